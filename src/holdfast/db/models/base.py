@@ -1,0 +1,47 @@
+"""What all tables share: named constraints, and two column types that make SQLite and PostgreSQL agree."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import JSON, BigInteger, Dialect, Integer, MetaData
+from sqlalchemy.dialects.postgresql import JSONB
+from sqlalchemy.orm import DeclarativeBase
+from sqlalchemy.types import TypeDecorator
+
+from holdfast.clock import from_micros, to_micros
+
+
+class Moment(TypeDecorator[datetime]):
+    """An aware UTC datetime, kept as whole microseconds since 1970: one form in both databases (decision 0004)."""
+
+    impl = BigInteger
+    cache_ok = True
+
+    def process_bind_param(self, value: datetime | None, dialect: Dialect) -> int | None:
+        return None if value is None else to_micros(value)
+
+    def process_result_value(self, value: int | None, dialect: Dialect) -> datetime | None:
+        return None if value is None else from_micros(value)
+
+
+BigId = BigInteger().with_variant(Integer(), "sqlite")
+"""A 64-bit key: SQLite only makes INTEGER PRIMARY KEY the rowid itself."""
+
+Json = JSON().with_variant(JSONB(), "postgresql")
+
+
+class Model(DeclarativeBase):
+    """The base of all tables."""
+
+    metadata = MetaData(
+        naming_convention={
+            "ix": "ix_%(table_name)s_%(column_0_N_name)s",
+            "uq": "uq_%(table_name)s_%(column_0_N_name)s",
+            "ck": "ck_%(table_name)s_%(constraint_name)s",
+            "fk": "fk_%(table_name)s_%(column_0_name)s",
+            "pk": "pk_%(table_name)s",
+        }
+    )
+    type_annotation_map = {datetime: Moment, dict[str, Any]: Json, list[str]: Json}  # noqa: RUF012 - SQLAlchemy's own form

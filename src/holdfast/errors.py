@@ -1,0 +1,82 @@
+"""The error tree. Exceptions are for broken promises; an expected ending (a 404, a robots denial) is an Outcome.
+
+HoldfastError
+├── NotFound       the thing asked for is not here
+├── Invalid        the input cannot be used as it is
+│   └── UrlRefused     a string that is no address we would ask for
+├── Conflict       the state does not allow it now
+│   └── LeaseLost      a newer owner holds what we thought was ours
+├── NotPermitted   policy or authority forbids it
+│   └── AddressForbidden   the address guard refused to dial
+└── Unavailable    something we depend on does not answer
+    └── NoSpace        the disk has no room for what must be written
+
+The edges (command line, HTTP) map the five kinds once. Every error carries a stable `code` and a message that names the
+next step.
+"""
+
+from __future__ import annotations
+
+
+class HoldfastError(Exception):
+    """Something promised could not be done."""
+
+    code = "error"
+
+
+class NotFound(HoldfastError):
+    """The thing asked for is not here."""
+
+    code = "not_found"
+
+
+class Invalid(HoldfastError):
+    """The input cannot be used as it is."""
+
+    code = "invalid"
+
+
+class UrlRefused(Invalid):
+    """This string is no address that we would ask for."""
+
+    code = "url_refused"
+
+    def __init__(self, text: str, reason: str) -> None:
+        super().__init__(f"cannot use {text[:200]!r} as an address: {reason}")
+        self.text, self.reason = text, reason
+
+
+class Conflict(HoldfastError):
+    """The state of things does not allow this now."""
+
+    code = "conflict"
+
+
+class LeaseLost(Conflict):
+    """A newer owner holds what we thought was ours; our result is not taken."""
+
+    code = "lease_lost"
+
+
+class NotPermitted(HoldfastError):
+    """Policy or authority forbids this."""
+
+    code = "not_permitted"
+
+
+class AddressForbidden(NotPermitted):
+    """The address guard refused to dial. The message never repeats the resolved address."""
+
+    code = "address_forbidden"
+
+
+class Unavailable(HoldfastError):
+    """Something that we depend on does not answer."""
+
+    code = "unavailable"
+
+
+class NoSpace(Unavailable):
+    """The disk has no room for what must be written."""
+
+    code = "no_space"

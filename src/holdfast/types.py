@@ -1,0 +1,298 @@
+"""The frozen values that travel between stations. Nothing here does work; nothing here knows a database or a socket."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from typing import NamedTuple, Protocol
+
+
+class Outcome(StrEnum):
+    """How an attempt ended: document 004's six words, and `excluded` for what a rule of ours kept out."""
+
+    SUCCESS = "success"
+    FAILED = "failed"
+    TIMEOUT = "timeout"
+    BLOCKED_ROBOTS = "blocked_robots"
+    BLOCKED_4XX = "blocked_4xx"
+    BLOCKED_5XX = "blocked_5xx"
+    EXCLUDED = "excluded"
+
+
+class Kind(StrEnum):
+    """Why a URL is asked for. Only pages count as pages and as depth."""
+
+    PAGE = "page"
+    REQUISITE = "requisite"
+    SITEMAP = "sitemap"
+
+
+class Truncated(StrEnum):
+    """Why a stored body is shorter than what the server had (WARC-Truncated)."""
+
+    LENGTH = "length"
+    TIME = "time"
+    DISCONNECT = "disconnect"
+
+
+class Body(Protocol):
+    """The bytes that a server sent after the head, exactly as they came; small ones in memory, large ones on disk."""
+
+    @property
+    def size(self) -> int:
+        """How many bytes there are."""
+        ...
+
+    def chunks(self) -> Iterator[bytes]:
+        """Yield the bytes from the start, in pieces of bounded size; may be called again."""
+        ...
+
+    def close(self) -> None:
+        """Let go of memory or disk."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """One GET that a station asks fetch to make. Nothing is followed, decoded or retried below this line."""
+
+    url: str
+    headers: tuple[tuple[str, str], ...] = ()
+    """Beyond those that the client always sends: validators, cookies, the user's own."""
+    deadline_s: float = 30.0
+    max_body_bytes: int = 100 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fetched:
+    """One exchange as it went over the wire."""
+
+    url: str
+    status: int
+    request_head: bytes
+    """Request line and headers as sent, with the closing empty line."""
+    response_head: bytes
+    """Status line and headers as received, byte for byte, with the closing empty line."""
+    body: Body
+    """As received: still chunked, still compressed."""
+    ip: str
+    started_at: datetime
+    took_s: float
+    truncated: Truncated | None = None
+    tls_verified: bool | None = None
+    """None for plain HTTP, False where the source allows an invalid certificate and it was one."""
+
+
+class FetchProblem(StrEnum):
+    """Why there is no response at all. `transient` problems may be retried."""
+
+    ADDRESS_FORBIDDEN = "address_forbidden"
+    URL_REFUSED = "url_refused"
+    DNS = "dns_failed"
+    CONNECT = "connect_failed"
+    TLS = "tls_failed"
+    TIMEOUT = "timeout"
+    DISCONNECTED = "disconnected"
+    BAD_RESPONSE = "bad_response"
+
+    @property
+    def transient(self) -> bool:
+        """Whether asking again later may help."""
+        return self in _TRANSIENT
+
+
+_TRANSIENT = {FetchProblem.DNS, FetchProblem.CONNECT, FetchProblem.TIMEOUT, FetchProblem.DISCONNECTED}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FetchFailed:
+    """An exchange that gave no response worth keeping."""
+
+    url: str
+    problem: FetchProblem
+    message: str
+    started_at: datetime
+    took_s: float
+
+
+class RecordRef(NamedTuple):
+    """Where a record stands: one seek, whatever the size of the archive."""
+
+    warc_file_id: int
+    offset: int
+    length: int
+    ordinal: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Original:
+    """The last committed response of a page: what a revisit may point to and what a 304 stands for."""
+
+    record_id: str
+    """The bare UUID of its WARC-Record-ID."""
+    url: str
+    captured_at: datetime
+    payload_digest: str
+    """`sha256:` and hex, after transfer decoding."""
+    warc_file_id: int
+    offset: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Attempt:
+    """One page_crawl that a lease handed out: an address to ask for, and what we know of it."""
+
+    id: int
+    page_id: int
+    domain_id: int
+    url: str
+    url_hash: int
+    """First 64 bits of the SHA-256 of the normalised URL, as a signed integer."""
+    kind: Kind
+    depth: int
+    number: int
+    """1 for the first attempt in this execution."""
+    priority: int
+    etag: str | None = None
+    last_modified: str | None = None
+    original: Original | None = None
+
+
+class Found(NamedTuple):
+    """An in-scope address to add to the frontier. A tuple, because a page can have a thousand."""
+
+    url: str
+    url_hash: int
+    domain: str
+    kind: Kind
+    depth: int
+    priority: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DomainLease:
+    """The right to ask one domain, until `expires_at`; the token fences every write that relies on it."""
+
+    domain_id: int
+    domain: str
+    token: int
+    expires_at: datetime
+    delay_s: float
+    """What the domain's own settings ask for; robots may ask for more."""
+    next_allowed_at: datetime
+    taken_over: bool
+    """True if a dead owner held it: wait one full delay first."""
+    circuit: CircuitState
+    robots: tuple[RobotsState, ...]
+    attempts: tuple[Attempt, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CircuitState:
+    """The breaker of one domain (TC-062), and its adaptive slow-down."""
+
+    state: str = "closed"
+    failures: int = 0
+    successes: int = 0
+    opened_at: datetime | None = None
+    penalty: float = 1.0
+    """Factor on the delay after 429 and 503; decays with every good answer."""
+    unreachable_since: datetime | None = None
+
+
+class RobotsAnswer(StrEnum):
+    """What the last try to read a robots.txt means for its origin (RFC 9309, section 2.3.1)."""
+
+    RULES = "rules"
+    ALLOW_ALL = "allow_all"
+    UNREACHABLE = "unreachable"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RobotsState:
+    """What we know of one origin's robots.txt; kept across restarts."""
+
+    origin: str
+    answer: RobotsAnswer
+    fetched_at: datetime
+    """When the answer in force was read."""
+    checked_at: datetime
+    """When we last asked, whatever came of it."""
+    status: int | None = None
+    body: bytes = b""
+    """At most 512 KiB, decoded."""
+    failures: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Visit:
+    """What came of one attempt: everything that `frontier.settle` writes in one transaction."""
+
+    attempt: Attempt
+    token: int
+    outcome: Outcome
+    reason: str
+    started_at: datetime
+    finished_at: datetime
+    status: int | None = None
+    message: str | None = None
+    media_type: str | None = None
+    wire_bytes: int = 0
+    requests: int = 0
+    record: RecordRef | None = None
+    payload_digest: str | None = None
+    content_hash: str | None = None
+    redirected_to: str | None = None
+    title: str | None = None
+    language: str | None = None
+    etag: str | None = None
+    last_modified: str | None = None
+    original: Original | None = None
+    """Set when this visit is a new original for the page."""
+    found: tuple[Found, ...] = ()
+    excluded: Mapping[tuple[str, str], int] = field(default_factory=dict)
+    """Links that were not added, counted by (rule, host)."""
+    retry_at: datetime | None = None
+    """If set, attempt n+1 is inserted in the transaction that closes this one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DomainUpdate:
+    """What a lease holder learned about a domain; written with the next settle or release, fenced by the token."""
+
+    domain_id: int
+    token: int
+    next_allowed_at: datetime
+    circuit: CircuitState
+    delay_s: float | None = None
+    robots: tuple[RobotsState, ...] = ()
+
+
+class Link(NamedTuple):
+    """An address that a document mentions, absolute and as found, less its fragment."""
+
+    url: str
+    rel: str
+    """Where it stood: a, area, canonical, alternate, refresh, img, css, script, font, media, frame, sitemap…"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ParsedPage:
+    """What a parser took from one body. Problems are notes, never exceptions."""
+
+    title: str | None = None
+    description: str | None = None
+    language: str | None = None
+    """BCP-47."""
+    charset: str | None = None
+    canonical: str | None = None
+    text: str | None = None
+    links: tuple[Link, ...] = ()
+    """To follow: a, area, canonical, alternate, meta refresh, frames."""
+    resources: tuple[Link, ...] = ()
+    """Needed to show the page: images, styles, scripts, fonts, media."""
+    nofollow: bool = False
+    noindex: bool = False
+    problems: tuple[str, ...] = ()
