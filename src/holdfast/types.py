@@ -169,6 +169,8 @@ class Found(NamedTuple):
     kind: Kind
     depth: int
     priority: int
+    scheduled_for: int | None = None
+    """Microseconds since 1970, or at once."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -271,7 +273,7 @@ class DomainUpdate:
 
 
 class Link(NamedTuple):
-    """An address that a document mentions, absolute and as found, less its fragment."""
+    """An address that a document mentions, as written there; the caller resolves it against the base."""
 
     url: str
     rel: str
@@ -288,9 +290,11 @@ class ParsedPage:
     """BCP-47."""
     charset: str | None = None
     canonical: str | None = None
+    base: str | None = None
+    """The document's own base href, raw; links are resolved against it by the caller."""
     text: str | None = None
     links: tuple[Link, ...] = ()
-    """To follow: a, area, canonical, alternate, meta refresh, frames."""
+    """To follow: a, area, canonical, alternate, meta refresh, frames. Raw, as written, once each."""
     resources: tuple[Link, ...] = ()
     """Needed to show the page: images, styles, scripts, fonts, media."""
     nofollow: bool = False

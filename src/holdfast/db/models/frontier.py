@@ -91,7 +91,15 @@ class Page(Model):
     failed_at: Mapped[datetime | None]
     next_crawl_at: Mapped[datetime | None]
 
-    __table_args__ = (UniqueConstraint("domain_id", "url_hash"),)
+    __table_args__ = (
+        UniqueConstraint("domain_id", "url_hash"),
+        Index(
+            "ix_pages_language",
+            "language",
+            sqlite_where=text("language IS NOT NULL"),
+            postgresql_where=text("language IS NOT NULL"),
+        ),
+    )
 
 
 _OPEN_NOW = text("outcome IS NULL AND scheduled_for IS NULL")
@@ -138,6 +146,7 @@ class PageCrawl(Model):
 
     __table_args__ = (
         UniqueConstraint("execution_id", "domain_id", "page_id", "attempt"),
+        Index("ix_page_crawls_page_id", "page_id", "id"),
         Index(
             "ix_page_crawls_queue",
             "execution_id",

@@ -1,0 +1,219 @@
+"""The plain connection that hot statements use: one thread, explicit transactions, rows loaded in bulk.
+
+Statements are written once, with `?`; what the two databases do differently (bulk load, transaction start, how errors
+are named) is here. SQLAlchemy is not imported, so that a crawl process stays small.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Protocol
+from urllib.parse import unquote, urlsplit
+
+import psycopg
+
+from holdfast.errors import Invalid, Unavailable
+
+Row = tuple[Any, ...]
+
+
+class Transaction(Protocol):
+    """What a statement runs on, inside `Hot.write` or `Hot.read`."""
+
+    def execute(self, statement: str, values: Sequence[Any] = ()) -> list[Row]:
+        """Run one statement and return its rows, if it has any."""
+        ...
+
+    def many(self, statement: str, rows: Iterable[Sequence[Any]]) -> None:
+        """Run one statement for each row of values."""
+        ...
+
+    def load(self, table: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
+        """Append rows to a (temporary) table by the fastest way the database has."""
+        ...
+
+
+class Hot(Protocol):
+    """One connection, used by one thread at a time."""
+
+    @property
+    def dialect(self) -> str:
+        """`sqlite` or `postgresql`."""
+        ...
+
+    def write(self) -> Any:
+        """Open a transaction that may write; commits at the end of the block, rolls back on an error."""
+        ...
+
+    def read(self) -> Any:
+        """Open a transaction that only reads."""
+        ...
+
+    def now_micros(self) -> int | None:
+        """Return the database server's clock, or None where the database is this machine."""
+        ...
+
+    def close(self) -> None:
+        """Let go of the connection."""
+        ...
+
+
+class _SqliteTransaction:
+    __slots__ = ("_connection",)
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+
+    def execute(self, statement: str, values: Sequence[Any] = ()) -> list[Row]:
+        return self._connection.execute(statement, values).fetchall()
+
+    def many(self, statement: str, rows: Iterable[Sequence[Any]]) -> None:
+        self._connection.executemany(statement, rows)
+
+    def load(self, table: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
+        marks = ",".join("?" * len(columns))
+        # Names come from our own constants, never from data.
+        self._connection.executemany(f"INSERT INTO {table}({','.join(columns)}) VALUES ({marks})", rows)  # noqa: S608
+
+
+class SqliteHot:
+    """SQLite in WAL mode; `synchronous=FULL` is free at one commit for some hundred pages (measurements, section 3)."""
+
+    dialect = "sqlite"
+
+    def __init__(self, path: Path, *, busy_timeout_s: float = 30.0) -> None:
+        try:
+            self._connection = sqlite3.connect(
+                path, timeout=busy_timeout_s, isolation_level=None, check_same_thread=False, cached_statements=256
+            )
+            for pragma in ("journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON", "temp_store=MEMORY",
+                           "cache_size=-16000", "mmap_size=268435456", "journal_size_limit=67108864"):  # fmt: skip
+                self._connection.execute(f"PRAGMA {pragma}")
+        except sqlite3.Error as exc:
+            raise Unavailable(f"cannot open the database {path}: {exc}; check the folder and its free space") from exc
+
+    @contextmanager
+    def _transaction(self, begin: str) -> Iterator[_SqliteTransaction]:
+        try:
+            self._connection.execute(begin)
+            try:
+                yield _SqliteTransaction(self._connection)
+            except BaseException:
+                if self._connection.in_transaction:
+                    self._connection.execute("ROLLBACK")
+                raise
+            self._connection.execute("COMMIT")
+        except sqlite3.OperationalError as exc:
+            if self._connection.in_transaction:
+                self._connection.execute("ROLLBACK")
+            raise Unavailable(f"the database did not take the transaction: {exc}") from exc
+
+    def write(self) -> Any:
+        return self._transaction("BEGIN IMMEDIATE")
+
+    def read(self) -> Any:
+        return self._transaction("BEGIN")
+
+    def now_micros(self) -> int | None:
+        return None
+
+    def close(self) -> None:
+        self._connection.close()
+
+
+class _PostgresTransaction:
+    __slots__ = ("_cursor", "_texts")
+
+    def __init__(self, cursor: psycopg.Cursor[Row], texts: dict[str, str]) -> None:
+        self._cursor, self._texts = cursor, texts
+
+    def _text(self, statement: str) -> Any:
+        text = self._texts.get(statement)
+        if text is None:
+            text = self._texts[statement] = statement.replace("%", "%%").replace("?", "%s")
+        return text
+
+    def execute(self, statement: str, values: Sequence[Any] = ()) -> list[Row]:
+        self._cursor.execute(self._text(statement), values or None)
+        return self._cursor.fetchall() if self._cursor.description else []
+
+    def many(self, statement: str, rows: Iterable[Sequence[Any]]) -> None:
+        self._cursor.executemany(self._text(statement), rows)
+
+    def load(self, table: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
+        statement: Any = f"COPY {table} ({','.join(columns)}) FROM STDIN"
+        with self._cursor.copy(statement) as copy:
+            for row in rows:
+                copy.write_row(row)
+
+
+class PostgresHot:
+    """PostgreSQL through psycopg 3; a lost connection is opened anew at the next transaction."""
+
+    dialect = "postgresql"
+
+    def __init__(self, url: str, *, statement_timeout_s: float = 30.0) -> None:
+        self._url = url
+        self._timeout_ms = int(statement_timeout_s * 1000)
+        self._texts: dict[str, str] = {}
+        self._connection = self._connect()
+        self.generation = 1
+        """Counts up with each new connection: temporary tables are gone then."""
+
+    def _connect(self) -> psycopg.Connection[Row]:
+        try:
+            return psycopg.connect(
+                self._url, autocommit=True, connect_timeout=5, prepare_threshold=3,
+                options=f"-c statement_timeout={self._timeout_ms} -c idle_in_transaction_session_timeout=30000",
+                keepalives_idle=5, keepalives_interval=2, keepalives_count=3, tcp_user_timeout=self._timeout_ms,
+            )  # fmt: skip
+        except psycopg.Error as exc:
+            raise Unavailable("cannot reach PostgreSQL; check HOLDFAST_DATABASE_URL and that the server runs") from exc
+
+    def _usable(self) -> psycopg.Connection[Row]:
+        if self._connection.closed or self._connection.broken:
+            self._connection = self._connect()
+            self.generation += 1
+        return self._connection
+
+    @contextmanager
+    def _transaction(self) -> Iterator[_PostgresTransaction]:
+        try:
+            connection = self._usable()
+            with connection.transaction(), connection.cursor() as cursor:
+                yield _PostgresTransaction(cursor, self._texts)
+        except (psycopg.OperationalError, psycopg.InterfaceError) as exc:
+            raise Unavailable(f"the database did not take the transaction: {exc}") from exc
+
+    def write(self) -> Any:
+        return self._transaction()
+
+    def read(self) -> Any:
+        return self._transaction()
+
+    def now_micros(self) -> int | None:
+        with self._transaction() as tx:
+            return int(tx.execute("SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint")[0][0])
+
+    def close(self) -> None:
+        self._connection.close()
+
+
+def sqlite_path(database_url: str) -> Path | None:
+    """Return the file of a `sqlite:///…` address, or None for another kind of database."""
+    parts = urlsplit(database_url)
+    return Path(unquote(database_url[len("sqlite:///") :])) if parts.scheme == "sqlite" else None
+
+
+def connect(database_url: str) -> SqliteHot | PostgresHot:
+    """Open a hot connection by address; Invalid for a kind that we do not speak."""
+    path = sqlite_path(database_url)
+    if path is not None:
+        return SqliteHot(path)
+    scheme, _, rest = database_url.partition("://")
+    if scheme.split("+")[0] not in ("postgresql", "postgres"):
+        raise Invalid(f"cannot use the database address {scheme}://…; write sqlite:///FILE or postgresql://…")
+    return PostgresHot(f"postgresql://{rest}")

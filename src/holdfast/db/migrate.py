@@ -1,0 +1,54 @@
+"""Bring a database to the schema of this code, once, under a lock: `python -m holdfast.db.migrate URL`.
+
+It runs as a process of its own, so that nobody else pays for loading Alembic.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from alembic import command
+from alembic.config import Config
+from sqlalchemy import text
+
+from holdfast.db.engine import Database
+from holdfast.db.hot import sqlite_path
+
+_LOCK = 0x686F6C64  # "hold", for PostgreSQL's advisory lock
+
+
+@contextmanager
+def _alone(database: Database) -> Iterator[None]:
+    """Hold the migration lock: two processes that start at once migrate once."""
+    path = sqlite_path(database.url)
+    if path is not None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.with_suffix(".migrating").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            yield
+        return
+    with database.engine.connect() as connection:
+        connection.execute(text("SELECT pg_advisory_lock(:key)"), {"key": _LOCK})
+        yield
+
+
+def upgrade(database_url: str) -> None:
+    """Run every migration that this database has not seen."""
+    database = Database(database_url)
+    try:
+        with _alone(database), database.engine.connect() as connection:
+            config = Config()
+            config.set_main_option("script_location", str(Path(__file__).parent / "migrations"))
+            config.attributes["connection"] = connection
+            command.upgrade(config, "head")
+            connection.commit()
+    finally:
+        database.close()
+
+
+if __name__ == "__main__":
+    upgrade(sys.argv[1])

@@ -1,0 +1,18 @@
+"""${message}"""
+
+from alembic import op
+import sqlalchemy as sa
+import holdfast.db.models.base
+
+revision = ${repr(up_revision)}
+down_revision = ${repr(down_revision)}
+branch_labels = None
+depends_on = None
+
+
+def upgrade() -> None:
+    ${upgrades if upgrades else "pass"}
+
+
+def downgrade() -> None:
+    ${downgrades if downgrades else "pass"}
