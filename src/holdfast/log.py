@@ -1,4 +1,4 @@
-"""Structured events: a name and fields, one line each, never prose to parse. Secrets and control characters stay out."""
+"""Structured events: a name and fields, one line each, never prose to parse. Secrets and controls stay out."""
 
 from __future__ import annotations
 

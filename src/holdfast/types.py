@@ -80,6 +80,10 @@ class Fetched:
     ip: str
     started_at: datetime
     took_s: float
+    sent_s: float = 0.0
+    """When the request left, in seconds after `started_at`."""
+    first_byte_s: float | None = None
+    """When the first byte of the answer came, in seconds after `started_at`."""
     truncated: Truncated | None = None
     tls_verified: bool | None = None
     """None for plain HTTP, False where the source allows an invalid certificate and it was one."""
@@ -115,6 +119,8 @@ class FetchFailed:
     message: str
     started_at: datetime
     took_s: float
+    sent_s: float | None = None
+    """When the request left, in seconds after `started_at`; None if it never did."""
 
 
 class RecordRef(NamedTuple):

@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
+from itertools import chain
 from pathlib import Path
 from typing import Any, Protocol
 from urllib.parse import unquote, urlsplit
 
 import psycopg
 
-from holdfast.errors import Invalid, Unavailable
+from holdfast.errors import Invalid, NoSpace, Unavailable
 
 Row = tuple[Any, ...]
 
@@ -44,11 +45,20 @@ class Hot(Protocol):
         """`sqlite` or `postgresql`."""
         ...
 
-    def write(self) -> Any:
-        """Open a transaction that may write; commits at the end of the block, rolls back on an error."""
+    @property
+    def generation(self) -> int:
+        """Counts up with each new connection: temporary tables and session settings are gone then."""
         ...
 
-    def read(self) -> Any:
+    def write(self) -> AbstractContextManager[Transaction]:
+        """Open a transaction that may write; commits at the end of the block, rolls back on an error.
+
+        Unavailable if the database does not answer, is busy for too long, or undid the transaction (deadlock): it may
+        or may not have been committed, so repeat only what is harmless twice. NoSpace if its disk is full.
+        """
+        ...
+
+    def read(self) -> AbstractContextManager[Transaction]:
         """Open a transaction that only reads."""
         ...
 
@@ -59,6 +69,10 @@ class Hot(Protocol):
     def close(self) -> None:
         """Let go of the connection."""
         ...
+
+
+_ROWS_AT_ONCE = 50
+"""Rows of one SQLite insert: binding dominates, so 3.0 us a row of eight columns fall to 1.9; 250 give 1.8."""
 
 
 class _SqliteTransaction:
@@ -74,15 +88,22 @@ class _SqliteTransaction:
         self._connection.executemany(statement, rows)
 
     def load(self, table: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
-        marks = ",".join("?" * len(columns))
         # Names come from our own constants, never from data.
-        self._connection.executemany(f"INSERT INTO {table}({','.join(columns)}) VALUES ({marks})", rows)  # noqa: S608
+        insert = f"INSERT INTO {table}({','.join(columns)}) VALUES "  # noqa: S608
+        marks = f"({','.join('?' * len(columns))})"
+        whole = len(rows) - len(rows) % _ROWS_AT_ONCE
+        wide = insert + ",".join([marks] * _ROWS_AT_ONCE)
+        for start in range(0, whole, _ROWS_AT_ONCE):
+            self._connection.execute(wide, tuple(chain.from_iterable(rows[start : start + _ROWS_AT_ONCE])))
+        if whole < len(rows):
+            self._connection.executemany(insert + marks, rows[whole:])
 
 
 class SqliteHot:
     """SQLite in WAL mode; `synchronous=FULL` is free at one commit for some hundred pages (measurements, section 3)."""
 
     dialect = "sqlite"
+    generation = 1
 
     def __init__(self, path: Path, *, busy_timeout_s: float = 30.0) -> None:
         try:
@@ -109,12 +130,14 @@ class SqliteHot:
         except sqlite3.OperationalError as exc:
             if self._connection.in_transaction:
                 self._connection.execute("ROLLBACK")
+            if exc.sqlite_errorcode == sqlite3.SQLITE_FULL:
+                raise NoSpace("the disk of the database is full; free some space, nothing committed is lost") from exc
             raise Unavailable(f"the database did not take the transaction: {exc}") from exc
 
-    def write(self) -> Any:
+    def write(self) -> AbstractContextManager[Transaction]:
         return self._transaction("BEGIN IMMEDIATE")
 
-    def read(self) -> Any:
+    def read(self) -> AbstractContextManager[Transaction]:
         return self._transaction("BEGIN")
 
     def now_micros(self) -> int | None:
@@ -185,13 +208,15 @@ class PostgresHot:
             connection = self._usable()
             with connection.transaction(), connection.cursor() as cursor:
                 yield _PostgresTransaction(cursor, self._texts)
+        except psycopg.errors.DiskFull as exc:
+            raise NoSpace("the disk of the database is full; free some space, nothing committed is lost") from exc
         except (psycopg.OperationalError, psycopg.InterfaceError) as exc:
             raise Unavailable(f"the database did not take the transaction: {exc}") from exc
 
-    def write(self) -> Any:
+    def write(self) -> AbstractContextManager[Transaction]:
         return self._transaction()
 
-    def read(self) -> Any:
+    def read(self) -> AbstractContextManager[Transaction]:
         return self._transaction()
 
     def now_micros(self) -> int | None:

@@ -34,6 +34,9 @@ class WarcFile(Model):
         UniqueConstraint("path"),
         Index("ix_warc_files_execution_id", "execution_id", "id"),
         Index(
-            "ix_warc_files_open", "owner_id", sqlite_where=text("state = 'open'"), postgresql_where=text("state = 'open'")
+            "ix_warc_files_open",
+            "owner_id",
+            sqlite_where=text("state = 'open'"),
+            postgresql_where=text("state = 'open'"),
         ),
     )

@@ -80,6 +80,8 @@ class Page(Model):
     etag: Mapped[str | None]
     last_modified: Mapped[str | None]
     original_record_id: Mapped[str | None]
+    original_url: Mapped[str | None]
+    """Null if it is this page's own address."""
     original_at: Mapped[datetime | None]
     original_digest: Mapped[str | None]
     original_file_id: Mapped[int | None] = mapped_column(BigInteger)
@@ -176,14 +178,21 @@ class PageCrawl(Model):
 
 
 class Queue(Model):
-    """The head of one domain's queue inside one execution: how many attempts are open, and when to look next."""
+    """The head of one domain's queue inside one execution: how many attempts are open, and when to look next.
+
+    Each address that an execution met is in exactly one of the four counts; a retried attempt is not an ending.
+    """
 
     __tablename__ = "queues"
 
     execution_id: Mapped[int] = mapped_column(BigInteger, primary_key=True)
     domain_id: Mapped[int] = mapped_column(BigInteger, primary_key=True)
     open: Mapped[int] = mapped_column(BigInteger)
+    succeeded: Mapped[int] = mapped_column(BigInteger, server_default="0")
+    failed: Mapped[int] = mapped_column(BigInteger, server_default="0")
+    ruled_out: Mapped[int] = mapped_column(BigInteger, server_default="0")
     due_at: Mapped[int] = mapped_column(BigInteger)
+    """Nothing is to be had before; a lease looks no earlier."""
 
     __table_args__ = (
         Index(

@@ -106,6 +106,7 @@ def upgrade() -> None:
     sa.Column('etag', sa.String(), nullable=True),
     sa.Column('last_modified', sa.String(), nullable=True),
     sa.Column('original_record_id', sa.String(), nullable=True),
+    sa.Column('original_url', sa.String(), nullable=True),
     sa.Column('original_at', holdfast.db.models.base.Moment(), nullable=True),
     sa.Column('original_digest', sa.String(), nullable=True),
     sa.Column('original_file_id', sa.BigInteger(), nullable=True),
@@ -125,6 +126,9 @@ def upgrade() -> None:
     sa.Column('execution_id', sa.BigInteger(), nullable=False),
     sa.Column('domain_id', sa.BigInteger(), nullable=False),
     sa.Column('open', sa.BigInteger(), nullable=False),
+    sa.Column('succeeded', sa.BigInteger(), server_default='0', nullable=False),
+    sa.Column('failed', sa.BigInteger(), server_default='0', nullable=False),
+    sa.Column('ruled_out', sa.BigInteger(), server_default='0', nullable=False),
     sa.Column('due_at', sa.BigInteger(), nullable=False),
     sa.PrimaryKeyConstraint('execution_id', 'domain_id', name=op.f('pk_queues'))
     )

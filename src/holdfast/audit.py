@@ -1,0 +1,18 @@
+"""Who did what, when, from where: an append-only log of what needs an answer later."""
+
+from __future__ import annotations
+
+import getpass
+import socket
+from typing import Any
+
+from sqlalchemy.orm import Session
+
+from holdfast.clock import Clock
+from holdfast.db.models import AuditEvent
+
+
+def record(session: Session, clock: Clock, *, action: str, subject: str, detail: dict[str, Any]) -> None:
+    """Append an event in the caller's transaction: it stands if and only if the deed does."""
+    actor = f"{getpass.getuser()}@{socket.gethostname()}"
+    session.add(AuditEvent(at=clock.now(), actor=actor, action=action, subject=subject, detail=detail))

@@ -1,0 +1,203 @@
+"""`holdfast crawl`: from seeds to sealed WARC files."""
+
+from __future__ import annotations
+
+import json as jsonlib
+import sys
+from ipaddress import ip_network
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from holdfast import config, log
+from holdfast.cli.contact import find_contact
+from holdfast.cli.display import Display, duration, outcomes, size
+from holdfast.cli.options import AsJson, Home
+from holdfast.cli.seeds import read_seeds
+from holdfast.coordination.owners import is_working
+from holdfast.crawl.plan import CrawlPlan
+from holdfast.db.engine import Database
+from holdfast.errors import Invalid
+from holdfast.jobs import executions
+from holdfast.jobs.status import Status
+from holdfast.urls import ScopeKind
+from holdfast.warc import queries as files
+from holdfast.wiring import Ground, open_ground
+from holdfast.worker.dryrun import DryRun, dry_run
+from holdfast.worker.paths import absolute
+from holdfast.worker.recovery import Recovery, recover
+from holdfast.worker.supervisor import Supervisor
+
+_ONE = "Limits"
+_MANNERS = "Manners"
+
+
+def crawl(
+    seeds: Annotated[list[str] | None, typer.Argument(help="Addresses, seed files, or - for standard input.")] = None,
+    seeds_file: Annotated[list[Path] | None, typer.Option("--seeds", help="File with one address a line.")] = None,
+    scope: Annotated[ScopeKind, typer.Option(help="How far links are followed from the seeds.")] = ScopeKind.HOST,
+    include: Annotated[list[str] | None, typer.Option(help="RE2 pattern of URLs to add to the scope.")] = None,
+    exclude: Annotated[list[str] | None, typer.Option(help="RE2 pattern of URLs to leave out; always wins.")] = None,
+    depth: Annotated[int, typer.Option(help="Links away from a seed; -1 is unlimited.")] = 10,
+    max_pages: Annotated[int | None, typer.Option(min=1, help="Stop after this many pages.")] = None,
+    max_bytes: Annotated[str | None, typer.Option(help="Stop after this much, for example 500MB.")] = None,
+    max_time: Annotated[str | None, typer.Option(help="Stop after this long, for example 90s, 30m, 2h.")] = None,
+    delay: Annotated[float | None, typer.Option(min=0.0, help="Seconds between requests to one domain.")] = None,
+    workers: Annotated[int, typer.Option(min=1, max=64, help="Processes to crawl with.")] = 1,
+    user_agent: Annotated[str | None, typer.Option(help="Own user agent; our token and contact are added.")] = None,
+    contact: Annotated[str | None, typer.Option(help="E-mail or web address that site owners can reach.")] = None,
+    sitemaps: Annotated[bool, typer.Option("--sitemaps/--no-sitemaps", help="Read sitemaps for links.")] = True,
+    requisites: Annotated[bool, typer.Option("--requisites/--no-requisites", help="Fetch what pages embed.")] = True,
+    header: Annotated[list[str] | None, typer.Option(help="Extra request header, 'Name: value'.")] = None,
+    cookie_file: Annotated[Path | None, typer.Option(help="Cookies in Netscape format (cookies.txt).")] = None,
+    robots: Annotated[str, typer.Option(help="obey, or ignore with --reason (audited).")] = "obey",
+    reason: Annotated[str | None, typer.Option(help="Why robots.txt is ignored.")] = None,
+    allow_network: Annotated[list[str] | None, typer.Option(help="Private network (CIDR) that may be crawled.")] = None,
+    allow_invalid_tls: Annotated[bool, typer.Option(help="Accept invalid certificates; noted in the WARC.")] = False,
+    output: Annotated[Path | None, typer.Option(help="Folder for the WARC files.")] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Only resume; never start a new crawl.")] = False,
+    dry: Annotated[bool, typer.Option("--dry-run", help="Show what would be crawled first, and why.")] = False,
+    json: AsJson = False,
+    home: Home = None,
+) -> None:
+    """Crawl websites into sealed WARC files, politely. The same command again resumes an unfinished crawl.
+
+    Example: holdfast crawl https://example.org --contact you@example.org --max-pages 100
+    """
+    settings = config.load(home=home)
+    log.configure(settings.log_level if not sys.stderr.isatty() else "ERROR")
+    if robots not in ("obey", "ignore") or (robots == "ignore" and not reason):
+        raise Invalid("--robots takes obey, or ignore together with --reason TEXT, which is kept in the audit log")
+    networks = [*map(str, settings.allow_networks), *(allow_network or [])]
+    plan = CrawlPlan(
+        seeds=tuple(read_seeds(seeds or [], seeds_file or [])), contact=find_contact(settings, contact),
+        scope=scope.value, include=tuple(include or ()), exclude=tuple(exclude or ()),
+        max_depth=None if depth < 0 else depth, max_pages=max_pages, max_bytes=_bytes(max_bytes),
+        max_time_s=_seconds(max_time), delay_s=settings.politeness.delay_s if delay is None else delay,
+        user_agent=user_agent or settings.user_agent, sitemaps=sitemaps, requisites=requisites,
+        headers=tuple(map(_header, header or [])), cookies=_cookies(cookie_file), robots=robots, robots_reason=reason,
+        allow_networks=tuple(map(_network, networks)), allow_invalid_tls=allow_invalid_tls,
+    )  # fmt: skip
+    plan.build_scope()
+    if dry:
+        _print_dry_run(dry_run(plan, settings), as_json=json)
+        return
+    with open_ground(settings) as ground:
+        run(ground, plan, output=output, resume=resume, workers=workers, as_json=json)
+
+
+def run(ground: Ground, plan: CrawlPlan, *, output: Path | None, resume: bool, workers: int, as_json: bool) -> Status:
+    """Crawl a plan to its end and print the summary."""
+    database = Database(ground.settings.database)
+    recovery = recover(ground)
+    begun = executions.begin(
+        database, ground.clock, plan, home=ground.settings.home, output=output, resume_only=resume,
+        is_working=lambda execution_id: is_working(
+            ground.hot, execution_id=execution_id, kind="supervisor", folder=ground.run_folder
+        ),
+    )  # fmt: skip
+    if begun.resumed:
+        print(f"resuming execution {begun.execution_id}", file=sys.stderr)
+    display = Display(ground.clock)
+    with display.running():
+        status = Supervisor(ground, database, begun, plan, workers=workers, show=display.show).run()
+    _summarise(ground, status, recovery, resumed=begun.resumed, as_json=as_json)
+    database.close()
+    if status.state == "failed":
+        raise typer.Exit(1)
+    return status
+
+
+def _summarise(ground: Ground, status: Status, recovery: Recovery, *, resumed: bool, as_json: bool) -> None:
+    with ground.hot.read() as tx:
+        rows = files.files_of(tx, execution_id=status.execution_id)
+    paths = [str(absolute(ground.settings.home, row.path)) for row in rows]
+    if as_json:
+        print(jsonlib.dumps(as_object(status, paths, recovery, resumed=resumed)))
+        return
+    print(f"{status.source}: execution {status.execution_id} {status.state} ({status.reason})")
+    rate = status.pages / status.run_seconds if status.run_seconds else 0.0
+    print(f"  {status.pages:,} pages, {status.requests:,} requests, {size(status.bytes)} in "
+          f"{duration(status.run_seconds)} ({rate:.1f} pages/s)")  # fmt: skip
+    print(f"  {outcomes(status)}")
+    if recovery.owners:
+        print(f"  cleaned up after {recovery.owners} dead processes: {len(recovery.repaired)} files sealed, "
+              f"{recovery.orphans} records kept that will be fetched again")  # fmt: skip
+    if status.queue:
+        print(f"  {status.queue:,} still queued: the same command again resumes")
+    for row, path in zip(rows, paths, strict=True):
+        print(f"  {path}  {size(row.size or 0)}, {row.record_count or 0:,} records")
+    print(f"next: holdfast report {status.execution_id}   ·   holdfast verify {status.output_dir}")
+
+
+def as_object(status: Status, paths: list[str], recovery: Recovery, *, resumed: bool) -> dict[str, Any]:
+    """Return the final object of `--json`."""
+    return {
+        "execution": status.execution_id, "source": status.source, "state": status.state, "reason": status.reason,
+        "resumed": resumed, "pages": status.pages, "requests": status.requests, "bytes": status.bytes,
+        "seconds": round(status.run_seconds, 3),
+        "pages_per_s": round(status.pages / status.run_seconds, 2) if status.run_seconds else 0.0,
+        "queue": status.queue, "outcomes": status.outcomes, "warc_files": paths,
+        "output_dir": str(status.output_dir),
+        "recovered": {"processes": recovery.owners, "files": recovery.repaired, "orphan_records": recovery.orphans},
+    }  # fmt: skip
+
+
+def _print_dry_run(found: DryRun, *, as_json: bool) -> None:
+    if as_json:
+        print(jsonlib.dumps(found.as_object()))
+        return
+    for step in found.steps:
+        print(f"{step.order:>4}  priority {step.priority}  depth {step.depth}  {step.kind:<9}  {step.url}\n"
+              f"      {step.why}")  # fmt: skip
+    for (rule, host), count in found.excluded:
+        print(f"      left out: {count} links to {host} ({rule})")
+
+
+def _network(text: str) -> str:
+    try:
+        return str(ip_network(text))
+    except ValueError as exc:
+        raise Invalid(f"--allow-network {text!r} is no network: {exc}; write for example 10.0.0.0/8") from exc
+
+
+def _header(text: str) -> tuple[str, str]:
+    name, colon, value = text.partition(":")
+    if not colon or not name.strip() or not text.isprintable():
+        raise Invalid(f"--header {text[:40]!r} is no header; write 'Name: value'")
+    return name.strip(), value.strip()
+
+
+def _cookies(path: Path | None) -> str:
+    try:
+        return path.read_text(encoding="utf-8", errors="replace") if path is not None else ""
+    except OSError as exc:
+        raise Invalid(f"cannot read the cookies in {path}: {exc.strerror}") from exc
+
+
+_UNITS = {"": 1.0, "b": 1.0, "kb": 1e3, "mb": 1e6, "gb": 1e9, "tb": 1e12, "k": 1e3, "m": 1e6, "g": 1e9}
+_TIMES = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+
+
+def _amount(text: str, units: dict[str, float], option: str, example: str) -> float:
+    number = text.strip().lower().rstrip("abcdefghijklmnopqrstuvwxyz ")
+    unit = text.strip().lower()[len(number) :].strip()
+    try:
+        amount = float(number) * units[unit]
+    except (ValueError, KeyError) as exc:
+        raise Invalid(f"{option} {text!r} is no amount; write for example {example}") from exc
+    if not 0 < amount < 1e18:
+        raise Invalid(f"{option} {text!r} must be more than nothing; write for example {example}")
+    return amount
+
+
+def _bytes(text: str | None) -> int | None:
+    return None if text is None else int(_amount(text, _UNITS, "--max-bytes", "500MB"))
+
+
+def _seconds(text: str | None) -> float | None:
+    return None if text is None else _amount(text, _TIMES, "--max-time", "30m")
+
+
+app_command = crawl

@@ -1,0 +1,84 @@
+"""`holdfast frontier`: what is queued, and leases that nobody renewed."""
+
+from __future__ import annotations
+
+import json as jsonlib
+from dataclasses import asdict
+from typing import Annotated, Any
+
+import typer
+
+from holdfast import config
+from holdfast.cli.options import AsJson, ExecutionId, Home
+from holdfast.frontier import OpenAttempt
+from holdfast.wiring import open_ground
+from holdfast.worker.recovery import recover as clean_up
+
+app_command = typer.Typer(
+    add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None, no_args_is_help=True,
+    help="Look at what is queued. Example: holdfast frontier stats",
+)  # fmt: skip
+
+
+@app_command.command()
+def stats(execution: ExecutionId = None, json: AsJson = False, home: Home = None) -> None:
+    """Count what is pending, in flight, completed and failed.
+
+    Example: holdfast frontier stats 3 --json
+    """
+    with open_ground(config.load(home=home)) as ground:
+        found = ground.frontier.stats(execution)
+    if json:
+        print(jsonlib.dumps({**asdict(found), "counts": dict(found.counts)}))
+        return
+    for name in ("pending", "leased_domains", "completed", "failed", "ruled_out", "domains"):
+        print(f"{getattr(found, name):>12,}  {name.replace('_', ' ')}")
+
+
+@app_command.command(name="list")
+def list_open(
+    execution: ExecutionId = None,
+    limit: Annotated[int, typer.Option(min=1, max=10_000, help="Rows to print.")] = 50,
+    json: AsJson = False,
+    home: Home = None,
+) -> None:
+    """List open attempts in the order in which they would be asked.
+
+    Example: holdfast frontier list 3 --limit 20
+    """
+    with open_ground(config.load(home=home)) as ground:
+        rows = list(ground.frontier.list_open(execution, limit=limit))
+    if json:
+        print(jsonlib.dumps({"urls": [_object(row) for row in rows]}))
+        return
+    for row in rows:
+        when = f"  not before {row.scheduled_for:%H:%M:%S}" if row.scheduled_for else ""
+        print(f"{row.priority}  depth {row.depth}  try {row.number}  {row.kind.value:<9}  {row.url}{when}")
+
+
+@app_command.command()
+def recover(
+    minutes: Annotated[float, typer.Option(min=0.0, help="Age of an expired lease that is freed.")] = 15.0,
+    json: AsJson = False,
+    home: Home = None,
+) -> None:
+    """Free what dead processes of this machine held, and leases that expired long ago anywhere.
+
+    Example: holdfast frontier recover --minutes 15
+    """
+    with open_ground(config.load(home=home)) as ground:
+        cleaned = clean_up(ground)
+        expired = ground.frontier.recover(older_than_s=minutes * 60.0)
+    if json:
+        print(jsonlib.dumps({"recovered": cleaned.domains + expired, "processes": cleaned.owners,
+                             "files": cleaned.repaired, "orphan_records": cleaned.orphans}))  # fmt: skip
+        return
+    print(f"{cleaned.domains + expired} domains freed, {len(cleaned.repaired)} WARC files repaired and sealed")
+
+
+def _object(row: OpenAttempt) -> dict[str, Any]:
+    fields = asdict(row)
+    fields["kind"] = row.kind.value
+    fields["created_at"] = row.created_at.isoformat()
+    fields["scheduled_for"] = row.scheduled_for.isoformat() if row.scheduled_for else None
+    return fields

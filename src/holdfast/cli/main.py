@@ -1,0 +1,75 @@
+"""`holdfast`: finds the command's module by its name and runs it, so that `--help` loads nothing else."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+from typing import NamedTuple
+
+from holdfast import __version__
+
+
+class Command(NamedTuple):
+    """One command: where it lives, and what it does in one line."""
+
+    module: str
+    summary: str
+
+
+COMMANDS = {
+    "crawl": Command("crawl", "Crawl a website into sealed WARC files, politely; the same command again resumes."),
+    "status": Command("status", "Show running and recent executions."),
+    "stop": Command("stop", "Drain a running crawl and keep it, or discard it with --cancel."),
+    "report": Command("report", "Account for every URL of an execution: outcomes, reasons, omissions."),
+    "frontier": Command("frontier", "Look at what is queued: stats, list, recover."),
+    "url": Command("url", "Show what an address means here: normalised form, key, hash, group, priority."),
+    "robots": Command("robots", "Ask robots.txt about an address: the rule and the line that decide."),
+    "verify": Command("verify", "Check WARC files: members, lengths, digests, truncation."),
+    "settings": Command("settings", "Print the settings in force."),
+    "demo": Command("demo", "Crawl a small bundled site on this machine and show what was captured."),
+}
+
+
+def usage() -> str:
+    """Return the help page."""
+    width = max(map(len, COMMANDS))
+    lines = [f"  {name:<{width}}  {command.summary}" for name, command in COMMANDS.items()]
+    return "\n".join(
+        [
+            "holdfast keeps websites: it crawls them politely and stores what it fetched as WARC.",
+            "",
+            "Usage: holdfast COMMAND [ARGUMENTS]",
+            "",
+            *lines,
+            "",
+            "Start with:  holdfast crawl https://example.org --contact you@example.org",
+            "Help on one: holdfast COMMAND --help",
+        ]
+    )
+
+
+def main() -> None:
+    """Run the command that the arguments name."""
+    arguments = sys.argv[1:]
+    if not arguments or arguments[0] in ("-h", "--help", "help"):
+        print(usage())
+        sys.exit(0 if arguments else 2)
+    if arguments[0] == "--version":
+        print(f"holdfast {__version__}")
+        return
+    command = COMMANDS.get(arguments[0])
+    if command is None:
+        print(f"holdfast: there is no command {arguments[0]!r}; see: holdfast --help", file=sys.stderr)
+        sys.exit(2)
+    module = importlib.import_module(f"holdfast.cli.{command.module}")
+    runner = importlib.import_module("holdfast.cli.runner")
+    try:
+        runner.run(module.app_command, f"holdfast {arguments[0]}", arguments[1:])
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(1)
+
+
+if __name__ == "__main__":
+    main()

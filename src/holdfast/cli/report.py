@@ -1,0 +1,116 @@
+"""`holdfast report`: the account of an execution. Every URL met has one current outcome and its reason."""
+
+from __future__ import annotations
+
+import csv as csvlib
+import json as jsonlib
+import sys
+from collections.abc import Iterable, Mapping
+from typing import Annotated, Any
+
+import typer
+
+from holdfast import config
+from holdfast.cli.options import AsJson, ExecutionId, Home
+from holdfast.db.engine import Database
+from holdfast.errors import NotFound
+from holdfast.frontier import Account, Summary
+from holdfast.jobs import queries
+from holdfast.wiring import Ground, open_ground
+
+_TOP = 15
+
+
+def report(
+    execution: ExecutionId = None,
+    urls: Annotated[bool, typer.Option("--urls", help="List every URL with its outcome, one JSON object a line.")] = False,
+    csv: Annotated[bool, typer.Option("--csv", help="List every URL with its outcome as CSV.")] = False,
+    json: AsJson = False,
+    home: Home = None,
+) -> None:
+    """Print counts by outcome, status, type, domain and depth, and what was left out, by reason.
+
+    Example: holdfast report 3 --csv > urls.csv
+    """
+    with open_ground(config.load(home=home)) as ground:
+        execution_id = execution if execution is not None else _latest(ground)
+        if csv:
+            _write_csv(ground.frontier.account(execution_id))
+        elif urls:
+            for row in ground.frontier.account(execution_id):
+                print(jsonlib.dumps(_row(row)))
+        elif json:
+            print(jsonlib.dumps({"execution": execution_id, **as_object(ground.frontier.summary(execution_id))}))
+        else:
+            _print(execution_id, ground.frontier.summary(execution_id))
+
+
+def _latest(ground: Ground) -> int:
+    database = Database(ground.settings.database)
+    with database.read() as session:
+        rows = queries.latest_executions(session, limit=1)
+    database.close()
+    if not rows:
+        raise NotFound("no executions yet; start one with: holdfast crawl https://example.org")
+    return rows[0].id
+
+
+def _row(row: Account) -> dict[str, Any]:
+    fields = row._asdict()
+    fields["outcome"] = row.outcome.value if row.outcome is not None else "open"
+    fields["kind"] = row.kind.value
+    fields["completed_at"] = row.completed_at.isoformat() if row.completed_at else None
+    return fields
+
+
+def _write_csv(rows: Iterable[Account]) -> None:
+    out = csvlib.writer(sys.stdout, lineterminator="\n")
+    out.writerow(Account._fields)
+    for row in rows:
+        out.writerow([_cell(value) for value in _row(row).values()])
+
+
+def _cell(value: Any) -> Any:
+    """Return a value that no spreadsheet takes for a formula."""
+    return f"'{value}" if isinstance(value, str) and value[:1] in "=+-@\t\r" and value else value
+
+
+def as_object(summary: Summary) -> dict[str, Any]:
+    """Return the summary for `--json`."""
+    return {
+        "total": summary.total, "open": summary.open, "bytes": summary.wire_bytes, "outcomes": dict(summary.outcomes),
+        "reasons": _pairs(summary.reasons, "outcome", "reason"), "kinds": _pairs(summary.kinds, "kind", "outcome"),
+        "statuses": {str(k): v for k, v in summary.statuses.items()}, "types": dict(summary.media_types),
+        "domains": dict(summary.domains), "depths": {str(k): v for k, v in summary.depths.items()},
+        "excluded": _pairs(summary.exclusions, "rule", "host"),
+    }  # fmt: skip
+
+
+def _pairs(counts: Mapping[tuple[str, str], int], first: str, second: str) -> list[dict[str, Any]]:
+    return [{first: a, second: b, "count": count} for (a, b), count in counts.items()]
+
+
+def _print(execution_id: int, summary: Summary) -> None:
+    print(f"execution {execution_id}: {summary.total:,} URLs, {summary.open:,} open")
+    _table("outcome", summary.outcomes)
+    _table("status", summary.statuses)
+    _table("type", summary.media_types)
+    _table("domain", summary.domains)
+    _table("depth", summary.depths)
+    omitted = {f"{outcome}: {reason}": n for (outcome, reason), n in summary.reasons.items() if outcome != "success"}
+    _table("omitted, by reason", omitted)
+    _table("links left out, by rule and host", {f"{rule}  {host}": n for (rule, host), n in summary.exclusions.items()})
+
+
+def _table(title: str, counts: Mapping[Any, int]) -> None:
+    if not counts:
+        return
+    print(f"\nby {title}" if "," not in title else f"\n{title}")
+    rows = sorted(counts.items(), key=lambda row: (-row[1], str(row[0])))
+    for name, count in rows[:_TOP]:
+        print(f"  {count:>10,}  {name}")
+    if len(rows) > _TOP:
+        print(f"  {sum(count for _, count in rows[_TOP:]):>10,}  in {len(rows) - _TOP} more")
+
+
+app_command = report

@@ -1,0 +1,102 @@
+"""`holdfast robots`: what robots.txt says about an address, and which line says so."""
+
+from __future__ import annotations
+
+import asyncio
+import json as jsonlib
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from holdfast import config
+from holdfast.cli.options import AsJson, Home
+from holdfast.crawl.plan import CrawlPlan
+from holdfast.errors import Invalid
+from holdfast.fetch import robots_state
+from holdfast.fetch.robots import RobotsFile
+from holdfast.types import RobotsAnswer, RobotsState
+from holdfast.urls import Url, parse_seed
+from holdfast.worker.solo import open_solo, rules_of
+
+
+def robots(
+    urls: Annotated[list[str], typer.Argument(help="Addresses to ask about.")],
+    agent: Annotated[str, typer.Option(help="Product token to ask for.")] = "holdfast",
+    file: Annotated[Path | None, typer.Option(help="Read this robots.txt instead of the site's.")] = None,
+    allow_network: Annotated[list[str] | None, typer.Option(help="Private network (CIDR) that may be asked.")] = None,
+    contact: Annotated[str | None, typer.Option(help="E-mail or web address that site owners can reach.")] = None,
+    json: AsJson = False,
+    home: Home = None,
+) -> None:
+    """Say whether addresses may be asked for, by which rule and line, with crawl-delay and sitemaps.
+
+    Example: holdfast robots https://example.org/private/ --file robots.txt
+    """
+    settings = config.load(home=home)
+    targets = [parse_seed(url) for url in urls]
+    if file is not None:
+        rules = _read(file, agent)
+        answers = [_answer(url, rules) for url in targets]
+    else:
+        networks = [*map(str, settings.allow_networks), *(allow_network or [])]
+        who = contact or settings.contact or _remembered(settings.home)
+        states = asyncio.run(_ask(settings, targets, networks, who))
+        answers = [_live(url, state, agent) for url, state in zip(targets, states, strict=True)]
+    if json:
+        print(jsonlib.dumps(answers[0] if len(answers) == 1 else answers))
+        return
+    for answer in answers:
+        _print(answer)
+
+
+def _remembered(home: Path) -> str | None:
+    path = home / "contact"
+    return path.read_text().strip() if path.is_file() else None
+
+
+async def _ask(settings: config.Settings, urls: list[Url], networks: list[str], contact: str | None) -> list[RobotsState]:
+    if contact is None:
+        raise Invalid("no contact, so no site is asked; give one with --contact, or read a file with --file")
+    agent = CrawlPlan(seeds=(urls[0].fetch,), contact=contact).agent()
+    async with open_solo(settings, agent=agent, networks=networks, delay_s=1.0) as solo:
+        return [await solo.robots(url) for url in urls]
+
+
+def _read(file: Path, agent: str) -> RobotsFile:
+    try:
+        return RobotsFile.parse(file.read_bytes(), agent)
+    except OSError as exc:
+        raise Invalid(f"cannot read {file}: {exc.strerror}") from exc
+
+
+def _live(url: Url, state: RobotsState, agent: str) -> dict[str, Any]:
+    verdict = robots_state.verdict(state, state.checked_at)
+    if verdict is robots_state.Verdict.RULES:
+        return {**_answer(url, rules_of(state, agent)), "status": state.status}
+    if state.answer is RobotsAnswer.UNREACHABLE and state.status is None and len(state.body) == 0:
+        print(f"holdfast: {url.origin}/robots.txt cannot be read: everything there is disallowed for now", file=sys.stderr)
+    allowed = verdict is robots_state.Verdict.ALLOW
+    return {"url": url.fetch, "allowed": allowed, "rule": None, "line": None, "crawl_delay": None, "sitemaps": [],
+            "status": state.status}  # fmt: skip
+
+
+def _answer(url: Url, rules: RobotsFile) -> dict[str, Any]:
+    decision = rules.decide(url.fetch)
+    return {
+        "url": url.fetch, "allowed": decision.allowed, "rule": decision.rule, "line": decision.line,
+        "crawl_delay": rules.crawl_delay, "sitemaps": list(rules.sitemaps),
+    }  # fmt: skip
+
+
+def _print(answer: dict[str, Any]) -> None:
+    by = f"line {answer['line']}: {answer['rule']}" if answer["line"] else "no rule matches"
+    print(f"{'allowed' if answer['allowed'] else 'disallowed'}  {answer['url']}  ({by})")
+    if answer["crawl_delay"] is not None:
+        print(f"  crawl-delay {answer['crawl_delay']:g} s")
+    for sitemap in answer["sitemaps"]:
+        print(f"  sitemap {sitemap}")
+
+
+app_command = robots

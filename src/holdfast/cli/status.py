@@ -1,0 +1,93 @@
+"""`holdfast status`: how executions stand, from another terminal or afterwards."""
+
+from __future__ import annotations
+
+import json as jsonlib
+import time
+from typing import Annotated, Any
+
+import typer
+
+from holdfast import config
+from holdfast.cli.display import Display, duration, line, outcomes, size
+from holdfast.cli.options import AsJson, ExecutionId, Home
+from holdfast.clock import Clock, SystemClock
+from holdfast.db.engine import Database
+from holdfast.jobs import queries
+from holdfast.jobs.status import Status, read_status
+from holdfast.wiring import prepare
+
+_LOOK_S = 0.5
+
+
+def status(
+    execution: ExecutionId = None,
+    watch: Annotated[bool, typer.Option("--watch", "-w", help="Keep showing it until it ends.")] = False,
+    json: AsJson = False,
+    home: Home = None,
+) -> None:
+    """Show running and recent executions, or one of them.
+
+    Example: holdfast status --watch
+    """
+    settings = config.load(home=home)
+    prepare(settings)
+    database, clock = Database(settings.database), SystemClock()
+    if execution is not None or watch:
+        one = execution if execution is not None else _latest(database)
+        shown = _follow(database, clock, one) if watch else read_status(database, clock, one)
+        print(jsonlib.dumps(as_object(shown))) if json else print(describe(shown))
+        return
+    with database.read() as session:
+        ids = [row.id for row in queries.latest_executions(session, limit=10)]
+    found = [read_status(database, clock, execution_id) for execution_id in ids]
+    if json:
+        print(jsonlib.dumps({"executions": [as_object(one) for one in found]}))
+    elif not found:
+        print("no executions yet; start one with: holdfast crawl https://example.org")
+    else:
+        print("\n".join(describe(one) for one in found))
+
+
+def _latest(database: Database) -> int:
+    with database.read() as session:
+        rows = queries.latest_executions(session, limit=1, states=("running",)) or queries.latest_executions(
+            session, limit=1
+        )
+    return rows[0].id if rows else 0
+
+
+def _follow(database: Database, clock: Clock, execution_id: int) -> Status:
+    display = Display(clock)
+    with display.running():
+        while (shown := read_status(database, clock, execution_id)).state == "running":
+            display.show(shown)
+            time.sleep(_LOOK_S)
+    return shown
+
+
+def describe(shown: Status) -> str:
+    """Return an execution as a few lines."""
+    head = f"{shown.execution_id:>5}  {shown.source}  {shown.state}" + (f" ({shown.reason})" if shown.reason else "")
+    if shown.state == "running":
+        slow = [f"\n       slow: {row['domain']} {row['seconds']} s, {row['why']}" for row in shown.slow]
+        return f"{head}\n       {line(shown, 0.0)}" + "".join(slow)
+    return (
+        f"{head}\n       {shown.pages:,} pages, {shown.requests:,} requests, {size(shown.bytes)}, "
+        f"{duration(shown.run_seconds)}, {shown.queue:,} queued; {outcomes(shown)}"
+    )
+
+
+def as_object(shown: Status) -> dict[str, Any]:
+    """Return an execution for `--json`."""
+    return {
+        "execution": shown.execution_id, "source": shown.source, "state": shown.state, "reason": shown.reason,
+        "condition": shown.condition, "pages": shown.pages, "requests": shown.requests, "bytes": shown.bytes,
+        "queue": shown.queue, "active_domains": shown.active_domains, "outcomes": shown.outcomes,
+        "slow": list(shown.slow), "seconds": round(shown.run_seconds, 3), "output_dir": str(shown.output_dir),
+        "started_at": shown.started_at.isoformat() if shown.started_at else None,
+        "finished_at": shown.finished_at.isoformat() if shown.finished_at else None,
+    }  # fmt: skip
+
+
+app_command = status

@@ -1,0 +1,50 @@
+"""`holdfast url`: how an address is understood. It asks nobody and refuses, on standard error, what is no address."""
+
+from __future__ import annotations
+
+from json import dumps
+from typing import Annotated
+
+import typer
+
+from holdfast.errors import UrlRefused
+from holdfast.urls import Url, parse_seed, priority
+
+
+def url(
+    urls: Annotated[list[str], typer.Argument(help="Addresses; without a scheme, https is meant.", metavar="URL")],
+    json: Annotated[bool, typer.Option("--json", help="One object for one address, an array for several.")] = False,
+) -> None:
+    """Show each address's normalised form, SURT key, hash, group, and its priority by spelling alone."""
+    shown: list[dict[str, str | int]] = []
+    refused = False
+    for text in urls:
+        try:
+            shown.append(_facts(text, parse_seed(text)))
+        except UrlRefused as exc:
+            typer.echo(f"error: {exc}", err=True)
+            refused = True
+    if json and (shown or len(urls) > 1):
+        typer.echo(dumps(shown[0] if len(urls) == 1 else shown, indent=2))
+    elif shown:
+        typer.echo("\n\n".join(map(_lines, shown)))
+    if refused:
+        raise typer.Exit(1)
+
+
+def _facts(text: str, parsed: Url) -> dict[str, str | int]:
+    return {
+        "url": text,
+        "normalised": parsed.normalised,
+        "key": parsed.key,
+        "url_hash": parsed.url_hash,
+        "group": parsed.group,
+        "priority": priority(parsed.normalised, None),
+    }
+
+
+def _lines(facts: dict[str, str | int]) -> str:
+    return "\n".join(f"{name:<11} {value}" for name, value in facts.items() if name != "url")
+
+
+app_command = url

@@ -1,0 +1,168 @@
+"""Every setting, grouped and documented. Read from `HOLDFAST_*` variables, a `.env` file, or a TOML file.
+
+A group's field is spelled `HOLDFAST_<GROUP>_<FIELD>` in the environment and `[group] field = …` in TOML. Times that
+guard leases have a floor, so that tests run in seconds and nobody sets a value that cannot work.
+"""
+
+from __future__ import annotations
+
+import os
+from ipaddress import IPv4Network, IPv6Network, ip_network
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic_settings import (
+    BaseSettings,
+    NoDecode,
+    PydanticBaseSettingsSource,
+    SettingsConfigDict,
+    TomlConfigSettingsSource,
+)
+
+from holdfast.errors import Invalid
+
+Network = IPv4Network | IPv6Network
+
+
+class _Group(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class LeaseSettings(_Group):
+    """How long work is held, and when a silent owner counts as gone."""
+
+    seconds: float = Field(60.0, ge=1.0, description="How long a domain's lease lasts without renewal.")
+    renew_s: float = Field(15.0, ge=0.2, description="How often a process renews all its leases, in one statement.")
+    recover_s: float = Field(900.0, ge=2.0, description="Age of an expired lease that `frontier recover` frees.")
+
+
+class PolitenessSettings(_Group):
+    """How gently a domain is asked."""
+
+    delay_s: float = Field(1.0, ge=0.0, description="Seconds between starts of two requests to one domain.")
+    max_delay_s: float = Field(300.0, ge=1.0, description="Cap on a robots.txt crawl-delay; logged when it bites.")
+    unreachable_s: float = Field(
+        1800.0, ge=1.0, description="How long a domain may stay unreachable before its pages are closed."
+    )
+    circuit_failures: int = Field(5, ge=1, description="Failures in a row that open a domain's circuit.")
+    circuit_reset_s: float = Field(60.0, ge=0.1, description="How long an open circuit waits before it tries again.")
+    retries: int = Field(3, ge=0, description="How often a page is asked again after a transient failure.")
+    retry_base_s: float = Field(1.0, ge=0.0, description="First wait before a retry; it doubles each time.")
+
+
+class FetchSettings(_Group):
+    """What one request may cost."""
+
+    deadline_s: float = Field(30.0, ge=0.2, description="Total time for one request.")
+    connect_s: float = Field(10.0, ge=0.1, description="Time to connect, TLS included.")
+    min_rate: int = Field(64, ge=0, description="Bytes a second below which a transfer is given up.")
+    min_rate_s: float = Field(10.0, ge=0.5, description="How long a transfer may stay below the minimum rate.")
+    body_bytes: int = Field(100 * 1024**2, ge=1024, description="Largest body that is kept whole; the rest is cut off.")
+    connections: int = Field(2000, ge=4, description="Open connections of one process, kept-alive ones included.")
+    nameservers: Annotated[list[str], NoDecode] = Field(
+        default_factory=list, description="DNS servers to ask, comma-separated; empty means the system's."
+    )
+
+    @field_validator("nameservers", mode="before")
+    @classmethod
+    def _split(cls, value: object) -> object:
+        return [part.strip() for part in value.split(",") if part.strip()] if isinstance(value, str) else value
+
+
+class ParseSettings(_Group):
+    """What one page may cost to parse."""
+
+    deadline_s: float = Field(5.0, ge=0.1, description="Time after which a parse is given up and the page noted.")
+    max_bytes: int = Field(10 * 1024**2, ge=1024, description="Largest document that is parsed for links (TC-020).")
+    crashes: int = Field(3, ge=1, description="Processes that a page may take down before it is quarantined.")
+
+
+class WarcSettings(_Group):
+    """When a WARC file is full."""
+
+    bytes: int = Field(10**9, ge=4096, description="Size at which a file is sealed.")
+    age_s: float = Field(3600.0, ge=1.0, description="Age at which a file is sealed.")
+    idle_s: float = Field(600.0, ge=1.0, description="Idle time after which a file is sealed.")
+
+
+class EngineSettings(_Group):
+    """The rhythm of a crawl process."""
+
+    settle_pages: int = Field(200, ge=1, description="Attempts that are settled in one transaction at most.")
+    settle_s: float = Field(0.5, ge=0.01, description="Longest wait before finished attempts are settled.")
+    domains: int = Field(1000, ge=1, description="Domains that one process asks at the same time.")
+    backlog: int = Field(64, ge=1, description="Fetched pages that may wait for parsing before fetching pauses.")
+    watchdog_s: float = Field(20.0, ge=1.0, description="Silence of a process's loop after which it is killed.")
+    known_urls: int = Field(1_000_000, ge=1000, description="URLs that a process remembers to spare the database.")
+
+
+class DiskSettings(_Group):
+    """When the disk counts as full: nothing new starts below either mark."""
+
+    free_bytes: int = Field(2 * 1024**3, ge=0, description="Free bytes to keep.")
+    free_percent: float = Field(5.0, ge=0, le=90, description="Free share of the disk to keep.")
+
+
+class Settings(BaseSettings):
+    """All of it. `holdfast settings` prints what is in force."""
+
+    model_config = SettingsConfigDict(
+        env_prefix="HOLDFAST_", env_nested_delimiter="_", env_nested_max_split=1, env_file=".env", extra="ignore",
+        frozen=True,
+    )  # fmt: skip
+
+    home: Path = Field(Path("holdfast-home"), description="The data directory: database, WARC files, run files.")
+    database_url: str | None = Field(None, description="PostgreSQL address; empty means SQLite in the data directory.")
+    contact: str | None = Field(None, description="Who answers for a crawl: an e-mail address or a web address.")
+    user_agent: str | None = Field(None, description="Own user agent; the product's token and the contact are added.")
+    allow_networks: Annotated[tuple[Network, ...], NoDecode] = Field(
+        (), description="Private networks (CIDR, comma-separated) that may be crawled; nothing private otherwise."
+    )
+    log_level: str = Field("INFO", description="Least level of events that are written.")
+    failpoint: str | None = Field(None, description="Testing only: NAME:kill, NAME:raise or NAME:sleep.")
+    lease: LeaseSettings = LeaseSettings()
+    politeness: PolitenessSettings = PolitenessSettings()
+    fetch: FetchSettings = FetchSettings()
+    parse: ParseSettings = ParseSettings()
+    warc: WarcSettings = WarcSettings()
+    engine: EngineSettings = EngineSettings()
+    disk: DiskSettings = DiskSettings()
+
+    @field_validator("allow_networks", mode="before")
+    @classmethod
+    def _networks(cls, value: object) -> object:
+        parts = value.split(",") if isinstance(value, str) else value
+        if isinstance(parts, (list, tuple)):
+            return tuple(ip_network(part.strip()) if isinstance(part, str) else part for part in parts if part)
+        return value
+
+    @property
+    def database(self) -> str:
+        """The address of the database in use."""
+        return self.database_url or f"sqlite:///{(self.home / 'holdfast.db').resolve()}"
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """Arguments win over variables, variables over `.env`, and `.env` over the TOML file."""
+        toml = TomlConfigSettingsSource(settings_cls, Path(os.environ.get("HOLDFAST_CONFIG", "holdfast.toml")))
+        return init_settings, env_settings, dotenv_settings, toml
+
+
+def load(**overrides: object) -> Settings:
+    """Return the settings in force; Invalid names the setting that is wrong."""
+    try:
+        return Settings(**{name: value for name, value in overrides.items() if value is not None})  # type: ignore[arg-type]
+    except ValidationError as exc:
+        first = exc.errors()[0]
+        name = "HOLDFAST_" + "_".join(str(part) for part in first["loc"]).upper()
+        raise Invalid(f"the setting {name} cannot be used: {first['msg']}; see docs/settings.md") from exc
+    except ValueError as exc:
+        raise Invalid(f"the settings cannot be read: {exc}; see docs/settings.md") from exc

@@ -1,0 +1,58 @@
+"""The statements about owners: one function, one statement."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from holdfast.db.hot import Transaction
+
+
+class OwnerRow(NamedTuple):
+    """An owner that has not said goodbye."""
+
+    id: int
+    kind: str
+    pid: int
+    run_file: str
+    execution_id: int | None
+
+
+def insert_owner(tx: Transaction, *, kind: str, host: str, pid: int, run_file: str, execution_id: int | None,
+                 now: int) -> int:  # fmt: skip
+    """Register a process and return its id."""
+    rows = tx.execute(
+        "INSERT INTO owners(kind, host, pid, run_file, execution_id, started_at, heartbeat_at)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?) RETURNING id",
+        (kind, host, pid, run_file, execution_id, now, now),
+    )
+    return int(rows[0][0])
+
+
+def beat(tx: Transaction, *, owner_id: int, now: int) -> None:
+    """Say that an owner is alive and getting on."""
+    tx.execute("UPDATE owners SET heartbeat_at = ? WHERE id = ? AND ended_at IS NULL", (now, owner_id))
+
+
+def end_owner(tx: Transaction, *, owner_id: int, now: int) -> bool:
+    """Close an owner's row; False if somebody closed it before."""
+    rows = tx.execute("UPDATE owners SET ended_at = ? WHERE id = ? AND ended_at IS NULL RETURNING id", (now, owner_id))
+    return bool(rows)
+
+
+def open_owners(tx: Transaction, *, host: str) -> list[OwnerRow]:
+    """Return the owners of this machine that have not said goodbye."""
+    rows = tx.execute(
+        "SELECT id, kind, pid, run_file, execution_id FROM owners WHERE host = ? AND ended_at IS NULL ORDER BY id",
+        (host,),
+    )
+    return [OwnerRow(*row) for row in rows]
+
+
+def open_owner_of(tx: Transaction, *, execution_id: int, kind: str) -> list[OwnerRow]:
+    """Return the owners of one kind that work on an execution."""
+    rows = tx.execute(
+        "SELECT id, kind, pid, run_file, execution_id FROM owners"
+        " WHERE execution_id = ? AND kind = ? AND ended_at IS NULL ORDER BY id",
+        (execution_id, kind),
+    )
+    return [OwnerRow(*row) for row in rows]

@@ -1,0 +1,31 @@
+"""What a crawl process hears from outside while it runs: stop requests, the others' totals, where seeds landed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Word:
+    """The latest word from outside."""
+
+    stop: str | None = None
+    """`drain`, `cancel`, or nothing."""
+    other_pages: int = 0
+    other_bytes: int = 0
+    """What the other processes of this execution have settled."""
+    landing: tuple[str, ...] = ()
+    """Where seeds landed, seen by any process."""
+
+
+class Control(Protocol):
+    """How the engine asks; answered from rows by the worker, from a script in tests. Called on the database's thread."""
+
+    def listen(self) -> Word:
+        """Return the latest word; also says that this process is alive."""
+        ...
+
+    def landed(self, url: str) -> None:
+        """Tell the others that a seed landed here."""
+        ...

@@ -1,0 +1,75 @@
+"""What the parts of a crawl process share: handed to each, chosen by wiring, owned by the engine."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass, field
+from datetime import datetime
+from random import Random
+from typing import Protocol
+
+from holdfast.clock import Clock
+from holdfast.config import Settings
+from holdfast.crawl.originals import Originals
+from holdfast.crawl.pace import Pace
+from holdfast.crawl.plan import CrawlPlan
+from holdfast.crawl.progress import Progress
+from holdfast.fetch.cookies import CookieJar
+from holdfast.fetch.robots import RobotsFile
+from holdfast.types import Attempt, FetchFailed, Fetched, Outcome, Request
+from holdfast.urls import Scope, Url
+
+
+class Fetcher(Protocol):
+    """What a lane needs of the HTTP client; tests pass a scripted one."""
+
+    async def fetch(self, request: Request) -> Fetched | FetchFailed:
+        """Make one GET."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Capture:
+    """One attempt as it was fetched, on its way to the WARC file and the parser."""
+
+    attempt: Attempt | None
+    """None for robots.txt: stored, never an attempt of its own."""
+    token: int
+    started_at: datetime
+    hops: tuple[Fetched, ...]
+    outcome: Outcome
+    reason: str
+    message: str | None = None
+    redirected_to: str | None = None
+    retry_at: datetime | None = None
+
+
+@dataclass(slots=True, kw_only=True)
+class Crew:
+    """The shared hands of one crawl process."""
+
+    plan: CrawlPlan
+    settings: Settings
+    clock: Clock
+    client: Fetcher
+    progress: Progress
+    cookies: CookieJar
+    random: Random
+    scope: Scope
+    """Widened when a seed's redirect lands on another host."""
+    originals: Originals
+    processes: int
+    """How many processes share this execution here."""
+    is_private: Callable[[str], bool]
+    """Whether an address lies in a network that was allowed explicitly: only there the delay may go below 1 s."""
+    landed: Callable[[Url], None] = field(init=False)
+    """Told where a seed landed."""
+    hand_over: Callable[[Capture], None] = field(init=False)
+    """Gives a capture to the desk."""
+    borrow: Callable[[str], AbstractAsyncContextManager[Pace | None]] = field(init=False)
+    """Takes a turn at another domain (a robots.txt that redirects there); None if it cannot be had."""
+    robots_files: dict[str, RobotsFile] = field(default_factory=dict)
+    """Parsed rules by origin, so that a domain leased again is not parsed again."""
+    met_origins: set[str] = field(default_factory=set)
+    """Origins whose sitemaps this process has taken from robots.txt."""

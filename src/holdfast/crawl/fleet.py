@@ -1,0 +1,162 @@
+"""The lanes of one process: started for each lease, fed with pages, interrupted, and given back when they end."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import suppress
+from datetime import timedelta
+
+from holdfast import log
+from holdfast.crawl.crew import Crew
+from holdfast.crawl.lane import Lane
+from holdfast.crawl.limits import Limits
+from holdfast.errors import LeaseLost
+from holdfast.types import Attempt, DomainLease, DomainUpdate, Outcome, Visit
+
+FEED = 50
+"""Pages a lane takes at once; below a fifth of it the lane asks for more."""
+LINGER_S = 1.5
+"""How long a lane without work stays: pages under way may still bring links for it."""
+_log = log.get()
+
+
+class Fleet:
+    """All lanes that work, and those that have ended and wait for their last results to be settled."""
+
+    def __init__(self, crew: Crew, limits: Limits, room: Callable[[], Awaitable[None]]) -> None:
+        self._crew, self._limits, self._room = crew, limits, room
+        self.lanes: dict[int, Lane] = {}
+        self._names: dict[str, Lane] = {}
+        self._tasks: dict[int, asyncio.Task[None]] = {}
+        self.ended: list[Lane] = []
+        self.stopping = False
+
+    def start(self, tasks: asyncio.TaskGroup, lease: DomainLease, *, lease_until: float) -> Lane:
+        """Put a lane to work on a lease."""
+        lane = Lane(lease, self._crew, lease_until=lease_until)
+        self.lanes[lease.domain_id] = self._names[lease.domain] = lane
+        self._tasks[lease.domain_id] = tasks.create_task(self._run(lane), name=f"lane {lease.domain}")
+        return lane
+
+    def named(self, domain: str) -> Lane | None:
+        """Return the lane of a domain that this process holds."""
+        return self._names.get(domain)
+
+    def find(self, attempt: Attempt, token: int) -> Lane | None:
+        """Return the lane that an attempt came from, unless its lease is over."""
+        lane = self.lanes.get(attempt.domain_id)
+        return lane if lane is not None and lane.lease.token == token else None
+
+    def hungry(self) -> Iterator[Lane]:
+        """Yield the lanes that want more pages."""
+        return (lane for lane in self.lanes.values() if lane.wants_more(FEED // 5))
+
+    def settled(self, visit: Visit) -> None:
+        """Note that an attempt's result is in the database."""
+        self._limits.ended(visit.attempt)
+        lane = self.find(visit.attempt, visit.token)
+        if lane is not None:
+            lane.unsettled -= 1
+            lane.holding.discard(visit.attempt.id)
+
+    def renewed(self, leases: dict[int, int], *, lease_until: float) -> None:
+        """Take the tokens that are still ours; a lane that is not among them has lost its domain."""
+        for domain_id, lane in list(self.lanes.items()):
+            if leases.get(domain_id) == lane.lease.token:
+                lane.pace.lease_until = lease_until
+            else:
+                self.lose(lane)
+
+    def lose(self, lane: Lane) -> None:
+        """Stop working on a domain that somebody else holds now."""
+        lane.lost = True
+        if (task := self._tasks.get(lane.lease.domain_id)) is not None:
+            task.cancel()
+
+    def interrupt(self, *, everything: bool) -> None:
+        """Stop the lanes: those that only wait at once, those in a request when it ends, or everything now."""
+        self.stopping = True
+        for domain_id, lane in self.lanes.items():
+            lane.fed.set()
+            if everything or lane.pace.waiting_since is None:
+                self._tasks[domain_id].cancel()
+
+    def releasable(self) -> list[Lane]:
+        """Return the ended lanes whose results are all settled, and forget them."""
+        ready = [lane for lane in self.ended if lane.lost or lane.unsettled <= 0]
+        self.ended = [lane for lane in self.ended if not (lane.lost or lane.unsettled <= 0)]
+        for lane in ready:
+            if self.lanes.get(lane.lease.domain_id) is lane:
+                del self.lanes[lane.lease.domain_id]
+                del self._tasks[lane.lease.domain_id]
+            if self._names.get(lane.lease.domain) is lane:
+                del self._names[lane.lease.domain]
+        return ready
+
+    async def finished(self) -> None:
+        """Wait until no lane works any more."""
+        while working := [task for task in self._tasks.values() if not task.done()]:
+            await asyncio.wait(working)
+
+    async def _run(self, lane: Lane) -> None:
+        try:
+            while not self.stopping and (attempt := await self._next(lane)) is not None:
+                if not await self._try(lane, attempt):
+                    break
+        except LeaseLost:
+            lane.lost = True
+        finally:
+            lane.working = False
+            self.ended.append(lane)
+
+    async def _next(self, lane: Lane) -> Attempt | None:
+        """Return the lane's next page; None if there is none to be had."""
+        while not lane.queue:
+            if lane.dry:
+                return None
+            lane.fed.clear()
+            await lane.fed.wait()
+            if self.stopping:
+                return None
+        return lane.queue.popleft()
+
+    async def _try(self, lane: Lane, attempt: Attempt) -> bool:
+        """Work on one attempt; False if the lane should end."""
+        await self._room()
+        if self.stopping or not self._limits.may_start(attempt):
+            lane.queue.appendleft(attempt)
+            return False
+        began = False
+        try:
+            began = await lane.work(attempt)
+        except Exception as exc:
+            if isinstance(exc, LeaseLost):
+                raise
+            # The one place where a lane survives what nobody foresaw; the page is closed and named.
+            _log.exception("crawl.lane_failed", url=attempt.url)
+            lane.end(attempt, Outcome.FAILED, "internal_error", message=repr(exc)[:500])
+            began = True
+        finally:
+            if not began:
+                self._limits.ended(attempt)
+        if not began:
+            lane.queue.appendleft(attempt)
+        return began and lane.put_off_until is None
+
+
+def farewell(crew: Crew, lane: Lane) -> DomainUpdate:
+    """Return what to write when a lane's domain is given back."""
+    now = crew.clock.now()
+    wait = max(0.0, lane.pace.next_at - crew.clock.monotonic())
+    next_allowed = now + timedelta(seconds=wait)
+    if lane.put_off_until is not None:
+        next_allowed = max(next_allowed, lane.put_off_until)
+    return lane.manners.update(next_allowed_at=next_allowed)
+
+
+async def quietly(task: asyncio.Task[None]) -> None:
+    """Cancel a task and wait for its end."""
+    task.cancel()
+    with suppress(asyncio.CancelledError):
+        await task

@@ -1,0 +1,130 @@
+"""What watches over a crawl process: its pulse, its leases, its disk, its limits, and what others say to it."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from holdfast import log
+from holdfast.config import DiskSettings
+from holdfast.coordination.runfile import RunFile
+from holdfast.crawl.engine import CrawlEngine, Ending
+from holdfast.crawl.lane import Lane
+from holdfast.errors import Unavailable
+from holdfast.urls import parse_seed
+
+_log = log.get()
+_PULSE_S = 0.25
+_DISK_S = 10.0
+_SLOW_LANES = 5
+
+
+class Keeper:
+    """Starts the watches of one process."""
+
+    def __init__(self, run: RunFile, folder: Path, *, parent: int) -> None:
+        self._run, self._folder, self._parent = run, folder, parent
+        self._landing: set[str] = set()
+
+    def start(self, engine: CrawlEngine) -> Sequence[asyncio.Task[None]]:
+        """Start pulse, renewal and listening."""
+        return [
+            asyncio.create_task(self._pulse(engine), name="pulse"),
+            asyncio.create_task(self._renew(engine), name="renewal"),
+            asyncio.create_task(self._listen(engine), name="listening"),
+        ]
+
+    async def _pulse(self, engine: CrawlEngine) -> None:
+        """Say that the loop is alive; look at desk, disk and limits. Never waits for the database."""
+        clock, looked_at = engine.crew.clock, -_DISK_S
+        while True:
+            now = clock.monotonic()
+            self._run.tick(now)
+            if os.getppid() != self._parent:
+                _log.warning("crawl.orphaned")
+                engine.hand_back()
+            if (limit := engine.limits.over(now)) is not None:
+                engine.drain(Ending(limit))
+            if now - looked_at >= _DISK_S or engine.crew.progress.state == "no_space":
+                looked_at = now
+                self._look_at_disk(engine)
+            self._look_at_desk(engine, now)
+            engine.crew.progress.active_domains = len(engine.fleet.lanes)
+            engine.crew.progress.slow = slowest(engine, now)
+            await asyncio.sleep(_PULSE_S)
+
+    def _look_at_disk(self, engine: CrawlEngine) -> None:
+        full = engine.desk.no_space.is_set() or is_low(self._folder, engine.crew.settings.disk)
+        progress = engine.crew.progress
+        if full and progress.state == "running":
+            progress.state = "no_space"
+            _log.error("crawl.paused", reason="no_space", folder=str(self._folder))
+        elif not full and progress.state == "no_space":
+            progress.state = "running"
+            _log.info("crawl.resumed", reason="space returned")
+        if full:
+            engine.room.clear()
+        elif engine.waiting < engine.crew.settings.engine.backlog:
+            engine.room.set()
+
+    def _look_at_desk(self, engine: CrawlEngine, now: float) -> None:
+        since = engine.desk.busy_since
+        patience = engine.crew.settings.parse.deadline_s
+        if since is not None and now - since > patience and not engine.desk.no_space.is_set():
+            engine.replace_desk()
+
+    async def _renew(self, engine: CrawlEngine) -> None:
+        """Renew all leases of this process in one statement; lanes check the moment themselves."""
+        while True:
+            await asyncio.sleep(engine.crew.settings.lease.renew_s)
+            asked_at = engine.crew.clock.monotonic()
+            try:
+                leases = await engine.db(lambda: engine.frontier.renew(engine.ledger.owner_id))
+            except Unavailable as exc:
+                _log.warning("crawl.renewal_failed", message=str(exc))
+                continue
+            tokens = {domain_id: token for domain_id, (token, _) in leases.items()}
+            engine.fleet.renewed(tokens, lease_until=engine.lease_until(asked_at))
+
+    async def _listen(self, engine: CrawlEngine) -> None:
+        """Hear stop requests, the others' totals, and where seeds landed."""
+        while True:
+            try:
+                word = await engine.db(engine.control.listen)
+            except Unavailable:
+                await asyncio.sleep(1.0)
+                continue
+            engine.limits.hear(word)
+            for address in word.landing:
+                if address not in self._landing:
+                    self._landing.add(address)
+                    engine.crew.scope = engine.crew.scope.with_landing_host(parse_seed(address))
+            if word.stop is not None:
+                engine.drain()
+            await asyncio.sleep(0.5)
+
+
+def is_low(folder: Path, marks: DiskSettings) -> bool:
+    """Return whether the disk under a folder has less room than we keep free."""
+    disk = os.statvfs(folder)
+    free = disk.f_bavail * disk.f_frsize
+    return free < marks.free_bytes or free < disk.f_blocks * disk.f_frsize * marks.free_percent / 100
+
+
+def slowest(engine: CrawlEngine, now: float) -> list[dict[str, Any]]:
+    """Return the lanes that hold the crawl up most, each with the reason."""
+    rows = [row for lane in engine.fleet.lanes.values() if (row := _why(lane, now)) is not None]
+    return sorted(rows, key=lambda row: -row["seconds"])[:_SLOW_LANES]
+
+
+def _why(lane: Lane, now: float) -> dict[str, Any] | None:
+    since = lane.pace.waiting_since
+    if since is not None and now - since > 2.0:
+        return {"domain": lane.lease.domain, "seconds": round(now - since, 1), "why": f"waits for {lane.current}"}
+    wait = lane.pace.next_at - now
+    if wait > 2.0:
+        return {"domain": lane.lease.domain, "seconds": round(wait, 1), "why": lane.manners.why_slow or "Retry-After"}
+    return None

@@ -1,0 +1,263 @@
+"""One leased domain at work: its pages in turn, each checked against robots.txt, paced, fetched and handed on.
+
+A lane never parses and never touches the database; it knows what it may ask, when, and what an answer means for the
+domain. It ends when its lease does, when it is told to, or when it has nothing left to ask.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+
+from holdfast import log
+from holdfast.crawl import outcomes
+from holdfast.crawl.crew import Capture, Crew
+from holdfast.crawl.manners import Manners
+from holdfast.crawl.pace import Pace
+from holdfast.crawl.robots_gate import RobotsGate
+from holdfast.errors import UrlRefused
+from holdfast.fetch.retry_after import parse_retry_after
+from holdfast.frontier.backoff import retry_wait
+from holdfast.types import Attempt, DomainLease, FetchFailed, Fetched, FetchProblem, Kind, Outcome, Request
+from holdfast.urls import Url, parse
+from holdfast.warc.payload import parse_head
+
+MAX_REDIRECTS = 5
+_HTML = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"
+_log = log.get()
+
+
+class Lane:
+    """The work on one domain in this process."""
+
+    def __init__(self, lease: DomainLease, crew: Crew, *, lease_until: float) -> None:
+        self.lease, self._crew = lease, crew
+        self.manners = Manners(lease, crew.settings.politeness, crew.clock, plan_delay_s=crew.plan.delay_s)
+        now, at = crew.clock.monotonic(), crew.clock.now()
+        first = now + max(0.0, (lease.next_allowed_at - at).total_seconds())
+        if lease.taken_over:  # the dead owner may have asked a moment ago
+            first = max(first, now + self.manners.delay_s)
+        self.pace = Pace(crew.clock, first_at=first, lease_until=lease_until)
+        self.gate = RobotsGate(crew, self.manners, lease.token, self._ask_elsewhere)
+        self.gate.refresh()
+        self.queue: deque[Attempt] = deque(lease.attempts)
+        self.holding: set[int] = {attempt.id for attempt in lease.attempts}
+        """Attempts that this process has and has not settled."""
+        self.has_more = bool(lease.attempts)
+        """Whether the database may hold more due pages than we took."""
+        self.put_off_until: datetime | None = None
+        """Set when nothing may be asked for a while: the engine gives the domain back."""
+        self.current: str | None = None
+        self.unsettled = 0
+        """Attempts that were handed on and are not in the database yet."""
+        self.fed = asyncio.Event()
+        self.dry = False
+        """Set when there is nothing more to be had: the lane ends."""
+        self.lost = False
+        self.working = True
+        self.hungry_since: float | None = None
+        self.looked_at = now
+
+    def wants_more(self, low: int) -> bool:
+        """Return whether the lane is out of pages, or nearly and there are more."""
+        return self.working and not self.dry and (not self.queue or (self.has_more and len(self.queue) < low))
+
+    def should_look(self, now: float, *, new: bool) -> bool:
+        """Return whether to ask the database for more: there is more, something new came, or it was long ago."""
+        return new or self.has_more or now - self.looked_at > 1.0
+
+    def is_done(self, now: float, linger_s: float) -> bool:
+        """Return whether nothing more can come soon: no page here or under way, and we looked and waited."""
+        if self.queue or self.has_more or self.unsettled > 0:
+            self.hungry_since = None
+            return False
+        if self.hungry_since is None:
+            self.hungry_since = now
+        return now - self.hungry_since >= linger_s
+
+    def refill(self, attempts: Sequence[Attempt], *, limit: int) -> None:
+        """Take more due pages; fewer than asked for means that there are no more."""
+        self.queue.extend(attempts)
+        self.holding.update(attempt.id for attempt in attempts)
+        self.has_more = len(attempts) >= limit
+        self.looked_at = self._crew.clock.monotonic()
+        if attempts:
+            self.hungry_since = None
+            self.fed.set()
+
+    async def work(self, attempt: Attempt) -> bool:
+        """Bring one attempt to its ending and hand it on; False if the domain must wait and the attempt stays open."""
+        try:
+            url = parse(attempt.url)
+        except UrlRefused as exc:
+            self.end(attempt, Outcome.EXCLUDED, "url_refused", message=str(exc))
+            return True
+        permission = await self.gate.may_ask(url)
+        if not permission.allowed:
+            if permission.ask_again_at is not None:
+                self.manners.unreachable()
+                self.put_off_until = permission.ask_again_at
+                return False
+            self.end(attempt, Outcome.BLOCKED_ROBOTS, permission.reason, message=permission.message)
+            return True
+        await self._visit(attempt, url)
+        self.put_off_until = self.manners.closed_until
+        return True
+
+    async def _visit(self, attempt: Attempt, url: Url) -> None:
+        """Fetch an attempt over its redirects inside this domain; a hop to another domain ends it."""
+        hops: list[Fetched] = []
+        started_at = self._crew.clock.now()
+        for _ in range(MAX_REDIRECTS + 1):
+            result = await self._ask(self._request(url, attempt if not hops else None))
+            if isinstance(result, FetchFailed):
+                self._failed(attempt, started_at, hops, result)
+                return
+            hops.append(result)
+            target = self._target(url, result)
+            if target is None or isinstance(target, str):
+                self._answered(attempt, started_at, hops, refused=target)
+                return
+            if target.domain != self.lease.domain:
+                self._answered(attempt, started_at, hops, redirected_to=target.fetch)
+                return
+            url = target
+            verdict = self._crew.scope.decide(url, attempt.depth, attempt.kind)
+            if not verdict.allowed:
+                self.end(attempt, Outcome.EXCLUDED, f"redirect_out_of_scope:{verdict.rule}", hops=hops,
+                          redirected_to=url.fetch, at=started_at)  # fmt: skip
+                return
+            permission = await self.gate.may_ask(url)
+            if not permission.allowed:
+                reason = f"redirect_{permission.reason}"
+                self.end(attempt, Outcome.BLOCKED_ROBOTS, reason, hops=hops, redirected_to=url.fetch, at=started_at)
+                return
+        self.end(attempt, Outcome.FAILED, "too_many_redirects", hops=hops, redirected_to=url.fetch, at=started_at)
+
+    def _target(self, url: Url, result: Fetched) -> Url | str | None:
+        """Return where an answer points: an address, a reason why it cannot be followed, or None if it stays."""
+        if not outcomes.is_redirect(result.status):
+            return None
+        location = parse_head(result.response_head).get("location")
+        if not location:
+            return None
+        try:
+            return parse(url.join(location))
+        except UrlRefused as exc:
+            return exc.reason
+
+    def _request(self, url: Url, attempt: Attempt | None) -> Request:
+        """Return the request for an address, conditional if we hold a copy that a 304 could stand for."""
+        headers: list[tuple[str, str]] = [("Accept", _HTML if attempt is None or attempt.kind is Kind.PAGE else "*/*")]
+        if attempt is not None and self._crew.originals.readable(attempt):
+            if attempt.etag:
+                headers.append(("If-None-Match", attempt.etag))
+            if attempt.last_modified:
+                headers.append(("If-Modified-Since", attempt.last_modified))
+        fetch = self._crew.settings.fetch
+        return Request(
+            url=url.fetch, headers=tuple(headers), deadline_s=fetch.deadline_s, max_body_bytes=fetch.body_bytes
+        )
+
+    async def _ask(self, request: Request) -> Fetched | FetchFailed:
+        """Make one request in this domain's turn."""
+        async with self.pace.turn():
+            return await self._send(request, self.pace)
+
+    async def _ask_elsewhere(self, url: Url, deadline_s: float, max_bytes: int) -> Fetched | FetchFailed:
+        """Make one request for robots.txt, in the turn of whichever domain it is on."""
+        request = Request(url=url.fetch, headers=(("Accept", "text/plain,*/*;q=0.8"),), deadline_s=deadline_s,
+                          max_body_bytes=max_bytes)  # fmt: skip
+        if url.domain == self.lease.domain:
+            return await self._ask(request)
+        async with self._crew.borrow(url.domain) as pace:
+            if pace is None:
+                return FetchFailed(url=url.fetch, problem=FetchProblem.CONNECT, message="another process holds the domain",
+                                   started_at=self._crew.clock.now(), took_s=0.0)  # fmt: skip
+            async with pace.turn():
+                return await self._send(request, pace)
+
+    async def _send(self, request: Request, pace: Pace) -> Fetched | FetchFailed:
+        """Send a request whose turn it is, with the cookies of its origin, and note when it was seen."""
+        crew, sent_at = self._crew, self._crew.clock.monotonic()
+        self.current = request.url
+        extra = crew.plan.headers if pace is self.pace else ()
+        cookie = crew.cookies.header_for(request.url, crew.clock.now())
+        if extra or cookie:
+            cookies = (("Cookie", cookie),) if cookie else ()
+            request = Request(url=request.url, headers=(*request.headers, *extra, *cookies),
+                              deadline_s=request.deadline_s, max_body_bytes=request.max_body_bytes)  # fmt: skip
+        result = await crew.client.fetch(request)
+        self.current = None
+        if isinstance(result, Fetched):
+            self.manners.met(is_private=crew.is_private(result.ip))
+            crew.progress.asked(len(result.response_head) + result.body.size)
+            self._keep_cookies(result)
+            first = None if result.first_byte_s is None else sent_at + result.first_byte_s
+            pace.asked(sent_at=sent_at + result.sent_s, first_byte_at=first, delay_s=self.manners.delay_s)
+        elif result.sent_s is not None:
+            crew.progress.asked(0)
+            pace.asked(sent_at=sent_at + result.sent_s, first_byte_at=None, delay_s=self.manners.delay_s)
+        elif result.problem.transient:
+            pace.wait_until(sent_at + self.manners.delay_s)
+        return result
+
+    def _keep_cookies(self, result: Fetched) -> None:
+        if b"et-cookie:" in result.response_head or b"ET-COOKIE:" in result.response_head:
+            values = parse_head(result.response_head).get_all("set-cookie")
+            self._crew.cookies.store(result.url, values, self._crew.clock.now())
+
+    def _answered(self, attempt: Attempt, started_at: datetime, hops: list[Fetched], *,
+                  refused: str | None = None, redirected_to: str | None = None) -> None:  # fmt: skip
+        """End an attempt that got an answer."""
+        status = hops[-1].status
+        outcome, reason = outcomes.of_status(status)
+        if refused is not None:
+            outcome, reason = Outcome.EXCLUDED, "redirect_refused"
+        if outcomes.hurts_domain(status):
+            self.manners.went_badly()
+        else:
+            self.manners.went_well()
+        retry_at = None
+        if outcomes.is_retried(status):
+            retry_at = self._retry_at(attempt, hops[-1])
+        self.end(attempt, outcome, reason, hops=hops, message=refused, redirected_to=redirected_to, at=started_at,
+                  retry_at=retry_at)  # fmt: skip
+
+    def _failed(self, attempt: Attempt, started_at: datetime, hops: list[Fetched], failure: FetchFailed) -> None:
+        """End an attempt that got no answer."""
+        outcome, reason = outcomes.of_failure(failure)
+        retry_at = None
+        if failure.problem.transient:
+            self.manners.went_badly()
+            retry_at = self._retry_at(attempt, None)
+        self.end(attempt, outcome, reason, hops=hops, message=failure.message, at=started_at, retry_at=retry_at)
+
+    def _retry_at(self, attempt: Attempt, answer: Fetched | None) -> datetime | None:
+        """Return when to try again; a 429 or 503 also slows the domain, and Retry-After holds it back as a whole."""
+        crew, now = self._crew, self._crew.clock.now()
+        asked_s = 0.0
+        if answer is not None and answer.status in (429, 503):
+            self.manners.slow_down()
+            wish = parse_retry_after(parse_head(answer.response_head).get("retry-after"), now)
+            if wish is not None:
+                asked_s = wish.seconds
+                self.pace.wait_until(crew.clock.monotonic() + asked_s)
+        politeness = crew.settings.politeness
+        if attempt.number > politeness.retries:
+            return None
+        wait = retry_wait(attempt.number, base_s=politeness.retry_base_s, random=crew.random)
+        return now + timedelta(seconds=max(wait, asked_s))
+
+    def end(self, attempt: Attempt, outcome: Outcome, reason: str, *, hops: Sequence[Fetched] = (),
+             message: str | None = None, redirected_to: str | None = None, at: datetime | None = None,
+             retry_at: datetime | None = None) -> None:  # fmt: skip
+        """Hand an ended attempt to the desk."""
+        self.unsettled += 1
+        self._crew.hand_over(
+            Capture(attempt=attempt, token=self.lease.token, started_at=at or self._crew.clock.now(),
+                    hops=tuple(hops), outcome=outcome, reason=reason, message=message, redirected_to=redirected_to,
+                    retry_at=retry_at)
+        )  # fmt: skip

@@ -1,0 +1,57 @@
+"""What is finished and not yet settled: collected on the loop, settled in batches on the database's thread.
+
+The WARC bytes are synced before the transaction that points into them; a batch that the database does not take is
+kept and offered again, and a repeat is harmless.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from holdfast.crawl.progress import Progress
+from holdfast.crawl.tape import Tape
+from holdfast.failpoints import reach
+from holdfast.frontier import Frontier, Settled
+from holdfast.types import DomainUpdate, Visit
+
+
+class Ledger:
+    """The batch that is being collected, and the totals that it will have made."""
+
+    def __init__(self, frontier: Frontier, tape: Tape, progress: Progress, *, execution_id: int, owner_id: int) -> None:
+        self._frontier, self._tape, self._progress = frontier, tape, progress
+        self.execution_id, self.owner_id = execution_id, owner_id
+        self.visits: list[Visit] = []
+        self._counted: set[int] = set()
+
+    def add(self, visit: Visit) -> None:
+        """Take a finished attempt."""
+        self.visits.append(visit)
+
+    def take(self, limit: int) -> list[Visit]:
+        """Return the next batch; the rest stays."""
+        batch, self.visits = self.visits[:limit], self.visits[limit:]
+        return batch
+
+    def give_back(self, batch: Sequence[Visit]) -> None:
+        """Keep a batch that could not be settled, in front."""
+        self.visits[:0] = batch
+
+    def settle(self, batch: Sequence[Visit], updates: Sequence[DomainUpdate]) -> Settled:
+        """Sync the WARC file, then settle one batch; runs on the database's thread."""
+        if batch:
+            reach("before_sync")
+            self._tape.sync()
+            reach("after_sync")
+        for visit in batch:
+            if visit.attempt.id not in self._counted:
+                self._counted.add(visit.attempt.id)
+                self._progress.settled(visit)
+        settled = self._frontier.settle(
+            self.execution_id, self.owner_id, batch, updates, counts=self._progress.counts()
+        )
+        reach("after_commit")
+        self._counted.clear()
+        for visit in settled.refused:
+            self._progress.unsettled(visit)
+        return settled

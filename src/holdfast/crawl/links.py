@@ -1,0 +1,125 @@
+"""From what a document mentions to what the frontier should add: resolved, in scope, not seen here before.
+
+Out-of-scope links are counted by rule and host; the database's unique key remains the authority on what is new.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from holdfast.clock import to_micros
+from holdfast.crawl.crew import Crew
+from holdfast.types import Found, Kind, Link
+from holdfast.urls import Base, Resolved, TrapGuard, priority, resolve
+
+MAX_LINKS = 1000
+"""Links taken from one page (TC-027); the rest are counted as over_limit."""
+URLS_PER_S = 100.0
+"""New URLs a second from one discovering domain (TC-027); more are only delayed."""
+REQUISITE_PRIORITY = 4
+"""Above every page: what a captured page needs is fetched before the next page, so that it replays whole."""
+SITEMAP_PRIORITY = 3
+
+
+@dataclass(slots=True)
+class Sieved:
+    """What came through, and what did not."""
+
+    found: list[Found] = field(default_factory=list)
+    excluded: Counter[tuple[str, str]] = field(default_factory=Counter)
+
+
+class Seen:
+    """Addresses that this process has met: two generations, so that memory stays bounded (92 bytes a URL)."""
+
+    def __init__(self, limit: int) -> None:
+        self._half = max(1, limit // 2)
+        self._young: set[int] = set()
+        self._old: set[int] = set()
+
+    def add(self, url_hash: int) -> bool:
+        """Remember an address; False if it was known."""
+        if url_hash in self._young or url_hash in self._old:
+            return False
+        self._young.add(url_hash)
+        if len(self._young) >= self._half:
+            self._old, self._young = self._young, set()
+        return True
+
+    def __len__(self) -> int:
+        return len(self._young) + len(self._old)
+
+
+class Sieve:
+    """One per process; used by the thread that parses."""
+
+    def __init__(self, crew: Crew) -> None:
+        self._crew, self._clock = crew, crew.clock
+        self._seen = Seen(crew.settings.engine.known_urls)
+        self._traps = TrapGuard()
+        self._requisites = crew.plan.requisites
+        self._ready_at: dict[str, float] = {}
+
+    def remember(self, url_hash: int) -> None:
+        """Note an address that is in the frontier already."""
+        self._seen.add(url_hash)
+
+    def sift(self, base_url: str, base_href: str | None, links: Iterable[Link], resources: Iterable[Link],
+             depth: int) -> Sieved:  # fmt: skip
+        """Return the addresses to add from one document at this depth."""
+        sieved = Sieved()
+        base = Base(base_url, base_href)
+        hrefs = [link.url for link in links]
+        if len(hrefs) > MAX_LINKS:
+            sieved.excluded["over_limit:links", base.host] += len(hrefs) - MAX_LINKS
+        self._take(resolve(base, hrefs[:MAX_LINKS]), Kind.PAGE, depth + 1, sieved)
+        if self._requisites:
+            self._take(resolve(base, [link.url for link in resources][:MAX_LINKS]), Kind.REQUISITE, depth, sieved)
+        if len(sieved.found) > 1:
+            self._pace(base.domain, sieved)
+        return sieved
+
+    def sift_listed(self, base_url: str, urls: Iterable[str], kind: Kind, depth: int) -> Sieved:
+        """Return the addresses to add from a list that says what they are (a sitemap)."""
+        sieved = Sieved()
+        self._take(resolve(Base(base_url, None), urls), kind, depth, sieved)
+        return sieved
+
+    def one(self, base_url: str, url: str, kind: Kind, depth: int) -> Sieved:
+        """Return the one address that a redirect points to, if it is in scope and new."""
+        return self.sift_listed(base_url, [url], kind, depth)
+
+    def _take(self, resolved: Iterable[Resolved], kind: Kind, depth: int, sieved: Sieved) -> None:
+        scope = self._crew.scope
+        for link in resolved:
+            if not self._seen.add(link.hash64):
+                continue
+            verdict = scope.decide(link, depth, kind)
+            if verdict.allowed:
+                verdict = self._traps.check(link)
+            if not verdict.allowed:
+                sieved.excluded[verdict.rule, link.host] += 1
+                continue
+            sieved.found.append(Found(link.fetch, link.hash64, link.domain, kind, depth, _rank(link, kind, depth)))
+
+    def _pace(self, domain: str, sieved: Sieved) -> None:
+        """Delay what a domain discovers beyond 100 URLs a second; a burst of one page's links passes at once."""
+        now = self._clock.monotonic()
+        ready = max(self._ready_at.get(domain, 0.0), now - MAX_LINKS / URLS_PER_S)
+        late = ready + len(sieved.found) / URLS_PER_S - now
+        self._ready_at[domain] = ready + len(sieved.found) / URLS_PER_S
+        if late > 0:
+            first = max(0, len(sieved.found) - int(late * URLS_PER_S))
+            start = to_micros(self._clock.now())
+            sieved.found[first:] = [
+                found._replace(scheduled_for=start + int((n + 1) / URLS_PER_S * 1e6))
+                for n, found in enumerate(sieved.found[first:])
+            ]
+
+
+def _rank(link: Resolved, kind: Kind, depth: int) -> int:
+    if kind is Kind.PAGE:
+        return priority(link.normalised, depth)
+    return REQUISITE_PRIORITY if kind is Kind.REQUISITE else SITEMAP_PRIORITY

@@ -1,0 +1,99 @@
+"""How one domain is treated: its delay, its circuit, its robots files. Changed only by the lane that holds the lease."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+from holdfast.clock import Clock
+from holdfast.config import PolitenessSettings
+from holdfast.frontier import circuit as breaker
+from holdfast.frontier import politeness
+from holdfast.types import CircuitState, DomainLease, DomainUpdate, RobotsState
+
+POLITE_S = 1.0
+"""No shorter delay outside an explicitly allowed private network."""
+
+
+class Manners:
+    """What a lease holder knows and learns about its domain."""
+
+    def __init__(self, lease: DomainLease, settings: PolitenessSettings, clock: Clock, *, plan_delay_s: float) -> None:
+        self._lease, self._settings, self._clock = lease, settings, clock
+        self._own_s = max(plan_delay_s, lease.delay_s)
+        self._robots_s = 0.0
+        self._is_private = False
+        self.circuit: CircuitState = lease.circuit
+        self.robots: dict[str, RobotsState] = {state.origin: state for state in lease.robots}
+        self._learned: dict[str, RobotsState] = {}
+        self.retry_after: datetime | None = None
+
+    @property
+    def delay_s(self) -> float:
+        """Seconds between two starts: ours, the robots file's, and the slow-down after 429 and 503."""
+        floor = 0.0 if self._is_private else POLITE_S
+        wait = max(self._own_s, self._robots_s, floor)
+        return wait if self.circuit.penalty <= 1.0 else max(wait, POLITE_S) * self.circuit.penalty
+
+    @property
+    def why_slow(self) -> str | None:
+        """The reason for a delay beyond the plan's, in words for the display."""
+        if self.circuit.penalty > 1.0:
+            return f"slowed {self.circuit.penalty:g}x after 429 or 503"
+        return f"crawl-delay {self._robots_s:g} s" if self._robots_s > max(self._own_s, POLITE_S) else None
+
+    def met(self, *, is_private: bool) -> None:
+        """Note whether the domain's address lies in an allowed private network."""
+        self._is_private = is_private
+
+    def crawl_delay(self, seconds: float | None) -> None:
+        """Take the robots file's wish, up to the cap."""
+        self._robots_s = min(seconds or 0.0, self._settings.max_delay_s)
+
+    def learn(self, state: RobotsState) -> None:
+        """Take a new answer about an origin's robots.txt; it is written with the next settle."""
+        self.robots[state.origin] = self._learned[state.origin] = state
+
+    def went_well(self) -> None:
+        """Note an answer that says the domain is in order."""
+        self.circuit = breaker.on_success(politeness.relax(self.circuit))
+
+    def went_badly(self) -> None:
+        """Note a failure of the domain: enough of them in a row open its circuit."""
+        self.circuit = breaker.on_failure(
+            self.circuit, now=self._clock.now(), threshold=self._settings.circuit_failures
+        )
+
+    def slow_down(self) -> None:
+        """Note a 429 or 503: the domain asks for less."""
+        self.circuit = politeness.penalise(self.circuit)
+
+    @property
+    def closed_until(self) -> datetime | None:
+        """When the domain may be tried again, if its circuit is open now."""
+        return breaker.open_until(self.circuit, now=self._clock.now(), reset_s=self._settings.circuit_reset_s)
+
+    def unreachable(self) -> None:
+        """Note that nothing can be asked for now (robots unreachable)."""
+        if self.circuit.unreachable_since is None:
+            self.circuit = replace(self.circuit, unreachable_since=self._clock.now())
+
+    def gives_up(self, *, next_try_at: datetime, since: datetime) -> bool:
+        """Return whether the domain stays unreachable beyond what an execution waits, counted from `since`."""
+        first = self.circuit.unreachable_since
+        if first is None:
+            return False
+        return next_try_at >= max(first, since) + timedelta(seconds=self._settings.unreachable_s)
+
+    @property
+    def has_news(self) -> bool:
+        """Whether something was learned that should be written soon."""
+        return bool(self._learned)
+
+    def update(self, *, next_allowed_at: datetime) -> DomainUpdate:
+        """Return what was learned since the last call, for the next settle or release."""
+        learned, self._learned = tuple(self._learned.values()), {}
+        return DomainUpdate(
+            domain_id=self._lease.domain_id, token=self._lease.token, next_allowed_at=next_allowed_at,
+            circuit=self.circuit, robots=learned,
+        )  # fmt: skip

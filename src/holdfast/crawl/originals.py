@@ -1,0 +1,49 @@
+"""The originals of pages that were captured before: which can be read, and what they said.
+
+A 304 is worth asking for only if the page's original can be read: its links lead on where the new answer has none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from holdfast.db.hot import Hot
+from holdfast.errors import HoldfastError
+from holdfast.types import Attempt, Original
+from holdfast.warc import queries as files
+from holdfast.warc.payload import HttpHead
+from holdfast.warc.reader import read_response_at
+
+
+class Originals:
+    """Where original records lie; paths are learned on the database's thread and used from any."""
+
+    def __init__(self, hot: Hot, home: Path) -> None:
+        self._hot, self._home = hot, home.resolve()
+        self._paths: dict[int, Path | None] = {}
+
+    def learn(self, attempts: Iterable[Attempt]) -> None:
+        """Look up the files of these attempts' originals; called on the database's thread."""
+        unknown = {a.original.warc_file_id for a in attempts if a.original is not None} - self._paths.keys()
+        if not unknown:
+            return
+        with self._hot.read() as tx:
+            for file_id in unknown:
+                stored = files.path_of(tx, file_id)
+                path = self._home / stored if stored is not None else None
+                self._paths[file_id] = path if path is not None and path.is_file() else None
+
+    def readable(self, attempt: Attempt) -> bool:
+        """Return whether this attempt's original can be read."""
+        return attempt.original is not None and self._paths.get(attempt.original.warc_file_id) is not None
+
+    def load(self, original: Original) -> tuple[HttpHead, bytes] | None:
+        """Return an original's head and transfer-decoded body; None if it cannot be read after all."""
+        path = self._paths.get(original.warc_file_id)
+        if path is None:
+            return None
+        try:
+            return read_response_at(path, original.offset)
+        except (HoldfastError, OSError):
+            return None

@@ -1,0 +1,41 @@
+"""What an ending means: from statuses and failures to one of seven outcomes with its reason, and whether to try again."""
+
+from __future__ import annotations
+
+from holdfast.types import FetchFailed, FetchProblem, Outcome
+
+_RETRIED = frozenset({408, 425, 429})
+_REDIRECTS = frozenset({301, 302, 303, 307, 308})
+
+
+def of_status(status: int) -> tuple[Outcome, str]:
+    """Return how an HTTP status ends an attempt."""
+    if status == 304:
+        return Outcome.SUCCESS, "not_modified"
+    if status < 400:
+        return Outcome.SUCCESS, "ok" if status < 300 else "redirected"
+    return (Outcome.BLOCKED_4XX if status < 500 else Outcome.BLOCKED_5XX), f"http_{status}"
+
+
+def of_failure(failure: FetchFailed) -> tuple[Outcome, str]:
+    """Return how a fetch without a response ends an attempt."""
+    if failure.problem is FetchProblem.TIMEOUT:
+        return Outcome.TIMEOUT, failure.problem.value
+    if failure.problem in (FetchProblem.ADDRESS_FORBIDDEN, FetchProblem.URL_REFUSED):
+        return Outcome.EXCLUDED, failure.problem.value
+    return Outcome.FAILED, failure.problem.value
+
+
+def is_redirect(status: int) -> bool:
+    """Return whether this status points somewhere else."""
+    return status in _REDIRECTS
+
+
+def is_retried(status: int) -> bool:
+    """Return whether this status may be better next time: 408, 425, 429 and 5xx (design, limits)."""
+    return status in _RETRIED or status >= 500
+
+
+def hurts_domain(status: int) -> bool:
+    """Return whether this status counts as a failure of the whole domain for its circuit."""
+    return status >= 500 or status == 429

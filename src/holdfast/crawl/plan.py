@@ -1,0 +1,86 @@
+"""What a crawl is asked to do: one frozen value that travels from the command line to every process."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Self
+
+from holdfast import __version__
+from holdfast.errors import Invalid
+from holdfast.urls import Scope, ScopeKind, Url, parse_seed
+
+PRODUCT = "Holdfast"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CrawlPlan:
+    """Seeds, scope, limits and manners of one crawl. `headers` and `cookies` may hold secrets: see `public`."""
+
+    seeds: tuple[str, ...]
+    contact: str
+    scope: str = ScopeKind.HOST.value
+    include: tuple[str, ...] = ()
+    exclude: tuple[str, ...] = ()
+    max_depth: int | None = 10
+    max_pages: int | None = None
+    max_bytes: int | None = None
+    max_time_s: float | None = None
+    delay_s: float = 1.0
+    user_agent: str | None = None
+    sitemaps: bool = True
+    requisites: bool = True
+    headers: tuple[tuple[str, str], ...] = ()
+    cookies: str = ""
+    robots: str = "obey"
+    robots_reason: str | None = None
+    allow_networks: tuple[str, ...] = ()
+    allow_invalid_tls: bool = False
+    landing: tuple[str, ...] = ()
+    """Addresses that seeds redirected to; their hosts are in scope too."""
+
+    def agent(self) -> str:
+        """Return the whole User-Agent: the product's token and the contact are always in it."""
+        contact = self.contact if "://" in self.contact else f"mailto:{self.contact}"
+        own = f"{PRODUCT}/{__version__} (+{contact})"
+        return f"{self.user_agent} {own}" if self.user_agent else own
+
+    def seed_urls(self) -> tuple[Url, ...]:
+        """Return the seeds as addresses, once each; Invalid names the first that cannot be used."""
+        urls = {url.hash64: url for url in map(parse_seed, self.seeds)}
+        if not urls:
+            raise Invalid("nothing to crawl: name at least one seed, for example: holdfast crawl https://example.org")
+        return tuple(urls.values())
+
+    def build_scope(self) -> Scope:
+        """Return the scope rules; Invalid names a pattern that does not compile."""
+        scope = Scope.build(
+            self.seed_urls(), ScopeKind(self.scope), include=self.include, exclude=self.exclude,
+            max_depth=None if self.max_depth is not None and self.max_depth < 0 else self.max_depth,
+        )  # fmt: skip
+        for landing in self.landing:
+            scope = scope.with_landing_host(parse_seed(landing))
+        return scope
+
+    def fingerprint(self) -> str:
+        """Return what makes two commands the same crawl: seeds and scope, nothing else."""
+        seeds = sorted(url.normalised for url in self.seed_urls())
+        same = [seeds, self.scope, sorted(self.include), sorted(self.exclude)]
+        return hashlib.sha256(json.dumps(same).encode()).hexdigest()
+
+    def public(self) -> dict[str, Any]:
+        """Return the plan as it may be stored and archived: header values and cookies are left out."""
+        plan = replace(self, headers=tuple((name, "[redacted]") for name, _ in self.headers), cookies="")
+        return {**asdict(plan), "cookies": bool(self.cookies)}
+
+    def to_json(self) -> str:
+        """Return the whole plan, secrets included, for the hand-over to a child process."""
+        return json.dumps(asdict(self))
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        """Return the plan that `to_json` wrote."""
+        fields = json.loads(text)
+        fields["headers"] = tuple((name, value) for name, value in fields["headers"])
+        return cls(**{name: tuple(value) if isinstance(value, list) else value for name, value in fields.items()})

@@ -1,0 +1,135 @@
+"""May this address be asked for? Answered by the origin's robots.txt, which is fetched, archived and remembered here."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from datetime import datetime
+
+from holdfast import log
+from holdfast.crawl.crew import Capture, Crew
+from holdfast.crawl.manners import Manners
+from holdfast.crawl.outcomes import is_redirect
+from holdfast.fetch import robots_state as policy
+from holdfast.fetch.robots import RobotsFile
+from holdfast.types import FetchFailed, Fetched, Outcome, RobotsAnswer, RobotsState
+from holdfast.urls import Url, parse
+from holdfast.errors import UrlRefused
+from holdfast.warc.payload import decode, parse_head, payload_chunks
+
+AGENT = "holdfast"
+MAX_REDIRECTS = 5
+ROBOTS_DEADLINE_S = 10.0
+MAX_ROBOTS_BYTES = 512 * 1024
+_log = log.get()
+
+Ask = Callable[[Url, float, int], Awaitable[Fetched | FetchFailed]]
+"""Makes one paced request: address, deadline, size cap."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Permission:
+    """What robots.txt says about one address. `ask_again_at` is set when it could not be read."""
+
+    allowed: bool
+    reason: str = "robots:allowed"
+    message: str | None = None
+    ask_again_at: datetime | None = None
+
+
+_ALLOWED = Permission(allowed=True)
+
+
+class RobotsGate:
+    """The robots files of one domain's origins, for the lane that holds it."""
+
+    def __init__(self, crew: Crew, manners: Manners, token: int, ask: Ask) -> None:
+        self._crew, self._manners, self._token, self._ask = crew, manners, token, ask
+        self.sitemaps: list[tuple[str, tuple[str, ...]]] = []
+        """Origins whose robots.txt was read, with the sitemaps that it names; the engine takes them from here."""
+
+    async def may_ask(self, url: Url) -> Permission:
+        """Return whether this address may be asked for, after reading its robots.txt if that is due."""
+        crew = self._crew
+        state = self._manners.robots.get(url.origin)
+        now = crew.clock.now()
+        if policy.needs_fetch(state, now):
+            if state is None or policy.next_try_at(state) <= now:
+                state = await self._read(url, state)
+            now = crew.clock.now()
+        assert state is not None
+        verdict = policy.verdict(state, now)
+        if crew.plan.robots == "ignore" or verdict is policy.Verdict.ALLOW:
+            return _ALLOWED
+        if verdict is not policy.Verdict.RULES:
+            return Permission(allowed=False, reason="robots_unreachable", ask_again_at=policy.next_try_at(state))
+        return self._by_rules(url, state)
+
+    def _by_rules(self, url: Url, state: RobotsState) -> Permission:
+        decision = self._file(state).decide(url.fetch)
+        if decision.allowed:
+            return _ALLOWED
+        return Permission(allowed=False, reason=f"robots:line {decision.line}", message=decision.rule)
+
+    def _file(self, state: RobotsState) -> RobotsFile:
+        """Return the parsed rules of an origin, parsed once per process and answer."""
+        key = f"{state.origin} {state.fetched_at.timestamp()}"
+        file = self._crew.robots_files.get(key)
+        if file is None:
+            if len(self._crew.robots_files) > 20_000:
+                self._crew.robots_files.clear()
+            file = self._crew.robots_files[key] = RobotsFile.parse(state.body, AGENT)
+        self._manners.crawl_delay(file.crawl_delay if self._crew.plan.robots == "obey" else None)
+        return file
+
+    def refresh(self) -> None:
+        """Take delays from rules that an earlier lease has read."""
+        for state in self._manners.robots.values():
+            self._note(state)
+
+    async def _read(self, url: Url, previous: RobotsState | None) -> RobotsState:
+        """Fetch an origin's robots.txt, archive it, and remember what it means."""
+        origin = url.origin
+        result, hops = await self._fetch(parse(f"{origin}/robots.txt"))
+        for hop in hops:
+            self._crew.hand_over(
+                Capture(attempt=None, token=self._token, started_at=hop.started_at, hops=(hop,),
+                        outcome=Outcome.SUCCESS, reason="robots")
+            )  # fmt: skip
+        state = policy.read_answer(previous, result, origin=origin, now=self._crew.clock.now())
+        self._manners.learn(state)
+        self._note(state)
+        return state
+
+    def _note(self, state: RobotsState) -> None:
+        """Take delay and sitemaps from an answer; once per origin and process for the sitemaps."""
+        if state.answer is RobotsAnswer.UNREACHABLE:
+            return
+        file = self._file(state) if state.answer is RobotsAnswer.RULES else None
+        if file is not None and (file.crawl_delay or 0.0) > self._crew.settings.politeness.max_delay_s:
+            _log.warning("robots.delay_capped", origin=state.origin, asked_s=file.crawl_delay)
+        if state.origin not in self._crew.met_origins:
+            self._crew.met_origins.add(state.origin)
+            self.sitemaps.append((state.origin, file.sitemaps if file is not None else ()))
+
+    async def _fetch(self, url: Url) -> tuple[policy.RobotsRead, list[Fetched]]:
+        """Follow a robots.txt over at most five redirects, each under its own domain's turn."""
+        hops: list[Fetched] = []
+        for _ in range(MAX_REDIRECTS + 1):
+            result = await self._ask(url, ROBOTS_DEADLINE_S, MAX_ROBOTS_BYTES + 1)
+            if isinstance(result, FetchFailed):
+                return policy.RobotsRead(failure=result.problem.value), hops
+            hops.append(result)
+            location = parse_head(result.response_head).get("location") if is_redirect(result.status) else None
+            if location is None:
+                return policy.RobotsRead(status=result.status, body=_body(result)), hops
+            try:
+                url = parse(url.join(location))
+            except UrlRefused:
+                return policy.RobotsRead(status=404), hops
+        return policy.RobotsRead(too_many_redirects=True), hops
+
+
+def _body(fetched: Fetched) -> bytes:
+    head = parse_head(fetched.response_head)
+    return decode(head, b"".join(payload_chunks(head, fetched.body))).data[: MAX_ROBOTS_BYTES + 1]

@@ -1,0 +1,38 @@
+"""Where a crawl begins: seeds become addresses to add, and robots files name sitemaps."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from holdfast.crawl.crew import Crew
+from holdfast.crawl.links import SITEMAP_PRIORITY
+from holdfast.crawl.plan import CrawlPlan
+from holdfast.crawl.robots_gate import RobotsGate
+from holdfast.errors import UrlRefused
+from holdfast.types import Found, Kind
+from holdfast.urls import parse, priority
+
+
+def seeds_of(plan: CrawlPlan) -> list[Found]:
+    """Return the seeds as addresses to add, in the order given."""
+    return [
+        Found(url.fetch, url.hash64, url.domain, Kind.PAGE, 0, priority(url.normalised, 0, is_seed=True))
+        for url in plan.seed_urls()
+    ]
+
+
+def sitemaps_of(crew: Crew, gate: RobotsGate) -> Iterator[Found]:
+    """Yield the sitemaps of origins whose robots.txt was read; a seed's origin without one is tried at the usual place."""
+    origins, gate.sitemaps = gate.sitemaps, []
+    if not crew.plan.sitemaps or crew.plan.scope == "page":
+        return
+    seeds = {url.origin for url in crew.plan.seed_urls()}
+    for origin, named in origins:
+        if not crew.scope.decide(parse(f"{origin}/"), 0, Kind.SITEMAP).allowed and origin not in seeds:
+            continue
+        for address in named or ((f"{origin}/sitemap.xml",) if origin in seeds else ()):
+            try:
+                url = parse(parse(f"{origin}/").join(address))
+            except UrlRefused:
+                continue
+            yield Found(url.fetch, url.hash64, url.domain, Kind.SITEMAP, 1, SITEMAP_PRIORITY)

@@ -1,0 +1,1 @@
+"""Jobs and executions: one run of a crawl, from its start over its resumptions to its end."""

@@ -1,0 +1,74 @@
+"""How an execution stands: one value for the live display, `holdfast status` and the final summary."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from holdfast.clock import Clock
+from holdfast.db.engine import Database
+from holdfast.errors import NotFound
+from holdfast.jobs import queries
+
+_FRESH_S = 10.0
+"""Totals that were written longer ago come from a process that is gone or stuck: they count, but say nothing of now."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Status:
+    """Totals over all processes of an execution, and what is slow."""
+
+    execution_id: int
+    source: str
+    state: str
+    reason: str | None
+    stop_requested: str | None
+    output_dir: Path
+    started_at: datetime | None
+    finished_at: datetime | None
+    run_seconds: float
+    queue: int
+    pages: int
+    requests: int
+    bytes: int
+    active_domains: int
+    outcomes: dict[str, int]
+    condition: str
+    """running, draining, or no_space: the worst of the processes'."""
+    slow: tuple[dict[str, Any], ...]
+    config: dict[str, Any]
+
+
+def read_status(database: Database, clock: Clock, execution_id: int) -> Status:
+    """Return how an execution stands now; cheap, whatever its size."""
+    with database.read() as session:
+        execution = queries.execution(session, execution_id)
+        if execution is None:
+            raise NotFound(f"there is no execution {execution_id}; see them with: holdfast status")
+        source = queries.source_of(session, job_id=execution.job_id)
+        written = queries.counts_of(session, execution_id=execution_id)
+        queue = queries.queue_of(session, execution_id=execution_id)
+    counts = [totals for _, totals in written]
+    fresh = clock.now() - timedelta(seconds=_FRESH_S)
+    live = [totals for at, totals in written if at >= fresh] if execution.state == "running" else []
+    outcomes: Counter[str] = Counter()
+    for count in counts:
+        outcomes.update(count.get("outcomes", {}))
+    conditions = [count.get("state", "running") for count in live]
+    slow = [row for count in live for row in count.get("slow", ())]
+    return Status(
+        execution_id=execution.id, source=source.code, state=execution.state, reason=execution.reason,
+        stop_requested=execution.stop_requested, output_dir=Path(execution.output_dir),
+        started_at=execution.started_at, finished_at=execution.finished_at, run_seconds=execution.run_seconds,
+        queue=queue, pages=_sum(counts, "pages"), requests=_sum(counts, "requests"), bytes=_sum(counts, "bytes"),
+        active_domains=_sum(live, "active_domains"), outcomes={k: v for k, v in outcomes.items() if v},
+        condition=next((c for c in ("no_space", "draining") if c in conditions), "running"),
+        slow=tuple(sorted(slow, key=lambda row: -row["seconds"])[:5]), config=execution.config,
+    )  # fmt: skip
+
+
+def _sum(counts: list[dict[str, Any]], key: str) -> int:
+    return sum(count.get(key, 0) for count in counts)

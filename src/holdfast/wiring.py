@@ -1,0 +1,67 @@
+"""The one room where choices are made: settings in, open parts out."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from holdfast.clock import Clock, SystemClock
+from holdfast.config import Settings
+from holdfast.db.dbclock import DatabaseClock
+from holdfast.db.hot import Hot, PostgresHot, connect
+from holdfast.db.schema import SCHEMA, schema_of
+from holdfast.errors import Invalid, Unavailable
+from holdfast.frontier import Frontier, FrontierSettings
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ground:
+    """What every process stands on."""
+
+    settings: Settings
+    hot: Hot
+    clock: Clock
+    frontier: Frontier
+
+    @property
+    def run_folder(self) -> Path:
+        """Where the run files of this machine's processes lie."""
+        return self.settings.home / "run"
+
+
+@contextmanager
+def open_ground(settings: Settings) -> Iterator[Ground]:
+    """Open the data directory and its database; migrate it first where that is needed and safe."""
+    prepare(settings)
+    hot = connect(settings.database)
+    try:
+        # Ownership is decided by one clock: the database's where it is another machine's, ours otherwise.
+        clock: Clock = DatabaseClock(hot) if isinstance(hot, PostgresHot) else SystemClock()
+        frontier = Frontier(hot, clock, FrontierSettings(lease_s=settings.lease.seconds))
+        yield Ground(settings=settings, hot=hot, clock=clock, frontier=frontier)
+    finally:
+        hot.close()
+
+
+def prepare(settings: Settings) -> None:
+    """Make the data directory and bring the schema up to date; Unavailable says what to do if that is not possible."""
+    try:
+        settings.home.mkdir(parents=True, exist_ok=True)
+    except OSError as exc:
+        raise Invalid(
+            f"cannot use {settings.home} as data directory: {exc.strerror}; choose one with --home or HOLDFAST_HOME"
+        ) from exc
+    found = schema_of(settings.database)
+    if found == SCHEMA:
+        return
+    if found is not None and found > SCHEMA:
+        raise Unavailable(f"the database has schema {found}, newer than this program knows ({SCHEMA}); upgrade holdfast")
+    done = subprocess.run(
+        [sys.executable, "-m", "holdfast.db.migrate", settings.database], capture_output=True, text=True, check=False
+    )
+    if done.returncode:
+        last = done.stderr.strip().splitlines()[-1:] or ["no message"]
+        raise Unavailable(f"the database could not be brought to schema {SCHEMA}: {last[0]}")

@@ -1,0 +1,65 @@
+"""A crawl process as its supervisor sees it: started, watched by its pulse, told to stop, and its ending read."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+from holdfast.coordination.runfile import last_tick, new_name
+from holdfast.worker.process import Assignment
+
+
+class Child:
+    """One process at work."""
+
+    def __init__(self, assignment: Assignment, *, environment: dict[str, str], log_path: Path, run_folder: Path,
+                 now: float) -> None:  # fmt: skip
+        self.run_path = run_folder / assignment.run_file
+        self.started = now
+        with log_path.open("ab") as log_file:
+            # A session of its own: Ctrl-C reaches the supervisor only, which decides what it means.
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "holdfast.worker.process"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                stderr=log_file, env={**os.environ, **environment}, start_new_session=True,
+            )  # fmt: skip
+        assert self._process.stdin is not None
+        self._process.stdin.write(assignment.to_json().encode())
+        self._process.stdin.close()
+
+    @property
+    def pid(self) -> int:
+        """The process's number."""
+        return self._process.pid
+
+    def exit_code(self) -> int | None:
+        """Return how the process ended, or None while it runs."""
+        return self._process.poll()
+
+    def ending(self) -> str | None:
+        """Return the word with which an ended process said goodbye; None if it died without one."""
+        assert self._process.stdout is not None
+        lines = self._process.stdout.read().splitlines()
+        self._process.stdout.close()
+        return json.loads(lines[-1])["ending"] if lines and self._process.returncode == 0 else None
+
+    def stop(self) -> None:
+        """Ask the process to drain; asked again, to hand back at once."""
+        self._process.send_signal(signal.SIGTERM)
+
+    def kill(self) -> None:
+        """End the process without asking."""
+        self._process.kill()
+        self._process.wait()
+
+    def silent_for(self, now: float) -> float:
+        """Return for how long the process's loop has shown no life."""
+        return now - max(self.started, last_tick(self.run_path) or 0.0)
+
+
+def fresh_name() -> str:
+    """Return the name of a run file for a new process."""
+    return new_name()

@@ -1,0 +1,26 @@
+"""Discarding an execution that was cancelled: its WARC files go, and nothing points to them any more."""
+
+from __future__ import annotations
+
+from holdfast import log
+from holdfast.warc import queries as files
+from holdfast.warc.manifest import remove_from_manifest
+from holdfast.wiring import Ground
+from holdfast.worker.paths import absolute
+
+_log = log.get()
+
+
+def discard(ground: Ground, execution_id: int) -> int:
+    """Remove an execution's WARC files; rows first, so that nothing ever points at bytes that are gone."""
+    with ground.hot.read() as tx:
+        rows = files.files_of(tx, execution_id=execution_id)
+    for row in rows:
+        ground.frontier.forget_originals(row.id)
+        with ground.hot.write() as tx:
+            files.discard_file(tx, row.id)
+        path = absolute(ground.settings.home, row.path)
+        remove_from_manifest(path.parent, row.id)
+        path.unlink(missing_ok=True)
+        _log.info("discard.removed", file=path.name)
+    return len(rows)

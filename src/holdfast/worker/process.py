@@ -1,0 +1,205 @@
+"""One crawl process: `python -m holdfast.worker.process`, assignment on standard input, ending on standard output."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import sys
+from dataclasses import asdict, dataclass
+from ipaddress import ip_address, ip_network
+from pathlib import Path
+from random import Random
+from typing import Self
+
+import uvloop
+
+from holdfast import __version__, config, log
+from holdfast.clock import SystemClock, to_micros
+from holdfast.coordination.owners import Owner
+from holdfast.coordination.runfile import RunFile
+from holdfast.crawl.crew import Capture, Crew
+from holdfast.crawl.desk import Desk
+from holdfast.crawl.engine import CrawlEngine, Ending
+from holdfast.crawl.keeper import Keeper
+from holdfast.crawl.ledger import Ledger
+from holdfast.crawl.limits import Limits
+from holdfast.crawl.links import Sieve
+from holdfast.crawl.originals import Originals
+from holdfast.crawl.plan import PRODUCT, CrawlPlan
+from holdfast.crawl.progress import Progress
+from holdfast.crawl.reading import Reader
+from holdfast.crawl.tape import Tape
+from holdfast.failpoints import reach
+from holdfast.fetch.client import Client, ClientSettings
+from holdfast.fetch.cookies import CookieJar
+from holdfast.fetch.guard import Guard
+from holdfast.parse import ParseChild
+from holdfast.types import Visit
+from holdfast.urls import Url, is_public_suffix
+from holdfast.warc import queries as files
+from holdfast.warc.manifest import ManifestEntry, add_to_manifest
+from holdfast.warc.writer import SealedFile
+from holdfast.wiring import Ground, open_ground
+from holdfast.worker.paths import relative
+from holdfast.worker.rows import RowControl
+
+_log = log.get()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Assignment:
+    """What a process is started with."""
+
+    plan: str
+    execution_id: int
+    source_code: str
+    output_dir: str
+    run_file: str
+    processes: int
+    seconds_left: float | None
+
+    def to_json(self) -> str:
+        """Return it as text for standard input."""
+        return json.dumps(asdict(self))
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        """Return what `to_json` wrote."""
+        return cls(**json.loads(text))
+
+
+class Process:
+    """The parts of one crawl process, put together and taken apart in order."""
+
+    def __init__(self, ground: Ground, assignment: Assignment) -> None:
+        self._ground, self._assignment = ground, assignment
+        self._plan = CrawlPlan.from_json(assignment.plan)
+        self._clock = SystemClock()
+        run = RunFile(ground.run_folder, assignment.run_file)
+        self._owner = Owner(ground.hot, ground.clock, run=run, kind="process", execution_id=assignment.execution_id)
+        self._tape = Tape(
+            Path(assignment.output_dir), f"{assignment.source_code}-{self._owner.id}", info=warcinfo(self._plan, assignment),
+            clock=self._clock, settings=ground.settings.warc,
+        )  # fmt: skip
+        self._child = ParseChild(deadline_s=ground.settings.parse.deadline_s)
+
+    async def run(self) -> Ending:
+        """Crawl until the engine ends, then seal and say goodbye."""
+        client = self._client()
+        engine = self._engine(client)
+        self._obey_signals(engine)
+        self._tape.register = lambda path: engine.db_wait(lambda: self._register(path))
+        self._tape.sealed = lambda file_id, sealed: engine.db_wait(lambda: self._seal(file_id, sealed))
+        keeper = Keeper(self._owner.run, Path(self._assignment.output_dir), parent=os.getppid())
+        ending = await engine.run(keeper.start)
+        await client.close()
+        await asyncio.to_thread(self._tape.close)
+        engine.close()
+        self._child.close()
+        self._owner.end()
+        return ending
+
+    def _obey_signals(self, engine: CrawlEngine) -> None:
+        """Drain on the first signal, hand everything back on the second."""
+        calls = iter([engine.drain])
+
+        def stop() -> None:
+            next(calls, engine.hand_back)()
+
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            asyncio.get_running_loop().add_signal_handler(number, stop)
+
+    def _client(self) -> Client:
+        fetch, plan = self._ground.settings.fetch, self._plan
+        settings = ClientSettings(
+            user_agent=plan.agent(), from_header=plan.contact if "@" in plan.contact else "",
+            connect_timeout_s=fetch.connect_s, min_bytes_per_s=fetch.min_rate, rate_window_s=max(1, int(fetch.min_rate_s)),
+            spool_dir=Path(self._assignment.output_dir), allow_invalid_tls=plan.allow_invalid_tls,
+            max_connections=fetch.connections,
+        )  # fmt: skip
+        return Client(settings, Guard(tuple(map(ip_network, plan.allow_networks))), self._clock)
+
+    def _engine(self, client: Client) -> CrawlEngine:
+        """Put the parts together."""
+        ground, plan, progress = self._ground, self._plan, Progress()
+        networks = tuple(map(ip_network, plan.allow_networks))
+        cookies = CookieJar(is_public_suffix)
+        if plan.cookies:
+            cookies.load_netscape(plan.cookies)
+        crew = Crew(
+            plan=plan, settings=ground.settings, clock=self._clock, client=client, progress=progress, cookies=cookies,
+            random=Random(), scope=plan.build_scope(), originals=Originals(ground.hot, ground.settings.home),  # noqa: S311
+            processes=self._assignment.processes,
+            is_private=lambda ip: any(ip_address(ip) in network for network in networks),
+        )  # fmt: skip
+        ledger = Ledger(ground.frontier, self._tape, progress, execution_id=self._assignment.execution_id,
+                        owner_id=self._owner.id)  # fmt: skip
+        left = self._assignment.seconds_left
+        limits = Limits(plan, progress, ends_at=None if left is None else self._clock.monotonic() + left)
+        control = RowControl(ground, self._owner, self._assignment.execution_id)
+        sieve, reader, loop = Sieve(crew), Reader(crew, self._child), asyncio.get_running_loop()
+
+        def done(capture: Capture, visit: Visit | None) -> None:
+            loop.call_soon_threadsafe(engine.finished, capture, visit)
+
+        def landed(url: Url) -> None:
+            crew.scope = crew.scope.with_landing_host(url)
+            _log.info("crawl.seed_landed", url=url.fetch)
+            engine.db_wait(lambda: control.landed(url.fetch))
+
+        def make_desk() -> Desk:
+            return Desk(tape=self._tape, sieve=sieve, reader=reader, run=self._owner.run, clock=self._clock, done=done)
+
+        crew.landed = landed
+        engine = CrawlEngine(crew, ground.frontier, ledger, make_desk=make_desk, control=control, limits=limits)
+        return engine
+
+    def _register(self, path: Path) -> int:
+        """Make the row of a file that is about to be written."""
+        with self._ground.hot.write() as tx:
+            return files.insert_file(
+                tx, execution_id=self._assignment.execution_id, owner_id=self._owner.id,
+                path=relative(self._ground.settings.home, path), now=to_micros(self._clock.now()),
+            )  # fmt: skip
+
+    def _seal(self, file_id: int, sealed: SealedFile) -> None:
+        """Complete the row of a file that was sealed, and list it in the manifest."""
+        reach("after_rename")
+        with self._ground.hot.write() as tx:
+            files.seal_file(
+                tx, file_id, size=sealed.size, sha256=sealed.sha256, crc32=sealed.crc32, records=sealed.record_count,
+                repaired=False, now=to_micros(self._clock.now()),
+            )  # fmt: skip
+        reach("after_register")
+        add_to_manifest(sealed.path.parent, ManifestEntry.of(file_id, sealed))
+
+
+def warcinfo(plan: CrawlPlan, assignment: Assignment) -> dict[str, str]:
+    """Return the warcinfo fields of a crawl's files: who, with what, how, and the plan without its secrets."""
+    return {
+        "software": f"{PRODUCT}/{__version__}",
+        "format": "WARC File Format 1.1",
+        "conformsTo": "http://iipc.github.io/warc-specifications/specifications/warc-format/warc-1.1/",
+        "operator": plan.contact,
+        "http-header-user-agent": plan.agent(),
+        "robots": plan.robots,
+        "isPartOf": f"{assignment.source_code}-{assignment.execution_id}",
+        "description": json.dumps(plan.public(), ensure_ascii=True),
+    }
+
+
+def main() -> None:
+    """Run one assignment; the ending is one line of JSON on standard output."""
+    assignment = Assignment.from_json(sys.stdin.read())
+    settings = config.load()
+    log.configure(settings.log_level)
+    with open_ground(settings) as ground:
+        ending = uvloop.run(Process(ground, assignment).run())
+    print(json.dumps({"ending": ending.value}), flush=True)
+    os._exit(0)  # a parser may still hang in a thread; everything else is sealed, settled and closed
+
+
+if __name__ == "__main__":
+    main()
