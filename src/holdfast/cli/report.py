@@ -15,6 +15,7 @@ from holdfast.cli.options import AsJson, ExecutionId, Home
 from holdfast.db.engine import Database
 from holdfast.errors import NotFound
 from holdfast.frontier import Account, Summary
+from holdfast.frontier.queries import account, summary
 from holdfast.jobs import queries
 from holdfast.wiring import Ground, open_ground
 
@@ -35,14 +36,14 @@ def report(
     with open_ground(config.load(home=home)) as ground:
         execution_id = execution if execution is not None else _latest(ground)
         if csv:
-            _write_csv(ground.frontier.account(execution_id))
+            _write_csv(account(ground.hot, execution_id))
         elif urls:
-            for row in ground.frontier.account(execution_id):
+            for row in account(ground.hot, execution_id):
                 print(jsonlib.dumps(_row(row)))
         elif json:
-            print(jsonlib.dumps({"execution": execution_id, **as_object(ground.frontier.summary(execution_id))}))
+            print(jsonlib.dumps({"execution": execution_id, **as_object(summary(ground.hot, execution_id))}))
         else:
-            _print(execution_id, ground.frontier.summary(execution_id))
+            _print(execution_id, summary(ground.hot, execution_id))
 
 
 def _latest(ground: Ground) -> int:
@@ -75,14 +76,14 @@ def _cell(value: Any) -> Any:
     return f"'{value}" if isinstance(value, str) and value[:1] in "=+-@\t\r" and value else value
 
 
-def as_object(summary: Summary) -> dict[str, Any]:
+def as_object(found: Summary) -> dict[str, Any]:
     """Return the summary for `--json`."""
     return {
-        "total": summary.total, "open": summary.open, "bytes": summary.wire_bytes, "outcomes": dict(summary.outcomes),
-        "reasons": _pairs(summary.reasons, "outcome", "reason"), "kinds": _pairs(summary.kinds, "kind", "outcome"),
-        "statuses": {str(k): v for k, v in summary.statuses.items()}, "types": dict(summary.media_types),
-        "domains": dict(summary.domains), "depths": {str(k): v for k, v in summary.depths.items()},
-        "excluded": _pairs(summary.exclusions, "rule", "host"),
+        "total": found.total, "open": found.open, "bytes": found.wire_bytes, "outcomes": dict(found.outcomes),
+        "reasons": _pairs(found.reasons, "outcome", "reason"), "kinds": _pairs(found.kinds, "kind", "outcome"),
+        "statuses": {str(k): v for k, v in found.statuses.items()}, "types": dict(found.media_types),
+        "domains": dict(found.domains), "depths": {str(k): v for k, v in found.depths.items()},
+        "excluded": _pairs(found.exclusions, "rule", "host"),
     }  # fmt: skip
 
 
@@ -90,16 +91,16 @@ def _pairs(counts: Mapping[tuple[str, str], int], first: str, second: str) -> li
     return [{first: a, second: b, "count": count} for (a, b), count in counts.items()]
 
 
-def _print(execution_id: int, summary: Summary) -> None:
-    print(f"execution {execution_id}: {summary.total:,} URLs, {summary.open:,} open")
-    _table("outcome", summary.outcomes)
-    _table("status", summary.statuses)
-    _table("type", summary.media_types)
-    _table("domain", summary.domains)
-    _table("depth", summary.depths)
-    omitted = {f"{outcome}: {reason}": n for (outcome, reason), n in summary.reasons.items() if outcome != "success"}
+def _print(execution_id: int, found: Summary) -> None:
+    print(f"execution {execution_id}: {found.total:,} URLs, {found.open:,} open")
+    _table("outcome", found.outcomes)
+    _table("status", found.statuses)
+    _table("type", found.media_types)
+    _table("domain", found.domains)
+    _table("depth", found.depths)
+    omitted = {f"{outcome}: {reason}": n for (outcome, reason), n in found.reasons.items() if outcome != "success"}
     _table("omitted, by reason", omitted)
-    _table("links left out, by rule and host", {f"{rule}  {host}": n for (rule, host), n in summary.exclusions.items()})
+    _table("links left out, by rule and host", {f"{rule}  {host}": n for (rule, host), n in found.exclusions.items()})
 
 
 def _table(title: str, counts: Mapping[Any, int]) -> None:

@@ -16,15 +16,15 @@ from holdfast.crawl import outcomes
 from holdfast.crawl.crew import Capture, Crew
 from holdfast.crawl.manners import Manners
 from holdfast.crawl.pace import Pace
+from holdfast.crawl.redirects import MAX_REDIRECTS, follow
 from holdfast.crawl.robots_gate import RobotsGate
 from holdfast.errors import UrlRefused
-from holdfast.fetch.retry_after import parse_retry_after
+from holdfast.fetch.retry_after import read_retry_after
 from holdfast.frontier.backoff import retry_wait
 from holdfast.types import Attempt, DomainLease, FetchFailed, Fetched, FetchProblem, Kind, Outcome, Request
 from holdfast.urls import Url, parse
 from holdfast.warc.payload import parse_head
 
-MAX_REDIRECTS = 5
 _HTML = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"
 _log = log.get()
 
@@ -144,7 +144,7 @@ class Lane:
         if not location:
             return None
         try:
-            return parse(url.join(location))
+            return follow(url, location)
         except UrlRefused as exc:
             return exc.reason
 
@@ -205,7 +205,7 @@ class Lane:
         return result
 
     def _keep_cookies(self, result: Fetched) -> None:
-        if b"et-cookie:" in result.response_head or b"ET-COOKIE:" in result.response_head:
+        if b"set-cookie" in result.response_head.lower():
             values = parse_head(result.response_head).get_all("set-cookie")
             self._crew.cookies.store(result.url, values, self._crew.clock.now())
 
@@ -241,9 +241,11 @@ class Lane:
         asked_s = 0.0
         if answer is not None and answer.status in (429, 503):
             self.manners.slow_down()
-            wish = parse_retry_after(parse_head(answer.response_head).get("retry-after"), now)
+            wish = read_retry_after(parse_head(answer.response_head).get("retry-after"), now)
             if wish is not None:
                 asked_s = wish.seconds
+                if wish.clamped:
+                    _log.warning("crawl.retry_after_clamped", domain=self.lease.domain, seconds=asked_s)
                 self.pace.wait_until(crew.clock.monotonic() + asked_s)
         politeness = crew.settings.politeness
         if attempt.number > politeness.retries:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from holdfast.clock import to_micros
 from holdfast.crawl.crew import Crew
 from holdfast.types import Found, Kind, Link
-from holdfast.urls import Base, Resolved, TrapGuard, priority, resolve
+from holdfast.urls import Base, Resolved, TrapGuard, Url, priority, resolve
 
 MAX_LINKS = 1000
 """Links taken from one page (TC-027); the rest are counted as over_limit."""
@@ -62,23 +62,23 @@ class Sieve:
         self._requisites = crew.plan.requisites
         self._ready_at: dict[str, float] = {}
 
-    def remember(self, url_hash: int) -> None:
-        """Note an address that is in the frontier already."""
-        self._seen.add(url_hash)
+    def forget(self) -> None:
+        """Judge every address anew: the scope is wider than it was."""
+        self._seen = Seen(self._crew.settings.engine.known_urls)
 
-    def sift(self, base_url: str, base_href: str | None, links: Iterable[Link], resources: Iterable[Link],
+    def sift(self, page: Url, base_href: str | None, links: Iterable[Link], resources: Iterable[Link],
              depth: int) -> Sieved:  # fmt: skip
         """Return the addresses to add from one document at this depth."""
         sieved = Sieved()
-        base = Base(base_url, base_href)
+        base = Base(page.fetch, base_href)
         hrefs = [link.url for link in links]
         if len(hrefs) > MAX_LINKS:
-            sieved.excluded["over_limit:links", base.host] += len(hrefs) - MAX_LINKS
+            sieved.excluded["over_limit:links", page.host] += len(hrefs) - MAX_LINKS
         self._take(resolve(base, hrefs[:MAX_LINKS]), Kind.PAGE, depth + 1, sieved)
         if self._requisites:
             self._take(resolve(base, [link.url for link in resources][:MAX_LINKS]), Kind.REQUISITE, depth, sieved)
         if len(sieved.found) > 1:
-            self._pace(base.domain, sieved)
+            self._pace(page.domain, sieved)
         return sieved
 
     def sift_listed(self, base_url: str, urls: Iterable[str], kind: Kind, depth: int) -> Sieved:
@@ -97,10 +97,9 @@ class Sieve:
             if not self._seen.add(link.hash64):
                 continue
             verdict = scope.decide(link, depth, kind)
-            if verdict.allowed:
-                verdict = self._traps.check(link)
-            if not verdict.allowed:
-                sieved.excluded[verdict.rule, link.host] += 1
+            trap = self._traps.refuses(link) if verdict.allowed else None
+            if not verdict.allowed or trap is not None:
+                sieved.excluded[trap or verdict.rule, link.host] += 1
                 continue
             sieved.found.append(Found(link.fetch, link.hash64, link.domain, kind, depth, _rank(link, kind, depth)))
 

@@ -81,6 +81,7 @@ class CrawlPlan:
     @classmethod
     def from_json(cls, text: str) -> Self:
         """Return the plan that `to_json` wrote."""
-        fields = json.loads(text)
+        fields: dict[str, Any] = json.loads(text)
         fields["headers"] = tuple((name, value) for name, value in fields["headers"])
-        return cls(**{name: tuple(value) if isinstance(value, list) else value for name, value in fields.items()})
+        frozen: Any = {name: tuple(value) if isinstance(value, list) else value for name, value in fields.items()}
+        return cls(**frozen)

@@ -98,9 +98,9 @@ class Reader:
             return sieved
         if not reading.links and not reading.resources:
             return Sieved()
-        url, base = capture.hops[-1].url, reading.page.base if reading.page is not None else None
+        url, base = parse(capture.hops[-1].url), reading.page.base if reading.page is not None else None
         links = reading.links
-        if attempt.kind is Kind.REQUISITE and not self._crew.scope.decide(parse(url), attempt.depth, Kind.PAGE).allowed:
+        if attempt.kind is Kind.REQUISITE and not self._crew.scope.decide(url, attempt.depth, Kind.PAGE).allowed:
             links = ()  # a frame from elsewhere: what it needs is fetched, where it leads is not
         return sieve.sift(url, base, links, reading.resources, attempt.depth)
 

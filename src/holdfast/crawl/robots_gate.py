@@ -10,15 +10,15 @@ from holdfast import log
 from holdfast.crawl.crew import Capture, Crew
 from holdfast.crawl.manners import Manners
 from holdfast.crawl.outcomes import is_redirect
+from holdfast.crawl.redirects import MAX_REDIRECTS, follow
+from holdfast.errors import UrlRefused
 from holdfast.fetch import robots_state as policy
 from holdfast.fetch.robots import RobotsFile
-from holdfast.types import FetchFailed, Fetched, Outcome, RobotsAnswer, RobotsState
+from holdfast.types import FetchFailed, Fetched, FetchProblem, Outcome, RobotsAnswer, RobotsState, Truncated
 from holdfast.urls import Url, parse
-from holdfast.errors import UrlRefused
 from holdfast.warc.payload import decode, parse_head, payload_chunks
 
 AGENT = "holdfast"
-MAX_REDIRECTS = 5
 ROBOTS_DEADLINE_S = 10.0
 MAX_ROBOTS_BYTES = 512 * 1024
 _log = log.get()
@@ -53,11 +53,9 @@ class RobotsGate:
         crew = self._crew
         state = self._manners.robots.get(url.origin)
         now = crew.clock.now()
-        if policy.needs_fetch(state, now):
-            if state is None or policy.next_try_at(state) <= now:
-                state = await self._read(url, state)
+        if state is None or policy.needs_fetch(state, now):
+            state = await self._read(url, state)
             now = crew.clock.now()
-        assert state is not None
         verdict = policy.verdict(state, now)
         if crew.plan.robots == "ignore" or verdict is policy.Verdict.ALLOW:
             return _ALLOWED
@@ -69,7 +67,8 @@ class RobotsGate:
         decision = self._file(state).decide(url.fetch)
         if decision.allowed:
             return _ALLOWED
-        return Permission(allowed=False, reason=f"robots:line {decision.line}", message=decision.rule)
+        reason = "robots:too_costly" if decision.line is None else f"robots:line {decision.line}"
+        return Permission(allowed=False, reason=reason, message=decision.rule)
 
     def _file(self, state: RobotsState) -> RobotsFile:
         """Return the parsed rules of an origin, parsed once per process and answer."""
@@ -96,7 +95,7 @@ class RobotsGate:
                 Capture(attempt=None, token=self._token, started_at=hop.started_at, hops=(hop,),
                         outcome=Outcome.SUCCESS, reason="robots")
             )  # fmt: skip
-        state = policy.read_answer(previous, result, origin=origin, now=self._crew.clock.now())
+        state = policy.read_answer(previous, result, self._crew.clock.now())
         self._manners.learn(state)
         self._note(state)
         return state
@@ -115,19 +114,26 @@ class RobotsGate:
     async def _fetch(self, url: Url) -> tuple[policy.RobotsRead, list[Fetched]]:
         """Follow a robots.txt over at most five redirects, each under its own domain's turn."""
         hops: list[Fetched] = []
+        origin = url.origin
         for _ in range(MAX_REDIRECTS + 1):
             result = await self._ask(url, ROBOTS_DEADLINE_S, MAX_ROBOTS_BYTES + 1)
             if isinstance(result, FetchFailed):
-                return policy.RobotsRead(failure=result.problem.value), hops
+                return policy.RobotsRead(origin=origin, failure=result.problem), hops
             hops.append(result)
             location = parse_head(result.response_head).get("location") if is_redirect(result.status) else None
             if location is None:
-                return policy.RobotsRead(status=result.status, body=_body(result)), hops
+                return _read_of(origin, result), hops
             try:
-                url = parse(url.join(location))
+                url = follow(url, location)
             except UrlRefused:
-                return policy.RobotsRead(status=404), hops
-        return policy.RobotsRead(too_many_redirects=True), hops
+                return policy.RobotsRead(origin=origin, failure=FetchProblem.URL_REFUSED), hops
+        return policy.RobotsRead(origin=origin, status=hops[-1].status, too_many_redirects=True), hops
+
+
+def _read_of(origin: str, fetched: Fetched) -> policy.RobotsRead:
+    """Return what an answer says; a body that broke off is a failure, one that our own limit cut is not."""
+    broken = FetchProblem.DISCONNECTED if fetched.truncated in (Truncated.DISCONNECT, Truncated.TIME) else None
+    return policy.RobotsRead(origin=origin, status=fetched.status, body=_body(fetched), failure=broken)
 
 
 def _body(fetched: Fetched) -> bytes:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from holdfast.crawl.crew import Crew
 from holdfast.crawl.links import SITEMAP_PRIORITY
 from holdfast.crawl.plan import CrawlPlan
+from holdfast.crawl.redirects import follow
 from holdfast.crawl.robots_gate import RobotsGate
 from holdfast.errors import UrlRefused
 from holdfast.types import Found, Kind
@@ -32,7 +33,7 @@ def sitemaps_of(crew: Crew, gate: RobotsGate) -> Iterator[Found]:
             continue
         for address in named or ((f"{origin}/sitemap.xml",) if origin in seeds else ()):
             try:
-                url = parse(parse(f"{origin}/").join(address))
+                url = follow(parse(f"{origin}/"), address)
             except UrlRefused:
                 continue
             yield Found(url.fetch, url.hash64, url.domain, Kind.SITEMAP, 1, SITEMAP_PRIORITY)

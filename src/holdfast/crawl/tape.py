@@ -12,11 +12,18 @@ from threading import Lock
 
 from holdfast.clock import Clock, digits14
 from holdfast.config import WarcSettings
+from holdfast.errors import HoldfastError, Unavailable
 from holdfast.failpoints import reach
 from holdfast.warc.writer import Appended, Exchange, SealedFile, WarcWriter
 
 Register = Callable[[Path], int]
 Sealed = Callable[[int, SealedFile], None]
+
+
+class TapeBroken(HoldfastError):
+    """What was written to a WARC file may not be on disk; this process can settle nothing more."""
+
+    code = "tape_broken"
 
 
 class Tape:
@@ -45,8 +52,14 @@ class Tape:
     def sync(self) -> None:
         """Make everything that was appended before this call safe against power loss."""
         with self._lock:
-            if self._writer is not None:
+            if self._writer is None:
+                return
+            try:
                 self._writer.sync()
+            except Unavailable as exc:
+                # What the disk took of this file is unknown now: no row may point into it. The process ends, the
+                # file is repaired by whoever comes next, and its attempts are still open.
+                raise TapeBroken(f"the disk did not take what was written to {self._writer.path}: {exc}") from exc
 
     def rotate(self) -> None:
         """Seal the file if it is full, old or idle."""

@@ -146,6 +146,7 @@ class Process:
 
         def landed(url: Url) -> None:
             crew.scope = crew.scope.with_landing_host(url)
+            sieve.forget()
             _log.info("crawl.seed_landed", url=url.fetch)
             engine.db_wait(lambda: control.landed(url.fetch))
 

@@ -11,6 +11,7 @@ from holdfast.clock import Clock, SystemClock
 from holdfast.config import Settings
 from holdfast.crawl.outcomes import is_redirect
 from holdfast.crawl.pace import Pace
+from holdfast.crawl.redirects import follow
 from holdfast.errors import UrlRefused
 from holdfast.fetch import robots_state
 from holdfast.fetch.client import Client, ClientSettings
@@ -60,7 +61,7 @@ class Solo:
                 body = decode(head, b"".join(payload_chunks(head, result.body))).data
                 return Document(url=url, fetched=result, body=body)
             try:
-                url = parse(url.join(location))
+                url = follow(url, location)
             except UrlRefused:
                 return None
         return None
@@ -72,12 +73,12 @@ class Solo:
             return known
         answer = await self.get(parse(f"{url.origin}/robots.txt"), deadline_s=10.0)
         if isinstance(answer, FetchFailed):
-            read = robots_state.RobotsRead(failure=answer.problem.value)
+            read = robots_state.RobotsRead(origin=url.origin, failure=answer.problem)
         elif answer is None:
-            read = robots_state.RobotsRead(too_many_redirects=True)
+            read = robots_state.RobotsRead(origin=url.origin, status=310, too_many_redirects=True)
         else:
-            read = robots_state.RobotsRead(status=answer.fetched.status, body=answer.body)
-        state = robots_state.read_answer(None, read, origin=url.origin, now=self._clock.now())
+            read = robots_state.RobotsRead(origin=url.origin, status=answer.fetched.status, body=answer.body)
+        state = robots_state.read_answer(None, read, self._clock.now())
         self._robots[url.origin] = state
         return state
 

@@ -1,0 +1,332 @@
+"""The cookies of one execution (RFC 6265): what servers set, and what a cookies.txt of the user brought along.
+
+A jar is never shared between sources, stays bounded however much a server sets, and refuses what could break a header.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import OrderedDict
+from collections.abc import Callable, Iterable
+from datetime import UTC, datetime, timedelta
+from typing import NamedTuple
+
+from holdfast.errors import Invalid
+
+MAX_COOKIE_BYTES = 4_096
+"""Of name and value together; a larger one is dropped whole, for half a session is none."""
+MAX_LINE_BYTES = MAX_COOKIE_BYTES + 2_048
+MAX_PER_SITE = 50
+MAX_TOTAL = 3_000
+MAX_HEADER_BYTES = 16_384
+"""Most servers refuse a request with more, and it would stand in the WARC with every page."""
+MAX_AGE = timedelta(days=400)
+_MAX_HOSTS_REMEMBERED = 1_024
+
+
+class CookieFileInvalid(Invalid):
+    """A line of a cookies.txt cannot be used. The message never repeats the cookie, which may be a credential."""
+
+    code = "cookie_file_invalid"
+
+    def __init__(self, line: int, problem: str) -> None:
+        super().__init__(f"line {line} of the cookie file: {problem}; export it again in the Netscape format")
+        self.line, self.problem = line, problem
+
+
+class Cookie(NamedTuple):
+    """One cookie as it is kept."""
+
+    name: str
+    value: str
+    domain: str
+    path: str
+    host_only: bool
+    secure: bool
+    expires: datetime | None
+    """None lives as long as the jar."""
+
+
+_Key = tuple[str, str, str]
+
+
+class _Asked(NamedTuple):
+    secure: bool
+    host: str
+    path: str
+
+
+class CookieJar:
+    """Cookies by site, which is the registrable domain that the public suffix rule gives."""
+
+    def __init__(
+        self,
+        is_public_suffix: Callable[[str], bool],
+        *,
+        max_per_site: int = MAX_PER_SITE,
+        max_total: int = MAX_TOTAL,
+    ) -> None:
+        self._is_public_suffix = is_public_suffix
+        self._max_per_site = max_per_site
+        self._max_total = max_total
+        self._all: OrderedDict[_Key, str] = OrderedDict()
+        """The site of each cookie, oldest first."""
+        self._sites: dict[str, dict[_Key, Cookie]] = {}
+        self._site_of: dict[str, str] = {}
+
+    def __len__(self) -> int:
+        return len(self._all)
+
+    def store(self, url: str, set_cookie_headers: Iterable[str], now: datetime) -> int:
+        """Take what a response to this URL sets and return how many of its cookies were refused."""
+        asked = _read_url(url)
+        if asked is None:
+            return sum(1 for _ in set_cookie_headers)
+        refused = 0
+        for header in set_cookie_headers:
+            cookie = self._read_header(header, asked, now)
+            if cookie is None or not self._may_replace(cookie, asked):
+                refused += 1
+            elif cookie.expires is not None and cookie.expires <= now:
+                self._remove((cookie.domain, cookie.path, cookie.name))
+            else:
+                self._add(cookie, now)
+        return refused
+
+    def header_for(self, url: str, now: datetime) -> str | None:
+        """Return the Cookie header of a request for this URL, longest path first; None if there is nothing to send."""
+        if not self._all:
+            return None
+        asked = _read_url(url)
+        if asked is None:
+            return None
+        cookies = self._sites.get(self._site(asked.host))
+        if cookies is None:
+            return None
+        chosen = [cookie for cookie in cookies.values() if _applies(cookie, asked, now)]
+        if len(chosen) > 1:
+            chosen.sort(key=_by_path)
+        pairs: list[str] = []
+        room = MAX_HEADER_BYTES
+        for cookie in chosen:
+            pair = f"{cookie.name}={cookie.value}"
+            room -= len(pair) + 2
+            if room < 0:
+                break
+            pairs.append(pair)
+        return "; ".join(pairs) or None
+
+    def load_netscape(self, text: str) -> int:
+        """Take the cookies of a cookies.txt and return how many it held; CookieFileInvalid names the first bad line.
+
+        Nothing is taken from a file with a bad line. Beyond the limits of the jar the oldest go, as always.
+        """
+        cookies = [
+            self._read_file_line(number, line.rstrip("\r"))
+            for number, line in enumerate(text.removeprefix("\ufeff").split("\n"), 1)
+            if line.strip() and (line[0] != "#" or line.startswith(_HTTP_ONLY))
+        ]
+        for cookie in cookies:
+            self._add(cookie, None)
+        return len(cookies)
+
+    def _read_header(self, header: str, asked: _Asked, now: datetime) -> Cookie | None:
+        """Return the cookie of one Set-Cookie header (section 5.2), or None if it is refused."""
+        pair, _, rest = header.partition(";")
+        name, equals, value = (part.strip(" \t") for part in pair.partition("="))
+        if len(header) > MAX_LINE_BYTES or _BREAKS_LINE.search(header) or not equals or _problem_of(name, value):
+            return None
+        attributes: dict[str, str] = {}
+        for attribute in rest.split(";"):
+            key, _, setting = attribute.partition("=")
+            attributes[key.strip(" \t").lower()] = setting.strip(" \t")
+        domain = attributes.get("domain", "").removeprefix(".").lower()
+        path = attributes.get("path", "")
+        cookie = Cookie(
+            name,
+            value,
+            domain or asked.host,
+            path if path.startswith("/") else _directory_of(asked.path),
+            not domain,
+            "secure" in attributes,
+            _expiry(attributes, now),
+        )
+        if domain and not self._may_set(domain, asked.host):
+            if domain != asked.host:
+                return None
+            cookie = cookie._replace(host_only=True)
+        return cookie if _keeps_prefix(cookie, path) and (asked.secure or not cookie.secure) else None
+
+    def _read_file_line(self, number: int, line: str) -> Cookie:
+        fields = line.removeprefix(_HTTP_ONLY).split("\t")
+        if len(fields) == 6:
+            fields.append("")
+        if len(fields) != 7:
+            raise CookieFileInvalid(number, f"seven fields parted by tabs are needed, found {len(fields)}")
+        domain, subdomains, path, secure, expires, name, value = fields
+        domain = domain.strip().removeprefix(".").lower()
+        if not _HOST.fullmatch(domain):
+            raise CookieFileInvalid(number, "the first field is no host name")
+        for field, flag in (("second", subdomains), ("fourth", secure)):
+            if flag.upper() not in ("TRUE", "FALSE"):
+                raise CookieFileInvalid(number, f"the {field} field must be TRUE or FALSE")
+        if not path.startswith("/"):
+            raise CookieFileInvalid(number, "the third field is no path")
+        if not _EPOCH.fullmatch(expires):
+            raise CookieFileInvalid(number, "the fifth field is no number of seconds since 1970")
+        host_only = subdomains.upper() == "FALSE"
+        if not host_only and self._is_public_suffix(domain):
+            raise CookieFileInvalid(number, f"a cookie for all of {domain} would reach strangers")
+        problem = _problem_of(name, value)
+        cookie = Cookie(name, value, domain, path, host_only, secure.upper() == "TRUE", _moment(float(expires)))
+        if not problem and not _keeps_prefix(cookie, path):
+            problem = "its name promises more (__Secure-, __Host-) than the line keeps"
+        if problem:
+            raise CookieFileInvalid(number, problem)
+        return cookie
+
+    def _may_set(self, domain: str, host: str) -> bool:
+        """Return whether a host may set a cookie for a domain and all below it (sections 5.1.3 and 5.3, step 5)."""
+        if domain != host and (not host.endswith("." + domain) or _is_address(host)):
+            return False
+        return not _is_address(host) and not self._is_public_suffix(domain)
+
+    def _may_replace(self, cookie: Cookie, asked: _Asked) -> bool:
+        """Return whether this response may touch the cookie it names: plain HTTP may not touch a secure one."""
+        known = self._sites.get(self._site(cookie.domain), {}).get((cookie.domain, cookie.path, cookie.name))
+        return asked.secure or known is None or not known.secure
+
+    def _add(self, cookie: Cookie, now: datetime | None) -> None:
+        key = (cookie.domain, cookie.path, cookie.name)
+        site = self._site(cookie.domain)
+        kept = self._sites.setdefault(site, {})
+        kept[key] = cookie
+        self._all[key] = site
+        if len(kept) > self._max_per_site:
+            dead = (k for k, c in kept.items() if now is not None and c.expires is not None and c.expires <= now)
+            self._remove(next(dead, next(iter(kept))))
+        if len(self._all) > self._max_total:
+            self._remove(next(iter(self._all)))
+
+    def _remove(self, key: _Key) -> None:
+        site = self._all.pop(key, None)
+        if site is not None:
+            del self._sites[site][key]
+            if not self._sites[site]:
+                del self._sites[site]
+
+    def _site(self, host: str) -> str:
+        """Return the shortest end of a host that is no public suffix; the host itself if all of it is one."""
+        site = self._site_of.get(host)
+        if site is None:
+            labels = host.split(".")
+            first = 0 if _is_address(host) else len(labels) - 1
+            while first > 0 and self._is_public_suffix(".".join(labels[first:])):
+                first -= 1
+            site = ".".join(labels[first:])
+            if len(self._site_of) >= _MAX_HOSTS_REMEMBERED:
+                self._site_of.clear()
+            self._site_of[host] = site
+        return site
+
+
+_HTTP_ONLY = "#HttpOnly_"
+_URL = re.compile(r"(http|https)://(?:[^/?#@]*@)?(\[[^\]/?#]*\]|[^/?#:\[]+)(?::[0-9]*)?([^?#]*)", re.IGNORECASE)
+_HOST = re.compile(r"\[[0-9a-f:.]{2,45}\]|[a-z0-9_.-]{1,253}")
+_EPOCH = re.compile(r"-?[0-9]{1,15}(?:\.[0-9]{0,9})?")
+_SECONDS = re.compile(r"-?[0-9]+")
+_BREAKS_LINE = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
+# A pair is sent as it was kept: nothing in it may end the header, the pair or the character set of a header.
+_BREAKS_PAIR = re.compile(r"[\x00-\x1f\x7f;]|[^\x00-\xff]")
+
+
+def _read_url(url: str) -> _Asked | None:
+    found = _URL.match(url)
+    return _Asked(len(found[1]) == 5, found[2].lower(), found[3] or "/") if found else None
+
+
+def _problem_of(name: str, value: str) -> str | None:
+    """Return why this pair is not kept; None if it is. The reason does not repeat the pair."""
+    if not name or "=" in name:
+        return "it has no name that can be sent"
+    if len(name) + len(value) > MAX_COOKIE_BYTES:
+        return f"name and value are longer than {MAX_COOKIE_BYTES} bytes"
+    if _BREAKS_PAIR.search(name) or _BREAKS_PAIR.search(value):
+        return "name or value hold a character that no header can carry"
+    return None
+
+
+def _is_address(host: str) -> bool:
+    return host.startswith("[") or host.rpartition(".")[2].isdigit()
+
+
+def _directory_of(path: str) -> str:
+    """Return the default path (section 5.1.4)."""
+    return path[: path.rfind("/")] or "/"
+
+
+def _keeps_prefix(cookie: Cookie, path_as_set: str) -> bool:
+    """Return whether the cookie is what the prefix of its name promises (RFC 6265bis, section 4.1.3)."""
+    name = cookie.name.lower()
+    if name.startswith("__host-"):
+        return cookie.secure and cookie.host_only and path_as_set == "/"
+    return cookie.secure or not name.startswith("__secure-")
+
+
+def _by_path(cookie: Cookie) -> int:
+    return -len(cookie.path)
+
+
+def _applies(cookie: Cookie, asked: _Asked, now: datetime) -> bool:
+    """Return whether a cookie of the same site goes with this request (section 5.4)."""
+    if cookie.domain != asked.host and (cookie.host_only or not asked.host.endswith("." + cookie.domain)):
+        return False
+    if cookie.secure and not asked.secure:
+        return False
+    if cookie.expires is not None and cookie.expires <= now:
+        return False
+    path, below = cookie.path, asked.path
+    return below == path or (below.startswith(path) and (path[-1] == "/" or below[len(path)] == "/"))
+
+
+def _expiry(attributes: dict[str, str], now: datetime) -> datetime | None:
+    """Return when a cookie ends: Max-Age before Expires, neither read if it cannot be, none beyond 400 days."""
+    age = attributes.get("max-age", "")
+    if _SECONDS.fullmatch(age):
+        return now + min(timedelta(seconds=max(int(age[:12]), 0)), MAX_AGE)
+    expires = read_cookie_date(attributes.get("expires", ""))
+    return None if expires is None else min(expires, now + MAX_AGE)
+
+
+def _moment(epoch: float) -> datetime | None:
+    """Return the moment of a cookies.txt; 0 and -1 mean the end of the session, as does what no calendar has."""
+    return datetime.fromtimestamp(epoch, UTC) if 0 < epoch < 253_402_300_800 else None
+
+
+_PARTS = re.compile(r"[^\t -/;-@\[-`{-~]+")
+_TIME = re.compile(r"([0-9]{1,2}):([0-9]{1,2}):([0-9]{1,2})(?![0-9])")
+_DAY = re.compile(r"([0-9]{1,2})(?![0-9])")
+_YEAR = re.compile(r"([0-9]{2,4})(?![0-9])")
+_MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
+
+
+def read_cookie_date(text: str) -> datetime | None:
+    """Return the moment that an Expires attribute names, in any of the spellings of section 5.1.1; None if in none."""
+    clock = day = month = year = None
+    for part in _PARTS.findall(text[:100]):
+        if clock is None and (found := _TIME.match(part)):
+            clock = int(found[1]), int(found[2]), int(found[3])
+        elif day is None and (found := _DAY.match(part)):
+            day = int(found[1])
+        elif month is None and part[:3].lower() in _MONTHS:
+            month = _MONTHS.index(part[:3].lower()) + 1
+        elif year is None and (found := _YEAR.match(part)):
+            year = int(found[1])
+    if clock is None or day is None or month is None or year is None:
+        return None
+    if year < 100:
+        year += 1900 if year >= 70 else 2000
+    try:
+        return datetime(year, month, day, *clock, tzinfo=UTC) if year >= 1601 else None
+    except ValueError:
+        return None

@@ -1,0 +1,118 @@
+"""What an answer to GET /robots.txt means for its origin, and when to ask again (RFC 9309, sections 2.3.1 and 2.4).
+
+Pure policy: it neither asks nor parses. Where the RFC leaves a choice, the choice with less access is taken.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from enum import StrEnum
+
+from holdfast.fetch.robots import MAX_BYTES
+from holdfast.types import FetchProblem, RobotsAnswer, RobotsState
+
+HOT = timedelta(hours=1)
+"""How long an answer is used before it is asked for anew (TC-021)."""
+STALE = timedelta(hours=24)
+"""How long an answer may be used at all (section 2.4)."""
+RETRIES = (timedelta(seconds=2), timedelta(seconds=4))
+"""The waits after the first and the second failure (TC-061)."""
+SKIP = timedelta(hours=1)
+"""The wait after the third failure and every later one (TC-022)."""
+SKEW = timedelta(minutes=5)
+"""How far in our future another machine's clock may have dated a state."""
+
+
+class Verdict(StrEnum):
+    """What a state allows now."""
+
+    ALLOW = "allow"
+    RULES = "rules"
+    """Parse the body and ask it."""
+    DISALLOW = "disallow"
+    UNKNOWN = "unknown"
+    """Nothing is asked of this origin before its robots.txt was."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RobotsRead:
+    """What came of one try to read an origin's robots.txt, redirects followed.
+
+    A body that broke off is a failure whatever its status; one that our size limit cut is not.
+    """
+
+    origin: str
+    status: int | None = None
+    """Of the last hop; None if there was no response."""
+    body: bytes = b""
+    """Content-decoded."""
+    failure: FetchProblem | None = None
+    too_many_redirects: bool = False
+    """A sixth redirect in a row; it was not followed."""
+
+
+def read_answer(previous: RobotsState | None, result: RobotsRead, now: datetime) -> RobotsState:
+    """Return what is known of the origin after this try.
+
+    2xx is rules; 4xx and more than five redirects mean that there is no file, so all is allowed; 429, 5xx, no response
+    and anything else mean unreachable: a file read in the last 24 hours stays in force, without one all is disallowed.
+    A 404 is no file to keep, so it does not outlive an outage. The RFC allows to treat 30 days of outage as "no file";
+    we do not: an origin that cannot answer has not agreed, and it is asked again every hour that somebody wants it.
+    """
+    answer = _answer_of(result)
+    if answer is not RobotsAnswer.UNREACHABLE:
+        body = result.body[:MAX_BYTES] if answer is RobotsAnswer.RULES else b""
+        return RobotsState(
+            origin=result.origin, answer=answer, fetched_at=now, checked_at=now, status=result.status, body=body
+        )
+    if previous is None:
+        return RobotsState(
+            origin=result.origin, answer=answer, fetched_at=now, checked_at=now, status=result.status, failures=1
+        )
+    failed = replace(previous, checked_at=now, status=result.status, failures=previous.failures + 1)
+    if previous.answer is RobotsAnswer.UNREACHABLE or verdict(previous, now) is Verdict.RULES:
+        return failed
+    return replace(failed, answer=RobotsAnswer.UNREACHABLE, fetched_at=now, body=b"")
+
+
+def _answer_of(result: RobotsRead) -> RobotsAnswer:
+    if result.failure is not None or result.status is None:
+        return RobotsAnswer.UNREACHABLE
+    if result.too_many_redirects:
+        return RobotsAnswer.ALLOW_ALL
+    if 200 <= result.status < 300:
+        return RobotsAnswer.RULES
+    if 400 <= result.status < 500 and result.status != 429:
+        return RobotsAnswer.ALLOW_ALL
+    return RobotsAnswer.UNREACHABLE
+
+
+def next_try_at(state: RobotsState) -> datetime:
+    """Return when the origin's robots.txt is to be asked for again; never after the answer in force expires."""
+    if state.failures == 0:
+        wait = HOT
+    elif state.failures <= len(RETRIES):
+        wait = RETRIES[state.failures - 1]
+    else:
+        wait = SKIP
+    due = state.checked_at + wait
+    if state.answer is RobotsAnswer.UNREACHABLE:
+        return due
+    return min(due, max(state.fetched_at + STALE, state.checked_at))
+
+
+def needs_fetch(state: RobotsState | None, now: datetime) -> bool:
+    """Return whether robots.txt is to be asked for now; also if a clock that ran ahead dated the state."""
+    return state is None or now >= next_try_at(state) or state.checked_at > now + SKEW
+
+
+def verdict(state: RobotsState | None, now: datetime) -> Verdict:
+    """Return what may be asked of the origin now; an answer that is too old, or dated in our future, is no answer."""
+    if state is None:
+        return Verdict.UNKNOWN
+    if state.answer is RobotsAnswer.UNREACHABLE:
+        return Verdict.DISALLOW
+    if not -SKEW <= now - state.fetched_at <= STALE:
+        return Verdict.UNKNOWN
+    return Verdict.RULES if state.answer is RobotsAnswer.RULES else Verdict.ALLOW

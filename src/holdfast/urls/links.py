@@ -1,0 +1,153 @@
+"""The references of one page, resolved, spelled and hashed: the crawl's hot path. It never raises and never asks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from functools import lru_cache
+from typing import Final, NamedTuple
+
+from url import URL, URLError
+
+from holdfast.urls.address import MAX_URL_CHARS, hash64_all, host_problem, parse
+from holdfast.urls.normalisation import DEFAULT, Normalisation
+from holdfast.urls.sites import Site, sites_of
+
+# The pages of a site share most of their links, and a crawl visits them one after the other: a link that was met before
+# costs a third of a new one. Bounded by number and length to some 3 MB a policy.
+_REMEMBERED_LINKS: Final = 8192
+_REMEMBERED_CHARS: Final = 512
+
+
+class Resolved(NamedTuple):
+    """An address that a page mentions. A tuple, because a page can have a thousand."""
+
+    fetch: str
+    normalised: str
+    hash64: int
+    domain: str
+    host: str
+    scheme: str
+
+
+class Resolution(NamedTuple):
+    """What became of the references of a page."""
+
+    links: list[Resolved]
+    dropped: int
+    """References that are no address we would ask for; repeats are not counted."""
+
+
+@lru_cache(maxsize=32)
+def _links_of(policy: Normalisation) -> dict[str, Resolved]:
+    """Return the one memory of links for this policy, by the address as the parser writes it."""
+    return {}
+
+
+def _after_many_slashes(join: Callable[[str], URL], href: str) -> str:
+    """Return what `///host/path` spells, or nothing: the standard ignores slashes beyond two, our parser does not."""
+    bare = href.strip().lstrip("/")
+    try:
+        return str(join(f"//{bare}")) if href.lstrip().startswith("///") else ""
+    except (URLError, ValueError):
+        return ""
+
+
+class Base:
+    """What the references of one page are relative to."""
+
+    __slots__ = ("_join", "_links", "_sites", "url")
+
+    def __init__(self, url: str, href: str | None = None, policy: Normalisation = DEFAULT) -> None:
+        """Take the page's own address and the href of its base element, which is ignored where it makes no sense.
+
+        Raises UrlRefused if the page's address is none.
+        """
+        self.url = parse(url, policy).fetch
+        base = URL.parse(self.url)
+        if href is not None and len(href) <= MAX_URL_CHARS:
+            try:
+                joined = base.join(href)
+            except (URLError, ValueError):
+                joined = base
+            if not joined.cannot_be_a_base:
+                base = joined
+        self._join: Callable[[str], URL] = base.join
+        self._sites = sites_of(policy)
+        self._links = _links_of(policy)
+
+    def resolve(self, hrefs: Iterable[str]) -> Resolution:
+        """Return the addresses that these references spell, in order and each page once, and how many spell none."""
+        written, dropped = self._written_out(hrefs)
+        known = self._links.get
+        links = {fetch: known(fetch) for fetch in written}
+        if new := [fetch for fetch, link in links.items() if link is None]:
+            met = self._meet(new)
+            links |= met
+            self._remember(met)
+            dropped += len(new) - len(met)
+        pages: dict[int, Resolved] = {}
+        for link in links.values():
+            if link is not None:
+                pages.setdefault(link[2], link)
+        return Resolution(list(pages.values()), dropped)
+
+    def absolute(self, href: str) -> str | None:
+        """Return one reference written out, less its fragment, or None where it spells no http(s) address.
+
+        Host and port are not judged; `resolve` does that.
+        """
+        written, _ = self._written_out((href,))
+        return next((fetch for fetch in written if fetch.startswith(("https://", "http://"))), None)
+
+    def _written_out(self, hrefs: Iterable[str]) -> tuple[dict[str, None], int]:
+        """Return what the WHATWG parser makes of the references, each once, and how many it could not take."""
+        written: dict[str, None] = {}
+        dropped = 0
+        join = self._join
+        for href in hrefs:
+            if len(href) > MAX_URL_CHARS or (("@" in href or "\\" in href) and host_problem(href)):
+                dropped += 1
+                continue
+            try:
+                fetch = str(join(href))
+            except (URLError, ValueError):
+                fetch = _after_many_slashes(join, href)
+                dropped += not fetch
+            if "#" in fetch:
+                fetch = fetch.partition("#")[0]
+            if fetch:
+                written[fetch] = None
+        return written, dropped
+
+    def _meet(self, new: list[str]) -> dict[str, Resolved]:
+        """Return the addresses among what the parser wrote, with their identities; together they hash in less time."""
+        site_of, normalise = self._sites.get, self._sites.spelling.normalise
+        spelled: list[tuple[str, str, Site]] = []
+        for fetch in new:
+            if fetch[:4] != "http" or len(fetch) > MAX_URL_CHARS:
+                continue
+            start = fetch[: fetch.find("/", 8)]
+            site = site_of(start)
+            if isinstance(site, str):
+                continue
+            # Most have neither query nor escape, and then what the parser wrote is the normalised form.
+            plain = site.as_is and "?" not in fetch and "%" not in fetch
+            spelled.append((fetch, fetch if plain else site.prefix + normalise(fetch[len(start) :]), site))
+        hashes = hash64_all([normalised for _, normalised, _ in spelled])
+        return {
+            # Half the cost of the constructor that NamedTuple writes.
+            fetch: tuple.__new__(Resolved, (fetch, normalised, bits, site.domain, site.host, site.scheme))
+            for (fetch, normalised, site), bits in zip(spelled, hashes, strict=True)
+        }
+
+    def _remember(self, met: dict[str, Resolved]) -> None:
+        short = {fetch: link for fetch, link in met.items() if len(fetch) <= _REMEMBERED_CHARS}
+        if len(self._links) + len(short) > _REMEMBERED_LINKS:
+            self._links.clear()
+        if len(short) <= _REMEMBERED_LINKS:
+            self._links.update(short)
+
+
+def resolve(base: Base, hrefs: Iterable[str]) -> list[Resolved]:
+    """Return the addresses that these references spell: in order, each page once, without what is none."""
+    return base.resolve(hrefs).links

@@ -1,0 +1,198 @@
+"""Which of the addresses that a crawl meets belong to it, and which rule says so. Refuses rules RE2 would not take."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from enum import StrEnum
+from typing import Final, NamedTuple
+
+from holdfast.errors import Invalid
+from holdfast.types import Kind
+from holdfast.urls.address import Url
+from holdfast.urls.patterns import Patterns
+from holdfast.urls.sites import is_ip
+from holdfast.urls.suffixes import registrable
+from holdfast.urls.traps import DEFAULT_LIMITS, Address, TrapLimits, path_trap
+
+_REMEMBERED_DOMAINS: Final = 16_384
+
+
+class ScopeKind(StrEnum):
+    """How far a crawl goes from its seeds. A port that is neither 80 nor 443 is part of the host."""
+
+    PAGE = "page"
+    """The seeds themselves and what they embed."""
+    PREFIX = "prefix"
+    """What stands in a seed's directory or below, in both schemes and on the www twin."""
+    HOST = "host"
+    """Both schemes of a seed's host, and its www twin."""
+    DOMAIN = "domain"
+    """The registrable domain of a seed with all names below it; an IP address stands for itself."""
+    ANY = "any"
+    """Wherever links lead."""
+
+
+class Verdict(NamedTuple):
+    """Whether an address belongs to the crawl, and the rule that decided."""
+
+    allowed: bool
+    rule: str
+
+
+_SEED: Final = Verdict(True, "seed")
+_REQUISITE: Final = Verdict(True, "requisite")
+_SITEMAP: Final = Verdict(True, "sitemap")
+_TOO_DEEP: Final = Verdict(False, "max_depth")
+
+
+def _twins(domain: str, host: str) -> tuple[str, ...]:
+    if is_ip(host):
+        return (domain,)
+    return (domain, domain.removeprefix("www.") if domain.startswith("www.") else f"www.{domain}")
+
+
+def _owner(domain: str, host: str) -> str:
+    """Return the registrable domain, with the port that makes it a different place."""
+    return registrable(host) + domain[len(host) :]
+
+
+def _directory(url: Url) -> str:
+    """Return the path up to its last slash; a final slash that the policy strips still marks a directory."""
+    group = url.group
+    path = group[group.index("/", 8) :]
+    if url.fetch.partition("?")[0].endswith("/") and not path.endswith("/"):
+        return f"{path}/"
+    return path[: path.rindex("/") + 1]
+
+
+class _Places:
+    """What the seeds stand for, one predicate for each kind of scope."""
+
+    __slots__ = ("_directories", "_known", "_owners", "pages")
+
+    def __init__(self, seeds: Sequence[Url]) -> None:
+        self.pages = frozenset(seed.hash64 for seed in seeds)
+        self._owners = frozenset(_owner(seed.domain, seed.host) for seed in seeds)
+        self._known: dict[str, bool] = {}
+        directories: dict[str, set[str]] = {}
+        for seed in seeds:
+            for domain in _twins(seed.domain, seed.host):
+                directories.setdefault(domain, set()).add(_directory(seed))
+        self._directories = {domain: tuple(paths) for domain, paths in directories.items()}
+
+    def cover(self, kind: ScopeKind) -> Callable[[Address], bool]:
+        """Return the predicate that a kind of scope asks of an address which is no seed."""
+        predicates: dict[ScopeKind, Callable[[Address], bool]] = {
+            ScopeKind.PAGE: lambda _: False,
+            ScopeKind.PREFIX: self._in_directory,
+            ScopeKind.HOST: lambda address: address.domain in self._directories,
+            ScopeKind.DOMAIN: self._in_domain,
+            ScopeKind.ANY: lambda _: True,
+        }
+        return predicates[kind]
+
+    def _in_directory(self, address: Address) -> bool:
+        directories = self._directories.get(address.domain)
+        if directories is None:
+            return False
+        normalised = address.normalised
+        path = normalised[normalised.index("/", 8) :]
+        # `/docs` without its slash is the name of the directory `/docs/`.
+        return path.startswith(directories) or f"{path.partition('?')[0]}/" in directories
+
+    def _in_domain(self, address: Address) -> bool:
+        inside = self._known.get(address.domain)
+        if inside is None:
+            if len(self._known) >= _REMEMBERED_DOMAINS:
+                self._known.clear()
+            inside = self._known[address.domain] = _owner(address.domain, address.host) in self._owners
+        return inside
+
+
+class Scope:
+    """The rules of one crawl. Made once, asked for every link; it does not change."""
+
+    __slots__ = (
+        "_covers",
+        "_exclude",
+        "_include",
+        "_inside",
+        "_limits",
+        "_outside",
+        "_pages",
+        "_seeds",
+        "kind",
+        "max_depth",
+    )
+
+    def __init__(
+        self,
+        seeds: Sequence[Url],
+        kind: ScopeKind,
+        include: Patterns,
+        exclude: Patterns,
+        max_depth: int | None,
+        limits: TrapLimits,
+    ) -> None:
+        """Use `Scope.build`, which takes rules as people write them."""
+        self._seeds = tuple(seeds)
+        self.kind = kind
+        self.max_depth = max_depth
+        self._include, self._exclude, self._limits = include, exclude, limits
+        self._inside = Verdict(True, f"scope:{kind}")
+        self._outside = Verdict(False, f"scope:{kind}")
+        places = _Places(self._seeds)
+        self._pages = places.pages
+        self._covers = places.cover(kind)
+
+    @classmethod
+    def build(
+        cls,
+        seeds: Sequence[Url],
+        kind: ScopeKind = ScopeKind.HOST,
+        include: Sequence[str] = (),
+        exclude: Sequence[str] = (),
+        max_depth: int | None = None,
+        limits: TrapLimits = DEFAULT_LIMITS,
+    ) -> Scope:
+        """Return the scope of these seeds; raises Invalid for a rule that RE2 does not take, and without any seed.
+
+        A rule is searched for anywhere in the normalised address. `include` adds what matches to the scope, wherever
+        it is; `exclude` always wins, over seeds and embedded files too. No depth, or a negative one, is no limit.
+        """
+        if not seeds:
+            raise Invalid("a crawl needs at least one seed; name an address to start from")
+        depth = None if max_depth is None or max_depth < 0 else max_depth
+        return cls(seeds, ScopeKind(kind), Patterns(include), Patterns(exclude), depth, limits)
+
+    def with_landing_host(self, url: Url) -> Scope:
+        """Return this scope, widened by the place where a seed's redirect ended, as if that had been a seed."""
+        return Scope((*self._seeds, url), self.kind, self._include, self._exclude, self.max_depth, self._limits)
+
+    def decide(self, address: Address, depth: int, kind: Kind = Kind.PAGE) -> Verdict:
+        """Return whether an address belongs to the crawl; the first rule that holds decides.
+
+        1. an exclude rule: never
+        2. embedded files and sitemaps: always, whatever their host and depth
+        3. a seed: always
+        4. deeper than max_depth: not
+        5. inside the scope, or matching an include rule: yes, unless the path looks like a trap
+        6. all else: not
+        """
+        normalised = address.normalised
+        if self._exclude.texts and (pattern := self._exclude.first(normalised)) is not None:
+            return Verdict(False, f"exclude:{pattern}")
+        if kind is not Kind.PAGE:
+            return _REQUISITE if kind is Kind.REQUISITE else _SITEMAP
+        if address.hash64 in self._pages:
+            return _SEED
+        if self.max_depth is not None and depth > self.max_depth:
+            return _TOO_DEEP
+        if self._covers(address):
+            verdict = self._inside
+        elif (pattern := self._include.first(normalised)) is not None:
+            verdict = Verdict(True, f"include:{pattern}")
+        else:
+            return self._outside
+        trap = path_trap(normalised, self._limits)
+        return verdict if trap is None else Verdict(False, trap)
