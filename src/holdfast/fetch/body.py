@@ -1,0 +1,198 @@
+"""Where the bytes of a response gather while they arrive: small ones in memory, large ones in a file that has no name.
+It refuses to grow past the cap it was given, and never decodes.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import tempfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import BinaryIO
+
+from holdfast.errors import HoldfastError, NoSpace, Unavailable
+from holdfast.types import Body
+
+# A piece this small is gathered with its neighbours: a server that drips single bytes would cost an object each.
+_SMALL_PIECE = 4096
+_PIECE_BYTES = 256 * 1024
+_NO_SPACE = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+
+
+class MemoryBody:
+    """Bytes held in memory, in the pieces in which they came."""
+
+    __slots__ = ("_pieces", "_size")
+
+    def __init__(self, pieces: Sequence[bytes] = (), size: int | None = None) -> None:
+        self._pieces = pieces
+        self._size = sum(map(len, pieces)) if size is None else size
+
+    @property
+    def size(self) -> int:
+        """How many bytes there are."""
+        return self._size
+
+    def chunks(self) -> Iterator[bytes]:
+        """Yield the bytes from the start; may be called again until `close`."""
+        return iter(self._pieces)
+
+    def close(self) -> None:
+        """Let go of the memory."""
+        self._pieces = ()
+
+
+class SpooledBody:
+    """Bytes held in an unlinked file: they vanish with the process, whatever happens to it."""
+
+    __slots__ = ("_file", "_size")
+
+    def __init__(self, file: BinaryIO, size: int) -> None:
+        self._file = file
+        self._size = size
+
+    @property
+    def size(self) -> int:
+        """How many bytes there are."""
+        return self._size
+
+    def chunks(self) -> Iterator[bytes]:
+        """Yield the bytes from the start; two readers do not disturb each other. Raises OSError when the disk fails."""
+        fd, at = self._file.fileno(), 0
+        while at < self._size:
+            piece = os.pread(fd, min(_PIECE_BYTES, self._size - at), at)
+            if not piece:
+                raise OSError(errno.EIO, "a spooled body is shorter than what was written")
+            yield piece
+            at += len(piece)
+
+    def close(self) -> None:
+        """Give the disk space back."""
+        self._file.close()
+
+
+class Spool:
+    """Decides between memory and disk, for one body and for all that are arriving together."""
+
+    __slots__ = ("_directory", "_room_bytes", "_threshold_bytes", "held_bytes")
+
+    def __init__(self, directory: Path | None, threshold_bytes: int, room_bytes: int) -> None:
+        self._directory = directory
+        self._threshold_bytes = threshold_bytes
+        self._room_bytes = room_bytes
+        self.held_bytes = 0
+        """What unfinished bodies hold in memory now."""
+
+    @property
+    def calm_bytes(self) -> int:
+        """Up to this size a body stays in memory, however many others there are."""
+        return min(self._threshold_bytes, _PIECE_BYTES)
+
+    def is_full(self, body_bytes: int) -> bool:
+        """Return whether a body of this size has to go to disk: it is large, or all of them together are."""
+        return body_bytes > self._threshold_bytes or (self.held_bytes > self._room_bytes and body_bytes > _PIECE_BYTES)
+
+    def open(self) -> BinaryIO:
+        """Return a new file without a name, unbuffered."""
+        # The sink that asks for it owns and closes it.
+        return tempfile.TemporaryFile(dir=self._directory, prefix="body-", buffering=0)
+
+
+class BodySink:
+    """Takes what arrives of a body, at most `limit` bytes of it; made ready for the next one with `begin`."""
+
+    __slots__ = ("_calm", "_file", "_held", "_limit", "_pieces", "_size", "_spool", "_tail", "error", "overflowed")
+
+    def __init__(self, spool: Spool) -> None:
+        self._spool = spool
+        self._file: BinaryIO | None = None
+        self._held = 0
+        self.begin(0)
+
+    def begin(self, limit: int) -> None:
+        """Make ready for a body of at most this many bytes, and forget what `finish` did not hand out."""
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+        self._spool.held_bytes -= self._held
+        self._held = self._size = 0
+        self._limit = limit
+        self._calm = min(limit, self._spool.calm_bytes)
+        self._pieces: list[bytes] = []
+        self._tail: bytearray | None = None
+        self.overflowed = False
+        """True once bytes were refused because of the limit."""
+        self.error: HoldfastError | None = None
+        """Why the disk would not take it, if it would not."""
+
+    def write(self, data: bytes) -> int:
+        """Take these bytes and return how many; fewer than there were mean that the transfer must end here."""
+        count = len(data)
+        size = self._size + count
+        if size > self._calm:
+            return count if self._write_much(data) else 0
+        self._size = size
+        self._hold(data, count)
+        return count
+
+    def _write_much(self, data: bytes) -> bool:
+        room = self._limit - self._size
+        if len(data) > room:
+            self.overflowed = True
+            data = data[:room]
+        self._size += len(data)
+        if self._file is not None or self._spool.is_full(self._size):
+            return self._store(data) and not self.overflowed
+        self._hold(data, len(data))
+        return not self.overflowed
+
+    def _hold(self, data: bytes, count: int) -> None:
+        self._held += count
+        self._spool.held_bytes += count
+        if count >= _SMALL_PIECE and self._tail is None:
+            self._pieces.append(data)
+            return
+        if self._tail is None:
+            self._tail = bytearray()
+        self._tail += data
+        if len(self._tail) >= _PIECE_BYTES:
+            self._flush_tail()
+
+    def _flush_tail(self) -> None:
+        if self._tail is not None:
+            self._pieces.append(bytes(self._tail))
+            self._tail = None
+
+    def _store(self, data: bytes) -> bool:
+        try:
+            if self._file is None:
+                self._file = self._spool.open()
+                self._flush_tail()
+                for piece in self._pieces:
+                    _write_all(self._file, piece)
+                self._spool.held_bytes -= self._held
+                self._held = 0
+                self._pieces = []
+            _write_all(self._file, data)
+        except OSError as exc:
+            kind = NoSpace if exc.errno in _NO_SPACE else Unavailable
+            self.error = kind(f"cannot spool a response body: {exc.strerror}; make room or point the spool elsewhere")
+            self.error.__cause__ = exc
+            return False
+        return True
+
+    def finish(self) -> Body:
+        """Hand out the body as taken so far; the sink takes nothing more until `begin`."""
+        if self._file is not None:
+            file, self._file = self._file, None
+            return SpooledBody(file, self._size)
+        self._flush_tail()
+        return MemoryBody(self._pieces, self._size)
+
+
+def _write_all(file: BinaryIO, data: bytes) -> None:
+    """Write to the end: an unbuffered write may stop short just before the disk is full."""
+    view = memoryview(data)
+    while view:
+        view = view[file.write(view) :]

@@ -1,0 +1,299 @@
+"""Makes one GET and hands back the exchange as it went over the wire. It follows, decodes and retries nothing,
+sends every header itself, and dials only what the address guard lets pass.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import resource
+from collections import deque
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import NamedTuple
+
+from holdfast.clock import Clock
+from holdfast.errors import Invalid, Unavailable, UrlRefused
+from holdfast.fetch import endings
+from holdfast.fetch.body import BodySink, Spool
+from holdfast.fetch.curl import PEER_FAILED_VERIFICATION, EasyOptions, Exchange, Multi
+from holdfast.fetch.dns import Resolved, Resolver, ResolverSettings
+from holdfast.fetch.endings import Ending, Failure
+from holdfast.fetch.guard import REFUSAL, Guard
+from holdfast.fetch.target import Origin, Target, parse_target
+from holdfast.fetch.tls import InvalidHosts, trust_store
+from holdfast.types import Fetched, FetchFailed, FetchProblem, Request
+
+_KEPT_DESCRIPTORS = 128
+"""Descriptors left to the rest of the process (database, WARC files, spooled bodies) when sockets are counted out."""
+_HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+_HEADER_VALUE = re.compile(r"[\t\x20-\x7e\x80-\xff]*")
+# These steer the connection or the framing: with them, what is sent would not be what is recorded.
+_OURS = frozenset(
+    {
+        "connection",
+        "content-length",
+        "expect",
+        "host",
+        "keep-alive",
+        "proxy-authorization",
+        "proxy-connection",
+        "te",
+        "trailer",
+        "transfer-encoding",
+        "upgrade",
+    }
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClientSettings:
+    """How a client speaks and how much it endures."""
+
+    user_agent: str
+    from_header: str = ""
+    """A mail address for the From header; empty sends none."""
+    accept: str = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"
+    extra_headers: tuple[tuple[str, str], ...] = ()
+    connect_timeout_s: float = 10.0
+    min_bytes_per_s: int = 64
+    """Slower than this over the whole window ends the exchange; 0 never does."""
+    rate_window_s: int = 15
+    max_header_bytes: int = 256 * 1024
+    """All heads of one exchange, interim ones included; libcurl itself ends at 300 KiB."""
+    spool_dir: Path | None = None
+    memory_bytes: int = 1024 * 1024
+    """A body larger than this goes to disk while it arrives."""
+    memory_room_bytes: int = 64 * 1024 * 1024
+    """What all arriving bodies may hold in memory together before smaller ones go to disk too."""
+    allow_invalid_tls: bool = False
+    """Verify first; if the certificate fails, ask again without and mark the exchange as not verified."""
+    ca_file: Path | None = None
+    max_connections: int = 1500
+    allow_ports: frozenset[int] | None = None
+    """Ports that may be asked; None leaves the policy to whoever made the address."""
+
+
+class _Call(NamedTuple):
+    """One call of `fetch`: all its times count from here, so that waiting for a name or a turn is never lost."""
+
+    request: Request
+    started_at: datetime
+    begun: float
+
+
+class Client:
+    """Asks for one thing at a time per call, any number of calls at once, over connections that it keeps."""
+
+    def __init__(self, settings: ClientSettings, guard: Guard, clock: Clock, resolver: Resolver | None = None) -> None:
+        self._settings = settings
+        self._guard = guard
+        self._clock = clock
+        self._resolver = resolver or Resolver(ResolverSettings(), guard, clock)
+        self._spool = Spool(settings.spool_dir, settings.memory_bytes, settings.memory_room_bytes)
+        self._invalid = InvalidHosts(clock)
+        self._common = _common_headers(settings)
+        self._options = EasyOptions(
+            header_lines=tuple(_header_line(name, value) for name, value in self._common),
+            ca_file=trust_store(settings.ca_file),
+            connect_timeout_s=settings.connect_timeout_s,
+            min_bytes_per_s=settings.min_bytes_per_s,
+            rate_window_s=settings.rate_window_s,
+        )
+        self._common_block = _block(self._options.header_lines)
+        self._max_connections = _socket_room(settings.max_connections)
+        self._in_use = 0
+        self._waiting: deque[asyncio.Future[None]] = deque()
+        self._idle: list[Exchange] = []
+        self._multi: Multi | None = None
+        self._closed = False
+
+    async def fetch(self, request: Request) -> Fetched | FetchFailed:
+        """Return the exchange, or why there was none worth keeping.
+
+        A head that arrived whole is always handed back, with `truncated` set when its body did not. Raises NoSpace or
+        Unavailable if a large body cannot be spooled to disk; every ending that the server causes is a value.
+        """
+        call = _Call(request, self._clock.now(), self._clock.monotonic())
+        try:
+            target = self._target(request.url)
+            header_lines = self._header_lines(request) if request.headers else None
+        except Invalid as exc:
+            return self._failed(call, Failure(FetchProblem.URL_REFUSED, str(exc)))
+        resolved = self._known(target.origin) or await self._resolver.resolve(target.origin.host)
+        if resolved.problem is not None:
+            return self._failed(call, Failure(resolved.problem, resolved.message))
+        if self._in_use >= self._max_connections:
+            await self._turn()
+        exchange = self._take()
+        try:
+            exchange.ask(target, header_lines)
+            return await self._exchange(exchange, call, resolved.addresses[0])
+        finally:
+            self._put_back(exchange)
+
+    async def close(self) -> None:
+        """Abort what is under way (its callers are cancelled) and close every connection. May be called again."""
+        if self._closed:
+            return
+        self._closed = True
+        if self._multi is not None:
+            self._multi.close()
+        self._resolver.close()
+        for waiting in self._waiting:
+            waiting.cancel()
+        for exchange in self._idle:
+            exchange.curl.close()
+        self._idle.clear()
+
+    def _target(self, url: str) -> Target:
+        target = parse_target(url)
+        allowed = self._settings.allow_ports
+        if allowed is not None and target.origin.port not in allowed:
+            raise UrlRefused(url, "its port is not among those that may be asked")
+        return target
+
+    def _header_lines(self, request: Request) -> tuple[str, ...]:
+        """Return all header lines of a request with headers of its own; those replace ours of the same name."""
+        own = {name.lower() for name, _ in request.headers}
+        common = (pair for pair in self._common if pair[0].lower() not in own)
+        return tuple(_header_line(name, value) for name, value in (*common, *request.headers))
+
+    def _known(self, origin: Origin) -> Resolved | None:
+        """Return where an origin leads as far as no nameserver has to be asked."""
+        if origin.address:
+            return Resolved((origin.address,))
+        if origin.literal is None:
+            return self._resolver.cached(origin.host)
+        if not self._guard.judge(origin.literal):
+            return Resolved((), FetchProblem.ADDRESS_FORBIDDEN, REFUSAL)
+        return Resolved((), FetchProblem.URL_REFUSED, "its host is an address that is not spelt in the usual way")
+
+    async def _exchange(self, exchange: Exchange, call: _Call, address: str) -> Fetched | FetchFailed:
+        """Run the transfer and read its ending; a second one where a bad certificate is allowed and was found."""
+        origin = exchange.target.origin
+        verify = not (self._settings.allow_invalid_tls and self._invalid.known(origin.host, origin.port))
+        handed_s = self._clock.monotonic() - call.begun
+        exchange.limit(call.request.deadline_s - handed_s, call.request.max_body_bytes)
+        ending = await self._transfer(exchange, address, verify=verify)
+        if ending.code == PEER_FAILED_VERIFICATION and verify and self._settings.allow_invalid_tls:
+            self._invalid.add(origin.host, origin.port)
+            return await self._exchange(exchange, call, address)
+        answer = endings.read(ending, self._settings.max_header_bytes)
+        sent_at = exchange.sent_at
+        if isinstance(answer, Failure):
+            if sent_at is None:
+                self._resolver.demote(origin.host, address)
+            return self._failed(call, answer, sent_at)
+        return Fetched(
+            url=call.request.url,
+            status=answer.status,
+            request_head=self._request_head(exchange),
+            response_head=answer.head,
+            body=exchange.sink.finish(),
+            ip=exchange.peer,
+            started_at=call.started_at,
+            took_s=self._clock.monotonic() - call.begun,
+            sent_s=0.0 if sent_at is None else sent_at - call.begun,
+            first_byte_s=handed_s + exchange.first_byte_s(),
+            truncated=answer.truncated,
+            tls_verified=verify if origin.scheme == "https" else None,
+        )
+
+    async def _transfer(self, exchange: Exchange, address: str, *, verify: bool) -> Ending:
+        multi = self._multi
+        if self._closed:
+            raise Unavailable("this client was closed; open another one")
+        if multi is None:
+            multi = self._multi = Multi(asyncio.get_running_loop(), self._max_connections)
+        exchange.dial(address, verify=verify)
+        try:
+            code, message = await multi.start(exchange)
+        finally:
+            multi.abort(exchange)
+        if exchange.sink.error is not None:
+            raise exchange.sink.error
+        return exchange.ending(code, message)
+
+    async def _turn(self) -> None:
+        """Wait until a connection may be opened, in order of arrival."""
+        while self._in_use >= self._max_connections:
+            turn = asyncio.get_running_loop().create_future()
+            self._waiting.append(turn)
+            await turn
+
+    def _take(self) -> Exchange:
+        self._in_use += 1
+        return self._idle.pop() if self._idle else self._new()
+
+    def _new(self) -> Exchange:
+        return Exchange(self._options, self._guard, self._clock, BodySink(self._spool))
+
+    def _put_back(self, exchange: Exchange) -> None:
+        self._in_use -= 1
+        exchange.rest()
+        if self._closed:
+            exchange.curl.close()
+            return
+        self._idle.append(exchange)
+        while self._waiting:
+            turn = self._waiting.popleft()
+            if not turn.done():
+                turn.set_result(None)
+                break
+
+    def _request_head(self, exchange: Exchange) -> bytes:
+        """Return the request as libcurl wrote it: it adds nothing but the Host that stands in the address."""
+        origin, path = exchange.target
+        lines = exchange.own_header_lines
+        block = self._common_block if lines is None else _block(lines)
+        return b"GET %b HTTP/1.1\r\n%b%b" % (path.encode("ascii"), origin.host_line, block)
+
+    def _failed(self, call: _Call, failure: Failure, sent_at: float | None = None) -> FetchFailed:
+        return FetchFailed(
+            url=call.request.url,
+            problem=failure.problem,
+            message=failure.message,
+            started_at=call.started_at,
+            took_s=self._clock.monotonic() - call.begun,
+            sent_s=None if sent_at is None else sent_at - call.begun,
+        )
+
+
+def _common_headers(settings: ClientSettings) -> tuple[tuple[str, str], ...]:
+    """Return the headers that every request carries, in the order in which they are sent."""
+    sent_by = (("From", settings.from_header),) if settings.from_header else ()
+    return (
+        ("User-Agent", settings.user_agent),
+        ("Accept", settings.accept),
+        ("Accept-Encoding", "gzip, deflate, br, zstd"),
+        *sent_by,
+        *settings.extra_headers,
+    )
+
+
+def _header_line(name: str, value: str) -> str:
+    """Return one header as it is sent; raise Invalid for what could break out of its line or steer the connection."""
+    if not _HEADER_NAME.fullmatch(name) or name.lower() in _OURS or not _HEADER_VALUE.fullmatch(value):
+        raise Invalid(f"cannot send the header {name[:40]!r}: not a caller's to set, or not plain text on one line")
+    value = value.strip(" \t")
+    return f"{name}: {value}" if value else f"{name}:"
+
+
+def _block(header_lines: tuple[str, ...]) -> bytes:
+    return "".join(f"{line}\r\n" for line in (*header_lines, "")).encode("latin-1")
+
+
+def _socket_room(wanted: int) -> int:
+    """Return how many connections may be open, after asking the system politely for more descriptors."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    needed = wanted + _KEPT_DESCRIPTORS
+    if soft != resource.RLIM_INFINITY and soft < needed:
+        raised = needed if hard == resource.RLIM_INFINITY else min(needed, hard)
+        if raised > soft:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (raised, hard))
+            soft = raised
+        # With very few descriptors, half of them are ours.
+        return max(1, min(wanted, max(soft - _KEPT_DESCRIPTORS, soft // 2)))
+    return wanted

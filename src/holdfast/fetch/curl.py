@@ -1,0 +1,344 @@
+"""libcurl behind a typed border: easy handles that are used again and again, and the multi handle that the event
+loop drives. Nothing here follows, decodes, retries, resolves or reads the environment.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import select
+import socket
+from typing import NamedTuple
+
+import pycurl
+
+from holdfast.clock import Clock
+from holdfast.fetch.body import BodySink
+from holdfast.fetch.endings import Ending
+from holdfast.fetch.guard import Guard
+from holdfast.fetch.target import Target
+
+PEER_FAILED_VERIFICATION: int = pycurl.E_PEER_FAILED_VERIFICATION
+
+# One call for a page of median size; libcurl shares the buffer between the transfers of a multi handle.
+_READ_BUFFER_BYTES = 128 * 1024
+# Sockets served before the loop gets its turn again.
+_MAX_EVENTS = 64
+_EVENTS = {
+    pycurl.POLL_NONE: 0,
+    pycurl.POLL_IN: select.EPOLLIN,
+    pycurl.POLL_OUT: select.EPOLLOUT,
+    pycurl.POLL_INOUT: select.EPOLLIN | select.EPOLLOUT,
+}
+_IN_OR_OUT = select.EPOLLIN | select.EPOLLOUT
+_ACTIONS = {
+    select.EPOLLIN: pycurl.CSELECT_IN,
+    select.EPOLLOUT: pycurl.CSELECT_OUT,
+    _IN_OR_OUT: pycurl.CSELECT_IN | pycurl.CSELECT_OUT,
+}
+
+
+class EasyOptions(NamedTuple):
+    """What every exchange of one client has in common."""
+
+    header_lines: tuple[str, ...]
+    ca_file: str
+    connect_timeout_s: float
+    min_bytes_per_s: int
+    rate_window_s: int
+
+
+class _Descriptor:
+    """A socket on its way to libcurl, which takes a duplicate; ours is closed as soon as this is forgotten."""
+
+    __slots__ = ("_fd",)
+
+    def __init__(self, fd: int) -> None:
+        self._fd = fd
+
+    def fileno(self) -> int:
+        return self._fd
+
+    def __del__(self) -> None:
+        os.close(self._fd)
+
+
+class Exchange:
+    """One easy handle with its callbacks, and what they saw during the present transfer."""
+
+    __slots__ = (
+        "_clock",
+        "_common",
+        "_guard",
+        "_header_lines",
+        "_is_repeat",
+        "_timeout_ms",
+        "_verify",
+        "curl",
+        "lines",
+        "own_header_lines",
+        "peer",
+        "refused",
+        "sent_at",
+        "sink",
+        "target",
+    )
+
+    target: Target
+
+    def __init__(self, options: EasyOptions, guard: Guard, clock: Clock, sink: BodySink) -> None:
+        self._guard = guard
+        self._clock = clock
+        self._common = options.header_lines
+        self._header_lines = options.header_lines
+        self._timeout_ms = 0
+        self._verify = True
+        self.own_header_lines: tuple[str, ...] | None = None
+        self.sink = sink
+        self.lines: list[bytes] = []
+        """Head lines as received, interim responses included; libcurl ends the transfer at 300 KiB of them."""
+        self.peer = ""
+        self.refused = False
+        """True if the guard forbade an address that libcurl wanted to dial."""
+        self.sent_at: float | None = None
+        """When the request left, by the monotonic clock; None if it did not."""
+        self._is_repeat = False
+        self.curl = _easy(options)
+        self.curl.setopt(pycurl.HEADERFUNCTION, self.lines.append)
+        self.curl.setopt(pycurl.WRITEFUNCTION, sink.write)
+        self.curl.setopt(pycurl.OPENSOCKETFUNCTION, self._open_socket)
+        self.curl.setopt(pycurl.SOCKOPTFUNCTION, _keep_from_children)
+        self.curl.setopt(pycurl.PREREQFUNCTION, self._before_request)
+
+    def ask(self, target: Target, header_lines: tuple[str, ...] | None) -> None:
+        """Set what is asked for; None sends the header lines that all requests share."""
+        self.target = target
+        self.curl.setopt(pycurl.URL, target.origin.url)
+        self.curl.setopt(pycurl.REQUEST_TARGET, target.path)
+        self.own_header_lines = header_lines
+        wanted = self._common if header_lines is None else header_lines
+        if wanted is not self._header_lines:
+            self.curl.setopt(pycurl.HTTPHEADER, _as_sent(wanted))
+            self._header_lines = wanted
+
+    def limit(self, timeout_s: float, max_body_bytes: int) -> None:
+        """Set how long it may take from now on and how much may come."""
+        self.sink.begin(max_body_bytes)
+        timeout_ms = max(1, int(timeout_s * 1000))
+        if timeout_ms != self._timeout_ms:
+            self.curl.setopt(pycurl.TIMEOUT_MS, timeout_ms)
+            self._timeout_ms = timeout_ms
+
+    def dial(self, address: str, *, verify: bool) -> None:
+        """Set which address is dialled (libcurl never looks up a name), and whether the certificate must hold."""
+        port = self.target.origin.port
+        self.curl.setopt(pycurl.CONNECT_TO, [f"::[{address}]:{port}" if ":" in address else f"::{address}:{port}"])
+        if verify != self._verify:
+            self.curl.setopt(pycurl.SSL_VERIFYPEER, int(verify))
+            self.curl.setopt(pycurl.SSL_VERIFYHOST, 2 if verify else 0)
+            self._verify = verify
+        self.sent_at = None
+        self.refused = self._is_repeat = False
+        self.lines.clear()
+
+    def rest(self) -> None:
+        """Let go of what the last transfer left behind."""
+        self.sink.begin(0)
+        self.lines.clear()
+
+    def ending(self, code: int, message: str) -> Ending:
+        """Return what this transfer came to, once libcurl says that it is over."""
+        if self._is_repeat:
+            code, message = pycurl.E_GOT_NOTHING, "the kept connection broke before an answer came"
+        return Ending(code, message, self.lines, self.sink.overflowed, self.refused)
+
+    def first_byte_s(self) -> float:
+        """Return how long after its start the transfer brought the first byte of the answer."""
+        waited: float = self.curl.getinfo(pycurl.STARTTRANSFER_TIME)
+        return waited
+
+    def _open_socket(self, _purpose: int, address: pycurl.CurlSockAddr) -> _Descriptor | int:
+        """Make every socket that libcurl dials with: the one place where the guard cannot be passed by."""
+        if self.sent_at is not None:
+            self._is_repeat = True
+            return pycurl.SOCKET_BAD
+        host = address.addr[0]
+        if not isinstance(host, str) or not self._guard.judge(host):
+            self.refused = True
+            return pycurl.SOCKET_BAD
+        try:
+            return _Descriptor(socket.socket(address.family, address.socktype, address.protocol).detach())
+        except OSError:  # no descriptors left, or a family that this machine does not speak
+            return pycurl.SOCKET_BAD
+
+    def _before_request(self, peer: str, _local: str, _peer_port: int, _local_port: int) -> int:
+        """Let one request out. libcurl repeats a request when a kept connection dies under it; the site would see two
+        requests without a pause between them, so the repeat is left to those who keep the pace.
+        """
+        if self.sent_at is not None:
+            self._is_repeat = True
+            return pycurl.PREREQFUNC_ABORT
+        self.sent_at = self._clock.monotonic()
+        self.peer = peer
+        return pycurl.PREREQFUNC_OK
+
+
+def _keep_from_children(fd: int, _purpose: int) -> int:
+    os.set_inheritable(fd, False)
+    return pycurl.SOCKOPT_OK
+
+
+def _as_sent(header_lines: tuple[str, ...]) -> list[bytes]:
+    """Return header lines as libcurl wants them: a semicolon is how it is told to send an empty value."""
+    return [(f"{line[:-1]};" if line.endswith(":") else line).encode("latin-1") for line in header_lines]
+
+
+def _easy(options: EasyOptions) -> pycurl.Curl:
+    curl = pycurl.Curl()
+    for option, value in (
+        (pycurl.PROTOCOLS, pycurl.PROTO_HTTP | pycurl.PROTO_HTTPS),
+        (pycurl.HTTP_VERSION, pycurl.CURL_HTTP_VERSION_1_1),
+        (pycurl.HTTP09_ALLOWED, 0),
+        (pycurl.HTTP_TRANSFER_DECODING, 0),
+        (pycurl.HTTP_CONTENT_DECODING, 0),
+        (pycurl.FOLLOWLOCATION, 0),
+        (pycurl.PROXY, ""),
+        (pycurl.NOPROXY, "*"),
+        (pycurl.NETRC, 0),
+        (pycurl.NOSIGNAL, 1),
+        (pycurl.DNS_CACHE_TIMEOUT, 0),
+        (pycurl.CAINFO, options.ca_file),
+        (pycurl.SSL_VERIFYPEER, 1),
+        (pycurl.SSL_VERIFYHOST, 2),
+        (pycurl.BUFFERSIZE, _READ_BUFFER_BYTES),
+        (pycurl.CONNECTTIMEOUT_MS, max(1, int(options.connect_timeout_s * 1000))),
+        (pycurl.LOW_SPEED_LIMIT, options.min_bytes_per_s),
+        (pycurl.LOW_SPEED_TIME, options.rate_window_s),
+        (pycurl.HTTPHEADER, _as_sent(options.header_lines)),
+    ):
+        curl.setopt(option, value)
+    return curl
+
+
+class Multi:
+    """Runs many exchanges on one event loop: libcurl says which sockets and moments matter, the loop says when."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, max_connections: int) -> None:
+        self._loop = loop
+        self._running: dict[pycurl.Curl, asyncio.Future[tuple[int, str]]] = {}
+        # libcurl changes its mind about a socket twice per request. Telling an epoll of our own and letting the loop
+        # watch that one descriptor costs half of what uvloop's add_reader and remove_reader do (64 to 125 us a page).
+        self._poll = select.epoll()
+        self._watched: set[int] = set()
+        loop.add_reader(self._poll.fileno(), self._on_ready)
+        self._due: float | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self._kick: asyncio.Handle | None = None
+        self._multi = pycurl.CurlMulti()
+        self._multi.setopt(pycurl.M_SOCKETFUNCTION, self._on_socket)
+        self._multi.setopt(pycurl.M_TIMERFUNCTION, self._on_timer)
+        self._multi.setopt(pycurl.M_MAXCONNECTS, max_connections)
+        self._multi.setopt(pycurl.M_MAX_TOTAL_CONNECTIONS, max_connections)
+
+    def start(self, exchange: Exchange) -> asyncio.Future[tuple[int, str]]:
+        """Hand the exchange to libcurl; the future gives its code and message. Whoever stops waiting calls `abort`."""
+        future: asyncio.Future[tuple[int, str]] = self._loop.create_future()
+        self._running[exchange.curl] = future
+        self._multi.add_handle(exchange.curl)
+        return future
+
+    def abort(self, exchange: Exchange) -> None:
+        """End the exchange if it still runs, and close its connection."""
+        if self._running.pop(exchange.curl, None) is not None:
+            self._multi.remove_handle(exchange.curl)
+
+    def close(self) -> None:
+        """Abort what runs and close every connection."""
+        for curl, future in list(self._running.items()):
+            del self._running[curl]
+            self._multi.remove_handle(curl)
+            future.cancel()
+        for handle in (self._timer, self._kick):
+            if handle is not None:
+                handle.cancel()
+        self._multi.close()
+        self._loop.remove_reader(self._poll.fileno())
+        self._poll.close()
+
+    def _on_socket(self, what: int, fd: int, _multi: pycurl.CurlMulti, _data: object) -> None:
+        if what == pycurl.POLL_REMOVE:
+            if fd in self._watched:
+                self._watched.remove(fd)
+                self._poll.unregister(fd)
+            return
+        events = _EVENTS[what]
+        if fd in self._watched:
+            self._poll.modify(fd, events)
+        else:
+            self._watched.add(fd)
+            self._poll.register(fd, events)
+
+    def _on_ready(self) -> None:
+        act = self._multi.socket_action
+        running = len(self._running)
+        for fd, events in self._poll.poll(0, _MAX_EVENTS):
+            _, running = act(fd, _ACTIONS[events & _IN_OR_OUT] if events & _IN_OR_OUT else pycurl.CSELECT_ERR)
+        if running < len(self._running):
+            self._reap()
+
+    def _on_timer(self, wait_ms: int) -> None:
+        """Note when libcurl wants to be woken.
+
+        A timer that is set for earlier is left alone and armed anew when it rings: every request moves the moment a
+        little later, and cancelling each time costs more than one idle ring.
+        """
+        if wait_ms < 0:
+            self._due = None
+        elif wait_ms == 0:
+            self._due = None
+            if self._kick is None:
+                self._kick = self._loop.call_soon(self._on_kick)
+        else:
+            self._due = self._loop.time() + wait_ms / 1000
+            self._arm(self._due)
+
+    def _arm(self, due: float) -> None:
+        if self._timer is not None:
+            if self._timer.when() <= due:
+                return
+            self._timer.cancel()
+        self._timer = self._loop.call_at(due, self._on_due)
+
+    def _on_kick(self) -> None:
+        self._kick = None
+        self._wake()
+
+    def _on_due(self) -> None:
+        self._timer = None
+        if self._due is None:
+            return
+        if self._due > self._loop.time():
+            self._arm(self._due)
+            return
+        self._due = None
+        self._wake()
+
+    def _wake(self) -> None:
+        _, running = self._multi.socket_action(pycurl.SOCKET_TIMEOUT, 0)
+        if running < len(self._running):
+            self._reap()
+
+    def _reap(self) -> None:
+        left = 1
+        while left:
+            left, whole, broken = self._multi.info_read()
+            for curl in whole:
+                self._end(curl, (pycurl.E_OK, ""))
+            for curl, code, message in broken:
+                self._end(curl, (code, message))
+
+    def _end(self, curl: pycurl.Curl, ending: tuple[int, str]) -> None:
+        self._multi.remove_handle(curl)
+        future = self._running.pop(curl, None)
+        if future is not None and not future.done():
+            future.set_result(ending)

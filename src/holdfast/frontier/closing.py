@@ -1,0 +1,92 @@
+"""What ends without a visit: pages of a domain that stays away or over a limit, poison pages, lost originals."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+from holdfast.clock import Clock, to_micros
+from holdfast.frontier import sql
+from holdfast.frontier.connection import Connection, Spoken
+from holdfast.frontier.heads import Heads
+from holdfast.types import Kind, Outcome
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ending:
+    """How attempts end that were not visited."""
+
+    outcome: Outcome
+    reason: str
+    message: str | None = None
+
+
+class Closing:
+    """Closes attempts in small transactions; the queue heads stay exact."""
+
+    def __init__(self, connection: Connection, clock: Clock) -> None:
+        self._connection, self._clock = connection, clock
+
+    def close_domain(self, execution_id: int, domain_id: int, ending: Ending, *, limit: int) -> int:
+        """Close up to `limit` open attempts of one domain; return how many were closed."""
+        with self._connection.read() as tx:
+            of_one = (execution_id, domain_id, limit)
+            rows = tx.execute(sql.OPEN_OF_DOMAIN, of_one + of_one)
+        return self._close([row[0] for row in rows[:limit]], ending)
+
+    def close_rest(self, execution_id: int, ending: Ending, *, kinds: Collection[Kind], limit: int) -> int:
+        """Close up to `limit` open attempts of these kinds, whatever their domain; return how many were closed."""
+        with self._connection.read() as tx:
+            of_all = (execution_id, tx.list([kind.value for kind in kinds]), limit)
+            rows = tx.execute(sql.OPEN_OF_ALL, of_all + of_all)
+        return self._close([row[0] for row in rows[:limit]], ending)
+
+    def blame(self, attempt_ids: Sequence[int], ending: Ending, *, limit: int) -> list[int]:
+        """Count a crash against each open attempt; close those with `limit` of them and return their ids."""
+        with self._connection.write() as tx:
+            _lock(tx, attempt_ids)
+            rows = tx.execute(sql.BLAME, (tx.list(attempt_ids),))
+            guilty = sorted(number for number, crashes in rows if crashes >= limit)
+            self._end(tx, guilty, ending)
+        return guilty
+
+    def forget_originals(self, warc_file_id: int, *, chunk: int) -> None:
+        """Take the originals in one WARC file, and the validators that went with them, from their pages."""
+        after = -1
+        while True:
+            with self._connection.write() as tx:
+                rows = tx.execute(sql.RECORDS_OF_FILE, (warc_file_id, after, chunk))
+                if not rows:
+                    return
+                _lock(tx, [row[0] for row in rows])
+                tx.execute(sql.FORGET_ORIGINALS, (tx.list([row[1] for row in rows]), warc_file_id))
+            after = rows[-1][2]
+
+    def _close(self, attempt_ids: Sequence[int], ending: Ending) -> int:
+        if not attempt_ids:
+            return 0
+        with self._connection.write() as tx:
+            _lock(tx, attempt_ids)
+            return self._end(tx, attempt_ids, ending)
+
+    def _end(self, tx: Spoken, attempt_ids: Sequence[int], ending: Ending) -> int:
+        """Close attempts whose domains are locked; those that were closed meanwhile stay as they are."""
+        if not attempt_ids:
+            return 0
+        now = to_micros(self._clock.now())
+        values = (ending.outcome.value, ending.reason, ending.message, now, tx.list(attempt_ids))
+        rows = tx.execute(sql.CLOSE_IDS, values)
+        if ending.outcome is not Outcome.EXCLUDED:
+            tx.execute(sql.FAIL_PAGES, (now, tx.list([page_id for _, _, page_id in rows])))
+        heads: dict[int, Heads] = {}
+        for execution_id, domain_id, _ in rows:
+            heads.setdefault(execution_id, Heads()).closed(domain_id, ending.outcome)
+        for execution_id in sorted(heads):
+            heads[execution_id].write(tx, execution_id)
+        return len(rows)
+
+
+def _lock(tx: Spoken, attempt_ids: Sequence[int]) -> None:
+    """Lock the domains of these attempts: only under that lock is an attempt closed."""
+    rows = tx.execute(sql.DOMAINS_OF, (tx.list(attempt_ids),))
+    tx.execute(sql.LOCK_DOMAINS, (tx.list([row[0] for row in rows]),))

@@ -1,0 +1,173 @@
+"""The frontier: add, lease, settle. Rows are the queue, domains are leased, what relies on a lease is fenced.
+
+All methods are synchronous and belong to one thread with its connection. Each is one short transaction (`settle` is
+split when it adds more links than a transaction should), and each may be repeated after Unavailable without harm.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from holdfast.clock import Clock, from_micros, to_micros
+from holdfast.db.hot import Hot
+from holdfast.frontier import adding, queries
+from holdfast.frontier.adding import DomainNames
+from holdfast.frontier.closing import Closing, Ending
+from holdfast.frontier.connection import Connection
+from holdfast.frontier.heads import Heads
+from holdfast.frontier.leasing import Leases
+from holdfast.frontier.settling import Settlement, Totals
+from holdfast.frontier.text import clean
+from holdfast.frontier.values import FrontierSettings, FrontierStats, OpenAttempt, Settled
+from holdfast.types import Attempt, DomainLease, DomainUpdate, Found, Kind, Outcome, Visit
+
+ALL_KINDS = tuple(Kind)
+QUARANTINED = "quarantined"
+
+
+class Frontier:
+    """The pages to ask for, in a database that any number of processes share."""
+
+    def __init__(self, hot: Hot, clock: Clock, settings: FrontierSettings | None = None) -> None:
+        """Prepare nothing yet; the clock should be a DatabaseClock wherever more than one process works."""
+        self._settings = settings or FrontierSettings()
+        self._clock = clock
+        self._connection = Connection(hot)
+        self._names = DomainNames(self._connection, limit=self._settings.known_domains)
+        self._leases = Leases(self._connection, clock, lease_s=self._settings.lease_s)
+        self._closing = Closing(self._connection, clock)
+        links = self._settings.links_per_transaction
+        self._settlement = Settlement(self._connection, clock, self._names, links=links)
+
+    def add(self, execution_id: int, found: Sequence[Found], *, via: int | None = None) -> int:
+        """Add addresses to an execution and return how many it had not seen. `via` is the page they were found on."""
+        added = 0
+        size = self._settings.links_per_transaction
+        for start in range(0, len(found), size):
+            now = to_micros(self._clock.now())
+            merged = adding.merge([(found[start : start + size], via)])
+            ids = self._names.ids({name for name, _ in merged}, now=now)
+            rows = adding.rows_of(merged, ids, now=now)
+            with self._connection.write() as tx:
+                heads = Heads()
+                added += adding.insert(tx, execution_id, rows, heads, now=now).total()
+                heads.write(tx, execution_id)
+        return added
+
+    def lease(self, execution_id: int, owner_id: int, *, domains: int, pages: int) -> list[DomainLease]:
+        """Take up to `domains` domains that are due, longest waiting first, each with up to `pages` attempts.
+
+        Only domains that are allowed, that no live owner holds and whose next moment has come; never one with nothing
+        to hand out. Attempts come deferred-and-due first, then by priority, then in the order they were found.
+        `taken_over` marks a domain that its last owner did not give back.
+        """
+        return self._leases.lease(execution_id, owner_id, domains=domains, pages=pages)
+
+    def lease_named(self, owner_id: int, domain: str) -> DomainLease | None:
+        """Take one domain by name for a request that is no attempt (a robots.txt that redirects there).
+
+        None if somebody holds it, an operator forbids it, or it must rest for more than half a lease: its next moment
+        may still be to come. Give it back with `release`.
+        """
+        ids = self._names.ids([domain], now=to_micros(self._clock.now()))
+        return self._leases.lease_one(ids[domain], owner_id)
+
+    def refill(self, execution_id: int, domain_id: int, token: int, *, limit: int,
+               holding: Collection[int] = ()) -> list[Attempt]:  # fmt: skip
+        """Return up to `limit` more due attempts of a domain that we hold, without those in `holding`.
+
+        None come if the token is not the domain's any more: the next renewal or settle says so.
+        """
+        return self._leases.refill(execution_id, (domain_id, token), limit=limit, holding=holding)
+
+    def renew(self, owner_id: int) -> dict[int, tuple[int, datetime]]:
+        """Extend all leases of this owner in one statement; return domain: (token, expiry).
+
+        A domain that is missing, or has another token, is lost: ask it nothing more. An expired lease that nobody took
+        is renewed; one that was freed is not.
+        """
+        return self._leases.renew(owner_id)
+
+    def settle(self, execution_id: int, owner_id: int, visits: Sequence[Visit],
+               updates: Sequence[DomainUpdate] = (), counts: Mapping[str, Any] | None = None) -> Settled:  # fmt: skip
+        """Close attempts with all that came of them, and write what was learned about domains.
+
+        Visits and updates whose token is old are refused and named; attempts that were closed before are skipped and
+        named. `counts` replaces the running totals of this owner.
+        """
+        totals = None if counts is None else Totals(owner_id=owner_id, counts=counts)
+        return self._settlement.settle(execution_id, visits, updates, totals)
+
+    def release(self, execution_id: int, owner_id: int, updates: Sequence[DomainUpdate]) -> list[int]:
+        """Give domains back, with what was learned; return the ids of those that a newer owner holds.
+
+        The queue becomes due at the domain's next moment, or when the first of its deferred attempts is.
+        """
+        return self._leases.release(execution_id, owner_id, updates)
+
+    def free(self, owner_ids: Collection[int]) -> int:
+        """Make the domains of dead owners leasable at once, void their tokens, return how many there were."""
+        return self._leases.free(owner_ids) if owner_ids else 0
+
+    def recover(self, *, older_than_s: float = 900.0) -> int:
+        """Free leases that expired longer ago than this (TR-005) and return how many there were."""
+        return self._leases.recover(older_than_s=older_than_s)
+
+    def blame(self, attempt_ids: Sequence[int], evidence: str, *, limit: int = 3) -> list[int]:
+        """Count a crash against attempts that a dead process had in hand; return those that are now quarantined.
+
+        With `limit` crashes an attempt is closed as failed, reason `quarantined`, with the evidence as its message.
+        """
+        ending = Ending(outcome=Outcome.FAILED, reason=QUARANTINED, message=clean(evidence, 2000))
+        return self._closing.blame(attempt_ids, ending, limit=limit) if attempt_ids else []
+
+    def close_domain(self, execution_id: int, domain_id: int, *, outcome: Outcome, reason: str,
+                     limit: int = 5000) -> int:  # fmt: skip
+        """Close up to `limit` open attempts of a domain and return how many; call again until it returns 0."""
+        ending = Ending(outcome=outcome, reason=reason)
+        return self._closing.close_domain(execution_id, domain_id, ending, limit=limit)
+
+    def close_rest(self, execution_id: int, *, outcome: Outcome, reason: str, kinds: Collection[Kind] = ALL_KINDS,
+                   limit: int = 5000) -> int:  # fmt: skip
+        """Close up to `limit` open attempts of an execution and return how many; call again until it returns 0.
+
+        What another process has in hand is closed too; its visit then counts as repeated.
+        """
+        return self._closing.close_rest(execution_id, Ending(outcome=outcome, reason=reason), kinds=kinds, limit=limit)
+
+    def forget_originals(self, warc_file_id: int) -> None:
+        """Forget every original in a WARC file that is going: no revisit may point there, no 304 stand for it."""
+        self._closing.forget_originals(warc_file_id, chunk=5000)
+
+    def open_count(self, execution_id: int) -> int:
+        """Return how many attempts are open; 0 means that the execution has nothing left to do."""
+        with self._connection.read() as tx:
+            return queries.open_count(tx, execution_id)
+
+    def open_domains(self, execution_id: int) -> int:
+        """Return how many domains have open attempts."""
+        with self._connection.read() as tx:
+            return queries.open_domains(tx, execution_id)
+
+    def next_due_at(self, execution_id: int) -> datetime | None:
+        """Return when a lease may next find something, or None if nothing is open."""
+        with self._connection.read() as tx:
+            due = queries.next_due_at(tx, execution_id, now=to_micros(self._clock.now()))
+        return None if due is None else from_micros(due)
+
+    def forbidden_domains(self, execution_id: int, *, limit: int = 100) -> list[int]:
+        """Return domains with open attempts that an operator forbids: the caller closes them."""
+        with self._connection.read() as tx:
+            return queries.forbidden_domains(tx, execution_id, limit=limit)
+
+    def stats(self, execution_id: int | None = None) -> FrontierStats:
+        """Return the figures of one execution, or of all."""
+        with self._connection.read() as tx:
+            return queries.stats(tx, execution_id, now=to_micros(self._clock.now()))
+
+    def list_open(self, execution_id: int, *, limit: int = 50) -> list[OpenAttempt]:
+        """Return open attempts, those whose turn comes first first."""
+        with self._connection.read() as tx:
+            return queries.list_open(tx, execution_id, limit=limit, now=to_micros(self._clock.now()))

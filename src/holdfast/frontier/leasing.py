@@ -1,0 +1,167 @@
+"""Who may ask which domain: taken with a token, renewed in one statement, given back or taken over.
+
+A lease is an owner, a token that counts up with every taking, and an expiry by the database's clock. Giving back clears
+the owner; death leaves it named, so that the next one knows to wait a full delay first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from datetime import datetime, timedelta
+from typing import Any
+
+from holdfast.clock import Clock, from_micros, to_micros
+from holdfast.db.dbclock import DatabaseClock
+from holdfast.db.hot import Row
+from holdfast.frontier import sql
+from holdfast.frontier.connection import Connection, Spoken
+from holdfast.frontier.domains import circuit_of, fence, robots_of, write_updates
+from holdfast.types import Attempt, DomainLease, DomainUpdate, Kind, Original
+
+_KINDS = {kind.value: kind for kind in Kind}
+
+
+class Leases:
+    """The leases of domains, for any execution and owner."""
+
+    def __init__(self, connection: Connection, clock: Clock, *, lease_s: float) -> None:
+        self._connection, self._clock = connection, clock
+        self._length = timedelta(seconds=lease_s)
+
+    def lease(self, execution_id: int, owner_id: int, *, domains: int, pages: int) -> list[DomainLease]:
+        """Take up to `domains` that are due, longest waiting first; a domain with nothing to hand out is put off."""
+        now = self._clock.now()
+        with self._connection.write() as tx:
+            at = to_micros(now)
+            rows = tx.execute(sql.DUE_DOMAINS, (execution_id, at, at, at, domains))
+            self._take(tx, owner_id, rows, now)
+        if not rows:
+            return []
+        # The domains are ours now: reading what to ask needs no lock.
+        with self._connection.read() as tx:
+            ids = [row[0] for row in rows]
+            robots = robots_of(tx, ids)
+            attempts = self._due(tx, execution_id, ids, to_micros(now), pages)
+        leases = [self._granted(row, now, robots.get(row[0], ()), attempts.get(row[0], ())) for row in rows]
+        self._put_off(execution_id, owner_id, [lease for lease in leases if not lease.attempts])
+        return [lease for lease in leases if lease.attempts]
+
+    def lease_one(self, domain_id: int, owner_id: int) -> DomainLease | None:
+        """Take one domain for a request that is no attempt; None if it is held, forbidden or must rest for long."""
+        now = self._clock.now()
+        with self._connection.write() as tx:
+            rested_by = to_micros(now + self._length / 2)
+            rows = tx.execute(sql.FREE_DOMAIN, (domain_id, to_micros(now), rested_by))
+            self._take(tx, owner_id, rows, now)
+            robots = robots_of(tx, [domain_id]) if rows else {}
+        return self._granted(rows[0], now, robots.get(domain_id, ()), ()) if rows else None
+
+    def _take(self, tx: Spoken, owner_id: int, rows: Sequence[Row], now: datetime) -> None:
+        if rows:
+            tx.execute(sql.TAKE, (owner_id, to_micros(now + self._length), tx.list([row[0] for row in rows])))
+
+    def _granted(self, row: Row, now: datetime, robots: Any, attempts: Any) -> DomainLease:
+        domain_id, name, delay_s, next_allowed_at, last_owner, token, *circuit = row
+        return DomainLease(
+            domain_id=domain_id, domain=name, token=token + 1, expires_at=now + self._length, delay_s=delay_s or 0.0,
+            next_allowed_at=from_micros(next_allowed_at), taken_over=last_owner is not None,
+            circuit=circuit_of(circuit), robots=robots, attempts=attempts,
+        )  # fmt: skip
+
+    def _due(self, tx: Spoken, execution_id: int, domain_ids: Sequence[int], at: int,
+             limit: int) -> dict[int, tuple[Attempt, ...]]:  # fmt: skip
+        """Return the attempts to hand out, by domain: deferred ones whose time has come, then by priority."""
+        due: dict[int, list[Attempt]] = {}
+        if self._connection.is_postgres:
+            values = (list(domain_ids), execution_id, at, limit, execution_id, limit)
+            rows = tx.execute(sql.DUE_ATTEMPTS_OF_ALL, values)
+        else:
+            rows = []
+            for domain_id in domain_ids:
+                values_of_one = (execution_id, domain_id, at, limit, execution_id, domain_id, limit)
+                rows += tx.execute(sql.DUE_ATTEMPTS_OF_ONE, values_of_one)
+        for row in rows:
+            taken = due.setdefault(row[2], [])
+            if len(taken) < limit:
+                taken.append(_attempt(row))
+        return {domain_id: tuple(taken) for domain_id, taken in due.items()}
+
+    def refill(self, execution_id: int, lease: tuple[int, int], *, limit: int,
+               holding: Collection[int]) -> list[Attempt]:  # fmt: skip
+        """Return more due attempts of a held (domain, token), without those in hand; none if it is not ours now."""
+        domain_id, token = lease
+        with self._connection.read() as tx:
+            held = tx.execute(sql.HOLDS, (domain_id,))
+            if not held or held[0][0] != token:
+                return []
+            at = to_micros(self._clock.now())
+            due = self._due(tx, execution_id, [domain_id], at, limit + len(holding))
+        fresh = [attempt for attempt in due.get(domain_id, ()) if attempt.id not in holding]
+        return fresh[:limit]
+
+    def renew(self, owner_id: int) -> dict[int, tuple[int, datetime]]:
+        """Extend all leases of an owner and return them as domain: (token, expiry); what is missing is lost."""
+        if isinstance(self._clock, DatabaseClock):
+            self._clock.synchronise()
+        until = self._clock.now() + self._length
+        with self._connection.write() as tx:
+            rows = tx.execute(sql.RENEW, (owner_id, to_micros(until)))
+        return {domain_id: (token, until) for domain_id, token in rows}
+
+    def release(self, execution_id: int, owner_id: int, updates: Sequence[DomainUpdate]) -> list[int]:
+        """Give domains back with what was learned; return those that were not ours any more."""
+        if not updates:
+            return []
+        with self._connection.write() as tx:
+            held = fence(tx, [(update.domain_id, update.token) for update in updates])
+            ours = [update for update in updates if (update.domain_id, update.token) in held]
+            write_updates(tx, ours)
+            ids = tx.list(sorted(update.domain_id for update in ours))
+            tx.execute(sql.RELEASE, (owner_id, ids))
+            _next_due(tx, execution_id, ids)
+        return [update.domain_id for update in updates if (update.domain_id, update.token) not in held]
+
+    def _put_off(self, execution_id: int, owner_id: int, idle: Sequence[DomainLease]) -> None:
+        """Let go of domains that had nothing to hand out; one that was taken over stays marked as such."""
+        if not idle:
+            return
+        with self._connection.write() as tx:
+            held = fence(tx, [(lease.domain_id, lease.token) for lease in idle])
+            ours = sorted(lease.domain_id for lease in idle if (lease.domain_id, lease.token) in held)
+            clean = {lease.domain_id for lease in idle if not lease.taken_over}
+            tx.execute(sql.RELEASE, (owner_id, tx.list([domain_id for domain_id in ours if domain_id in clean])))
+            tx.execute(sql.LET_GO, (tx.list([domain_id for domain_id in ours if domain_id not in clean]),))
+            _next_due(tx, execution_id, tx.list(ours))
+
+    def free(self, owner_ids: Collection[int]) -> int:
+        """Let go of all domains of dead owners at once; their tokens are void. Return how many there were."""
+        with self._connection.write() as tx:
+            return len(tx.execute(sql.FREE_OWNERS, (tx.list(owner_ids),)))
+
+    def recover(self, *, older_than_s: float) -> int:
+        """Let go of leases that expired longer ago than this (TR-005); return how many there were."""
+        before = self._clock.now() - timedelta(seconds=older_than_s)
+        with self._connection.write() as tx:
+            return len(tx.execute(sql.FREE_EXPIRED, (to_micros(before),)))
+
+
+def _next_due(tx: Spoken, execution_id: int, ids: Any) -> None:
+    """Set when the queues of these domains have something to give again."""
+    # First the lock, then the look: an add that we waited for is seen, one that waits for us lowers it afterwards.
+    tx.execute(sql.LOCK_HEADS, (execution_id, ids))
+    tx.execute(sql.PUT_OFF, (execution_id, ids))
+
+
+def _attempt(row: Row) -> Attempt:
+    (number, page_id, domain_id, url, url_hash, kind, depth, attempt, priority, etag, last_modified,
+     record_id, original_url, original_at, digest, file_id, offset) = row  # fmt: skip
+    original = None
+    if record_id is not None:
+        original = Original(
+            record_id=record_id, url=original_url or url, captured_at=from_micros(original_at), payload_digest=digest,
+            warc_file_id=file_id, offset=offset,
+        )  # fmt: skip
+    return Attempt(
+        id=number, page_id=page_id, domain_id=domain_id, url=url, url_hash=url_hash, kind=_KINDS[kind], depth=depth,
+        number=attempt, priority=priority, etag=etag, last_modified=last_modified, original=original,
+    )  # fmt: skip

@@ -1,0 +1,249 @@
+"""Questions about the frontier that nobody waits for in a hurry: figures, lists, the report of an execution, the audit.
+
+They run on any hot connection, in short read transactions: a report of ten million rows holds nobody up.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from holdfast.clock import from_micros
+from holdfast.db.hot import Hot
+from holdfast.frontier.connection import Connection, Spoken
+from holdfast.frontier.domains import moment
+from holdfast.frontier.values import Account, FrontierStats, OpenAttempt, Summary
+from holdfast.types import Kind, Outcome
+
+_PAGE = 1000
+_EXCLUSIONS_SHOWN = 1000
+
+
+def open_count(tx: Spoken, execution_id: int) -> int:
+    """Return how many attempts of an execution are open."""
+    rows = tx.execute("SELECT coalesce(sum(open), 0) FROM queues WHERE execution_id = ?", (execution_id,))
+    return int(rows[0][0])
+
+
+def open_domains(tx: Spoken, execution_id: int) -> int:
+    """Return how many domains of an execution have open attempts."""
+    rows = tx.execute("SELECT count(*) FROM queues WHERE execution_id = ? AND open > 0", (execution_id,))
+    return int(rows[0][0])
+
+
+def next_due_at(tx: Spoken, execution_id: int, *, now: int) -> int | None:
+    """Return the earliest moment at which a lease may find something, or None if nothing is open.
+
+    A domain that is held counts from the end of its lease: before that only its holder has a say.
+    """
+    rows = tx.execute(
+        "SELECT min(GREATEST(q.due_at, d.next_allowed_at, CASE WHEN d.lease_owner IS NULL OR d.lease_expires_at <= ?"
+        " THEN 0 ELSE d.lease_expires_at END)) FROM queues q CROSS JOIN domains d"
+        " WHERE q.execution_id = ? AND q.open > 0 AND d.id = q.domain_id AND d.is_allowed",
+        (now, execution_id),
+    )
+    return None if rows[0][0] is None else int(rows[0][0])
+
+
+def forbidden_domains(tx: Spoken, execution_id: int, *, limit: int) -> list[int]:
+    """Return domains that an operator forbids and that have open attempts: they are never leased, only closed."""
+    rows = tx.execute(
+        "SELECT q.domain_id FROM queues q CROSS JOIN domains d WHERE q.execution_id = ? AND q.open > 0"
+        " AND d.id = q.domain_id AND NOT d.is_allowed ORDER BY q.domain_id LIMIT ?",
+        (execution_id, limit),
+    )
+    return [row[0] for row in rows]
+
+
+def stats(tx: Spoken, execution_id: int | None, *, now: int) -> FrontierStats:
+    """Return the figures of one execution, or of all."""
+    where, values = ("WHERE execution_id = ?", (execution_id,)) if execution_id is not None else ("", ())
+    figures = tx.execute(
+        "SELECT coalesce(sum(open), 0), coalesce(sum(succeeded), 0), coalesce(sum(failed), 0),"  # noqa: S608
+        f" coalesce(sum(ruled_out), 0), count(DISTINCT domain_id) FROM queues {where}",
+        values,
+    )
+    leased = tx.execute(
+        "SELECT count(*) FROM domains d WHERE d.lease_owner IS NOT NULL AND d.lease_expires_at > ?"  # noqa: S608
+        + (" AND EXISTS (SELECT 1 FROM queues q WHERE q.execution_id = ? AND q.domain_id = d.id)" if where else ""),
+        (now, *values),
+    )
+    totals = tx.execute(f"SELECT counts FROM execution_counts {where}", values)  # noqa: S608
+    pending, completed, failed, ruled_out, domains = (int(figure) for figure in figures[0])
+    return FrontierStats(
+        pending=pending, leased_domains=leased[0][0], completed=completed, failed=failed, ruled_out=ruled_out,
+        domains=domains, counts=_added_up([row[0] for row in totals]),
+    )  # fmt: skip
+
+
+def _added_up(totals: list[Any]) -> dict[str, Any]:
+    """Return the sum of the processes' totals, nested ones too; what is no number is left out."""
+    summed: dict[str, Any] = {}
+    for total in totals:
+        _add(summed, json.loads(total) if isinstance(total, str) else total)
+    return summed
+
+
+def _add(summed: dict[str, Any], total: Mapping[str, Any]) -> None:
+    for key, value in total.items():
+        if isinstance(value, Mapping):
+            _add(summed.setdefault(key, {}), value)
+        elif isinstance(value, (int, float)):
+            summed[key] = summed.get(key, 0) + value
+
+
+def list_open(tx: Spoken, execution_id: int, *, limit: int, now: int) -> list[OpenAttempt]:
+    """Return open attempts in the order of their domains' turns: what comes next, first."""
+    listed: list[OpenAttempt] = []
+    heads = tx.execute(
+        "SELECT q.domain_id, d.name, d.lease_owner IS NOT NULL AND d.lease_expires_at > ? FROM queues q"
+        " CROSS JOIN domains d WHERE q.execution_id = ? AND q.open > 0 AND d.id = q.domain_id"
+        " ORDER BY q.due_at, q.domain_id LIMIT ?",
+        (now, execution_id, limit),
+    )
+    for domain_id, name, leased in heads:
+        if len(listed) >= limit:
+            break
+        rows = tx.execute(
+            "SELECT c.id, p.url, c.kind, c.priority, c.depth, c.attempt, c.crashes, c.created_at, c.scheduled_for"
+            "  FROM page_crawls c CROSS JOIN pages p"
+            " WHERE c.execution_id = ? AND c.domain_id = ? AND c.outcome IS NULL AND p.id = c.page_id"
+            " ORDER BY coalesce(c.scheduled_for, 0), c.priority DESC, c.id LIMIT ?",
+            (execution_id, domain_id, limit - len(listed)),
+        )
+        listed += [
+            OpenAttempt(
+                id=number, url=url, domain=name, kind=Kind(kind), priority=priority, depth=depth, number=attempt,
+                crashes=crashes, created_at=from_micros(created_at), scheduled_for=moment(scheduled_for),
+                leased=bool(leased),
+            )
+            for number, url, kind, priority, depth, attempt, crashes, created_at, scheduled_for in rows
+        ]  # fmt: skip
+    return listed
+
+
+_LAST = (
+    "NOT EXISTS (SELECT 1 FROM page_crawls n WHERE n.execution_id = c.execution_id AND n.domain_id = c.domain_id"
+    " AND n.page_id = c.page_id AND n.attempt = c.attempt + 1)"
+)
+_ACCOUNT = (
+    "SELECT c.domain_id, c.page_id, p.url, d.name, c.kind, c.depth, c.attempt, c.outcome, c.reason, c.status_code,"  # noqa: S608
+    " c.message, c.media_type, c.wire_bytes, c.title, c.redirected_to, v.url, c.completed_at, c.warc_file_id,"
+    " c.warc_offset FROM page_crawls c JOIN pages p ON p.id = c.page_id JOIN domains d ON d.id = c.domain_id"
+    " LEFT JOIN pages v ON v.id = c.via_page_id"
+    f" WHERE c.execution_id = ? AND (c.domain_id, c.page_id) > (?, ?) AND {_LAST}"
+    " ORDER BY c.domain_id, c.page_id LIMIT ?"
+)
+
+
+def account(hot: Hot, execution_id: int) -> Iterator[Account]:
+    """Yield the current outcome of each address of an execution, by domain and age; a thousand rows at a time."""
+    connection = Connection(hot)
+    after = (-1, -1)
+    while True:
+        with connection.read() as tx:
+            rows = tx.execute(_ACCOUNT, (execution_id, *after, _PAGE))
+        for row in rows:
+            known = Account(*row[2:])
+            yield known._replace(
+                kind=Kind(known.kind), outcome=Outcome(known.outcome) if known.outcome else None,
+                completed_at=moment(row[16]),
+            )  # fmt: skip
+        if len(rows) < _PAGE:
+            return
+        after = (rows[-1][0], rows[-1][1])
+
+
+def summary(hot: Hot, execution_id: int) -> Summary:
+    """Return an execution's addresses by current outcome, counted each way; one pass over its attempts."""
+    with Connection(hot).read() as tx:
+        groups = tx.execute(
+            "SELECT c.domain_id, c.kind, c.depth, c.outcome, c.reason, c.status_code, c.media_type, count(*),"  # noqa: S608
+            " coalesce(sum(c.wire_bytes), 0) FROM page_crawls c"
+            f" WHERE c.execution_id = ? AND {_LAST} GROUP BY 1, 2, 3, 4, 5, 6, 7",
+            (execution_id,),
+        )
+        names = tx.execute(
+            "SELECT d.id, d.name FROM queues q JOIN domains d ON d.id = q.domain_id WHERE q.execution_id = ?",
+            (execution_id,),
+        )
+        excluded = tx.execute(
+            "SELECT rule, host, count FROM exclusions WHERE execution_id = ? ORDER BY count DESC, rule, host LIMIT ?",
+            (execution_id, _EXCLUSIONS_SHOWN),
+        )
+    return _summed_up(
+        groups, {number: name for number, name in names}, {(rule, host): count for rule, host, count in excluded}
+    )
+
+
+def _summed_up(groups: list[tuple[Any, ...]], names: dict[int, str],
+               exclusions: dict[tuple[str, str], int]) -> Summary:  # fmt: skip
+    counts: dict[str, Counter[Any]] = {name: Counter() for name in ("outcome", "reason", "kind", "status", "type",
+                                                                    "domain", "depth")}  # fmt: skip
+    wire_bytes = 0
+    for domain_id, kind, depth, outcome, reason, status, media_type, count, size in groups:
+        word = outcome or "open"
+        wire_bytes += int(size)
+        counts["outcome"][word] += count
+        counts["reason"][word, reason or "-"] += count
+        counts["kind"][kind, word] += count
+        counts["domain"][names.get(domain_id, str(domain_id))] += count
+        if status is not None:
+            counts["status"][status] += count
+        if media_type is not None:
+            counts["type"][media_type] += count
+        if kind == Kind.PAGE:
+            counts["depth"][depth] += count
+    still_open = counts["outcome"].pop("open", 0)
+    return Summary(
+        total=still_open + counts["outcome"].total(), open=still_open, outcomes=counts["outcome"],
+        reasons=counts["reason"], kinds=counts["kind"], statuses=counts["status"], media_types=counts["type"],
+        domains=counts["domain"], depths=counts["depth"], wire_bytes=wire_bytes, exclusions=exclusions,
+    )  # fmt: skip
+
+
+_BROKEN = {
+    "queues.open differs from the open attempts": (
+        "SELECT count(*) FROM (SELECT domain_id, sum(n) AS difference FROM ("
+        " SELECT domain_id, -open AS n FROM queues WHERE execution_id = ? UNION ALL"
+        " SELECT domain_id, 1 FROM page_crawls WHERE execution_id = ? AND outcome IS NULL) a GROUP BY domain_id) b"
+        " WHERE difference <> 0"
+    ),
+    "queues do not add up to the addresses": (
+        "SELECT count(*) FROM (SELECT domain_id, sum(n) AS difference FROM ("
+        " SELECT domain_id, -(open + succeeded + failed + ruled_out) AS n FROM queues WHERE execution_id = ? UNION ALL"
+        " SELECT domain_id, 1 FROM page_crawls WHERE execution_id = ? AND attempt = 1) a GROUP BY domain_id) b"
+        " WHERE difference <> 0"
+    ),
+    "a page has two open attempts": (
+        "SELECT count(*) FROM (SELECT page_id FROM page_crawls WHERE execution_id = ? AND execution_id = ?"
+        " AND outcome IS NULL GROUP BY page_id HAVING count(*) > 1) a"
+    ),
+    "an open attempt is not the page's last": (
+        "SELECT count(*) FROM page_crawls c JOIN page_crawls n ON n.execution_id = c.execution_id"
+        " AND n.domain_id = c.domain_id AND n.page_id = c.page_id AND n.attempt = c.attempt + 1"
+        " WHERE c.execution_id = ? AND c.execution_id = ? AND c.outcome IS NULL"
+    ),
+    "an attempt has no predecessor": (
+        "SELECT count(*) FROM page_crawls c WHERE c.execution_id = ? AND c.execution_id = ? AND c.attempt > 1"
+        " AND NOT EXISTS (SELECT 1 FROM page_crawls n WHERE n.execution_id = c.execution_id"
+        " AND n.domain_id = c.domain_id AND n.page_id = c.page_id AND n.attempt = c.attempt - 1)"
+    ),
+    "a closed attempt lacks reason or time": (
+        "SELECT count(*) FROM page_crawls WHERE execution_id = ? AND execution_id = ?"
+        " AND outcome IS NOT NULL AND (reason IS NULL OR completed_at IS NULL)"
+    ),
+    "an attempt and its page disagree on the domain": (
+        "SELECT count(*) FROM page_crawls c LEFT JOIN pages p ON p.id = c.page_id"
+        " WHERE c.execution_id = ? AND c.execution_id = ? AND (p.id IS NULL OR p.domain_id <> c.domain_id)"
+    ),
+}
+
+
+def audit(hot: Hot, execution_id: int) -> list[str]:
+    """Return which promises of the tables are broken for an execution; an empty list is a clean bill."""
+    with Connection(hot).read() as tx:
+        found = {promise: tx.execute(query, (execution_id, execution_id))[0][0] for promise, query in _BROKEN.items()}
+    return [f"{promise}: {count}" for promise, count in found.items() if count]

@@ -1,0 +1,183 @@
+"""The end of attempts: closed once, with everything that came of them, in one transaction.
+
+Stages: fence by token, keep what is still open, close, update pages, insert retries, add links, count. A visit whose
+token is old changes nothing; a visit that was settled before changes nothing again.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from holdfast.clock import Clock, to_micros
+from holdfast.frontier import adding, sql
+from holdfast.frontier.adding import DomainNames, FoundRow
+from holdfast.frontier.connection import Connection, Spoken
+from holdfast.frontier.domains import fence, micros, write_updates
+from holdfast.frontier.heads import Heads
+from holdfast.frontier.text import clean
+from holdfast.frontier.values import Settled
+from holdfast.types import DomainUpdate, Outcome, Visit
+
+_OUTCOMES = {outcome: outcome.value for outcome in Outcome}
+_VISITS_AT_ONCE = 1000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Totals:
+    """The running totals of one process."""
+
+    owner_id: int
+    counts: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class _Work:
+    """What a set of visits adds: computed before the transaction, and again only if some of them do not count."""
+
+    found: list[FoundRow]
+    excluded: list[tuple[str, str, int]]
+
+    @classmethod
+    def of(cls, visits: Sequence[Visit], ids: dict[str, int], *, now: int) -> _Work:
+        merged = adding.merge((visit.found, visit.attempt.page_id) for visit in visits)
+        excluded: Counter[tuple[str, str]] = Counter()
+        for visit in visits:
+            excluded.update(visit.excluded)
+        counted = Counter[tuple[str, str]]()
+        for (rule, host), count in excluded.items():
+            counted[clean(rule, 200) or "", clean(host, 255) or ""] += count
+        return cls(
+            adding.rows_of(merged, ids, now=now), [(rule, host, counted[rule, host]) for rule, host in sorted(counted)]
+        )
+
+
+class Settlement:
+    """Settles visits of one connection."""
+
+    def __init__(self, connection: Connection, clock: Clock, names: DomainNames, *, links: int) -> None:
+        self._connection, self._clock, self._names, self._links = connection, clock, names, links
+
+    def settle(self, execution_id: int, visits: Sequence[Visit], updates: Sequence[DomainUpdate],
+               totals: Totals | None) -> Settled:  # fmt: skip
+        """Settle all visits; split into several transactions only if they found more than one should add."""
+        settled = Settled()
+        chunks = list(_chunks(visits, self._links))
+        for chunk in chunks[:-1]:
+            settled = _sum(settled, self._settle(execution_id, chunk, (), None))
+        return _sum(settled, self._settle(execution_id, chunks[-1], updates, totals))
+
+    def _settle(self, execution_id: int, visits: Sequence[Visit], updates: Sequence[DomainUpdate],
+                totals: Totals | None) -> Settled:  # fmt: skip
+        now = to_micros(self._clock.now())
+        ids = self._names.ids({found.domain for visit in visits for found in visit.found}, now=now)
+        work = _Work.of(visits, ids, now=now)
+        rows = {visit.attempt.id: _row(visit) for visit in visits}
+        tokens = {(visit.attempt.domain_id, visit.token) for visit in visits}
+        tokens |= {(update.domain_id, update.token) for update in updates}
+        with self._connection.write() as tx:
+            held = fence(tx, tokens) if tokens else set()
+            write_updates(tx, [update for update in updates if (update.domain_id, update.token) in held])
+            ours = [visit for visit in visits if (visit.attempt.domain_id, visit.token) in held]
+            taken = _still_open(tx, execution_id, ours)
+            if len(taken) < len(visits):
+                work = _Work.of(taken, ids, now=now)
+            heads = Heads()
+            retried = _close(tx, taken, [rows[visit.attempt.id] for visit in taken], heads, now)
+            added = adding.insert(tx, execution_id, work.found, heads, now=now)
+            _count(tx, execution_id, work, totals, now)
+            heads.write(tx, execution_id)
+        closed = {visit.attempt.id for visit in taken}
+        return Settled(
+            closed=len(taken), new=sum(added.values()), retried=retried, added=frozenset(added),
+            refused=tuple(v for v in visits if (v.attempt.domain_id, v.token) not in held),
+            repeated=tuple(v for v in ours if v.attempt.id not in closed),
+            lost=tuple(u.domain_id for u in updates if (u.domain_id, u.token) not in held),
+        )  # fmt: skip
+
+
+def _chunks(visits: Sequence[Visit], links: int) -> Iterator[Sequence[Visit]]:
+    """Yield the visits, each attempt once, in groups whose links fit one transaction; at least one, even if empty."""
+    chunk: list[Visit] = []
+    found = 0
+    seen: set[int] = set()
+    for visit in visits:
+        if visit.attempt.id in seen:
+            continue
+        seen.add(visit.attempt.id)
+        if chunk and (found + len(visit.found) > links or len(chunk) >= _VISITS_AT_ONCE):
+            yield chunk
+            chunk, found = [], 0
+        chunk.append(visit)
+        found += len(visit.found)
+    yield chunk
+
+
+def _sum(one: Settled, other: Settled) -> Settled:
+    return Settled(
+        closed=one.closed + other.closed, new=one.new + other.new, retried=one.retried + other.retried,
+        added=one.added | other.added, refused=one.refused + other.refused, repeated=one.repeated + other.repeated,
+        lost=one.lost + other.lost,
+    )  # fmt: skip
+
+
+def _still_open(tx: Spoken, execution_id: int, visits: Sequence[Visit]) -> list[Visit]:
+    """Return the visits whose attempt nobody has closed; under the lock of their domains nobody can."""
+    if not visits:
+        return []
+    rows = tx.execute(sql.OPEN_AMONG, (tx.list([visit.attempt.id for visit in visits]), execution_id))
+    open_ids = {row[0] for row in rows}
+    return [visit for visit in visits if visit.attempt.id in open_ids]
+
+
+def _close(tx: Spoken, visits: Sequence[Visit], rows: Sequence[tuple[Any, ...]], heads: Heads, now: int) -> int:
+    """Close attempts, tell their pages, insert attempts n+1; return how many of those there are."""
+    if not visits:
+        return 0
+    tx.load("new_visits", sql.VISIT_COLUMNS, rows)
+    tx.execute(sql.CLOSE_VISITS)
+    tx.execute(sql.UPDATE_PAGES)
+    for visit in visits:
+        heads.closed(visit.attempt.domain_id, visit.outcome, retried=visit.retry_at is not None)
+    if all(visit.retry_at is None for visit in visits):
+        return 0
+    retries = tx.execute(sql.INSERT_RETRIES, (now,))
+    for domain_id, scheduled_for in retries:
+        heads.opened(domain_id, scheduled_for)
+    return len(retries)
+
+
+def _count(tx: Spoken, execution_id: int, work: _Work, totals: Totals | None, now: int) -> None:
+    """Add to the exclusions, replace this process's totals."""
+    if work.excluded:
+        tx.load("new_exclusions", sql.EXCLUSION_COLUMNS, work.excluded)
+        tx.execute(sql.UPSERT_EXCLUSIONS, (execution_id,))
+    if totals is not None:
+        tx.execute(sql.UPSERT_COUNTS, (execution_id, totals.owner_id, json.dumps(totals.counts), now))
+
+
+def _row(visit: Visit) -> tuple[Any, ...]:
+    """Return a visit as `new_visits` takes it (`sql.VISIT_COLUMNS`)."""
+    good = visit.outcome is Outcome.SUCCESS
+    page_status = "fetched" if good else (None if visit.outcome is Outcome.EXCLUDED else "failed")
+    record = visit.record or (None, None, None, None)
+    original = visit.original
+    return (
+        visit.attempt.id, visit.attempt.page_id, _OUTCOMES[visit.outcome], clean(visit.reason, 200),
+        visit.status if visit.status is None or 0 <= visit.status <= 32767 else None, clean(visit.message, 2000),
+        clean(visit.media_type, 255), visit.wire_bytes, visit.requests, visit.payload_digest, visit.content_hash,
+        clean(visit.title, 1000), clean(visit.redirected_to, 16_384), len(visit.found) + sum(visit.excluded.values()),
+        record[0], record[1], record[2], record[3], to_micros(visit.started_at), to_micros(visit.finished_at),
+        micros(visit.retry_at), page_status, clean(_language(visit), 35), clean(visit.etag, 1024) if good else None,
+        clean(visit.last_modified, 255) if good else None, 0 if good and visit.status != 304 else 1,
+        *((None,) * 6 if original is None else (
+            original.record_id, clean(original.url, 16_384), to_micros(original.captured_at), original.payload_digest,
+            original.warc_file_id, original.offset)),
+    )  # fmt: skip
+
+
+def _language(visit: Visit) -> str | None:
+    return visit.language if visit.language is not None and len(visit.language) <= 35 else None

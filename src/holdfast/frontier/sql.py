@@ -1,0 +1,283 @@
+"""The frontier's hot statements, written once for both databases; `spell` names the few words that differ.
+
+Locks are taken in one order by everybody, so that PostgreSQL never deadlocks: domains by id, then pages and attempts by
+(domain, hash), then exclusions, then queues by domain. An attempt is closed only under the lock of its domain.
+"""
+
+from __future__ import annotations
+
+_SPELLINGS = {
+    "postgresql": (
+        (" AMONG NAMES ?", " = ANY(?::text[])"),
+        (" AMONG ?", " = ANY(?::bigint[])"),
+        (" LOCKED", " FOR UPDATE"),
+        (" CLAIMED AS d", " FOR UPDATE OF d SKIP LOCKED"),
+        (" CLAIMED AS c", " FOR UPDATE OF c SKIP LOCKED"),
+    ),
+    "sqlite": (
+        (" AMONG NAMES ?", " IN (SELECT value FROM json_each(?))"),
+        (" AMONG ?", " IN (SELECT value FROM json_each(?))"),
+        (" LOCKED", ""),  # BEGIN IMMEDIATE has locked the whole database
+        (" CLAIMED AS d", ""),
+        (" CLAIMED AS c", ""),
+        ("LEAST(", "min("),
+        ("GREATEST(", "max("),
+    ),
+}
+
+
+def spell(statement: str, dialect: str) -> str:
+    """Return a statement of this file in the words of one database."""
+    for ours, theirs in _SPELLINGS[dialect]:
+        statement = statement.replace(ours, theirs)
+    return statement
+
+
+# --- the session -----------------------------------------------------------------------------------------------------
+
+FOUND_COLUMNS = ("domain_id", "url_hash", "url", "kind", "priority", "depth", "scheduled_for", "via_page_id")
+_FOUND = (
+    "new_found (domain_id BIGINT NOT NULL, url_hash BIGINT NOT NULL, url TEXT, kind TEXT, priority INTEGER,"
+    " depth INTEGER, scheduled_for BIGINT, via_page_id BIGINT"
+)
+VISIT_COLUMNS = (
+    "id", "page_id", "outcome", "reason", "status_code", "message", "media_type", "wire_bytes", "requests",
+    "payload_digest", "content_hash", "title", "redirected_to", "links_count", "warc_file_id", "warc_offset",
+    "warc_length", "warc_ordinal", "started_at", "completed_at", "retry_at", "page_status", "language", "etag",
+    "last_modified", "keeps_validators", "original_record_id", "original_url", "original_at", "original_digest",
+    "original_file_id", "original_offset",
+)  # fmt: skip
+_VISITS = (
+    "new_visits (id BIGINT, page_id BIGINT, outcome TEXT, reason TEXT, status_code INTEGER, message TEXT,"
+    " media_type TEXT, wire_bytes BIGINT, requests INTEGER, payload_digest TEXT, content_hash TEXT, title TEXT,"
+    " redirected_to TEXT, links_count INTEGER, warc_file_id BIGINT, warc_offset BIGINT, warc_length BIGINT,"
+    " warc_ordinal INTEGER, started_at BIGINT, completed_at BIGINT, retry_at BIGINT, page_status TEXT, language TEXT,"
+    " etag TEXT, last_modified TEXT, keeps_validators INTEGER, original_record_id TEXT, original_url TEXT,"
+    " original_at BIGINT, original_digest TEXT, original_file_id BIGINT, original_offset BIGINT)"
+)
+DOMAIN_COLUMNS = (
+    "id", "next_allowed_at", "delay_s", "circuit_state", "circuit_failures", "circuit_successes", "circuit_opened_at",
+    "penalty", "unreachable_since",
+)  # fmt: skip
+_DOMAINS = (
+    "new_domains (id BIGINT, next_allowed_at BIGINT, delay_s DOUBLE PRECISION, circuit_state TEXT,"
+    " circuit_failures INTEGER, circuit_successes INTEGER, circuit_opened_at BIGINT, penalty DOUBLE PRECISION,"
+    " unreachable_since BIGINT)"
+)
+HEAD_COLUMNS = ("domain_id", "open", "succeeded", "failed", "ruled_out", "due_at")
+_HEADS = "new_heads (domain_id BIGINT, open BIGINT, succeeded BIGINT, failed BIGINT, ruled_out BIGINT, due_at BIGINT)"
+EXCLUSION_COLUMNS = ("rule", "host", "count")
+_EXCLUSIONS = "new_exclusions (rule TEXT, host TEXT, count BIGINT)"
+
+SETUP = {
+    "sqlite": (
+        # Keyed, so that reading in key order needs no sort; it is loaded in that order.
+        f"CREATE TEMPORARY TABLE IF NOT EXISTS {_FOUND}, PRIMARY KEY (domain_id, url_hash)) WITHOUT ROWID",
+        *(f"CREATE TEMPORARY TABLE IF NOT EXISTS {table}" for table in (_VISITS, _DOMAINS, _HEADS, _EXCLUSIONS)),
+    ),
+    "postgresql": (
+        # Every statement here starts from the table named first and looks up the others by index. A plan made while
+        # the tables are empty is cached with the prepared statement and must be the one for millions of rows (left to
+        # itself, the planner scanned 10,000 loaded rows 10,000 times: 17 s for a settle that takes 0.2 s).
+        "SET join_collapse_limit = 1",
+        "SET enable_seqscan = off",
+        "SET enable_hashjoin = off",
+        "SET enable_mergejoin = off",
+        "SET enable_material = off",
+        "SET jit = off",
+        f"CREATE TEMPORARY TABLE IF NOT EXISTS {_FOUND}) ON COMMIT DELETE ROWS",
+        *(
+            f"CREATE TEMPORARY TABLE IF NOT EXISTS {table} ON COMMIT DELETE ROWS"
+            for table in (_VISITS, _DOMAINS, _HEADS, _EXCLUSIONS)
+        ),
+    ),
+}
+# PostgreSQL empties them itself at each commit; SQLite before each use.
+CLEAR = {
+    table: f"DELETE FROM {table}"  # noqa: S608 - names from the next line
+    for table in ("new_found", "new_visits", "new_domains", "new_heads", "new_exclusions")
+}
+
+# --- domains ---------------------------------------------------------------------------------------------------------
+
+DOMAIN_IDS = "SELECT name, id FROM domains WHERE name AMONG NAMES ?"
+INSERT_DOMAIN = "INSERT INTO domains (name, created_at) VALUES (?, ?) ON CONFLICT (name) DO NOTHING"
+LOCK_DOMAINS = "SELECT id, lease_token FROM domains WHERE id AMONG ? ORDER BY id LOCKED"
+DOMAINS_OF = "SELECT DISTINCT domain_id FROM page_crawls WHERE id AMONG ?"
+UPDATE_DOMAINS = """
+UPDATE domains SET next_allowed_at = n.next_allowed_at, delay_s = coalesce(n.delay_s, domains.delay_s),
+       circuit_state = n.circuit_state, circuit_failures = n.circuit_failures,
+       circuit_successes = n.circuit_successes, circuit_opened_at = n.circuit_opened_at, penalty = n.penalty,
+       unreachable_since = n.unreachable_since
+  FROM new_domains n WHERE domains.id = n.id"""
+UPSERT_ROBOTS = """
+INSERT INTO robots (domain_id, origin, answer, status, body, failures, fetched_at, checked_at)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+ON CONFLICT (origin) DO UPDATE SET domain_id = excluded.domain_id, answer = excluded.answer, status = excluded.status,
+       body = excluded.body, failures = excluded.failures, fetched_at = excluded.fetched_at,
+       checked_at = excluded.checked_at"""
+ROBOTS = """
+SELECT domain_id, origin, answer, status, body, failures, fetched_at, checked_at
+  FROM robots WHERE domain_id AMONG ? ORDER BY domain_id, origin"""
+
+# --- adding ----------------------------------------------------------------------------------------------------------
+
+INSERT_PAGES = """
+INSERT INTO pages (domain_id, url_hash, url, created_at)
+SELECT f.domain_id, f.url_hash, f.url, ? FROM new_found f WHERE true ORDER BY f.domain_id, f.url_hash
+ON CONFLICT (domain_id, url_hash) DO NOTHING"""
+INSERT_ATTEMPTS = """
+INSERT INTO page_crawls (execution_id, domain_id, page_id, attempt, kind, priority, depth, via_page_id, scheduled_for,
+                         created_at)
+SELECT ?, f.domain_id, p.id, 1, f.kind, f.priority, f.depth, f.via_page_id, f.scheduled_for, ?
+  FROM new_found f CROSS JOIN pages p
+ WHERE p.domain_id = f.domain_id AND p.url_hash = f.url_hash ORDER BY f.domain_id, f.url_hash
+ON CONFLICT (execution_id, domain_id, page_id, attempt) DO NOTHING RETURNING domain_id, scheduled_for"""
+PROMOTABLE = """
+SELECT c.id, f.priority, f.depth FROM new_found f CROSS JOIN pages p CROSS JOIN page_crawls c
+ WHERE f.kind = 'page' AND p.domain_id = f.domain_id AND p.url_hash = f.url_hash
+   AND c.execution_id = ? AND c.domain_id = p.domain_id AND c.page_id = p.id
+   AND c.kind = 'requisite' AND c.outcome IS NULL CLAIMED AS c"""
+PROMOTE = "UPDATE page_crawls SET kind = 'page', priority = ?, depth = ? WHERE id = ? AND outcome IS NULL"
+UPSERT_HEADS = """
+INSERT INTO queues (execution_id, domain_id, open, succeeded, failed, ruled_out, due_at)
+SELECT ?, h.domain_id, h.open, h.succeeded, h.failed, h.ruled_out, GREATEST(h.due_at, d.next_allowed_at)
+  FROM new_heads h CROSS JOIN domains d WHERE d.id = h.domain_id ORDER BY h.domain_id
+ON CONFLICT (execution_id, domain_id) DO UPDATE SET open = queues.open + excluded.open,
+       succeeded = queues.succeeded + excluded.succeeded, failed = queues.failed + excluded.failed,
+       ruled_out = queues.ruled_out + excluded.ruled_out,
+       due_at = CASE WHEN queues.open = 0 THEN excluded.due_at ELSE LEAST(queues.due_at, excluded.due_at) END"""
+
+# --- leasing ---------------------------------------------------------------------------------------------------------
+
+_LEASED = """d.id, d.name, d.delay_s, d.next_allowed_at, d.lease_owner, d.lease_token, d.circuit_state,
+       d.circuit_failures, d.circuit_successes, d.circuit_opened_at, d.penalty, d.unreachable_since"""
+_FREE = "d.is_allowed AND (d.lease_owner IS NULL OR d.lease_expires_at <= ?) AND d.next_allowed_at <= ?"
+DUE_DOMAINS = f"""
+SELECT {_LEASED} FROM queues q CROSS JOIN domains d
+ WHERE q.execution_id = ? AND q.open > 0 AND q.due_at <= ? AND d.id = q.domain_id AND {_FREE}
+ ORDER BY q.due_at, q.domain_id LIMIT ? CLAIMED AS d"""  # noqa: S608 - constants of this file
+FREE_DOMAIN = f"SELECT {_LEASED} FROM domains d WHERE d.id = ? AND {_FREE} CLAIMED AS d"  # noqa: S608
+TAKE = """
+UPDATE domains SET lease_owner = ?, lease_expires_at = ?, lease_token = lease_token + 1 WHERE id AMONG ?"""
+HOLDS = "SELECT lease_token FROM domains WHERE id = ?"
+RENEW = """
+WITH held AS (SELECT id FROM domains WHERE lease_owner = ? AND lease_expires_at > 0 ORDER BY id LOCKED)
+UPDATE domains SET lease_expires_at = ? FROM held WHERE domains.id = held.id
+RETURNING domains.id, domains.lease_token"""
+RELEASE = "UPDATE domains SET lease_owner = NULL, lease_expires_at = 0 WHERE lease_owner = ? AND id AMONG ?"
+# The owner stays named, so that whoever leases the domain next knows that it was not given back.
+LET_GO = "UPDATE domains SET lease_expires_at = 0 WHERE id AMONG ?"
+FREE_OWNERS = """
+WITH held AS (SELECT id FROM domains WHERE lease_owner AMONG ? AND lease_expires_at > 0 ORDER BY id LOCKED)
+UPDATE domains SET lease_expires_at = 0, lease_token = lease_token + 1 FROM held WHERE domains.id = held.id
+RETURNING domains.id"""
+FREE_EXPIRED = """
+WITH held AS (SELECT id FROM domains
+               WHERE lease_owner IS NOT NULL AND lease_expires_at > 0 AND lease_expires_at <= ? ORDER BY id LOCKED)
+UPDATE domains SET lease_expires_at = 0, lease_token = lease_token + 1 FROM held WHERE domains.id = held.id
+RETURNING domains.id"""
+LOCK_HEADS = """
+SELECT domain_id FROM queues WHERE execution_id = ? AND domain_id AMONG ? ORDER BY domain_id LOCKED"""
+PUT_OFF = """
+UPDATE queues SET due_at = GREATEST(
+    (SELECT d.next_allowed_at FROM domains d WHERE d.id = queues.domain_id),
+    CASE WHEN EXISTS (SELECT 1 FROM page_crawls c
+                       WHERE c.execution_id = queues.execution_id AND c.domain_id = queues.domain_id
+                         AND c.outcome IS NULL AND c.scheduled_for IS NULL)
+         THEN 0
+         ELSE coalesce((SELECT min(c.scheduled_for) FROM page_crawls c
+                         WHERE c.execution_id = queues.execution_id AND c.domain_id = queues.domain_id
+                           AND c.outcome IS NULL AND c.scheduled_for IS NOT NULL), 0) END)
+ WHERE execution_id = ? AND domain_id AMONG ?"""
+
+_ATTEMPT = """c.id, c.page_id, c.domain_id, p.url, p.url_hash, c.kind, c.depth, c.attempt, c.priority, p.etag,
+       p.last_modified, p.original_record_id, p.original_url, p.original_at, p.original_digest, p.original_file_id,
+       p.original_offset"""
+_QUEUED = "c.id, c.page_id, c.domain_id, c.kind, c.depth, c.attempt, c.priority"
+# Deferred attempts whose time has come go first: they have waited, and they are few.
+_LATE = f"""SELECT * FROM (
+    SELECT 0 AS turn, c.scheduled_for AS place, {_QUEUED} FROM page_crawls c
+     WHERE c.execution_id = ? AND c.domain_id = $domain AND c.outcome IS NULL AND c.scheduled_for <= ?
+     ORDER BY c.scheduled_for, c.id LIMIT ?) late"""  # noqa: S608 - constants of this file
+_READY = f"""SELECT * FROM (
+    SELECT 1 AS turn, -c.priority AS place, {_QUEUED} FROM page_crawls c
+     WHERE c.execution_id = ? AND c.domain_id = $domain AND c.outcome IS NULL AND c.scheduled_for IS NULL
+     ORDER BY c.priority DESC, c.id LIMIT ?) ready"""  # noqa: S608 - constants of this file
+DUE_ATTEMPTS_OF_ONE = f"""
+SELECT {_ATTEMPT} FROM ({_LATE} UNION ALL {_READY}) c CROSS JOIN pages p
+ WHERE p.id = c.page_id ORDER BY c.turn, c.place, c.id""".replace("$domain", "?")  # noqa: S608
+# PostgreSQL only: one round trip for all domains of a lease. SQLite has no LATERAL and no round trips.
+DUE_ATTEMPTS_OF_ALL = f"""
+SELECT {_ATTEMPT} FROM unnest(?::bigint[]) AS h (domain_id)
+ CROSS JOIN LATERAL ({_LATE} UNION ALL {_READY}) c CROSS JOIN pages p
+ WHERE p.id = c.page_id ORDER BY c.domain_id, c.turn, c.place, c.id""".replace("$domain", "h.domain_id")  # noqa: S608
+
+# --- settling --------------------------------------------------------------------------------------------------------
+
+OPEN_AMONG = "SELECT id FROM page_crawls WHERE id AMONG ? AND execution_id = ? AND outcome IS NULL"
+CLOSE_VISITS = """
+UPDATE page_crawls SET outcome = v.outcome, reason = v.reason, status_code = v.status_code, message = v.message,
+       media_type = v.media_type, wire_bytes = v.wire_bytes, requests = v.requests,
+       payload_digest = v.payload_digest, content_hash = v.content_hash, title = v.title,
+       redirected_to = v.redirected_to, links_count = v.links_count, warc_file_id = v.warc_file_id,
+       warc_offset = v.warc_offset, warc_length = v.warc_length, warc_ordinal = v.warc_ordinal,
+       started_at = v.started_at, completed_at = v.completed_at
+  FROM new_visits v WHERE page_crawls.id = v.id AND page_crawls.outcome IS NULL"""
+UPDATE_PAGES = """
+UPDATE pages SET status = v.page_status, language = coalesce(pages.language, v.language),
+       etag = CASE WHEN v.keeps_validators = 1 THEN coalesce(v.etag, pages.etag) ELSE v.etag END,
+       last_modified = CASE WHEN v.keeps_validators = 1 THEN coalesce(v.last_modified, pages.last_modified)
+                            ELSE v.last_modified END,
+       error_count = CASE WHEN v.page_status = 'fetched' THEN 0 ELSE LEAST(pages.error_count + 1, 30000) END,
+       fetched_at = CASE WHEN v.page_status = 'fetched' THEN v.completed_at ELSE pages.fetched_at END,
+       failed_at = CASE WHEN v.page_status = 'fetched' THEN pages.failed_at ELSE v.completed_at END,
+       original_url = CASE WHEN v.original_record_id IS NULL THEN pages.original_url
+                           WHEN v.original_url = pages.url THEN NULL ELSE v.original_url END,
+       original_record_id = coalesce(v.original_record_id, pages.original_record_id),
+       original_at = coalesce(v.original_at, pages.original_at),
+       original_digest = coalesce(v.original_digest, pages.original_digest),
+       original_file_id = coalesce(v.original_file_id, pages.original_file_id),
+       original_offset = coalesce(v.original_offset, pages.original_offset)
+  FROM new_visits v WHERE pages.id = v.page_id AND v.page_status IS NOT NULL"""
+INSERT_RETRIES = """
+INSERT INTO page_crawls (execution_id, domain_id, page_id, attempt, kind, priority, depth, via_page_id, scheduled_for,
+                         crashes, created_at)
+SELECT c.execution_id, c.domain_id, c.page_id, c.attempt + 1, c.kind, c.priority, c.depth, c.via_page_id, v.retry_at,
+       c.crashes, ?
+  FROM new_visits v CROSS JOIN page_crawls c WHERE v.retry_at IS NOT NULL AND c.id = v.id
+ON CONFLICT (execution_id, domain_id, page_id, attempt) DO NOTHING RETURNING domain_id, scheduled_for"""
+UPSERT_EXCLUSIONS = """
+INSERT INTO exclusions (execution_id, rule, host, count)
+SELECT ?, n.rule, n.host, n.count FROM new_exclusions n WHERE true ORDER BY n.rule, n.host
+ON CONFLICT (execution_id, rule, host) DO UPDATE SET count = exclusions.count + excluded.count"""
+UPSERT_COUNTS = """
+INSERT INTO execution_counts (execution_id, owner_id, counts, updated_at) VALUES (?, ?, ?, ?)
+ON CONFLICT (execution_id, owner_id) DO UPDATE SET counts = excluded.counts, updated_at = excluded.updated_at"""
+
+# --- closing without a visit -----------------------------------------------------------------------------------------
+
+_OPEN_OF_DOMAIN = "FROM page_crawls c WHERE c.execution_id = ? AND c.domain_id = ? AND c.outcome IS NULL"
+OPEN_OF_DOMAIN = f"""
+SELECT id FROM (SELECT c.id {_OPEN_OF_DOMAIN} AND c.scheduled_for IS NULL LIMIT ?) ready UNION ALL
+SELECT id FROM (SELECT c.id {_OPEN_OF_DOMAIN} AND c.scheduled_for IS NOT NULL LIMIT ?) late"""  # noqa: S608
+_OPEN_OF_ALL = "FROM page_crawls c WHERE c.execution_id = ? AND c.outcome IS NULL AND c.kind AMONG NAMES ?"
+OPEN_OF_ALL = f"""
+SELECT id FROM (SELECT c.id {_OPEN_OF_ALL} AND c.scheduled_for IS NULL
+                 ORDER BY c.domain_id, c.priority DESC, c.id LIMIT ?) ready UNION ALL
+SELECT id FROM (SELECT c.id {_OPEN_OF_ALL} AND c.scheduled_for IS NOT NULL
+                 ORDER BY c.domain_id, c.scheduled_for, c.id LIMIT ?) late"""  # noqa: S608
+BLAME = """
+UPDATE page_crawls SET crashes = LEAST(crashes + 1, 30000) WHERE id AMONG ? AND outcome IS NULL RETURNING id, crashes"""
+CLOSE_IDS = """
+UPDATE page_crawls SET outcome = ?, reason = ?, message = ?, completed_at = ? WHERE id AMONG ? AND outcome IS NULL
+RETURNING execution_id, domain_id, page_id"""
+RECORDS_OF_FILE = """
+SELECT id, page_id, warc_offset FROM page_crawls WHERE warc_file_id = ? AND warc_offset > ?
+ ORDER BY warc_offset LIMIT ?"""
+FORGET_ORIGINALS = """
+UPDATE pages SET original_record_id = NULL, original_url = NULL, original_at = NULL, original_digest = NULL,
+       original_file_id = NULL, original_offset = NULL, etag = NULL, last_modified = NULL
+ WHERE id AMONG ? AND original_file_id = ?"""
+FAIL_PAGES = """
+UPDATE pages SET status = 'failed', failed_at = ?, error_count = LEAST(error_count + 1, 30000) WHERE id AMONG ?"""

@@ -1,0 +1,52 @@
+"""The child's side of `ParseChild`: parses what comes in on standard input, one page at a time, within its limits.
+
+Started as `python -m holdfast.parse SECONDS BYTES`; ends when its parent does.
+"""
+
+from __future__ import annotations
+
+import os
+import resource
+import sys
+from typing import BinaryIO
+
+from holdfast.parse.page import parse_page
+from holdfast.parse.wire import READY, REQUEST_HEAD, pack_reply, unpack_reading
+
+
+def serve(requests: BinaryIO, replies: BinaryIO, *, cpu_s: int) -> None:
+    """Answer every request until the input ends; each page may use `cpu_s` seconds of processor time."""
+    replies.write(READY)
+    replies.flush()
+    while head := requests.read(REQUEST_HEAD.size):
+        head_bytes, body_bytes = REQUEST_HEAD.unpack(head)
+        how = unpack_reading(requests.read(head_bytes))
+        body = requests.read(body_bytes)
+        _limit_cpu(cpu_s)
+        replies.write(pack_reply(parse_page(body, **how)))
+        replies.flush()
+
+
+def _limit_cpu(cpu_s: int) -> None:
+    """Let this process die if the page takes longer, even when no parent is left to kill it."""
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    soft = int(used.ru_utime + used.ru_stime) + cpu_s
+    resource.setrlimit(resource.RLIMIT_CPU, (soft, resource.RLIM_INFINITY))
+
+
+def main() -> None:
+    """Take the limits from the command line, keep standard output for replies alone, and serve."""
+    cpu_s, memory_bytes = int(sys.argv[1]), int(sys.argv[2])
+    _, most = resource.getrlimit(resource.RLIMIT_AS)
+    memory_bytes = memory_bytes if most == resource.RLIM_INFINITY else min(memory_bytes, most)
+    resource.setrlimit(resource.RLIMIT_AS, (memory_bytes, memory_bytes))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
+    resource.setrlimit(resource.RLIMIT_NOFILE, (16, 16))
+    replies = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)
+    serve(sys.stdin.buffer, replies, cpu_s=cpu_s)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,146 @@
+"""A process that can be killed, for pages that look dangerous: it has limits, no secrets, and a deadline a page."""
+
+from __future__ import annotations
+
+import math
+import os
+import select
+import subprocess
+import sys
+import threading
+from typing import IO, Self, Unpack
+
+from holdfast import log
+from holdfast.clock import Clock, SystemClock
+from holdfast.parse.page import Reading, salvaged
+from holdfast.parse.problems import Problem
+from holdfast.parse.wire import READY, REPLY_HEAD, pack_request, unpack_reply
+from holdfast.types import ParsedPage
+
+DEADLINE_S = 5.0
+MEMORY_BYTES = 512 * 1024 * 1024
+_START_S = 30.0
+_MAX_REPLY_BYTES = 64 * 1024 * 1024
+
+_log = log.get(room="parse")
+
+
+class _Overrun(Exception):
+    """The child did not answer in time."""
+
+
+class _Died(Exception):
+    """The child is gone, or says what no child of ours says."""
+
+
+class ParseChild:
+    """Parses one page at a time in another process, started when first needed and replaced after it overran or died.
+
+    Calls block; use it from a thread. Calls from several threads wait for each other.
+    """
+
+    def __init__(
+        self, *, deadline_s: float = DEADLINE_S, memory_bytes: int = MEMORY_BYTES, clock: Clock | None = None
+    ) -> None:
+        self._deadline_s = deadline_s
+        self._memory_bytes = memory_bytes
+        self._clock = clock or SystemClock()
+        self._process: subprocess.Popen[bytes] | None = None
+        self._lock = threading.Lock()
+
+    def parse(self, body: bytes, **how: Unpack[Reading]) -> ParsedPage:
+        """Return what `parse_page` returns; after an overrun or a crash, the links that a plain scan finds, noted."""
+        with self._lock:
+            try:
+                return self._ask(body, how)
+            except _Overrun:
+                problem = Problem.PARSE_TIMEOUT
+            except (_Died, OSError, ValueError, TypeError, KeyError):
+                problem = Problem.PARSE_CRASHED
+            self._end()
+        _log.warning("parse.child_replaced", action="parse_child", url=how["url"], problem=problem.value)
+        return salvaged(body, problem)
+
+    @property
+    def pid(self) -> int | None:
+        """The child's process id, None while there is none."""
+        return self._process.pid if self._process else None
+
+    def close(self) -> None:
+        """End the child, if there is one; a later parse starts another."""
+        with self._lock:
+            self._end()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _ask(self, body: bytes, how: Reading) -> ParsedPage:
+        if self._process is None or self._process.poll() is not None:
+            self._end()
+            self._start()
+        assert self._process is not None
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        until = self._clock.monotonic() + self._deadline_s
+        self._send(self._process.stdin, pack_request(body, how), until)
+        (size,) = REPLY_HEAD.unpack(self._receive(self._process.stdout, REPLY_HEAD.size, until))
+        if size > _MAX_REPLY_BYTES:
+            raise _Died
+        return unpack_reply(self._receive(self._process.stdout, size, until))
+
+    def _start(self) -> None:
+        cpu_s = math.ceil(self._deadline_s) + 1
+        process = subprocess.Popen(
+            [sys.executable, "-I", "-m", "holdfast.parse", str(cpu_s), str(self._memory_bytes)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            env={"PATH": os.defpath, "LANG": "C.UTF-8"},
+            cwd="/",
+            bufsize=0,
+        )
+        self._process = process
+        assert process.stdin is not None
+        assert process.stdout is not None
+        os.set_blocking(process.stdin.fileno(), False)
+        os.set_blocking(process.stdout.fileno(), False)
+        # Starting an interpreter is not the page's fault: its own deadline begins when the child is ready.
+        if self._receive(process.stdout, len(READY), self._clock.monotonic() + _START_S) != READY:
+            raise _Died
+
+    def _send(self, pipe: IO[bytes], data: bytes, until: float) -> None:
+        left = memoryview(data)
+        while left:
+            self._wait(pipe, select.POLLOUT, until)
+            left = left[os.write(pipe.fileno(), left[: 1 << 20]) :]
+
+    def _receive(self, pipe: IO[bytes], size: int, until: float) -> bytes:
+        parts: list[bytes] = []
+        while size:
+            self._wait(pipe, select.POLLIN, until)
+            part = os.read(pipe.fileno(), min(size, 1 << 20))
+            if not part:
+                raise _Died
+            parts.append(part)
+            size -= len(part)
+        return b"".join(parts)
+
+    def _wait(self, pipe: IO[bytes], event: int, until: float) -> None:
+        left_s = until - self._clock.monotonic()
+        poll = select.poll()
+        poll.register(pipe, event)
+        if left_s <= 0 or not poll.poll(left_s * 1000):
+            raise _Overrun
+
+    def _end(self) -> None:
+        process, self._process = self._process, None
+        if process is None:
+            return
+        process.kill()
+        process.wait()
+        for pipe in (process.stdin, process.stdout):
+            if pipe is not None:
+                pipe.close()

@@ -1,0 +1,121 @@
+"""Addresses inside style sheets: `url()` and `@import`. One pass over the text; nothing is interpreted or fetched."""
+
+from __future__ import annotations
+
+import re
+
+from holdfast.parse.address import address
+from holdfast.parse.charset import decode_text
+from holdfast.types import Link
+
+MAX_CSS_LINKS = 2000
+_MAX_CSS_BYTES = 8 * 1024 * 1024
+
+# Each alternative is a few fixed characters, so the search is linear whatever the input.
+_NEXT = re.compile(r"""/\*|["']|\\.|(?<![\w-])url\(|@import|@namespace""", re.I | re.S)
+_STRING_END = {quote: re.compile(rf"[{quote}\\\n\r\f]") for quote in "\"'"}
+_URL_END = re.compile(r"[)\\]")
+_BLANK = re.compile(r"[ \t\n\r\f]*")
+_ESCAPE = re.compile(r"\\(?:([0-9a-fA-F]{1,6})(?:\r\n|[ \t\n\r\f])?|(\r\n|.))", re.S)
+_FONTS = (".woff2", ".woff", ".ttf", ".otf", ".eot")
+
+
+def css_links(sheet: bytes | str, charset: str | None = None) -> tuple[Link, ...]:
+    """Return the addresses in a style sheet, as written, without repeats, at most 2,000: imports, fonts, then images.
+
+    `charset` is the HTTP header's, for bytes. Never raises.
+    """
+    text = sheet if isinstance(sheet, str) else decode_text(sheet[:_MAX_CSS_BYTES], charset)[0]
+    found: dict[str, str] = {}
+    gather_css(text[:_MAX_CSS_BYTES], found, MAX_CSS_LINKS)
+    return tuple(map(Link._make, found.items()))
+
+
+def gather_css(text: str, found: dict[str, str], limit: int) -> None:
+    """Add the addresses in a style sheet or a style attribute to `found`, until it holds `limit`."""
+    at, rel = 0, ""
+    while len(found) < limit and (token := _NEXT.search(text, at)):
+        word, at = token[0].lower(), token.end()
+        if word == "/*":
+            end = text.find("*/", at)
+            if end < 0:
+                return
+            at = end + 2
+        elif word == "@import":
+            at, rel = _skip_blank(text, at), "css"
+            if text[at : at + 1] not in {'"', "'"} and text[at : at + 4].lower() != "url(":
+                rel = ""
+        elif word == "@namespace":
+            end = text.find(";", at)
+            if end < 0:
+                return
+            at = end
+        elif word == "url(":
+            value, at = _url(text, at)
+            _add(found, value, rel)
+            rel = ""
+        elif word in {'"', "'"}:
+            value, at = _string(text, at, word)
+            if rel:
+                _add(found, value, rel)
+                rel = ""
+
+
+def _add(found: dict[str, str], value: str, rel: str) -> None:
+    url = address(_unescaped(value))
+    if url and url not in found:
+        path = url.partition("?")[0].lower()
+        found[url] = rel or ("font" if path.endswith(_FONTS) else "img")
+
+
+def _url(text: str, at: int) -> tuple[str, int]:
+    """Return the inside of a url() that opened before `at`, quoted or not, and where it ends."""
+    while text[at : at + 1] in {" ", "\t", "\n", "\r", "\f"}:
+        at += 1
+    if (quote := text[at : at + 1]) in {'"', "'"}:
+        return _string(text, at + 1, quote)
+    start = at
+    while end := _URL_END.search(text, at):
+        at = end.end()
+        if end[0] == ")":
+            return text[start : at - 1], at
+        at += 1
+    return text[start:], len(text)
+
+
+def _string(text: str, at: int, quote: str) -> tuple[str, int]:
+    """Return a string that opened before `at`, and where it ends; a line break ends a broken one."""
+    start = at
+    while end := _STRING_END[quote].search(text, at):
+        at = end.end()
+        if end[0] == quote:
+            return text[start : at - 1], at
+        if end[0] != "\\":
+            return "", at
+        at += 1
+    return text[start:], len(text)
+
+
+def _skip_blank(text: str, at: int) -> int:
+    """Return where the first thing stands that is neither white space nor a comment."""
+    while True:
+        blank = _BLANK.match(text, at)
+        at = blank.end() if blank else at
+        if not text.startswith("/*", at):
+            return at
+        end = text.find("*/", at + 2)
+        if end < 0:
+            return len(text)
+        at = end + 2
+
+
+def _unescaped(value: str) -> str:
+    return _ESCAPE.sub(_character, value) if "\\" in value else value
+
+
+def _character(escape: re.Match[str]) -> str:
+    digits, char = escape[1], escape[2]
+    if digits is None:
+        return "" if char in {"\n", "\r", "\r\n", "\f"} else char
+    code = int(digits, 16)
+    return chr(code) if 0 < code < 0xD800 or 0xDFFF < code < 0x110000 else "\ufffd"

@@ -1,0 +1,311 @@
+"""What one HTML tree says: title, description, language, base, links, resources, robots wishes. One parse, one walk.
+
+Addresses come out as written, trimmed and without fragment; the caller resolves them against `base` or the page's URL.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from selectolax.lexbor import LexborDocumentOptions, LexborHTMLParser, LexborNode
+
+from holdfast.parse.address import SPACE, address, refresh, srcset
+from holdfast.parse.charset import Decoded
+from holdfast.parse.css import MAX_CSS_LINKS, gather_css
+from holdfast.parse.directives import read_directives
+from holdfast.parse.language import canonical_tag, guess_language
+from holdfast.parse.problems import Problem
+from holdfast.parse.text import clean_line, main_text, text_sample
+from holdfast.types import Link, ParsedPage
+
+MAX_LINKS = 20_000
+MAX_RESOURCES = 5_000
+_TITLE_CHARS, _DESCRIPTION_CHARS = 500, 1000  # TC-023
+_LANGUAGE_SAMPLE_CHARS = 1000
+_MAX_STYLE_CHARS = 1024 * 1024
+_MAX_ROBOTS_METAS = 50
+
+# Mutation events serve scripts and <selectedcontent>; without them a parse is 2% cheaper.
+_OPTIONS = LexborDocumentOptions.WO_EVENTS.value
+
+
+
+class _Harvest:
+    """What the walk has gathered so far."""
+
+    __slots__ = (
+        "agent", "base", "canonical", "description", "language", "links", "og_description", "og_title", "resources",
+        "robots", "sent_language", "title",
+    )
+
+    def __init__(self, agent: str) -> None:
+        self.agent = agent
+        self.links: dict[str, str] = {}
+        self.resources: dict[str, str] = {}
+        self.robots: list[str] = []
+        self.base: str | None = None
+        self.canonical: str | None = None
+        self.title: str | None = None
+        self.og_title: str | None = None
+        self.description: str | None = None
+        self.og_description: str | None = None
+        self.language: str | None = None
+        self.sent_language: str | None = None
+
+    def follow(self, raw: str | None, rel: str) -> str:
+        """Add a link and return its address; a plain link outranks one that asks not to be followed."""
+        url = address(raw) if raw else ""
+        if url:
+            known = self.links.get(url)
+            if known is None:
+                if len(self.links) <= MAX_LINKS:
+                    self.links[url] = rel
+            elif known == "nofollow":
+                self.links[url] = rel
+        return url
+
+    def need(self, raw: str | None, rel: str) -> None:
+        """Add a resource."""
+        if raw and (url := address(raw)) and len(self.resources) <= MAX_RESOURCES:
+            self.resources.setdefault(url, rel)
+
+    def need_set(self, value: str | None) -> None:
+        """Add the images of a srcset."""
+        if value:
+            for url in srcset(value):
+                if len(self.resources) <= MAX_RESOURCES:
+                    self.resources.setdefault(url, "img")
+
+    def need_style(self, text: str | None) -> None:
+        """Add what a style sheet or attribute refers to."""
+        if text and ("(" in text or "@" in text):
+            limit = min(len(self.resources) + MAX_CSS_LINKS, MAX_RESOURCES + 1)
+            gather_css(text[:_MAX_STYLE_CHARS], self.resources, limit)
+
+
+_Reader = Callable[[_Harvest, LexborNode], None]
+
+
+def parse_html(
+    source: Decoded, *, agent: str, x_robots: Sequence[str] = (), want_text: bool = False, notes: Sequence[str] = ()
+) -> ParsedPage:
+    """Return what a page says; `notes` are those that were made before, and stand first in its problems.
+
+    Raises what selectolax raises (out of memory): `parse_page` is the border.
+    """
+    tree = LexborHTMLParser(source.content, options=_OPTIONS)
+    page = _Harvest(agent.lower())
+    _walk(tree, page)
+    wishes = read_directives(x_robots, page.robots, agent)
+    language = canonical_tag(page.language) or canonical_tag(page.sent_language)
+    sample = None if language else text_sample(tree, _LANGUAGE_SAMPLE_CHARS)
+    text = main_text(tree) if want_text else None
+    return ParsedPage(
+        title=clean_line(page.title or page.og_title or "", _TITLE_CHARS) or None,
+        description=clean_line(page.description or page.og_description or "", _DESCRIPTION_CHARS) or None,
+        charset=source.charset,
+        language=language or guess_language(sample or ""),
+        canonical=page.canonical,
+        base=page.base,
+        text=text,
+        links=_listed(page.links, MAX_LINKS),
+        resources=_listed(page.resources, MAX_RESOURCES),
+        nofollow=wishes.nofollow,
+        noindex=wishes.noindex,
+        problems=(*notes, *source.problems, *_problems(page, noarchive=wishes.noarchive)),
+    )
+
+
+def _walk(tree: LexborHTMLParser, page: _Harvest) -> None:
+    root = tree.root
+    if root is None:
+        return
+    reader_of = _READERS.get
+    for node in root.traverse():
+        number = node.tag_id
+        read = reader_of(number)
+        if read is not None:
+            read(page, node)
+        elif number > _LAST_NUMBERED and node.tag == "use":
+            _read_svg_image(page, node)
+    for node in tree.css('[style*="url(" i]'):
+        page.need_style(node.attributes.get("style"))
+
+
+def _listed(found: dict[str, str], limit: int) -> tuple[Link, ...]:
+    links = tuple(map(Link._make, found.items()))
+    return links if len(links) <= limit else links[:limit]
+
+
+def _problems(page: _Harvest, *, noarchive: bool) -> tuple[str, ...]:
+    problems: list[str] = []
+    if len(page.links) > MAX_LINKS:
+        problems.append(Problem.LINKS_CUT)
+    if len(page.resources) > MAX_RESOURCES:
+        problems.append(Problem.RESOURCES_CUT)
+    if noarchive:
+        problems.append(Problem.NOARCHIVE)
+    return tuple(problems)
+
+
+def _read_root(page: _Harvest, node: LexborNode) -> None:
+    attributes = node.attributes
+    page.language = attributes.get("lang") or attributes.get("xml:lang")
+
+
+def _read_body(page: _Harvest, node: LexborNode) -> None:
+    page.need(node.attributes.get("background"), "img")
+
+
+def _read_title(page: _Harvest, node: LexborNode) -> None:
+    if page.title is None:
+        parent = node.parent
+        # Drawings have titles of their own.
+        if parent is None or parent.tag in {"head", "body", "html", "div"}:
+            page.title = node.text()
+
+
+def _read_base(page: _Harvest, node: LexborNode) -> None:
+    if page.base is None:
+        href = node.attributes.get("href")
+        page.base = (href or "").strip(SPACE)[:8192] or None
+
+
+def _read_anchor(page: _Harvest, node: LexborNode) -> None:
+    attributes = node.attributes
+    href = attributes.get("href") or attributes.get("xlink:href")
+    if href and href[0] != "#":
+        page.follow(href, "nofollow" if "rel" in attributes and _is_discouraged(attributes["rel"]) else "a")
+
+
+def _read_area(page: _Harvest, node: LexborNode) -> None:
+    attributes = node.attributes
+    page.follow(attributes.get("href"), "nofollow" if _is_discouraged(attributes.get("rel")) else "area")
+
+
+def _is_discouraged(rel: str | None) -> bool:
+    """Whether the author vouches for nothing behind this link."""
+    return bool(rel) and not _DISCOURAGING.isdisjoint((rel or "").lower().split())
+
+
+_DISCOURAGING = frozenset({"nofollow", "ugc", "sponsored"})
+_FEED_TYPES = frozenset({"application/rss+xml", "application/atom+xml", "application/feed+json"})
+_PRELOADED = {"style": "css", "script": "script", "font": "font", "image": "img", "video": "media", "audio": "media"}
+_ICONS = frozenset({"icon", "apple-touch-icon", "apple-touch-icon-precomposed", "mask-icon", "fluid-icon"})
+_NEIGHBOURS = {"next": "next", "prev": "prev", "previous": "prev", "sitemap": "sitemap"}
+
+
+def _read_link(page: _Harvest, node: LexborNode) -> None:
+    attributes = node.attributes
+    href = attributes.get("href")
+    rels = set((attributes.get("rel") or "").lower().split())
+    if "stylesheet" in rels:
+        page.need(href, "css")
+    elif not _ICONS.isdisjoint(rels):
+        page.need(href, "icon")
+    elif "preload" in rels:
+        page.need(href, _PRELOADED.get((attributes.get("as") or "").lower(), "preload"))
+        page.need_set(attributes.get("imagesrcset"))
+    elif "modulepreload" in rels:
+        page.need(href, "script")
+    elif "manifest" in rels:
+        page.need(href, "manifest")
+    elif "canonical" in rels:
+        page.canonical = page.canonical or page.follow(href, "canonical") or None
+    elif "alternate" in rels:
+        page.follow(href, "feed" if (attributes.get("type") or "").strip().lower() in _FEED_TYPES else "alternate")
+    else:
+        for rel in rels & _NEIGHBOURS.keys():
+            page.follow(href, _NEIGHBOURS[rel])
+
+
+def _read_meta(page: _Harvest, node: LexborNode) -> None:
+    attributes = node.attributes
+    content = attributes.get("content")
+    if not content:
+        return
+    name = (attributes.get("name") or attributes.get("property") or attributes.get("http-equiv") or "").strip().lower()
+    if name == "description":
+        page.description = page.description or content
+    elif name in {"robots", page.agent}:
+        if len(page.robots) < _MAX_ROBOTS_METAS:
+            page.robots.append(content)
+    elif name == "og:description":
+        page.og_description = page.og_description or content
+    elif name == "og:title":
+        page.og_title = page.og_title or content
+    elif name == "refresh" and "http-equiv" in attributes:
+        page.follow(refresh(content), "refresh")
+    elif name == "content-language":
+        page.sent_language = page.sent_language or content
+
+
+def _read_style(page: _Harvest, node: LexborNode) -> None:
+    page.need_style(node.text())
+
+
+def _read_script(page: _Harvest, node: LexborNode) -> None:
+    page.need(node.attributes.get("src"), "script")
+
+
+def _read_image(page: _Harvest, node: LexborNode) -> None:
+    attributes = node.attributes
+    page.need(attributes.get("src"), "img")
+    if len(attributes) > 1:
+        page.need_set(attributes.get("srcset"))
+        # Lazy loaders keep the real address here until a script moves it.
+        page.need(attributes.get("data-src"), "img")
+        page.need_set(attributes.get("data-srcset"))
+
+
+def _read_source(page: _Harvest, node: LexborNode) -> None:
+    attributes = node.attributes
+    page.need(attributes.get("src"), "media")
+    page.need_set(attributes.get("srcset"))
+    page.need_set(attributes.get("data-srcset"))
+
+
+def _read_media(page: _Harvest, node: LexborNode) -> None:
+    attributes = node.attributes
+    page.need(attributes.get("src"), "media")
+    page.need(attributes.get("poster"), "img")
+
+
+def _read_frame(page: _Harvest, node: LexborNode) -> None:
+    source = node.attributes.get("src")
+    page.follow(source, "frame")
+    page.need(source, "frame")
+
+
+def _read_embedded(page: _Harvest, node: LexborNode) -> None:
+    attributes = node.attributes
+    page.need(attributes.get("data") or attributes.get("src"), "object")
+
+
+def _read_input(page: _Harvest, node: LexborNode) -> None:
+    attributes = node.attributes
+    if (attributes.get("type") or "").lower() == "image":
+        page.need(attributes.get("src"), "img")
+
+
+def _read_svg_image(page: _Harvest, node: LexborNode) -> None:
+    attributes = node.attributes
+    page.need(attributes.get("href") or attributes.get("xlink:href"), "img")
+
+
+def _numbered(readers: dict[str, _Reader]) -> dict[int, _Reader]:
+    """Return the readers by lexbor's number of their element, which is cheaper to ask a node for than its name."""
+    document = LexborHTMLParser("")
+    return {document.create_node(tag).tag_id: read for tag, read in readers.items()}
+
+
+# Elements that lexbor has no number for get their address in memory instead.
+_LAST_NUMBERED = 0xFFFF
+_READERS = _numbered({
+    "html": _read_root, "body": _read_body, "title": _read_title, "base": _read_base,
+    "a": _read_anchor, "area": _read_area, "link": _read_link, "meta": _read_meta,
+    "style": _read_style, "script": _read_script, "img": _read_image, "source": _read_source,
+    "video": _read_media, "audio": _read_media, "track": _read_media,
+    "iframe": _read_frame, "frame": _read_frame, "object": _read_embedded, "embed": _read_embedded,
+    "input": _read_input, "image": _read_svg_image,
+})

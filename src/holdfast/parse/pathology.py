@@ -1,0 +1,127 @@
+"""A cheap look at a body for what makes HTML parsers slow: it samples and counts, and never builds a tree.
+
+Measured with lexbor (selectolax 1.0.2) on pages of 100 KB: nesting (unclosed `<div>`) 1.2 s, distinct unclosed
+formatting over 8 s and gigabytes, one tag with 17,000 attributes 0.8 s, all quadratic; a megabyte of names that nobody
+uses 2 to 4 s. Floods of comments, entities, `<a a=`, tables and void elements are linear and harmless. A page that
+slips through costs one thread until its deadline; one that is named here wrongly only takes the way through a child.
+"""
+
+from __future__ import annotations
+
+import re
+
+# Below this no family takes 200 ms: the worst, distinct formatting, needs 10 KB for it.
+_MIN_BYTES = 8 * 1024
+# A tree takes ten times its markup and more, and the worker's memory is bounded (F22).
+_MAX_BYTES = 8 * 1024 * 1024
+_MAX_TAGS = 400_000
+
+# A flood that hurts is longer than the space between two samples: 10 KB of formatting, 40 KB of anything else.
+_WINDOW_BYTES, _STRIDE_BYTES, _MAX_WINDOWS = 256, 8 * 1024, 256
+
+# lexbor needs 3 ns for the square of the depth: 200 ms at 8,000. Real pages stay below 100.
+_MAX_DEPTH = 3_000
+# Each block opened inside n of these gets n copies: 1,400 of them in 20 KB made a tree of 330 MB.
+_MAX_FORMATTING = 400
+# In the sample, not in the page: HTML has 110 names, and a page that mixes in components seldom uses 60 of all.
+_MAX_NAMES = 150
+_NAMES_FROM_BYTES = 256 * 1024
+# One tag may be long (an image inside its address), but not have this many parts: lexbor compares each with each.
+_MAX_TAG_BYTES, _MAX_TAG_PARTS = 24 * 1024, 6_000
+
+_TAG = re.compile(rb"<(/?)([a-zA-Z][a-zA-Z0-9:-]*)")
+_FIRST_ATTRIBUTE = re.compile(rb"<[a-zA-Z][a-zA-Z0-9]*\s+([a-zA-Z_:@][^\s=>/\"']*)")
+_WHOLE_TAG = re.compile(rb"<[^\"'>]*+(?:\"[^\"]*+\"[^\"'>]*+|'[^']*+'[^\"'>]*+)*+>")
+_PART_ENDS = b" \t\n\r\f/=\"'"
+
+# These end by themselves, or never open: an excess of them is ordinary old markup.
+_UNNESTED = frozenset(
+    b"area base br col embed frame hr img input link meta param source track wbr command keygen p li dt dd tr td th "
+    b"thead tbody tfoot colgroup caption option optgroup rb rt rtc rp head title script style textarea "
+    b"path rect circle ellipse line polygon polyline stop use image".split()
+)
+_FORMATTING = frozenset(b"a b big code em font i nobr s small strike strong tt u".split())
+
+
+def looks_pathological(body: bytes) -> str | None:
+    """Return in a word why a body must not be parsed in this process; None if nothing speaks against it.
+
+    The words: huge, nodes, nesting, formatting, names, attributes.
+    """
+    size = len(body)
+    if size < _MIN_BYTES:
+        return None
+    if size > _MAX_BYTES:
+        return "huge"
+    if b"\0" in body[:_WINDOW_BYTES]:
+        body = body.replace(b"\0", b"")  # UTF-16, most likely: the markup is what stands between the zeros
+        size = len(body)
+    stride = max(_STRIDE_BYTES, size // _MAX_WINDOWS)
+    windows = [_TAG.findall(body, at, at + _WINDOW_BYTES) for at in range(0, size, stride)]
+    if not all(windows) and _has_endless_tag(body, windows, stride):
+        return "attributes"
+    reason = _judge(windows, stride / _WINDOW_BYTES)
+    if reason is None and size >= _NAMES_FROM_BYTES and _has_strange_attributes(body, stride):
+        return "names"
+    return reason
+
+
+def _judge(windows: list[list[tuple[bytes, bytes]]], scale: float) -> str | None:
+    """Return what is wrong with the tags in the samples, each of which stands for `scale` like it."""
+    open_now: dict[bytes, int] = {}
+    depth = deepest = stray = formatting = most_formatting = tags = 0
+    for window in windows:
+        tags += len(window)
+        for slash, tag in window:
+            name = tag.lower()
+            if name in _UNNESTED:
+                continue
+            change = 1
+            if slash:
+                if not open_now.get(name):
+                    stray += 1
+                    continue
+                change = -1
+            open_now[name] = open_now.get(name, 0) + change
+            depth += change
+            if name in _FORMATTING:
+                formatting += change
+                if formatting > most_formatting:
+                    most_formatting = formatting
+        if depth > deepest:
+            deepest = depth
+    # Samples cut elements in two, which looks like nesting or like stray ends, by about one a sample.
+    noise = len(windows)
+    if tags * scale > _MAX_TAGS:
+        return "nodes"
+    if max(deepest, stray) > _MAX_DEPTH / scale + noise:
+        return "nesting"
+    if most_formatting > _MAX_FORMATTING / scale + noise / 4:
+        return "formatting"
+    return "names" if len(open_now) > _MAX_NAMES else None
+
+
+def _has_strange_attributes(body: bytes, stride: int) -> bool:
+    names: set[bytes] = set()
+    for at in range(0, len(body), stride):
+        names.update(_FIRST_ATTRIBUTE.findall(body, at, at + _WINDOW_BYTES))
+    return len(names) > _MAX_NAMES
+
+
+def _has_endless_tag(body: bytes, windows: list[list[tuple[bytes, bytes]]], stride: int) -> bool:
+    """Whether a sample without any tag stands inside a tag with thousands of attributes, not in text or a script."""
+    judged = -1
+    for number, window in enumerate(windows):
+        if window:
+            continue
+        start = body.rfind(b"<", 0, number * stride)
+        if start == judged or start < 0:
+            continue
+        judged = start
+        if _WHOLE_TAG.match(body, start, start + _MAX_TAG_BYTES) or not body[start + 1 : start + 2].isalpha():
+            continue
+        whole = _WHOLE_TAG.match(body, start)
+        tag = body[start : whole.end() if whole else len(body)]
+        if len(tag) - len(tag.translate(None, _PART_ENDS)) > _MAX_TAG_PARTS:
+            return True
+    return False

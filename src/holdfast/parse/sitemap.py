@@ -1,0 +1,208 @@
+"""Sitemaps in every form that sites publish: XML, index, text, RSS, Atom, gzipped or not. Takes what can be read.
+
+Refuses documents that declare entities, gzip inside gzip, and anything past the protocol's limits.
+"""
+
+from __future__ import annotations
+
+import re
+import zlib
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from itertools import chain
+
+from holdfast.parse.address import SPACE
+from holdfast.parse.charset import decode_text
+from holdfast.parse.problems import Problem
+from holdfast.parse.sniff import looks_like_html
+from holdfast.parse.xml import Element, XmlBroken, declares_entities, elements
+
+MAX_URLS = 50_000
+MAX_BYTES = 50 * 1024 * 1024
+_MAX_URL_CHARS = 2048
+_CHUNK_BYTES = 64 * 1024
+_GZIP = b"\x1f\x8b"
+_MAX_REFERENCE = 10
+_BARE_AMPERSAND = re.compile(rb"&(?!(?:amp|lt|gt|quot|apos|#[0-9]{1,7}|#x[0-9A-Fa-f]{1,6});)")
+
+_NAMES = frozenset({"loc", "link", "guid"})
+_ROOTS = frozenset({"urlset", "sitemapindex", "rss", "feed", "RDF"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SitemapParse:
+    """What one sitemap lists. Addresses are as written; the caller resolves and judges them."""
+
+    urls: tuple[str, ...] = ()
+    children: tuple[str, ...] = ()
+    """Sitemaps that an index names, without the index itself."""
+    problems: tuple[str, ...] = ()
+
+
+def parse_sitemap(body: bytes, url: str) -> SitemapParse:
+    """Return what a sitemap lists, at most 50,000 addresses, and notes on what could not be read. Never raises.
+
+    `body` is without content encoding; a gzip file (`.xml.gz`) is inflated here, to at most 50 MiB. `url` is its own
+    address.
+    """
+    found = _parse(body, url, _as_is)
+    if Problem.XML_REFERENCE in found.problems:
+        # The commonest break is an address with a bare ampersand; everything behind it can still be read.
+        repaired = _parse(body, url, _escape_ampersands)
+        if len(repaired.urls) + len(repaired.children) > len(found.urls) + len(found.children):
+            problems = dict.fromkeys((*found.problems, *repaired.problems))
+            return replace(repaired, problems=tuple(problems))
+    return found
+
+
+def _parse(body: bytes, url: str, repair: Callable[[Iterator[bytes]], Iterator[bytes]]) -> SitemapParse:
+    found = _Found(url)
+    chunks = _inflated(body, found) if body.startswith(_GZIP) else _pieces(body, found)
+    head = next(chunks, b"")
+    if head.startswith(_GZIP):
+        return SitemapParse(problems=(Problem.GZIP_NESTED,))
+    if looks_like_html(head):
+        return SitemapParse(problems=(Problem.HTML_INSTEAD,))
+    if declares_entities(head):
+        return SitemapParse(problems=(Problem.XML_ENTITIES,))
+    chunks = chain([_trimmed(head)], chunks)
+    if _is_xml(head):
+        _read_xml(repair(chunks), found)
+    else:
+        _read_text(b"".join(chunks), found)
+    return found.result()
+
+
+class _Found:
+    """What has been read so far."""
+
+    def __init__(self, url: str) -> None:
+        self._own = url
+        self._urls: dict[str, None] = {}
+        self._children: dict[str, None] = {}
+        self._problems: dict[str, None] = {}
+
+    def note(self, problem: Problem) -> None:
+        self._problems[problem] = None
+
+    def add(self, raw: str, *, child: bool = False) -> None:
+        text = raw.strip(SPACE)
+        scheme, colon, _ = text[:16].partition(":")
+        if not text or (colon and scheme.isalnum() and scheme.lower() not in {"http", "https"}):
+            return
+        if len(text) > _MAX_URL_CHARS or self.full:
+            self.note(Problem.URLS_CUT)
+        elif not child:
+            self._urls[text] = None
+        elif text != self._own:
+            self._children[text] = None
+
+    @property
+    def full(self) -> bool:
+        return len(self._urls) + len(self._children) >= MAX_URLS
+
+    def result(self) -> SitemapParse:
+        return SitemapParse(urls=tuple(self._urls), children=tuple(self._children), problems=tuple(self._problems))
+
+
+def _read_xml(chunks: Iterable[bytes], found: _Found) -> None:
+    root = ""
+    try:
+        for element in elements(chunks, _NAMES):
+            if not root:
+                root = element.name
+                if root not in _ROOTS:
+                    found.note(Problem.NOT_A_SITEMAP)
+                    return
+                continue
+            _take(element, found)
+            if found.full:
+                found.note(Problem.URLS_CUT)
+                return
+    except XmlBroken as broken:
+        found.note(Problem.XML_REFERENCE if broken.by_reference else Problem.XML_BROKEN)
+
+
+def _take(element: Element, found: _Found) -> None:
+    """Add the address that an element of a sitemap, an index or a feed holds."""
+    name, parent = element.name, element.parent
+    if name == "loc":
+        if parent in {"url", "sitemap"}:
+            found.add(element.text, child=parent == "sitemap")
+    elif name == "link" and "href" in element.attributes:
+        # Atom entries, and the language variants of a sitemap's page.
+        if parent in {"entry", "url"} and element.attributes.get("rel", "alternate") == "alternate":
+            found.add(element.attributes["href"])
+    elif name == "link":
+        if parent == "item":
+            found.add(element.text)
+    elif parent == "item" and element.attributes.get("isPermaLink", "true") == "true":
+        found.add(element.text if element.text.startswith("http") else "")
+
+
+def _read_text(body: bytes, found: _Found) -> None:
+    text, _ = decode_text(body)
+    for line in text.splitlines():
+        address = line.strip()
+        if address.lower().startswith(("http://", "https://")):
+            found.add(address)
+            if found.full:
+                found.note(Problem.URLS_CUT)
+                return
+    if not found.result().urls:
+        found.note(Problem.NOT_A_SITEMAP)
+
+
+def _is_xml(head: bytes) -> bool:
+    return _trimmed(head).startswith((b"<", b"\xff\xfe<\0", b"\xfe\xff\0<", b"\0<\0"))
+
+
+def _trimmed(head: bytes) -> bytes:
+    """Return the first bytes without mark and white space, which XML forbids before its declaration and the web has."""
+    return head if head.startswith((b"\xff\xfe", b"\xfe\xff", b"\0")) else head.removeprefix(b"\xef\xbb\xbf").lstrip()
+
+
+def _as_is(chunks: Iterator[bytes]) -> Iterator[bytes]:
+    return chunks
+
+
+def _escape_ampersands(chunks: Iterator[bytes]) -> Iterator[bytes]:
+    """Yield the chunks with every ampersand escaped that starts none of XML's own references."""
+    kept = b""
+    for chunk in chunks:
+        chunk = kept + chunk
+        # A reference may be cut by the end of a chunk.
+        last = chunk.rfind(b"&", len(chunk) - _MAX_REFERENCE)
+        kept = chunk[last:] if last >= 0 else b""
+        yield _BARE_AMPERSAND.sub(b"&amp;", chunk[:last] if last >= 0 else chunk)
+    yield _BARE_AMPERSAND.sub(b"&amp;", kept)
+
+
+def _pieces(body: bytes, found: _Found) -> Iterator[bytes]:
+    if len(body) > MAX_BYTES:
+        found.note(Problem.BODY_CUT)
+    for at in range(0, min(len(body), MAX_BYTES), _CHUNK_BYTES):
+        yield body[at : at + _CHUNK_BYTES]
+
+
+def _inflated(body: bytes, found: _Found) -> Iterator[bytes]:
+    """Yield the content of a gzip file, member after member, in pieces of bounded size and number."""
+    left, pending = MAX_BYTES, body
+    while pending.startswith(_GZIP) and left > 0:
+        member = zlib.decompressobj(31)
+        while not member.eof and left > 0:
+            try:
+                piece = member.decompress(pending, _CHUNK_BYTES)
+            except zlib.error:
+                found.note(Problem.GZIP_BROKEN)
+                return
+            pending = member.unconsumed_tail
+            if not piece and not pending and not member.eof:
+                found.note(Problem.GZIP_BROKEN)
+                return
+            left -= len(piece)
+            if piece:
+                yield piece
+        pending = member.unused_data
+    if left <= 0:
+        found.note(Problem.BODY_CUT)

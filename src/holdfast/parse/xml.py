@@ -1,0 +1,112 @@
+"""The only place where XML is parsed: as a stream, without a tree, entities, DTDs or network."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple, cast
+
+from lxml import etree
+
+# A declaration must come before the root; 64 KiB is far more than any real prolog.
+_PROLOG_BYTES = 64 * 1024
+_MAX_TEXT_CHARS = 8192
+# 50,000 pages with twenty elements each; more is an attack on our time (about 2 us each).
+_MAX_ELEMENTS = 1_000_000
+
+
+# XML_ERR_ENTITYREF_SEMICOL_MISSING, XML_ERR_UNDECLARED_ENTITY, XML_ERR_NAME_REQUIRED
+_REFERENCE_ERRORS = frozenset({23, 26, 68})
+
+
+class XmlBroken(Exception):
+    """The XML is not well-formed, or longer than we read, from here on. Never leaves this room."""
+
+    def __init__(self, message: str, *, by_reference: bool) -> None:
+        super().__init__(message)
+        self.by_reference = by_reference
+
+
+class Element(NamedTuple):
+    """One finished element that was asked for, by local names."""
+
+    name: str
+    parent: str
+    text: str
+    attributes: dict[str, str]
+
+
+def declares_entities(head: bytes) -> bool:
+    """Whether a document's prolog declares entities, in ASCII or in UTF-16."""
+    return b"<!entity" in head[:_PROLOG_BYTES].replace(b"\0", b"").lower()
+
+
+def elements(chunks: Iterable[bytes], names: frozenset[str]) -> Iterator[Element]:
+    """Yield the root, whatever its name, then the elements with these local names as they end, in any namespace.
+
+    Raises XmlBroken where the document stops being well-formed, after everything before that was yielded.
+    """
+    target = _Target(names)
+    parser = etree.XMLParser(
+        target=cast(Any, target),  # the stubs ask for more than lxml calls
+        resolve_entities=False,
+        no_network=True,
+        load_dtd=False,
+        dtd_validation=False,
+        huge_tree=False,
+        remove_comments=True,
+        remove_pis=True,
+    )
+    try:
+        for chunk in chunks:
+            try:
+                parser.feed(chunk)
+            finally:
+                yield from target.take()
+        parser.close()
+    except (etree.XMLSyntaxError, ValueError, LookupError, AssertionError) as error:
+        code = getattr(error, "code", None)
+        raise XmlBroken(str(error)[:200], by_reference=code in _REFERENCE_ERRORS) from error
+
+
+class _Target:
+    """Receives the parser's events and keeps the wanted elements until they are taken."""
+
+    def __init__(self, names: frozenset[str]) -> None:
+        self._names = names
+        self._above: list[str] = []
+        self._open: list[tuple[dict[str, str], list[str]]] = []
+        self._done: list[Element] = []
+        self._count = 0
+        self._chars = 0
+
+    def start(self, tag: str, attributes: dict[str, str]) -> None:
+        name = tag.rpartition("}")[2]
+        self._count += 1
+        if self._count == 1:
+            self._done.append(Element(name, "", "", {}))
+        elif self._count > _MAX_ELEMENTS:
+            raise ValueError("too many elements")
+        if name in self._names:
+            self._open.append(({key.rpartition("}")[2]: value for key, value in attributes.items()}, []))
+            self._chars = 0
+        self._above.append(name)
+
+    def data(self, text: str) -> None:
+        if self._open and self._chars < _MAX_TEXT_CHARS:
+            self._open[-1][1].append(text)
+            self._chars += len(text)
+
+    def end(self, _tag: str) -> None:
+        name = self._above.pop()
+        if name in self._names:
+            attributes, parts = self._open.pop()
+            parent = self._above[-1] if self._above else ""
+            self._done.append(Element(name, parent, "".join(parts)[:_MAX_TEXT_CHARS].strip(), attributes))
+
+    def close(self) -> None:
+        """The document has ended; there is nothing to build."""
+
+    def take(self) -> list[Element]:
+        """Return the elements that ended since the last call."""
+        done, self._done = self._done, []
+        return done

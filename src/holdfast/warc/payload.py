@@ -1,0 +1,173 @@
+"""From the bytes of an HTTP message to its content: head, transfer coding, content codings. Used wherever bytes are
+inflated (crawl, index, replay, import), on input that nobody vouches for: it never raises, never grows past its caps.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from io import BytesIO
+from itertools import chain
+from typing import NamedTuple
+
+from holdfast.types import Body
+from holdfast.warc.codings import undo
+from holdfast.warc.framing import Dechunked, dechunk
+from holdfast.warc.problem import PayloadProblem
+
+__all__ = [
+    "Dechunked",
+    "DecodeCaps",
+    "Decoded",
+    "HttpHead",
+    "PayloadProblem",
+    "dechunk",
+    "decode",
+    "parse_head",
+    "payload_chunks",
+    "split_head",
+]
+
+_MAX_HEADERS = 10_000
+
+_EMPTY_LINE = re.compile(rb"\n\r?\n")
+_STATUS_LINE = re.compile(r"HTTP/[0-9.]{1,8}[ \t]+([0-9]{3})(?:[ \t]+(.*))?")
+_FOLD = re.compile(r"[ \t]*\r?\n[ \t]+")
+_CHARSET = re.compile(r";[ \t]*charset[ \t]*=[ \t]*(?:\"([^\"]*)\"|'([^']*)'|([^;, \t]*))", re.IGNORECASE)
+
+
+class HttpHead(NamedTuple):
+    """A response's status line and headers, latin-1 decoded, in the order in which they came."""
+
+    status: int
+    """0 where there is no status line."""
+    reason: str
+    headers: tuple[tuple[str, str], ...]
+
+    def get(self, name: str) -> str | None:
+        """Return the first value of this header, whatever its case; None if it is not there."""
+        wanted = name.lower()
+        for known, value in self.headers:
+            if known.lower() == wanted:
+                return value
+        return None
+
+    def get_all(self, name: str) -> tuple[str, ...]:
+        """Return every value of this header in order."""
+        wanted = name.lower()
+        return tuple(value for known, value in self.headers if known.lower() == wanted)
+
+    @property
+    def media_type(self) -> str | None:
+        """The declared type without its parameters, lower case; None if none is declared."""
+        declared = self.get("content-type")
+        return (declared.partition(";")[0].partition(",")[0].strip().lower() or None) if declared else None
+
+    @property
+    def charset(self) -> str | None:
+        """The declared charset as it was spelt; None if none is declared."""
+        match = _CHARSET.search(self.get("content-type") or "")
+        return (next((found for found in match.groups() if found), "").strip() or None) if match else None
+
+    @property
+    def is_chunked(self) -> bool:
+        """Whether the body is framed in chunks (RFC 9112, section 6.1: the last transfer coding)."""
+        codings = ",".join(self.get_all("transfer-encoding"))
+        return codings.rpartition(",")[2].strip().lower() == "chunked"
+
+
+def split_head(block: bytes) -> tuple[bytes, bytes]:
+    """Return the head of a message, closing empty line included, and what follows; without such a line all is head."""
+    match = _EMPTY_LINE.search(block)
+    return (block, b"") if match is None else (block[: match.end()], block[match.end() :])
+
+
+def parse_head(head: bytes) -> HttpHead:
+    """Return what a head says. Folded lines are joined; lines without a colon are passed over."""
+    text = head.decode("latin-1")
+    if "\n " in text or "\n\t" in text:
+        text = _FOLD.sub(" ", text)
+    first, _, rest = text.partition("\n")
+    match = _STATUS_LINE.match(first.rstrip("\r"))
+    headers = []
+    for line in rest.split("\n", _MAX_HEADERS)[:_MAX_HEADERS]:
+        name, colon, value = line.partition(":")
+        if colon:
+            headers.append((name.strip(), value.strip()))
+        elif line in ("\r", ""):
+            break
+    return HttpHead(int(match[1]) if match else 0, (match[2] or "") if match else "", tuple(headers))
+
+
+def payload_chunks(head: HttpHead, body: Body | Iterable[bytes]) -> Iterator[bytes]:
+    """Return the payload of a message: its body, without the framing of its chunks."""
+    chunks = body if isinstance(body, Iterable) else body.chunks()
+    return dechunk(chunks) if head.is_chunked else iter(chunks)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DecodeCaps:
+    """How far a content coding is undone."""
+
+    max_output_bytes: int = 50 * 1024 * 1024
+    max_ratio: int = 200
+    """Output per byte of input; what repeats itself honestly stays below it."""
+    ratio_from_bytes: int = 1024 * 1024
+    """Below this size no ratio is asked for: short bodies of one repeated word are innocent."""
+    max_layers: int = 2
+
+
+class Decoded(NamedTuple):
+    """A body without its content codings, as far as that went."""
+
+    data: bytes
+    problems: tuple[str, ...] = ()
+
+
+_CAPS = DecodeCaps()
+
+
+def decode(head: HttpHead, payload: bytes | Iterable[bytes], caps: DecodeCaps = _CAPS) -> Decoded:
+    """Return the content of a payload: the codings of Content-Encoding undone, last one first.
+
+    What cannot be undone comes back as it is, and what breaks off as far as it went, with the problem noted. Bytes
+    without a coding are handed back themselves, not a copy.
+    """
+    data, is_whole = _gather(payload, caps.max_output_bytes)
+    problems: list[str] = [] if is_whole else [PayloadProblem.TOO_LARGE]
+    declared = head.get_all("content-encoding")
+    codings = [coding for text in declared for part in text.split(",") if (coding := part.strip().lower())]
+    codings = [coding for coding in codings if coding != "identity"]
+    if not codings or not data:
+        return Decoded(data, tuple(problems))
+    if len(codings) > caps.max_layers:
+        return Decoded(data, (*problems, PayloadProblem.TOO_MANY_ENCODINGS))
+    limit, excess = caps.max_output_bytes, PayloadProblem.TOO_LARGE
+    by_ratio = max(caps.ratio_from_bytes, caps.max_ratio * len(data))
+    if by_ratio < limit:
+        limit, excess = by_ratio, PayloadProblem.RATIO_EXCEEDED
+    for coding in reversed(codings):
+        data, problem = undo(coding, data, limit, excess)
+        if problem is not None and problem not in problems:
+            problems.append(problem)
+    return Decoded(data, tuple(problems))
+
+
+def _gather(payload: bytes | Iterable[bytes], limit: int) -> tuple[bytes, bool]:
+    """Return a payload in one piece, and whether all of it is there; at most `limit` bytes are kept."""
+    if isinstance(payload, bytes):
+        return (payload, True) if len(payload) <= limit else (payload[:limit], False)
+    pieces = iter(payload)
+    only = next(pieces, b"")
+    second = next(pieces, None)
+    if second is None:
+        return _gather(only, limit)
+    buffer = BytesIO()
+    size = buffer.write(only)
+    for piece in chain((second,), pieces):
+        size += buffer.write(piece)
+        if size > limit:
+            buffer.truncate(limit)
+            break
+    return buffer.getvalue(), size <= limit

@@ -1,0 +1,263 @@
+"""Reading WARC files of anybody: records in a row, or one record by its offset, with bounded memory.
+
+Gzip, zstd and plain files; damage is reported and passed over. It refuses what it would have to guess.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from itertools import chain
+from pathlib import Path
+
+from holdfast.errors import Invalid
+from holdfast.warc.feed import Feed
+from holdfast.warc.member import MAGIC, BadBytes, Member, own_length
+from holdfast.warc.payload import HttpHead, payload_chunks
+from holdfast.warc.payload import parse_head as parse_http_head
+from holdfast.warc.record import MAX_HEAD_BYTES, BadHead, RecordHead, parse_head
+from holdfast.warc.source import ByteSource, open_source
+from holdfast.warc.walk import Resync
+from holdfast.warc.zst import ZstdFrame, is_zstd, load_dictionary, skip_frames
+
+_HELD_BYTES = 1 << 20
+_PIECE_BYTES = 64 * 1024
+_MAX_WHOLE_BYTES = 128 << 20
+
+
+class DamagedWarc(Invalid):
+    """This file is damaged here; `holdfast verify` lists all of it, and a repair keeps what is whole."""
+
+    code = "damaged_warc"
+
+    def __init__(self, offset: int, kind: str, detail: str) -> None:
+        super().__init__(f"damaged at {offset} ({kind}): {detail}")
+        self.offset, self.kind, self.detail = offset, kind, detail
+
+
+OnDamage = Callable[[DamagedWarc], None]
+"""Told of every damaged place; the reader then goes on behind it."""
+
+
+class Record:
+    """One record: its head, where it stands, and its block, which can be read once and before the next record."""
+
+    __slots__ = ("_feed", "_left", "head", "length", "offset", "ordinal")
+
+    def __init__(self, head: RecordHead, feed: Feed, *, offset: int, length: int, ordinal: int) -> None:
+        self.head = head
+        self.offset = offset
+        self.length = length
+        """Bytes that it takes up in the file."""
+        self.ordinal = ordinal
+        """Its number in the file, counted from 0; -1 if it was read by its offset."""
+        self._feed = feed
+        self._left = head.content_length
+
+    def block(self) -> Iterator[bytes]:
+        """Yield what is left of the block; DamagedWarc if it is damaged or shorter than its head says."""
+        try:
+            for piece in self._feed.take(self._left):
+                self._left -= len(piece)
+                yield piece
+        except BadBytes as bad:
+            raise DamagedWarc(self.offset, bad.kind, bad.detail) from bad
+        if self._left > 0:
+            raise DamagedWarc(self.offset, "content_length", f"the block ends {self._left} bytes too early")
+
+    def read(self, limit: int = _MAX_WHOLE_BYTES) -> bytes:
+        """Return what is left of the block; Invalid if that is more than `limit` bytes."""
+        if self._left > limit:
+            raise Invalid(f"the record at {self.offset} has {self._left} bytes, more than the {limit} that fit here")
+        return b"".join(self.block())
+
+    def http(self) -> tuple[HttpHead, Iterator[bytes]]:
+        """Return the HTTP head of a request, response or revisit, and its body with the transfer encoding removed."""
+        inner = Feed(self.block())
+        try:
+            head = parse_http_head(inner.head(MAX_HEAD_BYTES))
+        except BadBytes as bad:
+            raise DamagedWarc(self.offset, "http_head", bad.detail) from bad
+        return head, payload_chunks(head, inner.rest())
+
+    def drain(self) -> None:
+        """Pass over what is left of the block."""
+        for _ in self.block():
+            pass
+
+
+def read_records(path: Path, on_damage: OnDamage | None = None) -> Iterator[Record]:
+    """Yield every whole record of a file, in order.
+
+    Damage goes to `on_damage` and one ordinal is passed over for it, as in a repaired file; without it DamagedWarc is
+    raised. NotFound or Unavailable if the file cannot be read.
+    """
+    with open_source(path) as source:
+        walk = _Walk(source, on_damage)
+        if source.size == 0:
+            walk.damaged(0, BadBytes("empty_file", "there is nothing in it"))
+        elif source.at(0, 3) == MAGIC or (path.name.endswith((".gz", ".open")) and source.at(0, 5) != b"WARC/"):
+            yield from walk.members()
+        elif is_zstd(source):
+            yield from walk.frames()
+        else:
+            yield from walk.plain()
+
+
+@contextmanager
+def open_record_at(path: Path, offset: int) -> Iterator[Record]:
+    """Open the record that begins at this offset, with one seek.
+
+    DamagedWarc if no whole head stands there; the block says so itself when it is read.
+    """
+    with open_source(path) as source:
+        try:
+            if source.at(offset, 3) == MAGIC:
+                feed, length = Feed(Member(source, offset).pieces()), own_length(source.at(offset, 29)) or 0
+            elif is_zstd(source, offset):
+                feed, length = Feed(ZstdFrame(source, offset, load_dictionary(source)).pieces()), 0
+            else:
+                feed, length = Feed(_pieces(source, offset)), 0
+            head = parse_head(feed.head(MAX_HEAD_BYTES))
+            yield Record(head, feed, offset=offset, length=length, ordinal=-1)
+        except BadHead as exc:
+            raise DamagedWarc(offset, "record_header", str(exc)) from exc
+        except BadBytes as bad:
+            raise DamagedWarc(offset, bad.kind, bad.detail) from bad
+
+
+def read_record_at(path: Path, offset: int, *, limit: int = _MAX_WHOLE_BYTES) -> tuple[RecordHead, bytes]:
+    """Return the head and the whole block of the record at this offset; Invalid if it has more than `limit` bytes."""
+    with open_record_at(path, offset) as record:
+        return record.head, record.read(limit)
+
+
+def read_response_at(path: Path, offset: int, *, limit: int = _MAX_WHOLE_BYTES) -> tuple[HttpHead, bytes]:
+    """Return the HTTP head and the transfer-decoded body of the response at this offset; Invalid if it is none."""
+    with open_record_at(path, offset) as record:
+        if record.head.type not in ("response", "revisit"):
+            raise Invalid(f"the record at {offset} of {path.name} is no response but a {record.head.type}")
+        if record.head.content_length > limit:
+            raise Invalid(f"the response at {offset} of {path.name} has more than {limit} bytes")
+        head, payload = record.http()
+        return head, b"".join(payload)
+
+
+class _Walk:
+    """From record to record, whatever the file is made of."""
+
+    def __init__(self, source: ByteSource, on_damage: OnDamage | None) -> None:
+        self._source = source
+        self._on_damage = on_damage
+        self._ordinal = 0
+
+    def damaged(self, offset: int, bad: BadBytes) -> None:
+        """Report damage, and count the record that stood there."""
+        damage = DamagedWarc(offset, bad.kind, bad.detail)
+        if self._on_damage is None:
+            raise damage from bad
+        self._on_damage(damage)
+        self._ordinal += 1
+
+    def members(self) -> Iterator[Record]:
+        """Walk gzip members."""
+        resync = Resync(self._source)
+        at = 0
+        while at < self._source.size:
+            member = Member(self._source, at)
+            try:
+                length = own_length(self._source.at(at, 29))
+                if length is not None and at + length <= self._source.size:
+                    feed, end, inflated = Feed(member.pieces()), at + length, None
+                else:
+                    feed, end, inflated = self._settled(member, Member(self._source, at))
+            except BadBytes as bad:
+                self.damaged(at, bad)
+                resync.spend(member.inflated)
+                at = resync.after(at) or self._source.size
+                continue
+            yield from self._inside(feed, at, end, inflated)
+            at = end
+
+    def frames(self) -> Iterator[Record]:
+        """Walk zstd frames; damage ends the walk, for nothing tells where the next frame begins."""
+        dictionary = load_dictionary(self._source)
+        at = skip_frames(self._source, 0)
+        while at < self._source.size:
+            try:
+                feed, end, inflated = self._settled(
+                    ZstdFrame(self._source, at, dictionary), ZstdFrame(self._source, at, dictionary)
+                )
+            except BadBytes as bad:
+                self.damaged(at, bad)
+                return
+            yield from self._inside(feed, at, end, inflated)
+            at = skip_frames(self._source, end)
+
+    def plain(self) -> Iterator[Record]:
+        """Walk records that are not compressed."""
+        at = 0
+        while at < self._source.size:
+            feed = Feed(_pieces(self._source, at))
+            try:
+                head = parse_head(feed.head(MAX_HEAD_BYTES))
+                end = at + feed.position + head.content_length
+                if end > self._source.size:
+                    raise BadBytes("truncated", "the file ends inside a record")
+            except (BadHead, BadBytes) as bad:
+                self.damaged(at, bad if isinstance(bad, BadBytes) else BadBytes("record_header", str(bad)))
+                found = self._source.find(b"\nWARC/1.", at + 1)
+                at = self._source.size if found is None else found + 1
+                continue
+            while self._source.at(end, 1) in (b"\r", b"\n"):
+                end += 1
+            yield Record(head, feed, offset=at, length=end - at, ordinal=self._ordinal)
+            self._ordinal += 1
+            at = end
+
+    def _settled(self, frame: Member | ZstdFrame, twin: Member | ZstdFrame) -> tuple[Feed, int, int]:
+        """Return what is inside a frame, where it ends and how much that is: inflated twice to tell, if it is large."""
+        held: list[bytes] = []
+        pieces = frame.pieces()
+        for piece in pieces:
+            held.append(piece)
+            if frame.inflated > _HELD_BYTES:
+                break
+        if frame.end is None:
+            for _ in twin.pieces():
+                pass
+        whole = frame if frame.end is not None else twin
+        assert whole.end is not None
+        return Feed(chain(held, pieces)), whole.end, whole.inflated
+
+    def _inside(self, feed: Feed, at: int, end: int, inflated: int | None) -> Iterator[Record]:
+        """Yield the record of a member; or its records, where a writer put many into one. Ours hold one each."""
+        while True:
+            try:
+                raw = feed.head(MAX_HEAD_BYTES)
+                if not raw:
+                    return
+                head = parse_head(raw)
+                record = Record(head, feed, offset=at, length=end - at, ordinal=self._ordinal)
+                if inflated is not None and feed.position + head.content_length > inflated:
+                    raise BadBytes("content_length", f"{head.content_length} is more than there is")
+            except (BadHead, BadBytes) as bad:
+                self.damaged(at, bad if isinstance(bad, BadBytes) else BadBytes("record_header", str(bad)))
+                return
+            yield record
+            self._ordinal += 1
+            if inflated is None:
+                return
+            try:
+                record.drain()
+                while feed.peek(1) in (b"\r", b"\n"):
+                    feed.drop(1)
+            except (DamagedWarc, BadBytes):
+                # Whoever read the block was told; whoever did not, did not want to know.
+                return
+
+
+def _pieces(source: ByteSource, offset: int) -> Iterator[bytes]:
+    while piece := source.at(offset, _PIECE_BYTES):
+        offset += len(piece)
+        yield piece

@@ -1,0 +1,176 @@
+"""The head of one WARC record: written as WARC 1.1 asks, and parsed from whatever others wrote.
+
+It refuses a head that could be read in two ways: no colon, no or two or odd lengths, a line break inside a value.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from datetime import UTC, datetime, timedelta
+from enum import StrEnum
+
+from holdfast.errors import Invalid
+
+MAX_HEAD_BYTES = 64 * 1024
+"""No honest head is larger; one that is gets refused before it costs memory."""
+
+LOST_TYPE = "application/x-holdfast-lost-record"
+"""The media type of the record that a repair puts where a damaged one stood."""
+
+
+class RecordType(StrEnum):
+    """The types of WARC 1.1; a reader skips what it does not know."""
+
+    WARCINFO = "warcinfo"
+    RESPONSE = "response"
+    RESOURCE = "resource"
+    REQUEST = "request"
+    METADATA = "metadata"
+    REVISIT = "revisit"
+    CONVERSION = "conversion"
+    CONTINUATION = "continuation"
+
+
+class Profile(StrEnum):
+    """Why a revisit has no body: the bytes were the same, or the server said so (304)."""
+
+    IDENTICAL_PAYLOAD = "identical-payload-digest"
+    SERVER_NOT_MODIFIED = "server-not-modified"
+
+    @property
+    def uri(self) -> str:
+        """The profile's name in WARC 1.1."""
+        return f"http://netpreserve.org/warc/1.1/revisit/{self.value}"
+
+
+class BadHead(Invalid):
+    """This is no head of a WARC record."""
+
+    code = "bad_record_head"
+
+
+class RecordHead:
+    """What stands before a record's block."""
+
+    __slots__ = ("_first", "fields", "version")
+
+    def __init__(self, version: str, fields: tuple[tuple[str, str], ...]) -> None:
+        self.version = version
+        self.fields = fields
+        """Names as written, in order."""
+        self._first = {name.lower(): value for name, value in reversed(fields)}
+
+    def get(self, name: str) -> str | None:
+        """Return the first value of a field, whatever the case of its name."""
+        value = self._first.get(name.lower())
+        return value.strip() if value is not None else None
+
+    def every(self, name: str) -> tuple[str, ...]:
+        """Return all values of a field, less one leading space each."""
+        wanted = name.lower()
+        if wanted not in self._first:
+            return ()
+        return tuple(value for field, value in self.fields if field.lower() == wanted)
+
+    @property
+    def type(self) -> str:
+        """The record's type, lower-case; empty if it has none."""
+        return (self.get("WARC-Type") or "").lower()
+
+    @property
+    def record_id(self) -> str:
+        """The record's id as a bare UUID where it is one; empty if it has none."""
+        return bare_id(self.get("WARC-Record-ID") or "")
+
+    @property
+    def url(self) -> str:
+        """The target, without the angle brackets that old writers put around it; empty if it has none."""
+        return (self.get("WARC-Target-URI") or "").strip("<>")
+
+    @property
+    def content_length(self) -> int:
+        """The length of the block; BadHead if it is missing, written twice, or anything but digits."""
+        values = self.every("Content-Length")
+        if len(values) != 1:
+            raise BadHead("no Content-Length" if not values else f"{len(values)} fields named Content-Length")
+        if not _DIGITS.fullmatch(values[0]):
+            raise BadHead(f"Content-Length is {values[0][:40]!r}")
+        return int(values[0])
+
+    @property
+    def date(self) -> datetime:
+        """When the capture began; BadHead if the field is missing or no date."""
+        return parse_date(self.get("WARC-Date") or "")
+
+
+_DIGITS = re.compile(r"[0-9]{1,18}")
+_VERSION = re.compile(rb"WARC/\d{1,2}\.\d{1,3}")
+_DATE = re.compile(r"(\d{4})(?:-(\d\d)(?:-(\d\d)(?:T(\d\d):(\d\d)(?::(\d\d)(?:\.(\d{1,9}))?)?(Z|[+-]\d\d:\d\d))?)?)?")
+
+
+def format_head(fields: Iterable[tuple[str, str]]) -> bytes:
+    """Return a WARC 1.1 head with its closing empty line; Invalid if a value would begin a line of its own."""
+    lines = [f"{name}: {value}" for name, value in fields]
+    text = "\r\n".join(("WARC/1.1", *lines, "", ""))
+    if text.count("\n") != len(lines) + 2 or text.count("\r") != len(lines) + 2 or "\0" in text:
+        raise Invalid("a line break or NUL inside a WARC field: escape the address before it is archived")
+    return text.encode()
+
+
+def parse_head(raw: bytes) -> RecordHead:
+    """Return the head that these bytes are, closing empty line included or not; BadHead says what is wrong."""
+    first, _, rest = raw.partition(b"\n")
+    version = first.rstrip(b"\r ")
+    if not _VERSION.fullmatch(version):
+        raise BadHead(f"a record begins with {version[:40]!r} instead of WARC/1.1")
+    fields: list[tuple[str, str]] = []
+    for line in rest.decode("utf-8", "replace").split("\n"):
+        line = line.rstrip("\r")
+        if not line:
+            break
+        if line[0] in " \t" and fields:
+            name, value = fields[-1]
+            fields[-1] = (name, f"{value} {line.strip()}".strip())
+            continue
+        name, colon, value = line.partition(":")
+        if not colon or not name or name != name.strip():
+            raise BadHead(f"a header line reads {line[:60]!r}")
+        fields.append((name, value.removeprefix(" ")))
+    return RecordHead(version.decode(), tuple(fields))
+
+
+def bare_id(record_id: str) -> str:
+    """Return a WARC-Record-ID without brackets and `urn:uuid:`."""
+    return record_id.strip().strip("<>").removeprefix("urn:uuid:")
+
+
+def urn(bare: str) -> str:
+    """Return a bare UUID as WARC-Record-ID, WARC-Concurrent-To and WARC-Refers-To want it."""
+    return f"<urn:uuid:{bare}>"
+
+
+def format_date(moment: datetime) -> str:
+    """Return a moment as WARC-Date: UTC, always six digits of a second, so that a rebuild finds the same instant."""
+    if moment.tzinfo is not UTC:
+        moment = moment.astimezone(UTC)
+    return moment.isoformat(timespec="microseconds")[:26] + "Z"
+
+
+def parse_date(text: str) -> datetime:
+    """Return the instant of a WARC-Date of any precision; BadHead if it is none. Nanoseconds are cut, not rounded."""
+    match = _DATE.fullmatch(text.strip())
+    if not match:
+        raise BadHead(f"WARC-Date is {text[:40]!r}")
+    year, month, day, hour, minute, second, fraction, zone = match.groups()
+    try:
+        moment = datetime(
+            int(year), int(month or 1), int(day or 1), int(hour or 0), int(minute or 0),
+            59 if second == "60" else int(second or 0), int((fraction or "").ljust(6, "0")[:6]), tzinfo=UTC,
+        )  # fmt: skip
+        if zone and zone != "Z":
+            sign = -1 if zone[0] == "-" else 1
+            moment -= sign * timedelta(hours=int(zone[1:3]), minutes=int(zone[4:6]))
+    except (ValueError, OverflowError) as exc:
+        raise BadHead(f"WARC-Date is {text[:40]!r}") from exc
+    return moment

@@ -1,0 +1,288 @@
+"""Repair: every whole record of a damaged file is kept where it stands, and no byte is thrown away.
+
+A torn end is cut. A damaged record in the middle is replaced by a record of exactly its length that says what was lost,
+so that offsets, ordinals and the ids made from them stay true. What was there before is kept beside it as `.bad`.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import hashlib
+import os
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+from holdfast import log
+from holdfast.clock import Clock, SystemClock
+from holdfast.errors import Conflict
+from holdfast.warc.lost import lost_record
+from holdfast.warc.member import crc32
+from holdfast.warc.outfile import OPEN_SUFFIX, SealedFile, disk_error, sync_directory
+from holdfast.warc.scan import Kept, Mend, Region, Scan, record_type, scan
+from holdfast.warc.source import ByteSource, open_source
+
+__all__ = ["Adoption", "FileInUse", "Kept", "Region", "RepairReport", "adopt", "repair"]
+
+_PIECE_BYTES = 1 << 20
+_log = log.get()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RepairReport:
+    """What a repair found and did."""
+
+    path: Path
+    kept: tuple[Kept, ...]
+    """The whole records, at their offsets before the repair."""
+    damaged: tuple[Region, ...]
+    mended: int
+    """Records whose content was whole and whose member got a new header."""
+    cut_bytes: int
+    """The length of the torn end."""
+    bad: Path | None
+    """Where the bytes that are no longer in the file can be found: the original, or the torn end of an adopted file."""
+    moved: bool = False
+    """True if a damaged region was too short for a record that says so: whole records after it stand elsewhere now."""
+
+    @property
+    def changed(self) -> bool:
+        """Whether the file is different from what it was."""
+        return bool(self.damaged) or self.mended > 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Adoption:
+    """What became of a file whose owner died."""
+
+    sealed: SealedFile
+    report: RepairReport
+    response_offsets: tuple[int, ...]
+    """Where the responses and revisits stand: a settled attempt points to each of them, or it is an orphan."""
+
+    @property
+    def torn_bytes(self) -> int:
+        """The length of the torn end that was cut."""
+        return self.report.cut_bytes
+
+
+class FileInUse(Conflict):
+    """A live process holds this file."""
+
+    code = "file_in_use"
+
+
+def repair(path: Path, *, out: Path | None = None, clock: Clock | None = None) -> RepairReport:
+    """Make a `.warc.gz` whole again: in place with the original kept as `.bad`, or as a copy at `out`.
+
+    A whole file is not touched, so a second repair changes nothing. Conflict for an open file (`adopt` is for those);
+    NotFound, NoSpace or Unavailable if the disk says so.
+    """
+    if path.name.endswith(OPEN_SUFFIX):
+        raise Conflict(f"{path} is open; adopt it instead, which asks first whether its owner lives")
+    with open_source(path) as source:
+        found = scan(source)
+        if found.is_whole and out is None:
+            return _report(path, found)
+        try:
+            if out is not None:
+                return _report(path, found, moved=_rewrite(source, found, out, _now(clock)))
+            bad = _free_name(path, ".bad")
+            if not found.kept:
+                path.rename(bad)
+                moved = False
+            else:
+                fresh = path.with_name(f".{path.name}.repair")
+                moved = _rewrite(source, found, fresh, _now(clock))
+                _keep(path, bad, source)
+                fresh.replace(path)
+            sync_directory(path.parent)
+        except OSError as exc:
+            raise disk_error(exc, f"cannot repair {path}: {exc.strerror}") from exc
+    report = _report(path, found, bad=bad, moved=moved)
+    _log_repair(report)
+    return report
+
+
+def adopt(path: Path, *, clock: Clock | None = None) -> Adoption | None:
+    """Repair and seal the file of a dead owner, given by its sealed or its open name.
+
+    None if there is no whole record to keep: no file at all, or one that was moved to `.bad`. If it got its sealed name
+    before its owner died, its digests are made anew. FileInUse, and nothing is touched, if its owner lives.
+    Of a torn end, only the end is kept (`.tail.bad`): a copy of a gigabyte for a few bytes would double what it takes.
+    """
+    sealed = path.with_name(path.name.removesuffix(OPEN_SUFFIX))
+    path = sealed.with_name(sealed.name + OPEN_SUFFIX)
+    try:
+        fd = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return _take_over(sealed) if sealed.exists() else None
+    except OSError as exc:
+        raise disk_error(exc, f"cannot open {path}: {exc.strerror}") from exc
+    try:
+        if not _lock(fd, path):
+            return _take_over(sealed) if sealed.exists() else None
+        return _adopt(fd, path, sealed, clock)
+    except OSError as exc:
+        raise disk_error(exc, f"cannot adopt {path}: {exc.strerror}") from exc
+    finally:
+        os.close(fd)
+
+
+def _adopt(fd: int, path: Path, sealed: Path, clock: Clock | None) -> Adoption | None:
+    if sealed.exists():
+        # Killed between the two renames below: the repaired file is there, and the original still has its old name.
+        path.rename(_free_name(sealed, ".bad"))
+        return _take_over(sealed)
+    source = ByteSource(fd)
+    found = scan(source)
+    bad: Path | None = None
+    moved = False
+    if not found.kept:
+        bad = _free_name(sealed, ".bad")
+        path.rename(bad)
+    elif found.holes or found.mended:
+        bad = _free_name(sealed, ".bad")
+        fresh = path.with_name(f".{sealed.name}.repair")
+        moved = _rewrite(source, found, fresh, _now(clock))
+        fresh.rename(sealed)
+        path.rename(bad)
+    else:
+        if found.tail < source.size:
+            bad = _free_name(sealed, ".tail.bad")
+            _write(bad, source, found.tail, source.size)
+            os.ftruncate(fd, found.tail)
+        os.fsync(fd)
+        path.rename(sealed)
+    sync_directory(path.parent)
+    report = _report(path, found, bad=bad, moved=moved)
+    _log_repair(report)
+    if not found.kept:
+        return None
+    with open_source(sealed) as whole:
+        return _adopted(whole, sealed, scan(whole) if moved or found.holes else found, report)
+
+
+def _take_over(sealed: Path) -> Adoption:
+    with open_source(sealed) as source:
+        found = scan(source)
+        if not found.is_whole:
+            raise Conflict(f"{sealed} is damaged; repair it first")
+        return _adopted(source, sealed, found, _report(sealed, found))
+
+
+def _adopted(source: ByteSource, path: Path, found: Scan, report: RepairReport) -> Adoption:
+    captures = tuple(kept.offset for kept in found.kept if record_type(source, kept.offset) in ("response", "revisit"))
+    return Adoption(sealed=_sealed(source, path, len(found.kept)), report=report, response_offsets=captures)
+
+
+def _lock(fd: int, path: Path) -> bool:
+    """Take the file's lock; return whether the file still has this name."""
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError as exc:
+        raise FileInUse(f"{path} is being written by a live process") from exc
+    try:
+        there, ours = path.stat(), os.fstat(fd)
+    except FileNotFoundError:
+        return False
+    return (there.st_dev, there.st_ino) == (ours.st_dev, ours.st_ino)
+
+
+def _log_repair(report: RepairReport) -> None:
+    if report.changed:
+        _log.warning(
+            "warc.repaired", file=report.path.name, kept=len(report.kept), damaged=len(report.damaged),
+            cut_bytes=report.cut_bytes, bad=report.bad.name if report.bad else None,
+        )  # fmt: skip
+
+
+def _rewrite(source: ByteSource, found: Scan, target: Path, now: datetime) -> bool:
+    """Write the repaired file, synced; return whether records had to move."""
+    moved = False
+    at = 0
+    patches: list[Region | Mend] = sorted((*found.holes, *found.mended))
+    with target.open("wb") as file:
+        for patch in patches:
+            _copy(source, at, patch.offset, file.fileno())
+            if isinstance(patch, Mend):
+                _write_all(file.fileno(), patch.header)
+                at = patch.offset + len(patch.header)
+                continue
+            filler = lost_record(patch.length, _note(source, patch), now)
+            moved = moved or filler is None
+            _write_all(file.fileno(), filler or b"")
+            at = patch.offset + patch.length
+        _copy(source, at, found.tail, file.fileno())
+        os.fsync(file.fileno())
+    return moved
+
+
+def _note(source: ByteSource, region: Region) -> str:
+    hasher = hashlib.sha256()
+    for at in range(region.offset, region.offset + region.length, _PIECE_BYTES):
+        hasher.update(source.at(at, min(_PIECE_BYTES, region.offset + region.length - at)))
+    return (
+        f"lost: {region.length} bytes at {region.offset}, {region.kind}, sha256 {hasher.hexdigest()}; "
+        "the original was kept as .bad\r\n"
+    )
+
+
+def _keep(path: Path, bad: Path, source: ByteSource) -> None:
+    try:
+        os.link(path, bad)
+    except OSError:  # no hard links here
+        _write(bad, source, 0, source.size)
+
+
+def _write(path: Path, source: ByteSource, start: int, end: int) -> None:
+    with path.open("wb") as file:
+        _copy(source, start, end, file.fileno())
+        os.fsync(file.fileno())
+
+
+def _copy(source: ByteSource, start: int, end: int, fd: int) -> None:
+    at = start
+    while at < end:
+        piece = source.at(at, min(_PIECE_BYTES, end - at))
+        if not piece:
+            raise OSError(errno.EIO, "the file became shorter while it was read")
+        _write_all(fd, piece)
+        at += len(piece)
+
+
+def _write_all(fd: int, data: bytes) -> None:
+    view = memoryview(data)
+    while view:
+        view = view[os.write(fd, view) :]
+
+
+def _sealed(source: ByteSource, path: Path, record_count: int) -> SealedFile:
+    sha256, crc = hashlib.sha256(), 0
+    for at in range(0, source.size, _PIECE_BYTES):
+        piece = source.at(at, _PIECE_BYTES)
+        sha256.update(piece)
+        crc = crc32(piece, crc)
+    return SealedFile(path=path, size=source.size, sha256=sha256.hexdigest(), crc32=crc, record_count=record_count)
+
+
+def _report(path: Path, found: Scan, *, bad: Path | None = None, moved: bool = False) -> RepairReport:
+    return RepairReport(
+        path=path, kept=found.kept, damaged=found.damaged, mended=len(found.mended),
+        cut_bytes=found.size - found.tail, bad=bad, moved=moved,
+    )  # fmt: skip
+
+
+def _free_name(path: Path, suffix: str) -> Path:
+    """Return a name that nothing has yet: what an earlier repair kept is kept."""
+    name = path.with_name(path.name + suffix)
+    number = 1
+    while name.exists():
+        name = path.with_name(f"{path.name}{suffix}.{number}")
+        number += 1
+    return name
+
+
+def _now(clock: Clock | None) -> datetime:
+    return (clock or SystemClock()).now()

@@ -1,0 +1,255 @@
+"""The WARC writer: one open file, one gzip member a record, digests in every head, a warcinfo in front.
+
+It refuses to lose or to half-write: an append is whole or has not happened, and may be tried again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterator, Mapping
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import NamedTuple, Self, TypedDict, Unpack
+
+from holdfast import __version__
+from holdfast.clock import Clock
+from holdfast.errors import Conflict, Invalid, Unavailable
+from holdfast.types import RecordRef
+from holdfast.warc import outfile
+from holdfast.warc.exchange import Draft, Exchange, draft_head, request_head, response_head
+from holdfast.warc.ids import ORDINALS, RecordIds, random_ids
+from holdfast.warc.member import Packer, pack
+from holdfast.warc.outfile import OutFile, SealedFile
+from holdfast.warc.record import Profile, RecordType, format_date, format_head, urn
+
+__all__ = ["Appended", "Draft", "Exchange", "Limits", "Profile", "SealedFile", "WarcWriter"]
+
+_BREAKS = re.compile(r"[\r\n\0]+")
+_END = b"\r\n\r\n"
+_WHOLE_BYTES = 1 << 20
+"""Bodies up to here are packed in one go; larger ones pass through in pieces, read twice."""
+
+
+class Limits(TypedDict, total=False):
+    """When a file is full, and where its record ids come from."""
+
+    max_bytes: int
+    max_age_s: float
+    max_idle_s: float
+    ids: RecordIds
+
+
+class Appended(NamedTuple):
+    """Where a record was written."""
+
+    ref: RecordRef
+    record_id: str
+    """Bare UUID."""
+    request: RecordRef | None = None
+    """Where the request that belongs to it stands."""
+
+
+class WarcWriter:
+    """Writes one file. Appending belongs to one thread; `sync` may be called from another."""
+
+    def __init__(self, out: OutFile, file_id: int, warcinfo_id: str, clock: Clock, **limits: Unpack[Limits]) -> None:
+        self.file_id = file_id
+        self._out = out
+        self._warcinfo_id = warcinfo_id
+        self._clock = clock
+        self._ids = limits.get("ids") or random_ids()
+        self._max_bytes = limits.get("max_bytes", 10**9)
+        self._max_age = timedelta(seconds=limits.get("max_age_s", 3600.0))
+        self._max_idle = timedelta(seconds=limits.get("max_idle_s", 600.0))
+        self._created_at = self._used_at = clock.now()
+        self.record_count = 1
+        """Every record, the warcinfo too."""
+
+    @classmethod
+    def create(
+        cls, directory: Path, name: str, file_id: int, info: Mapping[str, str], clock: Clock, **limits: Unpack[Limits]
+    ) -> Self:
+        """Return a writer of the new file `NAME.warc.gz.open`, locked, with `info` in its warcinfo record.
+
+        Conflict if the name is taken; NoSpace or Unavailable if the disk refuses.
+        """
+        ids = limits.get("ids") or random_ids()
+        record_id = ids()
+        first = _warcinfo(f"{name}.warc.gz", record_id, file_id, info, clock.now())
+        out = outfile.create(directory, name, pack(first))
+        limits["ids"] = ids
+        return cls(out, file_id, record_id, clock, **limits)
+
+    @property
+    def path(self) -> Path:
+        """The file's name while it is open."""
+        return self._out.path
+
+    @property
+    def sealed_path(self) -> Path:
+        """The file's name once it is sealed."""
+        return self._out.sealed_path
+
+    @property
+    def size(self) -> int:
+        """Bytes written so far."""
+        return self._out.size
+
+    def append_exchange(self, exchange: Exchange) -> Appended:
+        """Write what came back, then what was sent; return where the first of them stands.
+
+        NoSpace or Unavailable leave the file as it was. The response goes first: if the tail is torn later, a response
+        without its request is still a capture, and no request is left that points to nothing.
+        """
+        self._room(2)
+        response_id, request_id = self._ids(), self._ids()
+        sent = _whole(
+            request_head(
+                exchange, request_id, self._warcinfo_id,
+                response_id=response_id, block_digest=_sha256(exchange.request_head),
+            ),
+            exchange.request_head,
+        )  # fmt: skip
+        start = self._out.size
+        if exchange.revisit_of is not None or exchange.body.size <= _WHOLE_BYTES:
+            member = pack(self._received(exchange, response_id))
+            self._out.append(member + pack(sent))
+            length = len(member)
+        else:
+            length = self._stream(exchange, response_id, pack(sent))
+        end = self._out.size
+        ref = RecordRef(self.file_id, start, length, self.record_count)
+        request = RecordRef(self.file_id, start + length, end - start - length, self.record_count + 1)
+        self._count(2)
+        return Appended(ref, response_id, request)
+
+    def append_record(self, draft: Draft) -> Appended:
+        """Write any other record (metadata, resource); return where it stands."""
+        self._room(1)
+        record_id = self._ids()
+        head = draft_head(draft, record_id, self._warcinfo_id, block_digest=_sha256(draft.block))
+        start, member = self._out.size, pack(_whole(head, draft.block))
+        self._out.append(member)
+        ref = RecordRef(self.file_id, start, len(member), self.record_count)
+        self._count(1)
+        return Appended(ref, record_id)
+
+    def sync(self) -> None:
+        """Return when everything appended before is on disk.
+
+        After NoSpace or Unavailable from here the file takes nothing more: `abandon` it and create another.
+        """
+        self._out.sync()
+
+    def should_seal(self, now: datetime) -> bool:
+        """Return whether the file is large, old or idle enough to be sealed."""
+        return (
+            self._out.size >= self._max_bytes
+            or now - self._created_at >= self._max_age
+            or now - self._used_at >= self._max_idle
+            or self.record_count > ORDINALS - 16
+        )
+
+    def seal(self) -> SealedFile:
+        """Give the file its final name and let go of it. Conflict if a file of that name exists."""
+        return self._out.seal(self.record_count)
+
+    def abandon(self) -> None:
+        """Let go of the file unsealed; `repair.adopt` takes it from there."""
+        self._out.close()
+
+    def discard(self) -> None:
+        """Remove a file that holds nothing but its warcinfo; Conflict if it holds more."""
+        if self.record_count > 1:
+            raise Conflict(f"{self.path} holds records; seal it")
+        self._out.discard()
+
+    def _room(self, records: int) -> None:
+        if self.record_count + records > ORDINALS:
+            raise Conflict(f"{self.path} holds {self.record_count} records, as many as ids allow; seal it")
+
+    def _count(self, records: int) -> None:
+        self.record_count += records
+        self._used_at = self._clock.now()
+
+    def _received(self, exchange: Exchange, record_id: str) -> bytes:
+        pieces = _pieces(exchange) if exchange.revisit_of is None else ()
+        block = b"".join((exchange.response_head, *pieces))
+        head = response_head(
+            exchange, record_id, self._warcinfo_id, block_digest=_sha256(block), block_bytes=len(block)
+        )
+        return _whole(head, block)
+
+    def _stream(self, exchange: Exchange, record_id: str, request: bytes) -> int:
+        """Write a large response in pieces, then its request; return the length of the response's member."""
+        hasher, size = hashlib.sha256(exchange.response_head), len(exchange.response_head)
+        for piece in _pieces(exchange):
+            hasher.update(piece)
+            size += len(piece)
+        head = response_head(
+            exchange, record_id, self._warcinfo_id, block_digest=f"sha256:{hasher.hexdigest()}", block_bytes=size
+        )
+        packer = Packer()
+        length = len(packer.header())
+        self._out.begin()
+        try:
+            self._out.piece(packer.header())
+            for ready in _packed(packer, head, exchange, size):
+                self._out.piece(ready)
+                length += len(ready)
+            self._out.piece(request)
+        except BaseException:
+            self._out.rollback()
+            raise
+        self._out.commit(packer.header(), length + len(request))
+        return length
+
+
+def _pieces(exchange: Exchange) -> Iterator[bytes]:
+    try:
+        yield from exchange.body.chunks()
+    except OSError as exc:
+        raise Unavailable(f"cannot read the spooled body of {exchange.url}: {exc.strerror}") from exc
+
+
+def _packed(packer: Packer, head: bytes, exchange: Exchange, size: int) -> Iterator[bytes]:
+    yield packer.feed(head + exchange.response_head)
+    seen = len(exchange.response_head)
+    for piece in _pieces(exchange):
+        seen += len(piece)
+        yield packer.feed(piece)
+    if seen != size:
+        raise Invalid(f"the body of {exchange.url} had {size} bytes, and {seen} when read again")
+    yield packer.feed(_END)
+    yield packer.finish()
+
+
+def _whole(head: bytes, block: bytes) -> bytes:
+    return b"".join((head, block, _END))
+
+
+def _sha256(data: bytes) -> str:
+    return "sha256:" + hashlib.sha256(data).hexdigest()
+
+
+def _warcinfo(file_name: str, record_id: str, file_id: int, info: Mapping[str, str], now: datetime) -> bytes:
+    fields = {
+        "software": f"holdfast/{__version__}",
+        "format": "WARC File Format 1.1",
+        "conformsTo": "https://iipc.github.io/warc-specifications/specifications/warc-format/warc-1.1/",
+        # A rebuild from files alone finds the id here, should the manifest be gone too.
+        "holdfast-file-id": str(file_id),
+        **info,
+    }
+    block = "".join(f"{name}: {_BREAKS.sub(' ', value)}\r\n" for name, value in fields.items()).encode()
+    head = format_head((
+        ("WARC-Type", RecordType.WARCINFO.value),
+        ("WARC-Record-ID", urn(record_id)),
+        ("WARC-Date", format_date(now)),
+        ("WARC-Filename", file_name),
+        ("WARC-Block-Digest", _sha256(block)),
+        ("Content-Type", "application/warc-fields"),
+        ("Content-Length", str(len(block))),
+    ))  # fmt: skip
+    return _whole(head, block)
