@@ -24,7 +24,8 @@ from typing import Any
 import psycopg
 
 from holdfast.clock import SystemClock
-from holdfast.db.hot import Hot, PostgresHot, SqliteHot, Transaction
+from holdfast.db.hot import Hot, SqliteHot, Transaction
+from holdfast.db.postgres import PostgresHot
 from holdfast.db.migrate import upgrade
 from holdfast.frontier import Frontier, queries
 from holdfast.types import CircuitState, DomainLease, DomainUpdate, Found, Kind, Outcome, RecordRef, Visit

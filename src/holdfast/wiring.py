@@ -12,8 +12,8 @@ from pathlib import Path
 from holdfast.clock import Clock, SystemClock
 from holdfast.config import Settings
 from holdfast.db.dbclock import DatabaseClock
-from holdfast.db.hot import Hot, PostgresHot, connect
-from holdfast.db.schema import SCHEMA, schema_of
+from holdfast.db.hot import Hot, connect
+from holdfast.db.schema import SCHEMA, make_fresh, schema_of
 from holdfast.errors import Invalid, Unavailable
 from holdfast.frontier import Frontier, FrontierSettings
 
@@ -39,7 +39,7 @@ def open_ground(settings: Settings) -> Iterator[Ground]:
     hot = connect(settings.database)
     try:
         # Ownership is decided by one clock: the database's where it is another machine's, ours otherwise.
-        clock: Clock = DatabaseClock(hot) if isinstance(hot, PostgresHot) else SystemClock()
+        clock: Clock = DatabaseClock(hot) if hot.dialect == "postgresql" else SystemClock()
         frontier = Frontier(hot, clock, FrontierSettings(lease_s=settings.lease.seconds))
         yield Ground(settings=settings, hot=hot, clock=clock, frontier=frontier)
     finally:
@@ -55,7 +55,7 @@ def prepare(settings: Settings) -> None:
             f"cannot use {settings.home} as data directory: {exc.strerror}; choose one with --home or HOLDFAST_HOME"
         ) from exc
     found = schema_of(settings.database)
-    if found == SCHEMA:
+    if found == SCHEMA or (found is None and make_fresh(settings.database)):
         return
     if found is not None and found > SCHEMA:
         raise Unavailable(f"the database has schema {found}, newer than this program knows ({SCHEMA}); upgrade holdfast")

@@ -10,6 +10,7 @@ import typer
 
 from holdfast import config
 from holdfast.cli.options import AsJson, ExecutionId, Home
+from holdfast.cli.latest import latest_execution
 from holdfast.frontier import OpenAttempt
 from holdfast.wiring import open_ground
 from holdfast.worker.recovery import recover as clean_up
@@ -47,7 +48,8 @@ def list_open(
     Example: holdfast frontier list 3 --limit 20
     """
     with open_ground(config.load(home=home)) as ground:
-        rows = list(ground.frontier.list_open(execution, limit=limit))
+        one = execution if execution is not None else latest_execution(ground)
+        rows = list(ground.frontier.list_open(one, limit=limit))
     if json:
         print(jsonlib.dumps({"urls": [_object(row) for row in rows]}))
         return

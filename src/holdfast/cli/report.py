@@ -11,13 +11,11 @@ from typing import Annotated, Any
 import typer
 
 from holdfast import config
+from holdfast.cli.latest import latest_execution
 from holdfast.cli.options import AsJson, ExecutionId, Home
-from holdfast.db.engine import Database
-from holdfast.errors import NotFound
 from holdfast.frontier import Account, Summary
 from holdfast.frontier.queries import account, summary
-from holdfast.jobs import queries
-from holdfast.wiring import Ground, open_ground
+from holdfast.wiring import open_ground
 
 _TOP = 15
 
@@ -34,7 +32,7 @@ def report(
     Example: holdfast report 3 --csv > urls.csv
     """
     with open_ground(config.load(home=home)) as ground:
-        execution_id = execution if execution is not None else _latest(ground)
+        execution_id = execution if execution is not None else latest_execution(ground)
         if csv:
             _write_csv(account(ground.hot, execution_id))
         elif urls:
@@ -44,16 +42,6 @@ def report(
             print(jsonlib.dumps({"execution": execution_id, **as_object(summary(ground.hot, execution_id))}))
         else:
             _print(execution_id, summary(ground.hot, execution_id))
-
-
-def _latest(ground: Ground) -> int:
-    database = Database(ground.settings.database)
-    with database.read() as session:
-        rows = queries.latest_executions(session, limit=1)
-    database.close()
-    if not rows:
-        raise NotFound("no executions yet; start one with: holdfast crawl https://example.org")
-    return rows[0].id
 
 
 def _row(row: Account) -> dict[str, Any]:

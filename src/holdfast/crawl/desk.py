@@ -111,7 +111,8 @@ class Desk:
         """Parse the last answer here, or on the slow thread if it looks as if that would take long."""
         self._in_hand = capture, attempt, filed
         self._run.take(0, attempt.id, self._clock.monotonic())
-        reading = self._reader.read(capture, attempt, filed[-1].head, filed[-1].payload)
+        last = filed[-1]
+        reading = self._reader.read(capture, attempt, last.head, last.payload, last.payload_digest)
         if self._abandoned.is_set():
             return
         self._run.put_down(0)

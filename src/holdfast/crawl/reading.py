@@ -46,7 +46,8 @@ class Reader:
         self._crew, self._child = crew, child
         self.max_bytes = crew.settings.parse.max_bytes
 
-    def read(self, capture: Capture, attempt: Attempt, head: HttpHead, payload: bytes | None) -> Reading | Later:
+    def read(self, capture: Capture, attempt: Attempt, head: HttpHead, payload: bytes | None,
+             digest: str) -> Reading | Later:  # fmt: skip
         """Return what the last answer of a capture says; a 304 says what the page's original said.
 
         A document that looks pathological comes back as a call, to be made where it can wait (it takes seconds).
@@ -55,16 +56,18 @@ class Reader:
             return _NOTHING
         if head.status == 304 and attempt.original is not None:
             original = self._crew.originals.load(attempt.original)
-            return _NOTHING if original is None else self._document(capture, attempt, *original)
+            return _NOTHING if original is None else self._document(capture, attempt, *original, "")
         if payload is None:
             return Reading(problem="too_large_to_parse") if head.media_type in _HTML else _NOTHING
         if not 200 <= head.status < 300:
             return Reading(content_hash=_hash(payload))
-        return self._document(capture, attempt, head, payload)
+        return self._document(capture, attempt, head, payload, digest)
 
-    def _document(self, capture: Capture, attempt: Attempt, head: HttpHead, payload: bytes) -> Reading | Later:
-        decoded = decode(head, payload)
-        body, content_hash = decoded.data, _hash(decoded.data)
+    def _document(self, capture: Capture, attempt: Attempt, head: HttpHead, payload: bytes,
+                  digest: str) -> Reading | Later:  # fmt: skip
+        body = decode(head, payload).data
+        # Where nothing was decoded, the payload's digest is the content's.
+        content_hash = digest.removeprefix("sha256:") if body is payload and digest else _hash(body)
         url = capture.hops[-1].url
         if attempt.kind is Kind.SITEMAP:
             sitemap = parse_sitemap(body, url)

@@ -39,6 +39,7 @@ _PROBLEMS = {
 } | dict.fromkeys(_TLS_CODES, FetchProblem.TLS)
 
 _STATUS_LINE = re.compile(rb"HTTP/1\.[01] +([1-9][0-9]{2})(?=[ \r\n])")
+_INTERIM = (b"HTTP/1.1 1", b"HTTP/1.0 1")
 _EMPTY_LINES = (b"\r\n", b"\n")
 _UNPRINTABLE = re.compile(r"[^\x20-\x7e]")
 _TOO_LARGE = "the head is larger than we read"
@@ -76,18 +77,22 @@ def read(ending: Ending, max_header_bytes: int) -> Answer | Failure:
     """Return what a transfer amounts to: an answer as soon as its head is whole and well formed, else the reason."""
     head = _final_head(ending.lines)
     if head is None:
-        if ending.refused:
-            return Failure(FetchProblem.ADDRESS_FORBIDDEN, REFUSAL)
-        if sum(map(len, ending.lines)) > max_header_bytes:
-            return Failure(FetchProblem.BAD_RESPONSE, _TOO_LARGE)
-        problem = _problem(ending)
-        return Failure(problem, _UNPRINTABLE.sub("?", ending.message)[:200] or "the connection ended inside the head")
+        return _failure(ending, max_header_bytes)
     if len(head) > max_header_bytes:
         return Failure(FetchProblem.BAD_RESPONSE, _TOO_LARGE)
     match = _STATUS_LINE.match(head)
     if match is None or match[1] < b"200":
         return Failure(FetchProblem.BAD_RESPONSE, "the answer is no final HTTP/1 response")
     return Answer(head, int(match[1]), _truncation(ending))
+
+
+def _failure(ending: Ending, max_header_bytes: int) -> Failure:
+    if ending.refused:
+        return Failure(FetchProblem.ADDRESS_FORBIDDEN, REFUSAL)
+    if sum(map(len, ending.lines)) > max_header_bytes:
+        return Failure(FetchProblem.BAD_RESPONSE, _TOO_LARGE)
+    message = _UNPRINTABLE.sub("?", ending.message)[:200]
+    return Failure(_problem(ending), message or "the connection ended before the answer's head was whole")
 
 
 def _problem(ending: Ending) -> FetchProblem:
@@ -110,11 +115,14 @@ def _truncation(ending: Ending) -> Truncated | None:
 def _final_head(lines: list[bytes]) -> bytes | None:
     """Return the last head as received, closing line included; None if it is not all there.
 
-    Interim heads (RFC 9110, section 15.2) come before it and are dropped.
+    Interim heads (RFC 9110, section 15.2) come before it and are dropped. A switch of protocols is no interim head.
     """
     if not lines or lines[-1] not in _EMPTY_LINES:
         return None
-    if not lines[0].startswith((b"HTTP/1.1 1", b"HTTP/1.0 1")):
+    if not lines[0].startswith(_INTERIM):
         return b"".join(lines)
     inner = (at for at in range(len(lines) - 2, -1, -1) if lines[at] in _EMPTY_LINES)
-    return b"".join(lines[next(inner, -1) + 1 :])
+    first = next(inner, -1) + 1
+    if lines[first].startswith(_INTERIM) and lines[first][9:12] != b"101":
+        return None
+    return b"".join(lines[first:])

@@ -47,9 +47,9 @@ class Frontier:
         size = self._settings.links_per_transaction
         for start in range(0, len(found), size):
             now = to_micros(self._clock.now())
-            merged = adding.merge([(found[start : start + size], via)])
-            ids = self._names.ids({name for name, _ in merged}, now=now)
-            rows = adding.rows_of(merged, ids, now=now)
+            part = found[start : start + size]
+            ids = self._names.ids({address.domain for address in part}, now=now)
+            rows = adding.rows_of([(part, via)], ids, now=now)
             with self._connection.write() as tx:
                 heads = Heads()
                 added += adding.insert(tx, execution_id, rows, heads, now=now).total()

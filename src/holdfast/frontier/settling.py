@@ -43,7 +43,6 @@ class _Work:
 
     @classmethod
     def of(cls, visits: Sequence[Visit], ids: dict[str, int], *, now: int) -> _Work:
-        merged = adding.merge((visit.found, visit.attempt.page_id) for visit in visits)
         excluded: Counter[tuple[str, str]] = Counter()
         for visit in visits:
             excluded.update(visit.excluded)
@@ -51,7 +50,8 @@ class _Work:
         for (rule, host), count in excluded.items():
             counted[clean(rule, 200) or "", clean(host, 255) or ""] += count
         return cls(
-            adding.rows_of(merged, ids, now=now), [(rule, host, counted[rule, host]) for rule, host in sorted(counted)]
+            adding.rows_of(((visit.found, visit.attempt.page_id) for visit in visits), ids, now=now),
+            [(rule, host, counted[rule, host]) for rule, host in sorted(counted)],
         )
 
 

@@ -13,6 +13,7 @@ _SPELLINGS = {
         (" LOCKED", " FOR UPDATE"),
         (" CLAIMED AS d", " FOR UPDATE OF d SKIP LOCKED"),
         (" CLAIMED AS c", " FOR UPDATE OF c SKIP LOCKED"),
+        (" AS LOADED", " ORDER BY f.domain_id, f.url_hash"),
     ),
     "sqlite": (
         (" AMONG NAMES ?", " IN (SELECT value FROM json_each(?))"),
@@ -20,6 +21,7 @@ _SPELLINGS = {
         (" LOCKED", ""),  # BEGIN IMMEDIATE has locked the whole database
         (" CLAIMED AS d", ""),
         (" CLAIMED AS c", ""),
+        (" AS LOADED", " ORDER BY f.rowid"),  # in key order: see `adding.rows_of`
         ("LEAST(", "min("),
         ("GREATEST(", "max("),
     ),
@@ -38,7 +40,7 @@ def spell(statement: str, dialect: str) -> str:
 FOUND_COLUMNS = ("domain_id", "url_hash", "url", "kind", "priority", "depth", "scheduled_for", "via_page_id")
 _FOUND = (
     "new_found (domain_id BIGINT NOT NULL, url_hash BIGINT NOT NULL, url TEXT, kind TEXT, priority INTEGER,"
-    " depth INTEGER, scheduled_for BIGINT, via_page_id BIGINT"
+    " depth INTEGER, scheduled_for BIGINT, via_page_id BIGINT)"
 )
 VISIT_COLUMNS = (
     "id", "page_id", "outcome", "reason", "status_code", "message", "media_type", "wire_bytes", "requests",
@@ -71,9 +73,10 @@ _EXCLUSIONS = "new_exclusions (rule TEXT, host TEXT, count BIGINT)"
 
 SETUP = {
     "sqlite": (
-        # Keyed, so that reading in key order needs no sort; it is loaded in that order.
-        f"CREATE TEMPORARY TABLE IF NOT EXISTS {_FOUND}, PRIMARY KEY (domain_id, url_hash)) WITHOUT ROWID",
-        *(f"CREATE TEMPORARY TABLE IF NOT EXISTS {table}" for table in (_VISITS, _DOMAINS, _HEADS, _EXCLUSIONS)),
+        *(
+            f"CREATE TEMPORARY TABLE IF NOT EXISTS {table}"
+            for table in (_FOUND, _VISITS, _DOMAINS, _HEADS, _EXCLUSIONS)
+        ),
     ),
     "postgresql": (
         # Every statement here starts from the table named first and looks up the others by index. A plan made while
@@ -85,10 +88,9 @@ SETUP = {
         "SET enable_mergejoin = off",
         "SET enable_material = off",
         "SET jit = off",
-        f"CREATE TEMPORARY TABLE IF NOT EXISTS {_FOUND}) ON COMMIT DELETE ROWS",
         *(
             f"CREATE TEMPORARY TABLE IF NOT EXISTS {table} ON COMMIT DELETE ROWS"
-            for table in (_VISITS, _DOMAINS, _HEADS, _EXCLUSIONS)
+            for table in (_FOUND, _VISITS, _DOMAINS, _HEADS, _EXCLUSIONS)
         ),
     ),
 }
@@ -124,19 +126,19 @@ SELECT domain_id, origin, answer, status, body, failures, fetched_at, checked_at
 
 INSERT_PAGES = """
 INSERT INTO pages (domain_id, url_hash, url, created_at)
-SELECT f.domain_id, f.url_hash, f.url, ? FROM new_found f WHERE true ORDER BY f.domain_id, f.url_hash
+SELECT f.domain_id, f.url_hash, f.url, ? FROM new_found f WHERE true AS LOADED
 ON CONFLICT (domain_id, url_hash) DO NOTHING"""
 INSERT_ATTEMPTS = """
 INSERT INTO page_crawls (execution_id, domain_id, page_id, attempt, kind, priority, depth, via_page_id, scheduled_for,
                          created_at)
 SELECT ?, f.domain_id, p.id, 1, f.kind, f.priority, f.depth, f.via_page_id, f.scheduled_for, ?
   FROM new_found f CROSS JOIN pages p
- WHERE p.domain_id = f.domain_id AND p.url_hash = f.url_hash ORDER BY f.domain_id, f.url_hash
+ WHERE p.domain_id = f.domain_id AND p.url_hash = f.url_hash AS LOADED
 ON CONFLICT (execution_id, domain_id, page_id, attempt) DO NOTHING RETURNING domain_id, scheduled_for"""
-PROMOTABLE = """
-SELECT c.id, f.priority, f.depth FROM new_found f CROSS JOIN pages p CROSS JOIN page_crawls c
- WHERE f.kind = 'page' AND p.domain_id = f.domain_id AND p.url_hash = f.url_hash
-   AND c.execution_id = ? AND c.domain_id = p.domain_id AND c.page_id = p.id
+# PostgreSQL skips one that its domain's holder is closing at this moment, so that nobody waits in the wrong order.
+OPEN_REQUISITE = """
+SELECT c.id FROM pages p CROSS JOIN page_crawls c
+ WHERE p.domain_id = ? AND p.url_hash = ? AND c.execution_id = ? AND c.domain_id = p.domain_id AND c.page_id = p.id
    AND c.kind = 'requisite' AND c.outcome IS NULL CLAIMED AS c"""
 PROMOTE = "UPDATE page_crawls SET kind = 'page', priority = ?, depth = ? WHERE id = ? AND outcome IS NULL"
 UPSERT_HEADS = """
@@ -215,7 +217,8 @@ SELECT {_ATTEMPT} FROM unnest(?::bigint[]) AS h (domain_id)
 
 # --- settling --------------------------------------------------------------------------------------------------------
 
-OPEN_AMONG = "SELECT id FROM page_crawls WHERE id AMONG ? AND execution_id = ? AND outcome IS NULL"
+# Not `execution_id = ?`: SQLite would then walk all attempts of the execution instead of looking up these.
+OPEN_AMONG = "SELECT id FROM page_crawls WHERE id AMONG ? AND outcome IS NULL AND execution_id + 0 = ?"
 CLOSE_VISITS = """
 UPDATE page_crawls SET outcome = v.outcome, reason = v.reason, status_code = v.status_code, message = v.message,
        media_type = v.media_type, wire_bytes = v.wire_bytes, requests = v.requests,

@@ -7,9 +7,32 @@ import re
 SPACE = " \t\n\r\f"
 _MAX_CHARS = 8192
 _NOT_FETCHED = frozenset(
-    {"about", "blob", "callto", "chrome", "cid", "data", "facetime", "fax", "file", "ftp", "geo", "intent",
-     "javascript", "magnet", "mailto", "market", "news", "skype", "sms", "tel", "urn", "vbscript", "view-source",
-     "whatsapp"}
+    {
+        "about",
+        "blob",
+        "callto",
+        "chrome",
+        "cid",
+        "data",
+        "facetime",
+        "fax",
+        "file",
+        "ftp",
+        "geo",
+        "intent",
+        "javascript",
+        "magnet",
+        "mailto",
+        "market",
+        "news",
+        "skype",
+        "sms",
+        "tel",
+        "urn",
+        "vbscript",
+        "view-source",
+        "whatsapp",
+    }
 )
 _LONGEST_SCHEME = max(map(len, _NOT_FETCHED)) + 1
 _CANDIDATE = re.compile(r"[ \t\n\r\f,]*+([^ \t\n\r\f]+)")

@@ -24,23 +24,25 @@ _BOMS = ((b"\xef\xbb\xbf", "utf-8"), (b"\xff\xfe", "utf-16le"), (b"\xfe\xff", "u
 _ENCODINGS: dict[str, tuple[str, str]] = {
     "utf-8": ("utf-8", "unicode-1-1-utf-8 unicode11utf8 unicode20utf8 utf8 x-unicode20utf8"),
     "ibm866": ("cp866", "866 cp866 csibm866"),
-    "iso-8859-2": (
-        "iso8859-2", "csisolatin2 iso-ir-101 iso8859-2 iso88592 iso_8859-2 iso_8859-2:1987 l2 latin2"),
-    "iso-8859-3": (
-        "iso8859-3", "csisolatin3 iso-ir-109 iso8859-3 iso88593 iso_8859-3 iso_8859-3:1988 l3 latin3"),
-    "iso-8859-4": (
-        "iso8859-4", "csisolatin4 iso-ir-110 iso8859-4 iso88594 iso_8859-4 iso_8859-4:1988 l4 latin4"),
-    "iso-8859-5": (
-        "iso8859-5", "csisolatincyrillic cyrillic iso-ir-144 iso8859-5 iso88595 iso_8859-5 iso_8859-5:1988"),
+    "iso-8859-2": ("iso8859-2", "csisolatin2 iso-ir-101 iso8859-2 iso88592 iso_8859-2 iso_8859-2:1987 l2 latin2"),
+    "iso-8859-3": ("iso8859-3", "csisolatin3 iso-ir-109 iso8859-3 iso88593 iso_8859-3 iso_8859-3:1988 l3 latin3"),
+    "iso-8859-4": ("iso8859-4", "csisolatin4 iso-ir-110 iso8859-4 iso88594 iso_8859-4 iso_8859-4:1988 l4 latin4"),
+    "iso-8859-5": ("iso8859-5", "csisolatincyrillic cyrillic iso-ir-144 iso8859-5 iso88595 iso_8859-5 iso_8859-5:1988"),
     "iso-8859-6": (
-        "iso8859-6", "arabic asmo-708 csiso88596e csiso88596i csisolatinarabic ecma-114 iso-8859-6-e iso-8859-6-i "
-        "iso-ir-127 iso8859-6 iso88596 iso_8859-6 iso_8859-6:1987"),
+        "iso8859-6",
+        "arabic asmo-708 csiso88596e csiso88596i csisolatinarabic ecma-114 iso-8859-6-e iso-8859-6-i "
+        "iso-ir-127 iso8859-6 iso88596 iso_8859-6 iso_8859-6:1987",
+    ),
     "iso-8859-7": (
-        "iso8859-7", "csisolatingreek ecma-118 elot_928 greek greek8 iso-ir-126 iso8859-7 iso88597 iso_8859-7 "
-        "iso_8859-7:1987 sun_eu_greek"),
+        "iso8859-7",
+        "csisolatingreek ecma-118 elot_928 greek greek8 iso-ir-126 iso8859-7 iso88597 iso_8859-7 "
+        "iso_8859-7:1987 sun_eu_greek",
+    ),
     "iso-8859-8": (
-        "iso8859-8", "csiso88598e csisolatinhebrew hebrew iso-8859-8-e iso-ir-138 iso8859-8 iso88598 iso_8859-8 "
-        "iso_8859-8:1988 visual iso-8859-8-i csiso88598i logical"),
+        "iso8859-8",
+        "csiso88598e csisolatinhebrew hebrew iso-8859-8-e iso-ir-138 iso8859-8 iso88598 iso_8859-8 "
+        "iso_8859-8:1988 visual iso-8859-8-i csiso88598i logical",
+    ),
     "iso-8859-10": ("iso8859-10", "csisolatin6 iso-ir-157 iso8859-10 iso885910 l6 latin6"),
     "iso-8859-13": ("iso8859-13", "iso8859-13 iso885913"),
     "iso-8859-14": ("iso8859-14", "iso8859-14 iso885914"),
@@ -53,33 +55,46 @@ _ENCODINGS: dict[str, tuple[str, str]] = {
     "windows-1250": ("cp1250", "cp1250 x-cp1250"),
     "windows-1251": ("cp1251", "cp1251 x-cp1251"),
     "windows-1252": (
-        "cp1252", "ansi_x3.4-1968 ascii cp1252 cp819 csisolatin1 ibm819 iso-8859-1 iso-ir-100 iso8859-1 iso88591 "
-        "iso_8859-1 iso_8859-1:1987 l1 latin1 us-ascii x-cp1252 x-user-defined"),
+        "cp1252",
+        "ansi_x3.4-1968 ascii cp1252 cp819 csisolatin1 ibm819 iso-8859-1 iso-ir-100 iso8859-1 iso88591 "
+        "iso_8859-1 iso_8859-1:1987 l1 latin1 us-ascii x-cp1252 x-user-defined",
+    ),
     "windows-1253": ("cp1253", "cp1253 x-cp1253"),
     "windows-1254": (
-        "cp1254", "cp1254 csisolatin5 iso-8859-9 iso-ir-148 iso8859-9 iso88599 iso_8859-9 iso_8859-9:1989 l5 latin5 "
-        "x-cp1254"),
+        "cp1254",
+        "cp1254 csisolatin5 iso-8859-9 iso-ir-148 iso8859-9 iso88599 iso_8859-9 iso_8859-9:1989 l5 latin5 x-cp1254",
+    ),
     "windows-1255": ("cp1255", "cp1255 x-cp1255"),
     "windows-1256": ("cp1256", "cp1256 x-cp1256"),
     "windows-1257": ("cp1257", "cp1257 x-cp1257"),
     "windows-1258": ("cp1258", "cp1258 x-cp1258"),
     "x-mac-cyrillic": ("mac-cyrillic", "x-mac-ukrainian"),
-    "gb18030": (
-        "gb18030", "gbk chinese csgb2312 csiso58gb231280 gb2312 gb_2312 gb_2312-80 iso-ir-58 x-gbk cp936"),
+    "gb18030": ("gb18030", "gbk chinese csgb2312 csiso58gb231280 gb2312 gb_2312 gb_2312-80 iso-ir-58 x-gbk cp936"),
     "big5": ("big5hkscs", "big5-hkscs cn-big5 csbig5 x-x-big5"),
     "euc-jp": ("euc_jp", "cseucpkdfmtjapanese x-euc-jp"),
     "iso-2022-jp": ("iso2022_jp", "csiso2022jp"),
     "shift_jis": ("cp932", "csshiftjis ms932 ms_kanji shift-jis sjis windows-31j x-sjis"),
     "euc-kr": (
-        "cp949", "cseuckr csksc56011987 iso-ir-149 korean ks_c_5601-1987 ks_c_5601-1989 ksc5601 ksc_5601 windows-949"),
+        "cp949",
+        "cseuckr csksc56011987 iso-ir-149 korean ks_c_5601-1987 ks_c_5601-1989 ksc5601 ksc_5601 windows-949",
+    ),
     "utf-16be": ("utf-16-be", "unicodefffe"),
     "utf-16le": ("utf-16-le", "csunicode iso-10646-ucs-2 ucs-2 unicode unicodefeff utf-16"),
 }
 _NAMES = {label: name for name, (_, labels) in _ENCODINGS.items() for label in (name, *labels.split())}
 # Encodings that smuggle markup past a reader: the standard replaces some of them and does not know the others.
 _REFUSED = frozenset(
-    {"csiso2022kr", "hz-gb-2312", "iso-2022-cn", "iso-2022-cn-ext", "iso-2022-kr", "replacement", "utf-7", "x-utf-7",
-     "unicode-1-1-utf-7"}
+    {
+        "csiso2022kr",
+        "hz-gb-2312",
+        "iso-2022-cn",
+        "iso-2022-cn-ext",
+        "iso-2022-kr",
+        "replacement",
+        "utf-7",
+        "x-utf-7",
+        "unicode-1-1-utf-7",
+    }
 )
 _MULTIBYTE = frozenset(
     {"utf-8", "utf-16le", "utf-16be", "gb18030", "big5", "euc-jp", "iso-2022-jp", "shift_jis", "euc-kr"}
@@ -102,7 +117,7 @@ def decode(body: bytes, declared: str | None = None) -> Decoded:
     """
     for mark, name in _BOMS:
         if body.startswith(mark):
-            return Decoded(_text(body[len(mark):], name), name)
+            return Decoded(_text(body[len(mark) :], name), name)
     label = (declared or "").strip(" \t\n\f\r\"'").lower()
     if label in _REFUSED:
         return Decoded(_text(body, "refused"), "us-ascii", (Problem.CHARSET_REFUSED,))
@@ -156,6 +171,8 @@ def _without_comments(head: bytes) -> bytes:
 def _guess(body: bytes) -> str:
     """Return what undeclared bytes are most likely in: UTF-16 by its zeros, valid UTF-8, else windows-1252."""
     head = body[:512]
+    if head.startswith((b"<\0", b"\0<")):
+        return "utf-16le" if head[0] else "utf-16be"
     if zeros := head.count(0):
         odd = head[1::2].count(0)
         if zeros * 3 >= len(head):
@@ -166,11 +183,11 @@ def _guess(body: bytes) -> str:
     if body.isascii():
         return "utf-8"
     try:
-        # A body cut at a limit may end inside a character; everything before it must be right.
-        codecs.utf_8_decode(body, "strict", False)
+        # A body cut at a limit may end inside a character, if there were whole ones before.
+        _, used = codecs.utf_8_decode(body, "strict", False)
     except UnicodeDecodeError:
         return "windows-1252"
-    return "utf-8"
+    return "windows-1252" if used < len(body) and body[:used].isascii() else "utf-8"
 
 
 def _text(body: bytes, name: str) -> bytes | str:

@@ -8,6 +8,7 @@ import select
 import subprocess
 import sys
 import threading
+from collections.abc import Sequence
 from typing import IO, Self, Unpack
 
 from holdfast import log
@@ -40,10 +41,17 @@ class ParseChild:
     """
 
     def __init__(
-        self, *, deadline_s: float = DEADLINE_S, memory_bytes: int = MEMORY_BYTES, clock: Clock | None = None
+        self,
+        *,
+        deadline_s: float = DEADLINE_S,
+        memory_bytes: int = MEMORY_BYTES,
+        command: Sequence[str] | None = None,
+        clock: Clock | None = None,
     ) -> None:
+        """`command` stands in for the interpreter that runs this room's `__main__`."""
         self._deadline_s = deadline_s
-        self._memory_bytes = memory_bytes
+        cpu_s = math.ceil(deadline_s) + 1
+        self._command = command or [sys.executable, "-I", "-m", "holdfast.parse", str(cpu_s), str(memory_bytes)]
         self._clock = clock or SystemClock()
         self._process: subprocess.Popen[bytes] | None = None
         self._lock = threading.Lock()
@@ -92,9 +100,8 @@ class ParseChild:
         return unpack_reply(self._receive(self._process.stdout, size, until))
 
     def _start(self) -> None:
-        cpu_s = math.ceil(self._deadline_s) + 1
         process = subprocess.Popen(
-            [sys.executable, "-I", "-m", "holdfast.parse", str(cpu_s), str(self._memory_bytes)],
+            self._command,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,

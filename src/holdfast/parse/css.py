@@ -73,14 +73,20 @@ def _url(text: str, at: int) -> tuple[str, int]:
     while text[at : at + 1] in {" ", "\t", "\n", "\r", "\f"}:
         at += 1
     if (quote := text[at : at + 1]) in {'"', "'"}:
-        return _string(text, at + 1, quote)
-    start = at
+        value, at = _string(text, at + 1, quote)
+        # What is left of a broken string, up to the parenthesis, is not a new one.
+        return (value, at) if value or text[at - 1] == quote else ("", _after_parenthesis(text, at))
+    end = _after_parenthesis(text, at)
+    return text[at:end].removesuffix(")"), end
+
+
+def _after_parenthesis(text: str, at: int) -> int:
     while end := _URL_END.search(text, at):
         at = end.end()
         if end[0] == ")":
-            return text[start : at - 1], at
+            return at
         at += 1
-    return text[start:], len(text)
+    return len(text)
 
 
 def _string(text: str, at: int, quote: str) -> tuple[str, int]:

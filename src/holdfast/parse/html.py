@@ -29,13 +29,22 @@ _MAX_ROBOTS_METAS = 50
 _OPTIONS = LexborDocumentOptions.WO_EVENTS.value
 
 
-
 class _Harvest:
     """What the walk has gathered so far."""
 
     __slots__ = (
-        "agent", "base", "canonical", "description", "language", "links", "og_description", "og_title", "resources",
-        "robots", "sent_language", "title",
+        "agent",
+        "base",
+        "canonical",
+        "description",
+        "language",
+        "links",
+        "og_description",
+        "og_title",
+        "resources",
+        "robots",
+        "sent_language",
+        "title",
     )
 
     def __init__(self, agent: str) -> None:
@@ -101,8 +110,8 @@ def parse_html(
     sample = None if language else text_sample(tree, _LANGUAGE_SAMPLE_CHARS)
     text = main_text(tree) if want_text else None
     return ParsedPage(
-        title=clean_line(page.title or page.og_title or "", _TITLE_CHARS) or None,
-        description=clean_line(page.description or page.og_description or "", _DESCRIPTION_CHARS) or None,
+        title=_first_line((page.title, page.og_title), _TITLE_CHARS),
+        description=_first_line((page.description, page.og_description), _DESCRIPTION_CHARS),
         charset=source.charset,
         language=language or guess_language(sample or ""),
         canonical=page.canonical,
@@ -130,6 +139,14 @@ def _walk(tree: LexborHTMLParser, page: _Harvest) -> None:
             _read_svg_image(page, node)
     for node in tree.css('[style*="url(" i]'):
         page.need_style(node.attributes.get("style"))
+
+
+def _first_line(texts: tuple[str | None, ...], limit: int) -> str | None:
+    """Return the first of these that says something, as a clean line."""
+    for text in texts:
+        if text and (line := clean_line(text, limit)):
+            return line
+    return None
 
 
 def _listed(found: dict[str, str], limit: int) -> tuple[Link, ...]:
@@ -301,11 +318,28 @@ def _numbered(readers: dict[str, _Reader]) -> dict[int, _Reader]:
 
 # Elements that lexbor has no number for get their address in memory instead.
 _LAST_NUMBERED = 0xFFFF
-_READERS = _numbered({
-    "html": _read_root, "body": _read_body, "title": _read_title, "base": _read_base,
-    "a": _read_anchor, "area": _read_area, "link": _read_link, "meta": _read_meta,
-    "style": _read_style, "script": _read_script, "img": _read_image, "source": _read_source,
-    "video": _read_media, "audio": _read_media, "track": _read_media,
-    "iframe": _read_frame, "frame": _read_frame, "object": _read_embedded, "embed": _read_embedded,
-    "input": _read_input, "image": _read_svg_image,
-})
+_READERS = _numbered(
+    {
+        "html": _read_root,
+        "body": _read_body,
+        "title": _read_title,
+        "base": _read_base,
+        "a": _read_anchor,
+        "area": _read_area,
+        "link": _read_link,
+        "meta": _read_meta,
+        "style": _read_style,
+        "script": _read_script,
+        "img": _read_image,
+        "source": _read_source,
+        "video": _read_media,
+        "audio": _read_media,
+        "track": _read_media,
+        "iframe": _read_frame,
+        "frame": _read_frame,
+        "object": _read_embedded,
+        "embed": _read_embedded,
+        "input": _read_input,
+        "image": _read_svg_image,
+    }
+)

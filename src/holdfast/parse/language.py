@@ -22,44 +22,39 @@ _WORD = re.compile(r"[^\W\d_]+")
 
 _SMALL_WORDS = {
     "en": "the of and to in is for on with as by this that from at are was be it or an have not you which their "
-          "has they were been will can more about",
+    "has they were been will can more about",
     "fr": "le la les de des et à en un une pour dans que qui sur est au du par plus ne pas ce avec sont aux son "
-          "cette ou vous nous il elle être l'on leur",
+    "cette ou vous nous il elle être l'on leur",
     "de": "der die das und in zu mit von auf für ist im den ein nicht eine dem des sich auch als an es werden "
-          "aus bei nach einer oder wird sind über wie um",
+    "aus bei nach einer oder wird sind über wie um",
     "es": "el la los las de y en que un una para por con del se es no al lo como más su sus este esta son o "
-          "pero entre cuando muy sin sobre también",
+    "pero entre cuando muy sin sobre también",
     "pt": "o a os as de e em que um uma para por com do da dos das no na se é não ao mais como seu sua são ou "
-          "pelo pela também foi nos nas",
+    "pelo pela também foi nos nas",
     "it": "il la lo gli le di e in che un una per con del della dei delle si è non al alla come più sono da nel "
-          "nella o anche questo questa dal",
+    "nella o anche questo questa dal",
     "nl": "de het een en van in is op te dat voor met zijn niet aan er door om ook als bij naar of uit worden "
-          "deze wordt maar over kan heeft",
+    "deze wordt maar over kan heeft",
     "sv": "och i att det som en på är av för med till den har de inte om ett från eller vi kan ska var så vid "
-          "efter även också",
+    "efter även också",
     "da": "og i at det som en på er af for med til den har de ikke om et fra eller vi kan skal var så ved efter "
-          "også blev hvor",
+    "også blev hvor",
     "no": "og i at det som en på er av for med til den har de ikke om et fra eller vi kan skal var så ved etter "
-          "også ble hvor",
-    "pl": "i w na z do się nie że jest to o jak przez dla od po są oraz ze jego ale być które który może przy "
-          "jako tym",
-    "cs": "a v na se je že z do o s pro jako to k za po by ve které který jsou jeho od při nebo až ale však tak "
-          "jsem",
+    "også ble hvor",
+    "pl": "i w na z do się nie że jest to o jak przez dla od po są oraz ze jego ale być które który może przy jako tym",
+    "cs": "a v na se je že z do o s pro jako to k za po by ve které který jsou jeho od při nebo až ale však tak jsem",
     "ro": "și în de la cu pe a este un o pentru care din nu se mai ca sau sunt al ale prin dar fi au fost "
-          "această acest lui",
+    "această acest lui",
     "hu": "a az és hogy nem is egy van volt meg de ez ezt csak mint már vagy el után által minden kell még "
-          "lehet azt ha",
-    "fi": "ja on ei se että oli hän mutta kuin myös joka tai sen ovat mukaan ole kun niin vain jos sekä voi "
-          "tämä",
+    "lehet azt ha",
+    "fi": "ja on ei se että oli hän mutta kuin myös joka tai sen ovat mukaan ole kun niin vain jos sekä voi tämä",
     "tr": "ve bir bu da de için ile olarak olan çok daha gibi en o ne kadar sonra var ise ancak ya veya olduğu "
-          "tarafından",
+    "tarafından",
     "id": "yang dan di dengan untuk pada dari ini itu dalam adalah tidak akan ke juga oleh atau sebagai telah "
-          "dapat lebih karena bisa ada",
+    "dapat lebih karena bisa ada",
     "vi": "và của là có các được cho trong một không những với này người đã từ khi đến để về như tại cũng",
-    "ru": "и в не на что с по это как к из у за от он но для так же все его или был было при только если были "
-          "может",
-    "uk": "і в не на що з до та як у за від він але для так же всі його або був було при тільки якщо були може "
-          "є це й",
+    "ru": "и в не на что с по это как к из у за от он но для так же все его или был было при только если были может",
+    "uk": "і в не на що з до та як у за від він але для так же всі його або був було при тільки якщо були може є це й",
     "bg": "и в не на че с по това като от за се са да е но или със при само ако има може той което които бе си",
     "fa": "و در به از که این است را با برای آن یک تا بر می خود های هم نیز شده ها",
     "ur": "کے کی میں ہے اور سے کا کو پر نے یہ کہ ہیں اس تھا بھی ایک گیا ہو",

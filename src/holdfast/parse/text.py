@@ -49,9 +49,7 @@ _BLOCK_IDS = _numbers(
     "optgroup option p search section summary table tbody td textarea tfoot th thead title tr ul"
 )
 _PREFORMATTED_IDS = _numbers("pre listing xmp plaintext")
-_UNSHOWN_IDS = _numbers(
-    "script style template noscript svg math iframe object canvas audio video datalist select head"
-)
+_UNSHOWN_IDS = _numbers("script style template noscript svg math iframe object canvas audio video datalist select head")
 _UNSHOWN_OR_AROUND_IDS = _UNSHOWN_IDS | _numbers("nav aside header footer")
 _FURNITURE_IDS, _OWNER_IDS = _numbers("header footer"), _numbers("main article section")
 _CODE_IDS = _numbers("script style noscript")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -16,6 +17,8 @@ _MANDATORY = ("WARC-Type", "WARC-Record-ID", "WARC-Date")
 _MANY = {"warc-concurrent-to", "warc-protocol"}
 _MAX_LISTED = 1000
 _MAX_BREAKS = 64
+# Writers that count empty lines differently, or end them with LF; an odd mixture means that Content-Length is wrong.
+_SLOPPY = re.compile(rb"(?:\r\n)+|\n+")
 _CAPTURES = {"response", "revisit"}
 
 
@@ -87,7 +90,7 @@ class Inspection:
         hasher = hasher_for(stated) if stated else None
         watched = Feed(_watch(block.take(size), hasher))
         if first and head.type == "warcinfo":
-            self._ledger.own = self._ledger.own or b"software: holdfast/" in watched.peek(512).lower()
+            self._ledger.own = self._ledger.own or b"software: holdfast" in watched.peek(512).lower()
         self._payload(offset, head, watched, size)
         watched.drain()
         if watched.position < size:
@@ -170,15 +173,16 @@ class Inspection:
         if breaks == b"\r\n\r\n":
             return True
         after = feed.peek(5)
+        detail = f"after the block stands {near[:8]!r}, not two empty lines"
         if after not in (b"", b"WARC/"):
-            self._ledger.problem(
-                offset, "record_end", f"after the block stands {near[:8]!r} instead of two empty lines"
-            )
+            self._ledger.problem(offset, "record_end", detail)
             return False
         if self._plain and not after and b"\r\n\r\n".startswith(breaks):
             self._ledger.problem(offset, "truncated", "the file ends before the two empty lines after the block")
+        elif _SLOPPY.fullmatch(breaks) or (not breaks and not self._plain):
+            self._ledger.fault(offset, "record_end", detail)
         else:
-            self._ledger.fault(offset, "record_end", f"after the block stands {breaks!r} instead of two empty lines")
+            self._ledger.problem(offset, "record_end", detail)
         return True
 
 

@@ -71,7 +71,7 @@ def files_of(tx: Transaction, *, execution_id: int) -> list[FileRow]:
         " WHERE execution_id = ? AND state <> 'discarded' ORDER BY id",
         (execution_id,),
     )
-    return [FileRow(*row[:5], bool(row[5])) for row in rows]
+    return [FileRow(row[0], row[1], row[2], row[3], row[4], bool(row[5])) for row in rows]
 
 
 def pointed_offsets(tx: Transaction, file_id: int) -> set[int]:

@@ -12,7 +12,6 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import NamedTuple, Self, TypedDict, Unpack
 
-from holdfast import __version__
 from holdfast.clock import Clock
 from holdfast.errors import Conflict, Invalid, Unavailable
 from holdfast.types import RecordRef
@@ -235,7 +234,7 @@ def _sha256(data: bytes) -> str:
 
 def _warcinfo(file_name: str, record_id: str, file_id: int, info: Mapping[str, str], now: datetime) -> bytes:
     fields = {
-        "software": f"holdfast/{__version__}",
+        "software": "holdfast",
         "format": "WARC File Format 1.1",
         "conformsTo": "https://iipc.github.io/warc-specifications/specifications/warc-format/warc-1.1/",
         # A rebuild from files alone finds the id here, should the manifest be gone too.

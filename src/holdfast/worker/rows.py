@@ -7,7 +7,7 @@ from typing import Any
 
 from holdfast.coordination.owners import Owner
 from holdfast.crawl.control import Word
-from holdfast.jobs import queries
+from holdfast.jobs.live import queries
 from holdfast.wiring import Ground
 
 

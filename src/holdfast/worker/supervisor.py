@@ -26,7 +26,8 @@ from holdfast.worker.process import Assignment
 from holdfast.worker.recovery import recover
 
 _log = log.get()
-_LOOK_S = 0.2
+_LOOK_S = 0.1
+_SHOW_S = 0.5
 _DEATHS = 8
 """Deaths of processes in a row, with nothing settled between, after which the execution fails."""
 _LIMITS = ("max_pages", "max_bytes", "max_time")
@@ -93,8 +94,14 @@ class Supervisor:
     def _watch(self) -> None:
         """Look after the processes until none is left."""
         asked: str | None = None
+        shown_at = 0.0
         while self._children:
             time.sleep(_LOOK_S)
+            for child in list(self._children):
+                self._look_at(child)
+            if self._ground.clock.monotonic() - shown_at < _SHOW_S:
+                continue
+            shown_at = self._ground.clock.monotonic()
             try:
                 status = read_status(self._database, self._ground.clock, self._begun.execution_id)
             except Unavailable:
@@ -105,8 +112,6 @@ class Supervisor:
                 self._on_signal(signal.SIGTERM, None)
             if sum(status.outcomes.values()) > self._settled:
                 self._settled, self._deaths = sum(status.outcomes.values()), 0
-            for child in list(self._children):
-                self._look_at(child)
 
     def _look_at(self, child: Child) -> None:
         code = child.exit_code()

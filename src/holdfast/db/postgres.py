@@ -1,0 +1,92 @@
+"""The hot connection to PostgreSQL, through psycopg 3."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from typing import Any
+
+import psycopg
+
+from holdfast.db.hot import Row, Transaction
+from holdfast.errors import NoSpace, Unavailable
+
+
+class _PostgresTransaction:
+    __slots__ = ("_cursor", "_texts")
+
+    def __init__(self, cursor: psycopg.Cursor[Row], texts: dict[str, str]) -> None:
+        self._cursor, self._texts = cursor, texts
+
+    def _text(self, statement: str) -> Any:
+        text = self._texts.get(statement)
+        if text is None:
+            text = self._texts[statement] = statement.replace("%", "%%").replace("?", "%s")
+        return text
+
+    def execute(self, statement: str, values: Sequence[Any] = ()) -> list[Row]:
+        self._cursor.execute(self._text(statement), values or None)
+        return self._cursor.fetchall() if self._cursor.description else []
+
+    def many(self, statement: str, rows: Iterable[Sequence[Any]]) -> None:
+        self._cursor.executemany(self._text(statement), rows)
+
+    def load(self, table: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
+        statement: Any = f"COPY {table} ({','.join(columns)}) FROM STDIN"
+        with self._cursor.copy(statement) as copy:
+            for row in rows:
+                copy.write_row(row)
+
+
+class PostgresHot:
+    """PostgreSQL through psycopg 3; a lost connection is opened anew at the next transaction."""
+
+    dialect = "postgresql"
+
+    def __init__(self, url: str, *, statement_timeout_s: float = 30.0) -> None:
+        self._url = url
+        self._timeout_ms = int(statement_timeout_s * 1000)
+        self._texts: dict[str, str] = {}
+        self._connection = self._connect()
+        self.generation = 1
+        """Counts up with each new connection: temporary tables are gone then."""
+
+    def _connect(self) -> psycopg.Connection[Row]:
+        try:
+            return psycopg.connect(
+                self._url, autocommit=True, connect_timeout=5, prepare_threshold=3,
+                options=f"-c statement_timeout={self._timeout_ms} -c idle_in_transaction_session_timeout=30000",
+                keepalives_idle=5, keepalives_interval=2, keepalives_count=3, tcp_user_timeout=self._timeout_ms,
+            )  # fmt: skip
+        except psycopg.Error as exc:
+            raise Unavailable("cannot reach PostgreSQL; check HOLDFAST_DATABASE_URL and that the server runs") from exc
+
+    def _usable(self) -> psycopg.Connection[Row]:
+        if self._connection.closed or self._connection.broken:
+            self._connection = self._connect()
+            self.generation += 1
+        return self._connection
+
+    @contextmanager
+    def _transaction(self) -> Iterator[_PostgresTransaction]:
+        try:
+            connection = self._usable()
+            with connection.transaction(), connection.cursor() as cursor:
+                yield _PostgresTransaction(cursor, self._texts)
+        except psycopg.errors.DiskFull as exc:
+            raise NoSpace("the disk of the database is full; free some space, nothing committed is lost") from exc
+        except (psycopg.OperationalError, psycopg.InterfaceError) as exc:
+            raise Unavailable(f"the database did not take the transaction: {exc}") from exc
+
+    def write(self) -> AbstractContextManager[Transaction]:
+        return self._transaction()
+
+    def read(self) -> AbstractContextManager[Transaction]:
+        return self._transaction()
+
+    def now_micros(self) -> int | None:
+        with self._transaction() as tx:
+            return int(tx.execute("SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint")[0][0])
+
+    def close(self) -> None:
+        self._connection.close()
