@@ -2,11 +2,14 @@
 PYTHON ?= python3.11
 VENV := .venv
 BIN := $(VENV)/bin
+PEERS := .venv-peers
+PYTEST := $(BIN)/python -m pytest
 
-.PHONY: help setup demo test quick check bench soak peers lock clean
+.DEFAULT_GOAL := help
+.PHONY: help setup services demo test quick check bench soak peers lock clean
 
-help:
-	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | sort
+help: ## this list
+	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## */\t/' | sort | expand -t 12
 
 $(VENV)/.done: requirements.txt pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -16,5 +19,43 @@ $(VENV)/.done: requirements.txt pyproject.toml
 
 setup: $(VENV)/.done ## build .venv with the commands in .venv/bin
 
+services: ## install PostgreSQL, Redis, Chromium, nginx and wget where missing (root), or name what is missing
+	@tools/services
+
+demo: setup ## crawl a small bundled site on this machine and show what was captured
+	@$(BIN)/holdfast demo
+
+check: setup ## lint, formatting, types and the house rules
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(PYTEST) tests/house
+
+quick: setup ## unit and contract tests on SQLite, no service needed
+	$(PYTEST) tests/unit tests/contract tests/house -n 2 -m "not postgres and not slow and not soak"
+
+test: export HOLDFAST_REQUIRE_SERVICES = 1
+test: setup services check ## everything: what CI runs
+	$(PYTEST) tests/unit tests/contract -n 2 -m "not soak"
+	$(PYTEST) tests/flow -m "not soak"
+
+soak: export HOLDFAST_REQUIRE_SERVICES = 1
+soak: setup services ## the long fault tests, up to 20 minutes
+	$(PYTEST) tests -m soak --timeout 1200
+
+bench: setup services peers ## measure beside Scrapy and wget, in one run
+	$(BIN)/python -m bench
+
+$(PEERS)/.done: Makefile
+	$(PYTHON) -m venv $(PEERS)
+	$(PEERS)/bin/python -m pip install --quiet --disable-pip-version-check scrapy warcio pywb wacz
+	@touch $@
+
+peers: $(PEERS)/.done ## build .venv-peers with Scrapy, warcio, pywb and wacz, to compare with and to validate by
+
 lock: ## compile requirements.txt anew from pyproject.toml
 	$(BIN)/python -m piptools compile --quiet --strip-extras --no-emit-index-url --no-emit-trusted-host --no-header --annotation-style=line --extra dev --allow-unsafe --no-emit-find-links -o requirements.txt pyproject.toml
+
+clean: ## remove everything that these commands built
+	rm -rf $(VENV) $(PEERS) .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist src/holdfast.egg-info
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

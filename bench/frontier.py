@@ -25,8 +25,8 @@ import psycopg
 
 from holdfast.clock import SystemClock
 from holdfast.db.hot import Hot, SqliteHot, Transaction
-from holdfast.db.postgres import PostgresHot
 from holdfast.db.migrate import upgrade
+from holdfast.db.postgres import PostgresHot
 from holdfast.frontier import Frontier, queries
 from holdfast.types import CircuitState, DomainLease, DomainUpdate, Found, Kind, Outcome, RecordRef, Visit
 

@@ -11,11 +11,13 @@ from pathlib import Path
 
 from holdfast.clock import Clock, SystemClock
 from holdfast.config import Settings
+from holdfast.db.connect import connect
 from holdfast.db.dbclock import DatabaseClock
-from holdfast.db.hot import Hot, connect
+from holdfast.db.hot import Hot
 from holdfast.db.schema import SCHEMA, make_fresh, schema_of
 from holdfast.errors import Invalid, Unavailable
 from holdfast.frontier import Frontier, FrontierSettings
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ground:

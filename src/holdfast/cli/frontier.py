@@ -9,8 +9,8 @@ from typing import Annotated, Any
 import typer
 
 from holdfast import config
-from holdfast.cli.options import AsJson, ExecutionId, Home
 from holdfast.cli.latest import latest_execution
+from holdfast.cli.options import AsJson, ExecutionId, Home
 from holdfast.frontier import OpenAttempt
 from holdfast.wiring import open_ground
 from holdfast.worker.recovery import recover as clean_up

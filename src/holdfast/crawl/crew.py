@@ -17,7 +17,7 @@ from holdfast.crawl.plan import CrawlPlan
 from holdfast.crawl.progress import Progress
 from holdfast.fetch.cookies import CookieJar
 from holdfast.fetch.robots import RobotsFile
-from holdfast.types import Attempt, FetchFailed, Fetched, Outcome, Request
+from holdfast.types import Attempt, Fetched, FetchFailed, Outcome, Request
 from holdfast.urls import Scope, Url
 
 

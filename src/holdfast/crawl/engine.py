@@ -36,6 +36,8 @@ _LEASE_AT_ONCE = 64
 _MARGIN = 0.1
 """Share of a lease that is left unused, so that no request starts when it may already be over."""
 
+_SOON_S = 0.1
+"""Shortest time between two settles that a hungry lane may cause."""
 _SAY_S = 1.0
 """Totals are written at least this often, also when nothing was settled: `holdfast status` reads them."""
 
@@ -59,7 +61,7 @@ class CrawlEngine:
                  control: Control, limits: Limits) -> None:  # fmt: skip
         self.crew, self.frontier, self.ledger = crew, frontier, ledger
         self.limits, self.control = limits, control
-        self.fleet = Fleet(crew, limits, self._enter)
+        self.fleet = Fleet(crew, limits, room=self._enter, starving=self._settle_soon)
         self.started_at: datetime = crew.clock.now()
         self.ending = Ending.DONE
         self.waiting = 0
@@ -71,6 +73,7 @@ class CrawlEngine:
         """Set while fetched pages may be put on the desk and the disk has room."""
         self._due = asyncio.Event()
         self._settled_at = 0.0
+        self._soon: asyncio.TimerHandle | None = None
         self._draining = asyncio.Event()
         crew.hand_over = self._hand_over
         crew.borrow = self._borrow
@@ -163,6 +166,12 @@ class CrawlEngine:
 
     # Settling, feeding, releasing.
 
+    def _settle_soon(self) -> None:
+        """Settle before the usual time: a lane could ask now and has nothing to ask for."""
+        if self._soon is None:
+            wait = max(0.0, self._settled_at + _SOON_S - self.crew.clock.monotonic())
+            self._soon = asyncio.get_running_loop().call_later(wait, self._due.set)
+
     async def _settle_loop(self) -> None:
         while True:
             try:
@@ -170,6 +179,9 @@ class CrawlEngine:
             except TimeoutError:
                 pass
             self._due.clear()
+            if self._soon is not None:
+                self._soon.cancel()
+                self._soon = None
             try:
                 await self.settle()
             except Unavailable as exc:

@@ -24,8 +24,9 @@ _log = log.get()
 class Fleet:
     """All lanes that work, and those that have ended and wait for their last results to be settled."""
 
-    def __init__(self, crew: Crew, limits: Limits, room: Callable[[], Awaitable[None]]) -> None:
-        self._crew, self._limits, self._room = crew, limits, room
+    def __init__(self, crew: Crew, limits: Limits, *, room: Callable[[], Awaitable[None]],
+                 starving: Callable[[], None]) -> None:  # fmt: skip
+        self._crew, self._limits, self._room, self._starving = crew, limits, room, starving
         self.lanes: dict[int, Lane] = {}
         self._names: dict[str, Lane] = {}
         self._tasks: dict[int, asyncio.Task[None]] = {}
@@ -116,6 +117,8 @@ class Fleet:
             if lane.dry:
                 return None
             lane.fed.clear()
+            if lane.pace.next_at - self._crew.clock.monotonic() < self._crew.settings.engine.settle_s:
+                self._starving()
             await lane.fed.wait()
             if self.stopping:
                 return None

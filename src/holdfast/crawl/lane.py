@@ -21,7 +21,7 @@ from holdfast.crawl.robots_gate import RobotsGate
 from holdfast.errors import UrlRefused
 from holdfast.fetch.retry_after import read_retry_after
 from holdfast.frontier.backoff import retry_wait
-from holdfast.types import Attempt, DomainLease, FetchFailed, Fetched, FetchProblem, Kind, Outcome, Request
+from holdfast.types import Attempt, DomainLease, Fetched, FetchFailed, FetchProblem, Kind, Outcome, Request
 from holdfast.urls import Url, parse
 from holdfast.warc.payload import parse_head
 

@@ -14,7 +14,7 @@ from holdfast.crawl.redirects import MAX_REDIRECTS, follow
 from holdfast.errors import UrlRefused
 from holdfast.fetch import robots_state as policy
 from holdfast.fetch.robots import RobotsFile
-from holdfast.types import FetchFailed, Fetched, FetchProblem, Outcome, RobotsAnswer, RobotsState, Truncated
+from holdfast.types import Fetched, FetchFailed, FetchProblem, Outcome, RobotsAnswer, RobotsState, Truncated
 from holdfast.urls import Url, parse
 from holdfast.warc.payload import decode, parse_head, payload_chunks
 

@@ -11,7 +11,7 @@ from sqlalchemy import Engine, create_engine, event
 from sqlalchemy.exc import DBAPIError, OperationalError
 from sqlalchemy.orm import Session
 
-from holdfast.db.hot import sqlite_path
+from holdfast.db.connect import sqlite_path
 from holdfast.errors import Unavailable
 
 

@@ -6,16 +6,14 @@ are named) is here. SQLAlchemy is not imported, so that a crawl process stays sm
 
 from __future__ import annotations
 
-import importlib
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from itertools import chain
 from pathlib import Path
 from typing import Any, Protocol
-from urllib.parse import unquote, urlsplit
 
-from holdfast.errors import Invalid, NoSpace, Unavailable
+from holdfast.errors import NoSpace, Unavailable
 
 Row = tuple[Any, ...]
 
@@ -144,22 +142,3 @@ class SqliteHot:
 
     def close(self) -> None:
         self._connection.close()
-
-
-def sqlite_path(database_url: str) -> Path | None:
-    """Return the file of a `sqlite:///…` address, or None for another kind of database."""
-    parts = urlsplit(database_url)
-    return Path(unquote(database_url[len("sqlite:///") :])) if parts.scheme == "sqlite" else None
-
-
-def connect(database_url: str) -> Hot:
-    """Open a hot connection by address; Invalid for a kind that we do not speak."""
-    path = sqlite_path(database_url)
-    if path is not None:
-        return SqliteHot(path)
-    scheme, _, rest = database_url.partition("://")
-    if scheme.split("+")[0] not in ("postgresql", "postgres"):
-        raise Invalid(f"cannot use the database address {scheme}://…; write sqlite:///FILE or postgresql://…")
-    # Loaded by name: psycopg costs a tenth of a second that a crawl on SQLite need not pay.
-    hot: Hot = importlib.import_module("holdfast.db.postgres").PostgresHot(f"postgresql://{rest}")
-    return hot

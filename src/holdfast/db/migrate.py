@@ -15,8 +15,8 @@ from alembic import command
 from alembic.config import Config
 from sqlalchemy import text
 
+from holdfast.db.connect import sqlite_path
 from holdfast.db.engine import Database
-from holdfast.db.hot import sqlite_path
 
 _LOCK = 0x686F6C64  # "hold", for PostgreSQL's advisory lock
 

@@ -25,7 +25,7 @@ class _PostgresTransaction:
         return text
 
     def execute(self, statement: str, values: Sequence[Any] = ()) -> list[Row]:
-        self._cursor.execute(self._text(statement), values or None)
+        self._cursor.execute(self._text(statement), values)
         return self._cursor.fetchall() if self._cursor.description else []
 
     def many(self, statement: str, rows: Iterable[Sequence[Any]]) -> None:

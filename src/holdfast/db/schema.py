@@ -6,7 +6,7 @@ import sqlite3
 from contextlib import closing
 from pathlib import Path
 
-from holdfast.db.hot import connect, sqlite_path
+from holdfast.db.connect import connect, sqlite_path
 
 SCHEMA = "0001"
 """The migration that this code is written for; a test compares it with the newest one."""

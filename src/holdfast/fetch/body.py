@@ -130,13 +130,15 @@ class BodySink:
         """Take these bytes and return how many; fewer than there were mean that the transfer must end here."""
         count = len(data)
         size = self._size + count
-        if size > self._calm:
-            return count if self._write_much(data) else 0
+        if size > self._calm or count < _SMALL_PIECE or self._tail is not None:
+            return count if self._write_with_care(data) else 0
         self._size = size
-        self._hold(data, count)
+        self._held += count
+        self._spool.held_bytes += count
+        self._pieces.append(data)
         return count
 
-    def _write_much(self, data: bytes) -> bool:
+    def _write_with_care(self, data: bytes) -> bool:
         room = self._limit - self._size
         if len(data) > room:
             self.overflowed = True
@@ -144,20 +146,14 @@ class BodySink:
         self._size += len(data)
         if self._file is not None or self._spool.is_full(self._size):
             return self._store(data) and not self.overflowed
-        self._hold(data, len(data))
-        return not self.overflowed
-
-    def _hold(self, data: bytes, count: int) -> None:
-        self._held += count
-        self._spool.held_bytes += count
-        if count >= _SMALL_PIECE and self._tail is None:
-            self._pieces.append(data)
-            return
+        self._held += len(data)
+        self._spool.held_bytes += len(data)
         if self._tail is None:
             self._tail = bytearray()
         self._tail += data
         if len(self._tail) >= _PIECE_BYTES:
             self._flush_tail()
+        return not self.overflowed
 
     def _flush_tail(self) -> None:
         if self._tail is not None:
@@ -184,11 +180,20 @@ class BodySink:
 
     def finish(self) -> Body:
         """Hand out the body as taken so far; the sink takes nothing more until `begin`."""
+        size, self._size = self._size, 0
+        self._spool.held_bytes -= self._held
+        self._held = 0
         if self._file is not None:
             file, self._file = self._file, None
-            return SpooledBody(file, self._size)
+            return SpooledBody(file, size)
         self._flush_tail()
-        return MemoryBody(self._pieces, self._size)
+        pieces, self._pieces = self._pieces, []
+        return MemoryBody(pieces, size)
+
+    def drop(self) -> None:
+        """Forget what `finish` did not hand out."""
+        if self._size:
+            self.begin(0)
 
 
 def _write_all(file: BinaryIO, data: bytes) -> None:

@@ -5,7 +5,6 @@ sends every header itself, and dials only what the address guard lets pass.
 from __future__ import annotations
 
 import asyncio
-import re
 import resource
 from collections import deque
 from dataclasses import dataclass
@@ -21,30 +20,13 @@ from holdfast.fetch.curl import PEER_FAILED_VERIFICATION, EasyOptions, Exchange,
 from holdfast.fetch.dns import Resolved, Resolver, ResolverSettings
 from holdfast.fetch.endings import Ending, Failure
 from holdfast.fetch.guard import REFUSAL, Guard
+from holdfast.fetch.headers import HeaderBook, Pairs
 from holdfast.fetch.target import Origin, Target, parse_target
 from holdfast.fetch.tls import InvalidHosts, trust_store
 from holdfast.types import Fetched, FetchFailed, FetchProblem, Request
 
 _KEPT_DESCRIPTORS = 128
 """Descriptors left to the rest of the process (database, WARC files, spooled bodies) when sockets are counted out."""
-_HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
-_HEADER_VALUE = re.compile(r"[\t\x20-\x7e\x80-\xff]*")
-# These steer the connection or the framing: with them, what is sent would not be what is recorded.
-_OURS = frozenset(
-    {
-        "connection",
-        "content-length",
-        "expect",
-        "host",
-        "keep-alive",
-        "proxy-authorization",
-        "proxy-connection",
-        "te",
-        "trailer",
-        "transfer-encoding",
-        "upgrade",
-    }
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,15 +75,13 @@ class Client:
         self._resolver = resolver or Resolver(ResolverSettings(), guard, clock)
         self._spool = Spool(settings.spool_dir, settings.memory_bytes, settings.memory_room_bytes)
         self._invalid = InvalidHosts(clock)
-        self._common = _common_headers(settings)
+        self._headers = HeaderBook(_common_headers(settings))
         self._options = EasyOptions(
-            header_lines=tuple(_header_line(name, value) for name, value in self._common),
             ca_file=trust_store(settings.ca_file),
             connect_timeout_s=settings.connect_timeout_s,
             min_bytes_per_s=settings.min_bytes_per_s,
             rate_window_s=settings.rate_window_s,
         )
-        self._common_block = _block(self._options.header_lines)
         self._max_connections = _socket_room(settings.max_connections)
         self._in_use = 0
         self._waiting: deque[asyncio.Future[None]] = deque()
@@ -118,18 +98,21 @@ class Client:
         call = _Call(request, self._clock.now(), self._clock.monotonic())
         try:
             target = self._target(request.url)
-            header_lines = self._header_lines(request) if request.headers else None
+            headers = self._headers.join(request.headers)
         except Invalid as exc:
             return self._failed(call, Failure(FetchProblem.URL_REFUSED, str(exc)))
-        resolved = self._known(target.origin) or await self._resolver.resolve(target.origin.host)
-        if resolved.problem is not None:
-            return self._failed(call, Failure(resolved.problem, resolved.message))
+        address = target.origin.address
+        if not address:
+            resolved = self._known(target.origin) or await self._resolver.resolve(target.origin.host)
+            if resolved.problem is not None:
+                return self._failed(call, Failure(resolved.problem, resolved.message))
+            address = resolved.addresses[0]
         if self._in_use >= self._max_connections:
             await self._turn()
         exchange = self._take()
         try:
-            exchange.ask(target, header_lines)
-            return await self._exchange(exchange, call, resolved.addresses[0])
+            exchange.ask(target, headers)
+            return await self._exchange(exchange, call, address)
         finally:
             self._put_back(exchange)
 
@@ -154,16 +137,8 @@ class Client:
             raise UrlRefused(url, "its port is not among those that may be asked")
         return target
 
-    def _header_lines(self, request: Request) -> tuple[str, ...]:
-        """Return all header lines of a request with headers of its own; those replace ours of the same name."""
-        own = {name.lower() for name, _ in request.headers}
-        common = (pair for pair in self._common if pair[0].lower() not in own)
-        return tuple(_header_line(name, value) for name, value in (*common, *request.headers))
-
     def _known(self, origin: Origin) -> Resolved | None:
-        """Return where an origin leads as far as no nameserver has to be asked."""
-        if origin.address:
-            return Resolved((origin.address,))
+        """Return where an origin leads, if that is known without asking a nameserver."""
         if origin.literal is None:
             return self._resolver.cached(origin.host)
         if not self._guard.judge(origin.literal):
@@ -189,7 +164,7 @@ class Client:
         return Fetched(
             url=call.request.url,
             status=answer.status,
-            request_head=self._request_head(exchange),
+            request_head=exchange.request_head(),
             response_head=answer.head,
             body=exchange.sink.finish(),
             ip=exchange.peer,
@@ -221,7 +196,13 @@ class Client:
         while self._in_use >= self._max_connections:
             turn = asyncio.get_running_loop().create_future()
             self._waiting.append(turn)
-            await turn
+            try:
+                await turn
+            except asyncio.CancelledError:
+                # The turn may have come in the same moment; it must not be lost with the caller.
+                if turn.done() and not turn.cancelled():
+                    self._call_next()
+                raise
 
     def _take(self) -> Exchange:
         self._in_use += 1
@@ -237,18 +218,15 @@ class Client:
             exchange.curl.close()
             return
         self._idle.append(exchange)
+        if self._waiting:
+            self._call_next()
+
+    def _call_next(self) -> None:
         while self._waiting:
             turn = self._waiting.popleft()
             if not turn.done():
                 turn.set_result(None)
-                break
-
-    def _request_head(self, exchange: Exchange) -> bytes:
-        """Return the request as libcurl wrote it: it adds nothing but the Host that stands in the address."""
-        origin, path = exchange.target
-        lines = exchange.own_header_lines
-        block = self._common_block if lines is None else _block(lines)
-        return b"GET %b HTTP/1.1\r\n%b%b" % (path.encode("ascii"), origin.host_line, block)
+                return
 
     def _failed(self, call: _Call, failure: Failure, sent_at: float | None = None) -> FetchFailed:
         return FetchFailed(
@@ -261,7 +239,7 @@ class Client:
         )
 
 
-def _common_headers(settings: ClientSettings) -> tuple[tuple[str, str], ...]:
+def _common_headers(settings: ClientSettings) -> Pairs:
     """Return the headers that every request carries, in the order in which they are sent."""
     sent_by = (("From", settings.from_header),) if settings.from_header else ()
     return (
@@ -271,18 +249,6 @@ def _common_headers(settings: ClientSettings) -> tuple[tuple[str, str], ...]:
         *sent_by,
         *settings.extra_headers,
     )
-
-
-def _header_line(name: str, value: str) -> str:
-    """Return one header as it is sent; raise Invalid for what could break out of its line or steer the connection."""
-    if not _HEADER_NAME.fullmatch(name) or name.lower() in _OURS or not _HEADER_VALUE.fullmatch(value):
-        raise Invalid(f"cannot send the header {name[:40]!r}: not a caller's to set, or not plain text on one line")
-    value = value.strip(" \t")
-    return f"{name}: {value}" if value else f"{name}:"
-
-
-def _block(header_lines: tuple[str, ...]) -> bytes:
-    return "".join(f"{line}\r\n" for line in (*header_lines, "")).encode("latin-1")
 
 
 def _socket_room(wanted: int) -> int:

@@ -16,6 +16,7 @@ from holdfast.clock import Clock
 from holdfast.fetch.body import BodySink
 from holdfast.fetch.endings import Ending
 from holdfast.fetch.guard import Guard
+from holdfast.fetch.headers import HeaderSet
 from holdfast.fetch.target import Target
 
 PEER_FAILED_VERIFICATION: int = pycurl.E_PEER_FAILED_VERIFICATION
@@ -41,7 +42,6 @@ _ACTIONS = {
 class EasyOptions(NamedTuple):
     """What every exchange of one client has in common."""
 
-    header_lines: tuple[str, ...]
     ca_file: str
     connect_timeout_s: float
     min_bytes_per_s: int
@@ -68,15 +68,13 @@ class Exchange:
 
     __slots__ = (
         "_clock",
-        "_common",
         "_guard",
-        "_header_lines",
         "_is_repeat",
         "_timeout_ms",
         "_verify",
         "curl",
+        "headers",
         "lines",
-        "own_header_lines",
         "peer",
         "refused",
         "sent_at",
@@ -85,15 +83,14 @@ class Exchange:
     )
 
     target: Target
+    headers: HeaderSet
 
     def __init__(self, options: EasyOptions, guard: Guard, clock: Clock, sink: BodySink) -> None:
         self._guard = guard
         self._clock = clock
-        self._common = options.header_lines
-        self._header_lines = options.header_lines
         self._timeout_ms = 0
         self._verify = True
-        self.own_header_lines: tuple[str, ...] | None = None
+        self.headers = HeaderSet([], b"")
         self.sink = sink
         self.lines: list[bytes] = []
         """Head lines as received, interim responses included; libcurl ends the transfer at 300 KiB of them."""
@@ -110,16 +107,19 @@ class Exchange:
         self.curl.setopt(pycurl.SOCKOPTFUNCTION, _keep_from_children)
         self.curl.setopt(pycurl.PREREQFUNCTION, self._before_request)
 
-    def ask(self, target: Target, header_lines: tuple[str, ...] | None) -> None:
-        """Set what is asked for; None sends the header lines that all requests share."""
+    def ask(self, target: Target, headers: HeaderSet) -> None:
+        """Set what is asked for."""
         self.target = target
         self.curl.setopt(pycurl.URL, target.origin.url)
         self.curl.setopt(pycurl.REQUEST_TARGET, target.path)
-        self.own_header_lines = header_lines
-        wanted = self._common if header_lines is None else header_lines
-        if wanted is not self._header_lines:
-            self.curl.setopt(pycurl.HTTPHEADER, _as_sent(wanted))
-            self._header_lines = wanted
+        if headers is not self.headers:
+            self.curl.setopt(pycurl.HTTPHEADER, headers.for_libcurl)
+            self.headers = headers
+
+    def request_head(self) -> bytes:
+        """Return the request as libcurl writes it: it adds nothing but the Host that stands in the address."""
+        origin, path = self.target
+        return b"GET %b HTTP/1.1\r\n%b%b" % (path.encode("ascii"), origin.host_line, self.headers.block)
 
     def limit(self, timeout_s: float, max_body_bytes: int) -> None:
         """Set how long it may take from now on and how much may come."""
@@ -143,7 +143,7 @@ class Exchange:
 
     def rest(self) -> None:
         """Let go of what the last transfer left behind."""
-        self.sink.begin(0)
+        self.sink.drop()
         self.lines.clear()
 
     def ending(self, code: int, message: str) -> Ending:
@@ -188,11 +188,6 @@ def _keep_from_children(fd: int, _purpose: int) -> int:
     return pycurl.SOCKOPT_OK
 
 
-def _as_sent(header_lines: tuple[str, ...]) -> list[bytes]:
-    """Return header lines as libcurl wants them: a semicolon is how it is told to send an empty value."""
-    return [(f"{line[:-1]};" if line.endswith(":") else line).encode("latin-1") for line in header_lines]
-
-
 def _easy(options: EasyOptions) -> pycurl.Curl:
     curl = pycurl.Curl()
     for option, value in (
@@ -214,7 +209,6 @@ def _easy(options: EasyOptions) -> pycurl.Curl:
         (pycurl.CONNECTTIMEOUT_MS, max(1, int(options.connect_timeout_s * 1000))),
         (pycurl.LOW_SPEED_LIMIT, options.min_bytes_per_s),
         (pycurl.LOW_SPEED_TIME, options.rate_window_s),
-        (pycurl.HTTPHEADER, _as_sent(options.header_lines)),
     ):
         curl.setopt(option, value)
     return curl

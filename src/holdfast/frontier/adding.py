@@ -24,6 +24,7 @@ _KEY = itemgetter(0, 1)
 _URL = itemgetter(2)
 _MAX_URL = 16_384
 _SMALL = 32_767
+_REQUISITES = 100_000
 
 
 class DomainNames:
@@ -112,15 +113,29 @@ class Requisites:
             known.clear()
 
 
-def insert(tx: Spoken, execution_id: int, rows: Sequence[FoundRow], heads: Heads, *, now: int) -> Counter[int]:
-    """Insert pages and attempts that are not there; return how many addresses are new to the execution, by domain."""
-    added: Counter[int] = Counter()
-    if not rows:
+class Adding:
+    """Adds found addresses over one connection."""
+
+    def __init__(self, connection: Connection, *, known_domains: int) -> None:
+        self.names = DomainNames(connection, limit=known_domains)
+        self.requisites = Requisites(limit=_REQUISITES)
+
+    def rows(self, batches: Sequence[Batch], *, now: int) -> list[FoundRow]:
+        """Return what `insert` takes; asked before the transaction, because a new domain gets its row here."""
+        ids = self.names.ids({found.domain for batch, _ in batches for found in batch}, now=now)
+        return rows_of(batches, ids, now=now)
+
+    def insert(self, tx: Spoken, execution_id: int, rows: Sequence[FoundRow], heads: Heads, *,
+               now: int) -> Counter[int]:  # fmt: skip
+        """Insert pages and attempts that are not there; return how many are new to the execution, by domain."""
+        added: Counter[int] = Counter()
+        if not rows:
+            return added
+        tx.load("new_found", sql.FOUND_COLUMNS, rows)
+        tx.execute(sql.INSERT_PAGES, (now,))
+        inserted = Counter(tx.execute(sql.INSERT_ATTEMPTS, (execution_id, now)))
+        for (domain_id, scheduled_for), count in inserted.items():
+            added[domain_id] += count
+            heads.opened(domain_id, now if scheduled_for is None else scheduled_for, count)
+        self.requisites.promote(tx, execution_id, rows)
         return added
-    tx.load("new_found", sql.FOUND_COLUMNS, rows)
-    tx.execute(sql.INSERT_PAGES, (now,))
-    inserted = tx.execute(sql.INSERT_ATTEMPTS, (execution_id, now))
-    for (domain_id, scheduled_for), count in Counter(inserted).items():
-        added[domain_id] += count
-        heads.opened(domain_id, now if scheduled_for is None else scheduled_for, count)
-    return added

@@ -12,8 +12,8 @@ from typing import Any
 
 from holdfast.clock import Clock, from_micros, to_micros
 from holdfast.db.hot import Hot
-from holdfast.frontier import adding, queries
-from holdfast.frontier.adding import DomainNames
+from holdfast.frontier import queries
+from holdfast.frontier.adding import Adding
 from holdfast.frontier.closing import Closing, Ending
 from holdfast.frontier.connection import Connection
 from holdfast.frontier.heads import Heads
@@ -35,11 +35,11 @@ class Frontier:
         self._settings = settings or FrontierSettings()
         self._clock = clock
         self._connection = Connection(hot)
-        self._names = DomainNames(self._connection, limit=self._settings.known_domains)
+        self._adding = Adding(self._connection, known_domains=self._settings.known_domains)
         self._leases = Leases(self._connection, clock, lease_s=self._settings.lease_s)
         self._closing = Closing(self._connection, clock)
         links = self._settings.links_per_transaction
-        self._settlement = Settlement(self._connection, clock, self._names, links=links)
+        self._settlement = Settlement(self._connection, clock, self._adding, links=links)
 
     def add(self, execution_id: int, found: Sequence[Found], *, via: int | None = None) -> int:
         """Add addresses to an execution and return how many it had not seen. `via` is the page they were found on."""
@@ -47,12 +47,10 @@ class Frontier:
         size = self._settings.links_per_transaction
         for start in range(0, len(found), size):
             now = to_micros(self._clock.now())
-            part = found[start : start + size]
-            ids = self._names.ids({address.domain for address in part}, now=now)
-            rows = adding.rows_of([(part, via)], ids, now=now)
+            rows = self._adding.rows([(found[start : start + size], via)], now=now)
             with self._connection.write() as tx:
                 heads = Heads()
-                added += adding.insert(tx, execution_id, rows, heads, now=now).total()
+                added += self._adding.insert(tx, execution_id, rows, heads, now=now).total()
                 heads.write(tx, execution_id)
         return added
 
@@ -71,7 +69,7 @@ class Frontier:
         None if somebody holds it, an operator forbids it, or it must rest for more than half a lease: its next moment
         may still be to come. Give it back with `release`.
         """
-        ids = self._names.ids([domain], now=to_micros(self._clock.now()))
+        ids = self._adding.names.ids([domain], now=to_micros(self._clock.now()))
         return self._leases.lease_one(ids[domain], owner_id)
 
     def refill(self, execution_id: int, domain_id: int, token: int, *, limit: int,

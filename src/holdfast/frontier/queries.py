@@ -1,6 +1,7 @@
 """Questions about the frontier that nobody waits for in a hurry: figures, lists, the report of an execution, the audit.
 
-They run on any hot connection, in short read transactions: a report of ten million rows holds nobody up.
+Reports take a hot connection of their own (a frontier's is tuned for look-ups) and read in short transactions: ten
+million rows hold nobody up.
 """
 
 from __future__ import annotations

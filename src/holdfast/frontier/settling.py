@@ -13,14 +13,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from holdfast.clock import Clock, to_micros
-from holdfast.frontier import adding, sql
-from holdfast.frontier.adding import DomainNames, FoundRow
+from holdfast.frontier import sql
+from holdfast.frontier.adding import Adding, FoundRow
 from holdfast.frontier.connection import Connection, Spoken
 from holdfast.frontier.domains import fence, micros, write_updates
 from holdfast.frontier.heads import Heads
 from holdfast.frontier.text import clean
 from holdfast.frontier.values import Settled
-from holdfast.types import DomainUpdate, Outcome, Visit
+from holdfast.types import DomainUpdate, Kind, Outcome, Visit
 
 _OUTCOMES = {outcome: outcome.value for outcome in Outcome}
 _VISITS_AT_ONCE = 1000
@@ -42,24 +42,22 @@ class _Work:
     excluded: list[tuple[str, str, int]]
 
     @classmethod
-    def of(cls, visits: Sequence[Visit], ids: dict[str, int], *, now: int) -> _Work:
+    def of(cls, visits: Sequence[Visit], adding: Adding, *, now: int) -> _Work:
         excluded: Counter[tuple[str, str]] = Counter()
         for visit in visits:
             excluded.update(visit.excluded)
         counted = Counter[tuple[str, str]]()
         for (rule, host), count in excluded.items():
             counted[clean(rule, 200) or "", clean(host, 255) or ""] += count
-        return cls(
-            adding.rows_of(((visit.found, visit.attempt.page_id) for visit in visits), ids, now=now),
-            [(rule, host, counted[rule, host]) for rule, host in sorted(counted)],
-        )
+        found = adding.rows([(visit.found, visit.attempt.page_id) for visit in visits], now=now)
+        return cls(found, [(rule, host, counted[rule, host]) for rule, host in sorted(counted)])
 
 
 class Settlement:
     """Settles visits of one connection."""
 
-    def __init__(self, connection: Connection, clock: Clock, names: DomainNames, *, links: int) -> None:
-        self._connection, self._clock, self._names, self._links = connection, clock, names, links
+    def __init__(self, connection: Connection, clock: Clock, adding: Adding, *, links: int) -> None:
+        self._connection, self._clock, self._adding, self._links = connection, clock, adding, links
 
     def settle(self, execution_id: int, visits: Sequence[Visit], updates: Sequence[DomainUpdate],
                totals: Totals | None) -> Settled:  # fmt: skip
@@ -73,8 +71,7 @@ class Settlement:
     def _settle(self, execution_id: int, visits: Sequence[Visit], updates: Sequence[DomainUpdate],
                 totals: Totals | None) -> Settled:  # fmt: skip
         now = to_micros(self._clock.now())
-        ids = self._names.ids({found.domain for visit in visits for found in visit.found}, now=now)
-        work = _Work.of(visits, ids, now=now)
+        work = _Work.of(visits, self._adding, now=now)
         rows = {visit.attempt.id: _row(visit) for visit in visits}
         tokens = {(visit.attempt.domain_id, visit.token) for visit in visits}
         tokens |= {(update.domain_id, update.token) for update in updates}
@@ -84,12 +81,13 @@ class Settlement:
             ours = [visit for visit in visits if (visit.attempt.domain_id, visit.token) in held]
             taken = _still_open(tx, execution_id, ours)
             if len(taken) < len(visits):
-                work = _Work.of(taken, ids, now=now)
+                work = _Work.of(taken, self._adding, now=now)  # every domain of these was looked up above
             heads = Heads()
             retried = _close(tx, taken, [rows[visit.attempt.id] for visit in taken], heads, now)
-            added = adding.insert(tx, execution_id, work.found, heads, now=now)
+            added = self._adding.insert(tx, execution_id, work.found, heads, now=now)
             _count(tx, execution_id, work, totals, now)
             heads.write(tx, execution_id)
+        self._adding.requisites.settled(v.attempt.url_hash for v in taken if v.attempt.kind is Kind.REQUISITE)
         closed = {visit.attempt.id for visit in taken}
         return Settled(
             closed=len(taken), new=sum(added.values()), retried=retried, added=frozenset(added),

@@ -16,7 +16,7 @@ class FrontierSettings:
 
     lease_s: float = 60.0
     """How long a domain is held without renewal."""
-    links_per_transaction: int = 10_000
+    links_per_transaction: int = 5_000
     """Found addresses that one transaction adds at most; a larger settle is split between visits."""
     known_domains: int = 100_000
     """Names whose id is remembered (about 150 bytes each)."""

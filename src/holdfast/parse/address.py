@@ -6,6 +6,7 @@ import re
 
 SPACE = " \t\n\r\f"
 _MAX_CHARS = 8192
+_MAX_SRCSET_CHARS = 64 * 1024
 _NOT_FETCHED = frozenset(
     {
         "about",
@@ -58,6 +59,7 @@ def srcset(value: str) -> list[str]:
     """Return the addresses in a srcset, as the HTML standard splits them: commas may stand inside an address."""
     found: list[str] = []
     at = 0
+    value = value[:_MAX_SRCSET_CHARS]
     while candidate := _CANDIDATE.match(value, at):
         url, at = candidate[1], candidate.end()
         if url.endswith(","):

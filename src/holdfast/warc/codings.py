@@ -134,6 +134,8 @@ def _inflate(data: bytes, at: int, wbits: int, pace: _Pace) -> Generator[bytes, 
 
 
 def _gzip(data: bytes, pace: _Pace) -> Iterator[bytes]:
+    if not data.startswith(_GZIP_MAGIC):
+        raise zlib.error("no gzip header")
     at = yield from _inflate(data, 0, 31, pace)
     for _ in range(_MAX_MEMBERS):
         if not data.startswith(_GZIP_MAGIC, at):
@@ -148,7 +150,8 @@ def _zlib(data: bytes, pace: _Pace) -> Iterator[bytes]:
 
 
 def _raw_deflate(data: bytes, pace: _Pace) -> Iterator[bytes]:
-    at = yield from _inflate(data, 0, -15, pace)
+    # isal takes some bytes behind the end of a raw stream for its own, so that what follows would go unseen.
+    at = yield from _inflate(data, 0, -15, pace._replace(inflate=zlib.decompressobj))
     _expect_end(data, at)
 
 

@@ -12,6 +12,7 @@ import struct
 import zlib
 from collections.abc import Iterator
 
+from deflate import deflate_compress
 from isal import isal_zlib
 
 from holdfast.errors import Invalid
@@ -21,11 +22,16 @@ MAGIC = b"\x1f\x8b\x08"
 OWN_PREFIX = b"\x1f\x8b\x08\x10\x00\x00\x00\x00\x00\xff"
 OWN_HEADER_BYTES = 29
 _TRAILER = struct.Struct("<II")
-# isal level 2 costs a tenth of zlib 6 on pages, level 3 three times more on ARM (docs/decisions/0005 has the table).
-_LEVEL = 2
+# libdeflate 1 costs a ninth of zlib 6 on pages; it falls behind in size where they are large, and there level 2 makes
+# up for it: 1.13 times the bytes of zlib 6 over the bench corpus (docs/decisions/0005 has the table).
+_LARGE_BYTES = 80_000
+# Records too large to hold need a stream, which libdeflate has not; isal 2 is the cheapest that has.
+_STREAM_LEVEL = 2
 _MASK = 0xFFFFFFFF
 _PIECE_BYTES = 32 * 1024
 _INFLATED_BYTES = 256 * 1024
+# Enough for the heads: who wants no more than those does not pay for the rest.
+_FIRST_BYTES = 4096
 _MAX_HEADER_BYTES = 64 * 1024
 _FHCRC, _FEXTRA, _FNAME, _FCOMMENT, _RESERVED = 2, 4, 8, 16, 0xE0
 
@@ -61,7 +67,7 @@ def own_length(header: bytes) -> int | None:
 
 def pack(record: bytes) -> bytes:
     """Return one whole record as a member."""
-    deflated = isal_zlib.compress(record, _LEVEL, -15)
+    deflated = deflate_compress(record, 1 if len(record) < _LARGE_BYTES else 2)
     trailer = _TRAILER.pack(crc32(record), len(record) & _MASK)
     header = own_header(OWN_HEADER_BYTES + len(deflated) + _TRAILER.size, crc32(trailer, crc32(deflated)))
     return b"".join((header, deflated, trailer))
@@ -71,7 +77,7 @@ class Packer:
     """Packs a record that is too large to hold, piece by piece; its header is known when all is done."""
 
     def __init__(self) -> None:
-        self._deflate = isal_zlib.compressobj(_LEVEL, isal_zlib.DEFLATED, -15)
+        self._deflate = isal_zlib.compressobj(_STREAM_LEVEL, isal_zlib.DEFLATED, -15)
         self._crc = 0
         self._size = 0
         self._checksum = 0
@@ -149,7 +155,7 @@ class Member:
                 if not left:
                     raise BadBytes("truncated", "the file ends inside a gzip member")
             try:
-                piece = inflate.decompress(left, _INFLATED_BYTES)
+                piece = inflate.decompress(left, _INFLATED_BYTES if self.inflated else _FIRST_BYTES)
             except zlib.error as exc:
                 raise BadBytes("gzip_data", str(exc)) from exc
             if piece:

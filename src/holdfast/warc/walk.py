@@ -37,10 +37,14 @@ class Resync:
         self._spare_bytes -= inflated_bytes
 
     def after(self, offset: int) -> int | None:
-        """Return where the first member after this offset begins that looks like a record; None if there is none."""
+        """Return where the first member after this offset begins that looks like a record; None if there is none.
+
+        A member of ours is known by its header alone, so that damage after damage is still counted record by record.
+        """
         at = self._source.find(MAGIC, offset + 1)
         while at is not None and self._tries > 0 and self._spare_bytes > 0:
-            if glimpse(self._source, at).startswith(b"WARC/"):
+            is_own = own_length(self._source.at(at, OWN_HEADER_BYTES)) is not None
+            if is_own or glimpse(self._source, at).startswith(b"WARC/"):
                 return at
             self._tries -= 1
             at = self._source.find(MAGIC, at + 1)

@@ -7,6 +7,7 @@ import json
 import os
 import signal
 import sys
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from ipaddress import ip_address, ip_network
 from pathlib import Path
@@ -198,7 +199,8 @@ def main() -> None:
     log.configure(settings.log_level)
     with open_ground(settings) as ground:
         ending = uvloop.run(Process(ground, assignment).run())
-    print(json.dumps({"ending": ending.value}), flush=True)
+    with suppress(BrokenPipeError):  # a supervisor that died hears nothing
+        print(json.dumps({"ending": ending.value}), flush=True)
     os._exit(0)  # a parser may still hang in a thread; everything else is sealed, settled and closed
 
 

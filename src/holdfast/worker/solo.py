@@ -17,7 +17,7 @@ from holdfast.fetch import robots_state
 from holdfast.fetch.client import Client, ClientSettings
 from holdfast.fetch.guard import Guard
 from holdfast.fetch.robots import RobotsFile
-from holdfast.types import FetchFailed, Fetched, Request, RobotsState
+from holdfast.types import Fetched, FetchFailed, Request, RobotsState
 from holdfast.urls import Url, parse
 from holdfast.warc.payload import decode, parse_head, payload_chunks
 

@@ -1,0 +1,84 @@
+"""What every test may ask for: a clock to move, the misbehaving web, a database of each kind."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.clock import FakeClock
+from tests.postgres import Postgres, find_binaries
+from tests.site import Site
+
+__all__ = ["FakeClock"]
+
+
+def missing_service(what: str, package: str) -> None:
+    """Skip the test with one clear line, or fail where services are promised (CI, `make test`)."""
+    message = f"{what} is not installed; `tools/services` installs it (package {package})"
+    if os.environ.get("CI") == "true" or os.environ.get("HOLDFAST_REQUIRE_SERVICES") == "1":
+        pytest.fail(message, pytrace=False)
+    pytest.skip(message)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark what needs PostgreSQL, so that `make quick` can leave it out."""
+    for item in items:
+        if isinstance(item, pytest.Function) and {"postgres", "postgres_url"} & set(item.fixturenames):
+            item.add_marker(pytest.mark.postgres)
+
+
+def pytest_make_parametrize_id(val: object, argname: str) -> str | None:
+    """Name a long value by its argument: readable, and the same in every worker even if the bytes hold the time."""
+    return argname if isinstance(val, bytes | str) and len(val) > 24 else None
+
+
+@pytest.fixture
+def clock() -> FakeClock:
+    """A clock that stands still until the test moves it."""
+    return FakeClock()
+
+
+@pytest.fixture
+def site() -> Iterator[Site]:
+    """The misbehaving web on eight hosts, in a thread; a page that breaks by its own fault fails the test."""
+    with Site.start(hosts=8) as running:
+        yield running
+        faults = running.faults()
+    assert not faults, f"pages broke by their own fault: {faults}"
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[Postgres]:
+    """A throw-away cluster; each xdist worker has its own, so that a test may kill it."""
+    binaries = find_binaries()
+    if binaries is None:
+        missing_service("PostgreSQL 15", "postgresql")
+    assert binaries is not None
+    cluster = Postgres(binaries)
+    yield cluster
+    cluster.stop()
+
+
+@pytest.fixture
+def postgres_url(postgres: Postgres) -> str:
+    """A fresh PostgreSQL database for this test alone."""
+    return postgres.fresh()
+
+
+@pytest.fixture
+def sqlite_url(tmp_path: Path) -> str:
+    """The address of a SQLite file that does not exist yet."""
+    return f"sqlite:///{tmp_path / 'holdfast.db'}"
+
+
+@pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.postgres)])
+def database_url(request: pytest.FixtureRequest) -> str:
+    """A fresh database of each kind: a test that asks for it runs on both."""
+    url: str = request.getfixturevalue(f"{request.param}_url")
+    return url
+
+
+# Redis comes here in the same shape: a session-wide server on a kernel-chosen port, one logical database a test.

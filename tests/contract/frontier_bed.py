@@ -1,0 +1,118 @@
+"""What the frontier's suites share: frontiers on one database, and short ways to say what was found and visited."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from datetime import timedelta
+from functools import cached_property
+from hashlib import sha256
+from typing import Any
+
+from holdfast.db.connect import connect
+from holdfast.db.hot import Hot, Row, Transaction
+from holdfast.frontier import Frontier, FrontierSettings, queries
+from holdfast.types import Attempt, CircuitState, DomainLease, DomainUpdate, Found, Kind, Outcome, Visit
+from tests.clock import FakeClock
+
+EXECUTION = 1
+LEASE_S = 60.0
+
+
+def found(domain: str, number: int, **changes: Any) -> Found:
+    """Return an address on a domain; its hash is unlike that of any other."""
+    url = f"https://{domain}/{number}"
+    url_hash = int.from_bytes(sha256(url.encode()).digest()[:8], "big", signed=True)
+    return Found(url, url_hash, domain, Kind.PAGE, 1, 1)._replace(**changes)
+
+
+def many(domain: str, count: int, **changes: Any) -> list[Found]:
+    """Return so many addresses on a domain."""
+    return [found(domain, number, **changes) for number in range(count)]
+
+
+class Bed:
+    """One database, its clock, and any number of frontiers on it, as separate processes would have."""
+
+    def __init__(self, url: str, clock: FakeClock) -> None:
+        self.url, self.clock = url, clock
+        self.hot = connect(url)
+        """For questions: reports run on a connection of their own."""
+        self._hots: list[Hot] = [self.hot]
+        self.frontier = self.another()
+
+    @cached_property
+    def fleet(self) -> list[Frontier]:
+        """Three frontiers, each with a connection of its own."""
+        return [self.another() for _ in range(3)]
+
+    def another(self, **settings: Any) -> Frontier:
+        """Open one more frontier with a connection of its own."""
+        self._hots.append(connect(self.url))
+        return Frontier(self._hots[-1], self.clock, FrontierSettings(lease_s=LEASE_S, **settings))
+
+    def timed(self, took: Callable[[float], None]) -> Frontier:
+        """Open one more frontier that tells how many seconds each of its transactions took."""
+        self._hots.append(connect(self.url))
+        return Frontier(_Timed(self._hots[-1], took), self.clock)
+
+    def close(self) -> None:
+        """Let go of all connections."""
+        for hot in self._hots:
+            hot.close()
+
+    def visit(self, lease: DomainLease, attempt: Attempt, **changes: Any) -> Visit:
+        """Return a good visit of an attempt, or one with these changes."""
+        now = self.clock.now()
+        facts: dict[str, Any] = {"outcome": Outcome.SUCCESS, "reason": "ok", "status": 200}
+        return Visit(attempt=attempt, token=lease.token, started_at=now, finished_at=now, **(facts | changes))
+
+    def update(self, lease: DomainLease, *, rest_s: float = 0.0, **changes: Any) -> DomainUpdate:
+        """Return what a holder writes when it gives a domain back."""
+        next_allowed_at = self.clock.now() + timedelta(seconds=rest_s)
+        facts: dict[str, Any] = {"circuit": CircuitState(), "next_allowed_at": next_allowed_at}
+        return DomainUpdate(domain_id=lease.domain_id, token=lease.token, **(facts | changes))
+
+    def lease_one(self, owner: int, *, pages: int = 100) -> DomainLease:
+        """Lease the domain whose turn it is."""
+        leases = self.frontier.lease(EXECUTION, owner, domains=1, pages=pages)
+        assert len(leases) == 1, "nothing could be leased"
+        return leases[0]
+
+    def rows(self, statement: str, values: Sequence[Any] = ()) -> list[Row]:
+        """Ask the database itself."""
+        with self.hot.read() as tx:
+            return tx.execute(statement, values)
+
+    def assert_sound(self) -> None:
+        """Check every promise of the tables."""
+        assert queries.audit(self.hot, EXECUTION) == []
+
+
+class _Timed:
+    """A hot connection that measures its write transactions."""
+
+    def __init__(self, hot: Hot, took: Callable[[float], None]) -> None:
+        self._hot, self._took = hot, took
+        self.dialect, self.generation = hot.dialect, hot.generation
+        self.read, self.now_micros, self.close = hot.read, hot.now_micros, hot.close
+
+    @contextmanager
+    def write(self) -> Iterator[Transaction]:
+        clock = time.thread_time if self.dialect == "sqlite" else time.perf_counter
+        with self._hot.write() as tx:
+            began = clock()
+            yield tx
+        self._took(clock() - began)
+
+
+@contextmanager
+def open_bed(url: str, clock: FakeClock) -> Iterator[Bed]:
+    """Open a bed and close it, after checking that the tables kept their promises."""
+    bed = Bed(url, clock)
+    try:
+        yield bed
+        bed.assert_sound()
+    finally:
+        bed.close()

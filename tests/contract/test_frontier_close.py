@@ -1,0 +1,83 @@
+"""Endings without a visit: blame, unreachable domains, limits."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from holdfast.types import Kind, Outcome
+from tests.contract.frontier_bed import EXECUTION, Bed, found, many
+
+
+def test_a_page_that_kills_three_processes_is_quarantined_with_evidence(bed: Bed) -> None:
+    bed.frontier.add(EXECUTION, many("a.example", 2))
+    poison = bed.lease_one(owner=7).attempts[0]
+
+    assert bed.frontier.blame([poison.id], "segfault 1") == []
+    assert bed.frontier.blame([poison.id], "segfault 2") == []
+    assert bed.frontier.blame([poison.id, 10_000], "segfault 3\x00") == [poison.id]
+    assert bed.frontier.blame([poison.id], "again") == []
+
+    row = bed.rows("SELECT outcome, reason, message, crashes FROM page_crawls WHERE id = ?", (poison.id,))
+    assert row == [("failed", "quarantined", "segfault 3\ufffd", 3)]
+    assert bed.frontier.open_count(EXECUTION) == 1
+    assert bed.rows("SELECT status FROM pages WHERE id = ?", (poison.page_id,)) == [("failed",)]
+
+
+def test_a_retry_does_not_forgive_crashes(bed: Bed) -> None:
+    bed.frontier.add(EXECUTION, many("a.example", 1))
+    lease = bed.lease_one(owner=7)
+    bed.frontier.blame([lease.attempts[0].id], "once", limit=2)
+    now = bed.clock.now()
+    bed.frontier.settle(EXECUTION, 7, [bed.visit(lease, lease.attempts[0], outcome=Outcome.TIMEOUT, retry_at=now)])
+    again = bed.frontier.refill(EXECUTION, lease.domain_id, lease.token, limit=1)
+
+    assert bed.frontier.blame([again[0].id], "twice", limit=2) == [again[0].id]
+
+
+def test_an_unreachable_domain_is_closed_piece_by_piece(bed: Bed) -> None:
+    bed.frontier.add(EXECUTION, [*many("a.example", 7), *many("b.example", 2)])
+    bed.frontier.add(2, many("a.example", 1))
+    lease = bed.lease_one(owner=7)
+    later = bed.clock.now() + timedelta(hours=1)
+    bed.frontier.settle(EXECUTION, 7, [bed.visit(lease, lease.attempts[0], outcome=Outcome.TIMEOUT, retry_at=later)])
+
+    closed = []
+    while count := bed.frontier.close_domain(
+        EXECUTION, lease.domain_id, outcome=Outcome.FAILED, reason="domain_unreachable", limit=3
+    ):
+        closed.append(count)
+
+    assert sum(closed) == 7
+    assert max(closed) <= 3
+    assert bed.frontier.open_count(EXECUTION) == 2
+    assert bed.frontier.open_count(2) == 1, "the next execution tries again"
+    assert bed.frontier.stats(EXECUTION).failed == 7
+
+
+def test_what_a_limit_leaves_over_is_closed_by_kind(bed: Bed) -> None:
+    pages = [found(f"h{n}.example", n) for n in range(5)]
+    requisites = [found(f"h{n}.example", n + 100, kind=Kind.REQUISITE) for n in range(5)]
+    bed.frontier.add(EXECUTION, [*pages, *requisites])
+
+    reason = "over_limit:max_pages"
+    first = bed.frontier.close_rest(EXECUTION, outcome=Outcome.EXCLUDED, reason=reason, kinds=[Kind.PAGE], limit=3)
+    second = bed.frontier.close_rest(EXECUTION, outcome=Outcome.EXCLUDED, reason=reason, kinds=[Kind.PAGE])
+    third = bed.frontier.close_rest(EXECUTION, outcome=Outcome.EXCLUDED, reason=reason, kinds=[Kind.PAGE])
+
+    assert (first, second, third) == (3, 2, 0)
+    assert bed.frontier.open_count(EXECUTION) == 5
+    assert bed.frontier.stats(EXECUTION).ruled_out == 5
+    assert bed.rows("SELECT DISTINCT status FROM pages") == [("discovered",)], "nobody asked for them"
+    assert bed.frontier.close_rest(EXECUTION, outcome=Outcome.EXCLUDED, reason="cancelled") == 5
+
+
+def test_a_visit_of_an_attempt_that_was_closed_meanwhile_counts_as_repeated(bed: Bed) -> None:
+    bed.frontier.add(EXECUTION, many("a.example", 1))
+    lease = bed.lease_one(owner=7)
+    bed.another().close_rest(EXECUTION, outcome=Outcome.EXCLUDED, reason="cancelled")
+    visit = bed.visit(lease, lease.attempts[0], found=tuple(many("b.example", 2)))
+
+    settled = bed.frontier.settle(EXECUTION, 7, [visit])
+
+    assert (settled.closed, settled.new, settled.repeated) == (0, 0, (visit,))
+    assert bed.rows("SELECT outcome, reason FROM page_crawls") == [("excluded", "cancelled")]

@@ -1,0 +1,1 @@
+"""Real sockets, real databases, real processes."""

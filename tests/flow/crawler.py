@@ -1,0 +1,145 @@
+"""A real `holdfast` in a real process, as tests drive it, and the audit that every crawl must pass."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+from collections import Counter
+from contextlib import closing
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from holdfast.db.connect import connect
+from holdfast.db.hot import Hot
+from holdfast.frontier.queries import account, audit
+from holdfast.warc.verify import verify_file
+
+FAST = {
+    "HOLDFAST_LEASE_SECONDS": "2", "HOLDFAST_LEASE_RENEW_S": "0.5", "HOLDFAST_FETCH_DEADLINE_S": "3",
+    "HOLDFAST_FETCH_CONNECT_S": "2", "HOLDFAST_POLITENESS_RETRY_BASE_S": "0.1", "HOLDFAST_ENGINE_SETTLE_S": "0.1",
+    "HOLDFAST_POLITENESS_CIRCUIT_RESET_S": "1", "HOLDFAST_POLITENESS_UNREACHABLE_S": "5",
+    "HOLDFAST_DISK_FREE_BYTES": "0", "HOLDFAST_DISK_FREE_PERCENT": "0", "HOLDFAST_CONTACT": "tests@example.org",
+}  # fmt: skip
+"""Leases of two seconds and deadlines of three, so that what takes minutes in life takes seconds here."""
+
+
+@dataclass(slots=True)
+class Crawler:
+    """One data directory and the commands that work on it."""
+
+    home: Path
+    database_url: str | None = None
+    environment: dict[str, str] = field(default_factory=dict)
+
+    def command(self, name: str, *arguments: str) -> list[str]:
+        """Return the argument list of a command."""
+        return [sys.executable, "-m", "holdfast.cli.main", name, *arguments, "--home", str(self.home)]
+
+    @property
+    def _environment(self) -> dict[str, str]:
+        base = {key: value for key, value in os.environ.items() if not key.startswith("HOLDFAST_")}
+        chosen = {"HOLDFAST_DATABASE_URL": self.database_url} if self.database_url else {}
+        return {**base, **FAST, **chosen, **self.environment}
+
+    def start(self, *arguments: str, **extra: str) -> subprocess.Popen[str]:
+        """Start a crawl of loopback addresses in a process group of its own; its result is JSON on standard output."""
+        return subprocess.Popen(
+            self.command("crawl", *arguments, "--allow-network", "127.0.0.0/8", "--json"), text=True,
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, env={**self._environment, **extra}, start_new_session=True,
+        )  # fmt: skip
+
+    def crawl(self, *arguments: str, timeout_s: float = 60.0, **extra: str) -> dict[str, Any]:
+        """Crawl to the end and return the final object; a crawl that fails or hangs fails the test."""
+        return self.finish(self.start(*arguments, **extra), timeout_s=timeout_s)
+
+    def finish(self, process: subprocess.Popen[str], *, timeout_s: float = 60.0) -> dict[str, Any]:
+        """Wait for a crawl that was started and return its final object."""
+        try:
+            out, err = process.communicate(timeout=timeout_s)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            raise AssertionError(f"the crawl did not end within {timeout_s} s: {self.log()[-3000:]}") from None
+        assert process.returncode == 0, f"exit {process.returncode}: {err}\n{self.log()[-3000:]}"
+        result: dict[str, Any] = json.loads(out.splitlines()[-1])
+        return result
+
+    def run(self, name: str, *arguments: str, timeout_s: float = 60.0) -> subprocess.CompletedProcess[str]:
+        """Run another command and return how it ended."""
+        return subprocess.run(
+            self.command(name, *arguments), capture_output=True, text=True, env=self._environment, timeout=timeout_s,
+            check=False,
+        )  # fmt: skip
+
+    def log(self) -> str:
+        """Return what the crawl processes logged."""
+        return "".join(path.read_text() for path in sorted(self.home.rglob("crawl.log")))
+
+    def hot(self) -> Hot:
+        """Open the database."""
+        return connect(self.database_url or f"sqlite:///{(self.home / 'holdfast.db').resolve()}")
+
+    def warcs(self) -> list[Path]:
+        """Return the sealed files."""
+        return sorted(self.home.rglob("*.warc.gz"))
+
+    def processes(self) -> list[int]:
+        """Return the crawl processes that work on this directory now."""
+        found = []
+        for entry in Path("/proc").iterdir():
+            if entry.name.isdigit():
+                try:
+                    command = (entry / "cmdline").read_bytes()
+                    environment = (entry / "environ").read_bytes()
+                except OSError:
+                    continue
+                home = f"HOLDFAST_HOME={self.home.resolve()}\0".encode()
+                if b"holdfast.worker.process" in command and home in environment:
+                    found.append(int(entry.name))
+        return found
+
+    def outcomes(self, execution_id: int = 1) -> dict[str, tuple[str, str]]:
+        """Return the current outcome and reason of every URL of an execution."""
+        with closing(self.hot()) as hot:
+            rows = list(account(hot, execution_id))
+        return {row.url: (row.outcome.value if row.outcome else "open", row.reason or "") for row in rows}
+
+    def faults(self, execution_id: int = 1) -> list[str]:
+        """Return what is wrong with this archive: the audit that ends every flow test. An empty list is a pass."""
+        problems = [f"process {pid} is still there" for pid in self.processes()]
+        problems += [f"{path.name} was left open" for path in self.home.rglob("*.open")]
+        for path in self.warcs():
+            problems += [f"{path.name}: {problem}" for problem in verify_file(path).problems]
+        with closing(self.hot()) as hot:
+            problems += audit(hot, execution_id)
+            with hot.read() as tx:
+                problems += _dangling(tx, self.home)
+                held = tx.execute("SELECT count(*) FROM domains WHERE lease_owner IS NOT NULL")[0][0]
+                owners = tx.execute("SELECT count(*) FROM owners WHERE ended_at IS NULL")[0][0]
+        problems += [f"{held} domains are still leased"] if held else []
+        problems += [f"{owners} owners have not said goodbye"] if owners else []
+        if self.database_url is None:
+            with closing(sqlite3.connect(self.home / "holdfast.db")) as database:
+                state = database.execute("PRAGMA integrity_check").fetchone()[0]
+            problems += [f"SQLite says {state}"] if state != "ok" else []
+        return problems
+
+
+def _dangling(tx: Any, home: Path) -> list[str]:
+    """Return the settled attempts that point at bytes which are not there."""
+    sizes = {
+        file_id: (home.resolve() / path).stat().st_size if (home.resolve() / path).is_file() else -1
+        for file_id, path in tx.execute("SELECT id, path FROM warc_files WHERE state <> 'discarded'")
+    }
+    rows = tx.execute("SELECT id, warc_file_id, warc_offset, warc_length FROM page_crawls WHERE warc_file_id IS NOT NULL")
+    wrong = [row[0] for row in rows if row[2] + row[3] > sizes.get(row[1], -1)]
+    return [f"attempts {wrong[:5]} point at missing bytes"] if wrong else []
+
+
+def fetched(entries: Any) -> Counter[str]:
+    """Return how often each page was asked for, by the site's own log (robots.txt left out)."""
+    return Counter(f"{entry.host}{entry.path}" for entry in entries if entry.path != "/robots.txt")

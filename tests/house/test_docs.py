@@ -1,0 +1,92 @@
+"""The docs keep up with the code: every error code, setting and command is described where people look for it."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.house.errors import error_tree
+from tests.house.source import ROOT, modules
+
+_DOCS = ROOT / "docs"
+
+
+def _page(name: str) -> str:
+    path = _DOCS / name
+    assert path.exists(), f"docs/{name} is missing: write it, the code it describes is there"
+    return path.read_text()
+
+
+def _loaded(name: str) -> Any:
+    """Return a module of the package, or skip while nobody has written it."""
+    path = ROOT / "src" / f"{name.replace('.', '/')}.py"
+    if not path.exists():
+        pytest.skip(f"{path.relative_to(ROOT)} is not written yet")
+    return importlib.import_module(name)
+
+
+def test_every_error_code_is_in_the_docs_and_no_other() -> None:
+    page = _page("errors.md")
+    codes = {error.code for error in error_tree(modules("src/holdfast")) if error.code}
+    told = {line.split("`")[1] for line in page.splitlines() if line.startswith("| `")}
+
+    assert sorted(codes - told) == [], "docs/errors.md lacks these codes: add a row that says what to do about each"
+    assert sorted(told - codes) == [], "docs/errors.md describes codes that no error carries: remove the rows"
+
+
+def _variables(model: Any, prefix: str) -> Iterator[str]:
+    """Yield the name of the variable behind every field, groups opened."""
+    for name, field in model.model_fields.items():
+        inner = field.annotation
+        if hasattr(inner, "model_fields"):
+            yield from _variables(inner, f"{prefix}{name}_")
+        else:
+            yield f"{prefix}{name}".upper()
+
+
+def test_every_setting_is_in_the_docs() -> None:
+    config = _loaded("holdfast.config")
+    page = _page("settings.md")
+    names = list(_variables(config.Settings, config.Settings.model_config["env_prefix"]))
+
+    assert len(names) > 10
+    missing = [name for name in names if f"`{name}`" not in page]
+    assert missing == [], "docs/settings.md lacks these: add a row with name, default and meaning"
+
+
+def test_every_setting_says_what_it_is_for() -> None:
+    config = _loaded("holdfast.config")
+
+    def silent(model: Any, path: str) -> Iterator[str]:
+        for name, field in model.model_fields.items():
+            if hasattr(field.annotation, "model_fields"):
+                yield from silent(field.annotation, f"{path}{name}.")
+            elif not field.description:
+                yield f"{path}{name}"
+
+    assert list(silent(config.Settings, "")) == [], "give these fields of config.py a description"
+
+
+def _commands(main: Any) -> Iterator[str]:
+    """Yield every command as it is typed, those below a group included; a module that is missing is an error."""
+    for name, command in main.COMMANDS.items():
+        inner = importlib.import_module(f"holdfast.cli.{command.module}").app_command
+        below = getattr(inner, "registered_commands", None) or []
+        for registered in below:
+            yield f"holdfast {name} {registered.name or registered.callback.__name__.replace('_', '-')}"
+        if not below:
+            yield f"holdfast {name}"
+
+
+def test_every_command_is_in_the_docs() -> None:
+    main = _loaded("holdfast.cli.main")
+    page = _page("cli.md")
+    typed = list(_commands(main))
+
+    assert len(typed) > 3
+    missing = [command for command in typed if command not in page]
+    assert missing == [], "docs/cli.md lacks these commands: add what each does, with an example"

@@ -1,0 +1,79 @@
+"""The bundled website: whole, linked, and honest about what it forbids."""
+
+from __future__ import annotations
+
+import http.client
+import re
+from collections.abc import Iterator
+
+import pytest
+
+from holdfast.demo.server import DemoSite
+
+
+@pytest.fixture(scope="module")
+def demo() -> Iterator[DemoSite]:
+    """The site on a port of its own."""
+    with DemoSite() as running:
+        yield running
+
+
+def _get(demo: DemoSite, path: str, **headers: str) -> tuple[int, dict[str, str], str]:
+    connection = http.client.HTTPConnection(demo.address, demo.port, timeout=5)
+    connection.request("GET", path, headers={name.replace("_", "-"): value for name, value in headers.items()})
+    answer = connection.getresponse()
+    body = answer.read().decode()
+    connection.close()
+    return answer.status, {name.lower(): value for name, value in answer.getheaders()}, body
+
+
+def _walk(demo: DemoSite) -> dict[str, int]:
+    """Follow every link, style and picture from the front page; return the status of each path."""
+    seen: dict[str, int] = {}
+    todo = ["/"]
+    while todo:
+        path = todo.pop()
+        if path in seen:
+            continue
+        seen[path], headers, body = _get(demo, path)
+        todo += [headers["location"]] if "location" in headers else []
+        todo += re.findall(r"""(?:href|src)=["'](/[^"'#]*)""", body) + re.findall(r"""url\("(/[^"]+)"\)""", body)
+    return seen
+
+
+def test_every_page_can_be_reached_and_only_one_is_lost(demo: DemoSite) -> None:
+    seen = _walk(demo)
+
+    assert {path for path, status in seen.items() if status == 404} == {"/notes/lost-page.html"}
+    assert set(demo.pages) <= set(seen)
+    assert 15 <= len(demo.pages) <= 20
+    assert seen["/home"] == 301
+
+
+def test_robots_forbid_the_logbook_and_name_the_sitemap(demo: DemoSite) -> None:
+    _, _, robots = _get(demo, "/robots.txt")
+    _, headers, sitemap = _get(demo, "/sitemap.xml")
+
+    assert "Disallow: /private/\n" in robots
+    assert f"Sitemap: {demo.url}sitemap.xml\n" in robots
+    assert headers["content-type"].startswith("application/xml")
+    assert sitemap.count("<loc>") == len(demo.pages) - 1
+    assert "/private/" not in sitemap
+
+
+def test_a_page_that_is_known_is_not_sent_again(demo: DemoSite) -> None:
+    _, headers, _ = _get(demo, "/fr/")
+    status, _, body = _get(demo, "/fr/", If_None_Match=headers["etag"])
+
+    assert (status, body) == (304, "")
+
+
+def test_the_french_pages_say_that_they_are_french(demo: DemoSite) -> None:
+    assert '<html lang="fr">' in _get(demo, "/fr/marees.html")[2]
+
+
+@pytest.mark.parametrize(
+    "path", ["/../server.py", "/..%2fserver.py", "//etc/passwd", "/style.css/../robots.txt", "/img"]
+)
+def test_nothing_outside_the_site_is_served(demo: DemoSite, path: str) -> None:
+    assert _get(demo, path)[0] == 404

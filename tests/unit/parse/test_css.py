@@ -1,0 +1,89 @@
+"""Addresses in style sheets."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from holdfast.parse import css_links
+
+
+def _urls(sheet: str) -> list[str]:
+    return [link.url for link in css_links(sheet)]
+
+
+@pytest.mark.parametrize(
+    ("sheet", "urls"),
+    [
+        ("a{b:url(x.png)}", ["x.png"]),
+        ("a{b:URL( 'x.png' )}", ["x.png"]),
+        ('a{b:url("x y.png")}', ["x y.png"]),
+        ("a{b:url(x.png),url(y.png) no-repeat}", ["x.png", "y.png"]),
+        ("@import 'a.css';", ["a.css"]),
+        ('@IMPORT "a.css" screen;', ["a.css"]),
+        ("@import url(a.css) layer(x);", ["a.css"]),
+        ("@import/**/ 'a.css';", ["a.css"]),
+        ("@import;a{b:'not.css'}", []),
+        ("/* url(no.png) */ a{b:url(yes.png)}", ["yes.png"]),
+        ("/* @import 'no.css'; ", []),
+        ("a{content:'url(no.png)'} b{c:url(yes.png)}", ["yes.png"]),
+        ('a{content:"it\'s \\"url(no)\\""} b{c:url(yes.png)}', ["yes.png"]),
+        ("a{b:url(data:image/png;base64,AAAA)}", []),
+        ("a{b:url(#local)}", []),
+        ("a{b:url()}", []),
+        ("a{b:url(a\\)b.png)}", ["a)b.png"]),
+        ("a{b:url(a\\29 b.png)}", ["a)b.png"]),
+        ("a{b:url('a\\\nb.png')}", ["ab.png"]),
+        ("a{b:url(\\110000 x)}", ["\ufffdx"]),
+        ("a{b:url('broken\nstring') url(next.png)}", ["next.png"]),
+        ("a{b:url(open.png", ["open.png"]),
+        ("a{b:url(x.png)} c{d:url(x.png)}", ["x.png"]),
+        ("@namespace svg url(http://www.w3.org/2000/svg); a{b:url(x.png)}", ["x.png"]),
+        ("a{b:curl(x.png)}", []),
+        ("a{b:image-set(url(1x.png) 1x, url(2x.png) 2x)}", ["1x.png", "2x.png"]),
+        ("a{b:url(x.png#frag)}", ["x.png"]),
+    ],
+)
+def test_addresses_are_found_where_they_count(sheet: str, urls: list[str]) -> None:
+    assert _urls(sheet) == urls
+
+
+def test_each_address_says_what_it_is_for() -> None:
+    sheet = "@import 'a.css'; @font-face{src:url(f.woff2?v=1) format('woff2')} b{c:url(i.png)}"
+
+    assert [link.rel for link in css_links(sheet)] == ["css", "font", "img"]
+
+
+def test_bytes_are_decoded_first() -> None:
+    assert css_links("a{b:url(é.png)}".encode("latin-1"), "iso-8859-1")[0].url == "é.png"
+
+
+@pytest.mark.parametrize(
+    "unit",
+    [
+        "url(",
+        "url('",
+        "/*",
+        "@import ",
+        "@import/*",
+        "@namespace",
+        "'",
+        '"\\',
+        "\\",
+        "url(\\",
+        "@import url(",
+        "url('\n",
+    ],
+)
+def test_a_flood_is_read_in_linear_time(unit: str) -> None:
+    sheet = unit * 80_000
+
+    started = time.perf_counter()
+    css_links(sheet)
+
+    assert time.perf_counter() - started < 2.0
+
+
+def test_a_sheet_gives_at_most_two_thousand() -> None:
+    assert len(css_links("".join(f"a{{b:url({i}.png)}}" for i in range(100_000)))) == 2000

@@ -1,0 +1,63 @@
+"""X-Robots-Tag and robots metas."""
+
+from __future__ import annotations
+
+import pytest
+
+from holdfast.parse.directives import Directives, read_directives
+
+
+@pytest.mark.parametrize(
+    ("headers", "asked"),
+    [
+        ([], ""),
+        (["all"], ""),
+        (["noindex"], "i"),
+        (["NoFollow"], "f"),
+        (["noindex, nofollow"], "if"),
+        (["none"], "if"),
+        (["noindex", "nofollow"], "if"),
+        (["noarchive"], "a"),
+        (["nocache,noindex"], "ia"),
+        (["holdfast: noindex"], "i"),
+        (["HoldFast: none"], "if"),
+        (["otherbot: noindex, nofollow"], ""),
+        (["otherbot: noindex, holdfast: nofollow"], "f"),
+        (["nofollow, otherbot: noindex"], "f"),
+        (["otherbot: none", "noindex"], "i"),
+        (["*: nofollow"], "f"),
+        (["unavailable_after: 25 Jun 2010 15:00:00 PST, noindex"], "i"),
+        (["unavailable_after: Friday, 25-Jun-10 15:00:00 GMT"], ""),
+        (["max-snippet:-1, nofollow"], "f"),
+        (["max-image-preview: large"], ""),
+        (["noindexed"], ""),
+        ([":"], ""),
+        ([""], ""),
+        (["index, follow", "nofollow"], "f"),
+    ],
+)
+def test_the_most_restrictive_header_for_us_wins(headers: list[str], asked: str) -> None:
+    expected = Directives(nofollow="f" in asked, noindex="i" in asked, noarchive="a" in asked)
+
+    assert read_directives(headers, [], "Holdfast") == expected
+
+
+@pytest.mark.parametrize(
+    ("metas", "asked"),
+    [
+        (["noindex"], "i"),
+        (["NOINDEX,NOFOLLOW"], "if"),
+        (["noindex; nofollow"], "if"),
+        (["none"], "if"),
+        (["index,follow", "nofollow"], "f"),
+        (["noarchive"], "a"),
+    ],
+)
+def test_metas_add_up(metas: list[str], asked: str) -> None:
+    expected = Directives(nofollow="f" in asked, noindex="i" in asked, noarchive="a" in asked)
+
+    assert read_directives([], metas, "holdfast") == expected
+
+
+def test_headers_and_metas_add_up() -> None:
+    assert read_directives(["noindex"], ["nofollow"], "holdfast") == Directives(nofollow=True, noindex=True)

@@ -1,0 +1,80 @@
+"""The manifest: whole or not at all, by any number of hands."""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from holdfast.errors import Conflict
+from holdfast.warc.manifest import (
+    ManifestDamaged,
+    ManifestEntry,
+    add_to_manifest,
+    read_manifest,
+    remove_from_manifest,
+)
+
+
+def entry(file_id: int) -> ManifestEntry:
+    return ManifestEntry(file_id=file_id, name=f"{file_id}.warc.gz", size=10, sha256="ab" * 32, crc32=5, record_count=3)
+
+
+def test_entries_come_back_by_id_and_twice_is_once(tmp_path: Path) -> None:
+    for file_id in (3, 1, 2, 1):
+        add_to_manifest(tmp_path, entry(file_id))
+    written = (tmp_path / "manifest.json").stat().st_mtime_ns
+    add_to_manifest(tmp_path, entry(2))
+
+    assert read_manifest(tmp_path) == (entry(1), entry(2), entry(3))
+    assert (tmp_path / "manifest.json").stat().st_mtime_ns == written
+
+
+def test_a_repaired_file_replaces_its_entry(tmp_path: Path) -> None:
+    add_to_manifest(tmp_path, entry(1))
+    add_to_manifest(tmp_path, replace(entry(1), size=9))
+
+    assert [known.size for known in read_manifest(tmp_path)] == [9]
+
+
+def test_a_name_belongs_to_one_file(tmp_path: Path) -> None:
+    add_to_manifest(tmp_path, entry(1))
+
+    with pytest.raises(Conflict):
+        add_to_manifest(tmp_path, replace(entry(2), name="1.warc.gz"))
+
+
+def test_a_file_can_be_struck_off_even_if_it_was_never_there(tmp_path: Path) -> None:
+    remove_from_manifest(tmp_path, 1)
+    add_to_manifest(tmp_path, entry(1))
+    remove_from_manifest(tmp_path, 1)
+    remove_from_manifest(tmp_path, 1)
+
+    assert read_manifest(tmp_path) == ()
+
+
+def test_a_damaged_manifest_and_one_of_somebody_else_are_neither_read_nor_overwritten(tmp_path: Path) -> None:
+    add_to_manifest(tmp_path, entry(1))
+    path = tmp_path / "manifest.json"
+    good = path.read_text()
+    up = json.loads(good)
+    up["files"][0]["name"] = "../../etc/passwd"
+
+    ours, others = (good[:-30], json.dumps(up)), ('{"name": "a web application"}', "[]")
+    for text, is_ours in [*((text, True) for text in ours), *((text, False) for text in others)]:
+        path.write_text(text)
+        with pytest.raises(ManifestDamaged) as caught:
+            add_to_manifest(tmp_path, entry(2))
+        assert caught.value.is_ours is is_ours
+        assert path.read_text() == text
+
+
+def test_many_processes_write_one_manifest(tmp_path: Path) -> None:
+    context = multiprocessing.get_context("spawn")
+    with context.Pool(2) as pool:
+        pool.starmap(add_to_manifest, [(tmp_path, entry(file_id)) for file_id in range(12)])
+
+    assert [known.file_id for known in read_manifest(tmp_path)] == list(range(12))
