@@ -60,7 +60,7 @@ def prepare(settings: Settings) -> None:
     if found == SCHEMA or (found is None and make_fresh(settings.database)):
         return
     if found is not None and found > SCHEMA:
-        raise Unavailable(f"the database has schema {found}, newer than this program knows ({SCHEMA}); upgrade holdfast")
+        raise Unavailable(f"the database has schema {found}, newer than this program's {SCHEMA}; upgrade holdfast")
     done = subprocess.run(
         [sys.executable, "-m", "holdfast.db.migrate", settings.database], capture_output=True, text=True, check=False
     )

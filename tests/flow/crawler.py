@@ -135,7 +135,9 @@ def _dangling(tx: Any, home: Path) -> list[str]:
         file_id: (home.resolve() / path).stat().st_size if (home.resolve() / path).is_file() else -1
         for file_id, path in tx.execute("SELECT id, path FROM warc_files WHERE state <> 'discarded'")
     }
-    rows = tx.execute("SELECT id, warc_file_id, warc_offset, warc_length FROM page_crawls WHERE warc_file_id IS NOT NULL")
+    rows = tx.execute(
+        "SELECT id, warc_file_id, warc_offset, warc_length FROM page_crawls WHERE warc_file_id IS NOT NULL"
+    )
     wrong = [row[0] for row in rows if row[2] + row[3] > sizes.get(row[1], -1)]
     return [f"attempts {wrong[:5]} point at missing bytes"] if wrong else []
 

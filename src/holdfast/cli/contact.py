@@ -1,4 +1,4 @@
-"""Who answers for a crawl: given, configured, remembered, or asked once on a terminal. Without one nothing is crawled."""
+"""Who answers for a crawl: given, configured, remembered, or asked once. Without a contact nothing is crawled."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from holdfast.config import Settings
 from holdfast.errors import Invalid, UrlRefused
 from holdfast.urls import parse
 
-_HELP = "give an e-mail address or a web address with --contact or HOLDFAST_CONTACT: site owners must be able to reach you"
+_HELP = "give an e-mail or web address with --contact or HOLDFAST_CONTACT: site owners must be able to reach you"
 
 
 def find_contact(settings: Settings, given: str | None) -> str:

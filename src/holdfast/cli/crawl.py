@@ -92,7 +92,7 @@ def run(ground: Ground, plan: CrawlPlan, *, output: Path | None, resume: bool, w
     database = Database(ground.settings.database)
     recovery = recover(ground)
     begun = executions.begin(
-        database, ground.clock, plan, home=ground.settings.home, output=output, resume_only=resume,
+        database, ground.clock, plan, executions.Wish(ground.settings.home, output, resume),
         is_working=lambda execution_id: is_working(
             ground.hot, execution_id=execution_id, kind="supervisor", folder=ground.run_folder
         ),

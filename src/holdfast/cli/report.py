@@ -22,7 +22,7 @@ _TOP = 15
 
 def report(
     execution: ExecutionId = None,
-    urls: Annotated[bool, typer.Option("--urls", help="List every URL with its outcome, one JSON object a line.")] = False,
+    urls: Annotated[bool, typer.Option("--urls", help="List every URL and outcome, a JSON object a line.")] = False,
     csv: Annotated[bool, typer.Option("--csv", help="List every URL with its outcome as CSV.")] = False,
     json: AsJson = False,
     home: Home = None,

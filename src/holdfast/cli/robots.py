@@ -56,7 +56,9 @@ def _remembered(home: Path) -> str | None:
     return path.read_text().strip() if path.is_file() else None
 
 
-async def _ask(settings: config.Settings, urls: list[Url], networks: list[str], contact: str | None) -> list[RobotsState]:
+async def _ask(
+    settings: config.Settings, urls: list[Url], networks: list[str], contact: str | None
+) -> list[RobotsState]:
     if contact is None:
         raise Invalid("no contact, so no site is asked; give one with --contact, or read a file with --file")
     agent = CrawlPlan(seeds=(urls[0].fetch,), contact=contact).agent()
@@ -76,7 +78,7 @@ def _live(url: Url, state: RobotsState, agent: str) -> dict[str, Any]:
     if verdict is robots_state.Verdict.RULES:
         return {**_answer(url, rules_of(state, agent)), "status": state.status}
     if state.answer is RobotsAnswer.UNREACHABLE and state.status is None and len(state.body) == 0:
-        print(f"holdfast: {url.origin}/robots.txt cannot be read: everything there is disallowed for now", file=sys.stderr)
+        print(f"holdfast: {url.origin}/robots.txt cannot be read: nothing may be asked there now", file=sys.stderr)
     allowed = verdict is robots_state.Verdict.ALLOW
     return {"url": url.fetch, "allowed": allowed, "rule": None, "line": None, "crawl_delay": None, "sitemaps": [],
             "status": state.status}  # fmt: skip

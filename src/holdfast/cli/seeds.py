@@ -1,4 +1,4 @@
-"""Reading seeds: from arguments, from a file, from standard input. Bad lines of a file are named; good ones are kept."""
+"""Reading seeds: from arguments, files, standard input. Bad lines of a file are named; good ones are kept."""
 
 from __future__ import annotations
 

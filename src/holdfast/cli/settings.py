@@ -21,7 +21,8 @@ def settings(json: AsJson = False, home: Home = None) -> None:
     values = config.load(home=home)
     rows = [(name, getattr(group, key), field) for name, group, key, field in walk(values)]
     if json:
-        print(jsonlib.dumps({name: value if isinstance(value, (int, float)) else _text(value) for name, value, _ in rows}))
+        plain = {name: value if isinstance(value, int | float) else _text(value) for name, value, _ in rows}
+        print(jsonlib.dumps(plain))
         return
     for name, value, field in rows:
         print(f"{name} = {_text(value)}\n    {field.description}")

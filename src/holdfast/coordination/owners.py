@@ -33,10 +33,8 @@ class Owner:
         self.run = run
         self.kind = kind
         with hot.write() as tx:
-            self.id = sql.insert_owner(
-                tx, kind=kind, host=socket.gethostname(), pid=os.getpid(), run_file=self.run.path.name,
-                execution_id=execution_id, now=to_micros(clock.now()),
-            )  # fmt: skip
+            here = sql.Newcomer(kind, socket.gethostname(), os.getpid(), self.run.path.name, execution_id)
+            self.id = sql.insert_owner(tx, here, now=to_micros(clock.now()))
 
     def beat(self, tx: Transaction) -> None:
         """Say, in the caller's transaction, that we are alive and getting on."""

@@ -17,13 +17,22 @@ class OwnerRow(NamedTuple):
     execution_id: int | None
 
 
-def insert_owner(tx: Transaction, *, kind: str, host: str, pid: int, run_file: str, execution_id: int | None,
-                 now: int) -> int:  # fmt: skip
+class Newcomer(NamedTuple):
+    """A process that is about to hold leases."""
+
+    kind: str
+    host: str
+    pid: int
+    run_file: str
+    execution_id: int | None
+
+
+def insert_owner(tx: Transaction, owner: Newcomer, *, now: int) -> int:
     """Register a process and return its id."""
     rows = tx.execute(
         "INSERT INTO owners(kind, host, pid, run_file, execution_id, started_at, heartbeat_at)"
         " VALUES (?, ?, ?, ?, ?, ?, ?) RETURNING id",
-        (kind, host, pid, run_file, execution_id, now, now),
+        (*owner, now, now),
     )
     return int(rows[0][0])
 

@@ -20,7 +20,7 @@ class Word:
 
 
 class Control(Protocol):
-    """How the engine asks; answered from rows by the worker, from a script in tests. Called on the database's thread."""
+    """How the engine asks; answered from rows by the worker. Called on the database's thread."""
 
     def listen(self) -> Word:
         """Return the latest word; also says that this process is alive."""

@@ -49,7 +49,8 @@ class Desk:
 
     def __init__(self, *, tape: Tape, sieve: Sieve, reader: Reader, run: RunFile, clock: Clock,
                  done: Callable[[Capture, Visit | None], None]) -> None:  # fmt: skip
-        self._tape, self._sieve, self._reader, self._run, self._clock, self._done = tape, sieve, reader, run, clock, done
+        self._tape, self._sieve, self._reader = tape, sieve, reader
+        self._run, self._clock, self._done = run, clock, done
         self._inbox: SimpleQueue[Capture | Callable[[], None] | None] = SimpleQueue()
         self._slow = ThreadPoolExecutor(max_workers=1, thread_name_prefix="slow-desk")
         self._stop = Event()
@@ -150,7 +151,7 @@ class Desk:
                 yield waiting, None
 
     def _file(self, hop: Fetched, capture: Capture) -> Filed:
-        """Write one exchange, as a revisit if the page's last original has the same bytes; wait while the disk is full."""
+        """Write one exchange, as a revisit if the page's original has the same bytes; wait while the disk is full."""
         head = parse_head(hop.response_head)
         payload, digest = _payload(head, hop, self._reader.max_bytes)
         attempt = capture.attempt
@@ -174,8 +175,10 @@ class Desk:
                     raise
         fresh = None
         if profile is None and hop.status == 200 and hop.truncated is None:
-            fresh = Original(record_id=appended.record_id, url=hop.url, captured_at=hop.started_at,
-                             payload_digest=digest, warc_file_id=appended.ref.warc_file_id, offset=appended.ref.offset)  # fmt: skip
+            fresh = Original(
+                record_id=appended.record_id, url=hop.url, captured_at=hop.started_at, payload_digest=digest,
+                warc_file_id=appended.ref.warc_file_id, offset=appended.ref.offset,
+            )  # fmt: skip
         return Filed(ref=appended.ref, head=head, payload=payload, payload_digest=digest, original=fresh,
                      is_revisit=profile is not None)  # fmt: skip
 

@@ -10,7 +10,7 @@ import asyncio
 import math
 from collections.abc import AsyncIterator, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from datetime import datetime
 from enum import StrEnum
 from typing import TypeVar
@@ -174,10 +174,8 @@ class CrawlEngine:
 
     async def _settle_loop(self) -> None:
         while True:
-            try:
+            with suppress(TimeoutError):
                 await asyncio.wait_for(self._due.wait(), self.crew.settings.engine.settle_s)
-            except TimeoutError:
-                pass
             self._due.clear()
             if self._soon is not None:
                 self._soon.cancel()

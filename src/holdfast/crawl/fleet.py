@@ -12,7 +12,7 @@ from holdfast.crawl.crew import Crew
 from holdfast.crawl.lane import Lane
 from holdfast.crawl.limits import Limits
 from holdfast.errors import LeaseLost
-from holdfast.types import Attempt, DomainLease, DomainUpdate, Outcome, Visit
+from holdfast.types import Attempt, DomainLease, DomainUpdate, Visit
 
 FEED = 50
 """Pages a lane takes at once; below a fifth of it the lane asks for more."""
@@ -138,7 +138,7 @@ class Fleet:
                 raise
             # The one place where a lane survives what nobody foresaw; the page is closed and named.
             _log.exception("crawl.lane_failed", url=attempt.url)
-            lane.end(attempt, Outcome.FAILED, "internal_error", message=repr(exc)[:500])
+            lane.give_up(attempt, "internal_error", repr(exc)[:500])
             began = True
         finally:
             if not began:

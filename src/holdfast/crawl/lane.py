@@ -10,6 +10,7 @@ import asyncio
 from collections import deque
 from collections.abc import Sequence
 from datetime import datetime, timedelta
+from typing import NamedTuple
 
 from holdfast import log
 from holdfast.crawl import outcomes
@@ -27,6 +28,14 @@ from holdfast.warc.payload import parse_head
 
 _HTML = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"
 _log = log.get()
+
+
+class Trip(NamedTuple):
+    """One attempt on its way over its redirects."""
+
+    attempt: Attempt
+    started_at: datetime
+    hops: list[Fetched]
 
 
 class Lane:
@@ -92,7 +101,7 @@ class Lane:
         try:
             url = parse(attempt.url)
         except UrlRefused as exc:
-            self.end(attempt, Outcome.EXCLUDED, "url_refused", message=str(exc))
+            self.end(self._trip(attempt), Outcome.EXCLUDED, "url_refused", message=str(exc))
             return True
         permission = await self.gate.may_ask(url)
         if not permission.allowed:
@@ -100,41 +109,41 @@ class Lane:
                 self.manners.unreachable()
                 self.put_off_until = permission.ask_again_at
                 return False
-            self.end(attempt, Outcome.BLOCKED_ROBOTS, permission.reason, message=permission.message)
+            self.end(self._trip(attempt), Outcome.BLOCKED_ROBOTS, permission.reason, message=permission.message)
             return True
-        await self._visit(attempt, url)
+        await self._visit(self._trip(attempt), url)
         self.put_off_until = self.manners.closed_until
         return True
 
-    async def _visit(self, attempt: Attempt, url: Url) -> None:
+    def _trip(self, attempt: Attempt) -> Trip:
+        return Trip(attempt, self._crew.clock.now(), [])
+
+    async def _visit(self, trip: Trip, url: Url) -> None:
         """Fetch an attempt over its redirects inside this domain; a hop to another domain ends it."""
-        hops: list[Fetched] = []
-        started_at = self._crew.clock.now()
+        attempt, hops = trip.attempt, trip.hops
         for _ in range(MAX_REDIRECTS + 1):
             result = await self._ask(self._request(url, attempt if not hops else None))
             if isinstance(result, FetchFailed):
-                self._failed(attempt, started_at, hops, result)
+                self._failed(trip, result)
                 return
             hops.append(result)
             target = self._target(url, result)
             if target is None or isinstance(target, str):
-                self._answered(attempt, started_at, hops, refused=target)
+                self._answered(trip, refused=target)
                 return
             if target.domain != self.lease.domain:
-                self._answered(attempt, started_at, hops, redirected_to=target.fetch)
+                self._answered(trip, redirected_to=target.fetch)
                 return
             url = target
             verdict = self._crew.scope.decide(url, attempt.depth, attempt.kind)
             if not verdict.allowed:
-                self.end(attempt, Outcome.EXCLUDED, f"redirect_out_of_scope:{verdict.rule}", hops=hops,
-                          redirected_to=url.fetch, at=started_at)  # fmt: skip
+                self.end(trip, Outcome.EXCLUDED, f"redirect_out_of_scope:{verdict.rule}", redirected_to=url.fetch)
                 return
             permission = await self.gate.may_ask(url)
             if not permission.allowed:
-                reason = f"redirect_{permission.reason}"
-                self.end(attempt, Outcome.BLOCKED_ROBOTS, reason, hops=hops, redirected_to=url.fetch, at=started_at)
+                self.end(trip, Outcome.BLOCKED_ROBOTS, f"redirect_{permission.reason}", redirected_to=url.fetch)
                 return
-        self.end(attempt, Outcome.FAILED, "too_many_redirects", hops=hops, redirected_to=url.fetch, at=started_at)
+        self.end(trip, Outcome.FAILED, "too_many_redirects", redirected_to=url.fetch)
 
     def _target(self, url: Url, result: Fetched) -> Url | str | None:
         """Return where an answer points: an address, a reason why it cannot be followed, or None if it stays."""
@@ -174,8 +183,10 @@ class Lane:
             return await self._ask(request)
         async with self._crew.borrow(url.domain) as pace:
             if pace is None:
-                return FetchFailed(url=url.fetch, problem=FetchProblem.CONNECT, message="another process holds the domain",
-                                   started_at=self._crew.clock.now(), took_s=0.0)  # fmt: skip
+                return FetchFailed(
+                    url=url.fetch, problem=FetchProblem.CONNECT, message="another process holds that domain",
+                    started_at=self._crew.clock.now(), took_s=0.0,
+                )  # fmt: skip
             async with pace.turn():
                 return await self._send(request, pace)
 
@@ -209,10 +220,9 @@ class Lane:
             values = parse_head(result.response_head).get_all("set-cookie")
             self._crew.cookies.store(result.url, values, self._crew.clock.now())
 
-    def _answered(self, attempt: Attempt, started_at: datetime, hops: list[Fetched], *,
-                  refused: str | None = None, redirected_to: str | None = None) -> None:  # fmt: skip
+    def _answered(self, trip: Trip, *, refused: str | None = None, redirected_to: str | None = None) -> None:
         """End an attempt that got an answer."""
-        status = hops[-1].status
+        status = trip.hops[-1].status
         outcome, reason = outcomes.of_status(status)
         if refused is not None:
             outcome, reason = Outcome.EXCLUDED, "redirect_refused"
@@ -220,20 +230,17 @@ class Lane:
             self.manners.went_badly()
         else:
             self.manners.went_well()
-        retry_at = None
-        if outcomes.is_retried(status):
-            retry_at = self._retry_at(attempt, hops[-1])
-        self.end(attempt, outcome, reason, hops=hops, message=refused, redirected_to=redirected_to, at=started_at,
-                  retry_at=retry_at)  # fmt: skip
+        retry_at = self._retry_at(trip.attempt, trip.hops[-1]) if outcomes.is_retried(status) else None
+        self.end(trip, outcome, reason, message=refused, redirected_to=redirected_to, retry_at=retry_at)
 
-    def _failed(self, attempt: Attempt, started_at: datetime, hops: list[Fetched], failure: FetchFailed) -> None:
+    def _failed(self, trip: Trip, failure: FetchFailed) -> None:
         """End an attempt that got no answer."""
         outcome, reason = outcomes.of_failure(failure)
         retry_at = None
         if failure.problem.transient:
             self.manners.went_badly()
-            retry_at = self._retry_at(attempt, None)
-        self.end(attempt, outcome, reason, hops=hops, message=failure.message, at=started_at, retry_at=retry_at)
+            retry_at = self._retry_at(trip.attempt, None)
+        self.end(trip, outcome, reason, message=failure.message, retry_at=retry_at)
 
     def _retry_at(self, attempt: Attempt, answer: Fetched | None) -> datetime | None:
         """Return when to try again; a 429 or 503 also slows the domain, and Retry-After holds it back as a whole."""
@@ -253,13 +260,15 @@ class Lane:
         wait = retry_wait(attempt.number, base_s=politeness.retry_base_s, random=crew.random)
         return now + timedelta(seconds=max(wait, asked_s))
 
-    def end(self, attempt: Attempt, outcome: Outcome, reason: str, *, hops: Sequence[Fetched] = (),
-             message: str | None = None, redirected_to: str | None = None, at: datetime | None = None,
-             retry_at: datetime | None = None) -> None:  # fmt: skip
+    def give_up(self, attempt: Attempt, reason: str, message: str) -> None:
+        """End an attempt that something unforeseen happened to."""
+        self.end(self._trip(attempt), Outcome.FAILED, reason, message=message)
+
+    def end(self, trip: Trip, outcome: Outcome, reason: str, *, message: str | None = None,
+            redirected_to: str | None = None, retry_at: datetime | None = None) -> None:  # fmt: skip
         """Hand an ended attempt to the desk."""
         self.unsettled += 1
         self._crew.hand_over(
-            Capture(attempt=attempt, token=self.lease.token, started_at=at or self._crew.clock.now(),
-                    hops=tuple(hops), outcome=outcome, reason=reason, message=message, redirected_to=redirected_to,
-                    retry_at=retry_at)
+            Capture(attempt=trip.attempt, token=self.lease.token, started_at=trip.started_at, hops=tuple(trip.hops),
+                    outcome=outcome, reason=reason, message=message, redirected_to=redirected_to, retry_at=retry_at)
         )  # fmt: skip

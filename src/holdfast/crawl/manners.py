@@ -1,4 +1,4 @@
-"""How one domain is treated: its delay, its circuit, its robots files. Changed only by the lane that holds the lease."""
+"""How one domain is treated: delay, circuit, robots files. Changed only by the lane that holds the lease."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an ending means: from statuses and failures to one of seven outcomes with its reason, and whether to try again."""
+"""What an ending means: one of seven outcomes with its reason, and whether to try again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""When a domain may be asked again: one request at a time, start to start, measured as late as the server can see it."""
+"""When a domain may be asked again: one request at a time, start to start, as late as the server can see it."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Pace:
     async def turn(self) -> AsyncIterator[None]:
         """Wait for the domain's next slot and hold it; LeaseLost if the lease runs out first."""
         async with self._turn:
-            while (wait := self.next_at - self._clock.monotonic()) > 0:
+            while (wait := self.next_at - self._clock.monotonic()) > 0:  # noqa: ASYNC110 - time passes, and it may be put off
                 await asyncio.sleep(wait)
             if self._clock.monotonic() >= self.lease_until:
                 raise LeaseLost("the lease of this domain was not renewed in time")

@@ -1,4 +1,4 @@
-"""Running totals of one process, and what is slow and why. Written with each settle, so that they never claim too much."""
+"""Running totals of one process, and what is slow and why; written with each settle, so they never claim too much."""
 
 from __future__ import annotations
 

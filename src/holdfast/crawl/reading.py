@@ -1,4 +1,4 @@
-"""Reading a filed capture: decoded, parsed by what it is, and turned into addresses to add. Never raises for content."""
+"""Reading a filed capture: decoded, parsed by what it is, turned into addresses to add. Never raises for content."""
 
 from __future__ import annotations
 

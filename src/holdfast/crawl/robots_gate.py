@@ -1,4 +1,4 @@
-"""May this address be asked for? Answered by the origin's robots.txt, which is fetched, archived and remembered here."""
+"""May this address be asked for? Answered by the origin's robots.txt: fetched, archived and remembered here."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ def seeds_of(plan: CrawlPlan) -> list[Found]:
 
 
 def sitemaps_of(crew: Crew, gate: RobotsGate) -> Iterator[Found]:
-    """Yield the sitemaps of origins whose robots.txt was read; a seed's origin without one is tried at the usual place."""
+    """Yield the sitemaps of origins whose robots.txt was read; a seed's origin without one gets the usual place."""
     origins, gate.sitemaps = gate.sitemaps, []
     if not crew.plan.sitemaps or crew.plan.scope == "page":
         return

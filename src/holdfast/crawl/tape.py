@@ -29,7 +29,9 @@ class TapeBroken(HoldfastError):
 class Tape:
     """One process's WARC output; a file is opened when the first record comes."""
 
-    def __init__(self, folder: Path, prefix: str, *, info: Mapping[str, str], clock: Clock, settings: WarcSettings) -> None:
+    def __init__(
+        self, folder: Path, prefix: str, *, info: Mapping[str, str], clock: Clock, settings: WarcSettings
+    ) -> None:
         self.folder = folder
         self._prefix, self._info, self._clock, self._settings = prefix, info, clock, settings
         self._writer: WarcWriter | None = None

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import NamedTuple
+
+from sqlalchemy.orm import Session
 
 from holdfast import audit
 from holdfast.clock import Clock
@@ -30,8 +33,16 @@ class Begun:
     landing: tuple[str, ...] = ()
 
 
-def begin(database: Database, clock: Clock, plan: CrawlPlan, *, home: Path, output: Path | None, resume_only: bool,
-          is_working: Any) -> Begun:  # fmt: skip
+class Wish(NamedTuple):
+    """Where an execution should write, and whether it may be a new one."""
+
+    home: Path
+    output: Path | None = None
+    resume_only: bool = False
+
+
+def begin(database: Database, clock: Clock, plan: CrawlPlan, wish: Wish, *,
+          is_working: Callable[[int], bool]) -> Begun:  # fmt: skip
     """Take up the unfinished execution with the same seeds and scope, or begin a new one.
 
     Conflict if a live process works on it already; NotFound if `resume_only` and there is nothing to resume.
@@ -44,21 +55,20 @@ def begin(database: Database, clock: Clock, plan: CrawlPlan, *, home: Path, outp
                 f"execution {found.id} crawls these seeds already; watch it with: holdfast status, "
                 "or end it with: holdfast stop"
             )
-        if found is None and resume_only:
+        if found is None and wish.resume_only:
             raise NotFound("nothing to resume for these seeds and this scope; leave out --resume to start a crawl")
-        now = clock.now()
         if found is not None:
             found.state, found.stop_requested, found.finished_at = "running", None, None
-            begun = _begun(session, found, home, resumed=True)
+            begun = _begun(session, found, resumed=True)
         else:
-            begun = _start(session, clock, plan, job, home=home, output=output)
+            begun = _start(session, clock, plan, job, wish)
         if plan.robots == "ignore":
             audit.record(session, clock, action="robots.ignored", subject=f"execution {begun.execution_id}",
-                         detail={"reason": plan.robots_reason, "seeds": list(plan.seeds), "at": now.isoformat()})  # fmt: skip
+                         detail={"reason": plan.robots_reason, "seeds": list(plan.seeds)})  # fmt: skip
         return begun
 
 
-def _start(session: Any, clock: Clock, plan: CrawlPlan, job: Job | None, *, home: Path, output: Path | None) -> Begun:
+def _start(session: Session, clock: Clock, plan: CrawlPlan, job: Job | None, wish: Wish) -> Begun:
     now, first = clock.now(), plan.seed_urls()[0]
     if job is None:
         source = ensure_source(session, clock, host=first.host, base_url=f"{first.origin}/")
@@ -66,19 +76,19 @@ def _start(session: Any, clock: Clock, plan: CrawlPlan, job: Job | None, *, home
         session.add(job)
         session.flush()
     source = queries.source_of(session, job_id=job.id)
-    folder = output or home / "warcs" / source.code / f"{now:%Y%m%dT%H%M%SZ}__{source.code}"
+    folder = wish.output or wish.home / "warcs" / source.code / f"{now:%Y%m%dT%H%M%SZ}__{source.code}"
     execution = Execution(
         job_id=job.id, number=queries.last_number(session, job_id=job.id) + 1, state="running", config=plan.public(),
         output_dir=str(folder.resolve()), created_at=now, started_at=now, run_seconds=0.0,
     )  # fmt: skip
     session.add(execution)
     session.flush()
-    if output is None:
+    if wish.output is None:
         execution.output_dir = f"{execution.output_dir}-{execution.id}"
-    return _begun(session, execution, home, resumed=False)
+    return _begun(session, execution, resumed=False)
 
 
-def _begun(session: Any, execution: Execution, home: Path, *, resumed: bool) -> Begun:
+def _begun(session: Session, execution: Execution, *, resumed: bool) -> Begun:
     folder = Path(execution.output_dir)
     try:
         folder.mkdir(parents=True, exist_ok=True)

@@ -22,7 +22,8 @@ def ensure_source(session: Session, clock: Clock, *, host: str, base_url: str) -
     source = source_by_code(session, code)
     if source is None:
         now = clock.now()
-        source = Source(code=code, name=host, base_url=base_url, enabled=True, config={}, created_at=now, updated_at=now)
+        source = Source(code=code, name=host, base_url=base_url, enabled=True, config={}, created_at=now,
+                        updated_at=now)  # fmt: skip
         session.add(source)
         session.flush()
     return source

@@ -15,22 +15,32 @@ class OpenFile(NamedTuple):
     path: str
 
 
+class Sealing(NamedTuple):
+    """What is known of a file once it is sealed."""
+
+    size: int
+    sha256: str
+    crc32: int
+    records: int
+    repaired: bool = False
+
+
 def insert_file(tx: Transaction, *, execution_id: int, owner_id: int, path: str, now: int) -> int:
     """Register a file before it is created; return its id."""
     rows = tx.execute(
-        "INSERT INTO warc_files(execution_id, owner_id, path, state, created_at) VALUES (?, ?, ?, 'open', ?) RETURNING id",
+        "INSERT INTO warc_files(execution_id, owner_id, path, state, created_at)"
+        " VALUES (?, ?, ?, 'open', ?) RETURNING id",
         (execution_id, owner_id, path, now),
     )
     return int(rows[0][0])
 
 
-def seal_file(tx: Transaction, file_id: int, *, size: int, sha256: str, crc32: int, records: int, repaired: bool,
-              now: int) -> None:  # fmt: skip
+def seal_file(tx: Transaction, file_id: int, sealing: Sealing, *, now: int) -> None:
     """Say that a file is whole and will never change."""
     tx.execute(
         "UPDATE warc_files SET state = 'sealed', size = ?, sha256 = ?, crc32 = ?, record_count = ?, repaired = ?,"
         " sealed_at = ? WHERE id = ? AND state = 'open'",
-        (size, sha256, crc32, records, repaired, now, file_id),
+        (*sealing, now, file_id),
     )
 
 

@@ -81,8 +81,8 @@ class Process:
         run = RunFile(ground.run_folder, assignment.run_file)
         self._owner = Owner(ground.hot, ground.clock, run=run, kind="process", execution_id=assignment.execution_id)
         self._tape = Tape(
-            Path(assignment.output_dir), f"{assignment.source_code}-{self._owner.id}", info=warcinfo(self._plan, assignment),
-            clock=self._clock, settings=ground.settings.warc,
+            Path(assignment.output_dir), f"{assignment.source_code}-{self._owner.id}",
+            info=warcinfo(self._plan, assignment), clock=self._clock, settings=ground.settings.warc,
         )  # fmt: skip
         self._child = ParseChild(deadline_s=ground.settings.parse.deadline_s)
 
@@ -116,7 +116,8 @@ class Process:
         fetch, plan = self._ground.settings.fetch, self._plan
         settings = ClientSettings(
             user_agent=plan.agent(), from_header=plan.contact if "@" in plan.contact else "",
-            connect_timeout_s=fetch.connect_s, min_bytes_per_s=fetch.min_rate, rate_window_s=max(1, int(fetch.min_rate_s)),
+            connect_timeout_s=fetch.connect_s, min_bytes_per_s=fetch.min_rate,
+            rate_window_s=max(1, int(fetch.min_rate_s)),
             spool_dir=Path(self._assignment.output_dir), allow_invalid_tls=plan.allow_invalid_tls,
             max_connections=fetch.connections,
         )  # fmt: skip
@@ -170,10 +171,8 @@ class Process:
         """Complete the row of a file that was sealed, and list it in the manifest."""
         reach("after_rename")
         with self._ground.hot.write() as tx:
-            files.seal_file(
-                tx, file_id, size=sealed.size, sha256=sealed.sha256, crc32=sealed.crc32, records=sealed.record_count,
-                repaired=False, now=to_micros(self._clock.now()),
-            )  # fmt: skip
+            sealing = files.Sealing(sealed.size, sealed.sha256, sealed.crc32, sealed.record_count)
+            files.seal_file(tx, file_id, sealing, now=to_micros(self._clock.now()))
         reach("after_register")
         add_to_manifest(sealed.path.parent, ManifestEntry.of(file_id, sealed))
 

@@ -68,8 +68,8 @@ def _adopt(ground: Ground, file: OpenFile, report: Recovery) -> None:
         return
     sealed = adopted.sealed
     with ground.hot.write() as tx:
-        files.seal_file(tx, file.id, size=sealed.size, sha256=sealed.sha256, crc32=sealed.crc32,
-                        records=sealed.record_count, repaired=True, now=now)  # fmt: skip
+        sealing = files.Sealing(sealed.size, sealed.sha256, sealed.crc32, sealed.record_count, repaired=True)
+        files.seal_file(tx, file.id, sealing, now=now)
         pointed = files.pointed_offsets(tx, file.id)
     add_to_manifest(path.parent, ManifestEntry.of(file.id, sealed))
     orphans = sum(1 for offset in adopted.response_offsets if offset not in pointed)

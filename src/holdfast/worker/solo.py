@@ -44,9 +44,7 @@ class Solo:
     async def get(self, url: Url, *, deadline_s: float) -> Document | FetchFailed | None:
         """Return what an address answers in the end; None after too many or unusable redirects."""
         for _ in range(6):
-            pace = self._paces.setdefault(
-                url.domain, Pace(self._clock, first_at=0.0, lease_until=float("inf"))
-            )
+            pace = self._paces.setdefault(url.domain, Pace(self._clock, first_at=0.0, lease_until=float("inf")))
             async with pace.turn():
                 sent_at = self._clock.monotonic()
                 result = await self._client.fetch(
@@ -100,5 +98,3 @@ async def open_solo(settings: Settings, *, agent: str, networks: Sequence[str], 
 def rules_of(state: RobotsState, agent: str) -> RobotsFile:
     """Return the rules for a product token in a robots.txt that was read."""
     return RobotsFile.parse(state.body, agent)
-
-
