@@ -6,7 +6,8 @@ PEERS := .venv-peers
 PYTEST := $(BIN)/python -m pytest
 
 .DEFAULT_GOAL := help
-.PHONY: help setup services demo test quick check bench soak peers lock clean
+
+.PHONY: docs help setup services demo test quick check bench soak peers lock clean
 
 help: ## this list
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## */\t/' | sort | expand -t 12
@@ -52,6 +53,9 @@ $(PEERS)/.done: Makefile
 	@touch $@
 
 peers: $(PEERS)/.done ## build .venv-peers with Scrapy, warcio, pywb and wacz, to compare with and to validate by
+
+docs: setup ## write docs/cli.md and docs/settings.md from the code
+	$(BIN)/python tools/write_docs.py
 
 lock: ## compile requirements.txt anew from pyproject.toml
 	$(BIN)/python -m piptools compile --quiet --strip-extras --no-emit-index-url --no-emit-trusted-host --no-header --annotation-style=line --extra dev --allow-unsafe --no-emit-find-links -o requirements.txt pyproject.toml

@@ -60,7 +60,9 @@ def list_open(
 
 @app_command.command()
 def recover(
-    minutes: Annotated[float, typer.Option(min=0.0, help="Age of an expired lease that is freed.")] = 15.0,
+    minutes: Annotated[
+        float | None, typer.Option(min=0.0, help="Age of an expired lease that is freed; 15 if not set otherwise.")
+    ] = None,
     json: AsJson = False,
     home: Home = None,
 ) -> None:
@@ -70,7 +72,8 @@ def recover(
     """
     with open_ground(config.load(home=home)) as ground:
         cleaned = clean_up(ground)
-        expired = ground.frontier.recover(older_than_s=minutes * 60.0)
+        age_s = ground.settings.lease.recover_s if minutes is None else minutes * 60.0
+        expired = ground.frontier.recover(older_than_s=age_s)
     if json:
         print(jsonlib.dumps({"recovered": cleaned.domains + expired, "processes": cleaned.owners,
                              "files": cleaned.repaired, "orphan_records": cleaned.orphans}))  # fmt: skip

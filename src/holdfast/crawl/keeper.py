@@ -51,6 +51,7 @@ class Keeper:
             if now - looked_at >= _DISK_S or engine.crew.progress.state == "no_space":
                 looked_at = now
                 self._look_at_disk(engine)
+                engine.desk.do(engine.ledger.rotate)
             self._look_at_desk(engine, now)
             engine.crew.progress.active_domains = len(engine.fleet.lanes)
             engine.crew.progress.slow = slowest(engine, now)

@@ -24,6 +24,10 @@ class Ledger:
         self.visits: list[Visit] = []
         self._counted: set[int] = set()
 
+    def rotate(self) -> None:
+        """Seal the WARC file if it is full, old or idle; belongs to the desk's thread."""
+        self._tape.rotate()
+
     def add(self, visit: Visit) -> None:
         """Take a finished attempt."""
         self.visits.append(visit)

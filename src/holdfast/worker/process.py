@@ -35,6 +35,7 @@ from holdfast.crawl.tape import Tape
 from holdfast.failpoints import reach
 from holdfast.fetch.client import Client, ClientSettings
 from holdfast.fetch.cookies import CookieJar
+from holdfast.fetch.dns import Resolver, ResolverSettings
 from holdfast.fetch.guard import Guard
 from holdfast.parse import ParseChild
 from holdfast.types import Visit
@@ -121,7 +122,9 @@ class Process:
             spool_dir=Path(self._assignment.output_dir), allow_invalid_tls=plan.allow_invalid_tls,
             max_connections=fetch.connections,
         )  # fmt: skip
-        return Client(settings, Guard(tuple(map(ip_network, plan.allow_networks))), self._clock)
+        guard = Guard(tuple(map(ip_network, plan.allow_networks)))
+        names = Resolver(ResolverSettings(nameservers=tuple(fetch.nameservers)), guard, self._clock)
+        return Client(settings, guard, self._clock, names)
 
     def _engine(self, client: Client) -> CrawlEngine:
         """Put the parts together."""
