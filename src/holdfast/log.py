@@ -32,6 +32,7 @@ def configure(level: str = "INFO", *, as_json: bool = True) -> None:
         processors=[
             structlog.processors.add_log_level,
             structlog.processors.TimeStamper(fmt="iso", utc=True),
+            structlog.processors.format_exc_info,
             _clean,
             structlog.processors.JSONRenderer() if as_json else structlog.dev.ConsoleRenderer(colors=False),
         ],
