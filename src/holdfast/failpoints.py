@@ -1,4 +1,9 @@
-"""Named places where a test may kill, stop or slow a process (`HOLDFAST_FAILPOINT=after_append:kill`); else no-ops."""
+"""Named places where a test may kill, stop or slow a process; no-ops unless `HOLDFAST_FAILPOINT` is set.
+
+It reads `PLACE[@TEXT]:ACTION[:SKIP[:FOLDER]]`, several separated by commas. With TEXT, only passes that carry it count.
+The first SKIP passes of a process do nothing. With FOLDER, each act takes one file `PLACE.…` out of it, so that a test
+decides how often all processes together act, and sees that they did; without such a file nothing happens.
+"""
 
 from __future__ import annotations
 
@@ -6,34 +11,77 @@ import os
 import signal
 import time
 from collections.abc import Callable
+from pathlib import Path
+
+Reach = Callable[..., None]
 
 
-def _nothing(_name: str) -> None:
+def _nothing(_place: str, _about: str = "") -> None:
     return None
 
 
-def _armed(spec: str) -> Callable[[str], None]:
-    """Return what to call at every place; `NAME:ACTION[:SKIP]` acts after SKIP passes."""
-    name, action, *rest = spec.split(":")
-    left = int(rest[0]) if rest else 0
+class Failpoint:
+    """One armed place."""
 
-    def reach(place: str) -> None:
-        nonlocal left
-        if place != name:
+    def __init__(self, spec: str) -> None:
+        where, action, *rest = spec.split(":", 3)
+        self.place, _, self._text = where.partition("@")
+        self._act = _ACTIONS[action]
+        self._left = int(rest[0]) if rest and rest[0] else 0
+        self._folder = Path(rest[1]) if len(rest) > 1 else None
+
+    def reach(self, about: str = "") -> None:
+        """Act if it is time to."""
+        if self._text not in about:
             return
-        left -= 1
-        if left >= 0:
-            return
-        if action == "kill":
-            os.kill(os.getpid(), signal.SIGKILL)
-        elif action == "sleep":
-            time.sleep(3600)
-        elif action == "raise":
-            raise RuntimeError(f"failpoint {place}")
+        self._left -= 1
+        if self._left < 0 and self._may_act():
+            self._act(self.place)
+
+    def _may_act(self) -> bool:
+        if self._folder is None:
+            return True
+        for token in sorted(self._folder.glob(f"{self.place}.*")):
+            try:
+                token.unlink()
+            except FileNotFoundError:  # another process took it
+                continue
+            return True
+        return False
+
+
+def armed(spec: str) -> Reach:
+    """Return what to call at every place; ValueError or KeyError for a spec that makes no sense."""
+    points = [Failpoint(part) for part in spec.split(",")]
+
+    def reach(place: str, about: str = "") -> None:
+        for point in points:
+            if point.place == place:
+                point.reach(about)
 
     return reach
 
 
+def _signal(number: signal.Signals) -> Callable[[str], None]:
+    return lambda _place: os.kill(os.getpid(), number)
+
+
+def _raise(place: str) -> None:
+    raise RuntimeError(f"failpoint {place}")
+
+
+def _sleep(_place: str) -> None:
+    time.sleep(3600)
+
+
+def _hang(_place: str) -> None:
+    while True:
+        pass
+
+
+_ACTIONS: dict[str, Callable[[str], None]] = {
+    "kill": _signal(signal.SIGKILL), "crash": _signal(signal.SIGSEGV), "raise": _raise, "sleep": _sleep, "hang": _hang,
+}  # fmt: skip
 _spec = os.environ.get("HOLDFAST_FAILPOINT")
-reach: Callable[[str], None] = _armed(_spec) if _spec else _nothing
-"""Called with the place's name on the way through."""
+reach: Reach = armed(_spec) if _spec else _nothing
+"""Called on the way through with the place's name, and what is worked on there."""

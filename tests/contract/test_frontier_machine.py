@@ -169,7 +169,7 @@ class FrontierMachine(RuleBasedStateMachine):
         for domain in expected:
             domain.expires_at = until
 
-    @rule(seconds=st.sampled_from((0.5, 3.0, 31.0, 61.0)))
+    @rule(seconds=st.sampled_from((0.5, 2.0, 31.0, 61.0)))
     def pass_time(self, seconds: float) -> None:
         self.clock.advance(seconds)
 

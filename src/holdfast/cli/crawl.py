@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json as jsonlib
 import sys
-from ipaddress import ip_network
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -15,7 +14,10 @@ from holdfast.cli.contact import find_contact
 from holdfast.cli.display import Display, duration, outcomes, size
 from holdfast.cli.options import AsJson, Home
 from holdfast.cli.seeds import read_seeds
+from holdfast.cli.values import Robots, read_cookies, read_header, read_network, read_size, read_time
 from holdfast.coordination.owners import is_working
+from holdfast.crawl.credentials import Credentials
+from holdfast.crawl.manners import POLITE_S
 from holdfast.crawl.plan import CrawlPlan
 from holdfast.db.engine import Database
 from holdfast.errors import Invalid
@@ -29,9 +31,6 @@ from holdfast.worker.paths import absolute
 from holdfast.worker.recovery import Recovery, recover
 from holdfast.worker.supervisor import Supervisor
 
-_ONE = "Limits"
-_MANNERS = "Manners"
-
 
 def crawl(
     seeds: Annotated[list[str] | None, typer.Argument(help="Addresses, seed files, or - for standard input.")] = None,
@@ -39,7 +38,7 @@ def crawl(
     scope: Annotated[ScopeKind, typer.Option(help="How far links are followed from the seeds.")] = ScopeKind.HOST,
     include: Annotated[list[str] | None, typer.Option(help="RE2 pattern of URLs to add to the scope.")] = None,
     exclude: Annotated[list[str] | None, typer.Option(help="RE2 pattern of URLs to leave out; always wins.")] = None,
-    depth: Annotated[int, typer.Option(help="Links away from a seed; -1 is unlimited.")] = 10,
+    depth: Annotated[int, typer.Option(min=-1, help="Links away from a seed; -1 is unlimited.")] = 10,
     max_pages: Annotated[int | None, typer.Option(min=1, help="Stop after this many pages.")] = None,
     max_bytes: Annotated[str | None, typer.Option(help="Stop after this much, for example 500MB.")] = None,
     max_time: Annotated[str | None, typer.Option(help="Stop after this long, for example 90s, 30m, 2h.")] = None,
@@ -49,9 +48,9 @@ def crawl(
     contact: Annotated[str | None, typer.Option(help="E-mail or web address that site owners can reach.")] = None,
     sitemaps: Annotated[bool, typer.Option("--sitemaps/--no-sitemaps", help="Read sitemaps for links.")] = True,
     requisites: Annotated[bool, typer.Option("--requisites/--no-requisites", help="Fetch what pages embed.")] = True,
-    header: Annotated[list[str] | None, typer.Option(help="Extra request header, 'Name: value'.")] = None,
+    header: Annotated[list[str] | None, typer.Option(help="Header for the seeds' origins, 'Name: value'.")] = None,
     cookie_file: Annotated[Path | None, typer.Option(help="Cookies in Netscape format (cookies.txt).")] = None,
-    robots: Annotated[str, typer.Option(help="obey, or ignore with --reason (audited).")] = "obey",
+    robots: Annotated[Robots, typer.Option(help="To ignore needs a --reason (audited).")] = Robots.OBEY,
     reason: Annotated[str | None, typer.Option(help="Why robots.txt is ignored.")] = None,
     allow_network: Annotated[list[str] | None, typer.Option(help="Private network (CIDR) that may be crawled.")] = None,
     allow_invalid_tls: Annotated[bool, typer.Option(help="Accept invalid certificates; noted in the WARC.")] = False,
@@ -67,19 +66,22 @@ def crawl(
     """
     settings = config.load(home=home)
     log.configure(settings.log_level if not sys.stderr.isatty() else "ERROR")
-    if robots not in ("obey", "ignore") or (robots == "ignore" and not reason):
-        raise Invalid("--robots takes obey, or ignore together with --reason TEXT, which is kept in the audit log")
-    networks = [*map(str, settings.allow_networks), *(allow_network or [])]
+    if robots is Robots.IGNORE and not (reason or "").strip():
+        raise Invalid("--robots ignore needs --reason TEXT, which is kept in the audit log")
+    networks = [*map(str, settings.allow_networks), *map(read_network, allow_network or [])]
     plan = CrawlPlan(
-        seeds=tuple(read_seeds(seeds or [], seeds_file or [])), contact=find_contact(settings, contact),
+        seeds=tuple(read_seeds(seeds or [], seeds_file or [], networks)), contact=find_contact(settings, contact),
         scope=scope.value, include=tuple(include or ()), exclude=tuple(exclude or ()),
-        max_depth=None if depth < 0 else depth, max_pages=max_pages, max_bytes=_bytes(max_bytes),
-        max_time_s=_seconds(max_time), delay_s=settings.politeness.delay_s if delay is None else delay,
+        max_depth=None if depth < 0 else depth, max_pages=max_pages, max_bytes=read_size(max_bytes),
+        max_time_s=read_time(max_time), delay_s=settings.politeness.delay_s if delay is None else delay,
         user_agent=user_agent or settings.user_agent, sitemaps=sitemaps, requisites=requisites,
-        headers=tuple(map(_header, header or [])), cookies=_cookies(cookie_file), robots=robots, robots_reason=reason,
-        allow_networks=tuple(map(_network, networks)), allow_invalid_tls=allow_invalid_tls,
+        headers=tuple(map(read_header, header or [])), cookies=read_cookies(cookie_file), robots=robots.value,
+        robots_reason=reason, allow_networks=tuple(networks), allow_invalid_tls=allow_invalid_tls,
     )  # fmt: skip
     plan.build_scope()
+    Credentials(plan)
+    if plan.delay_s < POLITE_S:
+        print(f"holdfast: a delay under {POLITE_S:g} s holds in allowed private networks only", file=sys.stderr)
     if dry:
         _print_dry_run(dry_run(plan, settings), as_json=json)
         return
@@ -153,51 +155,6 @@ def _print_dry_run(found: DryRun, *, as_json: bool) -> None:
               f"      {step.why}")  # fmt: skip
     for (rule, host), count in found.excluded:
         print(f"      left out: {count} links to {host} ({rule})")
-
-
-def _network(text: str) -> str:
-    try:
-        return str(ip_network(text))
-    except ValueError as exc:
-        raise Invalid(f"--allow-network {text!r} is no network: {exc}; write for example 10.0.0.0/8") from exc
-
-
-def _header(text: str) -> tuple[str, str]:
-    name, colon, value = text.partition(":")
-    if not colon or not name.strip() or not text.isprintable():
-        raise Invalid(f"--header {text[:40]!r} is no header; write 'Name: value'")
-    return name.strip(), value.strip()
-
-
-def _cookies(path: Path | None) -> str:
-    try:
-        return path.read_text(encoding="utf-8", errors="replace") if path is not None else ""
-    except OSError as exc:
-        raise Invalid(f"cannot read the cookies in {path}: {exc.strerror}") from exc
-
-
-_UNITS = {"": 1.0, "b": 1.0, "kb": 1e3, "mb": 1e6, "gb": 1e9, "tb": 1e12, "k": 1e3, "m": 1e6, "g": 1e9}
-_TIMES = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
-
-
-def _amount(text: str, units: dict[str, float], option: str, example: str) -> float:
-    number = text.strip().lower().rstrip("abcdefghijklmnopqrstuvwxyz ")
-    unit = text.strip().lower()[len(number) :].strip()
-    try:
-        amount = float(number) * units[unit]
-    except (ValueError, KeyError) as exc:
-        raise Invalid(f"{option} {text!r} is no amount; write for example {example}") from exc
-    if not 0 < amount < 1e18:
-        raise Invalid(f"{option} {text!r} must be more than nothing; write for example {example}")
-    return amount
-
-
-def _bytes(text: str | None) -> int | None:
-    return None if text is None else int(_amount(text, _UNITS, "--max-bytes", "500MB"))
-
-
-def _seconds(text: str | None) -> float | None:
-    return None if text is None else _amount(text, _TIMES, "--max-time", "30m")
 
 
 app_command = crawl

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from holdfast import config
-from holdfast.cli.latest import latest_execution
+from holdfast.cli.latest import find_execution
 from holdfast.cli.options import AsJson, ExecutionId, Home
 from holdfast.frontier import OpenAttempt
 from holdfast.wiring import open_ground
@@ -28,6 +28,8 @@ def stats(execution: ExecutionId = None, json: AsJson = False, home: Home = None
     Example: holdfast frontier stats 3 --json
     """
     with open_ground(config.load(home=home)) as ground:
+        if execution is not None:
+            find_execution(ground, execution)
         found = ground.frontier.stats(execution)
     if json:
         print(jsonlib.dumps({**asdict(found), "counts": dict(found.counts)}))
@@ -48,7 +50,7 @@ def list_open(
     Example: holdfast frontier list 3 --limit 20
     """
     with open_ground(config.load(home=home)) as ground:
-        one = execution if execution is not None else latest_execution(ground)
+        one = find_execution(ground, execution)
         rows = list(ground.frontier.list_open(one, limit=limit))
     if json:
         print(jsonlib.dumps({"urls": [_object(row) for row in rows]}))

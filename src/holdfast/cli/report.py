@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from holdfast import config
-from holdfast.cli.latest import latest_execution
+from holdfast.cli.latest import find_execution
 from holdfast.cli.options import AsJson, ExecutionId, Home
 from holdfast.frontier import Account, Summary
 from holdfast.frontier.queries import account, summary
@@ -32,7 +32,7 @@ def report(
     Example: holdfast report 3 --csv > urls.csv
     """
     with open_ground(config.load(home=home)) as ground:
-        execution_id = execution if execution is not None else latest_execution(ground)
+        execution_id = find_execution(ground, execution)
         if csv:
             _write_csv(account(ground.hot, execution_id))
         elif urls:

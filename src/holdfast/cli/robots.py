@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json as jsonlib
 import sys
+from ipaddress import ip_network
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -12,9 +13,12 @@ import typer
 
 from holdfast import config
 from holdfast.cli.options import AsJson, Home
+from holdfast.cli.seeds import check_seed
+from holdfast.cli.values import read_network
 from holdfast.crawl.plan import CrawlPlan
 from holdfast.errors import Invalid
 from holdfast.fetch import robots_state
+from holdfast.fetch.guard import Guard
 from holdfast.fetch.robots import RobotsFile
 from holdfast.types import RobotsAnswer, RobotsState
 from holdfast.urls import Url, parse_seed
@@ -40,7 +44,10 @@ def robots(
         rules = _read(file, agent)
         answers = [_answer(url, rules) for url in targets]
     else:
-        networks = [*map(str, settings.allow_networks), *(allow_network or [])]
+        networks = [*map(str, settings.allow_networks), *map(read_network, allow_network or [])]
+        guard = Guard(tuple(map(ip_network, networks)))
+        for url in urls:
+            check_seed(url, guard)
         who = contact or settings.contact or _remembered(settings.home)
         states = asyncio.run(_ask(settings, targets, networks, who))
         answers = [_live(url, state, agent) for url, state in zip(targets, states, strict=True)]

@@ -3,45 +3,58 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from ipaddress import ip_network
 from pathlib import Path
 
 from holdfast.errors import Invalid, UrlRefused
-from holdfast.urls import parse_seed
+from holdfast.fetch.guard import Guard
+from holdfast.urls import is_ip, parse_seed
 
 _MAX_COMPLAINTS = 20
 
 
-def read_seeds(arguments: Iterable[str], files: Iterable[Path]) -> list[str]:
-    """Return all seeds, once each, in order. Invalid if an argument is no address, or if nothing is left."""
+def read_seeds(arguments: Iterable[str], files: Iterable[Path], networks: Sequence[str] = ()) -> list[str]:
+    """Return all seeds, once each, in order; none that the guard would never dial, unless its network is allowed.
+
+    Invalid if an argument is no address, or if nothing is left.
+    """
+    guard = Guard(tuple(map(ip_network, networks)))
     seeds: dict[str, None] = {}
     for argument in arguments:
         if argument == "-":
-            seeds.update(dict.fromkeys(_lines("standard input", iter(sys.stdin.buffer.readline, b""))))
+            seeds.update(dict.fromkeys(_lines("standard input", iter(sys.stdin.buffer.readline, b""), guard)))
         elif "://" not in argument and Path(argument).is_file():
-            seeds.update(dict.fromkeys(_file(Path(argument))))
+            seeds.update(dict.fromkeys(_file(Path(argument), guard)))
         else:
-            parse_seed(argument)
+            check_seed(argument, guard)
             seeds[argument.strip()] = None
     for file in files:
-        seeds.update(dict.fromkeys(_file(file)))
+        seeds.update(dict.fromkeys(_file(file, guard)))
     if not seeds:
         raise Invalid("nothing to crawl: name at least one seed, for example: holdfast crawl https://example.org")
     return list(seeds)
 
 
-def _file(path: Path) -> Iterator[str]:
+def check_seed(text: str, guard: Guard) -> None:
+    """Raise UrlRefused for what is no address to begin with, and for an IP address that may not be dialled."""
+    url = parse_seed(text)
+    if is_ip(url.host) and not guard.judge(url.host.strip("[]")):
+        raise UrlRefused(text.strip(), "address_forbidden: it is not public; allow its network with --allow-network")
+
+
+def _file(path: Path, guard: Guard) -> Iterator[str]:
     if str(path) == "-":
-        yield from _lines("standard input", iter(sys.stdin.buffer.readline, b""))
+        yield from _lines("standard input", iter(sys.stdin.buffer.readline, b""), guard)
         return
     try:
         with path.open("rb") as lines:
-            yield from _lines(path.name, lines)
+            yield from _lines(path.name, lines, guard)
     except OSError as exc:
         raise Invalid(f"cannot read the seeds in {path}: {exc.strerror}; name a file with one address a line") from exc
 
 
-def _lines(name: str, lines: Iterable[bytes]) -> Iterator[str]:
+def _lines(name: str, lines: Iterable[bytes], guard: Guard) -> Iterator[str]:
     """Yield the addresses of a seeds file: one a line; blank lines and comments (#) are passed over."""
     bad = 0
     for number, line in enumerate(lines, 1):
@@ -49,7 +62,7 @@ def _lines(name: str, lines: Iterable[bytes]) -> Iterator[str]:
         if not text or text.startswith("#"):
             continue
         try:
-            parse_seed(text)
+            check_seed(text, guard)
         except UrlRefused as exc:
             bad += 1
             if bad <= _MAX_COMPLAINTS:

@@ -11,11 +11,11 @@ from typing import Protocol
 
 from holdfast.clock import Clock
 from holdfast.config import Settings
+from holdfast.crawl.credentials import Credentials
 from holdfast.crawl.originals import Originals
 from holdfast.crawl.pace import Pace
 from holdfast.crawl.plan import CrawlPlan
 from holdfast.crawl.progress import Progress
-from holdfast.fetch.cookies import CookieJar
 from holdfast.fetch.robots import RobotsFile
 from holdfast.types import Attempt, Fetched, FetchFailed, Outcome, Request
 from holdfast.urls import Scope, Url
@@ -54,7 +54,7 @@ class Crew:
     clock: Clock
     client: Fetcher
     progress: Progress
-    cookies: CookieJar
+    credentials: Credentials
     random: Random
     scope: Scope
     """Widened when a seed's redirect lands on another host."""

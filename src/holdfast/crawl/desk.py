@@ -7,9 +7,9 @@ slot, so that only it is blamed if the process dies.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import partial
 from queue import SimpleQueue
 from threading import Event, Thread
 
@@ -18,9 +18,12 @@ from holdfast.clock import Clock
 from holdfast.coordination.runfile import RunFile
 from holdfast.crawl.crew import Capture
 from holdfast.crawl.links import Sieve, Sieved
-from holdfast.crawl.reading import Later, Reader, Reading
+from holdfast.crawl.outcomes import is_conditional
+from holdfast.crawl.reading import UNREADABLE, Later, Reader, Reading
+from holdfast.crawl.slow_desk import SlowDesk
 from holdfast.crawl.tape import Tape
-from holdfast.errors import NoSpace
+from holdfast.errors import NoSpace, Unavailable
+from holdfast.failpoints import reach
 from holdfast.types import Attempt, Fetched, Kind, Original, Outcome, RecordRef, Visit
 from holdfast.warc.digest import sha256_of
 from holdfast.warc.payload import HttpHead, parse_head, payload_chunks
@@ -52,11 +55,12 @@ class Desk:
         self._tape, self._sieve, self._reader = tape, sieve, reader
         self._run, self._clock, self._done = run, clock, done
         self._inbox: SimpleQueue[Capture | Callable[[], None] | None] = SimpleQueue()
-        self._slow = ThreadPoolExecutor(max_workers=1, thread_name_prefix="slow-desk")
+        self._slow = SlowDesk()
         self._stop = Event()
         self.no_space = Event()
         """Set while the disk has no room; cleared when a write succeeds again."""
         self.busy_since: float | None = None
+        """Since when a parser has the page in hand; filing may wait for disk and database, and nobody is to blame."""
         self._in_hand: tuple[Capture, Attempt, list[Filed]] | None = None
         self._abandoned = Event()
         self._thread = Thread(target=self._work, name="desk", daemon=True)
@@ -85,19 +89,30 @@ class Desk:
 
     def _work(self) -> None:
         while not self._abandoned.is_set() and (item := self._inbox.get()) is not None:
-            self.busy_since = self._clock.monotonic()
             if isinstance(item, Capture):
-                self._handle(item)
+                self._survive(partial(self._handle, item), item)
             else:
                 item()
-            self.busy_since = None
-        self._slow.shutdown(wait=not self._abandoned.is_set())
+        self._slow.close(wait=not self._abandoned.is_set())
+
+    def _survive(self, work: Callable[[], None], capture: Capture) -> None:
+        """Do the work on a capture; the one place where what nobody foresaw ends, with the page closed and named."""
+        try:
+            work()
+        except Exception as exc:
+            _log.exception("crawl.desk_failed", action="desk", url=capture.attempt.url if capture.attempt else None)
+            visit = None
+            if capture.attempt is not None:
+                reason, message = "internal_error", repr(exc)[:500]
+                failed = replace(capture, hops=(), outcome=Outcome.FAILED, reason=reason, message=message)
+                visit = _visit(failed, capture.attempt, self._clock.now(), [], None, Sieved())
+            self._finish(capture, visit)
 
     def _handle(self, capture: Capture) -> None:
         try:
             filed = [self._file(hop, capture) for hop in capture.hops]
-        except NoSpace:
-            self._finish(capture, None)  # told to stop while waiting: the attempt stays open
+        except Unavailable:
+            self._finish(capture, None)  # told to stop while waiting for disk or database: the attempt stays open
             return
         self._tape.rotate()
         attempt = capture.attempt
@@ -111,25 +126,34 @@ class Desk:
     def _read(self, capture: Capture, attempt: Attempt, filed: list[Filed]) -> None:
         """Parse the last answer here, or on the slow thread if it looks as if that would take long."""
         self._in_hand = capture, attempt, filed
-        self._run.take(0, attempt.id, self._clock.monotonic())
+        self.busy_since = self._clock.monotonic()
+        self._run.take(0, attempt.id, self.busy_since)
+        reach("parse", attempt.url)
         last = filed[-1]
         reading = self._reader.read(capture, attempt, last.head, last.payload, last.payload_digest)
         if self._abandoned.is_set():
             return
         self._run.put_down(0)
-        self._in_hand = None
+        self.busy_since = self._in_hand = None
         if isinstance(reading, Reading):
             self._conclude(capture, attempt, filed, reading)
         else:
-            self._slow.submit(self._read_slowly, capture, attempt, filed, reading)
+            lean = [replace(one, payload=None) for one in filed]
+            call = partial(self._read_slowly, capture, attempt, lean, reading)
+            self._slow.put(partial(self._survive, call, capture), size=reading.size)
 
     def _read_slowly(self, capture: Capture, attempt: Attempt, filed: list[Filed], later: Later) -> None:
         self._run.take(1, attempt.id, self._clock.monotonic())
-        reading = later()
-        self._run.put_down(1)
+        try:
+            reading = later.call()
+        finally:
+            self._run.put_down(1)
         self._conclude(capture, attempt, filed, reading)
 
     def _conclude(self, capture: Capture, attempt: Attempt, filed: list[Filed], reading: Reading) -> None:
+        if reading.problem == UNREADABLE:
+            now = self._clock.now()
+            capture = replace(capture, outcome=Outcome.FAILED, reason=UNREADABLE, retry_at=now)
         sieved = self._reader.sift(self._sieve, capture, attempt, reading)
         self._finish(capture, _visit(capture, attempt, self._clock.now(), filed, reading, sieved))
 
@@ -155,7 +179,7 @@ class Desk:
         head = parse_head(hop.response_head)
         payload, digest = _payload(head, hop, self._reader.max_bytes)
         attempt = capture.attempt
-        original = attempt.original if attempt is not None and hop is capture.hops[0] else None
+        original = self._reader.may_refer_to(attempt) if attempt is not None and hop is capture.hops[0] else None
         profile = _profile(hop, digest, original)
         exchange = Exchange(
             url=hop.url, started_at=hop.started_at, ip=hop.ip, request_head=hop.request_head,
@@ -167,10 +191,12 @@ class Desk:
                 appended = self._tape.append(exchange)
                 self.no_space.clear()
                 break
-            except NoSpace as exc:
-                if not self.no_space.is_set():
-                    _log.error("crawl.no_space", message=str(exc))
-                self.no_space.set()
+            except Unavailable as exc:
+                full = isinstance(exc, NoSpace)
+                if not self.no_space.is_set() or not full:
+                    _log.error("crawl.no_space" if full else "crawl.file_later", message=str(exc))
+                if full:
+                    self.no_space.set()
                 if self._stop.wait(_NO_SPACE_WAIT_S):
                     raise
         fresh = None
@@ -196,7 +222,7 @@ def _profile(hop: Fetched, digest: str, original: Original | None) -> Profile | 
     if original is None:
         return None
     if hop.status == 304:
-        return Profile.SERVER_NOT_MODIFIED
+        return Profile.SERVER_NOT_MODIFIED if is_conditional(hop.request_head) else None
     same = hop.status == 200 and digest == original.payload_digest and hop.truncated is None and hop.body.size > 0
     return Profile.IDENTICAL_PAYLOAD if same else None
 
@@ -208,13 +234,15 @@ def _visit(capture: Capture, attempt: Attempt, now: datetime, filed: Sequence[Fi
     own = filed[0] if len(filed) == 1 else None
     unchanged = own is not None and own.is_revisit and capture.reason == "ok"
     outcome, reason = capture.outcome, "unchanged" if unchanged else capture.reason
+    notes = reading.notes if reading is not None else ()
+    if reading is not None and reading.problem is not None and outcome is Outcome.SUCCESS:
+        reason, notes = reading.problem, (*dict.fromkeys((*notes, reading.problem)),)
     if capture.hops and capture.hops[-1].truncated is not None and outcome is Outcome.SUCCESS:
         reason = f"truncated_{capture.hops[-1].truncated.value}"
-    if reading is not None and reading.problem is not None and outcome is Outcome.SUCCESS:
-        reason = reading.problem
     page = reading.page if reading is not None else None
+    message = capture.message or ", ".join(notes) or None
     return Visit(
-        attempt=attempt, token=capture.token, outcome=outcome, reason=reason, message=capture.message,
+        attempt=attempt, token=capture.token, outcome=outcome, reason=reason, message=message,
         started_at=capture.started_at, finished_at=now, status=capture.hops[-1].status if capture.hops else None,
         media_type=last.head.media_type if last else None,
         wire_bytes=sum(len(hop.response_head) + hop.body.size for hop in capture.hops), requests=len(capture.hops),

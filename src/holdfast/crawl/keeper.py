@@ -35,6 +35,7 @@ class Keeper:
             asyncio.create_task(self._pulse(engine), name="pulse"),
             asyncio.create_task(self._renew(engine), name="renewal"),
             asyncio.create_task(self._listen(engine), name="listening"),
+            asyncio.create_task(engine.crew.progress.lag.watch(), name="loop lag"),
         ]
 
     async def _pulse(self, engine: CrawlEngine) -> None:

@@ -19,14 +19,17 @@ from holdfast.crawl.manners import Manners
 from holdfast.crawl.pace import Pace
 from holdfast.crawl.redirects import MAX_REDIRECTS, follow
 from holdfast.crawl.robots_gate import RobotsGate
-from holdfast.errors import UrlRefused
+from holdfast.errors import NoSpace, UrlRefused
 from holdfast.fetch.retry_after import read_retry_after
 from holdfast.frontier.backoff import retry_wait
-from holdfast.types import Attempt, DomainLease, Fetched, FetchFailed, FetchProblem, Kind, Outcome, Request
+from holdfast.types import Attempt, DomainLease, Fetched, FetchFailed, Kind, Outcome, Request
 from holdfast.urls import Url, parse
 from holdfast.warc.payload import parse_head
 
 _HTML = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"
+_HELD_S = 20.0
+"""A domain that must be left alone for longer is given back meanwhile."""
+_NO_SPACE = timedelta(seconds=2)
 _log = log.get()
 
 
@@ -44,13 +47,13 @@ class Lane:
     def __init__(self, lease: DomainLease, crew: Crew, *, lease_until: float) -> None:
         self.lease, self._crew = lease, crew
         self.manners = Manners(lease, crew.settings.politeness, crew.clock, plan_delay_s=crew.plan.delay_s)
+        self.gate = RobotsGate(crew, self.manners, lease.token, self._ask_elsewhere)
+        self.gate.refresh()
         now, at = crew.clock.monotonic(), crew.clock.now()
         first = now + max(0.0, (lease.next_allowed_at - at).total_seconds())
         if lease.taken_over:  # the dead owner may have asked a moment ago
             first = max(first, now + self.manners.delay_s)
-        self.pace = Pace(crew.clock, first_at=first, lease_until=lease_until)
-        self.gate = RobotsGate(crew, self.manners, lease.token, self._ask_elsewhere)
-        self.gate.refresh()
+        self.pace = Pace(crew.clock, first_at=first, lease_until=lease_until, delay=lambda: self.manners.delay_s)
         self.queue: deque[Attempt] = deque(lease.attempts)
         self.holding: set[int] = {attempt.id for attempt in lease.attempts}
         """Attempts that this process has and has not settled."""
@@ -103,47 +106,78 @@ class Lane:
         except UrlRefused as exc:
             self.end(self._trip(attempt), Outcome.EXCLUDED, "url_refused", message=str(exc))
             return True
-        permission = await self.gate.may_ask(url)
-        if not permission.allowed:
+        try:
+            permission = await self.gate.may_ask(url)
             if permission.ask_again_at is not None:
-                self.manners.unreachable()
-                self.put_off_until = permission.ask_again_at
+                self._put_off(permission.ask_again_at)
                 return False
-            self.end(self._trip(attempt), Outcome.BLOCKED_ROBOTS, permission.reason, message=permission.message)
-            return True
-        await self._visit(self._trip(attempt), url)
-        self.put_off_until = self.manners.closed_until
-        return True
+            if not permission.allowed:
+                self.end(self._trip(attempt), permission.outcome, permission.reason, message=permission.message)
+                return True
+            ended = await self._visit(self._trip(attempt), url)
+        except NoSpace as exc:  # the body of an answer could not be spooled: nobody's fault, so the attempt stays open
+            _log.error("crawl.no_space", url=attempt.url, message=str(exc))
+            self.put_off_until = self._crew.clock.now() + _NO_SPACE
+            return False
+        if ended:
+            self.put_off_until = self.manners.closed_until or self._rest_until()
+        return ended
+
+    def _put_off(self, until: datetime) -> None:
+        """Give the domain back until robots.txt may be asked for again; for good if that stays so."""
+        self.manners.unreachable()
+        self.put_off_until = until
+
+    def _rest_until(self) -> datetime | None:
+        """Return when the domain may be asked again if that is too far away to hold it meanwhile."""
+        wait = self.pace.next_at - self._crew.clock.monotonic()
+        return self._crew.clock.now() + timedelta(seconds=wait) if wait > _HELD_S else None
 
     def _trip(self, attempt: Attempt) -> Trip:
         return Trip(attempt, self._crew.clock.now(), [])
 
-    async def _visit(self, trip: Trip, url: Url) -> None:
-        """Fetch an attempt over its redirects inside this domain; a hop to another domain ends it."""
+    async def _visit(self, trip: Trip, url: Url) -> bool:
+        """Fetch an attempt over its redirects inside this domain; a hop to another domain ends it.
+
+        False if the robots.txt of a hop cannot be read now: what was fetched is kept, and the attempt stays open.
+        """
         attempt, hops = trip.attempt, trip.hops
         for _ in range(MAX_REDIRECTS + 1):
             result = await self._ask(self._request(url, attempt if not hops else None))
             if isinstance(result, FetchFailed):
                 self._failed(trip, result)
-                return
+                return True
             hops.append(result)
             target = self._target(url, result)
             if target is None or isinstance(target, str):
                 self._answered(trip, refused=target)
-                return
+                return True
             if target.domain != self.lease.domain:
                 self._answered(trip, redirected_to=target.fetch)
-                return
+                return True
             url = target
             verdict = self._crew.scope.decide(url, attempt.depth, attempt.kind)
             if not verdict.allowed:
                 self.end(trip, Outcome.EXCLUDED, f"redirect_out_of_scope:{verdict.rule}", redirected_to=url.fetch)
-                return
+                return True
             permission = await self.gate.may_ask(url)
+            if permission.ask_again_at is not None:
+                self._keep(hops)
+                self._put_off(permission.ask_again_at)
+                return False
             if not permission.allowed:
-                self.end(trip, Outcome.BLOCKED_ROBOTS, f"redirect_{permission.reason}", redirected_to=url.fetch)
-                return
+                self.end(trip, permission.outcome, f"redirect_{permission.reason}", redirected_to=url.fetch)
+                return True
         self.end(trip, Outcome.FAILED, "too_many_redirects", redirected_to=url.fetch)
+        return True
+
+    def _keep(self, hops: Sequence[Fetched]) -> None:
+        """Have answers stored that end no attempt."""
+        for hop in hops:
+            self._crew.hand_over(
+                Capture(attempt=None, token=self.lease.token, started_at=hop.started_at, hops=(hop,),
+                        outcome=Outcome.SUCCESS, reason="redirected")
+            )  # fmt: skip
 
     def _target(self, url: Url, result: Fetched) -> Url | str | None:
         """Return where an answer points: an address, a reason why it cannot be followed, or None if it stays."""
@@ -165,60 +199,72 @@ class Lane:
                 headers.append(("If-None-Match", attempt.etag))
             if attempt.last_modified:
                 headers.append(("If-Modified-Since", attempt.last_modified))
-        fetch = self._crew.settings.fetch
-        return Request(
-            url=url.fetch, headers=tuple(headers), deadline_s=fetch.deadline_s, max_body_bytes=fetch.body_bytes
-        )
+        fetch, crew = self._crew.settings.fetch, self._crew
+        return Request(url=url.fetch, headers=crew.credentials.join(tuple(headers), url, crew.clock.now()),
+                       deadline_s=fetch.deadline_s, max_body_bytes=fetch.body_bytes)  # fmt: skip
 
     async def _ask(self, request: Request) -> Fetched | FetchFailed:
         """Make one request in this domain's turn."""
         async with self.pace.turn():
             return await self._send(request, self.pace)
 
-    async def _ask_elsewhere(self, url: Url, deadline_s: float, max_bytes: int) -> Fetched | FetchFailed:
-        """Make one request for robots.txt, in the turn of whichever domain it is on."""
-        request = Request(url=url.fetch, headers=(("Accept", "text/plain,*/*;q=0.8"),), deadline_s=deadline_s,
-                          max_body_bytes=max_bytes)  # fmt: skip
+    async def _ask_elsewhere(self, url: Url, deadline_s: float, max_bytes: int) -> Fetched | FetchFailed | None:
+        """Make one request for robots.txt, in the turn of whichever domain it is on; None if that cannot be had."""
+        crew = self._crew
+        headers = crew.credentials.join((("Accept", "text/plain,*/*;q=0.8"),), url, crew.clock.now())
+        request = Request(url=url.fetch, headers=headers, deadline_s=deadline_s, max_body_bytes=max_bytes)
         if url.domain == self.lease.domain:
             return await self._ask(request)
-        async with self._crew.borrow(url.domain) as pace:
+        async with crew.borrow(url.domain) as pace:
             if pace is None:
-                return FetchFailed(
-                    url=url.fetch, problem=FetchProblem.CONNECT, message="another process holds that domain",
-                    started_at=self._crew.clock.now(), took_s=0.0,
-                )  # fmt: skip
+                return None
             async with pace.turn():
                 return await self._send(request, pace)
 
     async def _send(self, request: Request, pace: Pace) -> Fetched | FetchFailed:
-        """Send a request whose turn it is, with the cookies of its origin, and note when it was seen."""
+        """Send a request whose turn it is, and note when it was seen and what the answer asks of us."""
         crew, sent_at = self._crew, self._crew.clock.monotonic()
         self.current = request.url
-        extra = crew.plan.headers if pace is self.pace else ()
-        cookie = crew.cookies.header_for(request.url, crew.clock.now())
-        if extra or cookie:
-            cookies = (("Cookie", cookie),) if cookie else ()
-            request = Request(url=request.url, headers=(*request.headers, *extra, *cookies),
-                              deadline_s=request.deadline_s, max_body_bytes=request.max_body_bytes)  # fmt: skip
-        result = await crew.client.fetch(request)
-        self.current = None
+        try:
+            result = await crew.client.fetch(request)
+        except BaseException:  # it may have left before we were interrupted
+            pace.asked(sent_at=crew.clock.monotonic(), first_byte_at=None)
+            raise
+        finally:
+            self.current = None
         if isinstance(result, Fetched):
-            self.manners.met(is_private=crew.is_private(result.ip))
+            if pace is self.pace:
+                self.manners.met(is_private=crew.is_private(result.ip))
             crew.progress.asked(len(result.response_head) + result.body.size)
-            self._keep_cookies(result)
             first = None if result.first_byte_s is None else sent_at + result.first_byte_s
-            pace.asked(sent_at=sent_at + result.sent_s, first_byte_at=first, delay_s=self.manners.delay_s)
+            pace.asked(sent_at=sent_at + result.sent_s, first_byte_at=first)
+            self._heed(result, pace)
         elif result.sent_s is not None:
             crew.progress.asked(0)
-            pace.asked(sent_at=sent_at + result.sent_s, first_byte_at=None, delay_s=self.manners.delay_s)
+            pace.asked(sent_at=sent_at + result.sent_s, first_byte_at=None)
         elif result.problem.transient:
-            pace.wait_until(sent_at + self.manners.delay_s)
+            pace.tried(sent_at)
         return result
 
-    def _keep_cookies(self, result: Fetched) -> None:
-        if b"set-cookie" in result.response_head.lower():
-            values = parse_head(result.response_head).get_all("set-cookie")
-            self._crew.cookies.store(result.url, values, self._crew.clock.now())
+    def _heed(self, answer: Fetched, pace: Pace) -> None:
+        """Keep the cookies of an answer, and stay away for as long as it asks, whatever was asked for."""
+        head = answer.response_head.lower()
+        now = self._crew.clock.now()
+        if b"set-cookie" in head:
+            values = parse_head(answer.response_head).get_all("set-cookie")
+            self._crew.credentials.keep(parse(answer.url), values, now)
+        if answer.status < 300 or b"retry-after" not in head:
+            return
+        wish = read_retry_after(parse_head(answer.response_head).get("retry-after"), now)
+        if wish is None:
+            return
+        is_busy = answer.status in (429, 503)
+        rest_s = wish.seconds if is_busy else min(wish.seconds, self._crew.settings.politeness.max_delay_s)
+        if wish.clamped or rest_s < wish.seconds:
+            _log.warning("crawl.retry_after_clamped", domain=self.lease.domain, seconds=rest_s)
+        pace.wait_until(self._crew.clock.monotonic() + rest_s)
+        if pace is self.pace:
+            self.manners.told_to_rest(is_busy=is_busy)
 
     def _answered(self, trip: Trip, *, refused: str | None = None, redirected_to: str | None = None) -> None:
         """End an attempt that got an answer."""
@@ -226,6 +272,8 @@ class Lane:
         outcome, reason = outcomes.of_status(status)
         if refused is not None:
             outcome, reason = Outcome.EXCLUDED, "redirect_refused"
+        elif status == 304 and not outcomes.is_conditional(trip.hops[-1].request_head):
+            outcome, reason = Outcome.FAILED, "not_modified_unasked"
         if outcomes.hurts_domain(status):
             self.manners.went_badly()
         else:
@@ -243,22 +291,15 @@ class Lane:
         self.end(trip, outcome, reason, message=failure.message, retry_at=retry_at)
 
     def _retry_at(self, attempt: Attempt, answer: Fetched | None) -> datetime | None:
-        """Return when to try again; a 429 or 503 also slows the domain, and Retry-After holds it back as a whole."""
-        crew, now = self._crew, self._crew.clock.now()
-        asked_s = 0.0
+        """Return when to try again, not before the domain's next turn; a 429 or 503 also slows the domain."""
+        crew = self._crew
         if answer is not None and answer.status in (429, 503):
             self.manners.slow_down()
-            wish = read_retry_after(parse_head(answer.response_head).get("retry-after"), now)
-            if wish is not None:
-                asked_s = wish.seconds
-                if wish.clamped:
-                    _log.warning("crawl.retry_after_clamped", domain=self.lease.domain, seconds=asked_s)
-                self.pace.wait_until(crew.clock.monotonic() + asked_s)
         politeness = crew.settings.politeness
         if attempt.number > politeness.retries:
             return None
         wait = retry_wait(attempt.number, base_s=politeness.retry_base_s, random=crew.random)
-        return now + timedelta(seconds=max(wait, asked_s))
+        return crew.clock.now() + timedelta(seconds=max(wait, self.pace.next_at - crew.clock.monotonic()))
 
     def give_up(self, attempt: Attempt, reason: str, message: str) -> None:
         """End an attempt that something unforeseen happened to."""

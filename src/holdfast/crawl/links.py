@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from threading import Lock
 
 from holdfast.clock import to_micros
 from holdfast.crawl.crew import Crew
@@ -20,7 +21,12 @@ URLS_PER_S = 100.0
 """New URLs a second from one discovering domain (TC-027); more are only delayed."""
 REQUISITE_PRIORITY = 4
 """Above every page: what a captured page needs is fetched before the next page, so that it replays whole."""
+MAX_GENERATIONS = 5
+"""How far what a requisite needs is fetched: a style sheet may import one that imports one, but not for ever. Each
+generation ranks above the one before, which is also how an attempt knows to which it belongs."""
 SITEMAP_PRIORITY = 3
+HOP_PRIORITY = 10
+"""Added with every redirect from one domain to another: such a target is asked first, and its chain can be counted."""
 
 
 @dataclass(slots=True)
@@ -48,60 +54,81 @@ class Seen:
             self._old, self._young = self._young, set()
         return True
 
+    def forget(self, url_hash: int) -> None:
+        """Let an address that was just added be met anew."""
+        self._young.discard(url_hash)
+        self._old.discard(url_hash)
+
     def __len__(self) -> int:
         return len(self._young) + len(self._old)
 
 
 class Sieve:
-    """One per process; used by the thread that parses."""
+    """One per process; used by the threads that parse, one at a time."""
 
     def __init__(self, crew: Crew) -> None:
         self._crew, self._clock = crew, crew.clock
+        self._lock = Lock()
+        self._scope = crew.scope
         self._seen = Seen(crew.settings.engine.known_urls)
         self._traps = TrapGuard()
         self._requisites = crew.plan.requisites
         self._ready_at: dict[str, float] = {}
 
-    def forget(self) -> None:
-        """Judge every address anew: the scope is wider than it was."""
-        self._seen = Seen(self._crew.settings.engine.known_urls)
-
-    def sift(self, page: Url, base_href: str | None, links: Iterable[Link], resources: Iterable[Link],
-             depth: int) -> Sieved:  # fmt: skip
-        """Return the addresses to add from one document at this depth."""
+    def sift(self, page: Url, base_href: str | None, links: Iterable[Link], resources: Iterable[Link], depth: int,
+             generation: int = 0) -> Sieved:  # fmt: skip
+        """Return the addresses to add from one document at this depth; its requisites are of this generation."""
         sieved = Sieved()
         base = Base(page.fetch, base_href)
-        hrefs = [link.url for link in links]
-        if len(hrefs) > MAX_LINKS:
-            sieved.excluded["over_limit:links", page.host] += len(hrefs) - MAX_LINKS
-        self._take(resolve(base, hrefs[:MAX_LINKS]), Kind.PAGE, depth + 1, sieved)
+        self._take(self._resolve(base, [link.url for link in links], page.host, sieved), Kind.PAGE, depth + 1, sieved)
         if self._requisites:
-            self._take(resolve(base, [link.url for link in resources][:MAX_LINKS]), Kind.REQUISITE, depth, sieved)
+            needed = [link.url for link in resources]
+            if needed and generation > MAX_GENERATIONS:
+                sieved.excluded["over_limit:requisites", page.host] += len(needed)
+            else:
+                self._take(self._resolve(base, needed, page.host, sieved), Kind.REQUISITE, depth, sieved, generation)
         if len(sieved.found) > 1:
             self._pace(page.domain, sieved)
         return sieved
 
+    def _resolve(self, base: Base, hrefs: list[str], host: str, sieved: Sieved) -> list[Resolved]:
+        """Return the addresses that references spell, at most a thousand; what is over, or is none, is counted."""
+        if len(hrefs) > MAX_LINKS:
+            sieved.excluded["over_limit:links", host] += len(hrefs) - MAX_LINKS
+        found, dropped = base.resolve(hrefs[:MAX_LINKS])
+        if dropped:
+            sieved.excluded["not_an_address", host] += dropped
+        return found
+
     def sift_listed(self, base_url: str, urls: Iterable[str], kind: Kind, depth: int) -> Sieved:
         """Return the addresses to add from a list that says what they are (a sitemap)."""
         sieved = Sieved()
-        self._take(resolve(Base(base_url, None), urls), kind, depth, sieved)
+        self._take(resolve(Base(base_url), urls), kind, depth, sieved)
         return sieved
 
     def one(self, base_url: str, url: str, kind: Kind, depth: int) -> Sieved:
         """Return the one address that a redirect points to, if it is in scope and new."""
         return self.sift_listed(base_url, [url], kind, depth)
 
-    def _take(self, resolved: Iterable[Resolved], kind: Kind, depth: int, sieved: Sieved) -> None:
-        scope = self._crew.scope
-        for link in resolved:
-            if not self._seen.add(link.hash64):
-                continue
-            verdict = scope.decide(link, depth, kind)
-            trap = self._traps.refuses(link) if verdict.allowed else None
-            if not verdict.allowed or trap is not None:
-                sieved.excluded[trap or verdict.rule, link.host] += 1
-                continue
-            sieved.found.append(Found(link.fetch, link.hash64, link.domain, kind, depth, _rank(link, kind, depth)))
+    def _take(self, resolved: Iterable[Resolved], kind: Kind, depth: int, sieved: Sieved, generation: int = 0) -> None:
+        with self._lock:
+            scope = self._crew.scope
+            if scope is not self._scope:  # a seed has landed: what was left out before is judged anew
+                self._scope, self._seen = scope, Seen(self._crew.settings.engine.known_urls)
+            # What is no page may be embedded, and what is embedded may be a page too: each sighting is judged once.
+            salt = 0 if kind is Kind.PAGE else 1
+            for link in resolved:
+                if not self._seen.add(link.hash64 ^ salt):
+                    continue
+                verdict = scope.decide(link, depth, kind)
+                trap = self._traps.refuses(link) if verdict.allowed else None
+                if not verdict.allowed or trap is not None:
+                    sieved.excluded[trap or verdict.rule, link.host] += 1
+                    if verdict.rule == "max_depth":
+                        self._seen.forget(link.hash64 ^ salt)  # a shorter way may lead there
+                    continue
+                rank = _rank(link, kind, depth) + generation
+                sieved.found.append(Found(link.fetch, link.hash64, link.domain, kind, depth, rank))
 
     def _pace(self, domain: str, sieved: Sieved) -> None:
         """Delay what a domain discovers beyond 100 URLs a second; a burst of one page's links passes at once."""

@@ -21,18 +21,19 @@ class Manners:
     def __init__(self, lease: DomainLease, settings: PolitenessSettings, clock: Clock, *, plan_delay_s: float) -> None:
         self._lease, self._settings, self._clock = lease, settings, clock
         self._own_s = max(plan_delay_s, lease.delay_s)
-        self._robots_s = 0.0
+        self._robots_s: dict[str, float] = {}
         self._is_private = False
         self.circuit: CircuitState = lease.circuit
         self.robots: dict[str, RobotsState] = {state.origin: state for state in lease.robots}
         self._learned: dict[str, RobotsState] = {}
-        self.retry_after: datetime | None = None
+        self._told = _essence(lease.circuit)
+        self._must_tell = False
 
     @property
     def delay_s(self) -> float:
         """Seconds between two starts: ours, the robots file's, and the slow-down after 429 and 503."""
         floor = 0.0 if self._is_private else POLITE_S
-        wait = max(self._own_s, self._robots_s, floor)
+        wait = max(self._own_s, self._asked_s, floor)
         return wait if self.circuit.penalty <= 1.0 else max(wait, POLITE_S) * self.circuit.penalty
 
     @property
@@ -40,15 +41,20 @@ class Manners:
         """The reason for a delay beyond the plan's, in words for the display."""
         if self.circuit.penalty > 1.0:
             return f"slowed {self.circuit.penalty:g}x after 429 or 503"
-        return f"crawl-delay {self._robots_s:g} s" if self._robots_s > max(self._own_s, POLITE_S) else None
+        return f"crawl-delay {self._asked_s:g} s" if self._asked_s > max(self._own_s, POLITE_S) else None
+
+    @property
+    def _asked_s(self) -> float:
+        """The longest delay that a robots file of this domain asks for."""
+        return max(self._robots_s.values(), default=0.0)
 
     def met(self, *, is_private: bool) -> None:
         """Note whether the domain's address lies in an allowed private network."""
         self._is_private = is_private
 
-    def crawl_delay(self, seconds: float | None) -> None:
-        """Take the robots file's wish, up to the cap."""
-        self._robots_s = min(seconds or 0.0, self._settings.max_delay_s)
+    def crawl_delay(self, origin: str, seconds: float | None) -> None:
+        """Take the wish of an origin's robots file, up to the cap."""
+        self._robots_s[origin] = min(seconds or 0.0, self._settings.max_delay_s)
 
     def learn(self, state: RobotsState) -> None:
         """Take a new answer about an origin's robots.txt; it is written with the next settle."""
@@ -85,15 +91,30 @@ class Manners:
             return False
         return next_try_at >= max(first, since) + timedelta(seconds=self._settings.unreachable_s)
 
+    def told_to_rest(self, *, is_busy: bool) -> None:
+        """Note that the server named the moment of the next request: it is written soon, so that it outlives us.
+
+        One that is busy until beyond the horizon counts as unreachable.
+        """
+        self._must_tell = True
+        if is_busy:
+            self.unreachable()
+
     @property
     def has_news(self) -> bool:
         """Whether something was learned that should be written soon."""
-        return bool(self._learned)
+        return self._must_tell or bool(self._learned) or _essence(self.circuit) != self._told
 
     def update(self, *, next_allowed_at: datetime) -> DomainUpdate:
         """Return what was learned since the last call, for the next settle or release."""
         learned, self._learned = tuple(self._learned.values()), {}
+        self._told, self._must_tell = _essence(self.circuit), False
         return DomainUpdate(
             domain_id=self._lease.domain_id, token=self._lease.token, next_allowed_at=next_allowed_at,
             circuit=self.circuit, robots=learned,
         )  # fmt: skip
+
+
+def _essence(circuit: CircuitState) -> tuple[str, float, datetime | None, datetime | None]:
+    """Return what the next holder must know of a circuit; single failures may be forgotten."""
+    return circuit.state, circuit.penalty, circuit.opened_at, circuit.unreachable_since

@@ -22,6 +22,7 @@ class Originals:
     def __init__(self, hot: Hot, home: Path) -> None:
         self._hot, self._home = hot, home.resolve()
         self._paths: dict[int, Path | None] = {}
+        self._spoiled: set[tuple[int, int]] = set()
 
     def learn(self, attempts: Iterable[Attempt]) -> None:
         """Look up the files of these attempts' originals; called on the database's thread."""
@@ -35,15 +36,19 @@ class Originals:
                 self._paths[file_id] = path if path is not None and path.is_file() else None
 
     def readable(self, attempt: Attempt) -> bool:
-        """Return whether this attempt's original can be read."""
-        return attempt.original is not None and self._paths.get(attempt.original.warc_file_id) is not None
+        """Return whether this attempt's original can be read, as far as we know."""
+        original = attempt.original
+        if original is None or self._paths.get(original.warc_file_id) is None:
+            return False
+        return not self._spoiled or (original.warc_file_id, original.offset) not in self._spoiled
 
     def load(self, original: Original) -> tuple[HttpHead, bytes] | None:
-        """Return an original's head and transfer-decoded body; None if it cannot be read after all."""
+        """Return an original's head and transfer-decoded body; None if it cannot be read after all, now and later."""
         path = self._paths.get(original.warc_file_id)
         if path is None:
             return None
         try:
             return read_response_at(path, original.offset)
         except (HoldfastError, OSError):
+            self._spoiled.add((original.warc_file_id, original.offset))
             return None

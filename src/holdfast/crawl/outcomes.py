@@ -26,6 +26,11 @@ def of_failure(failure: FetchFailed) -> tuple[Outcome, str]:
     return Outcome.FAILED, failure.problem.value
 
 
+def is_conditional(request_head: bytes) -> bool:
+    """Return whether a request asked for an answer only if the page has changed: else a 304 stands for nothing."""
+    return b"\r\nIf-None-Match: " in request_head or b"\r\nIf-Modified-Since: " in request_head
+
+
 def is_redirect(status: int) -> bool:
     """Return whether this status points somewhere else."""
     return status in _REDIRECTS

@@ -3,35 +3,50 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+import math
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
 from holdfast.clock import Clock
 from holdfast.errors import LeaseLost
 
-_UNSEEN_S = 0.05
+_UNSEEN_S = 0.25
 """A request is on the server's clock when its first byte is read there: somewhere between our sending it and the
 first byte of the answer. We count the delay from the answer's first byte, but at most this much after sending."""
 _MARGIN_S = 0.002
 
 
+def _none() -> float:
+    return 0.0
+
+
 class Pace:
     """The turns of one domain in this process."""
 
-    def __init__(self, clock: Clock, *, first_at: float, lease_until: float) -> None:
+    def __init__(self, clock: Clock, *, first_at: float, lease_until: float,
+                 delay: Callable[[], float] = _none) -> None:  # fmt: skip
         self._clock = clock
+        self._delay = delay
+        """The delay of the moment: robots.txt or a 429 may lengthen it after the request that it counts from."""
         self._turn = asyncio.Lock()
-        self.next_at = first_at
-        """Monotonic; no request starts before."""
+        self._not_before = first_at
+        self._seen_at = -math.inf
+        """When the server saw our last request, at the latest."""
         self.lease_until = lease_until
         """Monotonic; no request starts after, whatever the database says later."""
         self.waiting_since: float | None = None
+
+    @property
+    def next_at(self) -> float:
+        """Monotonic; no request starts before."""
+        delay_s = self._delay()
+        return max(self._not_before, self._seen_at + delay_s + _MARGIN_S) if delay_s else self._not_before
 
     @asynccontextmanager
     async def turn(self) -> AsyncIterator[None]:
         """Wait for the domain's next slot and hold it; LeaseLost if the lease runs out first."""
         async with self._turn:
-            while (wait := self.next_at - self._clock.monotonic()) > 0:  # noqa: ASYNC110 - time passes, and it may be put off
+            while (wait := self.next_at - self._clock.monotonic()) > 0:  # noqa: ASYNC110 - it may be put off meanwhile
                 await asyncio.sleep(wait)
             if self._clock.monotonic() >= self.lease_until:
                 raise LeaseLost("the lease of this domain was not renewed in time")
@@ -41,13 +56,17 @@ class Pace:
             finally:
                 self.waiting_since = None
 
-    def asked(self, *, sent_at: float, first_byte_at: float | None, delay_s: float) -> None:
-        """Note a request that was sent, and when its answer began, if it did."""
+    def asked(self, *, sent_at: float, first_byte_at: float | None) -> None:
+        """Note a request that was sent, and when its answer began, if it did; the delay counts from there."""
         seen_at = sent_at + _UNSEEN_S
         if first_byte_at is not None:
             seen_at = min(seen_at, first_byte_at)
-        self.wait_until(seen_at + delay_s + (_MARGIN_S if delay_s else 0.0))
+        self._seen_at = max(self._seen_at, seen_at)
+
+    def tried(self, at: float) -> None:
+        """Note a try that never became a request: the next one waits as long."""
+        self._seen_at = max(self._seen_at, at)
 
     def wait_until(self, moment: float) -> None:
         """Put the next slot off to this moment (monotonic); never brings it nearer."""
-        self.next_at = max(self.next_at, moment)
+        self._not_before = max(self._not_before, moment)

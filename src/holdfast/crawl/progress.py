@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
+from holdfast.crawl.lag import LagMeter
 from holdfast.types import Visit
 
 
@@ -23,6 +24,7 @@ class Progress:
         self.state = "running"
         self.active_domains = 0
         self.slow: list[dict[str, Any]] = []
+        self.lag = LagMeter()
 
     def asked(self, wire_bytes: int) -> None:
         """Count one request that was sent, whatever for."""
@@ -51,5 +53,5 @@ class Progress:
         return {
             "pages": self.pages, "requests": self.requests, "bytes": self.wire_bytes, "outcomes": dict(self.outcomes),
             "retries": self.retries, "refused": self.refused, "state": self.state,
-            "active_domains": self.active_domains, "slow": self.slow,
+            "active_domains": self.active_domains, "slow": self.slow, "loop_lag_ms": self.lag.figures(),
         }  # fmt: skip

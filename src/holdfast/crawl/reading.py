@@ -3,19 +3,30 @@
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from holdfast import log
 from holdfast.crawl.crew import Capture, Crew
-from holdfast.crawl.links import Sieve, Sieved
+from holdfast.crawl.links import HOP_PRIORITY, REQUISITE_PRIORITY, Sieve, Sieved
+from holdfast.crawl.redirects import MAX_REDIRECTS
 from holdfast.errors import UrlRefused
-from holdfast.parse import ParseChild, css_links, looks_pathological, parse_page, parse_sitemap
-from holdfast.types import Attempt, Kind, Link, ParsedPage
-from holdfast.urls import parse
+from holdfast.parse import ParseChild, Problem, css_links, looks_pathological, parse_page, parse_sitemap
+from holdfast.parse.sniff import Form, sniff
+from holdfast.types import Attempt, Kind, Link, Original, Outcome, ParsedPage
+from holdfast.urls import Url, parse
 from holdfast.warc.payload import HttpHead, decode
 
+UNREADABLE = "original_unreadable"
+"""The problem of a 304 whose original cannot be read: the page must be asked for again, without a condition."""
+_FATAL = (Problem.PARSE_TIMEOUT, Problem.PARSE_CRASHED)
 _HTML = ("text/html", "application/xhtml+xml")
+_SITEMAP_DEPTH = 3
+_SLOW_SITEMAP_BYTES = 256 * 1024
+_SLOW_GZIP_BYTES = 16 * 1024
+"""Sitemaps from here on take a second thread: 50,000 addresses cost about a second, and ten times as much is packed."""
+_GZIP = b"\x1f\x8b"
 _log = log.get()
 
 
@@ -33,9 +44,18 @@ class Reading:
     content_hash: str | None = None
     problem: str | None = None
     """Why the document could not be read to its end."""
+    notes: tuple[str, ...] = ()
+    """What went less than well."""
 
 
-Later = Callable[[], Reading]
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Later:
+    """A document that takes long: the call that reads it, and how much memory it holds until then."""
+
+    call: Callable[[], Reading]
+    size: int
+
+
 _NOTHING = Reading()
 
 
@@ -45,6 +65,10 @@ class Reader:
     def __init__(self, crew: Crew, child: ParseChild) -> None:
         self._crew, self._child = crew, child
         self.max_bytes = crew.settings.parse.max_bytes
+
+    def may_refer_to(self, attempt: Attempt) -> Original | None:
+        """Return the original that a revisit of this page may point to: one that is still there."""
+        return attempt.original if self._crew.originals.readable(attempt) else None
 
     def read(self, capture: Capture, attempt: Attempt, head: HttpHead, payload: bytes | None,
              digest: str) -> Reading | Later:  # fmt: skip
@@ -56,7 +80,7 @@ class Reader:
             return _NOTHING
         if head.status == 304 and attempt.original is not None:
             original = self._crew.originals.load(attempt.original)
-            return _NOTHING if original is None else self._document(capture, attempt, *original, "")
+            return Reading(problem=UNREADABLE) if original is None else self._document(capture, attempt, *original, "")
         if payload is None:
             return Reading(problem="too_large_to_parse") if head.media_type in _HTML else _NOTHING
         if not 200 <= head.status < 300:
@@ -65,70 +89,100 @@ class Reader:
 
     def _document(self, capture: Capture, attempt: Attempt, head: HttpHead, payload: bytes,
                   digest: str) -> Reading | Later:  # fmt: skip
-        body = decode(head, payload).data
+        body, notes = decode(head, payload)
         # Where nothing was decoded, the payload's digest is the content's.
         content_hash = digest.removeprefix("sha256:") if body is payload and digest else _hash(body)
+        known = Reading(content_hash=content_hash, notes=notes)
         url = capture.hops[-1].url
         if attempt.kind is Kind.SITEMAP:
-            sitemap = parse_sitemap(body, url)
-            return Reading(listed=sitemap.urls, children=sitemap.children, content_hash=content_hash)
-        if head.media_type == "text/css":
-            return Reading(resources=css_links(body), content_hash=content_hash)
-        if not _may_be_page(head.media_type, body):
-            return Reading(content_hash=content_hash)
-        return self._page(url, head, body, content_hash)
+            slow_from = _SLOW_GZIP_BYTES if body.startswith(_GZIP) else _SLOW_SITEMAP_BYTES
+            if len(body) > slow_from:
+                return Later(call=lambda: _read_sitemap(known, body, url), size=len(body))
+            return _read_sitemap(known, body, url)
+        form = sniff(body, head.media_type).form
+        if form is Form.CSS:
+            return replace(known, resources=css_links(body, head.charset))
+        if form is Form.HTML or form is Form.XML:
+            return self._page(known, url, head, body)
+        return known
 
-    def _page(self, url: str, head: HttpHead, body: bytes, content_hash: str) -> Reading | Later:
+    def _page(self, known: Reading, url: str, head: HttpHead, body: bytes) -> Reading | Later:
         x_robots = head.get_all("x-robots-tag")
         if looks_pathological(body) is not None:
-            return lambda: _page_reading(
-                self._child.parse(body, url=url, media_type=head.media_type, charset=head.charset, x_robots=x_robots),
-                content_hash,
-            )
+            return Later(
+                call=lambda: _read_page(
+                    known, self._child.parse(body, url=url, media_type=head.media_type, charset=head.charset,
+                                             x_robots=x_robots)
+                ),
+                size=len(body),
+            )  # fmt: skip
         page = parse_page(body, url=url, media_type=head.media_type, charset=head.charset, x_robots=x_robots)
-        return _page_reading(page, content_hash)
+        return _read_page(known, page)
 
     def sift(self, sieve: Sieve, capture: Capture, attempt: Attempt, reading: Reading) -> Sieved:
         """Return the addresses that a capture brings: links, requisites, listed pages, or where it was sent to."""
         if capture.redirected_to is not None:
+            if capture.outcome is not Outcome.SUCCESS:
+                return Sieved()  # it leads too far, out of scope, or where robots.txt forbids
             return self._sift_redirect(sieve, capture, attempt, capture.redirected_to)
         if attempt.kind is Kind.SITEMAP:
-            sieved = sieve.sift_listed(attempt.url, reading.listed, Kind.PAGE, 1)
-            if attempt.depth < 3:
-                children = sieve.sift_listed(attempt.url, reading.children, Kind.SITEMAP, attempt.depth + 1)
-                sieved.found += children.found
-                sieved.excluded += children.excluded
-            return sieved
+            return _sift_sitemap(sieve, parse(capture.hops[-1].url), attempt.depth, reading)
         if not reading.links and not reading.resources:
             return Sieved()
         url, base = parse(capture.hops[-1].url), reading.page.base if reading.page is not None else None
         links = reading.links
         if attempt.kind is Kind.REQUISITE and not self._crew.scope.decide(url, attempt.depth, Kind.PAGE).allowed:
             links = ()  # a frame from elsewhere: what it needs is fetched, where it leads is not
-        return sieve.sift(url, base, links, reading.resources, attempt.depth)
+        return sieve.sift(url, base, links, reading.resources, attempt.depth, _generation(attempt))
 
     def _sift_redirect(self, sieve: Sieve, capture: Capture, attempt: Attempt, target: str) -> Sieved:
         try:
             url = parse(target)
         except UrlRefused:
             return Sieved()
+        hops = attempt.priority // HOP_PRIORITY + 1
+        if hops > MAX_REDIRECTS:
+            return Sieved(excluded=Counter({("over_limit:redirects", url.host): 1}))
         if attempt.depth == 0 and attempt.kind is Kind.PAGE:
+            if not self._crew.credentials.covers(url):
+                _log.info("crawl.credentials_withheld", origin=url.origin)
             self._crew.landed(url)
-        return sieve.one(capture.hops[-1].url, target, attempt.kind, attempt.depth)
+        sieved = sieve.one(capture.hops[-1].url, target, attempt.kind, attempt.depth)
+        own = None if attempt.kind is Kind.PAGE else attempt.priority % HOP_PRIORITY
+        sieved.found = [
+            found._replace(priority=hops * HOP_PRIORITY + (found.priority if own is None else own))
+            for found in sieved.found
+        ]
+        return sieved
 
 
-def _page_reading(page: ParsedPage, content_hash: str) -> Reading:
-    problem = next((note for note in page.problems if note in ("parse_timeout", "parse_crashed")), None)
+def _generation(attempt: Attempt) -> int:
+    """Return to which generation the requisites of a document belong: 0 below a page, one more below a requisite."""
+    return 0 if attempt.kind is Kind.PAGE else attempt.priority % HOP_PRIORITY - REQUISITE_PRIORITY + 1
+
+
+def _sift_sitemap(sieve: Sieve, url: Url, depth: int, reading: Reading) -> Sieved:
+    sieved = sieve.sift_listed(url.fetch, reading.listed, Kind.PAGE, 1)
+    if reading.children and depth >= _SITEMAP_DEPTH:
+        sieved.excluded["over_limit:sitemap_depth", url.host] += len(reading.children)
+    elif reading.children:
+        children = sieve.sift_listed(url.fetch, reading.children, Kind.SITEMAP, depth + 1)
+        sieved.found += children.found
+        sieved.excluded += children.excluded
+    return sieved
+
+
+def _read_sitemap(known: Reading, body: bytes, url: str) -> Reading:
+    sitemap = parse_sitemap(body, url)
+    return replace(known, listed=sitemap.urls, children=sitemap.children, notes=(*known.notes, *sitemap.problems))
+
+
+def _read_page(known: Reading, page: ParsedPage) -> Reading:
+    problem = next((note for note in page.problems if note in _FATAL), None)
     links = () if page.nofollow else page.links
-    return Reading(page=page, links=links, resources=page.resources, content_hash=content_hash, problem=problem)
+    return replace(known, page=page, links=links, resources=page.resources, problem=problem,
+                   notes=(*known.notes, *page.problems))  # fmt: skip
 
 
 def _hash(body: bytes) -> str:
     return hashlib.sha256(body).hexdigest()
-
-
-def _may_be_page(media_type: str | None, body: bytes) -> bool:
-    """Return whether to try to read this as a page: declared HTML, or undeclared and looking like it."""
-    if media_type in _HTML:
-        return True
-    return media_type in (None, "", "text/plain", "application/octet-stream") and body[:512].lstrip()[:1] == b"<"

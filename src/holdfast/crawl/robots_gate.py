@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from holdfast import log
 from holdfast.crawl.crew import Capture, Crew
@@ -23,8 +23,12 @@ ROBOTS_DEADLINE_S = 10.0
 MAX_ROBOTS_BYTES = 512 * 1024
 _log = log.get()
 
-Ask = Callable[[Url, float, int], Awaitable[Fetched | FetchFailed]]
-"""Makes one paced request: address, deadline, size cap."""
+Ask = Callable[[Url, float, int], Awaitable[Fetched | FetchFailed | None]]
+"""Makes one paced request: address, deadline, size cap. None if another process holds the domain that it leads to."""
+
+_BUSY = timedelta(seconds=2)
+"""When to look again at a robots.txt that leads to a domain of another process: it may be free, or ours, by then."""
+_NEVER_ASKED = (FetchProblem.ADDRESS_FORBIDDEN, FetchProblem.URL_REFUSED)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,6 +39,8 @@ class Permission:
     reason: str = "robots:allowed"
     message: str | None = None
     ask_again_at: datetime | None = None
+    outcome: Outcome = Outcome.BLOCKED_ROBOTS
+    """How an attempt ends that is not allowed."""
 
 
 _ALLOWED = Permission(allowed=True)
@@ -54,8 +60,10 @@ class RobotsGate:
         state = self._manners.robots.get(url.origin)
         now = crew.clock.now()
         if state is None or policy.needs_fetch(state, now):
-            state = await self._read(url, state)
-            now = crew.clock.now()
+            read = await self._read(url, state)
+            if isinstance(read, Permission):
+                return read
+            state, now = read, crew.clock.now()
         verdict = policy.verdict(state, now)
         if crew.plan.robots == "ignore" or verdict is policy.Verdict.ALLOW:
             return _ALLOWED
@@ -78,7 +86,6 @@ class RobotsGate:
             if len(self._crew.robots_files) > 20_000:
                 self._crew.robots_files.clear()
             file = self._crew.robots_files[key] = RobotsFile.parse(state.body, AGENT)
-        self._manners.crawl_delay(file.crawl_delay if self._crew.plan.robots == "obey" else None)
         return file
 
     def refresh(self) -> None:
@@ -86,8 +93,8 @@ class RobotsGate:
         for state in self._manners.robots.values():
             self._note(state)
 
-    async def _read(self, url: Url, previous: RobotsState | None) -> RobotsState:
-        """Fetch an origin's robots.txt, archive it, and remember what it means."""
+    async def _read(self, url: Url, previous: RobotsState | None) -> RobotsState | Permission:
+        """Fetch an origin's robots.txt, archive it, and remember what it means; or say why nothing may be asked."""
         origin = url.origin
         result, hops = await self._fetch(parse(f"{origin}/robots.txt"))
         for hop in hops:
@@ -95,6 +102,12 @@ class RobotsGate:
                 Capture(attempt=None, token=self._token, started_at=hop.started_at, hops=(hop,),
                         outcome=Outcome.SUCCESS, reason="robots")
             )  # fmt: skip
+        if result is None:
+            again_at = self._crew.clock.now() + _BUSY
+            return Permission(allowed=False, reason="robots_elsewhere", ask_again_at=again_at)
+        if isinstance(result, FetchFailed):
+            return Permission(allowed=False, reason=result.problem.value, message=result.message,
+                              outcome=Outcome.EXCLUDED)  # fmt: skip
         state = policy.read_answer(previous, result, self._crew.clock.now())
         self._manners.learn(state)
         self._note(state)
@@ -105,19 +118,29 @@ class RobotsGate:
         if state.answer is RobotsAnswer.UNREACHABLE:
             return
         file = self._file(state) if state.answer is RobotsAnswer.RULES else None
+        if self._crew.plan.robots == "obey":
+            self._manners.crawl_delay(state.origin, file.crawl_delay if file is not None else None)
         if file is not None and (file.crawl_delay or 0.0) > self._crew.settings.politeness.max_delay_s:
             _log.warning("robots.delay_capped", origin=state.origin, asked_s=file.crawl_delay)
         if state.origin not in self._crew.met_origins:
             self._crew.met_origins.add(state.origin)
             self.sitemaps.append((state.origin, file.sitemaps if file is not None else ()))
 
-    async def _fetch(self, url: Url) -> tuple[policy.RobotsRead, list[Fetched]]:
-        """Follow a robots.txt over at most five redirects, each under its own domain's turn."""
+    async def _fetch(self, url: Url) -> tuple[policy.RobotsRead | FetchFailed | None, list[Fetched]]:
+        """Follow a robots.txt over at most five redirects, each under its own domain's turn.
+
+        A failure comes back as it is where the origin itself may never be asked; None where a turn could not be had.
+        """
         hops: list[Fetched] = []
         origin = url.origin
         for _ in range(MAX_REDIRECTS + 1):
-            result = await self._ask(url, ROBOTS_DEADLINE_S, MAX_ROBOTS_BYTES + 1)
+            deadline_s = min(ROBOTS_DEADLINE_S, self._crew.settings.fetch.deadline_s)
+            result = await self._ask(url, deadline_s, MAX_ROBOTS_BYTES + 1)
+            if result is None:
+                return None, hops
             if isinstance(result, FetchFailed):
+                if not hops and result.problem in _NEVER_ASKED:
+                    return result, hops
                 return policy.RobotsRead(origin=origin, failure=result.problem), hops
             hops.append(result)
             location = parse_head(result.response_head).get("location") if is_redirect(result.status) else None

@@ -16,11 +16,12 @@ from holdfast.clock import Clock
 from holdfast.errors import Invalid, Unavailable, UrlRefused
 from holdfast.fetch import endings
 from holdfast.fetch.body import BodySink, Spool
-from holdfast.fetch.curl import PEER_FAILED_VERIFICATION, EasyOptions, Exchange, Multi
+from holdfast.fetch.curl import PEER_FAILED_VERIFICATION, EasyOptions, Exchange, KeptSockets
 from holdfast.fetch.dns import Resolved, Resolver, ResolverSettings
 from holdfast.fetch.endings import Ending, Failure
 from holdfast.fetch.guard import REFUSAL, Guard
 from holdfast.fetch.headers import HeaderBook, Pairs
+from holdfast.fetch.multi import Multi
 from holdfast.fetch.target import Origin, Target, parse_target
 from holdfast.fetch.tls import InvalidHosts, trust_store
 from holdfast.types import Fetched, FetchFailed, FetchProblem, Request
@@ -85,6 +86,7 @@ class Client:
         self._max_connections = _socket_room(settings.max_connections)
         self._in_use = 0
         self._waiting: deque[asyncio.Future[None]] = deque()
+        self._kept = KeptSockets()
         self._idle: list[Exchange] = []
         self._multi: Multi | None = None
         self._closed = False
@@ -145,16 +147,25 @@ class Client:
             return Resolved((), FetchProblem.ADDRESS_FORBIDDEN, REFUSAL)
         return Resolved((), FetchProblem.URL_REFUSED, "its host is an address that is not spelt in the usual way")
 
-    async def _exchange(self, exchange: Exchange, call: _Call, address: str) -> Fetched | FetchFailed:
-        """Run the transfer and read its ending; a second one where a bad certificate is allowed and was found."""
+    async def _exchange(
+        self, exchange: Exchange, call: _Call, address: str, *, fresh: bool = False
+    ) -> Fetched | FetchFailed:
+        """Run the transfer and read its ending.
+
+        A second one follows where the first sent nothing: its kept connection had died, or a bad certificate that is
+        allowed was found.
+        """
         origin = exchange.target.origin
         verify = not (self._settings.allow_invalid_tls and self._invalid.known(origin.host, origin.port))
         handed_s = self._clock.monotonic() - call.begun
         exchange.limit(call.request.deadline_s - handed_s, call.request.max_body_bytes)
-        ending = await self._transfer(exchange, address, verify=verify)
+        exchange.dial(address, verify=verify, fresh=fresh)
+        ending = await self._transfer(exchange)
+        if exchange.is_stale:
+            return await self._exchange(exchange, call, address, fresh=True)
         if ending.code == PEER_FAILED_VERIFICATION and verify and self._settings.allow_invalid_tls:
             self._invalid.add(origin.host, origin.port)
-            return await self._exchange(exchange, call, address)
+            return await self._exchange(exchange, call, address, fresh=fresh)
         answer = endings.read(ending, self._settings.max_header_bytes)
         sent_at = exchange.sent_at
         if isinstance(answer, Failure):
@@ -171,18 +182,17 @@ class Client:
             started_at=call.started_at,
             took_s=self._clock.monotonic() - call.begun,
             sent_s=0.0 if sent_at is None else sent_at - call.begun,
-            first_byte_s=handed_s + exchange.first_byte_s(),
+            first_byte_s=None if sent_at is None else sent_at - call.begun + exchange.waited_s(),
             truncated=answer.truncated,
             tls_verified=verify if origin.scheme == "https" else None,
         )
 
-    async def _transfer(self, exchange: Exchange, address: str, *, verify: bool) -> Ending:
+    async def _transfer(self, exchange: Exchange) -> Ending:
         multi = self._multi
         if self._closed:
             raise Unavailable("this client was closed; open another one")
         if multi is None:
             multi = self._multi = Multi(asyncio.get_running_loop(), self._max_connections)
-        exchange.dial(address, verify=verify)
         try:
             code, message = await multi.start(exchange)
         finally:
@@ -209,7 +219,7 @@ class Client:
         return self._idle.pop() if self._idle else self._new()
 
     def _new(self) -> Exchange:
-        return Exchange(self._options, self._guard, self._clock, BodySink(self._spool))
+        return Exchange(self._options, self._guard, self._clock, self._kept, BodySink(self._spool))
 
     def _put_back(self, exchange: Exchange) -> None:
         self._in_use -= 1

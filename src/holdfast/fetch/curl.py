@@ -1,10 +1,9 @@
-"""libcurl behind a typed border: easy handles that are used again and again, and the multi handle that the event
-loop drives. Nothing here follows, decodes, retries, resolves or reads the environment.
+"""libcurl's easy handles behind a typed border, used again and again. Nothing here follows, decodes, retries,
+resolves or reads the environment, and every socket is made by the guard's leave.
 """
 
 from __future__ import annotations
 
-import asyncio
 import os
 import select
 import socket
@@ -23,20 +22,6 @@ PEER_FAILED_VERIFICATION: int = pycurl.E_PEER_FAILED_VERIFICATION
 
 # One call for a page of median size; libcurl shares the buffer between the transfers of a multi handle.
 _READ_BUFFER_BYTES = 128 * 1024
-# Sockets served before the loop gets its turn again.
-_MAX_EVENTS = 64
-_EVENTS = {
-    pycurl.POLL_NONE: 0,
-    pycurl.POLL_IN: select.EPOLLIN,
-    pycurl.POLL_OUT: select.EPOLLOUT,
-    pycurl.POLL_INOUT: select.EPOLLIN | select.EPOLLOUT,
-}
-_IN_OR_OUT = select.EPOLLIN | select.EPOLLOUT
-_ACTIONS = {
-    select.EPOLLIN: pycurl.CSELECT_IN,
-    select.EPOLLOUT: pycurl.CSELECT_OUT,
-    _IN_OR_OUT: pycurl.CSELECT_IN | pycurl.CSELECT_OUT,
-}
 
 
 class EasyOptions(NamedTuple):
@@ -63,17 +48,49 @@ class _Descriptor:
         os.close(self._fd)
 
 
+class KeptSockets:
+    """Which socket is behind which connection, so that one that died while idle is noticed before it is used.
+
+    libcurl looks for dead connections once a second at most, and would send the request into one that ended since.
+    """
+
+    __slots__ = ("_by_end", "_by_fd")
+
+    def __init__(self) -> None:
+        self._by_end: dict[tuple[int, str, int], int] = {}
+        self._by_fd: dict[int, tuple[int, str, int]] = {}
+
+    def opened(self, fd: int, local_port: int, peer: str, peer_port: int) -> None:
+        """Note a new connection; whatever had this descriptor before is gone."""
+        self._by_end.pop(self._by_fd.pop(fd, (0, "", 0)), None)
+        self._by_fd[fd] = local_port, peer, peer_port
+        self._by_end[local_port, peer, peer_port] = fd
+
+    def is_quiet(self, local_port: int, peer: str, peer_port: int) -> bool:
+        """Return whether a kept connection still stands and nothing unasked has come over it."""
+        fd = self._by_end.get((local_port, peer, peer_port))
+        if fd is None:
+            return True
+        look = select.poll()
+        look.register(fd, select.POLLIN)
+        return not look.poll(0)
+
+
 class Exchange:
     """One easy handle with its callbacks, and what they saw during the present transfer."""
 
     __slots__ = (
         "_clock",
+        "_fresh",
+        "_fresh_fd",
         "_guard",
         "_is_repeat",
+        "_kept",
         "_timeout_ms",
         "_verify",
         "curl",
         "headers",
+        "is_stale",
         "lines",
         "peer",
         "refused",
@@ -85,9 +102,12 @@ class Exchange:
     target: Target
     headers: HeaderSet
 
-    def __init__(self, options: EasyOptions, guard: Guard, clock: Clock, sink: BodySink) -> None:
+    def __init__(self, options: EasyOptions, guard: Guard, clock: Clock, kept: KeptSockets, sink: BodySink) -> None:
         self._guard = guard
         self._clock = clock
+        self._kept = kept
+        self._fresh = False
+        self._fresh_fd: int | None = None
         self._timeout_ms = 0
         self._verify = True
         self.headers = HeaderSet([], b"")
@@ -100,11 +120,13 @@ class Exchange:
         self.sent_at: float | None = None
         """When the request left, by the monotonic clock; None if it did not."""
         self._is_repeat = False
+        self.is_stale = False
+        """True if nothing was sent because the connection that libcurl took up again had died."""
         self.curl = _easy(options)
         self.curl.setopt(pycurl.HEADERFUNCTION, self.lines.append)
         self.curl.setopt(pycurl.WRITEFUNCTION, sink.write)
         self.curl.setopt(pycurl.OPENSOCKETFUNCTION, self._open_socket)
-        self.curl.setopt(pycurl.SOCKOPTFUNCTION, _keep_from_children)
+        self.curl.setopt(pycurl.SOCKOPTFUNCTION, self._socket_made)
         self.curl.setopt(pycurl.PREREQFUNCTION, self._before_request)
 
     def ask(self, target: Target, headers: HeaderSet) -> None:
@@ -129,7 +151,7 @@ class Exchange:
             self.curl.setopt(pycurl.TIMEOUT_MS, timeout_ms)
             self._timeout_ms = timeout_ms
 
-    def dial(self, address: str, *, verify: bool) -> None:
+    def dial(self, address: str, *, verify: bool, fresh: bool = False) -> None:
         """Set which address is dialled (libcurl never looks up a name), and whether the certificate must hold."""
         port = self.target.origin.port
         self.curl.setopt(pycurl.CONNECT_TO, [f"::[{address}]:{port}" if ":" in address else f"::{address}:{port}"])
@@ -137,8 +159,11 @@ class Exchange:
             self.curl.setopt(pycurl.SSL_VERIFYPEER, int(verify))
             self.curl.setopt(pycurl.SSL_VERIFYHOST, 2 if verify else 0)
             self._verify = verify
-        self.sent_at = None
-        self.refused = self._is_repeat = False
+        if fresh != self._fresh:
+            self.curl.setopt(pycurl.FRESH_CONNECT, int(fresh))
+            self._fresh = fresh
+        self.sent_at = self._fresh_fd = None
+        self.refused = self._is_repeat = self.is_stale = False
         self.lines.clear()
 
     def rest(self) -> None:
@@ -152,10 +177,14 @@ class Exchange:
             code, message = pycurl.E_GOT_NOTHING, "the kept connection broke before an answer came"
         return Ending(code, message, self.lines, self.sink.overflowed, self.refused)
 
-    def first_byte_s(self) -> float:
-        """Return how long after its start the transfer brought the first byte of the answer."""
-        waited: float = self.curl.getinfo(pycurl.STARTTRANSFER_TIME)
-        return waited
+    def waited_s(self) -> float:
+        """Return how long after the request left the first byte of the answer came.
+
+        A difference, because libcurl counts from when it took the transfer up, which may be long after it was handed
+        over; politeness must not rely on that.
+        """
+        waited: float = self.curl.getinfo(pycurl.STARTTRANSFER_TIME) - self.curl.getinfo(pycurl.PRETRANSFER_TIME)
+        return max(0.0, waited)
 
     def _open_socket(self, _purpose: int, address: pycurl.CurlSockAddr) -> _Descriptor | int:
         """Make every socket that libcurl dials with: the one place where the guard cannot be passed by."""
@@ -171,21 +200,28 @@ class Exchange:
         except OSError:  # no descriptors left, or a family that this machine does not speak
             return pycurl.SOCKET_BAD
 
-    def _before_request(self, peer: str, _local: str, _peer_port: int, _local_port: int) -> int:
-        """Let one request out. libcurl repeats a request when a kept connection dies under it; the site would see two
-        requests without a pause between them, so the repeat is left to those who keep the pace.
+    def _socket_made(self, fd: int, _purpose: int) -> int:
+        os.set_inheritable(fd, False)
+        self._fresh_fd = fd
+        return pycurl.SOCKOPT_OK
+
+    def _before_request(self, peer: str, _local: str, peer_port: int, local_port: int) -> int:
+        """Let one request out, on a connection that still stands.
+
+        libcurl repeats a request when a kept connection dies under it; the site would see two requests without a pause
+        between them, so the repeat is left to those who keep the pace.
         """
         if self.sent_at is not None:
             self._is_repeat = True
             return pycurl.PREREQFUNC_ABORT
+        if self._fresh_fd is not None:
+            self._kept.opened(self._fresh_fd, local_port, peer, peer_port)
+        elif not self._kept.is_quiet(local_port, peer, peer_port):
+            self.is_stale = True
+            return pycurl.PREREQFUNC_ABORT
         self.sent_at = self._clock.monotonic()
         self.peer = peer
         return pycurl.PREREQFUNC_OK
-
-
-def _keep_from_children(fd: int, _purpose: int) -> int:
-    os.set_inheritable(fd, False)
-    return pycurl.SOCKOPT_OK
 
 
 def _easy(options: EasyOptions) -> pycurl.Curl:
@@ -212,127 +248,3 @@ def _easy(options: EasyOptions) -> pycurl.Curl:
     ):
         curl.setopt(option, value)
     return curl
-
-
-class Multi:
-    """Runs many exchanges on one event loop: libcurl says which sockets and moments matter, the loop says when."""
-
-    def __init__(self, loop: asyncio.AbstractEventLoop, max_connections: int) -> None:
-        self._loop = loop
-        self._running: dict[pycurl.Curl, asyncio.Future[tuple[int, str]]] = {}
-        # libcurl changes its mind about a socket twice per request. Telling an epoll of our own and letting the loop
-        # watch that one descriptor costs half of what uvloop's add_reader and remove_reader do (64 to 125 us a page).
-        self._poll = select.epoll()
-        self._watched: set[int] = set()
-        loop.add_reader(self._poll.fileno(), self._on_ready)
-        self._due: float | None = None
-        self._timer: asyncio.TimerHandle | None = None
-        self._kick: asyncio.Handle | None = None
-        self._multi = pycurl.CurlMulti()
-        self._multi.setopt(pycurl.M_SOCKETFUNCTION, self._on_socket)
-        self._multi.setopt(pycurl.M_TIMERFUNCTION, self._on_timer)
-        self._multi.setopt(pycurl.M_MAXCONNECTS, max_connections)
-        self._multi.setopt(pycurl.M_MAX_TOTAL_CONNECTIONS, max_connections)
-
-    def start(self, exchange: Exchange) -> asyncio.Future[tuple[int, str]]:
-        """Hand the exchange to libcurl; the future gives its code and message. Whoever stops waiting calls `abort`."""
-        future: asyncio.Future[tuple[int, str]] = self._loop.create_future()
-        self._running[exchange.curl] = future
-        self._multi.add_handle(exchange.curl)
-        return future
-
-    def abort(self, exchange: Exchange) -> None:
-        """End the exchange if it still runs, and close its connection."""
-        if self._running.pop(exchange.curl, None) is not None:
-            self._multi.remove_handle(exchange.curl)
-
-    def close(self) -> None:
-        """Abort what runs and close every connection."""
-        for curl, future in list(self._running.items()):
-            del self._running[curl]
-            self._multi.remove_handle(curl)
-            future.cancel()
-        for handle in (self._timer, self._kick):
-            if handle is not None:
-                handle.cancel()
-        self._multi.close()
-        self._loop.remove_reader(self._poll.fileno())
-        self._poll.close()
-
-    def _on_socket(self, what: int, fd: int, _multi: pycurl.CurlMulti, _data: object) -> None:
-        if what == pycurl.POLL_REMOVE:
-            if fd in self._watched:
-                self._watched.remove(fd)
-                self._poll.unregister(fd)
-            return
-        events = _EVENTS[what]
-        if fd in self._watched:
-            self._poll.modify(fd, events)
-        else:
-            self._watched.add(fd)
-            self._poll.register(fd, events)
-
-    def _on_ready(self) -> None:
-        act = self._multi.socket_action
-        running = len(self._running)
-        for fd, events in self._poll.poll(0, _MAX_EVENTS):
-            _, running = act(fd, _ACTIONS[events & _IN_OR_OUT] if events & _IN_OR_OUT else pycurl.CSELECT_ERR)
-        if running < len(self._running):
-            self._reap()
-
-    def _on_timer(self, wait_ms: int) -> None:
-        """Note when libcurl wants to be woken.
-
-        A timer that is set for earlier is left alone and armed anew when it rings: every request moves the moment a
-        little later, and cancelling each time costs more than one idle ring.
-        """
-        if wait_ms < 0:
-            self._due = None
-        elif wait_ms == 0:
-            self._due = None
-            if self._kick is None:
-                self._kick = self._loop.call_soon(self._on_kick)
-        else:
-            self._due = self._loop.time() + wait_ms / 1000
-            self._arm(self._due)
-
-    def _arm(self, due: float) -> None:
-        if self._timer is not None:
-            if self._timer.when() <= due:
-                return
-            self._timer.cancel()
-        self._timer = self._loop.call_at(due, self._on_due)
-
-    def _on_kick(self) -> None:
-        self._kick = None
-        self._wake()
-
-    def _on_due(self) -> None:
-        self._timer = None
-        if self._due is None:
-            return
-        if self._due > self._loop.time():
-            self._arm(self._due)
-            return
-        self._due = None
-        self._wake()
-
-    def _wake(self) -> None:
-        _, running = self._multi.socket_action(pycurl.SOCKET_TIMEOUT, 0)
-        if running < len(self._running):
-            self._reap()
-
-    def _reap(self) -> None:
-        left = 1
-        while left:
-            left, whole, broken = self._multi.info_read()
-            for curl in whole:
-                self._end(curl, (pycurl.E_OK, ""))
-            for curl, code, message in broken:
-                self._end(curl, (code, message))
-
-    def _end(self, curl: pycurl.Curl, ending: tuple[int, str]) -> None:
-        self._multi.remove_handle(curl)
-        future = self._running.pop(curl, None)
-        if future is not None and not future.done():
-            future.set_result(ending)

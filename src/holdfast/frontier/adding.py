@@ -69,7 +69,7 @@ def rows_of(batches: Iterable[Batch], ids: dict[str, int], *, now: int) -> list[
             append((ids[domain], url_hash, url, word, rank, depth, scheduled_for, via))
     rows.sort(key=_KEY)
     unique = rows[:1]
-    for row in rows:
+    for row in rows[1:]:
         last = unique[-1]
         if row[1] != last[1] or row[0] != last[0]:
             unique.append(row)
@@ -102,12 +102,15 @@ class Requisites:
         self._hashes.difference_update(url_hashes)
 
     def promote(self, tx: Spoken, execution_id: int, rows: Sequence[FoundRow]) -> None:
-        """Make pages of open requisites among these rows, and remember the requisites that they bring."""
+        """Make pages of open requisites among the rows just inserted, and remember the requisites that they bring.
+
+        Called after attempts were closed: one that somebody else is closing is skipped, not waited for.
+        """
         known = self._hashes
-        if known:
-            for row in [row for row in rows if row[1] in known and row[3] == "page"]:
-                for (number,) in tx.execute(sql.OPEN_REQUISITE, (row[0], row[1], execution_id)):
-                    tx.execute(sql.PROMOTE, (row[4], row[5], number))
+        again = [row[1] for row in rows if row[1] in known and row[3] == "page"] if known else []
+        if again:
+            known.difference_update(again)
+            tx.many(sql.PROMOTE, tx.execute(sql.OPEN_REQUISITES, (tx.list(again), execution_id)))
         known.update(row[1] for row in rows if row[3] == "requisite")
         if len(known) > self._limit:
             known.clear()
@@ -137,5 +140,4 @@ class Adding:
         for (domain_id, scheduled_for), count in inserted.items():
             added[domain_id] += count
             heads.opened(domain_id, now if scheduled_for is None else scheduled_for, count)
-        self.requisites.promote(tx, execution_id, rows)
         return added

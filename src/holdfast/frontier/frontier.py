@@ -51,6 +51,7 @@ class Frontier:
             with self._connection.write() as tx:
                 heads = Heads()
                 added += self._adding.insert(tx, execution_id, rows, heads, now=now).total()
+                self._adding.requisites.promote(tx, execution_id, rows)
                 heads.write(tx, execution_id)
         return added
 

@@ -1,7 +1,7 @@
 """The end of attempts: closed once, with everything that came of them, in one transaction.
 
-Stages: fence by token, keep what is still open, close, update pages, insert retries, add links, count. A visit whose
-token is old changes nothing; a visit that was settled before changes nothing again.
+Stages: fence by token, keep what is still open, add links, close, update pages, insert retries, count; in this order
+because of locks (`sql.py`). A visit whose token is old changes nothing, nor does one that was settled before.
 """
 
 from __future__ import annotations
@@ -16,13 +16,12 @@ from holdfast.clock import Clock, to_micros
 from holdfast.frontier import sql
 from holdfast.frontier.adding import Adding, FoundRow
 from holdfast.frontier.connection import Connection, Spoken
-from holdfast.frontier.domains import fence, micros, write_updates
+from holdfast.frontier.domains import fence, write_updates
 from holdfast.frontier.heads import Heads
 from holdfast.frontier.text import clean
 from holdfast.frontier.values import Settled
 from holdfast.types import DomainUpdate, Kind, Outcome, Visit
 
-_OUTCOMES = {outcome: outcome.value for outcome in Outcome}
 _VISITS_AT_ONCE = 1000
 
 
@@ -72,7 +71,6 @@ class Settlement:
                 totals: Totals | None) -> Settled:  # fmt: skip
         now = to_micros(self._clock.now())
         work = _Work.of(visits, self._adding, now=now)
-        rows = {visit.attempt.id: _row(visit) for visit in visits}
         tokens = {(visit.attempt.domain_id, visit.token) for visit in visits}
         tokens |= {(update.domain_id, update.token) for update in updates}
         with self._connection.write() as tx:
@@ -83,8 +81,9 @@ class Settlement:
             if len(taken) < len(visits):
                 work = _Work.of(taken, self._adding, now=now)  # every domain of these was looked up above
             heads = Heads()
-            retried = _close(tx, taken, [rows[visit.attempt.id] for visit in taken], heads, now)
             added = self._adding.insert(tx, execution_id, work.found, heads, now=now)
+            retried = _close(tx, taken, heads, now)
+            self._adding.requisites.promote(tx, execution_id, work.found)
             _count(tx, execution_id, work, totals, now)
             heads.write(tx, execution_id)
         self._adding.requisites.settled(v.attempt.url_hash for v in taken if v.attempt.kind is Kind.REQUISITE)
@@ -131,20 +130,21 @@ def _still_open(tx: Spoken, execution_id: int, visits: Sequence[Visit]) -> list[
     return [visit for visit in visits if visit.attempt.id in open_ids]
 
 
-def _close(tx: Spoken, visits: Sequence[Visit], rows: Sequence[tuple[Any, ...]], heads: Heads, now: int) -> int:
+def _close(tx: Spoken, visits: Sequence[Visit], heads: Heads, now: int) -> int:
     """Close attempts, tell their pages, insert attempts n+1; return how many of those there are."""
-    if not visits:
-        return 0
-    tx.load("new_visits", sql.VISIT_COLUMNS, rows)
-    tx.execute(sql.CLOSE_VISITS)
-    tx.execute(sql.UPDATE_PAGES)
+    tx.many(sql.CLOSE_VISIT, [_closed(visit) for visit in visits])
+    told: dict[str, list[tuple[Any, ...]]] = {}
     for visit in visits:
         heads.closed(visit.attempt.domain_id, visit.outcome, retried=visit.retry_at is not None)
-    if all(visit.retry_at is None for visit in visits):
-        return 0
-    retries = tx.execute(sql.INSERT_RETRIES, (now,))
-    for domain_id, scheduled_for in retries:
-        heads.opened(domain_id, scheduled_for)
+        if visit.outcome is not Outcome.EXCLUDED:
+            statement, values = _told(visit)
+            told.setdefault(statement, []).append(values)
+    for statement, rows in told.items():
+        tx.many(statement, rows)
+    retries = [(to_micros(visit.retry_at), now, visit.attempt) for visit in visits if visit.retry_at is not None]
+    tx.many(sql.INSERT_RETRY, [(retry_at, at, attempt.id) for retry_at, at, attempt in retries])
+    for retry_at, _, attempt in retries:
+        heads.opened(attempt.domain_id, retry_at)
     return len(retries)
 
 
@@ -157,25 +157,32 @@ def _count(tx: Spoken, execution_id: int, work: _Work, totals: Totals | None, no
         tx.execute(sql.UPSERT_COUNTS, (execution_id, totals.owner_id, json.dumps(totals.counts), now))
 
 
-def _row(visit: Visit) -> tuple[Any, ...]:
-    """Return a visit as `new_visits` takes it (`sql.VISIT_COLUMNS`)."""
-    good = visit.outcome is Outcome.SUCCESS
-    page_status = "fetched" if good else (None if visit.outcome is Outcome.EXCLUDED else "failed")
+def _closed(visit: Visit) -> tuple[Any, ...]:
+    """Return the values of CLOSE_VISIT."""
     record = visit.record or (None, None, None, None)
-    original = visit.original
+    status = visit.status if visit.status is None or 0 <= visit.status <= 32767 else None
     return (
-        visit.attempt.id, visit.attempt.page_id, _OUTCOMES[visit.outcome], clean(visit.reason, 200),
-        visit.status if visit.status is None or 0 <= visit.status <= 32767 else None, clean(visit.message, 2000),
-        clean(visit.media_type, 255), visit.wire_bytes, visit.requests, visit.payload_digest, visit.content_hash,
-        clean(visit.title, 1000), clean(visit.redirected_to, 16_384), len(visit.found) + sum(visit.excluded.values()),
-        record[0], record[1], record[2], record[3], to_micros(visit.started_at), to_micros(visit.finished_at),
-        micros(visit.retry_at), page_status, clean(_language(visit), 35), clean(visit.etag, 1024) if good else None,
-        clean(visit.last_modified, 255) if good else None, 0 if good and visit.status != 304 else 1,
-        *((None,) * 6 if original is None else (
-            original.record_id, clean(original.url, 16_384), to_micros(original.captured_at), original.payload_digest,
-            original.warc_file_id, original.offset)),
+        visit.outcome.value, clean(visit.reason, 200), status, clean(visit.message, 2000), clean(visit.media_type, 255),
+        visit.wire_bytes, visit.requests, visit.payload_digest, visit.content_hash, clean(visit.title, 1000),
+        clean(visit.redirected_to, 16_384), len(visit.found) + sum(visit.excluded.values()), record[0], record[1],
+        record[2], record[3], to_micros(visit.started_at), to_micros(visit.finished_at), visit.attempt.id,
     )  # fmt: skip
 
 
-def _language(visit: Visit) -> str | None:
-    return visit.language if visit.language is not None and len(visit.language) <= 35 else None
+def _told(visit: Visit) -> tuple[str, tuple[Any, ...]]:
+    """Return how a page learns of its visit: a statement and its values.
+
+    Validators belong to the last good answer; a 304 without any leaves them as they are. Language sticks.
+    """
+    at, page_id = to_micros(visit.finished_at), visit.attempt.page_id
+    if visit.outcome is not Outcome.SUCCESS:
+        return sql.PAGE_FAILED, (at, page_id)
+    language = visit.language if visit.language is not None and len(visit.language) <= 35 else None
+    learned = (at, clean(language, 35), clean(visit.etag, 1024), clean(visit.last_modified, 255))
+    original = visit.original
+    if original is None:
+        return (sql.PAGE_UNCHANGED if visit.status == 304 else sql.PAGE_FETCHED), (*learned, page_id)
+    return sql.PAGE_FETCHED_ANEW, (
+        *learned, original.record_id, clean(original.url, 16_384), to_micros(original.captured_at),
+        original.payload_digest, original.warc_file_id, original.offset, page_id,
+    )  # fmt: skip

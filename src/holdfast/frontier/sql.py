@@ -1,13 +1,23 @@
 """The frontier's hot statements, written once for both databases; `spell` names the few words that differ.
 
-Locks are taken in one order by everybody, so that PostgreSQL never deadlocks: domains by id, then pages and attempts by
-(domain, hash), then exclusions, then queues by domain. An attempt is closed only under the lock of its domain.
+Locks are taken in one order by everybody, so that PostgreSQL never deadlocks: domains by id; new pages, new attempts by
+(domain, hash); changes to attempts, to pages; exclusions; queues by domain. New before changed, because an insert that
+meets a row which somebody is changing waits for that somebody, also if it then does nothing. An attempt is closed only
+under the lock of its domain.
 """
 
 from __future__ import annotations
 
+_PAGE_KNOWN = "(SELECT 1 FROM pages k WHERE k.domain_id = f.domain_id AND k.url_hash = f.url_hash)"
+_ATTEMPT_KNOWN = (
+    "(SELECT 1 FROM page_crawls k WHERE k.execution_id = e.id AND k.domain_id = f.domain_id AND k.page_id = p.id"
+    " AND k.attempt = 1)"
+)
 _SPELLINGS = {
     "postgresql": (
+        # Beside ON CONFLICT: looking first takes no number from a sequence and waits for nobody.
+        (" UNLESS PAGE", f" AND NOT EXISTS {_PAGE_KNOWN}"),
+        (" UNLESS ATTEMPT", f" AND NOT EXISTS {_ATTEMPT_KNOWN}"),
         (" AMONG NAMES ?", " = ANY(?::text[])"),
         (" AMONG ?", " = ANY(?::bigint[])"),
         (" LOCKED", " FOR UPDATE"),
@@ -21,6 +31,8 @@ _SPELLINGS = {
         (" LOCKED", ""),  # BEGIN IMMEDIATE has locked the whole database
         (" CLAIMED AS d", ""),
         (" CLAIMED AS c", ""),
+        (" UNLESS PAGE", ""),
+        (" UNLESS ATTEMPT", ""),
         (" AS LOADED", " ORDER BY f.rowid"),  # in key order: see `adding.rows_of`
         ("LEAST(", "min("),
         ("GREATEST(", "max("),
@@ -42,21 +54,6 @@ _FOUND = (
     "new_found (domain_id BIGINT NOT NULL, url_hash BIGINT NOT NULL, url TEXT, kind TEXT, priority INTEGER,"
     " depth INTEGER, scheduled_for BIGINT, via_page_id BIGINT)"
 )
-VISIT_COLUMNS = (
-    "id", "page_id", "outcome", "reason", "status_code", "message", "media_type", "wire_bytes", "requests",
-    "payload_digest", "content_hash", "title", "redirected_to", "links_count", "warc_file_id", "warc_offset",
-    "warc_length", "warc_ordinal", "started_at", "completed_at", "retry_at", "page_status", "language", "etag",
-    "last_modified", "keeps_validators", "original_record_id", "original_url", "original_at", "original_digest",
-    "original_file_id", "original_offset",
-)  # fmt: skip
-_VISITS = (
-    "new_visits (id BIGINT, page_id BIGINT, outcome TEXT, reason TEXT, status_code INTEGER, message TEXT,"
-    " media_type TEXT, wire_bytes BIGINT, requests INTEGER, payload_digest TEXT, content_hash TEXT, title TEXT,"
-    " redirected_to TEXT, links_count INTEGER, warc_file_id BIGINT, warc_offset BIGINT, warc_length BIGINT,"
-    " warc_ordinal INTEGER, started_at BIGINT, completed_at BIGINT, retry_at BIGINT, page_status TEXT, language TEXT,"
-    " etag TEXT, last_modified TEXT, keeps_validators INTEGER, original_record_id TEXT, original_url TEXT,"
-    " original_at BIGINT, original_digest TEXT, original_file_id BIGINT, original_offset BIGINT)"
-)
 DOMAIN_COLUMNS = (
     "id", "next_allowed_at", "delay_s", "circuit_state", "circuit_failures", "circuit_successes", "circuit_opened_at",
     "penalty", "unreachable_since",
@@ -73,10 +70,7 @@ _EXCLUSIONS = "new_exclusions (rule TEXT, host TEXT, count BIGINT)"
 
 SETUP = {
     "sqlite": (
-        *(
-            f"CREATE TEMPORARY TABLE IF NOT EXISTS {table}"
-            for table in (_FOUND, _VISITS, _DOMAINS, _HEADS, _EXCLUSIONS)
-        ),
+        *(f"CREATE TEMPORARY TABLE IF NOT EXISTS {table}" for table in (_FOUND, _DOMAINS, _HEADS, _EXCLUSIONS)),
     ),
     "postgresql": (
         # Every statement here starts from the table named first and looks up the others by index. A plan made while
@@ -90,14 +84,14 @@ SETUP = {
         "SET jit = off",
         *(
             f"CREATE TEMPORARY TABLE IF NOT EXISTS {table} ON COMMIT DELETE ROWS"
-            for table in (_FOUND, _VISITS, _DOMAINS, _HEADS, _EXCLUSIONS)
+            for table in (_FOUND, _DOMAINS, _HEADS, _EXCLUSIONS)
         ),
     ),
 }
 # PostgreSQL empties them itself at each commit; SQLite before each use.
 CLEAR = {
     table: f"DELETE FROM {table}"  # noqa: S608 - names from the next line
-    for table in ("new_found", "new_visits", "new_domains", "new_heads", "new_exclusions")
+    for table in ("new_found", "new_domains", "new_heads", "new_exclusions")
 }
 
 # --- domains ---------------------------------------------------------------------------------------------------------
@@ -126,19 +120,20 @@ SELECT domain_id, origin, answer, status, body, failures, fetched_at, checked_at
 
 INSERT_PAGES = """
 INSERT INTO pages (domain_id, url_hash, url, created_at)
-SELECT f.domain_id, f.url_hash, f.url, ? FROM new_found f WHERE true AS LOADED
+SELECT f.domain_id, f.url_hash, f.url, ? FROM new_found f WHERE true UNLESS PAGE AS LOADED
 ON CONFLICT (domain_id, url_hash) DO NOTHING"""
 INSERT_ATTEMPTS = """
 INSERT INTO page_crawls (execution_id, domain_id, page_id, attempt, kind, priority, depth, via_page_id, scheduled_for,
                          created_at)
-SELECT ?, f.domain_id, p.id, 1, f.kind, f.priority, f.depth, f.via_page_id, f.scheduled_for, ?
-  FROM new_found f CROSS JOIN pages p
- WHERE p.domain_id = f.domain_id AND p.url_hash = f.url_hash AS LOADED
+SELECT e.id, f.domain_id, p.id, 1, f.kind, f.priority, f.depth, f.via_page_id, f.scheduled_for, e.now
+  FROM (SELECT CAST(? AS BIGINT) AS id, CAST(? AS BIGINT) AS now) e CROSS JOIN new_found f CROSS JOIN pages p
+ WHERE p.domain_id = f.domain_id AND p.url_hash = f.url_hash UNLESS ATTEMPT AS LOADED
 ON CONFLICT (execution_id, domain_id, page_id, attempt) DO NOTHING RETURNING domain_id, scheduled_for"""
 # PostgreSQL skips one that its domain's holder is closing at this moment, so that nobody waits in the wrong order.
-OPEN_REQUISITE = """
-SELECT c.id FROM pages p CROSS JOIN page_crawls c
- WHERE p.domain_id = ? AND p.url_hash = ? AND c.execution_id = ? AND c.domain_id = p.domain_id AND c.page_id = p.id
+OPEN_REQUISITES = """
+SELECT f.priority, f.depth, c.id FROM new_found f CROSS JOIN pages p CROSS JOIN page_crawls c
+ WHERE f.url_hash AMONG ? AND f.kind = 'page' AND p.domain_id = f.domain_id AND p.url_hash = f.url_hash
+   AND c.execution_id = ? AND c.domain_id = p.domain_id AND c.page_id = p.id
    AND c.kind = 'requisite' AND c.outcome IS NULL CLAIMED AS c"""
 PROMOTE = "UPDATE page_crawls SET kind = 'page', priority = ?, depth = ? WHERE id = ? AND outcome IS NULL"
 UPSERT_HEADS = """
@@ -219,37 +214,29 @@ SELECT {_ATTEMPT} FROM unnest(?::bigint[]) AS h (domain_id)
 
 # Not `execution_id = ?`: SQLite would then walk all attempts of the execution instead of looking up these.
 OPEN_AMONG = "SELECT id FROM page_crawls WHERE id AMONG ? AND outcome IS NULL AND execution_id + 0 = ?"
-CLOSE_VISITS = """
-UPDATE page_crawls SET outcome = v.outcome, reason = v.reason, status_code = v.status_code, message = v.message,
-       media_type = v.media_type, wire_bytes = v.wire_bytes, requests = v.requests,
-       payload_digest = v.payload_digest, content_hash = v.content_hash, title = v.title,
-       redirected_to = v.redirected_to, links_count = v.links_count, warc_file_id = v.warc_file_id,
-       warc_offset = v.warc_offset, warc_length = v.warc_length, warc_ordinal = v.warc_ordinal,
-       started_at = v.started_at, completed_at = v.completed_at
-  FROM new_visits v WHERE page_crawls.id = v.id AND page_crawls.outcome IS NULL"""
-UPDATE_PAGES = """
-UPDATE pages SET status = v.page_status, language = coalesce(pages.language, v.language),
-       etag = CASE WHEN v.keeps_validators = 1 THEN coalesce(v.etag, pages.etag) ELSE v.etag END,
-       last_modified = CASE WHEN v.keeps_validators = 1 THEN coalesce(v.last_modified, pages.last_modified)
-                            ELSE v.last_modified END,
-       error_count = CASE WHEN v.page_status = 'fetched' THEN 0 ELSE LEAST(pages.error_count + 1, 30000) END,
-       fetched_at = CASE WHEN v.page_status = 'fetched' THEN v.completed_at ELSE pages.fetched_at END,
-       failed_at = CASE WHEN v.page_status = 'fetched' THEN pages.failed_at ELSE v.completed_at END,
-       original_url = CASE WHEN v.original_record_id IS NULL THEN pages.original_url
-                           WHEN v.original_url = pages.url THEN NULL ELSE v.original_url END,
-       original_record_id = coalesce(v.original_record_id, pages.original_record_id),
-       original_at = coalesce(v.original_at, pages.original_at),
-       original_digest = coalesce(v.original_digest, pages.original_digest),
-       original_file_id = coalesce(v.original_file_id, pages.original_file_id),
-       original_offset = coalesce(v.original_offset, pages.original_offset)
-  FROM new_visits v WHERE pages.id = v.page_id AND v.page_status IS NOT NULL"""
-INSERT_RETRIES = """
+# One by one, by key: from a temporary table PostgreSQL may choose to walk all attempts (and psycopg sends them in one go).
+CLOSE_VISIT = """
+UPDATE page_crawls SET outcome = ?, reason = ?, status_code = ?, message = ?, media_type = ?, wire_bytes = ?,
+       requests = ?, payload_digest = ?, content_hash = ?, title = ?, redirected_to = ?, links_count = ?,
+       warc_file_id = ?, warc_offset = ?, warc_length = ?, warc_ordinal = ?, started_at = ?, completed_at = ?
+ WHERE id = ? AND outcome IS NULL"""
+PAGE_FETCHED = """
+UPDATE pages SET status = 'fetched', fetched_at = ?, error_count = 0, language = coalesce(language, ?), etag = ?,
+       last_modified = ? WHERE id = ?"""
+PAGE_UNCHANGED = """
+UPDATE pages SET status = 'fetched', fetched_at = ?, error_count = 0, language = coalesce(language, ?),
+       etag = coalesce(?, etag), last_modified = coalesce(?, last_modified) WHERE id = ?"""
+PAGE_FETCHED_ANEW = """
+UPDATE pages SET status = 'fetched', fetched_at = ?, error_count = 0, language = coalesce(language, ?), etag = ?,
+       last_modified = ?, original_record_id = ?, original_url = nullif(?, url), original_at = ?, original_digest = ?,
+       original_file_id = ?, original_offset = ? WHERE id = ?"""
+PAGE_FAILED = """
+UPDATE pages SET status = 'failed', failed_at = ?, error_count = LEAST(error_count + 1, 30000) WHERE id = ?"""
+INSERT_RETRY = """
 INSERT INTO page_crawls (execution_id, domain_id, page_id, attempt, kind, priority, depth, via_page_id, scheduled_for,
                          crashes, created_at)
-SELECT c.execution_id, c.domain_id, c.page_id, c.attempt + 1, c.kind, c.priority, c.depth, c.via_page_id, v.retry_at,
-       c.crashes, ?
-  FROM new_visits v CROSS JOIN page_crawls c WHERE v.retry_at IS NOT NULL AND c.id = v.id
-ON CONFLICT (execution_id, domain_id, page_id, attempt) DO NOTHING RETURNING domain_id, scheduled_for"""
+SELECT execution_id, domain_id, page_id, attempt + 1, kind, priority, depth, via_page_id, ?, crashes, ?
+  FROM page_crawls WHERE id = ?"""
 UPSERT_EXCLUSIONS = """
 INSERT INTO exclusions (execution_id, rule, host, count)
 SELECT ?, n.rule, n.host, n.count FROM new_exclusions n WHERE true ORDER BY n.rule, n.host

@@ -11,7 +11,15 @@ from holdfast.warc.feed import Feed
 from holdfast.warc.member import BadBytes
 from holdfast.warc.payload import parse_head as parse_http_head
 from holdfast.warc.payload import payload_chunks
-from holdfast.warc.record import LOST_TYPE, MAX_HEAD_BYTES, BadHead, RecordHead, bare_id, parse_head
+from holdfast.warc.record import (
+    LOST_TYPE,
+    MAX_HEAD_BYTES,
+    MAX_HTTP_HEAD_BYTES,
+    BadHead,
+    RecordHead,
+    bare_id,
+    parse_head,
+)
 
 _MANDATORY = ("WARC-Type", "WARC-Record-ID", "WARC-Date")
 _MANY = {"warc-concurrent-to", "warc-protocol"}
@@ -126,7 +134,7 @@ class Inspection:
 
     def _http(self, offset: int, block: Feed, size: int, decoded: Hasher, raw: Hasher) -> None:
         try:
-            http = parse_http_head(block.head(min(size, MAX_HEAD_BYTES)))
+            http = parse_http_head(block.head(min(size, MAX_HTTP_HEAD_BYTES)))
             for piece in payload_chunks(http, _watch(block.take(size - block.position), raw)):
                 decoded.update(piece)
         except BadBytes as bad:

@@ -15,7 +15,7 @@ from holdfast.warc.feed import Feed
 from holdfast.warc.member import MAGIC, BadBytes, Member, own_length
 from holdfast.warc.payload import HttpHead, payload_chunks
 from holdfast.warc.payload import parse_head as parse_http_head
-from holdfast.warc.record import MAX_HEAD_BYTES, BadHead, RecordHead, parse_head
+from holdfast.warc.record import MAX_HEAD_BYTES, MAX_HTTP_HEAD_BYTES, BadHead, RecordHead, parse_head
 from holdfast.warc.source import ByteSource, open_source
 from holdfast.warc.walk import Resync
 from holdfast.warc.zst import ZstdFrame, is_zstd, load_dictionary, skip_frames
@@ -75,7 +75,7 @@ class Record:
         """Return the HTTP head of a request, response or revisit, and its body with the transfer encoding removed."""
         inner = Feed(self.block())
         try:
-            head = parse_http_head(inner.head(MAX_HEAD_BYTES))
+            head = parse_http_head(inner.head(MAX_HTTP_HEAD_BYTES))
         except BadBytes as bad:
             raise DamagedWarc(self.offset, "http_head", bad.detail) from bad
         return head, payload_chunks(head, inner.rest())

@@ -13,6 +13,8 @@ from enum import StrEnum
 from holdfast.errors import Invalid
 
 MAX_HEAD_BYTES = 64 * 1024
+MAX_HTTP_HEAD_BYTES = 512 * 1024
+"""Of an HTTP head inside a record: twice what the client lets a server send."""
 """No honest head is larger; one that is gets refused before it costs memory."""
 
 LOST_TYPE = "application/x-holdfast-lost-record"

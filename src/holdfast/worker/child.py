@@ -20,6 +20,7 @@ class Child:
                  now: float) -> None:  # fmt: skip
         self.run_path = run_folder / assignment.run_file
         self.started = now
+        self._has_ticked = False
         with log_path.open("ab") as log_file:
             # A session of its own: Ctrl-C reaches the supervisor only, which decides what it means.
             self._process = subprocess.Popen(
@@ -56,8 +57,12 @@ class Child:
         self._process.wait()
 
     def silent_for(self, now: float) -> float:
-        """Return for how long the process's loop has shown no life."""
-        return now - max(self.started, last_tick(self.run_path) or 0.0)
+        """Return for how long the process's loop has shown no life; one that has said goodbye is not silent."""
+        tick = last_tick(self.run_path)
+        if tick is None:
+            return 0.0 if self._has_ticked else now - self.started
+        self._has_ticked = True
+        return now - max(self.started, tick)
 
 
 def fresh_name() -> str:

@@ -20,6 +20,7 @@ from holdfast import __version__, config, log
 from holdfast.clock import SystemClock, to_micros
 from holdfast.coordination.owners import Owner
 from holdfast.coordination.runfile import RunFile
+from holdfast.crawl.credentials import Credentials
 from holdfast.crawl.crew import Capture, Crew
 from holdfast.crawl.desk import Desk
 from holdfast.crawl.engine import CrawlEngine, Ending
@@ -34,12 +35,11 @@ from holdfast.crawl.reading import Reader
 from holdfast.crawl.tape import Tape
 from holdfast.failpoints import reach
 from holdfast.fetch.client import Client, ClientSettings
-from holdfast.fetch.cookies import CookieJar
 from holdfast.fetch.dns import Resolver, ResolverSettings
 from holdfast.fetch.guard import Guard
 from holdfast.parse import ParseChild
 from holdfast.types import Visit
-from holdfast.urls import Url, is_public_suffix
+from holdfast.urls import Url
 from holdfast.warc import queries as files
 from holdfast.warc.manifest import ManifestEntry, add_to_manifest
 from holdfast.warc.writer import SealedFile
@@ -130,11 +130,9 @@ class Process:
         """Put the parts together."""
         ground, plan, progress = self._ground, self._plan, Progress()
         networks = tuple(map(ip_network, plan.allow_networks))
-        cookies = CookieJar(is_public_suffix)
-        if plan.cookies:
-            cookies.load_netscape(plan.cookies)
         crew = Crew(
-            plan=plan, settings=ground.settings, clock=self._clock, client=client, progress=progress, cookies=cookies,
+            plan=plan, settings=ground.settings, clock=self._clock, client=client, progress=progress,
+            credentials=Credentials(plan),
             random=Random(), scope=plan.build_scope(), originals=Originals(ground.hot, ground.settings.home),  # noqa: S311
             processes=self._assignment.processes,
             is_private=lambda ip: any(ip_address(ip) in network for network in networks),
@@ -151,7 +149,6 @@ class Process:
 
         def landed(url: Url) -> None:
             crew.scope = crew.scope.with_landing_host(url)
-            sieve.forget()
             _log.info("crawl.seed_landed", url=url.fetch)
             engine.db_wait(lambda: control.landed(url.fetch))
 

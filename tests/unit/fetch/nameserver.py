@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 from collections import Counter
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager, suppress
-from typing import Any
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager, suppress
 
 import dnslib
 
@@ -16,20 +16,19 @@ Zone = Callable[[str, str, int], list[str] | int | None]
 """Given name, type (A or AAAA) and how often it was asked before: records, an error code, or None for silence."""
 
 
-class Nameserver(asyncio.DatagramProtocol):
+class Nameserver:
     """Answers from a zone; `asked` counts by (name, type)."""
 
-    def __init__(self, zone: Zone, ttl_s: int) -> None:
+    def __init__(self, zone: Zone, ttl_s: int, sock: socket.socket) -> None:
         self._zone = zone
         self._ttl_s = ttl_s
+        self._sock = sock
         self.asked: Counter[tuple[str, str]] = Counter()
-        self.address = ""
-        self._transport: Any = None
+        self.address = "{}:{}".format(*sock.getsockname())
 
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = transport
-
-    def datagram_received(self, data: bytes, addr: tuple[str, int]) -> None:
+    def datagram(self) -> None:
+        """Serve one datagram; an answer that is too long for it is marked as cut."""
+        data, sender = self._sock.recvfrom(4096)
         answer = self._answer(data)
         if answer is None:
             return
@@ -38,7 +37,7 @@ class Nameserver(asyncio.DatagramProtocol):
             answer.rr.clear()
             answer.header.tc = 1
             packed = answer.pack()
-        self._transport.sendto(packed, addr)
+        self._sock.sendto(packed, sender)
 
     async def stream(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Serve one TCP connection, as a client opens it for an answer that was cut."""
@@ -72,14 +71,30 @@ class Nameserver(asyncio.DatagramProtocol):
 @asynccontextmanager
 async def nameserver(zone: Zone, *, ttl_s: int = 60) -> AsyncIterator[Nameserver]:
     """Run a nameserver for the time of a test."""
+    # A plain socket, because uvloop's datagram transport sometimes does not close and then holds up its loop.
     loop = asyncio.get_running_loop()
-    transport, server = await loop.create_datagram_endpoint(lambda: Nameserver(zone, ttl_s), ("127.0.0.1", 0))
-    host, port = transport.get_extra_info("sockname")[:2]
-    listener = await asyncio.start_server(server.stream, host, port)
-    server.address = f"{host}:{port}"
-    try:
-        yield server
-    finally:
-        transport.close()
-        listener.close()
-        await asyncio.sleep(0)
+    with _pair() as (sock, stream):
+        server = Nameserver(zone, ttl_s, sock)
+        loop.add_reader(sock, server.datagram)
+        listener = await asyncio.start_server(server.stream, sock=stream)
+        try:
+            yield server
+        finally:
+            loop.remove_reader(sock)
+            listener.close()
+            await asyncio.sleep(0)
+
+
+@contextmanager
+def _pair() -> Iterator[tuple[socket.socket, socket.socket]]:
+    """Give a datagram and a stream socket on the same port."""
+    while True:
+        with socket.socket() as stream, socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
+            stream.bind(("127.0.0.1", 0))
+            try:
+                sock.bind(stream.getsockname())
+            except OSError:
+                continue
+            sock.setblocking(False)
+            yield sock, stream
+            return

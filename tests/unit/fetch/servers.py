@@ -94,6 +94,12 @@ class Server:
         self.open = 0
         self.most_open = 0
 
+    async def closed(self) -> None:
+        """Wait until no connection is open and the other side has had the time to see it."""
+        while self.open:  # noqa: ASYNC110 (a test's wait, bounded by the test's own limit)
+            await asyncio.sleep(0.005)
+        await asyncio.sleep(0.03)
+
     def url(self, path: str = "/", host: str = "127.0.0.1", scheme: str = "http") -> str:
         return f"{scheme}://{host}:{self.port}{path}"
 

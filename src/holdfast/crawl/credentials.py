@@ -1,0 +1,97 @@
+"""What a crawl says about its user, headers and cookies, and to whom: no secret ever crosses an origin.
+
+A header goes to the seeds' own origins, and to the https of a seed that was written with http; harmless ones go to all.
+A cookie goes back to the host and port it came from (RFC 6265, less its blindness for ports), never from https to http.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from holdfast.crawl.plan import CrawlPlan
+from holdfast.errors import Invalid
+from holdfast.fetch.cookies import CookieJar
+from holdfast.fetch.headers import HeaderBook, Pairs
+from holdfast.urls import Url, is_public_suffix
+
+_HARMLESS = frozenset({"accept", "accept-language", "cache-control", "dnt", "pragma", "save-data", "sec-gpc"})
+_OURS = frozenset({"from", "if-match", "if-modified-since", "if-none-match", "if-range", "if-unmodified-since", "range",
+                   "user-agent"})  # fmt: skip
+_WEB_PORTS = frozenset({80, 443})
+_MAX_JARS = 8
+"""Ports that cookies are kept for; each jar is bounded by itself."""
+
+
+class Credentials:
+    """The user's headers and the cookies of one process. Invalid names a header or a line that cannot be used."""
+
+    def __init__(self, plan: CrawlPlan) -> None:
+        HeaderBook(()).join(plan.headers)
+        for name, _ in plan.headers:
+            if name.lower() in _OURS:
+                raise Invalid(f"the header {name!r} is the crawl's own; to add to the user agent, use --user-agent")
+        seeds = plan.seed_urls()
+        self._seeds = frozenset(origin for seed in seeds for origin in _homes(seed))
+        self._all = plan.headers
+        self._harmless = tuple(pair for pair in plan.headers if pair[0].lower() in _HARMLESS)
+        self._jars: dict[int, CookieJar] = {}
+        if plan.cookies:
+            self._load(plan.cookies, seeds)
+
+    def covers(self, url: Url) -> bool:
+        """Return whether the user's own headers go with a request for this address."""
+        return url.origin in self._seeds
+
+    def join(self, headers: Pairs, url: Url, now: datetime) -> Pairs:
+        """Return the headers of a request, with those of the user and the cookies that belong to its address."""
+        jar = self._jars.get(_port(url))
+        cookie = jar.header_for(url.fetch, now) if jar is not None else None
+        own = self._all if self.covers(url) else self._harmless
+        if own:
+            names = {name.lower() for name, _ in own}
+            headers = (*(pair for pair in headers if pair[0].lower() not in names), *own)
+        return headers if cookie is None else _with_cookie(headers, cookie)
+
+    def keep(self, url: Url, values: Sequence[str], now: datetime) -> None:
+        """Take the cookies that an answer sets."""
+        jar = self._jars.get(_port(url))
+        if jar is None:
+            if len(self._jars) >= _MAX_JARS:
+                return
+            jar = self._jars[_port(url)] = CookieJar(is_public_suffix)
+        # What came over TLS never goes out in the clear, whether the server says so or not.
+        jar.store(url.fetch, [f"{value}; Secure" for value in values] if url.scheme == "https" else values, now)
+
+    def _load(self, text: str, seeds: Sequence[Url]) -> None:
+        if all(seed.scheme == "https" for seed in seeds):
+            text = "\n".join(map(_secured, text.split("\n")))
+        for seed in seeds:
+            if _port(seed) not in self._jars:
+                jar = self._jars[_port(seed)] = CookieJar(is_public_suffix)
+                jar.load_netscape(text)
+
+
+def _homes(seed: Url) -> tuple[str, ...]:
+    """Return the origins that a seed's secrets may go to: its own, and its https where it was written with http."""
+    upgraded = (f"https://{seed.host}",) if seed.scheme == "http" and seed.port == 80 else ()
+    return (seed.origin, *upgraded)
+
+
+def _port(url: Url) -> int:
+    return 0 if url.port in _WEB_PORTS else url.port
+
+
+def _with_cookie(headers: Pairs, cookie: str) -> Pairs:
+    """Return the headers with one Cookie among them, for two would be two different messages to two servers."""
+    given = [value for name, value in headers if name.lower() == "cookie"]
+    rest = tuple(pair for pair in headers if pair[0].lower() != "cookie") if given else headers
+    return (*rest, ("Cookie", "; ".join((*given, cookie))))
+
+
+def _secured(line: str) -> str:
+    """Return a line of a cookies.txt that keeps its cookie to https."""
+    fields = line.split("\t")
+    if len(fields) >= 6 and fields[3].upper() == "FALSE":
+        fields[3] = "TRUE"
+    return "\t".join(fields)

@@ -1,0 +1,66 @@
+"""Every hot statement looks rows up: none may walk a large table, on either database, however empty the tables are."""
+
+from __future__ import annotations
+
+import re
+import sqlite3
+
+import pytest
+
+from holdfast.db.connect import connect, sqlite_path
+from holdfast.db.hot import Hot
+from holdfast.frontier import sql
+
+STATEMENTS = {
+    name: text
+    for name, text in vars(sql).items()
+    if name.isupper() and isinstance(text, str) and not name.startswith("_") and not name.startswith("INSERT_DOMAIN")
+}
+WALKS_DOMAINS = {"FREE_EXPIRED"}
+"""An operator's command: it may look at all domains that were ever leased."""
+
+
+@pytest.mark.parametrize("name", sorted(STATEMENTS.keys() - {"DUE_ATTEMPTS_OF_ALL"}))
+def test_sqlite_looks_up_and_never_walks(migrated_sqlite: str, name: str) -> None:
+    connection = sqlite3.connect(str(sqlite_path(migrated_sqlite)))
+    for statement in sql.SETUP["sqlite"]:
+        connection.execute(statement)
+    text = sql.spell(STATEMENTS[name], "sqlite")
+
+    plan = [row[3] for row in connection.execute(f"EXPLAIN QUERY PLAN {text}", [None] * text.count("?"))]
+    connection.close()
+
+    walked = [step for step in plan if re.match(r"SCAN (p|c|q|pages|page_crawls|queues)\b(?!.*CO-ROUTINE)", step)]
+    assert [step for step in walked if not step.startswith("SCAN c") or "USING" in step] == [], plan
+    # Attempts are found by id, or by execution and domain; only the closing of a whole execution goes by execution.
+    by_execution = [step for step in plan if "page_crawls" in step and step.endswith("(execution_id=?)")]
+    assert name == "OPEN_OF_ALL" or by_execution == [], plan
+    assert name in WALKS_DOMAINS or not any(re.match(r"SCAN (d|domains)\b", step) for step in plan), plan
+
+
+@pytest.fixture
+def prepared(migrated_postgres: str) -> Hot:
+    """A session as the frontier has it."""
+    hot = connect(migrated_postgres)
+    with hot.write() as tx:
+        for statement in sql.SETUP["postgresql"]:
+            tx.execute(statement)
+    return hot
+
+
+@pytest.mark.parametrize("name", sorted(STATEMENTS.keys() - {"DUE_ATTEMPTS_OF_ONE"}))
+def test_postgres_looks_up_and_never_walks(prepared: Hot, name: str) -> None:
+    text = sql.spell(STATEMENTS[name], "postgresql")
+    generic = text.replace("?::bigint[]", "'{1,2}'::bigint[]").replace("?::text[]", "'{a}'::text[]")
+
+    with prepared.read() as tx:
+        plan = [row[0] for row in tx.execute("EXPLAIN " + generic.replace("?", "'1'"))]
+    prepared.close()
+
+    large = "pages|page_crawls|queues" + ("" if name in WALKS_DOMAINS else "|domains")
+    assert [step for step in plan if re.search(rf"Seq Scan on ({large})\b", step)] == [], "\n".join(plan)
+    walked = [step for here, step in enumerate(plan)
+              if re.search(rf"Index (Only )?Scan using \w+ on ({large})\b", step)
+              and not any("Index Cond" in line for line in plan[here + 1 : here + 2])]  # fmt: skip
+    assert walked == [], "\n".join(plan)
+    assert not any("Join" in step and "Nested" not in step for step in plan if "Filter" not in step), "\n".join(plan)
