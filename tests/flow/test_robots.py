@@ -15,7 +15,7 @@ from tests.site.log import Entry
 
 _ANSWERS = [
     "404", "403", "500", "429", "timeout", "reset", "other-host", "404", "redirect-5", "redirect-6", "loop", "inner",
-    "html", "delay", "disallow", "ours", "private", "bom", "cr", "utf-16", "long", "huge", "bomb", "drip", "recovering",
+    "html", "delay", "disallow", "ours", "private", "bom", "cr", "utf-16", "long", "huge", "bomb", "drip",
 ]  # fmt: skip
 """What each host serves, by its number; `other-host` leads to the host behind it."""
 _ASKED = ("/private/x.html", "/private/open.html", "/a/p1.html")
@@ -56,7 +56,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     yield World(crawler, crawler.outcomes(), messages, log, site.port, result["seconds"])
 
 
-_PRIVATE_ONLY = ["redirect-5", "bom", "cr", "utf-16", "private", "other-host", "recovering"]
+_PRIVATE_ONLY = ["redirect-5", "bom", "cr", "utf-16", "private", "other-host"]
 _ALL_OPEN = ["404", "403", "redirect-6", "loop", "html", "delay", "long", "huge", "bomb"]
 _UNREACHABLE = ["500", "429", "timeout", "reset", "inner", "drip"]
 

@@ -33,23 +33,34 @@ class Totals:
     counts: Mapping[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class _Work:
-    """What a set of visits adds: computed before the transaction, and again only if some of them do not count."""
+    """What a set of visits writes: computed before the transaction, and again only if some of them do not count."""
 
+    closed: list[tuple[Any, ...]]
+    told: dict[str, list[tuple[Any, ...]]]
+    """What pages learn, by statement."""
+    retries: list[tuple[int, int, int]]
+    """When, now, and the attempt that is repeated."""
     found: list[FoundRow]
     excluded: list[tuple[str, str, int]]
 
     @classmethod
     def of(cls, visits: Sequence[Visit], adding: Adding, *, now: int) -> _Work:
+        told: dict[str, list[tuple[Any, ...]]] = {}
         excluded: Counter[tuple[str, str]] = Counter()
         for visit in visits:
-            excluded.update(visit.excluded)
-        counted = Counter[tuple[str, str]]()
-        for (rule, host), count in excluded.items():
-            counted[clean(rule, 200) or "", clean(host, 255) or ""] += count
-        found = adding.rows([(visit.found, visit.attempt.page_id) for visit in visits], now=now)
-        return cls(found, [(rule, host, counted[rule, host]) for rule, host in sorted(counted)])
+            if visit.outcome is not Outcome.EXCLUDED:
+                statement, values = _told(visit)
+                told.setdefault(statement, []).append(values)
+            for (rule, host), count in visit.excluded.items():
+                excluded[clean(rule, 200) or "", clean(host, 255) or ""] += count
+        return cls(
+            closed=[_closed(visit) for visit in visits], told=told,
+            retries=[(to_micros(v.retry_at), now, v.attempt.id) for v in visits if v.retry_at is not None],
+            found=adding.rows([(visit.found, visit.attempt.page_id) for visit in visits], now=now),
+            excluded=[(rule, host, excluded[rule, host]) for rule, host in sorted(excluded)],
+        )  # fmt: skip
 
 
 class Settlement:
@@ -82,14 +93,14 @@ class Settlement:
                 work = _Work.of(taken, self._adding, now=now)  # every domain of these was looked up above
             heads = Heads()
             added = self._adding.insert(tx, execution_id, work.found, heads, now=now)
-            retried = _close(tx, taken, heads, now)
+            _close(tx, taken, work, heads)
             self._adding.requisites.promote(tx, execution_id, work.found)
             _count(tx, execution_id, work, totals, now)
             heads.write(tx, execution_id)
         self._adding.requisites.settled(v.attempt.url_hash for v in taken if v.attempt.kind is Kind.REQUISITE)
         closed = {visit.attempt.id for visit in taken}
         return Settled(
-            closed=len(taken), new=sum(added.values()), retried=retried, added=frozenset(added),
+            closed=len(taken), new=sum(added.values()), retried=len(work.retries), added=frozenset(added),
             refused=tuple(v for v in visits if (v.attempt.domain_id, v.token) not in held),
             repeated=tuple(v for v in ours if v.attempt.id not in closed),
             lost=tuple(u.domain_id for u in updates if (u.domain_id, u.token) not in held),
@@ -130,22 +141,16 @@ def _still_open(tx: Spoken, execution_id: int, visits: Sequence[Visit]) -> list[
     return [visit for visit in visits if visit.attempt.id in open_ids]
 
 
-def _close(tx: Spoken, visits: Sequence[Visit], heads: Heads, now: int) -> int:
-    """Close attempts, tell their pages, insert attempts n+1; return how many of those there are."""
-    tx.many(sql.CLOSE_VISIT, [_closed(visit) for visit in visits])
-    told: dict[str, list[tuple[Any, ...]]] = {}
+def _close(tx: Spoken, visits: Sequence[Visit], work: _Work, heads: Heads) -> None:
+    """Close attempts, tell their pages, insert attempts n+1. Those cannot be there yet: the attempts were open."""
+    tx.many(sql.CLOSE_VISIT, work.closed)
+    for statement, rows in work.told.items():
+        tx.many(statement, rows)
+    tx.many(sql.INSERT_RETRY, work.retries)
     for visit in visits:
         heads.closed(visit.attempt.domain_id, visit.outcome, retried=visit.retry_at is not None)
-        if visit.outcome is not Outcome.EXCLUDED:
-            statement, values = _told(visit)
-            told.setdefault(statement, []).append(values)
-    for statement, rows in told.items():
-        tx.many(statement, rows)
-    retries = [(to_micros(visit.retry_at), now, visit.attempt) for visit in visits if visit.retry_at is not None]
-    tx.many(sql.INSERT_RETRY, [(retry_at, at, attempt.id) for retry_at, at, attempt in retries])
-    for retry_at, _, attempt in retries:
-        heads.opened(attempt.domain_id, retry_at)
-    return len(retries)
+        if visit.retry_at is not None:
+            heads.opened(visit.attempt.domain_id, to_micros(visit.retry_at))
 
 
 def _count(tx: Spoken, execution_id: int, work: _Work, totals: Totals | None, now: int) -> None:

@@ -214,7 +214,7 @@ SELECT {_ATTEMPT} FROM unnest(?::bigint[]) AS h (domain_id)
 
 # Not `execution_id = ?`: SQLite would then walk all attempts of the execution instead of looking up these.
 OPEN_AMONG = "SELECT id FROM page_crawls WHERE id AMONG ? AND outcome IS NULL AND execution_id + 0 = ?"
-# One by one, by key: from a temporary table PostgreSQL may choose to walk all attempts (and psycopg sends them in one go).
+# One by one, by key: joined with a temporary table, PostgreSQL may choose to walk all attempts.
 CLOSE_VISIT = """
 UPDATE page_crawls SET outcome = ?, reason = ?, status_code = ?, message = ?, media_type = ?, wire_bytes = ?,
        requests = ?, payload_digest = ?, content_hash = ?, title = ?, redirected_to = ?, links_count = ?,

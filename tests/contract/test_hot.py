@@ -1,0 +1,111 @@
+"""The hot connection: the same promises on both databases."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import psycopg
+import pytest
+
+from holdfast.db.connect import connect, sqlite_path
+from holdfast.db.hot import Hot, SqliteHot
+from holdfast.errors import NoSpace, Unavailable
+
+
+@pytest.fixture
+def hot(migrated_url: str) -> Iterator[Hot]:
+    """A connection with a table to play with."""
+    opened = connect(migrated_url)
+    with opened.write() as tx:
+        tx.execute("CREATE TEMPORARY TABLE things (id BIGINT PRIMARY KEY, name TEXT, weight DOUBLE PRECISION)")
+    yield opened
+    opened.close()
+
+
+def _things(hot: Hot) -> list[tuple[object, ...]]:
+    with hot.read() as tx:
+        return tx.execute("SELECT id, name, weight FROM things ORDER BY id")
+
+
+@pytest.mark.parametrize("count", [0, 1, 49, 50, 51, 230])
+def test_rows_are_loaded_in_bulk_whatever_their_number(hot: Hot, count: int) -> None:
+    rows = [(number, None if number % 3 else "tab\t, line\n, back\\slash, é", number / 2) for number in range(count)]
+
+    with hot.write() as tx:
+        tx.load("things", ("id", "name", "weight"), rows)
+
+    assert _things(hot) == rows
+
+
+def test_a_failed_transaction_is_undone(hot: Hot) -> None:
+    with pytest.raises(RuntimeError), hot.write() as tx:
+        tx.execute("INSERT INTO things (id) VALUES (?)", (1,))
+        raise RuntimeError("half way")
+
+    assert _things(hot) == []
+    with hot.write() as tx:
+        tx.many("INSERT INTO things (id) VALUES (?)", [(1,), (2,)])
+    assert len(_things(hot)) == 2
+
+
+def test_a_percent_sign_is_only_a_percent_sign(hot: Hot) -> None:
+    with hot.read() as tx:
+        assert tx.execute("SELECT 7 % 4") == [(3,)]
+        assert tx.execute("SELECT 1 WHERE 'abc' LIKE ? AND 7 % 4 = 3", ("a%",)) == [(1,)]
+
+
+def test_a_full_disk_has_a_name_of_its_own(migrated_sqlite: str) -> None:
+    path = sqlite_path(migrated_sqlite)
+    assert path is not None
+    hot = SqliteHot(path)
+    with hot.read() as tx:
+        pages = tx.execute("PRAGMA page_count")[0][0]
+        tx.execute(f"PRAGMA max_page_count = {pages + 5}")
+
+    with pytest.raises(NoSpace), hot.write() as tx:
+        tx.many("INSERT INTO domains (name, created_at) VALUES (?, 0)", [("x" * 3000 + str(n),) for n in range(100)])
+
+    with hot.write() as tx:
+        tx.execute("INSERT INTO domains (name, created_at) VALUES ('small', 0)")
+    hot.close()
+
+
+def test_a_busy_database_is_unavailable_for_now(migrated_sqlite: str) -> None:
+    path = sqlite_path(migrated_sqlite)
+    assert path is not None
+    one, other = SqliteHot(path), SqliteHot(path, busy_timeout_s=0.01)
+
+    with one.write(), pytest.raises(Unavailable), other.write():
+        pass
+
+    with other.write() as tx:
+        tx.execute("INSERT INTO domains (name, created_at) VALUES ('after', 0)")
+    one.close()
+    other.close()
+
+
+def test_a_lost_connection_is_opened_anew_and_counted(migrated_postgres: str) -> None:
+    hot = connect(migrated_postgres)
+    before = hot.generation
+    with psycopg.connect(migrated_postgres, autocommit=True) as connection:
+        connection.execute(
+            "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity"
+            " WHERE datname = current_database() AND pid <> pg_backend_pid()"
+        )
+
+    with pytest.raises(Unavailable), hot.read() as tx:
+        tx.execute("SELECT 1")
+    with hot.read() as tx:
+        assert tx.execute("SELECT 1") == [(1,)]
+
+    assert hot.generation == before + 1
+    hot.close()
+
+
+def test_the_server_tells_its_time_and_a_file_does_not(migrated_url: str) -> None:
+    hot = connect(migrated_url)
+    now = hot.now_micros()
+    hot.close()
+
+    assert (now is None) == migrated_url.startswith("sqlite")
+    assert now is None or now > 1_700_000_000_000_000

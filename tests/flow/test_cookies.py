@@ -1,0 +1,137 @@
+"""Who is told what about the user: headers and cookies go to the seeds' own origin and never cross to another (U20)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tests.flow.crawler import Crawler
+from tests.flow.faults.bed import rows
+from tests.flow.records import Stored, stored
+from tests.site import Site
+from tests.site.book import html, links
+from tests.site.log import Entry
+
+_TOKEN = "Bearer correct-horse"
+_SESSION = "battery-staple"
+
+
+@dataclass
+class World:
+    """A crawl with a token and a session cookie for the first of three hosts, which leads to the others."""
+
+    crawler: Crawler
+    log: list[Entry]
+    records: list[Stored]
+    port: int
+    tls_port: int
+    outcomes: dict[str, tuple[str, str]]
+
+    def asked(self, path: str) -> list[Entry]:
+        return [entry for entry in self.log if entry.path == path]
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+    folder = tmp_path_factory.mktemp("cookies")
+    jar = folder / "cookies.txt"
+    jar.write_text(f"# Netscape HTTP Cookie File\n127.0.0.2\tFALSE\t/\tFALSE\t0\tsession\t{_SESSION}\n")
+    crawler = Crawler(folder / "home")
+    with Site.start(hosts=3, tls="good", robots={2: "other-host"}) as site:
+        assert site.tls_port is not None
+        paths = ["echo", "set", "leave", "wall", "flood", "big", "suffix", "foreign", "odd", "expired"]
+        elsewhere = [site.url(0, "/cookie/echo", scheme="https"), site.url(1, "/redirect/other-host")]
+        picture = f'<img src="{site.url(2, "/assets/pixel.png")}">'
+        site.serve("/start", html("start", links([*(f"/cookie/{name}" for name in paths), *elsewhere]) + picture))
+        site.serve("/away", "", status=302, headers=[("Location", site.url(0, "/after", scheme="https"))])
+        site.serve("/after", html("after"))
+        crawler.crawl(
+            site.url(0, "/start"), site.url(0, "/away"), "--delay", "0", "--depth", "1", "--scope", "any", "--no-sitemaps",
+            "--allow-invalid-tls", "--header", f"Authorization: {_TOKEN}", "--header", "Accept-Language: fr",
+            "--cookie-file", str(jar),
+        )  # fmt: skip
+        log = site.settled()
+    yield World(crawler, log, stored(crawler.warcs()), site.port, site.tls_port, crawler.outcomes())
+
+
+def test_the_users_secrets_reach_the_seeds_own_origin_robots_file_included(world: World) -> None:
+    ours = [entry for entry in world.log if (entry.host, entry.port) == ("127.0.0.2", world.port)]
+
+    assert {"/robots.txt", "/start", "/cookie/echo"} <= {entry.path for entry in ours}
+    assert {entry.authorization for entry in ours} == {_TOKEN}
+    assert all(f"session={_SESSION}" in (entry.cookie or "") for entry in ours)
+
+
+def test_no_secret_reaches_another_host_another_port_or_another_scheme(world: World) -> None:
+    others = [entry for entry in world.log if (entry.host, entry.port) != ("127.0.0.2", world.port)]
+
+    assert {(entry.host, entry.port == world.tls_port) for entry in others} == {
+        ("127.0.0.2", True), ("127.0.0.3", False), ("127.0.0.4", False),
+    }  # fmt: skip
+    assert {entry.authorization for entry in others} == {None}
+    assert [entry.path for entry in others if _SESSION in (entry.cookie or "")] == []
+    assert [entry.path for entry in others if "visit=1" in (entry.cookie or "")] == []
+
+
+def test_the_hops_that_leave_are_among_those_that_were_looked_at(world: World) -> None:
+    leaving = {(entry.host, entry.path) for entry in world.log}
+
+    assert ("127.0.0.3", "/cookie/echo") in leaving, "a redirect that sets a cookie and leads to another host"
+    assert ("127.0.0.2", "/after") in leaving, "a seed that leads to another scheme and port"
+    assert ("127.0.0.4", "/assets/pixel.png") in leaving, "a requisite from another host"
+    assert ("127.0.0.2", "/robots/private") in leaving, "the robots.txt of that host leads back to us"
+
+
+def test_a_cookie_that_is_demanded_is_brought_back(world: World) -> None:
+    assert world.outcomes[f"http://127.0.0.2:{world.port}/cookie/wall"] == ("success", "ok")
+    assert [("pass=1" in (entry.cookie or "")) for entry in world.asked("/cookie/wall")] == [False, True]
+
+
+def test_floods_and_claims_on_others_are_bounded(world: World) -> None:
+    sent = [entry.cookie or "" for entry in world.log]
+
+    assert max(cookie.count("=") for cookie in sent) <= 50
+    assert not any("big=" in cookie or "a=1" in cookie for cookie in sent)
+
+
+def test_harmless_headers_go_with_every_request(world: World) -> None:
+    requests = [record.block for record in world.records if record.type == "request"]
+
+    assert len(requests) > 15
+    assert all(b"\r\nAccept-Language: fr\r\n" in block for block in requests)
+
+
+def test_secrets_stand_nowhere_but_in_the_requests_themselves(world: World) -> None:
+    secrets = (_TOKEN.split()[1].encode(), _SESSION.encode())
+    around = b"".join(record.block for record in world.records if record.type == "warcinfo")
+    config = str(rows(world.crawler, "SELECT config FROM executions")).encode()
+
+    assert b"Authorization" in around
+    for text in (around, config, world.crawler.log().encode()):
+        assert not any(secret in text for secret in secrets)
+    assert world.crawler.faults() == []
+
+
+@pytest.mark.parametrize(
+    "header", ["User-Agent: Mozilla/5.0", "From: me@example.org", "Host: example.org", "If-None-Match: x", "Range: bytes=0-1"]
+)
+def test_headers_that_belong_to_the_crawl_are_refused(crawler: Crawler, header: str) -> None:
+    ended = crawler.run("crawl", "https://example.org/", "--header", header)
+
+    assert ended.returncode == 1
+    assert header.split(":")[0] in ended.stderr
+    assert not crawler.home.exists()
+
+
+def test_a_cookie_file_that_cannot_be_used_is_refused_by_its_line(crawler: Crawler, tmp_path: Path) -> None:
+    jar = tmp_path / "cookies.txt"
+    jar.write_text("example.org\tFALSE\t/\tFALSE\t0\tok\t1\nexample.org FALSE / secret-value\n")
+
+    ended = crawler.run("crawl", "https://example.org/", "--cookie-file", str(jar))
+
+    assert ended.returncode == 1
+    assert "line 2" in ended.stderr
+    assert "secret-value" not in ended.stderr

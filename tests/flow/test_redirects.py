@@ -1,0 +1,178 @@
+"""Redirects: each hop a record, none that leads astray, and a seed's landing place for every process."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import pytest
+
+from tests.flow.crawler import Crawler, fetched
+from tests.flow.faults.bed import rows, until
+from tests.flow.records import Stored, captures
+from tests.site import Site, judge
+from tests.site.book import html, links
+from tests.site.log import Entry
+from tests.site.pages import GROUPS
+from tests.site.wire import Exchange
+
+
+@dataclass
+class World:
+    """A crawl of all redirects from one page, on the first of three hosts."""
+
+    outcomes: dict[str, tuple[str, str]]
+    landed: dict[str, str | None]
+    kept: dict[str, list[Stored]]
+    left_out: dict[tuple[str, str], int]
+    log: list[Entry]
+    port: int
+    faults: list[str]
+
+    def url(self, name: str) -> str:
+        return f"http://127.0.0.2:{self.port}/redirect/{name}"
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+    crawler = Crawler(tmp_path_factory.mktemp("redirects") / "home")
+    with Site.start(hosts=3, robots={0: "private"}) as site:
+        names = [name for name in GROUPS["redirect"].pages if name != "tour"]
+        own = ["/to-private", "/wander/1", "/to-seed"]
+        site.serve("/start", html("start", links([f"/redirect/{name}" for name in names] + own)))
+        site.serve("/to-private", "", status=302, headers=[("Location", "/private/x")])
+        site.serve("/to-seed", "", status=302, headers=[("Location", "/start")])
+        for step in range(1, 12):
+            onward = site.url(step % 2, f"/wander/{step + 1}")
+            site.serve(f"/wander/{step}", "", status=302, headers=[("Location", onward)])
+        crawler.crawl(site.url(0, "/start"), site.url(1, "/a/p1.html"), "--delay", "0", "--depth", "1", "--no-sitemaps")
+        log = site.settled()
+    rows = [json.loads(line) for line in crawler.run("report", "--urls").stdout.splitlines()]
+    report = json.loads(crawler.run("report", "--json").stdout)
+    yield World(
+        outcomes=crawler.outcomes(), landed={row["url"]: row["redirected_to"] for row in rows},
+        kept=captures(crawler.warcs()), log=log, port=site.port, faults=crawler.faults(),
+        left_out={(row["rule"], row["host"]): row["count"] for row in report["excluded"]},
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ["code", "slash", "relative", "fragment", "spaces"])
+def test_a_redirect_inside_the_domain_is_followed_and_each_hop_is_a_record(world: World, name: str) -> None:
+    url = world.url(name)
+    target = world.landed[url]
+
+    assert world.outcomes[url] == ("success", "ok")
+    assert target is not None
+    assert world.kept[url][0].status in (301, 302)
+    assert world.kept[target][0].status == 200
+
+
+@pytest.mark.parametrize("name", ["loop", "ping", "pong", "endless", "hops", "query-only"])
+def test_loops_and_long_chains_end_after_five_hops_and_are_not_taken_up_again(world: World, name: str) -> None:
+    asked = [entry.path for entry in world.log if entry.path.split("?")[0].split("/")[2:3] == [name]]
+
+    assert world.outcomes[world.url(name)] == ("failed", "too_many_redirects")
+    assert [url for url in world.outcomes if url.startswith((world.url(f"{name}/"), world.url(f"{name}?")))] == []
+    assert len(asked) <= 12, "ping and pong are two pages that ask each other"
+
+
+_REFUSED = ["file", "ftp", "gopher", "data", "javascript", "userinfo", "backslash", "nonsense", "long", "port", "loopback"]
+
+
+@pytest.mark.parametrize("name", _REFUSED)
+def test_a_target_that_is_no_web_address_is_refused_and_the_hop_is_kept(world: World, name: str) -> None:
+    assert world.outcomes[world.url(name)] == ("excluded", "redirect_refused")
+    assert world.kept[world.url(name)][0].status == 302
+
+
+@pytest.mark.parametrize(
+    ("name", "host"), [("metadata", "169.254.169.254"), ("private", "10.0.0.1"), ("ipv6-loopback", "[::1]"),
+                       ("mapped", "[::ffff:7f00:1]"), ("decimal", "127.0.0.1")],
+)  # fmt: skip
+def test_a_target_in_an_inner_network_is_left_out_and_counted(world: World, name: str, host: str) -> None:
+    assert world.outcomes[world.url(name)] == ("success", "redirected")
+    assert ("scope:host", host) in world.left_out
+    assert not [url for url in world.outcomes if f"//{host}" in url]
+
+
+def test_nobody_was_dialled_but_the_hosts_of_the_crawl(world: World) -> None:
+    assert {entry.host for entry in world.log} == {"127.0.0.2", "127.0.0.3"}
+
+
+def test_a_hop_to_another_domain_ends_the_attempt_and_is_asked_under_that_domain(world: World) -> None:
+    target = f"http://127.0.0.3:{world.port}/"
+
+    assert world.outcomes[world.url("other-host")] == ("success", "redirected")
+    assert world.landed[world.url("other-host")] == target
+    assert world.outcomes[target] == ("success", "ok")
+
+
+def test_a_chain_that_wanders_between_two_domains_ends(world: World) -> None:
+    asked = [entry.path for entry in world.log if entry.path.startswith("/wander/")]
+
+    assert asked == [f"/wander/{n}" for n in range(1, 7)]
+    assert ("over_limit:redirects", "127.0.0.2") in world.left_out
+
+
+def test_robots_rules_hold_for_the_target_of_a_redirect(world: World) -> None:
+    url = f"http://127.0.0.2:{world.port}/to-private"
+
+    assert world.outcomes[url] == ("blocked_robots", "redirect_robots:line 2")
+    assert url in world.kept
+    assert "/private/x" not in {entry.path for entry in world.log}
+
+
+def test_answers_that_only_look_like_redirects_stay_where_they_are(world: World) -> None:
+    assert world.outcomes[world.url("nowhere")] == ("success", "redirected")
+    assert world.outcomes[world.url("empty")] == ("success", "redirected")
+    assert world.outcomes[world.url("not-modified")] == ("failed", "not_modified_unasked")
+    assert world.kept[world.url("not-modified")][0].type == "response"
+
+
+def test_no_hop_comes_too_early_and_the_archive_is_whole(world: World) -> None:
+    assert judge(world.log, delay_s=0.0) == []
+    assert world.faults == []
+
+
+def test_where_a_seed_lands_is_in_scope_for_every_process_and_after_a_resume(crawler: Crawler) -> None:
+    """The seed leads to the second host; the third host, crawled by the other process, links to pages there.
+
+    What was met before the seed landed may have been left out; what came a second later may not.
+    """
+    with Site.start(hosts=3, pages=1) as site:
+        site.serve("/seed", "", status=301, headers=[("Location", site.url(1, "/home"))])
+        site.serve("/home", html("home", links(f"/h/{n}" for n in range(6))))
+        for n in range(6):
+            site.serve(f"/h/{n}", html(f"page {n}"))
+            site.serve(f"/late/{n}", html(f"late {n}", links([f"/late/{n + 1}", site.url(1, f"/only-by-link/{n}")])))
+            site.serve(f"/only-by-link/{n}", html("found"))
+        site.on("/late/6", _never)
+        seeds = [site.url(0, "/seed"), site.url(2, "/late/0")]
+        process = crawler.start(*seeds, "--workers", "2", "--delay", "0.3", "--no-sitemaps")
+        until(lambda: any(e.path == "/late/6" for e in site.log()), within_s=20, what="the page that never answers")
+        process.kill()
+        for pid in crawler.processes():
+            os.kill(pid, signal.SIGKILL)
+        process.communicate()
+        site.serve("/late/6", html("late 6", links([site.url(1, "/only-by-link/6")])))
+        site.serve("/only-by-link/6", html("found"))
+        result = crawler.crawl(*seeds, "--delay", "0.3", "--no-sitemaps")
+        log = site.settled()
+
+    outcomes = crawler.outcomes()
+    wanted = [site.url(1, f"/h/{n}") for n in range(6)] + [site.url(1, f"/only-by-link/{n}") for n in range(4, 7)]
+    assert {url: outcomes.get(url) for url in wanted} == {url: ("success", "ok") for url in wanted}
+    assert result["resumed"] is True
+    assert crawler.log().count('"crawl.seed_landed"') == 1
+    config = rows(crawler, "SELECT config FROM executions")[0][0]
+    assert json.loads(config)["landing"] == [site.url(1, "/home")]
+    assert {path: n for path, n in fetched(log).items() if n > 1 and not path.endswith("/late/6")} == {}
+    assert judge(log, delay_s=0.3) == []
+    assert crawler.faults() == []
+
+
+async def _never(exchange: Exchange) -> None:
+    await exchange.silence()

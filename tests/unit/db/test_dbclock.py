@@ -1,0 +1,79 @@
+"""The clock that decides who holds a lease."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+from datetime import timedelta
+
+import pytest
+
+from holdfast.clock import to_micros
+from holdfast.db.dbclock import DatabaseClock
+from holdfast.db.hot import Transaction
+from holdfast.errors import Unavailable
+from tests.clock import FakeClock
+
+
+class ClockOnly:
+    """A hot connection of which only the clock is asked; each answer takes a while."""
+
+    dialect = "postgresql"
+    generation = 1
+
+    def __init__(self, ours: FakeClock, *, ahead_s: float | None, trip_s: float = 0.0) -> None:
+        self._ours, self.ahead_s, self._trip_s = ours, ahead_s, trip_s
+
+    def now_micros(self) -> int | None:
+        if self.ahead_s is None:
+            return None
+        self._ours.advance(self._trip_s / 2)
+        at = to_micros(self._ours.now() + timedelta(seconds=self.ahead_s))
+        self._ours.advance(self._trip_s / 2)
+        return at
+
+    def write(self) -> AbstractContextManager[Transaction]:
+        raise Unavailable("only the clock is here")
+
+    read = write
+
+    def close(self) -> None:
+        return None
+
+
+def test_it_tells_the_servers_time(clock: FakeClock) -> None:
+    ours = DatabaseClock(ClockOnly(clock, ahead_s=7200.0, trip_s=0.5), clock)
+
+    assert ours.now() == clock.now() + timedelta(hours=2)
+    clock.advance(10)
+    assert ours.now() == clock.now() + timedelta(hours=2)
+    assert ours.monotonic() == clock.monotonic()
+
+
+@pytest.mark.parametrize("ahead_s", [0.0, None])
+def test_a_jump_of_our_wall_clock_moves_nothing(clock: FakeClock, ahead_s: float | None) -> None:
+    ours = DatabaseClock(ClockOnly(clock, ahead_s=ahead_s), clock)
+    before = ours.now()
+
+    clock.shift_wall(-7200)
+    clock.advance(1)
+
+    assert ours.now() == before + timedelta(seconds=1)
+
+
+def test_reading_it_again_mends_a_drift(clock: FakeClock) -> None:
+    server = ClockOnly(clock, ahead_s=0.0)
+    ours = DatabaseClock(server, clock)
+    server.ahead_s = 3.0
+
+    assert ours.synchronise() == 3.0
+    assert ours.now() == clock.now() + timedelta(seconds=3)
+    assert ours.synchronise() == 0.0
+
+
+def test_a_database_on_this_machine_is_read_once(clock: FakeClock) -> None:
+    ours = DatabaseClock(ClockOnly(clock, ahead_s=None), clock)
+    before = ours.now()
+    clock.shift_wall(3600)
+
+    assert ours.synchronise() == 0.0
+    assert ours.now() == before
