@@ -38,9 +38,13 @@ def test_rows_are_loaded_in_bulk_whatever_their_number(hot: Hot, count: int) -> 
 
 
 def test_a_failed_transaction_is_undone(hot: Hot) -> None:
-    with pytest.raises(RuntimeError), hot.write() as tx:
-        tx.execute("INSERT INTO things (id) VALUES (?)", (1,))
-        raise RuntimeError("half way")
+    def half_way() -> None:
+        with hot.write() as tx:
+            tx.execute("INSERT INTO things (id) VALUES (?)", (1,))
+            raise RuntimeError("half way")
+
+    with pytest.raises(RuntimeError):
+        half_way()
 
     assert _things(hot) == []
     with hot.write() as tx:

@@ -79,7 +79,19 @@ def test_loops_and_long_chains_end_after_five_hops_and_are_not_taken_up_again(wo
     assert len(asked) <= 12, "ping and pong are two pages that ask each other"
 
 
-_REFUSED = ["file", "ftp", "gopher", "data", "javascript", "userinfo", "backslash", "nonsense", "long", "port", "loopback"]
+_REFUSED = [
+    "file",
+    "ftp",
+    "gopher",
+    "data",
+    "javascript",
+    "userinfo",
+    "backslash",
+    "nonsense",
+    "long",
+    "port",
+    "loopback",
+]
 
 
 @pytest.mark.parametrize("name", _REFUSED)

@@ -35,6 +35,8 @@ class Credentials:
         self._seeds = frozenset(origin for seed in seeds for origin in _homes(seed))
         self._all = plan.headers
         self._harmless = tuple(pair for pair in plan.headers if pair[0].lower() in _HARMLESS)
+        self._given: dict[int, CookieJar] = {}
+        """The user's own cookies by port, apart from those that servers set: no flood of theirs drives one out."""
         self._jars: dict[int, CookieJar] = {}
         if plan.cookies:
             self._load(plan.cookies, seeds)
@@ -45,13 +47,22 @@ class Credentials:
 
     def join(self, headers: Pairs, url: Url, now: datetime) -> Pairs:
         """Return the headers of a request, with those of the user and the cookies that belong to its address."""
-        jar = self._jars.get(_port(url))
-        cookie = jar.header_for(url.fetch, now) if jar is not None else None
+        cookie = self._cookie(url, now) if self._jars or self._given else None
         own = self._all if self.covers(url) else self._harmless
         if own:
             names = {name.lower() for name, _ in own}
             headers = (*(pair for pair in headers if pair[0].lower() not in names), *own)
         return headers if cookie is None else _with_cookie(headers, cookie)
+
+    def _cookie(self, url: Url, now: datetime) -> str | None:
+        """Return the Cookie header for an address; what a server has set anew replaces what the user gave."""
+        jar, given = self._jars.get(_port(url)), self._given.get(_port(url))
+        fresh = jar.header_for(url.fetch, now) if jar is not None else None
+        brought = given.header_for(url.fetch, now) if given is not None else None
+        if fresh is None or brought is None:
+            return fresh or brought
+        names = {pair.partition("=")[0] for pair in fresh.split("; ")}
+        return "; ".join((fresh, *(pair for pair in brought.split("; ") if pair.partition("=")[0] not in names)))
 
     def keep(self, url: Url, values: Sequence[str], now: datetime) -> None:
         """Take the cookies that an answer sets."""
@@ -67,8 +78,8 @@ class Credentials:
         if all(seed.scheme == "https" for seed in seeds):
             text = "\n".join(map(_secured, text.split("\n")))
         for seed in seeds:
-            if _port(seed) not in self._jars:
-                jar = self._jars[_port(seed)] = CookieJar(is_public_suffix)
+            if _port(seed) not in self._given:
+                jar = self._given[_port(seed)] = CookieJar(is_public_suffix)
                 jar.load_netscape(text)
 
 

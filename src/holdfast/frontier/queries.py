@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from holdfast.clock import from_micros
-from holdfast.db.hot import Hot
+from holdfast.db.hot import Hot, Row
 from holdfast.frontier.connection import Connection, Spoken
 from holdfast.frontier.domains import moment
 from holdfast.frontier.values import Account, FrontierStats, OpenAttempt, Summary
@@ -95,8 +95,19 @@ def _add(summed: dict[str, Any], total: Mapping[str, Any]) -> None:
             summed[key] = summed.get(key, 0) + value
 
 
+_LISTED = (
+    "SELECT c.id, p.url, c.kind, c.priority, c.depth, c.attempt, c.crashes, c.created_at, c.scheduled_for"
+    " FROM page_crawls c CROSS JOIN pages p"
+    " WHERE c.execution_id = ? AND c.domain_id = ? AND c.outcome IS NULL AND p.id = c.page_id AND "
+)
+_LISTS = (
+    _LISTED + "c.scheduled_for IS NULL ORDER BY c.priority DESC, c.id LIMIT ?",
+    _LISTED + "c.scheduled_for IS NOT NULL ORDER BY c.scheduled_for, c.id LIMIT ?",
+)
+
+
 def list_open(tx: Spoken, execution_id: int, *, limit: int, now: int) -> list[OpenAttempt]:
-    """Return open attempts in the order of their domains' turns: what comes next, first."""
+    """Return open attempts in the order of their domains' turns: what comes next first, what waits last."""
     listed: list[OpenAttempt] = []
     heads = tx.execute(
         "SELECT q.domain_id, d.name, d.lease_owner IS NOT NULL AND d.lease_expires_at > ? FROM queues q"
@@ -105,24 +116,20 @@ def list_open(tx: Spoken, execution_id: int, *, limit: int, now: int) -> list[Op
         (now, execution_id, limit),
     )
     for domain_id, name, leased in heads:
-        if len(listed) >= limit:
-            break
-        rows = tx.execute(
-            "SELECT c.id, p.url, c.kind, c.priority, c.depth, c.attempt, c.crashes, c.created_at, c.scheduled_for"
-            "  FROM page_crawls c CROSS JOIN pages p"
-            " WHERE c.execution_id = ? AND c.domain_id = ? AND c.outcome IS NULL AND p.id = c.page_id"
-            " ORDER BY coalesce(c.scheduled_for, 0), c.priority DESC, c.id LIMIT ?",
-            (execution_id, domain_id, limit - len(listed)),
-        )
-        listed += [
-            OpenAttempt(
-                id=number, url=url, domain=name, kind=Kind(kind), priority=priority, depth=depth, number=attempt,
-                crashes=crashes, created_at=from_micros(created_at), scheduled_for=moment(scheduled_for),
-                leased=bool(leased),
-            )
-            for number, url, kind, priority, depth, attempt, crashes, created_at, scheduled_for in rows
-        ]  # fmt: skip
+        for statement in _LISTS:
+            if len(listed) >= limit:
+                return listed
+            rows = tx.execute(statement, (execution_id, domain_id, limit - len(listed)))
+            listed += [_open_attempt(row, name, leased=bool(leased)) for row in rows]
     return listed
+
+
+def _open_attempt(row: Row, domain: str, *, leased: bool) -> OpenAttempt:
+    number, url, kind, priority, depth, attempt, crashes, created_at, scheduled_for = row
+    return OpenAttempt(
+        id=number, url=url, domain=domain, kind=Kind(kind), priority=priority, depth=depth, number=attempt,
+        crashes=crashes, created_at=from_micros(created_at), scheduled_for=moment(scheduled_for), leased=leased,
+    )  # fmt: skip
 
 
 _LAST = (

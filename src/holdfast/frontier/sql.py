@@ -33,7 +33,7 @@ _SPELLINGS = {
         (" CLAIMED AS c", ""),
         (" UNLESS PAGE", ""),
         (" UNLESS ATTEMPT", ""),
-        (" AS LOADED", " ORDER BY f.rowid"),  # in key order: see `adding.rows_of`
+        (" AS LOADED", ""),  # rows come as they were loaded: in key order
         ("LEAST(", "min("),
         ("GREATEST(", "max("),
     ),

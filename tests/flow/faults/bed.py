@@ -102,7 +102,9 @@ class Killer:
                 if process.poll() is not None:
                     return struck
                 threading.Event().wait(0.005)
-            victims = until(lambda: self.crawler.processes() or process.poll() is not None, within_s=10, what="a victim")
+            victims = until(
+                lambda: self.crawler.processes() or process.poll() is not None, within_s=10, what="a victim"
+            )
             if not isinstance(victims, list):
                 return struck
             os.kill(self.chance.choice(victims), self.number)
