@@ -36,7 +36,7 @@ quick: setup ## unit and contract tests on SQLite, no service needed
 	$(PYTEST) tests/unit tests/contract tests/house -n 2 -m "not postgres and not slow and not soak"
 
 test: export HOLDFAST_REQUIRE_SERVICES = 1
-test: setup services check ## everything: what CI runs
+test: setup services peers check ## everything: what CI runs
 	$(PYTEST) tests/unit tests/contract -n 2 -m "not soak"
 	$(PYTEST) tests/flow -m "not soak"
 

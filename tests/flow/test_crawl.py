@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
 from pathlib import Path
 
+import pytest
 from fastwarc.warc import ArchiveIterator
 from warcio.archiveiterator import ArchiveIterator as WarcioIterator
 
+from holdfast.warc.reader import read_records
 from tests.flow.crawler import Crawler, fetched
 from tests.site import Site, judge
+
+ROOT = Path(__file__).resolve().parents[2]
 
 
 def test_every_page_is_captured_once_and_accounted_for(any_crawler: Crawler) -> None:
@@ -50,6 +56,31 @@ def test_other_tools_read_what_we_write_and_agree(crawler: Crawler) -> None:
         with path.open("rb") as stream:
             for record in WarcioIterator(stream, check_digests="raise"):
                 record.content_stream().read()
+
+
+def test_pywb_indexes_what_we_write_and_agrees_on_counts_and_digests(crawler: Crawler) -> None:
+    indexer = ROOT / ".venv-peers" / "bin" / "cdxj-indexer"
+    if not indexer.exists():
+        pytest.skip("pywb is not installed; `make peers` builds its environment")
+    with Site.plain(hosts=1, pages=10) as site:
+        crawler.crawl(site.url(0), "--delay", "0")
+
+    (path,) = crawler.warcs()
+    lines = subprocess.run([indexer, path], capture_output=True, text=True, check=True).stdout.splitlines()
+
+    theirs = {(row["url"], row["digest"], int(row["offset"]), int(row["length"])) for row in map(_entry, lines)}
+    ours = {
+        (record.head.get("WARC-Target-URI"), record.head.get("WARC-Payload-Digest"), record.offset, record.length)
+        for record in read_records(path)
+        if record.head.get("WARC-Type") == "response"
+    }
+    assert theirs == ours
+    assert len(ours) > 10
+
+
+def _entry(line: str) -> dict[str, str]:
+    fields: dict[str, str] = json.loads(line.split(" ", 2)[2])
+    return fields
 
 
 def test_a_crawl_without_a_contact_refuses_to_start(crawler: Crawler) -> None:

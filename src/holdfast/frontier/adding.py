@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from operator import itemgetter
 
+from holdfast.db.hot import Row
 from holdfast.frontier import sql
 from holdfast.frontier.connection import Connection, Spoken
 from holdfast.frontier.heads import Heads
@@ -22,6 +23,8 @@ Batch = tuple[Sequence[Found], int | None]
 
 _KEY = itemgetter(0, 1)
 _URL = itemgetter(2)
+_PRIORITY = itemgetter(4)
+_SCHEDULED = itemgetter(6)
 _MAX_URL = 16_384
 _SMALL = 32_767
 _REQUISITES = 100_000
@@ -58,15 +61,13 @@ class DomainNames:
 def rows_of(batches: Iterable[Batch], ids: dict[str, int], *, now: int) -> list[FoundRow]:
     """Return what is loaded: each address once, in key order; a time that has come counts as at once."""
     rows: list[FoundRow] = []
-    append, page = rows.append, Kind.PAGE
+    page = Kind.PAGE
     for batch, via in batches:
-        for url, url_hash, domain, kind, depth, priority, scheduled_for in batch:
-            if scheduled_for is not None and scheduled_for <= now:
-                scheduled_for = None
-            # `_value_` and not `value`: the property costs more than the rest of the row.
-            word = "page" if kind is page else kind._value_
-            rank = priority if -_SMALL < priority < _SMALL else (_SMALL if priority > 0 else -_SMALL)
-            append((ids[domain], url_hash, url, word, rank, depth, scheduled_for, via))
+        # `_value_` and not `value`: the property costs more than the rest of the row.
+        rows += [
+            (ids[domain], url_hash, url, "page" if kind is page else kind._value_, priority, depth, scheduled_for, via)
+            for url, url_hash, domain, kind, depth, priority, scheduled_for in batch
+        ]
     rows.sort(key=_KEY)
     unique = rows[:1]
     for row in rows[1:]:
@@ -75,10 +76,25 @@ def rows_of(batches: Iterable[Batch], ids: dict[str, int], *, now: int) -> list[
             unique.append(row)
         elif _rank(row) > _rank(last):
             unique[-1] = row
-    text = "".join(map(_URL, unique))
-    if text.isascii() and "\x00" not in text:
-        return unique
-    return [(*row[:2], clean(row[2], _MAX_URL) or "", *row[3:]) for row in unique]
+    return unique if _is_plain(unique) else [_plain(row, now) for row in unique]
+
+
+def _is_plain(rows: Sequence[FoundRow]) -> bool:
+    """Return whether no row needs a second look: all at once, in ASCII, with a priority that fits its column."""
+    text = "".join(map(_URL, rows))
+    priorities = {0, *map(_PRIORITY, rows)}
+    return (
+        text.isascii() and "\x00" not in text and set(map(_SCHEDULED, rows)) <= {None}
+        and -_SMALL <= min(priorities) <= max(priorities) <= _SMALL
+    )  # fmt: skip
+
+
+def _plain(row: FoundRow, now: int) -> FoundRow:
+    domain_id, url_hash, url, kind, priority, depth, scheduled_for, via = row
+    if scheduled_for is not None and scheduled_for <= now:
+        scheduled_for = None
+    priority = max(-_SMALL, min(priority, _SMALL))
+    return domain_id, url_hash, clean(url, _MAX_URL) or "", kind, priority, depth, scheduled_for, via
 
 
 def _rank(row: FoundRow) -> tuple[bool, int, int]:
@@ -116,6 +132,15 @@ class Requisites:
             known.clear()
 
 
+def _add_attempts(tx: Spoken, execution_id: int, now: int) -> list[Row]:
+    """Insert the attempts that are missing; return how many, by domain and by when they may be asked for."""
+    if tx.dialect == "postgresql":
+        return tx.execute(sql.ADD_ATTEMPTS["postgresql"], (execution_id, now))
+    last = tx.execute(sql.LAST_ATTEMPT)[0][0]
+    tx.execute(sql.ADD_ATTEMPTS["sqlite"], (execution_id, now))
+    return tx.execute(sql.ADDED_AFTER, (last,))
+
+
 class Adding:
     """Adds found addresses over one connection."""
 
@@ -136,8 +161,7 @@ class Adding:
             return added
         tx.load("new_found", sql.FOUND_COLUMNS, rows)
         tx.execute(sql.INSERT_PAGES, (now,))
-        inserted = Counter(tx.execute(sql.INSERT_ATTEMPTS, (execution_id, now)))
-        for (domain_id, scheduled_for), count in inserted.items():
+        for domain_id, scheduled_for, count in _add_attempts(tx, execution_id, now):
             added[domain_id] += count
             heads.opened(domain_id, now if scheduled_for is None else scheduled_for, count)
         return added

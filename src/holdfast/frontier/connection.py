@@ -14,16 +14,16 @@ from holdfast.frontier import sql
 class Spoken:
     """A transaction that takes the statements of `sql.py`."""
 
-    __slots__ = ("_dialect", "_loaded", "_texts", "_tx")
+    __slots__ = ("_loaded", "_texts", "_tx", "dialect")
 
     def __init__(self, tx: Transaction, dialect: str, texts: dict[str, str]) -> None:
-        self._tx, self._dialect, self._texts = tx, dialect, texts
+        self._tx, self.dialect, self._texts = tx, dialect, texts
         self._loaded: set[str] = set()
 
     def _spelled(self, statement: str) -> str:
         text = self._texts.get(statement)
         if text is None:
-            text = self._texts[statement] = sql.spell(statement, self._dialect)
+            text = self._texts[statement] = sql.spell(statement, self.dialect)
         return text
 
     def execute(self, statement: str, values: Sequence[Any] = ()) -> list[Row]:
@@ -36,14 +36,14 @@ class Spoken:
 
     def load(self, table: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
         """Fill a temporary table with these rows alone."""
-        if self._dialect == "sqlite" or table in self._loaded:
+        if self.dialect == "sqlite" or table in self._loaded:
             self._tx.execute(sql.CLEAR[table])
         self._loaded.add(table)
         self._tx.load(table, columns, rows)
 
     def list(self, values: Collection[int] | Collection[str]) -> Any:
         """Return what stands for a list after AMONG: an array, or JSON where the database has no arrays."""
-        return list(values) if self._dialect == "postgresql" else json.dumps(list(values))
+        return list(values) if self.dialect == "postgresql" else json.dumps(list(values))
 
 
 class Connection:
