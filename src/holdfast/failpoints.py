@@ -13,6 +13,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from holdfast.errors import Unavailable
+
 Reach = Callable[..., None]
 
 
@@ -63,11 +65,15 @@ def armed(spec: str) -> Reach:
 
 
 def _signal(number: signal.Signals) -> Callable[[str], None]:
-    return lambda _place: os.kill(os.getpid(), number)
+    return lambda _place: signal.raise_signal(number)  # to this thread: it must not get any further
 
 
 def _raise(place: str) -> None:
     raise RuntimeError(f"failpoint {place}")
+
+
+def _lose(place: str) -> None:
+    raise Unavailable(f"failpoint {place}: the answer was lost")
 
 
 def _sleep(_place: str) -> None:
@@ -80,7 +86,8 @@ def _hang(_place: str) -> None:
 
 
 _ACTIONS: dict[str, Callable[[str], None]] = {
-    "kill": _signal(signal.SIGKILL), "crash": _signal(signal.SIGSEGV), "raise": _raise, "sleep": _sleep, "hang": _hang,
+    "kill": _signal(signal.SIGKILL), "crash": _signal(signal.SIGSEGV), "stop": _signal(signal.SIGSTOP),
+    "raise": _raise, "lose": _lose, "sleep": _sleep, "hang": _hang,
 }  # fmt: skip
 _spec = os.environ.get("HOLDFAST_FAILPOINT")
 reach: Reach = armed(_spec) if _spec else _nothing

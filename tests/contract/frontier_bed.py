@@ -12,6 +12,7 @@ from typing import Any
 
 from holdfast.db.connect import connect
 from holdfast.db.hot import Hot, Row, Transaction
+from holdfast.errors import Unavailable
 from holdfast.frontier import Frontier, FrontierSettings, queries
 from holdfast.types import Attempt, CircuitState, DomainLease, DomainUpdate, Found, Kind, Outcome, Visit
 from tests.clock import FakeClock
@@ -57,6 +58,12 @@ class Bed:
         self._hots.append(connect(self.url))
         return Frontier(_Timed(self._hots[-1], took), self.clock)
 
+    def breaking(self) -> tuple[Frontier, Breaking]:
+        """Open one more frontier, and the switch that breaks its connection."""
+        self._hots.append(connect(self.url))
+        switch = Breaking(self._hots[-1])
+        return Frontier(switch, self.clock, FrontierSettings(lease_s=LEASE_S)), switch
+
     def close(self) -> None:
         """Let go of all connections."""
         for hot in self._hots:
@@ -88,6 +95,28 @@ class Bed:
     def assert_sound(self) -> None:
         """Check every promise of the tables."""
         assert queries.audit(self.hot, EXECUTION) == []
+
+
+class Breaking:
+    """A hot connection that can be told to fail after its next write."""
+
+    def __init__(self, hot: Hot) -> None:
+        self._hot = hot
+        self.dialect, self.generation = hot.dialect, hot.generation
+        self.now_micros, self.close = hot.now_micros, hot.close
+        self.breaks = False
+
+    @contextmanager
+    def write(self) -> Iterator[Transaction]:
+        with self._hot.write() as tx:
+            yield tx
+        if self.breaks:
+            raise Unavailable("the answer to a commit was lost")
+
+    @contextmanager
+    def read(self) -> Iterator[Transaction]:
+        with self._hot.read() as tx:
+            yield tx
 
 
 class _Timed:

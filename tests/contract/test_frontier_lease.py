@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from holdfast.clock import to_micros
+from holdfast.errors import Unavailable
 from holdfast.types import CircuitState, Original, Outcome, RobotsAnswer, RobotsState
 from tests.contract.frontier_bed import EXECUTION, LEASE_S, Bed, found, many
 
@@ -140,6 +141,20 @@ def test_an_expired_lease_that_nobody_took_is_renewed(bed: Bed) -> None:
 
     assert bed.frontier.renew(7)[lease.domain_id][0] == lease.token
     assert bed.frontier.lease(EXECUTION, 8, domains=1, pages=1) == []
+
+
+def test_a_domain_whose_lease_was_never_answered_is_not_held_for_ever(bed: Bed) -> None:
+    bed.frontier.add(EXECUTION, [*many("a.example", 1), *many("b.example", 1)])
+    frontier, switch = bed.breaking()
+    known = frontier.lease(EXECUTION, 7, domains=1, pages=1)[0]
+    switch.breaks = True
+    with pytest.raises(Unavailable):
+        frontier.lease(EXECUTION, 7, domains=1, pages=1)
+    switch.breaks = False
+    assert bed.frontier.lease(EXECUTION, 8, domains=2, pages=1) == [], "the database holds both for us"
+
+    assert frontier.renew(7).keys() == {known.domain_id}
+    assert [lease.domain for lease in bed.frontier.lease(EXECUTION, 8, domains=2, pages=1)] == ["b.example"]
 
 
 def test_a_late_release_leaves_the_newer_owner_alone(bed: Bed) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from holdfast.errors import Unavailable
 from holdfast.types import DomainLease, Original, Outcome, RecordRef
 from tests.contract.frontier_bed import EXECUTION, LEASE_S, Bed, found, many
 
@@ -62,6 +63,21 @@ def test_settling_again_changes_nothing(bed: Bed) -> None:
         for table in ("page_crawls", "pages", "exclusions", "queues")
     ]
     assert after == before
+
+
+def test_a_settle_whose_answer_was_lost_is_repeated_without_harm(bed: Bed) -> None:
+    lease = _leased(bed)
+    frontier, switch = bed.breaking()
+    visits = [bed.visit(lease, attempt, found=(found("b.example", attempt.id),)) for attempt in lease.attempts]
+    switch.breaks = True
+    with pytest.raises(Unavailable):
+        frontier.settle(EXECUTION, 7, visits, counts={"pages": 3})
+    switch.breaks = False
+
+    settled = [frontier.settle(EXECUTION, 7, visits, counts={"pages": 3}) for _ in range(2)]
+
+    assert settled[1].repeated == tuple(visits)
+    assert (bed.frontier.open_count(EXECUTION), bed.frontier.stats(EXECUTION).completed) == (3, 3)
 
 
 def test_a_visit_that_stands_twice_in_a_batch_counts_once(bed: Bed) -> None:

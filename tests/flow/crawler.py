@@ -17,6 +17,7 @@ from typing import Any
 from holdfast.db.connect import connect
 from holdfast.db.hot import Hot
 from holdfast.frontier.queries import account, audit
+from holdfast.warc.manifest import read_manifest
 from holdfast.warc.verify import verify_file
 
 FAST = {
@@ -41,7 +42,8 @@ class Crawler:
         return [sys.executable, "-m", "holdfast.cli.main", name, *arguments, "--home", str(self.home)]
 
     @property
-    def _environment(self) -> dict[str, str]:
+    def variables(self) -> dict[str, str]:
+        """The environment in which commands and processes run."""
         base = {key: value for key, value in os.environ.items() if not key.startswith("HOLDFAST_")}
         chosen = {"HOLDFAST_DATABASE_URL": self.database_url} if self.database_url else {}
         return {**base, **FAST, **chosen, **self.environment}
@@ -50,7 +52,7 @@ class Crawler:
         """Start a crawl of loopback addresses in a process group of its own; its result is JSON on standard output."""
         return subprocess.Popen(
             self.command("crawl", *arguments, "--allow-network", "127.0.0.0/8", "--json"), text=True,
-            stdout=subprocess.PIPE, stderr=subprocess.PIPE, env={**self._environment, **extra}, start_new_session=True,
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, env={**self.variables, **extra}, start_new_session=True,
         )  # fmt: skip
 
     def crawl(self, *arguments: str, timeout_s: float = 60.0, **extra: str) -> dict[str, Any]:
@@ -63,6 +65,7 @@ class Crawler:
             out, err = process.communicate(timeout=timeout_s)
         except subprocess.TimeoutExpired:
             os.killpg(process.pid, signal.SIGKILL)
+            process.communicate()
             raise AssertionError(f"the crawl did not end within {timeout_s} s: {self.log()[-3000:]}") from None
         assert process.returncode == 0, f"exit {process.returncode}: {err}\n{self.log()[-3000:]}"
         result: dict[str, Any] = json.loads(out.splitlines()[-1])
@@ -71,7 +74,7 @@ class Crawler:
     def run(self, name: str, *arguments: str, timeout_s: float = 60.0) -> subprocess.CompletedProcess[str]:
         """Run another command and return how it ended."""
         return subprocess.run(
-            self.command(name, *arguments), capture_output=True, text=True, env=self._environment, timeout=timeout_s,
+            self.command(name, *arguments), capture_output=True, text=True, env=self.variables, timeout=timeout_s,
             check=False,
         )  # fmt: skip
 
@@ -112,13 +115,16 @@ class Crawler:
         """Return what is wrong with this archive: the audit that ends every flow test. An empty list is a pass."""
         problems = [f"process {pid} is still there" for pid in self.processes()]
         problems += [f"{path.name} was left open" for path in self.home.rglob("*.open")]
+        listed = {path.parent: {entry.name for entry in read_manifest(path.parent)} for path in self.warcs()}
         for path in self.warcs():
+            problems += [f"the manifest lacks {path.name}"] if path.name not in listed[path.parent] else []
             problems += [f"{path.name}: {problem}" for problem in verify_file(path).problems]
         with closing(self.hot()) as hot:
             problems += audit(hot, execution_id)
             with hot.read() as tx:
                 problems += _dangling(tx, self.home)
-                held = tx.execute("SELECT count(*) FROM domains WHERE lease_owner IS NOT NULL")[0][0]
+                # A dead owner stays named after its lease was freed, so that the next one waits a full delay.
+                held = tx.execute("SELECT count(*) FROM domains WHERE lease_expires_at > 0")[0][0]
                 owners = tx.execute("SELECT count(*) FROM owners WHERE ended_at IS NULL")[0][0]
         problems += [f"{held} domains are still leased"] if held else []
         problems += [f"{owners} owners have not said goodbye"] if owners else []
@@ -136,7 +142,8 @@ def _dangling(tx: Any, home: Path) -> list[str]:
         for file_id, path in tx.execute("SELECT id, path FROM warc_files WHERE state <> 'discarded'")
     }
     rows = tx.execute(
-        "SELECT id, warc_file_id, warc_offset, warc_length FROM page_crawls WHERE warc_file_id IS NOT NULL"
+        "SELECT c.id, c.warc_file_id, c.warc_offset, c.warc_length FROM page_crawls c"
+        " JOIN executions e ON e.id = c.execution_id WHERE c.warc_file_id IS NOT NULL AND e.state <> 'cancelled'"
     )
     wrong = [row[0] for row in rows if row[2] + row[3] > sizes.get(row[1], -1)]
     return [f"attempts {wrong[:5]} point at missing bytes"] if wrong else []

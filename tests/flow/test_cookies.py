@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import pytest
@@ -34,7 +33,7 @@ class World:
 
 
 @pytest.fixture(scope="module")
-def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+def world(tmp_path_factory: pytest.TempPathFactory) -> World:
     folder = tmp_path_factory.mktemp("cookies")
     jar = folder / "cookies.txt"
     jar.write_text(f"# Netscape HTTP Cookie File\n127.0.0.2\tFALSE\t/\tFALSE\t0\tsession\t{_SESSION}\n")
@@ -48,12 +47,12 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
         site.serve("/away", "", status=302, headers=[("Location", site.url(0, "/after", scheme="https"))])
         site.serve("/after", html("after"))
         crawler.crawl(
-            site.url(0, "/start"), site.url(0, "/away"), "--delay", "0", "--depth", "1", "--scope", "any", "--no-sitemaps",
-            "--allow-invalid-tls", "--header", f"Authorization: {_TOKEN}", "--header", "Accept-Language: fr",
+            site.url(0, "/start"), site.url(0, "/away"), "--delay", "0", "--depth", "1", "--scope", "any",
+            "--no-sitemaps", "--allow-invalid-tls", "--header", f"Authorization: {_TOKEN}", "--header", "Accept-Language: fr",
             "--cookie-file", str(jar),
         )  # fmt: skip
         log = site.settled()
-    yield World(crawler, log, stored(crawler.warcs()), site.port, site.tls_port, crawler.outcomes())
+    return World(crawler, log, stored(crawler.warcs()), site.port, site.tls_port, crawler.outcomes())
 
 
 def test_the_users_secrets_reach_the_seeds_own_origin_robots_file_included(world: World) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import pytest
@@ -37,7 +36,7 @@ class World:
 
 
 @pytest.fixture(scope="module")
-def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+def world(tmp_path_factory: pytest.TempPathFactory) -> World:
     crawler = Crawler(tmp_path_factory.mktemp("redirects") / "home")
     with Site.start(hosts=3, robots={0: "private"}) as site:
         names = [name for name in GROUPS["redirect"].pages if name != "tour"]
@@ -52,7 +51,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
         log = site.settled()
     rows = [json.loads(line) for line in crawler.run("report", "--urls").stdout.splitlines()]
     report = json.loads(crawler.run("report", "--json").stdout)
-    yield World(
+    return World(
         outcomes=crawler.outcomes(), landed={row["url"]: row["redirected_to"] for row in rows},
         kept=captures(crawler.warcs()), log=log, port=site.port, faults=crawler.faults(),
         left_out={(row["rule"], row["host"]): row["count"] for row in report["excluded"]},

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import pytest
@@ -44,7 +43,7 @@ class World:
 
 
 @pytest.fixture(scope="module")
-def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+def world(tmp_path_factory: pytest.TempPathFactory) -> World:
     crawler = Crawler(tmp_path_factory.mktemp("robots") / "home")
     robots = dict(enumerate(_ANSWERS))
     with Site.start(hosts=len(_ANSWERS), robots=robots, process=True) as site:
@@ -53,7 +52,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
         log = site.settled()
     rows = [json.loads(line) for line in crawler.run("report", "--urls").stdout.splitlines()]
     messages = {row["url"]: row["message"] for row in rows}
-    yield World(crawler, crawler.outcomes(), messages, log, site.port, result["seconds"])
+    return World(crawler, crawler.outcomes(), messages, log, site.port, result["seconds"])
 
 
 _PRIVATE_ONLY = ["redirect-5", "bom", "cr", "utf-16", "private", "other-host"]

@@ -4,13 +4,19 @@ from __future__ import annotations
 
 import os
 import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import timedelta
 from pathlib import Path
 
 from holdfast.clock import Clock, to_micros
 from holdfast.coordination import sql
-from holdfast.coordination.runfile import InHand, RunFile, in_hand, is_held
+from holdfast.coordination.runfile import InHand, RunFile, claimed, in_hand, is_held
 from holdfast.db.hot import Hot, Transaction
+
+GONE = timedelta(minutes=2)
+"""Silence after which an owner counts as gone whose run file cannot be found: its lock can say nothing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,9 +38,10 @@ class Owner:
         self._hot, self._clock = hot, clock
         self.run = run
         self.kind = kind
+        self.execution_id = execution_id
+        newcomer = sql.Newcomer(kind, socket.gethostname(), os.getpid(), str(run.path.resolve()), execution_id)
         with hot.write() as tx:
-            here = sql.Newcomer(kind, socket.gethostname(), os.getpid(), self.run.path.name, execution_id)
-            self.id = sql.insert_owner(tx, here, now=to_micros(clock.now()))
+            self.id = sql.insert_owner(tx, newcomer, now=to_micros(clock.now()))
 
     def beat(self, tx: Transaction) -> None:
         """Say, in the caller's transaction, that we are alive and getting on."""
@@ -47,18 +54,37 @@ class Owner:
         self.run.close()
 
 
-def dead_owners(hot: Hot, *, folder: Path) -> list[DeadOwner]:
-    """Return the owners of this machine whose file lock is free. Nothing is changed: see `bury`."""
+def dead_owners(hot: Hot, clock: Clock, *, folder: Path) -> list[DeadOwner]:
+    """Return the owners of this machine whose file lock is free. Nothing is changed: see `cleaning_up`.
+
+    An owner whose run file is not to be found (it has another data directory, or that was moved) is dead only if it
+    has been silent for long: nothing alive is ever taken for dead.
+    """
     with hot.read() as tx:
         rows = sql.open_owners(tx, host=socket.gethostname())
-    return [
-        DeadOwner(
-            id=row.id, kind=row.kind, pid=row.pid, execution_id=row.execution_id,
-            in_hand=tuple(in_hand(folder / row.run_file)), run_path=folder / row.run_file,
-        )
-        for row in rows
-        if not is_held(folder / row.run_file)
-    ]  # fmt: skip
+    silent = to_micros(clock.now() - GONE)
+    dead = []
+    for row in rows:
+        path = _locate(folder, row.run_file)
+        if is_held(path) or (not path.exists() and row.heartbeat_at > silent):
+            continue
+        dead.append(
+            DeadOwner(
+                id=row.id, kind=row.kind, pid=row.pid, execution_id=row.execution_id, in_hand=tuple(in_hand(path)),
+                run_path=path,
+            )
+        )  # fmt: skip
+    return dead
+
+
+@contextmanager
+def cleaning_up(hot: Hot, owner: DeadOwner) -> Iterator[bool]:
+    """Hold a dead owner while cleaning up after it; False if somebody else is at it, or has done it."""
+    with claimed(owner.run_path) as ours:
+        if ours:
+            with hot.read() as tx:
+                ours = sql.is_open(tx, owner_id=owner.id)
+        yield ours
 
 
 def bury(hot: Hot, clock: Clock, owner: DeadOwner) -> bool:
@@ -71,6 +97,22 @@ def bury(hot: Hot, clock: Clock, owner: DeadOwner) -> bool:
 
 def is_working(hot: Hot, *, execution_id: int, kind: str, folder: Path) -> bool:
     """Return whether a live process of this machine works on the execution in this role."""
+    return any(is_held(_locate(folder, row.run_file)) for row in _rows(hot, execution_id, kind))
+
+
+def has_rival(hot: Hot, owner: Owner, *, folder: Path) -> bool:
+    """Return whether a live owner has had the same role on the same execution for longer: of two, the later yields."""
+    assert owner.execution_id is not None
+    rows = _rows(hot, owner.execution_id, owner.kind)
+    return any(row.id < owner.id and is_held(_locate(folder, row.run_file)) for row in rows)
+
+
+def _rows(hot: Hot, execution_id: int, kind: str) -> list[sql.OwnerRow]:
     with hot.read() as tx:
-        rows = sql.open_owner_of(tx, execution_id=execution_id, kind=kind)
-    return any(is_held(folder / row.run_file) for row in rows)
+        return sql.open_owner_of(tx, execution_id=execution_id, kind=kind)
+
+
+def _locate(folder: Path, run_file: str) -> Path:
+    """Return where a run file lies: where it was made, or in this data directory if that was moved since."""
+    path = Path(run_file)
+    return path if path.exists() else folder / path.name

@@ -11,6 +11,8 @@ import mmap
 import os
 import struct
 import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -76,6 +78,33 @@ def is_held(path: Path) -> bool:
     finally:
         os.close(fd)
     return False
+
+
+@contextmanager
+def claimed(path: Path) -> Iterator[bool]:
+    """Hold the run file of a dead process while cleaning up after it; False if it lives or another start is at it."""
+    try:
+        fd = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+    except FileNotFoundError:
+        yield True
+        return
+    try:
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            yield False
+        else:
+            yield True
+    finally:
+        os.close(fd)
+
+
+def acquit(path: Path) -> None:
+    """Strike out what a dead process had in hand, once it was blamed: no page is blamed twice for one death."""
+    if _read(path):
+        with path.open("r+b") as file:
+            file.seek(64)
+            file.write(bytes(_SLOTS * _SLOT.size))
 
 
 def last_tick(path: Path) -> float | None:

@@ -6,6 +6,8 @@ from typing import NamedTuple
 
 from holdfast.db.hot import Transaction
 
+_COLUMNS = "id, kind, pid, run_file, execution_id, heartbeat_at"
+
 
 class OwnerRow(NamedTuple):
     """An owner that has not said goodbye."""
@@ -15,6 +17,7 @@ class OwnerRow(NamedTuple):
     pid: int
     run_file: str
     execution_id: int | None
+    heartbeat_at: int
 
 
 class Newcomer(NamedTuple):
@@ -51,16 +54,21 @@ def end_owner(tx: Transaction, *, owner_id: int, now: int) -> bool:
 def open_owners(tx: Transaction, *, host: str) -> list[OwnerRow]:
     """Return the owners of this machine that have not said goodbye."""
     rows = tx.execute(
-        "SELECT id, kind, pid, run_file, execution_id FROM owners WHERE host = ? AND ended_at IS NULL ORDER BY id",
+        f"SELECT {_COLUMNS} FROM owners WHERE host = ? AND ended_at IS NULL ORDER BY id",  # noqa: S608
         (host,),
     )
     return [OwnerRow(*row) for row in rows]
 
 
+def is_open(tx: Transaction, *, owner_id: int) -> bool:
+    """Return whether nobody has closed an owner's row yet."""
+    return bool(tx.execute("SELECT 1 FROM owners WHERE id = ? AND ended_at IS NULL", (owner_id,)))
+
+
 def open_owner_of(tx: Transaction, *, execution_id: int, kind: str) -> list[OwnerRow]:
     """Return the owners of one kind that work on an execution."""
     rows = tx.execute(
-        "SELECT id, kind, pid, run_file, execution_id FROM owners"
+        f"SELECT {_COLUMNS} FROM owners"  # noqa: S608
         " WHERE execution_id = ? AND kind = ? AND ended_at IS NULL ORDER BY id",
         (execution_id, kind),
     )

@@ -27,5 +27,9 @@ class Control(Protocol):
         ...
 
     def landed(self, url: str) -> None:
-        """Tell the others that a seed landed here."""
+        """Take note that a seed landed here, from any thread; the others hear of it with the next `tell`."""
+        ...
+
+    def tell(self) -> None:
+        """Write down where seeds landed: before anything is settled that was found there."""
         ...

@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator
-from contextlib import suppress
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping
 from datetime import timedelta
 
 from holdfast import log
 from holdfast.crawl.crew import Crew
 from holdfast.crawl.lane import Lane
 from holdfast.crawl.limits import Limits
-from holdfast.errors import LeaseLost
+from holdfast.errors import LeaseLost, Unavailable
 from holdfast.types import Attempt, DomainLease, DomainUpdate, Visit
 
 FEED = 50
 """Pages a lane takes at once; below a fifth of it the lane asks for more."""
 LINGER_S = 1.5
 """How long a lane without work stays: pages under way may still bring links for it."""
+_PUT_OFF_S = 5.0
+"""How long a domain rests when our own disk or database was in the way."""
 _log = log.get()
 
 
@@ -61,18 +62,39 @@ class Fleet:
             lane.unsettled -= 1
             lane.holding.discard(visit.attempt.id)
 
-    def renewed(self, leases: dict[int, int], *, lease_until: float) -> None:
-        """Take the tokens that are still ours; a lane that is not among them has lost its domain."""
+    def renewed(self, leases: Mapping[int, int], *, lease_until: float) -> dict[int, int]:
+        """Take the tokens that are still ours; a lane that is not among them has lost its domain.
+
+        Return those that no lane works on: leased without our hearing of it, because the answer was lost.
+        """
         for domain_id, lane in list(self.lanes.items()):
             if leases.get(domain_id) == lane.lease.token:
                 lane.pace.lease_until = lease_until
             else:
                 self.lose(lane)
+        return {domain_id: token for domain_id, token in leases.items() if domain_id not in self.lanes}
 
     def lose(self, lane: Lane) -> None:
         """Stop working on a domain that somebody else holds now."""
         lane.lost = True
-        if (task := self._tasks.get(lane.lease.domain_id)) is not None:
+        self._stop(lane)
+
+    def expire(self, moment: float) -> None:
+        """Break off requests whose lease cannot be relied on until this moment (monotonic).
+
+        Nobody else need have taken the domain yet: results are still offered, and the lane ends as any other.
+        """
+        for lane in self.lanes.values():
+            if lane.working and lane.pace.lease_until <= moment:
+                _log.warning("crawl.lease_expires", domain=lane.lease.domain)
+                self._stop(lane)
+
+    def awaits_word(self, now: float) -> bool:
+        """Return whether a lane ended with its lease and nobody has told us yet whose the domain is."""
+        return any(lane.pace.lease_until <= now and not lane.lost for lane in self.ended)
+
+    def _stop(self, lane: Lane) -> None:
+        if (task := self._tasks.get(lane.lease.domain_id)) is not None and self.lanes[lane.lease.domain_id] is lane:
             task.cancel()
 
     def interrupt(self, *, everything: bool) -> None:
@@ -84,16 +106,23 @@ class Fleet:
                 self._tasks[domain_id].cancel()
 
     def releasable(self) -> list[Lane]:
-        """Return the ended lanes whose results are all settled, and forget them."""
-        ready = [lane for lane in self.ended if lane.lost or lane.unsettled <= 0]
-        self.ended = [lane for lane in self.ended if not (lane.lost or lane.unsettled <= 0)]
-        for lane in ready:
+        """Return the ended lanes whose results are all settled, or not wanted any more."""
+        return [lane for lane in self.ended if lane.lost or lane.unsettled <= 0]
+
+    def forget(self, lanes: Collection[Lane]) -> None:
+        """Forget lanes that were given back."""
+        self.ended = [lane for lane in self.ended if lane not in lanes]
+        for lane in lanes:
             if self.lanes.get(lane.lease.domain_id) is lane:
                 del self.lanes[lane.lease.domain_id]
                 del self._tasks[lane.lease.domain_id]
             if self._names.get(lane.lease.domain) is lane:
                 del self._names[lane.lease.domain]
-        return ready
+
+    def write_off(self) -> None:
+        """Expect no more results: ended lanes may be given back as they are."""
+        for lane in self.ended:
+            lane.unsettled = 0
 
     async def finished(self) -> None:
         """Wait until no lane works any more."""
@@ -106,7 +135,8 @@ class Fleet:
                 if not await self._try(lane, attempt):
                     break
         except LeaseLost:
-            lane.lost = True
+            # By our own clock only: nobody need have taken the domain, so what was fetched is still offered.
+            _log.warning("crawl.lease_over", domain=lane.lease.domain)
         finally:
             lane.working = False
             self.ended.append(lane)
@@ -133,9 +163,12 @@ class Fleet:
         began = False
         try:
             began = await lane.work(attempt)
+        except LeaseLost:
+            raise
+        except Unavailable as exc:  # the disk or the database, not the page: it stays open
+            _log.warning("crawl.lane_waits", domain=lane.lease.domain, message=str(exc))
+            lane.put_off_until = self._crew.clock.now() + timedelta(seconds=_PUT_OFF_S)
         except Exception as exc:
-            if isinstance(exc, LeaseLost):
-                raise
             # The one place where a lane survives what nobody foresaw; the page is closed and named.
             _log.exception("crawl.lane_failed", url=attempt.url)
             lane.give_up(attempt, "internal_error", repr(exc)[:500])
@@ -158,8 +191,9 @@ def farewell(crew: Crew, lane: Lane) -> DomainUpdate:
     return lane.manners.update(next_allowed_at=next_allowed)
 
 
-async def quietly(task: asyncio.Task[None]) -> None:
-    """Cancel a task and wait for its end."""
-    task.cancel()
-    with suppress(asyncio.CancelledError):
-        await task
+def untold(lanes: Iterable[Lane], updates: Iterable[DomainUpdate]) -> None:
+    """Take back updates that were not written: what was learned is news again."""
+    for lane, update in zip(lanes, updates, strict=True):
+        for state in update.robots:
+            if lane.manners.robots.get(state.origin) is state:
+                lane.manners.learn(state)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,8 @@ from holdfast.config import DiskSettings
 from holdfast.coordination.runfile import RunFile
 from holdfast.crawl.engine import CrawlEngine, Ending
 from holdfast.crawl.lane import Lane
-from holdfast.errors import Unavailable
+from holdfast.errors import HoldfastError, Unavailable
+from holdfast.failpoints import reach
 from holdfast.urls import parse_seed
 
 _log = log.get()
@@ -29,21 +30,19 @@ class Keeper:
         self._run, self._folder, self._parent = run, folder, parent
         self._landing: set[str] = set()
 
-    def start(self, engine: CrawlEngine) -> Sequence[asyncio.Task[None]]:
-        """Start pulse, renewal and listening."""
-        return [
-            asyncio.create_task(self._pulse(engine), name="pulse"),
-            asyncio.create_task(self._renew(engine), name="renewal"),
-            asyncio.create_task(self._listen(engine), name="listening"),
-            asyncio.create_task(engine.crew.progress.lag.watch(), name="loop lag"),
-        ]
+    @property
+    def watches(self) -> Sequence[Callable[[CrawlEngine], Coroutine[None, None, None]]]:
+        """Pulse, renewal, listening and the loop's lag: what the engine runs beside its work."""
+        return self._pulse, self._renew, self._listen, lambda engine: engine.crew.progress.lag.watch()
 
     async def _pulse(self, engine: CrawlEngine) -> None:
         """Say that the loop is alive; look at desk, disk and limits. Never waits for the database."""
         clock, looked_at = engine.crew.clock, -_DISK_S
         while True:
+            reach("loop")
             now = clock.monotonic()
             self._run.tick(now)
+            engine.press(now + _PULSE_S)  # what would be over at the next look is ended at this one
             if os.getppid() != self._parent:
                 _log.warning("crawl.orphaned")
                 engine.hand_back()
@@ -73,6 +72,8 @@ class Keeper:
             engine.room.set()
 
     def _look_at_desk(self, engine: CrawlEngine, now: float) -> None:
+        if engine.desk.join(0.0) and not engine.closing:
+            raise HoldfastError("the desk's thread has ended; the log says why")
         since = engine.desk.busy_since
         patience = engine.crew.settings.parse.deadline_s
         if since is not None and now - since > patience and not engine.desk.no_space.is_set():
@@ -84,18 +85,16 @@ class Keeper:
             await asyncio.sleep(engine.crew.settings.lease.renew_s)
             asked_at = engine.crew.clock.monotonic()
             try:
-                leases = await engine.db(lambda: engine.frontier.renew(engine.ledger.owner_id))
+                leases = await engine.database.run(lambda: engine.frontier.renew(engine.ledger.owner_id))
+                await engine.renewed({domain: token for domain, (token, _) in leases.items()}, asked_at=asked_at)
             except Unavailable as exc:
                 _log.warning("crawl.renewal_failed", message=str(exc))
-                continue
-            tokens = {domain_id: token for domain_id, (token, _) in leases.items()}
-            engine.fleet.renewed(tokens, lease_until=engine.lease_until(asked_at))
 
     async def _listen(self, engine: CrawlEngine) -> None:
         """Hear stop requests, the others' totals, and where seeds landed."""
         while True:
             try:
-                word = await engine.db(engine.control.listen)
+                word = await engine.database.run(engine.control.listen)
             except Unavailable:
                 await asyncio.sleep(1.0)
                 continue

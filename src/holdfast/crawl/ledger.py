@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from holdfast.crawl.control import Control
 from holdfast.crawl.progress import Progress
 from holdfast.crawl.tape import Tape
 from holdfast.failpoints import reach
@@ -18,8 +19,9 @@ from holdfast.types import DomainUpdate, Visit
 class Ledger:
     """The batch that is being collected, and the totals that it will have made."""
 
-    def __init__(self, frontier: Frontier, tape: Tape, progress: Progress, *, execution_id: int, owner_id: int) -> None:
-        self._frontier, self._tape, self._progress = frontier, tape, progress
+    def __init__(self, frontier: Frontier, tape: Tape, progress: Progress, control: Control, *, execution_id: int,
+                 owner_id: int) -> None:  # fmt: skip
+        self._frontier, self._tape, self._progress, self._control = frontier, tape, progress, control
         self.execution_id, self.owner_id = execution_id, owner_id
         self.visits: list[Visit] = []
         self._counted: set[int] = set()
@@ -42,7 +44,11 @@ class Ledger:
         self.visits[:0] = batch
 
     def settle(self, batch: Sequence[Visit], updates: Sequence[DomainUpdate]) -> Settled:
-        """Sync the WARC file, then settle one batch; runs on the database's thread."""
+        """Sync the WARC file, then settle one batch; runs on the database's thread.
+
+        Where seeds landed is told before that: a resumption would not follow what was found there.
+        """
+        self._control.tell()
         if batch:
             reach("before_sync")
             self._tape.sync()

@@ -40,6 +40,11 @@ class Limits:
         limit = self._plan.max_pages
         return limit is not None and self._others.other_pages + self._progress.pages + self._under_way >= limit
 
+    def pages_done(self) -> bool:
+        """Return whether every page that may be captured is captured: no other will be asked for."""
+        limit = self._plan.max_pages
+        return limit is not None and self._others.other_pages + self._progress.pages >= limit
+
     def over(self, now: float) -> str | None:
         """Return which limit ends the crawl at once, if one does."""
         if self._ends_at is not None and now >= self._ends_at:

@@ -10,11 +10,16 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from threading import Lock
 
+from holdfast import log
 from holdfast.clock import Clock, digits14
 from holdfast.config import WarcSettings
 from holdfast.errors import HoldfastError, Unavailable
 from holdfast.failpoints import reach
 from holdfast.warc.writer import Appended, Exchange, SealedFile, WarcWriter
+
+_AGAIN_S = 1.0
+"""How often a database that was away is told again of a sealed file."""
+_log = log.get()
 
 Register = Callable[[Path], int]
 Sealed = Callable[[int, SealedFile], None]
@@ -36,7 +41,13 @@ class Tape:
         self._prefix, self._info, self._clock, self._settings = prefix, info, clock, settings
         self._writer: WarcWriter | None = None
         self._serial = 0
+        self._next: tuple[str, int] | None = None
+        """The name and id of a file that is registered and not yet made."""
         self._lock = Lock()
+        self._broken: TapeBroken | None = None
+        self._untold: list[tuple[int, SealedFile]] = []
+        """Sealed files that the database has not heard of."""
+        self._told_at = 0.0
         self.register: Register = lambda _path: 0
         """Makes the file's row and returns its id; set by the engine."""
         self.sealed: Sealed = lambda _id, _file: None
@@ -44,6 +55,8 @@ class Tape:
 
     def append(self, exchange: Exchange) -> Appended:
         """Write one exchange and return where its response stands; NoSpace leaves the file as it was."""
+        if self._broken is not None:
+            raise self._broken
         if self._writer is None:
             self._open()
         assert self._writer is not None
@@ -54,35 +67,64 @@ class Tape:
     def sync(self) -> None:
         """Make everything that was appended before this call safe against power loss."""
         with self._lock:
+            if self._broken is not None:
+                raise self._broken
             if self._writer is None:
                 return
             try:
                 self._writer.sync()
             except Unavailable as exc:
-                # What the disk took of this file is unknown now: no row may point into it. The process ends, the
-                # file is repaired by whoever comes next, and its attempts are still open.
-                raise TapeBroken(f"the disk did not take what was written to {self._writer.path}: {exc}") from exc
+                raise self._break(self._writer, exc) from exc
 
     def rotate(self) -> None:
-        """Seal the file if it is full, old or idle."""
+        """Seal the file if it is full, old or idle; tell again of files that the database could not take yet."""
         if self._writer is not None and self._writer.should_seal(self._clock.now()):
-            self.close()
+            self._seal()
+        elif not self._untold or self._clock.monotonic() - self._told_at < _AGAIN_S:
+            return
+        try:
+            self._tell()
+        except Unavailable as exc:
+            _log.warning("crawl.register_later", message=str(exc), files=len(self._untold))
 
     def close(self) -> None:
-        """Seal the file that is open, if any."""
+        """Seal the file that is open, if any; Unavailable if the database does not hear of it."""
+        self._seal()
+        self._tell()
+
+    def _seal(self) -> None:
         with self._lock:
             writer, self._writer = self._writer, None
-            sealed = writer.seal() if writer is not None else None
-        if writer is not None and sealed is not None:
-            self.sealed(writer.file_id, sealed)
+            if writer is None:
+                return
+            try:
+                self._untold.append((writer.file_id, writer.seal()))
+            except HoldfastError as exc:
+                raise self._break(writer, exc) from exc
+
+    def _tell(self) -> None:
+        self._told_at = self._clock.monotonic()
+        while self._untold:
+            self.sealed(*self._untold[0])
+            del self._untold[0]
+
+    def _break(self, writer: WarcWriter, exc: HoldfastError) -> TapeBroken:
+        """Give this tape up: what the disk took of a file is unknown, and no row may point into it.
+
+        The process ends, the file is repaired by whoever comes next, and its attempts are still open.
+        """
+        self._broken = TapeBroken(f"the disk did not take what was written to {writer.path}: {exc}")
+        return self._broken
 
     def _open(self) -> None:
-        self._serial += 1
-        name = f"{self._prefix}-{digits14(self._clock.now())}-{self._serial:05d}"
-        file_id = self.register(self.folder / f"{name}.warc.gz")
+        if self._next is None:  # after NoSpace the row is there already
+            self._serial += 1
+            name = f"{self._prefix}-{digits14(self._clock.now())}-{self._serial:05d}"
+            self._next = name, self.register(self.folder / f"{name}.warc.gz")
+        name, file_id = self._next
         writer = WarcWriter.create(
             self.folder, name, file_id, self._info, self._clock, max_bytes=self._settings.bytes,
             max_age_s=self._settings.age_s, max_idle_s=self._settings.idle_s,
         )  # fmt: skip
         with self._lock:
-            self._writer = writer
+            self._writer, self._next = writer, None

@@ -107,8 +107,11 @@ class SqliteHot:
             self._connection = sqlite3.connect(
                 path, timeout=busy_timeout_s, isolation_level=None, check_same_thread=False, cached_statements=256
             )
+            # A checkpoint each 16 MB of log, not 4: a batch of 5,000 links writes 2 MB, and pages that two batches
+            # touch are copied once (13.9 against 13.1 us of CPU a link).
             for pragma in ("journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON", "temp_store=MEMORY",
-                           "cache_size=-16000", "mmap_size=268435456", "journal_size_limit=67108864"):  # fmt: skip
+                           "cache_size=-16000", "mmap_size=268435456", "journal_size_limit=67108864",
+                           "wal_autocheckpoint=4000"):  # fmt: skip
                 self._connection.execute(f"PRAGMA {pragma}")
         except sqlite3.Error as exc:
             raise Unavailable(f"cannot open the database {path}: {exc}; check the folder and its free space") from exc

@@ -89,6 +89,7 @@ class Exchange:
         "_timeout_ms",
         "_verify",
         "curl",
+        "departures",
         "headers",
         "is_stale",
         "lines",
@@ -118,7 +119,9 @@ class Exchange:
         self.refused = False
         """True if the guard forbade an address that libcurl wanted to dial."""
         self.sent_at: float | None = None
-        """When the request left, by the monotonic clock; None if it did not."""
+        """When the request had left at the latest, by the monotonic clock; None if it did not."""
+        self.departures: list[Exchange] = []
+        """Where an exchange puts itself when its request is about to leave."""
         self._is_repeat = False
         self.is_stale = False
         """True if nothing was sent because the connection that libcurl took up again had died."""
@@ -220,8 +223,13 @@ class Exchange:
             self.is_stale = True
             return pycurl.PREREQFUNC_ABORT
         self.sent_at = self._clock.monotonic()
+        self.departures.append(self)
         self.peer = peer
         return pycurl.PREREQFUNC_OK
+
+    def has_left(self) -> None:
+        """Note that libcurl has sent the request: a busy machine may let us wait between its word and its deed."""
+        self.sent_at = self._clock.monotonic()
 
 
 def _easy(options: EasyOptions) -> pycurl.Curl:

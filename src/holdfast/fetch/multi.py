@@ -31,6 +31,7 @@ class Multi:
     def __init__(self, loop: asyncio.AbstractEventLoop, max_connections: int) -> None:
         self._loop = loop
         self._running: dict[pycurl.Curl, asyncio.Future[tuple[int, str]]] = {}
+        self._departures: list[Exchange] = []
         # libcurl changes its mind about a socket twice per request. Telling an epoll of our own and letting the loop
         # watch that one descriptor costs half of what uvloop's add_reader and remove_reader do (64 to 125 us a page).
         self._poll = select.epoll()
@@ -49,6 +50,7 @@ class Multi:
         """Hand the exchange to libcurl; the future gives its code and message. Whoever stops waiting calls `abort`."""
         future: asyncio.Future[tuple[int, str]] = self._loop.create_future()
         self._running[exchange.curl] = future
+        exchange.departures = self._departures
         self._multi.add_handle(exchange.curl)
         return future
 
@@ -88,6 +90,8 @@ class Multi:
         running = len(self._running)
         for fd, events in self._poll.poll(0, _MAX_EVENTS):
             _, running = act(fd, _ACTIONS[events & _IN_OR_OUT] if events & _IN_OR_OUT else pycurl.CSELECT_ERR)
+            if self._departures:
+                self._see_off()
         if running < len(self._running):
             self._reap()
 
@@ -130,8 +134,15 @@ class Multi:
 
     def _wake(self) -> None:
         _, running = self._multi.socket_action(pycurl.SOCKET_TIMEOUT, 0)
+        if self._departures:
+            self._see_off()
         if running < len(self._running):
             self._reap()
+
+    def _see_off(self) -> None:
+        for exchange in self._departures:
+            exchange.has_left()
+        self._departures.clear()
 
     def _reap(self) -> None:
         left = 1

@@ -85,7 +85,8 @@ class Frontier:
         """Extend all leases of this owner in one statement; return domain: (token, expiry).
 
         A domain that is missing, or has another token, is lost: ask it nothing more. An expired lease that nobody took
-        is renewed; one that was freed is not.
+        is renewed; one that was freed is not, nor one that no caller of this frontier got to know (the answer to a
+        `lease` was lost): an owner has one frontier.
         """
         return self._leases.renew(owner_id)
 
@@ -105,6 +106,13 @@ class Frontier:
         The queue becomes due at the domain's next moment, or when the first of its deferred attempts is.
         """
         return self._leases.release(execution_id, owner_id, updates)
+
+    def let_go(self, leases: Collection[tuple[int, int]]) -> int:
+        """Let go of (domain, token) pairs that we hold and do not work on: their lease's answer was lost on the way.
+
+        Whoever leases such a domain next takes it over, and waits one delay. Return how many were still ours.
+        """
+        return self._leases.let_go(leases) if leases else 0
 
     def free(self, owner_ids: Collection[int]) -> int:
         """Make the domains of dead owners leasable at once, void their tokens, return how many there were."""
@@ -149,6 +157,11 @@ class Frontier:
         """Return how many domains have open attempts."""
         with self._connection.read() as tx:
             return queries.open_domains(tx, execution_id)
+
+    def expired_domains(self) -> int:
+        """Return how many domains, of any execution, are held by an owner that is frozen, cut off or dead."""
+        with self._connection.read() as tx:
+            return queries.expired_domains(tx, now=to_micros(self._clock.now()))
 
     def next_due_at(self, execution_id: int) -> datetime | None:
         """Return when a lease may next find something, or None if nothing is open."""

@@ -29,6 +29,8 @@ class Leases:
     def __init__(self, connection: Connection, clock: Clock, *, lease_s: float) -> None:
         self._connection, self._clock = connection, clock
         self._length = timedelta(seconds=lease_s)
+        self._handed: dict[int, dict[int, int]] = {}
+        """By owner: domains whose lease a caller got to know, and its token. Only those are renewed."""
 
     def lease(self, execution_id: int, owner_id: int, *, domains: int, pages: int) -> list[DomainLease]:
         """Take up to `domains` that are due, longest waiting first; a domain with nothing to hand out is put off."""
@@ -40,12 +42,18 @@ class Leases:
             self._put_off(execution_id, owner_id, idle)
             if not idle:
                 break
+        self._hand(owner_id, granted)
         return granted
 
     def _lease(self, execution_id: int, owner_id: int, *, domains: int, pages: int) -> list[DomainLease]:
         now = self._clock.now()
+        at = to_micros(now)
+        if not self._connection.is_postgres:
+            # A process asks ten times a second, mostly in vain: it should not wait for SQLite's one writer to hear so.
+            with self._connection.read() as tx:
+                if not tx.execute(sql.DUE_DOMAINS, (execution_id, at, at, at, 1)):
+                    return []
         with self._connection.write() as tx:
-            at = to_micros(now)
             rows = tx.execute(sql.DUE_DOMAINS, (execution_id, at, at, at, domains))
             self._take(tx, owner_id, rows, now)
         if not rows:
@@ -65,7 +73,14 @@ class Leases:
             rows = tx.execute(sql.FREE_DOMAIN, (domain_id, to_micros(now), rested_by))
             self._take(tx, owner_id, rows, now)
             robots = robots_of(tx, [domain_id]) if rows else {}
-        return self._granted(rows[0], now, robots.get(domain_id, ()), ()) if rows else None
+        if not rows:
+            return None
+        lease = self._granted(rows[0], now, robots.get(domain_id, ()), ())
+        self._hand(owner_id, [lease])
+        return lease
+
+    def _hand(self, owner_id: int, leases: Sequence[DomainLease]) -> None:
+        self._handed.setdefault(owner_id, {}).update((lease.domain_id, lease.token) for lease in leases)
 
     def _take(self, tx: Spoken, owner_id: int, rows: Sequence[Row], now: datetime) -> None:
         if rows:
@@ -111,13 +126,21 @@ class Leases:
         return fresh[:limit]
 
     def renew(self, owner_id: int) -> dict[int, tuple[int, datetime]]:
-        """Extend all leases of an owner and return them as domain: (token, expiry); what is missing is lost."""
+        """Extend all leases of an owner and return them as domain: (token, expiry); what is missing is lost.
+
+        A domain that was taken for a call which then failed is known to nobody: it is let go instead.
+        """
         if isinstance(self._clock, DatabaseClock):
             self._clock.synchronise()
         until = self._clock.now() + self._length
         with self._connection.write() as tx:
             rows = tx.execute(sql.RENEW, (owner_id, to_micros(until)))
-        return {domain_id: (token, until) for domain_id, token in rows}
+            handed = self._handed.get(owner_id, {})
+            known = {domain_id: token for domain_id, token in rows if handed.get(domain_id) == token}
+            if len(known) < len(rows):
+                tx.execute(sql.LET_GO, (tx.list([domain_id for domain_id, _ in rows if domain_id not in known]),))
+        self._handed[owner_id] = known
+        return {domain_id: (token, until) for domain_id, token in known.items()}
 
     def release(self, execution_id: int, owner_id: int, updates: Sequence[DomainUpdate]) -> list[int]:
         """Give domains back with what was learned; return those that were not ours any more."""
@@ -143,6 +166,13 @@ class Leases:
             tx.execute(sql.RELEASE, (owner_id, tx.list([domain_id for domain_id in ours if domain_id in clean])))
             tx.execute(sql.LET_GO, (tx.list([domain_id for domain_id in ours if domain_id not in clean]),))
             _next_due(tx, execution_id, tx.list(ours))
+
+    def let_go(self, leases: Collection[tuple[int, int]]) -> int:
+        """Let go of held (domain, token) pairs that nobody works on; return how many were still in force."""
+        with self._connection.write() as tx:
+            held = fence(tx, leases)
+            tx.execute(sql.LET_GO, (tx.list(sorted(domain_id for domain_id, _ in held)),))
+        return len(held)
 
     def free(self, owner_ids: Collection[int]) -> int:
         """Let go of all domains of dead owners at once; their tokens are void. Return how many there were."""

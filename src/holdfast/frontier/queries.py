@@ -34,6 +34,15 @@ def open_domains(tx: Spoken, execution_id: int) -> int:
     return int(rows[0][0])
 
 
+def expired_domains(tx: Spoken, *, now: int) -> int:
+    """Return how many domains have an owner that neither renewed nor gave back, and whom nobody has freed."""
+    rows = tx.execute(
+        "SELECT count(*) FROM domains WHERE lease_owner IS NOT NULL AND lease_expires_at > 0 AND lease_expires_at <= ?",
+        (now,),
+    )
+    return int(rows[0][0])
+
+
 def next_due_at(tx: Spoken, execution_id: int, *, now: int) -> int | None:
     """Return the earliest moment at which a lease may find something, or None if nothing is open.
 

@@ -133,10 +133,8 @@ ON CONFLICT (execution_id, domain_id, page_id, attempt) DO NOTHING"""
 # microsecond a row cheaper than RETURNING.
 ADD_ATTEMPTS = {
     "sqlite": _ADD_ATTEMPTS,
-    "postgresql": (
-        f"WITH added AS ({_ADD_ATTEMPTS} RETURNING domain_id, scheduled_for)"
-        " SELECT domain_id, scheduled_for, count(*) FROM added GROUP BY 1, 2"  # noqa: S608 - constants of this file
-    ),
+    "postgresql": f"""WITH added AS ({_ADD_ATTEMPTS} RETURNING domain_id, scheduled_for)
+SELECT domain_id, scheduled_for, count(*) FROM added GROUP BY 1, 2""",  # noqa: S608 - constants of this file
 }
 LAST_ATTEMPT = "SELECT coalesce(max(id), 0) FROM page_crawls"
 ADDED_AFTER = "SELECT domain_id, scheduled_for, count(*) FROM page_crawls WHERE id > ? GROUP BY 1, 2"

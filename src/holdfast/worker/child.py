@@ -7,10 +7,14 @@ import os
 import signal
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 from holdfast.coordination.runfile import last_tick, new_name
 from holdfast.worker.process import Assignment
+
+_STOPS = (signal.SIGTERM, signal.SIGINT)
+"""Two signals, because two of one kind that come together are one."""
 
 
 class Child:
@@ -19,8 +23,9 @@ class Child:
     def __init__(self, assignment: Assignment, *, environment: dict[str, str], log_path: Path, run_folder: Path,
                  now: float) -> None:  # fmt: skip
         self.run_path = run_folder / assignment.run_file
-        self.started = now
+        self._alive_at = now
         self._has_ticked = False
+        self._told = 0
         with log_path.open("ab") as log_file:
             # A session of its own: Ctrl-C reaches the supervisor only, which decides what it means.
             self._process = subprocess.Popen(
@@ -28,8 +33,9 @@ class Child:
                 stderr=log_file, env={**os.environ, **environment}, start_new_session=True,
             )  # fmt: skip
         assert self._process.stdin is not None
-        self._process.stdin.write(assignment.to_json().encode())
-        self._process.stdin.close()
+        with suppress(BrokenPipeError):  # it died at once: its exit code will say so
+            self._process.stdin.write(assignment.to_json().encode())
+            self._process.stdin.close()
 
     @property
     def pid(self) -> int:
@@ -47,9 +53,11 @@ class Child:
         self._process.stdout.close()
         return json.loads(lines[-1])["ending"] if lines and self._process.returncode == 0 else None
 
-    def stop(self) -> None:
-        """Ask the process to drain; asked again, to hand back at once."""
-        self._process.send_signal(signal.SIGTERM)
+    def stop(self, times: int) -> None:
+        """Ask the process to drain, or the second time to hand back at once; what it was told is not repeated."""
+        while self._told < min(times, len(_STOPS)):
+            self._process.send_signal(_STOPS[self._told])
+            self._told += 1
 
     def kill(self) -> None:
         """End the process without asking."""
@@ -60,9 +68,13 @@ class Child:
         """Return for how long the process's loop has shown no life; one that has said goodbye is not silent."""
         tick = last_tick(self.run_path)
         if tick is None:
-            return 0.0 if self._has_ticked else now - self.started
+            return 0.0 if self._has_ticked else now - self._alive_at
         self._has_ticked = True
-        return now - max(self.started, tick)
+        return now - max(self._alive_at, tick)
+
+    def excuse(self, now: float) -> None:
+        """Count silence from now on: nobody was there to listen."""
+        self._alive_at = now
 
 
 def fresh_name() -> str:

@@ -8,8 +8,8 @@ import json
 import os
 import signal
 import sys
-from contextlib import suppress
-from dataclasses import asdict, dataclass
+import traceback
+from dataclasses import asdict, dataclass, replace
 from ipaddress import ip_address, ip_network
 from pathlib import Path
 from random import Random
@@ -62,6 +62,8 @@ class Assignment:
     run_file: str
     processes: int
     seconds_left: float | None
+    supervisor: int
+    """The number of the process that looks after this one: when it is gone, this one hands back and ends."""
 
     def to_json(self) -> str:
         """Return it as text for standard input."""
@@ -93,16 +95,25 @@ class Process:
         client = self._client()
         engine = self._engine(client)
         self._obey_signals(engine)
-        self._tape.register = lambda path: engine.db_wait(lambda: self._register(path))
-        self._tape.sealed = lambda file_id, sealed: engine.db_wait(lambda: self._seal(file_id, sealed))
-        keeper = Keeper(self._owner.run, Path(self._assignment.output_dir), parent=os.getppid())
-        ending = await engine.run(keeper.start)
+        self._tape.register = lambda path: engine.database.wait(lambda: self._register(path))
+        self._tape.sealed = lambda file_id, sealed: engine.database.wait(lambda: self._seal(file_id, sealed))
+        keeper = Keeper(self._owner.run, Path(self._assignment.output_dir), parent=self._assignment.supervisor)
+        ending = await engine.run(keeper.watches)
         await client.close()
         await asyncio.to_thread(self._tape.close)
         engine.close()
         self._child.close()
-        self._owner.end()
+        self._say_goodbye()
         return ending
+
+    def _say_goodbye(self) -> None:
+        """Leave nothing behind: no lease whose answer was lost, no row of a file that was never made."""
+        if strays := self._ground.frontier.free([self._owner.id]):
+            _log.warning("crawl.stray_leases", domains=strays)
+        with self._ground.hot.write() as tx:
+            for file in files.open_files(tx, owner_id=self._owner.id):
+                files.discard_file(tx, file.id)
+        self._owner.end()
 
     def _obey_signals(self, engine: CrawlEngine) -> None:
         """Drain on the first signal, hand everything back on the second."""
@@ -129,7 +140,10 @@ class Process:
 
     def _engine(self, client: Client) -> CrawlEngine:
         """Put the parts together."""
-        ground, plan, progress = self._ground, self._plan, Progress()
+        ground, progress = self._ground, Progress()
+        control = RowControl(ground, self._owner, self._assignment.execution_id)
+        # A process that takes the place of another must know where seeds landed before it reads its first page.
+        plan = replace(self._plan, landing=control.listen().landing or self._plan.landing)
         networks = tuple(map(ip_network, plan.allow_networks))
         crew = Crew(
             plan=plan, settings=ground.settings, clock=self._clock, client=client, progress=progress,
@@ -138,11 +152,10 @@ class Process:
             processes=self._assignment.processes,
             is_private=lambda ip: any(ip_address(ip) in network for network in networks),
         )  # fmt: skip
-        ledger = Ledger(ground.frontier, self._tape, progress, execution_id=self._assignment.execution_id,
+        ledger = Ledger(ground.frontier, self._tape, progress, control, execution_id=self._assignment.execution_id,
                         owner_id=self._owner.id)  # fmt: skip
         left = self._assignment.seconds_left
         limits = Limits(plan, progress, ends_at=None if left is None else self._clock.monotonic() + left)
-        control = RowControl(ground, self._owner, self._assignment.execution_id)
         sieve, reader, loop = Sieve(crew), Reader(crew, self._child), asyncio.get_running_loop()
 
         def done(capture: Capture, visit: Visit | None) -> None:
@@ -151,7 +164,7 @@ class Process:
         def landed(url: Url) -> None:
             crew.scope = crew.scope.with_landing_host(url)
             _log.info("crawl.seed_landed", url=url.fetch)
-            engine.db_wait(lambda: control.landed(url.fetch))
+            control.landed(url.fetch)
 
         def make_desk() -> Desk:
             return Desk(tape=self._tape, sieve=sieve, reader=reader, run=self._owner.run, clock=self._clock, done=done)
@@ -169,13 +182,14 @@ class Process:
             )  # fmt: skip
 
     def _seal(self, file_id: int, sealed: SealedFile) -> None:
-        """Complete the row of a file that was sealed, and list it in the manifest."""
+        """List a file that was sealed in the manifest, then complete its row: while it says open, all is done again."""
         reach("after_rename")
+        add_to_manifest(sealed.path.parent, ManifestEntry.of(file_id, sealed))
+        reach("after_manifest")
         with self._ground.hot.write() as tx:
             sealing = files.Sealing(sealed.size, sealed.sha256, sealed.crc32, sealed.record_count)
             files.seal_file(tx, file_id, sealing, now=to_micros(self._clock.now()))
         reach("after_register")
-        add_to_manifest(sealed.path.parent, ManifestEntry.of(file_id, sealed))
 
 
 def warcinfo(plan: CrawlPlan, assignment: Assignment) -> dict[str, str]:
@@ -201,11 +215,20 @@ def main() -> None:
     # 700 costs a twentieth of its parse (measured).
     gc.freeze()
     gc.set_threshold(20_000, 20, 50)
-    with open_ground(settings) as ground:
-        ending = uvloop.run(Process(ground, assignment).run())
-    with suppress(BrokenPipeError):  # a supervisor that died hears nothing
+    code = 1
+    try:
+        with open_ground(settings) as ground:
+            ending = uvloop.run(Process(ground, assignment).run())
+        code = 0
         print(json.dumps({"ending": ending.value}), flush=True)
-    os._exit(0)  # a parser may still hang in a thread; everything else is sealed, settled and closed
+    except BrokenPipeError:  # a supervisor that died hears nothing
+        pass
+    except BaseException as exc:
+        _log.error("crawl.process_failed", action="process", error=repr(exc))
+        traceback.print_exc()
+    # Without waiting: a parser or the database may hang in a thread. What is not settled, sealed and closed by now is
+    # cleaned up as after a kill.
+    os._exit(code)
 
 
 if __name__ == "__main__":

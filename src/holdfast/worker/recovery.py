@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import socket
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from holdfast import log
 from holdfast.clock import to_micros
-from holdfast.coordination.owners import DeadOwner, bury, dead_owners
+from holdfast.coordination.owners import DeadOwner, bury, cleaning_up, dead_owners
+from holdfast.coordination.runfile import acquit
+from holdfast.errors import HoldfastError
+from holdfast.failpoints import reach
 from holdfast.warc import queries as files
 from holdfast.warc.manifest import ManifestEntry, add_to_manifest
 from holdfast.warc.queries import OpenFile
@@ -34,19 +38,27 @@ class Recovery:
 def recover(ground: Ground) -> Recovery:
     """Free what this machine's dead processes held, and seal what they were writing. Safe to run at any time."""
     report = Recovery()
-    for owner in dead_owners(ground.hot, folder=ground.run_folder):
-        report.owners += 1
-        report.domains += ground.frontier.free([owner.id])
-        _blame(ground, owner, report)
-        with ground.hot.read() as tx:
-            stale = files.open_files(tx, owner_id=owner.id)
-        for file in stale:
-            _adopt(ground, file, report)
-        bury(ground.hot, ground.clock, owner)
+    for owner in dead_owners(ground.hot, ground.clock, folder=ground.run_folder):
+        with cleaning_up(ground.hot, owner) as ours:
+            if ours:
+                _clean_up(ground, owner, report)
     if report.owners:
         _log.info("recovery.done", owners=report.owners, domains=report.domains, files=len(report.repaired),
                   orphans=report.orphans, torn_bytes=report.torn_bytes)  # fmt: skip
     return report
+
+
+def _clean_up(ground: Ground, owner: DeadOwner, report: Recovery) -> None:
+    """Clean up after one dead process. Each step may be repeated if this one is the last that we live to do."""
+    report.owners += 1
+    _blame(ground, owner, report)  # before its domains are free: nobody may take up the page that killed it meanwhile
+    report.domains += ground.frontier.free([owner.id])
+    reach("recovery_freed")
+    with ground.hot.read() as tx:
+        stale = files.open_files(tx, owner_id=owner.id)
+    if all([_adopt(ground, file, report) for file in stale]):
+        reach("recovery_sealed")
+        bury(ground.hot, ground.clock, owner)
 
 
 def _blame(ground: Ground, owner: DeadOwner, report: Recovery) -> None:
@@ -55,25 +67,44 @@ def _blame(ground: Ground, owner: DeadOwner, report: Recovery) -> None:
     evidence = f"process {owner.pid} on {socket.gethostname()} died while parsing this page"
     limit = ground.settings.parse.crashes
     report.quarantined += ground.frontier.blame([slot.attempt_id for slot in owner.in_hand], evidence, limit=limit)
+    acquit(owner.run_path)
 
 
-def _adopt(ground: Ground, file: OpenFile, report: Recovery) -> None:
-    """Repair and seal one file of a dead process; a file that never got a record is struck off."""
+def _adopt(ground: Ground, file: OpenFile, report: Recovery) -> bool:
+    """Repair and seal one file of a dead process; a file that never got a record is struck off.
+
+    False if that cannot be done now (the disk is away, or the file is damaged): the crawl goes on, the next start tries
+    again.
+    """
     path = absolute(ground.settings.home, file.path)
-    adopted = adopt(path)
-    now = to_micros(ground.clock.now())
+    try:
+        adopted = adopt(path)
+        reach("recovery_adopted")
+        if adopted is not None:
+            add_to_manifest(path.parent, ManifestEntry.of(file.id, adopted.sealed))
+            reach("recovery_listed")
+    except HoldfastError as exc:
+        _log.error("recovery.file_left", action="adopt", file=path.name, message=str(exc))
+        return False
     if adopted is None:
-        with ground.hot.write() as tx:
-            files.discard_file(tx, file.id)
-        return
+        return _strike_off(ground, file, path)
     sealed = adopted.sealed
     with ground.hot.write() as tx:
         sealing = files.Sealing(sealed.size, sealed.sha256, sealed.crc32, sealed.record_count, repaired=True)
-        files.seal_file(tx, file.id, sealing, now=now)
+        files.seal_file(tx, file.id, sealing, now=to_micros(ground.clock.now()))
         pointed = files.pointed_offsets(tx, file.id)
-    add_to_manifest(path.parent, ManifestEntry.of(file.id, sealed))
     orphans = sum(1 for offset in adopted.response_offsets if offset not in pointed)
     report.repaired.append(path.name)
     report.orphans += orphans
     report.torn_bytes += adopted.torn_bytes
     _log.info("recovery.sealed", file=path.name, records=sealed.record_count, orphans=orphans, torn=adopted.torn_bytes)
+    return True
+
+
+def _strike_off(ground: Ground, file: OpenFile, path: Path) -> bool:
+    with ground.hot.write() as tx:
+        if not (never_used := not files.pointed_offsets(tx, file.id)):
+            _log.error("recovery.file_missing", action="adopt", file=str(path))
+        else:
+            files.discard_file(tx, file.id)
+    return never_used

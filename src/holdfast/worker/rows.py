@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import deque
 from typing import Any
 
 from holdfast.coordination.owners import Owner
@@ -16,6 +17,7 @@ class RowControl:
 
     def __init__(self, ground: Ground, owner: Owner, execution_id: int) -> None:
         self._ground, self._owner, self._execution_id = ground, owner, execution_id
+        self._landed: deque[str] = deque()
 
     def listen(self) -> Word:
         """Return the latest word, and say that we are alive."""
@@ -31,12 +33,21 @@ class RowControl:
         )  # fmt: skip
 
     def landed(self, url: str) -> None:
-        """Add a landing place to the execution's stored plan, for the other processes and for a resumption."""
+        """Take note of a landing place, from any thread."""
+        self._landed.append(url)
+
+    def tell(self) -> None:
+        """Add landing places to the execution's stored plan, for the other processes and for a resumption."""
+        fresh = list(self._landed)
+        if not fresh:
+            return
         with self._ground.hot.write() as tx:
             _, stored = queries.stop_word(tx, execution_id=self._execution_id)
             config = _json(stored)
-            config["landing"] = sorted({*config.get("landing", ()), url})
+            config["landing"] = sorted({*config.get("landing", ()), *fresh})
             queries.store_config(tx, execution_id=self._execution_id, config=json.dumps(config))
+        for _ in fresh:
+            self._landed.popleft()
 
 
 def _json(stored: Any) -> dict[str, Any]:

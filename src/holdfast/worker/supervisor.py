@@ -1,20 +1,26 @@
-"""Runs one execution with a few processes: starts them, replaces those that die or hang, and brings it to its end."""
+"""Runs one execution with a few processes: starts them, replaces those that die or hang, and brings it to its end.
+
+A database that is away is waited for: nothing is started, counted as a death or ended until it is back.
+"""
 
 from __future__ import annotations
 
+import os
 import signal
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from types import FrameType
+from typing import TypeVar
 
 from holdfast import log
-from holdfast.coordination.owners import Owner
+from holdfast.coordination.owners import Owner, has_rival
 from holdfast.coordination.runfile import RunFile
 from holdfast.crawl.plan import CrawlPlan
 from holdfast.crawl.seeds import seeds_of
 from holdfast.db.engine import Database
-from holdfast.errors import Unavailable
+from holdfast.errors import Conflict, NoSpace, Unavailable
 from holdfast.jobs import executions
 from holdfast.jobs.executions import Begun
 from holdfast.jobs.status import Status, read_status
@@ -25,12 +31,20 @@ from holdfast.worker.discard import discard
 from holdfast.worker.process import Assignment
 from holdfast.worker.recovery import recover
 
+T = TypeVar("T")
+
 _log = log.get()
 _LOOK_S = 0.1
 _SHOW_S = 0.5
+_BEAT_S = 15.0
+_AGAIN_S = 0.5
+"""How often a database that is away is asked again."""
+_ASLEEP_S = 2.0
+"""A longer pause between two looks means that this process stood still: silence meanwhile proves nothing."""
 _DEATHS = 8
 """Deaths of processes in a row, with nothing settled between, after which the execution fails."""
 _LIMITS = ("max_pages", "max_bytes", "max_time")
+_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class Supervisor:
@@ -41,36 +55,56 @@ class Supervisor:
         self._ground, self._database, self._begun, self._plan = ground, database, begun, plan
         self._workers, self._show = workers, show
         self._children: list[Child] = []
+        self._vacant = 0
+        """Places of processes that died and were not cleaned up after yet."""
+        self._again_at = 0.0
         self._endings: list[str] = []
         self._stops = 0
+        self._stopped_at: float | None = None
         self._deaths = 0
         self._settled = -1
         self._started = ground.clock.monotonic()
+        self._shown_at = self._looked_at = self._beat_at = self._started
         self._failure: str | None = None
 
     def run(self) -> Status:
-        """Bring the execution to an end and return its last status."""
-        ground = self._ground
-        run = RunFile(ground.run_folder)
-        owner = Owner(ground.hot, ground.clock, run=run, kind="supervisor", execution_id=self._begun.execution_id)
+        """Bring the execution to an end and return its last status; Conflict if another live one is at it."""
+        ground, begun = self._ground, self._begun
+        owner = Owner(ground.hot, ground.clock, run=RunFile(ground.run_folder), kind="supervisor",
+                      execution_id=begun.execution_id)  # fmt: skip
         before = {number: signal.signal(number, self._on_signal) for number in _SIGNALS}
         try:
-            ground.frontier.add(self._begun.execution_id, seeds_of(self._plan))
+            if has_rival(ground.hot, owner, folder=ground.run_folder):
+                raise Conflict(f"execution {begun.execution_id} was taken up by another start a moment ago")
+            self._patiently(lambda: ground.frontier.add(begun.execution_id, seeds_of(self._plan)))
             for _ in range(self._workers):
-                self._start()
-            self._watch()
-            return self._conclude()
+                if not self._stops:
+                    self._start()
+            self._watch(owner)
+            return self._patiently(self._conclude)
         finally:
             for number, handler in before.items():
                 signal.signal(number, handler)
             for child in self._children:
                 child.kill()
-            owner.end()
+            with suppress(Unavailable):  # then the next start cleans up
+                owner.end()
 
     def _on_signal(self, _number: int, _frame: FrameType | None) -> None:
-        self._stops += 1
-        for child in self._children:
-            child.stop()
+        self._stops += 1  # passed on by the next look, so that no process is missed that is just being started
+
+    def _patiently(self, call: Callable[[], T]) -> T:
+        """Return what a call gives, waiting for a database that is away; somebody who says stop twice ends that."""
+        while True:
+            try:
+                return call()
+            except NoSpace:
+                raise
+            except Unavailable as exc:
+                if self._stops > 1:
+                    raise
+                _log.warning("crawl.database_unavailable", message=str(exc))
+                time.sleep(_AGAIN_S)
 
     def _start(self) -> None:
         """Start one process; a new one continues where a dead one stopped."""
@@ -80,7 +114,7 @@ class Supervisor:
         assignment = Assignment(
             plan=replace(self._plan, landing=begun.landing).to_json(), execution_id=begun.execution_id,
             source_code=begun.source_code, output_dir=str(begun.output_dir), run_file=fresh_name(),
-            processes=self._workers, seconds_left=left,
+            processes=self._workers, seconds_left=left, supervisor=os.getpid(),
         )  # fmt: skip
         self._children.append(
             Child(
@@ -91,53 +125,78 @@ class Supervisor:
             )
         )  # fmt: skip
 
-    def _watch(self) -> None:
+    def _watch(self, owner: Owner) -> None:
         """Look after the processes until none is left."""
-        asked: str | None = None
-        shown_at = 0.0
-        while self._children:
+        while self._children or self._vacant:
             time.sleep(_LOOK_S)
+            now = self._ground.clock.monotonic()
+            if self._stops and self._stopped_at is None:
+                self._stopped_at = now
+            if now - self._looked_at > _ASLEEP_S:
+                for child in self._children:
+                    child.excuse(now)
+            self._looked_at = now
             for child in list(self._children):
-                self._look_at(child)
-            if self._ground.clock.monotonic() - shown_at < _SHOW_S:
-                continue
-            shown_at = self._ground.clock.monotonic()
+                child.stop(self._stops)
+                self._look_at(child, now)
             try:
-                status = read_status(self._database, self._ground.clock, self._begun.execution_id)
-            except Unavailable:
-                continue
-            self._show(status)
-            if status.stop_requested is not None and asked is None:
-                asked = status.stop_requested
-                self._on_signal(signal.SIGTERM, None)
-            if sum(status.outcomes.values()) > self._settled:
-                self._settled, self._deaths = sum(status.outcomes.values()), 0
+                if self._vacant and now >= self._again_at:
+                    self._fill()
+                if now - self._shown_at >= _SHOW_S:
+                    self._look_at_rows(owner, now)
+            except Unavailable as exc:
+                _log.warning("crawl.database_unavailable", message=str(exc))
+                self._again_at = now + _AGAIN_S
+                if self._stops > 1 and not self._children:
+                    raise
 
-    def _look_at(self, child: Child) -> None:
+    def _look_at_rows(self, owner: Owner, now: float) -> None:
+        """Show how it stands, hear a stop request, and say that we are alive."""
+        self._shown_at = now
+        if now - self._beat_at >= _BEAT_S:
+            self._beat_at = now
+            with self._ground.hot.write() as tx:
+                owner.beat(tx)
+        status = read_status(self._database, self._ground.clock, self._begun.execution_id)
+        self._show(status)
+        if status.stop_requested is not None and not self._stops:
+            self._stops = 1
+        if sum(status.outcomes.values()) > self._settled:
+            self._settled, self._deaths = sum(status.outcomes.values()), 0
+
+    def _look_at(self, child: Child, now: float) -> None:
         code = child.exit_code()
         if code is None:
-            if child.silent_for(self._ground.clock.monotonic()) > self._ground.settings.engine.watchdog_s:
+            if child.silent_for(now) > self._ground.settings.engine.watchdog_s or self._overdue(now):
                 _log.error("crawl.process_hangs", pid=child.pid)
                 child.kill()
             return
         self._children.remove(child)
         ending = child.ending()
         if ending is None:
-            self._after_death(child, code)
+            _log.error("crawl.process_died", pid=child.pid, code=code)
+            self._vacant += 1
         elif ending == "replace" and not self._stops:
             self._start()
         else:
             self._endings.append(ending)
 
-    def _after_death(self, child: Child, code: int) -> None:
-        """Clean up after a process that died, and start another unless that is hopeless or unwanted."""
-        _log.error("crawl.process_died", pid=child.pid, code=code)
+    def _overdue(self, now: float) -> bool:
+        """Return whether a process had all the time that it may need to drain: requests, settling, and some more."""
+        settings = self._ground.settings
+        patience = settings.fetch.deadline_s + settings.lease.seconds + settings.engine.watchdog_s
+        return self._stopped_at is not None and now - self._stopped_at > patience
+
+    def _fill(self) -> None:
+        """Clean up after processes that died, and start others unless that is hopeless or unwanted."""
         recover(self._ground)
-        self._deaths += 1
+        vacant, self._vacant = self._vacant, 0
+        self._deaths += vacant
         if self._deaths >= _DEATHS:
             self._failure = f"{self._deaths} processes died in a row; see crawl.log in {self._begun.output_dir}"
         if self._failure is None and not self._stops:
-            self._start()
+            for _ in range(vacant):
+                self._start()
 
     def _conclude(self) -> Status:
         """Say how the execution ended, and close what will not be asked any more."""
@@ -164,6 +223,3 @@ class Supervisor:
     def _close_rest(self, reason: str) -> None:
         while self._ground.frontier.close_rest(self._begun.execution_id, outcome=Outcome.EXCLUDED, reason=reason):
             pass
-
-
-_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)

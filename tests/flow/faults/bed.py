@@ -1,4 +1,4 @@
-"""What fault tests share: patience with a deadline, kills at random moments that can be repeated, failpoints by token."""
+"""What fault tests share: patience with a deadline, kills at moments that can be repeated, failpoints by token."""
 
 from __future__ import annotations
 
@@ -27,6 +27,12 @@ def until(condition: Callable[[], T], *, within_s: float, what: str) -> T:
         assert time.monotonic() < deadline, f"not within {within_s} s: {what}"
         threading.Event().wait(0.01)
     return found
+
+
+def grown(site: Site, *, by: int) -> None:
+    """Wait until the site was asked so often again."""
+    goal = len(site.log()) + by
+    until(lambda: len(site.log()) >= goal, within_s=30, what=f"{by} more requests")
 
 
 def seeds(site: Site) -> list[str]:

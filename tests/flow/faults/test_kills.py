@@ -1,4 +1,4 @@
-"""F01, F02: processes are killed at random moments; nothing is lost, little is asked twice, nobody is asked too soon."""
+"""F01, F02: processes are killed at random moments. Nothing is lost, little is asked twice, nobody too soon."""
 
 from __future__ import annotations
 

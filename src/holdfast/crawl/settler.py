@@ -1,0 +1,176 @@
+"""Brings finished work into the database at its rhythm: settles, gives domains back, and feeds lanes that are hungry.
+
+What the database does not take is kept and offered again: results, what was learned of domains, domains to give back.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+
+from holdfast import log
+from holdfast.crawl.crew import Crew
+from holdfast.crawl.dbthread import DatabaseThread
+from holdfast.crawl.fleet import FEED, LINGER_S, Fleet, farewell, untold
+from holdfast.crawl.lane import Lane
+from holdfast.crawl.ledger import Ledger
+from holdfast.crawl.seeds import sitemaps_of
+from holdfast.errors import Unavailable
+from holdfast.failpoints import reach
+from holdfast.frontier import Frontier
+from holdfast.types import Attempt, DomainUpdate, Found, Outcome
+
+_log = log.get()
+_SOON_S = 0.1
+"""Shortest time between two settles that a hungry lane may cause."""
+_SAY_S = 1.0
+"""Totals are written at least this often, also when nothing was settled: `holdfast status` reads them."""
+
+
+class Settler:
+    """The rhythm of one process: about `settle_pages` attempts or `settle_s` seconds, whichever comes first."""
+
+    def __init__(self, crew: Crew, frontier: Frontier, ledger: Ledger, fleet: Fleet, *, database: DatabaseThread,
+                 at_desk: Callable[[], int]) -> None:  # fmt: skip
+        self._crew, self._frontier, self._ledger, self._fleet = crew, frontier, ledger, fleet
+        self._database, self._at_desk = database, at_desk
+        self.due = asyncio.Event()
+        """Set to settle now."""
+        self._turn = asyncio.Lock()
+        self._started_at = crew.clock.now()
+        self._settled_at = 0.0
+        self._soon: asyncio.TimerHandle | None = None
+        self._sitemaps: list[Found] = []
+
+    def soon(self) -> None:
+        """Settle before the usual time: a lane could ask now and has nothing to ask for."""
+        if self._soon is None:
+            wait = max(0.0, self._settled_at + _SOON_S - self._crew.clock.monotonic())
+            self._soon = asyncio.get_running_loop().call_later(wait, self.due.set)
+
+    async def run(self) -> None:
+        """Settle for ever; a database that is away for a while is waited for."""
+        while True:
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self.due.wait(), self._crew.settings.engine.settle_s)
+            self.due.clear()
+            if self._soon is not None:
+                self._soon.cancel()
+                self._soon = None
+            try:
+                await self.settle()
+            except Unavailable as exc:
+                _log.warning("crawl.settle_later", message=str(exc), waiting=len(self._ledger.visits))
+
+    async def settle(self) -> None:
+        """Settle one batch, give back lanes that have ended, and feed those that are hungry."""
+        async with self._turn:
+            added = await self._settle_batch()
+            added |= await self._add_sitemaps()
+            await self._release()
+            await self._feed(added)
+
+    async def finish(self) -> None:
+        """Settle and release all that is left, as long as the database takes it within the lease."""
+        until = self._crew.clock.monotonic() + self._crew.settings.lease.seconds
+        while self._ledger.visits or self._fleet.ended:
+            try:
+                await self.settle()
+                if not self._ledger.visits:  # what is unsettled now was left on the desk, and stays open
+                    self._fleet.write_off()
+            except Unavailable:
+                if self._crew.clock.monotonic() > until:
+                    return
+                await asyncio.sleep(0.2)
+
+    async def _settle_batch(self) -> set[int]:
+        """Settle what is finished and write what was learned; return the domains that have something new."""
+        batch = self._ledger.take(self._crew.settings.engine.settle_pages)
+        tellers = [lane for lane in self._fleet.lanes.values() if lane.manners.has_news]
+        now = self._crew.clock.monotonic()
+        if not (batch or tellers or now - self._settled_at > _SAY_S):
+            return set()
+        self._settled_at = now
+        updates = [farewell(self._crew, lane) for lane in tellers]
+        try:
+            settled = await self._database.run(lambda: self._ledger.settle(batch, updates))
+        except BaseException:
+            self._ledger.give_back(batch)
+            untold(tellers, updates)
+            raise
+        for visit in batch:
+            self._fleet.settled(visit)
+        for visit in settled.refused:
+            if (lane := self._fleet.find(visit.attempt, visit.token)) is not None:
+                self._fleet.lose(lane)
+        return set(settled.added)
+
+    async def _add_sitemaps(self) -> set[int]:
+        """Add the sitemaps that robots files named since last time; return the domains that have something new."""
+        lanes = [lane for lane in self._fleet.lanes.values() if lane.gate.sitemaps]
+        self._sitemaps += [sitemap for lane in lanes for sitemap in sitemaps_of(self._crew, lane.gate)]
+        if self._sitemaps:
+            await self._database.run(lambda: self._frontier.add(self._ledger.execution_id, self._sitemaps))
+            self._sitemaps = []
+        return {lane.lease.domain_id for lane in lanes}
+
+    async def _release(self) -> None:
+        """Give back the domains of lanes that have ended; they are forgotten only when that is written."""
+        ready = self._fleet.releasable()
+        ours = [lane for lane in ready if not lane.lost]
+        for lane in ours:
+            if self._gives_up(lane):
+                await self._close_domain(lane)
+        if ours:
+            updates = [farewell(self._crew, lane) for lane in ours]
+            try:
+                await self._database.run(lambda: self._give_back(updates))
+            except BaseException:
+                untold(ours, updates)
+                raise
+        self._fleet.forget(ready)
+
+    def _give_back(self, updates: Sequence[DomainUpdate]) -> None:
+        self._frontier.release(self._ledger.execution_id, self._ledger.owner_id, updates)
+        reach("after_release")
+
+    def _gives_up(self, lane: Lane) -> bool:
+        until = lane.put_off_until
+        return until is not None and lane.manners.gives_up(next_try_at=until, since=self._started_at)
+
+    async def _close_domain(self, lane: Lane) -> None:
+        """Close the pages of a domain that stays unreachable; the next execution tries again."""
+        execution_id, domain_id = self._ledger.execution_id, lane.lease.domain_id
+        closed = 0
+        while done := await self._database.run(
+            lambda: self._frontier.close_domain(
+                execution_id, domain_id, outcome=Outcome.FAILED, reason="domain_unreachable"
+            )
+        ):
+            closed += done
+        self._crew.progress.outcomes[Outcome.FAILED.value] += closed
+        _log.warning("crawl.domain_unreachable", domain=lane.lease.domain, closed=closed)
+
+    async def _feed(self, added: set[int]) -> None:
+        """Bring more pages to the lanes that want some; end those for which nothing more can come."""
+        now = self._crew.clock.monotonic()
+        lanes = [lane for lane in self._fleet.hungry() if lane.should_look(now, new=lane.lease.domain_id in added)]
+        if lanes:
+            for lane, attempts in zip(lanes, await self._database.run(lambda: self._more(lanes)), strict=True):
+                lane.refill(attempts, limit=FEED)
+        nothing_under_way = not self._at_desk() and not self._ledger.visits
+        for lane in self._fleet.hungry():
+            if lane.is_done(now, LINGER_S if not nothing_under_way else 0.0):
+                lane.dry = True
+                lane.fed.set()
+
+    def _more(self, lanes: Sequence[Lane]) -> list[list[Attempt]]:
+        """Return more pages for each lane, on the database's thread; none for a lane that has lost its lease."""
+        more = [
+            list(self._frontier.refill(self._ledger.execution_id, lane.lease.domain_id, lane.lease.token, limit=FEED,
+                                       holding=lane.holding))
+            for lane in lanes
+        ]  # fmt: skip
+        self._crew.originals.learn(attempt for attempts in more for attempt in attempts)
+        return more

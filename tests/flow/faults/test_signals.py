@@ -1,0 +1,132 @@
+"""F23 and what a user does: signals, `holdfast stop`, the same command again; and a supervisor that is killed."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import time
+
+from holdfast.warc.manifest import read_manifest
+from tests.flow.crawler import FAST, Crawler
+from tests.flow.faults.bed import extra, lost, rows, seeds, settled, until
+from tests.site import Site, judge
+
+_DEADLINE_S = float(FAST["HOLDFAST_FETCH_DEADLINE_S"])
+_LATE = "/slow/late?after=1.5"
+"""A page that is under way for a while: a stop finds it so."""
+
+
+def _stop(crawler: Crawler, site: Site, process: subprocess.Popen[str],
+          *signals: signal.Signals) -> tuple[float, dict[str, object]]:  # fmt: skip
+    """Send signals to a supervisor at work with a request under way; return how long it took and what it said."""
+    before = settled(crawler)
+    until(lambda: settled(crawler) > before + 5, within_s=30, what="some pages settled")
+    until(lambda: any(entry.end is None for entry in site.log()), within_s=30, what="a request under way")
+    sent_at = time.monotonic()
+    for number in signals:
+        os.kill(process.pid, number)
+        until(lambda: "draining" in _conditions(crawler) or process.poll() is not None, within_s=5, what="it drains")
+    result = crawler.finish(process, timeout_s=30)
+    return time.monotonic() - sent_at, result
+
+
+def _conditions(crawler: Crawler) -> str:
+    return str(rows(crawler, "SELECT counts FROM execution_counts"))
+
+
+def _held(crawler: Crawler) -> int:
+    return int(rows(crawler, "SELECT count(*) FROM domains WHERE lease_expires_at > 0")[0][0])
+
+
+def test_every_signal_drains_and_the_same_command_resumes_without_asking_twice(crawler: Crawler) -> None:
+    with Site.plain(hosts=6, pages=60) as site:
+        slow = [site.url(host, f"{_LATE}&n={host}{n}") for host in range(6) for n in range(3)]
+        crawl = [*seeds(site), *slow, "--delay", "0.1", "--no-sitemaps"]
+        took: list[float] = []
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            seconds, result = _stop(crawler, site, crawler.start(*crawl), number)
+            took.append(round(seconds, 2))
+            assert result["state"] == "stopped"
+            assert _held(crawler) == 0
+        again_after_drains = extra(site)
+        under_way: set[str] = set()
+        seconds, result = _stop(crawler, site, crawler.start(*crawl), signal.SIGTERM, signal.SIGTERM)
+        under_way = {entry.path for entry in site.settled() if entry.aborted}
+        took.append(round(seconds, 2))
+        assert result["state"] == "stopped"
+        assert crawler.faults() == []
+        last = crawler.crawl(*crawl)
+        missing, again, log = lost(crawler, site), extra(site), site.settled()
+    print(f"drained in {took} s; asked again after drains {again_after_drains}, after handing back {again}")
+
+    assert max(took[:3]) <= _DEADLINE_S + 2
+    assert took[3] <= 2
+    assert last["state"] == "completed"
+    assert missing == []
+    assert again_after_drains == 0
+    assert again <= max(len(under_way), 6)
+    assert judge(log, delay_s=0.1) == []
+    assert crawler.faults() == []
+
+
+def test_stop_keeps_what_was_captured_and_cancel_discards_it(crawler: Crawler) -> None:
+    with Site.plain(hosts=4, pages=200) as site:
+        crawl = [*seeds(site), "--delay", "0.1"]
+        process = crawler.start(*crawl)
+        until(lambda: settled(crawler) > 5, within_s=20, what="some pages settled")
+
+        twice = crawler.run("crawl", *crawl, "--allow-network", "127.0.0.0/8")
+        stopped = crawler.run("stop", "--json")
+        result = crawler.finish(process)
+        kept = crawler.warcs()
+
+        assert (twice.returncode, stopped.returncode) == (1, 0)
+        assert "crawls these seeds already" in twice.stderr
+        assert json.loads(stopped.stdout) == {"executions": {"1": "stopped"}}
+        assert result["state"] == "stopped"
+        assert kept
+        assert crawler.faults() == []
+
+        process = crawler.start(*crawl, "--resume")
+        until(lambda: settled(crawler) > result["pages"] + 5, within_s=20, what="more pages settled")
+        cancelled = crawler.run("stop", "--cancel")
+        result = crawler.finish(process)
+        nothing = crawler.run("crawl", *crawl, "--allow-network", "127.0.0.0/8", "--resume")
+
+    assert cancelled.returncode == 0
+    assert (result["resumed"], result["state"], result["queue"]) == (True, "cancelled", 0)
+    assert crawler.warcs() == []
+    assert read_manifest(kept[0].parent) == ()
+    assert (nothing.returncode, "nothing to resume" in nothing.stderr) == (1, True)
+    assert crawler.faults() == []
+
+
+def test_processes_whose_supervisor_is_killed_hand_back_and_the_same_command_resumes_at_once(crawler: Crawler) -> None:
+    with Site.plain(hosts=8, pages=40) as site:
+        crawl = [*seeds(site), "--delay", "0.1", "--workers", "2"]
+        process = crawler.start(*crawl)
+        until(lambda: settled(crawler) > 20, within_s=20, what="some pages settled")
+        orphans = crawler.processes()
+        process.kill()
+        process.communicate()
+        asked = len(site.log())
+        killed_at = time.monotonic()
+        again = crawler.start(*crawl)
+        until(lambda: not set(orphans) & set(crawler.processes()), within_s=10, what="the orphans' end")
+        gone_s = time.monotonic() - killed_at
+        result = crawler.finish(again)
+        log = site.settled()
+        missing, repeated = lost(crawler, site), extra(site)
+        resumed_s = log[asked].start - killed_at
+    print(f"orphans gone after {gone_s:.1f} s, first request after {resumed_s:.1f} s, {repeated} asked again")
+
+    assert len(orphans) == 2
+    assert gone_s < 5
+    assert result["resumed"] is True
+    assert result["state"] == "completed"
+    assert missing == []
+    assert repeated <= 8
+    assert judge(log, delay_s=0.1) == []
+    assert crawler.faults() == []

@@ -1,0 +1,68 @@
+"""How much a crawl takes: pages exactly, bytes and time nearly; what is left is named as over the limit."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from tests.flow.crawler import Crawler
+from tests.site import Site
+from tests.site.book import html, links
+
+
+def _reasons(crawler: Crawler) -> Counter[tuple[str, str]]:
+    return Counter(crawler.outcomes().values())
+
+
+def test_max_pages_is_exact_and_what_those_pages_need_is_still_fetched(crawler: Crawler) -> None:
+    """Two pages in three fail or lead on, so that a limit on tries would stop too early."""
+    with Site.start(hosts=3, pages=1) as site:
+        for host in range(3):
+            paths = [f"/page/{n}" for n in range(12)] + [f"/status/404?page={n}" for n in range(3)]
+            site.serve("/start", html("start", links(paths)), host=host)
+        for n in range(12):
+            needs = f'<link rel="stylesheet" href="/style/{n}.css"><img src="/picture/{n}.png">'
+            site.serve(f"/page/{n}", html(f"page {n}", needs + links([f"/page/{n}/below"])))
+            site.serve(f"/style/{n}.css", f"body {{ background: url(/deep/{n}.png) }}", media="text/css")
+            site.serve(f"/picture/{n}.png", b"\x89PNG\r\n\x1a\n", media="image/png")
+            site.serve(f"/deep/{n}.png", b"\x89PNG\r\n\x1a\n", media="image/png")
+        seeds = [site.url(host, "/start") for host in range(3)]
+        result = crawler.crawl(*seeds, "--max-pages", "10", "--delay", "0", "--no-sitemaps")
+        answered = [entry.path for entry in site.settled() if entry.status == 200]
+
+    outcomes = crawler.outcomes()
+    captured = [url for url, found in outcomes.items() if found == ("success", "ok")]
+    pages = [url for url in captured if "/page/" in url or url.endswith("/start")]
+    needed = [url for url in captured if url not in pages]
+    assert (result["state"], result["reason"], result["queue"]) == ("completed", "max_pages", 0)
+    assert result["pages"] == len(pages) == 10
+    assert len(needed) == 3 * sum("/page/" in url for url in pages), "style, picture, and what the style needs"
+    assert _reasons(crawler)["excluded", "over_limit:max_pages"] > 0
+    assert len([path for path in answered if path.startswith(("/page/", "/start"))]) == 10, "and none thrown away"
+    assert crawler.faults() == []
+
+
+def test_max_bytes_stops_soon_after_and_without_requisites_no_picture_is_fetched(crawler: Crawler) -> None:
+    with Site.start(hosts=1, pages=1) as site:
+        site.serve("/start", html("start", links(f"/big/{n}" for n in range(40)) + '<img src="/assets/pixel.png">'))
+        for n in range(40):
+            site.serve(f"/big/{n}", b"x" * 50_000, media="text/plain")
+        result = crawler.crawl(
+            site.url(0, "/start"), "--max-bytes", "500kB", "--delay", "0.05", "--no-sitemaps", "--no-requisites"
+        )
+        asked = {entry.path for entry in site.settled()}
+
+    assert (result["state"], result["reason"], result["queue"]) == ("completed", "max_bytes", 0)
+    assert 500_000 <= result["bytes"] <= 900_000
+    assert _reasons(crawler)["excluded", "over_limit:max_bytes"] > 20
+    assert "/assets/pixel.png" not in asked
+    assert crawler.faults() == []
+
+
+def test_max_time_ends_the_crawl_and_what_is_left_is_named(crawler: Crawler) -> None:
+    with Site.plain(hosts=2, pages=60) as site:
+        result = crawler.crawl(site.url(0), site.url(1), "--max-time", "1.5s", "--delay", "0.2")
+
+    assert (result["state"], result["reason"], result["queue"]) == ("completed", "max_time", 0)
+    assert result["seconds"] < 4.0
+    assert _reasons(crawler)["excluded", "over_limit:max_time"] > 0
+    assert crawler.faults() == []
