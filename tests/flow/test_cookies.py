@@ -48,8 +48,8 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> World:
         site.serve("/after", html("after"))
         crawler.crawl(
             site.url(0, "/start"), site.url(0, "/away"), "--delay", "0", "--depth", "1", "--scope", "any",
-            "--no-sitemaps", "--allow-invalid-tls", "--header", f"Authorization: {_TOKEN}", "--header", "Accept-Language: fr",
-            "--cookie-file", str(jar),
+            "--no-sitemaps", "--allow-invalid-tls", "--cookie-file", str(jar),
+            "--header", f"Authorization: {_TOKEN}", "--header", "Accept-Language: fr",
         )  # fmt: skip
         log = site.settled()
     return World(crawler, log, stored(crawler.warcs()), site.port, site.tls_port, crawler.outcomes())

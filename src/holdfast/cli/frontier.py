@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from holdfast import config
+from holdfast import config, log
 from holdfast.cli.latest import find_execution
 from holdfast.cli.options import AsJson, ExecutionId, Home
 from holdfast.frontier import OpenAttempt
@@ -72,6 +72,7 @@ def recover(
 
     Example: holdfast frontier recover --minutes 15
     """
+    log.configure("ERROR")
     with open_ground(config.load(home=home)) as ground:
         cleaned = clean_up(ground)
         age_s = ground.settings.lease.recover_s if minutes is None else minutes * 60.0

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 import typer
 
-from holdfast import config
+from holdfast import config, log
 from holdfast.cli.options import AsJson, Home
 from holdfast.cli.seeds import check_seed
 from holdfast.cli.values import read_network
@@ -39,6 +39,7 @@ def robots(
     Example: holdfast robots https://example.org/private/ --file robots.txt
     """
     settings = config.load(home=home)
+    log.configure("ERROR")
     targets = [parse_seed(url) for url in urls]
     if file is not None:
         rules = _read(file, agent)

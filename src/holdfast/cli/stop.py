@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from holdfast import config
+from holdfast import config, log
 from holdfast.cli.options import AsJson, ExecutionId, Home
 from holdfast.clock import SystemClock
 from holdfast.coordination.owners import is_working
@@ -33,6 +33,7 @@ def stop(
 
     Example: holdfast stop 3
     """
+    log.configure("ERROR")
     with open_ground(config.load(home=home)) as ground:
         database = Database(ground.settings.database)
         ids = executions.request_stop(database, execution_id=execution, cancel=cancel)

@@ -69,6 +69,8 @@ class Crew:
     """Gives a capture to the desk."""
     borrow: Callable[[str], AbstractAsyncContextManager[Pace | None]] = field(init=False)
     """Takes a turn at another domain (a robots.txt that redirects there); None if it cannot be had."""
+    spool_full_at: float = float("-inf")
+    """When the body of an answer last did not fit on the disk (monotonic)."""
     robots_files: dict[str, RobotsFile] = field(default_factory=dict)
     """Parsed rules by origin, so that a domain leased again is not parsed again."""
     met_origins: set[str] = field(default_factory=set)

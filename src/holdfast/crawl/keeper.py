@@ -21,6 +21,8 @@ _log = log.get()
 _PULSE_S = 0.25
 _DISK_S = 10.0
 _SLOW_LANES = 5
+_SPOOL_S = 2.0
+"""How long fetching pauses after the body of an answer did not fit on the disk."""
 
 
 class Keeper:
@@ -48,7 +50,7 @@ class Keeper:
                 engine.hand_back()
             if (limit := engine.limits.over(now)) is not None:
                 engine.drain(Ending(limit))
-            if now - looked_at >= _DISK_S or engine.crew.progress.state == "no_space":
+            if now - looked_at >= _DISK_S or engine.crew.progress.state == "no_space" or _is_full(engine, now):
                 looked_at = now
                 self._look_at_disk(engine)
                 engine.desk.do(engine.ledger.rotate)
@@ -58,7 +60,7 @@ class Keeper:
             await asyncio.sleep(_PULSE_S)
 
     def _look_at_disk(self, engine: CrawlEngine) -> None:
-        full = engine.desk.no_space.is_set() or is_low(self._folder, engine.crew.settings.disk)
+        full = _is_full(engine, engine.crew.clock.monotonic()) or is_low(self._folder, engine.crew.settings.disk)
         progress = engine.crew.progress
         if full and progress.state == "running":
             progress.state = "no_space"
@@ -106,6 +108,11 @@ class Keeper:
             if word.stop is not None:
                 engine.drain()
             await asyncio.sleep(0.5)
+
+
+def _is_full(engine: CrawlEngine, now: float) -> bool:
+    """Return whether the disk did not take what was written a moment ago: records, or the bodies of answers."""
+    return engine.desk.no_space.is_set() or now - engine.crew.spool_full_at < _SPOOL_S
 
 
 def is_low(folder: Path, marks: DiskSettings) -> bool:

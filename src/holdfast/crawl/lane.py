@@ -117,6 +117,7 @@ class Lane:
             ended = await self._visit(self._trip(attempt), url)
         except NoSpace as exc:  # the body of an answer could not be spooled: nobody's fault, so the attempt stays open
             _log.error("crawl.no_space", url=attempt.url, message=str(exc))
+            self._crew.spool_full_at = self._crew.clock.monotonic()
             self.put_off_until = self._crew.clock.now() + _NO_SPACE
             return False
         if ended:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from operator import itemgetter
+from operator import eq, itemgetter
 
 from holdfast.db.hot import Row
 from holdfast.frontier import sql
@@ -22,6 +22,7 @@ Batch = tuple[Sequence[Found], int | None]
 """Found addresses and the page that they were found on."""
 
 _KEY = itemgetter(0, 1)
+_HASH = itemgetter(1)
 _URL = itemgetter(2)
 _PRIORITY = itemgetter(4)
 _SCHEDULED = itemgetter(6)
@@ -68,15 +69,26 @@ def rows_of(batches: Iterable[Batch], ids: dict[str, int], *, now: int) -> list[
             (ids[domain], url_hash, url, "page" if kind is page else kind._value_, priority, depth, scheduled_for, via)
             for url, url_hash, domain, kind, depth, priority, scheduled_for in batch
         ]
-    rows.sort(key=_KEY)
+    try:
+        rows.sort()
+    except TypeError:  # one address twice, once with a time and once without: rare, so the faster sort goes first
+        rows.sort(key=_KEY)
+    rows = _once(rows)
+    return rows if _is_plain(rows) else [_plain(row, now) for row in rows]
+
+
+def _once(rows: list[FoundRow]) -> list[FoundRow]:
+    """Return sorted rows with the best one for each address."""
+    hashes = list(map(_HASH, rows))
+    if not any(map(eq, hashes, hashes[1:])):
+        return rows
     unique = rows[:1]
     for row in rows[1:]:
-        last = unique[-1]
-        if row[1] != last[1] or row[0] != last[0]:
+        if _KEY(row) != _KEY(unique[-1]):
             unique.append(row)
-        elif _rank(row) > _rank(last):
+        elif _rank(row) > _rank(unique[-1]):
             unique[-1] = row
-    return unique if _is_plain(unique) else [_plain(row, now) for row in unique]
+    return unique
 
 
 def _is_plain(rows: Sequence[FoundRow]) -> bool:

@@ -11,13 +11,14 @@ from holdfast.clock import Clock, SystemClock
 from holdfast.config import Settings
 from holdfast.crawl.outcomes import is_redirect
 from holdfast.crawl.pace import Pace
-from holdfast.crawl.redirects import follow
+from holdfast.crawl.redirects import MAX_REDIRECTS, follow
+from holdfast.crawl.robots_gate import AGENT
 from holdfast.errors import UrlRefused
 from holdfast.fetch import robots_state
 from holdfast.fetch.client import Client, ClientSettings
 from holdfast.fetch.guard import Guard
 from holdfast.fetch.robots import RobotsFile
-from holdfast.types import Fetched, FetchFailed, Request, RobotsState
+from holdfast.types import Fetched, FetchFailed, FetchProblem, Request, RobotsAnswer, RobotsState
 from holdfast.urls import Url, parse
 from holdfast.warc.payload import decode, parse_head, payload_chunks
 
@@ -36,21 +37,17 @@ class Document:
 class Solo:
     """Asks one thing at a time, each domain at its pace."""
 
-    def __init__(self, client: Client, clock: Clock, *, delay_s: float) -> None:
-        self._client, self._clock, self._delay_s = client, clock, delay_s
+    def __init__(self, client: Client, clock: Clock, *, delay_s: float, max_delay_s: float) -> None:
+        self._client, self._clock, self._delay_s, self._max_delay_s = client, clock, delay_s, max_delay_s
         self._paces: dict[str, Pace] = {}
         self._robots: dict[str, RobotsState] = {}
+        self._wishes: dict[str, float] = {}
+        """The delays that robots files ask for, by domain."""
 
     async def get(self, url: Url, *, deadline_s: float) -> Document | FetchFailed | None:
-        """Return what an address answers in the end; None after too many or unusable redirects."""
-        for _ in range(6):
-            pace = self._paces.setdefault(url.domain, Pace(self._clock, first_at=0.0, lease_until=float("inf")))
-            async with pace.turn():
-                sent_at = self._clock.monotonic()
-                result = await self._client.fetch(
-                    Request(url=url.fetch, deadline_s=deadline_s, max_body_bytes=_MAX_BYTES)
-                )
-                pace.wait_until(sent_at + self._delay_s)
+        """Return what an address answers in the end; None after too many redirects."""
+        for _ in range(MAX_REDIRECTS + 1):
+            result = await self._ask(url, deadline_s)
             if isinstance(result, FetchFailed):
                 return result
             head = parse_head(result.response_head)
@@ -60,9 +57,27 @@ class Solo:
                 return Document(url=url, fetched=result, body=body)
             try:
                 url = follow(url, location)
-            except UrlRefused:
-                return None
+            except UrlRefused as exc:
+                return FetchFailed(url=url.fetch, problem=FetchProblem.URL_REFUSED, message=exc.reason,
+                                   started_at=self._clock.now(), took_s=0.0)  # fmt: skip
         return None
+
+    async def _ask(self, url: Url, deadline_s: float) -> Fetched | FetchFailed:
+        """Make one request in its domain's turn."""
+        pace = self._paces.get(url.domain)
+        if pace is None:
+            pace = self._paces[url.domain] = Pace(
+                self._clock, first_at=0.0, lease_until=float("inf"),
+                delay=lambda: max(self._delay_s, self._wishes.get(url.domain, 0.0)),
+            )  # fmt: skip
+        async with pace.turn():
+            at = self._clock.monotonic()
+            request = Request(url=url.fetch, deadline_s=deadline_s, max_body_bytes=_MAX_BYTES)
+            result = await self._client.fetch(request)
+            first = result.first_byte_s if isinstance(result, Fetched) else None
+            sent_at = at + (result.sent_s or 0.0)
+            pace.asked(sent_at=sent_at, first_byte_at=None if first is None else at + first)
+        return result
 
     async def robots(self, url: Url) -> RobotsState:
         """Return what an origin's robots.txt says, read once."""
@@ -78,6 +93,8 @@ class Solo:
             read = robots_state.RobotsRead(origin=url.origin, status=answer.fetched.status, body=answer.body)
         state = robots_state.read_answer(None, read, self._clock.now())
         self._robots[url.origin] = state
+        wish = rules_of(state, AGENT).crawl_delay if state.answer is RobotsAnswer.RULES else None
+        self._wishes[url.domain] = min(wish or 0.0, self._max_delay_s)
         return state
 
 
@@ -90,7 +107,7 @@ async def open_solo(settings: Settings, *, agent: str, networks: Sequence[str], 
         Guard(tuple(map(ip_network, networks))), clock,
     )  # fmt: skip
     try:
-        yield Solo(client, clock, delay_s=delay_s)
+        yield Solo(client, clock, delay_s=delay_s, max_delay_s=settings.politeness.max_delay_s)
     finally:
         await client.close()
 

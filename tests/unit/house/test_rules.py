@@ -51,7 +51,7 @@ def test_an_import_against_the_floors_is_named(path: str, text: str, told: str) 
         ),
         ("coordination/owners.py", "from holdfast.db import engine\nimport json"),
         ("cli/demo.py", "from holdfast.demo import server\nfrom holdfast.wiring import open_app"),
-        ("types.py", "from holdfast.urls import address"),
+        ("urls/scope.py", "from holdfast.types import Kind"),
     ],
 )
 def test_imports_down_and_to_the_left_are_fine(path: str, text: str) -> None:

@@ -1,0 +1,118 @@
+"""F08: the WARC disk is full. Fetching pauses with a name, nothing fails, and it goes on when there is room again."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import resource
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from holdfast.warc.verify import verify_file
+from tests.flow.crawler import Crawler
+from tests.flow.faults.bed import rows, settled, until
+from tests.site import Site
+from tests.site.book import html, links
+
+_PAGES = 24
+_PAGE_BYTES = 120_000
+_COUNTS = "SELECT counts FROM execution_counts"
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A disk of two mebibytes, of which a third of the site fits."""
+    folder = tmp_path / "small"
+    folder.mkdir()
+    mounted = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", str(folder)], capture_output=True, check=False
+    )
+    if mounted.returncode:
+        pytest.skip(f"a small disk needs root and mount: {mounted.stderr.decode().strip()}")
+    yield folder
+    subprocess.run(["umount", "--lazy", str(folder)], check=True)
+
+
+@pytest.fixture
+def site() -> Iterator[Site]:
+    """Pages that do not compress, one of them too large to be held in memory."""
+    chance = random.Random(8)
+    with Site.start(hosts=2, pages=1) as running:
+        paths = [f"/noise/{n}" for n in range(_PAGES)]
+        running.serve("/start", html("start", links([*paths, "/large"])))
+        for path in paths:
+            running.serve(path, chance.randbytes(_PAGE_BYTES), media="application/pdf")
+        running.serve("/large", chance.randbytes(1_500_000), media="application/pdf")
+        yield running
+
+
+def _is_full(crawler: Crawler) -> bool:
+    """Return whether a process has said so in its totals; `crawl.log` lies on the full disk."""
+    return settled(crawler) > 0 and any("no_space" in str(counts) for (counts,) in rows(crawler, _COUNTS))
+
+
+def _waits_and_goes_on(crawler: Crawler, process: subprocess.Popen[str], make_room: Callable[[], None]) -> None:
+    until(lambda: _is_full(crawler), within_s=30, what="the crawl pauses")
+    said = json.loads(crawler.run("status", "1", "--json").stdout)
+    assert (said["state"], said["condition"]) == ("running", "no_space")
+    make_room()
+    until(lambda: not _is_full(crawler) or process.poll() is not None, within_s=10, what="it goes on by itself")
+    result = crawler.finish(process)
+
+    captured = [found for url, found in crawler.outcomes().items() if "/noise/" in url or "/large" in url]
+    assert captured == [("success", "ok")] * (_PAGES + 1)
+    assert result["state"] == "completed"
+    assert set(result["outcomes"]) == {"success"}, "no attempt failed"
+    assert crawler.faults() == []
+
+
+def test_a_full_disk_pauses_the_crawl_until_there_is_room(crawler: Crawler, site: Site, small_disk: Path) -> None:
+    process = crawler.start(
+        site.url(0, "/start"), "--delay", "0", "--no-sitemaps", "--output", str(small_disk / "warcs")
+    )
+
+    def make_room() -> None:
+        subprocess.run(["mount", "-o", "remount,size=32m", str(small_disk)], check=True)
+
+    _waits_and_goes_on(crawler, process, make_room)
+
+
+def test_a_limit_on_the_size_of_files_pauses_the_crawl_until_it_is_lifted(crawler: Crawler, site: Site) -> None:
+    limit = 1_800_000
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (limit, before[1]))
+    try:
+        process = crawler.start(site.url(0, "/start"), "--delay", "0", "--no-sitemaps")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+    def make_room() -> None:
+        for pid in crawler.processes():
+            resource.prlimit(pid, resource.RLIMIT_FSIZE, before)
+
+    _waits_and_goes_on(crawler, process, make_room)
+
+
+def test_what_was_captured_before_is_sound_while_the_disk_is_full(
+    crawler: Crawler, site: Site, small_disk: Path
+) -> None:
+    """Told to stop while it waits, a crawl seals what it has; the same command goes on where it stopped."""
+    command = [site.url(0, "/start"), "--delay", "0", "--no-sitemaps", "--output", str(small_disk / "warcs")]
+    process = crawler.start(*command)
+    until(lambda: _is_full(crawler), within_s=30, what="the crawl pauses")
+    process.terminate()
+    stopped = crawler.finish(process)
+
+    assert stopped["state"] == "stopped"
+    assert stopped["queue"] > 0
+    assert set(stopped["outcomes"]) <= {"success"}
+    assert all(verify_file(path).ok for path in small_disk.rglob("*.warc.gz"))
+    subprocess.run(["mount", "-o", "remount,size=32m", str(small_disk)], check=True)
+    result = crawler.crawl(*command)
+    assert (result["state"], result["resumed"]) == ("completed", True)
+    assert set(result["outcomes"]) == {"success"}
+    assert os.path.commonpath([*result["warc_files"], str(small_disk)]) == str(small_disk)
