@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import random
 import shutil
 import sqlite3
@@ -170,6 +171,7 @@ def hashed(folder: Path, hot: Hot, rows: int, given: Iterator[list[Found]]) -> d
     copy.execute("CREATE INDEX ix_urls_queue ON urls (priority DESC, due_at) WHERE status = 0")
     copy.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     copy.close()
+    os.sync()
     plain = SqliteHot(path)
 
     def insert(batch: list[Found]) -> int:
@@ -234,6 +236,7 @@ def run(url: str, folder: Path, *, rows: int, hosts: int, count: int) -> None:
         with psycopg.connect(url, autocommit=True) as connection:
             connection.execute("VACUUM ANALYZE")
     filling.close()
+    os.sync()  # gigabytes that the kernel still has to write are not what is measured
     print(json.dumps({"name": "seed", "known": rows, "seconds": round(time.perf_counter() - began, 1)}), flush=True)
     hot: Any = SqliteHot(folder / "holdfast.db") if url.startswith("sqlite") else PostgresHot(url)
     ours = add(hot, rows, batches(hot, hosts, count))

@@ -68,17 +68,16 @@ def _log_as_before() -> Iterator[None]:
     structlog.configure(**before)
 
 
-def _said(world: World, *arguments: str) -> str:
-    """Return what a command prints; it must succeed."""
-    ended = world.crawler.run(*arguments)
-    assert ended.returncode == 0, ended.stderr
-    return ended.stdout
+def _said(world: World, capsys: pytest.CaptureFixture[str], command: ModuleType, *arguments: str) -> str:
+    """Return what a command prints when it runs in this process, as `holdfast` runs it; it must succeed."""
+    assert _code(command.app_command, *arguments, "--home", str(world.crawler.home)) == 0
+    return capsys.readouterr().out
 
 
-def _refused(command: Any, *arguments: str) -> int:
+def _code(command: Any, *arguments: str) -> int:
     """Run a command in this process, as `holdfast` does, and return its exit code."""
     with pytest.raises(SystemExit) as ending:
-        runner.run(command, "holdfast crawl", arguments)
+        runner.run(command, "holdfast", arguments)
     return int(ending.value.code or 0)
 
 
@@ -106,26 +105,27 @@ def test_ignoring_robots_is_audited_with_its_reason(world: World) -> None:
     assert "/robots.txt" in {entry.path for entry in world.log}, "it is read and archived all the same"
 
 
-def test_the_report_counts_lists_and_protects(world: World) -> None:
-    counted = json.loads(_said(world, "report", "--json"))
-    table = list(csv.DictReader(io.StringIO(_said(world, "report", "1", "--csv"))))
+def test_the_report_counts_lists_and_protects(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+    counted = json.loads(_said(world, capsys, report, "--json"))
+    table = list(csv.DictReader(io.StringIO(_said(world, capsys, report, "1", "--csv"))))
 
     assert counted["total"] == sum(counted["outcomes"].values()) == len(table)
     assert {"excluded", "reasons", "statuses", "types", "domains", "depths", "bytes"} <= set(counted)
     [formula] = [row for row in table if row["url"].endswith("/formula")]
     assert formula["title"].startswith("'=cmd"), "no spreadsheet may take a title for a formula (H05)"
-    assert "by outcome" in _said(world, "report")
+    assert "by outcome" in _said(world, capsys, report)
 
 
-def test_status_and_frontier_tell_how_it_stands(world: World) -> None:
-    [shown] = json.loads(_said(world, "status", "--json"))["executions"]
-    figures = json.loads(_said(world, "frontier", "stats", "1", "--json"))
+def test_status_and_frontier_tell_how_it_stands(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+    [shown] = json.loads(_said(world, capsys, status, "--json"))["executions"]
+    figures = json.loads(_said(world, capsys, frontier, "stats", "1", "--json"))
 
     assert (shown["execution"], shown["state"], shown["queue"]) == (1, "completed", 0)
     assert shown["pages"] == world.summary["pages"]
     assert figures["pending"] == figures["leased_domains"] == 0
     assert figures["completed"] + figures["failed"] == len(world.crawler.outcomes())
-    assert json.loads(_said(world, "frontier", "recover", "--json"))["recovered"] == 0
+    assert json.loads(_said(world, capsys, frontier, "list", "--json")) == {"urls": []}
+    assert json.loads(_said(world, capsys, frontier, "recover", "--json"))["recovered"] == 0
 
 
 @pytest.mark.parametrize(
@@ -134,14 +134,14 @@ def test_status_and_frontier_tell_how_it_stands(world: World) -> None:
 def test_what_is_not_there_is_said_in_one_line(
     world: World, command: ModuleType, words: tuple[str, ...], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert _refused(command.app_command, *words, "99", "--home", str(world.crawler.home)) == 1
+    assert _code(command.app_command, *words, "99", "--home", str(world.crawler.home)) == 1
     said = capsys.readouterr().err
     assert "execution 99" in said
     assert len(said.splitlines()) == 1
 
 
 def test_settings_are_shown_and_a_bad_one_is_named(world: World) -> None:
-    shown = json.loads(_said(world, "settings", "--json"))
+    shown = json.loads(world.crawler.run("settings", "--json").stdout)
     broken = Crawler(world.crawler.home, environment={"HOLDFAST_LEASE_SECONDS": "soon"}).run("settings")
 
     assert shown["HOLDFAST_LEASE_SECONDS"] == 2.0
@@ -157,19 +157,19 @@ def test_verify_finds_damage_and_says_where(world: World, tmp_path: Path, capsys
     data[len(data) // 2] ^= 0xFF
     damaged.write_bytes(data)
 
-    assert _refused(verify.app_command, str(world.output)) == 0
+    assert _code(verify.app_command, str(world.output)) == 0
     assert "all is well" in capsys.readouterr().out
-    assert _refused(verify.app_command, str(damaged), "--json") == 1
+    assert _code(verify.app_command, str(damaged), "--json") == 1
     assert json.loads(capsys.readouterr().out)["files"][0]["problems"]
-    assert _refused(verify.app_command, str(tmp_path / "nowhere")) == 1
+    assert _code(verify.app_command, str(tmp_path / "nowhere")) == 1
 
 
 def test_url_explains_and_refuses(capsys: pytest.CaptureFixture[str]) -> None:
-    assert _refused(url.app_command, "HTTP://Example.ORG:80/a/../b?utm_source=x&b=2&a=1#top", "--json") == 0
+    assert _code(url.app_command, "HTTP://Example.ORG:80/a/../b?utm_source=x&b=2&a=1#top", "--json") == 0
     told = json.loads(capsys.readouterr().out)
     assert told["normalised"] == "http://example.org/b?a=1&b=2"
     assert set(told) == {"url", "normalised", "key", "url_hash", "group", "priority"}
-    assert _refused(url.app_command, "http://user:secret@example.org/") == 1
+    assert _code(url.app_command, "http://user:secret@example.org/") == 1
     assert "secret" not in capsys.readouterr().err
 
 
@@ -180,14 +180,14 @@ def test_robots_reads_a_file_for_any_agent(tmp_path: Path, capsys: pytest.Captur
     )
     address = "https://example.org/private/x"
 
-    assert _refused(robots.app_command, address, "--file", str(file), "--json") == 0
+    assert _code(robots.app_command, address, "--file", str(file), "--json") == 0
     assert json.loads(capsys.readouterr().out) == {
         "url": address, "allowed": False, "rule": "Disallow: /private/", "line": 6, "crawl_delay": 3.0,
         "sitemaps": ["/s.xml"],
     }  # fmt: skip
-    assert _refused(robots.app_command, "https://example.org/", "--file", str(file), "--agent", "other") == 0
+    assert _code(robots.app_command, "https://example.org/", "--file", str(file), "--agent", "other") == 0
     assert "line 2" in capsys.readouterr().out
-    assert _refused(robots.app_command, address, "--file", str(tmp_path / "none")) == 1
+    assert _code(robots.app_command, address, "--file", str(tmp_path / "none")) == 1
 
 
 def test_robots_asks_the_site_and_a_dry_run_explains_and_stores_nothing(crawler: Crawler) -> None:
@@ -216,14 +216,15 @@ _SEED = "https://example.org/"
     "arguments",
     [
         ("--max-pages", "0"), ("--max-pages", "many"), ("--max-bytes", "much"), ("--max-bytes", "-5"),
-        ("--max-time", "soon"), ("--delay", "-1"), ("--depth", "-2"), ("--scope", "galaxy"), ("--robots", "maybe"), ("--header", "no colon"),
+        ("--max-time", "soon"), ("--delay", "-1"), ("--depth", "-2"), ("--scope", "galaxy"), ("--robots", "maybe"),
+        ("--header", "no colon"),
         ("--allow-network", "10.0.0.1/8"), ("--workers", "0"), ("--no-such-option",),
     ],
 )  # fmt: skip
 def test_options_that_do_not_parse_are_exit_code_two(
     arguments: tuple[str, ...], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert _refused(crawl.app_command, _SEED, "--contact", "a@example.org", *arguments) == 2
+    assert _code(crawl.app_command, _SEED, "--contact", "a@example.org", *arguments) == 2
     assert arguments[0] in capsys.readouterr().err
 
 
@@ -246,7 +247,7 @@ def test_what_cannot_be_done_is_exit_code_one_with_the_reason(
 ) -> None:
     home = tmp_path / "home"
 
-    assert _refused(crawl.app_command, _SEED, "--contact", "a@example.org", *arguments, "--home", str(home)) == 1
+    assert _code(crawl.app_command, _SEED, "--contact", "a@example.org", *arguments, "--home", str(home)) == 1
     assert words in capsys.readouterr().err
     assert not home.exists()
 
@@ -272,12 +273,12 @@ _NEVER = [
 
 
 @pytest.mark.parametrize(("seed", "words"), _NEVER, ids=[seed[:40] for seed, _ in _NEVER])
-def test_seeds_that_may_never_be_asked_are_refused_in_words(
+def test_seeds_that_may_never_be_asked_are_code_in_words(
     seed: str, words: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     home = tmp_path / "home"
 
-    assert _refused(crawl.app_command, seed, "--contact", "a@example.org", "--home", str(home)) == 1
+    assert _code(crawl.app_command, seed, "--contact", "a@example.org", "--home", str(home)) == 1
     said = capsys.readouterr().err
     assert words in said
     assert "pw" not in said

@@ -1,0 +1,240 @@
+"""One domain at work, without a network: what an answer means for the attempt and for the domain."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import timedelta
+
+import pytest
+
+from holdfast.config import Settings
+from holdfast.crawl.crew import Capture
+from holdfast.crawl.lane import Lane
+from holdfast.crawl.pace import Pace
+from holdfast.errors import NoSpace
+from holdfast.types import Attempt, FetchProblem, Outcome
+from tests.unit.crawl.bed import Answer, Bed, attempt, make_bed
+
+_ROBOTS = "http://a.test/robots.txt"
+
+
+def _work(lane: Lane, one: Attempt) -> bool:
+    return asyncio.run(lane.work(one))
+
+
+def _only(bed: Bed) -> Capture:
+    """Return the one attempt that was handed over."""
+    [capture] = [capture for capture in bed.captures if capture.attempt is not None]
+    return capture
+
+
+def test_a_page_is_asked_after_its_robots_file_and_both_are_handed_over() -> None:
+    bed = make_bed({"http://a.test/x": Answer()})
+
+    assert _work(bed.lane(), attempt("http://a.test/x"))
+    assert bed.web.urls == [_ROBOTS, "http://a.test/x"]
+    assert [capture.reason for capture in bed.captures] == ["robots", "ok"]
+
+
+def test_a_forbidden_page_is_not_asked_and_the_line_is_named() -> None:
+    bed = make_bed({_ROBOTS: Answer(body=b"User-agent: *\nDisallow: /x\n")})
+
+    assert _work(bed.lane(), attempt("http://a.test/x"))
+    assert bed.web.urls == [_ROBOTS]
+    assert (_only(bed).outcome, _only(bed).reason) == (Outcome.BLOCKED_ROBOTS, "robots:line 2")
+    assert _only(bed).message == "Disallow: /x"
+
+
+@pytest.mark.parametrize("line", [Answer(500), Answer(429), FetchProblem.TIMEOUT, FetchProblem.DNS])
+def test_a_robots_file_that_cannot_be_read_puts_the_domain_off_and_the_page_stays_open(
+    line: Answer | FetchProblem,
+) -> None:
+    bed = make_bed({_ROBOTS: line})
+    lane = bed.lane()
+
+    assert not _work(lane, attempt("http://a.test/x"))
+    assert lane.put_off_until == bed.clock.now() + timedelta(seconds=2)
+    assert lane.manners.circuit.unreachable_since == bed.clock.now()
+    assert not [capture for capture in bed.captures if capture.attempt is not None]
+
+
+def test_an_address_that_may_never_be_dialled_is_excluded_at_once_and_nothing_is_remembered() -> None:
+    bed = make_bed({_ROBOTS: FetchProblem.ADDRESS_FORBIDDEN})
+    lane = bed.lane()
+
+    assert _work(lane, attempt("http://a.test/x"))
+    assert (_only(bed).outcome, _only(bed).reason) == (Outcome.EXCLUDED, "address_forbidden")
+    assert not lane.manners.robots, "with its network allowed tomorrow, it is asked at once"
+
+
+def test_a_robots_file_that_leads_to_a_domain_of_another_process_is_asked_for_again_soon_without_blame() -> None:
+    away = Answer(301, headers=(("Location", "http://b.test/robots.txt"),))
+    bed = make_bed({_ROBOTS: away}, borrow=lambda _domain: None)
+    lane = bed.lane()
+
+    assert not _work(lane, attempt("http://a.test/x"))
+    assert lane.put_off_until == bed.clock.now() + timedelta(seconds=2)
+    assert "http://b.test/robots.txt" not in bed.web.urls
+    assert not lane.manners.robots
+
+
+def test_a_robots_file_that_leads_elsewhere_is_asked_in_the_turn_of_that_domain() -> None:
+    away = Answer(301, headers=(("Location", "http://b.test/rules"),))
+    rules = Answer(body=b"User-agent: *\nDisallow: /x\nCrawl-delay: 9\n")
+    bed = make_bed({_ROBOTS: away, "http://b.test/rules": rules})
+    other = Pace(bed.clock, first_at=0.0, lease_until=float("inf"), delay=lambda: 5.0)
+    bed = make_bed({_ROBOTS: away, "http://b.test/rules": rules}, borrow=lambda _domain: other)
+    lane = bed.lane()
+
+    assert _work(lane, attempt("http://a.test/x"))
+    assert _only(bed).reason == "robots:line 2"
+    assert other.next_at >= bed.clock.monotonic() + 5.0, "by its own delay, not by ours"
+    assert lane.manners.delay_s == 9.0, "the rules are ours, wherever they were read"
+
+
+def test_a_crawl_delay_counts_from_the_request_that_brought_it() -> None:
+    bed = make_bed({_ROBOTS: Answer(body=b"User-agent: *\nCrawl-delay: 30\nDisallow: /x\n")})
+    lane = bed.lane()
+    asked_at = bed.clock.monotonic()
+
+    _work(lane, attempt("http://a.test/x"))
+    assert lane.pace.next_at >= asked_at + 30.0
+
+
+def test_a_domain_that_was_taken_over_waits_as_long_as_its_robots_file_asks() -> None:
+    first = make_bed({_ROBOTS: Answer(body=b"User-agent: *\nCrawl-delay: 30\nDisallow: /x\n")})
+    lane = first.lane()
+    _work(lane, attempt("http://a.test/x"))
+    known = tuple(lane.manners.robots.values())
+
+    later = first.lane(robots=known, taken_over=True)
+    assert later.pace.next_at >= first.clock.monotonic() + 30.0
+
+
+def test_redirects_inside_the_domain_are_followed_and_five_are_enough() -> None:
+    answers = {f"http://a.test/{n}": Answer(302, headers=(("Location", f"/{n + 1}"),)) for n in range(20)}
+    bed = make_bed({**answers, "http://a.test/short": Answer(302, headers=(("Location", "/end"),)),
+                    "http://a.test/end": Answer()})  # fmt: skip
+
+    _work(bed.lane(), attempt("http://a.test/short"))
+    assert [hop.url for hop in _only(bed).hops] == ["http://a.test/short", "http://a.test/end"]
+    bed.captures.clear()
+    _work(bed.lane(), attempt("http://a.test/0"))
+    assert (_only(bed).outcome, _only(bed).reason) == (Outcome.FAILED, "too_many_redirects")
+    assert len(_only(bed).hops) == 6
+
+
+def test_a_hop_to_an_origin_whose_robots_file_cannot_be_read_leaves_the_attempt_open_and_keeps_the_hop() -> None:
+    bed = make_bed({
+        "http://a.test/x": Answer(301, headers=(("Location", "https://a.test/x"),)),
+        "https://a.test/robots.txt": Answer(503),
+    })  # fmt: skip
+    lane = bed.lane()
+
+    assert not _work(lane, attempt("http://a.test/x"))
+    assert lane.put_off_until is not None
+    assert [capture.hops[0].url for capture in bed.captures] == [
+        _ROBOTS, "https://a.test/robots.txt", "http://a.test/x",
+    ]  # fmt: skip
+    assert {capture.attempt for capture in bed.captures} == {None}
+
+
+def test_retry_after_holds_the_whole_domain_and_the_retry_waits_as_long() -> None:
+    bed = make_bed({"http://a.test/x": Answer(503, headers=(("Retry-After", "7"),))})
+    lane = bed.lane()
+
+    assert _work(lane, attempt("http://a.test/x"))
+    assert lane.pace.next_at >= bed.clock.monotonic() + 7.0
+    retry_at = _only(bed).retry_at
+    assert retry_at is not None
+    assert retry_at >= bed.clock.now() + timedelta(seconds=7)
+    assert lane.manners.has_news, "a kill must not make us forget it"
+    assert lane.put_off_until is None, "seven seconds are waited for"
+
+
+def test_a_robots_file_may_ask_for_time_too() -> None:
+    bed = make_bed({_ROBOTS: Answer(503, headers=(("Retry-After", "9"),))})
+    lane = bed.lane()
+
+    _work(lane, attempt("http://a.test/x"))
+    assert lane.pace.next_at >= bed.clock.monotonic() + 9.0
+
+
+def test_a_domain_that_must_rest_for_long_is_given_back_and_given_up_if_that_is_beyond_the_horizon() -> None:
+    bed = make_bed({"http://a.test/x": Answer(429, headers=(("Retry-After", "99999999999"),))})
+    lane = bed.lane()
+
+    assert _work(lane, attempt("http://a.test/x"))
+    until = lane.put_off_until
+    assert until is not None
+    assert until >= bed.clock.now() + timedelta(hours=23)
+    assert lane.manners.gives_up(next_try_at=until, since=bed.clock.now())
+
+
+def test_other_answers_may_ask_for_time_but_not_for_a_day() -> None:
+    bed = make_bed({"http://a.test/x": Answer(404, headers=(("Retry-After", "86400"),))})
+    lane = bed.lane()
+
+    _work(lane, attempt("http://a.test/x"))
+    most = bed.clock.monotonic() + Settings().politeness.max_delay_s
+    assert most - 1.0 <= lane.pace.next_at <= most + 1.0
+    assert lane.manners.circuit.unreachable_since is None
+
+
+@pytest.mark.parametrize(
+    ("status", "outcome", "again"),
+    [(200, Outcome.SUCCESS, False), (404, Outcome.BLOCKED_4XX, False), (408, Outcome.BLOCKED_4XX, True),
+     (425, Outcome.BLOCKED_4XX, True), (429, Outcome.BLOCKED_4XX, True), (500, Outcome.BLOCKED_5XX, True)],
+)  # fmt: skip
+def test_a_status_decides_outcome_and_retry(status: int, outcome: Outcome, again: bool) -> None:
+    bed = make_bed({"http://a.test/x": Answer(status)})
+
+    _work(bed.lane(), attempt("http://a.test/x"))
+    assert (_only(bed).outcome, _only(bed).retry_at is not None) == (outcome, again)
+
+
+def test_the_last_attempt_is_not_retried() -> None:
+    bed = make_bed({"http://a.test/x": Answer(500)})
+
+    _work(bed.lane(), attempt("http://a.test/x", number=4))
+    assert _only(bed).retry_at is None
+
+
+def test_a_304_that_nobody_asked_for_is_no_capture() -> None:
+    bed = make_bed({"http://a.test/x": Answer(304, body=b"")})
+
+    _work(bed.lane(), attempt("http://a.test/x", etag='"v1"'))
+    assert "If-None-Match" not in dict(bed.web.asked[-1].headers), "we have no copy that it could stand for"
+    assert (_only(bed).outcome, _only(bed).reason) == (Outcome.FAILED, "not_modified_unasked")
+
+
+def test_a_body_that_the_disk_does_not_take_leaves_the_attempt_open_and_says_so() -> None:
+    bed = make_bed({"http://a.test/x": NoSpace("full")})
+    lane = bed.lane()
+
+    assert not _work(lane, attempt("http://a.test/x"))
+    assert lane.put_off_until is not None
+    assert bed.crew.spool_full_at == bed.clock.monotonic()
+    assert not [capture for capture in bed.captures if capture.attempt is not None]
+
+
+def test_a_request_that_was_interrupted_counts_as_asked() -> None:
+    bed = make_bed({_ROBOTS: asyncio.CancelledError()})
+    lane = bed.lane()
+
+    with pytest.raises(asyncio.CancelledError):
+        _work(lane, attempt("http://a.test/x"))
+    assert lane.pace.next_at >= bed.clock.monotonic() + 1.0
+
+
+def test_only_an_answer_of_the_domain_itself_says_that_it_is_private() -> None:
+    away = Answer(301, headers=(("Location", "http://b.test/robots.txt"),))
+    bed = make_bed({_ROBOTS: away, "http://b.test/robots.txt": Answer(body=b"")})
+    other = Pace(bed.clock, first_at=0.0, lease_until=float("inf"))
+    seen: list[str] = []
+    bed = make_bed({_ROBOTS: away}, borrow=lambda _domain: other)
+    bed.crew.is_private = lambda ip: bool(seen.append(ip)) or len(seen) > 1
+    lane = bed.lane()
+
+    _work(lane, attempt("http://a.test/robots-only"))
+    assert len(seen) == 2, "the robots.txt of our own domain, and the page; not the hop elsewhere"

@@ -1,0 +1,105 @@
+"""From what a document mentions to what is added, and the account of the rest."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from holdfast.crawl.links import MAX_GENERATIONS, MAX_LINKS, REQUISITE_PRIORITY, Seen, Sieve, Sieved
+from holdfast.types import Kind, Link
+from holdfast.urls import parse
+from tests.unit.crawl.bed import Bed, make_bed
+
+_PAGE = parse("http://a.test/dir/page.html")
+
+
+def _sift(sieve: Sieve, links: Iterable[str] = (), resources: Iterable[str] = (), **more: Any) -> Sieved:
+    return sieve.sift(_PAGE, None, [Link(url, "a") for url in links], [Link(url, "img") for url in resources],
+                      **{"depth": 0, **more})  # fmt: skip
+
+
+def _bed(**plan: Any) -> tuple[Bed, Sieve]:
+    bed = make_bed({}, **plan)
+    return bed, Sieve(bed.crew)
+
+
+def test_links_are_resolved_judged_and_added_once() -> None:
+    _, sieve = _bed()
+    found = _sift(sieve, ["b.html", "/c", "http://b.test/", "b.html#part"])
+
+    assert [one.url for one in found.found] == ["http://a.test/dir/b.html", "http://a.test/c"]
+    assert [one.depth for one in found.found] == [1, 1]
+    assert found.excluded == {("scope:host", "b.test"): 1}
+    assert _sift(sieve, ["b.html", "http://b.test/"]).found == []
+
+
+def test_what_is_no_page_of_ours_may_still_be_embedded() -> None:
+    _, sieve = _bed()
+
+    assert _sift(sieve, ["http://cdn.test/x.png"]).found == []
+    [picture] = _sift(sieve, [], ["http://cdn.test/x.png"]).found
+    assert (picture.kind, picture.priority) == (Kind.REQUISITE, REQUISITE_PRIORITY)
+
+
+def test_what_is_embedded_may_be_a_page_too() -> None:
+    _, sieve = _bed()
+
+    [frame] = _sift(sieve, [], ["/frame"]).found
+    [page] = _sift(sieve, ["/frame"]).found
+    assert (frame.kind, page.kind) == (Kind.REQUISITE, Kind.PAGE)
+
+
+def test_a_page_that_was_too_deep_is_added_when_a_shorter_way_leads_there() -> None:
+    _, sieve = _bed(max_depth=3)
+
+    assert _sift(sieve, ["/far"], depth=3).excluded == {("max_depth", "a.test"): 1}
+    assert [one.depth for one in _sift(sieve, ["/far"], depth=1).found] == [2]
+
+
+def test_what_was_left_out_is_judged_anew_when_a_seed_lands() -> None:
+    bed, sieve = _bed()
+
+    assert _sift(sieve, ["http://b.test/x"]).found == []
+    bed.crew.scope = bed.crew.scope.with_landing_host(parse("http://b.test/"))
+    assert len(_sift(sieve, ["http://b.test/x"]).found) == 1
+
+
+def test_what_is_over_a_thousand_is_counted_and_what_is_no_address_too() -> None:
+    _, sieve = _bed()
+    many = _sift(sieve, [f"/{n}" for n in range(MAX_LINKS + 50)], [f"/{n}.png" for n in range(MAX_LINKS + 7)])
+    odd = _sift(sieve, ["http://a.test:22/", "http://u:p@a.test/", "http://["])
+
+    assert len(many.found) == 2 * MAX_LINKS
+    assert many.excluded["over_limit:links", "a.test"] == 57
+    assert odd.excluded == {("not_an_address", "a.test"): 3}
+
+
+def test_what_requisites_need_is_fetched_for_a_few_generations_each_before_the_last() -> None:
+    _, sieve = _bed()
+    ranks = [_sift(sieve, [], [f"/{n}.css"], generation=n).found[0].priority for n in range(MAX_GENERATIONS + 1)]
+
+    assert ranks == sorted(ranks)
+    assert ranks[-1] < 10, "beyond that, redirects are counted"
+    beyond = _sift(sieve, [], ["/last.css"], generation=MAX_GENERATIONS + 1)
+    assert (beyond.found, beyond.excluded) == ([], {("over_limit:requisites", "a.test"): 1})
+
+
+def test_a_domain_that_finds_more_than_a_hundred_a_second_is_delayed_not_cut() -> None:
+    _, sieve = _bed()
+    first = _sift(sieve, [f"/a{n}" for n in range(MAX_LINKS)]).found
+    second = _sift(sieve, [f"/b{n}" for n in range(100)]).found
+
+    assert all(one.scheduled_for is None for one in first)
+    assert all(one.scheduled_for is not None for one in second)
+    assert len(second) == 100
+
+
+def test_the_memory_of_addresses_is_bounded_and_keeps_what_is_young() -> None:
+    seen = Seen(1000)
+    for number in range(10_000):
+        seen.add(number)
+
+    assert len(seen) <= 1000
+    assert not seen.add(9_999)
+    seen.forget(9_999)
+    assert seen.add(9_999)
