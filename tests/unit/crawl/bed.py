@@ -18,8 +18,17 @@ from holdfast.crawl.originals import Originals
 from holdfast.crawl.pace import Pace
 from holdfast.crawl.plan import CrawlPlan
 from holdfast.crawl.progress import Progress
-from holdfast.types import Attempt, CircuitState, DomainLease, Fetched, FetchFailed, FetchProblem, Kind, Request
-from holdfast.types import RobotsState
+from holdfast.types import (
+    Attempt,
+    CircuitState,
+    DomainLease,
+    Fetched,
+    FetchFailed,
+    FetchProblem,
+    Kind,
+    Request,
+    RobotsState,
+)
 from holdfast.urls import Url, parse
 from tests.clock import FakeClock
 
@@ -48,6 +57,7 @@ class Answer:
     status: int = 200
     body: bytes = b"<title>ok</title>"
     headers: tuple[tuple[str, str], ...] = ()
+    ip: str = "127.0.0.1"
 
 
 Line = Answer | FetchProblem | BaseException
@@ -86,7 +96,7 @@ def fetched(request: Request, answer: Answer, clock: FakeClock) -> Fetched:
     head = "".join(f"{name}: {value}\r\n" for name, value in answer.headers)
     return Fetched(
         url=request.url, status=answer.status, request_head=f"GET / HTTP/1.1\r\nHost: x\r\n{sent}\r\n".encode(),
-        response_head=f"HTTP/1.1 {answer.status} X\r\n{head}\r\n".encode(), body=Bytes(answer.body), ip="127.0.0.1",
+        response_head=f"HTTP/1.1 {answer.status} X\r\n{head}\r\n".encode(), body=Bytes(answer.body), ip=answer.ip,
         started_at=clock.now(), took_s=0.0, first_byte_s=0.0,
     )  # fmt: skip
 

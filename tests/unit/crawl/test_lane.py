@@ -13,6 +13,7 @@ from holdfast.crawl.lane import Lane
 from holdfast.crawl.pace import Pace
 from holdfast.errors import NoSpace
 from holdfast.types import Attempt, FetchProblem, Outcome
+from tests.clock import FakeClock
 from tests.unit.crawl.bed import Answer, Bed, attempt, make_bed
 
 _ROBOTS = "http://a.test/robots.txt"
@@ -228,13 +229,13 @@ def test_a_request_that_was_interrupted_counts_as_asked() -> None:
 
 
 def test_only_an_answer_of_the_domain_itself_says_that_it_is_private() -> None:
-    away = Answer(301, headers=(("Location", "http://b.test/robots.txt"),))
-    bed = make_bed({_ROBOTS: away, "http://b.test/robots.txt": Answer(body=b"")})
-    other = Pace(bed.clock, first_at=0.0, lease_until=float("inf"))
-    seen: list[str] = []
-    bed = make_bed({_ROBOTS: away}, borrow=lambda _domain: other)
-    bed.crew.is_private = lambda ip: bool(seen.append(ip)) or len(seen) > 1
+    away = Answer(301, headers=(("Location", "http://b.test/rules"),))
+    rules = Answer(body=b"User-agent: *\nDisallow: /x\n", ip="10.0.0.1")
+    other = Pace(FakeClock(), first_at=0.0, lease_until=float("inf"))
+    bed = make_bed({_ROBOTS: away, "http://b.test/rules": rules}, borrow=lambda _domain: other)
+    bed.crew.is_private = lambda ip: ip == "10.0.0.1"
     lane = bed.lane()
 
-    _work(lane, attempt("http://a.test/robots-only"))
-    assert len(seen) == 2, "the robots.txt of our own domain, and the page; not the hop elsewhere"
+    _work(lane, attempt("http://a.test/x"))
+    assert _only(bed).reason == "robots:line 2"
+    assert lane.manners.delay_s == 1.0, "our own domain is public, wherever its robots.txt leads"

@@ -79,7 +79,7 @@ def test_no_turn_is_given_once_the_lease_may_be_over(clock: FakeClock) -> None:
 
 
 def test_two_turns_are_never_held_at_once(clock: FakeClock) -> None:
-    held = []
+    held: list[int] = []
 
     async def take(pace: Pace) -> None:
         async with pace.turn():

@@ -1,0 +1,36 @@
+"""What a crawl is asked to do, and what of it may be told."""
+
+from __future__ import annotations
+
+import json
+
+from holdfast import __version__
+from holdfast.crawl.plan import CrawlPlan
+
+
+def _plan(**more: object) -> CrawlPlan:
+    return CrawlPlan(**{"seeds": ("https://a.test/",), "contact": "a@example.org", **more})  # type: ignore[arg-type]
+
+
+def test_the_user_agent_always_names_us_and_the_contact() -> None:
+    assert _plan().agent() == f"Holdfast/{__version__} (+mailto:a@example.org)"
+    assert _plan(contact="https://example.org/bot").agent() == f"Holdfast/{__version__} (+https://example.org/bot)"
+    assert _plan(user_agent="Library/1").agent() == f"Library/1 Holdfast/{__version__} (+mailto:a@example.org)"
+
+
+def test_a_plan_travels_whole_and_is_published_without_its_secrets() -> None:
+    plan = _plan(headers=(("Authorization", "hunter2"),), cookies="a\tb\thunter2", include=("x",))
+
+    assert CrawlPlan.from_json(plan.to_json()) == plan
+    told = json.dumps(plan.public())
+    assert "Authorization" in told
+    assert "hunter2" not in told
+
+
+def test_the_same_crawl_is_the_same_seeds_and_scope_in_any_order() -> None:
+    one = _plan(seeds=("https://a.test/", "https://b.test/"), exclude=("x", "y"), max_pages=5)
+    other = _plan(seeds=("https://b.test/#top", "https://a.test"), exclude=("y", "x"), delay_s=9.0)
+
+    assert one.fingerprint() == other.fingerprint()
+    assert one.fingerprint() != _plan(seeds=("https://a.test/",)).fingerprint()
+    assert _plan(scope="domain").fingerprint() != _plan().fingerprint()

@@ -1,0 +1,162 @@
+"""What a filed capture says, by what it is; and where it leads."""
+
+from __future__ import annotations
+
+import gzip
+from typing import Any, cast
+
+import pytest
+
+from holdfast.crawl.crew import Capture
+from holdfast.crawl.links import HOP_PRIORITY, Sieve
+from holdfast.crawl.reading import UNREADABLE, Later, Reader, Reading
+from holdfast.parse import ParseChild
+from holdfast.types import Attempt, Kind, Original, Outcome, ParsedPage, Request
+from holdfast.warc.payload import parse_head
+from tests.unit.crawl.bed import Answer, Bed, attempt, fetched, make_bed
+
+_URL = "http://a.test/x"
+
+
+class _Child:
+    """Stands in for the process that can be killed."""
+
+    def parse(self, _body: bytes, **_how: Any) -> ParsedPage:
+        return ParsedPage(title="by the child")
+
+
+def _read(bed: Bed, answer: Answer, one: Attempt | None = None, **more: Any) -> Reading | Later:
+    one = one or attempt(_URL)
+    hop = fetched(Request(url=one.url), answer, bed.clock)
+    capture = _capture(bed, one, (hop,), **more)
+    reader = Reader(bed.crew, cast(ParseChild, _Child()))
+    return reader.read(capture, one, parse_head(hop.response_head), answer.body, "")
+
+
+def _capture(bed: Bed, one: Attempt, hops: Any, **more: Any) -> Capture:
+    facts: dict[str, Any] = {"outcome": Outcome.SUCCESS, "reason": "ok"}
+    return Capture(attempt=one, token=1, started_at=bed.clock.now(), hops=hops, **{**facts, **more})
+
+
+def _typed(media: str, body: bytes, **headers: str) -> Answer:
+    return Answer(body=body, headers=(("Content-Type", media), *headers.items()))
+
+
+_RSS = b"<?xml version='1.0'?><rss><channel><item><link>http://a.test/item</link></item></channel></rss>"
+
+
+@pytest.mark.parametrize("media", ["application/rss+xml", "application/xml", "text/xml", "application/octet-stream"])
+def test_a_feed_that_is_met_as_a_page_gives_its_links(media: str) -> None:
+    reading = _read(make_bed({}), _typed(media, _RSS))
+
+    assert isinstance(reading, Reading)
+    assert [link.url for link in reading.links] == ["http://a.test/item"]
+
+
+def test_a_style_sheet_is_read_in_its_own_charset() -> None:
+    sheet = "body { background: url('/bild-ä.png') }".encode("utf-16")
+    reading = _read(make_bed({}), _typed("text/css; charset=utf-16", sheet), attempt(_URL, kind=Kind.REQUISITE))
+
+    assert isinstance(reading, Reading)
+    assert [link.url for link in reading.resources] == ["/bild-ä.png"]
+
+
+@pytest.mark.parametrize("media", ["image/png", "application/json", "text/plain", "application/pdf"])
+def test_what_has_no_links_is_only_hashed(media: str) -> None:
+    reading = _read(make_bed({}), _typed(media, b"{}"))
+
+    assert isinstance(reading, Reading)
+    assert (reading.links, reading.page) == ((), None)
+    assert reading.content_hash is not None
+
+
+def test_what_went_less_than_well_is_noted() -> None:
+    bomb = gzip.compress(bytes(30_000_000))
+    reading = _read(make_bed({}), _typed("text/html", bomb, **{"Content-Encoding": "gzip"}))
+    later = reading.call() if isinstance(reading, Later) else reading
+
+    assert "ratio_exceeded" in later.notes
+
+
+def test_a_small_sitemap_is_read_at_once_and_a_large_one_later() -> None:
+    def sitemap(count: int) -> bytes:
+        entries = "".join(f"<url><loc>http://a.test/{n}</loc></url>" for n in range(count))
+        return f"<urlset>{entries}</urlset>".encode()
+
+    one = attempt(_URL, kind=Kind.SITEMAP, depth=1)
+    small = _read(make_bed({}), _typed("application/xml", sitemap(3)), one)
+    large = _read(make_bed({}), _typed("application/xml", sitemap(20_000)), one)
+    packed = _read(make_bed({}), _typed("application/gzip", gzip.compress(sitemap(20_000), 1)), one)
+
+    assert isinstance(small, Reading)
+    assert len(small.listed) == 3
+    for later in (large, packed):
+        assert isinstance(later, Later)
+        assert len(later.call().listed) == 20_000
+
+
+def test_a_page_that_looks_pathological_is_read_later_by_the_child() -> None:
+    later = _read(make_bed({}), _typed("text/html", b"<div>" * 200_000))
+
+    assert isinstance(later, Later)
+    assert later.size == 1_000_000
+    page = later.call().page
+    assert page is not None
+    assert page.title == "by the child"
+
+
+def test_a_304_whose_original_cannot_be_read_is_a_problem() -> None:
+    bed = make_bed({})
+    original = Original(record_id="x", url=_URL, captured_at=bed.clock.now(), payload_digest="sha256:0", warc_file_id=1,
+                        offset=0)  # fmt: skip
+    reading = _read(bed, Answer(304, b""), attempt(_URL, original=original))
+
+    assert isinstance(reading, Reading)
+    assert reading.problem == UNREADABLE
+    assert Reader(bed.crew, cast(ParseChild, _Child())).may_refer_to(attempt(_URL, original=original)) is None
+
+
+def _led(bed: Bed, target: str, one: Attempt, **more: Any) -> Any:
+    hop = fetched(Request(url=one.url), Answer(302), bed.clock)
+    reader = Reader(bed.crew, cast(ParseChild, _Child()))
+    capture = _capture(bed, one, (hop,), redirected_to=target, **more)
+    return reader.sift(Sieve(bed.crew), capture, one, Reading())
+
+
+def test_a_redirect_from_domain_to_domain_is_added_first_and_counted() -> None:
+    bed = make_bed({}, scope="any")
+    one = attempt(_URL, depth=2)
+    hops = []
+    for number in range(7):
+        sieved = _led(bed, f"http://b{number}.test/", one)
+        hops.append(len(sieved.found))
+        if sieved.found:
+            assert sieved.found[0].depth == 2
+            one = attempt(sieved.found[0].url, depth=2, priority=sieved.found[0].priority)
+
+    assert hops == [1, 1, 1, 1, 1, 0, 0]
+    assert one.priority // HOP_PRIORITY == 5
+
+
+def test_a_requisite_keeps_its_generation_over_a_redirect() -> None:
+    bed = make_bed({})
+    [found] = _led(bed, "http://cdn.test/x.css", attempt(_URL, kind=Kind.REQUISITE, priority=6)).found
+
+    assert (found.kind, found.priority) == (Kind.REQUISITE, HOP_PRIORITY + 6)
+
+
+@pytest.mark.parametrize("outcome", [Outcome.FAILED, Outcome.EXCLUDED, Outcome.BLOCKED_ROBOTS])
+def test_a_redirect_that_was_not_followed_adds_nothing(outcome: Outcome) -> None:
+    assert _led(make_bed({}, scope="any"), "http://b.test/", attempt(_URL), outcome=outcome).found == []
+
+
+def test_only_a_seeds_redirect_widens_the_scope() -> None:
+    bed = make_bed({})
+    landed: list[str] = []
+    bed.crew.landed = lambda url: landed.append(url.fetch)
+
+    _led(bed, "http://deep.test/", attempt(_URL, depth=1))
+    _led(bed, "http://picture.test/", attempt(_URL, kind=Kind.REQUISITE))
+    assert landed == []
+    _led(bed, "http://home.test/", attempt(_URL, depth=0))
+    assert landed == ["http://home.test/"]
