@@ -71,7 +71,7 @@ class World:
 @pytest.fixture(scope="module")
 def world(tmp_path_factory: pytest.TempPathFactory) -> World:
     crawler = Crawler(tmp_path_factory.mktemp("zoo") / "home")
-    crawler.environment |= {"HOLDFAST_FETCH_BODY_BYTES": "3000000", "HOLDFAST_PARSE_DEADLINE_S": "1"}
+    crawler.environment |= {"HOLDFAST_FETCH_BODY_BYTES": "3000000", "HOLDFAST_PARSE_DEADLINE_S": "0.5"}
     with Site.start(hosts=len(_GROUPS), pages=1, process=True) as site:
         seeds = [site.url(number, f"/zoo/group/{name}") for number, name in enumerate(_GROUPS)]
         crawler.crawl(
@@ -167,6 +167,7 @@ def test_nothing_fell_over_and_the_archive_is_whole(world: World) -> None:
     assert world.crawler.faults() == []
 
 
+@pytest.mark.soak
 def test_places_without_an_end_are_left_and_named(crawler: Crawler) -> None:
     with Site.start(hosts=3, pages=1) as site:
         seeds = [site.url(number, f"/trap/{name}/") for number, name in enumerate(("repeat", "repeat-two", "grow"))]

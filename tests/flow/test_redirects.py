@@ -156,32 +156,32 @@ def test_where_a_seed_lands_is_in_scope_for_every_process_and_after_a_resume(cra
     with Site.start(hosts=3, pages=1) as site:
         site.serve("/seed", "", status=301, headers=[("Location", site.url(1, "/home"))])
         site.serve("/home", html("home", links(f"/h/{n}" for n in range(6))))
-        for n in range(6):
+        for n in range(8):
             site.serve(f"/h/{n}", html(f"page {n}"))
             site.serve(f"/late/{n}", html(f"late {n}", links([f"/late/{n + 1}", site.url(1, f"/only-by-link/{n}")])))
             site.serve(f"/only-by-link/{n}", html("found"))
-        site.on("/late/6", _never)
+        site.on("/late/8", _never)
         seeds = [site.url(0, "/seed"), site.url(2, "/late/0")]
-        process = crawler.start(*seeds, "--workers", "2", "--delay", "0.3", "--no-sitemaps")
-        until(lambda: any(e.path == "/late/6" for e in site.log()), within_s=20, what="the page that never answers")
+        process = crawler.start(*seeds, "--workers", "2", "--delay", "0.2", "--no-sitemaps")
+        until(lambda: any(e.path == "/late/8" for e in site.log()), within_s=20, what="the page that never answers")
         process.kill()
         for pid in crawler.processes():
             os.kill(pid, signal.SIGKILL)
         process.communicate()
-        site.serve("/late/6", html("late 6", links([site.url(1, "/only-by-link/6")])))
-        site.serve("/only-by-link/6", html("found"))
-        result = crawler.crawl(*seeds, "--delay", "0.3", "--no-sitemaps")
+        site.serve("/late/8", html("late 8", links([site.url(1, "/only-by-link/8")])))
+        site.serve("/only-by-link/8", html("found"))
+        result = crawler.crawl(*seeds, "--delay", "0.2", "--no-sitemaps")
         log = site.settled()
 
     outcomes = crawler.outcomes()
-    wanted = [site.url(1, f"/h/{n}") for n in range(6)] + [site.url(1, f"/only-by-link/{n}") for n in range(4, 7)]
+    wanted = [site.url(1, f"/h/{n}") for n in range(6)] + [site.url(1, f"/only-by-link/{n}") for n in range(6, 9)]
     assert {url: outcomes.get(url) for url in wanted} == {url: ("success", "ok") for url in wanted}
     assert result["resumed"] is True
     assert crawler.log().count('"crawl.seed_landed"') == 1
     config = rows(crawler, "SELECT config FROM executions")[0][0]
     assert json.loads(config)["landing"] == [site.url(1, "/home")]
-    assert {path: n for path, n in fetched(log).items() if n > 1 and not path.endswith("/late/6")} == {}
-    assert judge(log, delay_s=0.3) == []
+    assert {path: n for path, n in fetched(log).items() if n > 1 and not path.endswith("/late/8")} == {}
+    assert judge(log, delay_s=0.2) == []
     assert crawler.faults() == []
 
 

@@ -48,7 +48,8 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> World:
     robots = dict(enumerate(_ANSWERS))
     with Site.start(hosts=len(_ANSWERS), robots=robots, process=True) as site:
         seeds = [site.url(host, path) for host in range(len(_ANSWERS)) for path in _ASKED]
-        result = crawler.crawl(*seeds, "--scope", "page", "--delay", "0", HOLDFAST_FETCH_DEADLINE_S="2")
+        result = crawler.crawl(*seeds, "--scope", "page", "--delay", "0", HOLDFAST_FETCH_DEADLINE_S="2",
+                               HOLDFAST_POLITENESS_UNREACHABLE_S="1.5")  # fmt: skip
         log = site.settled()
     rows = [json.loads(line) for line in crawler.run("report", "--urls").stdout.splitlines()]
     messages = {row["url"]: row["message"] for row in rows}
@@ -76,8 +77,7 @@ def test_rules_are_read_whatever_their_spelling_and_wherever_they_were_found(wor
 @pytest.mark.parametrize("answer", _UNREACHABLE)
 def test_a_file_that_cannot_be_read_forbids_everything_and_the_crawl_still_ends(world: World, answer: str) -> None:
     assert {world.outcome(answer, path) for path in _ASKED} == {("failed", "domain_unreachable")}
-    assert set(world.asked(answer)) == {"/robots.txt"}
-    assert world.asked(answer).count("/robots.txt") == 2, "the second failure's wait leads beyond the horizon"
+    assert world.asked(answer) == ["/robots.txt"], "the next try lies beyond what an execution waits"
 
 
 @pytest.mark.parametrize("answer", ["disallow", "ours"])
@@ -118,7 +118,7 @@ def test_every_robots_answer_is_archived_with_each_hop(world: World) -> None:
 
     assert kept[f"{named['private']}/robots.txt"][0].status == 200
     assert kept[f"{named['404']}/robots.txt"][0].status == 404
-    assert len(kept[f"{named['500']}/robots.txt"]) == 2
+    assert kept[f"{named['500']}/robots.txt"][0].status == 500
     chain = [f"{named['redirect-5']}/robots/hop/{n}" for n in range(5)]
     assert all(url in kept for url in chain)
     assert kept[f"{named['huge']}/robots.txt"][0].truncated == "length"

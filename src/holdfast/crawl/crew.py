@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -17,7 +17,7 @@ from holdfast.crawl.pace import Pace
 from holdfast.crawl.plan import CrawlPlan
 from holdfast.crawl.progress import Progress
 from holdfast.fetch.robots import RobotsFile
-from holdfast.types import Attempt, Fetched, FetchFailed, Outcome, Request
+from holdfast.types import Attempt, Fetched, FetchFailed, Found, Outcome, Request
 from holdfast.urls import Scope, Url
 
 
@@ -65,6 +65,8 @@ class Crew:
     """Whether an address lies in a network that was allowed explicitly: only there the delay may go below 1 s."""
     landed: Callable[[Url], None] = field(init=False)
     """Told where a seed landed."""
+    forget: Callable[[Iterable[Found]], None] = field(init=False)
+    """Told what a page brought whose result was refused."""
     hand_over: Callable[[Capture], None] = field(init=False)
     """Gives a capture to the desk."""
     borrow: Callable[[str], AbstractAsyncContextManager[Pace | None]] = field(init=False)

@@ -220,8 +220,13 @@ class CrawlEngine:
         if places <= 0 or self.fleet.awaits_word(before):
             return 0
         leases = await self.database.run(lambda: self._take(working, places))
+        until = self.lease_until(before)
+        if leases and self.crew.clock.monotonic() >= until:
+            # The answer took longer than the lease lasts: what we got may be another's by now.
+            await self._let_go([(lease.domain_id, lease.token) for lease in leases])
+            return 0
         for lease in leases:
-            self.fleet.start(tasks, lease, lease_until=self.lease_until(before))
+            self.fleet.start(tasks, lease, lease_until=until)
         return len(leases)
 
     def _take(self, working: int, places: int) -> list[DomainLease]:
@@ -280,6 +285,9 @@ class CrawlEngine:
         """Take what the database says we hold; let go of what nobody here works on (its answer was lost)."""
         strays = self.fleet.renewed(leases, lease_until=self.lease_until(asked_at))
         idle = [(domain_id, token) for domain_id, token in strays.items() if domain_id not in self._visiting]
-        if idle:
-            _log.warning("crawl.stray_leases", domains=len(idle))
-            await self.database.run(lambda: self.frontier.let_go(idle))
+        await self._let_go(idle)
+
+    async def _let_go(self, leases: Sequence[tuple[int, int]]) -> None:
+        if leases:
+            _log.warning("crawl.stray_leases", domains=len(leases))
+            await self.database.run(lambda: self.frontier.let_go(leases))

@@ -29,6 +29,7 @@ class Fleet:
                  starving: Callable[[], None]) -> None:  # fmt: skip
         self._crew, self._limits, self._room, self._starving = crew, limits, room, starving
         self.lanes: dict[int, Lane] = {}
+        self._by_lease: dict[tuple[int, int], Lane] = {}
         self._names: dict[str, Lane] = {}
         self._tasks: dict[int, asyncio.Task[None]] = {}
         self.ended: list[Lane] = []
@@ -38,6 +39,7 @@ class Fleet:
         """Put a lane to work on a lease."""
         lane = Lane(lease, self._crew, lease_until=lease_until)
         self.lanes[lease.domain_id] = self._names[lease.domain] = lane
+        self._by_lease[lease.domain_id, lease.token] = lane
         self._tasks[lease.domain_id] = tasks.create_task(self._run(lane), name=f"lane {lease.domain}")
         return lane
 
@@ -46,9 +48,8 @@ class Fleet:
         return self._names.get(domain)
 
     def find(self, attempt: Attempt, token: int) -> Lane | None:
-        """Return the lane that an attempt came from, unless its lease is over."""
-        lane = self.lanes.get(attempt.domain_id)
-        return lane if lane is not None and lane.lease.token == token else None
+        """Return the lane that an attempt came from, unless it was given back and forgotten."""
+        return self._by_lease.get((attempt.domain_id, token))
 
     def hungry(self) -> Iterator[Lane]:
         """Yield the lanes that want more pages."""
@@ -113,6 +114,7 @@ class Fleet:
         """Forget lanes that were given back."""
         self.ended = [lane for lane in self.ended if lane not in lanes]
         for lane in lanes:
+            self._by_lease.pop((lane.lease.domain_id, lane.lease.token), None)
             if self.lanes.get(lane.lease.domain_id) is lane:
                 del self.lanes[lane.lease.domain_id]
                 del self._tasks[lane.lease.domain_id]

@@ -110,6 +110,12 @@ class Sieve:
         """Return the one address that a redirect points to, if it is in scope and new."""
         return self.sift_listed(base_url, [url], kind, depth)
 
+    def forget(self, found: Iterable[Found]) -> None:
+        """Let addresses be met anew whose page could not be settled: nobody has added them, and it is read again."""
+        with self._lock:
+            for one in found:
+                self._seen.forget(one.url_hash ^ (0 if one.kind is Kind.PAGE else 1))
+
     def _take(self, resolved: Iterable[Resolved], kind: Kind, depth: int, sieved: Sieved, generation: int = 0) -> None:
         with self._lock:
             scope = self._crew.scope

@@ -102,6 +102,7 @@ class Settler:
         for visit in batch:
             self._fleet.settled(visit)
         for visit in settled.refused:
+            self._crew.forget(visit.found)
             if (lane := self._fleet.find(visit.attempt, visit.token)) is not None:
                 self._fleet.lose(lane)
         return set(settled.added)

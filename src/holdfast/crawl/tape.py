@@ -100,6 +100,7 @@ class Tape:
             try:
                 self._untold.append((writer.file_id, writer.seal()))
             except HoldfastError as exc:
+                writer.abandon()
                 raise self._break(writer, exc) from exc
 
     def _tell(self) -> None:

@@ -169,7 +169,7 @@ class Process:
         def make_desk() -> Desk:
             return Desk(tape=self._tape, sieve=sieve, reader=reader, run=self._owner.run, clock=self._clock, done=done)
 
-        crew.landed = landed
+        crew.landed, crew.forget = landed, sieve.forget
         engine = CrawlEngine(crew, ground.frontier, ledger, make_desk=make_desk, control=control, limits=limits)
         return engine
 

@@ -103,7 +103,7 @@ class Killer:
     def strike(self, process: subprocess.Popen[str], times: int) -> int:
         """Kill so often and return how many processes were hit: fewer if the crawl ends before."""
         for struck in range(times):
-            goal = len(self.site.log()) + self.chance.randrange(5, 40)
+            goal = len(self.site.log()) + self.chance.randrange(10, 40)
             while len(self.site.log()) < goal:
                 if process.poll() is not None:
                     return struck

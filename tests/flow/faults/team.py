@@ -64,7 +64,7 @@ class Team:
             try:
                 code = member.wait(timeout_s)
             except subprocess.TimeoutExpired:
-                member.kill()
+                self._end_all()
                 raise AssertionError(f"not ended after {timeout_s} s: {self._crawler.log()[-3000:]}") from None
             with member.stdout as pipe:
                 said = pipe.read()
@@ -75,11 +75,21 @@ class Team:
             executions.end(database, ground.clock, number, state="completed", reason="done", seconds=0.0)
         return endings
 
+    def _end_all(self) -> None:
+        for member in self._members:
+            member.kill()
+            member.communicate()
+
     def forget(self, member: subprocess.Popen[bytes]) -> None:
         """Expect nothing more of a member that was killed."""
         assert member.stdout is not None
         member.stdout.close()
         self._members.remove(member)
+
+    def free(self, owner_id: int) -> int:
+        """Void the leases of an owner, as whoever takes it for dead does."""
+        with self._ground() as (ground, _):
+            return ground.frontier.free([owner_id])
 
     def recover(self) -> Recovery:
         """Clean up after members that died."""

@@ -37,10 +37,10 @@ def test_ten_kills_lose_nothing_on_sqlite(crawler: Crawler) -> None:
 
 
 @pytest.mark.postgres
-def test_five_kills_lose_nothing_on_postgresql(crawler: Crawler, postgres_url: str) -> None:
+def test_four_kills_lose_nothing_on_postgresql(crawler: Crawler, postgres_url: str) -> None:
     crawler.database_url = postgres_url
 
-    _survives(crawler, workers=3, kills=5, seed=12)
+    _survives(crawler, workers=3, kills=4, seed=12)
 
 
 @pytest.mark.soak

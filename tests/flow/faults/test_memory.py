@@ -65,7 +65,7 @@ def _peak_of(crawler: Crawler, *seeds: str) -> int:
 
 def test_no_input_makes_a_process_grow_beyond_its_means(crawler: Crawler, tmp_path: Path) -> None:
     calm = Crawler(tmp_path / "calm")
-    crawler.environment["HOLDFAST_PARSE_DEADLINE_S"] = "2"
+    crawler.environment["HOLDFAST_PARSE_DEADLINE_S"] = "1"
     with Site.start(hosts=len(_INPUTS), pages=20, process=True) as site:
         base = _peak_of(calm, *(site.url(host, f"/a/p{host + 1}.html") for host in range(len(_INPUTS))))
         peak = _peak_of(crawler, *(site.url(host, path) for host, path in enumerate(_INPUTS)))

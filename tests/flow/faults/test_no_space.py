@@ -97,6 +97,7 @@ def test_a_limit_on_the_size_of_files_pauses_the_crawl_until_it_is_lifted(crawle
     _waits_and_goes_on(crawler, process, make_room)
 
 
+@pytest.mark.soak
 def test_what_was_captured_before_is_sound_while_the_disk_is_full(
     crawler: Crawler, site: Site, small_disk: Path
 ) -> None:

@@ -15,14 +15,14 @@ from tests.site import Site, judge
 from tests.site.log import Entry
 
 _DEADLINE_S = 1.5
-_POLITE, _PAGES, _DELAY_S = 8, 40, 0.1
+_POLITE, _PAGES, _DELAY_S = 8, 25, 0.1
 _RUDE = [
     "/slow/head", "/slow/body", "/slow/chunks", "/slow/silent", "/slow/stall", "/slow/stall-head", "/slow/continue",
     "/framing/reset", "/framing/reset-first", "/framing/garbage-after", "/slow/hints",
 ]  # fmt: skip
 _SHORT = {
-    "HOLDFAST_FETCH_DEADLINE_S": str(_DEADLINE_S), "HOLDFAST_FETCH_CONNECT_S": "1", "HOLDFAST_POLITENESS_RETRIES": "1",
-    "HOLDFAST_POLITENESS_UNREACHABLE_S": "4",
+    "HOLDFAST_FETCH_DEADLINE_S": str(_DEADLINE_S), "HOLDFAST_FETCH_CONNECT_S": "1", "HOLDFAST_POLITENESS_RETRIES": "0",
+    "HOLDFAST_POLITENESS_UNREACHABLE_S": "2",
 }  # fmt: skip
 
 

@@ -14,59 +14,64 @@ from tests.flow.faults.bed import extra, lost, rows, seeds, settled, until
 from tests.site import Site, judge
 
 _DEADLINE_S = float(FAST["HOLDFAST_FETCH_DEADLINE_S"])
-_LATE = "/slow/late?after=1.5"
+_LATE = "/slow/late?after=1"
 """A page that is under way for a while: a stop finds it so."""
 
 
-def _stop(crawler: Crawler, site: Site, process: subprocess.Popen[str],
-          *signals: signal.Signals) -> tuple[float, dict[str, object]]:  # fmt: skip
-    """Send signals to a supervisor at work with a request under way; return how long it took and what it said."""
-    before = settled(crawler)
-    until(lambda: settled(crawler) > before + 5, within_s=30, what="some pages settled")
-    until(lambda: any(entry.end is None for entry in site.log()), within_s=30, what="a request under way")
+def _stop(crawler: Crawler, process: subprocess.Popen[str], *signals: signal.Signals) -> float:
+    """Send signals to a supervisor at work, the second while it drains; return how long it took to end well."""
     sent_at = time.monotonic()
     for number in signals:
         os.kill(process.pid, number)
         until(lambda: "draining" in _conditions(crawler) or process.poll() is not None, within_s=5, what="it drains")
     result = crawler.finish(process, timeout_s=30)
-    return time.monotonic() - sent_at, result
+    took_s = time.monotonic() - sent_at
+    assert result["state"] == "stopped"
+    assert rows(crawler, "SELECT count(*) FROM domains WHERE lease_expires_at > 0") == [(0,)]
+    return round(took_s, 2)
+
+
+def _under_way(site: Site) -> list[str]:
+    """Return the slow pages that are being asked for."""
+    return [f"{entry.host}{entry.path}" for entry in site.log() if entry.end is None and "/slow/" in entry.path]
 
 
 def _conditions(crawler: Crawler) -> str:
     return str(rows(crawler, "SELECT counts FROM execution_counts"))
 
 
-def _held(crawler: Crawler) -> int:
-    return int(rows(crawler, "SELECT count(*) FROM domains WHERE lease_expires_at > 0")[0][0])
-
-
 def test_every_signal_drains_and_the_same_command_resumes_without_asking_twice(crawler: Crawler) -> None:
-    with Site.plain(hosts=6, pages=60) as site:
-        slow = [site.url(host, f"{_LATE}&n={host}{n}") for host in range(6) for n in range(3)]
+    with Site.plain(hosts=8, pages=20) as site:
+        slow = [site.url(host, f"{_LATE}&n={host}{n}") for host in range(8) for n in range(2)]
         crawl = [*seeds(site), *slow, "--delay", "0.1", "--no-sitemaps"]
         took: list[float] = []
-        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-            seconds, result = _stop(crawler, site, crawler.start(*crawl), number)
-            took.append(round(seconds, 2))
-            assert result["state"] == "stopped"
-            assert _held(crawler) == 0
-        again_after_drains = extra(site)
-        under_way: set[str] = set()
-        seconds, result = _stop(crawler, site, crawler.start(*crawl), signal.SIGTERM, signal.SIGTERM)
-        under_way = {entry.path for entry in site.settled() if entry.aborted}
-        took.append(round(seconds, 2))
-        assert result["state"] == "stopped"
+        process = crawler.start(*crawl)
+        until(lambda: len(_under_way(site)) > 3, within_s=30, what="requests under way")
+        took.append(_stop(crawler, process, signal.SIGTERM))
+        again_after_drain = extra(site)
+
+        process = crawler.start(*crawl)
+        until(lambda: len(_under_way(site)) > 3, within_s=30, what="requests under way again")
+        took.append(_stop(crawler, process, signal.SIGTERM, signal.SIGTERM))
+        dropped = sum(entry.aborted for entry in site.settled())
         assert crawler.faults() == []
+
+        for number in (signal.SIGINT, signal.SIGHUP):
+            before = settled(crawler)
+            process = crawler.start(*crawl)
+            until(lambda before=before: settled(crawler) > before + 10, within_s=30, what="some pages")  # type: ignore[misc]
+            took.append(_stop(crawler, process, number))
         last = crawler.crawl(*crawl)
         missing, again, log = lost(crawler, site), extra(site), site.settled()
-    print(f"drained in {took} s; asked again after drains {again_after_drains}, after handing back {again}")
+    print(f"ended in {took} s; {dropped} requests dropped by the second signal, {again} pages asked again")
 
-    assert max(took[:3]) <= _DEADLINE_S + 2
-    assert took[3] <= 2
+    assert max(took) <= _DEADLINE_S + 2
+    assert took[1] <= 2
     assert last["state"] == "completed"
     assert missing == []
-    assert again_after_drains == 0
-    assert again <= max(len(under_way), 6)
+    assert again_after_drain == 0
+    assert 0 < dropped <= 8
+    assert again <= dropped
     assert judge(log, delay_s=0.1) == []
     assert crawler.faults() == []
 

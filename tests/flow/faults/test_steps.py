@@ -44,7 +44,7 @@ def _survives(crawler: Crawler, tokens: Path, *, times: int) -> None:
     arm(tokens, *_STEPS, times=times)
     with Site.plain(hosts=12, pages=20) as site:
         process = crawler.start(
-            *seeds(site), "--delay", "0.05", "--workers", "2", HOLDFAST_FAILPOINT=_spec(_STEPS, tokens),
+            *seeds(site), "--delay", "0.05", "--workers", "4", HOLDFAST_FAILPOINT=_spec(_STEPS, tokens),
             HOLDFAST_WARC_BYTES="30000",
         )  # fmt: skip
         result = crawler.finish(process, timeout_s=100)

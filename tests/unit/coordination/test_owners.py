@@ -1,0 +1,124 @@
+"""Owners: who is dead is known at once by the lock, and nothing alive is ever taken for dead."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from holdfast.coordination.owners import Owner, bury, cleaning_up, dead_owners, has_rival, is_working
+from holdfast.coordination.runfile import RunFile
+from holdfast.db.hot import Hot
+from tests.clock import FakeClock
+from tests.execution import begun_execution
+
+
+@pytest.fixture
+def hot(tmp_path: Path) -> Iterator[Hot]:
+    """A database in which an execution has begun."""
+    with begun_execution(tmp_path / "home") as begin:
+        yield begin.ground.hot
+
+
+def _owner(hot: Hot, clock: FakeClock, folder: Path, kind: str = "process") -> Owner:
+    return Owner(hot, clock, run=RunFile(folder), kind=kind, execution_id=1)
+
+
+def _die(owner: Owner) -> Path:
+    """Let go of the lock without a word, as a killed process does."""
+    path, copy = owner.run.path, owner.run.path.read_bytes()
+    owner.run.close()
+    path.write_bytes(copy)
+    return path
+
+
+def test_who_holds_its_lock_is_alive_and_who_does_not_is_dead(hot: Hot, clock: FakeClock, tmp_path: Path) -> None:
+    living, dead = _owner(hot, clock, tmp_path), _owner(hot, clock, tmp_path)
+    dead.run.take(0, 9, 1.0)
+    _die(dead)
+
+    found = dead_owners(hot, clock, folder=tmp_path)
+
+    assert [owner.id for owner in found] == [dead.id]
+    assert [slot.attempt_id for slot in found[0].in_hand] == [9]
+    living.end()
+
+
+def test_an_owner_that_said_goodbye_is_not_dead(hot: Hot, clock: FakeClock, tmp_path: Path) -> None:
+    _owner(hot, clock, tmp_path).end()
+
+    assert dead_owners(hot, clock, folder=tmp_path) == []
+
+
+def test_an_owner_with_another_data_directory_is_judged_by_its_own_lock(
+    hot: Hot, clock: FakeClock, tmp_path: Path
+) -> None:
+    elsewhere = _owner(hot, clock, tmp_path / "other")
+    clock.advance(3600)
+
+    assert dead_owners(hot, clock, folder=tmp_path / "run") == []
+
+    _die(elsewhere)
+    assert len(dead_owners(hot, clock, folder=tmp_path / "run")) == 1
+
+
+def test_an_owner_whose_run_file_is_nowhere_is_dead_only_after_a_long_silence(
+    hot: Hot, clock: FakeClock, tmp_path: Path
+) -> None:
+    owner = _owner(hot, clock, tmp_path)
+    _die(owner).unlink()
+    clock.advance(100)
+    with hot.write() as tx:
+        owner.beat(tx)
+
+    clock.advance(119)
+    assert dead_owners(hot, clock, folder=tmp_path) == []
+
+    clock.advance(2)
+    assert [dead.id for dead in dead_owners(hot, clock, folder=tmp_path)] == [owner.id]
+
+
+def test_a_dead_owner_is_found_although_its_data_directory_was_moved(
+    hot: Hot, clock: FakeClock, tmp_path: Path
+) -> None:
+    _die(_owner(hot, clock, tmp_path / "before"))
+    shutil.move(tmp_path / "before", tmp_path / "after")
+
+    assert len(dead_owners(hot, clock, folder=tmp_path / "after")) == 1
+
+
+def test_a_dead_owner_is_cleaned_up_after_by_one_and_once(hot: Hot, clock: FakeClock, tmp_path: Path) -> None:
+    _die(_owner(hot, clock, tmp_path))
+    seen_by_one, seen_by_other = (dead_owners(hot, clock, folder=tmp_path)[0] for _ in range(2))
+
+    with cleaning_up(hot, seen_by_one) as one, cleaning_up(hot, seen_by_other) as other:
+        assert (one, other) == (True, False)
+        assert bury(hot, clock, seen_by_one)
+    with cleaning_up(hot, seen_by_other) as late:
+        assert not late
+
+    assert not bury(hot, clock, seen_by_other)
+    assert not seen_by_one.run_path.exists()
+
+
+def test_of_two_supervisors_of_one_execution_the_later_yields(hot: Hot, clock: FakeClock, tmp_path: Path) -> None:
+    first, second = (_owner(hot, clock, tmp_path, "supervisor") for _ in range(2))
+
+    assert (has_rival(hot, first, folder=tmp_path), has_rival(hot, second, folder=tmp_path)) == (False, True)
+
+    _die(first)
+    assert not has_rival(hot, second, folder=tmp_path)
+    second.end()
+
+
+def test_an_execution_is_worked_on_while_an_owner_in_that_role_lives(
+    hot: Hot, clock: FakeClock, tmp_path: Path
+) -> None:
+    owner = _owner(hot, clock, tmp_path, "supervisor")
+
+    assert is_working(hot, execution_id=1, kind="supervisor", folder=tmp_path)
+    assert not is_working(hot, execution_id=1, kind="process", folder=tmp_path)
+    _die(owner)
+    assert not is_working(hot, execution_id=1, kind="supervisor", folder=tmp_path)

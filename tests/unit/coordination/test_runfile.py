@@ -1,0 +1,94 @@
+"""Run files: the kernel says who lives, and what a dead process had in hand can still be read."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+from holdfast.coordination.runfile import InHand, RunFile, acquit, claimed, in_hand, is_held, last_tick
+
+_HOLDER = """
+import sys; from pathlib import Path; from holdfast.coordination.runfile import RunFile
+run = RunFile(Path(sys.argv[1]), "holder.run"); run.tick(12.5); run.take(0, 77, 12.25)
+print("ready", flush=True); sys.stdin.read()
+"""
+
+
+def _dead(folder: Path) -> Path:
+    """Return the run file of a process that was killed with a page in hand."""
+    command = [sys.executable, "-c", _HOLDER, str(folder)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"ready\n"
+        assert is_held(folder / "holder.run")
+        process.kill()
+    return folder / "holder.run"
+
+
+def test_a_run_file_is_held_from_its_making_to_its_closing_and_then_gone(tmp_path: Path) -> None:
+    run = RunFile(tmp_path / "run")
+
+    assert is_held(run.path)
+    run.close()
+
+    assert not is_held(run.path)
+    assert not run.path.exists()
+
+
+def test_a_killed_process_lets_go_and_leaves_what_it_had_in_hand(tmp_path: Path) -> None:
+    path = _dead(tmp_path)
+
+    assert not is_held(path)
+    assert last_tick(path) == 12.5
+    assert in_hand(path) == [InHand(attempt_id=77, since=12.25)]
+
+
+def test_slots_are_taken_and_put_down_one_by_one(tmp_path: Path) -> None:
+    run = RunFile(tmp_path)
+    run.take(0, 5, 1.0)
+    run.take(1, 6, 2.0)
+    run.put_down(0)
+
+    assert in_hand(run.path) == [InHand(attempt_id=6, since=2.0)]
+    run.close()
+
+
+def test_a_loop_that_never_ticked_has_no_last_tick(tmp_path: Path) -> None:
+    run = RunFile(tmp_path)
+
+    assert last_tick(run.path) is None
+    run.close()
+
+
+def test_the_living_cannot_be_claimed_and_the_dead_only_once_at_a_time(tmp_path: Path) -> None:
+    living, dead = RunFile(tmp_path), _dead(tmp_path)
+
+    with claimed(living.path) as living_ours, claimed(dead) as ours, claimed(dead) as also_ours:
+        assert (living_ours, ours, also_ours) == (False, True, False)
+    with claimed(dead) as ours_again:
+        assert ours_again
+    living.close()
+
+
+def test_a_run_file_that_is_gone_can_be_claimed_by_anybody(tmp_path: Path) -> None:
+    with claimed(tmp_path / "gone.run") as ours:
+        assert ours
+
+
+def test_after_an_acquittal_nothing_is_in_hand_and_the_pulse_is_still_known(tmp_path: Path) -> None:
+    path = _dead(tmp_path)
+
+    acquit(path)
+
+    assert in_hand(path) == []
+    assert last_tick(path) == 12.5
+
+
+def test_a_file_of_another_size_says_nothing(tmp_path: Path) -> None:
+    torn = tmp_path / "torn.run"
+    torn.write_bytes(b"half")
+
+    acquit(torn)
+
+    assert (in_hand(torn), last_tick(torn), torn.read_bytes()) == ([], None, b"half")

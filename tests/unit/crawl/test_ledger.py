@@ -1,0 +1,147 @@
+"""F35: over a hundred batches, no transaction ever pointed at WARC bytes that were not synced before."""
+
+from __future__ import annotations
+
+import random
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from queue import Empty, SimpleQueue
+from typing import Any
+
+from holdfast.clock import SystemClock
+from holdfast.config import WarcSettings
+from holdfast.crawl.ledger import Ledger
+from holdfast.crawl.progress import Progress
+from holdfast.crawl.tape import Tape
+from holdfast.db.hot import Hot, Transaction
+from holdfast.errors import Unavailable
+from holdfast.frontier import Frontier
+from holdfast.types import Attempt, Outcome, Visit
+from holdfast.warc.writer import SealedFile
+from tests.contract.frontier_bed import many
+from tests.execution import begun_execution
+from tests.unit.crawl.test_tape import exchange
+
+_BATCHES = 100
+
+
+class WatchedTape(Tape):
+    """A tape that knows how far each of its files is on disk."""
+
+    appended = synced = (0, 0)
+    whole: set[int]
+
+    def append(self, exchange: Any) -> Any:
+        appended = super().append(exchange)
+        self.appended = appended.ref.warc_file_id, appended.ref.offset + appended.ref.length
+        return appended
+
+    def sync(self) -> None:
+        reached = self.appended
+        super().sync()
+        self.synced = reached
+
+
+class WatchedHot:
+    """A connection that looks, before each commit, whether a row points at bytes that are not on disk."""
+
+    def __init__(self, hot: Hot, tape: WatchedTape) -> None:
+        self._hot, self._tape = hot, tape
+        self.dialect, self.generation = hot.dialect, hot.generation
+        self.read, self.now_micros, self.close = hot.read, hot.now_micros, hot.close
+        self.broken: list[str] = []
+        self.commits = 0
+        self.loses = False
+
+    @contextmanager
+    def write(self) -> Iterator[Transaction]:
+        with self._hot.write() as tx:
+            yield tx
+            self._look(tx)
+        if self.loses:
+            raise Unavailable("the answer was lost")
+
+    def _look(self, tx: Transaction) -> None:
+        self.commits += 1
+        rows = tx.execute(
+            "SELECT warc_file_id, max(warc_offset + warc_length) FROM page_crawls"
+            " WHERE warc_file_id IS NOT NULL GROUP BY warc_file_id"
+        )
+        file_id, end = self._tape.synced
+        for pointed_id, pointed_end in rows:
+            if pointed_id not in self._tape.whole and not (pointed_id == file_id and pointed_end <= end):
+                self.broken.append(
+                    f"commit {self.commits} points at {pointed_id}:{pointed_end}, synced {file_id}:{end}"
+                )
+
+
+class _Silent:
+    """Nobody to tell."""
+
+    def tell(self) -> None: ...
+
+    def landed(self, url: str) -> None: ...
+
+    def listen(self) -> Any: ...
+
+
+def test_no_commit_points_at_bytes_that_are_not_synced(tmp_path: Path) -> None:
+    chance = random.Random(5)
+    with begun_execution(tmp_path / "home") as begin:
+        tape = _tape(tmp_path)
+        hot = WatchedHot(begin.ground.hot, tape)
+        frontier = Frontier(hot, begin.ground.clock)
+        execution_id = begin.begun.execution_id
+        frontier.add(execution_id, many("example.org", 1200))
+        ledger = Ledger(frontier, tape, Progress(), _Silent(), execution_id=execution_id, owner_id=1)
+        lease = frontier.lease(execution_id, 1, domains=1, pages=1200)[0]
+        filed: SimpleQueue[Visit] = SimpleQueue()
+        desk = threading.Thread(target=_file, args=(tape, filed, lease.attempts, lease.token))
+        desk.start()
+        batches = 0
+        while frontier.open_count(execution_id):
+            for _ in range(chance.randrange(1, 15)):
+                with suppress(Empty):
+                    ledger.add(filed.get_nowait())
+            batch = ledger.take(200)
+            batches += bool(batch)
+            hot.loses = chance.random() < 0.2
+            try:
+                ledger.settle(batch, [])
+            except Unavailable:
+                ledger.give_back(batch)
+            hot.loses = False
+        desk.join()
+        tape.close()
+
+    assert hot.broken == []
+    assert batches >= _BATCHES
+    assert len(tape.whole) >= 3
+
+
+def _tape(tmp_path: Path) -> WatchedTape:
+    settings = WarcSettings(bytes=100_000, age_s=3600, idle_s=600)
+    tape = WatchedTape(tmp_path / "warcs", "code-1", info={}, clock=SystemClock(), settings=settings)
+    tape.whole = set()
+    ids = iter(range(1, 1000))
+    tape.register = lambda _path: next(ids)
+
+    def sealed(file_id: int, _file: SealedFile) -> None:
+        tape.whole.add(file_id)
+
+    tape.sealed = sealed
+    return tape
+
+
+def _file(tape: Tape, filed: SimpleQueue[Visit], attempts: tuple[Attempt, ...], token: int) -> None:
+    """Append and rotate as the desk's thread does, beside the thread that settles."""
+    now = SystemClock().now()
+    for attempt in attempts:
+        record = tape.append(exchange(attempt.url.encode() * 3)).ref
+        tape.rotate()
+        filed.put(
+            Visit(attempt=attempt, token=token, outcome=Outcome.SUCCESS, reason="ok", status=200, started_at=now,
+                  finished_at=now, record=record)
+        )  # fmt: skip

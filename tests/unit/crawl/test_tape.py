@@ -1,0 +1,145 @@
+"""The tape: no file is lost because disk or database were away for a moment, none is trusted that may be torn."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from holdfast.config import WarcSettings
+from holdfast.crawl.tape import Tape, TapeBroken
+from holdfast.errors import Unavailable
+from holdfast.fetch.body import MemoryBody
+from holdfast.warc.digest import sha256_of
+from holdfast.warc.writer import Exchange, SealedFile
+from tests.clock import FakeClock
+
+
+def exchange(body: bytes = b"<p>hello</p>") -> Exchange:
+    """Return something to append."""
+    return Exchange(
+        url="https://example.org/", started_at=datetime(2026, 9, 1, tzinfo=UTC), ip="192.0.2.1",
+        request_head=b"GET / HTTP/1.1\r\nHost: example.org\r\n\r\n", body=MemoryBody([body]),
+        response_head=b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n", payload_digest=sha256_of((body,)),
+    )  # fmt: skip
+
+
+class Desk:
+    """What a tape tells the database, which may be away."""
+
+    def __init__(self) -> None:
+        self.registered: list[Path] = []
+        self.sealed: list[SealedFile] = []
+        self.away = False
+
+    def register(self, path: Path) -> int:
+        self._answer()
+        self.registered.append(path)
+        return len(self.registered)
+
+    def seal(self, _file_id: int, sealed: SealedFile) -> None:
+        self._answer()
+        self.sealed.append(sealed)
+
+    def _answer(self) -> None:
+        if self.away:
+            raise Unavailable("the database is away")
+
+
+@pytest.fixture
+def desk() -> Desk:
+    """A database that answers, until it is told not to."""
+    return Desk()
+
+
+@pytest.fixture
+def make(tmp_path: Path, clock: FakeClock, desk: Desk) -> Callable[..., Tape]:
+    """Make a tape of this desk; files are full after so many bytes."""
+
+    def tape(folder: Path = tmp_path / "warcs", **limits: float) -> Tape:
+        settings = WarcSettings(bytes=int(limits.get("bytes", 10**9)), age_s=3600, idle_s=600)
+        made = Tape(folder, "code-1", info={}, clock=clock, settings=settings)
+        made.register, made.sealed = desk.register, desk.seal
+        return made
+
+    return tape
+
+
+def test_a_file_is_registered_before_it_is_made_and_never_again(
+    make: Callable[..., Tape], desk: Desk, tmp_path: Path
+) -> None:
+    tape = make()
+    desk.away = True
+    with pytest.raises(Unavailable):
+        tape.append(exchange())
+    assert not (tmp_path / "warcs").exists()
+    desk.away = False
+
+    tape.append(exchange())
+    tape.append(exchange())
+    tape.close()
+
+    assert len(desk.registered) == 1
+    assert [sealed.path for sealed in desk.sealed] == desk.registered
+
+
+def test_a_file_that_could_not_be_made_keeps_its_row_for_the_next_try(
+    make: Callable[..., Tape], desk: Desk, tmp_path: Path
+) -> None:
+    (tmp_path / "blocked").write_text("a file where the folder should be")
+    tape = make(tmp_path / "blocked")
+    for _ in range(3):
+        with pytest.raises(Unavailable):
+            tape.append(exchange())
+    (tmp_path / "blocked").unlink()
+
+    tape.append(exchange())
+    tape.close()
+
+    assert len(desk.registered) == 1
+    assert desk.sealed[0].record_count == 3
+
+
+def test_a_sealed_file_is_told_again_until_the_database_has_heard_of_it(
+    make: Callable[..., Tape], desk: Desk, clock: FakeClock
+) -> None:
+    tape = make(bytes=4096)
+    tape.append(exchange(random.Random(1).randbytes(16_384)))
+    desk.away = True
+    tape.rotate()
+    assert desk.registered[0].exists()
+    assert desk.sealed == []
+    desk.away = False
+
+    tape.rotate()
+    assert desk.sealed == [], "asked again at once"
+    clock.advance(1.5)
+    tape.rotate()
+    tape.rotate()
+
+    assert len(desk.sealed) == 1
+
+
+def test_closing_says_so_if_the_database_did_not_hear_of_the_last_file(make: Callable[..., Tape], desk: Desk) -> None:
+    tape = make()
+    tape.append(exchange())
+    desk.away = True
+
+    with pytest.raises(Unavailable):
+        tape.close()
+
+
+def test_after_a_failed_seal_nothing_is_synced_or_appended_any_more(make: Callable[..., Tape], desk: Desk) -> None:
+    tape = make()
+    tape.append(exchange())
+    desk.registered[0].write_bytes(b"a stranger took the name")
+
+    with pytest.raises(TapeBroken):
+        tape.close()
+    with pytest.raises(TapeBroken):
+        tape.sync()
+    with pytest.raises(TapeBroken):
+        tape.append(exchange())

@@ -1,0 +1,151 @@
+"""Cleaning up after the dead: what they held is free, what they wrote is sealed, and nothing is given up too soon."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from holdfast.clock import SystemClock, to_micros
+from holdfast.coordination.owners import Owner
+from holdfast.coordination.runfile import RunFile
+from holdfast.types import DomainLease, Outcome, RecordRef, Visit
+from holdfast.warc import queries as files
+from holdfast.warc.manifest import read_manifest
+from holdfast.warc.writer import WarcWriter
+from holdfast.wiring import Ground
+from holdfast.worker.paths import relative
+from holdfast.worker.recovery import recover
+from tests.contract.frontier_bed import many
+from tests.execution import begun_execution
+from tests.unit.crawl.test_tape import exchange
+
+
+class Dead:
+    """A process that died: with a lease, with a WARC file that it was writing, or with a page in hand."""
+
+    def __init__(self, ground: Ground, execution_id: int, folder: Path) -> None:
+        self._ground, self._execution_id, self._clock = ground, execution_id, SystemClock()
+        self.path = folder / "dead.warc.gz"
+        self._owner = Owner(
+            ground.hot, ground.clock, run=RunFile(ground.run_folder), kind="process", execution_id=execution_id
+        )
+        self.file_id = 0
+
+    def lease(self) -> DomainLease:
+        self._ground.frontier.add(self._execution_id, many("example.org", 3))
+        return self._ground.frontier.lease(self._execution_id, self._owner.id, domains=1, pages=10)[0]
+
+    def register(self) -> None:
+        with self._ground.hot.write() as tx:
+            path = relative(self._ground.settings.home, self.path)
+            now = to_micros(self._clock.now())
+            self.file_id = files.insert_file(
+                tx, execution_id=self._execution_id, owner_id=self._owner.id, path=path, now=now
+            )
+
+    def write(self) -> RecordRef:
+        self.register()
+        writer = WarcWriter.create(self.path.parent, "dead", self.file_id, {}, self._clock)
+        ref = writer.append_exchange(exchange()).ref
+        writer.append_exchange(exchange())
+        writer.abandon()
+        return ref
+
+    def settle(self, lease: DomainLease, ref: RecordRef) -> None:
+        now = self._clock.now()
+        visit = Visit(attempt=lease.attempts[0], token=lease.token, outcome=Outcome.SUCCESS, reason="ok",
+                      started_at=now, finished_at=now, record=ref)  # fmt: skip
+        self._ground.frontier.settle(self._execution_id, self._owner.id, [visit])
+
+    def take(self, attempt_id: int) -> None:
+        self._owner.run.take(0, attempt_id, 1.0)
+
+    def die(self) -> None:
+        path, left = self._owner.run.path, self._owner.run.path.read_bytes()
+        self._owner.run.close()
+        path.write_bytes(left)
+
+
+@pytest.fixture
+def ground(tmp_path: Path) -> Iterator[Ground]:
+    """A data directory in which an execution has begun."""
+    with begun_execution(tmp_path / "home") as begin:
+        yield begin.ground
+
+
+@pytest.fixture
+def dead(ground: Ground, tmp_path: Path) -> Dead:
+    """A process that has not died yet."""
+    return Dead(ground, 1, tmp_path / "home" / "warcs")
+
+
+def _state(ground: Ground, file_id: int) -> tuple[str, bool]:
+    with ground.hot.read() as tx:
+        state, repaired = tx.execute("SELECT state, repaired FROM warc_files WHERE id = ?", (file_id,))[0]
+    return str(state), bool(repaired)
+
+
+def test_the_file_of_a_dead_process_is_sealed_listed_and_its_orphans_are_counted(ground: Ground, dead: Dead) -> None:
+    lease = dead.lease()
+    dead.settle(lease, dead.write())
+    dead.die()
+
+    report = recover(ground)
+
+    assert (report.owners, report.domains, report.orphans) == (1, 1, 1)
+    assert report.repaired == ["dead.warc.gz"]
+    assert _state(ground, dead.file_id) == ("sealed", True)
+    assert [entry.name for entry in read_manifest(dead.path.parent)] == ["dead.warc.gz"]
+    assert recover(ground).owners == 0
+
+
+def test_a_file_that_was_registered_and_never_made_is_struck_off(ground: Ground, dead: Dead) -> None:
+    dead.register()
+    dead.die()
+
+    assert recover(ground).repaired == []
+    assert _state(ground, dead.file_id)[0] == "discarded"
+
+
+def test_a_file_that_rows_point_to_is_waited_for_while_its_disk_is_away(ground: Ground, dead: Dead) -> None:
+    lease = dead.lease()
+    dead.settle(lease, dead.write())
+    dead.die()
+    away = dead.path.parent.with_name("unmounted")
+    dead.path.parent.rename(away)
+
+    report = recover(ground)
+    assert (report.domains, report.repaired) == (1, [])
+    assert _state(ground, dead.file_id)[0] == "open"
+    away.rename(dead.path.parent)
+
+    assert recover(ground).repaired == ["dead.warc.gz"]
+    assert _state(ground, dead.file_id)[0] == "sealed"
+
+
+def test_a_page_in_hand_is_blamed_once_for_each_death_and_closed_at_the_third(ground: Ground, tmp_path: Path) -> None:
+    quarantined: list[list[int]] = []
+    for number in range(3):
+        dead = Dead(ground, 1, tmp_path / "home" / str(number))
+        attempt = dead.lease().attempts[0]
+        dead.take(attempt.id)
+        dead.die()
+        quarantined.append(recover(ground).quarantined)
+
+    assert quarantined == [[], [], [attempt.id]]
+    with ground.hot.read() as tx:
+        row = tx.execute("SELECT crashes, outcome, reason FROM page_crawls WHERE id = ?", (attempt.id,))
+    assert row == [(3, "failed", "quarantined")]
+
+
+def test_the_living_keep_everything(ground: Ground, dead: Dead) -> None:
+    lease = dead.lease()
+    dead.write()
+
+    assert recover(ground).owners == 0
+    assert _state(ground, dead.file_id)[0] == "open"
+    with ground.hot.read() as tx:
+        assert tx.execute("SELECT lease_token FROM domains WHERE lease_expires_at > 0") == [(lease.token,)]
+    dead.die()

@@ -1,0 +1,66 @@
+"""A process's line to the outside: stop requests, the others' totals, landing places that none forgets."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from holdfast.coordination.owners import Owner
+from holdfast.coordination.runfile import RunFile
+from holdfast.wiring import Ground
+from holdfast.worker.rows import RowControl
+from tests.execution import begun_execution
+
+
+@pytest.fixture
+def ground(tmp_path: Path) -> Iterator[Ground]:
+    """A data directory in which an execution has begun."""
+    with begun_execution(tmp_path / "home") as begin:
+        yield begin.ground
+
+
+def _control(ground: Ground) -> tuple[RowControl, Owner]:
+    owner = Owner(ground.hot, ground.clock, run=RunFile(ground.run_folder), kind="process", execution_id=1)
+    return RowControl(ground, owner, 1), owner
+
+
+def test_landing_places_of_all_processes_come_together_and_are_written_with_the_next_word(ground: Ground) -> None:
+    (one, owner), (other, other_owner) = _control(ground), _control(ground)
+    one.landed("https://a.example/")
+    other.landed("https://b.example/")
+    other.landed("https://a.example/")
+    assert one.listen().landing == ()
+
+    one.tell()
+    other.tell()
+    one.tell()
+
+    assert one.listen().landing == ("https://a.example/", "https://b.example/")
+    owner.end()
+    other_owner.end()
+
+
+def test_totals_are_those_of_the_others(ground: Ground) -> None:
+    control, owner = _control(ground)
+    for owner_id, pages in ((owner.id, 5), (owner.id + 1, 7), (owner.id + 2, 8)):
+        ground.frontier.settle(1, owner_id, [], counts={"pages": pages, "bytes": 10 * pages})
+
+    word = control.listen()
+
+    assert (word.other_pages, word.other_bytes) == (15, 150)
+    owner.end()
+
+
+def test_a_stop_request_is_heard_and_a_process_that_listens_is_alive(ground: Ground) -> None:
+    control, owner = _control(ground)
+    with ground.hot.write() as tx:
+        tx.execute("UPDATE owners SET heartbeat_at = 0 WHERE id = ?", (owner.id,))
+        tx.execute("UPDATE executions SET stop_requested = 'drain', config = ?", (json.dumps({}),))
+
+    assert control.listen().stop == "drain"
+    with ground.hot.read() as tx:
+        assert tx.execute("SELECT heartbeat_at > 0 FROM owners WHERE id = ?", (owner.id,)) == [(1,)]
+    owner.end()
