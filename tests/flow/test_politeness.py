@@ -10,9 +10,10 @@ import subprocess
 import pytest
 
 from tests.flow.crawler import Crawler
-from tests.flow.faults.bed import until
+from tests.flow.faults.bed import rows, until
 from tests.site import Site, judge
 
+_RESTING = "SELECT count(*) FROM domains WHERE next_allowed_at > 1000000 * (strftime('%s', 'now') + 2)"
 _PATIENT = {3: "delay", 11: "delay"}
 """Hosts whose robots.txt asks for two seconds."""
 
@@ -49,11 +50,30 @@ def test_thirty_rough_hosts_are_asked_politely_by_three_processes_through_kills_
     assert crawler.faults() == []
 
 
+def test_a_moment_that_a_server_named_and_a_delay_that_it_asked_for_outlive_a_kill(crawler: Crawler) -> None:
+    """One host asks for five seconds with a 503, the other for two between requests, in its robots.txt."""
+    with Site.start(hosts=2, pages=6, robots={1: "delay"}) as site:
+        seeds = [site.url(0, "/status/503?times=1&after=5"), site.url(0, "/a/p1.html")]
+        command = [*seeds, *(site.url(1, f"/a/p{n}.html") for n in (1, 2)), "--scope", "page", "--delay", "0"]
+        process = crawler.start(*command)
+        until(lambda: any(entry.retry_after for entry in site.log()), within_s=20, what="the server asks for time")
+        until(lambda: rows(crawler, _RESTING) != [(0,)], within_s=2, what="that is written down")
+        until(lambda: sum(e.host == site.hosts[1] for e in site.log()) >= 2, within_s=10, what="a page of the other")
+        _kill_all(crawler, process)
+        result = crawler.crawl(*command)
+        log = site.settled()
+
+    assert judge(log, delay_s=0.0, delays={site.hosts[1]: 2.0}) == []
+    assert result["resumed"] is True
+    assert set(crawler.outcomes().values()) == {("success", "ok")}
+    assert crawler.faults() == []
+
+
 @pytest.mark.soak
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", range(2))
 def test_many_kills_never_cost_politeness(crawler: Crawler, seed: int) -> None:
     chance = random.Random(seed)
-    with Site.start(hosts=30, pages=40, rough=True, robots=_PATIENT, process=True) as site:
+    with Site.start(hosts=30, pages=20, rough=True, robots=_PATIENT, process=True) as site:
         command = [*(site.url(host) for host in range(30)), "--workers", "4", "--delay", "0.3"]
         process = crawler.start(*command)
         for _ in range(10):

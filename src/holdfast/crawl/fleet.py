@@ -196,6 +196,7 @@ def farewell(crew: Crew, lane: Lane) -> DomainUpdate:
 def untold(lanes: Iterable[Lane], updates: Iterable[DomainUpdate]) -> None:
     """Take back updates that were not written: what was learned is news again."""
     for lane, update in zip(lanes, updates, strict=True):
+        lane.manners.told_to_rest(is_busy=False)
         for state in update.robots:
             if lane.manners.robots.get(state.origin) is state:
                 lane.manners.learn(state)

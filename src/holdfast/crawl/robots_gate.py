@@ -114,17 +114,20 @@ class RobotsGate:
         return state
 
     def _note(self, state: RobotsState) -> None:
-        """Take delay and sitemaps from an answer; once per origin and process for the sitemaps."""
+        """Take the delay that an answer asks for; its sitemaps and what is odd about it once per origin and process."""
         if state.answer is RobotsAnswer.UNREACHABLE:
             return
         file = self._file(state) if state.answer is RobotsAnswer.RULES else None
         if self._crew.plan.robots == "obey":
             self._manners.crawl_delay(state.origin, file.crawl_delay if file is not None else None)
+        if state.origin in self._crew.met_origins:
+            return
+        self._crew.met_origins.add(state.origin)
+        self.sitemaps.append((state.origin, file.sitemaps if file is not None else ()))
         if file is not None and (file.crawl_delay or 0.0) > self._crew.settings.politeness.max_delay_s:
             _log.warning("robots.delay_capped", origin=state.origin, asked_s=file.crawl_delay)
-        if state.origin not in self._crew.met_origins:
-            self._crew.met_origins.add(state.origin)
-            self.sitemaps.append((state.origin, file.sitemaps if file is not None else ()))
+        if file is not None and file.notes:
+            _log.info("robots.noted", origin=state.origin, notes=list(file.notes))
 
     async def _fetch(self, url: Url) -> tuple[policy.RobotsRead | FetchFailed | None, list[Fetched]]:
         """Follow a robots.txt over at most five redirects, each under its own domain's turn.
