@@ -164,6 +164,10 @@ def test_where_a_seed_lands_is_in_scope_for_every_process_and_after_a_resume(cra
         seeds = [site.url(0, "/seed"), site.url(2, "/late/0")]
         process = crawler.start(*seeds, "--workers", "2", "--delay", "0.2", "--no-sitemaps")
         until(lambda: any(e.path == "/late/8" for e in site.log()), within_s=20, what="the page that never answers")
+        homes = [site.url(1, f"/h/{n}") for n in range(6)]
+        until(
+            lambda: all(crawler.outcomes().get(url, ("",))[0] == "success" for url in homes), within_s=20, what="homes"
+        )
         process.kill()
         for pid in crawler.processes():
             os.kill(pid, signal.SIGKILL)
@@ -180,7 +184,8 @@ def test_where_a_seed_lands_is_in_scope_for_every_process_and_after_a_resume(cra
     assert crawler.log().count('"crawl.seed_landed"') == 1
     config = rows(crawler, "SELECT config FROM executions")[0][0]
     assert json.loads(config)["landing"] == [site.url(1, "/home")]
-    assert {path: n for path, n in fetched(log).items() if n > 1 and not path.endswith("/late/8")} == {}
+    # What was committed before the kill is not asked for again; what was in flight may be.
+    assert {path: n for path, n in fetched(log).items() if n > 1 and "/h/" in path} == {}
     assert judge(log, delay_s=0.2) == []
     assert crawler.faults() == []
 

@@ -99,7 +99,8 @@ class Reader:
             if len(body) > slow_from:
                 return Later(call=lambda: _read_sitemap(known, body, url), size=len(body))
             return _read_sitemap(known, body, url)
-        form = sniff(body, head.media_type).form
+        # What says that it is a page is looked at by the page parser itself.
+        form = Form.HTML if head.media_type in _HTML else sniff(body, head.media_type).form
         if form is Form.CSS:
             return replace(known, resources=css_links(body, head.charset))
         if form is Form.HTML or form is Form.XML:
