@@ -212,7 +212,7 @@ class CrawlEngine:
         """Take domains that are due, as many as this process has places for; return how many."""
         if self.limits.pages_done():
             await self._close_pages()
-        elif self.limits.pages_reached():
+        elif self.limits.pages_reached() and (self.fleet.lanes or self.waiting or self.ledger.visits):
             return 0  # if a page that is under way fails, another may take its place
         working = len(self.fleet.lanes)
         places = min(self.crew.settings.engine.domains - working, _LEASE_AT_ONCE)

@@ -135,7 +135,7 @@ def test_an_address_is_refused_beyond_8192_characters_and_not_before() -> None:
 
 
 def test_huge_input_costs_little() -> None:
-    started = time.perf_counter()
+    started = time.process_time()
 
     for text in ("http://example.org/" + "a" * 2_000_000, "a." * 1_000_000, "/" * 2_000_000, "@" * 2_000_000):
         with pytest.raises(UrlRefused):
@@ -143,7 +143,7 @@ def test_huge_input_costs_little() -> None:
     pairs = parse("http://example.org/?" + "&".join("cba"[i % 3] for i in range(4_000)))
 
     assert pairs.normalised.count("&") == 3_999
-    assert time.perf_counter() - started < 1.0
+    assert time.process_time() - started < 1.0
 
 
 @pytest.mark.parametrize(

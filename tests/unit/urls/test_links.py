@@ -206,8 +206,8 @@ def test_a_hundred_links_take_less_than_their_share_of_a_page() -> None:
     hrefs = [f"/section/{i}/article-{i * 7}.html" for i in range(100)]
     best = 1.0
     for attempt in range(5):
-        started = time.perf_counter()
+        started = time.process_time()
         resolve(Base(f"https://speed{attempt}.example.org/x"), hrefs)
-        best = min(best, time.perf_counter() - started)
+        best = min(best, time.process_time() - started)
 
     assert best < 0.005  # measured 0.0005; the margin is for a busy machine

@@ -65,8 +65,8 @@ def test_rules_that_are_too_large_together_are_refused() -> None:
 @pytest.mark.parametrize("pattern", [r"^(a+)+$", r"(\w+\s?)*$", r"(.*a){20}", r"(a|aa)+$"])
 def test_no_rule_makes_a_search_explode(pattern: str) -> None:
     rules = Patterns([pattern])
-    started = time.perf_counter()
+    started = time.process_time()
 
     rules.first("https://example.org/" + "a" * 8000 + "!")
 
-    assert time.perf_counter() - started < 0.2
+    assert time.process_time() - started < 0.2

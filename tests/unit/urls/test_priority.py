@@ -25,9 +25,9 @@ def test_a_seed_is_always_first() -> None:
 
 
 def test_a_long_address_costs_little() -> None:
-    started = time.perf_counter()
+    started = time.process_time()
 
     for tail in ("/page" * 1600, "/2024" * 1600, "/tag" * 2000, "?" + "pag&" * 2000, "/about-" * 1000):
         assert priority(f"https://example.org{tail}", 9) in (1, 2, 3)
 
-    assert time.perf_counter() - started < 0.2
+    assert time.process_time() - started < 0.2

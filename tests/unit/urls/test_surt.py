@@ -74,16 +74,16 @@ def test_escaping_once_more_does_not_change_the_key(path: str) -> None:
 def test_a_hostile_address_of_8000_characters_takes_little_time(tail: str) -> None:
     best = 1.0
     for _ in range(3):
-        started = time.perf_counter()
+        started = time.process_time()
         surt("http://example.org/" + tail)
-        best = min(best, time.perf_counter() - started)
+        best = min(best, time.process_time() - started)
 
     assert best < 0.02  # measured 0.0025 at most; the margin is for a busy machine
 
 
 def test_a_key_takes_time_in_proportion_to_the_address() -> None:
-    started = time.perf_counter()
+    started = time.process_time()
 
     surt("http://example.org/" + "%2" * 100_000 + "%35" + "5" * 100_000)
 
-    assert time.perf_counter() - started < 1.0
+    assert time.process_time() - started < 1.0
