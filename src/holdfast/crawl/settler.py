@@ -24,6 +24,8 @@ from holdfast.types import Attempt, DomainUpdate, Found, Outcome
 _log = log.get()
 _SOON_S = 0.1
 """Shortest time between two settles that a hungry lane may cause."""
+_AGAIN_S = 0.5
+"""Wait after the database was away: a server that comes back must not meet a crowd."""
 _SAY_S = 1.0
 """Totals are written at least this often, also when nothing was settled: `holdfast status` reads them."""
 
@@ -62,6 +64,7 @@ class Settler:
                 await self.settle()
             except Unavailable as exc:
                 _log.warning("crawl.settle_later", message=str(exc), waiting=len(self._ledger.visits))
+                await asyncio.sleep(_AGAIN_S)
 
     async def settle(self) -> None:
         """Settle one batch, give back lanes that have ended, and feed those that are hungry."""

@@ -42,7 +42,8 @@ _AGAIN_S = 0.5
 _ASLEEP_S = 2.0
 """A longer pause between two looks means that this process stood still: silence meanwhile proves nothing."""
 _DEATHS = 8
-"""Deaths of processes in a row, with nothing settled between, after which the execution fails."""
+_DEATHS_EACH = 4
+"""So many deaths in a row, with nothing settled between, end the execution: in all, and for each process of it."""
 _LIMITS = ("max_pages", "max_bytes", "max_time")
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
@@ -192,7 +193,7 @@ class Supervisor:
         recover(self._ground)
         vacant, self._vacant = self._vacant, 0
         self._deaths += vacant
-        if self._deaths >= _DEATHS:
+        if self._deaths >= max(_DEATHS, _DEATHS_EACH * self._workers):
             self._failure = f"{self._deaths} processes died in a row; see crawl.log in {self._begun.output_dir}"
         if self._failure is None and not self._stops:
             for _ in range(vacant):

@@ -109,7 +109,7 @@ def test_stop_keeps_what_was_captured_and_cancel_discards_it(crawler: Crawler) -
 
 
 def test_processes_whose_supervisor_is_killed_hand_back_and_the_same_command_resumes_at_once(crawler: Crawler) -> None:
-    with Site.plain(hosts=8, pages=40) as site:
+    with Site.plain(hosts=8, pages=24) as site:
         crawl = [*seeds(site), "--delay", "0.1", "--workers", "2"]
         process = crawler.start(*crawl)
         until(lambda: settled(crawler) > 20, within_s=20, what="some pages settled")

@@ -16,7 +16,7 @@ from tests.flow.faults.team import Team
 from tests.site import Site
 
 _STEPS = {
-    "after_append": 3, "before_sync": 1, "after_sync": 1, "after_commit": 1, "seal_synced": 0, "after_rename": 0,
+    "after_append": 10, "before_sync": 1, "after_sync": 1, "after_commit": 1, "seal_synced": 0, "after_rename": 0,
     "after_manifest": 0, "after_register": 0,
 }  # fmt: skip
 """Each place, and how often a process passes it before it may die there."""
@@ -42,10 +42,10 @@ def _orphans(crawler: Crawler) -> int:
 
 def _survives(crawler: Crawler, tokens: Path, *, times: int) -> None:
     arm(tokens, *_STEPS, times=times)
-    with Site.plain(hosts=12, pages=20) as site:
+    with Site.plain(hosts=12, pages=max(20, 10 * times)) as site:
         process = crawler.start(
             *seeds(site), "--delay", "0.05", "--workers", "4", HOLDFAST_FAILPOINT=_spec(_STEPS, tokens),
-            HOLDFAST_WARC_BYTES="30000",
+            HOLDFAST_WARC_BYTES="20000",
         )  # fmt: skip
         result = crawler.finish(process, timeout_s=100)
         missing, again = lost(crawler, site), extra(site)

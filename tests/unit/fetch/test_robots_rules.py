@@ -152,11 +152,11 @@ def hostile(patterns: list[str]) -> RobotsFile:
     ],
 )
 def test_hostile_patterns_are_parsed_and_decided_in_bounded_time(patterns: list[str], target: str) -> None:
-    started = time.perf_counter()
+    started = time.process_time()
     hostile(patterns).decide(target)
 
     # Measured at 0.2 s at most; a matcher that backtracks would need years.
-    assert time.perf_counter() - started < 5.0
+    assert time.process_time() - started < 5.0
 
 
 def test_an_address_is_denied_when_its_decision_would_cost_too_much() -> None:

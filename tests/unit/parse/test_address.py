@@ -63,10 +63,10 @@ def test_a_srcset_is_split_as_browsers_split_it(value: str, urls: list[str]) -> 
 
 @pytest.mark.parametrize("unit", [",", "a,", "a (", "a ),", " ", "a 1x,", "("])
 def test_a_srcset_bomb_is_split_in_linear_time(unit: str) -> None:
-    started = time.perf_counter()
+    started = time.process_time()
     srcset(unit * 30_000)
 
-    assert time.perf_counter() - started < 2.0
+    assert time.process_time() - started < 2.0
 
 
 @pytest.mark.parametrize(

@@ -92,11 +92,11 @@ def test_after_an_unknown_header_the_meta_decides() -> None:
 def test_wrong_bytes_are_decoded_in_linear_time(label: str) -> None:
     body = b"\xff" * 2_000_000
 
-    started = time.perf_counter()
+    started = time.process_time()
     text, _ = decode_text(body, label)
 
     assert text
-    assert time.perf_counter() - started < 0.5
+    assert time.process_time() - started < 0.5
 
 
 def test_labels_are_known_by_the_names_of_the_web() -> None:

@@ -79,10 +79,10 @@ def test_bytes_are_decoded_first() -> None:
 def test_a_flood_is_read_in_linear_time(unit: str) -> None:
     sheet = unit * 80_000
 
-    started = time.perf_counter()
+    started = time.process_time()
     css_links(sheet)
 
-    assert time.perf_counter() - started < 2.0
+    assert time.process_time() - started < 2.0
 
 
 def test_a_sheet_gives_at_most_two_thousand() -> None:

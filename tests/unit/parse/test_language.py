@@ -102,7 +102,7 @@ def test_what_is_not_clear_is_not_guessed(text: str) -> None:
 def test_a_guess_costs_the_same_for_a_long_text() -> None:
     text = _TEXTS["fr"] * 20_000
 
-    started = time.perf_counter()
+    started = time.process_time()
     assert guess_language(text) == "fr"
 
-    assert time.perf_counter() - started < 0.05
+    assert time.process_time() - started < 0.05

@@ -155,6 +155,6 @@ def test_looking_is_cheap() -> None:
 
 
 def _seconds(page: bytes) -> float:
-    started = time.perf_counter()
+    started = time.process_time()
     looks_pathological(page)
-    return time.perf_counter() - started
+    return time.process_time() - started

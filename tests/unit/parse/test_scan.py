@@ -22,7 +22,7 @@ def test_at_most_twenty_thousand() -> None:
 
 @pytest.mark.parametrize("unit", [b"href=", b'href="', b"href='x", b"href  ", b"href=\xff", b"<a href=x "])
 def test_a_flood_is_scanned_in_linear_time(unit: bytes) -> None:
-    started = time.perf_counter()
+    started = time.process_time()
     scan_links(unit * 80_000)
 
-    assert time.perf_counter() - started < 3.0
+    assert time.process_time() - started < 3.0

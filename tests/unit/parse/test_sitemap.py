@@ -215,10 +215,10 @@ def test_entities_hidden_behind_a_long_prolog_do_nothing(place: str, tmp_path: P
     entity = f'<!ENTITY f SYSTEM "file://{secret}">]>'
     body = f'<?xml version="1.0"?>{_PADDING}{_LAUGHS.removesuffix("]>")}{entity}<urlset>{place}</urlset>'
 
-    started = time.perf_counter()
+    started = time.process_time()
     found = _parse(body)
 
-    assert time.perf_counter() - started < 2.0
+    assert time.process_time() - started < 2.0
     assert "do-not-read" not in repr(found)
     assert "lollol" not in repr(found)
 
@@ -231,10 +231,10 @@ def test_a_doctype_without_entities_is_harmless() -> None:
 
 @pytest.mark.parametrize("flood", ["<x/>" * 300_000, "<x>" * 100_000, "<loc>" * 200, "&" * 100_000])
 def test_a_flood_of_anything_ends_soon(flood: str) -> None:
-    started = time.perf_counter()
+    started = time.process_time()
     found = _parse(f"<urlset>{flood}")
 
-    assert time.perf_counter() - started < 8.0
+    assert time.process_time() - started < 8.0
     assert found.problems
 
 

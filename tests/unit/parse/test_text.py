@@ -78,10 +78,10 @@ def test_text_is_in_normalisation_form_c() -> None:
 def test_a_million_combining_marks_take_little_time() -> None:
     markup = "<p>a" + "\u0301\u0327" * 500_000
 
-    started = time.perf_counter()
+    started = time.process_time()
     text = _text(markup)
 
-    assert time.perf_counter() - started < 3.0
+    assert time.process_time() - started < 3.0
     assert text
 
 
