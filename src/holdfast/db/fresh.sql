@@ -195,7 +195,7 @@ CREATE TABLE warc_files (
 	execution_id INTEGER NOT NULL, 
 	owner_id BIGINT, 
 	path VARCHAR NOT NULL, 
-	state VARCHAR(8) NOT NULL, 
+	state VARCHAR(16) NOT NULL, 
 	size BIGINT, 
 	sha256 VARCHAR(64), 
 	crc32 BIGINT, 

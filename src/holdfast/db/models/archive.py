@@ -20,7 +20,7 @@ class WarcFile(Model):
     owner_id: Mapped[int | None] = mapped_column(BigInteger)
     path: Mapped[str]
     """The sealed name, relative to the data directory where it lies below it."""
-    state: Mapped[str] = mapped_column(String(8))
+    state: Mapped[str] = mapped_column(String(16))
     """open, sealed, discarded."""
     size: Mapped[int | None] = mapped_column(BigInteger)
     sha256: Mapped[str | None] = mapped_column(String(64))

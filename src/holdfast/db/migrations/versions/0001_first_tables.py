@@ -220,7 +220,7 @@ def upgrade() -> None:
     sa.Column('execution_id', sa.BigInteger().with_variant(sa.Integer(), 'sqlite'), nullable=False),
     sa.Column('owner_id', sa.BigInteger(), nullable=True),
     sa.Column('path', sa.String(), nullable=False),
-    sa.Column('state', sa.String(length=8), nullable=False),
+    sa.Column('state', sa.String(length=16), nullable=False),
     sa.Column('size', sa.BigInteger(), nullable=True),
     sa.Column('sha256', sa.String(length=64), nullable=True),
     sa.Column('crc32', sa.BigInteger(), nullable=True),
