@@ -190,7 +190,250 @@ CREATE TABLE owners (
 	CONSTRAINT fk_owners_execution_id FOREIGN KEY(execution_id) REFERENCES executions (id)
 );
 CREATE INDEX ix_owners_open ON owners (host) WHERE ended_at IS NULL;
-CREATE TABLE warc_files (
+CREATE TABLE documents (
+	id INTEGER NOT NULL, 
+	body_hash BLOB NOT NULL, 
+	charset VARCHAR(32) NOT NULL, 
+	media_type VARCHAR(127) NOT NULL, 
+	body_bytes BIGINT NOT NULL, 
+	title VARCHAR, 
+	description VARCHAR, 
+	snippet VARCHAR, 
+	headings TEXT, 
+	language VARCHAR(35), 
+	canonical VARCHAR, 
+	details JSON NOT NULL, 
+	noindex BOOLEAN DEFAULT (false) NOT NULL, 
+	says_archived BOOLEAN DEFAULT (false) NOT NULL, 
+	simhash BIGINT, 
+	text_chars INTEGER DEFAULT '0' NOT NULL, 
+	version INTEGER NOT NULL, 
+	created_at BIGINT NOT NULL, 
+	CONSTRAINT pk_documents PRIMARY KEY (id), 
+	CONSTRAINT uq_documents_body_hash_charset_media_type UNIQUE (body_hash, charset, media_type)
+);
+CREATE TABLE issue_reports (
+	id INTEGER NOT NULL, 
+	category VARCHAR(32) NOT NULL, 
+	description TEXT NOT NULL, 
+	snapshot_id BIGINT, 
+	original_url TEXT, 
+	reporter_email VARCHAR, 
+	page_url TEXT, 
+	status VARCHAR(16) NOT NULL, 
+	notes TEXT, 
+	created_at BIGINT NOT NULL, 
+	updated_at BIGINT NOT NULL, 
+	CONSTRAINT pk_issue_reports PRIMARY KEY (id)
+);
+CREATE INDEX ix_issue_reports_status ON issue_reports (status, id);
+CREATE TABLE page_links (
+	snapshot_id BIGINT NOT NULL, 
+	to_hash BIGINT NOT NULL, 
+	from_hash BIGINT NOT NULL, 
+	to_url TEXT NOT NULL, 
+	CONSTRAINT pk_page_links PRIMARY KEY (snapshot_id, to_hash)
+);
+CREATE INDEX ix_page_links_to_hash ON page_links (to_hash);
+CREATE TABLE page_signals (
+	url_hash BIGINT NOT NULL, 
+	inlinks INTEGER NOT NULL, 
+	outlinks INTEGER NOT NULL, 
+	pagerank DOUBLE NOT NULL, 
+	computed_at BIGINT NOT NULL, 
+	CONSTRAINT pk_page_signals PRIMARY KEY (url_hash)
+);
+CREATE TABLE search_outbox (
+	id INTEGER NOT NULL, 
+	kind VARCHAR(16) NOT NULL, 
+	first_id BIGINT, 
+	last_id BIGINT, 
+	refs JSON NOT NULL, 
+	created_at BIGINT NOT NULL, 
+	CONSTRAINT pk_search_outbox PRIMARY KEY (id)
+);
+CREATE TABLE usage_counts (
+	day VARCHAR(10) NOT NULL, 
+	event VARCHAR(32) NOT NULL, 
+	count BIGINT NOT NULL, 
+	CONSTRAINT pk_usage_counts PRIMARY KEY (day, event)
+);
+CREATE TABLE withdrawals (
+	id INTEGER NOT NULL, 
+	snapshot_id BIGINT, 
+	url_hash BIGINT, 
+	subject TEXT NOT NULL, 
+	reason TEXT NOT NULL, 
+	actor VARCHAR NOT NULL, 
+	created_at BIGINT NOT NULL, 
+	lifted_at BIGINT, 
+	lifted_by VARCHAR, 
+	CONSTRAINT pk_withdrawals PRIMARY KEY (id)
+);
+CREATE INDEX ix_withdrawals_snapshot ON withdrawals (snapshot_id) WHERE lifted_at IS NULL;
+CREATE INDEX ix_withdrawals_url ON withdrawals (url_hash) WHERE lifted_at IS NULL;
+CREATE TABLE diffs (
+	id INTEGER NOT NULL, 
+	from_document_id INTEGER NOT NULL, 
+	to_document_id INTEGER NOT NULL, 
+	version INTEGER NOT NULL, 
+	added_sections INTEGER NOT NULL, 
+	removed_sections INTEGER NOT NULL, 
+	changed_sections INTEGER NOT NULL, 
+	added_lines INTEGER NOT NULL, 
+	removed_lines INTEGER NOT NULL, 
+	ratio DOUBLE NOT NULL, 
+	high_noise BOOLEAN NOT NULL, 
+	truncated BOOLEAN NOT NULL, 
+	body BLOB, 
+	created_at BIGINT NOT NULL, 
+	CONSTRAINT pk_diffs PRIMARY KEY (id), 
+	CONSTRAINT fk_diffs_from_document_id FOREIGN KEY(from_document_id) REFERENCES documents (id), 
+	CONSTRAINT fk_diffs_to_document_id FOREIGN KEY(to_document_id) REFERENCES documents (id), 
+	CONSTRAINT uq_diffs_from_document_id_to_document_id_version UNIQUE (from_document_id, to_document_id, version)
+);
+CREATE TABLE document_texts (
+	document_id INTEGER NOT NULL, 
+	text BLOB NOT NULL, 
+	CONSTRAINT pk_document_texts PRIMARY KEY (document_id), 
+	CONSTRAINT fk_document_texts_document_id FOREIGN KEY(document_id) REFERENCES documents (id)
+);
+CREATE TABLE editions (
+	id INTEGER NOT NULL, 
+	source_id INTEGER NOT NULL, 
+	year SMALLINT NOT NULL, 
+	status VARCHAR(16) NOT NULL, 
+	search_ready BOOLEAN DEFAULT (false) NOT NULL, 
+	research_ready BOOLEAN DEFAULT (false) NOT NULL, 
+	intended_url_count INTEGER DEFAULT '0' NOT NULL, 
+	captured_url_count INTEGER DEFAULT '0' NOT NULL, 
+	failed_url_count INTEGER DEFAULT '0' NOT NULL, 
+	missing_url_count INTEGER DEFAULT '0' NOT NULL, 
+	excluded_url_count INTEGER DEFAULT '0' NOT NULL, 
+	fallback_url_count INTEGER DEFAULT '0' NOT NULL, 
+	shard_count INTEGER DEFAULT '0' NOT NULL, 
+	indexed_shard_count INTEGER DEFAULT '0' NOT NULL, 
+	needs_review_shard_count INTEGER DEFAULT '0' NOT NULL, 
+	backend_counts JSON NOT NULL, 
+	coverage_summary JSON NOT NULL, 
+	target_ledger_path VARCHAR, 
+	capture_manifest_path VARCHAR, 
+	coverage_report_json_path VARCHAR, 
+	coverage_report_md_path VARCHAR, 
+	generated_at BIGINT, 
+	created_at BIGINT NOT NULL, 
+	CONSTRAINT pk_editions PRIMARY KEY (id), 
+	CONSTRAINT fk_editions_source_id FOREIGN KEY(source_id) REFERENCES sources (id), 
+	CONSTRAINT uq_editions_source_id_year UNIQUE (source_id, year)
+);
+CREATE TABLE page_groups (
+	id INTEGER NOT NULL, 
+	source_id INTEGER NOT NULL, 
+	url TEXT NOT NULL, 
+	url_hash BIGINT NOT NULL, 
+	first_captured_at BIGINT NOT NULL, 
+	last_captured_at BIGINT NOT NULL, 
+	snapshot_count INTEGER NOT NULL, 
+	latest_id BIGINT NOT NULL, 
+	latest_ok_id BIGINT, 
+	CONSTRAINT pk_page_groups PRIMARY KEY (id), 
+	CONSTRAINT fk_page_groups_source_id FOREIGN KEY(source_id) REFERENCES sources (id), 
+	CONSTRAINT uq_page_groups_source_id_url_hash UNIQUE (source_id, url_hash)
+);
+CREATE INDEX ix_page_groups_last ON page_groups (last_captured_at, id);
+CREATE INDEX ix_page_groups_source_last ON page_groups (source_id, last_captured_at, id);
+CREATE INDEX ix_page_groups_url_hash ON page_groups (url_hash);
+CREATE TABLE changes (
+	id INTEGER NOT NULL, 
+	source_id INTEGER NOT NULL, 
+	group_id BIGINT, 
+	url_hash BIGINT NOT NULL, 
+	from_snapshot_id BIGINT, 
+	to_snapshot_id BIGINT NOT NULL, 
+	from_execution_id BIGINT, 
+	to_execution_id BIGINT NOT NULL, 
+	from_captured_at BIGINT, 
+	to_captured_at BIGINT NOT NULL, 
+	type VARCHAR(16) NOT NULL, 
+	diff_id INTEGER, 
+	error TEXT, 
+	computed_at BIGINT NOT NULL, 
+	CONSTRAINT pk_changes PRIMARY KEY (id), 
+	CONSTRAINT fk_changes_diff_id FOREIGN KEY(diff_id) REFERENCES diffs (id), 
+	CONSTRAINT fk_changes_source_id FOREIGN KEY(source_id) REFERENCES sources (id), 
+	CONSTRAINT uq_changes_to_snapshot_id UNIQUE (to_snapshot_id)
+);
+CREATE INDEX ix_changes_execution ON changes (to_execution_id, id);
+CREATE INDEX ix_changes_moment ON changes (to_captured_at, id);
+CREATE INDEX ix_changes_page ON changes (url_hash, to_captured_at);
+CREATE INDEX ix_changes_source ON changes (source_id, to_captured_at, id);
+CREATE TABLE index_runs (
+	warc_file_id INTEGER NOT NULL, 
+	version INTEGER NOT NULL, 
+	owner_id BIGINT, 
+	token BIGINT DEFAULT '0' NOT NULL, 
+	lease_expires_at BIGINT, 
+	phase VARCHAR(16) NOT NULL, 
+	records INTEGER DEFAULT '0' NOT NULL, 
+	pages INTEGER DEFAULT '0' NOT NULL, 
+	bytes_done BIGINT DEFAULT '0' NOT NULL, 
+	bytes_total BIGINT DEFAULT '0' NOT NULL, 
+	warnings JSON NOT NULL, 
+	error VARCHAR, 
+	started_at BIGINT NOT NULL, 
+	progress_at BIGINT NOT NULL, 
+	finished_at BIGINT, 
+	CONSTRAINT pk_index_runs PRIMARY KEY (warc_file_id), 
+	CONSTRAINT fk_index_runs_warc_file_id FOREIGN KEY(warc_file_id) REFERENCES warc_files (id)
+);
+CREATE TABLE snapshots (
+	id BIGINT NOT NULL, 
+	warc_file_id INTEGER NOT NULL, 
+	execution_id INTEGER NOT NULL, 
+	source_id INTEGER NOT NULL, 
+	warc_offset BIGINT NOT NULL, 
+	warc_length BIGINT NOT NULL, 
+	record_id VARCHAR, 
+	record_type VARCHAR(8) NOT NULL, 
+	url TEXT NOT NULL, 
+	url_key TEXT NOT NULL, 
+	url_hash BIGINT NOT NULL, 
+	group_id INTEGER, 
+	captured_at BIGINT NOT NULL, 
+	method VARCHAR(16), 
+	status SMALLINT, 
+	media_type VARCHAR, 
+	payload_digest VARCHAR, 
+	body_hash BLOB, 
+	document_id INTEGER, 
+	is_page BOOLEAN NOT NULL, 
+	noindex BOOLEAN DEFAULT (false) NOT NULL, 
+	canonical_id BIGINT, 
+	original_id BIGINT, 
+	refers_to_url TEXT, 
+	refers_to_at BIGINT, 
+	redirect_to TEXT, 
+	truncated VARCHAR(16), 
+	problems VARCHAR, 
+	backend VARCHAR(16) DEFAULT 'native' NOT NULL, 
+	fidelity VARCHAR(8) DEFAULT 'unknown' NOT NULL, 
+	compared BOOLEAN DEFAULT (false) NOT NULL, 
+	CONSTRAINT pk_snapshots PRIMARY KEY (id), 
+	CONSTRAINT fk_snapshots_document_id FOREIGN KEY(document_id) REFERENCES documents (id), 
+	CONSTRAINT fk_snapshots_execution_id FOREIGN KEY(execution_id) REFERENCES executions (id), 
+	CONSTRAINT fk_snapshots_group_id FOREIGN KEY(group_id) REFERENCES page_groups (id), 
+	CONSTRAINT fk_snapshots_source_id FOREIGN KEY(source_id) REFERENCES sources (id), 
+	CONSTRAINT fk_snapshots_warc_file_id FOREIGN KEY(warc_file_id) REFERENCES warc_files (id)
+);
+CREATE INDEX ix_snapshots_document ON snapshots (document_id, id);
+CREATE INDEX ix_snapshots_execution ON snapshots (execution_id, id);
+CREATE INDEX ix_snapshots_group ON snapshots (group_id, captured_at, id);
+CREATE INDEX ix_snapshots_key ON snapshots (url_key, captured_at, id);
+CREATE INDEX ix_snapshots_page ON snapshots (url_hash, captured_at, id);
+CREATE INDEX ix_snapshots_source ON snapshots (source_id, id);
+CREATE INDEX ix_snapshots_to_compare ON snapshots (source_id, id) WHERE is_page AND NOT compared;
+CREATE INDEX ix_snapshots_unresolved ON snapshots (id) WHERE record_type = 'revisit' AND original_id IS NULL;
+CREATE TABLE "warc_files" (
 	id INTEGER NOT NULL, 
 	execution_id INTEGER NOT NULL, 
 	owner_id BIGINT, 
@@ -203,10 +446,15 @@ CREATE TABLE warc_files (
 	repaired BOOLEAN DEFAULT (false) NOT NULL, 
 	created_at BIGINT NOT NULL, 
 	sealed_at BIGINT, 
+	origin VARCHAR, 
+	origin_sha256 VARCHAR(64), 
+	index_state VARCHAR(8) DEFAULT 'pending' NOT NULL, 
 	CONSTRAINT pk_warc_files PRIMARY KEY (id), 
 	CONSTRAINT fk_warc_files_execution_id FOREIGN KEY(execution_id) REFERENCES executions (id), 
 	CONSTRAINT uq_warc_files_path UNIQUE (path)
 );
-CREATE INDEX ix_warc_files_execution_id ON warc_files (execution_id, id);
 CREATE INDEX ix_warc_files_open ON warc_files (owner_id) WHERE state = 'open';
-INSERT INTO alembic_version(version_num) VALUES ('0001');
+CREATE INDEX ix_warc_files_execution_id ON warc_files (execution_id, id);
+CREATE INDEX ix_warc_files_origin_sha256 ON warc_files (origin_sha256);
+CREATE INDEX ix_warc_files_to_index ON warc_files (id) WHERE state = 'sealed' AND index_state IN ('pending','running');
+INSERT INTO alembic_version(version_num) VALUES ('0002');

@@ -2,22 +2,48 @@
 
 from holdfast.db.models.archive import WarcFile
 from holdfast.db.models.base import Model
+from holdfast.db.models.captures import (
+    Document,
+    DocumentText,
+    IndexRun,
+    PageGroup,
+    PageLink,
+    PageSignal,
+    SearchOutbox,
+    Snapshot,
+    Withdrawal,
+)
+from holdfast.db.models.findings import Change, Diff, Edition, IssueReport, UsageCount
 from holdfast.db.models.frontier import Domain, Exclusion, ExecutionCount, Page, PageCrawl, Queue, Robots
 from holdfast.db.models.work import AuditEvent, Execution, Job, Owner, Source
 
 __all__ = [
     "AuditEvent",
+    "Change",
+    "Diff",
+    "Document",
+    "DocumentText",
     "Domain",
+    "Edition",
     "Exclusion",
     "Execution",
     "ExecutionCount",
+    "IndexRun",
+    "IssueReport",
     "Job",
     "Model",
     "Owner",
     "Page",
     "PageCrawl",
+    "PageGroup",
+    "PageLink",
+    "PageSignal",
     "Queue",
     "Robots",
+    "SearchOutbox",
+    "Snapshot",
     "Source",
+    "UsageCount",
     "WarcFile",
+    "Withdrawal",
 ]

@@ -29,9 +29,22 @@ class WarcFile(Model):
     repaired: Mapped[bool] = mapped_column(server_default=text("false"))
     created_at: Mapped[datetime]
     sealed_at: Mapped[datetime | None]
+    origin: Mapped[str | None]
+    """Where an imported file came from, as it was named; None for our own."""
+    origin_sha256: Mapped[str | None] = mapped_column(String(64))
+    """Digest of the imported file or package member: the same file again is the same row."""
+    index_state: Mapped[str] = mapped_column(String(8), server_default=text("'pending'"))
+    """pending, running, indexed, failed."""
 
     __table_args__ = (
         UniqueConstraint("path"),
+        Index("ix_warc_files_origin_sha256", "origin_sha256"),
+        Index(
+            "ix_warc_files_to_index",
+            "id",
+            sqlite_where=text("state = 'sealed' AND index_state IN ('pending','running')"),
+            postgresql_where=text("state = 'sealed' AND index_state IN ('pending','running')"),
+        ),
         Index("ix_warc_files_execution_id", "execution_id", "id"),
         Index(
             "ix_warc_files_open",
