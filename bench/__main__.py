@@ -76,8 +76,7 @@ def _captured(run: Run, pages: int) -> Row:
 
 def polite_rows(hosts: int) -> list[Row]:
     """Crawl many hosts at a second's delay with two processes; the server's own log judges."""
-    # Fifteen pages a host: with twenty the benchmark's nginx runs out of descriptors (its file cache holds one a page).
-    site = write("polite", hosts=hosts, pages=15, kb=20, links=40)
+    site = write("polite", hosts=hosts, pages=20, kb=20, links=40)
     with served(site, PORT, log=True):
         ours(site, workers=2, cores="0,1", delay=1.0)
         judge = subprocess.run([sys.executable, SCRIPTS / "politeness.py", site / "access.log", "--delay", "1.0"],

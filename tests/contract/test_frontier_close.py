@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from datetime import timedelta
 
 from holdfast.types import Kind, Outcome
@@ -52,6 +53,12 @@ def test_an_unreachable_domain_is_closed_piece_by_piece(bed: Bed) -> None:
     assert bed.frontier.open_count(EXECUTION) == 2
     assert bed.frontier.open_count(2) == 1, "the next execution tries again"
     assert bed.frontier.stats(EXECUTION).failed == 7
+    assert _nobodys(bed) == {"outcomes": {"failed": 7}}, "no process counts what none of them visited"
+
+
+def _nobodys(bed: Bed) -> object:
+    rows = bed.rows("SELECT counts FROM execution_counts WHERE execution_id = ? AND owner_id = 0", (EXECUTION,))
+    return json.loads(rows[0][0]) if isinstance(rows[0][0], str) else rows[0][0]
 
 
 def test_what_a_limit_leaves_over_is_closed_by_kind(bed: Bed) -> None:

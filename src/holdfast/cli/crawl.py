@@ -130,7 +130,10 @@ def _summarise(ground: Ground, status: Status, recovery: Recovery, *, resumed: b
         print(f"  {status.queue:,} still queued: the same command again resumes")
     for row, path in zip(rows, paths, strict=True):
         print(f"  {path}  {size(row.size or 0)}, {row.record_count or 0:,} records")
-    print(f"next: holdfast report {status.execution_id}   ·   holdfast verify {status.output_dir}")
+    if paths:
+        print(f"next: holdfast report {status.execution_id}   ·   holdfast verify {status.output_dir}")
+    else:
+        print(f"nothing was captured; see why with: holdfast report {status.execution_id} --urls")
 
 
 def as_object(status: Status, paths: list[str], recovery: Recovery, *, resumed: bool) -> dict[str, Any]:

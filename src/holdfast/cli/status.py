@@ -71,7 +71,7 @@ def describe(shown: Status) -> str:
     head = f"{shown.execution_id:>5}  {shown.source}  {shown.state}" + (f" ({shown.reason})" if shown.reason else "")
     if shown.state == "running":
         slow = [f"\n       slow: {row['domain']} {row['seconds']} s, {row['why']}" for row in shown.slow]
-        return f"{head}\n       {line(shown, 0.0)}" + "".join(slow)
+        return f"{head}\n       {line(shown, shown.pages_s)}" + "".join(slow)
     return (
         f"{head}\n       {shown.pages:,} pages, {shown.requests:,} requests, {size(shown.bytes)}, "
         f"{duration(shown.run_seconds)}, {shown.queue:,} queued; {outcomes(shown)}"
@@ -82,8 +82,9 @@ def as_object(shown: Status) -> dict[str, Any]:
     """Return an execution for `--json`."""
     return {
         "execution": shown.execution_id, "source": shown.source, "state": shown.state, "reason": shown.reason,
-        "condition": shown.condition, "pages": shown.pages, "requests": shown.requests, "bytes": shown.bytes,
-        "queue": shown.queue, "active_domains": shown.active_domains, "outcomes": shown.outcomes,
+        "condition": shown.condition, "pages": shown.pages, "pages_s": shown.pages_s,
+        "requests": shown.requests, "bytes": shown.bytes, "queue": shown.queue,
+        "active_domains": shown.active_domains, "outcomes": shown.outcomes,
         "slow": list(shown.slow), "seconds": round(shown.run_seconds, 3), "output_dir": str(shown.output_dir),
         "started_at": shown.started_at.isoformat() if shown.started_at else None,
         "finished_at": shown.finished_at.isoformat() if shown.finished_at else None,

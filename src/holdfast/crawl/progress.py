@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, deque
 from typing import Any
 
+from holdfast.clock import Clock
 from holdfast.crawl.lag import LagMeter
 from holdfast.types import Visit
+
+_RATE_S = 10.0
 
 
 class Progress:
     """Counts by the words of the report; plain integers, because this is on the path of every page."""
 
-    def __init__(self) -> None:
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._samples: deque[tuple[float, int]] = deque([(clock.monotonic(), 0)])
         self.pages = 0
         """Pages captured: attempts of kind page that ended well."""
         self.requests = 0
@@ -48,10 +53,20 @@ class Progress:
         self.outcomes[visit.outcome.value] -= 1
         self.pages -= visit.attempt.kind == "page" and visit.outcome == "success"
 
+    def _rate(self) -> float:
+        """Return the pages a second over the last ten seconds, and take a sample."""
+        now = self._clock.monotonic()
+        while len(self._samples) > 1 and now - self._samples[1][0] >= _RATE_S:
+            self._samples.popleft()
+        since, pages = self._samples[0]
+        self._samples.append((now, self.pages))
+        return round((self.pages - pages) / (now - since), 2) if now > since else 0.0
+
     def counts(self) -> dict[str, Any]:
         """Return what is written to the database."""
         return {
             "pages": self.pages, "requests": self.requests, "bytes": self.wire_bytes, "outcomes": dict(self.outcomes),
             "retries": self.retries, "refused": self.refused, "state": self.state,
-            "active_domains": self.active_domains, "slow": self.slow, "loop_lag_ms": self.lag.figures(),
+            "active_domains": self.active_domains, "pages_s": self._rate(), "slow": self.slow,
+            "loop_lag_ms": self.lag.figures(),
         }  # fmt: skip

@@ -153,7 +153,6 @@ class Settler:
             )
         ):
             closed += done
-        self._crew.progress.outcomes[Outcome.FAILED.value] += closed
         _log.warning("crawl.domain_unreachable", domain=lane.lease.domain, closed=closed)
 
     async def _feed(self, added: set[int]) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
@@ -81,9 +83,21 @@ class Closing:
         heads: dict[int, Heads] = {}
         for execution_id, domain_id, _ in rows:
             heads.setdefault(execution_id, Heads()).closed(domain_id, ending.outcome)
+        closed = Counter(execution_id for execution_id, _, _ in rows)
         for execution_id in sorted(heads):
+            _count(tx, execution_id, ending.outcome, closed[execution_id], now)
             heads[execution_id].write(tx, execution_id)
         return len(rows)
+
+
+def _count(tx: Spoken, execution_id: int, outcome: Outcome, closed: int, now: int) -> None:
+    """Add to the totals of what ended without a visit: no process counts it, and it may end after all of them."""
+    tx.execute(sql.ENSURE_COUNTS, (execution_id, now))
+    found = tx.execute(sql.NOBODYS_COUNTS, (execution_id,))[0][0]
+    counts = json.loads(found) if isinstance(found, str) else found
+    outcomes = Counter(counts.get("outcomes", {}))
+    outcomes[outcome.value] += closed
+    tx.execute(sql.UPSERT_COUNTS, (execution_id, 0, json.dumps({"outcomes": outcomes}), now))
 
 
 def _lock(tx: Spoken, attempt_ids: Sequence[int]) -> None:

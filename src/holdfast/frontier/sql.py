@@ -253,6 +253,11 @@ ON CONFLICT (execution_id, rule, host) DO UPDATE SET count = exclusions.count + 
 UPSERT_COUNTS = """
 INSERT INTO execution_counts (execution_id, owner_id, counts, updated_at) VALUES (?, ?, ?, ?)
 ON CONFLICT (execution_id, owner_id) DO UPDATE SET counts = excluded.counts, updated_at = excluded.updated_at"""
+# What ended without a visit is nobody's: owner 0.
+ENSURE_COUNTS = """
+INSERT INTO execution_counts (execution_id, owner_id, counts, updated_at) VALUES (?, 0, '{}', ?)
+ON CONFLICT (execution_id, owner_id) DO NOTHING"""
+NOBODYS_COUNTS = "SELECT counts FROM execution_counts WHERE execution_id = ? AND owner_id = 0 LOCKED"
 
 # --- closing without a visit -----------------------------------------------------------------------------------------
 

@@ -34,6 +34,8 @@ class Status:
     pages: int
     requests: int
     bytes: int
+    pages_s: float
+    """Over about the last ten seconds, as the processes at work measured it; 0 if none is."""
     active_domains: int
     outcomes: dict[str, int]
     condition: str
@@ -64,6 +66,7 @@ def read_status(database: Database, clock: Clock, execution_id: int) -> Status:
         stop_requested=execution.stop_requested, output_dir=Path(execution.output_dir),
         started_at=execution.started_at, finished_at=execution.finished_at, run_seconds=execution.run_seconds,
         queue=queue, pages=_sum(counts, "pages"), requests=_sum(counts, "requests"), bytes=_sum(counts, "bytes"),
+        pages_s=sum(float(count.get("pages_s", 0.0)) for count in live),
         active_domains=_sum(live, "active_domains"), outcomes={k: v for k, v in outcomes.items() if v},
         condition=next((c for c in ("no_space", "draining") if c in conditions), "running"),
         slow=tuple(sorted(slow, key=lambda row: -row["seconds"])[:5]), config=execution.config,

@@ -140,7 +140,7 @@ class Process:
 
     def _engine(self, client: Client) -> CrawlEngine:
         """Put the parts together."""
-        ground, progress = self._ground, Progress()
+        ground, progress = self._ground, Progress(self._clock)
         control = RowControl(ground, self._owner, self._assignment.execution_id)
         # A process that takes the place of another must know where seeds landed before it reads its first page.
         plan = replace(self._plan, landing=control.listen().landing or self._plan.landing)

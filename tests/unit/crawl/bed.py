@@ -134,7 +134,7 @@ def make_bed(answers: Mapping[str, Line | list[Line]], borrow: Callable[[str], P
     web = Web(clock, answers)
     asked = CrawlPlan(**{"seeds": ("http://a.test/",), "contact": "a@example.org", "delay_s": 0.0, **plan})
     crew = Crew(
-        plan=asked, settings=settings or Settings(), clock=clock, client=web, progress=Progress(),
+        plan=asked, settings=settings or Settings(), clock=clock, client=web, progress=Progress(clock),
         credentials=Credentials(asked), random=Random(1), scope=asked.build_scope(),
         originals=Originals(cast(Any, None), Path()), processes=1, is_private=lambda _ip: True,
     )  # fmt: skip

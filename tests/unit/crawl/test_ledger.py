@@ -20,6 +20,7 @@ from holdfast.errors import Unavailable
 from holdfast.frontier import Frontier
 from holdfast.types import Attempt, Outcome, Visit
 from holdfast.warc.writer import SealedFile
+from tests.clock import FakeClock
 from tests.contract.frontier_bed import many
 from tests.execution import begun_execution
 from tests.unit.crawl.test_tape import exchange
@@ -95,7 +96,7 @@ def test_no_commit_points_at_bytes_that_are_not_synced(tmp_path: Path) -> None:
         frontier = Frontier(hot, begin.ground.clock)
         execution_id = begin.begun.execution_id
         frontier.add(execution_id, many("example.org", 1200))
-        ledger = Ledger(frontier, tape, Progress(), _Silent(), execution_id=execution_id, owner_id=1)
+        ledger = Ledger(frontier, tape, Progress(FakeClock()), _Silent(), execution_id=execution_id, owner_id=1)
         lease = frontier.lease(execution_id, 1, domains=1, pages=1200)[0]
         filed: SimpleQueue[Visit] = SimpleQueue()
         desk = threading.Thread(target=_file, args=(tape, filed, lease.attempts, lease.token))
