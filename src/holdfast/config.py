@@ -11,7 +11,7 @@ from ipaddress import IPv4Network, IPv6Network, ip_network
 from pathlib import Path
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, ValidationError, field_validator
 from pydantic_settings import (
     BaseSettings,
     NoDecode,
@@ -27,6 +27,13 @@ Network = IPv4Network | IPv6Network
 
 class _Group(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+def _split_commas(value: object) -> object:
+    return tuple(part.strip() for part in value.split(",") if part.strip()) if isinstance(value, str) else value
+
+
+CommaList = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_split_commas)]
 
 
 class LeaseSettings(_Group):
@@ -97,11 +104,69 @@ class EngineSettings(_Group):
     known_urls: int = Field(1_000_000, ge=1000, description="URLs that a process remembers to spare the database.")
 
 
+class TrapSettings(_Group):
+    """From where on a site looks endless; what is over is counted as `trap`."""
+
+    query_variants: int = Field(1_000, ge=1, description="Different queries of one path.")
+    hosts: int = Field(1_000, ge=1, description="Hosts of one registrable domain.")
+    directory_urls: int = Field(100_000, ge=1, description="URLs that stand in one directory of a host.")
+    domain_urls: int = Field(5_000_000, ge=1, description="URLs of one host in one execution.")
+
+
 class DiskSettings(_Group):
     """When the disk counts as full: nothing new starts below either mark."""
 
     free_bytes: int = Field(2 * 1024**3, ge=0, description="Free bytes to keep.")
     free_percent: float = Field(5.0, ge=0, le=90, description="Free share of the disk to keep.")
+
+
+class ApiSettings(_Group):
+    """What is served over HTTP, to whom, and how much of it."""
+
+    host: str = Field("127.0.0.1", description="Address to listen on; other than loopback only with an admin token.")
+    port: int = Field(8060, ge=0, le=65535, description="Port to listen on; 0 lets the kernel choose.")
+    admin_token: SecretStr | None = Field(
+        None, min_length=1, description="Secret for admin routes; strict environments want at least 16 characters."
+    )
+    environment: str = Field("development", description="Name of the installation; production and staging are strict.")
+    site_url: str | None = Field(None, description="Where readers find this archive, for links in feeds and exports.")
+    allowed_hosts: CommaList = Field((), description="Host names to answer to, beside loopback; comma-separated.")
+    cors_origins: CommaList = Field(
+        ("http://localhost:3000", "http://localhost:5173", "https://healtharchive.ca", "https://www.healtharchive.ca"),
+        description="Origins whose pages may read public routes (HA-007): matched exactly; comma-separated.",
+    )
+    trusted_proxies: CommaList = Field((), description="Addresses whose X-Forwarded-For is believed; comma-separated.")
+    hsts: bool = Field(True, description="Send Strict-Transport-Security; browsers heed it over https only.")
+    body_bytes: int = Field(1024**2, ge=1024, description="Largest request body.")
+    query_chars: int = Field(8192, ge=256, description="Longest query string.")
+    rate_limiting: bool = Field(True, description="Whether requests are counted per address and minute.")
+    general_per_minute: int = Field(120, ge=1, description="Requests an address may make in a minute.")
+    search_per_minute: int = Field(60, ge=1, description="Searches an address may make in a minute.")
+    exports_per_minute: int = Field(10, ge=1, description="Exports an address may start in a minute.")
+    reports_per_minute: int = Field(5, ge=1, description="Problem reports an address may send in a minute.")
+    replay_per_minute: int = Field(3000, ge=1, description="Archived resources an address may load in a minute.")
+    admin_per_minute: int = Field(500, ge=1, description="Admin requests in a minute with the right token.")
+    intruder_per_minute: int = Field(10, ge=1, description="Admin requests in a minute without the right token.")
+    exports: bool = Field(True, description="Whether exports are offered.")
+    exports_default_limit: int = Field(1000, ge=1, description="Rows of an export that does not say how many.")
+    exports_max_limit: int = Field(10_000, ge=1, description="Most rows of one export.")
+    changes: bool = Field(True, description="Whether change tracking is shown.")
+    usage: bool = Field(True, description="Whether daily usage counts are kept and shown; nobody is followed.")
+    usage_window_days: int = Field(30, ge=1, le=366, description="Days that usage counts are shown for.")
+
+    @property
+    def strict(self) -> bool:
+        """Whether a missing admin token is an error rather than an open door on loopback (HA-080)."""
+        return self.environment.lower() in ("production", "staging")
+
+
+class ReplaySettings(_Group):
+    """Where archived pages are shown: never on the application's own origin."""
+
+    origin: str | None = Field(
+        None, pattern=r"^https?://[^/?#\s]+$",
+        description="Origin of archived pages, as https://replay.example.org; replay.localhost if left out.",
+    )  # fmt: skip
 
 
 class Settings(BaseSettings):
@@ -127,7 +192,10 @@ class Settings(BaseSettings):
     parse: ParseSettings = ParseSettings()
     warc: WarcSettings = WarcSettings()
     engine: EngineSettings = EngineSettings()
+    traps: TrapSettings = TrapSettings()
     disk: DiskSettings = DiskSettings()
+    api: ApiSettings = ApiSettings()
+    replay: ReplaySettings = ReplaySettings()
 
     @field_validator("allow_networks", mode="before")
     @classmethod
@@ -141,6 +209,16 @@ class Settings(BaseSettings):
     def database(self) -> str:
         """The address of the database in use."""
         return self.database_url or f"sqlite:///{(self.home / 'holdfast.db').resolve()}"
+
+    @property
+    def replay_origin(self) -> str:
+        """The origin that archived pages are shown at, without a slash at its end."""
+        return self.replay.origin or f"http://replay.localhost:{self.api.port}"
+
+    @property
+    def site_origin(self) -> str:
+        """The origin that readers call the application by, without a slash at its end."""
+        return (self.api.site_url or f"http://127.0.0.1:{self.api.port}").rstrip("/")
 
     @classmethod
     def settings_customise_sources(

@@ -66,3 +66,47 @@ def test_max_time_ends_the_crawl_and_what_is_left_is_named(crawler: Crawler) -> 
     assert result["seconds"] < 9.0, "sixty pages at that pace take twelve seconds"
     assert _reasons(crawler)["excluded", "over_limit:max_time"] > 0
     assert crawler.faults() == []
+
+
+def test_a_calendar_without_end_ends_at_the_budget_of_its_host_and_what_is_left_out_is_counted(
+    crawler: Crawler,
+) -> None:
+    with Site.start(hosts=1, pages=1) as site:
+        result = crawler.crawl(
+            site.url(0, "/trap/calendar"), "--delay", "0", "--no-sitemaps", "--depth", "30",
+            HOLDFAST_TRAPS_DOMAIN_URLS="60",
+        )  # fmt: skip
+
+    assert (result["state"], result["reason"], result["queue"]) == ("completed", "done", 0)
+    assert result["pages"] <= 61
+    omitted = crawler.run("report", "--json")
+    assert "trap:domain_budget" in omitted.stdout
+    assert crawler.faults() == []
+
+
+def test_a_directory_that_makes_up_addresses_ends_at_its_budget(crawler: Crawler) -> None:
+    with Site.start(hosts=1, pages=1) as site:
+        result = crawler.crawl(
+            site.url(0, "/trap/random"), "--delay", "0", "--no-sitemaps", "--depth", "30",
+            HOLDFAST_TRAPS_DIRECTORY_URLS="25",
+        )  # fmt: skip
+
+    assert (result["state"], result["queue"]) == ("completed", 0)
+    assert 20 <= result["pages"] <= 26
+    assert "trap:directory_budget" in crawler.run("report", "--json").stdout
+
+
+def test_pages_of_a_domain_that_an_operator_forbids_are_closed_and_the_crawl_ends(crawler: Crawler) -> None:
+    with Site.start(hosts=2, pages=3) as site:
+        first = crawler.crawl(site.url(1, "/"), "--max-pages", "1", "--delay", "0", "--no-sitemaps")
+        assert first["pages"] == 1
+        with crawler.hot().write() as tx:
+            tx.execute("UPDATE domains SET is_allowed = ?", (False,))
+        result = crawler.crawl(site.url(0, "/"), site.url(1, "/"), "--delay", "0", "--no-sitemaps")
+        asked = [entry for entry in site.settled() if entry.path != "/robots.txt"]
+
+    assert (result["state"], result["reason"], result["queue"]) == ("completed", "done", 0)
+    assert crawler.outcomes(2)[site.url(1, "/")] == ("excluded", "domain_forbidden")
+    assert result["outcomes"]["excluded"] >= 1
+    assert result["pages"] > 1
+    assert len({entry.host for entry in asked if entry.path == "/"}) == 2

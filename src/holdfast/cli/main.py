@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import importlib
 import os
 import sys
@@ -26,6 +27,7 @@ COMMANDS = {
     "url": Command("url", "Show what an address means here: normalised form, key, hash, group, priority."),
     "robots": Command("robots", "Ask robots.txt about an address: the rule and the line that decide."),
     "verify": Command("verify", "Check WARC files: members, lengths, digests, truncation."),
+    "api": Command("api", "Serve search, replay, changes and exports over HTTP until Ctrl-C."),
     "settings": Command("settings", "Print the settings in force."),
     "demo": Command("demo", "Crawl a small bundled site on this machine and show what was captured."),
 }
@@ -62,13 +64,18 @@ def main() -> None:
     if command is None:
         print(f"holdfast: there is no command {arguments[0]!r}; see: holdfast --help", file=sys.stderr)
         sys.exit(2)
+    gc.disable()  # a tenth of loading is spent looking for garbage that modules do not make
     module = importlib.import_module(f"holdfast.cli.{command.module}")
     runner = importlib.import_module("holdfast.cli.runner")
+    gc.freeze()
+    gc.enable()
     try:
         runner.run(module.app_command, f"holdfast {arguments[0]}", arguments[1:])
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
+    finally:
+        gc.freeze()  # or the interpreter walks through all of it once more before it ends: 0.28 s after a crawl
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""What a crawl says about its user, headers and cookies, and to whom: no secret ever crosses an origin.
+"""What a crawl says about its user, headers and cookies, and to whom: no secret crosses an origin or is archived.
 
 A header goes to the seeds' own origins, and to the https of a seed that was written with http; harmless ones go to all.
 A cookie goes back to the host and port it came from (RFC 6265, less its blindness for ports), never from https to http.
@@ -16,6 +16,7 @@ from holdfast.fetch.headers import HeaderBook, Pairs
 from holdfast.urls import Url, is_public_suffix
 
 _HARMLESS = frozenset({"accept", "accept-language", "cache-control", "dnt", "pragma", "save-data", "sec-gpc"})
+_HARMLESS_BYTES = frozenset(name.encode() for name in _HARMLESS)
 _OURS = frozenset({"from", "if-match", "if-modified-since", "if-none-match", "if-range", "if-unmodified-since", "range",
                    "user-agent"})  # fmt: skip
 _WEB_PORTS = frozenset({80, 443})
@@ -38,8 +39,21 @@ class Credentials:
         self._given: dict[int, CookieJar] = {}
         """The user's own cookies by port, apart from those that servers set: no flood of theirs drives one out."""
         self._jars: dict[int, CookieJar] = {}
+        secret = {name.lower().encode("latin-1", "replace") for name, _ in plan.headers} - _HARMLESS_BYTES
+        self._secret = frozenset(secret | ({b"cookie"} if plan.cookies else set()))
         if plan.cookies:
             self._load(plan.cookies, seeds)
+
+    def hidden(self, request_head: bytes) -> bytes:
+        """Return a request's head as it may be archived: the user's secrets are named, their values left out."""
+        if not self._secret:
+            return request_head
+        lines = request_head.split(b"\r\n")
+        for at, line in enumerate(lines):
+            name = line.partition(b":")[0]
+            if name.lower() in self._secret:
+                lines[at] = name + b": [redacted]"
+        return b"\r\n".join(lines)
 
     def covers(self, url: Url) -> bool:
         """Return whether the user's own headers go with a request for this address."""

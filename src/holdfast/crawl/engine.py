@@ -194,7 +194,17 @@ class CrawlEngine:
             await asyncio.wait_for(self._draining.wait(), seconds)
 
     async def _is_over(self) -> bool:
-        return await self.database.run(lambda: self.frontier.open_count(self.ledger.execution_id)) == 0
+        return await self.database.run(self._count_open) == 0
+
+    def _count_open(self) -> int:
+        """Return how many attempts are left, on the database's thread; those of domains that nobody may ask end now."""
+        execution_id = self.ledger.execution_id
+        for domain_id in self.frontier.forbidden_domains(execution_id):
+            while self.frontier.close_domain(
+                execution_id, domain_id, outcome=Outcome.EXCLUDED, reason="domain_forbidden"
+            ):
+                pass
+        return self.frontier.open_count(execution_id)
 
     async def _close_pages(self) -> None:
         """Close the pages that are over the limit; what the captured ones need is still fetched."""
@@ -206,7 +216,6 @@ class CrawlEngine:
         )  # fmt: skip
         if closed:
             self.ending = Ending.MAX_PAGES
-            self.crew.progress.outcomes[Outcome.EXCLUDED.value] += closed
 
     async def _lease(self, tasks: asyncio.TaskGroup) -> int:
         """Take domains that are due, as many as this process has places for; return how many."""

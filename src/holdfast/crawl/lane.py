@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
@@ -234,6 +235,8 @@ class Lane:
         finally:
             self.current = None
         if isinstance(result, Fetched):
+            if (head := crew.credentials.hidden(result.request_head)) is not result.request_head:
+                result = replace(result, request_head=head)
             if pace is self.pace:
                 self.manners.met(is_private=crew.is_private(result.ip))
             crew.progress.asked(len(result.response_head) + result.body.size)

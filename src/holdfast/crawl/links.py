@@ -13,7 +13,7 @@ from threading import Lock
 from holdfast.clock import to_micros
 from holdfast.crawl.crew import Crew
 from holdfast.types import Found, Kind, Link
-from holdfast.urls import Base, Resolved, TrapGuard, Url, priority, resolve
+from holdfast.urls import Base, Resolved, TrapGuard, TrapLimits, Url, priority, resolve
 
 MAX_LINKS = 1000
 """Links taken from one page (TC-027); the rest are counted as over_limit."""
@@ -71,7 +71,11 @@ class Sieve:
         self._lock = Lock()
         self._scope = crew.scope
         self._seen = Seen(crew.settings.engine.known_urls)
-        self._traps = TrapGuard()
+        traps = crew.settings.traps
+        self._traps = TrapGuard(
+            TrapLimits(query_variants=traps.query_variants, domains=traps.hosts, directory_urls=traps.directory_urls,
+                       domain_urls=traps.domain_urls)
+        )  # fmt: skip
         self._requisites = crew.plan.requisites
         self._ready_at: dict[str, float] = {}
 

@@ -167,6 +167,7 @@ class Settler:
             if lane.is_done(now, LINGER_S if not nothing_under_way else 0.0):
                 lane.dry = True
                 lane.fed.set()
+                self.soon()  # it ends now, and its domain can go back
 
     def _more(self, lanes: Sequence[Lane]) -> list[list[Attempt]]:
         """Return more pages for each lane, on the database's thread; none for a lane that has lost its lease."""

@@ -1,4 +1,4 @@
-"""Places where a site makes up addresses without end. Two kinds are seen in the address alone, two need a memory.
+"""Places where a site makes up addresses without end. Two kinds are seen in the address alone, four need a memory.
 
 What is refused here is refused for adding only: an address that is already known is not judged again.
 """
@@ -35,6 +35,10 @@ class TrapLimits:
     """How many different queries one path may have."""
     domains: int = 1_000
     """How many hosts one registrable domain may have: a wildcard in the DNS makes up millions."""
+    directory_urls: int = 100_000
+    """How many addresses may stand in one directory: a calendar or a shop makes up new ones for ever."""
+    domain_urls: int = 5_000_000
+    """How many addresses one domain may have in one execution."""
 
 
 DEFAULT_LIMITS: Final = TrapLimits()
@@ -43,6 +47,8 @@ REPEATED_SEGMENTS: Final = "trap:repeated_segments"
 PATH_DEPTH: Final = "trap:path_depth"
 QUERY_VARIANTS: Final = "trap:query_variants"
 SUBDOMAINS: Final = "trap:subdomains"
+DIRECTORY_BUDGET: Final = "trap:directory_budget"
+DOMAIN_BUDGET: Final = "trap:domain_budget"
 
 
 def path_trap(normalised: str, limits: TrapLimits = DEFAULT_LIMITS) -> str | None:
@@ -60,13 +66,14 @@ def path_trap(normalised: str, limits: TrapLimits = DEFAULT_LIMITS) -> str | Non
 
 
 class TrapGuard:
-    """The memory of one execution: which queries each path has had, and which hosts each registrable domain.
+    """The memory of one execution: which queries each path has had, which hosts each registrable domain, and how many
+    addresses each directory and domain.
 
     Bounded: when it is full, what was used longest ago is forgotten, except that a path once closed stays closed for
     much longer. It is not kept across restarts. Not for two threads at once.
     """
 
-    __slots__ = ("_closed", "_domains", "_limits", "_max_entries", "_owners", "_size", "_variants")
+    __slots__ = ("_closed", "_domains", "_limits", "_max_entries", "_owners", "_size", "_taken", "_variants")
 
     def __init__(self, limits: TrapLimits = DEFAULT_LIMITS, *, max_entries: int = 200_000) -> None:
         self._limits = limits
@@ -76,6 +83,7 @@ class TrapGuard:
         self._closed: dict[int, None] = {}
         self._domains: dict[str, str] = {}
         self._owners: dict[str, int] = {}
+        self._taken: dict[int | str, int] = {}
 
     @property
     def remembered(self) -> int:
@@ -83,12 +91,31 @@ class TrapGuard:
         return self._size
 
     def refuses(self, address: Address) -> str | None:
-        """Return the rule that keeps a found address out, or None after remembering it; asking again changes nothing"""
+        """Return the rule that keeps a found address out, or None after remembering it.
+
+        An address that is asked about twice counts twice in the budgets of its directory and domain.
+        """
         normalised = address.normalised
         mark = normalised.find("?")
         if mark >= 0 and not self._admits_variant(hash(normalised[:mark]), address.hash64):
             return QUERY_VARIANTS
-        return None if address.domain in self._domains or self._admits_domain(address) else SUBDOMAINS
+        if address.domain not in self._domains and not self._admits_domain(address):
+            return SUBDOMAINS
+        directory = hash(normalised[: normalised.rfind("/", 0, mark if mark >= 0 else len(normalised))])
+        if not self._within(directory, self._limits.directory_urls):
+            return DIRECTORY_BUDGET
+        return None if self._within(address.domain, self._limits.domain_urls) else DOMAIN_BUDGET
+
+    def _within(self, place: int | str, budget: int) -> bool:
+        """Count one more address in a directory or a domain; False if there were enough."""
+        taken = self._taken.get(place, 0)
+        if taken >= budget:
+            return False
+        self._taken[place] = taken + 1
+        if len(self._taken) > self._max_entries:  # the smaller half goes: those with many are what this is for
+            keep = sorted(self._taken.items(), key=lambda one: -one[1])[: self._max_entries // 2]
+            self._taken = dict(keep)
+        return True
 
     def _admits_variant(self, path: int, variant: int) -> bool:
         variants = self._variants.pop(path, None)

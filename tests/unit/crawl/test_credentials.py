@@ -116,3 +116,14 @@ def test_cookies_of_many_ports_are_bounded(clock: FakeClock) -> None:
 
     sent = [port for port in range(20_001, 20_101) if "Cookie" in _sent(credentials, f"http://a.test:{port}/", clock)]
     assert len(sent) == 8
+
+
+def test_what_is_archived_names_the_users_secrets_and_leaves_out_their_values() -> None:
+    headers = (("Authorization", "Bearer hunter2"), ("Accept-Language", "fr"))
+    sent = b"GET /Authorization: HTTP/1.1\r\nauthorization: Bearer hunter2\r\nAccept-Language: fr\r\n\r\n"
+    kept = _credentials("https://a.test/", headers=headers).hidden(sent)
+
+    assert b"hunter2" not in kept
+    assert b"\r\nauthorization: [redacted]\r\nAccept-Language: fr\r\n\r\n" in kept
+    assert kept.startswith(b"GET /Authorization: HTTP/1.1\r\n")
+    assert _credentials("https://a.test/").hidden(sent) is sent, "and without secrets nothing is touched"

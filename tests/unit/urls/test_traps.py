@@ -88,3 +88,30 @@ def test_forgotten_hosts_make_room_for_others() -> None:
 
     assert guard.refuses(parse("https://shop.site99.example/")) == "trap:subdomains"
     assert guard.refuses(parse("https://shop.site1.example/")) is None
+
+
+def test_a_directory_has_so_many_addresses_and_no_more() -> None:
+    guard = TrapGuard(TrapLimits(directory_urls=2))
+
+    assert guard.refuses(parse(f"{SITE}/calendar/2026-11-15")) is None
+    assert guard.refuses(parse(f"{SITE}/calendar/2026-11-16?view=day/week")) is None
+    assert guard.refuses(parse(f"{SITE}/calendar/2026-11-17")) == "trap:directory_budget"
+    assert guard.refuses(parse(f"{SITE}/calendar/2026/11")) is None
+    assert guard.refuses(parse(f"{SITE}/calendar")) is None
+
+
+def test_a_domain_has_so_many_addresses_and_no_more() -> None:
+    guard = TrapGuard(TrapLimits(domain_urls=3))
+
+    assert [guard.refuses(parse(f"{SITE}/{i}/x")) for i in range(4)] == [None] * 3 + ["trap:domain_budget"]
+    assert guard.refuses(parse("https://elsewhere.example/0/x")) is None
+
+
+def test_budgets_of_many_places_are_kept_in_bounded_memory_and_the_fullest_are_kept_longest() -> None:
+    guard = TrapGuard(TrapLimits(directory_urls=5), max_entries=20)
+    for i in range(5):
+        assert guard.refuses(parse(f"{SITE}/full/{i}")) is None
+    for i in range(500):
+        assert guard.refuses(parse(f"{SITE}/d{i}/x")) is None
+
+    assert guard.refuses(parse(f"{SITE}/full/new")) == "trap:directory_budget"
