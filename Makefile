@@ -38,7 +38,7 @@ quick: setup ## unit and contract tests on SQLite, no service needed
 test: export HOLDFAST_REQUIRE_SERVICES = 1
 test: setup services peers check ## everything: what CI runs
 	$(PYTEST) tests/unit tests/contract -n 2 -m "not soak"
-	$(PYTEST) tests/flow -m "not soak"
+	$(PYTEST) tests/flow -n 2 --dist loadfile -m "not soak"
 
 soak: export HOLDFAST_REQUIRE_SERVICES = 1
 soak: setup services ## the long fault tests, up to 20 minutes

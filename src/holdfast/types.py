@@ -63,6 +63,8 @@ class Request:
     """Beyond those that the client always sends: validators, cookies, the user's own."""
     deadline_s: float = 30.0
     max_body_bytes: int = 100 * 1024 * 1024
+    send_within_s: float | None = None
+    """If it has not left by then it must not leave at all: the right to ask ends there."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

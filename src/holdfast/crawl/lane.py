@@ -20,7 +20,7 @@ from holdfast.crawl.manners import Manners
 from holdfast.crawl.pace import Pace
 from holdfast.crawl.redirects import MAX_REDIRECTS, follow
 from holdfast.crawl.robots_gate import RobotsGate
-from holdfast.errors import NoSpace, UrlRefused
+from holdfast.errors import LeaseLost, NoSpace, UrlRefused
 from holdfast.fetch.retry_after import read_retry_after
 from holdfast.frontier.backoff import retry_wait
 from holdfast.types import Attempt, DomainLease, Fetched, FetchFailed, Kind, Outcome, Request
@@ -226,6 +226,8 @@ class Lane:
     async def _send(self, request: Request, pace: Pace) -> Fetched | FetchFailed:
         """Send a request whose turn it is, and note when it was seen and what the answer asks of us."""
         crew, sent_at = self._crew, self._crew.clock.monotonic()
+        if (left_s := pace.lease_until - sent_at) < crew.settings.fetch.deadline_s:
+            request = replace(request, send_within_s=left_s)
         self.current = request.url
         try:
             result = await crew.client.fetch(request)
@@ -246,6 +248,8 @@ class Lane:
         elif result.sent_s is not None:
             crew.progress.asked(0)
             pace.asked(sent_at=sent_at + result.sent_s, first_byte_at=None)
+        elif crew.clock.monotonic() >= pace.lease_until:
+            raise LeaseLost("the lease of this domain ran out before the request could leave")
         elif result.problem.transient:
             pace.tried(sent_at)
         return result

@@ -158,7 +158,12 @@ class Client:
         origin = exchange.target.origin
         verify = not (self._settings.allow_invalid_tls and self._invalid.known(origin.host, origin.port))
         handed_s = self._clock.monotonic() - call.begun
-        exchange.limit(call.request.deadline_s - handed_s, call.request.max_body_bytes)
+        connect_s = self._settings.connect_timeout_s
+        if call.request.send_within_s is not None:
+            connect_s = min(connect_s, call.request.send_within_s - handed_s)
+            if connect_s <= 0:
+                return self._failed(call, Failure(FetchProblem.TIMEOUT, "it could not be sent in time"))
+        exchange.limit(call.request.deadline_s - handed_s, call.request.max_body_bytes, connect_s=connect_s)
         exchange.dial(address, verify=verify, fresh=fresh)
         ending = await self._transfer(exchange)
         if exchange.is_stale:

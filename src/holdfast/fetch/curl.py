@@ -81,6 +81,7 @@ class Exchange:
 
     __slots__ = (
         "_clock",
+        "_connect_ms",
         "_fresh",
         "_fresh_fd",
         "_guard",
@@ -109,7 +110,7 @@ class Exchange:
         self._kept = kept
         self._fresh = False
         self._fresh_fd: int | None = None
-        self._timeout_ms = 0
+        self._timeout_ms = self._connect_ms = 0
         self._verify = True
         self.headers = HeaderSet([], b"")
         self.sink = sink
@@ -146,9 +147,13 @@ class Exchange:
         origin, path = self.target
         return b"GET %b HTTP/1.1\r\n%b%b" % (path.encode("ascii"), origin.host_line, self.headers.block)
 
-    def limit(self, timeout_s: float, max_body_bytes: int) -> None:
-        """Set how long it may take from now on and how much may come."""
+    def limit(self, timeout_s: float, max_body_bytes: int, *, connect_s: float) -> None:
+        """Set how long it may take from now on, how much may come, and how long before the request leaves."""
         self.sink.begin(max_body_bytes)
+        connect_ms = max(1, int(connect_s * 1000))
+        if connect_ms != self._connect_ms:
+            self.curl.setopt(pycurl.CONNECTTIMEOUT_MS, connect_ms)
+            self._connect_ms = connect_ms
         timeout_ms = max(1, int(timeout_s * 1000))
         if timeout_ms != self._timeout_ms:
             self.curl.setopt(pycurl.TIMEOUT_MS, timeout_ms)
@@ -250,7 +255,6 @@ def _easy(options: EasyOptions) -> pycurl.Curl:
         (pycurl.SSL_VERIFYPEER, 1),
         (pycurl.SSL_VERIFYHOST, 2),
         (pycurl.BUFFERSIZE, _READ_BUFFER_BYTES),
-        (pycurl.CONNECTTIMEOUT_MS, max(1, int(options.connect_timeout_s * 1000))),
         (pycurl.LOW_SPEED_LIMIT, options.min_bytes_per_s),
         (pycurl.LOW_SPEED_TIME, options.rate_window_s),
     ):
