@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 from bench import warc
 from bench.crawl import HOLDFAST, Run, ours, peer, pin_to
+from bench.memory import bytes_per_url
 from bench.web import SCRIPTS, WORK, missing, served, write
 
 PORT = 8080
@@ -67,6 +68,8 @@ def crawl_rows(rounds: int, pages: int) -> list[Row]:
     rows.append(Row("pages/s, two processes / one", f"{twice:.2f}x", ">= 1.5x", twice >= 1.5))
     peak = max(run.rss_mb for run in (*mine, *double))
     rows.append(Row("peak memory of a process", f"{peak:.0f} MB", "<= 180 MB", peak <= 180))
+    known = bytes_per_url()
+    rows.append(Row("memory of a known URL", f"{known:.0f} bytes", "<= 120", known <= 120))
     return rows
 
 
