@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import resource
-import socket
 import subprocess
 import sys
 import time
@@ -88,64 +87,6 @@ def test_a_body_below_the_minimum_rate_is_cut_long_before_the_deadline() -> None
             assert fetched.truncated is Truncated.TIME
             assert 0 < fetched.body.size < 200
             assert fetched.took_s < 4
-
-    run(main())
-
-
-def test_a_server_that_does_not_accept_costs_the_connect_timeout() -> None:
-    """A full backlog drops new connections silently, as a packet filter does."""
-
-    async def main() -> None:
-        with socket.socket() as deaf:
-            deaf.bind(("127.0.0.1", 0))
-            deaf.listen(0)
-            waiting = [socket.socket() for _ in range(4)]
-            for sock in waiting:
-                sock.setblocking(False)
-                sock.connect_ex(deaf.getsockname())
-            async with open_client(connect_timeout_s=0.2) as client:
-                failed = await fail(client, f"http://127.0.0.1:{deaf.getsockname()[1]}/", deadline_s=10)
-            for sock in waiting:
-                sock.close()
-
-        assert failed.problem is FetchProblem.TIMEOUT
-        assert failed.took_s < 0.2 + SLACK_S
-        assert failed.sent_s is None
-
-    run(main())
-
-
-def test_a_request_that_could_not_leave_in_time_never_leaves() -> None:
-    async def main() -> None:
-        async with serving(_silent) as server, open_client() as client:
-            late = await fail(client, server.url("/late"), deadline_s=10, send_within_s=0.0)
-            assert (late.problem, late.sent_s) == (FetchProblem.TIMEOUT, None)
-            assert server.connections == 0
-        with socket.socket() as deaf:
-            deaf.bind(("127.0.0.1", 0))
-            deaf.listen(0)
-            waiting = [socket.socket() for _ in range(4)]
-            for sock in waiting:
-                sock.setblocking(False)
-                sock.connect_ex(deaf.getsockname())
-            async with open_client(connect_timeout_s=30) as client:
-                url = f"http://127.0.0.1:{deaf.getsockname()[1]}/"
-                slow = await fail(client, url, deadline_s=30, send_within_s=0.2)
-            for sock in waiting:
-                sock.close()
-        assert (slow.problem, slow.sent_s) == (FetchProblem.TIMEOUT, None)
-        assert slow.took_s < 0.2 + SLACK_S
-
-    run(main())
-
-
-def test_a_closed_port_is_a_failed_connection() -> None:
-    async def main() -> None:
-        async with open_client() as client:
-            failed = await fail(client, "http://127.0.0.1:1/")
-
-            assert failed.problem is FetchProblem.CONNECT
-            assert failed.sent_s is None
 
     run(main())
 
