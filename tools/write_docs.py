@@ -1,4 +1,4 @@
-"""Write docs/cli.md and docs/settings.md from the code, so that they say what it does: `make docs`."""
+"""Write docs/api.md, docs/cli.md and docs/settings.md from the code, so that they say what it does: `make docs`."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+
+from api_page import api_page
 
 from holdfast.cli.main import COMMANDS
 from holdfast.cli.settings import walk
@@ -24,6 +26,21 @@ MAPPED = {
     "CRAWLER_HTTP_RETRY_DELAY": "`HOLDFAST_POLITENESS_RETRY_BASE_S`",
     "FETCHER_USER_AGENT": "`HOLDFAST_USER_AGENT`, `--user-agent`",
     "CRAWLER_RESPECT_ROBOTS_TXT": "`--robots ignore --reason TEXT`, per crawl and audited",
+    "HEALTHARCHIVE_ADMIN_TOKEN": "`HOLDFAST_API_ADMIN_TOKEN`",
+    "HEALTHARCHIVE_ENV": "`HOLDFAST_API_ENVIRONMENT`",
+    "HEALTHARCHIVE_CORS_ORIGINS": "`HOLDFAST_API_CORS_ORIGINS`",
+    "HEALTHARCHIVE_REPLAY_BASE_URL": "`HOLDFAST_REPLAY_ORIGIN`",
+    "HEALTHARCHIVE_PUBLIC_SITE_URL": "`HOLDFAST_API_SITE_URL`",
+    "HEALTHARCHIVE_CHANGE_TRACKING_ENABLED": "`HOLDFAST_API_CHANGES`",
+    "HEALTHARCHIVE_EXPORTS_ENABLED": "`HOLDFAST_API_EXPORTS`",
+    "HEALTHARCHIVE_EXPORTS_DEFAULT_LIMIT": "`HOLDFAST_API_EXPORTS_DEFAULT_LIMIT`",
+    "HEALTHARCHIVE_EXPORTS_MAX_LIMIT": "`HOLDFAST_API_EXPORTS_MAX_LIMIT`",
+    "HEALTHARCHIVE_USAGE_METRICS_ENABLED": "`HOLDFAST_API_USAGE`",
+    "HEALTHARCHIVE_USAGE_METRICS_WINDOW_DAYS": "`HOLDFAST_API_USAGE_WINDOW_DAYS`",
+    "HEALTHARCHIVE_MAX_REQUEST_BODY_SIZE": "`HOLDFAST_API_BODY_BYTES`",
+    "HEALTHARCHIVE_MAX_QUERY_STRING_LENGTH": "`HOLDFAST_API_QUERY_CHARS`",
+    "HEALTHARCHIVE_RATE_LIMITING_ENABLED": "`HOLDFAST_API_RATE_LIMITING`",
+    "CRAWLER_PORT": "`HOLDFAST_API_PORT`, `--port`",
     "FETCHER_MAX_REDIRECTS": "fixed at five",
     "FETCHER_STALE_TIMEOUT": "`HOLDFAST_LEASE_SECONDS`",
     "CRAWLER_MAX_CONCURRENCY, FETCHER_WORKER_COUNT": "`--workers`, `HOLDFAST_ENGINE_DOMAINS`",
@@ -83,5 +100,6 @@ def _help(*words: str) -> str:
 
 
 if __name__ == "__main__":
+    (DOCS / "api.md").write_text(api_page())
     (DOCS / "settings.md").write_text(settings_page())
     (DOCS / "cli.md").write_text(cli_page())

@@ -14,5 +14,9 @@ from holdfast.db.models import AuditEvent
 
 def record(session: Session, clock: Clock, *, action: str, subject: str, detail: dict[str, Any]) -> None:
     """Append an event in the caller's transaction: it stands if and only if the deed does."""
-    actor = f"{getpass.getuser()}@{socket.gethostname()}"
-    session.add(AuditEvent(at=clock.now(), actor=actor, action=action, subject=subject, detail=detail))
+    session.add(AuditEvent(at=clock.now(), actor=actor(), action=action, subject=subject, detail=detail))
+
+
+def actor() -> str:
+    """Return who acts: the user of this process and the machine."""
+    return f"{getpass.getuser()}@{socket.gethostname()}"

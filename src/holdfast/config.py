@@ -151,6 +151,9 @@ class ApiSettings(_Group):
     exports_default_limit: int = Field(1000, ge=1, description="Rows of an export that does not say how many.")
     exports_max_limit: int = Field(10_000, ge=1, description="Most rows of one export.")
     changes: bool = Field(True, description="Whether change tracking is shown.")
+    upkeep: bool = Field(
+        True, description="Whether the server itself takes new captures into search and compares them."
+    )
     usage: bool = Field(True, description="Whether daily usage counts are kept and shown; nobody is followed.")
     usage_window_days: int = Field(30, ge=1, le=366, description="Days that usage counts are shown for.")
 
@@ -167,6 +170,51 @@ class ReplaySettings(_Group):
         None, pattern=r"^https?://[^/?#\s]+$",
         description="Origin of archived pages, as https://replay.example.org; replay.localhost if left out.",
     )  # fmt: skip
+    scripts: bool = Field(True, description="Whether archived scripts may run, in a sandbox without any authority.")
+    rewrite_s: float = Field(
+        2.0, ge=0.0, description="Time to rewrite a page; longer ones come as they are, no scripts."
+    )
+
+
+class JobSettings(_Group):
+    """When jobs run, who holds them, and how much of their history is kept."""
+
+    poll_s: float = Field(10.0, ge=0.05, description="How often the scheduler looks for jobs that are due.")
+    batch: int = Field(100, ge=1, le=1000, description="Jobs that one look queues at most.")
+    heartbeat_s: float = Field(30.0, ge=0.05, description="How often a worker says that it still runs its job.")
+    stale_s: float = Field(300.0, ge=0.5, description="Silence after which a job's lock is cleared.")
+    sweep_s: float = Field(60.0, ge=0.1, description="How often stale locks are looked for.")
+    metrics_s: float = Field(30.0, ge=0.1, description="How often the scheduler's metrics are counted anew.")
+    takeovers: int = Field(3, ge=0, description="Silent owners that one execution may have before it fails.")
+    infra_cooldown_s: float = Field(600.0, ge=0.0, description="Wait after a failure that was the machine's fault.")
+    infra_retries: int = Field(5, ge=0, description="Such failures in a row after which a job is given up.")
+    auto_interval_minutes: int = Field(1440, ge=1, description="Interval of jobs that are made for enabled sources.")
+    history_rows: int = Field(100, ge=1, description="Newest executions of a job whose log and metrics are kept.")
+    history_days: float = Field(30.0, gt=0.0, description="Age up to which an execution's log and metrics are kept.")
+    events_days: float = Field(7.0, gt=0.0, description="Age up to which events are kept for streaming.")
+    log_lines: int = Field(50_000, ge=100, description="Lines of one execution's log; the rest is counted.")
+    log_level: str = Field(
+        "info", pattern="^(debug|info|warning|error)$", description="Least level of lines in an execution's log."
+    )
+
+
+class ZimitSettings(_Group):
+    """How crawls with zimit are run on this machine. A job's configuration can never say these things itself."""
+
+    command: str = Field("archive-tool", description="The program that runs them; it may be several words.")
+    image: str | None = Field(None, description="Container image; the tool's own default if left out.")
+    vpn_command: str | None = Field(None, description="Command that changes the VPN exit; found on PATH, no shell.")
+    flags: Annotated[tuple[str, ...], NoDecode] = Field(
+        (), description="zimit flags (comma-separated) that may pass besides the built-in list."
+    )
+    store_root: Path | None = Field(
+        None, description="Mounted storage of jobs; nothing is written without its sentinel."
+    )
+
+    @field_validator("flags", mode="before")
+    @classmethod
+    def _split(cls, value: object) -> object:
+        return tuple(part.strip() for part in value.split(",") if part.strip()) if isinstance(value, str) else value
 
 
 class Settings(BaseSettings):
@@ -194,8 +242,10 @@ class Settings(BaseSettings):
     engine: EngineSettings = EngineSettings()
     traps: TrapSettings = TrapSettings()
     disk: DiskSettings = DiskSettings()
+    zimit: ZimitSettings = ZimitSettings()
     api: ApiSettings = ApiSettings()
     replay: ReplaySettings = ReplaySettings()
+    jobs: JobSettings = JobSettings()
 
     @field_validator("allow_networks", mode="before")
     @classmethod

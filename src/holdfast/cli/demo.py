@@ -1,42 +1,74 @@
-"""`holdfast demo`: the main job on this machine, nothing asked of anybody: serve a small site, crawl it, show it."""
+"""`holdfast demo`: the whole journey on this machine, nothing asked of anybody: crawl a small site twice and look."""
 
 from __future__ import annotations
 
+import json as jsonlib
 import sys
 import tempfile
+from contextlib import redirect_stdout
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from holdfast import config, log
+from holdfast import log
+from holdfast.cli.api import configured, serve
 from holdfast.cli.crawl import run
 from holdfast.cli.options import AsJson
+from holdfast.config import Settings
 from holdfast.crawl.plan import CrawlPlan
+from holdfast.demo.reading import Reading, read_captures
 from holdfast.demo.server import DemoSite
 from holdfast.frontier.queries import account
 from holdfast.warc.verify import verify_file
 from holdfast.wiring import Ground, open_ground
+from holdfast.wiring.archive import open_archive
+from holdfast.wiring.serving import listen
 
 
 def demo(
     home: Annotated[
         Path | None, typer.Option("--home", help="Data directory; a new temporary one if left out.")
     ] = None,
+    port: Annotated[int | None, typer.Option("--port", min=0, max=65535, help="Port to serve on (8060).")] = None,
+    no_serve: Annotated[bool, typer.Option("--no-serve", "--once", help="End when the archive is made.")] = False,
     json: AsJson = False,
 ) -> None:
-    """Crawl a small bundled site on loopback and print what was captured and where.
+    """Crawl a small bundled site, change it, crawl it again, index and compare; then serve search and replay.
 
-    Example: holdfast demo
+    Example: holdfast demo --port 8061
     """
     folder = home or Path(tempfile.mkdtemp(prefix="holdfast-demo-"))
+    settings = configured(home=str(folder), host=None, port=port)
     log.configure("ERROR")
-    with DemoSite() as site, open_ground(config.load(home=folder)) as ground:
-        print(f"a small site is served at {site.url}; crawling it into {folder}", file=sys.stderr)
+    if not no_serve:
+        listen(settings).close()  # a port that is taken is told before the work, not after it
+    with redirect_stdout(sys.stderr):
+        front_page = _crawl_twice(settings, folder)
+    print("indexing, comparing …", file=sys.stderr)
+    with open_archive(settings) as archive:
+        reading = read_captures(archive, front_page)
+    if json:
+        print(jsonlib.dumps({"home": str(folder), "front_page": front_page, **asdict(reading)}))
+    else:
+        _tell(reading)
+    if not no_serve:
+        serve(settings, ready=lambda address: _invite(address, reading, front_page))
+        print(f"\nthe archive stays in {folder}; serve it again with: holdfast api --home {folder}")
+
+
+def _crawl_twice(settings: Settings, folder: Path) -> str:
+    """Crawl the bundled site, and once more after it has changed; return its front page's address."""
+    with DemoSite() as site, open_ground(settings) as ground:
+        print(f"a small site is served at {site.url}; crawling it into {folder}")
         plan = CrawlPlan(seeds=(site.url,), contact="demo@example.org", delay_s=0.05, allow_networks=("127.0.0.0/8",))
-        status = run(ground, plan, output=None, resume=False, workers=1, as_json=json)
-        if not json:
-            _show(ground, status.execution_id, status.output_dir)
+        first = run(ground, plan, output=None, resume=False, workers=1, as_json=False)
+        _show(ground, first.execution_id, first.output_dir)
+        site.change()
+        print("\nthe site has changed: crawling it again")
+        run(ground, plan, output=None, resume=False, workers=1, as_json=False)
+        return site.url
 
 
 def _show(ground: Ground, execution_id: int, folder: Path) -> None:
@@ -50,8 +82,24 @@ def _show(ground: Ground, execution_id: int, folder: Path) -> None:
         report = verify_file(path)
         verdict = "sound" if report.ok else f"{report.problem_count} problems"
         print(f"\n{path}: {report.records} records, {verdict}")
-    home = ground.settings.home
-    print(f"\nlook around:  holdfast report --home {home}   ·   holdfast status --home {home}")
+
+
+def _tell(reading: Reading) -> None:
+    changes = ", ".join(f"{count} {kind}" for kind, count in sorted(reading.changes.items()))
+    print(f"{reading.pages} captures of pages from {reading.files} WARC files; what happened to pages: {changes}")
+
+
+def _invite(address: str, reading: Reading, front_page: str) -> None:
+    """Print that the server answers, and what to try."""
+    replay = f"http://replay.localhost:{address.rpartition(':')[2]}"
+    print(f"\nready: {address}\n\nThe site itself is switched off now; all of this comes from the archive:")
+    print(f"  search       {address}/api/search?q=tide")
+    if reading.compare_path:
+        print(f"  a change     {address}{reading.compare_path}")
+    if reading.replay_path:
+        print(f"  the site     {replay}{reading.replay_path}")
+    print(f"  its history  {replay}/web/*/{front_page}")
+    print(f"  all routes   {address}/docs\n\nCtrl-C ends it.", flush=True)
 
 
 app_command = demo

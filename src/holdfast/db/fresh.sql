@@ -137,7 +137,7 @@ CREATE TABLE jobs (
 	kind VARCHAR(16) NOT NULL, 
 	fingerprint VARCHAR(64) NOT NULL, 
 	config JSON NOT NULL, 
-	created_at BIGINT NOT NULL, 
+	created_at BIGINT NOT NULL, updated_at BIGINT, deleted_at BIGINT, name VARCHAR, url VARCHAR, state VARCHAR(9), interval_minutes INTEGER, interval_type VARCHAR(7) DEFAULT 'minutes' NOT NULL, schedule_enabled BOOLEAN DEFAULT false NOT NULL, adaptive_scheduling BOOLEAN DEFAULT true NOT NULL, next_run_at BIGINT, due_at BIGINT, rhythm_at BIGINT, placed_at BIGINT, paused_at BIGINT, paused_by VARCHAR(6), cancelled_at BIGINT, lock_token VARCHAR(32), lock_epoch BIGINT DEFAULT '0' NOT NULL, lock_owner VARCHAR, lock_acquired_at BIGINT, lock_heartbeat_at BIGINT, max_retries INTEGER DEFAULT '3' NOT NULL, retry_backoff_seconds INTEGER DEFAULT '60' NOT NULL, current_retry_count INTEGER DEFAULT '0' NOT NULL, infra_retry_count INTEGER DEFAULT '0' NOT NULL, last_failure_at BIGINT, error_message VARCHAR, last_execution_at BIGINT, total_runs INTEGER DEFAULT '0' NOT NULL, successful_runs INTEGER DEFAULT '0' NOT NULL, failed_runs INTEGER DEFAULT '0' NOT NULL, total_duration_ms BIGINT DEFAULT '0' NOT NULL, start_hash VARCHAR(128), start_changed_at BIGINT, unchanged_count INTEGER DEFAULT '0' NOT NULL, details JSON DEFAULT '{}' NOT NULL, edition_id BIGINT, shard_key VARCHAR(64), shard_kind VARCHAR(20), acceptance_state VARCHAR(16), 
 	CONSTRAINT pk_jobs PRIMARY KEY (id), 
 	CONSTRAINT fk_jobs_source_id FOREIGN KEY(source_id) REFERENCES sources (id)
 );
@@ -170,12 +170,11 @@ CREATE TABLE executions (
 	created_at BIGINT NOT NULL, 
 	started_at BIGINT, 
 	finished_at BIGINT, 
-	run_seconds DOUBLE NOT NULL, 
+	run_seconds DOUBLE NOT NULL, due_at BIGINT, queued_at BIGINT, takeovers SMALLINT DEFAULT '0' NOT NULL, retry_attempt INTEGER DEFAULT '0' NOT NULL, resumed_from BIGINT, failure VARCHAR(20), exit_code INTEGER, stage VARCHAR, duration_ms BIGINT, cpu_ms BIGINT, peak_memory_bytes BIGINT, items_crawled BIGINT DEFAULT '0' NOT NULL, items_indexed BIGINT DEFAULT '0' NOT NULL, items_failed BIGINT DEFAULT '0' NOT NULL, items_total BIGINT DEFAULT '0' NOT NULL, error TEXT, stack TEXT, metrics JSON DEFAULT '{}' NOT NULL, index_state VARCHAR(12), artifacts JSON DEFAULT '{}' NOT NULL, cleanup_status VARCHAR(20) DEFAULT 'none' NOT NULL, cleaned_at BIGINT, log_lines INTEGER DEFAULT '0' NOT NULL, log_bytes BIGINT DEFAULT '0' NOT NULL, log_dropped INTEGER DEFAULT '0' NOT NULL, pruned_at BIGINT, 
 	CONSTRAINT pk_executions PRIMARY KEY (id), 
 	CONSTRAINT fk_executions_job_id FOREIGN KEY(job_id) REFERENCES jobs (id), 
 	CONSTRAINT uq_executions_job_id_number UNIQUE (job_id, number)
 );
-CREATE UNIQUE INDEX uq_executions_open ON executions (job_id) WHERE state IN ('running','stopped');
 CREATE TABLE owners (
 	id INTEGER NOT NULL, 
 	kind VARCHAR(16) NOT NULL, 
@@ -453,8 +452,64 @@ CREATE TABLE "warc_files" (
 	CONSTRAINT fk_warc_files_execution_id FOREIGN KEY(execution_id) REFERENCES executions (id), 
 	CONSTRAINT uq_warc_files_path UNIQUE (path)
 );
-CREATE INDEX ix_warc_files_open ON warc_files (owner_id) WHERE state = 'open';
 CREATE INDEX ix_warc_files_execution_id ON warc_files (execution_id, id);
+CREATE INDEX ix_warc_files_open ON warc_files (owner_id) WHERE state = 'open';
 CREATE INDEX ix_warc_files_origin_sha256 ON warc_files (origin_sha256);
 CREATE INDEX ix_warc_files_to_index ON warc_files (id) WHERE state = 'sealed' AND index_state IN ('pending','running');
-INSERT INTO alembic_version(version_num) VALUES ('0002');
+CREATE TABLE holds (
+	id INTEGER NOT NULL, 
+	job_id BIGINT NOT NULL, 
+	execution_id BIGINT NOT NULL, 
+	epoch BIGINT NOT NULL, 
+	owner VARCHAR NOT NULL, 
+	acquired_at BIGINT NOT NULL, 
+	ended_at BIGINT, 
+	ending VARCHAR(10), 
+	CONSTRAINT pk_holds PRIMARY KEY (id), 
+	CONSTRAINT uq_holds_job_id_epoch UNIQUE (job_id, epoch)
+);
+CREATE INDEX ix_holds_execution ON holds (execution_id, id);
+CREATE TABLE job_events (
+	id INTEGER NOT NULL, 
+	at BIGINT NOT NULL, 
+	name VARCHAR(16) NOT NULL, 
+	job_id BIGINT NOT NULL, 
+	execution_id BIGINT, 
+	data JSON NOT NULL, 
+	CONSTRAINT pk_job_events PRIMARY KEY (id)
+);
+CREATE INDEX ix_job_events_at ON job_events (at);
+CREATE INDEX ix_job_events_job ON job_events (job_id, id);
+CREATE TABLE log_lines (
+	id INTEGER NOT NULL, 
+	execution_id BIGINT NOT NULL, 
+	at BIGINT NOT NULL, 
+	level SMALLINT NOT NULL, 
+	category VARCHAR(32) NOT NULL, 
+	message TEXT NOT NULL, 
+	fields JSON NOT NULL, 
+	CONSTRAINT pk_log_lines PRIMARY KEY (id)
+);
+CREATE INDEX ix_log_lines_execution ON log_lines (execution_id, id);
+CREATE TABLE run_hours (
+	hour BIGINT NOT NULL, 
+	succeeded INTEGER DEFAULT '0' NOT NULL, 
+	failed INTEGER DEFAULT '0' NOT NULL, 
+	cancelled INTEGER DEFAULT '0' NOT NULL, 
+	duration_ms BIGINT DEFAULT '0' NOT NULL, 
+	stale_locks INTEGER DEFAULT '0' NOT NULL, 
+	CONSTRAINT pk_run_hours PRIMARY KEY (hour)
+);
+CREATE INDEX ix_executions_aging ON executions (finished_at, id) WHERE pruned_at IS NULL AND finished_at IS NOT NULL;
+CREATE INDEX ix_executions_queued ON executions (queued_at, id) WHERE state = 'queued';
+CREATE INDEX ix_executions_to_index ON executions (id) WHERE index_state IN ('pending','indexing');
+CREATE INDEX ix_executions_unpruned ON executions (job_id, number) WHERE pruned_at IS NULL;
+CREATE UNIQUE INDEX uq_executions_due ON executions (job_id, due_at);
+CREATE INDEX ix_jobs_due ON jobs (next_run_at, id) WHERE next_run_at IS NOT NULL;
+CREATE INDEX ix_jobs_edition ON jobs (edition_id);
+CREATE INDEX ix_jobs_locked ON jobs (lock_heartbeat_at, id) WHERE lock_token IS NOT NULL;
+CREATE INDEX ix_jobs_state ON jobs (state, id);
+CREATE INDEX ix_jobs_updated ON jobs (updated_at);
+CREATE UNIQUE INDEX uq_jobs_crawl ON jobs (source_id) WHERE kind = 'crawl' AND state <> 'cancelled' AND deleted_at IS NULL;
+CREATE UNIQUE INDEX uq_executions_open ON executions (job_id) WHERE state IN ('queued','running','stopped');
+INSERT INTO alembic_version(version_num) VALUES ('0003');

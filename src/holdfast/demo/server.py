@@ -20,6 +20,11 @@ _TYPES = {
 }
 _REDIRECTS = {"/home": "/", "/index.html": "/"}
 _PRIVATE = "/private/"
+_REMOVED = ("/notes/winter-gulls.html",)
+"""What the later edition of the site no longer has."""
+
+
+_BUNDLE = resources.files("holdfast.demo")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,14 +117,22 @@ class DemoSite:
         origin = f"http://{address}:{self.port}"
         self.url = f"{origin}/"
         """Where a crawl starts."""
-        files = _read(resources.files("holdfast.demo") / "site", "/", origin)
-        self.pages = sorted(path for path, file in files.items() if file.media_type.startswith("text/html"))
+        self._origin = origin
+        self.pages: list[str] = []
         """The path of every page, the forbidden ones included."""
-        public = [path for path in self.pages if not path.startswith(_PRIVATE)]
-        files["/sitemap.xml"] = _reply(_sitemap(public, origin), ".xml")
-        self._server.files = files
+        self._publish(_read(_BUNDLE / "site", "/", origin))
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.05,), name="demo site", daemon=True)
         self._thread.start()
+
+    def change(self) -> None:
+        """Put the later edition of the site in place: pages edited, one gone, one that was lost is back."""
+        files = _read(_BUNDLE / "site", "/", self._origin) | _read(_BUNDLE / "later", "/", self._origin)
+        self._publish({path: file for path, file in files.items() if path not in _REMOVED})
+
+    def _publish(self, files: dict[str, _Reply]) -> None:
+        self.pages = sorted(path for path, file in files.items() if file.media_type.startswith("text/html"))
+        public = [path for path in self.pages if not path.startswith(_PRIVATE)]
+        self._server.files = files | {"/sitemap.xml": _reply(_sitemap(public, self._origin), ".xml")}
 
     def close(self) -> None:
         """Stop serving; may be called once."""

@@ -5,13 +5,15 @@ Started as `python -m holdfast.parse SECONDS BYTES`; ends when its parent does.
 
 from __future__ import annotations
 
+import importlib
 import os
 import resource
 import sys
 from typing import BinaryIO
 
+from holdfast.parse.document import DocumentReading, Kind, ParsedDocument, parse_document
 from holdfast.parse.page import parse_page
-from holdfast.parse.wire import READY, REQUEST_HEAD, pack_reply, unpack_reading
+from holdfast.parse.wire import READY, REQUEST_HEAD, is_for_index, pack_reply, unpack_reading
 
 
 def serve(requests: BinaryIO, replies: BinaryIO, *, cpu_s: int) -> None:
@@ -23,8 +25,16 @@ def serve(requests: BinaryIO, replies: BinaryIO, *, cpu_s: int) -> None:
         how = unpack_reading(requests.read(head_bytes))
         body = requests.read(body_bytes)
         _limit_cpu(cpu_s)
-        replies.write(pack_reply(parse_page(body, **how)))
+        replies.write(pack_reply(_read(body, how) if is_for_index(how) else parse_page(body, **how)))
         replies.flush()
+
+
+def _read(body: bytes, how: DocumentReading) -> ParsedDocument:
+    if how["kind"] != Kind.PDF:
+        return parse_document(body, **how)
+    # Loaded by name when a PDF comes: most children never see one.
+    document: ParsedDocument = importlib.import_module("holdfast.parse.pdf").parse_pdf(body)
+    return document
 
 
 def _limit_cpu(cpu_s: int) -> None:

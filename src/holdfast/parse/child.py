@@ -8,14 +8,15 @@ import select
 import subprocess
 import sys
 import threading
-from collections.abc import Sequence
-from typing import IO, Self, Unpack
+from collections.abc import Callable, Sequence
+from typing import IO, Self, TypeVar, Unpack
 
 from holdfast import log
 from holdfast.clock import Clock, SystemClock
+from holdfast.parse.document import DocumentReading, ParsedDocument
 from holdfast.parse.page import Reading, salvaged
 from holdfast.parse.problems import Problem
-from holdfast.parse.wire import READY, REPLY_HEAD, pack_request, unpack_reply
+from holdfast.parse.wire import READY, REPLY_HEAD, pack_request, unpack_document, unpack_reply
 from holdfast.types import ParsedPage
 
 DEADLINE_S = 5.0
@@ -24,6 +25,7 @@ _START_S = 30.0
 _MAX_REPLY_BYTES = 64 * 1024 * 1024
 
 _log = log.get(room="parse")
+_Answer = TypeVar("_Answer")
 
 
 class _Overrun(Exception):
@@ -58,16 +60,27 @@ class ParseChild:
 
     def parse(self, body: bytes, **how: Unpack[Reading]) -> ParsedPage:
         """Return what `parse_page` returns; after an overrun or a crash, the links that a plain scan finds, noted."""
+        page, problem = self._guarded(lambda: self._ask(body, how), how["url"])
+        return page or salvaged(body, problem)
+
+    def read(self, body: bytes, **how: Unpack[DocumentReading]) -> ParsedDocument:
+        """Return what `parse_document` returns, or of a PDF its text; after an overrun or a crash, only a note."""
+        request = pack_request(body, how)
+        document, problem = self._guarded(lambda: unpack_document(self._exchange(request)), how.get("url", ""))
+        return document or ParsedDocument(problems=(problem,))
+
+    def _guarded(self, call: Callable[[], _Answer], url: str) -> tuple[_Answer | None, Problem]:
+        """Return what the call gives; or, after replacing the child, nothing and what went wrong."""
         with self._lock:
             try:
-                return self._ask(body, how)
+                return call(), Problem.PARSE_FAILED
             except _Overrun:
                 problem = Problem.PARSE_TIMEOUT
             except (_Died, OSError, ValueError, TypeError, KeyError):
                 problem = Problem.PARSE_CRASHED
             self._end()
-        _log.warning("parse.child_replaced", action="parse_child", url=how["url"], problem=problem.value)
-        return salvaged(body, problem)
+        _log.warning("parse.child_replaced", action="parse_child", url=url, problem=problem.value)
+        return None, problem
 
     @property
     def pid(self) -> int | None:
@@ -86,6 +99,10 @@ class ParseChild:
         self.close()
 
     def _ask(self, body: bytes, how: Reading) -> ParsedPage:
+        return unpack_reply(self._exchange(pack_request(body, how)))
+
+    def _exchange(self, request: bytes) -> bytes:
+        """Return the child's reply to a request, both packed."""
         if self._process is None or self._process.poll() is not None:
             self._end()
             self._start()
@@ -93,11 +110,11 @@ class ParseChild:
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         until = self._clock.monotonic() + self._deadline_s
-        self._send(self._process.stdin, pack_request(body, how), until)
+        self._send(self._process.stdin, request, until)
         (size,) = REPLY_HEAD.unpack(self._receive(self._process.stdout, REPLY_HEAD.size, until))
         if size > _MAX_REPLY_BYTES:
             raise _Died
-        return unpack_reply(self._receive(self._process.stdout, size, until))
+        return self._receive(self._process.stdout, size, until)
 
     def _start(self) -> None:
         process = subprocess.Popen(

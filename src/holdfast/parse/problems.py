@@ -48,3 +48,5 @@ class Problem(StrEnum):
     """The gzip stream is damaged or ends early."""
     GZIP_NESTED = "gzip_nested"
     """Gzip inside gzip; refused."""
+    PDF_BROKEN = "pdf_broken"
+    """The PDF, or some of its pages, cannot be opened: damaged, or encrypted."""

@@ -8,7 +8,7 @@ import unicodedata
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 MAX_TEXT_CHARS = 4 * 1024 * 1024
-_BLOCK_MARK = "\x01"
+BLOCK_MARK = "\x01"
 
 # What would break a database, a terminal or a reading order; joiners (U+200C, U+200D) carry meaning and stay.
 _UNSEEN = re.compile(
@@ -21,15 +21,15 @@ _NFC_CHARS = 512
 # The same for Latin-1, as a table of bytes at a quarter of the cost: white space becomes a space, the rest goes.
 _SPACES = bytes(32 if byte in b"\t\n\v\f\r\x1c\x1d\x1e\x1f\x85\xa0" else byte for byte in range(256))
 _CONTROLS = bytes(
-    byte for byte in (*range(32), *range(127, 160), 0xAD) if _SPACES[byte] != 32 and byte != ord(_BLOCK_MARK)
+    byte for byte in (*range(32), *range(127, 160), 0xAD) if _SPACES[byte] != 32 and byte != ord(BLOCK_MARK)
 )
 
-_HIDDEN = '[hidden],[style*="display:none" i],[style*="display: none" i]'
+HIDDEN = '[hidden],[style*="display:none" i],[style*="display: none" i]'
 # Below this the frame was taken for the picture: a page whose content stands in its header or aside.
-_MIN_MAIN_CHARS = 200
+MIN_MAIN_CHARS = 200
 
 
-def _numbers(tags: str) -> frozenset[int]:
+def numbers_of(tags: str) -> frozenset[int]:
     """Return lexbor's numbers of these elements; a node's number is cheaper to ask for than its name."""
     document = LexborHTMLParser("")
     return frozenset(document.create_node(tag).tag_id for tag in tags.split())
@@ -42,17 +42,19 @@ def _text_number() -> int:
     return text.tag_id
 
 
-_TEXT_ID = _text_number()
-_BLOCK_IDS = _numbers(
+TEXT_ID = _text_number()
+BLOCK_IDS = numbers_of(
     "address article aside blockquote body br button caption center dd details dialog dir div dl dt fieldset "
     "figcaption figure footer form frameset h1 h2 h3 h4 h5 h6 header hgroup hr html legend li main menu nav ol "
     "optgroup option p search section summary table tbody td textarea tfoot th thead title tr ul"
 )
-_PREFORMATTED_IDS = _numbers("pre listing xmp plaintext")
-_UNSHOWN_IDS = _numbers("script style template noscript svg math iframe object canvas audio video datalist select head")
-_UNSHOWN_OR_AROUND_IDS = _UNSHOWN_IDS | _numbers("nav aside header footer")
-_FURNITURE_IDS, _OWNER_IDS = _numbers("header footer"), _numbers("main article section")
-_CODE_IDS = _numbers("script style noscript")
+PREFORMATTED_IDS = numbers_of("pre listing xmp plaintext")
+UNSHOWN_IDS = numbers_of(
+    "script style template noscript svg math iframe object canvas audio video datalist select head"
+)
+UNSHOWN_OR_AROUND_IDS = UNSHOWN_IDS | numbers_of("nav aside header footer")
+FURNITURE_IDS, OWNER_IDS = numbers_of("header footer"), numbers_of("main article section")
+_CODE_IDS = numbers_of("script style noscript")
 
 
 def clean_line(text: str, limit: int) -> str:
@@ -65,7 +67,7 @@ def clean_line(text: str, limit: int) -> str:
 
 def clean_text(text: str) -> str:
     """Return plain text with its lines kept, each cleaned like a block of a page."""
-    return _tidied(text[:MAX_TEXT_CHARS].replace("\r\n", "\n").replace("\r", "\n").replace("\n", _BLOCK_MARK))
+    return tidied(text[:MAX_TEXT_CHARS].replace("\r\n", "\n").replace("\r", "\n").replace("\n", BLOCK_MARK))
 
 
 def nfc(text: str) -> str:
@@ -96,13 +98,13 @@ def main_text(tree: LexborHTMLParser) -> str:
     body = tree.body
     if body is None:
         return ""
-    for node in tree.css(_HIDDEN):
+    for node in tree.css(HIDDEN):
         if node.tag not in {"html", "body"}:
             node.decompose()
-    main = _tidied(_blocks(body, _UNSHOWN_OR_AROUND_IDS))
-    if len(main) >= _MIN_MAIN_CHARS:
+    main = tidied(_blocks(body, UNSHOWN_OR_AROUND_IDS))
+    if len(main) >= MIN_MAIN_CHARS:
         return main
-    everything = _tidied(_blocks(body, _UNSHOWN_IDS))
+    everything = tidied(_blocks(body, UNSHOWN_IDS))
     return main if len(main) * 2 >= len(everything) else everything
 
 
@@ -113,7 +115,7 @@ def text_sample(tree: LexborHTMLParser, chars: int) -> str:
         return ""
     parts, size = [], 0
     for node in body.traverse(include_text=True, skip_empty=True):
-        if node.tag_id != _TEXT_ID or ((parent := node.parent) is not None and parent.tag_id in _CODE_IDS):
+        if node.tag_id != TEXT_ID or ((parent := node.parent) is not None and parent.tag_id in _CODE_IDS):
             continue
         text = node.text_content or ""
         parts.append(text[:chars])
@@ -135,38 +137,38 @@ def _blocks(body: LexborNode, left_out: frozenset[int]) -> str:
     node = body.first_child
     while node is not None:
         number = node.tag_id
-        if number == _TEXT_ID:
+        if number == TEXT_ID:
             parts.append(node.text_content or "")
-        elif number in _PREFORMATTED_IDS:
-            parts += _BLOCK_MARK, node.text().replace("\n", _BLOCK_MARK), _BLOCK_MARK
-        elif number not in left_out or (own and number in _FURNITURE_IDS):
-            if number in _BLOCK_IDS:
-                parts.append(_BLOCK_MARK)
+        elif number in PREFORMATTED_IDS:
+            parts += BLOCK_MARK, node.text().replace("\n", BLOCK_MARK), BLOCK_MARK
+        elif number not in left_out or (own and number in FURNITURE_IDS):
+            if number in BLOCK_IDS:
+                parts.append(BLOCK_MARK)
             child = node.first_child
             if child is not None:
-                own += number in _OWNER_IDS
+                own += number in OWNER_IDS
                 above.append((node, number))
                 node = child
                 continue
         following = node.next
         while following is None and above:
             node, number = above.pop()
-            own -= number in _OWNER_IDS
-            if number in _BLOCK_IDS:
-                parts.append(_BLOCK_MARK)
+            own -= number in OWNER_IDS
+            if number in BLOCK_IDS:
+                parts.append(BLOCK_MARK)
             following = node.next
         node = following
     return "".join(parts)[:MAX_TEXT_CHARS]
 
 
-def _tidied(marked: str) -> str:
+def tidied(marked: str) -> str:
     """Return marked text with one block a line, white space folded, unseen characters gone."""
     try:
         marked = marked.encode("latin-1").translate(_SPACES, _CONTROLS).decode("latin-1")
     except UnicodeEncodeError:
         return nfc(_folded(marked))
     lines = []
-    for block in marked.split(_BLOCK_MARK):
+    for block in marked.split(BLOCK_MARK):
         line = block.strip()
         while "  " in line:
             line = line.replace("  ", " ")
@@ -178,7 +180,7 @@ def _tidied(marked: str) -> str:
 def _folded(marked: str) -> str:
     """Do for any text what the table does for Latin-1."""
     lines = []
-    for block in marked.split(_BLOCK_MARK):
+    for block in marked.split(BLOCK_MARK):
         line = block.strip()
         # Line breaks, tabs and every other space than the plain one are not printable either.
         if "  " in line or not line.isprintable():

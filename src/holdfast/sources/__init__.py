@@ -1,1 +1,1 @@
-"""Sources: the websites that we keep. Registry and management follow; an ad-hoc crawl makes its source here."""
+"""Sources: the websites that we keep. Registry, configuration, files; an ad-hoc crawl makes its own."""

@@ -21,7 +21,8 @@ class Sealing(NamedTuple):
     size: int
     sha256: str
     crc32: int
-    records: int
+    records: int | None
+    """None for an imported file that nobody has read yet."""
     repaired: bool = False
 
 
@@ -88,3 +89,54 @@ def pointed_offsets(tx: Transaction, file_id: int) -> set[int]:
     """Return the offsets in a file that settled attempts point to; what is not among them is an orphan."""
     rows = tx.execute("SELECT warc_offset FROM page_crawls WHERE warc_file_id = ?", (file_id,))
     return {int(row[0]) for row in rows}
+
+
+class ImportedFile(NamedTuple):
+    """A whole file that came from elsewhere, and is sealed from the start."""
+
+    execution_id: int
+    path: str
+    sealing: Sealing
+    origin: str
+    origin_sha256: str
+
+
+def insert_imported(tx: Transaction, file: ImportedFile, *, now: int) -> int:
+    """Register a file that is in its place already; return its id."""
+    size, sha256, crc32, records, repaired = file.sealing
+    rows = tx.execute(
+        "INSERT INTO warc_files(execution_id, path, state, size, sha256, crc32, record_count, repaired, created_at,"
+        " sealed_at, origin, origin_sha256) VALUES (?, ?, 'sealed', ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING id",
+        (file.execution_id, file.path, size, sha256, crc32, records, repaired, now, now, file.origin,
+         file.origin_sha256),
+    )  # fmt: skip
+    return int(rows[0][0])
+
+
+def known_file(tx: Transaction, *, path: str, sha256: str) -> int | None:
+    """Return the sealed file that lies at this path or holds these bytes, imported or our own."""
+    rows = tx.execute(
+        "SELECT id FROM warc_files WHERE state = 'sealed' AND (path = ? OR origin_sha256 = ? OR sha256 = ?)"
+        " ORDER BY id LIMIT 1",
+        (path, sha256, sha256),
+    )
+    return int(rows[0][0]) if rows else None
+
+
+def sealed_file(tx: Transaction, file_id: int) -> tuple[str, Sealing, str | None]:
+    """Return path, digests and origin of a sealed file."""
+    rows = tx.execute(
+        "SELECT path, size, sha256, crc32, record_count, repaired, origin FROM warc_files WHERE id = ?", (file_id,)
+    )
+    path, size, sha256, crc32, records, repaired, origin = rows[0]
+    return path, Sealing(size, sha256, crc32, records, bool(repaired)), origin
+
+
+def set_record_count(tx: Transaction, file_id: int, records: int) -> None:
+    """Note how many records a file has, once somebody has read it to its end."""
+    tx.execute("UPDATE warc_files SET record_count = ? WHERE id = ? AND record_count IS NULL", (records, file_id))
+
+
+def set_index_state(tx: Transaction, file_id: int, state: str) -> None:
+    """Say how the index stands to a file: pending, running, indexed, failed."""
+    tx.execute("UPDATE warc_files SET index_state = ? WHERE id = ?", (state, file_id))

@@ -42,15 +42,19 @@ OnDamage = Callable[[DamagedWarc], None]
 class Record:
     """One record: its head, where it stands, and its block, which can be read once and before the next record."""
 
-    __slots__ = ("_feed", "_left", "head", "length", "offset", "ordinal")
+    __slots__ = ("_feed", "_left", "head", "is_alone", "length", "offset", "ordinal")
 
-    def __init__(self, head: RecordHead, feed: Feed, *, offset: int, length: int, ordinal: int) -> None:
+    def __init__(
+        self, head: RecordHead, feed: Feed, *, offset: int, length: int, ordinal: int, is_alone: bool = False
+    ) -> None:
         self.head = head
         self.offset = offset
         self.length = length
         """Bytes that it takes up in the file."""
         self.ordinal = ordinal
         """Its number in the file, counted from 0; -1 if it was read by its offset."""
+        self.is_alone = is_alone
+        """Whether it is all that its member holds, and nobody has looked at the member's checksums yet."""
         self._feed = feed
         self._left = head.content_length
 
@@ -84,6 +88,18 @@ class Record:
         """Pass over what is left of the block."""
         for _ in self.block():
             pass
+
+    def check(self) -> None:
+        """Pass over what is left, to the end of the member and its checksums; DamagedWarc if they are wrong.
+
+        A flipped bit in a head is seen by nothing else.
+        """
+        self.drain()
+        if self.is_alone:
+            try:
+                self._feed.drain()
+            except BadBytes as bad:
+                raise DamagedWarc(self.offset, bad.kind, bad.detail) from bad
 
 
 def read_records(path: Path, on_damage: OnDamage | None = None) -> Iterator[Record]:
@@ -238,7 +254,8 @@ class _Walk:
                 if not raw:
                     return
                 head = parse_head(raw)
-                record = Record(head, feed, offset=at, length=end - at, ordinal=self._ordinal)
+                alone = inflated is None
+                record = Record(head, feed, offset=at, length=end - at, ordinal=self._ordinal, is_alone=alone)
                 if inflated is not None and feed.position + head.content_length > inflated:
                     raise BadBytes("content_length", f"{head.content_length} is more than there is")
             except (BadHead, BadBytes) as bad:

@@ -15,7 +15,7 @@ from holdfast.db.models.captures import (
 )
 from holdfast.db.models.findings import Change, Diff, Edition, IssueReport, UsageCount
 from holdfast.db.models.frontier import Domain, Exclusion, ExecutionCount, Page, PageCrawl, Queue, Robots
-from holdfast.db.models.work import AuditEvent, Execution, Job, Owner, Source
+from holdfast.db.models.work import AuditEvent, Execution, Hold, Job, JobEvent, LogLine, Owner, RunHour, Source
 
 __all__ = [
     "AuditEvent",
@@ -28,9 +28,12 @@ __all__ = [
     "Exclusion",
     "Execution",
     "ExecutionCount",
+    "Hold",
     "IndexRun",
     "IssueReport",
     "Job",
+    "JobEvent",
+    "LogLine",
     "Model",
     "Owner",
     "Page",
@@ -40,6 +43,7 @@ __all__ = [
     "PageSignal",
     "Queue",
     "Robots",
+    "RunHour",
     "SearchOutbox",
     "Snapshot",
     "Source",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import ForeignKey, Index, String, UniqueConstraint, text
+from sqlalchemy import BigInteger, ForeignKey, Index, SmallInteger, String, Text, UniqueConstraint, text
 from sqlalchemy.orm import Mapped, mapped_column
 
 from holdfast.db.models.base import BigId, Model
@@ -39,8 +39,87 @@ class Job(Model):
     """SHA-256 of seeds and scope: the same command again finds its unfinished execution by it."""
     config: Mapped[dict[str, Any]] = mapped_column(default=dict)
     created_at: Mapped[datetime]
+    updated_at: Mapped[datetime | None]
+    deleted_at: Mapped[datetime | None]
+    """A deleted job that has run stays as a row: its executions hold files."""
+    name: Mapped[str | None]
+    url: Mapped[str | None]
+    """The start page: its content decides the adaptive interval."""
+    state: Mapped[str | None] = mapped_column(String(9))
+    """One of `jobs.states`; null for what the scheduler does not run (ad hoc, import): there the execution tells."""
+    interval_minutes: Mapped[int | None]
+    """In units of `interval_type`, as document 003 has it; null runs once."""
+    interval_type: Mapped[str] = mapped_column(String(7), server_default="minutes")
+    schedule_enabled: Mapped[bool] = mapped_column(server_default=text("false"))
+    adaptive_scheduling: Mapped[bool] = mapped_column(server_default=text("true"))
+    next_run_at: Mapped[datetime | None]
+    """Set only while the job waits to be queued."""
+    due_at: Mapped[datetime | None]
+    """The moment for which the latest execution was queued."""
+    rhythm_at: Mapped[datetime | None]
+    """The last regular turn: forced runs and retries do not move it."""
+    placed_at: Mapped[datetime | None]
+    """When a slot was chosen for it last."""
+    paused_at: Mapped[datetime | None]
+    paused_by: Mapped[str | None] = mapped_column(String(6))
+    """`user`, or `source` if its source was disabled."""
+    cancelled_at: Mapped[datetime | None]
+    lock_token: Mapped[str | None] = mapped_column(String(32))
+    lock_epoch: Mapped[int] = mapped_column(BigInteger, server_default="0")
+    """Counts up with each lease; a write that carries an older one is refused."""
+    lock_owner: Mapped[str | None]
+    lock_acquired_at: Mapped[datetime | None]
+    lock_heartbeat_at: Mapped[datetime | None]
+    max_retries: Mapped[int] = mapped_column(server_default="3")
+    retry_backoff_seconds: Mapped[int] = mapped_column(server_default="60")
+    current_retry_count: Mapped[int] = mapped_column(server_default="0")
+    infra_retry_count: Mapped[int] = mapped_column(server_default="0")
+    """Failures in a row that were the machine's fault; they burn no retry."""
+    last_failure_at: Mapped[datetime | None]
+    error_message: Mapped[str | None]
+    last_execution_at: Mapped[datetime | None]
+    total_runs: Mapped[int] = mapped_column(server_default="0")
+    successful_runs: Mapped[int] = mapped_column(server_default="0")
+    failed_runs: Mapped[int] = mapped_column(server_default="0")
+    total_duration_ms: Mapped[int] = mapped_column(BigInteger, server_default="0")
+    start_hash: Mapped[str | None] = mapped_column(String(128))
+    start_changed_at: Mapped[datetime | None]
+    unchanged_count: Mapped[int] = mapped_column(server_default="0")
+    details: Mapped[dict[str, Any]] = mapped_column(default=dict, server_default=text("'{}'"))
+    """Document 003's `metadata`: what others attach; nobody here reads it."""
+    edition_id: Mapped[int | None] = mapped_column(BigInteger)
+    shard_key: Mapped[str | None] = mapped_column(String(64))
+    shard_kind: Mapped[str | None] = mapped_column(String(20))
+    acceptance_state: Mapped[str | None] = mapped_column(String(16))
 
-    __table_args__ = (Index("ix_jobs_kind_fingerprint", "kind", "fingerprint"),)
+    __table_args__ = (
+        Index("ix_jobs_kind_fingerprint", "kind", "fingerprint"),
+        Index(
+            "ix_jobs_due",
+            "next_run_at",
+            "id",
+            sqlite_where=text("next_run_at IS NOT NULL"),
+            postgresql_where=text("next_run_at IS NOT NULL"),
+        ),
+        Index(
+            "ix_jobs_locked",
+            "lock_heartbeat_at",
+            "id",
+            sqlite_where=text("lock_token IS NOT NULL"),
+            postgresql_where=text("lock_token IS NOT NULL"),
+        ),
+        Index("ix_jobs_state", "state", "id"),
+        Index("ix_jobs_updated", "updated_at"),
+        Index("ix_jobs_edition", "edition_id"),
+        # A source has one crawl job at most that is not over for good.
+        Index(
+            "uq_jobs_crawl",
+            "source_id",
+            unique=True,
+            sqlite_where=text("kind = 'crawl' AND state <> 'cancelled' AND deleted_at IS NULL"),
+            postgresql_where=text("kind = 'crawl' AND state <> 'cancelled' AND deleted_at IS NULL"),
+        ),
+    )
 
 
 class Execution(Model):
@@ -52,7 +131,7 @@ class Execution(Model):
     job_id: Mapped[int] = mapped_column(ForeignKey("jobs.id"))
     number: Mapped[int]
     state: Mapped[str] = mapped_column(String(16))
-    """running, stopped (resumable), completed, cancelled, failed."""
+    """queued (nobody works on it yet), running, stopped (resumable), completed, cancelled, failed."""
     reason: Mapped[str | None]
     stop_requested: Mapped[str | None] = mapped_column(String(8))
     """`drain` or `cancel`, set from another terminal."""
@@ -63,18 +142,144 @@ class Execution(Model):
     finished_at: Mapped[datetime | None]
     run_seconds: Mapped[float] = mapped_column(default=0.0)
     """Time at work over all resumptions; `--max-time` counts this."""
+    due_at: Mapped[datetime | None]
+    """The turn of its job that it was queued for: one execution a turn, and the database says so."""
+    queued_at: Mapped[datetime | None]
+    """Workers take the earliest first, and none before its time."""
+    takeovers: Mapped[int] = mapped_column(SmallInteger, server_default="0")
+    """How often a silent owner lost it."""
+    retry_attempt: Mapped[int] = mapped_column(server_default="0")
+    resumed_from: Mapped[int | None] = mapped_column(BigInteger)
+    """The execution whose directory a retry goes on with."""
+    failure: Mapped[str | None] = mapped_column(String(20))
+    """failed, infra_error, infra_error_config or lease_lost."""
+    exit_code: Mapped[int | None]
+    stage: Mapped[str | None]
+    duration_ms: Mapped[int | None] = mapped_column(BigInteger)
+    cpu_ms: Mapped[int | None] = mapped_column(BigInteger)
+    peak_memory_bytes: Mapped[int | None] = mapped_column(BigInteger)
+    items_crawled: Mapped[int] = mapped_column(BigInteger, server_default="0")
+    items_indexed: Mapped[int] = mapped_column(BigInteger, server_default="0")
+    items_failed: Mapped[int] = mapped_column(BigInteger, server_default="0")
+    items_total: Mapped[int] = mapped_column(BigInteger, server_default="0")
+    error: Mapped[str | None] = mapped_column(Text)
+    stack: Mapped[str | None] = mapped_column(Text)
+    metrics: Mapped[dict[str, Any]] = mapped_column(default=dict, server_default=text("'{}'"))
+    index_state: Mapped[str | None] = mapped_column(String(12))
+    """pending, indexing, indexed, index_failed; null while there is nothing to index."""
+    artifacts: Mapped[dict[str, Any]] = mapped_column(default=dict, server_default=text("'{}'"))
+    """Files beside the WARC files, by kind: combined_log, state_file, final_zim, coverage_report."""
+    cleanup_status: Mapped[str] = mapped_column(String(20), server_default="none")
+    cleaned_at: Mapped[datetime | None]
+    log_lines: Mapped[int] = mapped_column(server_default="0")
+    log_bytes: Mapped[int] = mapped_column(BigInteger, server_default="0")
+    log_dropped: Mapped[int] = mapped_column(server_default="0")
+    pruned_at: Mapped[datetime | None]
+    """When its log, metrics and stack were let go."""
 
     __table_args__ = (
         UniqueConstraint("job_id", "number"),
+        Index("uq_executions_due", "job_id", "due_at", unique=True),
         # At most one open execution per job; the database says so, not a check before.
         Index(
             "uq_executions_open",
             "job_id",
             unique=True,
-            sqlite_where=text("state IN ('running','stopped')"),
-            postgresql_where=text("state IN ('running','stopped')"),
+            sqlite_where=text("state IN ('queued','running','stopped')"),
+            postgresql_where=text("state IN ('queued','running','stopped')"),
+        ),
+        Index(
+            "ix_executions_queued",
+            "queued_at",
+            "id",
+            sqlite_where=text("state = 'queued'"),
+            postgresql_where=text("state = 'queued'"),
+        ),
+        Index(
+            "ix_executions_to_index",
+            "id",
+            sqlite_where=text("index_state IN ('pending','indexing')"),
+            postgresql_where=text("index_state IN ('pending','indexing')"),
+        ),
+        Index(
+            "ix_executions_unpruned",
+            "job_id",
+            "number",
+            sqlite_where=text("pruned_at IS NULL"),
+            postgresql_where=text("pruned_at IS NULL"),
+        ),
+        Index(
+            "ix_executions_aging",
+            "finished_at",
+            "id",
+            sqlite_where=text("pruned_at IS NULL AND finished_at IS NOT NULL"),
+            postgresql_where=text("pruned_at IS NULL AND finished_at IS NOT NULL"),
         ),
     )
+
+
+class Hold(Model):
+    """One owner's time at an execution: who ran what from when to when, and how it lost or gave it up."""
+
+    __tablename__ = "holds"
+
+    id: Mapped[int] = mapped_column(BigId, primary_key=True)
+    job_id: Mapped[int] = mapped_column(BigInteger)
+    execution_id: Mapped[int] = mapped_column(BigInteger)
+    epoch: Mapped[int] = mapped_column(BigInteger)
+    owner: Mapped[str]
+    acquired_at: Mapped[datetime]
+    ended_at: Mapped[datetime | None]
+    ending: Mapped[str | None] = mapped_column(String(10))
+    """settled, released or lease_lost; null while it lasts."""
+
+    __table_args__ = (UniqueConstraint("job_id", "epoch"), Index("ix_holds_execution", "execution_id", "id"))
+
+
+class JobEvent(Model):
+    """What happened to a job, in the order in which it was committed: the API streams these rows."""
+
+    __tablename__ = "job_events"
+
+    id: Mapped[int] = mapped_column(BigId, primary_key=True)
+    at: Mapped[datetime]
+    name: Mapped[str] = mapped_column(String(16))
+    """job:status, job:progress or job:completed."""
+    job_id: Mapped[int] = mapped_column(BigInteger)
+    execution_id: Mapped[int | None] = mapped_column(BigInteger)
+    data: Mapped[dict[str, Any]] = mapped_column(default=dict)
+
+    __table_args__ = (Index("ix_job_events_job", "job_id", "id"), Index("ix_job_events_at", "at"))
+
+
+class LogLine(Model):
+    """One line of an execution's log."""
+
+    __tablename__ = "log_lines"
+
+    id: Mapped[int] = mapped_column(BigId, primary_key=True)
+    execution_id: Mapped[int] = mapped_column(BigInteger)
+    at: Mapped[datetime]
+    level: Mapped[int] = mapped_column(SmallInteger)
+    """As Python counts them: 10 debug, 20 info, 30 warning, 40 error."""
+    category: Mapped[str] = mapped_column(String(32))
+    message: Mapped[str] = mapped_column(Text)
+    fields: Mapped[dict[str, Any]] = mapped_column(default=dict)
+
+    __table_args__ = (Index("ix_log_lines_execution", "execution_id", "id"),)
+
+
+class RunHour(Model):
+    """How the runs of one hour ended; the scheduler's metrics add a few of these up, whatever the history's size."""
+
+    __tablename__ = "run_hours"
+
+    hour: Mapped[datetime] = mapped_column(primary_key=True)
+    succeeded: Mapped[int] = mapped_column(server_default="0")
+    failed: Mapped[int] = mapped_column(server_default="0")
+    cancelled: Mapped[int] = mapped_column(server_default="0")
+    duration_ms: Mapped[int] = mapped_column(BigInteger, server_default="0")
+    stale_locks: Mapped[int] = mapped_column(server_default="0")
 
 
 class Owner(Model):

@@ -1,0 +1,1 @@
+"""The archive over HTTP: one application for readers and programs, and one of its own for archived pages."""

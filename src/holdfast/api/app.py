@@ -1,0 +1,58 @@
+"""Puts the API together: routes with their roles, the layers around them, and the replay host beside them."""
+
+from __future__ import annotations
+
+from asyncio import Semaphore
+
+from fastapi import FastAPI
+from starlette.types import ASGIApp
+
+from holdfast.api.assembly import assemble
+from holdfast.api.deps import SESSIONS
+from holdfast.api.life import life_of
+from holdfast.api.middleware.bodies import Bodies
+from holdfast.api.middleware.entrance import Entrance, Hosts, Refusal
+from holdfast.api.middleware.headers import AppHeaders, ReplayHeaders
+from holdfast.api.middleware.heads import Heads
+from holdfast.api.middleware.origins import Origins
+from holdfast.api.middleware.rates import RateLimits, Rates
+from holdfast.api.middleware.shell import Shell
+from holdfast.api.middleware.usage import UsageCounts
+from holdfast.api.replay_app import create_replay_app
+from holdfast.api.routes import ROUTERS
+from holdfast.api.totals import Totals
+from holdfast.errors import HoldfastError
+from holdfast.feedback.usage import UsageTally
+from holdfast.metrics import ServerMetrics
+from holdfast.search.search import Search
+from holdfast.wiring.archive import Archive
+
+
+def create_app(archive: Archive) -> Shell:
+    """Return the whole ASGI application for an open archive: the readers' host and the replay host."""
+    settings, inner = archive.settings.api, create_inner_app(archive)
+    replay_inner = create_replay_app(archive, sessions=inner.state.sessions)
+    rates = Rates(archive.clock)
+
+    def refuse(error: HoldfastError) -> ASGIApp:
+        return AppHeaders(Refusal(error), hsts=settings.hsts)
+
+    app: ASGIApp = UsageCounts(inner, inner.state.usage) if settings.usage else inner
+    app = RateLimits(Bodies(Heads(app), limit=settings.body_bytes), rates, settings)
+    app = AppHeaders(Origins(app, allowed=settings.cors_origins), hsts=settings.hsts)
+    replay: ASGIApp = Bodies(Heads(replay_inner), limit=settings.body_bytes)
+    replay = ReplayHeaders(RateLimits(replay, rates, settings, replay=True))
+    hosts = Hosts(archive.settings)
+    entrance = Entrance(hosts, app=app, replay=replay, refuse=refuse, query_chars=settings.query_chars)
+    return Shell(entrance, archive.clock, inner.state)
+
+
+def create_inner_app(archive: Archive) -> FastAPI:
+    """Return the routes of the readers' host without the layers around them; RuntimeError if one has no role."""
+    totals, usage = Totals(archive.database, archive.clock), UsageTally(archive.database, archive.clock)
+    app = assemble("Holdfast", ROUTERS, archive, lifespan=life_of(archive, totals, usage))
+    app.state.sessions = Semaphore(SESSIONS)
+    app.state.totals, app.state.usage = totals, usage
+    app.state.search = Search(archive.database, archive.home, archive.clock)
+    app.state.metrics = ServerMetrics(started=archive.clock.monotonic())
+    return app

@@ -1,0 +1,146 @@
+"""From an error to the one body that all routes answer with; never a stack trace, never what the server said to us."""
+
+from __future__ import annotations
+
+from http import HTTPStatus
+from typing import Any
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from pydantic import BaseModel, ConfigDict, Field
+from sqlalchemy.exc import SQLAlchemyError
+from starlette.exceptions import HTTPException
+from starlette.responses import JSONResponse
+
+from holdfast import errors, log
+from holdfast.api import problems
+from holdfast.changes.pairs import PairMismatch
+from holdfast.db.schema import SCHEMA, schema_of
+from holdfast.replay.cdx.problem import BadCdxParameter
+
+_log = log.get()
+
+STATUS: dict[type[errors.HoldfastError], int] = {
+    errors.NotFound: 404,
+    errors.Invalid: 422,
+    errors.Conflict: 409,
+    errors.NotPermitted: 403,
+    errors.Unavailable: 503,
+    problems.BodyTooLarge: 413,
+    problems.QueryTooLong: 414,
+    problems.BodyRefused: 415,
+    problems.BodyTooSlow: 408,
+    problems.HostRefused: 400,
+    PairMismatch: 400,
+    problems.TooManyRequests: 429,
+    BadCdxParameter: 400,
+    errors.HoldfastError: 500,
+}
+"""The nearest ancestor decides; a room whose error needs another status adds a row."""
+
+_OLD_PREFIXES = ("/api/v1/", "/api/v2/")
+"""Document 003's routes, which say 400 for bad input and for illegal transitions."""
+
+_WORDS = {400: "bad_request", 401: "unauthorised", 403: "not_permitted", 404: "not_found", 405: "method_not_allowed",
+          409: "conflict", 413: "body_too_large", 415: "body_refused", 422: "invalid", 429: "too_many_requests",
+          503: "unavailable"}  # fmt: skip
+
+
+class ErrorBody(BaseModel):
+    """What every failed request answers with."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{
+        "error": "there is no snapshot 7", "detail": "there is no snapshot 7", "code": "not_found",
+        "requestId": "7b0e4f1c-6d4b-4f55-9a3c-5a1d9c2f8e10",
+    }]})  # fmt: skip
+
+    error: str = Field(description="What happened, in a sentence.")
+    detail: str = Field(description="What happened and what to do about it.")
+    code: str = Field(description="A stable word for programs; docs/errors.md lists them.")
+    requestId: str = Field(description="The id of this request, as in X-Request-Id and in the server's log.")
+
+
+def answers(*statuses: int) -> dict[int | str, dict[str, Any]]:
+    """Return the OpenAPI entries of a route's error answers: `responses=answers(404, 422)`."""
+    return {status: {"model": ErrorBody, "description": HTTPStatus(status).phrase} for status in statuses}
+
+
+def status_of(error: errors.HoldfastError, path: str) -> int:
+    """Return the HTTP status of an error on this path."""
+    found = next(STATUS[kind] for kind in type(error).__mro__ if kind in STATUS)
+    return 400 if found in (422, 409) and path.startswith(_OLD_PREFIXES) else found
+
+
+def body_of(error: errors.HoldfastError, request_id: str) -> dict[str, str]:
+    """Return the body that tells of an error; `summary` on its class replaces the sentence in `error`."""
+    sentence = str(error) or type(error).__name__
+    return _body(getattr(error, "summary", sentence), sentence, error.code, request_id)
+
+
+def _body(error: str, detail: str, code: str, request_id: str) -> dict[str, str]:
+    return {"error": error, "detail": detail, "code": code, "requestId": request_id}
+
+
+def response_to(error: errors.HoldfastError, *, path: str, request_id: str) -> JSONResponse:
+    """Return the whole answer to an error, Retry-After included where waiting helps."""
+    headers = {}
+    if isinstance(error, problems.TooManyRequests):
+        headers["Retry-After"] = str(error.retry_after_s)
+    elif isinstance(error, errors.Unavailable):
+        headers["Retry-After"] = "5"
+    return JSONResponse(body_of(error, request_id), status_of(error, path), headers)
+
+
+def install(app: FastAPI) -> None:
+    """Make an application answer every failure with the one body."""
+    app.add_exception_handler(errors.HoldfastError, _ours)
+    app.add_exception_handler(SQLAlchemyError, _database)
+    app.add_exception_handler(RequestValidationError, _invalid)
+    app.add_exception_handler(HTTPException, _http)
+
+
+def _ours(request: Request, exc: Exception) -> JSONResponse:
+    assert isinstance(exc, errors.HoldfastError)
+    if isinstance(exc, errors.Unavailable) and isinstance(exc.__cause__, SQLAlchemyError):
+        exc = _mismatch(request) or exc
+    if status_of(exc, request.url.path) >= 500:
+        _log.error("api.failed", code=exc.code, message=str(exc), request_id=_id(request))
+    return response_to(exc, path=request.url.path, request_id=_id(request))
+
+
+def _database(request: Request, exc: Exception) -> JSONResponse:
+    found = _mismatch(request)
+    if found is None:
+        raise exc  # a fault of ours: logged and answered as any other
+    return _ours(request, found)
+
+
+def _mismatch(request: Request) -> problems.SchemaMismatch | None:
+    """Return what to say if the database is not the one that this code was written for (F30)."""
+    try:
+        found = schema_of(request.app.state.archive.database.url)
+    except errors.Unavailable:
+        return None
+    return problems.SchemaMismatch(found, SCHEMA) if found != SCHEMA else None
+
+
+def _invalid(request: Request, exc: Exception) -> JSONResponse:
+    assert isinstance(exc, RequestValidationError)
+    told = [f"{'.'.join(map(str, error['loc'][1:])) or 'body'}: {error['msg']}" for error in exc.errors()[:5]]
+    return response_to(errors.Invalid("; ".join(told)), path=request.url.path, request_id=_id(request))
+
+
+def _http(request: Request, exc: Exception) -> JSONResponse:
+    assert isinstance(exc, HTTPException)
+    sentence = str(exc.detail)
+    if exc.status_code == 400 and exc.__cause__ is not None:  # the framework's word for JSON that Python cannot hold
+        return response_to(errors.Invalid("the body cannot be read as JSON"), path=request.url.path,
+                           request_id=_id(request))  # fmt: skip
+    if exc.status_code == 404 and sentence == HTTPStatus.NOT_FOUND.phrase:
+        sentence = "there is nothing at this address; docs/api.md lists the routes"
+    body = _body(sentence, sentence, _WORDS.get(exc.status_code, "error"), _id(request))
+    return JSONResponse(body, exc.status_code, exc.headers)
+
+
+def _id(request: Request) -> str:
+    return str(request.scope.get("holdfast_request_id", ""))

@@ -1,0 +1,56 @@
+"""What runs beside the requests from the server's start to its end: totals made ready, usage written, upkeep done."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+
+from anyio.to_thread import current_default_thread_limiter, run_sync
+from fastapi import FastAPI
+
+from holdfast.api import queries
+from holdfast.api.deps import THREADS
+from holdfast.api.totals import Totals
+from holdfast.api.upkeep import Upkeep
+from holdfast.feedback.usage import UsageTally
+from holdfast.wiring.archive import Archive
+
+_FLUSH_S = 10.0
+
+
+def life_of(
+    archive: Archive, totals: Totals, usage: UsageTally
+) -> Callable[[FastAPI], AbstractAsyncContextManager[None]]:
+    """Return the lifespan of the application that serves this archive."""
+
+    @asynccontextmanager
+    async def life(_app: FastAPI) -> AsyncIterator[None]:
+        current_default_thread_limiter().total_tokens = THREADS
+        queries.limit_statements(archive.database.engine)
+        await run_sync(_warm, archive, totals)
+        upkeep = Upkeep(archive)
+        if archive.settings.api.upkeep:
+            upkeep.start()
+        async with asyncio.TaskGroup() as tasks:
+            writing = tasks.create_task(_write_usage(usage), name="write usage counts")
+            try:
+                yield
+            finally:
+                writing.cancel()
+                await run_sync(upkeep.close)
+                await run_sync(totals.close)
+                await run_sync(usage.flush)
+
+    return life
+
+
+def _warm(archive: Archive, totals: Totals) -> None:
+    with archive.database.read() as session:
+        totals.read(session)
+
+
+async def _write_usage(usage: UsageTally) -> None:
+    while True:
+        await asyncio.sleep(_FLUSH_S)
+        await run_sync(usage.flush)

@@ -1,0 +1,4 @@
+"""What every request passes, outermost first: shell, entrance, headers, origins, rates, bodies, usage. Plain ASGI.
+
+None of it buffers a response, so that exports and replay stream.
+"""

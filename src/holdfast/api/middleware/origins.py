@@ -1,0 +1,77 @@
+"""CORS by exact match (HA-007): public routes may be read from listed origins, never with credentials."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.responses import Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from holdfast.api.middleware.entrance import Refusal
+from holdfast.api.problems import OriginRefused
+
+_READ = "GET, HEAD, OPTIONS"
+_WRITE = {"/api/reports": "POST, OPTIONS"}
+"""The one public route that takes something in."""
+_PRIVATE = ("/api/admin", "/metrics")
+_OPEN = ("/wacz", ".wacz")
+"""Packages are read by replay tools that run in pages of any origin."""
+_SENT = "accept, content-type, x-request-id, range"
+_SHOWN = (
+    "X-Request-Id, X-API-Version, Retry-After, Accept-Ranges, Content-Disposition, Content-Range, ETag, Link, "
+    "Memento-Datetime"
+)
+
+
+class Origins:
+    """Answers preflights and marks what a page of another origin may read."""
+
+    def __init__(self, app: ASGIApp, *, allowed: Sequence[str]) -> None:
+        self._app, self._allowed = app, frozenset(allowed)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one request; without an Origin nothing is added but Vary."""
+        headers = Headers(scope=scope) if scope["type"] == "http" else Headers()
+        origin = headers.get("origin")
+        path = scope.get("path", "")
+        readable = bool(origin) and (origin in self._allowed or path.endswith(_OPEN)) and not _is_private(path)
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+        elif origin and scope["method"] == "OPTIONS" and "access-control-request-method" in headers:
+            answer = _preflight(scope["path"], origin, headers) if readable else None
+            await (answer or Refusal(OriginRefused()))(scope, receive, send)
+        else:
+            await self._app(scope, receive, _marked(send, origin if readable else None))
+
+
+def _is_private(path: str) -> bool:
+    return any(path == prefix or path.startswith(f"{prefix}/") for prefix in _PRIVATE)
+
+
+def _preflight(path: str, origin: str, headers: Headers) -> Response | None:
+    methods = _WRITE.get(path, _READ)
+    if headers["access-control-request-method"] not in methods.split(", "):
+        return None
+    return Response(
+        status_code=204,
+        headers={
+            "Access-Control-Allow-Origin": origin, "Access-Control-Allow-Methods": methods,
+            "Access-Control-Allow-Headers": _SENT, "Access-Control-Max-Age": "600", "Vary": "Origin",
+        },
+    )  # fmt: skip
+
+
+def _marked(send: Send, origin: str | None) -> Send:
+    async def marked(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            headers = MutableHeaders(raw=message.setdefault("headers", []))
+            headers.add_vary_header("Origin")
+            if origin is not None:
+                headers["Access-Control-Allow-Origin"] = origin
+                headers["Access-Control-Expose-Headers"] = _SHOWN
+                # A page that may read the answer may also embed it.
+                headers["Cross-Origin-Resource-Policy"] = "cross-origin"
+        await send(message)
+
+    return marked

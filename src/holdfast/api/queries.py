@@ -1,0 +1,318 @@
+"""What the API asks of the database beside its rooms: totals, editions of a source, the entry of a site."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from typing import Any, NamedTuple
+
+from sqlalchemy import Engine, event, func, or_, select
+from sqlalchemy.orm import Session
+
+from holdfast.db.models import (
+    Document,
+    Domain,
+    Edition,
+    Execution,
+    ExecutionCount,
+    IndexRun,
+    Job,
+    Owner,
+    Page,
+    PageGroup,
+    Queue,
+    Snapshot,
+    Source,
+    WarcFile,
+    Withdrawal,
+)
+from holdfast.index.queries import is_ok, visible
+from holdfast.urls import surt
+
+_STATEMENT_MS = 10_000
+_ID_BITS = 22
+"""A snapshot's id is its file's id times 2^22 plus the record's ordinal."""
+_ENTRY_CANDIDATES = 200
+_FACES = 5
+
+
+def limit_statements(engine: Engine) -> None:
+    """Let no statement of the server's connections run longer than ten seconds, nor a transaction idle (S15)."""
+    if engine.dialect.name != "postgresql":
+        return
+
+    @event.listens_for(engine, "connect")
+    def _limit(connection: Any, _record: Any) -> None:
+        with connection.cursor() as cursor:
+            cursor.execute(f"SET statement_timeout = {_STATEMENT_MS}")
+            cursor.execute("SET idle_in_transaction_session_timeout = 30000")
+        connection.commit()
+
+
+def ping(session: Session) -> None:
+    """Ask the database for nothing; raises if it does not answer."""
+    session.execute(select(1))
+
+
+def state_of_archive(session: Session) -> tuple[object, ...]:
+    """Return values that change whenever the totals may have: a row a WARC file is read, not one a capture."""
+    figures = (
+        func.count(IndexRun.warc_file_id), func.sum(IndexRun.records), func.max(IndexRun.progress_at),
+        func.max(Withdrawal.id), func.max(Withdrawal.lifted_at), func.count(Source.id), func.max(Source.updated_at),
+        func.count(ExecutionCount.owner_id), func.max(ExecutionCount.updated_at),
+    )  # fmt: skip
+    # One statement for all: a statement costs more than what it reads here.
+    return tuple(session.execute(select(*(select(figure).scalar_subquery() for figure in figures))).one())
+
+
+class SourceTotal(NamedTuple):
+    """What is kept of one source."""
+
+    source_id: int
+    code: str
+    name: str
+    base_url: str | None
+    description: str | None
+    pages: int
+    snapshots: int
+    first: datetime
+    last: datetime
+
+
+def source_totals(session: Session) -> list[SourceTotal]:
+    """Return the totals of every source that has captures, by code. Reads every page group: never for a request."""
+    rows = session.execute(
+        select(
+            Source.id, Source.code, Source.name, Source.base_url, Source.description, func.count(),
+            func.sum(PageGroup.snapshot_count), func.min(PageGroup.first_captured_at),
+            func.max(PageGroup.last_captured_at),
+        )
+        .join(PageGroup, PageGroup.source_id == Source.id)
+        .group_by(Source.id)
+        .order_by(Source.code)
+    )  # fmt: skip
+    return [SourceTotal(*row[:6], int(row[6]), *row[7:]) for row in rows]
+
+
+class Faces(NamedTuple):
+    """The captures that may stand for a source, best first; whoever shows one asks first whether it is withdrawn."""
+
+    newest: tuple[int, ...]
+    entry: tuple[int, ...]
+
+
+def faces_of(session: Session, source_id: int, base_url: str | None) -> Faces:
+    """Return the newest captures of a source and of its first page: a few of each."""
+    newest = session.scalars(
+        select(PageGroup.latest_id)
+        .where(PageGroup.source_id == source_id)
+        .order_by(PageGroup.last_captured_at.desc(), PageGroup.id.desc())
+        .limit(_FACES)
+    )
+    entry = session.scalars(
+        select(Snapshot.id)
+        .where(Snapshot.url_key == surt(base_url), is_ok(), *visible())
+        .order_by(Snapshot.captured_at.desc(), Snapshot.id.desc())
+        .limit(_FACES)
+    ) if base_url else ()  # fmt: skip
+    return Faces(tuple(newest), tuple(entry))
+
+
+class CrawlTotals(NamedTuple):
+    """What the crawls did so far, and what they have left to do."""
+
+    counts: Sequence[dict[str, Any]]
+    open: int
+    succeeded: int
+    failed: int
+    leased: int
+    domains: int
+    links: int
+    workers: Sequence[Owner]
+    top: Sequence[tuple[str, int]]
+
+
+def crawl_totals(session: Session) -> CrawlTotals:
+    """Return document 002's figures; a few rows a crawl and a domain."""
+    queues = session.execute(
+        select(func.coalesce(func.sum(Queue.open), 0), func.coalesce(func.sum(Queue.succeeded), 0),
+               func.coalesce(func.sum(Queue.failed), 0))
+    ).one()  # fmt: skip
+    kept = func.sum(Queue.succeeded)
+    top = session.execute(
+        select(Domain.name, kept)
+        .join(Queue, Queue.domain_id == Domain.id)
+        .group_by(Domain.id)
+        .order_by(kept.desc(), Domain.id)
+        .limit(10)
+    )
+    return CrawlTotals(
+        counts=list(session.scalars(select(ExecutionCount.counts))),
+        open=int(queues[0]), succeeded=int(queues[1]), failed=int(queues[2]),
+        leased=session.scalar(select(func.count()).where(Domain.lease_owner.is_not(None))) or 0,
+        domains=session.scalar(select(func.count()).select_from(Domain)) or 0,
+        links=session.scalar(select(func.max(Page.id))) or 0,
+        workers=list(session.scalars(select(Owner).where(Owner.ended_at.is_(None)).order_by(Owner.id))),
+        top=[(name, int(count)) for name, count in top],
+    )  # fmt: skip
+
+
+def newest_pages(
+    session: Session, *, source_id: int | None = None, limit: int
+) -> list[tuple[Snapshot, Document | None]]:
+    """Return the latest visible capture of the most recently captured pages, newest first."""
+    newest = select(PageGroup.latest_id).order_by(PageGroup.last_captured_at.desc(), PageGroup.id.desc())
+    if source_id is not None:
+        newest = newest.where(PageGroup.source_id == source_id)
+    # A few more than asked for: some may have been withdrawn.
+    ids = list(session.scalars(newest.limit(limit + 20)))
+    rows = session.execute(
+        select(Snapshot, Document)
+        .outerjoin(Document, Document.id == Snapshot.document_id)
+        .where(Snapshot.id.in_(ids), *visible())
+        .order_by(Snapshot.captured_at.desc(), Snapshot.id.desc())
+        .limit(limit)
+    )
+    return [(row[0], row[1]) for row in rows]
+
+
+def latest_of_page(session: Session, url_hash: int, *, html: bool) -> Snapshot | None:
+    """Return the newest visible capture of a page that shows it, as HTML if that is asked for."""
+    wanted = [Snapshot.url_hash == url_hash, *visible(), is_ok()]
+    if html:
+        wanted.append(Snapshot.media_type.in_(("text/html", "application/xhtml+xml")))
+    return session.scalars(
+        select(Snapshot).where(*wanted).order_by(Snapshot.captured_at.desc(), Snapshot.id.desc()).limit(1)
+    ).one_or_none()
+
+
+def jobs_by_state(session: Session) -> dict[str, int]:
+    """Return how many executions are in each state."""
+    rows = session.execute(select(Execution.state, func.count()).group_by(Execution.state).order_by(Execution.state))
+    return {state: count for state, count in rows}
+
+
+def source_codes(session: Session, ids: Iterable[int]) -> dict[int, Source]:
+    """Return these sources by id."""
+    return {row.id: row for row in session.scalars(select(Source).where(Source.id.in_(sorted(set(ids)))))}
+
+
+class IndexedFile(NamedTuple):
+    """One indexed file of an execution, and how much it holds."""
+
+    execution: Execution
+    warc_file_id: int
+    records: int
+    pages: int
+    """Bodies of pages that were read; a revisit has none of its own."""
+
+
+def indexed_files(session: Session, *, source_id: int) -> list[IndexedFile]:
+    """Return the indexed files of a source's executions, newest execution first; a row a file."""
+    rows = session.execute(
+        select(Execution, WarcFile.id, IndexRun.records, IndexRun.pages)
+        .join(Job, Job.id == Execution.job_id)
+        .join(WarcFile, WarcFile.execution_id == Execution.id)
+        .join(IndexRun, IndexRun.warc_file_id == WarcFile.id)
+        .where(Job.source_id == source_id, WarcFile.index_state == "indexed", IndexRun.records > 0)
+        .order_by(Execution.id.desc(), WarcFile.id)
+    )
+    return [IndexedFile(*row) for row in rows]
+
+
+def ends_of_file(session: Session, warc_file_id: int) -> list[datetime]:
+    """Return when the first and the last page of a file were captured, in the order of its records: two seeks."""
+    low, high = warc_file_id << _ID_BITS, (warc_file_id + 1) << _ID_BITS
+    span = select(Snapshot.captured_at).where(Snapshot.id >= low, Snapshot.id < high, Snapshot.is_page, *visible())
+    found = (session.scalar(span.order_by(order).limit(1)) for order in (Snapshot.id, Snapshot.id.desc()))
+    return [moment for moment in found if moment is not None]
+
+
+class Extent(NamedTuple):
+    """How many captures of pages there are, and from when to when."""
+
+    pages: int
+    first: datetime
+    last: datetime
+
+
+def extent_of_execution(session: Session, execution_id: int) -> Extent | None:
+    """Return what an execution holds, None if nothing may be shown. Reads all its captures: only if they are few."""
+    count, first, last = session.execute(
+        select(func.count(), func.min(Snapshot.captured_at), func.max(Snapshot.captured_at)).where(
+            Snapshot.execution_id == execution_id, Snapshot.is_page, *visible()
+        )
+    ).one()
+    return None if first is None else Extent(count, first, last)
+
+
+def edition(session: Session, *, source_id: int, year: int) -> Edition | None:
+    """Return a source's edition of a year."""
+    return session.scalars(select(Edition).where(Edition.source_id == source_id, Edition.year == year)).one_or_none()
+
+
+def warc_bytes(session: Session) -> int:
+    """Return how many bytes the sealed files have; a row a file."""
+    return int(session.scalar(select(func.coalesce(func.sum(WarcFile.size), 0)).where(WarcFile.state == "sealed")) or 0)
+
+
+def counts_by_source(session: Session) -> list[tuple[str, dict[str, Any]]]:
+    """Return each process's running totals with its source's code; a row a process of an execution."""
+    rows = session.execute(
+        select(Source.code, ExecutionCount.counts)
+        .join(Execution, Execution.id == ExecutionCount.execution_id)
+        .join(Job, Job.id == Execution.job_id)
+        .join(Source, Source.id == Job.source_id)
+    )
+    return [(row[0], row[1]) for row in rows]
+
+
+def workers_at_work(session: Session) -> int:
+    """Return how many processes are registered as at work."""
+    return session.scalar(select(func.count()).where(Owner.ended_at.is_(None))) or 0
+
+
+def entry_in_language(session: Session, *, source_id: int, language: str) -> Snapshot | None:
+    """Return the newest good capture of a source's topmost page in a language, looked for among its latest pages."""
+    rows = session.execute(
+        select(PageGroup.url, PageGroup.latest_ok_id)
+        .where(PageGroup.source_id == source_id, PageGroup.latest_ok_id.is_not(None))
+        .order_by(PageGroup.last_captured_at.desc(), PageGroup.id.desc())
+        .limit(_ENTRY_CANDIDATES)
+    ).all()
+    place = {row[1]: (row[0].count("/"), len(row[0]), row[0]) for row in rows}
+    spoken = or_(Document.language == language, Document.language.startswith(f"{language}-"))
+    found = session.scalars(
+        select(Snapshot)
+        .join(Document, Document.id == Snapshot.document_id)
+        .where(Snapshot.id.in_(list(place)), spoken, *visible())
+        .order_by(Snapshot.id)
+    ).all()
+    return min(found, key=lambda snapshot: place[snapshot.id], default=None)
+
+
+def near_in_groups(session: Session, hashes: Sequence[int], moment: datetime) -> Snapshot | None:
+    """Return the good capture nearest to a moment among pages of these groups, which differ in their query alone."""
+    groups = list(session.scalars(select(PageGroup.id).where(PageGroup.url_hash.in_(hashes))))
+    wanted = [Snapshot.group_id.in_(groups), *visible(), is_ok()]
+    before = session.scalars(
+        select(Snapshot)
+        .where(*wanted, Snapshot.captured_at <= moment)
+        .order_by(Snapshot.captured_at.desc(), Snapshot.id.desc())
+        .limit(1)
+    ).one_or_none()
+    after = session.scalars(
+        select(Snapshot)
+        .where(*wanted, Snapshot.captured_at > moment)
+        .order_by(Snapshot.captured_at, Snapshot.id)
+        .limit(1)
+    ).one_or_none()
+    found = [snapshot for snapshot in (before, after) if snapshot is not None]
+    return min(found, key=lambda snapshot: abs(snapshot.captured_at - moment), default=None)
+
+
+def snapshots_by_id(session: Session, ids: Iterable[int]) -> dict[int, Snapshot]:
+    """Return these snapshots by id, the withdrawn left out."""
+    return {
+        row.id: row for row in session.scalars(select(Snapshot).where(Snapshot.id.in_(sorted(set(ids))), *visible()))
+    }

@@ -1,0 +1,116 @@
+"""The OpenAPI document as something to read: a list of operations, and a page of them without any script."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from html import escape
+from typing import Any, NamedTuple
+
+STYLE = """body{font:16px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem;color:#1b2a2f}
+code{background:#eef3f4;padding:.1em .3em;border-radius:.2em}h2{margin-top:2.5rem;border-bottom:1px solid #c9d6d9}
+table{border-collapse:collapse;width:100%}td,th{text-align:left;vertical-align:top;padding:.25rem .75rem .25rem 0}
+.verb{font-weight:700}"""
+
+
+class Parameter(NamedTuple):
+    """One thing that a caller may say."""
+
+    name: str
+    place: str
+    is_required: bool
+    kind: str
+    told: str
+
+
+class Operation(NamedTuple):
+    """One route as it is documented."""
+
+    verb: str
+    path: str
+    group: str
+    role: str
+    told: str
+    parameters: tuple[Parameter, ...]
+    statuses: tuple[tuple[str, str], ...]
+    answer: tuple[str, ...]
+    """The names of the fields that a good answer has."""
+
+
+def operations(document: Mapping[str, Any]) -> Iterator[Operation]:
+    """Yield every operation of an OpenAPI document, in its order."""
+    for path, verbs in document["paths"].items():
+        for verb, operation in verbs.items():
+            yield Operation(
+                verb=verb.upper(), path=path, group=(operation.get("tags") or ["other"])[0],
+                role=operation.get("x-role", ""), told=operation.get("description", ""),
+                parameters=tuple(_parameters(operation, document)),
+                statuses=tuple((status, answer["description"]) for status, answer in operation["responses"].items()),
+                answer=tuple(_fields(operation, document)),
+            )  # fmt: skip
+
+
+def _parameters(operation: Mapping[str, Any], document: Mapping[str, Any]) -> Iterator[Parameter]:
+    for given in operation.get("parameters", ()):
+        yield Parameter(given["name"], given["in"], given.get("required", False), _kind(given["schema"], document),
+                        given.get("description", ""))  # fmt: skip
+    body = operation.get("requestBody", {}).get("content", {}).get("application/json", {}).get("schema")
+    if body:
+        schema = _resolved(body, document)
+        for name, field in schema.get("properties", {}).items():
+            yield Parameter(name, "body", name in schema.get("required", ()), _kind(field, document),
+                            field.get("description", ""))  # fmt: skip
+
+
+def _fields(operation: Mapping[str, Any], document: Mapping[str, Any]) -> list[str]:
+    for status in ("200", "201"):
+        content = operation["responses"].get(status, {}).get("content", {}).get("application/json", {})
+        schema = _resolved(content.get("schema", {}), document)
+        if schema.get("type") == "array":
+            schema = _resolved(schema.get("items", {}), document)
+        if schema.get("properties"):
+            return list(schema["properties"])
+    return []
+
+
+def _resolved(schema: Mapping[str, Any], document: Mapping[str, Any]) -> Mapping[str, Any]:
+    name = schema.get("$ref", "").rpartition("/")[2]
+    found: Mapping[str, Any] = document["components"]["schemas"][name] if name else schema
+    return found
+
+
+def _kind(schema: Mapping[str, Any], document: Mapping[str, Any]) -> str:
+    """Return the type of a parameter in a few words: its bounds, its choices, its default."""
+    choices = [choice for choice in schema.get("anyOf", [schema]) if choice.get("type") != "null"]
+    first = _resolved(choices[0], document) if choices else schema
+    words = [first.get("format") or first.get("type", "any")]
+    if "enum" in first:
+        words = [" or ".join(f"`{word}`" for word in first["enum"])]
+    bounds = [(first.get("minimum"), first.get("maximum")), (first.get("minLength"), first.get("maxLength"))]
+    for low, high in bounds:
+        if low is not None and high is not None:
+            words.append(f"{low} to {high}")
+        elif low is not None or high is not None:
+            words.append(f"at least {low}" if high is None else f"at most {high}")
+    if schema.get("default") not in (None, ""):
+        words.append(
+            f"default `{str(schema['default']).lower() if isinstance(schema['default'], bool) else schema['default']}`"
+        )
+    return ", ".join(map(str, words))
+
+
+def page(document: Mapping[str, Any]) -> str:
+    """Return the routes as an HTML page; everything in it is escaped."""
+    parts = [f"<!DOCTYPE html><html lang=en><meta charset=utf-8><title>{escape(document['info']['title'])} API</title>"
+             f"<link rel=stylesheet href=/docs/style.css><h1>{escape(document['info']['title'])} API</h1>"
+             "<p>The same, for programs: <a href=/openapi.json>openapi.json</a></p>"]  # fmt: skip
+    for operation in operations(document):
+        parts.append(f"<h2><span class=verb>{operation.verb}</span> <code>{escape(operation.path)}</code></h2>")
+        parts.append(f"<p>{escape(operation.told)} <em>{escape(operation.role)}</em></p>")
+        if operation.parameters:
+            rows = "".join(
+                f"<tr><td><code>{escape(given.name)}</code><td>{escape(given.kind)}<td>{escape(given.told)}"
+                for given in operation.parameters
+            )
+            parts.append(f"<table>{rows}</table>")
+        parts.append("<p>" + " · ".join(f"{code} {escape(told)}" for code, told in operation.statuses) + "</p>")
+    return "".join(parts) + "</html>\n"

@@ -1,0 +1,97 @@
+"""Between HTTP and replay: what of a request matters there, and its answers as responses. Cookies are never read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import chain
+from urllib.parse import quote
+
+from fastapi import Request
+from starlette.responses import Response, StreamingResponse
+
+from holdfast.replay.answer import Answer, Asking, own_page
+from holdfast.replay.pages import refusal
+from holdfast.replay.place import Place, place_of
+from holdfast.replay.serving import Replay
+from holdfast.wiring.archive import Archive
+
+_PATH_SAFE = "!$%&'()*+,-./:;=@_~"
+
+
+def replay_of(archive: Archive) -> Replay:
+    """Return what serves the captures of an archive."""
+    settings = archive.settings.replay
+    return Replay(
+        database=archive.database, home=archive.home, clock=archive.clock, scripts=settings.scripts,
+        rewrite_s=settings.rewrite_s,
+    )  # fmt: skip
+
+
+def place_here(request: Request, archive: Archive) -> Place:
+    """Return the two origins as this request sees them."""
+    settings = archive.settings
+    host = request.headers.get("host", "")
+    return place_of(request.url.scheme, host, replay_origin=settings.replay.origin, site_url=settings.api.site_url)
+
+
+def asking_of(request: Request, archive: Archive) -> Asking:
+    """Return what of a request matters to replay."""
+    headers = request.headers
+    return Asking(
+        place_here(request, archive), takes_gzip(request), headers.get("if-none-match", ""), headers.get("range", "")
+    )
+
+
+def takes_gzip(request: Request) -> bool:
+    """Return whether the client takes gzip (RFC 9110, section 12.5.3)."""
+    for part in request.headers.get("accept-encoding", "").lower().split(","):
+        coding, _, weight = part.partition(";")
+        if coding.strip() in ("gzip", "*"):
+            return weight.replace(" ", "") not in ("q=0", "q=0.0", "q=0.00", "q=0.000")
+    return False
+
+
+def target_behind(request: Request, prefix: str) -> str:
+    """Return what stands behind a prefix in the request's target, undecoded and with its query."""
+    raw = request.scope.get("raw_path") or quote(request.scope["path"], safe=_PATH_SAFE).encode()
+    path = raw.decode("latin-1").partition("?")[0].removeprefix(prefix)
+    query = request.scope["query_string"].decode("latin-1")
+    return f"{path}?{query}" if query else path
+
+
+def respond(answer: Answer) -> Response:
+    """Return an answer as a response; header names may repeat, and nothing is added but the length."""
+    headers = [(name.lower().encode("latin-1"), value.encode("latin-1", "replace")) for name, value in answer.headers]
+    if isinstance(answer.body, bytes):
+        response = Response(answer.body, answer.status)
+        if answer.status not in (204, 205, 304):
+            headers.append((b"content-length", str(len(answer.body)).encode()))
+    else:
+        response = StreamingResponse(answer.body, answer.status)
+    response.raw_headers = headers
+    return response
+
+
+def refuse(status: int, title: str, message: str, *links: tuple[str, str]) -> Response:
+    """Return a page that says why there is nothing to show."""
+    return respond(own_page(refusal(title, message, *links), status))
+
+
+def in_pieces(texts: Iterable[str], size: int = 16_384) -> Iterator[bytes]:
+    """Yield text as pieces of some size; the first question is asked before the first piece is, so that it can fail."""
+    iterator = iter(texts)
+    first = next(iterator, "")
+    return _gathered(chain((first,), iterator), size)
+
+
+def _gathered(texts: Iterable[str], size: int) -> Iterator[bytes]:
+    held: list[str] = []
+    length = 0
+    for text in texts:
+        held.append(text)
+        length += len(text)
+        if length >= size:
+            yield "".join(held).encode("utf-8", "replace")
+            held, length = [], 0
+    if held:
+        yield "".join(held).encode("utf-8", "replace")

@@ -1,0 +1,79 @@
+"""Who may call a route. Every route declares exactly one role; an application with one that does not is not built."""
+
+from __future__ import annotations
+
+import hmac
+from collections.abc import Iterator
+from enum import StrEnum
+from hashlib import sha256
+
+from fastapi import APIRouter, Depends, Request
+from fastapi.dependencies.models import Dependant
+from fastapi.routing import APIRoute
+from starlette.datastructures import Headers
+
+from holdfast.api.deps import ArchiveDep
+from holdfast.api.problems import AdminTokenMissing, AdminTokenWrong
+from holdfast.config import ApiSettings
+
+
+class Role(StrEnum):
+    """Whom a route is for."""
+
+    PUBLIC = "public"
+    ADMIN = "admin"
+
+
+def allow_everyone() -> None:
+    """Let anybody in: the route shows what is public anyway."""
+
+
+def require_admin(request: Request, archive: ArchiveDep) -> None:
+    """Let in who shows the admin token; NotPermitted otherwise (HA-080). Without a token the server is on loopback."""
+    settings = archive.settings.api
+    if settings.admin_token is None and settings.strict:
+        raise AdminTokenMissing
+    if not is_admin(settings, request.headers):
+        raise AdminTokenWrong
+
+
+def is_admin(settings: ApiSettings, headers: Headers) -> bool:
+    """Return whether a request shows the admin token, or none is needed here."""
+    if settings.admin_token is None:
+        return not settings.strict
+    scheme, _, bearer = headers.get("authorization", "").partition(" ")
+    shown = bearer.strip() if scheme.lower() == "bearer" else headers.get("x-admin-token", "")
+    # Digests of equal length, so that neither the length nor the first wrong character can be timed.
+    return hmac.compare_digest(_digest(shown), _digest(settings.admin_token.get_secret_value()))
+
+
+def _digest(secret: str) -> bytes:
+    return sha256(secret.encode("utf-8", "surrogatepass")).digest()
+
+
+PUBLIC = Depends(allow_everyone)
+"""Put into `dependencies=[…]` of a router or a route that anybody may call."""
+
+ADMIN = Depends(require_admin)
+"""Put into `dependencies=[…]` of a router or a route that needs the admin token."""
+
+_ROLES = {allow_everyone: Role.PUBLIC, require_admin: Role.ADMIN}
+
+
+def roles_of(route: APIRoute) -> list[Role]:
+    """Return the roles that a route declares; anything but one is a mistake."""
+    return [_ROLES[call] for call in _calls(route.dependant) if call in _ROLES]
+
+
+def _calls(dependant: Dependant) -> Iterator[object]:
+    for below in dependant.dependencies:
+        yield below.call
+        yield from _calls(below)
+
+
+def demand_roles(routers: tuple[APIRouter, ...]) -> None:
+    """Refuse, with RuntimeError, a table of routes in which one has no role, or two."""
+    for router in routers:
+        for route in router.routes:
+            if not isinstance(route, APIRoute) or len(roles_of(route)) != 1:
+                raise RuntimeError(f"the route {getattr(route, 'path', route)} declares no role, or more than one")

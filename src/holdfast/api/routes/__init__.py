@@ -1,0 +1,53 @@
+"""One table of all routers: what the application's host answers, and what the replay host answers.
+
+A file of routes holds `router = APIRouter(tags=[…], dependencies=[PUBLIC])` (or ADMIN) and plain `def` functions that
+take `SessionDep` and `ArchiveDep`, raise our errors, and say which: `@router.get(…, responses=answers(404, 422))`.
+"""
+
+from __future__ import annotations
+
+from fastapi import APIRouter
+
+from holdfast.api.routes import (
+    admin_reports,
+    cdx,
+    changes,
+    exports,
+    health,
+    home,
+    metrics,
+    raw,
+    reference,
+    reports,
+    search,
+    snapshots,
+    sources,
+    stats,
+    usage,
+    wacz,
+    wayback,
+)
+
+ROUTERS: tuple[APIRouter, ...] = (
+    home.router,
+    health.router,
+    stats.router,
+    sources.router,
+    raw.router,
+    search.router,
+    snapshots.router,
+    cdx.router,
+    wayback.router,
+    changes.router,
+    exports.router,
+    wacz.router,
+    usage.router,
+    reports.router,
+    admin_reports.router,
+    metrics.router,
+    reference.router,
+)
+"""The application's host. Order matters only where two paths overlap: the narrower one first."""
+
+REPLAY_ROUTERS: tuple[APIRouter, ...] = (raw.router, cdx.router, wayback.router)
+"""The replay host: only what may be read by anybody, archived pages included."""

@@ -1,0 +1,204 @@
+"""What changed: lists, comparisons, a feed, the history of a page, two crawls of a site held against each other."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator
+from hashlib import sha256
+from typing import Annotated
+
+from fastapi import APIRouter, Query, Request
+from starlette.responses import Response, StreamingResponse
+
+from holdfast.api.addresses import browse_url
+from holdfast.api.deps import ArchiveDep, SessionDep
+from holdfast.api.errors import answers
+from holdfast.api.roles import PUBLIC
+from holdfast.api.routes.snapshots import SnapshotId
+from holdfast.api.schemas.changes import (
+    ChangeEvent,
+    ChangeList,
+    Comparison,
+    Timeline,
+    TimelineSnapshot,
+    side,
+    structured,
+)
+from holdfast.api.sites import Since, SourceCode, Until, site_of, source_id_of
+from holdfast.changes.compare import DIFF_VERSION, NORMALISATION_VERSION
+from holdfast.changes.feed import MAX_ITEMS, rss
+from holdfast.changes.listing import queries as listing
+from holdfast.changes.listing.days import span
+from holdfast.changes.listing.events import Scope
+from holdfast.changes.pairs import compare_captures
+from holdfast.changes.rendering import diff_html, diff_object
+from holdfast.changes.site import Cursor, SiteEntry, SiteKind, site_slice
+from holdfast.changes.site.slices import SLICE
+from holdfast.errors import NotFound
+from holdfast.index.queries import document_of, snapshot
+from holdfast.jobs.names import execution_name
+from holdfast.wiring.archive import Archive
+
+router = APIRouter(tags=["changes"], dependencies=[PUBLIC])
+_HISTORY = 1000
+"""Captures that a timeline shows."""
+
+
+@router.get("/api/changes", responses=answers(404, 422, 503))
+def changes(
+    archive: ArchiveDep,
+    session: SessionDep,
+    source: SourceCode = None,
+    job_id: Annotated[int | None, Query(alias="jobId", ge=0, lt=1 << 63, description="Only this crawl.")] = None,
+    latest: Annotated[bool, Query(description="Only the latest crawl of each source.")] = False,
+    include_unchanged: Annotated[bool, Query(alias="includeUnchanged")] = False,
+    from_: Since = None,
+    to: Until = None,
+    page: Annotated[int, Query(ge=1, le=1_000_000)] = 1,
+    page_size: Annotated[int, Query(alias="pageSize", ge=1, le=100)] = 20,
+) -> ChangeList:
+    """Return changes, newest first; without any filter, those of the latest crawl of each source."""
+    if not archive.settings.api.changes:
+        return ChangeList(enabled=False, total=0, page=page, page_size=page_size, results=[])
+    source_id = source_id_of(session, source)
+    since, until = span(from_, to)
+    scope = Scope(source_id=source_id, since=since, until=until, unchanged=include_unchanged)
+    if job_id is not None:
+        scope = scope._replace(execution_ids=(job_id,))
+    elif latest or (source is None and since is None and until is None):
+        scope = scope._replace(execution_ids=tuple(listing.latest_executions(session, source_id)))
+    found = listing.page_of_events(session, scope, offset=(page - 1) * page_size, limit=page_size)
+    return ChangeList(
+        enabled=True, total=found.total, total_is_exact=found.is_exact, page=page, page_size=page_size,
+        results=[ChangeEvent.of(event) for event in found.events],
+    )  # fmt: skip
+
+
+@router.get("/api/changes/compare", responses=answers(400, 404, 422, 503))
+def compare(
+    archive: ArchiveDep,
+    to_snapshot_id: Annotated[int, Query(alias="toSnapshotId", ge=0, lt=1 << 63)],
+    from_snapshot_id: Annotated[
+        int | None, Query(alias="fromSnapshotId", ge=0, lt=1 << 63, description="The capture before it if left out.")
+    ] = None,
+) -> Comparison:
+    """Return what differs between two captures of a page, down to the words of changed lines."""
+    _demand_enabled(archive)
+    found = compare_captures(archive.database, archive.clock, to_snapshot_id, from_snapshot_id)
+    with archive.database.read() as session:
+        titles = {
+            shown.id: document.title if (document := document_of(session, shown)) else None
+            for shown in (found.earlier, found.later)
+            if shown is not None
+        }
+    code, hunks = found.event.source_code, found.hunks
+    earlier = found.earlier
+    return Comparison(
+        event=ChangeEvent.of(found.event),
+        from_snapshot=None if earlier is None else side(earlier, titles[earlier.id], code),
+        to_snapshot=side(found.later, titles[found.later.id], code),
+        diff_format=None if hunks is None else "html",
+        diff_html=None if hunks is None else diff_html(hunks),
+        diff_truncated=found.truncated,
+        diff_version=None if hunks is None else f"v{DIFF_VERSION}",
+        normalization_version=None if hunks is None else f"v{NORMALISATION_VERSION}",
+        diff=None if hunks is None else structured(diff_object(hunks, found.touched)),
+    )
+
+
+@router.get("/api/changes/rss", responses={**answers(404, 422, 503), 304: {}}, response_class=Response)
+def feed(request: Request, archive: ArchiveDep, session: SessionDep, source: SourceCode = None) -> Response:
+    """Return the 50 newest changes as RSS."""
+    _demand_enabled(archive)
+    source_id = source_id_of(session, source)
+    found = listing.page_of_events(session, Scope(source_id=source_id), offset=0, limit=MAX_ITEMS)
+    title = "Changes in the archive" if source is None else f"Changes of {source}"
+    body = rss(found.events, site=site_of(request, archive.settings), title=title)
+    headers = {"ETag": f'"{sha256(body).hexdigest()[:32]}"', "Cache-Control": "public, max-age=300"}
+    if headers["ETag"] in request.headers.get("if-none-match", ""):
+        return Response(status_code=304, headers=headers)
+    return Response(body, headers=headers, media_type="application/rss+xml; charset=utf-8")
+
+
+@router.get("/api/changes/site", responses=answers(404, 422, 503), response_class=StreamingResponse)
+def site(
+    archive: ArchiveDep,
+    from_: Annotated[int, Query(alias="from", ge=0, lt=1 << 63, description="The earlier crawl's number.")],
+    to: Annotated[int, Query(ge=0, lt=1 << 63, description="The later crawl's number.")],
+    include_unchanged: Annotated[bool, Query(alias="includeUnchanged")] = False,
+    limit: Annotated[int, Query(ge=1, le=20_000, description="Captures to look at in this request.")] = 5000,
+    after: Annotated[str | None, Query(max_length=32, description="`next` of the answer before.")] = None,
+) -> StreamingResponse:
+    """Hold two crawls against each other: a JSON object a page, then one with the counts and where to go on.
+
+    Kinds are new, gone, changed, unchanged (only counted unless asked for), moved and error. Ask again with
+    `after` until `next` is null; counts are of one answer.
+    """
+    _demand_enabled(archive)
+    cursor = Cursor() if after is None else Cursor.parse(after)
+    with archive.database.read() as session:
+        site_slice(session, from_, to, cursor, limit=1)
+    lines = _site_lines(archive, (from_, to), cursor, limit=limit, unchanged=include_unchanged)
+    return StreamingResponse(lines, media_type="application/x-ndjson")
+
+
+def _site_lines(
+    archive: Archive, executions: tuple[int, int], cursor: Cursor | None, *, limit: int, unchanged: bool
+) -> Iterator[bytes]:
+    counts: Counter[str] = Counter({kind.value: 0 for kind in SiteKind})
+    while cursor is not None and limit > 0:
+        most = min(limit, SLICE)
+        with archive.database.read() as session:
+            found = site_slice(session, *executions, cursor, limit=most)
+        for entry in found.entries:
+            counts[entry.kind.value] += 1
+            if unchanged or entry.kind is not SiteKind.UNCHANGED:
+                yield _line(_site_object(entry))
+        cursor, limit = found.following, limit - most
+    yield _line({"counts": dict(counts), "next": None if cursor is None else str(cursor)})
+
+
+def _site_object(entry: SiteEntry) -> dict[str, object]:
+    return {
+        "type": entry.kind.value, "url": entry.url, "fromUrl": entry.from_url,
+        "fromSnapshotId": entry.from_snapshot_id, "toSnapshotId": entry.to_snapshot_id,
+    }  # fmt: skip
+
+
+def _line(content: dict[str, object]) -> bytes:
+    return json.dumps(content, ensure_ascii=False).encode("utf-8", "replace") + b"\n"
+
+
+@router.get("/api/snapshots/{id}/timeline", responses=answers(404, 422, 503))
+def timeline(archive: ArchiveDep, session: SessionDep, id: SnapshotId) -> Timeline:
+    """Return the captures of the page that this one is of, oldest first; the newest thousand if there are more."""
+    asked = snapshot(session, id)
+    if asked.group_id is None:
+        raise NotFound(f"snapshot {id} is no page, so it has no timeline; see /cdx?url={asked.url}")
+    source = listing.source(session, asked.source_id)
+    rows = listing.timeline(session, asked.group_id, limit=_HISTORY + 1)
+    is_cut = len(rows) > _HISTORY
+    before: dict[int, int] = {}
+    shown = []
+    for row in rows[-_HISTORY:]:
+        shown.append(
+            TimelineSnapshot(
+                snapshot_id=row.id, capture_date=row.captured_at.date(), capture_timestamp=row.captured_at,
+                job_id=row.execution_id, job_name=execution_name(source.code, row.execution_id), title=row.title,
+                status_code=row.status, compare_from_snapshot_id=before.get(row.url_hash),
+                browse_url=browse_url(
+                    archive.settings, url=row.url, captured_at=row.captured_at, snapshot_id=row.id
+                ),
+            )
+        )  # fmt: skip
+        before[row.url_hash] = row.id
+    return Timeline(
+        source_code=source.code, source_name=source.name, truncated=is_cut, snapshots=shown,
+        normalized_url_group=listing.group_url(session, asked.group_id),
+    )  # fmt: skip
+
+
+def _demand_enabled(archive: Archive) -> None:
+    if not archive.settings.api.changes:
+        raise NotFound("change tracking is not shown here; see HOLDFAST_API_CHANGES")

@@ -1,0 +1,179 @@
+"""`/api/exports`: snapshots, changes and indexes as files to take away. Streamed; no transaction waits for a reader."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterable, Iterator
+from datetime import datetime
+from typing import Annotated, NamedTuple
+
+from fastapi import APIRouter, Query, Request
+from starlette.responses import Response, StreamingResponse
+
+from holdfast.api.deps import ArchiveDep
+from holdfast.api.errors import answers
+from holdfast.api.roles import PUBLIC
+from holdfast.api.schemas.exports import ExportKind, Exports
+from holdfast.api.sites import Since, SourceCode, Until, site_of, source_id_of
+from holdfast.changes.listing.days import span
+from holdfast.errors import Invalid, NotFound
+from holdfast.exports.cdxj import export_cdxj
+from holdfast.exports.queries import Reach, execution
+from holdfast.exports.rows import Extent, change_rows, snapshot_rows
+from holdfast.exports.tables import CHANGE_COLUMNS, SNAPSHOT_COLUMNS, Format, write_rows
+from holdfast.wiring.archive import Archive
+
+router = APIRouter(tags=["exports"], dependencies=[PUBLIC])
+_FORMATS = [form.value for form in Format]
+_GATHERED_BYTES = 64 * 1024
+Form = Annotated[Format, Query(alias="format", description="jsonl (ndjson is the same) or csv.")]
+Compressed = Annotated[bool, Query(description="Whether the file is gzip-compressed.")]
+AfterId = Annotated[int | None, Query(alias="afterId", ge=0, lt=1 << 63, description="Rows behind this id.")]
+Limit = Annotated[int | None, Query(ge=1, description="Rows at most.")]
+
+
+@router.get("/api/exports", responses=answers(422))
+def manifest(archive: ArchiveDep) -> Exports:
+    """Say what can be exported, in which formats, and how much at once."""
+    settings = archive.settings.api
+    return Exports(
+        enabled=settings.exports, formats=_FORMATS, default_limit=settings.exports_default_limit,
+        max_limit=settings.exports_max_limit, data_dictionary_url="/docs",
+        snapshots=ExportKind(
+            path="/api/exports/snapshots", description="Captures of pages, one a row, by id.", formats=_FORMATS
+        ),
+        changes=ExportKind(
+            path="/api/exports/changes", description="Changes of pages, one a row, by id.", formats=_FORMATS
+        ),
+        cdxj=ExportKind(
+            path="/api/exports/cdxj", description="The index of a crawl or a source, sorted by key.", formats=["cdxj"]
+        ),
+    )  # fmt: skip
+
+
+class _Wish(NamedTuple):
+    """How rows are wanted."""
+
+    form: Format
+    compressed: bool
+    extent: Extent
+    site: str
+
+
+@router.head("/api/exports/snapshots", include_in_schema=False, name="export_snapshots_head")
+@router.get("/api/exports/snapshots", responses=answers(404, 422, 503), response_class=StreamingResponse)
+def export_snapshots(
+    request: Request,
+    archive: ArchiveDep,
+    form: Form = Format.JSONL,
+    compressed: Compressed = False,
+    source: SourceCode = None,
+    after_id: AfterId = None,
+    limit: Limit = None,
+    from_: Since = None,
+    to: Until = None,
+) -> Response:
+    """Return captures of pages by id; go on with `afterId` of the last row."""
+    reach = _reach(archive, source, span(from_, to))
+    wish = _Wish(form, compressed, _extent(archive, reach, after_id, limit), site_of(request, archive.settings))
+    rows = snapshot_rows(archive.database, wish.extent, site=wish.site)
+    return _answer(request, write_rows(rows, SNAPSHOT_COLUMNS, form), wish, "snapshots")
+
+
+@router.head("/api/exports/changes", include_in_schema=False, name="export_changes_head")
+@router.get("/api/exports/changes", responses=answers(404, 422, 503), response_class=StreamingResponse)
+def export_changes(
+    request: Request,
+    archive: ArchiveDep,
+    form: Form = Format.JSONL,
+    compressed: Compressed = False,
+    source: SourceCode = None,
+    after_id: AfterId = None,
+    limit: Limit = None,
+    from_: Since = None,
+    to: Until = None,
+) -> Response:
+    """Return changes by id; go on with `afterId` of the last row."""
+    reach = _reach(archive, source, span(from_, to))
+    wish = _Wish(form, compressed, _extent(archive, reach, after_id, limit), site_of(request, archive.settings))
+    rows = change_rows(archive.database, wish.extent, site=wish.site)
+    return _answer(request, write_rows(rows, CHANGE_COLUMNS, form), wish, "changes")
+
+
+@router.head("/api/exports/cdxj", include_in_schema=False, name="export_cdxj_index_head")
+@router.get("/api/exports/cdxj", responses=answers(404, 422, 503), response_class=StreamingResponse)
+def export_cdxj_index(
+    request: Request,
+    archive: ArchiveDep,
+    job_id: Annotated[int | None, Query(alias="jobId", ge=0, lt=1 << 63, description="The crawl's number.")] = None,
+    source: SourceCode = None,
+    compressed: Compressed = False,
+) -> Response:
+    """Return the CDXJ index of a crawl or of a source: captures of any type, sorted by the bytes of their lines."""
+    _demand_enabled(archive)
+    if (job_id is None) == (source is None):
+        raise Invalid("name either a crawl with jobId or a source")
+    with archive.database.read() as session:
+        source_id = source_id_of(session, source)
+        if job_id is not None:
+            execution(session, job_id)
+    scratch = archive.home / "cache"
+    scratch.mkdir(parents=True, exist_ok=True)
+    lines = export_cdxj(archive.database, scratch, execution_id=job_id, source_id=source_id)
+    name = f"index-{source if job_id is None else job_id}.cdxj{'.gz' if compressed else ''}"
+    return _stream(request, lines, "text/x-cdxj; charset=utf-8", name, compressed=compressed)
+
+
+def _reach(archive: Archive, source: str | None, days: tuple[datetime | None, datetime | None]) -> Reach:
+    _demand_enabled(archive)
+    with archive.database.read() as session:
+        return Reach(source_id_of(session, source), *days)
+
+
+def _extent(archive: Archive, reach: Reach, after_id: int | None, limit: int | None) -> Extent:
+    settings = archive.settings.api
+    if limit is not None and limit > settings.exports_max_limit:
+        raise Invalid(f"limit: at most {settings.exports_max_limit} rows at once; go on with afterId")
+    default = min(settings.exports_default_limit, settings.exports_max_limit)
+    return Extent(reach, -1 if after_id is None else after_id, limit or default)
+
+
+def _answer(request: Request, lines: Iterable[bytes], wish: _Wish, what: str) -> Response:
+    name = f"holdfast-{what}.{wish.form.ending}{'.gz' if wish.compressed else ''}"
+    return _stream(request, lines, wish.form.media_type, name, compressed=wish.compressed)
+
+
+def _stream(request: Request, lines: Iterable[bytes], media_type: str, name: str, *, compressed: bool) -> Response:
+    headers = {"Content-Disposition": f'attachment; filename="{name}"', "Cache-Control": "no-store"}
+    if compressed:
+        headers["Content-Encoding"] = "gzip"
+    if request.method == "HEAD":
+        return Response(headers=headers, media_type=media_type)
+    pieces = _gathered(lines)
+    return StreamingResponse(_packed(pieces) if compressed else pieces, headers=headers, media_type=media_type)
+
+
+def _gathered(lines: Iterable[bytes]) -> Iterator[bytes]:
+    """Yield lines in pieces: a message for each would cost more than the line."""
+    held: list[bytes] = []
+    size = 0
+    for line in lines:
+        held.append(line)
+        size += len(line)
+        if size >= _GATHERED_BYTES:
+            yield b"".join(held)
+            held, size = [], 0
+    yield b"".join(held)
+
+
+def _packed(pieces: Iterable[bytes]) -> Iterator[bytes]:
+    packer = zlib.compressobj(6, zlib.DEFLATED, 31)
+    for piece in pieces:
+        if packed := packer.compress(piece):
+            yield packed
+    yield packer.flush()
+
+
+def _demand_enabled(archive: Archive) -> None:
+    if not archive.settings.api.exports:
+        raise NotFound("exports are not offered here; see HOLDFAST_API_EXPORTS")

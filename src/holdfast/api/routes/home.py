@@ -1,0 +1,41 @@
+"""`/`: a plain page that says what is kept here and where to look; without script, and for people."""
+
+from __future__ import annotations
+
+from html import escape
+
+from fastapi import APIRouter
+from fastapi.responses import HTMLResponse
+
+from holdfast.api import queries
+from holdfast.api.addresses import browse_url
+from holdfast.api.deps import ArchiveDep, SessionDep, TotalsDep
+from holdfast.api.roles import PUBLIC
+
+router = APIRouter(tags=["archive"], dependencies=[PUBLIC], include_in_schema=False)
+_SHOWN = 200
+
+
+@router.get("/")
+def home(archive: ArchiveDep, session: SessionDep, totals: TotalsDep) -> HTMLResponse:
+    """Show the sources with the newest capture of each one's first page."""
+    kept = totals.read(session)
+    listed = kept.sources[:_SHOWN]
+    shown = queries.snapshots_by_id(session, [one for total in listed for one in kept.faces[total.source_id].entry])
+    rows = []
+    for total in listed:
+        entry = next((shown[one] for one in kept.faces[total.source_id].entry if one in shown), None)
+        name = escape(total.name)
+        if entry is not None:
+            link = browse_url(archive.settings, url=entry.url, captured_at=entry.captured_at, snapshot_id=entry.id)
+            name = f'<a href="{escape(link)}">{name}</a>'
+        rows.append(f"<li>{name}: {total.snapshots:,} captures, {total.first:%Y-%m-%d} to {total.last:%Y-%m-%d}")
+    about = "" if archive.settings.api.strict else ' · <a href="/docs">all routes</a>'
+    return HTMLResponse(
+        "<!DOCTYPE html><html lang=en><meta charset=utf-8><title>Holdfast</title>"
+        "<h1>Holdfast</h1>"
+        f"<p>{kept.snapshots:,} captures of {kept.pages:,} pages from {len(kept.sources):,} sources.</p>"
+        "<form action=/api/search><label>Search <input name=q maxlength=512></label> <button>Find</button></form>"
+        f"<ul>{''.join(rows)}</ul>"
+        f"<p><a href=/api/stats>figures</a> · <a href=/api/sources>sources</a>{about}</p></html>\n"
+    )

@@ -1,0 +1,99 @@
+"""Search over HTTP (HA-054 to HA-061), and what makes up a score, for who runs the archive."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from fastapi import APIRouter, Query
+
+from holdfast.api.addresses import browse_url
+from holdfast.api.deps import ArchiveDep, MetricsDep, SearchDep
+from holdfast.api.errors import answers
+from holdfast.api.roles import ADMIN, PUBLIC
+from holdfast.api.schemas.search import SearchDebug, SearchResults
+from holdfast.api.sites import Since, Until
+from holdfast.search.objects import Browse, answer_object, debug_object
+from holdfast.search.query import MAX_QUERY_CHARS
+from holdfast.search.ranking import Ranking
+from holdfast.search.search import MAX_PAGE_SIZE, Kind, Request, Sort
+from holdfast.wiring.archive import Archive
+
+router = APIRouter(tags=["search"])
+
+Words = Annotated[str | None, Query(
+    min_length=1, max_length=MAX_QUERY_CHARS, examples=["flu vaccine", "title:flu AND NOT url:archive"],
+    description="Words, an address, or AND, OR, NOT, parentheses, quotes, title:, snippet:, url:. Newest without it.",
+)]  # fmt: skip
+SourceCode = Annotated[str | None, Query(pattern=r"^[a-z0-9-]{1,16}$", description="A source's code.")]
+Page = Annotated[int, Query(ge=1, le=1_000_000_000)]
+PageSize = Annotated[int, Query(alias="pageSize", ge=1, le=MAX_PAGE_SIZE)]
+SortBy = Annotated[Sort | None, Query(description="relevance where there are words, newest where there are none.")]
+Non2xx = Annotated[bool, Query(alias="includeNon2xx", description="Redirects and errors too, after the rest.")]
+Duplicates = Annotated[bool, Query(alias="includeDuplicates", description="Equal captures of one day too.")]
+Version = Annotated[Ranking, Query(description="v3 goes by the query's breadth; v1 and v2 are kept for comparison.")]
+Language = Annotated[str | None, Query(max_length=3, pattern=r"^[a-z]{2,3}$", description="Two or three letters.")]
+Kinds = Annotated[Literal["html", "text", "pdf", "other"] | None, Query(alias="type")]
+StatusClass = Annotated[Literal["2xx", "3xx", "4xx", "5xx", "unknown"] | None, Query()]
+Host = Annotated[str | None, Query(min_length=1, max_length=260)]
+
+
+def _browse(archive: Archive) -> Browse:
+    return lambda row: browse_url(archive.settings, url=row.url, captured_at=row.captured_at, snapshot_id=row.id)
+
+
+@router.get("/api/search", dependencies=[PUBLIC], responses=answers(422, 429, 503))
+def search(
+    archive: ArchiveDep,
+    searching: SearchDep,
+    metrics: MetricsDep,
+    q: Words = None,
+    source: SourceCode = None,
+    sort: SortBy = None,
+    view: Annotated[Kind, Query(description="Captures, or pages with the latest of their captures.")] = Kind.SNAPSHOTS,
+    include_non_2xx: Non2xx = False,
+    include_duplicates: Duplicates = False,
+    from_: Since = None,
+    to: Until = None,
+    language: Language = None,
+    type_: Kinds = None,
+    status: StatusClass = None,
+    host: Host = None,
+    page: Page = 1,
+    page_size: PageSize = 20,
+    ranking: Version = Ranking.V3,
+) -> SearchResults:
+    """Return a page of results with totals, facets and a histogram; past the end an empty one with the same total."""
+    request = Request(
+        q=q, source=source, sort=sort, view=view, non_2xx=include_non_2xx, duplicates=include_duplicates,
+        start=from_, end=to, language=language, type=type_, status=status, host=host, page=page,
+        page_size=page_size, ranking=ranking,
+    )  # fmt: skip
+    answer = searching.ask(request)
+    metrics.searched(answer.mode.value)
+    return SearchResults.model_validate(answer_object(answer, request, _browse(archive)))
+
+
+@router.get("/api/admin/search-debug", dependencies=[ADMIN], responses=answers(403, 422, 503))
+def search_debug(
+    archive: ArchiveDep,
+    searching: SearchDep,
+    q: Words = None,
+    source: SourceCode = None,
+    sort: SortBy = None,
+    view: Annotated[Kind, Query()] = Kind.SNAPSHOTS,
+    include_non_2xx: Non2xx = False,
+    include_duplicates: Duplicates = False,
+    from_: Since = None,
+    to: Until = None,
+    page: Page = 1,
+    page_size: PageSize = 20,
+    ranking: Version = Ranking.V3,
+) -> SearchDebug:
+    """Return the same results with the parts of every score."""
+    request = Request(
+        q=q, source=source, sort=sort, view=view, non_2xx=include_non_2xx, duplicates=include_duplicates,
+        start=from_, end=to, page=page, page_size=page_size, ranking=ranking, explain=True,
+    )  # fmt: skip
+    answer = searching.ask(request)
+    dialect = archive.database.engine.dialect.name
+    return SearchDebug.model_validate(debug_object(answer, request, _browse(archive), dialect=dialect))

@@ -1,0 +1,119 @@
+"""`/api/sources`, a source's editions, its coverage of a year, and the preview that does not exist yet."""
+
+from __future__ import annotations
+
+from itertools import groupby
+from typing import Annotated, Literal
+
+from fastapi import APIRouter, Path, Query
+from sqlalchemy.orm import Session
+
+from holdfast.api import queries
+from holdfast.api.addresses import browse_url
+from holdfast.api.deps import ArchiveDep, SessionDep, TotalsDep
+from holdfast.api.errors import answers
+from holdfast.api.roles import PUBLIC
+from holdfast.api.schemas.archive import Coverage, EditionSummary, SourceSummary
+from holdfast.db.models import Snapshot, Source
+from holdfast.errors import NotFound
+from holdfast.index.queries import closest
+from holdfast.jobs.names import execution_name
+from holdfast.sources.queries import source_by_code
+from holdfast.wiring.archive import Archive
+
+router = APIRouter(tags=["sources"], dependencies=[PUBLIC])
+_FEW_RECORDS = 5000
+"""An execution with no more is looked at whole; of a larger one, the ends of its files and what its index says."""
+Code = Annotated[str, Path(description="A source's code.", max_length=64, examples=["example-org"])]
+Language = Annotated[Literal["en", "fr"] | None, Query(description="Which language's entry page to name.")]
+
+
+@router.get("/api/sources", responses=answers(422, 503))
+def sources(archive: ArchiveDep, session: SessionDep, totals: TotalsDep, lang: Language = None) -> list[SourceSummary]:
+    """Return every source that has captures, by code (HA-053)."""
+    kept = totals.read(session)
+    faces = [face for faces in kept.faces.values() for face in (*faces.newest, *faces.entry)]
+    shown = queries.snapshots_by_id(session, faces)
+    found = []
+    for total in kept.sources:
+        newest = next((number for number in kept.faces[total.source_id].newest if number in shown), None)
+        entry = next((shown[number] for number in kept.faces[total.source_id].entry if number in shown), None)
+        if lang is not None:
+            entry = queries.entry_in_language(session, source_id=total.source_id, language=lang) or entry
+        found.append(
+            SourceSummary(
+                source_code=total.code, source_name=total.name, base_url=total.base_url,
+                description=total.description, record_count=total.snapshots, first_capture=total.first.date(),
+                last_capture=total.last.date(), latest_record_id=newest,
+                entry_record_id=entry.id if entry else None, entry_browse_url=_browse(archive, entry),
+                entry_preview_url=None,
+            )
+        )  # fmt: skip
+    return found
+
+
+def _browse(archive: Archive, entry: Snapshot | None) -> str | None:
+    if entry is None:
+        return None
+    return browse_url(archive.settings, url=entry.url, captured_at=entry.captured_at, snapshot_id=entry.id)
+
+
+@router.get("/api/sources/{code}/editions", responses=answers(404, 422, 503))
+def editions(archive: ArchiveDep, session: SessionDep, code: Code) -> list[EditionSummary]:
+    """Return the crawls of a source that were indexed, the newest capture first."""
+    source = _source(session, code)
+    found = []
+    for execution, files in groupby(queries.indexed_files(session, source_id=source.id), lambda file: file.execution):
+        extent = _extent(session, execution.id, list(files))
+        if extent is None:
+            continue
+        entry = closest(session, source.base_url, extent.last, ok_only=True) if source.base_url else None
+        found.append((extent.last, EditionSummary(
+            job_id=execution.id, job_name=execution_name(source.code, execution.id), record_count=extent.pages,
+            first_capture=extent.first.date(), last_capture=extent.last.date(),
+            entry_browse_url=_browse(archive, entry),
+        )))  # fmt: skip
+    return [edition for _, edition in sorted(found, key=lambda row: (row[0], row[1].job_id), reverse=True)]
+
+
+def _extent(session: Session, execution_id: int, files: list[queries.IndexedFile]) -> queries.Extent | None:
+    if sum(file.records for file in files) <= _FEW_RECORDS:
+        return queries.extent_of_execution(session, execution_id)
+    moments = [moment for file in files for moment in queries.ends_of_file(session, file.warc_file_id)]
+    return queries.Extent(sum(file.pages for file in files), min(moments), max(moments)) if moments else None
+
+
+@router.get("/api/sources/{code}/preview", responses=answers(404, 422))
+def preview(session: SessionDep, code: Code) -> None:
+    """Return a picture of a source's first page. There is none until pages are captured with a browser: always 404."""
+    _source(session, code)
+    raise NotFound(f"there is no preview of {code}: previews come with browser capture")
+
+
+@router.get("/api/coverage/{source}/{year}", responses=answers(404, 422, 503))
+def coverage(
+    session: SessionDep, source: Code, year: Annotated[int, Path(ge=1990, le=9999, examples=[2026])]
+) -> Coverage:
+    """Return how much of a source was kept in a year."""
+    kept = _source(session, source)
+    edition = queries.edition(session, source_id=kept.id, year=year)
+    if edition is None:
+        raise NotFound(f"there is no edition of {source} for {year}; its crawls are at /api/sources/{source}/editions")
+    return Coverage(
+        edition_id=edition.id, source_code=kept.code, source_name=kept.name, year=edition.year, status=edition.status,
+        search_ready=edition.search_ready, research_ready=edition.research_ready,
+        intended_url_count=edition.intended_url_count, captured_url_count=edition.captured_url_count,
+        failed_url_count=edition.failed_url_count, missing_url_count=edition.missing_url_count,
+        excluded_url_count=edition.excluded_url_count, fallback_url_count=edition.fallback_url_count,
+        shard_count=edition.shard_count, indexed_shard_count=edition.indexed_shard_count,
+        needs_review_shard_count=edition.needs_review_shard_count, backend_counts=edition.backend_counts,
+        coverage_summary=edition.coverage_summary, generated_at=edition.generated_at,
+    )  # fmt: skip
+
+
+def _source(session: Session, code: str) -> Source:
+    """Return a source by its code; NotFound if there is none."""
+    found = source_by_code(session, code) if "\x00" not in code else None
+    if found is None:
+        raise NotFound(f"there is no source {code[:64]!r}; they are listed at /api/sources")
+    return found

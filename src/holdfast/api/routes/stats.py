@@ -1,0 +1,48 @@
+"""`/api/stats`: what the archive holds, in a few small reads whatever its size."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter, Response
+
+from holdfast.api import queries
+from holdfast.api.deps import ArchiveDep, SessionDep, TotalsDep
+from holdfast.api.errors import answers
+from holdfast.api.roles import PUBLIC
+from holdfast.api.schemas.archive import RecentPage, Stats, TopDomain, WorkerHeartbeat
+
+router = APIRouter(tags=["archive"], dependencies=[PUBLIC])
+_CACHE = "public, max-age=60, s-maxage=300"
+_RECENT = 20
+
+
+@router.get("/api/stats", responses=answers(503))
+def stats(archive: ArchiveDep, session: SessionDep, totals: TotalsDep, response: Response) -> Stats:
+    """Return the archive's totals and the crawls' (HA-052, TC-031)."""
+    found = totals.read(session)
+    crawls, latest = found.crawls, found.latest
+    outcomes = [count.get("outcomes", {}) for count in crawls.counts]
+    response.headers["Cache-Control"] = _CACHE
+    return Stats(
+        snapshots_total=found.snapshots, pages_total=found.pages, sources_total=len(found.sources),
+        latest_capture_date=latest.date() if latest else None,
+        latest_capture_age_days=max(0, (archive.clock.now() - latest).days) if latest else None,
+        pages_crawled=sum(count.get("pages", 0) for count in crawls.counts),
+        pages_failed=sum(outcome.get("failed", 0) for outcome in outcomes),
+        bytes_downloaded=sum(count.get("bytes", 0) for count in crawls.counts),
+        links_discovered=crawls.links,
+        duplicates_skipped=sum(outcome.get("unchanged", 0) for outcome in outcomes),
+        frontier_pending=crawls.open, frontier_in_progress=crawls.leased,
+        frontier_completed=crawls.succeeded, frontier_failed=crawls.failed, total_domains=crawls.domains,
+        active_workers=[str(owner.id) for owner in crawls.workers],
+        worker_heartbeats=[
+            WorkerHeartbeat(worker_id=str(owner.id), last_heartbeat=owner.heartbeat_at) for owner in crawls.workers
+        ],
+        recent_pages=[
+            RecentPage(
+                id=snapshot.id, url=snapshot.url, title=document.title if document else None,
+                status_code=snapshot.status, crawled_at=snapshot.captured_at,
+            )
+            for snapshot, document in queries.newest_pages(session, limit=_RECENT)
+        ],
+        top_domains=[TopDomain(domain=name, page_count=count) for name, count in crawls.top],
+    )  # fmt: skip

@@ -1,0 +1,85 @@
+"""`/api/executions/{id}/wacz`: a crawl as one file that other tools replay; any part of it can be asked for."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Path, Request
+from starlette.responses import Response, StreamingResponse
+
+from holdfast.api.deps import ArchiveDep
+from holdfast.api.errors import answers
+from holdfast.api.ranges import RangeRefused, wanted_span
+from holdfast.api.roles import PUBLIC
+from holdfast.errors import NotFound
+from holdfast.exports.shelf import Package, Shelf
+from holdfast.wiring.archive import Archive
+
+router = APIRouter(tags=["exports"], dependencies=[PUBLIC])
+ExecutionId = Annotated[int, Path(description="The crawl's number.", ge=0, lt=1 << 63)]
+_SHOWN = "Accept-Ranges, Content-Disposition, Content-Length, Content-Range, ETag, X-Request-Id"
+
+
+@router.head("/api/executions/{id}.wacz", include_in_schema=False, name="wacz_file_head")
+@router.get("/api/executions/{id}.wacz", include_in_schema=False, name="wacz_file")
+@router.head("/api/executions/{id}/wacz", include_in_schema=False, name="wacz_head")
+@router.get(
+    "/api/executions/{id}/wacz",
+    responses={**answers(404, 409, 422, 503), 206: {}, 304: {}, 416: {}},
+    response_class=StreamingResponse,
+)
+def wacz(request: Request, archive: ArchiveDep, id: ExecutionId) -> Response:
+    """Return a crawl as a WACZ 1.1.1 package, whole or in part; nothing is copied, and a broken download goes on.
+
+    `/api/executions/{id}.wacz` is the same, for tools that go by how a name ends.
+    """
+    if not archive.settings.api.exports:
+        raise NotFound("exports are not offered here; see HOLDFAST_API_EXPORTS")
+    package = _shelf(request, archive).package(id)
+    headers = _headers(package)
+    if _names(request.headers.get("if-none-match"), headers["ETag"]):
+        return Response(status_code=304, headers=headers)
+    # RFC 9110, section 14.2: only GET has ranges.
+    asked = request.headers.get("range") if request.method == "GET" else None
+    condition = request.headers.get("if-range")
+    size = package.archive.size
+    try:
+        span = wanted_span(asked, size) if condition in (None, headers["ETag"]) else None
+    except RangeRefused:
+        return Response(status_code=416, headers={**headers, "Content-Range": f"bytes */{size}"})
+    start, end = span or (0, size)
+    headers["Content-Length"] = str(end - start)
+    if span is not None:
+        headers["Content-Range"] = f"bytes {start}-{end - 1}/{size}"
+    status = 200 if span is None else 206
+    if request.method == "HEAD":
+        return Response(status_code=status, headers=headers, media_type="application/wacz")
+    return StreamingResponse(package.archive.read(start, end), status, headers, "application/wacz")
+
+
+def _shelf(request: Request, archive: Archive) -> Shelf:
+    """Return the shelf of this server, made at the first request."""
+    state = request.app.state
+    shelf: Shelf | None = getattr(state, "shelf", None)
+    if shelf is None:
+        shelf = state.shelf = Shelf(archive.database, archive.home)
+    return shelf
+
+
+def _headers(package: Package) -> dict[str, str]:
+    return {
+        "ETag": f'"{package.etag}"',
+        "Accept-Ranges": "bytes",
+        "Cache-Control": "no-cache",
+        "Content-Disposition": f'attachment; filename="{package.name}"',
+        # Replay tools run in pages of any origin; nothing here is meant for less than everybody.
+        "Access-Control-Allow-Origin": "*",
+        "Access-Control-Expose-Headers": _SHOWN,
+        "Cross-Origin-Resource-Policy": "cross-origin",
+    }
+
+
+def _names(header: str | None, etag: str) -> bool:
+    """Return whether an If-None-Match header names this tag."""
+    tags = [tag.strip().removeprefix("W/") for tag in (header or "").split(",")]
+    return etag in tags or tags == ["*"]

@@ -1,0 +1,76 @@
+"""Problem reports: what is taken in, and what is shown to whom."""
+
+from __future__ import annotations
+
+import re
+from datetime import datetime
+from typing import Annotated
+
+from pydantic import AfterValidator, ConfigDict, Field, StringConstraints
+from pydantic.alias_generators import to_camel
+
+from holdfast.api.schemas.base import Answer
+from holdfast.feedback.reports import Category, ReportStatus
+
+_CONTROLS = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
+_EMAIL = r"^[^@\s<>\x00-\x1f]{1,64}@[^@\s<>\x00-\x1f]{1,190}$"
+
+
+def _without_controls(text: str) -> str:
+    return _CONTROLS.sub("", text)
+
+
+Words = Annotated[str, AfterValidator(_without_controls), StringConstraints(strip_whitespace=True)]
+
+
+class ReportForm(Answer):
+    """What a reader sends."""
+
+    model_config = ConfigDict(
+        alias_generator=to_camel, extra="forbid", frozen=True,
+        json_schema_extra={"examples": [{
+            "category": "broken_snapshot", "description": "The images of this page are missing in the archive.",
+            "snapshotId": 4194305,
+        }]},
+    )  # fmt: skip
+
+    category: Category
+    description: Annotated[Words, Field(min_length=20, max_length=4000)]
+    snapshot_id: int | None = Field(None, ge=0, lt=1 << 63)
+    original_url: Words | None = Field(None, max_length=2048)
+    reporter_email: Words | None = Field(None, max_length=254, pattern=_EMAIL)
+    page_url: Words | None = Field(None, max_length=2048)
+    website: str | None = Field(None, max_length=2048, description="Leave empty: only programs fill it.")
+
+
+class ReportReceipt(Answer):
+    """What the sender is told."""
+
+    report_id: int | None
+    status: ReportStatus
+    received_at: datetime
+
+
+class ReportDetail(Answer):
+    """A report, as whoever runs the archive reads it."""
+
+    report_id: int
+    category: str
+    description: str
+    snapshot_id: int | None
+    original_url: str | None
+    reporter_email: str | None
+    page_url: str | None
+    status: str
+    notes: str | None
+    created_at: datetime
+    updated_at: datetime
+
+
+class ReportList(Answer):
+    """A page of reports, newest first."""
+
+    items: list[ReportDetail]
+    total: int
+    limit: int
+    offset: int

@@ -1,0 +1,63 @@
+"""What a server does beside its requests: search takes in what was indexed, captures are compared; others may too."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from threading import Event, Thread
+
+from sqlalchemy.exc import SQLAlchemyError
+
+from holdfast import log
+from holdfast.changes.compute import Wish, compute_pending
+from holdfast.errors import HoldfastError
+from holdfast.search.drain import drain
+from holdfast.search.place import IndexBusy
+from holdfast.wiring.archive import Archive
+
+_REST_S = 2.0
+_DRAIN_S = 5.0
+_EVENTS = 200
+_log = log.get()
+
+
+class Upkeep:
+    """A thread that does what waits, a little at a time, until it is closed."""
+
+    def __init__(self, archive: Archive, *, rest_s: float = _REST_S) -> None:
+        self._archive, self._rest_s, self._ending = archive, rest_s, Event()
+        self._thread = Thread(target=self._run, name="upkeep", daemon=True)
+
+    def start(self) -> None:
+        """Begin."""
+        self._thread.start()
+
+    def close(self) -> None:
+        """End after the step in hand; does nothing if it never began."""
+        self._ending.set()
+        if self._thread.is_alive():
+            self._thread.join()
+
+    def _run(self) -> None:
+        while not self._ending.is_set():
+            if not self.step():
+                self._ending.wait(self._rest_s)
+
+    def step(self) -> bool:
+        """Do a little of what waits; return whether more does. What fails is logged and tried again later."""
+        archive = self._archive
+        more = self._tried("search", lambda: not drain(
+            archive.database, archive.home, archive.clock, limit_s=_DRAIN_S).finished)  # fmt: skip
+        if archive.settings.api.changes and not self._ending.is_set():
+            wish = Wish(max_events=_EVENTS)
+            more |= self._tried("changes", lambda: compute_pending(
+                archive.database, archive.clock, wish).events >= _EVENTS)  # fmt: skip
+        return more
+
+    def _tried(self, what: str, work: Callable[[], bool]) -> bool:
+        try:
+            return work()
+        except IndexBusy:
+            return False
+        except (HoldfastError, SQLAlchemyError, OSError) as exc:
+            _log.warning("upkeep.failed", step=what, message=str(exc).splitlines()[0])
+            return False

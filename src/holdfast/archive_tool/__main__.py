@@ -1,0 +1,7 @@
+"""`python -m holdfast.archive_tool`: the same as the command `archive-tool`."""
+
+from __future__ import annotations
+
+from holdfast.archive_tool.main import main
+
+main()

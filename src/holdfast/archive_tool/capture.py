@@ -1,0 +1,172 @@
+"""The backends that are not zimit. `http_warc` is our own crawl as a subprocess; a browser is not available here yet.
+
+Our crawl brings what such a fallback needs: robots, politeness, the address guard, retries, and resuming after a kill.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from holdfast import log
+from holdfast.archive_tool.consolidation import consolidate
+from holdfast.archive_tool.discovery import FALLBACK_NAMES, warcs_in
+from holdfast.archive_tool.environment import crawl_environment
+from holdfast.archive_tool.logs import stage_log
+from holdfast.archive_tool.options import Backend, Options
+from holdfast.archive_tool.refusals import CaptureUnavailable
+from holdfast.archive_tool.stage import End, StageEnd, Tools
+from holdfast.archive_tool.tape import Tape
+from holdfast.errors import HoldfastError
+from holdfast.warc.reader import read_records
+
+_LIMITS = {
+    "--depth": "--depth", "--pageLimit": "--max-pages", "--limit": "--max-pages", "--maxPageLimit": "--max-pages",
+    "--timeLimit": "--max-time", "--timeSoftLimit": "--max-time", "--sizeLimit": "--max-bytes",
+    "--sizeSoftLimit": "--max-bytes", "--userAgent": "--user-agent", "--adminEmail": "--contact",
+}  # fmt: skip
+_INCLUDE, _EXCLUDE = ("--include", "--scopeIncludeRx"), ("--exclude", "--scopeExcludeRx")
+_SCOPES = {"page-spa": "page", "custom": "page"}
+_ANSWER_S = 30.0
+
+
+def _holdfast(*words: str) -> list[str]:
+    return [sys.executable, "-m", "holdfast.cli.main", *words]
+
+
+def crawl_command(options: Options) -> list[str]:
+    """Return the command of our own crawl that captures what the zimit flags ask for.
+
+    With include patterns only what they match is in scope, besides the seeds; exclude patterns always win.
+    """
+    folder = options.output_dir / FALLBACK_NAMES[0]
+    words = ["crawl", *options.seeds, "--json", "--home", str(folder / "home"), "--output", str(folder / "archive")]
+    given = {flag.name: flag.value or "" for flag in options.zimit}
+    includes = [flag.value or "" for flag in options.zimit if flag.name in _INCLUDE]
+    scope = "page" if includes else _SCOPES.get(given.get("--scopeType", "prefix"), given.get("--scopeType", "prefix"))
+    words += ["--scope", scope, "--depth", given.get("--depth", "-1")]
+    for pattern in includes:
+        words += ["--include", pattern]
+    for flag in options.zimit:
+        if flag.name in _EXCLUDE:
+            words += ["--exclude", flag.value or ""]
+        elif flag.name in _LIMITS and flag.name != "--depth" and flag.value not in ("0", "-1"):
+            words += [_LIMITS[flag.name], flag.value or ""]
+    return _holdfast(*words)
+
+
+def capture(tools: Tools, backend: Backend) -> StageEnd:
+    """Capture without zimit and give what was written its stable names.
+
+    It succeeds if at least one page was fetched and at least one of the responses is HTML. CaptureUnavailable for a
+    backend that cannot run here.
+    """
+    if backend is not Backend.HTTP_WARC:
+        raise CaptureUnavailable(
+            f"the capture backend {backend.value} is not available here yet; use http_warc, or zimit itself"
+        )
+    return _HttpCapture(tools).run()
+
+
+class _HttpCapture:
+    """One run of our own crawl, with statistics in the words of zimit's log."""
+
+    def __init__(self, tools: Tools) -> None:
+        self._tools, self._options = tools, tools.options
+        self._folder = tools.options.output_dir / FALLBACK_NAMES[0]
+        self._answer: list[bytes] = []
+        self._tape = Tape(
+            stage_log(tools.options.output_dir, "http_warc_capture", tools.clock.now()), self._hear, tools.bell.ring
+        )
+
+    def run(self) -> StageEnd:
+        """Crawl, and return how it ended."""
+        self._folder.mkdir(exist_ok=True)
+        self._tools.state.add_temp_dir(self._folder)
+        process = subprocess.Popen(
+            crawl_command(self._options), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+            env=crawl_environment(), start_new_session=True, bufsize=0,
+        )  # fmt: skip
+        self._tape.record(process)
+        stopped = self._watch(process)
+        code = process.wait()
+        pages = self._last_pages()
+        self._tape.close(_ANSWER_S)
+        captured = warcs_in([self._folder / "archive"])
+        consolidate(self._options.output_dir, captured, self._tools.clock)
+        log.get().info("capture.ended", exit_code=code, pages=pages, files=len(captured))
+        if stopped:
+            return StageEnd(End.STOPPED, code, self._tape.log)
+        good = code == 0 and pages > 0 and any(has_html(file.path) for file in captured)
+        return StageEnd(End.SUCCESS if good else End.FAILED, code, self._tape.log)
+
+    def _watch(self, process: subprocess.Popen[bytes]) -> bool:
+        """Report until the crawl ends; return whether it was asked to end."""
+        bell, told = self._tools.bell, 0
+        while not self._tape.is_over:
+            # A second request goes on to the crawl as well: it then hands back at once.
+            if bell.requests > told:
+                told = bell.requests
+                process.terminate()
+            elif not bell.wait_until(partial(self._is_woken, told), self._tools.times.status_every):
+                self._report()
+        return told > 0
+
+    def _is_woken(self, told: int) -> bool:
+        return self._tape.is_over or self._tools.bell.requests > told
+
+    def _report(self) -> None:
+        command = _holdfast("status", "--json", "--home", str(self._folder / "home"))
+        try:
+            done = subprocess.run(
+                command, capture_output=True, check=False, env=crawl_environment(), timeout=_ANSWER_S,
+                stdin=subprocess.DEVNULL, start_new_session=True,
+            )  # fmt: skip
+            found = json.loads(done.stdout)["executions"][0]
+            self._tape.note(self._statistics(found))
+        except (OSError, ValueError, KeyError, IndexError, TypeError, subprocess.TimeoutExpired):
+            return
+
+    def _last_pages(self) -> int:
+        """Write the final statistics and return the number of pages; 0 if the crawl said nothing."""
+        try:
+            found = json.loads(self._answer[-1])
+            self._tape.note(self._statistics(found))
+            return int(found["pages"])
+        except (ValueError, KeyError, IndexError, TypeError):
+            return 0
+
+    def _statistics(self, found: dict[str, Any]) -> str:
+        pages, queue = int(found["pages"]), int(found["queue"])
+        bad = sum(count for word, count in dict(found["outcomes"]).items() if word not in ("success", "excluded"))
+        details = {
+            "crawled": pages, "total": pages + queue + bad, "pending": queue, "failed": bad,
+            "limit": {"max": 0, "hit": found.get("reason") in ("max_pages", "max_bytes", "max_time")},
+            "pendingPages": [], "backend": Backend.HTTP_WARC.value, "captureMode": "http",
+        }  # fmt: skip
+        return json.dumps({
+            "timestamp": self._tools.clock.now().isoformat(), "logLevel": "info", "context": "crawlStatus",
+            "message": "Crawl statistics", "details": details,
+        })  # fmt: skip
+
+    def _hear(self, line: bytes) -> None:
+        if line.startswith(b'{"execution"'):
+            self._answer.append(line)
+
+
+def has_html(path: Path) -> bool:
+    """Return whether a WARC file holds at least one HTML response that is no error."""
+    try:
+        for record in read_records(path, on_damage=lambda damage: None):
+            if record.head.type == "response":
+                head, _ = record.http()
+                if 0 < head.status < 400 and "html" in (head.media_type or ""):
+                    return True
+            record.drain()
+    except HoldfastError:
+        return False
+    return False

@@ -1,0 +1,235 @@
+"""The border between whoever keeps jobs and `archive-tool`: a job's configuration in, an argument list out. Pure.
+
+A configuration is checked before anything is queued. What runs on the host (the image, the VPN command) comes from the
+server's settings; a configuration that names it is refused.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from pathlib import Path
+from typing import Any, Self
+
+from holdfast.archive_tool.browsertrix import check_managed
+from holdfast.archive_tool.flag_order import OPTION_FLAGS, POLICY_FLAGS, words
+from holdfast.archive_tool.options import Backend, ResumePolicy, read_seeds
+from holdfast.archive_tool.refusals import ToolConfigRefused
+from holdfast.archive_tool.zimit_flags import read_flags, split_workers
+from holdfast.config import ZimitSettings
+
+LOG_LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
+ANNUAL_RESTARTS, ANNUAL_ERRORS, ANNUAL_BACKOFF_MINUTES = 20, 50, 2
+_CAPS = ("--pageLimit", "--limit", "--maxPageLimit", "--depth")
+_LEAST = {
+    "initial_workers": 1, "min_workers": 1, "monitor_interval_seconds": 1, "stall_timeout_minutes": 1,
+    "error_threshold_timeout": 1, "error_threshold_http": 1, "max_temp_dirs_before_reset": 1,
+}  # fmt: skip
+_MOST = 1_000_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Host:
+    """What this server runs crawls with; from its settings, never from a request."""
+
+    command: str = "archive-tool"
+    """May be several words, for example `python -m holdfast.archive_tool`."""
+    image: str | None = None
+    vpn_command: str | None = None
+    extra_flags: tuple[str, ...] = ()
+    """zimit flags that this installation lets through besides our own list."""
+    store_root: Path | None = None
+
+    @classmethod
+    def of(cls, settings: ZimitSettings) -> Self:
+        """Return it as the settings have it."""
+        return cls(
+            command=settings.command, image=settings.image, vpn_command=settings.vpn_command,
+            extra_flags=settings.flags, store_root=settings.store_root,
+        )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolOptions:
+    """`tool_options` of a job; None leaves the tool's own default."""
+
+    cleanup: bool = False
+    overwrite: bool = False
+    skip_final_build: bool = False
+    enable_monitoring: bool = False
+    enable_adaptive_workers: bool = False
+    enable_adaptive_restart: bool = False
+    enable_vpn_rotation: bool = False
+    relax_perms: bool = False
+    initial_workers: int = 1
+    log_level: str = "INFO"
+    docker_shm_size: str | None = None
+    browsertrix_config: dict[str, Any] | None = None
+    monitor_interval_seconds: int | None = None
+    stall_timeout_minutes: int | None = None
+    error_threshold_timeout: int | None = None
+    error_threshold_http: int | None = None
+    min_workers: int | None = None
+    max_worker_reductions: int | None = None
+    max_container_restarts: int | None = None
+    backoff_delay_minutes: int | None = None
+    max_vpn_rotations: int | None = None
+    vpn_rotation_frequency_minutes: int | None = None
+    vpn_connect_command: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExecutionPolicy:
+    """`execution_policy` of a job: which backend, and what happens to earlier queues."""
+
+    capture_backend: str = Backend.BROWSERTRIX.value
+    resume_policy: str = ResumePolicy.AUTO.value
+    fallback_backend: str = "none"
+    max_fresh_failures_before_fallback: int = 0
+    auto_reset_poisoned_state: bool = False
+    max_temp_dirs_before_reset: int | None = None
+    primary_backend: str | None = None
+    last_promoted_from_backend: str | None = None
+    last_promotion_reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobConfig:
+    """A job's configuration, checked."""
+
+    seeds: tuple[str, ...]
+    zimit_passthrough_args: tuple[str, ...] = ()
+    tool_options: ToolOptions = field(default_factory=ToolOptions)
+    execution_policy: ExecutionPolicy = field(default_factory=ExecutionPolicy)
+
+
+def read_job_config(content: Mapping[str, Any], host: Host) -> JobConfig:
+    """Return the configuration; ToolConfigRefused names the field that is wrong. Labels (`campaign_*`) pass."""
+    if not isinstance(content, Mapping):
+        raise ToolConfigRefused("config", "it must be an object")
+    known = {"seeds", "zimit_passthrough_args", "tool_options", "execution_policy"}
+    for key in content:
+        if key not in known and not str(key).startswith("campaign_"):
+            raise ToolConfigRefused(f"config.{str(key)[:80]}", "there is no such field")
+    seeds, passthrough = content.get("seeds"), content.get("zimit_passthrough_args", [])
+    for name, value in (("seeds", seeds), ("zimit_passthrough_args", passthrough)):
+        if not isinstance(value, list | tuple) or not all(isinstance(one, str) for one in value):
+            raise ToolConfigRefused(name, "it must be a list of strings")
+    assert seeds is not None
+    split_workers(read_flags(passthrough, host.extra_flags))
+    options = _values(ToolOptions, "tool_options", content.get("tool_options", {}))
+    policy = _values(ExecutionPolicy, "execution_policy", content.get("execution_policy", {}))
+    made = JobConfig(
+        seeds=read_seeds(seeds), zimit_passthrough_args=tuple(strip_separator(passthrough)),
+        tool_options=ToolOptions(**options), execution_policy=ExecutionPolicy(**policy),
+    )  # fmt: skip
+    _check_options(made.tool_options, host)
+    _check_policy(made.execution_policy)
+    return made
+
+
+def strip_separator(arguments: Sequence[str]) -> list[str]:
+    """Return the arguments without one leading `--`, which people type before flags that are for zimit."""
+    return list(arguments[1:] if list(arguments[:1]) == ["--"] else arguments)
+
+
+def _values(kind: type[ToolOptions] | type[ExecutionPolicy], group: str, content: object) -> dict[str, Any]:
+    """Return the given fields with their types checked against the declared ones."""
+    if not isinstance(content, Mapping):
+        raise ToolConfigRefused(group, "it must be an object")
+    declared = {one.name: str(one.type) for one in fields(kind)}
+    given = {}
+    for name, value in content.items():
+        if name not in declared:
+            raise ToolConfigRefused(f"{group}.{str(name)[:80]}", "there is no such option")
+        if value is None and "None" in declared[name]:
+            continue
+        wanted = declared[name].split(" ")[0].split("[")[0]
+        if not _is_a(value, wanted):
+            raise ToolConfigRefused(f"{group}.{name}", f"it must be {_ARTICLES[wanted]}")
+        if wanted == "int" and not _LEAST.get(name, 0) <= value <= _MOST:
+            raise ToolConfigRefused(f"{group}.{name}", f"it must lie between {_LEAST.get(name, 0)} and {_MOST}")
+        given[name] = value
+    return given
+
+
+_ARTICLES = {"bool": "true or false", "int": "a whole number", "str": "a string", "dict": "an object"}
+_TYPES: dict[str, type] = {"bool": bool, "int": int, "str": str, "dict": dict}
+
+
+def _is_a(value: object, wanted: str) -> bool:
+    return isinstance(value, _TYPES[wanted]) and (wanted == "bool" or not isinstance(value, bool))
+
+
+def _check_options(options: ToolOptions, host: Host) -> None:
+    monitored = ("enable_adaptive_workers", "enable_adaptive_restart", "enable_vpn_rotation")
+    for name in monitored:
+        if getattr(options, name) and not options.enable_monitoring:
+            raise ToolConfigRefused(f"tool_options.{name}", "it needs enable_monitoring")
+    if options.vpn_connect_command is not None and options.vpn_connect_command != host.vpn_command:
+        raise ToolConfigRefused(
+            "tool_options.vpn_connect_command", "commands come from the server's settings (HOLDFAST_ZIMIT_VPN_COMMAND)"
+        )
+    if options.enable_vpn_rotation and not host.vpn_command:
+        raise ToolConfigRefused("tool_options.enable_vpn_rotation", "the server has no VPN command")
+    if options.log_level not in LOG_LEVELS:
+        raise ToolConfigRefused("tool_options.log_level", f"it must be one of {', '.join(LOG_LEVELS)}")
+    if options.min_workers is not None and options.min_workers > options.initial_workers:
+        raise ToolConfigRefused("tool_options.min_workers", "it is more than initial_workers")
+    if options.browsertrix_config is not None:
+        check_managed(options.browsertrix_config)
+
+
+def _check_policy(policy: ExecutionPolicy) -> None:
+    backends = [one.value for one in Backend]
+    rules: tuple[tuple[str, str, Sequence[str]], ...] = (
+        ("capture_backend", policy.capture_backend, backends),
+        ("resume_policy", policy.resume_policy, [one.value for one in ResumePolicy]),
+        ("fallback_backend", policy.fallback_backend, ["none", *backends[1:]]),
+    )
+    for name, value, allowed in rules:
+        if value not in allowed:
+            raise ToolConfigRefused(f"execution_policy.{name}", f"it must be one of {', '.join(allowed)}")
+
+
+def tool_flags(config: JobConfig, host: Host) -> list[str]:
+    """Return the flags of a job in the order that is agreed, zimit's own last and without a separator.
+
+    Watching, adapting and rotating appear only together with what they need; a configuration that was stored before a
+    rule existed loses the group rather than the run.
+    """
+    options = replace(config.tool_options, vpn_connect_command=host.vpn_command)
+    flags = ["--initial-workers", str(options.initial_workers)]
+    flags += ["--cleanup"] if options.cleanup else []
+    flags += ["--overwrite"] if options.overwrite else []
+    flags += ["--log-level", options.log_level]
+    flags += ["--docker-image", host.image] if host.image else []
+    flags += ["--store-root", str(host.store_root)] if host.store_root else []
+    for name in host.extra_flags:
+        flags += [f"--allow-zimit-flag={name}"]
+    flags += words(options, OPTION_FLAGS) + words(config.execution_policy, POLICY_FLAGS)
+    return [*flags, *config.zimit_passthrough_args]
+
+
+def tool_command(config: JobConfig, host: Host, *, name: str, output_dir: Path) -> list[str]:
+    """Return the whole command of one run, as a list; the program may be several words (HA-002)."""
+    program = shlex.split(host.command)
+    return [*program, "--seeds", *config.seeds, "--name", name, "--output-dir", str(output_dir),
+            *tool_flags(config, host)]  # fmt: skip
+
+
+def with_annual_minima(options: ToolOptions) -> ToolOptions:
+    """Return the options with document 001's resiliency: restarts and thresholds at least, the wait between exactly."""
+    return replace(
+        options,
+        max_container_restarts=max(options.max_container_restarts or 0, ANNUAL_RESTARTS),
+        error_threshold_timeout=max(options.error_threshold_timeout or 0, ANNUAL_ERRORS),
+        error_threshold_http=max(options.error_threshold_http or 0, ANNUAL_ERRORS),
+        backoff_delay_minutes=ANNUAL_BACKOFF_MINUTES,
+    )
+
+
+def annual_caps(config: JobConfig) -> list[str]:
+    """Return the flags that would cap an annual crawl by pages or depth, which it must not have."""
+    return [flag.name for flag in read_flags(config.zimit_passthrough_args) if flag.name in _CAPS]

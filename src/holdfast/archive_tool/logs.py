@@ -1,0 +1,157 @@
+"""The logs of a crawl on disk: their names, their ends, what they say of progress and of the temporary directory."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from datetime import datetime
+from itertools import pairwise
+from pathlib import Path
+from typing import NamedTuple
+
+from holdfast.archive_tool.lines import MAX_LINE_BYTES, Statistics, may_quote_a_page, read_statistics
+from holdfast.archive_tool.state import is_temp_dir, temp_dirs_in
+
+STATISTICS_BYTES = 1024 * 1024
+POISON_BYTES = 128 * 1024
+FAILURE_BYTES = 64 * 1024
+_EDGE_BYTES = 15 * 1024
+_BLOCK_BYTES = 1024 * 1024
+_SKIP_BYTES = 1024 * 1024 * 1024
+_TEMP_LINE = re.compile(rb"output to tempdir:?\s*[\"']?/?output/(\.tmp[A-Za-z0-9_.-]{1,100})", re.I)
+
+
+class StageLog(NamedTuple):
+    """The three files of one stage."""
+
+    combined: Path
+    stdout: Path
+    stderr: Path
+
+
+def stage_log(output_dir: Path, stage: str, at: datetime) -> StageLog:
+    """Return the names of a stage's logs; two stages of one second get different ones."""
+    stem = f"archive_{stage.lower().replace(' ', '_')}_{at:%Y%m%d_%H%M%S}"
+    name, number = stem, 1
+    while (output_dir / f"{name}.combined.log").exists():
+        number += 1
+        name = f"{stem}_{number:02d}"
+    return StageLog(*(output_dir / f"{name}.{kind}.log" for kind in ("combined", "stdout", "stderr")))
+
+
+def newest_log(output_dir: Path) -> Path | None:
+    """Return the combined log that was written last, or None."""
+    found = []
+    try:
+        for path in output_dir.glob("archive_*.combined.log"):
+            if path.is_file() and not path.is_symlink():
+                found.append((path.stat().st_mtime_ns, path.name, path))
+    except OSError:
+        return None
+    return max(found)[2] if found else None
+
+
+def tail(path: Path, count: int) -> bytes:
+    """Return the last bytes of a file; nothing if it cannot be read."""
+    try:
+        with path.open("rb") as file:
+            file.seek(max(0, os.fstat(file.fileno()).st_size - count))
+            return file.read(count)
+    except OSError:
+        return b""
+
+
+def lines_backwards(path: Path) -> Iterator[bytes]:
+    """Yield the lines of a file from its end; one that is longer than a bound is passed over, whatever its length."""
+    with path.open("rb") as file:
+        at = os.fstat(file.fileno()).st_size
+        floor = max(0, at - _SKIP_BYTES)
+        rest, skipping = b"", False
+        while at > floor:
+            begin = max(floor, at - _BLOCK_BYTES)
+            file.seek(begin)
+            block = file.read(at - begin)
+            at = begin
+            if skipping and b"\n" not in block:
+                continue
+            if skipping:
+                block, skipping = block[: block.rindex(b"\n")], False
+            parts = (block + rest).split(b"\n")
+            rest = parts[0]
+            yield from (part for part in reversed(parts[1:]) if len(part) <= MAX_LINE_BYTES)
+            if len(rest) > MAX_LINE_BYTES:
+                rest, skipping = b"", True
+        if floor == 0 and not skipping:
+            yield rest
+
+
+def last_statistics(path: Path) -> Statistics | None:
+    """Return the newest statistics that make sense, from the last megabyte of lines; None if there are none."""
+    return next(_statistics(path), None)
+
+
+def _statistics(path: Path) -> Iterator[Statistics]:
+    seen = 0
+    try:
+        for line in lines_backwards(path):
+            found = read_statistics(line)
+            if found is not None:
+                yield found
+            seen += len(line) + 1
+            if seen > STATISTICS_BYTES:
+                return
+    except OSError:
+        return
+
+
+class Progress(NamedTuple):
+    """How a crawl moves, as its log shows."""
+
+    last: Statistics
+    changed_at: datetime | None
+    """When `crawled` last changed; the oldest visible event if it never did."""
+    pages_per_minute: float
+
+
+def read_progress(path: Path) -> Progress | None:
+    """Return how the crawl of a log moves; None if no statistics can be seen."""
+    events = list(_statistics(path))
+    if not events:
+        return None
+    last, first = events[0], events[-1]
+    changed_at = first.at
+    for newer, older in pairwise(events):
+        if newer.crawled != older.crawled:
+            changed_at = newer.at
+            break
+    seconds = (last.at - first.at).total_seconds() if last.at and first.at else 0.0
+    rate = (last.crawled - first.crawled) / seconds * 60 if seconds > 0 else 0.0
+    return Progress(last, changed_at, rate)
+
+
+def failure_text(output_dir: Path) -> str:
+    """Return the end of the newest log without the crawler's quiet talk: what says why a run failed."""
+    path = newest_log(output_dir)
+    return "" if path is None else loud_text(tail(path, FAILURE_BYTES))
+
+
+def loud_text(data: bytes) -> str:
+    """Return those lines that a page cannot have written."""
+    kept = [line for line in data.split(b"\n") if not may_quote_a_page(line)]
+    return b"\n".join(kept).decode("utf-8", "replace")
+
+
+def announced_temp_dir(log: Path, output_dir: Path) -> Path | None:
+    """Return the temporary directory that a log announces, else the newest there is; None if there is none."""
+    try:
+        with log.open("rb") as file:
+            edges = file.read(_EDGE_BYTES) + b"\n" + tail(log, _EDGE_BYTES)
+    except OSError:
+        edges = b""
+    for match in reversed(list(_TEMP_LINE.finditer(edges))):
+        path = output_dir / match.group(1).decode()
+        if is_temp_dir(path, output_dir):
+            return path
+    found = temp_dirs_in(output_dir)
+    return found[-1] if found else None

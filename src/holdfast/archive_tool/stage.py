@@ -1,0 +1,201 @@
+"""One stage: one container from its start to its end, recorded, watched, and stopped with its WARC files kept."""
+
+from __future__ import annotations
+
+import subprocess
+import threading
+from dataclasses import dataclass
+from enum import Enum
+from typing import NamedTuple
+
+from holdfast import log
+from holdfast.archive_tool.bell import Bell
+from holdfast.archive_tool.docker import START_FAILURES, SUCCESS_CODES, Docker, Launch
+from holdfast.archive_tool.environment import docker_environment
+from holdfast.archive_tool.logs import StageLog, stage_log
+from holdfast.archive_tool.monitor import Limits, Monitor
+from holdfast.archive_tool.options import Options
+from holdfast.archive_tool.permissions import relax_with
+from holdfast.archive_tool.refusals import StoreMissing
+from holdfast.archive_tool.state import CrawlState
+from holdfast.archive_tool.strategies import Action, Strategies
+from holdfast.archive_tool.tape import Tape
+from holdfast.archive_tool.times import LOOKUPS, Times
+from holdfast.clock import Clock
+
+_FOREVER_S = 3600.0
+_LOOK_S = 0.05
+
+
+class End(Enum):
+    """How a stage ended."""
+
+    SUCCESS = "success"
+    FAILED = "failed"
+    ADAPTED = "stopped for adaptation"
+    STOPPED = "stopped"
+    NOT_STARTED = "not started"
+
+
+class StageEnd(NamedTuple):
+    """How a stage ended, with what the container said last."""
+
+    end: End
+    exit_code: int | None
+    log: StageLog
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tools:
+    """What a stage works with."""
+
+    options: Options
+    state: CrawlState
+    clock: Clock
+    bell: Bell
+    docker: Docker
+    times: Times
+    strategies: Strategies
+
+
+class Stage:
+    """Runs one container."""
+
+    def __init__(self, tools: Tools, name: str, launch: Launch, *, watched: bool = True) -> None:
+        self._tools, self._launch = tools, launch
+        self._watched = watched and tools.options.watch.enabled
+        self._options, self._bell, self._clock = tools.options, tools.bell, tools.clock
+        watch = tools.options.watch
+        self._monitor = Monitor(
+            limits=Limits(watch.stall_s, watch.timeout_errors, watch.http_errors), started=tools.clock.monotonic()
+        )
+        self._lock = threading.Lock()
+        self._container: str | None = None
+        self._tape = Tape(stage_log(tools.options.output_dir, name, tools.clock.now()), self._hear, tools.bell.ring)
+
+    def run(self) -> StageEnd:
+        """Run to the end; StoreMissing if the logs can no longer be written."""
+        try:
+            process = subprocess.Popen(
+                self._launch.command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                env=docker_environment(), start_new_session=True, bufsize=0,
+            )  # fmt: skip
+        except OSError as exc:
+            self._tape.note(f"archive-tool: docker could not be started: {exc}")
+            self._tape.close(0)
+            return StageEnd(End.NOT_STARTED, None, self._tape.log)
+        self._tape.record(process)
+        try:
+            end = self._watch(process)
+        except BaseException:
+            self._stop(process)
+            self._wait(process, End.FAILED)
+            raise
+        if end is not None:
+            self._stop(process)
+        code = self._wait(process, end)
+        self._tape.close(self._tools.times.stop_margin)
+        self._check_tape()
+        if self._options.relax_perms_s is not None:
+            self._relax(None)
+        return StageEnd(end or _end_of(code), code, self._tape.log)
+
+    def _watch(self, process: subprocess.Popen[bytes]) -> End | None:
+        """Watch until the container ends by itself (None) or must be stopped, and why."""
+        self._find_container()
+        interval, relax_s = self._options.watch.interval_s, self._options.relax_perms_s
+        next_check = self._clock.monotonic() + interval
+        next_relax = self._clock.monotonic() + (relax_s or _FOREVER_S)
+        while not self._tape.is_over and self._tape.trouble is None:
+            if self._bell.stopping:
+                return End.STOPPED
+            self._bell.wait(min(next_check, next_relax) - self._clock.monotonic())
+            now = self._clock.monotonic()
+            if relax_s is not None and now >= next_relax:
+                self._relax(self._container)
+                next_relax = now + relax_s
+            if now >= next_check and not self._tape.is_over:
+                if self._watched and self._intervene(now) is Action.STOP_CONTAINER:
+                    return End.ADAPTED
+                next_check = self._clock.monotonic() + interval
+        if self._tape.trouble is not None:
+            return End.FAILED
+        return None
+
+    def _intervene(self, now: float) -> Action:
+        with self._lock:
+            errors = dict(self._monitor.errors)
+            signal = self._monitor.check(now)
+        if errors != self._tools.state.errors:
+            self._tools.state.errors = errors
+            self._tools.state.save()
+        if signal is None or self._bell.stopping:
+            return Action.CARRY_ON
+        log.get().warning("crawl.trouble", status=signal.status, reason=signal.reason, **errors)
+        action = self._tools.strategies.answer(signal, self._patience)
+        with self._lock:
+            self._monitor.clear_errors()
+            self._tools.state.errors = dict(self._monitor.errors)
+        self._tools.state.save()
+        return action
+
+    def _patience(self, seconds: float) -> bool:
+        return self._bell.wait_until(lambda: self._bell.stopping or self._tape.is_over, seconds)
+
+    def _hear(self, line: bytes) -> None:
+        with self._lock:
+            self._monitor.hear(line, self._clock.monotonic())
+
+    def _find_container(self) -> None:
+        for _ in range(LOOKUPS):
+            found = self._tools.docker.containers(f"archive_job={self._launch.label}")
+            if found:
+                self._container = found[0]
+                log.get().info("container.started", container=found[0], label=self._launch.label)
+                return
+            if self._patience(self._tools.times.lookup_every):
+                return
+
+    def _stop(self, process: subprocess.Popen[bytes]) -> None:
+        """Stop the container with its grace; a second request to end takes the grace away."""
+        docker, label = self._tools.docker, f"archive_job={self._launch.label}"
+        found = [self._container] if self._container else docker.containers(label)
+        log.get().info("container.stopping", container=found[0] if found else None)
+        stopped = bool(found) and docker.stop(found[0], lambda: self._bell.requests > 1)
+        if not stopped:
+            process.terminate()
+
+    def _wait(self, process: subprocess.Popen[bytes], end: End | None) -> int:
+        """Return the exit code of `docker run`, which is the container's; no container is left behind."""
+        if end is None:
+            while process.poll() is None and not self._bell.stopping:
+                self._bell.wait(_LOOK_S)  # both outputs are closed, so this is a moment
+        try:
+            code = process.wait(timeout=self._tools.times.stop_grace + self._tools.times.stop_margin)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            code = process.wait()
+        if code < 0:
+            for left in self._tools.docker.containers(f"archive_job={self._launch.label}"):
+                self._tools.docker.stop(left)
+        return code
+
+    def _relax(self, container: str | None) -> None:
+        relax_with(self._tools.docker, self._options.output_dir, image=self._options.image, container=container)
+
+    def _check_tape(self) -> None:
+        if self._tape.trouble is not None:
+            raise StoreMissing(
+                self._options.output_dir, f"errno {self._tape.trouble.errno}: {self._tape.trouble.strerror}"
+            ) from self._tape.trouble
+
+
+def _end_of(code: int) -> End:
+    if code in SUCCESS_CODES:
+        return End.SUCCESS
+    return End.NOT_STARTED if code in START_FAILURES else End.FAILED
+
+
+def stage_name(kind: str, attempt: int) -> str:
+    """Return what a stage is called."""
+    return f"{kind} - Attempt {attempt}"

@@ -1,0 +1,1 @@
+"""What happened to a page between two captures: compare (pure), compute (rows), and what readers are told."""

@@ -1,0 +1,188 @@
+"""What differs between two documents: sections, lines, words, and how much of it is noise. Pure; the same everywhere.
+
+1. Both texts become lines (`sections.read_text`), sections and lines are counted.
+2. Lines are aligned; what differs is shown in hunks with three lines around it, at most 400 lines in all.
+3. Inside a hunk, lines that were rewritten are paired and compared word by word.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import NamedTuple
+
+from holdfast.changes.alignment import Run, align
+from holdfast.changes.sections import Reading, SectionCounts, compare_sections, sections
+from holdfast.changes.words import Part, PartKind, diff_words, pair_lines
+
+DIFF_VERSION = 1
+"""Of the comparison below; raised when it gives another answer for the same lines."""
+NORMALISATION_VERSION = 1
+"""Of the lines that are compared; raised when a document gives other lines."""
+VERSION = DIFF_VERSION * 1000 + NORMALISATION_VERSION
+"""Both together, as the cache of diffs keeps them."""
+
+CONTEXT_LINES = 3
+MAX_SHOWN_LINES = 400
+MAX_SHOWN_CHARS = 4_000
+"""Of one line; longer ones are shortened where nothing differs, then cut."""
+_NOISY_RATIO, _NOISY_SHARE = 0.6, 0.7
+_KEPT_CHARS = 160
+ELLIPSIS = " […] "
+
+
+class LineKind(StrEnum):
+    """What a line of a diff says."""
+
+    CONTEXT = "context"
+    REMOVED = "removed"
+    ADDED = "added"
+
+
+class DiffLine(NamedTuple):
+    """One shown line; its parts, joined, are the text."""
+
+    kind: LineKind
+    parts: tuple[Part, ...]
+
+    @property
+    def text(self) -> str:
+        """The line in one piece."""
+        return "".join(part.text for part in self.parts)
+
+
+class Hunk(NamedTuple):
+    """A stretch of lines around a difference; places are counted from 0."""
+
+    a_start: int
+    a_count: int
+    b_start: int
+    b_count: int
+    lines: tuple[DiffLine, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Comparison:
+    """What differs between an earlier and a later document."""
+
+    sections: SectionCounts
+    touched: tuple[str, ...]
+    """Titles of the sections that differ."""
+    added_lines: int
+    removed_lines: int
+    ratio: float
+    """0 for the same text, 1 if no line is the same."""
+    high_noise: bool
+    truncated: bool
+    hunks: tuple[Hunk, ...]
+
+
+def compare(a: Reading, b: Reading) -> Comparison:
+    """Return what differs; two readings with the same lines give no hunks and a ratio of 0."""
+    counts, touched = compare_sections(sections(a), sections(b))
+    runs = align(a.lines, b.lines)
+    removed = sum(run.a_end - run.a_start for run in runs if not run.same)
+    added = sum(run.b_end - run.b_start for run in runs if not run.same)
+    total = len(a.lines) + len(b.lines)
+    ratio = (added + removed) / total if total else 0.0
+    hunks, is_cut = _shown(a.lines, b.lines, runs)
+    return Comparison(
+        sections=counts,
+        touched=touched[:100],
+        added_lines=added,
+        removed_lines=removed,
+        ratio=round(ratio, 6),
+        high_noise=ratio >= _NOISY_RATIO or (added + removed) / max(1, len(b.lines)) > _NOISY_SHARE,
+        truncated=is_cut or a.cut or b.cut,
+        hunks=hunks,
+    )
+
+
+def _shown(a: Sequence[str], b: Sequence[str], runs: list[Run]) -> tuple[tuple[Hunk, ...], bool]:
+    """Return the hunks that fit, and whether anything was left out."""
+    hunks: list[Hunk] = []
+    left, is_cut = MAX_SHOWN_LINES, False
+    for group in _groups(runs):
+        if left <= 0:
+            return tuple(hunks), True
+        lines: list[DiffLine] = []
+        a_count = b_count = 0
+        for line in _lines(a, b, group, left):
+            if len(lines) == left:
+                is_cut = True
+                break
+            a_count += line.kind != LineKind.ADDED
+            b_count += line.kind != LineKind.REMOVED
+            lines.append(line)
+        left -= len(lines)
+        fitting = [_fitted(line) for line in lines]
+        is_cut = is_cut or any(cut for _, cut in fitting)
+        hunks.append(Hunk(group[0].a_start, a_count, group[0].b_start, b_count, tuple(line for line, _ in fitting)))
+    return tuple(hunks), is_cut
+
+
+def _groups(runs: list[Run]) -> Iterator[list[Run]]:
+    """Yield the runs of each hunk: differences that stand near each other, with the lines around them."""
+    group: list[Run] = []
+    for run in runs:
+        if not run.same:
+            group.append(run)
+            continue
+        long = run.a_end - run.a_start > 2 * CONTEXT_LINES
+        if group and not long:
+            group.append(run)
+            continue
+        if group:
+            yield [*group, run._replace(a_end=run.a_start + CONTEXT_LINES, b_end=run.b_start + CONTEXT_LINES)]
+        kept = min(CONTEXT_LINES, run.a_end - run.a_start)
+        group = [run._replace(a_start=run.a_end - kept, b_start=run.b_end - kept)]
+    while group and group[-1].same:
+        last = group.pop()
+        if group:
+            kept = min(CONTEXT_LINES, last.a_end - last.a_start)
+            yield [*group, last._replace(a_end=last.a_start + kept, b_end=last.b_start + kept)]
+            return
+    if group:
+        yield group
+
+
+def _lines(a: Sequence[str], b: Sequence[str], group: list[Run], most: int) -> Iterator[DiffLine]:
+    for run in group:
+        if run.same:
+            for at in range(run.a_start, run.a_end):
+                yield DiffLine(LineKind.CONTEXT, (Part(PartKind.SAME, a[at]),))
+        else:
+            # No more than what can be shown is held against each other.
+            yield from _rewritten(a[run.a_start : min(run.a_end, run.a_start + most + 1)],
+                                  b[run.b_start : min(run.b_end, run.b_start + most + 1)])  # fmt: skip
+
+
+def _rewritten(old: Sequence[str], new: Sequence[str]) -> Iterator[DiffLine]:
+    """Yield the lines that went and came; those that are versions of each other stand together, compared by word."""
+    i = j = 0
+    for left, right in [*pair_lines(old, new), (len(old), len(new))]:
+        yield from (DiffLine(LineKind.REMOVED, (Part(PartKind.REMOVED, line),)) for line in old[i:left])
+        yield from (DiffLine(LineKind.ADDED, (Part(PartKind.ADDED, line),)) for line in new[j:right])
+        if left < len(old):
+            parts = diff_words(old[left], new[right])
+            yield DiffLine(LineKind.REMOVED, tuple(part for part in parts if part.kind != PartKind.ADDED))
+            yield DiffLine(LineKind.ADDED, tuple(part for part in parts if part.kind != PartKind.REMOVED))
+        i, j = left + 1, right + 1
+
+
+def _fitted(line: DiffLine) -> tuple[DiffLine, bool]:
+    """Return a line short enough to be shown, and whether that took anything from it."""
+    if sum(len(part.text) for part in line.parts) <= MAX_SHOWN_CHARS:
+        return line, False
+    left, parts = MAX_SHOWN_CHARS, []
+    for part in line.parts:
+        text = part.text
+        if part.kind == PartKind.SAME and len(text) > 2 * _KEPT_CHARS + len(ELLIPSIS):
+            text = text[:_KEPT_CHARS] + ELLIPSIS + text[-_KEPT_CHARS:]
+        if len(text) > left:
+            parts.append(Part(part.kind, text[:left] + ELLIPSIS))
+            break
+        parts.append(Part(part.kind, text))
+        left -= len(text)
+    return DiffLine(line.kind, tuple(parts)), True

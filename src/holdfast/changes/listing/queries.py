@@ -1,0 +1,158 @@
+"""Changes as rows for readers. Nothing withdrawn is among them, on either side; no question reads all of the table."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import ColumnElement, Select, exists, func, select, union_all
+from sqlalchemy.orm import Session, aliased
+
+from holdfast.changes.listing.events import Event, Page, Scope, TimelineEntry
+from holdfast.db.models import Change, Diff, Document, PageGroup, Snapshot, Source, Withdrawal
+from holdfast.index.queries import visible
+
+MAX_READ = 20_000
+"""Rows that one question reads at most, newest first; 20,000 take some 30 ms."""
+_LEAST_EACH = 20
+_MAX_EXECUTIONS = 200
+
+
+def shown(change: type[Change] = Change) -> tuple[ColumnElement[bool], ...]:
+    """Return the clauses over Change that leave out what is withdrawn: either capture, or the page."""
+    standing = Withdrawal.lifted_at.is_(None)
+    return (
+        ~exists().where(standing, Withdrawal.snapshot_id == change.to_snapshot_id),
+        ~exists().where(standing, Withdrawal.snapshot_id == change.from_snapshot_id),
+        ~exists().where(standing, Withdrawal.url_hash == change.url_hash),
+    )
+
+
+def latest_executions(session: Session, source_id: int | None) -> list[int]:
+    """Return the execution of the newest change of a source, or of each source: two seeks each."""
+    found: list[int] = []
+    for known in _sources_with_changes(session) if source_id is None else [source_id]:
+        newest = session.scalar(
+            select(Change.to_execution_id)
+            .where(Change.source_id == known)
+            .order_by(Change.to_captured_at.desc(), Change.id.desc())
+            .limit(1)
+        )
+        if newest is not None:
+            found.append(newest)
+    return found
+
+
+def _sources_with_changes(session: Session) -> list[int]:
+    """Return the sources that have changes, from one to the next; for one that has none a planner may walk it all."""
+    found: list[int] = []
+    while len(found) < _MAX_EXECUTIONS:
+        following = session.scalar(select(func.min(Change.source_id)).where(Change.source_id > (found or [-1])[-1]))
+        if following is None:
+            break
+        found.append(following)
+    return found
+
+
+def page_of_events(session: Session, scope: Scope, *, offset: int, limit: int, reach: int = MAX_READ) -> Page:
+    """Return a page of events, newest first, and how many there are; not exact where more were in scope than are read.
+
+    Paging ends there too: what is older is reached with an earlier `until`.
+    """
+    if scope.execution_ids is not None and not scope.execution_ids:
+        return Page(events=(), total=0, is_exact=True)
+    slices, each = _slices(scope, reach)
+    parts = [part.subquery() for part in slices]
+    whole = parts[0] if len(parts) == 1 else union_all(*(select(part) for part in parts)).subquery()
+    # Only the slice is read, and only once: a join of its ids with the table would let a planner walk the table.
+    change = aliased(Change, whole)
+    wanted = [*shown(change), *(() if scope.unchanged else (change.type != "unchanged",))]
+    total = session.scalar(select(func.count()).select_from(change).where(*wanted))
+    counts = [select(func.count()).select_from(part).scalar_subquery() for part in parts]
+    is_exact = all(count < each for count in session.execute(select(*counts)).one())
+    rows = session.execute(
+        _events(change)
+        .where(*wanted)
+        .order_by(change.to_captured_at.desc(), change.id.desc())
+        .offset(min(offset, each * len(parts)))
+        .limit(limit)
+    )
+    return Page(events=tuple(Event._make(row) for row in rows), total=int(total or 0), is_exact=is_exact)
+
+
+def _slices(scope: Scope, reach: int) -> tuple[list[Select[Change]], int]:
+    """Return the newest changes in scope, one slice for each execution, and how many of each are read at most."""
+    newest = select(Change)
+    if scope.since is not None:
+        newest = newest.where(Change.to_captured_at >= scope.since)
+    if scope.until is not None:
+        newest = newest.where(Change.to_captured_at < scope.until)
+    if scope.execution_ids is not None:
+        each = max(_LEAST_EACH, reach // len(scope.execution_ids))
+        newest = newest.order_by(Change.id.desc()).limit(each)
+        return [newest.where(Change.to_execution_id == execution_id) for execution_id in scope.execution_ids], each
+    if scope.source_id is not None:
+        newest = newest.where(Change.source_id == scope.source_id)
+    return [newest.order_by(Change.to_captured_at.desc(), Change.id.desc()).limit(reach)], reach
+
+
+def _events(change: type[Change] = Change) -> Select[*tuple[Any, ...]]:
+    return (
+        select(
+            change.id, change.type, Source.code, Source.name, PageGroup.url, change.from_snapshot_id,
+            change.to_snapshot_id, change.from_captured_at, change.to_captured_at, change.from_execution_id,
+            change.to_execution_id, Diff.id, Diff.added_sections, Diff.removed_sections, Diff.changed_sections,
+            Diff.added_lines, Diff.removed_lines, Diff.ratio, Diff.high_noise, Diff.truncated,
+            Diff.body.is_not(None), Diff.version, change.error, change.computed_at,
+        )
+        .select_from(change)
+        .join(Source, Source.id == change.source_id)
+        .outerjoin(PageGroup, PageGroup.id == change.group_id)
+        .outerjoin(Diff, Diff.id == change.diff_id)
+    )  # fmt: skip
+
+
+def event_at(session: Session, to_snapshot_id: int) -> Event | None:
+    """Return what happened at this capture, if that is known and may be shown."""
+    row = session.execute(_events().where(Change.to_snapshot_id == to_snapshot_id, *shown())).one_or_none()
+    return None if row is None else Event._make(row)
+
+
+def events_after(
+    session: Session, *, source_id: int | None, after_id: int, until_id: int, since: datetime | None,
+    until: datetime | None,
+) -> list[Event]:  # fmt: skip
+    """Return the events whose ids stand between two, by id, that may be shown."""
+    query = _events().where(Change.id > after_id, Change.id <= until_id, *shown())
+    if source_id is not None:
+        query = query.where(Change.source_id == source_id)
+    if since is not None:
+        query = query.where(Change.to_captured_at >= since)
+    if until is not None:
+        query = query.where(Change.to_captured_at < until)
+    return [Event._make(row) for row in session.execute(query.order_by(Change.id))]
+
+
+def timeline(session: Session, group_id: int, *, limit: int) -> list[TimelineEntry]:
+    """Return the newest captures of a group that may be shown, oldest first."""
+    rows = session.execute(
+        select(
+            Snapshot.id, Snapshot.url_hash, Snapshot.url, Snapshot.captured_at, Snapshot.execution_id, Document.title,
+            Snapshot.status,
+        )
+        .outerjoin(Document, Document.id == Snapshot.document_id)
+        .where(Snapshot.group_id == group_id, *visible())
+        .order_by(Snapshot.captured_at.desc(), Snapshot.id.desc())
+        .limit(limit)
+    )  # fmt: skip
+    return [TimelineEntry._make(row) for row in rows][::-1]
+
+
+def group_url(session: Session, group_id: int | None) -> str | None:
+    """Return the address of a group."""
+    return None if group_id is None else session.scalar(select(PageGroup.url).where(PageGroup.id == group_id))
+
+
+def source(session: Session, source_id: int) -> Source:
+    """Return a source."""
+    return session.get_one(Source, source_id)

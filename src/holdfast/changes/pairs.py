@@ -1,0 +1,140 @@
+"""Any two captures of one page held against each other; the diff is taken from the cache, or made and put there."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sqlalchemy.orm import Session
+
+from holdfast.changes import queries
+from holdfast.changes.compare import Comparison, Hunk, compare
+from holdfast.changes.listing import queries as listing
+from holdfast.changes.listing.events import Event
+from holdfast.changes.rendering import unpack
+from holdfast.changes.sections import read_text
+from holdfast.changes.verdict import Capture, ChangeType, Verdict, comparable, judge
+from holdfast.clock import Clock
+from holdfast.db.engine import Database
+from holdfast.db.models import Diff, Snapshot
+from holdfast.errors import Invalid, NotFound
+from holdfast.index.queries import snapshot
+
+
+class PairMismatch(Invalid):
+    """These two captures are not of one page."""
+
+    code = "pair_mismatch"
+
+
+class NothingToCompare(NotFound):
+    """This capture has none before it."""
+
+    code = "nothing_to_compare"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Compared:
+    """Two captures and what differs between them."""
+
+    event: Event
+    earlier: Snapshot | None
+    """None for the first capture of a page."""
+    later: Snapshot
+    hunks: tuple[Hunk, ...] | None
+    """None if the two cannot be compared as text."""
+    touched: tuple[str, ...] = ()
+    truncated: bool = False
+
+
+def compare_captures(
+    database: Database, clock: Clock, to_snapshot_id: int, from_snapshot_id: int | None = None
+) -> Compared:
+    """Return what differs between two captures of a page; without an earlier one, the one before is taken.
+
+    SnapshotNotFound, PairMismatch, or NothingToCompare if nothing is known of what was before.
+    """
+    with database.read() as session:
+        later = snapshot(session, to_snapshot_id)
+        known = listing.event_at(session, to_snapshot_id)
+        earlier = _earlier(session, later, known, from_snapshot_id)
+        now, before = _capture(session, later), None if earlier is None else _capture(session, earlier)
+        pair = None if before is None else comparable(before, now)
+        if pair is not None and pair[0] == pair[1]:
+            pair = None
+        found = None if pair is None else queries.diff(session, pair)
+    if pair is not None and found is None:
+        found = _made(database, clock, pair)
+    is_known = known is not None and known.from_snapshot_id == (None if earlier is None else earlier.id)
+    with database.read() as session:
+        event = known if known is not None and is_known else _event(session, later, _verdict(now, before))
+    hunks, touched = unpack(found.body) if found is not None else (None, ())
+    if found is None and event.type == ChangeType.UNCHANGED:
+        hunks = ()
+    return Compared(
+        event=_with_diff(event, found), earlier=earlier, later=later, hunks=hunks, touched=touched,
+        truncated=found is not None and found.truncated,
+    )  # fmt: skip
+
+
+def _earlier(session: Session, later: Snapshot, known: Event | None, wanted: int | None) -> Snapshot | None:
+    if wanted is not None:
+        earlier = snapshot(session, wanted)
+        same_group = later.group_id is not None and later.group_id == earlier.group_id
+        if later.url_hash != earlier.url_hash and not same_group:
+            raise PairMismatch(
+                f"snapshots {wanted} and {later.id} are not of one page; see /api/snapshots/{later.id}/timeline"
+            )
+        return earlier
+    if known is not None:
+        return None if known.from_snapshot_id is None else snapshot(session, known.from_snapshot_id)
+    before = queries.before(session, _capture(session, later))
+    if before is None:
+        raise NothingToCompare(f"there is no capture of this page before {later.id}; name another with fromSnapshotId")
+    return snapshot(session, before.id)
+
+
+def _capture(session: Session, row: Snapshot) -> Capture:
+    (found,) = queries.captures(session, [row.id])
+    return found
+
+
+def _verdict(now: Capture, before: Capture | None) -> Verdict:
+    """Return what to say of two captures that need not be neighbours."""
+    if before is None:
+        return Verdict(ChangeType.NEW_PAGE, None)
+    found = judge(now, before, before if before.is_answered else None)
+    return Verdict(ChangeType.UPDATED, before) if found.type == ChangeType.NEW_PAGE else found._replace(before=before)
+
+
+def _made(database: Database, clock: Clock, pair: tuple[int, int]) -> Diff | None:
+    with database.read() as session:
+        texts = [queries.text_and_headings(session, document_id) for document_id in pair]
+    made: Comparison = compare(read_text(*texts[0]), read_text(*texts[1]))
+    with database.write() as session:
+        queries.insert_diff(session, pair, made, clock.now())
+        return queries.diff(session, pair)
+
+
+def _event(session: Session, later: Snapshot, verdict: Verdict) -> Event:
+    """Return an event for a pair that is not in the table."""
+    source, before = listing.source(session, later.source_id), verdict.before
+    return Event(
+        id=None, type=verdict.type.value, source_code=source.code, source_name=source.name,
+        group=listing.group_url(session, later.group_id), from_snapshot_id=before.id if before else None,
+        to_snapshot_id=later.id, from_captured_at=before.captured_at if before else None,
+        to_captured_at=later.captured_at, from_execution_id=before.execution_id if before else None,
+        to_execution_id=later.execution_id, diff_id=None, added_sections=None, removed_sections=None,
+        changed_sections=None, added_lines=None, removed_lines=None, ratio=None, diff_noise=None, truncated=None,
+        has_diff=None, version=None, error=verdict.error, computed_at=None,
+    )  # fmt: skip
+
+
+def _with_diff(event: Event, found: Diff | None) -> Event:
+    if found is None:
+        return event
+    return event._replace(
+        diff_id=found.id, added_sections=found.added_sections, removed_sections=found.removed_sections,
+        changed_sections=found.changed_sections, added_lines=found.added_lines, removed_lines=found.removed_lines,
+        ratio=found.ratio, diff_noise=found.high_noise, truncated=found.truncated, has_diff=found.body is not None,
+        version=found.version,
+    )  # fmt: skip

@@ -1,0 +1,118 @@
+"""A comparison for people and programs: escaped HTML, a structured form, a sentence; and its form in the cache.
+
+Everything that came from a page is escaped or plain data here; nothing is ever trusted as markup.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from html import escape
+from typing import Any
+
+import zstandard
+
+from holdfast.changes.compare import DiffLine, Hunk, LineKind
+from holdfast.changes.words import Part, PartKind
+
+MAX_STORED_BYTES = 32 << 20
+"""Of a stored diff; 400 lines of 4,000 characters have less than a fifth of it."""
+
+_MARKS = {LineKind.CONTEXT: " ", LineKind.REMOVED: "-", LineKind.ADDED: "+"}
+_CLASSES = {LineKind.CONTEXT: "context", LineKind.REMOVED: "del", LineKind.ADDED: "add"}
+_WORDS = {PartKind.REMOVED: "del", PartKind.ADDED: "ins"}
+_PARTS = {kind[0]: kind for kind in PartKind}
+_LEVEL = 6
+
+
+def pack(hunks: Sequence[Hunk], touched: Sequence[str]) -> bytes | None:
+    """Return hunks and section titles as they are stored; None if there is nothing to show."""
+    if not hunks:
+        return None
+    content = {
+        "touched": list(touched),
+        "hunks": [
+            [
+                *hunk[:4],
+                [[_MARKS[line.kind], [[part.kind[0], part.text] for part in line.parts]] for line in hunk.lines],
+            ]
+            for hunk in hunks
+        ],
+    }
+    text = json.dumps(content, ensure_ascii=False, separators=(",", ":"))
+    return zstandard.compress(text.encode("utf-8", "replace"), _LEVEL)
+
+
+def unpack(body: bytes | None) -> tuple[tuple[Hunk, ...], tuple[str, ...]]:
+    """Return the hunks and section titles of a stored diff."""
+    if body is None:
+        return (), ()
+    content = json.loads(zstandard.decompress(body, max_output_size=MAX_STORED_BYTES))
+    kinds = {mark: kind for kind, mark in _MARKS.items()}
+    hunks = tuple(
+        Hunk(a, a_count, b, b_count, tuple(_line(kinds[mark], pieces) for mark, pieces in rows))
+        for a, a_count, b, b_count, rows in content["hunks"]
+    )
+    return hunks, tuple(content["touched"])
+
+
+def _line(kind: LineKind, pieces: list[list[str]]) -> DiffLine:
+    return DiffLine(kind, tuple(Part(_PARTS[word], text) for word, text in pieces))
+
+
+def diff_html(hunks: Iterable[Hunk]) -> str:
+    """Return the diff as a unified view in HTML, empty for no hunks; changed words stand in `del` and `ins`."""
+    rows: list[str] = []
+    for hunk in hunks:
+        rows.append(_row("hunk", escape(hunk_head(hunk))))
+        rows += [_row(_CLASSES[line.kind], _MARKS[line.kind] + _html_parts(line)) for line in hunk.lines]
+    return "\n".join(rows)
+
+
+def _row(kind: str, code: str) -> str:
+    return f'<div class="ha-diff-line ha-diff-{kind}"><code>{code}</code></div>'
+
+
+def _html_parts(line: DiffLine) -> str:
+    if len(line.parts) == 1:
+        return escape(line.text)
+    return "".join(
+        f"<{tag}>{escape(part.text)}</{tag}>" if (tag := _WORDS.get(part.kind)) else escape(part.text)
+        for part in line.parts
+    )
+
+
+def diff_text(hunks: Iterable[Hunk]) -> str:
+    """Return the diff as plain unified lines."""
+    rows: list[str] = []
+    for hunk in hunks:
+        rows += [hunk_head(hunk), *(_MARKS[line.kind] + line.text for line in hunk.lines)]
+    return "\n".join(rows)
+
+
+def diff_object(hunks: Iterable[Hunk], touched: Sequence[str]) -> dict[str, Any]:
+    """Return the diff as data: hunks of lines of parts."""
+    return {
+        "sections": list(touched),
+        "hunks": [
+            {
+                "fromLine": hunk.a_start + 1, "fromCount": hunk.a_count, "toLine": hunk.b_start + 1,
+                "toCount": hunk.b_count,
+                "lines": [
+                    {"type": line.kind.value, "parts": [{"type": p.kind.value, "text": p.text} for p in line.parts]}
+                    for line in hunk.lines
+                ],
+            }
+            for hunk in hunks
+        ],
+    }  # fmt: skip
+
+
+def hunk_head(hunk: Hunk) -> str:
+    """Return the `@@` line of a hunk; as everywhere, an empty side names the line before it."""
+    return f"@@ -{_place(hunk.a_start, hunk.a_count)} +{_place(hunk.b_start, hunk.b_count)} @@"
+
+
+def _place(start: int, count: int) -> str:
+    first = start + 1 if count else start
+    return f"{first}" if count == 1 else f"{first},{count}"

@@ -1,0 +1,101 @@
+"""The captures of two executions: a stretch of one by id, and what both hold of given pages or documents."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from datetime import datetime
+from typing import Any, NamedTuple
+
+from sqlalchemy import func, select
+from sqlalchemy.orm import Session
+
+from holdfast.db.models import Execution, Snapshot, WarcFile
+from holdfast.errors import NotFound
+from holdfast.index.queries import visible
+from holdfast.warc.ids import ORDINALS
+
+_MAX_TWINS = 50
+"""Captures of one document that are looked at to find out whether a page moved."""
+
+
+class Held(NamedTuple):
+    """One capture of a page in one of the two executions."""
+
+    id: int
+    execution_id: int
+    url: str
+    url_hash: int
+    captured_at: datetime
+    status: int | None
+    body_hash: bytes | None
+    document_id: int | None
+
+    @property
+    def is_ok(self) -> bool:
+        """Whether the page was there."""
+        return self.status is None or 200 <= self.status < 300 or self.status == 304
+
+    @property
+    def has_failed(self) -> bool:
+        """Whether nothing can be said: the server failed, or forbade it."""
+        return self.status is not None and self.status >= 400 and self.status not in (404, 410)
+
+
+_COLUMNS: tuple[Any, ...] = (
+    Snapshot.id, Snapshot.execution_id, Snapshot.url, Snapshot.url_hash, Snapshot.captured_at, Snapshot.status,
+    Snapshot.body_hash, Snapshot.document_id,
+)  # fmt: skip
+
+
+def demand_execution(session: Session, execution_id: int) -> None:
+    """Refuse, with NotFound, an execution that is not here."""
+    if session.get(Execution, execution_id) is None:
+        raise NotFound(f"there is no execution {execution_id}; see them with: holdfast status")
+
+
+def stretch(session: Session, execution_id: int, *, after: int, limit: int) -> list[Held]:
+    """Return the next captures of pages of an execution, by id."""
+    rows = session.execute(
+        select(*_COLUMNS)
+        .where(Snapshot.execution_id == execution_id, Snapshot.is_page, Snapshot.id > after, *visible())
+        .order_by(Snapshot.id)
+        .limit(limit)
+    )
+    return [Held._make(row) for row in rows]
+
+
+def of_pages(session: Session, executions: Collection[int], pages: Collection[int]) -> dict[tuple[int, int], Held]:
+    """Return the last capture of each of these pages in each execution, by execution and page."""
+    rows = session.execute(
+        select(*_COLUMNS).where(
+            Snapshot.url_hash.in_(pages), (Snapshot.execution_id + 0).in_(executions), Snapshot.is_page, *visible()
+        )
+    )
+    found: dict[tuple[int, int], Held] = {}
+    for held in sorted(map(Held._make, rows), key=lambda held: (held.captured_at, held.id)):
+        found[held.execution_id, held.url_hash] = held
+    return found
+
+
+def twins(session: Session, executions: Collection[int], document_id: int) -> list[Held]:
+    """Return captures of a document in these executions, by id; only the first few where it is everywhere."""
+    found: list[Held] = []
+    for execution_id in executions:
+        # A snapshot's id begins with its file's: the index on documents is read only where this execution's lie.
+        first, last = session.execute(
+            select(func.min(WarcFile.id), func.max(WarcFile.id)).where(WarcFile.execution_id == execution_id)
+        ).one()
+        if first is None:
+            continue
+        rows = session.execute(
+            select(*_COLUMNS)
+            .where(
+                Snapshot.document_id == document_id, Snapshot.id >= first * ORDINALS,
+                Snapshot.id < (last + 1) * ORDINALS, Snapshot.execution_id + 0 == execution_id, Snapshot.is_page,
+                *visible(),
+            )
+            .order_by(Snapshot.id)
+            .limit(_MAX_TWINS)
+        )  # fmt: skip
+        found += map(Held._make, rows)
+    return found

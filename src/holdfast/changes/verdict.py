@@ -1,0 +1,113 @@
+"""What happened to a page between two of its captures, told from their rows alone. Pure; no text is read here."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from enum import StrEnum
+from typing import NamedTuple
+
+HTML = frozenset({"text/html", "application/xhtml+xml"})
+
+
+class ChangeType(StrEnum):
+    """What became of a page."""
+
+    NEW_PAGE = "new_page"
+    UNCHANGED = "unchanged"
+    UPDATED = "updated"
+    GONE = "gone"
+    ERROR = "error"
+
+
+class Answer(StrEnum):
+    """How the server answered at a capture."""
+
+    OK = "ok"
+    MOVED = "moved"
+    GONE = "gone"
+    FAILED = "failed"
+
+
+class Capture(NamedTuple):
+    """What a snapshot's row says that matters here."""
+
+    id: int
+    source_id: int
+    group_id: int | None
+    url_hash: int
+    execution_id: int
+    captured_at: datetime
+    status: int | None
+    body_hash: bytes | None
+    payload_digest: str | None
+    document_id: int | None
+    document_type: str | None
+    """The media type of the document's text."""
+    redirect_to: str | None
+    counts: bool
+    """Neither withdrawn nor a duplicate of the same day."""
+    compared: bool
+
+    @property
+    def answer(self) -> Answer:
+        """The answer in one word; what has no status (a resource) is there, and a 304 says that the page is."""
+        if self.status is None or 200 <= self.status < 300 or self.status == 304:
+            return Answer.OK
+        if 300 <= self.status < 400:
+            return Answer.MOVED
+        return Answer.GONE if self.status in (404, 410) else Answer.FAILED
+
+    @property
+    def is_answered(self) -> bool:
+        """Whether the page was there, or said where it is now."""
+        return self.answer in (Answer.OK, Answer.MOVED)
+
+
+class Verdict(NamedTuple):
+    """What to say of a capture."""
+
+    type: ChangeType
+    before: Capture | None
+    """What it is held against."""
+    error: str | None = None
+    documents: tuple[int, int] | None = None
+    """The documents to compare, if their text can be."""
+
+
+def judge(now: Capture, before: Capture | None, answered: Capture | None) -> Verdict:
+    """Return what happened, given the capture just before and the last one before that was answered.
+
+    A page that failed in between is held against what it was before the failure, so that an outage is not a rewrite.
+    """
+    match now.answer:
+        case Answer.FAILED:
+            return Verdict(ChangeType.ERROR, before, f"the server answered {now.status}")
+        case Answer.GONE if before is not None and before.answer == Answer.GONE:
+            return Verdict(ChangeType.UNCHANGED, before)
+        case Answer.GONE if answered is None:
+            return Verdict(ChangeType.ERROR, before, f"the server answered {now.status}, and never had the page")
+        case Answer.GONE:
+            return Verdict(ChangeType.GONE, answered)
+    if answered is None:
+        return Verdict(ChangeType.NEW_PAGE, None)
+    if now.answer == Answer.MOVED or answered.answer == Answer.MOVED:
+        same = now.answer == answered.answer and now.redirect_to == answered.redirect_to
+        return Verdict(ChangeType.UNCHANGED if same else ChangeType.UPDATED, answered)
+    if has_same_body(answered, now):
+        return Verdict(ChangeType.UNCHANGED, answered)
+    return Verdict(ChangeType.UPDATED, answered, documents=comparable(answered, now))
+
+
+def has_same_body(a: Capture, b: Capture) -> bool:
+    """Return whether two captures are known to hold the same bytes."""
+    if a.body_hash is not None and b.body_hash is not None:
+        return a.body_hash == b.body_hash
+    # A revisit whose original is not here: its digest, or the server's word (304), tells.
+    return b.status == 304 or (a.payload_digest is not None and a.payload_digest == b.payload_digest)
+
+
+def comparable(a: Capture, b: Capture) -> tuple[int, int] | None:
+    """Return the two documents if both are HTML, whose text can be compared line by line; None otherwise."""
+    if a.document_id is None or b.document_id is None:
+        return None
+    return (a.document_id, b.document_id) if a.document_type in HTML and b.document_type in HTML else None

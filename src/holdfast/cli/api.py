@@ -1,0 +1,96 @@
+"""`holdfast api`: serves the archive over HTTP until it is told to stop; refuses to be open without a secret."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import sys
+from collections.abc import Callable
+from types import FrameType
+from typing import Annotated
+
+import typer
+import uvicorn
+
+from holdfast import config, log
+from holdfast.cli.options import Home
+from holdfast.config import Settings
+from holdfast.wiring.serving import listen
+
+_APPLICATION = "holdfast.api.serve:application"
+_HEAD_BYTES = 32 * 1024
+"""Request line and headers together (S15)."""
+_DRAIN_S = 10
+
+
+def api(
+    host: Annotated[str | None, typer.Option("--host", help="Address to listen on (HOLDFAST_API_HOST).")] = None,
+    port: Annotated[
+        int | None, typer.Option("--port", min=0, max=65535, help="Port (HOLDFAST_API_PORT; 8060); 0 is any free one.")
+    ] = None,
+    home: Home = None,
+) -> None:
+    """Serve search, replay, changes and exports over HTTP until Ctrl-C.
+
+    Example: holdfast api --port 8060
+    """
+    settings = configured(home=str(home) if home else None, host=host, port=port)
+    log.configure(settings.log_level)
+    serve(settings, ready=lambda address: print(f"serving {address}", flush=True))
+
+
+def configured(*, home: str | None, host: str | None, port: int | None) -> Settings:
+    """Return the settings with a command's own values, which also go to the environment, where the server reads."""
+    for name, value in (("HOLDFAST_HOME", home), ("HOLDFAST_API_HOST", host), ("HOLDFAST_API_PORT", port)):
+        if value is not None:
+            os.environ[name] = str(value)
+    return config.load()
+
+
+def serve(settings: Settings, *, ready: Callable[[str], None]) -> None:
+    """Serve until SIGINT or SIGTERM, then let what is in flight end; `ready` is told the address once it answers."""
+    listener = listen(settings)
+    name, port = listener.getsockname()[:2]
+    os.environ["HOLDFAST_API_PORT"] = str(port)
+    shown = f"[{name}]" if listener.family == socket.AF_INET6 else name
+    server = _Server(
+        uvicorn.Config(
+            _APPLICATION, factory=True, loop="uvloop", log_config=None, access_log=False, server_header=False,
+            proxy_headers=bool(settings.api.trusted_proxies), forwarded_allow_ips=list(settings.api.trusted_proxies),
+            h11_max_incomplete_event_size=_HEAD_BYTES, timeout_graceful_shutdown=_DRAIN_S, ws="none",
+        ),
+        ready=lambda: ready(f"http://{shown}:{port}"),
+    )  # fmt: skip
+    # The server hands the signal on when it has drained; by then there is nothing left to end.
+    previous = {number: signal.signal(number, _nothing) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        server.run(sockets=[listener])
+    finally:
+        for number, handler in previous.items():
+            signal.signal(number, handler)
+        listener.close()
+    if not server.started:
+        print("holdfast: the server did not start; its log says why", file=sys.stderr)
+        raise typer.Exit(1)
+
+
+def _nothing(_number: int, _frame: FrameType | None) -> None:
+    """Take a signal that has been acted on already."""
+
+
+class _Server(uvicorn.Server):
+    """Says when it answers."""
+
+    def __init__(self, settings: uvicorn.Config, *, ready: Callable[[], None]) -> None:
+        super().__init__(settings)
+        self._ready = ready
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Start, and tell."""
+        await super().startup(sockets)
+        if self.started:
+            self._ready()
+
+
+app_command = api

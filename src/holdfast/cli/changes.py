@@ -1,0 +1,133 @@
+"""`holdfast changes`: what changed on the archived pages: a list, two captures, two whole crawls."""
+
+from __future__ import annotations
+
+import json as jsonlib
+import sys
+from collections import Counter
+from typing import Annotated, Any
+
+import typer
+
+from holdfast import config
+from holdfast.changes.listing import queries as listing
+from holdfast.changes.listing.events import Event, Scope
+from holdfast.changes.pairs import compare_captures
+from holdfast.changes.rendering import diff_object, diff_text
+from holdfast.changes.site import SiteEntry, SiteKind, walk_site
+from holdfast.cli.compute_changes import find_source
+from holdfast.cli.options import AsJson, Home
+from holdfast.wiring.archive import open_archive
+
+app_command = typer.Typer(
+    add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None, no_args_is_help=True,
+    help="Look at what changed. Example: holdfast changes list --source example-org",
+)  # fmt: skip
+
+
+@app_command.command(name="list")
+def list_changes(
+    source: Annotated[str | None, typer.Option("--source", help="Only this source.", metavar="CODE")] = None,
+    execution: Annotated[int | None, typer.Option("--execution", min=0, help="Only this crawl.")] = None,
+    unchanged: Annotated[bool, typer.Option("--unchanged", help="Also captures at which nothing had changed.")] = False,
+    limit: Annotated[int, typer.Option("--limit", min=1, max=10_000, help="Rows to print.")] = 50,
+    json: AsJson = False,
+    home: Home = None,
+) -> None:
+    """List changes, newest first; without a filter, those of the latest crawl of each source.
+
+    Example: holdfast changes list --execution 3
+    """
+    with open_archive(config.load(home=home)) as archive:
+        source_id = None if source is None else find_source(archive, source)
+        with archive.database.read() as session:
+            scope = Scope(source_id=source_id, unchanged=unchanged)
+            if execution is not None:
+                scope = scope._replace(execution_ids=(execution,))
+            elif source is None:
+                scope = scope._replace(execution_ids=tuple(listing.latest_executions(session, None)))
+            found = listing.page_of_events(session, scope, offset=0, limit=limit)
+    if json:
+        rows = [_object(event) for event in found.events]
+        print(jsonlib.dumps({"total": found.total, "total_is_exact": found.is_exact, "changes": rows}))
+        return
+    for event in found.events:
+        print(f"{event.to_captured_at:%Y-%m-%d %H:%M}  {event.type:<9}  {event.group or ''}  {event.summary}")
+        print(f"{'':18}{event.from_snapshot_id or '-'} -> {event.to_snapshot_id}")
+    if not found.events:
+        print("no changes; holdfast compute-changes looks for them")
+    elif found.total > len(found.events):
+        print(f"{found.total - len(found.events):,} more; see --limit")
+
+
+@app_command.command()
+def compare(
+    snapshots: Annotated[list[int], typer.Argument(help="[EARLIER] LATER: snapshot ids of one page.", metavar="ID…")],
+    json: AsJson = False,
+    home: Home = None,
+) -> None:
+    """Show what differs between two captures of a page, or between one and the capture before it.
+
+    Example: holdfast changes compare 4194306 8388610
+    """
+    if len(snapshots) > 2:
+        raise typer.BadParameter("name one snapshot, or two")
+    with open_archive(config.load(home=home)) as archive:
+        earlier = snapshots[0] if len(snapshots) == 2 else None
+        found = compare_captures(archive.database, archive.clock, snapshots[-1], earlier)
+    if json:
+        diff = None if found.hunks is None else diff_object(found.hunks, found.touched)
+        print(jsonlib.dumps({**_object(found.event), "truncated": found.truncated, "diff": diff}, ensure_ascii=False))
+        return
+    if found.earlier is not None:
+        print(f"--- {found.earlier.url}  {found.earlier.captured_at:%Y-%m-%d %H:%M:%S}  {found.earlier.id}")
+    print(f"+++ {found.later.url}  {found.later.captured_at:%Y-%m-%d %H:%M:%S}  {found.later.id}")
+    print(found.event.summary)
+    if found.hunks:
+        print(diff_text(found.hunks))
+    if found.truncated:
+        print("the diff goes on; only its first 400 lines are kept")
+
+
+@app_command.command()
+def site(
+    earlier: Annotated[int, typer.Argument(help="The earlier crawl's number.")],
+    later: Annotated[int, typer.Argument(help="The later crawl's number.")],
+    unchanged: Annotated[bool, typer.Option("--unchanged", help="Also list pages that are the same.")] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print a JSON object a page, then one with the counts.")] = False,
+    home: Home = None,
+) -> None:
+    """Hold two crawls of a site against each other: new, gone, changed, unchanged, moved.
+
+    Example: holdfast changes site 1 2
+    """
+    counts: Counter[str] = Counter({kind.value: 0 for kind in SiteKind})
+    with open_archive(config.load(home=home)) as archive:
+        for entry in walk_site(archive.database, earlier, later):
+            counts[entry.kind.value] += 1
+            if unchanged or entry.kind is not SiteKind.UNCHANGED:
+                print(jsonlib.dumps(_site_object(entry), ensure_ascii=False) if json else _site_line(entry))
+    sys.stdout.flush()
+    if json:
+        print(jsonlib.dumps({"counts": dict(counts)}))
+    else:
+        print(", ".join(f"{count:,} {kind}" for kind, count in counts.items()))
+
+
+def _site_line(entry: SiteEntry) -> str:
+    return f"{entry.kind.value:<9}  {entry.url}" + (f"  (was {entry.from_url})" if entry.from_url else "")
+
+
+def _site_object(entry: SiteEntry) -> dict[str, Any]:
+    return {**entry._asdict(), "kind": entry.kind.value}
+
+
+def _object(event: Event) -> dict[str, Any]:
+    fields = event._asdict()
+    for name in ("from_captured_at", "to_captured_at", "computed_at"):
+        fields[name] = fields[name].isoformat() if fields[name] is not None else None
+    for name in ("diff_id", "diff_noise", "has_diff", "version", "truncated"):
+        del fields[name]
+    return {
+        **fields, "summary": event.summary, "high_noise": event.high_noise, "diff_available": event.diff_available,
+    }  # fmt: skip

@@ -1,0 +1,179 @@
+"""`holdfast export`: snapshots, changes, an index or a whole crawl as a file to take away. Files appear when whole."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from datetime import datetime
+from pathlib import Path
+from typing import Annotated, BinaryIO
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
+
+from holdfast import config
+from holdfast.changes.listing.days import span
+from holdfast.cli.compute_changes import find_source
+from holdfast.cli.options import Home
+from holdfast.errors import Invalid, Unavailable
+from holdfast.exports.cdxj import export_cdxj
+from holdfast.exports.queries import Reach
+from holdfast.exports.queries import execution as find_execution
+from holdfast.exports.rows import Extent, change_rows, snapshot_rows
+from holdfast.exports.shelf import Shelf
+from holdfast.exports.tables import CHANGE_COLUMNS, SNAPSHOT_COLUMNS, Format, write_rows
+from holdfast.wiring.archive import Archive, open_archive
+
+app_command = typer.Typer(
+    add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None, no_args_is_help=True,
+    help="Take things out of the archive. Example: holdfast export wacz 3 -o site.wacz",
+)  # fmt: skip
+
+Out = Annotated[Path | None, typer.Option("-o", "--output", help="File to write; standard output if left out.")]
+Form = Annotated[Format, typer.Option("--format", help="jsonl (ndjson is the same) or csv.")]
+SourceCode = Annotated[str | None, typer.Option("--source", help="Only this source.", metavar="CODE")]
+AfterId = Annotated[int, typer.Option("--after-id", min=-1, help="Only rows behind this id.")]
+Limit = Annotated[int | None, typer.Option("--limit", min=1, help="Rows at most; all if left out.")]
+Since = Annotated[datetime | None, typer.Option("--from", formats=["%Y-%m-%d"], help="First day, UTC.")]
+Until = Annotated[datetime | None, typer.Option("--to", formats=["%Y-%m-%d"], help="Last day, UTC.")]
+
+
+@app_command.command()
+def snapshots(
+    form: Form = Format.JSONL,
+    source: SourceCode = None,
+    after_id: AfterId = -1,
+    limit: Limit = None,
+    since: Since = None,
+    until: Until = None,
+    output: Out = None,
+    home: Home = None,
+) -> None:
+    """Write captures of pages, one a line, by id.
+
+    Example: holdfast export snapshots --format csv -o snapshots.csv
+    """
+    with open_archive(config.load(home=home)) as archive:
+        extent = Extent(_reach(archive, source, since, until), after_id, limit)
+        rows = snapshot_rows(archive.database, extent, site=_site(archive))
+        _write(write_rows(rows, SNAPSHOT_COLUMNS, form), output)
+
+
+@app_command.command()
+def changes(
+    form: Form = Format.JSONL,
+    source: SourceCode = None,
+    after_id: AfterId = -1,
+    limit: Limit = None,
+    since: Since = None,
+    until: Until = None,
+    output: Out = None,
+    home: Home = None,
+) -> None:
+    """Write changes of pages, one a line, by id.
+
+    Example: holdfast export changes --source example-org -o changes.jsonl
+    """
+    with open_archive(config.load(home=home)) as archive:
+        extent = Extent(_reach(archive, source, since, until), after_id, limit)
+        rows = change_rows(archive.database, extent, site=_site(archive))
+        _write(write_rows(rows, CHANGE_COLUMNS, form), output)
+
+
+@app_command.command()
+def cdxj(
+    execution: Annotated[int | None, typer.Argument(help="A crawl's number.")] = None,
+    source: SourceCode = None,
+    output: Out = None,
+    home: Home = None,
+) -> None:
+    """Write the CDXJ index of a crawl or of a source: captures of any type, sorted by the bytes of their lines.
+
+    Example: holdfast export cdxj 3 -o index.cdxj
+    """
+    if (execution is None) == (source is None):
+        raise typer.BadParameter("name either a crawl's number or --source")
+    with open_archive(config.load(home=home)) as archive:
+        source_id = None if source is None else find_source(archive, source)
+        if execution is not None:
+            with archive.database.read() as session:
+                find_execution(session, execution)
+        scratch = archive.home / "cache"
+        scratch.mkdir(parents=True, exist_ok=True)
+        _write(export_cdxj(archive.database, scratch, execution_id=execution, source_id=source_id), output)
+
+
+@app_command.command()
+def wacz(
+    execution: Annotated[int, typer.Argument(help="A crawl's number.")],
+    output: Annotated[Path | None, typer.Option("-o", "--output", help="File to write; SOURCE-N.wacz if not.")] = None,
+    home: Home = None,
+) -> None:
+    """Write a crawl as a WACZ 1.1.1 package, which ReplayWeb.page and other tools replay.
+
+    Example: holdfast export wacz 3 -o site.wacz
+    """
+    with open_archive(config.load(home=home)) as archive:
+        package = Shelf(archive.database, archive.home).package(execution)
+        target = output or Path(package.name)
+        with _progress(package.archive.size) as advance:
+            _write(advance(package.archive.read()), target)
+        print(f"{target}: {package.archive.size:,} bytes")
+
+
+def _reach(archive: Archive, source: str | None, since: datetime | None, until: datetime | None) -> Reach:
+    source_id = None if source is None else find_source(archive, source)
+    first, last = span(since and since.date(), until and until.date())
+    return Reach(source_id, first, last)
+
+
+def _site(archive: Archive) -> str:
+    return (archive.settings.api.site_url or "").rstrip("/")
+
+
+def _write(pieces: Iterable[bytes], output: Path | None) -> None:
+    """Write to standard output, or to a file that takes its name when it is whole."""
+    if output is None:
+        _copy(pieces, sys.stdout.buffer)
+        sys.stdout.buffer.flush()
+        return
+    fresh = output.with_name(f".{output.name}.{os.getpid()}.part")
+    try:
+        with fresh.open("wb") as file:
+            _copy(pieces, file)
+            file.flush()
+            os.fsync(file.fileno())
+        fresh.replace(output)
+    except FileNotFoundError as exc:
+        raise Invalid(f"cannot write {output}: its folder is not there") from exc
+    except OSError as exc:
+        raise Unavailable(f"cannot write {output}: {exc.strerror}") from exc
+    finally:
+        fresh.unlink(missing_ok=True)
+
+
+def _copy(pieces: Iterable[bytes], file: BinaryIO) -> None:
+    for piece in pieces:
+        file.write(piece)
+
+
+class _Advance:
+    """Passes pieces on and tells a terminal how many bytes went by."""
+
+    def __init__(self, progress: Progress, total: int) -> None:
+        self._progress, self._task = progress, progress.add_task("writing", total=total)
+
+    def __call__(self, pieces: Iterable[bytes]) -> Iterator[bytes]:
+        for piece in pieces:
+            yield piece
+            self._progress.advance(self._task, len(piece))
+
+
+@contextmanager
+def _progress(total: int) -> Iterator[_Advance]:
+    columns = (TextColumn("writing"), BarColumn(), DownloadColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True, disable=not sys.stderr.isatty()) as progress:
+        yield _Advance(progress, total)

@@ -1,0 +1,130 @@
+"""`holdfast import`: archives of other writers become snapshots of a source. What is no archive is refused, by name."""
+
+from __future__ import annotations
+
+import json as jsonlib
+from contextlib import closing
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from holdfast import config, log
+from holdfast.cli.indexing import ProgressLine, as_object, stoppable, warning_lines
+from holdfast.cli.options import AsJson, Home
+from holdfast.db.engine import Database
+from holdfast.index.indexer import Interrupted
+from holdfast.index.intake.discovery import Found, discover
+from holdfast.index.intake.importer import Imported, Importer
+from holdfast.index.owning import open_indexer
+from holdfast.jobs.imports import ImportWish, ensure_import_source
+from holdfast.wiring import Ground, open_ground
+
+_SHOWN = 10
+
+
+def import_(
+    paths: Annotated[list[Path], typer.Argument(help="WARC, ARC and WACZ files, or folders of them.", metavar="PATH")],
+    source: Annotated[str, typer.Option("--source", "-s", help="Code of the source; made if it is new.")],
+    name: Annotated[str | None, typer.Option("--name", help="Name of a new source.")] = None,
+    in_place: Annotated[bool, typer.Option("--in-place", help="Register the files where they lie; copy none.")] = False,
+    json: AsJson = False,
+    home: Home = None,
+) -> None:
+    """Import archives and index them: .warc, .warc.gz, .warc.zst, .arc, .arc.gz, .wacz, folders, a tool's output.
+
+    Files are linked (or else copied) below the data directory. The same file again is indexed anew and keeps its ids.
+    Damage is reported with its place, whole records are kept. Exit 1 if a file could not be imported.
+
+    Example: holdfast import crawls/ --source health
+    """
+    settings = config.load(home=home)
+    log.configure("WARNING", as_json=False)
+    found = discover(paths)
+    with open_ground(settings) as ground, closing(Database(settings.database)) as database:
+        ensure_import_source(database, ground.clock, code=source, name=name)
+        wish = ImportWish(
+            source=source, name=name, home=settings.home,
+            config={"paths": [str(path.resolve()) for path in paths], "in_place": in_place},
+        )  # fmt: skip
+        done, is_whole = _run(ground, database, wish, found, in_place=in_place, quiet=json)
+    if json:
+        print(jsonlib.dumps(_facts(source, done, found, is_whole=is_whole)))
+    else:
+        _print_rest(done, found, is_whole=is_whole)
+    if found.missing or not done or any(one.error for one in done) or not is_whole:
+        raise typer.Exit(130 if not is_whole else 1)
+
+
+def _run(
+    ground: Ground, database: Database, wish: ImportWish, found: Found, *, in_place: bool, quiet: bool
+) -> tuple[list[Imported], bool]:
+    """Import the files; return what came of each, and whether all were reached."""
+    line = ProgressLine(ground.clock, quiet=quiet)
+    done: list[Imported] = []
+    with open_indexer(ground.hot, ground.clock, wish.home, on_progress=line.progress) as indexer, stoppable(indexer):
+        importer = Importer(database, ground.hot, ground.clock, indexer, wish)
+        importer.in_place, importer.on_step = in_place, line.step
+        try:
+            for one in importer.run(found.files):
+                done.append(one)
+                line.clear()
+                if not quiet:
+                    _print(one)
+        except Interrupted:
+            line.clear()
+            return done, False
+    return done, True
+
+
+def _print(one: Imported) -> None:
+    name = one.origin.rpartition("/")[2]
+    if one.error is not None:
+        typer.echo(f"failed    {name}: {one.error}", err=True)
+        return
+    counts = f", {one.indexed.snapshots:,} snapshots, {one.indexed.pages:,} pages" if one.indexed else ""
+    typer.echo(f"{one.state:<9} {name}: {one.how}, {one.records:,} records{counts}, file {one.warc_file_id}")
+    for note in one.notes:
+        typer.echo(f"  note: {note}")
+    for damage in one.damage[:_SHOWN]:
+        typer.echo(f"  warning: at {damage.offset}: {damage.kind}: {damage.detail}", err=True)
+    if one.damaged > _SHOWN:
+        typer.echo(f"  and {one.damaged - _SHOWN:,} more; --json lists them", err=True)
+    if one.indexed is not None and not one.damage:
+        for text in warning_lines(one.indexed):
+            typer.echo(text, err=True)
+
+
+def _print_rest(done: list[Imported], found: Found, *, is_whole: bool) -> None:
+    for path, why in found.passed_over:
+        typer.echo(f"passed over {path}: {why}")
+    for path in found.missing:
+        typer.echo(f"failed    {path}: there is no such file or folder", err=True)
+    if not done and is_whole and not found.missing:
+        typer.echo("holdfast: no archives there (looked for .warc, .arc and .wacz, compressed or not)", err=True)
+    good = [one for one in done if one.error is None]
+    snapshots = sum(one.indexed.snapshots for one in good if one.indexed is not None)
+    typer.echo(f"{len(good)} of {len(done) + len(found.missing)} files imported, {snapshots:,} snapshots")
+    if not is_whole:
+        typer.echo("stopped; the same command goes on from here", err=True)
+
+
+def _facts(source: str, done: list[Imported], found: Found, *, is_whole: bool) -> dict[str, Any]:
+    return {
+        "source": source,
+        "finished": is_whole,
+        "files": [_file(one) for one in done],
+        "missing": [str(path) for path in found.missing],
+        "passed_over": [{"path": str(path), "reason": why} for path, why in found.passed_over],
+    }
+
+
+def _file(one: Imported) -> dict[str, Any]:
+    return {
+        "origin": one.origin, "state": one.state, "file": one.warc_file_id, "how": one.how, "records": one.records,
+        "notes": one.notes, "damage": [damage._asdict() for damage in one.damage], "damaged": one.damaged,
+        "indexed": as_object(one.indexed) if one.indexed is not None else None, "error": one.error,
+    }  # fmt: skip
+
+
+app_command = import_

@@ -1,0 +1,133 @@
+"""`holdfast index`: what is sealed becomes searchable. Any number of these may run at once; each file is read once."""
+
+from __future__ import annotations
+
+import json as jsonlib
+import subprocess
+import sys
+import time
+from contextlib import closing
+from typing import Annotated, Any
+
+import typer
+
+from holdfast import config, log
+from holdfast.cli.display import duration, size
+from holdfast.cli.indexing import ProgressLine, as_object, describe, stoppable
+from holdfast.cli.options import AsJson, Home
+from holdfast.clock import Clock
+from holdfast.config import Settings
+from holdfast.db.engine import Database
+from holdfast.db.models import IndexRun
+from holdfast.index.indexer import Indexed, Indexer, Interrupted, each_pending
+from holdfast.index.owning import open_indexer
+from holdfast.index.runs.queries import latest_runs
+from holdfast.wiring import Ground, open_ground
+
+_LOOK_S = 1.0
+_SLICE_S = 0.1
+
+
+def index(
+    follow: Annotated[bool, typer.Option("--follow", help="Go on with each file as it is sealed.")] = False,
+    source: Annotated[str | None, typer.Option("--source", "-s", help="Only files of this source.")] = None,
+    workers: Annotated[int, typer.Option("--workers", min=1, max=64, help="Processes that read at once.")] = 1,
+    status: Annotated[bool, typer.Option("--status", help="Only show what is being read, and what was.")] = False,
+    json: AsJson = False,
+    home: Home = None,
+) -> None:
+    """Index all sealed WARC files that wait for it; Ctrl-C stops between two batches, the same command goes on.
+
+    Example: holdfast index --follow
+    """
+    settings = config.load(home=home)
+    log.configure("WARNING", as_json=False)
+    with open_ground(settings) as ground:
+        if status:
+            _show_status(ground, as_json=json)
+            return
+        helpers = [_start_worker(settings, follow=follow, source=source) for _ in range(workers - 1)]
+        try:
+            done, is_whole = _run(ground, follow=follow, source=source, quiet=json)
+        finally:
+            for helper in helpers:
+                if follow:
+                    helper.terminate()
+                helper.wait()
+    failed = [one for one in done if one.error]
+    if json:
+        print(jsonlib.dumps({"finished": is_whole, "files": [as_object(one) for one in done]}))
+    else:
+        total = sum(one.snapshots for one in done)
+        typer.echo(f"{len(done) - len(failed)} of {len(done)} files indexed, {total:,} snapshots")
+    if failed or not is_whole:
+        raise typer.Exit(130 if not is_whole and not follow else 1 if failed else 0)
+
+
+def _start_worker(settings: Settings, *, follow: bool, source: str | None) -> subprocess.Popen[bytes]:
+    """Start another process that reads files beside this one."""
+    command = [sys.executable, "-m", "holdfast.cli.main", "index", "--json", "--home", str(settings.home)]
+    command += ["--follow"] * follow + (["--source", source] if source else [])
+    return subprocess.Popen(command, stdout=subprocess.DEVNULL)
+
+
+def _run(ground: Ground, *, follow: bool, source: str | None, quiet: bool) -> tuple[list[Indexed], bool]:
+    line = ProgressLine(ground.clock, quiet=quiet)
+    done: list[Indexed] = []
+    home = ground.settings.home
+    with open_indexer(ground.hot, ground.clock, home, on_progress=line.progress) as indexer, stoppable(indexer):
+        try:
+            while True:
+                for one in each_pending(indexer, ground.hot, ground.clock, source=source):
+                    done.append(one)
+                    line.clear()
+                    if not quiet:
+                        typer.echo(f"{one.path.rpartition('/')[2]}: {one.error or describe(one)}", err=bool(one.error))
+                if not follow or not _wait(indexer):
+                    return done, not indexer.stopping or follow
+        except Interrupted:
+            line.clear()
+            return done, follow
+
+
+def _wait(indexer: Indexer) -> bool:
+    """Wait for files to be sealed; False once somebody asked to stop."""
+    for _ in range(int(_LOOK_S / _SLICE_S)):
+        if indexer.stopping:
+            return False
+        time.sleep(_SLICE_S)
+    return True
+
+
+def _show_status(ground: Ground, *, as_json: bool) -> None:
+    with closing(Database(ground.settings.database)) as database, database.read() as session:
+        rows = latest_runs(session, limit=20)
+    shown = [
+        {"file": file.id, "source": code, **run_object(run, file.path, ground.clock)} for run, file, code in rows
+    ]  # fmt: skip
+    if as_json:
+        print(jsonlib.dumps({"runs": shown}))
+    elif not shown:
+        typer.echo("nothing was indexed yet; index what is sealed with: holdfast index")
+    for one in shown if not as_json else ():
+        typer.echo(
+            f"{one['file']:>6}  {one['source']:<16} {one['phase']:<10} {one['recordsProcessed']:>9,} records  "
+            f"{size(one['bytesProcessed'])} of {size(one['bytesTotal'])}  {duration(one['elapsedSeconds'])}"
+            + (f"  {one['error']}" if one["error"] else "")
+        )
+
+
+def run_object(run: IndexRun, path: str, clock: Clock) -> dict[str, Any]:
+    """Return the progress of one reading, as 1.5 of the facts names its fields."""
+    until = run.finished_at or run.progress_at
+    return {
+        "phase": run.phase, "currentWarc": path, "recordsProcessed": run.records, "pages": run.pages,
+        "bytesProcessed": run.bytes_done, "bytesTotal": run.bytes_total, "startedAt": run.started_at.isoformat(),
+        "lastProgressAt": run.progress_at.isoformat(),
+        "elapsedSeconds": round((until - run.started_at).total_seconds(), 3),
+        "lastProgressAgeSeconds": round((clock.now() - run.progress_at).total_seconds(), 3),
+        "warnings": run.warnings, "error": run.error,
+    }  # fmt: skip
+
+
+app_command = index

@@ -1,0 +1,106 @@
+"""How reading files looks while it goes on: a live line on a terminal, plain lines elsewhere; Ctrl-C stops gently."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
+from typing import Any
+
+from rich.console import Console
+
+from holdfast.cli.display import size
+from holdfast.clock import Clock
+from holdfast.index.indexer import Indexed, Indexer
+from holdfast.index.intake.importer import Step
+from holdfast.index.runs.queries import FileToIndex, Progress
+
+_LINE_S = 5.0
+_LIVE_S = 0.2
+
+
+class ProgressLine:
+    """Says on standard error how far it is, never more often than anybody reads."""
+
+    def __init__(self, clock: Clock, *, quiet: bool = False) -> None:
+        self._clock, self._quiet = clock, quiet
+        self._console = Console(stderr=True, highlight=False)
+        self._is_live = self._console.is_terminal and not quiet
+        self._said_at = clock.monotonic() if not self._is_live else -_LINE_S
+        self.before = ""
+        """What stands in front: file n of m."""
+
+    def step(self, step: Step) -> None:
+        """Show how far an import is with one file."""
+        self.before = f"file {step.number} of {step.of}: "
+        of = f" of {size(step.total)}" if step.total else ""
+        self.say(f"{step.name}: {step.phase} {size(step.done)}{of}" if step.done else f"{step.name}: {step.phase}")
+
+    def progress(self, file: FileToIndex, progress: Progress) -> None:
+        """Show how far the reading of one file is."""
+        name = file.path.rpartition("/")[2]
+        self.say(
+            f"{name}: {progress.records:,} records, {progress.pages:,} pages, "
+            f"{size(progress.bytes_done)} of {size(progress.bytes_total)}"
+        )
+
+    def say(self, text: str) -> None:
+        """Show a line if one is due."""
+        now = self._clock.monotonic()
+        if self._quiet or now - self._said_at < (_LIVE_S if self._is_live else _LINE_S):
+            return
+        self._said_at = now
+        line = f"{self.before}{text}"
+        if self._is_live:
+            self._console.file.write(f"\r\x1b[2K{line[: self._console.width - 1]}")
+            self._console.file.flush()
+        else:
+            self._console.print(line, soft_wrap=True, markup=False)
+
+    def clear(self) -> None:
+        """Make room for a line that stays."""
+        if self._is_live:
+            self._console.file.write("\r\x1b[2K")
+            self._console.file.flush()
+
+
+@contextmanager
+def stoppable(indexer: Indexer) -> Iterator[None]:
+    """Let the first Ctrl-C (or a TERM) stop between two batches, and the second at once."""
+
+    def stop(_number: int, _frame: FrameType | None) -> None:
+        if indexer.stopping:
+            raise KeyboardInterrupt
+        indexer.stopping = True
+
+    before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def describe(done: Indexed) -> str:
+    """Return what came of one file in a line, and a line for each kind of trouble."""
+    lines = [f"{done.records:,} records, {done.snapshots:,} snapshots, {done.pages:,} pages"]
+    lines += warning_lines(done)
+    return "\n".join(lines)
+
+
+def warning_lines(done: Indexed) -> list[str]:
+    """Return a line for each kind of trouble in a file, with its first place."""
+    return [
+        f"  warning: {kind}, {one['count']} times, first at {one['offset']}: {one['detail']}"
+        for kind, one in sorted(done.warnings.items())
+    ]
+
+
+def as_object(done: Indexed) -> dict[str, Any]:
+    """Return what came of one file for `--json`."""
+    return {
+        "file": done.warc_file_id, "path": done.path, "records": done.records, "snapshots": done.snapshots,
+        "pages": done.pages, "changed": done.changed, "kinds": done.kinds, "warnings": done.warnings,
+        "error": done.error,
+    }  # fmt: skip

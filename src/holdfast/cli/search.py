@@ -1,0 +1,117 @@
+"""`holdfast search`: find captures by words or by address. `--json` prints what `GET /api/search` answers."""
+
+from __future__ import annotations
+
+import json as jsonlib
+import sys
+from datetime import datetime
+from typing import Annotated
+
+import typer
+
+from holdfast import config, log
+from holdfast.cli.options import AsJson, Home
+from holdfast.clock import digits14
+from holdfast.config import Settings
+from holdfast.replay.address import replay_path
+from holdfast.search.drain import drain
+from holdfast.search.highlight import Piece
+from holdfast.search.objects import Browse, answer_object
+from holdfast.search.place import IndexBusy
+from holdfast.search.ranking import Ranking
+from holdfast.search.search import Answer, Hit, Kind, Request, Search, Sort
+from holdfast.wiring.archive import Archive, open_archive
+
+_DRAIN_S = 5.0
+_DAY = ["%Y-%m-%d"]
+
+
+def search(
+    query: Annotated[str | None, typer.Argument(help="Words, an address, AND OR NOT, title: snippet: url:.")] = None,
+    source: Annotated[str | None, typer.Option("--source", "-s", help="Only this source.")] = None,
+    since: Annotated[datetime | None, typer.Option("--from", formats=_DAY, help="First day, as 2025-01-31.")] = None,
+    until: Annotated[datetime | None, typer.Option("--to", formats=_DAY, help="Last day.")] = None,
+    view: Annotated[Kind, typer.Option(help="Captures, or pages with the latest of theirs.")] = Kind.SNAPSHOTS,
+    sort: Annotated[Sort | None, typer.Option(help="By relevance where there are words, else newest.")] = None,
+    language: Annotated[str | None, typer.Option(help="Only this language: en, fr.")] = None,
+    kind: Annotated[str | None, typer.Option("--type", help="Only html, text or pdf.")] = None,
+    host: Annotated[str | None, typer.Option(help="Only this host.")] = None,
+    non_2xx: Annotated[bool, typer.Option("--include-non-2xx", help="Redirects and errors too.")] = False,
+    duplicates: Annotated[bool, typer.Option("--include-duplicates", help="Equal captures of one day too.")] = False,
+    page: Annotated[int, typer.Option(min=1, help="Which page of results.")] = 1,
+    page_size: Annotated[int, typer.Option("--page-size", min=1, max=100, help="Results of a page.")] = 20,
+    ranking: Annotated[Ranking, typer.Option(help="Which ranking; v3 is the newest.")] = Ranking.V3,
+    json: AsJson = False,
+    home: Home = None,
+) -> None:
+    """Find captures; the newest ones without a query. What was indexed a moment ago is taken in first.
+
+    Example: holdfast search 'flu vaccine' --source demo --from 2025-01-01
+    """
+    log.configure("WARNING", as_json=False)
+    request = Request(
+        q=query, source=source, sort=sort, view=view, non_2xx=non_2xx, duplicates=duplicates,
+        start=since.date() if since else None, end=until.date() if until else None, language=language, type=kind,
+        host=host, page=page, page_size=page_size, ranking=ranking,
+    )  # fmt: skip
+    settings = config.load(home=home)
+    with open_archive(settings) as archive:
+        _take_in(archive)
+        answer = Search(archive.database, archive.home, archive.clock).ask(request, wait=True)
+    if json:
+        print(jsonlib.dumps(answer_object(answer, request, browse(settings)), ensure_ascii=False))
+    else:
+        _print(answer, request)
+
+
+def _take_in(archive: Archive) -> None:
+    """Take in what waits, for some seconds; say so if more does."""
+    try:
+        done = drain(archive.database, archive.home, archive.clock, limit_s=_DRAIN_S)
+    except IndexBusy:
+        return
+    if not done.finished:
+        print("holdfast: changes wait for the search index; run: holdfast search-index drain", file=sys.stderr)
+
+
+def browse(settings: Settings) -> Browse:
+    """Return what gives a capture's address on the replay host."""
+    return lambda row: (
+        f"{settings.replay_origin}{replay_path(digits14(row.captured_at), '', row.url.partition('#')[0])}"
+        f"#ha_snapshot={row.id}"
+    )
+
+
+def _print(answer: Answer, request: Request) -> None:
+    if answer.did_you_mean:
+        typer.echo(f"nothing has {request.q!r}; showing {answer.did_you_mean!r}\n")
+    for hit in answer.hits:
+        typer.echo(_lines(hit))
+    about = "" if answer.exact else "at least "
+    first = (request.page - 1) * request.page_size + 1
+    shown = f"{first} to {first + len(answer.hits) - 1} of " if answer.hits else ""
+    typer.echo(f"{shown}{about}{answer.total:,} {request.view.value}, {answer.took_ms:.0f} ms")
+
+
+def _lines(hit: Hit) -> str:
+    row = hit.row
+    more = f", {hit.captures} captures" if hit.captures else ""
+    head = f"{row.captured_at:%Y-%m-%d %H:%M}  {row.status or '-'}  {hit.source_code}  snapshot {row.id}{more}"
+    bold = sys.stdout.isatty()
+    title = _clean("".join(piece.text for piece in hit.title)) or "(no title)"
+    text = [f"    {_marked(passage, bold=bold)}" for passage in hit.passages[:1]] or [
+        f"    {_clean(row.snippet or '')[:160]}"
+    ]
+    return "\n".join([title, f"    {_clean(row.url)}", f"    {head}", *text, ""])
+
+
+def _marked(passage: list[Piece], *, bold: bool) -> str:
+    return "".join(typer.style(_clean(p.text), bold=True) if p.hit and bold else _clean(p.text) for p in passage)
+
+
+def _clean(text: str) -> str:
+    """Return a page's text without anything that a terminal would obey."""
+    return "".join(char if char.isprintable() else " " for char in text)
+
+
+app_command = search

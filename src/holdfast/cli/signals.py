@@ -1,0 +1,28 @@
+"""`holdfast recompute-page-signals`: in-links, out-links and PageRank from the links of all captures."""
+
+from __future__ import annotations
+
+import json as jsonlib
+
+import typer
+
+from holdfast import config, log
+from holdfast.cli.options import AsJson, Home
+from holdfast.search.drain import take_over_signals
+from holdfast.search.signals import recompute
+from holdfast.wiring.archive import open_archive
+
+
+def recompute_page_signals(json: AsJson = False, home: Home = None) -> None:
+    """Compute what links say of pages, and let search rank by it.
+
+    Example: holdfast recompute-page-signals
+    """
+    log.configure("WARNING", as_json=False)
+    with open_archive(config.load(home=home)) as archive:
+        pages = recompute(archive.database, archive.clock)
+        take_over_signals(archive.database, archive.home)
+    typer.echo(jsonlib.dumps({"pages": pages}) if json else f"{pages:,} pages have signals")
+
+
+app_command = recompute_page_signals

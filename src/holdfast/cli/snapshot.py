@@ -1,0 +1,143 @@
+"""`holdfast snapshot`: one capture in hand: what is known of it, its bytes, and taking it out of sight."""
+
+from __future__ import annotations
+
+import json as jsonlib
+import sys
+from typing import Annotated, Any
+
+import typer
+from sqlalchemy.orm import Session
+
+from holdfast import config
+from holdfast.cli.options import AsJson, Home
+from holdfast.db.models import Document, Snapshot
+from holdfast.errors import Invalid, NotFound
+from holdfast.index import queries
+from holdfast.index.records import open_stored
+from holdfast.index.withdrawals import Withdrawn, hide, unhide
+from holdfast.wiring.archive import open_archive
+
+_CONTENT_BYTES = 256 * 1024 * 1024
+
+app_command = typer.Typer(
+    add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None, no_args_is_help=True,
+    help="Show a snapshot, print its content, hide it from every reader.",
+)  # fmt: skip
+SnapshotId = Annotated[int, typer.Argument(help="The snapshot's id.", metavar="ID")]
+Subject = Annotated[str, typer.Argument(help="A snapshot's id, or an address: all its captures.", metavar="ID|URL")]
+
+
+@app_command.command()
+def show(snapshot: SnapshotId, json: AsJson = False, home: Home = None) -> None:
+    """Show everything that is known of a snapshot and its document.
+
+    Example: holdfast snapshot show 4194305
+    """
+    with open_archive(config.load(home=home)) as archive, archive.database.read() as session:
+        found = queries.snapshot(session, snapshot)
+        facts = {
+            **snapshot_object(found),
+            "warc_path": str(queries.path_of(session, archive.home, found.warc_file_id)),
+            "document": _document_object(queries.document_of(session, found)),
+        }
+    if json:
+        print(jsonlib.dumps(facts))
+        return
+    _print(facts, "")
+
+
+def _print(facts: dict[str, Any], before: str) -> None:
+    for name, value in facts.items():
+        if isinstance(value, dict):
+            _print(value, f"{before}{name}.")
+        elif value is not None:
+            typer.echo(f"{before + name:<24} {value}")
+
+
+def snapshot_object(found: Snapshot) -> dict[str, Any]:
+    """Return every column of a snapshot as JSON can hold it."""
+    values = {column.key: getattr(found, column.key) for column in Snapshot.__table__.columns}
+    return {name: _plain(value) for name, value in values.items()}
+
+
+def _document_object(document: Document | None) -> dict[str, Any] | None:
+    if document is None:
+        return None
+    return {column.key: _plain(getattr(document, column.key)) for column in Document.__table__.columns}
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, bytes):
+        return value.hex()
+    return value.isoformat() if hasattr(value, "isoformat") else value
+
+
+@app_command.command()
+def cat(
+    snapshot: SnapshotId,
+    raw: Annotated[bool, typer.Option("--raw", help="The payload as stored, content codings left on.")] = False,
+    headers: Annotated[bool, typer.Option("--headers", help="The status line and the headers.")] = False,
+    text: Annotated[bool, typer.Option("--text", help="The main text, as it is searched.")] = False,
+    home: Home = None,
+) -> None:
+    """Print a snapshot's content: its body, decoded, unless something else is asked for.
+
+    Example: holdfast snapshot cat 4194305 --text
+    """
+    if raw + headers + text > 1:
+        raise Invalid("only one of --raw, --headers and --text can be printed at once")
+    with open_archive(config.load(home=home)) as archive, archive.database.read() as session:
+        found = queries.snapshot(session, snapshot)
+        if text:
+            print(_text(session, found))
+            return
+        with open_stored(session, archive.home, found) as stored:
+            if headers:
+                head = stored.head
+                status = f"HTTP/1.1 {head.status} {head.reason}" if head is not None else "(a resource has none)"
+                print("\n".join([status, *(f"{name}: {value}" for name, value in (head.headers if head else ()))]))
+                return
+            pieces = stored.payload if raw else iter((stored.content(_CONTENT_BYTES),))
+            for piece in pieces:
+                sys.stdout.buffer.write(piece)
+            sys.stdout.buffer.flush()
+
+
+def _text(session: Session, found: Snapshot) -> str:
+    text = queries.text_of(session, found.document_id) if found.document_id is not None else None
+    if text is None:
+        raise NotFound(f"snapshot {found.id} is no page: it has no text")
+    return text
+
+
+@app_command.command("hide")
+def hide_(
+    subject: Subject,
+    reason: Annotated[str, typer.Option("--reason", help="Why; kept in the audit log.")],
+    json: AsJson = False,
+    home: Home = None,
+) -> None:
+    """Hide a snapshot, or all captures of an address, from search, replay, CDX, changes and exports, at once.
+
+    Example: holdfast snapshot hide https://example.org/private --reason "asked by the owner"
+    """
+    with open_archive(config.load(home=home)) as archive:
+        _say(hide(archive.database, archive.clock, subject, reason=reason), "hidden", as_json=json)
+
+
+@app_command.command("unhide")
+def unhide_(subject: Subject, json: AsJson = False, home: Home = None) -> None:
+    """Show again what was hidden.
+
+    Example: holdfast snapshot unhide 4194305
+    """
+    with open_archive(config.load(home=home)) as archive:
+        _say(unhide(archive.database, archive.clock, subject), "shown again", as_json=json)
+
+
+def _say(done: Withdrawn, what: str, *, as_json: bool) -> None:
+    if as_json:
+        print(jsonlib.dumps({"subject": done.subject, "done": what, "snapshots": done.snapshots}))
+    else:
+        typer.echo(f"{done.subject}: {what}, {done.snapshots} captures")

@@ -1,0 +1,1 @@
+"""What leaves the archive: rows as JSON lines and CSV, indexes as CDXJ, whole executions as WACZ. Reads only."""

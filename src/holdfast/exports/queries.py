@@ -1,0 +1,267 @@
+"""What exports read: snapshots and files, by id, a page at a time. Nothing withdrawn is among them."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any, NamedTuple
+
+from sqlalchemy import func, or_, select
+from sqlalchemy.orm import Session
+
+from holdfast.db.models import (
+    Change,
+    Document,
+    Execution,
+    IndexRun,
+    Job,
+    PageGroup,
+    Snapshot,
+    Source,
+    WarcFile,
+    Withdrawal,
+)
+from holdfast.errors import NotFound
+from holdfast.index.queries import is_ok, visible
+from holdfast.warc.ids import ORDINALS
+
+_PAGES_AT_ONCE = 500
+
+
+class SnapshotRow(NamedTuple):
+    """One snapshot with what an export says of it."""
+
+    id: int
+    source_code: str
+    source_name: str
+    url: str
+    group: str | None
+    captured_at: datetime
+    language: str | None
+    status: int | None
+    media_type: str | None
+    title: str | None
+    execution_id: int
+    backend: str
+    fidelity: str
+
+
+class Reach(NamedTuple):
+    """Which rows are exported."""
+
+    source_id: int | None = None
+    since: datetime | None = None
+    until: datetime | None = None
+    """Exclusive."""
+
+
+def source_id_of(session: Session, code: str) -> int:
+    """Return the id of a source; NotFound if there is none of this code."""
+    found = session.scalar(select(Source.id).where(Source.code == code))
+    if found is None:
+        raise NotFound(f"there is no source {code!r}")
+    return found
+
+
+def snapshots_after(session: Session, reach: Reach, *, after: int, limit: int) -> list[SnapshotRow]:
+    """Return the next snapshots of pages, by id."""
+    query = (
+        select(
+            Snapshot.id, Source.code, Source.name, Snapshot.url, PageGroup.url, Snapshot.captured_at,
+            Document.language, Snapshot.status, Snapshot.media_type, Document.title, Snapshot.execution_id,
+            Snapshot.backend, Snapshot.fidelity,
+        )
+        .join(Source, Source.id == Snapshot.source_id)
+        .outerjoin(PageGroup, PageGroup.id == Snapshot.group_id)
+        .outerjoin(Document, Document.id == Snapshot.document_id)
+        .where(Snapshot.is_page, Snapshot.id > after, *visible())
+        .order_by(Snapshot.id)
+        .limit(limit)
+    )  # fmt: skip
+    if reach.source_id is not None:
+        query = query.where(Snapshot.source_id == reach.source_id)
+    if reach.since is not None:
+        query = query.where(Snapshot.captured_at >= reach.since)
+    if reach.until is not None:
+        query = query.where(Snapshot.captured_at < reach.until)
+    return [SnapshotRow._make(row) for row in session.execute(query)]
+
+
+def change_id_after(session: Session, after: int, count: int) -> int | None:
+    """Return the id of the last of the next `count` changes, None if there is none."""
+    ids = select(Change.id).where(Change.id > after).order_by(Change.id).limit(count).subquery()
+    found: int | None = session.scalar(select(func.max(ids.c.id)))
+    return found
+
+
+class IndexRow(NamedTuple):
+    """One snapshot with what a CDXJ line says of it."""
+
+    id: int
+    url_key: str
+    captured_at: datetime
+    url: str
+    record_type: str
+    media_type: str | None
+    status: int | None
+    digest: str | None
+    length: int
+    offset: int
+    method: str | None
+    warc_file_id: int
+    original_id: int | None
+
+
+_INDEX_COLUMNS: tuple[Any, ...] = (
+    Snapshot.id, Snapshot.url_key, Snapshot.captured_at, Snapshot.url, Snapshot.record_type, Snapshot.media_type,
+    Snapshot.status, Snapshot.payload_digest, Snapshot.warc_length, Snapshot.warc_offset, Snapshot.method,
+    Snapshot.warc_file_id, Snapshot.original_id,
+)  # fmt: skip
+
+
+def index_rows(
+    session: Session, *, execution_id: int | None = None, source_id: int | None = None, after: int, limit: int
+) -> list[IndexRow]:
+    """Return the next captures of any type of an execution or a source, by id."""
+    query = select(*_INDEX_COLUMNS).where(Snapshot.id > after, *visible()).order_by(Snapshot.id).limit(limit)
+    if execution_id is not None:
+        query = query.where(Snapshot.execution_id == execution_id)
+    if source_id is not None:
+        query = query.where(Snapshot.source_id == source_id)
+    return [IndexRow._make(row) for row in session.execute(query)]
+
+
+def originals(session: Session, ids: list[int]) -> list[IndexRow]:
+    """Return these snapshots, which hold the bodies of revisits, less what was withdrawn; ask for some hundred."""
+    rows = session.execute(select(*_INDEX_COLUMNS).where(Snapshot.id.in_(ids), *visible()).order_by(Snapshot.id))
+    return [IndexRow._make(row) for row in rows]
+
+
+def file_paths(session: Session, ids: list[int]) -> dict[int, str]:
+    """Return where these files lie, less what was discarded."""
+    rows = session.execute(
+        select(WarcFile.id, WarcFile.path).where(WarcFile.id.in_(ids), WarcFile.state != "discarded")
+    )
+    return {row[0]: row[1] for row in rows}
+
+
+class PageRow(NamedTuple):
+    """One page for the list inside a package."""
+
+    id: int
+    record_id: str | None
+    url: str
+    url_hash: int
+    captured_at: datetime
+    title: str | None
+
+
+def page_rows(session: Session, execution_id: int, *, after: int, limit: int) -> list[PageRow]:
+    """Return the next captures of pages that were there, by id."""
+    rows = session.execute(
+        select(Snapshot.id, Snapshot.record_id, Snapshot.url, Snapshot.url_hash, Snapshot.captured_at, Document.title)
+        .outerjoin(Document, Document.id == Snapshot.document_id)
+        .where(
+            Snapshot.execution_id == execution_id, Snapshot.is_page, Snapshot.id > after,
+            or_(Snapshot.status.is_(None), is_ok()), Snapshot.method.is_(None), *visible(),
+        )
+        .order_by(Snapshot.id)
+        .limit(limit)
+    )  # fmt: skip
+    return [PageRow._make(row) for row in rows]
+
+
+class FileRow(NamedTuple):
+    """One sealed file of an execution."""
+
+    id: int
+    path: str
+    size: int
+    sha256: str
+    crc32: int
+    sealed_at: datetime
+    indexed_at: datetime | None
+
+
+def sealed_files(session: Session, execution_id: int) -> list[FileRow]:
+    """Return the sealed files of an execution, oldest first."""
+    rows = session.execute(
+        select(
+            WarcFile.id, WarcFile.path, WarcFile.size, WarcFile.sha256, WarcFile.crc32, WarcFile.sealed_at,
+            IndexRun.finished_at,
+        )
+        .outerjoin(IndexRun, IndexRun.warc_file_id == WarcFile.id)
+        .where(WarcFile.execution_id == execution_id, WarcFile.state == "sealed")
+        .order_by(WarcFile.id)
+    )  # fmt: skip
+    return [FileRow._make(row) for row in rows]
+
+
+class ExecutionRow(NamedTuple):
+    """An execution and its source."""
+
+    id: int
+    created_at: datetime
+    config: dict[str, Any]
+    job_config: dict[str, Any]
+    source_code: str
+    source_name: str
+    base_url: str | None
+    description: str | None
+
+
+def execution(session: Session, execution_id: int) -> ExecutionRow:
+    """Return an execution and its source; NotFound if there is none."""
+    row = session.execute(
+        select(
+            Execution.id, Execution.created_at, Execution.config, Job.config, Source.code, Source.name,
+            Source.base_url, Source.description,
+        )
+        .join(Job, Job.id == Execution.job_id)
+        .join(Source, Source.id == Job.source_id)
+        .where(Execution.id == execution_id)
+    ).one_or_none()  # fmt: skip
+    if row is None:
+        raise NotFound(f"there is no execution {execution_id}; see them with: holdfast status")
+    return ExecutionRow._make(row)
+
+
+class HiddenRecord(NamedTuple):
+    """Where a withdrawn record stands."""
+
+    warc_file_id: int
+    offset: int
+    length: int
+
+
+def hidden_records(session: Session, execution_id: int, file_ids: list[int]) -> list[HiddenRecord]:
+    """Return where the withdrawn records of an execution stand, in order; one seek for each standing withdrawal."""
+    standing = Withdrawal.lifted_at.is_(None)
+    columns = (Snapshot.warc_file_id, Snapshot.warc_offset, Snapshot.warc_length)
+    found: set[HiddenRecord] = set()
+    for file_id in file_ids:
+        rows = session.execute(
+            select(*columns)
+            .join(Withdrawal, Withdrawal.snapshot_id == Snapshot.id)
+            .where(
+                standing, Withdrawal.snapshot_id >= file_id * ORDINALS,
+                Withdrawal.snapshot_id < (file_id + 1) * ORDINALS, Snapshot.warc_file_id == file_id,
+            )
+        )  # fmt: skip
+        found.update(map(HiddenRecord._make, rows))
+    pages = list(session.scalars(select(Withdrawal.url_hash).where(standing, Withdrawal.url_hash.is_not(None))))
+    for at in range(0, len(pages), _PAGES_AT_ONCE):
+        # `+ 0` keeps the planner on the index of pages: the one of executions would read the whole execution.
+        rows = session.execute(
+            select(*columns).where(
+                Snapshot.url_hash.in_(pages[at : at + _PAGES_AT_ONCE]), Snapshot.execution_id + 0 == execution_id
+            )
+        )
+        found.update(map(HiddenRecord._make, rows))
+    return sorted(record for record in found if record.warc_file_id in file_ids)
+
+
+def withdrawals_word(session: Session) -> str:
+    """Return a word that is another after every withdrawal and every lifting of one."""
+    last = session.scalar(select(func.max(Withdrawal.id)))
+    standing = session.scalar(select(func.count()).select_from(Withdrawal).where(Withdrawal.lifted_at.is_(None)))
+    return f"{last or 0}-{standing or 0}"

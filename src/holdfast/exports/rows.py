@@ -1,0 +1,76 @@
+"""Snapshots and changes as rows, read in short sessions: while a reader is slow, no transaction waits for it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from holdfast.changes.compare import DIFF_VERSION, NORMALISATION_VERSION
+from holdfast.changes.listing.events import Event
+from holdfast.changes.listing.queries import events_after
+from holdfast.db.engine import Database
+from holdfast.exports import queries
+from holdfast.exports.queries import Reach, SnapshotRow
+from holdfast.exports.tables import Row
+from holdfast.jobs.names import execution_name
+
+_PAGE = 500
+
+
+class Extent(NamedTuple):
+    """How much of what is in reach is exported: behind which id, how many rows."""
+
+    reach: Reach = Reach()
+    after: int = -1
+    limit: int | None = None
+    """All, if None."""
+
+
+def snapshot_rows(database: Database, extent: Extent, *, site: str) -> Iterator[Row]:
+    """Yield the rows of `SNAPSHOT_COLUMNS`, by id; `site` is what their links begin with."""
+    left, after = extent.limit, extent.after
+    while left is None or left > 0:
+        with database.read() as session:
+            most = _PAGE if left is None else min(_PAGE, left)
+            page = queries.snapshots_after(session, extent.reach, after=after, limit=most)
+        yield from (_snapshot(row, site) for row in page)
+        if len(page) < most:
+            return
+        after, left = page[-1].id, None if left is None else left - len(page)
+
+
+def _snapshot(row: SnapshotRow, site: str) -> Row:
+    return (
+        row.id, row.source_code, row.source_name, row.url, row.group, row.captured_at, row.language, row.status,
+        row.media_type, row.title, row.execution_id, execution_name(row.source_code, row.execution_id),
+        f"{site}/api/snapshot/{row.id}", row.backend, row.fidelity,
+    )  # fmt: skip
+
+
+def change_rows(database: Database, extent: Extent, *, site: str) -> Iterator[Row]:
+    """Yield the rows of `CHANGE_COLUMNS`, by id."""
+    left, after = extent.limit, extent.after
+    while left is None or left > 0:
+        with database.read() as session:
+            until = queries.change_id_after(session, after, _PAGE)
+            if until is None:
+                return
+            reach = extent.reach
+            page = events_after(
+                session, source_id=reach.source_id, after_id=after, until_id=until, since=reach.since, until=reach.until
+            )
+        yield from (_change(event, site) for event in page[:left])
+        after, left = until, None if left is None else left - len(page)
+
+
+def _change(event: Event, site: str) -> Row:
+    before = "" if event.from_snapshot_id is None else f"&fromSnapshotId={event.from_snapshot_id}"
+    has_diff = event.diff_id is not None
+    return (
+        event.id, event.source_code, event.source_name, event.group, event.from_snapshot_id, event.to_snapshot_id,
+        event.from_captured_at, event.to_captured_at, event.from_execution_id, event.to_execution_id, event.type,
+        event.summary, event.added_sections, event.removed_sections, event.changed_sections, event.added_lines,
+        event.removed_lines, event.ratio, event.high_noise, bool(event.truncated),
+        f"v{DIFF_VERSION}" if has_diff else None, f"v{NORMALISATION_VERSION}" if has_diff else None,
+        event.computed_at, f"{site}/api/changes/compare?toSnapshotId={event.to_snapshot_id}{before}",
+    )  # fmt: skip

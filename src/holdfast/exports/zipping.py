@@ -1,0 +1,193 @@
+"""A ZIP archive that is never written: its layout is computed from names, sizes and checksums, its bytes are read where
+they lie. Stored members only, sizes known before the first byte, ZIP64 where a number does not fit.
+"""
+
+from __future__ import annotations
+
+import struct
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import BinaryIO, NamedTuple, Self
+
+from holdfast.errors import Conflict, NotFound
+
+_PIECE_BYTES = 256 * 1024
+_LIMIT_32, _LIMIT_16 = 0xFFFFFFFF, 0xFFFF
+_LOCAL, _CENTRAL = struct.Struct("<4s5H3L2H"), struct.Struct("<4s6H3L5H2L")
+_END, _END_64, _LOCATOR_64 = struct.Struct("<4s4H2LH"), struct.Struct("<4sQ2H2L4Q"), struct.Struct("<4sLQL")
+_UTF8_NAMES = 0x800
+_VERSION, _VERSION_64, _UNIX = 20, 45, 3 << 8
+_PLAIN_FILE = 0o100644 << 16
+
+
+class MemberChanged(Conflict):
+    """A file is no longer what it was when it was sealed; `holdfast verify` says more."""
+
+    code = "member_changed"
+
+
+class FileRange(NamedTuple):
+    """Bytes that lie in a file."""
+
+    path: Path
+    start: int
+    size: int
+
+
+Segment = bytes | FileRange
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Member:
+    """One file inside the archive, its bytes given as pieces in order."""
+
+    name: str
+    crc32: int
+    segments: tuple[Segment, ...]
+
+    @property
+    def size(self) -> int:
+        """How many bytes it has."""
+        return sum(segment_size(segment) for segment in self.segments)
+
+
+def segment_size(segment: Segment) -> int:
+    """Return how many bytes a segment has."""
+    return len(segment) if isinstance(segment, bytes) else segment.size
+
+
+def read_segments(segments: Iterable[Segment]) -> Iterator[bytes]:
+    """Yield the bytes of segments in order; NotFound or MemberChanged if a file is not as it was."""
+    with _OpenFile() as files:
+        for segment in segments:
+            yield from files.part(segment, 0, segment_size(segment))
+
+
+class VirtualZip:
+    """The archive of these members, in this order; the same members and moment give the same bytes."""
+
+    def __init__(self, members: Sequence[Member], moment: datetime) -> None:
+        names = [member.name for member in members]
+        if len(set(names)) != len(names):
+            raise ValueError("two members of one name")
+        self._segments: list[Segment] = []
+        self._starts: list[int] = []
+        self.size = 0
+        stamp = _stamp(moment)
+        directory = []
+        for member in members:
+            directory.append(_central(member, stamp, self.size))
+            self._append(_local(member, stamp))
+            for segment in member.segments:
+                self._append(segment)
+        start, size = self.size, sum(map(len, directory))
+        self._append(b"".join(directory))
+        self._append(_end(len(directory), size, start))
+
+    def _append(self, segment: Segment) -> None:
+        if segment_size(segment):
+            self._segments.append(segment)
+            self._starts.append(self.size)
+            self.size += segment_size(segment)
+
+    def read(self, start: int = 0, end: int | None = None) -> Iterator[bytes]:
+        """Yield the bytes from `start` up to `end`, in pieces; NotFound or MemberChanged if a file is not as it was."""
+        end = self.size if end is None else min(end, self.size)
+        with _OpenFile() as files:
+            for number in range(max(0, bisect_right(self._starts, start) - 1), len(self._segments)):
+                segment, at = self._segments[number], self._starts[number]
+                if at >= end:
+                    return
+                size = segment_size(segment)
+                if at + size > start:
+                    yield from files.part(segment, max(0, start - at), min(size, end - at))
+
+
+class _OpenFile:
+    """The file that was read last, kept open: a member may be made of a million pieces of one."""
+
+    def __init__(self) -> None:
+        self._path: Path | None = None
+        self._file: BinaryIO | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._file is not None:
+            self._file.close()
+
+    def part(self, segment: Segment, start: int, end: int) -> Iterator[bytes]:
+        """Yield a part of a segment."""
+        if isinstance(segment, bytes):
+            yield segment[start:end]
+            return
+        file = self._opened(segment.path)
+        file.seek(segment.start + start)
+        left = end - start
+        while left > 0:
+            piece = file.read(min(left, _PIECE_BYTES))
+            if not piece:
+                raise MemberChanged(f"{segment.path.name} is shorter than when it was sealed; see: holdfast verify")
+            left -= len(piece)
+            yield piece
+
+    def _opened(self, path: Path) -> BinaryIO:
+        if self._file is not None and self._path == path:
+            return self._file
+        self.__exit__()
+        try:
+            self._file, self._path = path.open("rb"), path
+        except FileNotFoundError as exc:
+            self._file = None
+            raise NotFound(f"{path.name} is not where it was; see: holdfast verify") from exc
+        return self._file
+
+
+def _stamp(moment: datetime) -> tuple[int, int]:
+    """Return time and date as ZIP keeps them: two seconds fine, from 1980 to 2107."""
+    at = moment.astimezone(UTC)
+    year = min(max(at.year, 1980), 2107)
+    return at.hour << 11 | at.minute << 5 | at.second // 2, (year - 1980) << 9 | at.month << 5 | at.day
+
+
+def _local(member: Member, stamp: tuple[int, int]) -> bytes:
+    name, size = member.name.encode(), member.size
+    large = size >= _LIMIT_32
+    extra = struct.pack("<2H2Q", 1, 16, size, size) if large else b""
+    shown = _LIMIT_32 if large else size
+    version = _VERSION_64 if large else _VERSION
+    return (
+        _LOCAL.pack(b"PK\3\4", version, _UTF8_NAMES, 0, *stamp, member.crc32, shown, shown, len(name), len(extra))
+        + name + extra
+    )  # fmt: skip
+
+
+def _central(member: Member, stamp: tuple[int, int], offset: int) -> bytes:
+    name, size = member.name.encode(), member.size
+    wide = [size, size] if size >= _LIMIT_32 else []
+    wide += [offset] if offset >= _LIMIT_32 else []
+    extra = struct.pack(f"<2H{len(wide)}Q", 1, 8 * len(wide), *wide) if wide else b""
+    shown = min(size, _LIMIT_32)
+    version = _VERSION_64 if wide else _VERSION
+    return (
+        _CENTRAL.pack(
+            b"PK\1\2", _UNIX | version, version, _UTF8_NAMES, 0, *stamp, member.crc32, shown, shown, len(name),
+            len(extra), 0, 0, 0, _PLAIN_FILE, min(offset, _LIMIT_32),
+        )
+        + name + extra
+    )  # fmt: skip
+
+
+def _end(count: int, size: int, start: int) -> bytes:
+    """Return what closes the archive; in ZIP64 form if a number asks for it."""
+    wide = b""
+    if count >= _LIMIT_16 or size >= _LIMIT_32 or start >= _LIMIT_32:
+        version = _UNIX | _VERSION_64
+        wide = _END_64.pack(b"PK\6\6", 44, version, _VERSION_64, 0, 0, count, count, size, start)
+        wide += _LOCATOR_64.pack(b"PK\6\7", 0, start + size, 1)
+    few = min(count, _LIMIT_16)
+    return wide + _END.pack(b"PK\5\6", 0, 0, few, few, min(size, _LIMIT_32), min(start, _LIMIT_32), 0)

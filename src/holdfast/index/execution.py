@@ -1,0 +1,95 @@
+"""All files of one execution, read anew (HA-044); what its folder holds and nobody registered is taken in first.
+
+That is how the output of a tool that ran outside the worker joins the archive (HA-040, HA-045).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from holdfast.db.engine import Database
+from holdfast.errors import Conflict, HoldfastError, NotFound
+from holdfast.index import queries
+from holdfast.index.indexer import Indexed, Indexer
+from holdfast.index.intake.discovery import discover
+from holdfast.index.intake.importer import Importer
+from holdfast.index.runs import queries as runs
+from holdfast.jobs.imports import ImportBegun
+
+
+class NothingToIndex(HoldfastError):
+    """An execution has no WARC file."""
+
+    code = "nothing_to_index"
+
+
+@dataclass(slots=True, kw_only=True)
+class IndexedExecution:
+    """What came of an execution."""
+
+    execution_id: int
+    source: str
+    files: list[Indexed] = field(default_factory=list)
+    errors: list[str] = field(default_factory=list)
+    taken_in: int = 0
+    """Files of its folder that were not registered before."""
+    busy: int = 0
+    """Files that another process reads now."""
+
+    @property
+    def snapshots(self) -> int:
+        """Captures in all its files."""
+        return sum(one.snapshots for one in self.files)
+
+
+def index_execution(database: Database, importer: Importer, indexer: Indexer, execution_id: int) -> IndexedExecution:
+    """Read every file of a completed execution, registered or found in its folder.
+
+    NotFound if there is no such execution or its folder is gone; Conflict unless it is completed; NothingToIndex.
+    """
+    with database.read() as session:
+        found = queries.execution_with_source(session, execution_id)
+        if found is None:
+            raise NotFound(f"there is no execution {execution_id}; see them with: holdfast status")
+        execution, source = found
+        known = queries.sealed_paths(session, execution_id)
+    if execution.state != "completed":
+        raise Conflict(
+            f"execution {execution_id} is {execution.state}; only a completed one is indexed as a whole, what is "
+            "sealed of any is read by: holdfast index"
+        )
+    folder = Path(execution.output_dir)
+    if not folder.is_dir() and not known:
+        raise NotFound(f"the folder of execution {execution_id} is gone: {folder}")
+    done = IndexedExecution(execution_id=execution_id, source=source.code)
+    _take_in(importer, folder, execution_id, done)
+    with importer.hot.read() as tx:
+        ids = runs.sealed_files_of(tx, execution_id)
+    if not ids:
+        raise NothingToIndex(f"execution {execution_id} has no WARC file, and there is none in {folder}")
+    for warc_file_id in ids:
+        if any(one.warc_file_id == warc_file_id for one in done.files):
+            continue
+        result = indexer.index_file(warc_file_id)
+        if result is None:
+            done.busy += 1
+        else:
+            done.files.append(result)
+    done.errors += [one.error for one in done.files if one.error]
+    return done
+
+
+def _take_in(importer: Importer, folder: Path, execution_id: int, done: IndexedExecution) -> None:
+    new = [path for path in discover([folder]).files if not importer.is_known(path)] if folder.is_dir() else []
+    if not new:
+        return
+    importer.begun = ImportBegun(execution_id=execution_id, folder=folder / "warcs")
+    importer.begun.folder.mkdir(exist_ok=True)
+    for one in importer.run(new):
+        if one.state == "imported":
+            done.taken_in += 1
+        if one.indexed is not None:
+            done.files.append(one.indexed)
+        elif one.error is not None:
+            done.errors.append(one.error)

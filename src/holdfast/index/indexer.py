@@ -1,0 +1,203 @@
+"""Sealed files become snapshots: one reader a file, under a lease; killed at any point, the next one begins again.
+
+Nothing that is stored disappears while a file is read anew: rows are replaced where they stand, ids never change.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from holdfast import log
+from holdfast.clock import Clock, to_micros
+from holdfast.db.hot import Hot
+from holdfast.db.retry import persist
+from holdfast.errors import HoldfastError, LeaseLost, NotFound
+from holdfast.failpoints import reach
+from holdfast.index.capture import Capture, Surroundings
+from holdfast.index.documents import Extractor, NewDocument
+from holdfast.index.reading import FileReading
+from holdfast.index.runs import queries as runs
+from holdfast.index.runs.lease import Lease, claim
+from holdfast.index.runs.queries import FileToIndex, Progress
+from holdfast.index.writing.batch import Batch, Place, write_batch
+from holdfast.index.writing.late import SeenKeys, resolve_late
+from holdfast.parse.child import ParseChild
+from holdfast.warc.ids import ORDINALS
+
+INDEX_VERSION = 1
+"""Raised with any change that gives a record another row: files that were read before may be read again."""
+_PDF_DEADLINE_S = 20.0
+_log = log.get(room="index")
+
+OnProgress = Callable[[FileToIndex, Progress], None]
+
+
+class Interrupted(HoldfastError):
+    """Somebody asked to stop; what was read so far stands, and the same command goes on."""
+
+    code = "interrupted"
+
+
+@dataclass(slots=True, kw_only=True)
+class Indexed:
+    """What came of one file."""
+
+    warc_file_id: int
+    path: str
+    records: int = 0
+    snapshots: int = 0
+    pages: int = 0
+    changed: int = 0
+    """Snapshots that were new, other than before, or gone."""
+    kinds: dict[str, int] = field(default_factory=dict)
+    warnings: dict[str, dict[str, Any]] = field(default_factory=dict)
+    error: str | None = None
+
+
+class Indexer:
+    """Reads files into one archive. Used by one thread; close it to end its child."""
+
+    def __init__(
+        self, hot: Hot, clock: Clock, home: Path, *, owner_id: int | None = None, on_progress: OnProgress | None = None
+    ) -> None:
+        self._hot, self._clock, self._home = hot, clock, home
+        self._owner_id = owner_id
+        self._on_progress = on_progress
+        self._child = ParseChild(deadline_s=_PDF_DEADLINE_S)
+        self.stopping = False
+        """Set from a signal: the file in hand is given back after its batch."""
+
+    def close(self) -> None:
+        """End what was started."""
+        self._child.close()
+
+    def index_file(self, warc_file_id: int) -> Indexed | None:
+        """Read one sealed file, for the first time or again; None if somebody else is at it.
+
+        NotFound if it is not sealed. A file that cannot be read is closed as failed, and says why in what comes back.
+        LeaseLost if another reader took over; Interrupted if it was told to stop.
+        """
+        with self._hot.read() as tx:
+            file = runs.file_to_index(tx, warc_file_id)
+        if file is None:
+            raise NotFound(f"there is no sealed WARC file {warc_file_id}; see them with: holdfast warc list")
+        lease = claim(self._hot, self._clock, warc_file_id, owner_id=self._owner_id, version=INDEX_VERSION)
+        if lease is None:
+            return None
+        run = _Run(self._hot, self._clock, file, lease)
+        try:
+            run.read(self._home.resolve() / file.path, self._child, self._look)
+        except (LeaseLost, Interrupted, KeyboardInterrupt):
+            lease.give_back()
+            raise
+        except HoldfastError as exc:
+            run.done.error = str(exc)
+        if run.done.records == 0 and run.done.error is None:
+            run.done.error = _no_warc(run.done)
+        lease.end(error=run.done.error)
+        _log.info("index.file", file=file.path, records=run.done.records, snapshots=run.done.snapshots,
+                  changed=run.done.changed, warnings=sum(one["count"] for one in run.done.warnings.values()),
+                  error=run.done.error)  # fmt: skip
+        return run.done
+
+    def _look(self, file: FileToIndex, progress: Progress) -> None:
+        if self._on_progress is not None:
+            self._on_progress(file, progress)
+        if self.stopping:
+            raise Interrupted("stopped between two batches; the same command goes on from here")
+
+
+def _no_warc(done: Indexed) -> str:
+    first = next(iter(done.warnings.values()), {"offset": 0, "detail": "there is nothing in it"})
+    return f"{Path(done.path).name} holds no whole WARC record (at {first['offset']}: {first['detail']})"
+
+
+class _Run:
+    """One reading of one file."""
+
+    def __init__(self, hot: Hot, clock: Clock, file: FileToIndex, lease: Lease) -> None:
+        self._hot, self._clock, self._file, self._lease = hot, clock, file, lease
+        self._first_id = file.id * ORDINALS
+        self._seen = SeenKeys()
+        self.done = Indexed(warc_file_id=file.id, path=file.path)
+
+    def read(self, path: Path, child: ParseChild, look: OnProgress) -> None:
+        """Read the file batch by batch, then look for revisits that waited for it."""
+        around = Surroundings(warc_file_id=self._file.id, now=self._clock.now(), pulse=self._lease.pulse)
+        reading = FileReading(path, around, self._clock)
+        extractor = Extractor(self._hot, child)
+        with closing(reading.batches()) as batches:
+            for captures, is_last in batches:
+                documents = extractor.prepare(captures)
+                progress = self._write(reading, captures, documents, is_last=is_last)
+                look(self._file, progress)
+        reach("index_resolving")
+        resolve_late(self._hot, self._lease, self._seen, now=to_micros(self._clock.now()))
+        reach("index_finishing")
+
+    def _write(
+        self, reading: FileReading, captures: Sequence[Capture], documents: Sequence[NewDocument], *, is_last: bool
+    ) -> Progress:
+        last_id = (self._file.id + 1) * ORDINALS - 1 if is_last else captures[-1].id
+        batch = Batch(captures=captures, documents=documents, first_id=self._first_id, last_id=last_id)
+        done = self.done
+        done.records, done.kinds, done.warnings = reading.records, dict(reading.kinds), reading.warnings.kinds
+        done.snapshots += len(captures)
+        done.pages += sum(capture.is_page for capture in captures)
+        position = self._file.size if is_last else reading.position
+        progress = Progress("finalize" if is_last else "read_warc", done.records, done.pages, position,
+                            self._file.size, done.warnings)  # fmt: skip
+        place = _place(self._file, reading.software)
+
+        def write() -> int:
+            with self._hot.write() as tx:
+                self._lease.note(tx, progress)
+                changed = write_batch(tx, place, batch, now=to_micros(self._clock.now()))
+                reach("index_batch")
+            return changed
+
+        done.changed += persist(write, sleep=time.sleep)
+        reach("index_committed")
+        for capture in captures:
+            if capture.record_type != "revisit":
+                self._seen.add(capture.identity.url_key)
+        self._first_id = last_id + 1
+        return progress
+
+
+def _place(file: FileToIndex, software: str) -> Place:
+    backend = file.backend or ("import" if file.job_kind == "import" else "native")
+    told = software.lower()
+    if "browsertrix" in told or backend in ("browser", "zimit"):
+        fidelity = "high"
+    else:
+        fidelity = "fallback" if backend in ("http_warc", "playwright_warc") else "unknown"
+    return Place(
+        warc_file_id=file.id, execution_id=file.execution_id, source_id=file.source_id, backend=backend[:16],
+        fidelity=fidelity,
+    )  # fmt: skip
+
+
+def index_pending(indexer: Indexer, hot: Hot, clock: Clock, *, source: str | None = None) -> list[Indexed]:
+    """Read every sealed file that waits, oldest first; several processes may do this at once. Returns what was read."""
+    return list(each_pending(indexer, hot, clock, source=source))
+
+
+def each_pending(indexer: Indexer, hot: Hot, clock: Clock, *, source: str | None = None) -> Iterator[Indexed]:
+    """Do what `index_pending` does, and yield what came of each file as it is done."""
+    after = 0
+    while True:
+        with hot.read() as tx:
+            waiting = runs.pending_files(tx, after=after, now=to_micros(clock.now()), source=source)
+        if not waiting:
+            return
+        for warc_file_id in waiting:
+            after = warc_file_id
+            result = indexer.index_file(warc_file_id)
+            if result is not None:
+                yield result

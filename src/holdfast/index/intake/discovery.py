@@ -1,0 +1,85 @@
+"""Which files there are to import below what somebody named: archives, folders of them, an archive_tool's output.
+
+Every file counts once, however many names it has; empty files and dangling links are passed over, and said so.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+SUFFIXES = (".warc", ".warc.gz", ".warc.zst", ".arc", ".arc.gz", ".wacz")
+STATE_FILE = ".archive_state.json"
+_MAX_STATE_BYTES = 16 * 1024 * 1024
+
+
+@dataclass(slots=True)
+class Found:
+    """What there is to import, and what was passed over."""
+
+    files: list[Path] = field(default_factory=list)
+    passed_over: list[tuple[Path, str]] = field(default_factory=list)
+    missing: list[Path] = field(default_factory=list)
+    """Named, and not there."""
+
+
+def discover(paths: Iterable[Path]) -> Found:
+    """Return the files that these paths mean, in order, each once. A file that was named is taken whatever its name."""
+    found, seen = Found(), set[tuple[int, int]]()
+    for path in paths:
+        if path.is_dir():
+            for file in _below(path):
+                _take(file, found, seen)
+        elif path.is_file():
+            _take(path, found, seen, named=True)
+        else:
+            found.missing.append(path)
+    return found
+
+
+def _take(path: Path, found: Found, seen: set[tuple[int, int]], *, named: bool = False) -> None:
+    try:
+        stat = path.stat()
+    except OSError:
+        found.passed_over.append((path, "dangling link"))
+        return
+    identity = stat.st_dev, stat.st_ino
+    if identity in seen:
+        found.passed_over.append((path, "the same file under another name"))
+    elif stat.st_size == 0 and not named:
+        found.passed_over.append((path, "empty"))
+    else:
+        seen.add(identity)
+        found.files.append(path)
+
+
+def _below(folder: Path) -> Iterator[Path]:
+    """Yield the archives of a folder by name, stable ones before those in temporary folders; links are not followed.
+
+    Folders that a tool's state file names as its temporary ones belong to it, wherever they are.
+    """
+    found = []
+    roots = [folder, *_tracked(folder)]
+    for root in roots:
+        for parent, folders, names in os.walk(root, followlinks=False):
+            folders.sort()
+            found += [Path(parent, name) for name in names if name.lower().endswith(SUFFIXES)]
+    yield from sorted(set(found), key=lambda path: (any(part.startswith(".tmp") for part in path.parts), str(path)))
+
+
+def _tracked(folder: Path) -> list[Path]:
+    """Return the temporary folders that an archive_tool keeps in its state; none if there is no state, or a bad one."""
+    state = folder / STATE_FILE
+    try:
+        if state.stat().st_size > _MAX_STATE_BYTES:
+            return []
+        listed = json.loads(state.read_bytes()).get("temp_dirs_host_paths", [])
+    except (OSError, ValueError, AttributeError, RecursionError):
+        return []
+    if not isinstance(listed, list):
+        return []
+    kept = [Path(one) for one in listed if isinstance(one, str) and "\0" not in one]
+    return [path for path in kept if path.is_dir() and not path.resolve().is_relative_to(folder.resolve())]

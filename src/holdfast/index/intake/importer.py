@@ -1,0 +1,226 @@
+"""`holdfast import`: foreign files into the archive, one by one; each by itself, so that a bad one stops no other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from holdfast import log
+from holdfast.clock import Clock, to_micros
+from holdfast.db.engine import Database
+from holdfast.db.hot import Hot
+from holdfast.errors import HoldfastError
+from holdfast.failpoints import reach
+from holdfast.index.indexer import Indexed, Indexer, Interrupted
+from holdfast.index.intake.packages import Package, PackedFile, is_package, open_package
+from holdfast.index.intake.placing import (
+    Damage,
+    Digests,
+    Form,
+    Looked,
+    Placed,
+    digest_all,
+    digest_of,
+    free_name,
+    look_at,
+    place,
+    write_new,
+)
+from holdfast.jobs.imports import ImportBegun, ImportWish, begin_import
+from holdfast.warc import queries as files
+from holdfast.warc.manifest import ManifestEntry, add_to_manifest
+
+_log = log.get(room="index")
+
+
+@dataclass(slots=True, kw_only=True)
+class Imported:
+    """What came of one file, or of one file in a package."""
+
+    origin: str
+    state: str = "failed"
+    """imported, again (known before, indexed anew), failed."""
+    warc_file_id: int | None = None
+    how: str = ""
+    records: int = 0
+    indexed: Indexed | None = None
+    damage: list[Damage] = field(default_factory=list)
+    damaged: int = 0
+    notes: list[str] = field(default_factory=list)
+    error: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """How far an import is."""
+
+    number: int
+    of: int
+    name: str
+    phase: str
+    done: int
+    total: int
+
+
+OnStep = Callable[[Step], None]
+
+
+class Importer:
+    """One import command: files of one source, held together by one execution."""
+
+    def __init__(self, database: Database, hot: Hot, clock: Clock, indexer: Indexer, wish: ImportWish) -> None:
+        self._database, self._clock, self._indexer, self._wish = database, clock, indexer, wish
+        self.hot = hot
+        self.begun: ImportBegun | None = None
+        """Where new files go; made when the first one comes, unless somebody says it."""
+        self.in_place = False
+        """Register files where they lie, if that can be."""
+        self.on_step: OnStep = lambda _step: None
+        self._step = Step(number=0, of=0, name="", phase="", done=0, total=0)
+
+    def run(self, paths: list[Path]) -> Iterator[Imported]:
+        """Import each file and yield what came of it; Interrupted between two steps if the indexer is to stop."""
+        for number, path in enumerate(paths, 1):
+            self._step = Step(number=number, of=len(paths), name=path.name, phase="", done=0, total=0)
+            try:
+                if is_package(path):
+                    yield from self._package(path)
+                else:
+                    yield self._file(path, str(path.resolve()), path.name)
+            except Interrupted:
+                raise
+            except HoldfastError as exc:
+                yield Imported(origin=str(path), error=str(exc))
+            except OSError as exc:
+                yield Imported(origin=str(path), error=f"cannot read {path}: {exc.strerror}")
+
+    def is_known(self, path: Path) -> bool:
+        """Return whether a file is registered where it lies, or under another of its names."""
+        with self.hot.read() as tx:
+            if files.known_file(tx, path=self._stored(path), sha256="") is not None:
+                return True
+            return files.known_file(tx, path="", sha256=digest_of(path, self._pulse).sha256) is not None
+
+    def _package(self, path: Path) -> Iterator[Imported]:
+        with open_package(path) as package:
+            members = package.files()
+            for member in members:
+                origin = f"{path.resolve()}!archive/{member.name}"
+                try:
+                    yield self._member(package, member, origin)
+                except Interrupted:
+                    raise
+                except HoldfastError as exc:
+                    yield Imported(origin=origin, error=str(exc))
+            for name, why in package.refused:
+                yield Imported(origin=f"{path.resolve()}!{name}", error=f"{name} is not read: {why}")
+
+    def _member(self, package: Package, member: PackedFile, origin: str) -> Imported:
+        self._phase("hashing", member.size)
+        digests = digest_all(package.pieces(member), self._pulse)
+        with self.hot.read() as tx:
+            known = files.known_file(tx, path="", sha256=digests.sha256)
+        if known is not None:
+            return self._index(Imported(origin=origin, state="again", how="known"), known)
+        folder = self._ensure_begun().folder
+        self._phase("unpacking", member.size)
+        fresh = free_name(folder, f"unpacked-{member.name}")
+        try:
+            write_new(package.pieces(member), fresh, self._pulse)
+            return self._file(fresh, origin, f"{Path(origin.partition('!')[0]).stem}--{member.name}")
+        finally:
+            fresh.unlink(missing_ok=True)
+
+    def _file(self, path: Path, origin: str, name: str) -> Imported:
+        self._phase("hashing", path.stat().st_size)
+        digests = digest_of(path, self._pulse)
+        with self.hot.read() as tx:
+            known = files.known_file(tx, path=self._stored(path), sha256=digests.sha256)
+        if known is not None:
+            done = Imported(origin=origin, state="again", warc_file_id=known, how="known")
+            return self._index(done, known)
+        self._phase("reading", 0)
+        looked = look_at(path, self._pulse)
+        done = Imported(origin=origin, damage=looked.damage, damaged=looked.damaged)
+        if self.in_place and "!" not in origin and looked.form is Form.WARC:
+            placed = Placed(path=path.resolve(), digests=digests, records=looked.records, how="in place")
+        else:
+            placed = place(path, self._ensure_begun().folder, looked, digests, name=name, pulse=self._pulse)
+        self._note(done, looked, placed)
+        reach("import_placed")
+        known = self._register(done, placed, digests)
+        return self._index(done, known)
+
+    def _note(self, done: Imported, looked: Looked, placed: Placed) -> None:
+        done.state, done.how, done.records = "imported", placed.how, placed.records
+        if looked.form is Form.ARC:
+            done.notes.append("ARC, converted to WARC 1.1; the ARC stays where it is")
+        elif looked.form is Form.UNSEEKABLE:
+            done.notes.append("several records in one compressed member; written anew, one member a record")
+        if self.in_place and placed.how != "in place":
+            done.notes.append("cannot be used in place; kept below the data directory")
+
+    def _register(self, done: Imported, placed: Placed, origin: Digests) -> int:
+        begun = self._ensure_begun()
+        sealing = files.Sealing(placed.digests.size, placed.digests.sha256, placed.digests.crc32, placed.records)
+        row = files.ImportedFile(begun.execution_id, self._stored(placed.path), sealing, done.origin, origin.sha256)
+        with self.hot.write() as tx:
+            file_id = files.insert_imported(tx, row, now=to_micros(self._clock.now()))
+        reach("import_registered")
+        if placed.how != "in place":
+            add_to_manifest(placed.path.parent, _entry(file_id, placed.path.name, sealing))
+        _log.info("import.file", origin=done.origin, file=file_id, how=placed.how, records=placed.records)
+        return file_id
+
+    def _ensure_listed(self, file_id: int) -> None:
+        """Complete the manifest after an import that died between the row and the list."""
+        with self.hot.read() as tx:
+            stored, sealing, origin = files.sealed_file(tx, file_id)
+        path = self._wish.home.resolve() / stored
+        if origin is not None and not Path(stored).is_absolute() and path.is_file():
+            add_to_manifest(path.parent, _entry(file_id, path.name, sealing))
+
+    def _index(self, done: Imported, file_id: int) -> Imported:
+        done.warc_file_id = file_id
+        if done.state == "again":
+            self._ensure_listed(file_id)
+        self._phase("indexing", 0)
+        done.indexed = self._indexer.index_file(file_id)
+        if done.indexed is None:
+            done.notes.append("another process indexes it")
+        elif done.indexed.error:
+            done.state, done.error = "failed", done.indexed.error
+        else:
+            done.records = done.indexed.records
+        return done
+
+    def _ensure_begun(self) -> ImportBegun:
+        if self.begun is None:
+            self.begun = begin_import(self._database, self._clock, self._wish)
+        return self.begun
+
+    def _stored(self, path: Path) -> str:
+        home, path = self._wish.home.resolve(), path.resolve()
+        return str(path.relative_to(home)) if path.is_relative_to(home) else str(path)
+
+    def _phase(self, phase: str, total: int) -> None:
+        step = self._step
+        self._step = Step(number=step.number, of=step.of, name=step.name, phase=phase, done=0, total=total)
+        self._pulse(0)
+
+    def _pulse(self, count: int) -> None:
+        step = self._step
+        self._step = Step(
+            number=step.number, of=step.of, name=step.name, phase=step.phase, done=step.done + count, total=step.total
+        )
+        self.on_step(self._step)
+        if self._indexer.stopping:
+            raise Interrupted("stopped; the same command goes on from here")
+
+
+def _entry(file_id: int, name: str, sealing: files.Sealing) -> ManifestEntry:
+    return ManifestEntry(
+        file_id=file_id, name=name, size=sealing.size, sha256=sealing.sha256, crc32=sealing.crc32,
+        record_count=sealing.records or 0,
+    )  # fmt: skip

@@ -1,0 +1,230 @@
+"""A foreign file gets its place below the data directory: looked at, then linked, copied or written anew.
+
+What is in place is whole and synced. A file that is no archive is refused before anything is made.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import Path
+from typing import NamedTuple
+
+from holdfast.errors import HoldfastError, Invalid
+from holdfast.warc.arc import is_arc, read_arc
+from holdfast.warc.member import MAGIC, crc32
+from holdfast.warc.outfile import SealedFile, disk_error, sync_directory
+from holdfast.warc.reader import DamagedWarc, read_records
+from holdfast.warc.rewrite import convert_arc, rewrite_warc
+from holdfast.warc.zst import MAGIC as ZSTD_MAGIC
+
+_PIECE_BYTES = 1 << 20
+_MAX_NOTED = 100
+_STRANGE = re.compile(r"[^A-Za-z0-9._~+=@-]+")
+_SUFFIX = re.compile(r"\.(?:warc|arc)(?:\.gz|\.zst)?$", re.IGNORECASE)
+
+Pulse = Callable[[int], None]
+"""Told of every so many bytes or records; may raise to stop."""
+
+
+class NotAnArchive(Invalid):
+    """This file holds no WARC or ARC record."""
+
+    code = "not_an_archive"
+
+
+class Form(StrEnum):
+    """What a file is to an import."""
+
+    WARC = "warc"
+    UNSEEKABLE = "unseekable"
+    """WARC with many records in one compressed member: no record has a place of its own."""
+    ARC = "arc"
+
+
+class Damage(NamedTuple):
+    """One broken place."""
+
+    offset: int
+    kind: str
+    detail: str
+
+
+@dataclass(slots=True, kw_only=True)
+class Looked:
+    """What a file is, and how well it is."""
+
+    form: Form
+    records: int = 0
+    damage: list[Damage] = field(default_factory=list)
+    damaged: int = 0
+
+
+class Digests(NamedTuple):
+    """Of a file's bytes."""
+
+    size: int
+    sha256: str
+    crc32: int
+
+
+def digest_of(path: Path, pulse: Pulse) -> Digests:
+    """Return size and digests of a file; Unavailable if it cannot be read."""
+    return digest_all(_chunks(path), pulse)
+
+
+def digest_all(chunks: Iterable[bytes], pulse: Pulse) -> Digests:
+    """Return size and digests of a stream."""
+    sha256, crc, size = hashlib.sha256(), 0, 0
+    for piece in chunks:
+        sha256.update(piece)
+        crc = crc32(piece, crc)
+        size += len(piece)
+        pulse(len(piece))
+    return Digests(size, sha256.hexdigest(), crc)
+
+
+def _chunks(path: Path) -> Iterator[bytes]:
+    try:
+        with path.open("rb") as file:
+            while piece := file.read(_PIECE_BYTES):
+                yield piece
+    except OSError as exc:
+        raise disk_error(exc, f"cannot read {path}: {exc.strerror}") from exc
+
+
+def look_at(path: Path, pulse: Pulse) -> Looked:
+    """Read a file once from front to back; NotAnArchive says what it begins with, if it holds no whole record."""
+    looked = Looked(form=Form.WARC)
+
+    def damaged(damage: DamagedWarc) -> None:
+        looked.damaged += 1
+        if len(looked.damage) < _MAX_NOTED:
+            looked.damage.append(Damage(damage.offset, damage.kind, damage.detail))
+
+    if is_arc(path):
+        looked.form = Form.ARC
+        looked.records = sum(1 for _ in read_arc(path, "", damaged))
+        return looked
+    last = -1
+    try:
+        for record in read_records(path, damaged):
+            looked.records += 1
+            if record.offset == last:
+                looked.form = Form.UNSEEKABLE
+            last = record.offset
+            pulse(0)
+    except Invalid as bad:
+        looked.damage.append(Damage(max(last, 0), getattr(bad, "kind", bad.code), str(bad)))
+        looked.damaged += 1
+    if looked.records == 0:
+        raise NotAnArchive(_why_not(path, looked))
+    return looked
+
+
+def _why_not(path: Path, looked: Looked) -> str:
+    with path.open("rb") as file:
+        start = file.read(16)
+    if not start:
+        return f"{path.name} is empty"
+    broken = looked.damage[0] if looked.damage else None
+    if broken is not None and start.startswith((MAGIC, ZSTD_MAGIC, b"WARC/")):
+        return f"{path.name} holds no whole record: at {broken.offset}: {broken.kind}: {broken.detail}"
+    return f"{path.name} is no WARC, ARC or WACZ file: it begins with {start!r}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Placed:
+    """A file in its place."""
+
+    path: Path
+    digests: Digests
+    records: int
+    how: str
+    """linked, copied, rewritten, converted, in place."""
+
+
+def place(path: Path, folder: Path, looked: Looked, digests: Digests, *, name: str, pulse: Pulse) -> Placed:
+    """Put a file into a folder; a form that cannot be sought is written anew, one member a record."""
+    if looked.form is Form.WARC:
+        target = free_name(folder, clean_name(name, path))
+        how = _link_or_copy(path, target, digests, pulse)
+        return Placed(path=target, digests=digests, records=looked.records, how=how)
+    stem = _SUFFIX.sub("", clean_name(name, path))
+    stem = free_name(folder, f"{stem}.warc.gz").name.removesuffix(".warc.gz")
+
+    def passed_over(_damage: DamagedWarc) -> None:
+        pulse(0)
+
+    if looked.form is Form.ARC:
+        sealed = convert_arc(path, folder, stem, seed=digests.sha256, on_damage=passed_over)
+        return _sealed(sealed, "converted")
+    return _sealed(rewrite_warc(path, folder, stem, passed_over), "rewritten")
+
+
+def _sealed(sealed: SealedFile, how: str) -> Placed:
+    digests = Digests(sealed.size, sealed.sha256, sealed.crc32)
+    return Placed(path=sealed.path, digests=digests, records=sealed.record_count, how=how)
+
+
+def write_new(chunks: Iterable[bytes], target: Path, pulse: Pulse) -> Digests:
+    """Write a stream to a new file, synced under its name when it is whole; nothing is left of one that is not."""
+    fresh = target.with_name(f".{target.name}.new")
+    try:
+        with fresh.open("wb") as out:
+
+            def copied() -> Iterator[bytes]:
+                for piece in chunks:
+                    out.write(piece)
+                    yield piece
+
+            digests = digest_all(copied(), pulse)
+            out.flush()
+            os.fsync(out.fileno())
+        fresh.rename(target)
+        sync_directory(target.parent)
+    except OSError as exc:
+        fresh.unlink(missing_ok=True)
+        raise disk_error(exc, f"cannot write {target}: {exc.strerror}") from exc
+    except (HoldfastError, KeyboardInterrupt):
+        fresh.unlink(missing_ok=True)
+        raise
+    return digests
+
+
+def _link_or_copy(path: Path, target: Path, digests: Digests, pulse: Pulse) -> str:
+    try:
+        os.link(path, target)
+        sync_directory(target.parent)
+        return "linked"
+    except OSError:
+        # Another disk, or a system that does not let us: the bytes then.
+        if write_new(_chunks(path), target, pulse) != digests:
+            target.unlink()
+            raise Invalid(f"{path} changed while it was copied; import it again") from None
+        return "copied"
+
+
+def clean_name(name: str, path: Path) -> str:
+    """Return a file name that is safe anywhere and ends as its content asks."""
+    plain = _STRANGE.sub("_", name).lstrip(".")[-150:] or "archive"
+    if _SUFFIX.search(plain):
+        return plain
+    with path.open("rb") as file:
+        start = file.read(4)
+    return plain + (".warc.gz" if start.startswith(MAGIC) else ".warc.zst" if start == ZSTD_MAGIC else ".warc")
+
+
+def free_name(folder: Path, name: str) -> Path:
+    """Return a path in the folder that nobody has, this name or one like it."""
+    match = _SUFFIX.search(name)
+    stem, suffix = (name[: match.start()], match[0]) if match else (name, "")
+    for number in range(1, 100_000):
+        path = folder / (f"{stem}{suffix}" if number == 1 else f"{stem}-{number}{suffix}")
+        if not path.exists() and not path.with_name(f"{path.name}.open").exists():
+            return path
+    raise Invalid(f"there are too many files called {name} in {folder}")

@@ -1,0 +1,205 @@
+"""What the archive's readers ask of snapshots and documents. Every answer leaves out what was withdrawn."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime
+from pathlib import Path
+
+import zstandard
+from sqlalchemy import ColumnElement, and_, exists, func, or_, select, update
+from sqlalchemy.orm import Session
+
+from holdfast.db.models import (
+    Document,
+    DocumentText,
+    Execution,
+    IndexRun,
+    Job,
+    Snapshot,
+    Source,
+    WarcFile,
+    Withdrawal,
+)
+from holdfast.errors import NotFound
+from holdfast.index.keys import url_key
+
+MAX_TEXT_BYTES = 64 * 1024 * 1024
+"""No stored text is longer: the parser cuts at four million characters."""
+
+
+class SnapshotNotFound(NotFound):
+    """No such snapshot is here, or it was withdrawn; nobody is told which."""
+
+    code = "snapshot_not_found"
+
+
+def visible() -> tuple[ColumnElement[bool], ...]:
+    """Return the clauses over Snapshot that leave out what is withdrawn, by itself or with its address."""
+    lifted = Withdrawal.lifted_at.is_(None)
+    return (
+        ~exists().where(lifted, Withdrawal.snapshot_id == Snapshot.id),
+        ~exists().where(lifted, Withdrawal.url_hash == Snapshot.url_hash),
+    )
+
+
+def is_ok() -> ColumnElement[bool]:
+    """Return the clause over Snapshot for captures that show the page itself: a 2xx, or a 304 that stands for one."""
+    return or_(
+        Snapshot.status.between(200, 299),
+        and_(Snapshot.status == 304, Snapshot.record_type == "revisit"),
+    )
+
+
+def snapshot(session: Session, snapshot_id: int) -> Snapshot:
+    """Return one snapshot; SnapshotNotFound if there is none or it is withdrawn."""
+    if -(1 << 63) <= snapshot_id < 1 << 63:
+        found = session.scalars(select(Snapshot).where(Snapshot.id == snapshot_id, *visible())).one_or_none()
+        if found is not None:
+            return found
+    raise SnapshotNotFound(f"there is no snapshot {snapshot_id}; find one with: holdfast search WORDS")
+
+
+def any_snapshot(session: Session, snapshot_id: int) -> Snapshot | None:
+    """Return one snapshot whether it is withdrawn or not; for those who withdraw, and for following a revisit."""
+    return session.get(Snapshot, snapshot_id)
+
+
+def document_of(session: Session, found: Snapshot) -> Document | None:
+    """Return the document of a snapshot, None if it has none."""
+    return None if found.document_id is None else session.get(Document, found.document_id)
+
+
+def documents(session: Session, ids: Iterable[int]) -> dict[int, Document]:
+    """Return these documents by id; what is not there is left out. Ask for a page of them, not for thousands."""
+    wanted = sorted(set(ids))
+    if not wanted:
+        return {}
+    return {row.id: row for row in session.scalars(select(Document).where(Document.id.in_(wanted)))}
+
+
+def text_of(session: Session, document_id: int) -> str | None:
+    """Return a document's main text, one block a line; None if it has none."""
+    packed = session.scalar(select(DocumentText.text).where(DocumentText.document_id == document_id))
+    return None if packed is None else unpack_text(packed)
+
+
+def unpack_text(packed: bytes) -> str:
+    """Return the text of a `document_texts` row."""
+    return zstandard.ZstdDecompressor().decompress(packed, max_output_size=MAX_TEXT_BYTES).decode()
+
+
+def closest(session: Session, url: str, moment: datetime, *, ok_only: bool = False) -> Snapshot | None:
+    """Return the visible capture of this address nearest to a moment, the earlier one on a tie; None if there is none.
+
+    Addresses are matched by their key, as other archives do: scheme, `www` and case do not matter. Two index seeks.
+    """
+    wanted = [Snapshot.url_key == url_key(url), *visible(), *((is_ok(),) if ok_only else ())]
+    before = session.scalars(
+        select(Snapshot)
+        .where(*wanted, Snapshot.captured_at <= moment)
+        .order_by(Snapshot.captured_at.desc(), Snapshot.id.desc())
+        .limit(1)
+    ).one_or_none()
+    if before is not None and before.captured_at == moment:
+        return before
+    after = session.scalars(
+        select(Snapshot)
+        .where(*wanted, Snapshot.captured_at > moment)
+        .order_by(Snapshot.captured_at, Snapshot.id)
+        .limit(1)
+    ).one_or_none()
+    if before is None or after is None:
+        return before or after
+    return before if moment - before.captured_at <= after.captured_at - moment else after
+
+
+def path_of(session: Session, home: Path, warc_file_id: int) -> Path:
+    """Return where a WARC file lies; NotFound if it was discarded or its row names a place outside its own."""
+    stored = session.scalar(select(WarcFile.path).where(WarcFile.id == warc_file_id, WarcFile.state != "discarded"))
+    if stored is None:
+        raise NotFound(f"there is no WARC file {warc_file_id}")
+    path = Path(stored)
+    # A row from elsewhere may try to climb out of the data directory (faults W12).
+    if ".." in path.parts:
+        raise NotFound(f"the WARC file {warc_file_id} is registered outside the data directory; restore its row")
+    return home.resolve() / path
+
+
+def mark_compared(session: Session, ids: Iterable[int]) -> None:
+    """Say that `changes` has looked at these snapshots."""
+    session.execute(update(Snapshot).where(Snapshot.id.in_(list(ids))).values(compared=True))
+
+
+def withdrawals_of(session: Session, *, snapshot_id: int | None, url_hashes: Iterable[int]) -> list[Withdrawal]:
+    """Return the withdrawals in force of one snapshot, or of these addresses."""
+    by = Withdrawal.snapshot_id == snapshot_id if snapshot_id is not None else Withdrawal.url_hash.in_(list(url_hashes))
+    return list(session.scalars(select(Withdrawal).where(Withdrawal.lifted_at.is_(None), by).order_by(Withdrawal.id)))
+
+
+def page_hashes(session: Session, key: str) -> set[int]:
+    """Return the hashes of all pages that are stored under a key, those that were posted to included."""
+    posted = f"{key}{'&' if '?' in key else '?'}__wb_method="
+    rows = session.scalars(
+        select(Snapshot.url_hash)
+        .where(or_(Snapshot.url_key == key, and_(Snapshot.url_key >= posted, Snapshot.url_key < f"{posted}~")))
+        .distinct()
+    )
+    return set(rows)
+
+
+def captures_of(session: Session, url_hashes: Iterable[int]) -> int:
+    """Return how many captures these pages have, withdrawn or not."""
+    return session.scalar(select(func.count()).where(Snapshot.url_hash.in_(list(url_hashes)))) or 0
+
+
+def warc_files(
+    session: Session, *, source: str | None = None, execution_id: int | None = None, after: int = 0, limit: int = 100
+) -> list[tuple[WarcFile, str, int]]:
+    """Return WARC files by id with their source, and how many snapshots each gave (0 before it is indexed)."""
+    query = (
+        select(WarcFile, Source.code, IndexRun.records)
+        .join(Execution, Execution.id == WarcFile.execution_id)
+        .join(Job, Job.id == Execution.job_id)
+        .join(Source, Source.id == Job.source_id)
+        .outerjoin(IndexRun, IndexRun.warc_file_id == WarcFile.id)
+        .where(WarcFile.id > after, WarcFile.state != "discarded")
+        .order_by(WarcFile.id)
+        .limit(limit)
+    )
+    if source is not None:
+        query = query.where(Source.code == source)
+    if execution_id is not None:
+        query = query.where(WarcFile.execution_id == execution_id)
+    return [(row[0], row[1], row[2] or 0) for row in session.execute(query)]
+
+
+def file_by_path(session: Session, path: str) -> WarcFile | None:
+    """Return the file that is stored under this path, or has this name if it is the only one."""
+    exact = session.scalars(select(WarcFile).where(WarcFile.path == path)).one_or_none()
+    if exact is not None or "/" in path:
+        return exact
+    named = list(session.scalars(select(WarcFile).where(WarcFile.path.endswith(f"/{path}", autoescape=True)).limit(2)))
+    return named[0] if len(named) == 1 else None
+
+
+def execution_with_source(session: Session, execution_id: int) -> tuple[Execution, Source] | None:
+    """Return an execution and its source."""
+    row = session.execute(
+        select(Execution, Source)
+        .join(Job, Job.id == Execution.job_id)
+        .join(Source, Source.id == Job.source_id)
+        .where(Execution.id == execution_id)
+    ).one_or_none()
+    return None if row is None else (row[0], row[1])
+
+
+def sealed_paths(session: Session, execution_id: int) -> list[str]:
+    """Return where the sealed files of an execution lie."""
+    return list(
+        session.scalars(
+            select(WarcFile.path)
+            .where(WarcFile.execution_id == execution_id, WarcFile.state == "sealed")
+            .order_by(WarcFile.id)
+        )
+    )

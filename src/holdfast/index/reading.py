@@ -1,0 +1,198 @@
+"""A sealed file as batches of captures, read once from front to back with bounded memory.
+
+What is broken is noted with its offset and passed over; a request other than GET gives its capture another key.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, OrderedDict
+from collections.abc import Generator
+from datetime import datetime
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from holdfast.clock import Clock
+from holdfast.index.capture import Capture, Surroundings, is_captured, read_capture
+from holdfast.index.keys import identify
+from holdfast.index.postquery import MAX_DATA_BYTES, method_of, request_data
+from holdfast.warc.ids import ORDINALS
+from holdfast.warc.member import BadBytes
+from holdfast.warc.payload import split_head
+from holdfast.warc.reader import DamagedWarc, Record, read_records
+from holdfast.warc.record import BadHead, bare_id
+
+BATCH_CAPTURES = 250
+BATCH_BYTES = 16 * 1024 * 1024
+BATCH_S = 2.0
+"""A batch is handed over when it has so many captures, so many bytes to parse, or took so long."""
+_WAITING = 1000
+_INFO_BYTES = 64 * 1024
+
+
+class Sent(NamedTuple):
+    """A request that was no GET, waiting for its capture."""
+
+    method: str
+    data: str
+
+
+class Warnings:
+    """What went wrong, counted by kind, with the first place of each."""
+
+    def __init__(self) -> None:
+        self.kinds: dict[str, dict[str, Any]] = {}
+
+    def add(self, kind: str, offset: int, detail: str) -> None:
+        """Note one."""
+        known = self.kinds.setdefault(kind, {"count": 0, "offset": offset, "detail": detail[:300].replace("\0", "")})
+        known["count"] += 1
+
+    @property
+    def total(self) -> int:
+        """How many there are."""
+        return sum(known["count"] for known in self.kinds.values())
+
+
+class FileReading:
+    """One pass over one file."""
+
+    def __init__(self, path: Path, around: Surroundings, clock: Clock) -> None:
+        self._path, self._around, self._clock = path, around, clock
+        self.warnings = Warnings()
+        self.kinds: Counter[str] = Counter()
+        """Records by type; `other_scheme` are captures of addresses that are not http(s)."""
+        self.software = ""
+        self.position = 0
+        self._info_date: datetime | None = None
+        self._captures: list[Capture] = []
+        self._bytes = 0
+        self._last: Record | None = None
+        self._waiting: OrderedDict[str, Sent] = OrderedDict()
+        self._last_sent: tuple[str, str | None, Sent] | None = None
+
+    @property
+    def records(self) -> int:
+        """Records read so far, those without a snapshot too."""
+        return sum(count for kind, count in self.kinds.items() if kind != "other_scheme")
+
+    def batches(self) -> Generator[tuple[list[Capture], bool], None, None]:
+        """Yield the captures in order of their ids, and whether these are the last: such a batch comes always."""
+        began = self._clock.monotonic()
+        try:
+            for record in read_records(self._path, self._damaged):
+                if record.ordinal >= ORDINALS:
+                    self.warnings.add("too_many_records", record.offset, f"only {ORDINALS} fit into one file")
+                    break
+                self.position = record.offset
+                is_full = len(self._captures) >= BATCH_CAPTURES or self._bytes >= BATCH_BYTES
+                # Cut in front of a capture: the request that belongs to the last one often stands behind it.
+                if is_captured(record.head) and (is_full or self._clock.monotonic() - began >= BATCH_S):
+                    yield self._taken(), False
+                    began = self._clock.monotonic()
+                self._take(record)
+        except (BadBytes, BadHead) as bad:
+            self.warnings.add(getattr(bad, "kind", "record_header"), self.position, str(bad))
+        yield self._taken(), True
+
+    def _taken(self) -> list[Capture]:
+        captures, self._captures, self._bytes = self._captures, [], 0
+        return captures
+
+    def _damaged(self, damage: DamagedWarc) -> None:
+        self.warnings.add(damage.kind, damage.offset, damage.detail)
+
+    def _take(self, record: Record) -> None:
+        head = record.head
+        self.kinds[head.type if head.type.isidentifier() else "unknown"] += 1
+        try:
+            if is_captured(head):
+                self._take_capture(record)
+            elif head.type == "request":
+                self._take_request(record)
+            elif head.type == "warcinfo":
+                self._take_info(record)
+            elif head.type in ("response", "resource", "revisit"):
+                self.kinds["other_scheme"] += 1
+            record.check()
+        except DamagedWarc as damage:
+            self._damaged(damage)
+        except BadHead as bad:
+            self.warnings.add("record_header", record.offset, str(bad))
+        self._last = record
+
+    def _take_capture(self, record: Record) -> None:
+        if self._last is not None and self._last.offset == record.offset:
+            self.warnings.add("not_seekable", record.offset, "several records in one member; import it to rewrite them")
+            return
+        capture = read_capture(record, self._around, self._info_date)
+        record.check()
+        if capture is None:
+            self.warnings.add("bad_date", record.offset, f"WARC-Date is {record.head.get('WARC-Date')!r}; left out")
+            return
+        sent = next((self._waiting.pop(one) for one in capture.concurrent_to if one in self._waiting), None)
+        if sent is None and capture.record_id is not None:
+            sent = self._waiting.pop(f">{capture.record_id}", None)
+        if sent is None and self._last_sent is not None and self._last_sent[:2] == (capture.url, _date(record)):
+            sent = self._last_sent[2]
+        self._last_sent = None
+        if sent is not None:
+            _give(capture, sent)
+        self._captures.append(capture)
+        self._bytes += len(capture.body)
+
+    def _take_request(self, record: Record) -> None:
+        raw, size = [], 0
+        for piece in record.block():
+            raw.append(piece)
+            size += len(piece)
+            if size > MAX_DATA_BYTES or method_of(raw[0]) == "GET":
+                break
+        block = b"".join(raw)
+        method = method_of(block)
+        if method is None or method == "GET":
+            return
+        head, body = split_head(block)
+        sent = Sent(method, request_data(method, head, body[:MAX_DATA_BYTES]))
+        of = {bare_id(value) for value in record.head.every("WARC-Concurrent-To")}
+        for capture in reversed(self._captures[-8:]):
+            if capture.record_id in of or record.head.record_id in capture.concurrent_to:
+                _give(capture, sent)
+                return
+        last = self._captures[-1] if self._captures else None
+        if not of and last is not None and last.method is None and self._follows(last, record):
+            _give(last, sent)
+            return
+        for name in (record.head.record_id, *(f">{one}" for one in of)):
+            self._waiting[name] = sent
+        while len(self._waiting) > _WAITING:
+            self._waiting.popitem(last=False)
+        self._last_sent = (record.head.url, _date(record), sent)
+
+    def _follows(self, capture: Capture, record: Record) -> bool:
+        last = self._last
+        return (
+            last is not None
+            and last.offset == capture.offset
+            and (last.head.url, _date(last)) == (record.head.url, _date(record))
+        )
+
+    def _take_info(self, record: Record) -> None:
+        if self._info_date is None:
+            try:
+                self._info_date = record.head.date
+            except BadHead as bad:
+                self.warnings.add("bad_date", record.offset, str(bad))
+        fields = record.read(_INFO_BYTES) if record.head.content_length <= _INFO_BYTES else b""
+        for line in fields.decode("utf-8", "replace").splitlines():
+            name, _, value = line.partition(":")
+            if name.strip().lower() == "software" and not self.software:
+                self.software = value.strip()[:200]
+
+
+def _date(record: Record) -> str | None:
+    return record.head.get("WARC-Date")
+
+
+def _give(capture: Capture, sent: Sent) -> None:
+    capture.method = sent.method[:16]
+    capture.identity = identify(capture.url, sent.data)

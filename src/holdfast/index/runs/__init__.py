@@ -1,0 +1,1 @@
+"""Who reads which file, how far, and what came of it."""

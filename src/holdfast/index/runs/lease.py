@@ -1,0 +1,75 @@
+"""The right to read one file into the archive: a fenced lease on its row in `index_runs`.
+
+A reader that lost it (it slept, or was taken for dead) is refused at its next write and changes nothing.
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from holdfast.clock import Clock, to_micros
+from holdfast.db.hot import Hot, Transaction
+from holdfast.errors import LeaseLost
+from holdfast.index.runs import queries
+from holdfast.index.runs.queries import Progress
+from holdfast.warc import queries as files
+
+LEASE_S = 60.0
+_RENEW_S = 10.0
+
+
+class Lease:
+    """One file, held by one reader."""
+
+    def __init__(self, hot: Hot, clock: Clock, *, warc_file_id: int, token: int) -> None:
+        self._hot, self._clock = hot, clock
+        self.warc_file_id = warc_file_id
+        self.held = warc_file_id, token
+        self._renewed = clock.monotonic()
+
+    def note(self, tx: Transaction, progress: Progress) -> None:
+        """Renew in the caller's transaction and say how far it is; LeaseLost if a newer reader holds the file."""
+        now = self._clock.now()
+        until = to_micros(now + timedelta(seconds=LEASE_S))
+        held = queries.renew(tx, self.held, progress, until=until, now=to_micros(now))
+        if not held:
+            raise LeaseLost(f"another reader has taken over WARC file {self.warc_file_id}")
+        self._renewed = self._clock.monotonic()
+
+    def hold(self, tx: Transaction) -> None:
+        """Renew in the caller's transaction; LeaseLost if a newer reader holds the file."""
+        now = self._clock.now()
+        until = to_micros(now + timedelta(seconds=LEASE_S))
+        if not queries.extend(tx, self.held, until=until, now=to_micros(now)):
+            raise LeaseLost(f"another reader has taken over WARC file {self.warc_file_id}")
+        self._renewed = self._clock.monotonic()
+
+    def pulse(self) -> None:
+        """Renew by itself if that is due; called while a long record streams by."""
+        if self._clock.monotonic() - self._renewed >= _RENEW_S:
+            with self._hot.write() as tx:
+                self.hold(tx)
+
+    def end(self, *, error: str | None) -> None:
+        """Give the file back, read to its end or failed; LeaseLost if a newer reader holds it."""
+        with self._hot.write() as tx:
+            if not queries.finish(tx, self.held, error=error, now=to_micros(self._clock.now())):
+                raise LeaseLost(f"another reader has taken over WARC file {self.warc_file_id}")
+            files.set_index_state(tx, self.warc_file_id, "failed" if error else "indexed")
+
+    def give_back(self) -> None:
+        """Let go of a file that was not read to its end: it stays pending."""
+        with self._hot.write() as tx:
+            if queries.give_back(tx, self.held, now=to_micros(self._clock.now())):
+                files.set_index_state(tx, self.warc_file_id, "pending")
+
+
+def claim(hot: Hot, clock: Clock, warc_file_id: int, *, owner_id: int | None, version: int) -> Lease | None:
+    """Take a file to read; None if somebody else is at it."""
+    now = clock.now()
+    until = to_micros(now + timedelta(seconds=LEASE_S))
+    with hot.write() as tx:
+        token = queries.claim(tx, queries.Claim(warc_file_id, owner_id, version, until), now=to_micros(now))
+        if token is not None:
+            files.set_index_state(tx, warc_file_id, "running")
+    return None if token is None else Lease(hot, clock, warc_file_id=warc_file_id, token=token)

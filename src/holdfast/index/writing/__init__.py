@@ -1,0 +1,1 @@
+"""How captures become rows: one fenced transaction a batch, harmless when repeated."""

@@ -1,0 +1,1 @@
+"""The board of jobs: what people do to them."""

@@ -1,0 +1,199 @@
+"""What people do to jobs: make, change, pause, resume, cancel, retry, force and delete them. Every step is a legal one.
+
+Who opens the session ends it; each method locks the job, writes its state through `moves`, and tells it as an event.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from hashlib import sha256
+from typing import Any
+
+from sqlalchemy.orm import Session
+
+from holdfast.clock import Clock
+from holdfast.db.models import Execution, Job, Source
+from holdfast.jobs.board import queries
+from holdfast.jobs.intervals import interval_of
+from holdfast.jobs.journal.events import emit, status
+from holdfast.jobs.moves import move, state_of
+from holdfast.jobs.placement import Placement
+from holdfast.jobs.specs import BackendCheck, JobBusy, JobNotFound, JobRefused, JobSpec
+from holdfast.jobs.states import TERMINAL, Action, State, after, route
+from holdfast.sources.config import SourceConfig, merged
+from holdfast.sources.refusals import SourceRefused
+from holdfast.sources.registry import config_of
+from holdfast.urls import parse_seed
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Upserted:
+    """What became of a wish for a job."""
+
+    job: Job
+    created: bool
+    warnings: tuple[str, ...]
+
+
+class Board:
+    """All that may be done to jobs by hand."""
+
+    def __init__(self, clock: Clock, placement: Placement, *, backend_check: BackendCheck | None = None) -> None:
+        self._clock, self._placement, self._backend_check = clock, placement, backend_check
+
+    def upsert(self, session: Session, spec: JobSpec) -> Upserted:
+        """Make the crawl job of a source, or give the one it has a new plan; one that runs goes on running (NC-003).
+
+        Invalid names what is wrong with the wish or with the source's configuration; then nothing is changed.
+        """
+        spec.check()
+        source = queries.locked_source(session, spec.source_id)
+        if source is None:
+            raise JobRefused("source_id", f"there is no source {spec.source_id}")
+        config = self._config(source, spec)
+        found = queries.crawl_job(session, source_id=source.id)
+        if found is not None:
+            return self._apply(session, found, spec, config, enabled=source.enabled)
+        now = self._clock.now()
+        made = self._insert(session, spec, source, config, now)
+        emit(session, [status(made.id, state_of(made), created=True)], now=now)
+        return Upserted(job=made, created=True, warnings=config.warnings())
+
+    def edit(self, session: Session, job_id: int, spec: JobSpec) -> Upserted:
+        """Give a job a new plan, as `upsert` does; JobNotFound, or Conflict if it is cancelled."""
+        spec.check()
+        found = self._locked(session, job_id)
+        source = queries.locked_source(session, found.source_id)
+        if source is None or source.id != spec.source_id:
+            raise JobRefused("source_id", "a job stays with its source")
+        return self._apply(session, found, spec, self._config(source, spec), enabled=source.enabled)
+
+    def act(self, session: Session, job_id: int, action: Action) -> Job:
+        """Pause, resume, cancel, retry or force a job; JobNotFound, or IllegalTransition if its state forbids it."""
+        job = self._locked(session, job_id)
+        if job.state is None:
+            raise JobNotFound
+        target, now = after(action, state_of(job)), self._clock.now()
+        opened = queries.open_execution(session, job_id=job.id)
+        event = move(job, target, now=now, execution_id=opened.id if opened else None, action=action.value)
+        if action is Action.PAUSE:
+            job.paused_by = "user"
+            _withdraw(opened, "paused", now)
+        elif action is Action.RESUME:
+            self._schedule(session, job, now=now)
+        elif action is Action.CANCEL:
+            _withdraw(opened, "cancelled", now)
+        else:
+            if action is Action.RETRY:
+                job.current_retry_count = job.infra_retry_count = 0
+            # What is queued already is not queued again.
+            job.next_run_at = now if opened is None else None
+        self._note(job)
+        emit(session, [event], now=now)
+        return job
+
+    def wake(self, session: Session, job_id: int, *, now: datetime) -> bool:
+        """Give a waiting job a time again that was taken off the clock; False if its run is queued already."""
+        job = self._locked(session, job_id)
+        if queries.open_execution(session, job_id=job.id) is not None:
+            return False
+        self._schedule(session, job, now=now)
+        job.updated_at = now
+        self._note(job)
+        return True
+
+    def delete(self, session: Session, job_id: int) -> None:
+        """Remove a job. One that has run stays as a row for its executions, and nobody sees it; JobBusy if it runs."""
+        job = self._locked(session, job_id)
+        now = self._clock.now()
+        if job.lock_token is not None or (job.state is not None and state_of(job) is State.RUNNING):
+            raise JobBusy(job.id)
+        _withdraw(queries.open_execution(session, job_id=job.id), "deleted", now)
+        self._placement.note(job.id, None, None)
+        if not queries.has_executions(session, job_id=job.id):
+            queries.delete_job(session, job)
+            return
+        events = []
+        if job.state is not None and state_of(job) not in TERMINAL:
+            events.append(move(job, State.CANCELLED, now=now, deleted=True))
+        job.deleted_at = job.updated_at = now
+        emit(session, events, now=now)
+
+    def _locked(self, session: Session, job_id: int) -> Job:
+        job = queries.locked_job(session, job_id)
+        if job is None:
+            raise JobNotFound
+        return job
+
+    def _config(self, source: Source, spec: JobSpec) -> SourceConfig:
+        try:
+            config = merged(config_of(source), overrides=spec.config)
+        except SourceRefused as exc:
+            raise JobRefused(f"config.{exc.field}", exc.reason) from exc
+        if self._backend_check is not None:
+            self._backend_check(config)
+        return config
+
+    def _insert(self, session: Session, spec: JobSpec, source: Source, config: SourceConfig, now: datetime) -> Job:
+        job = Job(source_id=source.id, kind=queries.CRAWL, fingerprint="", created_at=now, updated_at=now,
+                  state=(State.SCHEDULED if spec.recurring else State.PENDING).value)  # fmt: skip
+        _write(job, spec, config)
+        queries.insert_job(session, job)
+        if source.enabled:
+            self._schedule(session, job, now=now)
+        self._note(job)
+        return job
+
+    def _apply(self, session: Session, job: Job, spec: JobSpec, config: SourceConfig, *, enabled: bool) -> Upserted:
+        """Give a job a new plan, and bring its state and its next run in line with it."""
+        now = self._clock.now()
+        target = State.SCHEDULED if spec.recurring else State.PENDING
+        runs = state_of(job) is State.RUNNING
+        steps = () if runs else route(state_of(job), target)  # refused before anything is written
+        changed = interval_of(job.interval_minutes, job.interval_type) != spec.interval
+        _write(job, spec, config)
+        job.updated_at = now
+        events = [move(job, step, now=now, replanned=True) for step in steps]
+        if runs or queries.open_execution(session, job_id=job.id) is not None:
+            job.next_run_at = None
+        elif enabled and (steps or changed or job.next_run_at is None):
+            self._schedule(session, job, now=now)
+        self._note(job)
+        emit(session, events, now=now)
+        return Upserted(job=job, created=False, warnings=config.warnings())
+
+    def _schedule(self, session: Session, job: Job, *, now: datetime) -> None:
+        """Set when a waiting job runs next: a recurring one in the emptiest slot, any other at once."""
+        interval = interval_of(job.interval_minutes, job.interval_type)
+        if state_of(job) is State.SCHEDULED and interval is not None:
+            job.next_run_at = job.rhythm_at = self._placement.place(session, interval, now=now)
+            job.placed_at = now
+        else:
+            job.next_run_at = now
+
+    def _note(self, job: Job) -> None:
+        self._placement.note(job.id, job.next_run_at, interval_of(job.interval_minutes, job.interval_type))
+
+
+def _write(job: Job, spec: JobSpec, config: SourceConfig) -> None:
+    """Put the plan into the row; its state is not touched."""
+    url = parse_seed(spec.url).fetch if spec.url else config.seeds[0]
+    values: dict[str, Any] = {
+        "url": url, "name": spec.name, "interval_minutes": spec.interval_minutes, "interval_type": spec.interval_type,
+        "schedule_enabled": spec.schedule_enabled, "adaptive_scheduling": spec.adaptive_scheduling,
+        "max_retries": spec.max_retries, "retry_backoff_seconds": spec.retry_backoff_seconds, "config": spec.config,
+        "details": spec.details, "fingerprint": sha256(f"{queries.CRAWL} {url}".encode()).hexdigest(),
+    }  # fmt: skip
+    for name, value in values.items():
+        setattr(job, name, value)
+
+
+def _withdraw(execution: Execution | None, reason: str, now: datetime) -> None:
+    """Take back an execution that nobody has begun; ask one that runs to drain: what it captured is kept."""
+    if execution is None:
+        return
+    if execution.state == "queued":
+        execution.state, execution.reason, execution.finished_at = "cancelled", reason, now
+    else:
+        execution.stop_requested = "drain"

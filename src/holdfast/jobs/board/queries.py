@@ -1,0 +1,201 @@
+"""The rows of jobs, as those who manage them read and change them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import NamedTuple
+
+from sqlalchemy import ColumnElement, func, or_, select, update
+from sqlalchemy.orm import Session
+
+from holdfast.db.models import Execution, Job, Source
+from holdfast.jobs.intervals import UNITS
+from holdfast.jobs.slots import Turn
+
+CRAWL = "crawl"
+MAX_LIMIT = 250
+
+
+def locked_job(session: Session, job_id: int) -> Job | None:
+    """Return a job that is not deleted, and keep it to ourselves until the transaction ends."""
+    return session.scalars(
+        select(Job).where(Job.id == job_id, Job.deleted_at.is_(None)).with_for_update()
+    ).one_or_none()  # fmt: skip
+
+
+def job(session: Session, job_id: int) -> Job | None:
+    """Return a job that is not deleted."""
+    return session.scalars(select(Job).where(Job.id == job_id, Job.deleted_at.is_(None))).one_or_none()
+
+
+def locked_source(session: Session, source_id: int) -> Source | None:
+    """Return a source, and let nobody else make a job for it until the transaction ends."""
+    return session.scalars(select(Source).where(Source.id == source_id).with_for_update()).one_or_none()
+
+
+def crawl_job(session: Session, *, source_id: int) -> Job | None:
+    """Return the one crawl job of a source that is not over for good, locked."""
+    return session.scalars(
+        select(Job)
+        .where(Job.source_id == source_id, Job.kind == CRAWL, Job.state != "cancelled", Job.deleted_at.is_(None))
+        .with_for_update()
+    ).one_or_none()
+
+
+def insert_job(session: Session, made: Job) -> Job:
+    """Add a job and give it its id."""
+    session.add(made)
+    session.flush()
+    return made
+
+
+def delete_job(session: Session, made: Job) -> None:
+    """Remove a job that never ran."""
+    session.delete(made)
+    session.flush()
+
+
+def has_executions(session: Session, *, job_id: int) -> bool:
+    """Return whether a job ever ran or was queued."""
+    return session.scalar(select(Execution.id).where(Execution.job_id == job_id).limit(1)) is not None
+
+
+def open_execution(session: Session, *, job_id: int) -> Execution | None:
+    """Return the execution of a job that is queued, running or stopped, locked; there is at most one."""
+    return session.scalars(
+        select(Execution)
+        .where(Execution.job_id == job_id, Execution.state.in_(("queued", "running", "stopped")))
+        .with_for_update()
+    ).one_or_none()
+
+
+def jobs_of_source(session: Session, *, source_id: int, states: Sequence[str]) -> list[Job]:
+    """Return the jobs of a source in these states, locked."""
+    return list(
+        session.scalars(
+            select(Job)
+            .where(Job.source_id == source_id, Job.state.in_(states), Job.deleted_at.is_(None))
+            .order_by(Job.id)
+            .with_for_update()
+        )
+    )
+
+
+class JobFilter(NamedTuple):
+    """Which jobs are listed, and in which order."""
+
+    states: tuple[str, ...] = ()
+    source_id: int | None = None
+    kind: str | None = None
+    search: str = ""
+    sort_by: str = "created_at"
+    descending: bool = True
+    limit: int = 50
+    offset: int = 0
+
+
+_SORTED = {
+    "created_at": Job.created_at, "updated_at": Job.updated_at, "status": Job.state, "source_name": Source.name,
+    "next_run_at": Job.next_run_at, "last_run_at": Job.last_execution_at, "type": Job.kind,
+}  # fmt: skip
+
+
+def sort_word(word: str) -> str:
+    """Return the order that is used for a word: an unknown one falls back to created_at (NC-004)."""
+    return word if word in _SORTED else "created_at"
+
+
+def listed(session: Session, wanted: JobFilter) -> tuple[list[tuple[Job, Source]], int]:
+    """Return one page of jobs with their sources, and how many there are in all."""
+    where = _where(wanted)
+    counted = select(func.count()).select_from(Job).join(Source, Source.id == Job.source_id).where(*where)
+    total = session.scalar(counted) or 0
+    column = _SORTED[sort_word(wanted.sort_by)]
+    order = column.desc().nulls_last() if wanted.descending else column.asc().nulls_last()
+    page = (
+        select(Job, Source)
+        .join(Source, Source.id == Job.source_id)
+        .where(*where)
+        .order_by(order, Job.id.desc() if wanted.descending else Job.id)
+        .limit(min(max(wanted.limit, 1), MAX_LIMIT))
+        .offset(max(wanted.offset, 0))
+    )
+    return [(row[0], row[1]) for row in session.execute(page)], total
+
+
+def _where(wanted: JobFilter) -> list[ColumnElement[bool]]:
+    where: list[ColumnElement[bool]] = [Job.deleted_at.is_(None), Job.state.is_not(None)]
+    if wanted.states:
+        where.append(Job.state.in_(wanted.states))
+    if wanted.source_id is not None:
+        where.append(Job.source_id == wanted.source_id)
+    if wanted.kind is not None:
+        where.append(Job.kind == wanted.kind)
+    if wanted.search:
+        # The words of a search are data: % and _ mean themselves.
+        part = wanted.search.lower().replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
+        columns = (Source.name, Source.code, Job.url, Job.name)
+        where.append(or_(*(func.lower(column).like(f"%{part}%", escape="\\") for column in columns)))
+    return where
+
+
+def state_counts(session: Session) -> dict[str, int]:
+    """Return how many jobs are in each state."""
+    rows = session.execute(
+        select(Job.state, func.count()).where(Job.state.is_not(None), Job.deleted_at.is_(None)).group_by(Job.state)
+    )
+    return {str(state): count for state, count in rows}
+
+
+def executions_of(session: Session, *, job_id: int, limit: int, offset: int) -> tuple[list[Execution], int]:
+    """Return a page of a job's history, newest first, and how long it is."""
+    total = session.scalar(select(func.count()).select_from(Execution).where(Execution.job_id == job_id)) or 0
+    page = select(Execution).where(Execution.job_id == job_id).order_by(Execution.number.desc())
+    return list(session.scalars(page.limit(limit).offset(offset))), total
+
+
+def turns(session: Session) -> list[Turn]:
+    """Return every scheduled job as the slots see it, those that run included."""
+    rows = session.execute(
+        select(Job.id, Job.interval_minutes, Job.interval_type, Job.next_run_at, Job.placed_at, Job.state)
+        .where(
+            Job.state.in_(("scheduled", "running")), Job.schedule_enabled, Job.interval_minutes.is_not(None),
+            Job.deleted_at.is_(None),
+        )
+        .order_by(Job.id)
+    )  # fmt: skip
+    return [
+        Turn(job_id=row[0], interval=(row[1] or 0) * UNITS[row[2]], next_run_at=row[3], placed_at=row[4],
+             running=row[5] == "running")
+        for row in rows
+    ]  # fmt: skip
+
+
+class Waiting(NamedTuple):
+    """A job and when it is due, for the slot table."""
+
+    job_id: int
+    next_run_at: datetime | None
+    interval: timedelta | None
+
+
+def waiting(session: Session, *, since: datetime | None = None) -> list[Waiting]:
+    """Return what waits for its turn: everything, or what changed since a moment (then also what waits no longer)."""
+    query = select(Job.id, Job.next_run_at, Job.interval_minutes, Job.interval_type)
+    query = query.where(Job.next_run_at.is_not(None) if since is None else Job.updated_at >= since)
+    return [
+        Waiting(row[0], row[1], None if row[2] is None else row[2] * UNITS[row[3]]) for row in session.execute(query)
+    ]
+
+
+def shift(session: Session, *, job_id: int, old: datetime, new: datetime, now: datetime) -> bool:
+    """Move a job to another time if nothing happened to it since it was looked at; False if something did."""
+    moved = session.scalars(
+        update(Job)
+        .where(Job.id == job_id, Job.state == "scheduled", Job.next_run_at == old)
+        .values(next_run_at=new, rhythm_at=new, placed_at=now, updated_at=now)
+        .returning(Job.id)
+        .execution_options(synchronize_session=False)
+    )
+    return moved.one_or_none() is not None

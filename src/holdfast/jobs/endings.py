@@ -1,0 +1,52 @@
+"""How a run ended, as whoever ran it tells: what was counted, what broke, and what the start page looked like."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+from holdfast.jobs.adaptive import StartPage
+from holdfast.jobs.retries import Failure
+
+MAX_ERROR_CHARS = 4_000
+MAX_STACK_CHARS = 32_000
+
+
+class Result(StrEnum):
+    """The three ends of a run; one that is to be continued is released instead."""
+
+    COMPLETED = "completed"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Counts:
+    """What a run did and what it cost."""
+
+    items_crawled: int = 0
+    items_indexed: int = 0
+    items_failed: int = 0
+    items_total: int = 0
+    cpu_ms: int | None = None
+    peak_memory_bytes: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ending:
+    """The end of one run."""
+
+    result: Result
+    reason: str | None = None
+    failure: Failure | None = None
+    """Whose fault it was, if it failed."""
+    error: str | None = None
+    stack: str | None = None
+    exit_code: int | None = None
+    stage: str | None = None
+    counts: Counts = field(default_factory=Counts)
+    metrics: dict[str, Any] = field(default_factory=dict)
+    start: StartPage = field(default_factory=StartPage)
+    index_state: str | None = None
+    """`pending` if there are WARC files to index."""

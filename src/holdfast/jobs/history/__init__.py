@@ -1,0 +1,1 @@
+"""The history of executions, and how much of it is kept."""

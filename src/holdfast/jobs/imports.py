@@ -1,0 +1,72 @@
+"""The execution of an import: completed from the start, for nothing of it runs; it holds the files together."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+from holdfast import audit
+from holdfast.clock import Clock
+from holdfast.db.engine import Database
+from holdfast.db.models import Execution, Job
+from holdfast.errors import Invalid
+from holdfast.jobs import queries
+from holdfast.sources.queries import named_source
+
+IMPORT = "import"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImportWish:
+    """What is to be imported, and for whom."""
+
+    source: str
+    name: str | None
+    home: Path
+    config: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImportBegun:
+    """Where the files of an import belong."""
+
+    execution_id: int
+    folder: Path
+
+
+def ensure_import_source(database: Database, clock: Clock, *, code: str, name: str | None) -> None:
+    """Make the source if it is new; Invalid if its code is none."""
+    with database.write() as session:
+        named_source(session, clock, code=code, name=name)
+
+
+def begin_import(database: Database, clock: Clock, wish: ImportWish) -> ImportBegun:
+    """Make an execution for imported files below the data directory; the source too, if it is new."""
+    now = clock.now()
+    with database.write() as session:
+        source = named_source(session, clock, code=wish.source, name=wish.name)
+        fingerprint = sha256(f"{IMPORT} {source.code}".encode()).hexdigest()
+        job = queries.job_by_fingerprint(session, kind=IMPORT, fingerprint=fingerprint)
+        if job is None:
+            job = Job(source_id=source.id, kind=IMPORT, fingerprint=fingerprint, config={}, created_at=now)
+            session.add(job)
+            session.flush()
+        execution = Execution(
+            job_id=job.id, number=queries.last_number(session, job_id=job.id) + 1, state="completed", reason=None,
+            config=wish.config, output_dir="", created_at=now, started_at=now, finished_at=now, run_seconds=0.0,
+        )  # fmt: skip
+        session.add(execution)
+        session.flush()
+        stem = f"{now:%Y%m%dT%H%M%SZ}__{source.code}-import-{execution.id}"
+        folder = wish.home.resolve() / "warcs" / source.code / stem
+        execution.output_dir = str(folder)
+        audit.record(session, clock, action="archive.imported", subject=f"execution {execution.id}",
+                     detail={"source": source.code, **wish.config})  # fmt: skip
+        execution_id = execution.id
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as exc:
+        raise Invalid(f"cannot write to {folder}: {exc.strerror}; choose another data directory with --home") from exc
+    return ImportBegun(execution_id=execution_id, folder=folder)

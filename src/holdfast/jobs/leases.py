@@ -1,0 +1,161 @@
+"""Who runs a job: a worker takes a queued execution, says that it lives, and settles or hands back what it holds.
+
+Every write carries the token and the epoch of its lease; a holder that was taken for dead gets LeaseLost and stops.
+"""
+
+from __future__ import annotations
+
+import secrets
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import NamedTuple
+
+from sqlalchemy.orm import Session
+
+from holdfast.clock import Clock
+from holdfast.db.dbclock import DatabaseClock
+from holdfast.db.engine import Database
+from holdfast.db.models import Execution, Job, Source
+from holdfast.errors import LeaseLost
+from holdfast.jobs.adaptive import StartPage
+from holdfast.jobs.endings import Ending
+from holdfast.jobs.journal.events import emit, status
+from holdfast.jobs.moves import state_of
+from holdfast.jobs.schedule import queries
+from holdfast.jobs.schedule.queries import Claim
+from holdfast.jobs.settling import Settler
+from holdfast.jobs.states import State
+from holdfast.urls import parse
+
+_TRIES = 20
+"""Executions that are tried in one call; more are only met where as many workers start at the same moment."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lease:
+    """The right to run one execution for as long as it is renewed."""
+
+    claim: Claim
+    execution_id: int
+    number: int
+    owner: str
+    source: Source
+    job: Job
+    """As it was when the lease was taken."""
+    output_dir: Path
+    resumed: bool
+    """True if somebody worked on this execution, or on the one that it retries, before."""
+
+
+class Word(NamedTuple):
+    """What a holder hears when it says that it lives."""
+
+    stop: str | None
+    """`drain` or `cancel`, or nothing."""
+    cancelled: bool
+    """The job was cancelled: settle as cancelled after draining."""
+
+
+class _Gone(Exception):
+    """Somebody else was quicker."""
+
+
+class Leases:
+    """The leases of one worker. Each call is one short transaction; times come from the database's clock."""
+
+    def __init__(self, database: Database, clock: Clock, settler: Settler, *, home: Path) -> None:
+        self._database, self._clock, self._settler, self._home = database, clock, settler, home
+
+    def take(self, owner: str, *, kinds: tuple[str, ...] | None = None) -> Lease | None:
+        """Return a lease on the execution that has waited longest, or None if nothing waits."""
+        missed: queries.Candidate | None = None
+        for _ in range(_TRIES):
+            with self._database.read() as session:
+                candidate = queries.next_queued(session, now=self._clock.now(), kinds=kinds)
+            if candidate is None:
+                return None
+            with suppress(_Gone), self._database.write() as session:
+                return self._take(session, candidate, owner)
+            if candidate == missed:
+                # Whoever was quicker has taken it out of the queue by now: this one belongs to nobody.
+                with self._database.write() as session:
+                    queries.close_stray(session, execution_id=candidate.execution_id, now=self._clock.now())
+            missed = candidate
+        return None
+
+    def _take(self, session: Session, candidate: queries.Candidate, owner: str) -> Lease:
+        now, token = self._clock.now(), secrets.token_hex(16)
+        epoch = queries.lock_job(session, job_id=candidate.job_id, token=token, owner=owner, now=now)
+        if epoch is None:
+            raise _Gone
+        execution = queries.begin_execution(session, execution_id=candidate.execution_id, now=now)
+        if execution is None:
+            raise _Gone  # and the job's lock is undone with the transaction
+        job, source = queries.job_and_source(session, candidate.job_id)
+        resumed = bool(execution.output_dir) or execution.resumed_from is not None
+        execution.output_dir = execution.output_dir or self._folder(session, execution, source, now)
+        claim = Claim(candidate.job_id, token, epoch)
+        queries.begin_hold(session, claim, execution_id=execution.id, owner=owner, now=now)
+        session.flush()
+        emit(session, [status(job.id, State.RUNNING, execution_id=execution.id, owner=owner)], now=now)
+        return Lease(
+            claim=claim, execution_id=execution.id, number=execution.number, owner=owner, source=source, job=job,
+            output_dir=Path(execution.output_dir), resumed=resumed,
+        )  # fmt: skip
+
+    def _folder(self, session: Session, execution: Execution, source: Source, now: datetime) -> str:
+        """Return where an execution writes: a retry goes on in the directory of the one before it."""
+        before = queries.output_dir(session, execution.resumed_from)
+        stem = f"{now:%Y%m%dT%H%M%SZ}__{source.code}-{execution.id}"
+        return before or str((self._home / "warcs" / source.code / stem).resolve())
+
+    def renew(self, lease: Lease) -> Word:
+        """Say that the holder lives, and hear what it is asked; LeaseLost if somebody else holds the job."""
+        if isinstance(self._clock, DatabaseClock):
+            self._clock.synchronise()
+        with self._database.write() as session:
+            state = queries.beat(session, lease.claim, now=self._clock.now())
+            stop = queries.stop_word(session, execution_id=lease.execution_id)
+        if state is None:
+            raise _lost(lease)
+        cancelled = state == State.CANCELLED
+        return Word(stop or ("drain" if cancelled else None), cancelled)
+
+    def release(self, lease: Lease) -> None:
+        """Hand back an execution that is to be continued; LeaseLost if it is not ours any more."""
+        with self._database.write() as session:
+            job, execution, now = self._held(session, lease)
+            queries.end_hold(session, job_id=job.id, epoch=lease.claim.epoch, ending="released", now=now)
+            emit(session, self._settler.hand_back(job, execution, now=now, reason="released"), now=now)
+
+    def settle(self, lease: Lease, ending: Ending) -> State:
+        """Write how a run ended and what its job does next; return its state. LeaseLost changes nothing."""
+        with self._database.write() as session:
+            job, execution, now = self._held(session, lease)
+            queries.end_hold(session, job_id=job.id, epoch=lease.claim.epoch, ending="settled", now=now)
+            events = self._settler.settle(session, job, execution, ending, now=now)
+            emit(session, events, now=now)
+            return state_of(job)
+
+    def _held(self, session: Session, lease: Lease) -> tuple[Job, Execution, datetime]:
+        job = queries.held_job(session, lease.claim)
+        if job is None:
+            raise _lost(lease)
+        return job, queries.execution(session, lease.execution_id), self._clock.now()
+
+
+def _lost(lease: Lease) -> LeaseLost:
+    return LeaseLost(
+        f"{lease.owner} no longer holds execution {lease.execution_id} of job {lease.claim.job_id}; nothing was written"
+    )
+
+
+def start_page(session: Session, *, execution_id: int, url: str) -> StartPage:
+    """Return what an execution saw at its job's start address, for `Ending.start`."""
+    address = parse(url)
+    code, content_hash = queries.start_answer(
+        session, execution_id=execution_id, domain=address.domain, url_hash=address.hash64
+    )
+    return StartPage(content_hash=content_hash, not_modified=code == 304)

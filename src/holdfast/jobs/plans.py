@@ -1,0 +1,27 @@
+"""From a source's configuration to the plan of one native crawl. Contact and private networks are the server's."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from holdfast.crawl.plan import CrawlPlan
+from holdfast.sources.config import SourceConfig
+
+
+class House(NamedTuple):
+    """What a crawl takes from the server's settings, never from a source."""
+
+    contact: str
+    user_agent: str | None = None
+    allow_networks: tuple[str, ...] = ()
+
+
+def crawl_plan(config: SourceConfig, house: House, *, number: int) -> CrawlPlan:
+    """Return the plan of a job's execution with this number: user agents take turns by it (NC-042)."""
+    return CrawlPlan(
+        seeds=config.seeds, contact=house.contact, scope=config.scope, include=config.include, exclude=config.exclude,
+        max_depth=config.max_depth, max_pages=config.max_pages, max_bytes=config.quota_bytes, delay_s=config.delay_s,
+        user_agent=config.user_agent(number) or house.user_agent, sitemaps=config.sitemaps,
+        requisites=config.requisites, robots=config.robots, robots_reason=config.robots_reason,
+        allow_networks=house.allow_networks,
+    )  # fmt: skip

@@ -1,0 +1,271 @@
+"""The statements of the scheduler and of those who hold jobs: claims compare and set, and every write is fenced.
+
+Rows are locked in one order everywhere (job, execution, hold, hour, events), so that nobody waits in a circle.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any, NamedTuple
+
+from sqlalchemy import and_, bindparam, exists, func, insert, literal, or_, select, text, update
+from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.orm import Session
+
+from holdfast.db.models import Domain, Execution, Hold, Job, Page, PageCrawl, RunHour, Source
+from holdfast.db.models.base import Moment
+from holdfast.jobs.states import SCHEDULABLE, State, sources_of
+
+_OPEN = ("queued", "running", "stopped")
+_WAITING = tuple(sorted(SCHEDULABLE))
+_STARTABLE = tuple(sorted(sources_of(State.RUNNING)))
+
+
+class Claim(NamedTuple):
+    """What fences a write: the job, and the token and epoch of the lease under which it is done."""
+
+    job_id: int
+    token: str
+    epoch: int
+
+
+def anything_due(session: Session, *, now: datetime) -> bool:
+    """Return whether a job waits whose time has come; one seek."""
+    return session.scalar(select(Job.id).where(Job.next_run_at <= now).limit(1)) is not None
+
+
+def claim_due(session: Session, *, now: datetime, limit: int) -> list[int]:
+    """Take due jobs off the clock, earliest first, and return their ids: each is returned to one caller only."""
+    due = and_(Job.next_run_at <= now, Job.state.in_(_WAITING), Job.lock_token.is_(None), Job.deleted_at.is_(None))
+    ids = session.scalars(
+        select(Job.id)
+        .join(Source, Source.id == Job.source_id)
+        .where(due, Source.enabled)
+        .order_by(Job.next_run_at, Job.id)
+        .limit(limit)
+        .with_for_update(of=Job, skip_locked=True)
+    ).all()
+    if not ids:
+        return []
+    # Compare and set: whoever was quicker left `next_run_at` empty.
+    claimed = session.scalars(
+        update(Job)
+        .where(Job.id.in_(ids), due)
+        .values(due_at=Job.next_run_at, next_run_at=None, updated_at=now)
+        .returning(Job.id)
+        .execution_options(synchronize_session=False)
+    )
+    return sorted(claimed)
+
+
+_ENQUEUE = text(
+    "INSERT INTO executions (job_id, number, state, config, output_dir, created_at, run_seconds, due_at, queued_at,"
+    " retry_attempt, resumed_from)"
+    " SELECT j.id, 1 + coalesce((SELECT max(e.number) FROM executions e WHERE e.job_id = j.id), 0), 'queued', '{}', '',"
+    " :now, 0, j.due_at, j.due_at, j.current_retry_count,"
+    " CASE WHEN j.current_retry_count + j.infra_retry_count > 0"
+    " THEN (SELECT max(e.id) FROM executions e WHERE e.job_id = j.id) END"
+    " FROM jobs j WHERE j.id IN :ids ORDER BY j.due_at, j.id ON CONFLICT DO NOTHING RETURNING id, job_id"
+).bindparams(bindparam("ids", expanding=True), bindparam("now", type_=Moment()))
+
+
+def enqueue(session: Session, ids: Sequence[int], *, now: datetime) -> dict[int, int]:
+    """Queue one execution for each job and return them by job. The unique keys decide: one a turn, one open a job."""
+    return {row[1]: row[0] for row in session.execute(_ENQUEUE, {"ids": list(ids), "now": now})}
+
+
+def unstick(session: Session, ids: Sequence[int], *, moment: datetime) -> None:
+    """Give a new time to jobs that were taken off the clock although their turn had been run before."""
+    opened = exists().where(Execution.job_id == Job.id, Execution.state.in_(_OPEN))
+    session.execute(
+        update(Job)
+        .where(Job.id.in_(ids), ~opened)
+        .values(next_run_at=moment, updated_at=moment)
+        .execution_options(synchronize_session=False)
+    )
+
+
+class Candidate(NamedTuple):
+    """A queued execution that may be begun."""
+
+    execution_id: int
+    job_id: int
+
+
+def next_queued(session: Session, *, now: datetime, kinds: Sequence[str] | None) -> Candidate | None:
+    """Return the execution that has waited longest; none before its time, none of a disabled source (HA-090)."""
+    query = (
+        select(Execution.id, Execution.job_id)
+        .join(Job, Job.id == Execution.job_id)
+        .join(Source, Source.id == Job.source_id)
+        .where(Execution.state == "queued", Execution.queued_at <= now, Source.enabled)
+        .order_by(Execution.queued_at, Execution.id)
+        .limit(1)
+    )
+    row = session.execute(query if kinds is None else query.where(Job.kind.in_(kinds))).one_or_none()
+    return None if row is None else Candidate(row[0], row[1])
+
+
+def lock_job(session: Session, *, job_id: int, token: str, owner: str, now: datetime) -> int | None:
+    """Take a job's lock if nobody has it; return the new epoch, or None. From here on the job is running."""
+    return session.scalar(
+        update(Job)
+        .where(Job.id == job_id, Job.lock_token.is_(None), Job.state.in_(_STARTABLE))
+        .values(
+            state=State.RUNNING.value, lock_token=token, lock_epoch=Job.lock_epoch + 1, lock_owner=owner,
+            lock_acquired_at=now, lock_heartbeat_at=now, next_run_at=None, updated_at=now,
+        )
+        .returning(Job.lock_epoch)
+        .execution_options(synchronize_session=False)
+    )  # fmt: skip
+
+
+def begin_execution(session: Session, *, execution_id: int, now: datetime) -> Execution | None:
+    """Turn a queued execution into a running one and return it; None if it is no longer queued."""
+    begun = session.scalars(
+        update(Execution)
+        .where(Execution.id == execution_id, Execution.state == "queued")
+        .values(state="running", started_at=func.coalesce(Execution.started_at, literal(now, Moment())))
+        .returning(Execution.id)
+        .execution_options(synchronize_session=False)
+    ).one_or_none()
+    return None if begun is None else session.get_one(Execution, execution_id, populate_existing=True)
+
+
+def close_stray(session: Session, *, execution_id: int, now: datetime) -> None:
+    """Close a queued execution whose job can never begin it: its state was changed behind the board's back."""
+    may_begin = exists().where(
+        Job.id == Execution.job_id, or_(Job.state.in_(_STARTABLE), Job.lock_token.is_not(None))
+    )  # fmt: skip
+    session.execute(
+        update(Execution)
+        .where(Execution.id == execution_id, Execution.state == "queued", ~may_begin)
+        .values(state="cancelled", reason="stray", finished_at=now)
+        .execution_options(synchronize_session=False)
+    )
+
+
+def job_and_source(session: Session, job_id: int) -> tuple[Job, Source]:
+    """Return a job and its source as they are now."""
+    row = session.execute(
+        select(Job, Source)
+        .join(Source, Source.id == Job.source_id)
+        .where(Job.id == job_id)
+        .execution_options(populate_existing=True)
+    ).one()
+    return row[0], row[1]
+
+
+def output_dir(session: Session, execution_id: int | None) -> str | None:
+    """Return the directory that an execution writes to, if it has one."""
+    return session.scalar(select(Execution.output_dir).where(Execution.id == execution_id)) or None
+
+
+def begin_hold(session: Session, claim: Claim, *, execution_id: int, owner: str, now: datetime) -> None:
+    """Note that an owner has begun to hold an execution."""
+    session.execute(
+        insert(Hold).values(
+            job_id=claim.job_id, execution_id=execution_id, epoch=claim.epoch, owner=owner, acquired_at=now
+        )
+    )
+
+
+def end_hold(session: Session, *, job_id: int, epoch: int, ending: str, now: datetime) -> None:
+    """Note how an owner's time with an execution ended."""
+    session.execute(
+        update(Hold)
+        .where(Hold.job_id == job_id, Hold.epoch == epoch, Hold.ended_at.is_(None))
+        .values(ended_at=now, ending=ending)
+        .execution_options(synchronize_session=False)
+    )
+
+
+def beat(session: Session, claim: Claim, *, now: datetime) -> str | None:
+    """Say that the holder lives, and return the job's state; None if it is no longer the holder."""
+    return session.scalar(
+        update(Job)
+        .where(_held(claim))
+        .values(lock_heartbeat_at=now)
+        .returning(Job.state)
+        .execution_options(synchronize_session=False)
+    )
+
+
+def stop_word(session: Session, *, execution_id: int) -> str | None:
+    """Return what an execution was asked from outside: drain, cancel, or nothing."""
+    return session.scalar(select(Execution.stop_requested).where(Execution.id == execution_id))
+
+
+def held_job(session: Session, claim: Claim) -> Job | None:
+    """Return the job if this claim still holds it, locked against everybody else; None if it does not."""
+    return session.scalars(
+        select(Job).where(_held(claim)).with_for_update().execution_options(populate_existing=True)
+    ).one_or_none()  # fmt: skip
+
+
+def _held(claim: Claim) -> Any:
+    return and_(Job.id == claim.job_id, Job.lock_token == claim.token, Job.lock_epoch == claim.epoch)
+
+
+def execution(session: Session, execution_id: int) -> Execution:
+    """Return an execution, locked."""
+    return session.scalars(
+        select(Execution)
+        .where(Execution.id == execution_id)
+        .with_for_update()
+        .execution_options(populate_existing=True)
+    ).one()
+
+
+def stale_jobs(session: Session, *, before: datetime, owners: Sequence[str], limit: int) -> list[Job]:
+    """Return jobs whose holder has been silent since before a moment, or is known to be dead; and orphans of a crash.
+
+    They are locked; one that somebody else is at is left to them.
+    """
+    silent = and_(Job.lock_token.is_not(None), Job.lock_heartbeat_at < before)
+    dead = and_(Job.lock_token.is_not(None), Job.lock_owner.in_(list(owners)))
+    orphan = and_(Job.state == State.RUNNING.value, Job.lock_token.is_(None))
+    return list(
+        session.scalars(
+            select(Job)
+            .where(or_(silent, dead, orphan) if owners else or_(silent, orphan))
+            .order_by(Job.id)
+            .limit(limit)
+            .with_for_update(skip_locked=True)
+            .execution_options(populate_existing=True)
+        )
+    )
+
+
+def count_hour(session: Session, hour: datetime, **counts: int) -> None:
+    """Add to the counts of an hour."""
+    dialect = postgresql if session.get_bind().dialect.name == "postgresql" else sqlite
+    statement = dialect.insert(RunHour).values(hour=hour, **counts)
+    table = RunHour.__table__.c
+    grown = {name: table[name] + statement.excluded[name] for name in counts}
+    session.execute(statement.on_conflict_do_update(index_elements=["hour"], set_=grown))
+
+
+def hours_since(session: Session, moment: datetime | None) -> dict[str, int]:
+    """Return the sums over all hours since a moment, or over all that there are."""
+    names = ("succeeded", "failed", "cancelled", "duration_ms", "stale_locks")
+    query = select(*(func.coalesce(func.sum(getattr(RunHour, name)), 0) for name in names))
+    row = session.execute(query if moment is None else query.where(RunHour.hour >= moment)).one()
+    return {name: int(value) for name, value in zip(names, row, strict=True)}
+
+
+def start_answer(session: Session, *, execution_id: int, domain: str, url_hash: int) -> tuple[int | None, str | None]:
+    """Return the status and the content hash with which an execution's start page was answered last."""
+    row = session.execute(
+        select(PageCrawl.status_code, func.coalesce(PageCrawl.content_hash, PageCrawl.payload_digest))
+        .join(Page, Page.id == PageCrawl.page_id)
+        .join(Domain, Domain.id == PageCrawl.domain_id)
+        .where(
+            Domain.name == domain, Page.domain_id == Domain.id, Page.url_hash == url_hash,
+            PageCrawl.execution_id == execution_id, PageCrawl.outcome == "success",
+        )
+        .order_by(PageCrawl.attempt.desc())
+        .limit(1)
+    ).one_or_none()  # fmt: skip
+    return (None, None) if row is None else (row[0], row[1])

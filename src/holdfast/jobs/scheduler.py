@@ -1,0 +1,161 @@
+"""Turns due jobs into queued executions, and clears up after holders that fell silent. It runs nothing itself.
+
+Any number of schedulers may work on one database: a due job is claimed by compare-and-set, and the unique keys of
+executions (one for each turn of a job, one open for each job) are the authority. A start takes nothing from the living.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Protocol
+
+from sqlalchemy.orm import Session
+
+from holdfast import log
+from holdfast.clock import Clock
+from holdfast.config import JobSettings
+from holdfast.db.dbclock import DatabaseClock
+from holdfast.db.engine import Database
+from holdfast.errors import Unavailable
+from holdfast.jobs import pruning
+from holdfast.jobs.board.queries import open_execution
+from holdfast.jobs.journal.events import Event, emit, status
+from holdfast.jobs.journal.queries import drop_events
+from holdfast.jobs.metrics import SchedulerMetrics, count_metrics
+from holdfast.jobs.placement import Placement
+from holdfast.jobs.schedule import queries
+from holdfast.jobs.settling import Settler
+from holdfast.jobs.states import State
+
+_log = log.get()
+_SWEPT = 50
+"""Locks that one transaction clears: SQLite's writers wait for no longer than that."""
+_PRUNED = 100
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tick:
+    """What one look at the clock did."""
+
+    queued: dict[int, int]
+    """The execution of each job that was due."""
+    cleared: int = 0
+    """Stale locks."""
+    pruned: int = 0
+
+
+class Stop(Protocol):
+    """What ends the loop: an event of threads or of processes."""
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Wait for the end, at most so long; return whether it has come."""
+        ...
+
+
+class Scheduler:
+    """One scheduler of perhaps several; used by one thread."""
+
+    def __init__(self, database: Database, clock: Clock, settings: JobSettings, placement: Placement) -> None:
+        self._database, self._clock, self._settings, self._placement = database, clock, settings, placement
+        self._settler = Settler(settings, placement)
+        self._sweep_at = self._count_at = 0.0
+        self._checked_at: datetime | None = None
+        self.metrics: SchedulerMetrics | None = None
+
+    def start(self, *, dead_owners: Sequence[str] = ()) -> int:
+        """Build the slot table from the rows and free what the dead held; return how many locks that were.
+
+        Dead is who has been silent for the stale period, or whom the caller knows to be gone (its file lock is free).
+        What runs elsewhere is left alone.
+        """
+        with self._database.read() as session:
+            self._placement.refresh(session, now=self._clock.now())
+        return self.sweep(dead_owners=dead_owners)
+
+    def tick(self) -> Tick:
+        """Queue what is due; now and then clear stale locks, prune and count. Unavailable if the database is away."""
+        queued = self._queue_due()
+        cleared = pruned = 0
+        elapsed = self._clock.monotonic()
+        if elapsed >= self._sweep_at:
+            if isinstance(self._clock, DatabaseClock):
+                self._clock.synchronise()
+            cleared, pruned = self.sweep(), self._prune()
+            self._sweep_at = elapsed + self._settings.sweep_s
+        if elapsed >= self._count_at:
+            with self._database.read() as session:
+                self.metrics = count_metrics(session, now=self._clock.now(), last_check_at=self._checked_at)
+            for warning in self.metrics.warnings():
+                _log.warning("scheduler.warning", message=warning)
+            self._count_at = elapsed + self._settings.metrics_s
+        return Tick(queued=queued, cleared=cleared, pruned=pruned)
+
+    def run(self, stop: Stop) -> None:
+        """Tick until told to stop; a database that is away is waited for."""
+        while not stop.wait(self._settings.poll_s):
+            try:
+                tick = self.tick()
+            except Unavailable as exc:
+                _log.warning("scheduler.waits", message=str(exc))
+                continue
+            if tick.queued or tick.cleared:
+                _log.info("scheduler.tick", queued=len(tick.queued), cleared=tick.cleared, pruned=tick.pruned)
+
+    def _queue_due(self) -> dict[int, int]:
+        now = self._clock.now()
+        self._checked_at = now
+        with self._database.read() as session:
+            if not queries.anything_due(session, now=now):
+                return {}
+        with self._database.write() as session:
+            ids = queries.claim_due(session, now=now, limit=self._settings.batch)
+            if not ids:
+                return {}
+            queued = queries.enqueue(session, ids, now=now)
+            refused = [job_id for job_id in ids if job_id not in queued]
+            if refused:
+                queries.unstick(session, refused, moment=now + timedelta(seconds=1))
+            emit(session, [_queued(job_id, queued[job_id]) for job_id in ids if job_id in queued], now=now)
+        for job_id in ids:
+            self._placement.note(job_id, None, None)
+        return queued
+
+    def sweep(self, *, dead_owners: Sequence[str] = ()) -> int:
+        """Clear the locks of holders that are gone; their executions go on with others. Return how many."""
+        total = 0
+        while True:
+            with self._database.write() as session:
+                cleared = self._sweep_some(session, dead_owners)
+            total += cleared
+            if cleared < _SWEPT:
+                return total
+
+    def _sweep_some(self, session: Session, dead_owners: Sequence[str]) -> int:
+        now = self._clock.now()
+        before = now - timedelta(seconds=self._settings.stale_s)
+        stale = queries.stale_jobs(session, before=before, owners=dead_owners, limit=_SWEPT)
+        events: list[Event] = []
+        for job in stale:
+            _log.warning("job.lock_stale", job_id=job.id, owner=job.lock_owner, epoch=job.lock_epoch)
+            opened = open_execution(session, job_id=job.id)
+            events += self._settler.lose(session, job, opened, now=now)
+        if stale:
+            session.flush()
+            hour = now.replace(minute=0, second=0, microsecond=0)
+            queries.count_hour(session, hour, stale_locks=len(stale))
+            emit(session, events, now=now)
+        return len(stale)
+
+    def _prune(self) -> int:
+        now = self._clock.now()
+        with self._database.write() as session:
+            before = now - timedelta(days=self._settings.history_days)
+            pruned = pruning.prune_aged(session, before=before, now=now, limit=_PRUNED)
+            drop_events(session, before=now - timedelta(days=self._settings.events_days), limit=10 * _PRUNED)
+        return pruned.stripped
+
+
+def _queued(job_id: int, execution_id: int) -> Event:
+    return status(job_id, State.SCHEDULED, execution_id=execution_id, queued=True)

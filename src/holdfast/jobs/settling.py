@@ -1,0 +1,167 @@
+"""What follows a run: the execution is closed, counters grow, the next run is set. On locked rows only."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+from sqlalchemy.orm import Session
+
+from holdfast.config import JobSettings
+from holdfast.db.models import Execution, Job
+from holdfast.jobs import adaptive, pruning
+from holdfast.jobs.adaptive import Watched
+from holdfast.jobs.endings import MAX_ERROR_CHARS, MAX_STACK_CHARS, Ending, Result
+from holdfast.jobs.intervals import interval_of
+from holdfast.jobs.journal.events import Event, completed, status
+from holdfast.jobs.moves import move, state_of
+from holdfast.jobs.placement import Placement
+from holdfast.jobs.retries import Failure, RetryPolicy, after_failure, policy_for
+from holdfast.jobs.schedule import queries
+from holdfast.jobs.slots import next_turn
+from holdfast.jobs.states import State
+
+
+class Settler:
+    """Closes runs by the rules of the house."""
+
+    def __init__(self, settings: JobSettings, placement: Placement) -> None:
+        self._settings, self._placement = settings, placement
+
+    def settle(self, session: Session, job: Job, execution: Execution, ending: Ending, *, now: datetime) -> list[Event]:
+        """Close an execution, free its job and set what follows; return the events to tell."""
+        _spend(execution, job, now)
+        _close(execution, ending, now)
+        _free(job, now)
+        duration = execution.duration_ms or 0
+        job.last_execution_at = now
+        job.total_runs += 1
+        job.total_duration_ms += duration
+        events = [completed(job.id, execution.id, ending.result, duration_ms=duration,
+                            items_indexed=execution.items_indexed, error=execution.error)]  # fmt: skip
+        if ending.result is Result.COMPLETED:
+            job.successful_runs += 1
+            events += self._succeeded(session, job, execution, ending, now)
+        elif ending.result is Result.FAILED:
+            job.failed_runs += 1
+            events += self._failed(session, job, execution, ending, now)
+        elif state_of(job) is State.RUNNING:
+            events.append(move(job, State.CANCELLED, now=now, execution_id=execution.id))
+        self._placement.note(job.id, job.next_run_at, interval_of(job.interval_minutes, job.interval_type))
+        session.flush()
+        pruning.prune_beyond(session, job_id=job.id, number=execution.number - self._settings.history_rows, now=now)
+        kind = {Result.COMPLETED: "succeeded", Result.FAILED: "failed", Result.CANCELLED: "cancelled"}[ending.result]
+        queries.count_hour(session, _hour(now), **{kind: 1, "duration_ms": duration})
+        return events
+
+    def hand_back(self, job: Job, execution: Execution, *, now: datetime, reason: str) -> list[Event]:
+        """Put an execution back into the queue, at its old place; one of a cancelled job is closed instead."""
+        _spend(execution, job, now)
+        _free(job, now)
+        if state_of(job) is State.CANCELLED:
+            execution.state, execution.reason, execution.finished_at = "cancelled", reason, now
+            return [status(job.id, State.CANCELLED, execution_id=execution.id, reason=reason)]
+        execution.state, execution.stop_requested = "queued", None
+        return [move(job, State.SCHEDULED, now=now, execution_id=execution.id, reason=reason)]
+
+    def lose(self, session: Session, job: Job, execution: Execution | None, *, now: datetime) -> list[Event]:
+        """Take a job from a holder that fell silent: it goes on with another, or fails if that happened too often."""
+        queries.end_hold(session, job_id=job.id, epoch=job.lock_epoch, ending="lease_lost", now=now)
+        if execution is None:
+            _free(job, now)
+            return self._orphan(job, now) if state_of(job) is State.RUNNING else []
+        execution.takeovers += 1
+        if execution.takeovers > self._settings.takeovers and state_of(job) is State.RUNNING:
+            message = f"its owners fell silent {execution.takeovers} times"
+            ending = Ending(result=Result.FAILED, failure=Failure.LEASE_LOST, reason="lease_lost", error=message)
+            return self.settle(session, job, execution, ending, now=now)
+        return self.hand_back(job, execution, now=now, reason="lease_lost")
+
+    def _orphan(self, job: Job, now: datetime) -> list[Event]:
+        event = move(job, State.SCHEDULED, now=now, reason="orphaned")
+        job.next_run_at = now
+        return [event]
+
+    def _succeeded(self, session: Session, job: Job, execution: Execution, ending: Ending,
+                   now: datetime) -> list[Event]:  # fmt: skip
+        job.current_retry_count = job.infra_retry_count = 0
+        job.error_message = None
+        if state_of(job) is not State.RUNNING:
+            return []
+        events = [move(job, State.COMPLETED, now=now, execution_id=execution.id)]
+        baseline = interval_of(job.interval_minutes, job.interval_type)
+        if baseline is None or not job.schedule_enabled:
+            return events
+        return [*events, *self._next(session, job, _adapted(job, baseline, ending, now), now)]
+
+    def _next(self, session: Session, job: Job, interval: timedelta, now: datetime) -> list[Event]:
+        job.rhythm_at = next_turn(job.rhythm_at or job.due_at or now, interval, now=now)
+        events = [move(job, State.SCHEDULED, now=now, next_run_at=job.rhythm_at.isoformat())]
+        if queries.job_and_source(session, job.id)[1].enabled:
+            job.next_run_at = job.rhythm_at
+            return events
+        events.append(move(job, State.PAUSED, now=now, reason="source_disabled"))
+        job.paused_by = "source"
+        return events
+
+    def _failed(self, session: Session, job: Job, execution: Execution, ending: Ending,
+                now: datetime) -> list[Event]:  # fmt: skip
+        job.last_failure_at, job.error_message = now, execution.error or ending.reason
+        if state_of(job) is not State.RUNNING:
+            return []
+        failure = ending.failure or Failure.FAILED
+        again = after_failure(failure, self._policy(session, job), retries=job.current_retry_count,
+                              infra_retries=job.infra_retry_count)  # fmt: skip
+        if again is None:
+            return [move(job, State.FAILED, now=now, execution_id=execution.id, failure=failure.value)]
+        job.current_retry_count, job.infra_retry_count = again.retries, again.infra_retries
+        event = move(job, State.SCHEDULED, now=now, execution_id=execution.id, failure=failure.value,
+                     retry_in_s=again.wait.total_seconds())  # fmt: skip
+        job.next_run_at = now + again.wait
+        return [event]
+
+    def _policy(self, session: Session, job: Job) -> RetryPolicy:
+        _, source = queries.job_and_source(session, job.id)
+        backend = job.config.get("backend") or source.config.get("backend") or "native"
+        return policy_for(backend, RetryPolicy(
+            max_retries=job.max_retries, base_s=job.retry_backoff_seconds,
+            infra_cooldown_s=self._settings.infra_cooldown_s, infra_retries=self._settings.infra_retries,
+        ))  # fmt: skip
+
+
+def _adapted(job: Job, baseline: timedelta, ending: Ending, now: datetime) -> timedelta:
+    """Remember what the start page looked like, and return the interval that follows from it."""
+    before = Watched(content_hash=job.start_hash, changed_at=job.start_changed_at, unchanged=job.unchanged_count)
+    watched = adaptive.looked(before, ending.start, now=now)
+    job.start_hash, job.start_changed_at = watched.content_hash, watched.changed_at
+    job.unchanged_count = watched.unchanged
+    return adaptive.interval(baseline, watched.unchanged) if job.adaptive_scheduling else baseline
+
+
+def _spend(execution: Execution, job: Job, now: datetime) -> None:
+    """Count the time that was spent under this lease, up to the last sign of life."""
+    if job.lock_acquired_at is not None:
+        execution.run_seconds += max(0.0, (now - job.lock_acquired_at).total_seconds())
+
+
+def _close(execution: Execution, ending: Ending, now: datetime) -> None:
+    counts = ending.counts
+    execution.state, execution.reason, execution.failure = ending.result.value, ending.reason, ending.failure
+    execution.finished_at, execution.stop_requested = now, None
+    began = execution.started_at or now
+    execution.duration_ms = max(0, round((now - began).total_seconds() * 1000))
+    execution.error = ending.error and ending.error[:MAX_ERROR_CHARS]
+    execution.stack = ending.stack and ending.stack[-MAX_STACK_CHARS:]
+    execution.exit_code, execution.stage, execution.metrics = ending.exit_code, ending.stage, ending.metrics
+    execution.cpu_ms, execution.peak_memory_bytes = counts.cpu_ms, counts.peak_memory_bytes
+    execution.items_crawled, execution.items_indexed = counts.items_crawled, counts.items_indexed
+    execution.items_failed, execution.items_total = counts.items_failed, counts.items_total
+    execution.index_state = ending.index_state
+
+
+def _free(job: Job, now: datetime) -> None:
+    job.lock_token = job.lock_owner = job.lock_acquired_at = job.lock_heartbeat_at = None
+    job.updated_at = now
+
+
+def _hour(now: datetime) -> datetime:
+    return now.replace(minute=0, second=0, microsecond=0)

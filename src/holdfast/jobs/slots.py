@@ -1,0 +1,251 @@
+"""Quarters of an hour over which scheduled jobs are spread: who runs when, and how even that is. Pure.
+
+A new job lands in the slot with the least load; afterwards it keeps its rhythm. Intervals shorter than a slot
+stay out of it. No time that comes out of here lies in the past.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import Final, NamedTuple
+
+from holdfast.clock import from_micros, to_micros
+
+SLOT: Final = timedelta(minutes=15)
+WINDOW: Final = timedelta(hours=24)
+PROTECTION: Final = timedelta(minutes=30)
+COOLDOWN: Final = timedelta(hours=1)
+ADVISED_BELOW: Final = 0.7
+"""A distribution with a lower score is worth a rebalance (NC-029)."""
+
+_SLOT_MICROS: Final = 900_000_000
+
+
+def slot_of(moment: datetime) -> int:
+    """Return the number of the quarter of an hour that a moment lies in, counted from 1970."""
+    return to_micros(moment) // _SLOT_MICROS
+
+
+def start_of(slot: int) -> datetime:
+    """Return when a slot begins."""
+    return from_micros(slot * _SLOT_MICROS)
+
+
+def uses_slots(interval: timedelta) -> bool:
+    """Return whether jobs at this interval are spread over slots at all."""
+    return interval >= SLOT
+
+
+def next_turn(rhythm_at: datetime, interval: timedelta, *, now: datetime) -> datetime:
+    """Return the first turn after now that keeps the rhythm: whole intervals after the last regular one.
+
+    For an interval of whole quarters that is the same slot phase for ever (NC-028); other intervals are kept exactly
+    rather than shortened to the slot below.
+    """
+    if rhythm_at > now:
+        return rhythm_at
+    return rhythm_at + ((now - rhythm_at) // interval + 1) * interval
+
+
+class SlotTable:
+    """How many jobs wait in each slot. Changed job by job; a placement looks at slots, never at jobs."""
+
+    __slots__ = ("_load", "_slots")
+
+    def __init__(self) -> None:
+        self._slots: dict[int, int] = {}
+        self._load: Counter[int] = Counter()
+
+    def __len__(self) -> int:
+        return len(self._slots)
+
+    def put(self, job_id: int, moment: datetime) -> None:
+        """Say that a job's next run is at this moment; its earlier place becomes free."""
+        self.remove(job_id)
+        slot = slot_of(moment)
+        self._slots[job_id] = slot
+        self._load[slot] += 1
+
+    def remove(self, job_id: int) -> None:
+        """Say that a job waits no longer; nothing happens if it did not."""
+        slot = self._slots.pop(job_id, None)
+        if slot is not None:
+            self._load[slot] -= 1
+            if not self._load[slot]:
+                del self._load[slot]
+
+    def load(self, slot: int) -> int:
+        """Return how many jobs wait in a slot."""
+        return self._load.get(slot, 0)
+
+    def least_loaded(self, first: int, last: int) -> int:
+        """Return the earliest slot with the least load, first and last included."""
+        load = self._load.get
+        best, least = first, load(first, 0)
+        for slot in range(first + 1, last + 1):
+            if not least:  # nothing is emptier, so at most as many slots are looked at as jobs wait
+                break
+            here = load(slot, 0)
+            if here < least:
+                best, least = slot, here
+        return best
+
+    def place(self, interval: timedelta, *, now: datetime) -> datetime:
+        """Return when a new or resumed job should run first; the table is not changed."""
+        first = slot_of(now)
+        slot = self.least_loaded(first, first + max(WINDOW, interval) // SLOT - 1)
+        return max(start_of(slot), now)
+
+
+class Reason(StrEnum):
+    """Why a job stays where it is."""
+
+    JOB_RUNNING = "job_running"
+    """It runs, or its run is queued."""
+    PROTECTION_WINDOW = "protection_window"
+    """Its next run is within 30 minutes."""
+    PLACEMENT_COOLDOWN = "placement_cooldown"
+    """It was placed or moved less than an hour ago."""
+    ALREADY_BALANCED = "already_balanced"
+    """No slot within its reach is emptier."""
+    BELOW_SLOT = "interval_below_slot"
+    """It runs more often than slots last."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Turn:
+    """A scheduled job, as the slots see it."""
+
+    job_id: int
+    interval: timedelta
+    next_run_at: datetime | None
+    """None while its run is queued."""
+    placed_at: datetime | None = None
+    running: bool = False
+
+
+class Moved(NamedTuple):
+    """A job that another slot suits better."""
+
+    job_id: int
+    old_time: datetime
+    new_time: datetime
+
+
+class Skipped(NamedTuple):
+    """A job that stays, and why."""
+
+    job_id: int
+    reason: Reason
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rebalance:
+    """What a rebalance does: every scheduled job is in one of the two lists."""
+
+    moved: tuple[Moved, ...]
+    skipped: tuple[Skipped, ...]
+    score: float
+    """Of the distribution afterwards."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Distribution:
+    """How the runs of the coming day lie over its hours."""
+
+    total_jobs: int
+    hours: tuple[int, ...]
+    """Runs by hour of the day, UTC, from 0 to 23."""
+    score: float
+    peak_hour: int
+    peak_count: int
+    window_hours: int = 24
+    slot_minutes: int = 15
+
+    @property
+    def rebalance_advised(self) -> bool:
+        """Whether it is uneven enough to do something about it."""
+        return self.score < ADVISED_BELOW
+
+
+def refusal(turn: Turn, *, now: datetime) -> Reason | None:
+    """Return why a job must not be moved now, or None if it may."""
+    if turn.running or turn.next_run_at is None:
+        return Reason.JOB_RUNNING
+    if turn.next_run_at - now <= PROTECTION:
+        return Reason.PROTECTION_WINDOW
+    if turn.placed_at is not None and now - turn.placed_at < COOLDOWN:
+        return Reason.PLACEMENT_COOLDOWN
+    return None
+
+
+def score_of(hours: Iterable[int]) -> float:
+    """Return how even the hours are: 1 - variance / ideal², at least 0; nothing at all is even."""
+    counts = tuple(hours)
+    ideal = sum(counts) / len(counts) if counts else 0.0
+    if not ideal:
+        return 1.0
+    variance = sum((count - ideal) ** 2 for count in counts) / len(counts)
+    return max(0.0, 1.0 - variance / ideal**2)
+
+
+def distribution(moments: Iterable[datetime], *, now: datetime) -> Distribution:
+    """Return how the runs of the next 24 hours are spread; what is overdue counts as now."""
+    hours = [0] * 24
+    for moment in moments:
+        if moment < now + WINDOW:
+            hours[max(moment, now).hour] += 1
+    peak = max(hours)
+    return Distribution(
+        total_jobs=sum(hours), hours=tuple(hours), score=score_of(hours), peak_hour=hours.index(peak), peak_count=peak
+    )
+
+
+def plan_rebalance(turns: Iterable[Turn], *, now: datetime) -> Rebalance:
+    """Return what a rebalance would do: those with the longest interval first, into the emptiest slot in reach.
+
+    The same jobs and the same moment give the same plan. One that would not make the day more even moves nothing.
+    """
+    ordered = sorted(turns, key=lambda turn: (-turn.interval, turn.job_id))
+    table, times = SlotTable(), {}
+    for turn in ordered:
+        if turn.next_run_at is not None:
+            times[turn.job_id] = turn.next_run_at
+            if uses_slots(turn.interval):
+                table.put(turn.job_id, turn.next_run_at)
+    before = distribution(times.values(), now=now).score
+    moved: list[Moved] = []
+    skipped: list[Skipped] = []
+    for turn in ordered:
+        outcome = _consider(table, turn, now=now)
+        if isinstance(outcome, Moved):
+            moved.append(outcome)
+            times[turn.job_id] = outcome.new_time
+        else:
+            skipped.append(outcome)
+    score = distribution(times.values(), now=now).score
+    if score < before:
+        skipped += [Skipped(move.job_id, Reason.ALREADY_BALANCED) for move in moved]
+        moved, score = [], before
+    return Rebalance(moved=tuple(moved), skipped=tuple(skipped), score=score)
+
+
+def _consider(table: SlotTable, turn: Turn, *, now: datetime) -> Moved | Skipped:
+    """Move a job in the table if that helps; return what was done."""
+    if not uses_slots(turn.interval):
+        return Skipped(turn.job_id, Reason.BELOW_SLOT)
+    reason = refusal(turn, now=now)
+    if reason is not None or turn.next_run_at is None:
+        return Skipped(turn.job_id, reason or Reason.JOB_RUNNING)
+    table.remove(turn.job_id)
+    first = slot_of(now) + 1
+    target = table.least_loaded(first, first + max(WINDOW, turn.interval) // SLOT - 1)
+    if table.load(target) >= table.load(slot_of(turn.next_run_at)):
+        table.put(turn.job_id, turn.next_run_at)
+        return Skipped(turn.job_id, Reason.ALREADY_BALANCED)
+    table.put(turn.job_id, start_of(target))
+    return Moved(turn.job_id, turn.next_run_at, start_of(target))

@@ -1,0 +1,87 @@
+"""What a job is asked to be, checked before anything of it is written; the field that is wrong is named."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any
+
+from holdfast.errors import Conflict, Invalid, NotFound, UrlRefused
+from holdfast.jobs.intervals import interval_of
+from holdfast.sources.config import SourceConfig
+from holdfast.urls import parse_seed
+
+BackendCheck = Callable[[SourceConfig], object]
+"""Refuses, with Invalid, a configuration that its backend could not run; wired from the room that knows the backend."""
+
+
+class JobRefused(Invalid):
+    """A job cannot be like this; `field` says which part of it is wrong."""
+
+    code = "job_refused"
+
+    def __init__(self, field: str, reason: str) -> None:
+        super().__init__(f"{field}: {reason}")
+        self.field, self.reason = field, reason
+
+
+class JobNotFound(NotFound):
+    """There is no such job, or it was deleted."""
+
+    code = "job_not_found"
+
+    def __init__(self) -> None:
+        super().__init__("Job not found")
+
+
+class JobBusy(Conflict):
+    """A job that runs cannot be deleted."""
+
+    code = "job_busy"
+
+    def __init__(self, job_id: int) -> None:
+        super().__init__(f"job {job_id} is running; cancel it first, and delete it when it has stopped")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobSpec:
+    """When and how a source is to be crawled."""
+
+    source_id: int
+    url: str | None = None
+    """The start page; the source's first seed if left out."""
+    name: str | None = None
+    interval_minutes: int | None = None
+    interval_type: str = "minutes"
+    schedule_enabled: bool = False
+    adaptive_scheduling: bool = True
+    max_retries: int = 3
+    retry_backoff_seconds: int = 60
+    config: dict[str, Any] = field(default_factory=dict)
+    """Fields of the source's configuration that this job has otherwise."""
+    details: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def interval(self) -> timedelta | None:
+        """The time between two runs, None for a job that runs once."""
+        return interval_of(self.interval_minutes, self.interval_type)
+
+    @property
+    def recurring(self) -> bool:
+        """Whether the job is scheduled rather than run once."""
+        return self.schedule_enabled and self.interval_minutes is not None
+
+    def check(self) -> None:
+        """Raise Invalid with the first field that is wrong."""
+        if self.interval is None and self.schedule_enabled:
+            raise JobRefused("interval_minutes", "a schedule needs one; with schedule_enabled false the job runs once")
+        for name, most in (("max_retries", 100), ("retry_backoff_seconds", 3600)):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= most:
+                raise JobRefused(name, f"it must be a whole number from 0 to {most}")
+        if self.url is not None:
+            try:
+                parse_seed(self.url)
+            except UrlRefused as exc:
+                raise JobRefused("url", str(exc)) from exc

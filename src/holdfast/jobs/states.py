@@ -1,0 +1,118 @@
+"""The seven states of a job and every way between them. Whoever writes a job's state asks here first.
+
+    pending ──→ scheduled ──→ running ──→ completed ──→ scheduled   (recurring)
+                    │  ↑         ├──────→ failed ─────→ pending     (retry)
+                    ↓  │         └──────→ scheduled                 (tried again later, or handed back)
+                  paused
+
+A job is pending while it waits for one run that somebody asked for (a one-time job, a retry by hand, a forced run), and
+scheduled while it waits for its turn. All but the three ends may be cancelled; nothing leaves cancelled.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from enum import StrEnum
+
+from holdfast.errors import Conflict
+
+
+class State(StrEnum):
+    """What a job is doing, in document 003's words."""
+
+    PENDING = "pending"
+    SCHEDULED = "scheduled"
+    RUNNING = "running"
+    PAUSED = "paused"
+    COMPLETED = "completed"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+
+
+TRANSITIONS: dict[State, frozenset[State]] = {
+    State.PENDING: frozenset({State.SCHEDULED, State.RUNNING, State.CANCELLED}),
+    State.SCHEDULED: frozenset({State.RUNNING, State.PENDING, State.PAUSED, State.CANCELLED}),
+    State.RUNNING: frozenset({State.COMPLETED, State.FAILED, State.SCHEDULED, State.CANCELLED}),
+    State.PAUSED: frozenset({State.SCHEDULED, State.CANCELLED}),
+    State.COMPLETED: frozenset({State.SCHEDULED}),
+    State.FAILED: frozenset({State.PENDING}),
+    State.CANCELLED: frozenset(),
+}
+"""`paused` cannot be forced and `completed` cannot be retried: the document, not its first implementation."""
+
+TERMINAL = frozenset({State.COMPLETED, State.FAILED, State.CANCELLED})
+SCHEDULABLE = frozenset({State.PENDING, State.SCHEDULED})
+
+
+class Action(StrEnum):
+    """What a person may do to a job."""
+
+    PAUSE = "pause"
+    RESUME = "resume"
+    CANCEL = "cancel"
+    RETRY = "retry"
+    FORCE_RUN = "force-run"
+
+
+_ACTIONS: dict[Action, tuple[frozenset[State], State]] = {
+    Action.PAUSE: (frozenset({State.SCHEDULED}), State.PAUSED),
+    Action.RESUME: (frozenset({State.PAUSED}), State.SCHEDULED),
+    Action.CANCEL: (frozenset({State.SCHEDULED, State.RUNNING, State.PAUSED, State.PENDING}), State.CANCELLED),
+    Action.RETRY: (frozenset({State.FAILED}), State.PENDING),
+    Action.FORCE_RUN: (frozenset({State.SCHEDULED}), State.PENDING),
+}
+
+
+class IllegalTransition(Conflict):
+    """A job's state does not allow this; nothing was changed."""
+
+    code = "illegal_transition"
+
+    def __init__(self, wanted: str, state: str, allowed: frozenset[State]) -> None:
+        words = ", ".join(sorted(allowed)) or "none"
+        super().__init__(f"a job that is {state} cannot {wanted}; it must be one of: {words}")
+        self.wanted, self.state = wanted, state
+
+
+def may_become(state: State, target: State) -> bool:
+    """Return whether a job may go from one state to the other in one step; staying is no step."""
+    return target in TRANSITIONS[state]
+
+
+def sources_of(target: State) -> frozenset[State]:
+    """Return the states from which a job may become this."""
+    return frozenset(state for state, targets in TRANSITIONS.items() if target in targets)
+
+
+def check(state: State, target: State) -> None:
+    """Raise IllegalTransition unless the table allows this step."""
+    if not may_become(state, target):
+        raise IllegalTransition(f"become {target}", state, sources_of(target))
+
+
+def after(action: Action, state: State) -> State:
+    """Return what a job becomes by an action; IllegalTransition names the states that allow it."""
+    allowed, target = _ACTIONS[action]
+    if state not in allowed:
+        raise IllegalTransition(action.value, state, allowed)
+    check(state, target)
+    return target
+
+
+def route(state: State, target: State) -> tuple[State, ...]:
+    """Return the shortest chain of legal steps that a new plan for the same job takes; IllegalTransition if none does.
+
+    Only states in which nothing runs are passed through: a chain never starts, ends or cancels a run.
+    """
+    ways: deque[tuple[State, ...]] = deque([()])
+    seen = {state}
+    while ways:
+        way = ways.popleft()
+        here = way[-1] if way else state
+        if here == target:
+            return way
+        for following in sorted(TRANSITIONS[here] & {State.PENDING, State.SCHEDULED}):
+            if following not in seen:
+                seen.add(following)
+                ways.append((*way, following))
+    raise IllegalTransition(f"become {target}", state, sources_of(target))

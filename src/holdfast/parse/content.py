@@ -1,0 +1,127 @@
+"""What a page is about: the text, headings and links of its content, in one walk over a tree.
+
+The content is a `main` that says something, or else an `article`, or else the body; in each of them without navigation,
+asides and forms. Removes hidden elements from the tree.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from selectolax.lexbor import LexborHTMLParser, LexborNode
+
+from holdfast.parse.text import (
+    BLOCK_IDS,
+    BLOCK_MARK,
+    FURNITURE_IDS,
+    HIDDEN,
+    MAX_TEXT_CHARS,
+    MIN_MAIN_CHARS,
+    OWNER_IDS,
+    PREFORMATTED_IDS,
+    TEXT_ID,
+    UNSHOWN_IDS,
+    UNSHOWN_OR_AROUND_IDS,
+    clean_line,
+    numbers_of,
+    tidied,
+)
+
+MAX_HEADINGS = 200
+_HEADING_CHARS = 300
+_ROOT_CHARS = 100
+"""What a `main` or an `article` must hold to be taken for the content (1.5 of the facts)."""
+_LEFT_OUT_IDS = UNSHOWN_OR_AROUND_IDS | numbers_of("form button")
+_HEADING_IDS = numbers_of("h1 h2 h3 h4 h5 h6")
+(_ANCHOR_ID,) = numbers_of("a")
+_AROUND = "[role=navigation],[role=banner],[role=contentinfo],[role=search]"
+_TELLING = ("hidden", "display", "role")
+_FRAME = ("html", "body", "main")
+
+
+@dataclass(slots=True)
+class Content:
+    """What stands in a part of a page."""
+
+    text: str = ""
+    """One block a line."""
+    headings: list[str] = field(default_factory=list)
+    hrefs: list[str] = field(default_factory=list)
+    """As written, in order."""
+
+
+def telling_words(markup: bytes | str) -> frozenset[str]:
+    """Return which words stand in the markup that make a look for hidden and framing elements worth its time."""
+    lowered = markup.lower()
+    if isinstance(lowered, bytes):
+        return frozenset(word for word in _TELLING if word.encode() in lowered)
+    return frozenset(word for word in _TELLING if word in lowered)
+
+
+def read_content(tree: LexborHTMLParser, words: frozenset[str]) -> Content:
+    """Return the content of a page; of one with almost nothing outside its frame, all it shows.
+
+    `words` are those that `telling_words` found: each selector costs a walk over the tree.
+    """
+    body = tree.body
+    if body is None:
+        return Content()
+    wanted = [selector for selector, told in ((HIDDEN, {"hidden", "display"}), (_AROUND, {"role"})) if told & words]
+    for node in tree.css(",".join(wanted)) if wanted else ():
+        if node.tag not in _FRAME:
+            node.decompose()
+    for selector in ("main,[role=main]", "article"):
+        found = tree.css(selector)
+        if len(found) == 1 or (found and selector != "article"):
+            content = _walk(found[0], _LEFT_OUT_IDS)
+            if len(content.text) >= _ROOT_CHARS:
+                return content
+    content = _walk(body, _LEFT_OUT_IDS)
+    if len(content.text) >= MIN_MAIN_CHARS:
+        return content
+    everything = _walk(body, UNSHOWN_IDS)
+    return content if len(content.text) * 2 >= len(everything.text) else everything
+
+
+def _walk(root: LexborNode, left_out: frozenset[int]) -> Content:
+    """Walk by hand, as `text` does, and for its reason; headings and links are noted on the way."""
+    content, parts = Content(), list[str]()
+    above: list[tuple[LexborNode, int, int]] = []
+    own = int(root.tag_id in OWNER_IDS)
+    node = root.first_child
+    while node is not None:
+        number = node.tag_id
+        if number == TEXT_ID:
+            parts.append(node.text_content or "")
+        elif number in PREFORMATTED_IDS:
+            parts += BLOCK_MARK, node.text().replace("\n", BLOCK_MARK), BLOCK_MARK
+        elif number not in left_out or (own and number in FURNITURE_IDS):
+            if number == _ANCHOR_ID and (href := node.attributes.get("href")):
+                content.hrefs.append(href)
+            if number in BLOCK_IDS:
+                parts.append(BLOCK_MARK)
+            child = node.first_child
+            if child is not None:
+                own += number in OWNER_IDS
+                above.append((node, number, len(parts)))
+                node = child
+                continue
+        following = node.next
+        while following is None and above:
+            node, number, start = above.pop()
+            own -= number in OWNER_IDS
+            if number in BLOCK_IDS:
+                if number in _HEADING_IDS:
+                    _note_heading(content, parts[start:])
+                parts.append(BLOCK_MARK)
+            following = node.next
+        node = following
+    content.text = tidied("".join(parts)[:MAX_TEXT_CHARS])
+    return content
+
+
+def _note_heading(content: Content, parts: list[str]) -> None:
+    if len(content.headings) < MAX_HEADINGS:
+        heading = clean_line("".join(parts).replace(BLOCK_MARK, " "), _HEADING_CHARS)
+        if heading:
+            content.headings.append(heading)

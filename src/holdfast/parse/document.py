@@ -1,0 +1,196 @@
+"""One body in, everything that the index keeps of it out, from one tree: text, headings, links, metadata.
+
+Never raises. A PDF is not read here but in a child (`pdf`): its parser is not safe in process.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import NotRequired, TypedDict, Unpack
+
+from selectolax.lexbor import LexborDocumentOptions, LexborHTMLParser, LexborNode
+
+from holdfast import log
+from holdfast.parse.address import SPACE, address
+from holdfast.parse.charset import Decoded, decode
+from holdfast.parse.content import read_content, telling_words
+from holdfast.parse.directives import read_directives
+from holdfast.parse.language import canonical_tag
+from holdfast.parse.ldjson import read_ld_json
+from holdfast.parse.page import AGENT, MAX_PARSED_BYTES
+from holdfast.parse.problems import Problem
+from holdfast.parse.sniff import Form, media_type_of, sniff
+from holdfast.parse.text import clean_line, clean_text
+
+DOCUMENT_VERSION = 1
+"""Raised with any change that gives a body another text or other metadata: what was read before may be read again."""
+
+_OPTIONS = LexborDocumentOptions.WO_EVENTS.value
+_TITLE_CHARS, _DESCRIPTION_CHARS, _DETAIL_CHARS = 500, 1000, 500
+_MAX_METAS, _MAX_DETAILS = 400, 24
+_MAX_HREFS = 2000
+_MAY_BE_PDF = frozenset(
+    {"", "application/pdf", "application/x-pdf", "application/octet-stream", "text/html", "text/plain",
+     "application/force-download"}
+)  # fmt: skip
+_KEPT_METAS = ("og:", "article:", "dcterms.", "dc.")
+
+_log = log.get(room="parse")
+
+
+class Kind(StrEnum):
+    """What a body is to the index; only the first three are pages."""
+
+    HTML = "html"
+    TEXT = "text"
+    PDF = "pdf"
+    OTHER = "other"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ParsedDocument:
+    """What the index keeps of one distinct body."""
+
+    title: str | None = None
+    description: str | None = None
+    language: str | None = None
+    """As declared, BCP-47; None if the page does not say."""
+    canonical: str | None = None
+    base: str | None = None
+    """Raw, like the canonical address and the links: the caller resolves them."""
+    text: str = ""
+    headings: tuple[str, ...] = ()
+    hrefs: tuple[str, ...] = ()
+    """Of the main content, in order, once each."""
+    noindex: bool = False
+    details: dict[str, str] = field(default_factory=dict)
+    problems: tuple[str, ...] = ()
+
+
+class DocumentReading(TypedDict):
+    """How a body is to be read."""
+
+    kind: str
+    media_type: str | None
+    charset: str | None
+    """Of the Content-Type header."""
+    url: NotRequired[str]
+
+
+def kind_of(body: bytes, media_type: str | None) -> Kind:
+    """Return what a body is by its declared type and its first bytes; pictures that are written in XML are none."""
+    declared = media_type_of(media_type)
+    if body.startswith(b"%PDF-") and declared in _MAY_BE_PDF:
+        return Kind.PDF
+    if declared == "image/svg+xml":
+        return Kind.OTHER
+    form = sniff(body, declared).form
+    return {Form.HTML: Kind.HTML, Form.TEXT: Kind.TEXT}.get(form, Kind.OTHER)
+
+
+def parse_document(body: bytes, **how: Unpack[DocumentReading]) -> ParsedDocument:
+    """Return what a content-decoded HTML or text body says.
+
+    Never raises: what went wrong is noted in `problems`. It may take long: ask `looks_pathological` first.
+    """
+    try:
+        problems: list[str] = []
+        if len(body) > MAX_PARSED_BYTES:
+            body = body[:MAX_PARSED_BYTES]
+            problems.append(Problem.BODY_CUT)
+        decoded = decode(body, how["charset"])
+        problems += decoded.problems
+        if how["kind"] == Kind.HTML:
+            return _read_html(decoded, tuple(problems))
+        content = decoded.content
+        text = clean_text(content if isinstance(content, str) else content.decode("utf-8", "replace"))
+        return ParsedDocument(text=text, problems=tuple(problems))
+    except Exception as error:  # the one place where a parser's own failure ends
+        _log.warning("parse.failed", action="parse_document", url=how.get("url"), error=type(error).__name__)
+        return ParsedDocument(problems=(Problem.PARSE_FAILED,))
+
+
+class _Head:
+    """What the metadata of a page says."""
+
+    __slots__ = ("description", "details", "language", "robots")
+
+    def __init__(self) -> None:
+        self.description: str | None = None
+        self.language: str | None = None
+        self.robots: list[str] = []
+        self.details: dict[str, str] = {}
+
+    def read(self, node: LexborNode) -> None:
+        """Take one meta element."""
+        attributes = node.attributes
+        content = attributes.get("content")
+        if not content:
+            return
+        name = (attributes.get("name") or attributes.get("property") or attributes.get("http-equiv") or "").strip()
+        name = name.lower()
+        if name == "description":
+            self.description = self.description or content
+        elif name in ("robots", AGENT):
+            self.robots.append(content)
+        elif name in ("content-language", "language", "dcterms.language"):
+            self.language = self.language or content
+        elif name.startswith(_KEPT_METAS) and len(self.details) < _MAX_DETAILS and len(name) <= 64:
+            self.details.setdefault(name, clean_line(content, _DETAIL_CHARS))
+
+
+def _read_html(source: Decoded, problems: tuple[str, ...]) -> ParsedDocument:
+    tree = LexborHTMLParser(source.content, options=_OPTIONS)
+    head = _Head()
+    for node in tree.css("meta")[:_MAX_METAS]:
+        head.read(node)
+    wishes = read_directives((), head.robots, AGENT)
+    root = tree.root
+    declared = (root.attributes.get("lang") or root.attributes.get("xml:lang")) if root is not None else None
+    canonical, base = _address(tree, "link[rel~=canonical i]"), _address(tree, "base[href]")
+    title = _title(tree) or head.details.get("og:title")
+    details = head.details | read_ld_json(tree)
+    content = read_content(tree, telling_words(source.content))  # last: it removes what is hidden
+    return ParsedDocument(
+        title=title,
+        description=_line(head.description or head.details.get("og:description"), _DESCRIPTION_CHARS),
+        language=canonical_tag(declared) or canonical_tag(head.language),
+        canonical=canonical,
+        base=base,
+        text=content.text,
+        headings=tuple(content.headings),
+        hrefs=_followed(content.hrefs),
+        noindex=wishes.noindex,
+        details=details,
+        problems=(*problems, Problem.NOARCHIVE) if wishes.noarchive else problems,
+    )
+
+
+def _title(tree: LexborHTMLParser) -> str | None:
+    for node in tree.css("title")[:5]:
+        parent = node.parent
+        # Drawings have titles of their own.
+        if (parent is None or parent.tag in {"head", "body", "html", "div"}) and (
+            line := clean_line(node.text(), _TITLE_CHARS)
+        ):
+            return line
+    return None
+
+
+def _address(tree: LexborHTMLParser, selector: str) -> str | None:
+    node = tree.css_first(selector)
+    href = node.attributes.get("href") if node is not None else None
+    return (href or "").strip(SPACE)[:8192] or None
+
+
+def _line(text: str | None, chars: int) -> str | None:
+    return (clean_line(text, chars) or None) if text else None
+
+
+def _followed(hrefs: list[str]) -> tuple[str, ...]:
+    found: dict[str, None] = {}
+    for raw in hrefs[:_MAX_HREFS]:
+        if raw[0] != "#" and (url := address(raw)):
+            found[url] = None
+    return tuple(found)

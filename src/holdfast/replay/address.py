@@ -1,0 +1,127 @@
+"""The Wayback URL space: `/web/<digits><modifier>/<url>`. Taken apart and put together here, and nowhere else."""
+
+from __future__ import annotations
+
+import re
+from enum import StrEnum
+from typing import NamedTuple
+from urllib.parse import quote, unquote
+
+from holdfast.errors import Invalid
+
+_MAX_URL_CHARS = 8192
+_FIRST = re.compile(r"([0-9]{1,14})([a-z]{2}_)?")
+_YEAR = re.compile(r"([0-9]{0,14})\*")
+_STARRED = re.compile(r"(.+)(?:\*|%2[aA])(?:\?after=([^&]*))?")
+_SCHEME = re.compile(r"([a-z][a-z0-9+.\-]*):/{1,}", re.IGNORECASE)
+_ANY_SCHEME = re.compile(r"[a-z][a-z0-9+.\-]*:", re.IGNORECASE)
+_PORT = re.compile(r"[a-z0-9.\-]+:[0-9]", re.IGNORECASE)
+_KEPT = "!#$%&'()*+,/:;=?@[]~-._"
+"""What may stand in an address inside a header or a link: everything but blanks, quotes, brackets, controls."""
+_ODD = re.compile(rf"[^A-Za-z0-9{re.escape(_KEPT)}]")
+
+
+class Modifier(StrEnum):
+    """What the letters behind a timestamp ask for."""
+
+    PAGE = ""
+    """A page to look at: rewritten, with our bar."""
+    MAIN = "mp_"
+    """The same without the bar, for a frame of ours."""
+    FRAME = "if_"
+    """A page inside a frame of an archived page."""
+    FRAMESET = "fw_"
+    RAW = "id_"
+    """The bytes as they were captured."""
+    IMAGE = "im_"
+    SCRIPT = "js_"
+    STYLE = "cs_"
+    OBJECT = "oe_"
+
+    @property
+    def is_page(self) -> bool:
+        """Whether a reader navigates to it."""
+        return self in _PAGES
+
+
+_PAGES = {Modifier.PAGE, Modifier.MAIN, Modifier.FRAME, Modifier.FRAMESET}
+_MODIFIERS = {modifier.value: modifier for modifier in Modifier}
+
+
+class BadReplayAddress(Invalid):
+    """Nothing in this address says which page of the archive is meant."""
+
+    code = "bad_replay_address"
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(f"{reason}; write /web/<digits>/<address>, as in /web/2026/http://example.com/")
+
+
+class Wanted(NamedTuple):
+    """One capture that somebody asks for."""
+
+    digits: str
+    """1 to 14 of them; empty asks a TimeGate."""
+    modifier: Modifier
+    url: str
+
+
+class Listing(NamedTuple):
+    """A calendar of one address, or the addresses that begin alike."""
+
+    digits: str
+    """The year that is asked for, and whatever follows it; empty for the latest."""
+    url: str
+    is_prefix: bool
+    after: str = ""
+    """The key behind which a list of addresses goes on."""
+
+
+def read_path(path: str) -> Wanted | Listing:
+    """Return what the part of a request's target behind `/web/` asks for, query included; BadReplayAddress if nothing.
+
+    The path is taken undecoded, so that the escapes of the archived address stay as they are.
+    """
+    first, slash, rest = path.partition("/")
+    plain = first.replace("%2A", "*").replace("%2a", "*")
+    if slash and (year := _YEAR.fullmatch(plain)):
+        starred = _STARRED.fullmatch(rest)
+        if starred is None:
+            return Listing(year[1], archived_url(rest), False)
+        return Listing(year[1], archived_url(starred[1]), True, unquote(starred[2] or ""))
+    if match := _FIRST.fullmatch(first):
+        if not slash or not rest:
+            raise BadReplayAddress("there is no address behind the timestamp")
+        known = match[2] or ""
+        modifier = _MODIFIERS.get(known, Modifier.OBJECT)
+        return Wanted(match[1], modifier, archived_url(rest))
+    return Wanted("", Modifier.PAGE, archived_url(path))
+
+
+def archived_url(text: str) -> str:
+    """Return the address that stands at the end of a replay path; BadReplayAddress if there is none.
+
+    `http:/host`, which a proxy that merges slashes leaves over, is mended; without a scheme it is http.
+    """
+    url = text.strip()
+    if url[:12].lower().startswith(("http%3a", "https%3a")):
+        url = re.sub("%3a", ":", url, count=1, flags=re.IGNORECASE).replace("%2F", "/").replace("%2f", "/")
+    if not url or len(url) > _MAX_URL_CHARS:
+        raise BadReplayAddress("there is no address" if not url else f"an address has {_MAX_URL_CHARS} characters")
+    if match := _SCHEME.match(url):
+        return f"{match[1].lower()}://{url[match.end() :]}"
+    if url.startswith("//"):
+        return f"http:{url}"
+    if _ANY_SCHEME.match(url) and not _PORT.match(url):
+        return url
+    return f"http://{url}"
+
+
+def replay_path(digits: str, modifier: str, url: str) -> str:
+    """Return the path under which a capture is replayed; the address stands in it as it is, made safe for a header."""
+    return f"/web/{digits}{modifier}/{safe(url)}"
+
+
+def safe(url: str) -> str:
+    """Return an address with everything escaped that could end a header, a link or an attribute."""
+    return quote(url, safe=_KEPT) if _ODD.search(url) else url

@@ -1,0 +1,82 @@
+"""The bar inside an archived page: what this is, when it was captured, where to go. No script, closed with one key."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import NamedTuple
+
+from holdfast.replay.address import replay_path
+from holdfast.replay.entities import escape
+from holdfast.replay.markup import Bar
+from holdfast.replay.moments import timestamp
+from holdfast.replay.place import Place
+from holdfast.replay.queries import Neighbours
+
+_BOX = (
+    "all:initial;display:block;position:sticky;top:0;left:0;z-index:2147483647;box-sizing:border-box;width:100%;"
+    "padding:4px 12px;background:#16324f;color:#fff;font:13px/1.6 system-ui,sans-serif;text-align:left;direction:ltr"
+)
+_LINK = "all:unset;color:#cfe6ff;text-decoration:underline;cursor:pointer;margin-right:12px;font:inherit"
+_QUIET = "color:#dbe7f3;overflow-wrap:anywhere"
+_SUMMARY = "cursor:pointer;font-weight:600"
+DISCLAIMER = (
+    "This is an archived copy, kept as it was on that day. It may be out of date, and parts of it may be missing."
+)
+
+
+class Shown(NamedTuple):
+    """The capture that a bar speaks of."""
+
+    url: str
+    captured_at: datetime
+    snapshot_id: int
+    title: str | None = None
+
+
+def replay_bar(shown: Shown, around: Neighbours | None, place: Place) -> Bar:
+    """Return the bar of a page in the replay space, with the captures before and after it."""
+    links: list[tuple[str, str]] = []
+    if around is not None:
+        for text, found in (("Earlier", around.previous), ("Later", around.next)):
+            if found is not None:
+                links.append((text, place.prefix + replay_path(timestamp(found.captured_at), "", found.url)))
+    links.append(("All captures", f"{place.prefix}{_calendar(shown.url)}"))
+    return _bar(shown, links)
+
+
+def raw_bar(shown: Shown, place: Place) -> Bar:
+    """Return the bar of the raw view (HA-057): links to replay, history, differences, metadata, and a citation."""
+    digits = timestamp(shown.captured_at)
+    app = "" if not place.is_replay else place.app
+    links = [
+        ("Replay", place.prefix + replay_path(digits, "", shown.url)),
+        ("All captures", f"{place.prefix}{_calendar(shown.url)}"),
+        ("Original bytes", place.prefix + replay_path(digits, "id_", shown.url)),
+    ]
+    if app is not None:
+        links = [
+            ("Back", f"{app}/"),
+            *links,
+            ("Metadata", f"{app}/api/snapshot/{shown.snapshot_id}"),
+            ("Timeline", f"{app}/api/snapshots/{shown.snapshot_id}/timeline"),
+            ("What changed", f"{app}/api/changes/compare?toSnapshotId={shown.snapshot_id}"),
+        ]
+    cite = f"{shown.title or shown.url}. Captured {shown.captured_at:%d %B %Y}. "
+    cite += place.memento(digits, "", shown.url)
+    return _bar(shown, links, extra=f"<br>Cite as: <cite>{escape(cite)}</cite>")
+
+
+def _calendar(url: str) -> str:
+    return replay_path("*", "", url)
+
+
+def _bar(shown: Shown, links: list[tuple[str, str]], extra: str = "") -> Bar:
+    anchors = "".join(f'<a style="{_LINK}" href="{escape(href)}">{escape(text)}</a>' for text, href in links)
+    at = shown.captured_at
+    title = f"{escape(shown.title)}: " if shown.title else ""
+    return Bar(
+        f'<div id="holdfast-bar" role="region" aria-label="About this archived page" style="{_BOX}">'
+        f'<details open="open"><summary style="{_SUMMARY}">Archived on {at.day} {at:%B %Y, %H:%M:%S} UTC</summary>'
+        f'<span style="{_QUIET}">{title}{escape(shown.url)}</span><br>{anchors}'
+        f'<br><span style="{_QUIET}">{DISCLAIMER}{extra}</span></details></div>'.replace("<br>", "<br />")
+    )

@@ -1,0 +1,164 @@
+"""Looking around in time: TimeGates, TimeMaps, calendars, addresses that begin alike. Bounded, whatever there is."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from contextlib import suppress
+from datetime import UTC, datetime
+from typing import NamedTuple
+from urllib.parse import quote
+
+from sqlalchemy.orm import Session
+
+from holdfast.clock import from_micros, to_micros
+from holdfast.errors import UrlRefused
+from holdfast.index.queries import snapshot as visible_snapshot
+from holdfast.replay import queries
+from holdfast.replay.address import BadReplayAddress, Listing, replay_path
+from holdfast.replay.calendar import Calendar, render_addresses, render_calendar
+from holdfast.replay.finding import NotCaptured, candidates
+from holdfast.replay.memento import TYPES, TimeMap
+from holdfast.replay.moments import earliest, timestamp
+from holdfast.replay.moments import latest as end_of
+from holdfast.replay.place import Place
+from holdfast.replay.queries import Sighting
+from holdfast.urls import parse, surt
+
+MAP_PAGE = 5_000
+"""Captures on one page of a TimeMap."""
+_COUNTED = 50_000
+"""Captures that a calendar counts; an address with more says so."""
+_LISTED = 1_000
+_ADDRESSES = 100
+_PAGE = re.compile(r"([0-9]{1,18})\.([0-9]{1,19})")
+_MAP = re.compile(r"([a-z]+)/(?:([0-9]+\.[0-9]+)/)?(.+)", re.DOTALL)
+
+
+def gate(session: Session, url: str, wanted: datetime | None) -> tuple[Sighting, tuple[Sighting, Sighting]]:
+    """Return the capture that a TimeGate chooses, and the ends; the newest without a wish. NotCaptured if none.
+
+    What lies before the first or behind the last is answered by that end (RFC 7089, section 4.5.3).
+    """
+    found = queries.ends(session, surt(url))
+    if found is None:
+        raise NotCaptured(url)
+    if wanted is None:
+        return candidates(session, url, timestamp(found[1].captured_at))[0], found
+    moment = min(max(wanted, found[0].captured_at), found[1].captured_at)
+    return candidates(session, url, timestamp(moment))[0], found
+
+
+def read_map_path(path: str) -> tuple[str, str, str]:
+    """Return form, page and address of what stands behind `/web/timemap/`; BadReplayAddress if that is no TimeMap."""
+    match = _MAP.fullmatch(path)
+    if match is None or match[1] not in TYPES:
+        raise BadReplayAddress("a TimeMap is at /web/timemap/link/<address>, or json or cdxj in place of link")
+    return match[1], match[2] or "", match[3]
+
+
+def time_map(session: Session, url: str, form: str, page: str, *, size: int = MAP_PAGE) -> TimeMap:
+    """Return one page of the captures of an address; NotCaptured if there is none, BadReplayAddress if no such page."""
+    key = surt(url)
+    found = queries.ends(session, key)
+    if found is None:
+        raise NotCaptured(url)
+    after = _place(page) if page else None
+    captures = queries.sightings(session, key, after=after, until=None, limit=size + 1)
+    following = None
+    if len(captures) > size:
+        captures = captures[:size]
+        following = f"{to_micros(captures[-1].captured_at)}.{captures[-1].id}"
+    return TimeMap(url, form, page, following, found, captures)
+
+
+def _place(page: str) -> tuple[datetime, int]:
+    match = _PAGE.fullmatch(page)
+    try:
+        if match is not None and int(match[2]) < 1 << 63:
+            return from_micros(int(match[1])), int(match[2])
+    except (ValueError, OverflowError, OSError):
+        pass
+    raise BadReplayAddress("there is no such page of a TimeMap")
+
+
+def listing(session: Session, wanted: Listing, place: Place) -> bytes:
+    """Return the page for a calendar or a list of addresses; NotCaptured if there is nothing to list."""
+    return _addresses(session, wanted, place) if wanted.is_prefix else _calendar(session, wanted, place)
+
+
+def _calendar(session: Session, wanted: Listing, place: Place) -> bytes:
+    key = surt(wanted.url)
+    moments = queries.moments(session, key, limit=_COUNTED + 1)
+    if not moments:
+        raise NotCaptured(wanted.url)
+    is_cut = len(moments) > _COUNTED
+    years = Counter(moment.year for moment in moments[:_COUNTED])
+    year = earliest(wanted.digits).year if wanted.digits else max(years)
+    days = Counter(moment.date() for moment in moments[:_COUNTED] if moment.year == year)
+    start, end = datetime(year, 1, 1, tzinfo=UTC), datetime(year, 12, 31, 23, 59, 59, 999_999, tzinfo=UTC)
+    captures = queries.sightings(session, key, after=(start, 0), until=end, limit=_LISTED)
+    return render_calendar(
+        Calendar(
+            url=wanted.url, years=years, year=year, days=days, captures=captures, is_cut=is_cut, prefix=place.prefix
+        )
+    )
+
+
+def _addresses(session: Session, wanted: Listing, place: Place) -> bytes:
+    low, high = prefix_range(wanted.url)
+    if wanted.after:
+        low = max(low, f"{wanted.after}\0")
+    known = queries.addresses(session, low, high, limit=_ADDRESSES + 1)
+    if not known:
+        raise NotCaptured(f"{wanted.url}*")
+    following = None
+    if len(known) > _ADDRESSES:
+        known = known[:_ADDRESSES]
+        following = f"{replay_path('*', '', wanted.url)}*?after={quote(known[-1].url_key, safe='')}"
+    return render_addresses(wanted.url, known, following, place.prefix)
+
+
+def prefix_range(url: str) -> tuple[str, str]:
+    """Return the keys between which everything lies whose address begins like this one."""
+    key = surt(url)
+    if url.endswith("/") and not key.endswith("/"):
+        key += "/"
+    return key, key[:-1] + chr(ord(key[-1]) + 1)
+
+
+class Resolution(NamedTuple):
+    """What `/api/replay/resolve` answers with, where something was found."""
+
+    snapshot_id: int
+    captured_at: datetime
+    url: str
+    media_type: str | None
+    path: str
+    """Under which it is replayed, on the replay host."""
+
+
+def resolve(session: Session, job_id: int | None, url: str, digits: str | None) -> Resolution | None:
+    """Return the capture to show for an address near a moment, within one execution's files if a job is named.
+
+    Tries the address with its www and scheme variants, then its group (the address without query). BadTimestamp if
+    the digits are none.
+    """
+    when = digits or "99991231235959"
+    for spelling in dict.fromkeys((url, url.partition("?")[0])):
+        which = [queries.of_key(surt(spelling))]
+        with suppress(UrlRefused):
+            which.append(queries.of_page(parse(spelling).hash64))
+        for clause in which:
+            found = queries.nearest_shown(session, clause, end_of(when), job_id=job_id)
+            if found is not None:
+                path = replay_path(timestamp(found.captured_at), "", found.url)
+                return Resolution(found.id, found.captured_at, found.url, found.media_type, path)
+    return None
+
+
+def latest(session: Session, snapshot_id: int, *, require_html: bool) -> Sighting | None:
+    """Return the newest capture that shows the page of this snapshot; SnapshotNotFound if there is no such snapshot."""
+    start = visible_snapshot(session, snapshot_id)
+    which = queries.of_page(start.url_hash)
+    return queries.newest(session, which, only_html=require_html)

@@ -1,0 +1,97 @@
+"""Answers CDX queries: short reads, one batch after the other, so that no transaction waits for a slow reader."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+
+from holdfast.db.engine import Database
+from holdfast.replay.cdx import queries
+from holdfast.replay.cdx.fields import Line, needs_files
+from holdfast.replay.cdx.queries import Capture, KeyRange, Spot
+from holdfast.replay.cdx.question import BLOCK, MAX_RECORDS, Mode, Output, Question
+from holdfast.replay.cdx.render import render
+from holdfast.replay.cdx.walk import Walk
+from holdfast.replay.moments import timestamp
+from holdfast.replay.place import Place
+
+
+class CdxServer:
+    """Reads the snapshot table as an index; one for each answer."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._names: dict[int, str] = {}
+
+    def answer(self, question: Question, place: Place) -> Iterator[str]:
+        """Yield the answer's text, piece by piece. Nothing is held between two batches."""
+        if question.mode is Mode.PAGE_COUNT:
+            yield self._page_count(question)
+        elif question.mode is Mode.PAGE_INDEX:
+            yield from self._page_index(question)
+        else:
+            cap = MAX_RECORDS
+            if question.page is not None:
+                begins, behind = self._page_start(question)
+                if not begins:
+                    yield from render(iter(()), question, place, lambda: None)
+                    return
+                cap = question.page_size * BLOCK
+                question = replace(question, behind=behind)
+            walk = Walk(self.batch, question, cap)
+            yield from render(walk.lines(), question, place, walk.rest)
+
+    def batch(self, question: Question, keys: KeyRange, behind: Spot | None, *, reverse: bool, size: int) -> list[Line]:
+        """Return the next lines of a range, with file names and originals where a field asks for them."""
+        with self._database.read() as session:
+            rows = queries.batch(session, keys, behind=behind, reverse=reverse, period=question.period, limit=size)
+            originals: dict[int, queries.Stand] = {}
+            if question.resolve_revisits:
+                originals = queries.stands(session, (row.original_id for row in rows if row.original_id is not None))
+            if needs_files(question.fields):
+                known = {row.warc_file_id for row in rows} | {stand.warc_file_id for stand in originals.values()}
+                if missing := known - self._names.keys():
+                    self._names |= queries.file_names(session, missing)
+        return [self._line(row, originals.get(row.original_id or -1)) for row in rows]
+
+    def _line(self, row: Capture, original: queries.Stand | None) -> Line:
+        there = "-" if original is None else self._names.get(original.warc_file_id, "-")
+        return Line(row, self._names.get(row.warc_file_id, "-"), original, there)
+
+    def _page_start(self, question: Question) -> tuple[bool, Spot | None]:
+        """Return whether a page is within reach, and the place that it begins behind."""
+        number = (question.page or 0) * question.page_size * BLOCK
+        if number == 0:
+            return True, question.behind
+        if number >= MAX_RECORDS:
+            return False, None
+        with self._database.read() as session:
+            spot = queries.skip(session, question.ranges, question.behind, number)
+        return spot is not None, spot
+
+    def _page_count(self, question: Question) -> str:
+        """Return how many pages there are, counted up to the most that pages can reach."""
+        found = 0
+        with self._database.read() as session:
+            for keys in question.ranges:
+                found += queries.count(session, keys, limit=MAX_RECORDS - found)
+        pages = -(-found // (question.page_size * BLOCK))
+        if question.output in (Output.JSON, Output.NDJSON):
+            blocks = -(-found // BLOCK)
+            return json.dumps({"pages": pages, "pageSize": question.page_size, "blocks": blocks}) + "\n"
+        return f"{pages}\n"
+
+    def _page_index(self, question: Question) -> Iterator[str]:
+        """Yield where each page begins: key, timestamp, number."""
+        size = question.page_size * BLOCK
+        behind: Spot | None = None
+        for page in range(MAX_RECORDS // size):
+            with self._database.read() as session:
+                first = queries.skip(session, question.ranges, behind, 1)
+                behind = queries.skip(session, question.ranges, behind, size)
+            if first is None:
+                return
+            yield f"{first.url_key} {timestamp(first.captured_at)}\t{page}\n"
+            if behind is None:
+                return

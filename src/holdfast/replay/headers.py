@@ -1,0 +1,67 @@
+"""An archived answer's headers: a few by allow-list, the rest readable as `X-Archive-Orig-…`, none with power (P02)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from holdfast.replay.links import Links
+from holdfast.replay.markup import refresh_into
+from holdfast.warc.payload import HttpHead
+
+ORIGINAL_PREFIX = "X-Archive-Orig-"
+
+_ALLOWED = frozenset({"content-language", "content-disposition"})
+_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,128}")
+_UNSAFE = re.compile(r"[^\x20-\x7e\x80-\xff]")
+_MAX_HEADERS = 100
+_MAX_BYTES = 16 * 1024
+_MAX_VALUE = 4096
+
+
+def replayed_headers(head: HttpHead | None, links: Links) -> list[tuple[str, str]]:
+    """Return the headers of an archived answer that may be sent again.
+
+    Location and Refresh lead into the archive. At most 100 others, 16 KiB together, come back under another name.
+    """
+    if head is None:
+        return []
+    found: list[tuple[str, str]] = []
+    for name, value in head.headers:
+        lower = name.lower()
+        if lower in _ALLOWED:
+            found.append((lower.title(), clean(value)))
+        elif lower == "refresh":
+            found.append(("Refresh", clean(refresh_into(value, links))))
+    location = head.get("location")
+    if location is not None and 300 <= head.status < 400:
+        target = links.to(clean(location).strip(), links.modifier)
+        if target is not None:
+            found.append(("Location", target))
+    return [*_once(found), *_originals(head.headers)]
+
+
+def _once(headers: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
+    first: dict[str, str] = {}
+    for name, value in headers:
+        first.setdefault(name, value)
+    return list(first.items())
+
+
+def _originals(headers: tuple[tuple[str, str], ...]) -> list[tuple[str, str]]:
+    found: list[tuple[str, str]] = []
+    left = _MAX_BYTES
+    for name, value in headers:
+        if not _NAME.fullmatch(name):
+            continue
+        value = clean(value)
+        left -= len(name) + len(value) + len(ORIGINAL_PREFIX)
+        if left < 0 or len(found) == _MAX_HEADERS:
+            break
+        found.append((f"{ORIGINAL_PREFIX}{name}", value))
+    return found
+
+
+def clean(value: str) -> str:
+    """Return a value that stands on one line of a header, in latin-1, at most 4 KiB of it."""
+    return _UNSAFE.sub(" ", value[:_MAX_VALUE]).strip()

@@ -1,0 +1,222 @@
+"""What is kept of the rows found, and what is counted of it: filters, grouping into pages, facets, histogram, order.
+
+Everything is a few passes over arrays; nothing here asks the database.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from holdfast.clock import to_micros
+from holdfast.search.columns import Columns, Floats, Rows
+from holdfast.search.segments import DUPLICATE, NOINDEX, TYPE_NAMES
+
+FACET_VALUES: Final = 20
+_EPOCH: Final = date(1970, 1, 1)
+_DAY_MICROS: Final = 86_400_000_000
+_DAILY: Final = 62
+"""Up to this many days the histogram is by day, up to ten years by month, beyond by year."""
+_MONTHLY: Final = 120
+
+STATUS_NAMES: Final = ("unknown", "1xx", "2xx", "3xx", "4xx", "5xx")
+
+Keep = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Filters:
+    """Which captures count. `source` is an id, -1 for one that does not exist; `until` is not included."""
+
+    source: int | None = None
+    since: datetime | None = None
+    until: datetime | None = None
+    non_2xx: bool = False
+    duplicates: bool = False
+    language: str | None = None
+    type: str | None = None
+    status: str | None = None
+    host: str | None = None
+
+    @property
+    def any(self) -> bool:
+        """Whether fewer captures count than do by themselves."""
+        named = (self.source, self.since, self.until, self.language, self.type, self.status, self.host)
+        return any(value is not None for value in named)
+
+
+_PUBLIC: Final = 1
+_OK: Final = 2
+_FIRST: Final = 4
+
+
+def gates(columns: Columns, hidden: Rows) -> npt.NDArray[np.uint8]:
+    """Return for each row what it may pass: public, of good status, first of its day."""
+    good = np.isin(columns.profiles["status"], (0, 2))
+    ok = good[columns.profile]
+    found = np.where((columns.flags & NOINDEX) == 0, _PUBLIC, 0).astype(np.uint8)
+    found |= np.where(ok, _OK, 0).astype(np.uint8)
+    found |= np.where((columns.flags & DUPLICATE) == 0, _FIRST, 0).astype(np.uint8)
+    found[hidden] &= ~np.uint8(_PUBLIC)
+    return found
+
+
+def passing(columns: Columns, rows: Rows, gate: npt.NDArray[np.uint8], filters: Filters) -> Keep:
+    """Return which of the rows pass the filters."""
+    need = _PUBLIC | (0 if filters.non_2xx or filters.status else _OK) | (0 if filters.duplicates else _FIRST)
+    keep: Keep = (gate[rows] & np.uint8(need)) == need
+    # Rows stand in the order of time: a range of dates is a range of row numbers.
+    if filters.since is not None:
+        keep &= rows >= np.searchsorted(columns.at, to_micros(filters.since))
+    if filters.until is not None:
+        keep &= rows < np.searchsorted(columns.at, to_micros(filters.until))
+    if filters.source is not None or filters.language or filters.type or filters.status:
+        keep &= _wanted(columns, filters)[columns.profile[rows]]
+    if filters.host is not None:
+        keep &= columns.host[rows] == columns.host_place(filters.host)
+    return keep
+
+
+def _wanted(columns: Columns, filters: Filters) -> Keep:
+    """Return which combinations of source, language, type and status pass."""
+    profiles = columns.profiles
+    keep = np.ones(len(profiles), np.bool_)
+    if filters.source is not None:
+        keep &= profiles["source"] == filters.source
+    if filters.language is not None:
+        keep &= profiles["language"] == _place(columns.languages, filters.language)
+    if filters.type is not None:
+        keep &= profiles["type"] == next((kind for kind, name in TYPE_NAMES.items() if name == filters.type), -1)
+    if filters.status is not None:
+        keep &= profiles["status"] == _place(STATUS_NAMES, filters.status)
+    return keep
+
+
+def _place(names: tuple[str, ...], name: str) -> int:
+    return names.index(name) if name in names else -1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shown:
+    """What may be shown: rows with their sorting keys; for pages each row stands for its group."""
+
+    rows: Rows
+    keys: Floats
+    best: Rows
+    """The row that gave its group its key; the row itself for snapshots."""
+
+
+def as_pages(columns: Columns, rows: Rows, keys: Floats) -> Shown:
+    """Return the latest row of each group, with the key of the group's best."""
+    groups = columns.group[rows]
+    latest = np.full(columns.group_count, -1, np.int32)
+    np.maximum.at(latest, groups, rows)
+    top = np.full(columns.group_count, -np.inf, keys.dtype)
+    np.maximum.at(top, groups, keys)
+    is_best = keys == top[groups]
+    best = np.full(columns.group_count, -1, np.int32)
+    np.maximum.at(best, groups[is_best], rows[is_best])
+    stands = latest[groups] == rows
+    chosen = groups[stands]
+    return Shown(rows=rows[stands], keys=top[chosen], best=best[chosen])
+
+
+_EQUAL: Final = 1e-5
+"""Keys nearer than this are equal: the order of additions inside the index must not turn two results around."""
+
+
+def top(columns: Columns, shown: Shown, *, count: int, shorter_first: bool) -> npt.NDArray[np.int64]:
+    """Return the places of the first `count`: greatest key, shorter address for pages, newest, highest id."""
+    keys, rows = shown.keys, shown.rows
+    places = np.arange(len(keys))
+    if count < len(keys):
+        least = np.partition(keys, len(keys) - count)[len(keys) - count]
+        places = np.flatnonzero(keys >= least - 2 * _EQUAL)
+    near = np.round(keys[places].astype(np.float64), 5)
+    length = columns.url_length[columns.url[rows[places]]] if shorter_first else np.zeros(len(places), np.int32)
+    return places[np.lexsort((-rows[places], length, -near))][:count]
+
+
+@dataclass(frozen=True, slots=True)
+class Count:
+    """One value of a facet."""
+
+    value: str
+    count: int
+    label: str | None = None
+
+
+def _largest(counts: npt.NDArray[np.int64], names: Any, most: int = FACET_VALUES) -> list[Count]:
+    """Return the most frequent values by name, then alphabetically."""
+    places = np.flatnonzero(counts)
+    if len(places) > 4 * most:
+        least = np.partition(counts[places], len(places) - most)[len(places) - most]
+        places = places[counts[places] >= least]
+    named = [Count(names(int(place)), int(counts[place])) for place in places[: 50 * most]]
+    return sorted(named, key=lambda found: (-found.count, found.value))[:most]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spread:
+    """How results spread over everything that they are counted by."""
+
+    facets: dict[str, list[Count]]
+    unit: str
+    """Of the histogram: day, month or year."""
+    bars: list[tuple[str, int]]
+
+
+def spread(columns: Columns, rows: Rows, sources: dict[int, tuple[str, str]]) -> Spread:
+    """Return facets by source, language, year, type, status and host, and the histogram."""
+    profiles = np.bincount(columns.profile[rows], minlength=len(columns.profiles))
+    months = np.bincount(columns.month[rows]) if len(rows) else np.zeros(0, np.int64)
+    by_source = _summed(columns, "source", profiles)
+    named = [
+        Count(code, int(by_source[place]), name)
+        for place in np.flatnonzero(by_source).tolist()
+        for code, name in [sources.get(place, (str(place), ""))]
+    ]
+    found = {
+        "source": sorted(named, key=lambda one: (-one.count, one.value)),
+        "language": _largest(_summed(columns, "language", profiles), lambda p: columns.languages[p] or "und"),
+        "year": [Count(str(year), count) for year, count in _years(months)],
+        "type": _largest(_summed(columns, "type", profiles), lambda p: TYPE_NAMES[p]),
+        "status": _largest(_summed(columns, "status", profiles), lambda p: STATUS_NAMES[p]),
+        "host": _largest(np.bincount(columns.host[rows]), columns.host_name),
+    }
+    unit, bars = _histogram(columns, rows, months)
+    return Spread(facets=found, unit=unit, bars=bars)
+
+
+def _summed(columns: Columns, name: str, counts: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """Return the counts of combinations added up by one of their parts."""
+    return np.bincount(columns.profiles[name], weights=counts).astype(np.int64) if len(counts) else counts
+
+
+def _years(months: npt.NDArray[np.int64]) -> list[tuple[int, int]]:
+    sums = np.add.reduceat(months, np.arange(0, len(months), 12)) if len(months) else months
+    return [(1970 + year, int(sums[year])) for year in np.flatnonzero(sums).tolist()]
+
+
+def _histogram(columns: Columns, rows: Rows, months: npt.NDArray[np.int64]) -> tuple[str, list[tuple[str, int]]]:
+    """Return the unit (day, month, year) and the captures of each unit that has any, oldest first."""
+    filled = np.flatnonzero(months).tolist()
+    if len(filled) <= 3 and len(rows):
+        days = columns.at[rows] // _DAY_MICROS
+        base = int(days.min())
+        if int(days.max()) - base <= _DAILY:
+            counts = np.bincount(days - base)
+            starts = [(day, _EPOCH + timedelta(days=base + day)) for day in np.flatnonzero(counts).tolist()]
+            return "day", [(start.isoformat(), int(counts[day])) for day, start in starts]
+    if filled and filled[-1] - filled[0] <= _MONTHLY:
+        return "month", [(f"{1970 + month // 12:04d}-{month % 12 + 1:02d}-01", int(months[month])) for month in filled]
+    return "year", [(f"{year:04d}-01-01", count) for year, count in _years(months)]
+
+
+def moment_of(day: date) -> datetime:
+    """Return the start of a day, UTC."""
+    return datetime(day.year, day.month, day.day, tzinfo=UTC)

@@ -1,0 +1,163 @@
+"""From the outbox to the index: `drain` takes in what waits, `rebuild` makes the index anew beside the old one.
+
+Both refuse to run beside another writer. Rows are struck out by id after they are in force, so one that commits late
+with a smaller id waits for the next drain, and a crash replays what was not struck out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from holdfast import log
+from holdfast.clock import Clock
+from holdfast.db.engine import Database
+from holdfast.db.models import SearchOutbox
+from holdfast.search import queries
+from holdfast.search.place import Place
+from holdfast.search.scribe import Scribe
+
+Progress = Callable[[int], None]
+"""Told how many pages were taken in so far."""
+
+_OUTBOX_AT_ONCE: Final = 200
+_PAGES_AT_ONCE: Final = 5_000
+_STRUCK_AT_ONCE: Final = 5_000
+_COMMIT_EVERY: Final = 20_000
+"""Pages and documents of one commit while draining: some 100 MB of memory at most."""
+_COMMIT_REBUILD: Final = 100_000
+
+_log = log.get(room="search")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Drained:
+    """What a drain did, and whether something still waits."""
+
+    changes: int
+    pages: int
+    finished: bool
+
+
+def _silent(_pages: int) -> None:
+    return None
+
+
+@contextmanager
+def _scribe(folder: Path, database: Database) -> Iterator[Scribe]:
+    scribe = Scribe(folder, database)
+    try:
+        yield scribe
+    finally:
+        scribe.close()
+
+
+def drain(
+    database: Database, home: Path, clock: Clock, *, limit_s: float | None = None, progress: Progress = _silent
+) -> Drained:
+    """Take in what the outbox holds, for as long as allowed; IndexBusy if another process is at it.
+
+    A drain with nothing to do costs one query and opens nothing. An index that was thrown away is made anew first.
+    """
+    place = Place(home)
+    with database.read() as session:
+        waits = bool(queries.waiting(session, limit=1))
+        lost = not place.exists() and queries.id_bounds(session) is not None
+    if lost:
+        return _first(database, home, progress)
+    if not waits:
+        return Drained(changes=0, pages=0, finished=True)
+    deadline = None if limit_s is None else clock.monotonic() + limit_s
+    changes = pages = 0
+    with place.writing(), _scribe(place.current(), database) as scribe:
+        while True:
+            with database.read() as session:
+                rows = queries.waiting(session, limit=_OUTBOX_AT_ONCE)
+            if not rows:
+                break
+            pages = _take_in(scribe, database, rows, pages, progress)
+            scribe.commit()
+            with database.write() as session:
+                queries.taken_in(session, [row.id for row in rows])
+            changes += len(rows)
+            _log.info("search.drained", changes=len(rows), pages=pages)
+            if deadline is not None and clock.monotonic() >= deadline:
+                with database.read() as session:
+                    return Drained(changes=changes, pages=pages, finished=not queries.waiting(session, limit=1))
+    return Drained(changes=changes, pages=pages, finished=True)
+
+
+def _first(database: Database, home: Path, progress: Progress) -> Drained:
+    """Make an index where there is none; changes that waited before it began are in it, later ones go on waiting."""
+    with database.read() as session:
+        waited = queries.waiting_ids(session)
+    pages = rebuild(database, home, progress=progress)
+    for start in range(0, len(waited), _STRUCK_AT_ONCE):
+        with database.write() as session:
+            queries.taken_in(session, waited[start : start + _STRUCK_AT_ONCE])
+    with database.read() as session:
+        return Drained(changes=len(waited), pages=pages, finished=not queries.waiting(session, limit=1))
+
+
+def _take_in(scribe: Scribe, database: Database, rows: list[SearchOutbox], pages: int, progress: Progress) -> int:
+    """Bring the changes of some outbox rows to the scribe; return how many pages were taken in altogether."""
+    # Documents first: those of new pages are then known and not taken in a second time with them.
+    changed = {int(doc) for row in rows if row.kind == "documents" for doc in row.refs.get("ids", ())}
+    if changed:
+        scribe.documents(changed)
+    for row in rows:
+        if row.kind == "snapshots" and row.first_id is not None and row.last_id is not None:
+            pages = _range(scribe, database, (row.first_id, row.last_id), pages, progress, every=_COMMIT_EVERY)
+    if any(row.kind == "signals" for row in rows):
+        scribe.signals()
+    return pages
+
+
+def _range(
+    scribe: Scribe, database: Database, ids: tuple[int, int], pages: int, progress: Progress, *, every: int
+) -> int:
+    """Take in the pages of an id range, a piece at a time, committing what is ready when there is much of it."""
+    first, last = ids
+    while first <= last:
+        with database.read() as session:
+            found = queries.pages_between(session, first, last, limit=_PAGES_AT_ONCE)
+        until = found[-1].id if len(found) == _PAGES_AT_ONCE else last
+        scribe.pages(first, until, found)
+        pages += len(found)
+        first = until + 1
+        progress(pages)
+        if scribe.gathered >= every:
+            scribe.commit()
+    return pages
+
+
+def take_over_signals(database: Database, home: Path) -> None:
+    """Bring the signals of the link graph into the index; IndexBusy if another process writes it."""
+    place = Place(home)
+    with place.writing(), _scribe(place.current(), database) as scribe:
+        scribe.signals()
+        scribe.commit()
+
+
+def rebuild(database: Database, home: Path, *, progress: Progress = _silent) -> int:
+    """Make the index anew from SQL while the old one serves, and put it in force; return the pages taken in.
+
+    What changes meanwhile waits in the outbox for the next drain. IndexBusy if another process writes the index.
+    """
+    place = Place(home)
+    pages = 0
+    with place.writing():
+        folder = place.fresh()
+        with _scribe(folder, database) as scribe:
+            with database.read() as session:
+                bounds = queries.id_bounds(session)
+            if bounds is not None:
+                pages = _range(scribe, database, bounds, 0, progress, every=_COMMIT_REBUILD)
+            scribe.signals()
+            scribe.commit()
+        place.swap(folder)
+    _log.info("search.rebuilt", pages=pages)
+    return pages

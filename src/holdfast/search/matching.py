@@ -1,0 +1,158 @@
+"""From a question to the rows that answer it, with the text's share of their score and how it was found.
+
+Stages for plain text, each only if the one before found nothing: words of the body; the same without small words such
+as `where` and `dans`; each word as a substring of title, snippet or URL; the nearest words of the vocabulary.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from holdfast.search.columns import Columns, Floats, Rows
+from holdfast.search.engine import Found, Reader
+from holdfast.search.folding import fold
+from holdfast.search.query import NO_WORDS, Both, Intent, Node, Question, Term, Words, wanted_terms
+from holdfast.search.ranking import TITLE_ALL, TITLE_ANY, TITLE_EXACT, TITLE_PHRASE
+from holdfast.search.shelf import View
+from holdfast.search.substrings import Substrings
+from holdfast.search.typos import corrected
+
+
+class Mode(StrEnum):
+    """How results were found; the label of the metrics (1.6 of the facts)."""
+
+    NEWEST = "newest"
+    FTS = "relevance_fts"
+    FALLBACK = "relevance_fallback"
+    FUZZY = "relevance_fuzzy"
+    BOOLEAN = "boolean"
+    URL = "url"
+    PAGES = "pages_fastpath"
+
+
+_EXACT_TITLES: Final = 2_000
+"""Titles that are compared letter by letter at most; they all hold every word of the query already."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Match:
+    """Rows in no particular order. `text` is 0..1; `titles` are the bits of `ranking`, both aligned with the rows."""
+
+    rows: Rows
+    text: Floats
+    titles: npt.NDArray[np.uint8]
+    mode: Mode
+    documents: int
+    """How many documents match, counted in full even where not all were read."""
+    complete: bool = True
+    """False if there were more documents than are read."""
+    shown: Words = NO_WORDS
+    """What to highlight."""
+    substrings: tuple[str, ...] = ()
+    did_you_mean: str | None = None
+
+
+def _plain_rows(rows: Rows, mode: Mode, **more: object) -> Match:
+    match = Match(rows=rows, text=np.zeros(len(rows), np.float32), titles=np.zeros(len(rows), np.uint8), mode=mode,
+                  documents=0)  # fmt: skip
+    return replace(match, **more)  # type: ignore[arg-type]
+
+
+def find(view: View, question: Question, *, scan: int) -> Match:
+    """Return what answers a question; of a plain query at most `scan` documents are read, the best ones."""
+    columns = view.columns
+    if question.intent is Intent.BROWSE or view.reader is None:
+        count = len(columns) if question.intent is Intent.BROWSE else 0
+        return _plain_rows(np.arange(count, dtype=np.int32), Mode.NEWEST)
+    if question.intent is Intent.URL:
+        rows = columns.rows_of_groups(np.array(question.groups, np.int64))
+        if len(rows) or question.certain:
+            return _plain_rows(rows, Mode.URL)
+    if question.intent is Intent.BOOLEAN and question.tree is not None:
+        match = _boolean(view.reader, columns, question.tree, Mode.BOOLEAN)
+        if len(match.rows) or question.certain:
+            return match
+    return _plain(view.reader, columns, question, scan)
+
+
+def _plain(reader: Reader, columns: Columns, question: Question, scan: int) -> Match:
+    words = question.words
+    if words.words or words.phrases:
+        found = reader.words(words.words, words.phrases, limit=scan)
+        if found.count:
+            return _scored(reader, columns, found, words, Mode.FTS)
+        words = words.telling()
+        if words != question.words:
+            found = reader.words(words.words, words.phrases, limit=scan)
+            if found.count:
+                return _scored(reader, columns, found, words, Mode.FALLBACK)
+    match = _boolean(reader, columns, _substrings_of(question), Mode.FALLBACK)
+    if len(match.rows) or not words.all_words:
+        return match
+    near = corrected(reader, words.words) if words.words else None
+    if near is None:
+        return match
+    meant = replace(words, words=near)
+    found = reader.words(meant.words, meant.phrases, limit=scan)
+    if not found.count:
+        return match
+    return replace(_scored(reader, columns, found, meant, Mode.FUZZY), did_you_mean=_spoken(question, words, meant))
+
+
+def _spoken(question: Question, words: Words, meant: Words) -> str:
+    """Return the query as it was probably meant."""
+    swaps = dict(zip(words.words, meant.words, strict=True))
+    typed = fold(question.text)
+    for wrong, right in swaps.items():
+        typed = typed.replace(wrong, right)
+    return typed
+
+
+def _substrings_of(question: Question) -> Node:
+    terms = [Term(word) for word in question.words.words]
+    terms += [Term(" ".join(phrase)) for phrase in question.words.phrases]
+    if not terms:
+        return Term(fold(question.text))
+    return terms[0] if len(terms) == 1 else Both(tuple(terms))
+
+
+def _boolean(reader: Reader, columns: Columns, tree: Node, mode: Mode) -> Match:
+    substrings = Substrings(reader, columns)
+    rows = substrings.matching(tree)
+    score = substrings.score(tree, rows)
+    best = float(score.max()) if len(score) else 0.0
+    terms = tuple(dict.fromkeys(term.text for term in wanted_terms(tree)))
+    text = score / np.float32(best) if best else score
+    documents = len(np.unique(columns.doc[rows])) if len(rows) else 0
+    return _plain_rows(rows, mode, text=text, substrings=terms, documents=documents)
+
+
+def _scored(reader: Reader, columns: Columns, found: Found, words: Words, mode: Mode) -> Match:
+    places = columns.documents.places(found.keys)
+    here = places < len(columns.documents.keys)
+    places, scores = places[here], found.scores[here]
+    rows, counts = columns.of_document.rows(places)
+    best = scores[0] if len(scores) else np.float32(1)
+    bits = _title_bits(reader, columns, words, limit=len(found.keys))
+    return Match(
+        rows=rows, text=np.repeat(scores / best, counts), titles=bits[columns.doc[rows]], mode=mode, shown=words,
+        documents=found.count, complete=found.count <= len(found.keys),
+    )  # fmt: skip
+
+
+def _title_bits(reader: Reader, columns: Columns, words: Words, *, limit: int) -> npt.NDArray[np.uint8]:
+    """Return what each document's title has of the words."""
+    bits = np.zeros(len(columns.documents.keys) + 1, np.uint8)
+    asked = words.all_words
+    every = columns.documents.known(reader.titles(asked, every=True, limit=limit))
+    if len(asked) > 1:
+        bits[columns.documents.known(reader.titles(asked, every=False, limit=limit))] |= TITLE_ANY
+        bits[columns.documents.known(reader.title_phrase(asked, limit=limit))] |= TITLE_PHRASE
+    bits[every] |= TITLE_ALL | TITLE_ANY
+    bits[columns.titles.equal(every[:_EXACT_TITLES], " ".join(asked).encode())] |= TITLE_EXACT
+    return bits

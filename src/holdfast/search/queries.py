@@ -1,0 +1,242 @@
+"""What search asks of the database: pages and documents to take in, the outbox, the hits to show, the link graph.
+
+Everything is read in pages by key; nothing here is linear in the archive but a rebuild and the link graph.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+from typing import Any, Final, NamedTuple
+
+from sqlalchemy import BindParameter, bindparam, delete, func, insert, select
+from sqlalchemy.orm import Session
+
+from holdfast.db.models import (
+    Document,
+    DocumentText,
+    PageGroup,
+    PageLink,
+    PageSignal,
+    SearchOutbox,
+    Snapshot,
+    Source,
+    Withdrawal,
+)
+from holdfast.index.queries import visible
+
+
+class PageRow(NamedTuple):
+    """One page as the columns take it in."""
+
+    id: int
+    captured_at: datetime
+    url: str
+    document_id: int | None
+    source_id: int
+    status: int | None
+    record_type: str
+    media_type: str | None
+    noindex: bool
+    canonical_id: int | None
+    group_hash: int | None
+
+
+def pages_between(session: Session, first: int, last: int, *, limit: int) -> list[PageRow]:
+    """Return the pages with ids in a range, in order of id, at most this many."""
+    statement = (
+        select(
+            Snapshot.id, Snapshot.captured_at, Snapshot.url, Snapshot.document_id, Snapshot.source_id, Snapshot.status,
+            Snapshot.record_type, Snapshot.media_type, Snapshot.noindex, Snapshot.canonical_id, PageGroup.url_hash,
+        )
+        .outerjoin(PageGroup, PageGroup.id == Snapshot.group_id)
+        .where(Snapshot.id >= first, Snapshot.id <= last, Snapshot.is_page)
+        .order_by(Snapshot.id)
+        .limit(limit)
+    )  # fmt: skip
+    return [PageRow._make(row) for row in session.execute(statement)]
+
+
+def id_bounds(session: Session) -> tuple[int, int] | None:
+    """Return the smallest and the largest snapshot id; None if there are none."""
+    low = session.scalar(select(Snapshot.id).order_by(Snapshot.id).limit(1))
+    high = session.scalar(select(Snapshot.id).order_by(Snapshot.id.desc()).limit(1))
+    return None if low is None or high is None else (low, high)
+
+
+class DocumentRow(NamedTuple):
+    """One document with its packed text, as the index takes it in."""
+
+    id: int
+    title: str | None
+    description: str | None
+    snippet: str | None
+    language: str | None
+    says_archived: bool
+    packed: bytes | None
+
+
+def documents_with_text(session: Session, ids: Sequence[int]) -> list[DocumentRow]:
+    """Return these documents, those that are there, in order of id."""
+    statement = (
+        select(
+            Document.id, Document.title, Document.description, Document.snippet, Document.language,
+            Document.says_archived, DocumentText.text,
+        )
+        .outerjoin(DocumentText, DocumentText.document_id == Document.id)
+        .where(Document.id.in_(ids))
+        .order_by(Document.id)
+    )  # fmt: skip
+    return [DocumentRow._make(row) for row in session.execute(statement)]
+
+
+def waiting(session: Session, *, limit: int) -> list[SearchOutbox]:
+    """Return what the index has not taken in yet, oldest first."""
+    return list(session.scalars(select(SearchOutbox).order_by(SearchOutbox.id).limit(limit)))
+
+
+def waiting_ids(session: Session) -> list[int]:
+    """Return the ids of all changes that wait."""
+    return list(session.scalars(select(SearchOutbox.id).order_by(SearchOutbox.id)))
+
+
+def waiting_count(session: Session, *, most: int = 10_000) -> int:
+    """Return how many changes wait, counted no further than this."""
+    counted = select(SearchOutbox.id).limit(most).subquery()
+    return session.scalar(select(func.count()).select_from(counted)) or 0
+
+
+def taken_in(session: Session, ids: Sequence[int]) -> None:
+    """Strike out outbox rows by id: one that committed late with a smaller id is still there for the next drain."""
+    session.execute(delete(SearchOutbox).where(SearchOutbox.id.in_(ids)))
+
+
+class SourceRow(NamedTuple):
+    """One source as results name it."""
+
+    id: int
+    code: str
+    name: str
+
+
+def withdrawn_ids(session: Session) -> list[int]:
+    """Return the ids of all withdrawn snapshots, by themselves and with their address."""
+    single = select(Withdrawal.snapshot_id).where(Withdrawal.lifted_at.is_(None), Withdrawal.snapshot_id.is_not(None))
+    found = {snapshot_id for snapshot_id in session.scalars(single) if snapshot_id is not None}
+    by_address = (
+        select(Snapshot.id)
+        .join(Withdrawal, Withdrawal.url_hash == Snapshot.url_hash)
+        .where(Withdrawal.lifted_at.is_(None))
+    )
+    return sorted(found | set(session.scalars(by_address)))
+
+
+class HitRow(NamedTuple):
+    """What a shown result needs of its snapshot and document."""
+
+    id: int
+    url: str
+    captured_at: datetime
+    status: int | None
+    media_type: str | None
+    source_id: int
+    execution_id: int
+    backend: str
+    fidelity: str
+    document_id: int | None
+    title: str | None
+    snippet: str | None
+    language: str | None
+    group_url: str | None
+    group_snapshots: int | None
+
+
+# The statements of a result page are built once: building them costs more than the database takes to answer.
+_IDS: Final[BindParameter[Any]] = bindparam("ids", expanding=True)
+_HITS: Final = (
+    select(
+        Snapshot.id, Snapshot.url, Snapshot.captured_at, Snapshot.status, Snapshot.media_type, Snapshot.source_id,
+        Snapshot.execution_id, Snapshot.backend, Snapshot.fidelity, Snapshot.document_id, Document.title,
+        Document.snippet, Document.language, PageGroup.url, PageGroup.snapshot_count,
+    )
+    .outerjoin(Document, Document.id == Snapshot.document_id)
+    .outerjoin(PageGroup, PageGroup.id == Snapshot.group_id)
+    .where(Snapshot.id.in_(_IDS), ~Snapshot.noindex, *visible())
+)  # fmt: skip
+_TEXTS: Final = select(DocumentText.document_id, DocumentText.text).where(DocumentText.document_id.in_(_IDS))
+_SOURCES: Final = select(Source.id, Source.code, Source.name)
+_WITHDRAWN: Final = select(func.count(), func.max(Withdrawal.id)).where(Withdrawal.lifted_at.is_(None))
+
+
+def hits(session: Session, ids: Sequence[int]) -> dict[int, HitRow]:
+    """Return these snapshots by id; what was withdrawn meanwhile, or is gone, is left out."""
+    return {row[0]: HitRow._make(row) for row in session.connection().execute(_HITS, {"ids": list(ids)})}
+
+
+def packed_texts(session: Session, document_ids: Sequence[int]) -> dict[int, bytes]:
+    """Return the packed texts of these documents."""
+    return {row[0]: row[1] for row in session.connection().execute(_TEXTS, {"ids": list(document_ids)})}
+
+
+def sources(session: Session) -> list[SourceRow]:
+    """Return all sources."""
+    return [SourceRow._make(row) for row in session.connection().execute(_SOURCES)]
+
+
+def withdrawal_mark(session: Session) -> tuple[int, int]:
+    """Return a mark that changes whenever something is withdrawn or a withdrawal is lifted."""
+    count, last = session.connection().execute(_WITHDRAWN).one()
+    return count, last or 0
+
+
+def links(session: Session, *, chunk: int) -> Iterator[Sequence[tuple[int, int]]]:
+    """Yield all edges as pairs of group hashes, from and to, a chunk at a time, by key."""
+    after: tuple[int, int] | None = None
+    while True:
+        statement = select(PageLink.snapshot_id, PageLink.to_hash, PageLink.from_hash)
+        if after is not None:
+            snapshot_id, to_hash = after
+            statement = statement.where(
+                (PageLink.snapshot_id > snapshot_id)
+                | ((PageLink.snapshot_id == snapshot_id) & (PageLink.to_hash > to_hash))
+            ).where(PageLink.snapshot_id >= snapshot_id)
+        rows = session.execute(statement.order_by(PageLink.snapshot_id, PageLink.to_hash).limit(chunk)).all()
+        if not rows:
+            return
+        yield [(row[2], row[1]) for row in rows]
+        after = (rows[-1][0], rows[-1][1])
+
+
+class SignalRow(NamedTuple):
+    """What the link graph says of one group's address."""
+
+    url_hash: int
+    inlinks: int
+    outlinks: int
+    pagerank: float
+
+
+def signals(session: Session, *, after: int, limit: int) -> list[SignalRow]:
+    """Return signals by hash, those after one, at most this many."""
+    statement = (
+        select(PageSignal.url_hash, PageSignal.inlinks, PageSignal.outlinks, PageSignal.pagerank)
+        .where(PageSignal.url_hash > after)
+        .order_by(PageSignal.url_hash)
+        .limit(limit)
+    )
+    return [SignalRow._make(row) for row in session.execute(statement)]
+
+
+def put_signals(session: Session, rows: Sequence[SignalRow], *, computed_at: datetime) -> None:
+    """Replace the signals of these addresses."""
+    session.execute(delete(PageSignal).where(PageSignal.url_hash.in_([row.url_hash for row in rows])))
+    values: list[dict[str, Any]] = [{**row._asdict(), "computed_at": computed_at} for row in rows]
+    session.execute(insert(PageSignal), values)
+
+
+def drop_stale_signals(session: Session, *, before: datetime, limit: int) -> int:
+    """Remove signals that an earlier computation left, at most this many; return how many."""
+    stale = list(session.scalars(select(PageSignal.url_hash).where(PageSignal.computed_at < before).limit(limit)))
+    if stale:
+        session.execute(delete(PageSignal).where(PageSignal.url_hash.in_(stale)))
+    return len(stale)

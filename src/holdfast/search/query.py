@@ -1,0 +1,312 @@
+"""The query language: what a person typed becomes an intent and a tree. It never raises; a syntax error is plain text.
+
+Intents, tried in this order: an address is looked up; boolean and field syntax is evaluated over substrings of title,
+snippet and URL; the rest is words that must all stand somewhere in the body.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+from holdfast.errors import UrlRefused
+from holdfast.search.folding import fold, is_unspaced, letters_of, tidy, words_of
+from holdfast.urls import Url, hash64, parse_seed
+
+MAX_QUERY_CHARS: Final = 256
+MAX_TOKENS: Final = 128
+MAX_TERMS: Final = 32
+MAX_WORDS: Final = 8
+MIN_WORD_CHARS: Final = 3
+
+
+class Intent(StrEnum):
+    """What a query asks for."""
+
+    BROWSE = "browse"
+    URL = "url"
+    BOOLEAN = "boolean"
+    PLAIN = "plain"
+
+
+class Field(StrEnum):
+    """Where a term is looked for; `any` is all three."""
+
+    ANY = "any"
+    TITLE = "title"
+    SNIPPET = "snippet"
+    URL = "url"
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """A substring, folded, and where it may stand."""
+
+    text: str
+    field: Field = Field.ANY
+
+
+@dataclass(frozen=True, slots=True)
+class Both:
+    """All of these."""
+
+    parts: tuple[Node, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Either:
+    """Any of these."""
+
+    parts: tuple[Node, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Without:
+    """Not this."""
+
+    part: Node
+
+
+Node = Term | Both | Either | Without
+
+
+_SMALL_WORDS: Final = (
+    "about after all also and any are been but can could did does for from had has have her his how into its may more"
+    " most not our out should some such than that the their them then there these they this was were what when where"
+    " which who why will with would you your"
+    " aux avec ces cette comment dans des donc elle elles est leur leurs les mais mes mon nos notre nous ont ou par pas"
+    " pour pourquoi quand que quel quelle quelles quels qui quoi sans ses sont sur tes ton une vos votre vous"
+)
+_SMALL: Final = frozenset(words_of(_SMALL_WORDS))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Words:
+    """Plain text: words that must all occur, phrases that must occur as they are. Both folded, neither stemmed."""
+
+    words: tuple[str, ...]
+    phrases: tuple[tuple[str, ...], ...] = ()
+
+    def telling(self) -> Words:
+        """Return these without the small words of English and French that say nothing; all of them if nothing else."""
+        kept = tuple(word for word in self.words if word not in _SMALL)
+        return Words(words=kept, phrases=self.phrases) if kept else self
+
+    @property
+    def all_words(self) -> tuple[str, ...]:
+        """Words and the words of phrases, each once, in order."""
+        return tuple(dict.fromkeys([*self.words, *(word for phrase in self.phrases for word in phrase)]))
+
+
+NO_WORDS: Final = Words(words=())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """A query as understood. `tree` is set for boolean queries, `groups` for addresses, `words` for everything else."""
+
+    text: str
+    intent: Intent
+    tree: Node | None = None
+    groups: tuple[int, ...] = ()
+    """Hashes of the group's address in its variants: both schemes, with and without `www.`."""
+    words: Words = NO_WORDS
+    certain: bool = True
+    """False if the intent was guessed from a dot or a lower-case operator: plain text is tried if nothing is found."""
+
+
+_SCHEME = re.compile(r"https?://", re.IGNORECASE)
+_FIELDED = re.compile(r"(title|snippet|url):", re.IGNORECASE)
+_OPERATOR = re.compile(r"(?<!\S)(?:and|or|not)(?!\S)", re.IGNORECASE)
+_LOUD = re.compile(r"[()]|(?<!\S)(?:AND|OR|NOT)(?!\S)|(?<=\s)-[^\s-]|(?<!\S)(?:title|snippet|url):", re.IGNORECASE)
+_SHOUTED = re.compile(r"[()]|(?<!\S)(?:AND|OR|NOT)(?!\S)|(?<=\s)-[^\s-]|(?<!\S)(?i:title|snippet|url):")
+
+
+def understand(text: str) -> Question:
+    """Return what a query means; any string has a meaning."""
+    clean = tidy(text[: 4 * MAX_QUERY_CHARS])[:MAX_QUERY_CHARS].strip()
+    if not clean:
+        return Question(text="", intent=Intent.BROWSE)
+    words = plain(clean)
+    if (address := _address(clean)) is not None:
+        named = "://" in clean or clean.lower().startswith(("www.", "url:"))
+        return Question(text=clean, intent=Intent.URL, groups=variants(address), words=words, certain=named)
+    if _LOUD.search(clean) and (tree := _tree(clean)) is not None:
+        shouted = _SHOUTED.search(clean) is not None
+        return Question(text=clean, intent=Intent.BOOLEAN, tree=tree, words=words, certain=shouted)
+    return Question(text=clean, intent=Intent.PLAIN, words=words)
+
+
+def _address(text: str) -> Url | None:
+    if " " in text or text[0] in "\"'(-":
+        return None
+    if _FIELDED.match(text):
+        text = text.partition(":")[2] if text[:4].lower() == "url:" else ""
+        if not (_SCHEME.match(text) or text.lower().startswith("www.")):
+            return None
+    if not ("://" in text or text.lower().startswith("www.") or "." in text.partition("/")[0]):
+        return None
+    try:
+        return parse_seed(text)
+    except UrlRefused:
+        return None
+
+
+def variants(address: Url) -> tuple[int, ...]:
+    """Return the hashes of a group's four spellings: http and https, with and without `www.`; its own comes first."""
+    rest = address.group.partition("://")[2]
+    bare = rest.removeprefix("www.")
+    spelled = [address.group, *(f"{scheme}://{www}{bare}" for scheme in ("https", "http") for www in ("", "www."))]
+    return tuple(hash64(group) for group in dict.fromkeys(spelled))
+
+
+def plain(text: str) -> Words:
+    """Return the words and quoted phrases of plain text; words under three letters or past the eighth are left out."""
+    loose, phrases = text, list[tuple[str, ...]]()
+    if text.count('"') >= 2:
+        pieces = text.split('"')
+        quoted = pieces[1::2] if len(pieces) % 2 else pieces[1:-1:2]
+        loose = " ".join(pieces[0::2] if len(pieces) % 2 else [*pieces[0:-1:2], pieces[-1]])
+        spelled = [[part for word in words_of(piece) for part in letters_of(word)] for piece in quoted]
+        phrases = [tuple(parts[: 4 * MAX_WORDS]) for parts in spelled]
+    words = [word for word in words_of(loose) if len(word) >= MIN_WORD_CHARS and not is_unspaced(word)]
+    phrases += [tuple(letters_of(word)) for word in words_of(loose) if is_unspaced(word)]
+    long_phrases = [phrase for phrase in phrases if len(phrase) > 1]
+    words += [
+        phrase[0]
+        for phrase in phrases
+        if len(phrase) == 1 and (len(phrase[0]) >= MIN_WORD_CHARS or is_unspaced(phrase[0]))
+    ]
+    return Words(words=tuple(dict.fromkeys(words))[:MAX_WORDS], phrases=tuple(dict.fromkeys(long_phrases))[:MAX_WORDS])
+
+
+_TOKEN = re.compile(
+    r"""\s*(?:
+      (?P<paren>[()])
+    | (?P<minus>-)(?=[^\s-])
+    | (?P<field>title|snippet|url):(?=[^\s()])
+    | "(?P<quoted>(?:[^"\\]|\\.)*)"
+    | (?P<word>[^\s()"]+)
+    )""",
+    re.VERBOSE | re.IGNORECASE,
+)
+_ESCAPED = re.compile(r"\\(.)")
+
+
+class _SyntaxError(Exception):
+    """The text is no boolean query; it never leaves this module."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Token:
+    kind: str
+    text: str
+
+
+def _tokens(text: str) -> list[_Token]:
+    found: list[_Token] = []
+    at = 0
+    while at < len(text):
+        match = _TOKEN.match(text, at)
+        if match is None:
+            if text[at:].strip():
+                raise _SyntaxError
+            break
+        kind, value = str(match.lastgroup), match[str(match.lastgroup)]
+        if kind == "word" and _OPERATOR.fullmatch(value) and not (found and found[-1].kind == "field"):
+            kind, value = "operator", value.upper()
+        if kind == "minus" and at == match.start("minus") and found and found[-1].kind in ("word", "quoted", "field"):
+            kind, value = "word", "-"  # glued to what stands before it: part of a word, not an operator
+        found.append(_Token(kind, _ESCAPED.sub(r"\1", value) if kind == "quoted" else value))
+        at = match.end()
+        if len(found) > MAX_TOKENS:
+            raise _SyntaxError
+    return found
+
+
+class _Parser:
+    """OR binds least, then AND (also implied between two terms), then NOT and the minus sign."""
+
+    def __init__(self, tokens: list[_Token]) -> None:
+        self._tokens, self._at, self._terms = tokens, 0, 0
+
+    def tree(self) -> Node:
+        node = self._either()
+        if self._at < len(self._tokens):
+            raise _SyntaxError
+        return node
+
+    def _next(self) -> _Token | None:
+        return self._tokens[self._at] if self._at < len(self._tokens) else None
+
+    def _take(self, kind: str, text: str) -> bool:
+        token = self._next()
+        if token is None or token.kind != kind or token.text != text:
+            return False
+        self._at += 1
+        return True
+
+    def _either(self) -> Node:
+        parts = [self._both()]
+        while self._take("operator", "OR"):
+            parts.append(self._both())
+        return parts[0] if len(parts) == 1 else Either(tuple(parts))
+
+    def _both(self) -> Node:
+        parts = [self._without()]
+        while True:
+            if not self._take("operator", "AND"):
+                token = self._next()
+                ends = token is None or (token.kind, token.text) in (("operator", "OR"), ("paren", ")"))
+                if ends:
+                    break
+            parts.append(self._without())
+        return parts[0] if len(parts) == 1 else Both(tuple(parts))
+
+    def _without(self) -> Node:
+        negations = 0
+        while self._take("operator", "NOT") or self._take("minus", "-"):
+            negations += 1
+        node = self._primary()
+        return Without(node) if negations % 2 else node
+
+    def _primary(self) -> Node:
+        if self._take("paren", "("):
+            node = self._either()
+            if not self._take("paren", ")"):
+                raise _SyntaxError
+            return node
+        token = self._next()
+        field = Field.ANY
+        if token is not None and token.kind == "field":
+            field = Field(token.text.lower())
+            self._at += 1
+            token = self._next()
+        if token is None or token.kind not in ("word", "quoted"):
+            raise _SyntaxError
+        self._at += 1
+        self._terms += 1
+        folded = fold(token.text)
+        if not folded or self._terms > MAX_TERMS:
+            raise _SyntaxError
+        return Term(folded, field)
+
+
+def _tree(text: str) -> Node | None:
+    try:
+        return _Parser(_tokens(text)).tree()
+    except _SyntaxError:
+        return None
+
+
+def wanted_terms(node: Node) -> list[Term]:
+    """Return the terms of a tree that are asked for, not excluded: they give the score."""
+    match node:
+        case Term():
+            return [node]
+        case Without():
+            return []
+        case Both(parts) | Either(parts):
+            return [term for part in parts for term in wanted_terms(part)]

@@ -1,0 +1,187 @@
+"""Scores: how well a capture answers, from its text and from what is known of its page. Pure arithmetic on columns.
+
+The text's share is its BM25 score over the best one found, so it lies between 0 and 1 and the other parts are hints of
+known size beside it. Coefficients follow 1.6 of the facts: v1 is flat, v2 and v3 go by the query's breadth; every
+signal of the link graph is brought to 0..1 (a hundred in-links are 1), so a coefficient is the most it can do.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from holdfast.search.columns import Columns, Floats, Rows
+from holdfast.search.query import Question
+from holdfast.search.segments import HAS_QUERY, SAYS_ARCHIVED, TRACKED
+
+TITLE_ANY: Final = 1
+TITLE_ALL: Final = 2
+TITLE_PHRASE: Final = 4
+TITLE_EXACT: Final = 8
+
+
+class Ranking(StrEnum):
+    """Which coefficients are used; the newest is the default."""
+
+    V1 = "v1"
+    V2 = "v2"
+    V3 = "v3"
+
+
+class Breadth(StrEnum):
+    """How much a query asks for: one word is broad, three or more, digits or quotes are specific."""
+
+    BROAD = "broad"
+    MIXED = "mixed"
+    SPECIFIC = "specific"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Coefficients:
+    """What each part of a score weighs."""
+
+    authority: float
+    hubness: float = 0.0
+    pagerank: float = 0.0
+    depth: float
+    archived: float
+    query: float = -0.10
+    tracking: float = -0.10
+    title_all: float = 0.0
+    title_any: float = 0.0
+    title_phrase: float = 0.0
+    title_exact: float = 0.0
+    recency: float = 0.0
+
+
+_V1: Final = Coefficients(authority=0.05, depth=-0.01, archived=0.0, title_phrase=0.20)
+_TABLE: Final = {
+    (Ranking.V2, Breadth.BROAD): Coefficients(
+        authority=0.30, hubness=0.08, pagerank=0.12, depth=-0.03, archived=-0.8, title_all=0.20, title_any=0.10
+    ),
+    (Ranking.V2, Breadth.MIXED): Coefficients(
+        authority=0.20, depth=-0.02, archived=-0.6, title_all=0.20, title_any=0.10
+    ),
+    (Ranking.V2, Breadth.SPECIFIC): Coefficients(
+        authority=0.05, depth=-0.01, archived=0.0, title_all=0.20, title_any=0.10
+    ),
+    (Ranking.V3, Breadth.BROAD): Coefficients(
+        authority=0.35, hubness=0.10, pagerank=0.15, depth=-0.04, archived=-1.0, title_all=0.25, title_any=0.12,
+        title_exact=0.35, recency=0.15,
+    ),
+    (Ranking.V3, Breadth.MIXED): Coefficients(
+        authority=0.25, depth=-0.025, archived=-0.8, title_all=0.22, title_any=0.10, title_phrase=0.15,
+        title_exact=0.30, recency=0.08,
+    ),
+    (Ranking.V3, Breadth.SPECIFIC): Coefficients(
+        authority=0.08, depth=-0.015, archived=-0.3, title_all=0.20, title_any=0.05, title_phrase=0.15,
+        title_exact=0.25,
+    ),
+}  # fmt: skip
+_DAY_MICROS: Final = 86_400_000_000
+_DEEPEST: Final = 8
+"""Slashes beyond this do not count: a deep page is deep."""
+_FULL: Final = float(np.log(101.0))
+_FRESHEST: Final = float(np.log(1 + 365 / 7))
+"""A week is as fresh as it gets."""
+
+
+def breadth_of(question: Question) -> Breadth:
+    """Return how broad a query is."""
+    words = question.words.all_words
+    if len(words) >= 3 or question.words.phrases or any(char.isdigit() for char in question.text):
+        return Breadth.SPECIFIC
+    return Breadth.MIXED if len(words) == 2 else Breadth.BROAD
+
+
+def coefficients(ranking: Ranking, breadth: Breadth) -> Coefficients:
+    """Return what the parts weigh for a version and a breadth."""
+    return _V1 if ranking is Ranking.V1 else _TABLE[ranking, breadth]
+
+
+_STATUS_STEP: Final = 8.0
+"""Between two statuses; no score is as large. Small enough that a 32-bit number still tells scores apart."""
+_QUALITY: Final = np.array([0, -1, 2, 1, -1, -1], np.float32)
+"""By class of status: 2xx before 3xx, then unknown, then errors (HA-059)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Standing:
+    """What pages are worth before any word is read, under one set of coefficients: by address, and by document."""
+
+    weights: Coefficients
+    of_address: dict[str, Floats]
+    of_document: dict[str, Floats]
+    of_month: dict[str, Floats]
+    by_row: Floats
+    """All of it and the order of statuses, added up for each capture: one look-up a result."""
+
+
+def standing(columns: Columns, weights: Coefficients, *, now_micros: int) -> Standing:
+    """Return the standing of all pages; made once for a view and a set of coefficients."""
+    flags = columns.url_flags
+    by_address: dict[str, Floats] = {
+        "queryPenalty": ((flags & HAS_QUERY) != 0) * np.float32(weights.query),
+        "trackingPenalty": ((flags & TRACKED) != 0) * np.float32(weights.tracking),
+        "depthPenalty": np.minimum(columns.url_depth, _DEEPEST) * np.float32(weights.depth),
+        "authorityBoost": _share(columns.url_inlinks) * np.float32(weights.authority),
+        "hubnessBoost": _share(columns.url_outlinks) * np.float32(weights.hubness),
+        "pagerankBoost": _share(columns.url_pagerank) * np.float32(weights.pagerank),
+    }
+    archived = ((columns.doc_flags & SAYS_ARCHIVED) != 0) * np.float32(weights.archived)
+    recency = _recency(columns, weights, now_micros)
+    whole = np.zeros(len(flags), np.float32)
+    for part in by_address.values():
+        whole += part
+    by_row = whole[columns.url] + archived[columns.doc] + recency[columns.month]
+    by_row += (_QUALITY * np.float32(_STATUS_STEP))[columns.profiles["status"]][columns.profile]
+    return Standing(
+        weights=weights, of_address=by_address, of_document={"archivedPenalty": archived},
+        of_month={"recencyBoost": recency}, by_row=by_row,
+    )  # fmt: skip
+
+
+def _share(signal: Floats) -> Floats:
+    return np.minimum(np.log1p(signal) / np.float32(_FULL), 1).astype(np.float32)
+
+
+def _recency(columns: Columns, weights: Coefficients, now_micros: int) -> Floats:
+    """Return what the month of a capture adds, by month."""
+    months = int(columns.month.max()) + 1 if len(columns) else 1
+    starts = np.arange(months).astype("datetime64[M]").astype("datetime64[us]").astype(np.int64)
+    days = np.maximum((now_micros - starts) / _DAY_MICROS, 7)
+    return (np.log1p(365 / days) * (weights.recency / _FRESHEST)).astype(np.float32)
+
+
+def order_keys(rows: Rows, text: Floats, titles: npt.NDArray[np.uint8], worth: Standing) -> Floats:
+    """Return what rows are sorted by, greatest first: the order of statuses, then the score."""
+    keys = worth.by_row[rows]
+    keys += text
+    keys += _title_table(worth.weights)[titles]
+    return keys
+
+
+def parts(columns: Columns, row: int, text: float, titles: int, worth: Standing) -> dict[str, float]:
+    """Return the parts of one row's score by name; their sum is the score."""
+    found = {"rankText": text, "titleBoost": float(_title_table(worth.weights)[titles])}
+    for table, place in (
+        (worth.of_document, columns.doc[row]), (worth.of_address, columns.url[row]), (worth.of_month, columns.month[row]),
+    ):  # fmt: skip
+        found |= {name: float(part[place]) for name, part in table.items()}
+    return found
+
+
+def _title_table(weights: Coefficients) -> Floats:
+    """Return what the bits of a title add: a little for any word, more for all, and again for phrase and equality."""
+    table = np.zeros(16, np.float32)
+    for bits in range(16):
+        table[bits] = (
+            (weights.title_all if bits & TITLE_ALL else weights.title_any if bits & TITLE_ANY else 0.0)
+            + (weights.title_phrase if bits & TITLE_PHRASE else 0.0)
+            + (weights.title_exact if bits & TITLE_EXACT else 0.0)
+        )
+    return table

@@ -1,0 +1,223 @@
+"""The one writer of the search index: pages and documents from SQL become entries, columns and strings on disk.
+
+The order is what makes a crash harmless: the index commits, then the segment and the manifest, and only then does the
+drain strike out its outbox rows; whatever is taken in twice replaces itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import unquote_plus
+
+import numpy as np
+
+from holdfast.clock import to_micros
+from holdfast.db.engine import Database
+from holdfast.failpoints import reach
+from holdfast.index.queries import unpack_text
+from holdfast.search import queries
+from holdfast.search import segments as disk
+from holdfast.search.columns import SIGNAL, host_of
+from holdfast.search.engine import Entry, IndexBroken, Writer
+from holdfast.search.folding import fold
+from holdfast.search.queries import DocumentRow, PageRow
+from holdfast.search.segments import Manifest, Segment
+from holdfast.urls import DEFAULT, hash64
+
+_DOCUMENTS_AT_ONCE: Final = 500
+_MAX_TITLE_CHARS: Final = 2_000
+_MAX_SNIPPET_CHARS: Final = 1_000
+
+
+class _Pool:
+    """The strings of a segment in the making."""
+
+    def __init__(self) -> None:
+        self.pieces: list[bytes] = []
+        self.size = 0
+
+    def put(self, piece: bytes) -> int:
+        at = self.size
+        self.pieces.append(piece)
+        self.size += len(piece)
+        return at
+
+
+class Scribe:
+    """Writes one generation. Pages are gathered by `pages`, documents by `documents`; `commit` puts all in force."""
+
+    def __init__(self, folder: Path, database: Database) -> None:
+        self.folder = folder
+        self._database = database
+        self.manifest = disk.read_manifest(folder)
+        known = [disk.load(folder, name) for name in self.manifest.segments]
+        self._known_documents = {int(doc) for segment in known for doc in segment.documents["doc"].tolist()}
+        self._known_urls = {int(url) for segment in known for url in segment.addresses["url"].tolist()}
+        self._weights = [segment.weight for segment in known]
+        # Left behind by a writer that died between the index's commit and the manifest: what it added is there
+        # already and must be replaced, not added beside itself.
+        self._mark = folder / "unfinished"
+        self._replay = self._mark.exists()
+        self._writer = Writer(folder / "entries")
+        self._clear()
+
+    def _clear(self) -> None:
+        self._rows: list[tuple[Any, ...]] = []
+        self._addresses: list[tuple[Any, ...]] = []
+        self._documents: list[tuple[Any, ...]] = []
+        self._cleared: list[tuple[int, int]] = []
+        self._pool = _Pool()
+
+    @property
+    def gathered(self) -> int:
+        """How many pages and documents wait for the next commit."""
+        return len(self._rows) + len(self._documents)
+
+    def pages(self, first: int, last: int, rows: Sequence[PageRow]) -> None:
+        """Take in the pages of an id range, which replaces whatever stood in it; documents not seen before come too."""
+        self._begin()
+        self._cleared.append((first, last))
+        for row in rows:
+            url = hash64(row.url)
+            if url not in self._known_urls:
+                self._known_urls.add(url)
+                self._address(url, row)
+            self._rows.append(_as_row(row, url))
+        self.documents(doc for row in rows if (doc := row.document_id) is not None and doc not in self._known_documents)
+
+    def documents(self, ids: Iterable[int]) -> None:
+        """Take in documents, new or changed; ids that are not there are passed over."""
+        self._begin()
+        for chunk in _chunks(sorted(set(ids)), _DOCUMENTS_AT_ONCE):
+            with self._database.read() as session:
+                found = queries.documents_with_text(session, chunk)
+            for row in found:
+                self._document(row)
+
+    def _begin(self) -> None:
+        if not self._mark.exists():
+            self._mark.touch()
+
+    def _address(self, url: int, row: PageRow) -> None:
+        self._writer.add_address(url, row.url, replace=self._replay)
+        text = fold(row.url).encode()
+        before_query, _, query = row.url.partition("?")
+        group = row.group_hash if row.group_hash is not None else hash64(before_query)
+        path = before_query.partition("://")[2].partition("/")[2]
+        flags = (disk.HAS_QUERY if query else 0) | (disk.TRACKED if _tracked(query) else 0)
+        self._addresses.append(
+            (url, group, hash64(host_of(row.url).lower()), self._pool.put(text), len(text),
+             min(path.count("/") + 1, 255), flags)
+        )  # fmt: skip
+
+    def _document(self, row: DocumentRow) -> None:
+        title, snippet = (row.title or "")[:_MAX_TITLE_CHARS], (row.snippet or "")[:_MAX_SNIPPET_CHARS]
+        text = unpack_text(row.packed) if row.packed is not None else snippet
+        entry = Entry(
+            key=row.id, language=row.language, title=title, snippet=snippet, text=f"{text}\n{row.description or ''}"
+        )
+        self._writer.add(entry, replace=self._replay or row.id in self._known_documents)
+        self._known_documents.add(row.id)
+        folded_title, folded_snippet = fold(title).encode(), fold(snippet).encode()
+        self._documents.append(
+            (row.id, self._pool.put(folded_title + folded_snippet), len(folded_title), len(folded_snippet),
+             _language(row.language), disk.SAYS_ARCHIVED if row.says_archived else 0)
+        )  # fmt: skip
+
+    def signals(self) -> None:
+        """Take over the signals of the link graph as they stand in SQL."""
+        self._begin()
+        found: list[tuple[Any, ...]] = []
+        after = -(1 << 63)
+        while True:
+            with self._database.read() as session:
+                rows = queries.signals(session, after=after, limit=50_000)
+            if not rows:
+                break
+            found += rows
+            after = rows[-1].url_hash
+        name = f"signals-{self.manifest.sequence + 1}.npz"
+        with (self.folder / name).open("wb") as out:
+            np.savez(out, signals=disk.as_table(found, SIGNAL))
+        self.manifest = replace(self.manifest, signals=name)
+
+    def commit(self) -> None:
+        """Put everything gathered in force; merge segments where it pays."""
+        self._writer.commit()
+        reach("search.committed")
+        segment = Segment(
+            name=str(self.manifest.sequence + 1), rows=disk.as_table(self._rows, disk.ROW),
+            addresses=disk.as_table(self._addresses, disk.ADDRESS),
+            documents=disk.as_table(self._documents, disk.DOCUMENT),
+            cleared=np.array(self._cleared, np.int64).reshape(-1, 2), strings=b"".join(self._pool.pieces),
+        )  # fmt: skip
+        names, weights = [*self.manifest.segments, segment.name], [*self._weights, segment.weight]
+        count = disk.merge_plan(weights)
+        if count:
+            older = [disk.load(self.folder, name) for name in names[-count:-1]]
+            segment = disk.merge([*older, segment], segment.name, oldest=count == len(names))
+            names, weights = [*names[:-count], segment.name], [*weights[:-count], segment.weight]
+        disk.store(self.folder, segment)
+        self.manifest = disk.with_segment(self.manifest, names)
+        disk.write_manifest(self.folder, self.manifest)
+        reach("search.in_force")
+        self._weights = weights
+        self._replay = False
+        self._mark.unlink(missing_ok=True)
+        self._clear()
+
+    def close(self) -> None:
+        """Wait for the index's own merges and let go; what was not committed is taken in again by the next drain."""
+        self._writer.close()
+
+
+def read_signals(folder: Path, manifest: Manifest) -> disk.Table:
+    """Return the signals in force; an empty table if there are none."""
+    if manifest.signals is None:
+        return np.empty(0, SIGNAL)
+    try:
+        with np.load(folder / manifest.signals, allow_pickle=False) as arrays:
+            table: disk.Table = arrays["signals"]
+    except (OSError, ValueError, KeyError) as exc:
+        raise IndexBroken(f"the signals of the search index cannot be read: {exc}") from exc
+    return table
+
+
+def _chunks(ids: Sequence[int], size: int) -> Iterator[Sequence[int]]:
+    for start in range(0, len(ids), size):
+        yield ids[start : start + size]
+
+
+def _as_row(row: PageRow, url: int) -> tuple[Any, ...]:
+    # A revisit answered with 304 stands for the page that it did not repeat.
+    status = 200 if row.status == 304 and row.record_type == "revisit" else row.status or 0
+    flags = (disk.DUPLICATE if row.canonical_id is not None else 0) | (disk.NOINDEX if row.noindex else 0)
+    return (row.id, to_micros(row.captured_at), url, row.document_id or 0, row.source_id, status, flags,
+            type_of(row.media_type))  # fmt: skip
+
+
+def type_of(media_type: str | None) -> int:
+    """Return the kind of page that a media type stands for."""
+    kind = (media_type or "").partition(";")[0].strip().lower()
+    if "html" in kind:
+        return disk.HTML
+    if kind == "application/pdf":
+        return disk.PDF
+    return disk.TEXT if kind.startswith("text/") else disk.OTHER
+
+
+def _language(language: str | None) -> bytes:
+    primary = (language or "").partition("-")[0].lower()
+    return primary.encode("ascii", "ignore")[:3] if primary not in ("", "und") else b""
+
+
+def _tracked(query: str) -> bool:
+    names = (unquote_plus(pair.partition("=")[0]).lower() for pair in query.split("&"))
+    return (
+        any(name in DEFAULT.tracking or name.startswith(DEFAULT.tracking_prefixes) for name in names)
+        if query
+        else False
+    )

@@ -1,0 +1,280 @@
+"""Search itself: a request in, a page of results out, the same on both databases.
+
+One request reads the columns in memory and asks SQL only about the hits that it shows; what was withdrawn is gone at
+once, because the withdrawals in force are compared with every request. It refuses dates that run backwards.
+"""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass, field, replace
+from datetime import date, datetime, timedelta
+from enum import StrEnum
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+from sqlalchemy.orm import Session
+
+from holdfast.clock import Clock, to_micros
+from holdfast.db.engine import Database
+from holdfast.errors import Invalid
+from holdfast.index.queries import unpack_text
+from holdfast.search import counting, queries, ranking
+from holdfast.search.columns import Columns
+from holdfast.search.counting import Count, Filters, Shown, Spread
+from holdfast.search.highlight import Finder, Piece
+from holdfast.search.matching import Match, Mode, find
+from holdfast.search.queries import HitRow
+from holdfast.search.query import MAX_QUERY_CHARS, Intent, Question, understand
+from holdfast.search.ranking import Coefficients, Ranking, Standing
+from holdfast.search.shelf import Shelf, View
+
+EXACT_DOCUMENTS: Final = 10_000
+SCAN_DOCUMENTS: Final = 100_000
+"""With filters, which are applied afterwards, so many documents are read, the best by text; without them only as many
+as totals are exact for. It bounds what one request can cost."""
+MAX_PAGE_SIZE: Final = 100
+
+
+class Sort(StrEnum):
+    """How results are ordered."""
+
+    RELEVANCE = "relevance"
+    NEWEST = "newest"
+
+
+class Kind(StrEnum):
+    """What one result stands for: a capture, or a page with all its captures."""
+
+    SNAPSHOTS = "snapshots"
+    PAGES = "pages"
+
+
+class BadSearch(Invalid):
+    """A search that contradicts itself or is out of bounds."""
+
+    code = "bad_search"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """What is asked for. `start` and `end` are days, both included."""
+
+    q: str | None = None
+    source: str | None = None
+    sort: Sort | None = None
+    """Relevance where there are words, newest where there are none."""
+    view: Kind = Kind.SNAPSHOTS
+    non_2xx: bool = False
+    duplicates: bool = False
+    start: date | None = None
+    end: date | None = None
+    language: str | None = None
+    type: str | None = None
+    status: str | None = None
+    host: str | None = None
+    page: int = 1
+    page_size: int = 20
+    ranking: Ranking = Ranking.V3
+    explain: bool = False
+    """Whether each hit tells the parts of its score."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hit:
+    """One result, checked against SQL."""
+
+    row: HitRow
+    source_code: str
+    source_name: str
+    title: list[Piece]
+    passages: list[list[Piece]]
+    captures: int | None
+    """Of its page, for results that are pages."""
+    parts: dict[str, float] = field(default_factory=dict)
+    best_id: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """A page of results, and what was counted of all of them."""
+
+    hits: list[Hit]
+    total: int
+    exact: bool
+    mode: Mode
+    breadth: str
+    did_you_mean: str | None
+    facets: dict[str, list[Count]]
+    histogram_unit: str
+    histogram: list[tuple[str, int]]
+    took_ms: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Counted:
+    """What a request's rows come to, before a page is cut."""
+
+    shown: Shown
+    match: Match
+    exact: bool
+    spread: Spread
+
+
+class Search:
+    """Answers searches on one archive; one of these serves a process, from any number of threads."""
+
+    def __init__(self, database: Database, home: Path, clock: Clock) -> None:
+        self._database, self._clock = database, clock
+        self._shelf = Shelf(home, clock)
+        self._lock = threading.Lock()
+        self._gates: tuple[tuple[object, ...], npt.NDArray[np.uint8]] | None = None
+        self._standings: tuple[tuple[str, int, str], dict[Coefficients, Standing]] = (("", -1, ""), {})
+        self.exact_documents, self.scan_documents = EXACT_DOCUMENTS, SCAN_DOCUMENTS
+
+    def ask(self, request: Request, *, wait: bool = False) -> Answer:
+        """Return a page of results; past the end an empty one with the same total.
+
+        With `wait` it is answered from the newest index. BadSearch for bounds and dates that make no sense; Unavailable
+        if the database or the index cannot be read.
+        """
+        started = self._clock.monotonic()
+        _check(request)
+        view = self._shelf.view(wait=wait)
+        question = understand(request.q or "")
+        with self._database.read() as session:
+            sources = {row.id: (row.code, row.name) for row in queries.sources(session)}
+            gate = self._gate(session, view)
+            counted = self._count(view, question, request, gate, sources)
+            hits = self._hits(session, view, question, request, counted, sources)
+        return Answer(
+            hits=hits, total=len(counted.shown.rows), exact=counted.exact, mode=counted.match.mode,
+            breadth=ranking.breadth_of(question).value, did_you_mean=counted.match.did_you_mean,
+            facets=counted.spread.facets, histogram_unit=counted.spread.unit, histogram=counted.spread.bars,
+            took_ms=(self._clock.monotonic() - started) * 1_000,
+        )  # fmt: skip
+
+    def _gate(self, session: Session, view: View) -> npt.NDArray[np.uint8]:
+        """Return what each row may pass, made anew when the view changed or something was withdrawn or lifted."""
+        mark = (*queries.withdrawal_mark(session), str(view.folder), view.manifest.sequence)
+        with self._lock:
+            if self._gates is not None and self._gates[0] == mark:
+                return self._gates[1]
+        hidden = view.columns.rows_of_ids(np.array(queries.withdrawn_ids(session), np.int64))
+        gate = counting.gates(view.columns, hidden)
+        with self._lock:
+            self._gates = (mark, gate)
+        return gate
+
+    def _count(
+        self, view: View, question: Question, request: Request, gate: npt.NDArray[np.uint8],
+        sources: dict[int, tuple[str, str]],
+    ) -> _Counted:  # fmt: skip
+        columns, filters = view.columns, _filters(request, sources)
+        match = find(view, question, scan=self.scan_documents if filters.any else self.exact_documents)
+        keep = counting.passing(columns, match.rows, gate, filters)
+        match = replace(match, rows=match.rows[keep], text=match.text[keep], titles=match.titles[keep])
+        if _sort(request, question) is Sort.NEWEST:
+            keys = match.rows.astype(np.float64)
+        else:
+            keys = ranking.order_keys(match.rows, match.text, match.titles, self._worth(view, question, request))
+        if request.view is Kind.PAGES:
+            shown = counting.as_pages(columns, match.rows, keys)
+        else:
+            shown = Shown(rows=match.rows, keys=keys, best=match.rows)
+        if question.intent is Intent.BROWSE and request.view is Kind.PAGES:
+            match = replace(match, mode=Mode.PAGES)
+        exact = match.complete and match.documents <= self.exact_documents
+        spread = counting.spread(columns, shown.rows, sources)
+        return _Counted(shown=shown, match=match, exact=exact, spread=spread)
+
+    def _worth(self, view: View, question: Question, request: Request) -> Standing:
+        """Return what pages are worth by themselves, worked out once for each view and set of coefficients."""
+        weights = ranking.coefficients(request.ranking, ranking.breadth_of(question))
+        now = self._clock.now()
+        mark = (str(view.folder), view.manifest.sequence, now.date().isoformat())
+        with self._lock:
+            if self._standings[0] != mark:
+                self._standings = (mark, {})
+            known = self._standings[1]
+            if weights not in known:
+                known[weights] = ranking.standing(view.columns, weights, now_micros=to_micros(now))
+            return known[weights]
+
+    def _hits(
+        self, session: Session, view: View, question: Question, request: Request, counted: _Counted,
+        sources: dict[int, tuple[str, str]],
+    ) -> list[Hit]:  # fmt: skip
+        columns, shown = view.columns, counted.shown
+        skip = (request.page - 1) * request.page_size
+        if skip >= len(shown.rows):
+            return []
+        relevance = _sort(request, question) is Sort.RELEVANCE
+        places = counting.top(
+            columns, shown, count=skip + request.page_size, shorter_first=relevance and request.view is Kind.PAGES
+        )[skip:]
+        ids = columns.ids[shown.rows[places]].tolist()
+        found = queries.hits(session, ids)
+        documents = [row.document_id for row in found.values() if row.document_id is not None]
+        texts = queries.packed_texts(session, documents) if question.text else {}
+        hits = []
+        finders: dict[str | None, Finder] = {}
+        for place, snapshot_id in zip(places.tolist(), ids, strict=True):
+            row = found.get(snapshot_id)
+            if row is None:
+                continue
+            if row.language not in finders:
+                finders[row.language] = Finder(counted.match.shown, counted.match.substrings, row.language)
+            hit = _hit(row, finders[row.language], texts.get(row.document_id or 0), sources)
+            hit = replace(hit, captures=row.group_snapshots if request.view is Kind.PAGES else None)
+            if request.explain:
+                best = int(shown.best[place])
+                at = int(np.flatnonzero(counted.match.rows == best)[0])
+                text, titles = float(counted.match.text[at]), int(counted.match.titles[at])
+                told = ranking.parts(columns, best, text, titles, self._worth(view, question, request))
+                hit = replace(hit, best_id=int(columns.ids[best]), parts=told)
+            hits.append(hit)
+        return hits
+
+
+def _hit(row: HitRow, finder: Finder, packed: bytes | None, sources: dict[int, tuple[str, str]]) -> Hit:
+    code, name = sources.get(row.source_id, ("", ""))
+    text = unpack_text(packed) if packed is not None else row.snippet or ""
+    return Hit(
+        row=row, source_code=code, source_name=name, title=finder.pieces(row.title or ""),
+        passages=finder.passages(text), captures=None,
+    )  # fmt: skip
+
+
+def _sort(request: Request, question: Question) -> Sort:
+    if question.intent is Intent.BROWSE:
+        return Sort.NEWEST
+    return request.sort or Sort.RELEVANCE
+
+
+def _filters(request: Request, sources: dict[int, tuple[str, str]]) -> Filters:
+    wanted = None
+    if request.source is not None:
+        wanted = next((place for place, (code, _) in sources.items() if code == request.source), -1)
+    return Filters(
+        source=wanted, non_2xx=request.non_2xx, duplicates=request.duplicates, language=request.language,
+        type=request.type, status=request.status, host=request.host,
+        since=counting.moment_of(request.start) if request.start else None,
+        until=_day_after(request.end) if request.end else None,
+    )  # fmt: skip
+
+
+def _day_after(day: date) -> datetime | None:
+    """Return the start of the next day; None after the last day that there is."""
+    return None if day >= date.max else counting.moment_of(day + timedelta(days=1))
+
+
+def _check(request: Request) -> None:
+    if request.q is not None and len(request.q) > MAX_QUERY_CHARS:
+        raise BadSearch(f"a query has at most {MAX_QUERY_CHARS} characters, this one has {len(request.q)}")
+    if request.start and request.end and request.start > request.end:
+        raise BadSearch(f"`from` ({request.start}) lies after `to` ({request.end}); swap them")
+    if request.page < 1 or not 1 <= request.page_size <= MAX_PAGE_SIZE:
+        raise BadSearch(f"`page` starts at 1 and `pageSize` goes from 1 to {MAX_PAGE_SIZE}")

@@ -1,0 +1,240 @@
+"""The columns on disk: small immutable files that the one writer adds and merges, and that every reader maps.
+
+A segment says which ranges of snapshot ids it speaks for and which pages stand in them now; the newer one wins. Readers
+follow the manifest, never the outbox, so nothing that commits late or out of order is missed. It refuses a manifest
+of another version: the index is then made anew.
+"""
+
+from __future__ import annotations
+
+import json
+import mmap
+import os
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from holdfast.search.engine import SCHEMA_VERSION, IndexBroken
+
+VERSION: Final = SCHEMA_VERSION * 100 + 1
+
+Table = npt.NDArray[np.void]
+Ranges = npt.NDArray[np.int64]
+
+ROW: Final = np.dtype(
+    [("id", "<i8"), ("at", "<i8"), ("url", "<i8"), ("doc", "<i4"), ("source", "<i4"), ("status", "<i2"),
+     ("flags", "u1"), ("type", "u1")]
+)  # fmt: skip
+"""One page: its moment in microseconds, the hash of its URL as captured, its document (0: none), status (0: none)."""
+ADDRESS: Final = np.dtype(
+    [("url", "<i8"), ("group", "<i8"), ("host", "<i8"), ("offset", "<i8"), ("length", "<i4"), ("depth", "u1"),
+     ("flags", "u1")]
+)  # fmt: skip
+"""One distinct URL; the group's hash is the one that page_groups and page_signals have."""
+DOCUMENT: Final = np.dtype(
+    [("doc", "<i8"), ("offset", "<i8"), ("title", "<i4"), ("snippet", "<i4"), ("language", "S3"), ("flags", "u1")]
+)
+"""One document; title and snippet stand folded, one after the other, in the strings."""
+
+DUPLICATE: Final = 1
+NOINDEX: Final = 2
+HAS_QUERY: Final = 1
+TRACKED: Final = 2
+SAYS_ARCHIVED: Final = 1
+
+HTML: Final = 1
+TEXT: Final = 2
+PDF: Final = 3
+OTHER: Final = 0
+TYPE_NAMES: Final = {HTML: "html", TEXT: "text", PDF: "pdf", OTHER: "other"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Segment:
+    """One batch of changes, or many merged. `cleared` are the id ranges that it speaks for, first and last."""
+
+    name: str
+    rows: Table
+    addresses: Table
+    documents: Table
+    cleared: Ranges
+    strings: mmap.mmap | bytes
+
+    @property
+    def weight(self) -> int:
+        """How much there is to copy when it is merged."""
+        return len(self.rows) + len(self.addresses) + len(self.documents) + 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Manifest:
+    """Which files are in force, oldest first. `sequence` grows with every change."""
+
+    sequence: int = 0
+    segments: tuple[str, ...] = ()
+    signals: str | None = None
+
+
+def read_manifest(folder: Path) -> Manifest:
+    """Return the manifest in force; an empty one for a new folder; IndexBroken if it is of another version."""
+    try:
+        fields = json.loads((folder / "manifest.json").read_text())
+    except FileNotFoundError:
+        return Manifest()
+    except ValueError as exc:
+        raise IndexBroken("the search index has a broken manifest; run: holdfast search-index rebuild") from exc
+    if fields.pop("version", None) != VERSION:
+        raise IndexBroken("the search index is of another version; run: holdfast search-index rebuild")
+    return Manifest(sequence=fields["sequence"], segments=tuple(fields["segments"]), signals=fields["signals"])
+
+
+def write_manifest(folder: Path, manifest: Manifest) -> None:
+    """Put a manifest in force, whole or not at all; files that it no longer names are removed."""
+    fields = {"version": VERSION, "sequence": manifest.sequence, "segments": manifest.segments,
+              "signals": manifest.signals}  # fmt: skip
+    write_safely(folder / "manifest.json", json.dumps(fields).encode())
+    kept = {f"{name}{end}" for name in manifest.segments for end in (".npz", ".strings")} | {manifest.signals}
+    for path in folder.iterdir():
+        # Readers that still map one of these keep their pages; a reader that comes too late starts again.
+        if path.suffix in (".npz", ".strings") and path.name not in kept:
+            path.unlink(missing_ok=True)
+
+
+def write_safely(path: Path, content: bytes) -> None:
+    """Replace a file so that a crash leaves the old one or the new one."""
+    fresh = path.with_name(f"{path.name}.new")
+    with fresh.open("wb") as out:
+        out.write(content)
+        out.flush()
+        os.fsync(out.fileno())
+    fresh.replace(path)
+    folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
+
+
+def store(folder: Path, segment: Segment) -> None:
+    """Write a segment's two files and sync them; the manifest puts them in force."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / f"{segment.name}.strings").open("wb") as out:
+        out.write(segment.strings[:])
+        out.flush()
+        os.fsync(out.fileno())
+    with (folder / f"{segment.name}.npz").open("wb") as out:
+        np.savez(out, rows=segment.rows, addresses=segment.addresses, documents=segment.documents,
+                 cleared=segment.cleared)  # fmt: skip
+        out.flush()
+        os.fsync(out.fileno())
+
+
+def load(folder: Path, name: str) -> Segment:
+    """Return a segment, its strings mapped; IndexBroken if its files are not there or not whole."""
+    try:
+        with np.load(folder / f"{name}.npz", allow_pickle=False) as arrays:
+            tables = {key: arrays[key] for key in ("rows", "addresses", "documents", "cleared")}
+        with (folder / f"{name}.strings").open("rb") as file:
+            empty = os.fstat(file.fileno()).st_size == 0
+            strings: mmap.mmap | bytes = b"" if empty else mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+    except (OSError, ValueError, KeyError) as exc:
+        raise IndexBroken(f"a file of the search index is missing or broken: {exc}") from exc
+    return Segment(name=name, strings=strings, **tables)
+
+
+def cleared_by(ids: npt.NDArray[np.int64], ranges: Ranges) -> npt.NDArray[np.bool_]:
+    """Return which ids lie in one of the ranges; the ranges may overlap."""
+    if not len(ranges):
+        return np.zeros(len(ids), np.bool_)
+    joined = join_ranges(ranges)
+    at = np.searchsorted(joined[:, 0], ids, side="right") - 1
+    inside: npt.NDArray[np.bool_] = (at >= 0) & (ids <= joined[np.maximum(at, 0), 1])
+    return inside
+
+
+def join_ranges(ranges: Ranges) -> Ranges:
+    """Return the ranges sorted, those that touch made one."""
+    ordered = ranges[np.argsort(ranges[:, 0], kind="stable")]
+    ends = np.maximum.accumulate(ordered[:, 1])
+    starts_anew = np.concatenate(([True], ordered[1:, 0] > ends[:-1] + 1))
+    last_of = np.concatenate((np.flatnonzero(starts_anew)[1:] - 1, [len(ordered) - 1]))
+    return np.stack((ordered[starts_anew, 0], ends[last_of]), axis=1)
+
+
+def living_rows(segments: Sequence[Segment]) -> Table:
+    """Return the rows that no newer segment has cleared, oldest segment first."""
+    found: list[Table] = []
+    later = np.empty((0, 2), np.int64)
+    for segment in reversed(segments):
+        rows = segment.rows
+        if len(later) and len(rows):
+            rows = rows[~cleared_by(rows["id"], later)]
+        found.append(rows)
+        later = np.concatenate((later, segment.cleared)) if len(segment.cleared) else later
+    return np.concatenate(found[::-1]) if found else np.empty(0, ROW)
+
+
+def newest_by(keys: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """Return the places of the last of each key, in the order of the keys."""
+    order = np.argsort(keys, kind="stable")
+    ordered = keys[order]
+    last = np.concatenate((ordered[1:] != ordered[:-1], [True])) if len(ordered) else np.empty(0, np.bool_)
+    return order[last]
+
+
+def merge(segments: Sequence[Segment], name: str, *, oldest: bool) -> Segment:
+    """Return one segment that says what these say; the oldest of all need not remember what it cleared."""
+    documents, doc_from = _united([segment.documents for segment in segments], "doc")
+    addresses, url_from = _united([segment.addresses for segment in segments], "url")
+    pieces: list[bytes] = []
+    size = 0
+    for table, origin, lengths in (
+        (documents, doc_from, documents["title"] + documents["snippet"]),
+        (addresses, url_from, addresses["length"]),
+    ):
+        starts = table["offset"].tolist()
+        blobs = [segment.strings for segment in segments]
+        for number, start, length in zip(origin.tolist(), starts, lengths.tolist(), strict=True):
+            pieces.append(blobs[number][start : start + length])
+        table["offset"] = size + np.concatenate(([0], np.cumsum(lengths, dtype=np.int64)))[:-1]
+        size += int(lengths.sum(dtype=np.int64))
+    cleared = [segment.cleared for segment in segments]
+    return Segment(
+        name=name, rows=living_rows(segments), addresses=addresses, documents=documents, strings=b"".join(pieces),
+        cleared=np.empty((0, 2), np.int64) if oldest else join_ranges(np.concatenate(cleared)),
+    )  # fmt: skip
+
+
+def _united(tables: Sequence[Table], key: str) -> tuple[Table, npt.NDArray[np.int64]]:
+    """Return the newest entry of each key, and which table each is from."""
+    whole = np.concatenate(tables)
+    origin = np.repeat(np.arange(len(tables)), [len(table) for table in tables])
+    places = newest_by(whole[key])
+    return whole[places], origin[places]
+
+
+def merge_plan(weights: Sequence[int], *, factor: int = 4, most: int = 12) -> int:
+    """Return how many of the newest segments to merge into one; 0 or 1 means none.
+
+    A segment is merged once it is not clearly smaller than the one before, so each entry is copied a few times in all.
+    """
+    count = 1
+    size = weights[-1] if weights else 0
+    while count < len(weights) and (weights[-count - 1] < factor * size or len(weights) - count >= most):
+        count += 1
+        size += weights[-count]
+    return count if count > 1 else 0
+
+
+def with_segment(manifest: Manifest, names: Iterable[str]) -> Manifest:
+    """Return the manifest with these segments in force, one step on."""
+    return replace(manifest, sequence=manifest.sequence + 1, segments=tuple(names))
+
+
+def as_table(values: Sequence[tuple[Any, ...]], dtype: np.dtype[Any]) -> Table:
+    """Return tuples as a table."""
+    return np.array(values, dtype) if values else np.empty(0, dtype)

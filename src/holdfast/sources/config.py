@@ -1,0 +1,211 @@
+"""How a source is crawled, as one checked value. Nothing is queued with a configuration that did not pass through here.
+
+What runs on the host (images, commands, proxies) is no part of it: that comes from the server's settings.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields
+from datetime import datetime
+from typing import Any, Final
+
+from holdfast.errors import Invalid, UrlRefused
+from holdfast.sources.fields import Fields
+from holdfast.sources.refusals import SourceRefused
+from holdfast.urls import InvalidPattern, ScopeKind, parse_seed
+from holdfast.urls.patterns import Patterns
+
+DEFAULT_DEPTH: Final = 3
+DEEP: Final = 5
+"""A source that goes deeper is warned about (NC-040)."""
+UNLIMITED: Final = -1
+STORAGE: Final = ("warc", "signals")
+BACKENDS: Final = ("native", "zimit")
+_TEMPLATE: Final = re.compile(r"\{(?:code|date:((?:%[YmdHMS]|[-_.])+))\}")
+_PLAIN: Final = re.compile(r"[A-Za-z0-9._-]{0,120}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ZimitConfig:
+    """What a crawl by zimit is told besides; `archive_tool` checks it in full before it is queued."""
+
+    passthrough_args: tuple[str, ...] = ()
+    tool_options: dict[str, Any] = field(default_factory=dict)
+    execution_policy: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceConfig:
+    """Seeds, scope, manners and storage of one source."""
+
+    seeds: tuple[str, ...] = ()
+    scope: str = ScopeKind.HOST.value
+    include: tuple[str, ...] = ()
+    exclude: tuple[str, ...] = ()
+    max_depth: int = DEFAULT_DEPTH
+    """-1 is no limit."""
+    max_pages: int | None = None
+    quota_bytes: int | None = None
+    """What one execution may take from the network."""
+    delay_s: float = 1.0
+    user_agents: tuple[str, ...] = ()
+    """Taken in turn by execution; each still carries the product's token and the contact."""
+    robots: str = "obey"
+    robots_reason: str | None = None
+    sitemaps: bool = True
+    feeds: bool = False
+    requisites: bool = True
+    storage: str = "warc"
+    backend: str = "native"
+    name_template: str = "{code}-{date:%Y%m%d}"
+    schedule_hint: str | None = None
+    zimit: ZimitConfig = field(default_factory=ZimitConfig)
+
+    def stored(self) -> dict[str, Any]:
+        """Return what is kept and exported: only what differs from the defaults, so that defaults can grow better."""
+        plain, default = asdict(self), asdict(_DEFAULT)
+        kept = {name: value for name, value in plain.items() if value != default[name]}
+        if "zimit" in kept:
+            kept["zimit"] = {name: value for name, value in kept["zimit"].items() if value}
+        return {name: _listed(value) for name, value in kept.items()}
+
+    def warnings(self) -> tuple[str, ...]:
+        """Return what is allowed but worth a second look."""
+        found = []
+        if self.max_depth > DEEP:
+            found.append(f"max_depth: {self.max_depth} is more than {DEEP}: the crawl may grow very large")
+        if self.storage == "signals" and self.backend == "zimit":
+            found.append("storage: zimit always writes WARC files; signals takes effect with the native backend")
+        return tuple(found)
+
+    def user_agent(self, number: int) -> str | None:
+        """Return the user agent for an execution: the list in turn, from its number on (NC-042)."""
+        return self.user_agents[(number - 1) % len(self.user_agents)] if self.user_agents else None
+
+    def job_name(self, code: str, at: datetime) -> str:
+        """Return the name of a run that begins at this moment, as hc-20251209 (HA-022)."""
+        return _render(self.name_template, code, at)
+
+
+def _listed(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _listed(one) for name, one in value.items()}
+    return list(value) if isinstance(value, tuple) else value
+
+
+def _render(template: str, code: str, at: datetime) -> str:
+    return _TEMPLATE.sub(lambda found: at.strftime(found[1]) if found[1] else code, template)
+
+
+_DEFAULT: Final = SourceConfig()
+
+
+def read_config(content: Mapping[str, Any], *, needs_seeds: bool = True) -> SourceConfig:
+    """Return the configuration that somebody wrote; SourceRefused names the first field that is wrong."""
+    given = Fields(content)
+    seeds = _seeds(given)
+    if needs_seeds and not seeds:
+        raise given.refuse("seeds", "at least one is needed, for example https://example.org/")
+    made = SourceConfig(
+        seeds=seeds, scope=given.choice("scope", [kind.value for kind in ScopeKind], _DEFAULT.scope),
+        include=_rules(given, "include"), exclude=_rules(given, "exclude"),
+        # 0 is how document 003 writes "not set".
+        max_depth=given.whole("max_depth", least=UNLIMITED, most=10_000) or DEFAULT_DEPTH,
+        max_pages=given.whole("max_pages", least=1, most=10**12),
+        quota_bytes=given.whole("quota_bytes", least=1, most=10**18),
+        delay_s=_or(given.number("delay_s", least=0.0, most=3600.0), _DEFAULT.delay_s),
+        user_agents=_agents(given), robots=given.choice("robots", ("obey", "ignore"), "obey"),
+        robots_reason=given.text("robots_reason", limit=500), sitemaps=given.switch("sitemaps", True),
+        feeds=given.switch("feeds", False), requisites=given.switch("requisites", True),
+        storage=given.choice("storage", STORAGE, "warc"), backend=given.choice("backend", BACKENDS, "native"),
+        name_template=_template(given), schedule_hint=given.text("schedule_hint", limit=200), zimit=_zimit(given),
+    )  # fmt: skip
+    given.done()
+    if made.robots == "ignore" and not made.robots_reason:
+        raise given.refuse("robots_reason", "ignoring robots.txt needs a reason; it lands in the audit log")
+    return made
+
+
+def merged(config: SourceConfig, *, extra_seeds: tuple[str, ...] = (), overrides: Mapping[str, Any] | None = None,
+           tool_options: Mapping[str, Any] | None = None) -> SourceConfig:  # fmt: skip
+    """Return the configuration of one job: more seeds, other fields, other tool options (HA-023). Checked anew."""
+    content = {one.name: getattr(config, one.name) for one in fields(config)} | dict(overrides or {})
+    content["seeds"] = (*content["seeds"], *extra_seeds)
+    zimit = content["zimit"]
+    inner = asdict(zimit) if isinstance(zimit, ZimitConfig) else dict(zimit)
+    inner["tool_options"] = {**inner.get("tool_options", {}), **(tool_options or {})}
+    return read_config({**content, "zimit": inner})
+
+
+def zimit_job(config: SourceConfig) -> dict[str, Any]:
+    """Return the job configuration that `archive_tool` reads, in document 000's shape (HA-025)."""
+    made: dict[str, Any] = {
+        "seeds": list(config.seeds), "zimit_passthrough_args": list(config.zimit.passthrough_args),
+        "tool_options": dict(config.zimit.tool_options),
+    }  # fmt: skip
+    if config.zimit.execution_policy:
+        made["execution_policy"] = dict(config.zimit.execution_policy)
+    return made
+
+
+def _or(value: float | None, default: float) -> float:
+    return default if value is None else value
+
+
+def _seeds(given: Fields) -> tuple[str, ...]:
+    found: dict[int, str] = {}
+    for seed in given.texts("seeds", limit=8192):
+        try:
+            url = parse_seed(seed)
+        except UrlRefused as exc:
+            raise given.refuse("seeds", str(exc)) from exc
+        found.setdefault(url.hash64, url.fetch)
+    return tuple(found.values())
+
+
+def _rules(given: Fields, name: str) -> tuple[str, ...]:
+    """Return scope rules that RE2 takes, 500 of 1 KB at most (A16)."""
+    rules = given.texts(name, limit=2**20)
+    try:
+        return Patterns(rules).texts
+    except InvalidPattern as exc:
+        raise given.refuse(name, str(exc)) from exc
+    except Invalid as exc:
+        raise given.refuse(name, str(exc)) from exc
+
+
+def _agents(given: Fields) -> tuple[str, ...]:
+    agents = given.texts("user_agents", limit=200, most=50)
+    for agent in agents:
+        if not agent.isascii():
+            raise given.refuse("user_agents", f"{agent[:60]!r} has characters that no header may carry")
+    return agents
+
+
+def _template(given: Fields) -> str:
+    template = given.text("name_template", limit=120)
+    if template is None:
+        return _DEFAULT.name_template
+    if not _PLAIN.fullmatch(_TEMPLATE.sub("", template)):
+        raise given.refuse("name_template", "write letters, digits, {code} and {date:%Y%m%d}")
+    return template
+
+
+def _zimit(given: Fields) -> ZimitConfig:
+    inner = given.inner("zimit")
+    made = ZimitConfig(
+        passthrough_args=inner.texts("passthrough_args", limit=4096, most=500),
+        tool_options=inner.scalars("tool_options"), execution_policy=inner.scalars("execution_policy"),
+    )  # fmt: skip
+    inner.done()
+    options = made.tool_options
+    for name in ("enable_adaptive_workers", "enable_adaptive_restart", "enable_vpn_rotation"):
+        if options.get(name) and not options.get("enable_monitoring"):
+            raise SourceRefused(inner.named(f"tool_options.{name}"), "it needs enable_monitoring (HA-023)")
+    if "vpn_connect_command" in options:
+        raise SourceRefused(
+            inner.named("tool_options.vpn_connect_command"), "commands come from the server's settings, never from here"
+        )
+    return made

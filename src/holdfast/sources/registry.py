@@ -1,0 +1,217 @@
+"""The registry of what we keep: sources created, edited, enabled, disabled, deleted, imported and exported.
+
+Every change is checked before it is written and stands in the audit log. Who opens the session ends it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy.orm import Session
+
+from holdfast import audit
+from holdfast.clock import Clock
+from holdfast.db.models import Source
+from holdfast.errors import UrlRefused
+from holdfast.sources import queries
+from holdfast.sources.config import SourceConfig, read_config
+from holdfast.sources.fields import Fields
+from holdfast.sources.presets import PRESETS
+from holdfast.sources.refusals import SourceInUse, SourceNotFound, SourceRefused, SourceTaken
+from holdfast.urls import parse_seed
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceSpec:
+    """A source as somebody describes it, checked."""
+
+    code: str
+    name: str
+    base_url: str | None
+    description: str | None
+    enabled: bool
+    config: SourceConfig
+
+
+def read_spec(content: Mapping[str, Any]) -> SourceSpec:
+    """Return a source from outside (a request, an entry of a file); SourceRefused names the field that is wrong."""
+    given = Fields(content)
+    code = given.text("code", limit=queries.CODE_CHARS)
+    if code is None or not queries.is_code(code):
+        raise given.refuse("code", f"1 to {queries.CODE_CHARS} lower-case letters, digits and hyphens")
+    spec = SourceSpec(
+        code=code, name=given.text("name", limit=200) or code, base_url=_address(given.text("base_url")),
+        description=given.text("description", limit=4000), enabled=given.switch("enabled", True),
+        config=_config(given.mapping("config")),
+    )  # fmt: skip
+    given.done()
+    return spec
+
+
+def _config(content: Mapping[str, Any]) -> SourceConfig:
+    try:
+        return read_config(content)
+    except SourceRefused as exc:
+        raise SourceRefused(f"config.{exc.field}", exc.reason) from exc
+
+
+def _address(text: str | None) -> str | None:
+    try:
+        return None if text is None else parse_seed(text).fetch
+    except UrlRefused as exc:
+        raise SourceRefused("base_url", str(exc)) from exc
+
+
+def find(session: Session, code: str) -> Source:
+    """Return the source with this code; SourceNotFound if there is none."""
+    source = queries.source_by_code(session, code)
+    if source is None:
+        raise SourceNotFound(code)
+    return source
+
+
+def create(session: Session, clock: Clock, spec: SourceSpec) -> Source:
+    """Add a source; SourceTaken if its code is in use."""
+    if queries.source_by_code(session, spec.code) is not None:
+        raise SourceTaken(spec.code)
+    now = clock.now()
+    source = Source(code=spec.code, name=spec.name, base_url=spec.base_url or spec.config.seeds[0],
+                    description=spec.description, enabled=spec.enabled, config=spec.config.stored(), created_at=now,
+                    updated_at=now)  # fmt: skip
+    queries.insert_source(session, source)
+    _tell(session, clock, "source.created", source, spec.config)
+    return source
+
+
+def edit(session: Session, clock: Clock, code: str, changes: Mapping[str, Any]) -> Source:
+    """Change the named fields of a source; below `config`, only the named ones too, and null means the default again.
+
+    SourceNotFound, or SourceRefused with the field that is wrong; then nothing is changed. Its code stays for ever.
+    """
+    source = find(session, code)
+    given = Fields(changes)
+    fresh = {name: given.text(name, limit=4000) for name in ("name", "base_url", "description") if name in changes}
+    config = given.mapping("config")
+    given.done()
+    if "base_url" in fresh:
+        fresh["base_url"] = _address(fresh["base_url"])
+    if "name" in fresh and fresh["name"] is None:
+        raise given.refuse("name", "a source has a name")
+    checked = _config({**_content(source), **config}) if config else None
+    for name, value in fresh.items():
+        setattr(source, name, value)
+    if checked is not None:
+        source.config = checked.stored()
+    source.updated_at = clock.now()
+    _tell(session, clock, "source.edited", source, checked)
+    return source
+
+
+def switch(session: Session, clock: Clock, code: str, *, enabled: bool) -> bool:
+    """Enable or disable a source; False if it was so before. Its jobs are the jobs room's business."""
+    source = find(session, code)
+    if source.enabled == enabled:
+        return False
+    source.enabled, source.updated_at = enabled, clock.now()
+    _tell(session, clock, "source.enabled" if enabled else "source.disabled", source, None)
+    return True
+
+
+def delete(session: Session, clock: Clock, code: str) -> None:
+    """Remove a source that nothing belongs to; SourceInUse says what does."""
+    source = find(session, code)
+    belongs = queries.belongings(session, source_id=source.id)
+    if belongs is not None:
+        raise SourceInUse(code, belongs)
+    _tell(session, clock, "source.deleted", source, None)
+    queries.delete_source(session, source)
+
+
+def config_of(source: Source) -> SourceConfig:
+    """Return a source's checked configuration; one that an ad-hoc crawl or an import made has its base URL as seed."""
+    return read_config(_content(source))
+
+
+def _content(source: Source) -> dict[str, Any]:
+    seeds = {"seeds": [source.base_url]} if source.base_url else {}
+    return {**seeds, **source.config}
+
+
+def export(session: Session, *, codes: Iterable[str] = ()) -> list[dict[str, Any]]:
+    """Return sources as entries of a file: those named, or all; SourceNotFound for a code that is none."""
+    rows = [find(session, code) for code in codes] or queries.sources(session, limit=100_000)
+    return [
+        {key: value for key, value in (("code", row.code), ("name", row.name), ("base_url", row.base_url),
+         ("description", row.description), ("enabled", row.enabled), ("config", row.config)) if value is not None}
+        for row in rows
+    ]  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Imported:
+    """What an import did, or would do."""
+
+    created: tuple[str, ...]
+    updated: tuple[str, ...]
+    unchanged: tuple[str, ...]
+
+
+def take_in(session: Session, clock: Clock, entries: Iterable[Any], *, apply: bool = True) -> Imported:
+    """Create and update sources from the entries of a file: all of them, or none if one is wrong (it is named)."""
+    specs: dict[str, SourceSpec] = {}
+    for number, entry in enumerate(entries):
+        try:
+            spec = read_spec(entry)
+        except SourceRefused as exc:
+            raise SourceRefused(f"sources[{number}].{exc.field}", exc.reason) from exc
+        if spec.code in specs:
+            raise SourceRefused(f"sources[{number}].code", f"{spec.code!r} stands twice in this file")
+        specs[spec.code] = spec
+    fates: dict[str, list[str]] = {"created": [], "updated": [], "unchanged": []}
+    for spec in specs.values():
+        fates[_take_in_one(session, clock, spec, apply=apply)].append(spec.code)
+    return Imported(**{name: tuple(codes) for name, codes in fates.items()})
+
+
+def _take_in_one(session: Session, clock: Clock, spec: SourceSpec, *, apply: bool) -> str:
+    source = queries.source_by_code(session, spec.code)
+    if source is None:
+        if apply:
+            create(session, clock, spec)
+        return "created"
+    fresh = {"name": spec.name, "base_url": spec.base_url or source.base_url, "description": spec.description,
+             "enabled": spec.enabled, "config": spec.config.stored()}  # fmt: skip
+    if all(getattr(source, name) == value for name, value in fresh.items()):
+        return "unchanged"
+    if apply:
+        for name, value in fresh.items():
+            setattr(source, name, value)
+        source.updated_at = clock.now()
+        _tell(session, clock, "source.imported", source, spec.config)
+    return "updated"
+
+
+def seed_presets(session: Session, clock: Clock) -> tuple[str, ...]:
+    """Add the sources that ship with the product, in their order; return the codes that were new (`seed-sources`).
+
+    A source that is there already is left as its keeper has it.
+    """
+    added = []
+    for preset in PRESETS:
+        if queries.source_by_code(session, preset.code) is None:
+            spec = SourceSpec(
+                code=preset.code, name=preset.name, base_url=preset.base_url, description=preset.description,
+                enabled=True, config=read_config(preset.config),
+            )  # fmt: skip
+            create(session, clock, spec)
+            added.append(preset.code)
+    return tuple(added)
+
+
+def _tell(session: Session, clock: Clock, action: str, source: Source, config: SourceConfig | None) -> None:
+    detail: dict[str, Any] = {"code": source.code, "name": source.name}
+    if config is not None and config.robots == "ignore":
+        detail["robots_ignored"] = config.robots_reason
+    audit.record(session, clock, action=action, subject=f"source {source.code}", detail=detail)

@@ -1,0 +1,85 @@
+"""Sources as files: YAML and TOML in and out, plain values only. Objects, aliases and huge texts are refused."""
+
+from __future__ import annotations
+
+import json
+import re
+import tomllib
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import yaml  # type: ignore[import-untyped]
+
+from holdfast.sources.refusals import SourceRefused
+
+FORMS: Final = ("yaml", "toml")
+MAX_CHARS: Final = 4 * 1024 * 1024
+_BARE: Final = re.compile(r"[A-Za-z0-9_-]+")
+
+
+class _PlainLoader(yaml.SafeLoader):  # type: ignore[misc]
+    """YAML without aliases: a text of ten lines must not stand for a billion values."""
+
+    def compose_node(self, parent: Any, index: Any) -> Any:
+        if self.check_event(yaml.events.AliasEvent):
+            raise yaml.YAMLError("aliases are not accepted; write the value out")
+        return super().compose_node(parent, index)
+
+
+def read_text(text: str, form: str) -> list[Any]:
+    """Return the entries below `sources` of a YAML or TOML text; SourceRefused says what is wrong with it."""
+    if len(text) > MAX_CHARS:
+        raise SourceRefused("file", f"it is longer than {MAX_CHARS} characters")
+    try:
+        content = tomllib.loads(text) if form == "toml" else _PlainLoader(text).get_single_data()
+    except (tomllib.TOMLDecodeError, yaml.YAMLError, ValueError, RecursionError) as exc:
+        raise SourceRefused(
+            "file", f"this is no {form.upper()} that we take: {' '.join(str(exc).split())[:300]}"
+        ) from exc
+    entries = content.get("sources") if isinstance(content, Mapping) else None
+    if not isinstance(entries, list):
+        raise SourceRefused(
+            "sources", "the file must hold a list named `sources`; see one with: holdfast source export"
+        )
+    return entries
+
+
+def write_text(entries: Sequence[Mapping[str, Any]], form: str) -> str:
+    """Return entries as YAML or TOML, as `read_text` takes them."""
+    if form == "yaml":
+        plain = json.loads(json.dumps({"sources": list(entries)}))
+        text: str = yaml.safe_dump(plain, sort_keys=False, allow_unicode=True, width=110)
+        return text
+    return "\n".join(line for entry in entries for line in ("[[sources]]", *_table(entry, "sources"), ""))
+
+
+def _table(content: Mapping[str, Any], path: str) -> list[str]:
+    """Return the lines of one TOML table, its inner tables after its values."""
+    lines = [f"{_key(name)} = {_value(one)}" for name, one in content.items() if not _is_inner(one) and one is not None]
+    for name, one in content.items():
+        if _is_inner(one):
+            lines += ["", f"[{path}.{_key(name)}]", *_table(one, f"{path}.{_key(name)}")]
+    return lines
+
+
+def _is_inner(value: object) -> bool:
+    return isinstance(value, Mapping)
+
+
+def _key(name: str) -> str:
+    return name if _BARE.fullmatch(name) else _string(name)
+
+
+def _string(text: str) -> str:
+    """Return a basic TOML string: JSON's escapes are TOML's, but for DEL, which TOML wants escaped too."""
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, str):
+        return _string(value)
+    if isinstance(value, list | tuple):
+        return "[" + ", ".join(_value(one) for one in value) + "]"
+    return str(value) if isinstance(value, int) else repr(float(value))

@@ -1,0 +1,56 @@
+"""Where the server may listen: loopback only without an admin token, and not at all in a strict environment."""
+
+from __future__ import annotations
+
+import errno
+import socket
+from ipaddress import ip_address
+
+from holdfast.config import Settings
+from holdfast.errors import Conflict, Invalid
+
+_SECRET_CHARS = 16
+_BACKLOG = 2048
+
+
+def listen(settings: Settings) -> socket.socket:
+    """Return a bound socket for the API; Invalid if it would be open to the world, Conflict if the port is taken."""
+    demand_closed(settings)
+    host, port = settings.api.host, settings.api.port
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        listener = socket.socket(family, kind, protocol)
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind(address)
+    except OSError as exc:
+        if exc.errno == errno.EADDRINUSE:
+            raise Conflict(
+                f"port {port} on {host} is taken; stop what listens there, or choose another: --port {port + 1}"
+            ) from exc
+        raise Invalid(
+            f"cannot listen on {host}, port {port}: {exc.strerror or exc}; choose with --host and --port"
+        ) from exc
+    listener.listen(_BACKLOG)
+    return listener
+
+
+def demand_closed(settings: Settings) -> None:
+    """Refuse, with Invalid, settings under which a stranger could reach admin routes (S06)."""
+    token = settings.api.admin_token
+    if settings.api.strict and (token is None or len(token.get_secret_value()) < _SECRET_CHARS):
+        raise Invalid(
+            f"the environment {settings.api.environment} needs HOLDFAST_API_ADMIN_TOKEN with at least {_SECRET_CHARS} "
+            "characters; make one with: openssl rand -hex 32"
+        )
+    if token is None and not _is_loopback(settings.api.host):
+        raise Invalid(
+            f"without HOLDFAST_API_ADMIN_TOKEN the server listens on loopback only, not on {settings.api.host}; "
+            "set one (openssl rand -hex 32) or leave out --host"
+        )
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return host.lower() == "localhost"

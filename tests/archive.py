@@ -1,0 +1,188 @@
+"""An archive for tests: real WARC files written by our writer, read by our indexer. `build_archive(home, captures)`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from holdfast import config
+from holdfast.clock import Clock, SystemClock, to_micros
+from holdfast.config import Settings
+from holdfast.db.connect import connect
+from holdfast.db.engine import Database
+from holdfast.db.hot import Hot, Transaction
+from holdfast.index.indexer import Indexed, Indexer, index_pending
+from holdfast.types import Original
+from holdfast.warc import queries as files
+from holdfast.warc.digest import sha256_of
+from holdfast.warc.exchange import Exchange
+from holdfast.warc.manifest import ManifestEntry, add_to_manifest
+from holdfast.warc.payload import parse_head, payload_chunks
+from holdfast.warc.record import Profile
+from holdfast.warc.writer import WarcWriter
+from holdfast.wiring import prepare
+from holdfast.wiring.archive import Archive
+
+BEGIN = datetime(2024, 3, 1, 12, 0, tzinfo=UTC)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shot:
+    """One capture to be archived."""
+
+    url: str
+    body: bytes | str = "<html><head><title>A page</title></head><body><p>Some words about it.</p></body></html>"
+    moment: datetime = BEGIN
+    status: int = 200
+    media_type: str | None = "text/html; charset=utf-8"
+    headers: Mapping[str, str] = field(default_factory=dict)
+    same_as: str | None = None
+    """Write a revisit of the last capture of this address instead (identical payload)."""
+    not_modified: bool = False
+    """With `same_as`: the server said 304."""
+    source: str = "example"
+    execution: int = 1
+    """Captures of one source with the same number share an execution and a file; executions run in this order."""
+    method: str = "GET"
+    sent: bytes = b""
+    """What a POST carried."""
+
+
+class _Bytes:
+    def __init__(self, content: bytes) -> None:
+        self._content = content
+
+    @property
+    def size(self) -> int:
+        return len(self._content)
+
+    def chunks(self) -> Iterator[bytes]:
+        yield self._content
+
+    def close(self) -> None:
+        pass
+
+
+def build_archive(
+    home: Path, captures: Iterable[Shot], *, database_url: str | None = None, index: bool = True
+) -> Archive:
+    """Write the captures into sealed files below `home`, index them, and return the open archive.
+
+    Call `archive.database.close()` when done. Called again on the same home it adds to it.
+    """
+    settings = config.load(home=home, database_url=database_url)
+    prepare(settings)
+    clock = SystemClock()
+    with closing(connect(settings.database)) as hot:
+        add_captures(hot, settings, clock, list(captures))
+        if index:
+            index_all(hot, clock, settings.home)
+    return Archive(settings=settings, database=Database(settings.database), clock=clock)
+
+
+def index_all(hot: Hot, clock: Clock, home: Path) -> list[Indexed]:
+    """Index whatever is pending."""
+    with closing(Indexer(hot, clock, home)) as indexer:
+        return index_pending(indexer, hot, clock)
+
+
+def add_captures(hot: Hot, settings: Settings, clock: Clock, shots: Sequence[Shot]) -> list[int]:
+    """Write and register the files; return their ids."""
+    originals: dict[str, Original] = {}
+    ids = []
+    for source, execution in sorted({(shot.source, shot.execution) for shot in shots}):
+        chosen = [shot for shot in shots if (shot.source, shot.execution) == (source, execution)]
+        ids.append(_write_file(hot, settings.home, clock, chosen, originals))
+    return ids
+
+
+def _write_file(hot: Hot, home: Path, clock: Clock, shots: Sequence[Shot], originals: dict[str, Original]) -> int:
+    now, first = to_micros(clock.now()), shots[0]
+    with hot.write() as tx:
+        execution_id = ensure_execution(tx, first.source, f"{first.source}-{first.execution}", now=now)
+        folder = home.resolve() / "warcs" / first.source / f"execution-{execution_id}"
+        file_id = files.insert_file(tx, execution_id=execution_id, owner_id=0, path="new", now=now)
+        name = f"{first.source}-{file_id:05d}"
+        path = (folder / f"{name}.warc.gz").relative_to(home.resolve())
+        tx.execute("UPDATE warc_files SET path = ? WHERE id = ?", (str(path), file_id))
+    writer = WarcWriter.create(folder, name, file_id, {"software": "holdfast"}, clock)
+    for shot in shots:
+        exchange = _exchange(shot, originals)
+        appended = writer.append_exchange(exchange)
+        if exchange.revisit_of is None:
+            originals[shot.url] = Original(
+                record_id=appended.record_id, url=shot.url, captured_at=shot.moment,
+                payload_digest=exchange.payload_digest, warc_file_id=file_id, offset=appended.ref.offset,
+            )  # fmt: skip
+    sealed = writer.seal()
+    add_to_manifest(folder, ManifestEntry.of(file_id, sealed))
+    with hot.write() as tx:
+        files.seal_file(
+            tx, file_id, files.Sealing(sealed.size, sealed.sha256, sealed.crc32, sealed.record_count), now=now
+        )  # fmt: skip
+    return file_id
+
+
+def ensure_execution(tx: Transaction, source: str, fingerprint: str, *, now: int) -> int:
+    """Return the execution of a job of a source, each made if it is new."""
+    tx.execute(
+        "INSERT INTO sources(code, name, base_url, enabled, config, created_at, updated_at)"
+        " VALUES (?, ?, ?, ?, '{}', ?, ?) ON CONFLICT (code) DO NOTHING",
+        (source, source.title(), f"https://{source}.org/", True, now, now),
+    )
+    source_id = tx.execute("SELECT id FROM sources WHERE code = ?", (source,))[0][0]
+    known = tx.execute(
+        "SELECT e.id FROM executions e JOIN jobs j ON j.id = e.job_id WHERE j.fingerprint = ?", (fingerprint,)
+    )
+    if known:
+        return int(known[0][0])
+    job_id = tx.execute(
+        "INSERT INTO jobs(source_id, kind, fingerprint, config, created_at) VALUES (?, 'adhoc', ?, '{}', ?)"
+        " RETURNING id",
+        (source_id, fingerprint, now),
+    )[0][0]
+    rows = tx.execute(
+        "INSERT INTO executions(job_id, number, state, config, output_dir, created_at, started_at, finished_at,"
+        " run_seconds) VALUES (?, 1, 'completed', '{}', ?, ?, ?, ?, 0.0) RETURNING id",
+        (job_id, fingerprint, now, now, now),
+    )
+    return int(rows[0][0])
+
+
+def _exchange(shot: Shot, originals: Mapping[str, Original]) -> Exchange:
+    body = shot.body.encode() if isinstance(shot.body, str) else shot.body
+    original = originals[shot.same_as] if shot.same_as is not None else None
+    status = 304 if shot.not_modified else shot.status
+    headers = dict(shot.headers)
+    if shot.media_type is not None and not shot.not_modified:
+        headers = {"Content-Type": shot.media_type, **headers}
+    lines = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
+    head = f"HTTP/1.1 {status} {_REASONS.get(status, 'Said')}\r\n{lines}\r\n".encode()
+    sent = f"{shot.method} {shot.url} HTTP/1.1\r\nUser-Agent: tests\r\n".encode()
+    if shot.sent:
+        sent += b"Content-Type: application/x-www-form-urlencoded\r\nContent-Length: %d\r\n" % len(shot.sent)
+    content = _Bytes(body if original is None else b"")
+    profile = None
+    if original is not None:
+        profile = Profile.SERVER_NOT_MODIFIED if shot.not_modified else Profile.IDENTICAL_PAYLOAD
+    return Exchange(
+        url=shot.url, started_at=shot.moment, ip="192.0.2.1", request_head=sent + b"\r\n" + shot.sent,
+        response_head=head, body=content, payload_digest=sha256_of(payload_chunks(parse_head(head), content)),
+        revisit_of=original, profile=profile,
+    )  # fmt: skip
+
+
+_REASONS = {200: "OK", 301: "Moved Permanently", 302: "Found", 304: "Not Modified", 404: "Not Found", 500: "Error"}
+
+
+def days_later(days: float, since: datetime = BEGIN) -> datetime:
+    """Return a moment so many days after the first captures."""
+    return since + timedelta(days=days)
+
+
+def on_another_day(shot: Shot, days: float, *, execution: int = 2) -> Shot:
+    """Return the same capture some days later, in another execution."""
+    return replace(shot, moment=days_later(days, shot.moment), execution=execution)

@@ -1,0 +1,344 @@
+"""The API's own routes on both databases: what they say of an archive, and that none of it grows with its size."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlalchemy import event
+
+from holdfast.api.totals import Totals
+from holdfast.db.migrate import upgrade
+from holdfast.db.models import Edition, Snapshot, Source, Withdrawal
+from holdfast.db.schema import SCHEMA
+from holdfast.wiring.archive import Archive
+from tests.archive import BEGIN, Shot, build_archive, days_later
+from tests.client import Client, asking
+from tests.postgres import Postgres
+
+_HOME = "https://example.org/"
+_FRENCH = "<html lang=fr><title>Accueil</title><body><p>Bonjour, voici des mots en français pour cette page.</p></html>"
+_SHOTS = [
+    Shot(url=_HOME),
+    Shot(url="https://example.org/notes?page=2", body="<title>Notes</title><p>Two."),
+    Shot(url="https://example.org/fr/", body=_FRENCH),
+    Shot(url="https://example.org/mark.png", media_type="image/png", body=b"picture"),
+    Shot(url="https://example.org/gone", status=404, body="<title>Gone</title><p>Nothing."),
+    Shot(url=_HOME, body="<title>New</title><p>Other words.", moment=days_later(10), execution=2),
+    Shot(url="https://other.org/", source="other", moment=days_later(3)),
+]
+_BIG = ("snapshots", "documents", "page_groups", "document_texts", "page_crawls", "pages", "page_links", "changes")
+
+
+@pytest.fixture(scope="module", params=["sqlite", pytest.param("postgres", marks=pytest.mark.postgres)])
+def archive(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Archive]:
+    """A small archive of two sources on each kind of database, shared by the tests that only read it."""
+    url: str | None = None
+    if request.param == "postgres":
+        cluster: Postgres = request.getfixturevalue("postgres")
+        url = cluster.fresh()
+        upgrade(url)
+    built = build_archive(tmp_path_factory.mktemp("home"), _SHOTS, database_url=url)
+    yield built
+    built.database.close()
+
+
+@pytest.fixture(scope="module")
+def client(archive: Archive) -> Iterator[Client]:
+    """A client for that archive, which may ask as often as it likes."""
+    api = archive.settings.api.model_copy(update={"rate_limiting": False})
+    unlimited = replace(archive, settings=archive.settings.model_copy(update={"api": api}))
+    with asking(unlimited) as open_client:
+        yield open_client
+
+
+@pytest.fixture
+def own(migrated_url: str, tmp_path: Path) -> Iterator[Archive]:
+    """The same archive for one test alone, which may change it."""
+    built = build_archive(tmp_path / "home", _SHOTS, database_url=migrated_url)
+    yield built
+    built.database.close()
+
+
+@pytest.fixture
+def own_client(own: Archive) -> Iterator[Client]:
+    """A client for an archive that the test changes."""
+    with asking(own) as open_client:
+        yield open_client
+
+
+def _snapshot(archive: Archive, url: str, at: datetime = BEGIN) -> int:
+    with archive.database.read() as session:
+        found = session.query(Snapshot).where(Snapshot.url == url, Snapshot.captured_at == at).one()
+        return found.id
+
+
+def _withdraw(archive: Archive, snapshot_id: int) -> None:
+    with archive.database.write() as session:
+        session.add(Withdrawal(snapshot_id=snapshot_id, subject="x", reason="test", actor="me", created_at=BEGIN))
+
+
+def test_stats_count_captures_of_pages(client: Client) -> None:
+    answer = client.get("/api/stats")
+    stats = answer.json()
+
+    assert (stats["snapshotsTotal"], stats["pagesTotal"], stats["sourcesTotal"]) == (6, 5, 2)
+    assert stats["latestCaptureDate"] == "2024-03-11"
+    assert stats["latestCaptureAgeDays"] > 900
+    assert stats["recentPages"][0]["url"] == _HOME
+    assert len(stats["recentPages"]) == 5
+    assert answer.headers["cache-control"] == "public, max-age=60, s-maxage=300"
+
+
+def _add_a_page(archive: Archive, migrated_url: str) -> None:
+    more = replace(_SHOTS[0], url="https://example.org/later", execution=3)
+    build_archive(archive.home, [more], database_url=migrated_url).database.close()
+
+
+def test_a_small_archive_is_counted_anew_at_once(own: Archive, migrated_url: str) -> None:
+    totals = Totals(own.database, own.clock, at_once_s=3600)
+    with own.database.read() as session:
+        assert totals.read(session).snapshots == 6
+        assert totals.read(session) is totals.read(session)
+
+    _add_a_page(own, migrated_url)
+
+    with own.database.read() as session:
+        assert totals.read(session).snapshots == 7
+
+
+def test_a_large_archive_is_counted_beside_the_requests(own: Archive, migrated_url: str) -> None:
+    totals = Totals(own.database, own.clock, at_once_s=-1)
+    with own.database.read() as session:
+        before = totals.read(session)
+
+    _add_a_page(own, migrated_url)
+
+    with own.database.read() as session:
+        assert totals.read(session) is before
+    totals.close()
+    with own.database.read() as session:
+        assert totals.read(session).snapshots == 7
+    totals.close()
+
+
+def test_sources_tell_what_is_kept_of_each(archive: Archive, client: Client) -> None:
+    sources = {row["sourceCode"]: row for row in client.get("/api/sources").json()}
+    example = sources["example"]
+
+    assert sorted(sources) == ["example", "other"]
+    assert (example["recordCount"], example["firstCapture"], example["lastCapture"]) == (5, "2024-03-01", "2024-03-11")
+    assert example["latestRecordId"] == example["entryRecordId"] == _snapshot(archive, _HOME, days_later(10))
+    assert f"/web/20240311120000/{_HOME}" in example["entryBrowseUrl"]
+    assert (example["sourceName"], example["baseUrl"], example["entryPreviewUrl"]) == ("Example", _HOME, None)
+
+
+def test_a_language_has_an_entry_of_its_own(archive: Archive, client: Client) -> None:
+    french = client.get("/api/sources?lang=fr").json()[0]
+
+    assert french["entryRecordId"] == _snapshot(archive, "https://example.org/fr/")
+
+
+def test_a_withdrawn_capture_is_named_nowhere(own: Archive, own_client: Client) -> None:
+    newest = _snapshot(own, _HOME, days_later(10))
+    _withdraw(own, newest)
+
+    sources = own_client.get("/api/sources").json()[0]
+    resolved = own_client.get("/api/replay/resolve", params={"url": _HOME, "timestamp": "20240311120000"}).json()
+    latest = own_client.get(f"/api/snapshots/{_snapshot(own, _HOME)}/latest").json()
+
+    assert own_client.get(f"/api/snapshot/{newest}").status_code == 404
+    assert own_client.get(f"/api/snapshots/{newest}/latest").status_code == 404
+    assert newest not in (sources["latestRecordId"], sources["entryRecordId"])
+    assert newest not in (resolved["snapshotId"], latest["snapshotId"])
+    assert newest not in [page["id"] for page in own_client.get("/api/stats").json()["recentPages"]]
+
+
+def test_editions_are_the_crawls_that_were_indexed_newest_first(client: Client) -> None:
+    editions = client.get("/api/sources/example/editions").json()
+
+    assert [edition["recordCount"] for edition in editions] == [1, 4]
+    assert [edition["firstCapture"] for edition in editions] == ["2024-03-11", "2024-03-01"]
+    assert [edition["jobName"] for edition in editions] == [f"example-{edition['jobId']}" for edition in editions]
+    assert client.get("/api/sources/nobody/editions").status_code == 404
+
+
+def test_a_preview_does_not_exist_yet(client: Client) -> None:
+    answer = client.get("/api/sources/example/preview?jobId=1&lang=en")
+
+    assert answer.status_code == 404
+    assert "browser" in answer.json()["detail"]
+    assert client.request("HEAD", "/api/sources/example/preview").status_code == 404
+
+
+def test_coverage_tells_a_year(own: Archive, own_client: Client) -> None:
+    with own.database.write() as session:
+        session.add(Edition(source_id=1, year=2024, status="search_ready", search_ready=True, intended_url_count=9,
+                            captured_url_count=7, backend_counts={"native": 7}, coverage_summary={"a": 1},
+                            created_at=BEGIN))  # fmt: skip
+
+    told = own_client.get("/api/coverage/example/2024").json()
+
+    assert (told["year"], told["status"], told["searchReady"], told["researchReady"]) == (
+        2024,
+        "search_ready",
+        True,
+        False,
+    )
+    assert (told["intendedUrlCount"], told["capturedUrlCount"], told["backendCounts"]) == (9, 7, {"native": 7})
+    assert own_client.get("/api/coverage/example/2023").status_code == 404
+    assert own_client.get("/api/coverage/nobody/2024").status_code == 404
+
+
+def test_a_snapshot_tells_all_its_fields(archive: Archive, client: Client) -> None:
+    number = _snapshot(archive, "https://example.org/notes?page=2")
+
+    told = client.get(f"/api/snapshot/{number}").json()
+
+    assert told == {
+        "id": number, "title": "Notes", "sourceCode": "example", "sourceName": "Example", "language": told["language"],
+        "captureDate": "2024-03-01", "captureTimestamp": "2024-03-01T12:00:00Z", "jobId": told["jobId"],
+        "originalUrl": "https://example.org/notes?page=2", "snippet": told["snippet"],
+        "rawSnapshotUrl": f"/api/snapshots/raw/{number}", "captureBackend": "native", "captureFidelity": "unknown",
+        "mimeType": "text/html", "statusCode": 200,
+        "browseUrl": f"http://replay.localhost:8060/web/20240301120000/https://example.org/notes?page=2#ha_snapshot={number}",
+    }  # fmt: skip
+
+
+def test_latest_is_the_newest_good_capture_of_the_same_page(archive: Archive, client: Client) -> None:
+    first, picture = _snapshot(archive, _HOME), _snapshot(archive, "https://example.org/mark.png")
+
+    assert client.get(f"/api/snapshots/{first}/latest").json() == {
+        "found": True, "snapshotId": _snapshot(archive, _HOME, days_later(10)),
+        "captureTimestamp": "2024-03-11T12:00:00Z", "mimeType": "text/html",
+    }  # fmt: skip
+    assert client.get(f"/api/snapshots/{picture}/latest?requireHtml=1").json()["found"] is False
+    assert client.get(f"/api/snapshots/{picture}/latest?requireHtml=0").json()["snapshotId"] == picture
+
+
+@pytest.mark.parametrize(
+    ("params", "url"),
+    [({"url": _HOME, "timestamp": "20240302000000"}, _HOME), ({"url": "http://www.example.org"}, _HOME),
+     ({"url": "http://example.org/notes"}, "https://example.org/notes?page=2"),
+     ({"url": "https://www.example.org/notes?page=7"}, "https://example.org/notes?page=2"),
+     ({"url": "https://example.org/unknown"}, None), ({"url": _HOME, "jobId": "999"}, None)],
+)  # fmt: skip
+def test_an_address_resolves_to_its_capture(client: Client, params: dict[str, str], url: str | None) -> None:
+    told = client.get("/api/replay/resolve", params=params).json()
+
+    assert told["resolvedUrl"] == url
+    assert told["found"] is (url is not None)
+
+
+def test_resolving_keeps_to_a_crawl(archive: Archive, client: Client) -> None:
+    job = client.get(f"/api/snapshot/{_snapshot(archive, _HOME)}").json()["jobId"]
+
+    told = client.get("/api/replay/resolve", params={"url": _HOME, "jobId": job}).json()
+
+    assert told["snapshotId"] == _snapshot(archive, _HOME)
+
+
+def test_health_counts_with_details(client: Client) -> None:
+    told = client.get("/api/health?details=1").json()
+
+    assert told["status"] == "ok"
+    assert told["checks"] == {"db": "ok", "jobs": {"completed": 3}, "snapshots": {"total": 6}}
+    assert "jobs" not in client.get("/api/health").json()["checks"]
+
+
+def test_the_first_page_leads_to_every_source(own: Archive, own_client: Client) -> None:
+    with own.database.write() as session:
+        session.query(Source).where(Source.code == "other").one().name = '<b onclick="x">Other</b>'
+
+    page = own_client.get("/").text
+
+    assert "6 captures of 5 pages from 2 sources" in page
+    assert f"/web/20240311120000/{_HOME}" in page
+    assert "<b onclick" not in page
+
+
+def test_metrics_have_the_names_of_the_documents(client: Client) -> None:
+    answer = client.get("/metrics")
+
+    assert answer.headers["content-type"].startswith("text/plain; version=0.0.4")
+    for line in ('holdfast_jobs_total{status="completed"} 3.0', "holdfast_snapshots_total 6.0",
+                 'holdfast_snapshots_total{source="example"} 5.0', "holdfast_pages_total 5.0",
+                 "holdfast_jobs_pages_crawled_total 0.0", "holdfast_jobs_pages_failed_total 0.0"):  # fmt: skip
+        assert line in answer.text.splitlines()
+
+
+def test_a_column_that_is_gone_is_a_database_of_another_version(own: Archive, own_client: Client) -> None:
+    number = _snapshot(own, _HOME)
+    changes = ["ALTER TABLE snapshots RENAME COLUMN fidelity TO faithfulness",
+               "UPDATE alembic_version SET version_num = '9999'"]  # fmt: skip
+    undone = ["ALTER TABLE snapshots RENAME COLUMN faithfulness TO fidelity",
+              f"UPDATE alembic_version SET version_num = '{SCHEMA}'"]  # fmt: skip
+    with own.database.engine.begin() as connection:
+        for statement in changes:
+            connection.exec_driver_sql(statement)
+    try:
+        answer = own_client.get(f"/api/snapshot/{number}")
+    finally:
+        with own.database.engine.begin() as connection:
+            for statement in undone:
+                connection.exec_driver_sql(statement)
+
+    assert (answer.status_code, answer.json()["code"]) == (503, "schema_mismatch")
+    assert "upgrade holdfast" in answer.json()["detail"]
+    assert own_client.get(f"/api/snapshot/{number}").status_code == 200
+
+
+@contextmanager
+def _statements(archive: Archive) -> Iterator[list[tuple[str, Any]]]:
+    """Note every question that is asked of the database in this block."""
+    noted: list[tuple[str, Any]] = []
+
+    def note(_connection: Any, _cursor: Any, statement: str, parameters: Any, _context: Any, _many: bool) -> None:
+        if statement.lstrip().upper().startswith(("SELECT", "WITH")):
+            noted.append((statement, parameters))
+
+    event.listen(archive.database.engine, "before_cursor_execute", note)
+    try:
+        yield noted
+    finally:
+        event.remove(archive.database.engine, "before_cursor_execute", note)
+
+
+def _walks(archive: Archive, statement: str, parameters: Any) -> list[str]:
+    """Return what a plan reads from end to end."""
+    with archive.database.engine.connect() as connection:
+        if archive.database.engine.dialect.name == "sqlite":
+            rows = connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {statement}", parameters).all()
+            lines = [str(row[3]) for row in rows]
+            bounded = " LIMIT " in statement.upper()
+            shape = r"SCAN (\w+)(?! USING)" if bounded else r"SCAN (\w+)"
+        else:
+            connection.exec_driver_sql("SET enable_seqscan = off")
+            lines = [str(row[0]) for row in connection.exec_driver_sql(f"EXPLAIN {statement}", parameters).all()]
+            shape = r"Seq Scan on (\w+)"
+    found = [match[1] for line in lines if (match := re.search(shape, line))]
+    return [name for name in found if name in _BIG]
+
+
+def test_no_route_reads_a_large_table_from_end_to_end(archive: Archive, client: Client) -> None:
+    number = _snapshot(archive, _HOME)
+    paths = ["/", "/api/health?details=1", "/api/stats", "/api/sources", "/api/sources?lang=fr",
+             f"/api/snapshot/{number}", "/api/sources/example/editions", "/metrics", "/api/usage",
+             f"/api/snapshots/{number}/latest?requireHtml=1",
+             "/api/replay/resolve?url=http://www.example.org/notes&timestamp=20240302000000"]  # fmt: skip
+    for path in paths:
+        client.get(path)
+
+    with _statements(archive) as asked:
+        for path in paths:
+            assert client.get(path).status_code == 200
+
+    walks = {statement: found for statement, values in asked if (found := _walks(archive, statement, values))}
+    assert len(asked) > 20
+    assert walks == {}

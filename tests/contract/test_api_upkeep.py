@@ -1,0 +1,64 @@
+"""What a server does beside its requests: a new capture is found and compared without anybody asking for it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from holdfast.api.upkeep import Upkeep
+from holdfast.search.place import Place
+from tests.archive import Shot, build_archive, days_later
+from tests.client import asking
+
+_SHOTS = [
+    Shot(url="https://example.org/", body="<title>Marsh</title><p>The heron stands.</p>"),
+    Shot(
+        url="https://example.org/",
+        body="<title>Marsh</title><p>The curlew calls.</p>",
+        moment=days_later(1),
+        execution=2,
+    ),
+]
+
+
+def test_new_captures_are_found_and_compared(migrated_url: str, tmp_path: Path) -> None:
+    archive = build_archive(tmp_path / "home", _SHOTS, database_url=migrated_url)
+    with asking(archive) as client:
+        before = client.get("/api/search?q=curlew").json()["total"]
+
+        more = Upkeep(archive).step()
+
+        found = client.get("/api/search?q=curlew").json()
+        changes = client.get("/api/changes?source=example").json()
+    archive.database.close()
+
+    assert (before, found["total"], more) == (0, 1, False)
+    assert [change["changeType"] for change in changes["results"]] == ["updated", "new_page"]
+
+
+def test_another_process_at_the_index_is_left_alone(migrated_url: str, tmp_path: Path) -> None:
+    archive = build_archive(tmp_path / "home", _SHOTS, database_url=migrated_url)
+    place = Place(archive.home)
+    upkeep = Upkeep(archive)
+    upkeep.step()
+    build_archive(
+        archive.home, [Shot(url="https://example.org/new", execution=3)], database_url=migrated_url
+    ).database.close()
+
+    with place.writing():
+        assert upkeep.step() is False
+    with asking(archive) as client:
+        before = client.get("/api/search?q=words").json()["total"]
+        upkeep.step()
+        after = client.get("/api/search?q=words").json()["total"]
+    archive.database.close()
+
+    assert (before, after) == (0, 1)
+
+
+def test_upkeep_ends_when_it_is_told_to(tmp_path: Path) -> None:
+    archive = build_archive(tmp_path / "home", _SHOTS)
+    upkeep = Upkeep(archive, rest_s=3600)
+    upkeep.start()
+    upkeep.close()
+    Upkeep(archive).close()
+    archive.database.close()

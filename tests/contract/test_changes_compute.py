@@ -1,0 +1,364 @@
+"""Captures become changes, on both databases: what is said of each, late arrivals, two at once, nothing withdrawn."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from sqlalchemy import event, select
+from sqlalchemy.orm import Session
+
+from holdfast.changes.compute import Computed, Wish, compute_pending
+from holdfast.db.engine import Database
+from holdfast.db.models import Change, Diff, Snapshot, Withdrawal
+from holdfast.wiring.archive import Archive
+from tests.archive import Shot, build_archive, days_later
+
+Building = Callable[[Sequence[Shot]], Archive]
+PAGE = "https://example.org/tides"
+
+
+def page(words: str) -> str:
+    """Return a small page with headings and these words."""
+    return (
+        f"<html><head><title>Tides</title></head><body><main><h1>Tides</h1><p>High water at six.</p>"
+        f"<h2>Notes</h2><p>{words}</p><p>{'The harbour lies open to the west. ' * 4}</p></main></body></html>"
+    )
+
+
+def day(number: float, words: str | None, *, status: int = 200, url: str = PAGE, execution: int | None = None) -> Shot:
+    """Return a capture on a day; without words it is an error page."""
+    body = page(words) if words is not None else f"<p>{status}</p>"
+    return Shot(
+        url=url, body=body, status=status, moment=days_later(number), execution=execution or int(number * 10) + 1
+    )
+
+
+@pytest.fixture
+def building(tmp_path: Path, migrated_url: str) -> Iterator[Building]:
+    """Build, and add to, an archive of this test alone."""
+    opened: list[Archive] = []
+
+    def build(shots: Sequence[Shot]) -> Archive:
+        archive = build_archive(tmp_path / "home", shots, database_url=migrated_url)
+        opened.append(archive)
+        return archive
+
+    yield build
+    for archive in opened:
+        archive.database.close()
+
+
+def compute(archive: Archive, wish: Wish | None = None) -> Computed:
+    """Compare what waits."""
+    return compute_pending(archive.database, archive.clock, wish)
+
+
+def told(archive: Archive) -> list[tuple[float, str, float | None]]:
+    """Return what is said of each capture: its day, the word, and the day that it was held against."""
+    with archive.database.read() as session:
+        rows = session.scalars(select(Change).order_by(Change.to_captured_at, Change.to_snapshot_id)).all()
+    days = [(row.to_captured_at, row.type, row.from_captured_at) for row in rows]
+    return [(_day(to), kind, None if since is None else _day(since)) for to, kind, since in days]
+
+
+def _day(moment: object) -> float:
+    return round((moment - days_later(0)).total_seconds() / 86400, 3)  # type: ignore[operator]
+
+
+def test_captures_are_told_apart(building: Building) -> None:
+    archive = building(
+        [day(0, "one"), day(1, "one"), day(2, "two"), day(3, None, status=404), day(4, None, status=404)]
+    )
+
+    result = compute(archive)
+
+    assert told(archive) == [
+        (0, "new_page", None), (1, "unchanged", 0), (2, "updated", 1), (3, "gone", 2), (4, "unchanged", 3),
+    ]  # fmt: skip
+    assert (result.looked_at, result.events, result.diffs) == (5, 5, 1)
+    assert result.types == {"new_page": 1, "unchanged": 2, "updated": 1, "gone": 1}
+
+
+def test_an_outage_is_an_error_and_not_a_rewrite(building: Building) -> None:
+    archive = building(
+        [day(0, "one"), day(1, None, status=503), day(2, "one"), day(3, None, status=403), day(4, "two")]
+    )
+
+    compute(archive)
+
+    assert told(archive) == [
+        (0, "new_page", None), (1, "error", 0), (2, "unchanged", 0), (3, "error", 2), (4, "updated", 2),
+    ]  # fmt: skip
+    with archive.database.read() as session:
+        assert session.scalars(select(Change.error).where(Change.type == "error").order_by(Change.id)).all() == [
+            "the server answered 503", "the server answered 403",
+        ]  # fmt: skip
+
+
+def test_a_page_that_was_never_there_is_an_error_and_then_new(building: Building) -> None:
+    archive = building([day(0, None, status=404), day(1, "one")])
+
+    compute(archive)
+
+    assert told(archive) == [(0, "error", None), (1, "new_page", None)]
+
+
+def test_a_revisit_is_unchanged(building: Building) -> None:
+    archive = building([
+        day(0, "one"),
+        replace(day(1, "one"), same_as=PAGE),
+        replace(day(2, "one"), same_as=PAGE, not_modified=True),
+    ])  # fmt: skip
+
+    compute(archive)
+
+    assert [row[1] for row in told(archive)] == ["new_page", "unchanged", "unchanged"]
+
+
+def test_sections_and_lines_are_counted(building: Building) -> None:
+    archive = building([day(0, "The pier is open"), day(1, "The pier is closed")])
+
+    compute(archive)
+
+    with archive.database.read() as session:
+        (diff,) = session.scalars(select(Diff)).all()
+    assert (diff.added_sections, diff.removed_sections, diff.changed_sections) == (0, 0, 1)
+    assert (diff.added_lines, diff.removed_lines, diff.high_noise, diff.truncated) == (1, 1, False, False)
+    assert 0 < diff.ratio < 0.6
+
+
+def test_what_is_no_html_is_updated_without_a_diff(building: Building) -> None:
+    plain = replace(day(0, "x", url="https://example.org/a.txt"), media_type="text/plain", body="one")
+
+    archive = building([plain, replace(plain, body="two", moment=days_later(1), execution=2)])
+    compute(archive)
+
+    with archive.database.read() as session:
+        last = session.scalars(select(Change).order_by(Change.id.desc())).first()
+        assert last is not None
+        assert (last.type, last.diff_id) == ("updated", None)
+
+
+def test_pages_that_differ_in_their_query_are_two_pages(building: Building) -> None:
+    archive = building([day(0, "one", url=f"{PAGE}?a=1"), day(1, "two", url=f"{PAGE}?a=2")])
+
+    compute(archive)
+
+    assert [row[1] for row in told(archive)] == ["new_page", "new_page"]
+
+
+def test_a_second_run_finds_nothing_and_changes_nothing(building: Building) -> None:
+    archive = building([day(0, "one"), day(1, "two")])
+    compute(archive)
+    before = _rows(archive)
+
+    again = compute(archive)
+
+    assert (again.looked_at, again.events) == (0, 0)
+    assert _rows(archive) == before
+
+
+def test_a_backfill_says_the_same_again(building: Building) -> None:
+    archive = building([day(0, "one"), day(1, "two")])
+    compute(archive)
+    before = _rows(archive)
+
+    again = compute(archive, Wish(backfill=True))
+
+    assert (again.looked_at, again.events, again.diffs) == (2, 2, 0)
+    assert _rows(archive) == before
+
+
+def test_a_capture_that_arrives_late_stands_between_its_neighbours(building: Building) -> None:
+    archive = building([day(0, "one"), day(4, "three")])
+    compute(archive)
+    assert told(archive)[1] == (4, "updated", 0)
+
+    archive = building([day(2, "two")])
+    compute(archive)
+
+    assert told(archive) == [(0, "new_page", None), (2, "updated", 0), (4, "updated", 2)]
+
+
+def test_a_late_first_capture_makes_the_next_one_no_longer_new(building: Building) -> None:
+    archive = building([day(3, "one")])
+    compute(archive)
+
+    archive = building([day(1, "one")])
+    compute(archive)
+
+    assert told(archive) == [(1, "new_page", None), (3, "unchanged", 1)]
+
+
+def test_a_late_capture_reaches_past_an_outage(building: Building) -> None:
+    archive = building([day(0, "one"), day(3, None, status=500), day(4, "two")])
+    compute(archive)
+    assert told(archive)[2] == (4, "updated", 0)
+
+    archive = building([day(2, "two")])
+    compute(archive)
+
+    assert told(archive) == [(0, "new_page", None), (2, "updated", 0), (3, "error", 2), (4, "unchanged", 2)]
+
+
+def test_equal_moments_are_ordered_by_id(building: Building) -> None:
+    archive = building([day(0, "one"), replace(day(0, "two"), execution=2), replace(day(0, "three"), execution=3)])
+
+    compute(archive)
+
+    with archive.database.read() as session:
+        rows = session.scalars(select(Change).order_by(Change.to_snapshot_id)).all()
+    assert [row.from_snapshot_id for row in rows] == [None, rows[0].to_snapshot_id, rows[1].to_snapshot_id]
+
+
+def test_duplicates_of_a_day_are_passed_over(building: Building) -> None:
+    archive = building([day(0, "one"), day(0.1, "one"), day(0.2, "two")])
+
+    compute(archive)
+
+    assert told(archive) == [(0, "new_page", None), (0.2, "updated", 0)]
+    assert compute(archive).looked_at == 0
+
+
+def test_what_is_withdrawn_is_compared_with_nothing(building: Building) -> None:
+    archive = building([day(0, "one"), day(1, "secret"), day(2, "two")])
+    _withdraw(archive, days_later(1))
+
+    compute(archive)
+
+    assert told(archive) == [(0, "new_page", None), (2, "updated", 0)]
+
+
+def test_sources_are_compared_apart(building: Building) -> None:
+    archive = building([day(0, "one"), replace(day(1, "two"), source="other")])
+
+    assert compute(archive, Wish(source_id=1)).events == 1
+    compute(archive)
+
+    assert [row[1] for row in told(archive)] == ["new_page", "new_page"]
+
+
+def test_events_can_be_limited_and_the_rest_follows(building: Building) -> None:
+    archive = building([day(n, f"words {n}") for n in range(5)])
+
+    assert compute(archive, Wish(max_events=2)).events == 2
+    assert compute(archive, Wish(max_events=2)).events == 2
+    compute(archive)
+
+    assert [row[1] for row in told(archive)] == ["new_page", *["updated"] * 4]
+
+
+def test_a_dry_run_counts_and_writes_nothing(building: Building) -> None:
+    archive = building([day(0, "one"), day(1, "two")])
+
+    result = compute(archive, Wish(dry_run=True))
+
+    assert result.types == {"new_page": 1, "updated": 1}
+    assert told(archive) == []
+    assert compute(archive).events == 2
+
+
+def test_only_what_was_captured_lately_is_compared(building: Building) -> None:
+    archive = building([day(0, "one")])
+
+    assert compute(archive, Wish(since_days=1)).looked_at == 0
+    assert compute(archive, Wish(since_days=100_000)).looked_at == 1
+
+
+def test_bodies_that_were_compared_before_are_not_compared_again(building: Building) -> None:
+    archive = building([
+        day(0, "one"), day(1, "two"), day(0, "one", url=f"{PAGE}/copy"), day(1, "two", url=f"{PAGE}/copy"),
+        day(2, "one"), day(3, "two"),
+    ])  # fmt: skip
+
+    result = compute(archive)
+
+    assert result.types["updated"] == 4
+    assert result.diffs == 2, "from one to two, and back"
+
+
+def test_two_at_once_say_everything_once(building: Building) -> None:
+    archive = building([day(n, f"words {n}", url=f"{PAGE}/{p}", execution=n + 1) for n in range(6) for p in range(12)])
+    failures: list[BaseException] = []
+    barrier = threading.Barrier(2)
+
+    def run() -> None:
+        try:
+            with closing(Database(archive.database.url)) as database:
+                barrier.wait(10)
+                compute_pending(database, archive.clock)
+        except BaseException as exc:
+            failures.append(exc)
+
+    threads = [threading.Thread(target=run) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+
+    assert not failures
+    found = told(archive)
+    assert len(found) == 72
+    assert sorted({(at, kind, since) for at, kind, since in found}) == [
+        (0, "new_page", None), *((n, "updated", n - 1) for n in range(1, 6)),
+    ]  # fmt: skip
+    assert compute(archive).looked_at == 0
+
+
+def test_a_capture_that_arrives_while_its_neighbours_are_compared_is_not_missed(building: Building) -> None:
+    archive = building([day(0, "one"), day(4, "three")])
+    arrived: list[Archive] = []
+
+    def arrive(*_: object) -> None:
+        if not arrived:
+            arrived.append(archive)
+            building([day(2, "two")])
+
+    with _before_first_write(archive.database, arrive):
+        compute(archive)
+    compute(archive)
+
+    assert arrived
+    assert told(archive) == [(0, "new_page", None), (2, "updated", 0), (4, "updated", 2)]
+
+
+class _before_first_write:
+    """Calls something when the comparison is done and nothing is written yet: after the last read session."""
+
+    def __init__(self, database: Database, call: Callable[[], None]) -> None:
+        self._database, self._call, self._reads = database, call, 0
+
+    def __enter__(self) -> None:
+        event.listen(Session, "after_commit", self._seen)
+
+    def __exit__(self, *_: object) -> None:
+        event.remove(Session, "after_commit", self._seen)
+
+    def _seen(self, _session: Session) -> None:
+        self._reads += 1
+        if self._reads == 3:
+            self._call()
+
+
+def _rows(archive: Archive) -> list[tuple[object, ...]]:
+    with archive.database.read() as session:
+        rows = session.scalars(select(Change).order_by(Change.id)).all()
+        diffs = session.scalars(select(Diff.id)).all()
+        waiting = session.scalars(select(Snapshot.compared).order_by(Snapshot.id)).all()
+    facts: list[tuple[object, ...]] = [
+        (row.id, row.type, row.from_snapshot_id, row.to_snapshot_id, row.diff_id) for row in rows
+    ]
+    return [*facts, tuple(diffs), tuple(waiting)]
+
+
+def _withdraw(archive: Archive, moment: object) -> None:
+    with archive.database.write() as session:
+        found = session.scalars(select(Snapshot).where(Snapshot.captured_at == moment)).one()
+        session.add(Withdrawal(
+            snapshot_id=found.id, subject=str(found.id), reason="asked", actor="tests", created_at=archive.clock.now()
+        ))  # fmt: skip

@@ -1,0 +1,75 @@
+"""Reports and usage counts on both databases."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from holdfast.db.engine import Database
+from holdfast.feedback import queries
+from holdfast.feedback.reports import Category, Report, submit
+from holdfast.feedback.usage import UsageTally, Use
+from tests.clock import FakeClock
+
+
+@pytest.fixture
+def database(migrated_url: str) -> Iterator[Database]:
+    """An empty database of each kind."""
+    opened = Database(migrated_url)
+    yield opened
+    opened.close()
+
+
+def _report(**changed: object) -> Report:
+    told: dict[str, object] = {"category": Category.TAKEDOWN, "description": "Ünïcode 🦀 and 'quotes'; DROP TABLE x"}
+    return Report(**{**told, **changed})  # type: ignore[arg-type]
+
+
+def test_a_report_is_kept_word_for_word(database: Database, clock: FakeClock) -> None:
+    receipt = submit(database, clock, _report(snapshot_id=(1 << 63) - 1, page_url="https://a.example/"))
+    assert receipt.report_id is not None
+
+    with database.read() as session:
+        row = queries.report(session, receipt.report_id)
+
+    assert row is not None
+    assert (row.category, row.description, row.status) == ("takedown", "Ünïcode 🦀 and 'quotes'; DROP TABLE x", "new")
+    assert (row.snapshot_id, row.page_url, row.created_at) == ((1 << 63) - 1, "https://a.example/", clock.now())
+
+
+def test_a_honeypot_writes_nothing(database: Database, clock: FakeClock) -> None:
+    receipt = submit(database, clock, _report(website="x"))
+
+    with database.read() as session:
+        assert queries.reports(session, status=None, category=None, limit=10, offset=0) == ([], 0)
+    assert receipt == (None, "new", clock.now())
+
+
+def test_reports_are_listed_newest_first_by_status_and_category(database: Database, clock: FakeClock) -> None:
+    for category in (Category.TAKEDOWN, Category.GENERAL_FEEDBACK, Category.TAKEDOWN):
+        submit(database, clock, _report(category=category))
+
+    with database.read() as session:
+        rows, total = queries.reports(session, status="new", category="takedown", limit=1, offset=1)
+        none, zero = queries.reports(session, status="resolved", category=None, limit=9, offset=0)
+
+    assert ([row.id for row in rows], total) == ([1], 2)
+    assert (none, zero) == ([], 0)
+
+
+def test_counts_of_two_processes_add_up(database: Database, clock: FakeClock) -> None:
+    tallies = [UsageTally(database, clock) for _ in range(2)]
+    for tally in tallies:
+        tally.count(Use.SEARCH)
+        tally.count(Use.SEARCH)
+        tally.count(Use.RAW)
+        tally.flush()
+    clock.advance(86_400)
+    tallies[0].count(Use.SEARCH)
+
+    days = tallies[0].days(2)
+
+    assert [(day.counts[Use.SEARCH], day.counts[Use.RAW], day.counts[Use.DETAIL]) for day in days] == [
+        (4, 2, 0), (1, 0, 0)
+    ]  # fmt: skip

@@ -1,0 +1,151 @@
+"""Who reads a file: one at a time, and a late one changes nothing, on both databases."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from holdfast.clock import to_micros
+from holdfast.coordination.owners import Owner
+from holdfast.coordination.runfile import RunFile
+from holdfast.db.connect import connect
+from holdfast.db.hot import Hot
+from holdfast.errors import LeaseLost
+from holdfast.index.indexer import Indexer, Interrupted
+from holdfast.index.owning import free_the_dead, open_indexer
+from holdfast.index.runs.lease import LEASE_S, claim
+from holdfast.index.runs.queries import FileToIndex, Progress, pending_files
+from tests.archive import Shot, build_archive
+from tests.clock import FakeClock
+
+DONE = Progress("read_warc", 5, 2, 100, 200, {"truncated": {"count": 1, "offset": 7, "detail": "x"}})
+
+
+@pytest.fixture
+def home(tmp_path: Path, migrated_url: str) -> Path:
+    """A data directory with one sealed file that waits."""
+    build_archive(tmp_path / "home", [Shot(url="https://example.org/")], database_url=migrated_url, index=False)
+    return tmp_path / "home"
+
+
+@pytest.fixture
+def hot(migrated_url: str, home: Path) -> Iterator[Hot]:
+    """A connection to it."""
+    with closing(connect(migrated_url)) as opened:
+        yield opened
+
+
+def _state(hot: Hot) -> tuple[object, ...]:
+    with hot.read() as tx:
+        return tx.execute(
+            "SELECT f.index_state, r.phase, r.token, r.records FROM index_runs r"
+            " JOIN warc_files f ON f.id = r.warc_file_id"
+        )[0]
+
+
+def _waits(hot: Hot, clock: FakeClock) -> list[int]:
+    with hot.read() as tx:
+        return pending_files(tx, after=0, now=to_micros(clock.now()))
+
+
+def test_a_file_is_held_by_one_reader_until_its_lease_is_over(hot: Hot, clock: FakeClock) -> None:
+    first = claim(hot, clock, 1, owner_id=None, version=1)
+    assert first is not None
+    assert claim(hot, clock, 1, owner_id=None, version=1) is None
+    assert _waits(hot, clock) == []
+
+    clock.advance(LEASE_S + 1)
+
+    assert _waits(hot, clock) == [1]
+    second = claim(hot, clock, 1, owner_id=None, version=1)
+    assert second is not None
+    with pytest.raises(LeaseLost), hot.write() as tx:
+        first.note(tx, DONE)
+    with pytest.raises(LeaseLost):
+        first.end(error=None)
+    first.give_back()
+    assert _state(hot) == ("running", "starting", 2, 0)
+    with hot.write() as tx:
+        second.note(tx, DONE)
+    second.end(error=None)
+    assert _state(hot) == ("indexed", "finished", 2, 5)
+    assert _waits(hot, clock) == []
+
+
+def test_a_reader_that_gets_on_keeps_its_file(hot: Hot, clock: FakeClock) -> None:
+    lease = claim(hot, clock, 1, owner_id=None, version=1)
+    assert lease is not None
+    for _ in range(5):
+        clock.advance(LEASE_S - 1)
+        lease.pulse()
+        assert claim(hot, clock, 1, owner_id=None, version=1) is None
+
+
+def test_the_file_of_a_dead_owner_is_free_at_once(hot: Hot, clock: FakeClock, tmp_path: Path) -> None:
+    run = RunFile(tmp_path / "run")
+    owner = Owner(hot, clock, run=run, kind="indexer", execution_id=None)
+    assert claim(hot, clock, 1, owner_id=owner.id, version=1) is not None
+    assert free_the_dead(hot, clock, tmp_path / "run") == 0
+    assert claim(hot, clock, 1, owner_id=None, version=1) is None
+
+    run.close()
+    clock.advance(121)
+    assert free_the_dead(hot, clock, tmp_path / "run") == 1
+
+    assert claim(hot, clock, 1, owner_id=None, version=1) is not None
+
+
+def test_an_owner_that_said_goodbye_holds_nothing(hot: Hot, clock: FakeClock, tmp_path: Path) -> None:
+    owner = Owner(hot, clock, run=RunFile(tmp_path / "run"), kind="indexer", execution_id=None)
+    assert claim(hot, clock, 1, owner_id=owner.id, version=1) is not None
+    owner.end()
+
+    assert _waits(hot, clock) == [1]
+    assert claim(hot, clock, 1, owner_id=None, version=1) is not None
+
+
+def test_a_reader_that_is_told_to_stop_gives_its_file_back(hot: Hot, clock: FakeClock, home: Path) -> None:
+    with open_indexer(hot, clock, home) as indexer:
+        indexer.stopping = True
+        with pytest.raises(Interrupted):
+            indexer.index_file(1)
+    assert _state(hot)[:2] == ("pending", "stopped")
+    assert _waits(hot, clock) == [1]
+
+    with open_indexer(hot, clock, home) as indexer:
+        done = indexer.index_file(1)
+
+    assert done is not None
+    assert _state(hot)[:2] == ("indexed", "finished")
+
+
+def test_progress_is_told_and_stored_while_a_file_is_read(hot: Hot, clock: FakeClock, home: Path) -> None:
+    told: list[tuple[int, str, int]] = []
+
+    def note(file: FileToIndex, progress: Progress) -> None:
+        told.append((file.id, progress.phase, progress.records))
+
+    with closing(Indexer(hot, clock, home, on_progress=note)) as indexer:
+        indexer.index_file(1)
+
+    assert told == [(1, "finalize", 3)]
+    with hot.read() as tx:
+        assert tx.execute("SELECT records, pages, bytes_done = bytes_total, error FROM index_runs") == [
+            (3, 1, True, None)
+        ]
+
+
+def test_a_file_that_is_gone_fails_with_a_reason_and_stays_known(hot: Hot, clock: FakeClock, home: Path) -> None:
+    (path,) = home.rglob("*.warc.gz")
+    path.unlink()
+
+    with closing(Indexer(hot, clock, home)) as indexer:
+        done = indexer.index_file(1)
+
+    assert done is not None
+    assert "there is no file" in (done.error or "")
+    assert _state(hot)[:2] == ("failed", "failed")
+    assert _waits(hot, clock) == []

@@ -1,0 +1,167 @@
+"""What readers and the index ask is answered by index seeks, and no write takes long: on both databases."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlalchemy import event, text
+
+from holdfast.clock import SystemClock
+from holdfast.db.connect import connect, sqlite_path
+from holdfast.db.engine import Database
+from holdfast.db.hot import Hot, Transaction
+from holdfast.index.indexer import Indexer
+from holdfast.index.queries import closest, document_of, documents, page_hashes, path_of, snapshot, text_of
+from holdfast.index.writing import queries
+from holdfast.warc.ids import ORDINALS
+from tests.archive import BEGIN, Shot, build_archive
+
+URL = "https://example.org/7"
+_SCANS = re.compile(
+    r"^SCAN (?!w\b|d\b|n\b|\(|CONSTANT|\d)|Seq Scan on (snapshots|documents|page_groups|page_links)", re.M
+)
+
+
+@pytest.fixture
+def database(tmp_path: Path, migrated_url: str) -> Iterator[Database]:
+    """An archive with a few rows, and planners that are told that its tables are long."""
+    archive = build_archive(
+        tmp_path / "home", [Shot(url=f"https://example.org/{n}", body=f"<p>{n}</p>") for n in range(30)],
+        database_url=migrated_url,
+    )  # fmt: skip
+    yield archive.database
+    archive.database.close()
+
+
+def _plan(database: Database, statement: str, values: Any) -> str:
+    with database.engine.connect() as connection:
+        if database.engine.dialect.name == "sqlite":
+            rows = connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {statement}", values).fetchall()
+            return "\n".join(str(row[-1]) for row in rows)
+        connection.execute(text("SET LOCAL enable_seqscan = off"))
+        rows = connection.exec_driver_sql(f"EXPLAIN {statement}", values).fetchall()
+        return "\n".join(str(row[0]) for row in rows)
+
+
+@contextmanager
+def _asked(database: Database) -> Iterator[list[tuple[str, Any]]]:
+    statements: list[tuple[str, Any]] = []
+
+    def note(_connection: Any, _cursor: Any, statement: str, values: Any, *_: Any) -> None:
+        statements.append((statement, values))
+
+    event.listen(database.engine, "before_cursor_execute", note)
+    yield statements
+    event.remove(database.engine, "before_cursor_execute", note)
+
+
+def test_no_reader_walks_through_the_archive(database: Database, tmp_path: Path) -> None:
+    with _asked(database) as statements, database.read() as session:
+        found = closest(session, URL, BEGIN)
+        assert found is not None
+        closest(session, URL, BEGIN, ok_only=True)
+        snapshot(session, found.id)
+        document_of(session, found)
+        documents(session, [found.document_id or 0, 3, 4])
+        text_of(session, found.document_id or 0)
+        path_of(session, tmp_path / "home", found.warc_file_id)
+        page_hashes(session, found.url_key)
+
+    asked = [(statement, values) for statement, values in statements if statement.startswith("SELECT")]
+    assert len(asked) >= 8
+    for statement, values in asked:
+        plan = _plan(database, statement, values)
+        assert not _SCANS.search(plan), f"{statement}\n{plan}"
+
+
+class _Explained:
+    """A transaction that shows how each statement would be done, and does it."""
+
+    def __init__(self, tx: Transaction, dialect: str) -> None:
+        self._tx, self._dialect = tx, dialect
+        self.plans: list[str] = []
+
+    def execute(self, statement: str, values: Any = ()) -> list[Any]:
+        explain = "EXPLAIN QUERY PLAN " if self._dialect == "sqlite" else "EXPLAIN "
+        rows = self._tx.execute(explain + statement, values)
+        self.plans.append(statement + "\n" + "\n".join(str(row[-1]) for row in rows))
+        return self._tx.execute(statement, values)
+
+    def many(self, statement: str, rows: Any) -> None:
+        for row in rows:
+            self.execute(statement, row)
+
+    def load(self, table: str, columns: Any, rows: Any) -> None:
+        self._tx.load(table, columns, rows)
+
+
+def test_no_statement_of_the_index_walks_through_the_archive(database: Database, migrated_url: str) -> None:
+    revisit = queries.Revisit(1, "org,example)/7", 1_709_294_400_000_000, 1_809_294_400_000_000, "sha256:x", True)
+    with closing(connect(migrated_url)) as hot, hot.write() as tx:
+        if hot.dialect == "postgresql":
+            tx.execute("SET LOCAL enable_seqscan = off")
+        explained = _Explained(tx, hot.dialect)
+        queries.known_documents(explained, [b"x" * 32, b"y" * 32])
+        queries.shown_together(explained, [(1, 2), (3, 4)])
+        queries.group_ids(explained, 1, [1, 2])
+        queries.put_groups(explained, 1, {5: "https://example.org/five"}, moment=0)
+        queries.rows_between(explained, ORDINALS, ORDINALS + 10)
+        queries.refresh_groups(explained, {1: 0, 2: -1})
+        queries.settle_duplicates(explained, [(1, 0), (2, 0)], day_micros=86_400_000_000)
+        queries.originals_at(explained, revisit, span=1_000_000)
+        queries.originals_alike(explained, revisit)
+        queries.originals_before(explained, revisit)
+        queries.unresolved(explained, after=0, limit=10)
+        queries.drop_snapshots(explained, [ORDINALS + 900])
+
+    assert len(explained.plans) >= 14
+    for plan in explained.plans:
+        assert not _SCANS.search(plan.partition("\n")[2]), plan
+
+
+class _Timed:
+    """A connection that remembers how long each write transaction took of its own thread's CPU."""
+
+    def __init__(self, hot: Hot) -> None:
+        self._hot = hot
+        self.took_s: list[float] = []
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._hot, name)
+
+    @contextmanager
+    def write(self) -> Iterator[Transaction]:
+        """Open a transaction that may write."""
+        with self._hot.write() as tx:
+            started = time.thread_time()
+            yield tx
+            self.took_s.append(time.thread_time() - started)
+
+
+def test_no_write_of_the_index_holds_the_database_for_long(tmp_path: Path, migrated_sqlite: str) -> None:
+    words = " ".join(f"word{n}" for n in range(1200))
+    links = "".join(f'<a href="/link/{n}">{n}</a>' for n in range(250))
+    shots = [
+        Shot(url=f"https://example.org/{n}", body=f"<title>{n}</title><main><p>{n} {words}</p>{links}</main>")
+        for n in range(300)
+    ]
+    archive = build_archive(tmp_path / "home", shots, database_url=migrated_sqlite, index=False)
+    path = sqlite_path(migrated_sqlite)
+    assert path is not None
+    with closing(connect(migrated_sqlite)) as hot:
+        timed = _Timed(hot)
+        with closing(Indexer(timed, SystemClock(), tmp_path / "home")) as indexer:
+            done = indexer.index_file(1)
+    archive.database.close()
+
+    assert done is not None
+    assert done.snapshots == 300
+    assert len(timed.took_s) >= 3
+    # The worst page there is: 200 links each. CPU, not wall: other tests run beside this one.
+    assert max(timed.took_s) < 0.5

@@ -1,0 +1,276 @@
+"""What a file becomes in the archive, on both databases: rows, ids, revisits, duplicates, groups, a second reading."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlalchemy import func, select
+
+from holdfast.clock import SystemClock
+from holdfast.db.connect import connect
+from holdfast.db.engine import Database
+from holdfast.db.hot import Hot
+from holdfast.db.models import Document, PageGroup, PageLink, SearchOutbox, Snapshot
+from holdfast.index.indexer import Indexer
+from holdfast.index.queries import closest, text_of
+from holdfast.warc.ids import ORDINALS
+from tests.archive import BEGIN, Shot, add_captures, build_archive, days_later, index_all
+from tests.clock import FakeClock
+
+PAGE = "https://example.org/a"
+LINKS = (
+    '<main><h1>Head</h1><p>{}</p><a href="/b">b</a><a href="https://other.org/?q=1">o</a><a href="/x.png">x</a></main>'
+)
+BODY = LINKS.format("Words that say enough about a page to be taken for its content, and then a few more of them. " * 2)
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    """A data directory."""
+    return tmp_path / "home"
+
+
+class Rows:
+    """All that the index wrote."""
+
+    def __init__(self, url: str) -> None:
+        self.database = Database(url)
+
+    def all(self, model: Any) -> list[Any]:
+        """Return every row of a table in the order of its key."""
+        with self.database.read() as session:
+            return list(session.scalars(select(model).order_by(model.__mapper__.primary_key[0])))
+
+    def count(self, model: Any) -> int:
+        """Return how many rows a table has."""
+        with self.database.read() as session:
+            return session.scalar(select(func.count()).select_from(model)) or 0
+
+    def facts(self) -> list[tuple[Any, ...]]:
+        """Return the snapshots as plain values, those of the group replaced by its address."""
+        groups = {group.id: group.url for group in self.all(PageGroup)}
+        columns = [column.key for column in Snapshot.__table__.columns if column.key != "group_id"]
+        return [
+            (*(getattr(row, name) for name in columns), groups.get(row.group_id or 0)) for row in self.all(Snapshot)
+        ]
+
+
+@pytest.fixture
+def rows(migrated_url: str) -> Iterator[Rows]:
+    """The tables of the database that the test writes to."""
+    opened = Rows(migrated_url)
+    yield opened
+    opened.database.close()
+
+
+def _build(home: Path, url: str, shots: list[Shot]) -> None:
+    build_archive(home, shots, database_url=url).database.close()
+
+
+def test_a_response_becomes_a_snapshot_with_its_document_group_and_links(
+    home: Path, migrated_url: str, rows: Rows
+) -> None:
+    _build(home, migrated_url, [Shot(url=PAGE + "?q=2", body=f"<title>T</title>{BODY}")])
+
+    (snapshot,) = rows.all(Snapshot)
+    (document,) = rows.all(Document)
+    (group,) = rows.all(PageGroup)
+    assert snapshot.id == snapshot.warc_file_id * ORDINALS + 1
+    assert (snapshot.url_key, snapshot.status, snapshot.is_page) == ("org,example)/a?q=2", 200, True)
+    assert (snapshot.captured_at, snapshot.backend, snapshot.compared) == (BEGIN, "native", False)
+    assert (snapshot.document_id, snapshot.group_id) == (document.id, group.id)
+    assert (document.title, document.headings, document.media_type, document.charset) == (
+        "T", "Head", "text/html", "utf-8",
+    )  # fmt: skip
+    with rows.database.read() as session:
+        assert (text_of(session, document.id) or "").startswith("Head\nWords that say")
+    assert (group.url, group.snapshot_count, group.latest_id, group.latest_ok_id) == (
+        PAGE, 1, snapshot.id, snapshot.id,
+    )  # fmt: skip
+    links = {link.to_url: link for link in rows.all(PageLink)}
+    assert sorted(links) == ["https://example.org/b", "https://other.org/"]
+    assert {link.from_hash for link in links.values()} == {group.url_hash}
+    assert [(one.kind, one.first_id, one.refs) for one in rows.all(SearchOutbox)] == [
+        ("documents", document.id, {"ids": [document.id]}), ("snapshots", snapshot.id, {}),
+    ]  # fmt: skip
+
+
+def test_a_page_captured_again_unchanged_adds_snapshot_rows_only(home: Path, migrated_url: str, rows: Rows) -> None:
+    _build(home, migrated_url, [Shot(url=PAGE, body=BODY)])
+    before = [rows.count(model) for model in (Document, PageGroup, PageLink)]
+
+    _build(home, migrated_url, [Shot(url=PAGE, body=BODY, moment=days_later(3), execution=2)])
+
+    assert [rows.count(model) for model in (Document, PageGroup, PageLink)] == before
+    first, second = rows.all(Snapshot)
+    assert first.document_id == second.document_id
+    assert second.canonical_id is None
+    (group,) = rows.all(PageGroup)
+    assert (group.snapshot_count, group.latest_id, group.last_captured_at) == (2, second.id, days_later(3))
+
+
+def test_the_same_body_under_another_address_has_its_own_links(home: Path, migrated_url: str, rows: Rows) -> None:
+    _build(home, migrated_url, [Shot(url=PAGE, body=BODY)])
+
+    _build(home, migrated_url, [Shot(url="https://twin.org/dir/a", body=BODY, execution=2)])
+
+    second = rows.all(Snapshot)[1]
+    assert {link.to_url for link in rows.all(PageLink) if link.snapshot_id == second.id} == {
+        "https://twin.org/b", "https://other.org/",
+    }  # fmt: skip
+
+
+def test_revisits_take_document_and_body_from_their_original(home: Path, migrated_url: str, rows: Rows) -> None:
+    _build(
+        home, migrated_url,
+        [
+            Shot(url=PAGE, body=BODY),
+            Shot(url=PAGE, same_as=PAGE, moment=days_later(1)),
+            Shot(url=PAGE, same_as=PAGE, not_modified=True, moment=days_later(2), execution=2),
+            Shot(url="https://example.org/alias", same_as=PAGE, moment=days_later(3), execution=2),
+        ],
+    )  # fmt: skip
+
+    original, *revisits = rows.all(Snapshot)
+    assert [row.record_type for row in revisits] == ["revisit"] * 3
+    assert {row.original_id for row in revisits} == {original.id}
+    assert {(row.document_id, row.body_hash, row.is_page) for row in revisits} == {
+        (original.document_id, original.body_hash, True)
+    }
+    assert {row.media_type for row in revisits} == {"text/html"}
+    groups = {group.url: group for group in rows.all(PageGroup)}
+    assert groups[PAGE].snapshot_count == 3
+    assert groups[PAGE].latest_ok_id == revisits[1].id
+
+
+def test_a_revisit_that_is_read_before_its_original_finds_it_later(home: Path, migrated_url: str, rows: Rows) -> None:
+    shots = [
+        Shot(url=PAGE, body=BODY),
+        Shot(url=PAGE, same_as=PAGE, not_modified=True, moment=days_later(2), execution=2),
+    ]
+    archive = build_archive(home, shots, database_url=migrated_url, index=False)
+    with closing(connect(migrated_url)) as hot, closing(Indexer(hot, SystemClock(), home)) as indexer:
+        indexer.index_file(2)
+        (alone,) = rows.all(Snapshot)
+        assert (alone.original_id, alone.is_page, alone.group_id) == (None, False, None)
+
+        indexer.index_file(1)
+
+    original, revisit = rows.all(Snapshot)
+    assert (revisit.original_id, revisit.document_id, revisit.is_page) == (original.id, original.document_id, True)
+    (group,) = rows.all(PageGroup)
+    assert (group.snapshot_count, group.latest_id) == (2, revisit.id)
+    assert any(one.kind == "snapshots" and one.first_id <= revisit.id <= one.last_id for one in rows.all(SearchOutbox))
+    archive.database.close()
+
+
+def test_the_earliest_of_a_day_is_canonical_even_if_it_comes_last(home: Path, migrated_url: str, rows: Rows) -> None:
+    late, early = BEGIN.replace(hour=20), BEGIN.replace(hour=3)
+    _build(home, migrated_url, [Shot(url=PAGE, body=BODY, moment=late), Shot(url=PAGE, body="other", moment=late)])
+    assert [row.canonical_id for row in rows.all(Snapshot)] == [None, None]
+
+    _build(home, migrated_url, [Shot(url=PAGE, body=BODY, moment=early, execution=2)])
+    _build(home, migrated_url, [Shot(url=PAGE, body=BODY, moment=days_later(1), execution=3)])
+
+    first, other, second, next_day = rows.all(Snapshot)
+    assert first.canonical_id == second.id
+    assert (other.canonical_id, second.canonical_id, next_day.canonical_id) == (None, None, None)
+
+
+def test_reading_a_file_again_changes_nothing_and_says_nothing(home: Path, migrated_url: str, rows: Rows) -> None:
+    shots = [Shot(url=f"https://example.org/{n}", body=BODY.replace("Head", str(n % 7))) for n in range(30)]
+    shots += [Shot(url=shots[0].url, same_as=shots[0].url, moment=days_later(1))]
+    _build(home, migrated_url, shots)
+    before, told = rows.facts(), rows.count(SearchOutbox)
+    groups = [(group.url, group.snapshot_count, group.latest_id) for group in rows.all(PageGroup)]
+
+    with closing(connect(migrated_url)) as hot, closing(Indexer(hot, SystemClock(), home)) as indexer:
+        done = indexer.index_file(1)
+
+    assert done is not None
+    assert (done.changed, done.snapshots, done.error) == (0, 31, None)
+    assert rows.facts() == before
+    assert [(group.url, group.snapshot_count, group.latest_id) for group in rows.all(PageGroup)] == groups
+    assert rows.count(SearchOutbox) == told
+
+
+def test_a_row_whose_record_is_no_longer_one_goes_with_the_next_reading(
+    home: Path, migrated_url: str, rows: Rows
+) -> None:
+    _build(home, migrated_url, [Shot(url=PAGE, body=BODY), Shot(url="https://example.org/b", body="two")])
+    good = rows.facts()
+    with closing(connect(migrated_url)) as hot:
+        _plant_stale_row(hot)
+        assert rows.count(Snapshot) == 3
+
+        with closing(Indexer(hot, SystemClock(), home)) as indexer:
+            indexer.index_file(1)
+
+    assert rows.facts() == good
+    assert {group.url: group.snapshot_count for group in rows.all(PageGroup)} == {PAGE: 1, "https://example.org/b": 1}
+
+
+def _plant_stale_row(hot: Hot) -> None:
+    columns = "warc_file_id, execution_id, source_id, warc_offset, warc_length, record_type, url, url_key, url_hash"
+    rest = "group_id, captured_at, status, body_hash, document_id, is_page"
+    with hot.write() as tx:
+        tx.execute(
+            f"INSERT INTO snapshots(id, {columns}, {rest}) SELECT id + 700, {columns}, {rest} FROM snapshots"
+            f" WHERE id = {ORDINALS + 1}"
+        )
+        tx.execute("UPDATE page_groups SET snapshot_count = 2 WHERE url = ?", (PAGE,))
+
+
+def test_a_post_is_another_page_than_the_get(home: Path, migrated_url: str, rows: Rows) -> None:
+    _build(home, migrated_url, [Shot(url=PAGE), Shot(url=PAGE, method="POST", sent=b"b=2&a=1")])
+
+    get, post = rows.all(Snapshot)
+    assert (get.method, post.method) == (None, "POST")
+    assert post.url_key == "org,example)/a?__wb_method=post&a=1&b=2"
+    assert get.url_hash != post.url_hash
+    with rows.database.read() as session:
+        found = closest(session, PAGE, BEGIN)
+        assert found is not None
+        assert found.id == get.id
+
+
+def test_the_nearest_capture_is_found_on_either_side_and_the_earlier_one_on_a_tie(
+    home: Path, migrated_url: str, rows: Rows
+) -> None:
+    shots = [Shot(url=PAGE, moment=days_later(day), status=status) for day, status in ((0, 200), (4, 500), (10, 200))]
+    _build(home, migrated_url, shots)
+    first, second, third = rows.all(Snapshot)
+
+    def nearest(day: float, *, ok_only: bool = False, url: str = PAGE) -> int | None:
+        with rows.database.read() as session:
+            found = closest(session, url, days_later(day), ok_only=ok_only)
+        return found.id if found is not None else None
+
+    assert [nearest(-5), nearest(1), nearest(2), nearest(2.1), nearest(99)] == [
+        first.id, first.id, first.id, second.id, third.id,
+    ]  # fmt: skip
+    assert nearest(4, ok_only=True) == first.id
+    assert nearest(4, url="http://www.EXAMPLE.org/a") == second.id
+    assert nearest(4, url="https://example.org/none") is None
+
+
+def test_files_of_one_source_share_groups_and_those_of_another_do_not(
+    home: Path, migrated_url: str, rows: Rows
+) -> None:
+    _build(home, migrated_url, [Shot(url=PAGE), Shot(url=PAGE, source="second")])
+
+    assert [(group.url, group.snapshot_count) for group in rows.all(PageGroup)] == [(PAGE, 1), (PAGE, 1)]
+
+
+def test_what_waits_is_read_once_by_whoever_comes_first(home: Path, migrated_url: str, rows: Rows) -> None:
+    archive = build_archive(home, [Shot(url=PAGE)], database_url=migrated_url, index=False)
+    with closing(connect(migrated_url)) as hot:
+        assert [done.snapshots for done in index_all(hot, archive.clock, home)] == [1]
+        assert index_all(hot, archive.clock, home) == []
+        add_captures(hot, archive.settings, FakeClock(), [Shot(url=PAGE, execution=2)])
+        assert [done.snapshots for done in index_all(hot, archive.clock, home)] == [1]
+    archive.database.close()

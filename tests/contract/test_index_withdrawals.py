@@ -1,0 +1,99 @@
+"""What is withdrawn disappears at once for every reader, and comes back; on both databases."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from sqlalchemy import select
+
+from holdfast.db.models import AuditEvent, SearchOutbox, Snapshot
+from holdfast.errors import Conflict, Invalid, NotFound
+from holdfast.index.queries import SnapshotNotFound, closest, snapshot, visible
+from holdfast.index.withdrawals import hide, unhide
+from holdfast.wiring.archive import Archive
+from tests.archive import BEGIN, Shot, build_archive, days_later
+
+URL = "https://example.org/page"
+
+
+@pytest.fixture
+def archive(tmp_path: Path, migrated_url: str) -> Iterator[Archive]:
+    """Three captures of a page, one under http, one posted to; and one of another."""
+    shots = [
+        Shot(url=URL), Shot(url=URL.replace("https", "http"), moment=days_later(1)),
+        Shot(url=URL, method="POST", sent=b"a=1", moment=days_later(2)), Shot(url="https://example.org/other"),
+    ]  # fmt: skip
+    opened = build_archive(tmp_path / "home", shots, database_url=migrated_url)
+    yield opened
+    opened.database.close()
+
+
+def _seen(archive: Archive) -> list[str]:
+    with archive.database.read() as session:
+        rows = session.scalars(select(Snapshot).where(*visible()).order_by(Snapshot.id))
+        return [f"{row.method or 'GET'} {row.url}" for row in rows]
+
+
+def test_a_hidden_address_takes_all_its_captures_with_it_and_brings_them_back(archive: Archive) -> None:
+    before = _seen(archive)
+    assert len(before) == 4
+
+    assert hide(archive.database, archive.clock, "example.org/page", reason="asked by the owner").snapshots == 3
+
+    assert _seen(archive) == ["GET https://example.org/other"]
+    with archive.database.read() as session:
+        assert closest(session, URL, BEGIN) is None
+    with pytest.raises(Conflict):
+        hide(archive.database, archive.clock, URL, reason="again")
+    assert unhide(archive.database, archive.clock, URL).snapshots == 3
+    assert _seen(archive) == before
+    with pytest.raises(NotFound):
+        unhide(archive.database, archive.clock, URL)
+
+
+def test_a_hidden_snapshot_disappears_alone(archive: Archive) -> None:
+    with archive.database.read() as session:
+        first = session.scalars(select(Snapshot.id).order_by(Snapshot.id).limit(1)).one()
+
+    hide(archive.database, archive.clock, str(first), reason="private")
+
+    assert len(_seen(archive)) == 3
+    with archive.database.read() as session, pytest.raises(SnapshotNotFound):
+        snapshot(session, first)
+    unhide(archive.database, archive.clock, str(first))
+    with archive.database.read() as session:
+        assert snapshot(session, first).id == first
+
+
+def test_hiding_is_audited_and_the_search_index_is_told(archive: Archive) -> None:
+    hide(archive.database, archive.clock, URL, reason="asked by the owner")
+    unhide(archive.database, archive.clock, URL)
+
+    with archive.database.read() as session:
+        events = session.scalars(
+            select(AuditEvent).where(AuditEvent.action.startswith("snapshot")).order_by(AuditEvent.id)
+        )
+        told = session.scalars(select(SearchOutbox).where(SearchOutbox.kind == "withdrawal").order_by(SearchOutbox.id))
+        assert [(one.action, one.subject, one.detail["reason"]) for one in events] == [
+            ("snapshot.hidden", URL, "asked by the owner"), ("snapshot.shown", URL, None),
+        ]  # fmt: skip
+        assert [(one.refs["hidden"], len(one.refs["url_hashes"])) for one in told] == [(True, 3), (False, 3)]
+
+
+def test_a_withdrawal_needs_a_reason_and_something_to_withdraw(archive: Archive) -> None:
+    with pytest.raises(Invalid):
+        hide(archive.database, archive.clock, URL, reason="  ")
+    with pytest.raises(NotFound):
+        hide(archive.database, archive.clock, "99", reason="x")
+    with pytest.raises(Invalid):
+        hide(archive.database, archive.clock, "not an address", reason="x")
+    assert len(_seen(archive)) == 4
+
+
+def test_no_number_is_too_large_to_be_not_found(archive: Archive) -> None:
+    with archive.database.read() as session:
+        for number in (0, -1, 2**63, 10**40):
+            with pytest.raises(SnapshotNotFound):
+                snapshot(session, number)

@@ -1,0 +1,335 @@
+"""What people do to jobs, on both databases: upserts, actions, the forty-nine pairs, sources that come and go."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import timedelta
+from itertools import product
+from pathlib import Path
+
+import pytest
+
+from holdfast.errors import Conflict, Invalid, NotFound
+from holdfast.jobs import following
+from holdfast.jobs.board.queries import JobFilter, listed, state_counts
+from holdfast.jobs.moves import move
+from holdfast.jobs.placement import preview_rebalance, rebalance, show_distribution
+from holdfast.jobs.slots import slot_of
+from holdfast.jobs.specs import JobBusy, JobNotFound, JobSpec
+from holdfast.jobs.states import TRANSITIONS, Action, IllegalTransition, State
+from holdfast.sources.refusals import SourceNotFound
+from tests.clock import FakeClock
+from tests.jobs_bed import Bed, failed, open_bed
+
+
+@pytest.fixture
+def bed(migrated_url: str, clock: FakeClock, tmp_path: Path) -> Iterator[Bed]:
+    with open_bed(migrated_url, clock, tmp_path) as opened:
+        yield opened
+
+
+def test_a_job_with_an_interval_is_scheduled_and_others_are_pending(bed: Bed, clock: FakeClock) -> None:
+    scheduled, once, off = (
+        bed.job(bed.recurring("a")),
+        bed.job(bed.once("b")),
+        bed.job(bed.once("c", interval_minutes=30, schedule_enabled=False)),
+    )
+
+    assert [job.state for job in (scheduled, once, off)] == ["scheduled", "pending", "pending"]
+    assert (once.next_run_at, off.next_run_at) == (clock.now(), clock.now())
+    assert scheduled.next_run_at is not None
+    assert scheduled.next_run_at >= clock.now()
+    assert scheduled.url == "https://a.example/"
+    assert (scheduled.max_retries, scheduled.retry_backoff_seconds, scheduled.adaptive_scheduling) == (3, 60, True)
+
+
+def test_a_second_wish_for_a_source_changes_its_job(bed: Bed, clock: FakeClock) -> None:
+    source_id = bed.source()
+    first = bed.upsert(source_id, interval_minutes=60, schedule_enabled=True)
+    second = bed.upsert(source_id, interval_minutes=6, interval_type="hours", schedule_enabled=True, max_retries=1)
+
+    assert (first.created, second.created) == (True, False)
+    assert second.job.id == first.job.id
+    job = bed.job(first.job.id)
+    assert (job.interval_minutes, job.interval_type, job.max_retries, job.state) == (6, "hours", 1, "scheduled")
+
+
+def test_a_wish_leaves_a_running_job_running(bed: Bed) -> None:
+    source_id = bed.source()
+    job_id = bed.upsert(source_id).job.id
+    bed.party.scheduler.tick()
+    lease = bed.party.taken()
+
+    bed.upsert(source_id, interval_minutes=60, schedule_enabled=True)
+    assert (bed.job(job_id).state, bed.job(job_id).next_run_at) == ("running", None)
+    bed.party.leases.renew(lease)
+
+
+@pytest.mark.parametrize("state", ["completed", "failed", "paused", "pending", "scheduled"])
+def test_a_wish_revives_a_job_that_is_not_cancelled(bed: Bed, state: str) -> None:
+    source_id = bed.source()
+    job_id = bed.upsert(source_id).job.id
+    bed.change(job_id, lambda job: setattr(job, "state", state))
+    bed.set_next_run(job_id, None)
+
+    assert bed.upsert(source_id, interval_minutes=60, schedule_enabled=True).job.state == "scheduled"
+    assert bed.job(job_id).next_run_at is not None
+    assert bed.upsert(source_id).job.state == "pending"
+
+
+def test_a_cancelled_job_stays_and_a_new_wish_makes_another(bed: Bed) -> None:
+    source_id = bed.source()
+    old = bed.upsert(source_id).job.id
+    bed.party.act(old, Action.CANCEL)
+
+    made = bed.upsert(source_id)
+    assert made.created
+    assert made.job.id != old
+    with pytest.raises(IllegalTransition), bed.database.write() as session:
+        bed.party.board.edit(session, old, JobSpec(source_id=source_id))
+
+
+@pytest.mark.parametrize(
+    ("spec", "field"),
+    [
+        ({"source_id": 999}, "source_id"),
+        ({"interval_minutes": 0}, "interval_minutes"),
+        ({"interval_minutes": -5, "schedule_enabled": True}, "interval_minutes"),
+        ({"schedule_enabled": True}, "interval_minutes"),
+        ({"interval_minutes": 1, "interval_type": "weeks"}, "interval_type"),
+        ({"max_retries": -1}, "max_retries"),
+        ({"retry_backoff_seconds": 10**6}, "retry_backoff_seconds"),
+        ({"url": "javascript:alert(1)"}, "url"),
+        ({"config": {"exclude": ["(?<!x)"]}}, "config.exclude"),
+        ({"config": {"vpn": "sh"}}, "config.vpn"),
+    ],
+)
+def test_nothing_is_queued_with_a_wrong_field(bed: Bed, spec: dict[str, object], field: str) -> None:
+    source_id = bed.source()
+    with pytest.raises(Invalid) as caught:
+        bed.upsert(**{"source_id": source_id, **spec})  # type: ignore[arg-type]
+    assert str(caught.value).startswith(f"{field}: ")
+    with bed.database.read() as session:
+        assert state_counts(session) == {}
+
+
+@pytest.mark.parametrize(("state", "target"), list(product(State, State)))
+def test_every_pair_of_states_is_a_step_or_a_conflict_that_changes_nothing(
+    bed: Bed, clock: FakeClock, state: State, target: State
+) -> None:
+    job_id = bed.once()
+    bed.change(job_id, lambda job: setattr(job, "state", state.value))
+
+    if target in TRANSITIONS[state]:
+        bed.change(job_id, lambda job: [move(job, target, now=clock.now())] and None)
+        assert bed.job(job_id).state == target
+    else:
+        with pytest.raises(Conflict):
+            bed.change(job_id, lambda job: [move(job, target, now=clock.now())] and None)
+        assert bed.job(job_id).state == state
+
+
+@pytest.mark.parametrize(
+    ("action", "before", "after"),
+    [("pause", "scheduled", "paused"), ("resume", "paused", "scheduled"), ("cancel", "pending", "cancelled"),
+     ("cancel", "scheduled", "cancelled"), ("cancel", "paused", "cancelled"), ("retry", "failed", "pending"),
+     ("force-run", "scheduled", "pending")],
+)  # fmt: skip
+def test_an_action_does_what_it_says(bed: Bed, clock: FakeClock, action: str, before: str, after: str) -> None:
+    job_id = bed.recurring()
+    bed.change(job_id, lambda job: setattr(job, "state", before))
+    job = bed.party.act(job_id, Action(action))
+
+    assert job.state == after
+    waits = after in ("pending", "scheduled")
+    assert (job.next_run_at is not None) == waits
+    assert not waits or (job.next_run_at is not None and job.next_run_at >= clock.now())
+    assert bed.events(job_id)[-1] == f"job:status {after}"
+    assert (job.paused_at is not None) == (after == "paused")
+    assert (job.cancelled_at is not None) == (after == "cancelled")
+
+
+@pytest.mark.parametrize(
+    ("action", "state"), [("retry", "completed"), ("retry", "cancelled"), ("force-run", "paused"),
+                          ("force-run", "pending"), ("pause", "running"), ("resume", "scheduled"),
+                          ("cancel", "completed"), ("cancel", "failed")]
+)  # fmt: skip
+def test_what_the_document_forbids_is_a_conflict(bed: Bed, action: str, state: str) -> None:
+    job_id = bed.recurring()
+    bed.change(job_id, lambda job: setattr(job, "state", state))
+    before = bed.events(job_id)
+
+    with pytest.raises(IllegalTransition):
+        bed.party.act(job_id, Action(action))
+    assert (bed.job(job_id).state, bed.events(job_id)) == (state, before)
+
+
+def test_a_pause_takes_back_what_is_queued_and_a_cancel_drains_what_runs(bed: Bed, clock: FakeClock) -> None:
+    first, second = bed.recurring("a"), bed.once("b")
+    bed.set_next_run(first, clock.now())
+    bed.party.scheduler.tick()
+    bed.party.act(first, Action.PAUSE)
+    lease = bed.party.taken()
+    bed.party.act(second, Action.CANCEL)
+    word = bed.party.leases.renew(lease)
+
+    assert [(e.state, e.reason) for e in bed.executions(first)] == [("cancelled", "paused")]
+    assert (word.stop, word.cancelled) == ("drain", True)
+    bed.party.leases.release(lease)
+    assert [(e.state, e.reason) for e in bed.executions(second)] == [("cancelled", "released")]
+    assert (bed.job(second).state, bed.job(second).lock_token) == ("cancelled", None)
+
+
+def test_a_retry_by_hand_begins_to_count_anew(bed: Bed) -> None:
+    job_id = bed.once(max_retries=0)
+    bed.run_once(job_id, failed())
+    assert bed.job(job_id).state == "failed"
+    bed.change(job_id, lambda job: setattr(job, "current_retry_count", 3))
+
+    assert bed.party.act(job_id, Action.RETRY).current_retry_count == 0
+    bed.run_once(job_id)
+    assert bed.job(job_id).state == "completed"
+
+
+def test_a_forced_run_keeps_the_rhythm(bed: Bed, clock: FakeClock) -> None:
+    job_id = bed.recurring(minutes=360)
+    turn = clock.now() + timedelta(hours=5)
+    bed.set_next_run(job_id, turn)
+    bed.party.act(job_id, Action.FORCE_RUN)
+    bed.run_once(job_id)
+
+    assert (bed.job(job_id).state, bed.job(job_id).next_run_at) == ("scheduled", turn)
+
+
+def test_a_job_that_ran_is_hidden_and_one_that_never_did_is_gone(bed: Bed) -> None:
+    ran, never = bed.once("a"), bed.recurring("b")
+    bed.run_once(ran)
+    with bed.database.write() as session:
+        bed.party.board.delete(session, ran)
+        bed.party.board.delete(session, never)
+
+    with bed.database.read() as session:
+        assert listed(session, JobFilter())[1] == 0
+    assert bed.job(ran).deleted_at is not None
+    for job_id in (ran, never):
+        with pytest.raises(JobNotFound), bed.database.write() as session:
+            bed.party.board.delete(session, job_id)
+
+
+def test_a_running_job_is_not_deleted(bed: Bed) -> None:
+    job_id = bed.once()
+    bed.party.scheduler.tick()
+    bed.party.taken()
+
+    with pytest.raises(JobBusy), bed.database.write() as session:
+        bed.party.board.delete(session, job_id)
+
+
+def test_new_jobs_land_in_the_emptiest_slots_whoever_makes_them(bed: Bed) -> None:
+    other = bed.another()
+    with other.database.read() as session:
+        other.placement.refresh(session, now=bed.clock.now())
+    mine = [bed.recurring(f"a{n}") for n in range(3)]
+    with other.database.write() as session:
+        theirs = other.board.upsert(
+            session, JobSpec(source_id=bed.source("b"), interval_minutes=60, schedule_enabled=True)
+        ) if bed.url.startswith("postgresql") else None  # fmt: skip
+    if theirs is None:
+        source_id = bed.source("c")
+        with other.database.write() as session:
+            theirs = other.board.upsert(
+                session, JobSpec(source_id=source_id, interval_minutes=60, schedule_enabled=True)
+            )
+
+    times = [bed.job(job_id).next_run_at for job_id in (*mine, theirs.job.id)]
+    assert len({slot_of(moment) for moment in times if moment}) == 4
+
+
+def test_a_preview_says_what_the_rebalance_does(bed: Bed, clock: FakeClock) -> None:
+    ids = [bed.recurring(f"s{n}", minutes=720) for n in range(30)]
+    short = bed.recurring("short", minutes=5)
+    clock.advance(7200)
+    heap = clock.now() + timedelta(hours=6)
+    for job_id in ids:
+        bed.set_next_run(job_id, heap)
+    with bed.database.read() as session:
+        before = show_distribution(session, now=clock.now())
+        preview = preview_rebalance(session, now=clock.now())
+    with bed.database.write() as session:
+        done = rebalance(session, now=clock.now())
+    with bed.database.read() as session:
+        after = show_distribution(session, now=clock.now())
+        again = preview_rebalance(session, now=clock.now())
+
+    assert done == preview
+    assert len(done.moved) == 29
+    assert {m.job_id for m in done.moved} | {s.job_id for s in done.skipped} == {*ids, short}
+    assert after.score == pytest.approx(done.score)
+    assert after.score > before.score
+    for move_ in done.moved:
+        assert bed.job(move_.job_id).next_run_at == move_.new_time
+    assert again.moved == ()
+    assert {s.reason for s in again.skipped if s.job_id in {m.job_id for m in done.moved}} == {"placement_cooldown",
+                                                                                             "protection_window"}  # fmt: skip
+
+
+def test_jobs_follow_their_source(bed: Bed, clock: FakeClock) -> None:
+    scheduled = bed.recurring("a")
+    pending, by_hand = bed.once("b"), bed.recurring("c")
+    bed.party.act(by_hand, Action.PAUSE)
+    for code in "abc":
+        with bed.database.write() as session:
+            following.disable_source(session, clock, code)
+    clock.advance(10_000)
+    assert bed.party.scheduler.tick().queued == {}
+    assert [bed.job(j).state for j in (scheduled, pending, by_hand)] == ["paused", "pending", "paused"]
+
+    for code in "abc":
+        with bed.database.write() as session:
+            following.enable_source(session, clock, bed.party.board, code)
+    assert [bed.job(j).state for j in (scheduled, pending, by_hand)] == ["scheduled", "pending", "paused"]
+    assert set(bed.party.scheduler.tick().queued) >= {pending}
+    with pytest.raises(SourceNotFound), bed.database.write() as session:
+        following.disable_source(session, clock, "nope")
+
+
+def test_every_enabled_source_gets_a_job(bed: Bed, clock: FakeClock) -> None:
+    bed.recurring("has")
+    bed.source("new")
+    bed.source("off")
+    bed.source("bad")
+    with bed.database.write() as session:
+        following.disable_source(session, clock, "off")
+        following.registry.find(session, "bad").config = {"scope": "nonsense"}
+    with bed.database.write() as session:
+        report = following.sync_enabled_sources(session, clock, bed.party.board, interval_minutes=1440)
+
+    assert (report.sources_seen, report.sources_enabled, report.skipped_disabled) == (4, 3, 1)
+    assert (report.created, report.already_has_job) == (("new",), 1)
+    assert list(report.errors) == ["bad"]
+    with bed.database.write() as session:
+        assert following.sync_enabled_sources(session, clock, bed.party.board, interval_minutes=1440).created == ()
+
+
+def test_jobs_are_listed_filtered_and_sorted(bed: Bed, clock: FakeClock) -> None:
+    for number, code in enumerate(("alpha", "beta", "gamma_x", "gammay")):
+        clock.advance(1)
+        bed.recurring(code) if number % 2 else bed.once(code)
+    with bed.database.read() as session:
+        newest, total = listed(session, JobFilter(limit=2))
+        pending, _ = listed(session, JobFilter(states=("pending",), sort_by="source_name", descending=False))
+        found, count = listed(session, JobFilter(search="GAMMA_"))
+        odd, _ = listed(session, JobFilter(sort_by="nonsense; drop table", offset=3))
+        counts = state_counts(session)
+
+    assert total == 4
+    assert [source.code for _, source in newest] == ["gammay", "gamma_x"]
+    assert [source.code for _, source in pending] == ["alpha", "gamma_x"]
+    assert ([source.code for _, source in found], count) == (["gamma_x"], 1)
+    assert [source.code for _, source in odd] == ["alpha"]
+    assert counts == {"pending": 2, "scheduled": 2}
+
+
+def test_an_unknown_job_is_not_found(bed: Bed) -> None:
+    with pytest.raises(NotFound, match="Job not found"):
+        bed.party.act(4711, Action.PAUSE)

@@ -1,0 +1,134 @@
+"""Search on SQLite and PostgreSQL: one order of results, the same counts, plans that do not grow with the archive."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlalchemy import event
+
+from holdfast.search.drain import take_over_signals
+from holdfast.search.search import Answer, Kind, Search, Sort
+from holdfast.search.signals import recompute
+from tests.search_bed import DAY, Bed, Capture, open_bed
+
+_WORDS = ("parrot", "cage", "seed", "flight", "colour", "island", "forest", "feather", "market", "harbour")
+
+
+def _captures() -> list[Capture]:
+    """Return pages with many ties: few words, few moments, two languages, links among them."""
+    found = []
+    for n in range(60):
+        words = [_WORDS[(n * k + k) % len(_WORDS)] for k in range(1, 4 + n % 5)]
+        found.append(
+            Capture(
+                url=f"https://h{n % 3}.test/{'deep/' * (n % 4)}p{n % 40}" + ("?x=1" if n % 7 == 0 else ""),
+                title=" ".join(words[:2]).title() if n % 4 else None, text=" ".join([*words, "parrot"]),
+                language="fr" if n % 3 == 0 else "en", at=DAY + timedelta(days=n % 6), source=f"s{n % 2}",
+                status=200 if n % 9 else 404, says_archived=n % 11 == 0,
+                links=(f"https://h0.test/p{n % 5}", "https://h1.test/deep/p1"),
+            )
+        )  # fmt: skip
+    return found
+
+
+_QUESTIONS: list[dict[str, Any]] = [
+    {"q": "parrot"},
+    {"q": "parrot", "view": Kind.PAGES},
+    {"q": "parrot seed"},
+    {"q": "parrot", "sort": Sort.NEWEST, "non_2xx": True},
+    {"q": "title:cage OR url:deep"},
+    {"q": "NOT url:deep", "view": Kind.PAGES},
+    {"q": "h1.test/deep/p1"},
+    {"q": "parot"},
+    {"q": None},
+    {"q": "parrot", "source": "s1", "start": DAY.date(), "language": "fr"},
+]
+
+
+@contextmanager
+def _filled(url: str, home: Path) -> Iterator[Bed]:
+    with open_bed(url, home) as bed:
+        bed.fill(_captures()[:40])
+        bed.fill(_captures()[40:])
+        recompute(bed.database, bed.clock)
+        take_over_signals(bed.database, bed.home)
+        yield bed
+
+
+@pytest.fixture
+def bed(migrated_url: str, tmp_path: Path) -> Iterator[Bed]:
+    """The pages on each kind of database."""
+    with _filled(migrated_url, tmp_path / "home") as filled:
+        yield filled
+
+
+def _told(answer: Answer) -> Any:
+    order = [(hit.row.id, hit.row.url, round(sum(hit.parts.values()), 4), hit.captures) for hit in answer.hits]
+    return order, answer.total, answer.mode, answer.facets, answer.histogram, answer.did_you_mean
+
+
+@pytest.mark.postgres
+def test_both_databases_give_one_order(migrated_sqlite: str, migrated_postgres: str, tmp_path: Path) -> None:
+    with _filled(migrated_sqlite, tmp_path / "one") as one, _filled(migrated_postgres, tmp_path / "two") as other:
+        for question in _QUESTIONS:
+            asked = {**question, "page_size": 100, "explain": True}
+            mine, theirs = _told(one.ask(**asked)), _told(other.ask(**asked))
+            assert mine == theirs, question
+            assert mine[1] > 0, question
+
+
+def test_a_rebuilt_index_gives_the_same_order(bed: Bed, tmp_path: Path) -> None:
+    before = [_told(bed.ask(**{**question, "page_size": 100, "explain": True})) for question in _QUESTIONS]
+
+    other = tmp_path / "other"
+    from_sql = replace(bed, home=other, search=Search(bed.database, other, bed.clock))
+    from_sql.drain()
+
+    assert [_told(from_sql.ask(**{**question, "page_size": 100, "explain": True})) for question in _QUESTIONS] == before
+
+
+def test_a_withdrawal_is_honoured_at_once(bed: Bed) -> None:
+    total = bed.ask("parrot").total
+    hit = bed.ask("parrot").hits[0].row
+
+    bed.withdraw(url=hit.url)
+
+    found = bed.ask("parrot", page_size=100)
+    assert hit.url not in [one.row.url for one in found.hits]
+    assert found.total == total - 1 == len(found.hits)
+
+
+_SCANNED = re.compile(r"(?:SCAN|Seq Scan on) (snapshots|documents|document_texts|page_groups)\b")
+
+
+def test_no_statement_of_a_result_page_walks_a_table(bed: Bed) -> None:
+    asked: list[tuple[str, Any]] = []
+    engine = bed.database.engine
+
+    def note(_c: Any, _cursor: Any, statement: str, parameters: Any, _x: Any, _many: bool) -> None:
+        if statement.lstrip().upper().startswith("SELECT"):
+            asked.append((statement, parameters))
+
+    event.listen(engine, "before_cursor_execute", note)
+    bed.ask("parrot", view=Kind.PAGES)
+    bed.withdraw(snapshot_id=1)
+    bed.withdraw(url="https://h0.test/p0")
+    bed.ask("parrot")
+    event.remove(engine, "before_cursor_execute", note)
+
+    assert len(asked) >= 6
+    explain = "EXPLAIN QUERY PLAN " if engine.dialect.name == "sqlite" else "EXPLAIN "
+    with engine.connect() as connection:
+        if engine.dialect.name == "postgresql":
+            connection.exec_driver_sql("SET enable_seqscan = off")
+        for statement, parameters in asked:
+            plan = connection.exec_driver_sql(explain + statement, parameters).all()
+            told = "\n".join(str(row[-1]) for row in plan)
+            assert not _SCANNED.search(told), f"{statement}\n{told}"

@@ -1,0 +1,1 @@
+"""`archive-tool` end to end, against a stand-in for Docker and zimit."""

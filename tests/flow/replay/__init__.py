@@ -1,0 +1,1 @@
+"""Replay in a real browser, with the live web switched off."""

@@ -1,0 +1,223 @@
+"""A real server in a process of its own: its door, its manners under a busy database, its end."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, suppress
+from pathlib import Path
+from typing import NamedTuple
+
+import httpx
+import pytest
+
+from tests.archive import Shot, build_archive
+
+_PAGE = "https://example.org/"
+
+
+class _Server(NamedTuple):
+    process: subprocess.Popen[str]
+    port: int
+    home: Path
+
+    def get(self, path: str, **headers: str) -> httpx.Response:
+        """Ask over a socket of its own."""
+        return httpx.get(f"http://127.0.0.1:{self.port}{path}", headers=headers, timeout=20)
+
+    def say(self, text: bytes) -> bytes:
+        """Send bytes as they are; return what comes back until the other side closes, which may be in the middle."""
+        came = b""
+        with closing(socket.create_connection(("127.0.0.1", self.port), timeout=20)) as line, suppress(ConnectionError):
+            line.sendall(text)
+            while piece := line.recv(65536):
+                came += piece
+        return came
+
+
+def _command(*arguments: str, **variables: str) -> subprocess.Popen[str]:
+    environment = {**os.environ, "HOLDFAST_LOG_LEVEL": "ERROR", "HOLDFAST_API_RATE_LIMITING": "false", **variables}
+    return subprocess.Popen(
+        [sys.executable, "-m", "holdfast.cli.main", *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        text=True, env=environment,
+    )  # fmt: skip
+
+
+@contextmanager
+def _serving(home: Path, **variables: str) -> Iterator[_Server]:
+    process = _command("api", "--port", "0", "--home", str(home), **variables)
+    assert process.stdout is not None
+    line = process.stdout.readline()
+    assert line.startswith("serving http://127.0.0.1:"), (line, process.stderr.read() if process.stderr else "")
+    try:
+        yield _Server(process, int(line.rpartition(":")[2]), home)
+    finally:
+        process.kill()
+        process.communicate()
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[_Server]:
+    """A server for a small archive; the kernel chose its port."""
+    home = tmp_path_factory.mktemp("home")
+    build_archive(home, [Shot(url=_PAGE)]).database.close()
+    with _serving(home) as running:
+        yield running
+
+
+def _status(answer: bytes) -> int:
+    return int(answer.split(b" ", 2)[1])
+
+
+def test_a_page_is_served_and_replayed_on_the_host_beside(server: _Server) -> None:
+    stats = server.get("/api/stats").json()
+    number = stats["recentPages"][0]["id"]
+    browse = server.get(f"/api/snapshot/{number}").json()["browseUrl"]
+    path = browse.partition(f":{server.port}")[2].partition("#")[0]
+
+    replayed = server.get(path, Host=f"replay.localhost:{server.port}")
+    moved = server.get(path)
+
+    assert browse.startswith(f"http://replay.localhost:{server.port}/web/2024")
+    assert (replayed.status_code, moved.status_code) == (200, 307)
+    assert "Some words about it." in replayed.text
+    assert "sandbox" in replayed.headers["content-security-policy"]
+
+
+@pytest.mark.parametrize(
+    "head",
+    ["GET /api/stats HTTP/1.1\r\nHost: evil\r\n", "GET /api/stats HTTP/1.1\r\nHost: localhost\r\nHost: evil\r\n",
+     "GET http://evil/api/stats HTTP/1.1\r\nHost: localhost\r\n", "GET @evil.com HTTP/1.1\r\nHost: localhost\r\n",
+     "GET /api/stats HTTP/1.1\r\n", "GET /api/stats HTTP/1.1\r\nHost: a/?x=\r\n",
+     "GET * HTTP/1.1\r\nHost: localhost\r\n",
+     "GET /api/stats?" + "q" * 9000 + " HTTP/1.1\r\nHost: localhost\r\n"],
+)  # fmt: skip
+def test_heads_that_lie_or_swell_are_refused(server: _Server, head: str) -> None:
+    answer = server.say(f"{head}Connection: close\r\n\r\n".encode())
+
+    assert _status(answer) in (400, 414, 431)
+    assert b"snapshotsTotal" not in answer
+
+
+def test_a_head_of_more_than_32_kib_is_not_read(server: _Server) -> None:
+    answer = server.say(b"GET /api/stats HTTP/1.1\r\nHost: localhost\r\nX-Big: " + b"x" * 200_000 + b"\r\n\r\n")
+
+    assert answer == b"" or _status(answer) in (400, 431)
+    assert server.get("/api/health").status_code == 200
+
+
+def test_a_header_cannot_be_split_and_a_log_line_cannot_be_forged(server: _Server) -> None:
+    answer = server.say(b"GET /api/health HTTP/1.1\r\nHost: localhost\r\nX-Request-Id: a%0d%0aSet-Cookie: x=1\r\n"
+                        b"Connection: close\r\n\r\n")  # fmt: skip
+
+    assert _status(answer) == 200
+    assert b"set-cookie" not in answer.lower()
+    assert b"a%0d" not in answer
+
+
+def test_an_endless_body_ends_at_the_limit(server: _Server) -> None:
+    chunk = b"10000\r\n" + b"x" * 65536 + b"\r\n"
+    answer = server.say(b"POST /api/reports HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+                        b"Transfer-Encoding: chunked\r\nConnection: close\r\n\r\n" + chunk * 17)  # fmt: skip
+
+    assert _status(answer) == 413
+
+
+def test_reads_go_on_while_a_writer_holds_the_database(server: _Server) -> None:
+    with closing(sqlite3.connect(server.home / "holdfast.db", isolation_level=None)) as writer:
+        writer.execute("BEGIN IMMEDIATE")
+        writer.execute("UPDATE sources SET name = 'Half written'")
+        answers = [server.get(path) for path in ("/api/stats", "/api/sources", "/api/health?details=1", "/api/usage")]
+        writer.execute("ROLLBACK")
+
+    assert {answer.status_code for answer in answers} == {200}
+    assert "Half written" not in answers[1].text
+
+
+def test_a_long_reader_stops_nobody(server: _Server) -> None:
+    with closing(sqlite3.connect(server.home / "holdfast.db", isolation_level=None)) as reader:
+        reader.execute("BEGIN")
+        reader.execute("SELECT count(*) FROM snapshots").fetchall()
+        report = {"category": "takedown", "description": "Please take this page down, it is mine."}
+        sent = httpx.post(f"http://127.0.0.1:{server.port}/api/reports", json=report, timeout=20)
+        read = server.get("/api/stats")
+        reader.execute("COMMIT")
+
+    assert (sent.status_code, read.status_code) == (201, 200)
+
+
+def test_a_port_that_is_taken_is_told_with_the_option_to_change(server: _Server) -> None:
+    second = _command("api", "--port", str(server.port), "--home", str(server.home))
+    _, said = second.communicate(timeout=60)
+
+    assert second.returncode == 1
+    assert f"port {server.port}" in said
+    assert "--port" in said
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_ends_it_in_order(tmp_path: Path, number: signal.Signals) -> None:
+    with _serving(tmp_path) as running:
+        httpx.get(f"http://127.0.0.1:{running.port}/api/search?q=x")
+        running.process.send_signal(number)
+        _, said = running.process.communicate(timeout=60)
+
+    assert running.process.returncode == 0, said
+    with closing(sqlite3.connect(tmp_path / "holdfast.db")) as database:
+        rows = database.execute("SELECT event, count FROM usage_counts").fetchall()
+    assert rows == [("search_requests", 1)], "what was counted is written at the end"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "variables", "word"),
+    [(("--host", "0.0.0.0"), {}, "loopback"), ((), {"HOLDFAST_API_ENVIRONMENT": "production"}, "ADMIN_TOKEN"),
+     ((), {"HOLDFAST_API_ENVIRONMENT": "staging", "HOLDFAST_API_ADMIN_TOKEN": "short"}, "16"),
+     (("--host", "203.0.113.7"), {"HOLDFAST_API_ADMIN_TOKEN": "x" * 20}, "cannot listen")],
+)  # fmt: skip
+def test_an_open_door_is_refused(
+    tmp_path: Path, arguments: tuple[str, ...], variables: dict[str, str], word: str
+) -> None:
+    refused = _command("api", "--home", str(tmp_path), "--port", "0", *arguments, **variables)
+    _, said = refused.communicate(timeout=60)
+
+    assert refused.returncode == 1
+    assert word in said
+    assert "Traceback" not in said
+
+
+def test_a_newer_database_is_refused_at_the_start(tmp_path: Path) -> None:
+    build_archive(tmp_path, []).database.close()
+    with closing(sqlite3.connect(tmp_path / "holdfast.db")) as database:
+        database.execute("UPDATE alembic_version SET version_num = '9999'")
+        database.commit()
+
+    refused = _command("api", "--home", str(tmp_path), "--port", "0")
+    _, said = refused.communicate(timeout=60)
+
+    assert refused.returncode == 1
+    assert "upgrade holdfast" in said
+
+
+def test_the_demo_makes_an_archive_that_can_be_read(tmp_path: Path) -> None:
+    made = _command("demo", "--once", "--json", "--home", str(tmp_path))
+    out, said = made.communicate(timeout=120)
+    told = json.loads(out)
+    with _serving(tmp_path) as running:
+        search = running.get("/api/search?q=tide").json()
+        changed = running.get(told["compare_path"])
+        replayed = running.get(told["replay_path"], Host=f"replay.localhost:{running.port}")
+        sources = running.get("/api/sources").json()
+
+    assert made.returncode == 0, said
+    assert told["changes"]["updated"] >= 3
+    assert told["changes"]["gone"] == 1
+    assert search["total"] > 2
+    assert changed.status_code == 200
+    assert "Kelpsound" in replayed.text
+    assert sources[0]["recordCount"] > 30

@@ -1,0 +1,186 @@
+"""Search over HTTP and on the command line: from WARC files to results, with the exact names, bounds and statuses."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from holdfast.index.withdrawals import hide
+from holdfast.search.drain import drain
+from holdfast.wiring.archive import Archive
+from tests.archive import BEGIN, Shot, build_archive
+from tests.client import Client, asking
+
+_FLU = (
+    "<html lang=en><title>Flu vaccine</title><body><main><h1>Flu</h1><p>The flu vaccine is given in every clinic of the"
+    " town, each autumn, without an appointment, to everybody who asks.</p></main></body></html>"
+)
+_GRIPPE = (
+    "<html lang=fr><title>La grippe</title><body><main><p>La sécurité des élèves à l’hôpital général est une priorité"
+    " de la santé publique dans toute la région.</p></main></body></html>"
+)
+_SECRET = (
+    "<html><meta name=robots content=noindex><title>Not for search</title><body>"
+    "<p>The flu vaccine that nobody is to find by searching.</p></body></html>"
+)
+_WINTER = Shot(
+    url="https://example.org/flu", body=_FLU.replace("autumn", "winter"), moment=BEGIN + timedelta(days=200),
+    execution=2,
+)  # fmt: skip
+_SHOTS = [
+    Shot(url="https://example.org/flu", body=_FLU),
+    _WINTER,
+    Shot(url="https://example.org/grippe", body=_GRIPPE),
+    Shot(url="https://example.org/secret", body=_SECRET),
+    Shot(url="https://example.org/gone", body="<title>Gone</title><p>The flu vaccine page was here.", status=404),
+    Shot(url="https://example.org/style.css", media_type="text/css", body="vaccine { color: red }"),
+]  # fmt: skip
+_FIELDS = {
+    "id", "title", "sourceCode", "sourceName", "language", "captureDate", "captureTimestamp", "jobId", "originalUrl",
+    "snippet", "highlights", "mimeType", "statusCode", "rawSnapshotUrl", "browseUrl", "captureBackend",
+    "captureFidelity", "pageSnapshotsCount",
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def archive(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Archive]:
+    """A small archive, indexed and taken into search."""
+    built = build_archive(tmp_path_factory.mktemp("search") / "home", _SHOTS)
+    drain(built.database, built.home, built.clock)
+    yield built
+    built.database.close()
+
+
+@pytest.fixture(scope="module")
+def client(archive: Archive) -> Iterator[Client]:
+    """A client for that archive."""
+    with asking(archive) as open_client:
+        yield open_client
+
+
+def _ask(client: Client, **parameters: Any) -> dict[str, Any]:
+    answer = client.get("/api/search", params=parameters)
+    assert answer.status_code == 200, answer.text
+    found: dict[str, Any] = answer.json()
+    return found
+
+
+def test_a_result_has_the_fields_of_the_document(client: Client) -> None:
+    found = _ask(client, q="flu vaccine")
+
+    assert (found["total"], found["totalIsExact"], found["page"], found["pageSize"]) == (2, True, 1, 20)
+    first = found["results"][0]
+    assert set(first) == _FIELDS
+    assert first["rawSnapshotUrl"] == f"/api/snapshots/raw/{first['id']}"
+    assert f"/web/{BEGIN + timedelta(days=200):%Y%m%d%H%M%S}/https://example.org/flu" in first["browseUrl"]
+    assert "".join(piece["text"] for piece in first["highlights"]["title"]) == "Flu vaccine"
+    assert {piece["text"].lower() for piece in first["highlights"]["text"][0] if piece["hit"]} == {"flu", "vaccine"}
+
+
+def test_pages_count_their_captures(client: Client) -> None:
+    found = _ask(client, q="vaccine", view="pages")
+
+    assert [(one["originalUrl"], one["pageSnapshotsCount"]) for one in found["results"]] == [
+        ("https://example.org/flu", 2)
+    ]
+
+
+def test_facets_and_histogram_add_up(client: Client) -> None:
+    found = _ask(client)
+
+    assert found["total"] == 3
+    for name in ("source", "language", "year", "type", "status", "host"):
+        assert sum(count["count"] for count in found["facets"][name]) == 3, name
+    assert sum(bucket["count"] for bucket in found["histogram"]["buckets"]) == 3
+
+
+def test_past_the_end_is_empty_with_the_same_total(client: Client) -> None:
+    found = _ask(client, q="vaccine", page=50)
+
+    assert (found["results"], found["total"]) == ([], 2)
+
+
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        {"page": 0}, {"page": "1e18"}, {"page": 10**18}, {"pageSize": 0}, {"pageSize": -1}, {"pageSize": 101},
+        {"pageSize": "NaN"}, {"sort": "title"}, {"view": "all"}, {"ranking": "v9"}, {"source": "Not A Code"},
+        {"source": "a" * 17}, {"from": "0000-00-00"}, {"to": "10000-01-01"}, {"q": ""}, {"q": "x" * 257},
+        {"from": "2025-02-01", "to": "2025-01-01"}, {"language": "'; --"}, {"type": "exe"}, {"status": "9xx"},
+    ],
+)  # fmt: skip
+def test_what_is_out_of_bounds_is_refused(client: Client, parameters: dict[str, Any]) -> None:
+    answer = client.get("/api/search", params=parameters)
+
+    assert answer.status_code == 422, answer.text
+    assert {"error", "detail", "code", "requestId"} <= set(answer.json())
+
+
+@pytest.mark.parametrize("query", ['"', "AND", "NEAR(", "-x", "*", "example-site", "(" * 200, "a " * 128, "%00", "🦜",
+                                   "مرحبا", "%", "_", "\\", "%" * 256, "url:%", "title:\\", "\x00\x01"])  # fmt: skip
+def test_no_query_is_an_error(client: Client, query: str) -> None:
+    assert client.get("/api/search", params={"q": query}).status_code == 200
+
+
+def test_a_score_is_explained(client: Client) -> None:
+    answer = client.get("/api/admin/search-debug", params={"q": "vaccine", "ranking": "v2", "view": "pages"})
+
+    assert answer.status_code == 200
+    found = answer.json()
+    assert (found["dialect"], found["mode"], found["rankingVersion"], found["queryMode"]) == (
+        "sqlite", "relevance_fts", "v2", "broad",
+    )  # fmt: skip
+    [page] = found["results"]
+    parts = [value for name, value in page.items() if name.endswith(("Text", "Boost", "Penalty"))]
+    assert page["totalScore"] == pytest.approx(sum(parts), abs=1e-4)
+    assert page["bestSnapshotId"] > 0
+
+
+def test_searches_are_counted_by_mode(client: Client) -> None:
+    _ask(client, q="example.org/flu")
+
+    assert 'holdfast_search_mode_total{mode="url"}' in client.get("/metrics").text
+
+
+def test_the_command_line_prints_the_same_object(archive: Archive, client: Client) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "holdfast.cli.main", "search", "flu vaccine", "--json", "--home", str(archive.home)],
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+
+    mine, theirs = json.loads(done.stdout), _ask(client, q="flu vaccine")
+    for found in (mine, theirs):
+        found.pop("tookMs")
+    assert mine == theirs
+
+
+def test_a_hidden_page_disappears_at_once(tmp_path: Path) -> None:
+    built = build_archive(tmp_path / "home", _SHOTS[:3])
+    drain(built.database, built.home, built.clock)
+    with asking(built) as client:
+        assert _ask(client, q="vaccine")["total"] == 2
+        hide(built.database, built.clock, "https://example.org/flu", reason="asked to")
+        found = _ask(client, q="vaccine")
+        assert (found["total"], found["results"]) == (0, [])
+    built.database.close()
+
+
+def test_a_second_crawl_without_changes_adds_rows_only(tmp_path: Path) -> None:
+    built = build_archive(tmp_path / "home", _SHOTS[:1])
+    drain(built.database, built.home, built.clock)
+    again = build_archive(
+        tmp_path / "home",
+        [Shot(url="https://example.org/flu", body=_FLU, moment=BEGIN + timedelta(days=1), execution=2)],
+    )
+    drain(again.database, again.home, again.clock)
+    with asking(again) as client:
+        assert _ask(client, q="vaccine")["total"] == 2
+    built.database.close()
+    again.database.close()

@@ -1,0 +1,155 @@
+"""What the suites of jobs share: several parties on one database, each with connections of its own, as processes have."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import select
+
+from holdfast.clock import Clock
+from holdfast.config import JobSettings
+from holdfast.db.engine import Database
+from holdfast.db.models import Execution, Hold, Job, JobEvent
+from holdfast.jobs.adaptive import StartPage
+from holdfast.jobs.board.board import Board, Upserted
+from holdfast.jobs.endings import Ending, Result
+from holdfast.jobs.leases import Lease, Leases
+from holdfast.jobs.placement import Placement
+from holdfast.jobs.retries import Failure
+from holdfast.jobs.scheduler import Scheduler
+from holdfast.jobs.settling import Settler
+from holdfast.jobs.specs import JobSpec
+from holdfast.jobs.states import Action
+from holdfast.sources import registry
+
+DONE = Ending(result=Result.COMPLETED)
+
+
+def failed(failure: Failure = Failure.FAILED) -> Ending:
+    """Return the end of a run that did not work."""
+    return Ending(result=Result.FAILED, failure=failure, error="it broke", stack="Traceback")
+
+
+def unchanged(content_hash: str = "a") -> Ending:
+    """Return the end of a good run that saw this at its start page."""
+    return Ending(result=Result.COMPLETED, start=StartPage(content_hash=content_hash))
+
+
+class Party:
+    """One process: a scheduler, a worker's leases and a board."""
+
+    def __init__(self, url: str, clock: Clock, settings: JobSettings, home: Path) -> None:
+        self.database, placement = Database(url), Placement()
+        self.placement = placement
+        self.scheduler = Scheduler(self.database, clock, settings, placement)
+        self.leases = Leases(self.database, clock, Settler(settings, placement), home=home)
+        self.board = Board(clock, placement)
+
+    def act(self, job_id: int, action: Action) -> Job:
+        """Do something to a job, in a transaction of its own."""
+        with self.database.write() as session:
+            return self.board.act(session, job_id, action)
+
+    def taken(self, owner: str = "w1") -> Lease:
+        """Return a lease; the test fails if nothing waits."""
+        lease = self.leases.take(owner)
+        assert lease is not None, "nothing is queued"
+        return lease
+
+
+class Bed:
+    """One database and any number of parties on it."""
+
+    def __init__(self, url: str, clock: Clock, home: Path, **settings: Any) -> None:
+        self.url, self.clock, self.home = url, clock, home
+        self.settings = JobSettings(**settings)
+        self._parties: list[Party] = []
+        self.party = self.another()
+        self.database = self.party.database
+
+    def another(self) -> Party:
+        """Open one more party."""
+        self._parties.append(Party(self.url, self.clock, self.settings, self.home))
+        return self._parties[-1]
+
+    def close(self) -> None:
+        """Let go of all connections."""
+        for party in self._parties:
+            party.database.close()
+
+    def source(self, code: str = "ex", **config: Any) -> int:
+        """Make a source and return its id."""
+        content = {"code": code, "config": {"seeds": [f"https://{code}.example/"], **config}}
+        with self.database.write() as session:
+            return registry.create(session, self.clock, registry.read_spec(content)).id
+
+    def upsert(self, source_id: int, **spec: Any) -> Upserted:
+        """Make or change the job of a source."""
+        with self.database.write() as session:
+            return self.party.board.upsert(session, JobSpec(source_id=source_id, **spec))
+
+    def recurring(self, code: str = "ex", minutes: int = 60, **spec: Any) -> int:
+        """Make a source with an hourly job and return the job's id."""
+        made = self.upsert(self.source(code), interval_minutes=minutes, schedule_enabled=True, **spec)
+        return made.job.id
+
+    def once(self, code: str = "ex", **spec: Any) -> int:
+        """Make a source with a job that runs once and return the job's id."""
+        return self.upsert(self.source(code), **spec).job.id
+
+    def job(self, job_id: int) -> Job:
+        """Return a job as it is now."""
+        with self.database.read() as session:
+            return session.get_one(Job, job_id)
+
+    def executions(self, job_id: int) -> list[Execution]:
+        """Return a job's executions, oldest first."""
+        with self.database.read() as session:
+            return list(session.scalars(select(Execution).where(Execution.job_id == job_id).order_by(Execution.id)))
+
+    def holds(self, job_id: int) -> list[tuple[str, str | None]]:
+        """Return who held a job and how that ended, oldest first."""
+        with self.database.read() as session:
+            rows = session.scalars(select(Hold).where(Hold.job_id == job_id).order_by(Hold.id))
+            return [(row.owner, row.ending) for row in rows]
+
+    def events(self, job_id: int) -> list[str]:
+        """Return what was told about a job: names and states."""
+        with self.database.read() as session:
+            rows = session.scalars(select(JobEvent).where(JobEvent.job_id == job_id).order_by(JobEvent.id))
+            return [f"{row.name} {row.data.get('status')}" for row in rows]
+
+    def change(self, job_id: int, alter: Callable[[Job], None]) -> None:
+        """Change a row behind everybody's back."""
+        with self.database.write() as session:
+            alter(session.get_one(Job, job_id))
+
+    def set_next_run(self, job_id: int, moment: datetime | None) -> None:
+        """Set when a job runs next."""
+
+        def alter(job: Job) -> None:
+            job.next_run_at = job.rhythm_at = moment
+
+        self.change(job_id, alter)
+
+    def run_once(self, job_id: int, ending: Ending = DONE, *, seconds: float = 1.0) -> None:
+        """Let a due job be queued, run and settled; time passes only where the clock can be moved."""
+        self.party.scheduler.tick()
+        lease = self.party.taken()
+        assert lease.claim.job_id == job_id
+        getattr(self.clock, "advance", lambda _seconds: None)(seconds)
+        self.party.leases.settle(lease, ending)
+
+
+@contextmanager
+def open_bed(url: str, clock: Clock, home: Path, **settings: Any) -> Iterator[Bed]:
+    """Open a bed and close it."""
+    bed = Bed(url, clock, home, **settings)
+    try:
+        yield bed
+    finally:
+        bed.close()

@@ -1,0 +1,200 @@
+"""An archive for search tests, written straight into the tables: captures as a list, everything else made to fit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import zstandard
+from sqlalchemy.orm import Session
+
+from holdfast.clock import Clock
+from holdfast.db.engine import Database
+from holdfast.db.models import (
+    Document,
+    DocumentText,
+    Execution,
+    Job,
+    PageGroup,
+    PageLink,
+    SearchOutbox,
+    Snapshot,
+    Source,
+    WarcFile,
+    Withdrawal,
+)
+from holdfast.search.drain import drain
+from holdfast.search.search import Answer, Request, Search
+from holdfast.urls import hash64, parse
+from tests.clock import FakeClock
+
+DAY = datetime(2025, 3, 10, 12, 0, tzinfo=UTC)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Capture:
+    """One page as a test states it."""
+
+    url: str
+    text: str = ""
+    title: str | None = None
+    at: datetime = DAY
+    status: int | None = 200
+    language: str | None = "en"
+    media_type: str = "text/html"
+    source: str = "demo"
+    noindex: bool = False
+    says_archived: bool = False
+    links: tuple[str, ...] = ()
+
+
+@dataclass(slots=True)
+class Bed:
+    """Tables, an index beside them, and a search that reads both."""
+
+    database: Database
+    home: Path
+    clock: Clock
+    search: Search
+    _sources: dict[str, int] = field(default_factory=dict)
+    _executions: dict[str, tuple[int, int]] = field(default_factory=dict)
+    _groups: dict[tuple[int, int], int] = field(default_factory=dict)
+    _documents: dict[str, int] = field(default_factory=dict)
+    _days: dict[tuple[str, str, str], int] = field(default_factory=dict)
+    _ordinal: int = 0
+
+    def add(self, captures: Iterable[Capture], *, outbox: bool = True) -> list[int]:
+        """Write captures and the outbox row that says so; return their ids."""
+        with self.database.write() as session:
+            ids = [self._add(session, capture) for capture in captures]
+            if outbox and ids:
+                session.add(SearchOutbox(kind="snapshots", first_id=min(ids), last_id=max(ids), refs={},
+                                         created_at=self.clock.now()))  # fmt: skip
+        return ids
+
+    def drain(self) -> int:
+        """Take in what waits; return how many outbox rows that were."""
+        return drain(self.database, self.home, self.clock).changes
+
+    def fill(self, captures: Iterable[Capture]) -> list[int]:
+        """Add captures and take them in."""
+        ids = self.add(captures)
+        self.drain()
+        return ids
+
+    def ask(self, q: str | None = None, **more: Any) -> Answer:
+        """Search the newest index."""
+        return self.search.ask(Request(q=q, **more), wait=True)
+
+    def urls(self, q: str | None = None, **more: Any) -> list[str]:
+        """Search, and return the addresses found."""
+        return [hit.row.url for hit in self.ask(q, **more).hits]
+
+    def withdraw(self, *, snapshot_id: int | None = None, url: str | None = None) -> int:
+        """Hide a snapshot or an address; return the withdrawal's id."""
+        row = Withdrawal(
+            snapshot_id=snapshot_id, url_hash=None if url is None else parse(url).hash64, subject=url or "",
+            reason="test", actor="test", created_at=self.clock.now(),
+        )  # fmt: skip
+        with self.database.write() as session:
+            session.add(row)
+            session.flush()
+            return row.id
+
+    def _source(self, session: Session, code: str) -> int:
+        if code not in self._sources:
+            now = self.clock.now()
+            source = Source(code=code, name=code.title(), config={}, created_at=now, updated_at=now)
+            session.add(source)
+            session.flush()
+            job = Job(source_id=source.id, kind="adhoc", fingerprint=code, config={}, created_at=now)
+            session.add(job)
+            session.flush()
+            execution = Execution(
+                job_id=job.id, number=1, state="completed", config={}, output_dir=code, created_at=now
+            )
+            session.add(execution)
+            session.flush()
+            file = WarcFile(execution_id=execution.id, path=f"{code}.warc.gz", state="sealed", created_at=now)
+            session.add(file)
+            session.flush()
+            self._sources[code], self._executions[code] = source.id, (execution.id, file.id)
+        return self._sources[code]
+
+    def _document(self, session: Session, capture: Capture) -> int:
+        key = f"{capture.title}\0{capture.text}\0{capture.media_type}"
+        if key not in self._documents:
+            snippet = capture.text[:280]
+            document = Document(
+                body_hash=sha256(key.encode()).digest(), charset="utf-8", media_type=capture.media_type, version=1,
+                body_bytes=len(key), title=capture.title, snippet=snippet, language=capture.language, details={},
+                noindex=capture.noindex, says_archived=capture.says_archived, text_chars=len(capture.text),
+                created_at=self.clock.now(),
+            )  # fmt: skip
+            session.add(document)
+            session.flush()
+            packed = zstandard.ZstdCompressor().compress(capture.text.encode())
+            session.add(DocumentText(document_id=document.id, text=packed))
+            self._documents[key] = document.id
+        return self._documents[key]
+
+    def _group(self, session: Session, capture: Capture, source_id: int, snapshot_id: int) -> int:
+        address = parse(capture.url).group
+        key = (source_id, hash64(address))
+        if key not in self._groups:
+            group = PageGroup(
+                source_id=source_id, url=address, url_hash=key[1], first_captured_at=capture.at,
+                last_captured_at=capture.at, snapshot_count=0, latest_id=snapshot_id,
+            )  # fmt: skip
+            session.add(group)
+            session.flush()
+            self._groups[key] = group.id
+        found = session.get_one(PageGroup, self._groups[key])
+        found.snapshot_count += 1
+        return self._groups[key]
+
+    def _add(self, session: Session, capture: Capture) -> int:
+        source_id = self._source(session, capture.source)
+        execution_id, file_id = self._executions[capture.source]
+        self._ordinal += 1
+        snapshot_id = file_id * 2**22 + self._ordinal
+        document_id = self._document(session, capture)
+        address = parse(capture.url)
+        day = (capture.url, capture.at.date().isoformat(), f"{capture.title}\0{capture.text}")
+        session.add(
+            Snapshot(
+                id=snapshot_id, warc_file_id=file_id, execution_id=execution_id, source_id=source_id, warc_offset=0,
+                warc_length=1, record_type="response", url=capture.url, url_key=address.key, url_hash=address.hash64,
+                group_id=self._group(session, capture, source_id, snapshot_id), captured_at=capture.at,
+                status=capture.status, media_type=capture.media_type, document_id=document_id, is_page=True,
+                noindex=capture.noindex, canonical_id=self._days.get(day),
+            )
+        )  # fmt: skip
+        self._days.setdefault(day, snapshot_id)
+        for target in dict.fromkeys(capture.links):
+            session.add(
+                PageLink(snapshot_id=snapshot_id, to_hash=hash64(parse(target).group), to_url=target,
+                         from_hash=hash64(address.group))
+            )  # fmt: skip
+        return snapshot_id
+
+
+@contextmanager
+def open_bed(database_url: str, home: Path, clock: Clock | None = None) -> Iterator[Bed]:
+    """Open a bed on a database that has the schema."""
+    database = Database(database_url)
+    used = clock or FakeClock()
+    try:
+        yield Bed(database, home, used, Search(database, home, used))
+    finally:
+        database.close()
+
+
+def pages(texts: Sequence[str], *, host: str = "example.org") -> list[Capture]:
+    """Return a page for each text, on one host."""
+    return [Capture(url=f"https://{host}/{n}", title=f"Page {n}", text=text) for n, text in enumerate(texts, 1)]

@@ -1,0 +1,115 @@
+"""One body for every failure, and never more in it than the caller may know."""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from starlette.datastructures import State
+from starlette.types import Receive, Scope, Send
+
+from holdfast import errors
+from holdfast.api.errors import STATUS, status_of
+from holdfast.api.middleware.shell import Shell
+from holdfast.clock import SystemClock
+from holdfast.metrics import ServerMetrics
+from tests.client import Client
+from tests.unit.api.conftest import MakeClient
+
+
+@pytest.mark.parametrize(
+    ("error", "status", "old"),
+    [(errors.NotFound("x"), 404, 404), (errors.Invalid("x"), 422, 400), (errors.UrlRefused("a", "b"), 422, 400),
+     (errors.Conflict("x"), 409, 400), (errors.LeaseLost("x"), 409, 400), (errors.NotPermitted("x"), 403, 403),
+     (errors.AddressForbidden("x"), 403, 403), (errors.Unavailable("x"), 503, 503), (errors.NoSpace("x"), 503, 503),
+     (errors.HoldfastError("x"), 500, 500)],
+)  # fmt: skip
+def test_each_kind_of_error_has_its_status(error: errors.HoldfastError, status: int, old: int) -> None:
+    assert status_of(error, "/api/search") == status
+    assert status_of(error, "/api/v1/jobs") == status_of(error, "/api/v2/jobs") == old
+
+
+def test_the_five_kinds_are_all_mapped() -> None:
+    kinds = (errors.NotFound, errors.Invalid, errors.Conflict, errors.NotPermitted, errors.Unavailable)
+
+    assert set(kinds) <= set(STATUS)
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "status", "code"),
+    [("GET", "/nothing", 404, "not_found"), ("DELETE", "/api/stats", 405, "method_not_allowed"),
+     ("GET", "/api/snapshot/abc", 422, "invalid"), ("GET", "/api/snapshot/1e18", 422, "invalid"),
+     ("GET", "/api/coverage/x/0000", 422, "invalid"), ("GET", "/api/coverage/x/10000", 422, "invalid"),
+     ("GET", "/api/replay/resolve?url=", 422, "invalid"), ("GET", "/api/replay/resolve", 422, "invalid"),
+     ("GET", "/api/sources/%00/editions", 404, "not_found"), ("GET", "/api/sources/%F0%9F%A6%80/preview", 404,
+     "not_found"), ("GET", "/api/replay/resolve?url=http://x/&timestamp=2026", 422, "invalid"),
+     ("GET", "/api/replay/resolve?url=http://x/&jobId=-1", 422, "invalid")],
+)  # fmt: skip
+def test_bad_requests_get_the_one_body(client: Client, method: str, path: str, status: int, code: str) -> None:
+    answer = client.request(method, path)
+
+    assert answer.status_code == status
+    assert set(answer.json()) == {"error", "detail", "code", "requestId"}
+    assert answer.json()["code"] == code
+    assert answer.headers["content-type"] == "application/json"
+
+
+def test_what_the_caller_wrote_comes_back_as_data_only(client: Client) -> None:
+    answer = client.get("/api/sources/<script>alert(1)</script>/editions".replace("/script", "%2Fscript"))
+
+    assert answer.headers["content-type"] == "application/json"
+    assert answer.headers["x-content-type-options"] == "nosniff"
+
+
+def test_an_odd_address_resolves_to_nothing(client: Client) -> None:
+    for url in ("javascript:alert(1)", "%00", "http://", "data:,x", "http://[::1", "\\\\share"):
+        answer = client.get("/api/replay/resolve", params={"url": url})
+        assert answer.json()["found"] is False, url
+
+
+def test_what_breaks_is_answered_without_a_trace() -> None:
+    async def broken(_scope: Scope, _receive: Receive, _send: Send) -> None:
+        raise KeyError("secret of the house")
+
+    client = Client(Shell(broken, SystemClock(), State({"metrics": ServerMetrics(started=0.0)})))
+    answer = client.get("/x")
+    client.close()
+
+    assert answer.status_code == 500
+    assert answer.json()["code"] == "error"
+    assert "secret" not in answer.text
+    assert "Traceback" not in answer.text
+
+
+def test_a_database_that_is_gone_is_told_by_health_and_by_every_route(make_client: MakeClient, tmp_path: Path) -> None:
+    client = make_client()
+    for name in tmp_path.glob("holdfast.db*"):
+        name.unlink()
+    (tmp_path / "holdfast.db").mkdir()
+
+    api, service, stats = client.get("/api/health"), client.get("/health"), client.get("/api/stats")
+
+    assert (api.status_code, service.status_code) == (500, 503)
+    assert api.json() == service.json() == {"status": "error", "checks": {"db": "error"}}
+    assert stats.status_code == 503
+    assert stats.json()["code"] == "unavailable"
+    assert stats.headers["retry-after"] == "5"
+
+
+@pytest.mark.parametrize(("found", "step"), [("0001", "it migrates first"), ("0999", "upgrade holdfast")])
+def test_a_database_that_was_changed_under_the_server_is_named(make_client: MakeClient, tmp_path: Path, found: str,
+                                                              step: str) -> None:  # fmt: skip
+    client = make_client()
+    with closing(sqlite3.connect(tmp_path / "holdfast.db")) as connection:
+        connection.execute("ALTER TABLE snapshots RENAME COLUMN url_key TO key_of_url")
+        connection.execute("UPDATE alembic_version SET version_num = ?", (found,))
+        connection.commit()
+
+    answer = client.get("/api/snapshot/1")
+
+    assert answer.status_code == 503
+    assert answer.json()["code"] == "schema_mismatch"
+    assert step in answer.json()["detail"]
+    assert "holdfast api" in answer.json()["detail"]

@@ -1,0 +1,100 @@
+"""The headers of every answer, good or bad, on both hosts."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+import pytest
+
+from tests.client import REPLAY, Client
+from tests.unit.api.conftest import MakeClient
+
+_EVERYWHERE = {
+    "x-api-version": "1",
+    "x-content-type-options": "nosniff",
+    "permissions-policy": "camera=(), display-capture=(), geolocation=(), microphone=(), payment=(), usb=()",
+}
+_APP = {
+    **_EVERYWHERE,
+    "referrer-policy": "strict-origin-when-cross-origin",
+    "x-frame-options": "SAMEORIGIN",
+    "content-security-policy": "default-src 'none'; frame-ancestors 'none'",
+    "strict-transport-security": "max-age=31536000; includeSubDomains",
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+}
+
+
+@pytest.mark.parametrize(
+    ("path", "status"),
+    [("/api/health", 200), ("/api/stats", 200), ("/nothing", 404), ("/api/snapshot/x", 422), ("/api/snapshot/1", 404)],
+)
+def test_every_answer_of_the_application_is_guarded(client: Client, path: str, status: int) -> None:
+    answer = client.get(path)
+
+    assert answer.status_code == status
+    assert {name: answer.headers.get(name) for name in _APP} == _APP
+    assert UUID(answer.headers["x-request-id"])
+
+
+def test_a_page_of_ours_may_load_its_own_files_and_run_nothing_inline(client: Client) -> None:
+    policy = client.get("/docs").headers["content-security-policy"]
+
+    assert "default-src 'self'" in policy
+    assert "unsafe-inline" not in policy
+    assert "frame-ancestors 'none'" in policy
+
+
+def test_an_answer_of_the_replay_host_that_chose_no_policy_can_do_nothing(client: Client) -> None:
+    answer = client.get(f"{REPLAY}/nothing")
+
+    assert answer.headers["content-security-policy"] == "sandbox; default-src 'none'"
+    assert answer.headers["cross-origin-resource-policy"] == "cross-origin"
+    assert answer.headers["referrer-policy"] == "no-referrer"
+    assert {name: answer.headers.get(name) for name in _EVERYWHERE} == _EVERYWHERE
+    assert "x-frame-options" not in answer.headers
+
+
+def test_strict_transport_can_be_left_out(make_client: MakeClient) -> None:
+    assert "strict-transport-security" not in make_client(hsts=False).get("/api/health").headers
+
+
+@pytest.mark.parametrize("given", ["abc-123", "7b0e4f1c-6d4b-4f55-9a3c-5a1d9c2f8e10", "a.b_c", "x" * 128])
+def test_a_plain_request_id_is_kept(client: Client, given: str) -> None:
+    assert client.get("/api/health", headers={"x-request-id": given}).headers["x-request-id"] == given
+
+
+@pytest.mark.parametrize(
+    "given", ["<script>alert(1)</script>", "a b", "", "x" * 129, "a\tb", "\x1b[31mred", "é".encode(), "a;b", "a\\r"]
+)
+def test_an_unsafe_request_id_is_replaced(client: Client, given: str | bytes) -> None:
+    answer = client.get("/nothing", headers=[(b"x-request-id", given if isinstance(given, bytes) else given.encode())])
+
+    assert UUID(answer.headers["x-request-id"])
+    assert answer.json()["requestId"] == answer.headers["x-request-id"]
+
+
+def test_an_error_names_its_request(client: Client) -> None:
+    answer = client.get("/api/snapshot/1", headers={"x-request-id": "mine"})
+
+    assert answer.json()["requestId"] == "mine"
+    assert set(answer.json()) == {"error", "detail", "code", "requestId"}
+
+
+@pytest.mark.parametrize("path", ["/api/health", "/api/stats", "/openapi.json"])
+def test_head_answers_as_get_does_without_the_body(client: Client, path: str) -> None:
+    got, head = client.get(path), client.request("HEAD", path)
+
+    assert (head.status_code, head.content) == (200, b"")
+    assert head.headers["content-type"] == got.headers["content-type"]
+
+
+def test_head_of_what_is_not_there_is_not_found(client: Client) -> None:
+    assert client.request("HEAD", "/nothing").status_code == 404
+    assert client.request("HEAD", "/api/reports").status_code == 405
+
+
+def test_the_reference_is_off_in_a_strict_environment(make_client: MakeClient) -> None:
+    client = make_client(environment="production", admin_token="x" * 20)
+
+    assert {client.get(path).status_code for path in ("/docs", "/openapi.json", "/docs/style.css", "/redoc")} == {404}

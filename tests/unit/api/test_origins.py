@@ -1,0 +1,62 @@
+"""Cross-origin reading: exact origins, public routes, never with credentials (HA-007, A13)."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.client import Client
+from tests.unit.api.conftest import MakeClient
+
+_LISTED = ["http://localhost:3000", "http://localhost:5173", "https://healtharchive.ca", "https://www.healtharchive.ca"]
+_FOREIGN = ["https://healtharchive.ca.evil.com", "null", "https://evil.com", "http://healtharchive.ca",
+            "*", "https://HEALTHARCHIVE.ca", "http://localhost:30000", "https://healtharchive.ca/"]  # fmt: skip
+
+
+def _preflight(client: Client, path: str, origin: str, method: str = "GET") -> tuple[int, str | None]:
+    headers = {"origin": origin, "access-control-request-method": method}
+    answer = client.request("OPTIONS", path, headers=headers)
+    assert "access-control-allow-credentials" not in answer.headers
+    return answer.status_code, answer.headers.get("access-control-allow-origin")
+
+
+@pytest.mark.parametrize("origin", _LISTED)
+def test_a_listed_origin_may_ask_and_read(client: Client, origin: str) -> None:
+    answer = client.get("/api/stats", headers={"origin": origin})
+
+    assert _preflight(client, "/api/search", origin) == (204, origin)
+    assert answer.headers["access-control-allow-origin"] == origin
+    assert "Origin" in answer.headers["vary"]
+    assert "x-request-id" in answer.headers["access-control-expose-headers"].lower()
+    assert "access-control-allow-credentials" not in answer.headers
+
+
+@pytest.mark.parametrize("origin", _FOREIGN)
+def test_any_other_origin_may_not(client: Client, origin: str) -> None:
+    answer = client.get("/api/stats", headers={"origin": origin})
+
+    assert _preflight(client, "/api/search", origin) == (403, None)
+    assert "access-control-allow-origin" not in answer.headers
+    assert "Origin" in answer.headers["vary"]
+
+
+@pytest.mark.parametrize("path", ["/metrics", "/api/admin/reports", "/api/admin/reports/1", "/api/admin"])
+def test_admin_routes_are_shared_with_nobody(client: Client, path: str) -> None:
+    assert _preflight(client, path, _LISTED[0]) == (403, None)
+    assert "access-control-allow-origin" not in client.get(path, headers={"origin": _LISTED[0]}).headers
+
+
+@pytest.mark.parametrize(
+    ("path", "method", "status"),
+    [("/api/stats", "HEAD", 204), ("/api/stats", "POST", 403), ("/api/stats", "DELETE", 403),
+     ("/api/stats", "get", 403), ("/api/reports", "POST", 204), ("/api/reports", "PUT", 403),
+     ("/api/administrators", "GET", 204)],
+)  # fmt: skip
+def test_only_reading_and_reporting_are_shared(client: Client, path: str, method: str, status: int) -> None:
+    assert _preflight(client, path, _LISTED[0], method)[0] == status
+
+
+def test_the_list_is_a_setting(make_client: MakeClient) -> None:
+    client = make_client(cors_origins=("https://reader.example",))
+
+    assert _preflight(client, "/api/stats", "https://reader.example")[0] == 204
+    assert _preflight(client, "/api/stats", _LISTED[0])[0] == 403

@@ -1,0 +1,37 @@
+"""Which part of a file a Range header means (RFC 9110, section 14)."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from holdfast.api.ranges import RangeRefused, Span, wanted_span
+
+
+@pytest.mark.parametrize(
+    ("header", "span"),
+    [
+        (None, None), ("", None), ("bytes=0-0", (0, 1)), ("bytes=0-", (0, 100)), ("bytes=50-60", (50, 61)),
+        ("bytes=99-", (99, 100)), ("bytes=0-999", (0, 100)), ("bytes=-1", (99, 100)), ("bytes=-500", (0, 100)),
+        ("Bytes = 1 - 2", (1, 3)), ("bytes=1-2,4-5", None), ("bytes=2-1", None), ("bytes=-", None), ("items=0-1", None),
+        ("bytes=1.5-2", None), ("bytes=+1-2", None),
+    ],
+)  # fmt: skip
+def test_spans(header: str | None, span: tuple[int, int] | None) -> None:
+    assert wanted_span(header, 100) == (None if span is None else Span(*span))
+
+
+@pytest.mark.parametrize("header", ["bytes=100-", "bytes=100-200", "bytes=-0"])
+def test_what_lies_behind_the_end_is_refused(header: str) -> None:
+    with pytest.raises(RangeRefused):
+        wanted_span(header, 100)
+
+
+@given(st.text(max_size=20), st.integers(0, 1000))
+def test_no_header_breaks_it(text: str, size: int) -> None:
+    try:
+        span = wanted_span(f"bytes={text}", size)
+    except RangeRefused:
+        return
+    assert span is None or 0 <= span.start < span.end <= size

@@ -1,0 +1,113 @@
+"""How often an address may ask, and when it may ask again."""
+
+from __future__ import annotations
+
+import pytest
+
+from holdfast.api.middleware.rates import Rates, Tier, address_of
+from tests.client import REPLAY
+from tests.clock import FakeClock
+from tests.unit.api.conftest import MakeClient
+
+_FIVE = Tier("five", 5)
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "limit"),
+    [("GET", "/nothing", 120), ("GET", "/api/search", 60), ("GET", "/api/exports/snapshots", 10),
+     ("POST", "/api/reports", 5)],
+)  # fmt: skip
+def test_each_kind_of_route_has_its_limit(make_client: MakeClient, method: str, path: str, limit: int) -> None:
+    client = make_client()
+    statuses = [client.request(method, path).status_code for _ in range(limit)]
+    over = client.request(method, path)
+
+    assert 429 not in statuses
+    assert over.status_code == 429
+    assert over.json()["error"] == "Rate limit exceeded"
+    assert over.json()["code"] == "too_many_requests"
+    assert 1 <= int(over.headers["retry-after"]) <= 61
+
+
+def test_a_full_kind_of_route_leaves_the_others_open(make_client: MakeClient) -> None:
+    client = make_client()
+    for _ in range(6):
+        client.post("/api/reports")
+
+    assert client.post("/api/reports").status_code == 429
+    assert client.get("/api/stats").status_code == 200
+
+
+def test_after_the_time_that_was_named_one_may_ask_again(make_client: MakeClient, clock: FakeClock) -> None:
+    client = make_client(reports_per_minute=2)
+    for _ in range(2):
+        client.post("/api/reports")
+    wait_s = int(client.post("/api/reports").headers["retry-after"])
+
+    clock.advance(wait_s)
+
+    assert client.post("/api/reports").status_code != 429
+
+
+def test_guessing_the_admin_token_is_slow(make_client: MakeClient) -> None:
+    client = make_client(admin_token="x" * 20)
+    guesses = [client.get("/metrics", headers={"x-admin-token": f"guess {n}"}).status_code for n in range(11)]
+
+    assert guesses == [403] * 10 + [429]
+    assert client.get("/metrics", headers={"x-admin-token": "x" * 20}).status_code == 200
+
+
+def test_the_replay_host_has_a_limit_of_its_own(make_client: MakeClient) -> None:
+    client = make_client(replay_per_minute=3)
+
+    assert [client.get(f"{REPLAY}/x").status_code for _ in range(4)] == [404, 404, 404, 429]
+
+
+def test_counting_can_be_switched_off(make_client: MakeClient) -> None:
+    client = make_client(rate_limiting=False, general_per_minute=1)
+
+    assert {client.get("/api/health").status_code for _ in range(3)} == {200}
+
+
+def test_no_minute_holds_more_than_the_limit_wherever_it_begins(clock: FakeClock) -> None:
+    rates, asked = Rates(clock), []
+
+    for _ in range(400):
+        clock.advance(0.7)
+        if rates.ask(_FIVE, "a") == 0:
+            asked.append(clock.monotonic())
+
+    assert len(asked) >= 15
+    assert max(sum(start <= at < start + 60 for at in asked) for start in asked) == 5
+
+
+def test_a_wait_is_neither_too_short_nor_far_too_long(clock: FakeClock) -> None:
+    rates = Rates(clock)
+    for spent in (1, 3, 20, 47, 59):
+        clock.advance(spent)
+        while (wait_s := rates.ask(_FIVE, "a")) == 0:
+            pass
+        clock.advance(wait_s)
+        assert rates.ask(_FIVE, "a") == 0
+        clock.advance(200)
+
+
+def test_addresses_are_counted_apart_and_forgotten_in_time(clock: FakeClock) -> None:
+    rates = Rates(clock, addresses=3)
+    for _ in range(5):
+        rates.ask(_FIVE, "old")
+
+    assert rates.ask(_FIVE, "old") > 0
+    for name in ("b", "c", "d"):
+        assert rates.ask(_FIVE, name) == 0
+    assert rates.ask(_FIVE, "old") == 0, "the least recent address is forgotten first"
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "same"),
+    [("192.0.2.1", "192.0.2.2", False), ("2001:db8::1", "2001:db8::ffff:1", True),
+     ("2001:db8:0:1::1", "2001:db8:0:2::1", False), ("::ffff:192.0.2.1", "192.0.2.1", True)],
+)  # fmt: skip
+def test_whom_an_address_stands_for(one: str, other: str, same: bool) -> None:
+    assert (address_of({"client": (one, 1)}) == address_of({"client": (other, 2)})) is same
+    assert address_of({"client": None}) == ""

@@ -1,0 +1,55 @@
+"""What is written about the API keeps up with it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from holdfast.api.reference import operations, page
+from tests.client import Client
+
+_PAGE = Path(__file__).resolve().parents[3] / "docs" / "api.md"
+
+
+def test_every_route_is_in_the_docs(client: Client) -> None:
+    written = _PAGE.read_text()
+    told = list(operations(client.get("/openapi.json").json()))
+
+    missing = [f"{one.verb} {one.path}" for one in told if f"### {one.verb} `{one.path}`" not in written]
+    assert len(told) > 20
+    assert missing == [], "run `make docs`"
+
+
+def test_every_route_says_what_it_does_for_whom_and_how_it_fails(client: Client) -> None:
+    for one in operations(client.get("/openapi.json").json()):
+        assert one.told, one.path
+        assert one.role in ("public", "admin"), one.path
+        assert {"400", "414", "429", "503"} <= {status for status, _ in one.statuses}, one.path
+
+
+def test_every_error_answer_has_the_one_body(client: Client) -> None:
+    document = client.get("/openapi.json").json()
+    other = [
+        (path, status)
+        for path, verbs in document["paths"].items()
+        for operation in verbs.values()
+        for status, answer in operation["responses"].items()
+        if status >= "400" and status != "416" and "ErrorBody" not in str(answer) and "health" not in path
+    ]
+
+    assert other == []
+    assert "HTTPValidationError" not in document["components"]["schemas"]
+
+
+def test_the_page_escapes_what_it_shows() -> None:
+    document = {"info": {"title": "<b>"}, "paths": {"/<x>": {"get": {"responses": {}, "description": "<script>"}}}}
+
+    assert "<script>" not in page(document)
+    assert "<b>" not in page(document)
+    assert "/&lt;x&gt;" in page(document)
+
+
+def test_the_page_names_every_route(client: Client) -> None:
+    shown = client.get("/docs").text
+
+    assert "/api/replay/resolve" in shown
+    assert "<script" not in shown

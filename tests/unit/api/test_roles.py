@@ -1,0 +1,91 @@
+"""Every route says whom it is for, and the door keeps to it."""
+
+from __future__ import annotations
+
+import pytest
+from fastapi import APIRouter, Depends
+from fastapi.routing import APIRoute
+
+from holdfast.api.roles import ADMIN, PUBLIC, Role, demand_roles, roles_of
+from holdfast.api.routes import REPLAY_ROUTERS, ROUTERS
+from tests.client import Client
+from tests.unit.api.conftest import MakeClient
+
+_TOKEN = "a token of sixteen or more"
+_ROUTES = [route for router in ROUTERS for route in router.routes if isinstance(route, APIRoute)]
+_REPLAY_ROUTES = [route for router in REPLAY_ROUTERS for route in router.routes if isinstance(route, APIRoute)]
+
+
+def _filled(path: str) -> str:
+    return path.replace("{id}", "1").replace("{source}", "x").replace("{year}", "2026").replace("{code}", "x")
+
+
+def _method(route: APIRoute) -> str:
+    return sorted(route.methods or {"GET"})[0]
+
+
+def test_every_route_declares_exactly_one_role() -> None:
+    wrong = {route.path: roles_of(route) for route in _ROUTES + _REPLAY_ROUTES if len(roles_of(route)) != 1}
+
+    assert len(_ROUTES) > 12
+    assert wrong == {}
+
+
+def test_the_replay_host_has_public_routes_alone() -> None:
+    assert {role for route in _REPLAY_ROUTES for role in roles_of(route)} <= {Role.PUBLIC}
+
+
+def test_admin_routes_are_those_below_admin_and_the_metrics() -> None:
+    admin = {route.path for route in _ROUTES if roles_of(route) == [Role.ADMIN]}
+
+    assert admin == {path for path in (route.path for route in _ROUTES) if path.startswith(("/api/admin/", "/metrics"))}
+    assert "/metrics" in admin
+
+
+@pytest.mark.parametrize("route", [r for r in _ROUTES if roles_of(r) == [Role.ADMIN]], ids=lambda route: route.path)
+def test_an_admin_route_is_shut_without_the_token_and_with_a_wrong_one(
+    route: APIRoute, make_client: MakeClient
+) -> None:
+    client, method = make_client(admin_token=_TOKEN), _method(route)
+    path = _filled(route.path)
+    tries = [{}, {"authorization": "Bearer "}, {"authorization": f"Bearer {_TOKEN[:-1]}"}, {"x-admin-token": "null"},
+             {"authorization": f"Basic {_TOKEN}"}, {"x-admin-token": f"{_TOKEN}x"}]  # fmt: skip
+
+    statuses = {client.request(method, path, headers=headers).status_code for headers in tries}
+    refused = client.request(method, path)
+
+    assert statuses == {403}
+    assert refused.json()["code"] == "admin_token_wrong"
+    assert refused.json()["error"] == "Insufficient permissions"
+
+
+@pytest.mark.parametrize("route", [r for r in _ROUTES if roles_of(r) == [Role.ADMIN]], ids=lambda route: route.path)
+def test_an_admin_route_opens_with_the_token_in_either_header(route: APIRoute, make_client: MakeClient) -> None:
+    client, method = make_client(admin_token=_TOKEN), _method(route)
+
+    for headers in ({"authorization": f"Bearer {_TOKEN}"}, {"x-admin-token": _TOKEN}):
+        assert client.request(method, _filled(route.path), headers=headers).status_code not in (401, 403)
+
+
+@pytest.mark.parametrize("environment", ["production", "staging", "Production"])
+def test_a_strict_environment_without_a_token_lets_nobody_in(make_client: MakeClient, environment: str) -> None:
+    answer = make_client(environment=environment).get("/metrics", headers={"x-admin-token": ""})
+
+    assert answer.status_code == 500
+    assert answer.json()["error"] == answer.json()["detail"] == "Admin token not configured for this environment"
+
+
+def test_without_a_token_a_loopback_server_is_open_to_its_owner(client: Client) -> None:
+    assert client.get("/metrics").status_code == 200
+
+
+def test_a_table_with_a_route_that_forgot_its_role_is_refused() -> None:
+    bare, double = APIRouter(), APIRouter(dependencies=[PUBLIC])
+    bare.add_api_route("/forgotten", lambda: None)
+    double.add_api_route("/both", lambda: None, dependencies=[ADMIN])
+    hidden = APIRouter(dependencies=[Depends(lambda: None)])
+    hidden.add_api_route("/other", lambda: None)
+
+    for router in (bare, double, hidden):
+        with pytest.raises(RuntimeError, match="role"):
+            demand_roles((router,))

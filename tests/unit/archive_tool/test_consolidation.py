@@ -1,0 +1,148 @@
+"""Consolidation: stable names by hard link, again without effect, never over other bytes."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from holdfast.archive_tool.consolidation import consolidate, next_number
+from holdfast.archive_tool.discovery import WarcFile, discover_warcs, warcs_in
+from holdfast.archive_tool.manifest import ManifestStatus, read_job_manifest
+from holdfast.errors import Unavailable
+from tests.clock import FakeClock
+
+
+def _temp(job: Path, name: str, data: bytes = b"record", folder: str = ".tmp1") -> Path:
+    path = job / folder / "collections" / "crawl-1" / "archive" / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(data)
+    return path
+
+
+def _found(job: Path) -> list[WarcFile]:
+    return warcs_in(sorted(job.glob(".tmp*")))
+
+
+def test_every_file_gets_a_name_and_an_entry(tmp_path: Path, clock: FakeClock) -> None:
+    source = _temp(tmp_path, "a.warc.gz", b"one")
+    _temp(tmp_path, "b.warc", b"two")
+
+    done = consolidate(tmp_path, _found(tmp_path), clock)
+
+    assert (done.created, done.reused) == (2, 0)
+    assert [path.name for path in done.paths] == ["warc-000001.warc.gz", "warc-000002.warc"]
+    assert done.paths[0].samefile(source)
+    content = json.loads((tmp_path / "warcs" / "manifest.json").read_text())
+    assert sorted(content) == ["created_at", "entries", "output_dir", "updated_at", "version", "warcs_dir"]
+    assert content["entries"][0] == {
+        "source_path": str(source), "stable_name": "warc-000001.warc.gz", "link_type": "hardlink", "size_bytes": 3,
+        "sha256": "7692c3ad3540bb803c020b3aee66cd8887123234ea0c6e7143c0add73ff431ed",
+    }  # fmt: skip
+
+
+def test_the_same_again_changes_nothing(tmp_path: Path, clock: FakeClock) -> None:
+    _temp(tmp_path, "a.warc.gz")
+    consolidate(tmp_path, _found(tmp_path), clock)
+    before = (tmp_path / "warcs" / "manifest.json").read_bytes()
+    clock.advance(100)
+
+    again = consolidate(tmp_path, _found(tmp_path), clock)
+
+    assert (again.created, again.reused) == (0, 1)
+    assert (tmp_path / "warcs" / "manifest.json").read_bytes() == before
+
+
+def test_numbers_go_on_after_the_highest_and_leave_gaps(tmp_path: Path, clock: FakeClock) -> None:
+    stable = tmp_path / "warcs"
+    stable.mkdir()
+    (stable / "warc-000007.warc.gz").write_bytes(b"kept")
+    (stable / "warc-000003.warc").write_bytes(b"kept too")
+    _temp(tmp_path, "a.warc.gz")
+
+    done = consolidate(tmp_path, _found(tmp_path), clock)
+
+    assert [path.name for path in done.paths] == ["warc-000008.warc.gz"]
+    assert (stable / "warc-000007.warc.gz").read_bytes() == b"kept"
+    assert next_number(stable) == 9
+
+
+def test_a_dry_run_writes_nothing(tmp_path: Path, clock: FakeClock) -> None:
+    _temp(tmp_path, "a.warc.gz")
+
+    done = consolidate(tmp_path, _found(tmp_path), clock, dry_run=True)
+
+    assert done.created == 1
+    assert not (tmp_path / "warcs").exists()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "", "{", "[]", '{"version": 9}', '{"version": 1, "entries": [{}], "created_at": 1}',
+        '{"version": 1, "created_at": "x", "entries": [{"stable_name": "../x"}]}',
+    ],
+)  # fmt: skip
+def test_a_manifest_that_makes_no_sense_is_made_anew(tmp_path: Path, clock: FakeClock, text: str) -> None:
+    _temp(tmp_path, "a.warc.gz")
+    consolidate(tmp_path, _found(tmp_path), clock)
+    (tmp_path / "warcs" / "warc-000009.warc").write_bytes(b"nobody knows from where")
+    (tmp_path / "warcs" / "manifest.json").write_text(text)
+    assert read_job_manifest(tmp_path / "warcs").status is ManifestStatus.INVALID
+
+    again = consolidate(tmp_path, _found(tmp_path), clock)
+
+    assert (again.created, again.reused) == (0, 1)
+    manifest = read_job_manifest(tmp_path / "warcs")
+    assert manifest.status is ManifestStatus.VALID
+    assert {entry.stable_name: entry.link_type for entry in manifest.entries} == {
+        "warc-000001.warc.gz": "hardlink", "warc-000009.warc": "found",
+    }  # fmt: skip
+
+
+def test_a_stable_file_that_was_lost_is_linked_again_under_a_new_number(tmp_path: Path, clock: FakeClock) -> None:
+    _temp(tmp_path, "a.warc.gz", b"one")
+    _temp(tmp_path, "b.warc.gz", b"two")
+    consolidate(tmp_path, _found(tmp_path), clock)
+    (tmp_path / "warcs" / "warc-000001.warc.gz").unlink()
+
+    again = consolidate(tmp_path, _found(tmp_path), clock)
+
+    assert [path.name for path in again.paths] == ["warc-000003.warc.gz", "warc-000002.warc.gz"]
+
+
+def test_another_disk_needs_permission_to_copy(tmp_path: Path, clock: FakeClock) -> None:
+    shared = Path("/dev/shm")
+    if not shared.is_dir() or shared.stat().st_dev == tmp_path.stat().st_dev:
+        pytest.skip("there is no second file system here")
+    source = shared / f"holdfast-{tmp_path.name}.warc.gz"
+    source.write_bytes(b"far away")
+    try:
+        seen = source.stat()
+        file = WarcFile(source, seen.st_size, seen.st_dev, seen.st_ino)
+        with pytest.raises(Unavailable):
+            consolidate(tmp_path, [file], clock)
+        done = consolidate(tmp_path, [file], clock, allow_copy=True)
+    finally:
+        source.unlink()
+
+    assert done.paths[0].read_bytes() == b"far away"
+    assert read_job_manifest(tmp_path / "warcs").entries[0].link_type == "copy"
+
+
+def test_discovery_is_the_union_and_counts_each_file_once(tmp_path: Path, clock: FakeClock) -> None:
+    assert discover_warcs(tmp_path).source == "none"
+    _temp(tmp_path, "a.warc.gz", b"one")
+    _temp(tmp_path, "empty.warc.gz", b"")
+    _temp(tmp_path, "notes.txt", b"no")
+    (tmp_path / ".tmp1" / "dangling.warc.gz").symlink_to(tmp_path / "nowhere")
+    assert (discover_warcs(tmp_path).source, len(discover_warcs(tmp_path).files)) == ("temp", 1)
+
+    consolidate(tmp_path, _found(tmp_path), clock)
+    found = discover_warcs(tmp_path)
+    assert (found.source, len(found.files), found.manifest_status) == ("stable", 1, ManifestStatus.VALID)
+
+    _temp(tmp_path, "c.warc", b"three", folder=".tmp-http-warc")
+    found = discover_warcs(tmp_path)
+    assert (found.source, len(found.files)) == ("mixed", 2)

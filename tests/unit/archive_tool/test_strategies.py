@@ -1,0 +1,98 @@
+"""What is tried, in which order, how often; and the command that changes the VPN."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from holdfast.archive_tool.bell import Bell
+from holdfast.archive_tool.monitor import NO_PROGRESS
+from holdfast.archive_tool.options import Watch
+from holdfast.archive_tool.state import CrawlState, load_state
+from holdfast.archive_tool.strategies import Action, Strategies
+from holdfast.archive_tool.times import Times
+from holdfast.archive_tool.vpn import Vpn
+from holdfast.clock import SystemClock
+from tests.clock import FakeClock
+
+ALL = Watch(
+    enabled=True, adaptive_workers=True, min_workers=2, max_reductions=5, vpn=True, vpn_command="x", max_rotations=2,
+    rotation_every_s=60.0, adaptive_restart=True, max_restarts=1, backoff_s=7.0,
+)  # fmt: skip
+
+
+def _vpn(text: str, bell: Bell | None = None) -> Vpn:
+    """A VPN command that is this interpreter with one line of code."""
+    times = replace(Times(), vpn_limit=5.0, vpn_settle=0.0)
+    return Vpn(f"{sys.executable} -S -c '{text}'", times, bell or Bell(SystemClock()))
+
+
+def _bed(tmp_path: Path, clock: FakeClock, vpn: Vpn | None, watch: Watch = ALL) -> tuple[Strategies, CrawlState]:
+    state = load_state(tmp_path, 3)
+    return Strategies(watch, state, clock, vpn), state
+
+
+def _trace(strategies: Strategies, state: CrawlState, waits: list[float]) -> tuple[Action, int, int, int, int]:
+    def patience(seconds: float) -> bool:
+        waits.append(seconds)
+        return False
+
+    action = strategies.answer(NO_PROGRESS, patience)
+    return action, state.worker_reductions, state.vpn_rotations, state.container_restarts, len(waits)
+
+
+def test_each_strategy_has_its_turn_and_its_limit(tmp_path: Path, clock: FakeClock) -> None:
+    strategies, state = _bed(tmp_path, clock, _vpn("pass"))
+    waits: list[float] = []
+
+    turns = [_trace(strategies, state, waits) for _ in range(4)]
+    clock.advance(60)
+    turns += [_trace(strategies, state, waits) for _ in range(2)]
+
+    stop, on = Action.STOP_CONTAINER, Action.CARRY_ON
+    assert turns == [
+        (stop, 1, 0, 0, 0),  # 3 workers become 2, the least
+        (on, 1, 1, 0, 0),
+        (stop, 1, 1, 1, 0),  # the VPN changed a moment ago
+        (on, 1, 1, 1, 1),
+        (on, 1, 2, 1, 1),
+        (on, 1, 2, 1, 2),
+    ]
+    assert waits == [7.0, 7.0]
+
+
+@pytest.mark.parametrize("text", ["import sys; sys.exit(1)", "import os; os.abort()"])
+def test_a_vpn_that_fails_is_not_counted_and_the_next_strategy_follows(
+    tmp_path: Path, clock: FakeClock, text: str
+) -> None:
+    strategies, state = _bed(tmp_path, clock, _vpn(text), replace(ALL, adaptive_workers=False))
+
+    assert strategies.answer(NO_PROGRESS, lambda _seconds: False) is Action.STOP_CONTAINER
+    assert (state.vpn_rotations, state.container_restarts) == (0, 1)
+
+
+@pytest.mark.parametrize("command", ["no-such-program-anywhere up", "", "'unclosed", "sh;id"])
+def test_a_command_that_is_not_on_the_path_is_never_started(command: str) -> None:
+    vpn = Vpn(command, Times(), Bell(SystemClock()))
+
+    assert vpn.arguments() is None
+    assert not vpn.rotate()
+
+
+def test_a_command_never_meets_a_shell(tmp_path: Path) -> None:
+    mark = tmp_path / "mark"
+    vpn = Vpn(f"echo up; touch {mark} && $(touch {mark})", replace(Times(), vpn_settle=0.0), Bell(SystemClock()))
+
+    vpn.rotate()
+
+    assert not mark.exists()
+
+
+def test_a_stop_ends_a_command_that_hangs() -> None:
+    bell = Bell(SystemClock())
+    bell.ask_to_stop()
+
+    assert not _vpn("import time; time.sleep(30)", bell).rotate()

@@ -1,0 +1,152 @@
+"""What is said of a capture, from rows alone; the sentence that sums it up; the feed."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from lxml import etree
+
+from holdfast.changes.feed import MAX_ITEMS, rss
+from holdfast.changes.listing.events import Event
+from holdfast.changes.site import Cursor
+from holdfast.changes.verdict import Answer, Capture, ChangeType, judge
+from holdfast.errors import Invalid
+
+MOMENT = datetime(2024, 3, 1, 12, tzinfo=UTC)
+
+
+def capture(
+    status: int | None = 200, body: bytes | None = b"a", *, kind: str | None = "text/html", to: str | None = None
+) -> Capture:
+    """Return a capture."""
+    document = body[0] if body else None
+    return Capture(1, 1, 1, 1, 1, MOMENT, status, body, None, document, kind, to, True, False)
+
+
+OK, OTHER, GONE, DOWN = capture(), capture(body=b"b"), capture(404, b"x"), capture(500, b"y")
+MOVED = capture(301, b"", to="https://example.org/there")
+
+
+@pytest.mark.parametrize(
+    ("now", "before", "answered", "said"),
+    [
+        (OK, None, None, "new_page"),
+        (OK, OK, OK, "unchanged"),
+        (OTHER, OK, OK, "updated"),
+        (OK, GONE, None, "new_page"),
+        (OK, GONE, OK, "unchanged"),
+        (OTHER, DOWN, OK, "updated"),
+        (GONE, OK, OK, "gone"),
+        (GONE, DOWN, OK, "gone"),
+        (GONE, GONE, OK, "unchanged"),
+        (GONE, None, None, "error"),
+        (GONE, DOWN, None, "error"),
+        (capture(410, b"x"), OK, OK, "gone"),
+        (DOWN, OK, OK, "error"),
+        (DOWN, None, None, "error"),
+        (DOWN, DOWN, OK, "error"),
+        (MOVED, None, None, "new_page"),
+        (MOVED, OK, OK, "updated"),
+        (MOVED, MOVED, MOVED, "unchanged"),
+        (MOVED._replace(redirect_to="https://example.org/else"), MOVED, MOVED, "updated"),
+        (OK, MOVED, MOVED, "updated"),
+        (capture(304, None), OK, OK, "unchanged"),
+        (capture(None, b"a"), OK, OK, "unchanged"),
+        (capture(200, None)._replace(payload_digest="d"), capture(200, None)._replace(payload_digest="d"),
+         capture(200, None)._replace(payload_digest="d"), "unchanged"),
+        (capture(200, None), OK, OK, "updated"),
+    ],
+)  # fmt: skip
+def test_what_is_said(now: Capture, before: Capture | None, answered: Capture | None, said: str) -> None:
+    assert judge(now, before, answered).type == said
+
+
+def test_what_is_held_against_what() -> None:
+    assert judge(GONE, DOWN, OK).before is OK
+    assert judge(DOWN, OK, OK).before is OK
+    assert judge(OTHER, DOWN, OK).before is OK
+    assert judge(OK, GONE, None).before is None
+
+
+@pytest.mark.parametrize(
+    ("kind", "pair"),
+    [("text/html", (97, 98)), ("application/xhtml+xml", (97, 98)), ("application/pdf", None), (None, None)],
+)
+def test_only_html_is_compared_line_by_line(kind: str | None, pair: tuple[int, int] | None) -> None:
+    before, now = capture(kind=kind), capture(body=b"b", kind=kind)
+
+    assert judge(now, before, before).documents == pair
+
+
+@pytest.mark.parametrize(
+    ("status", "answer"),
+    [(None, "ok"), (200, "ok"), (299, "ok"), (304, "ok"), (302, "moved"), (404, "gone"), (410, "gone"), (403, "failed"),
+     (503, "failed"), (100, "failed")],
+)  # fmt: skip
+def test_answers(status: int | None, answer: str) -> None:
+    assert capture(status).answer == Answer(answer)
+
+
+def event(
+    kind: str = "updated", *, diff: bool = True, counts: tuple[int, ...] = (0, 0, 0, 0, 0), noisy: bool = False
+) -> Event:
+    """Return an event; counts are sections added, removed, changed, then lines added, removed."""
+    made = Event(7, kind, "x", "X & Co", "https://example.org/<p>", 1, 2, MOMENT, MOMENT + timedelta(days=1), 1, 2,
+                 None, None, None, None, None, None, 0.1, noisy, False, True, 1, None, MOMENT)  # fmt: skip
+    if not diff:
+        return made
+    a, b, c, d, e = counts
+    return made._replace(
+        diff_id=1, added_sections=a, removed_sections=b, changed_sections=c, added_lines=d, removed_lines=e
+    )
+
+
+@pytest.mark.parametrize(
+    ("shown", "text"),
+    [
+        (event(counts=(0, 0, 2, 5, 3)), "2 sections changed"),
+        (event(counts=(1, 1, 1, 5, 3)), "1 section changed, 1 section added, 1 section removed"),
+        (event(counts=(0, 0, 0, 1, 3)), "1 line added, 3 lines removed"),
+        (event(counts=(0, 0, 1, 1, 1), noisy=True), "1 section changed (high noise)"),
+        (event(), "Updated; the text is the same"),
+        (event(diff=False), "Updated; the two versions cannot be compared as text (high noise)"),
+        (event("new_page", diff=False), "First capture of this page"),
+        (event("unchanged", diff=False), "No change since the capture before"),
+        (event("gone", diff=False), "The page is gone"),
+        (event("error", diff=False)._replace(error="the server answered 500"),
+         "The page could not be captured: the server answered 500"),
+    ],
+)  # fmt: skip
+def test_sentences(shown: Event, text: str) -> None:
+    assert shown.summary == text
+
+
+def test_what_cannot_be_compared_counts_as_noise() -> None:
+    assert event(diff=False).high_noise
+    assert not event("gone", diff=False).high_noise
+    assert not event(diff=False).diff_available
+
+
+def test_every_kind_has_a_sentence() -> None:
+    assert all(event(kind.value, diff=False).summary for kind in ChangeType)
+
+
+def test_the_feed_is_xml_whatever_pages_are_called() -> None:
+    hostile = event()._replace(group="https://e.org/\x00\x08]]><![CDATA[<b>&amp;\ud800\ufffe", source_name="<x>")
+
+    tree = etree.fromstring(rss([hostile] * 60, site="http://s", title="T & <T>"))
+
+    assert len(tree.findall("channel/item")) == MAX_ITEMS
+    assert tree.findtext("channel/item/title") == "<x>: https://e.org/]]><![CDATA[<b>&amp;"
+    assert tree.findtext("channel/item/guid") == "change-7"
+    assert tree.findtext("channel/item/pubDate") == "Sat, 02 Mar 2024 12:00:00 GMT"
+    assert tree.findtext("channel/title") == "T & <T>"
+
+
+def test_a_cursor_is_read_as_it_was_printed() -> None:
+    for cursor in (Cursor(), Cursor(False, 12), Cursor(True, 1 << 40)):
+        assert Cursor.parse(str(cursor)) == cursor
+    for text in ("", "to", "to-", "from-x", "to--2", "to-1 ", "TO-1"):
+        with pytest.raises(Invalid):
+            Cursor.parse(text)

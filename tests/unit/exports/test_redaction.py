@@ -1,0 +1,100 @@
+"""What fills the place of a withdrawn record: exactly its length, and a reader walks over it."""
+
+from __future__ import annotations
+
+import gzip
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+import zstandard
+
+from holdfast.exports.queries import HiddenRecord
+from holdfast.exports.redaction import NOTE, Gap, blanked, filling, find_gaps
+from holdfast.exports.zipping import read_segments
+from holdfast.warc.exchange import Exchange
+from holdfast.warc.reader import read_records
+from holdfast.warc.writer import WarcWriter
+from tests.clock import FakeClock
+
+AT = datetime(2026, 1, 2, tzinfo=UTC)
+
+
+@pytest.mark.parametrize("length", [22, 40, 300, 400, 5000, 65_535, 65_536, 65_600, 66_000, 67_000, 300_000])
+def test_a_gzip_gap_is_whole_members_of_exactly_its_length(length: int) -> None:
+    filled = b"".join(filling("a.warc.gz", length, AT))
+
+    assert len(filled) == length
+    assert length < 400 or NOTE.encode() in gzip.decompress(filled)
+
+
+@pytest.mark.parametrize("length", [9, 100, 300, 5000, 200_000])
+def test_a_zstd_gap_is_passed_over(length: int) -> None:
+    filled = b"".join(filling("a.warc.zst", length, AT))
+    frame = zstandard.compress(b"behind")
+
+    assert len(filled) == length
+    with zstandard.ZstdDecompressor().stream_reader(filled + frame, read_across_frames=True) as reader:
+        assert reader.read() == b"behind"
+
+
+@pytest.mark.parametrize("length", [1, 3, 400, 70_000, 131_073])
+def test_a_plain_gap_has_exactly_its_length(length: int) -> None:
+    assert len(b"".join(filling("a.warc", length, AT))) == length
+
+
+def _written(folder: Path) -> Path:
+    writer = WarcWriter.create(folder, "x", 1, {"software": "tests"}, FakeClock())
+    for name in ("a", "b", "c"):
+        url = f"https://example.org/{name}"
+        head = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n"
+        sent = f"GET /{name} HTTP/1.1\r\nHost: example.org\r\n\r\n".encode()
+        writer.append_exchange(
+            Exchange(url=url, started_at=AT, ip="192.0.2.1", request_head=sent, response_head=head,
+                     body=_Bytes(f"words of {name}".encode()), payload_digest="sha256:00")
+        )  # fmt: skip
+    return writer.seal().path
+
+
+class _Bytes:
+    def __init__(self, content: bytes) -> None:
+        self._content = content
+        self.size = len(content)
+
+    def chunks(self) -> Iterator[bytes]:
+        """Yield the content."""
+        yield self._content
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+
+def test_the_request_goes_with_its_response_and_nothing_else(tmp_path: Path) -> None:
+    path = _written(tmp_path)
+    records = list(read_records(path))
+    response = next(r for r in records if r.head.type == "response" and r.head.url.endswith("/b"))
+
+    gaps = find_gaps(path, [HiddenRecord(1, response.offset, response.length)])
+    blank = tmp_path / "blank.warc.gz"
+    blank.write_bytes(b"".join(read_segments(blanked(path, path.stat().st_size, gaps, AT))))
+
+    assert gaps == sorted(
+        Gap(r.offset, r.length) for r in records if r.head.type != "warcinfo" and r.head.url.endswith("/b")
+    )
+    assert len(gaps) == 2
+    after = list(read_records(blank))
+    assert [(r.offset, r.ordinal) for r in after] == [(r.offset, r.ordinal) for r in records]
+    assert [r.head.url[-1:] for r in after if r.head.type in ("response", "request")] == ["a", "a", "c", "c"]
+    assert b"words of b" not in gzip.decompress(blank.read_bytes())
+
+
+def test_gaps_at_both_ends_and_side_by_side(tmp_path: Path) -> None:
+    path = tmp_path / "x.warc.gz"
+    path.write_bytes(bytes(range(200)) * 10)
+    gaps = [Gap(0, 400), Gap(400, 400), Gap(1500, 500)]
+
+    content = b"".join(read_segments(blanked(path, 2000, gaps, AT)))
+
+    assert len(content) == 2000
+    assert content[800:1500] == path.read_bytes()[800:1500]

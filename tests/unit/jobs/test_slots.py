@@ -1,0 +1,194 @@
+"""Slots, number by number (NC-028, NC-029, NC-030)."""
+
+from __future__ import annotations
+
+import time
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from holdfast.jobs.slots import (
+    SLOT,
+    Moved,
+    Reason,
+    Skipped,
+    SlotTable,
+    Turn,
+    distribution,
+    next_turn,
+    plan_rebalance,
+    refusal,
+    score_of,
+    slot_of,
+    start_of,
+)
+
+NOW = datetime(2026, 9, 1, 12, 7, 30, tzinfo=UTC)
+HOUR = timedelta(hours=1)
+MINUTE = timedelta(minutes=1)
+
+
+def at(hours: float) -> datetime:
+    """Return a moment so many hours after noon."""
+    return datetime(2026, 9, 1, 12, tzinfo=UTC) + timedelta(hours=hours)
+
+
+def test_a_slot_is_a_quarter_of_an_hour() -> None:
+    assert slot_of(at(0)) == int(at(0).timestamp()) // 900
+    assert slot_of(at(0.25)) == slot_of(at(0)) + 1
+    assert slot_of(at(0.25) - timedelta(microseconds=1)) == slot_of(at(0))
+    assert start_of(slot_of(NOW)) == at(0)
+
+
+def test_the_earliest_of_the_emptiest_slots_is_chosen() -> None:
+    table = SlotTable()
+    for job_id, hours in enumerate([0, 0, 0.25, 0.5, 0.5, 1.0]):
+        table.put(job_id, at(hours))
+
+    first = slot_of(at(0))
+    assert table.least_loaded(first, first + 4) == first + 3
+    assert table.least_loaded(first, first + 2) == first + 1
+    assert table.least_loaded(first, first) == first
+
+
+def test_a_job_stands_in_one_slot_only() -> None:
+    table = SlotTable()
+    table.put(1, at(0))
+    table.put(1, at(1))
+    assert (table.load(slot_of(at(0))), table.load(slot_of(at(1))), len(table)) == (0, 1, 1)
+
+    table.remove(1)
+    table.remove(1)
+    assert (table.load(slot_of(at(1))), len(table)) == (0, 0)
+
+
+def test_a_place_is_never_in_the_past() -> None:
+    table = SlotTable()
+
+    assert table.place(HOUR, now=NOW) == NOW  # the slot that has begun: now, not its start
+    table.put(1, NOW)
+    assert table.place(HOUR, now=NOW) == at(0.25)
+
+
+@pytest.mark.parametrize(("interval", "slots"), [(15 * MINUTE, 96), (24 * HOUR, 96), (48 * HOUR, 192)])
+def test_a_place_is_looked_for_within_a_day_or_the_interval(interval: timedelta, slots: int) -> None:
+    table = SlotTable()
+    for number in range(slots):
+        table.put(number, start_of(slot_of(NOW) + number))
+
+    assert table.place(interval, now=NOW) == NOW  # all are equal: the earliest
+    table.remove(slots - 1)
+    assert table.place(interval, now=NOW) == start_of(slot_of(NOW) + slots - 1)
+    table.put(slots - 1, start_of(slot_of(NOW) + slots - 1))
+    assert table.place(interval, now=NOW) < NOW + max(interval, 24 * HOUR)
+
+
+@pytest.mark.parametrize(
+    ("rhythm", "interval", "expected"),
+    [
+        (at(0), 15 * MINUTE, at(0.25)),
+        (at(0), 6 * HOUR, at(6)),
+        (at(-20), 6 * HOUR, at(4)),  # three turns were missed: the phase stays, nothing is made up for
+        (at(3), 6 * HOUR, at(3)),  # forced before its turn: the turn is still to come
+        (at(0), 20 * MINUTE, at(1 / 3)),
+    ],
+)
+def test_the_rhythm_is_kept_and_lies_ahead(rhythm: datetime, interval: timedelta, expected: datetime) -> None:
+    assert next_turn(rhythm, interval, now=NOW) == expected
+
+
+@pytest.mark.parametrize(
+    ("turn", "reason"),
+    [
+        (Turn(job_id=1, interval=HOUR, next_run_at=NOW + HOUR, running=True), Reason.JOB_RUNNING),
+        (Turn(job_id=1, interval=HOUR, next_run_at=None), Reason.JOB_RUNNING),
+        (Turn(job_id=1, interval=HOUR, next_run_at=NOW + 30 * MINUTE), Reason.PROTECTION_WINDOW),
+        (Turn(job_id=1, interval=HOUR, next_run_at=NOW - MINUTE), Reason.PROTECTION_WINDOW),
+        (Turn(job_id=1, interval=HOUR, next_run_at=NOW + 31 * MINUTE), None),
+        (Turn(job_id=1, interval=HOUR, next_run_at=NOW + HOUR, placed_at=NOW - 59 * MINUTE), Reason.PLACEMENT_COOLDOWN),
+        (Turn(job_id=1, interval=HOUR, next_run_at=NOW + HOUR, placed_at=NOW - HOUR), None),
+    ],
+)
+def test_a_job_is_not_moved_for_one_of_three_reasons(turn: Turn, reason: Reason | None) -> None:
+    assert refusal(turn, now=NOW) == reason
+
+
+@pytest.mark.parametrize(
+    ("hours", "score"),
+    [([0] * 24, 1.0), ([5] * 24, 1.0), ([24] + [0] * 23, 0.0), ([2, 0] * 12, 0.0), ([3, 1] * 12, 0.75)],
+)
+def test_the_score_falls_with_the_variance(hours: list[int], score: float) -> None:
+    assert score_of(hours) == pytest.approx(score)
+
+
+def test_the_distribution_counts_the_coming_day_by_hour() -> None:
+    shown = distribution([at(0), at(1.5), at(1.75), at(23.9), at(25)], now=NOW)
+
+    assert (shown.total_jobs, shown.peak_hour, shown.peak_count) == (4, 13, 2)
+    assert {hour: count for hour, count in enumerate(shown.hours) if count} == {12: 1, 13: 2, 11: 1}
+    assert (shown.window_hours, shown.slot_minutes, shown.rebalance_advised) == (24, 15, True)
+    assert distribution([], now=NOW).score == 1.0
+
+
+def test_a_rebalance_spreads_a_heap_and_lists_everybody() -> None:
+    turns = [Turn(job_id=n, interval=24 * HOUR, next_run_at=at(5)) for n in range(96)]
+    turns += [
+        Turn(job_id=100, interval=HOUR, next_run_at=at(5), running=True),
+        Turn(job_id=101, interval=HOUR, next_run_at=at(0.3)),
+        Turn(job_id=102, interval=HOUR, next_run_at=at(5), placed_at=NOW),
+        Turn(job_id=103, interval=5 * MINUTE, next_run_at=at(1)),
+        Turn(job_id=104, interval=HOUR, next_run_at=None),
+    ]
+    plan = plan_rebalance(turns, now=NOW)
+
+    assert {move.job_id for move in plan.moved} | {skip.job_id for skip in plan.skipped} == {t.job_id for t in turns}
+    assert len(plan.moved) + len(plan.skipped) == len(turns)
+    assert set(plan.skipped) >= {
+        Skipped(100, Reason.JOB_RUNNING), Skipped(101, Reason.PROTECTION_WINDOW),
+        Skipped(102, Reason.PLACEMENT_COOLDOWN), Skipped(103, Reason.BELOW_SLOT), Skipped(104, Reason.JOB_RUNNING),
+    }  # fmt: skip
+    assert plan.score > 0.9
+    assert all(move.new_time > NOW for move in plan.moved)
+
+
+def test_the_longest_interval_is_moved_first() -> None:
+    heap = [Turn(job_id=n, interval=timedelta(hours=n), next_run_at=at(5)) for n in (1, 2, 3)]
+
+    assert [move.job_id for move in plan_rebalance(heap, now=NOW).moved] == [3, 2]
+    assert plan_rebalance(heap, now=NOW).moved[0] == Moved(3, at(5), at(0.25))
+
+
+_turn = st.builds(
+    lambda job_id, quarters, minutes, age: Turn(
+        job_id=job_id, interval=quarters * SLOT, next_run_at=NOW + minutes * MINUTE, placed_at=NOW - age * MINUTE
+    ),
+    st.integers(1, 10**6), st.integers(1, 200), st.integers(-60, 5000), st.integers(0, 200),
+)  # fmt: skip
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.lists(_turn, max_size=60, unique_by=lambda turn: turn.job_id))
+def test_a_rebalance_never_makes_it_worse_and_never_moves_what_it_must_not(turns: list[Turn]) -> None:
+    before = distribution([t.next_run_at for t in turns if t.next_run_at], now=NOW)
+    plan = plan_rebalance(turns, now=NOW)
+    by_id = {turn.job_id: turn for turn in turns}
+
+    assert plan.score >= before.score
+    assert sorted([m.job_id for m in plan.moved] + [s.job_id for s in plan.skipped]) == sorted(by_id)
+    for move in plan.moved:
+        assert refusal(by_id[move.job_id], now=NOW) is None
+        assert NOW < move.new_time < NOW + max(24 * HOUR, by_id[move.job_id].interval) + SLOT
+    assert plan_rebalance(reversed(turns), now=NOW) == plan
+
+
+def test_placing_a_job_among_ten_thousand_takes_less_than_a_millisecond() -> None:
+    table = SlotTable()
+    for number in range(10_000):
+        table.put(number, table.place(timedelta(days=30), now=NOW))
+    began = time.thread_time()
+    for number in range(100):
+        table.put(20_000 + number, table.place(timedelta(days=30), now=NOW))
+
+    assert (time.thread_time() - began) / 100 < 0.001

@@ -1,0 +1,154 @@
+"""What the index keeps of a body: text, headings, links and metadata from one tree; PDF text from a child."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from holdfast.parse.child import ParseChild
+from holdfast.parse.document import Kind, ParsedDocument, parse_document
+from holdfast.parse.pathology import looks_pathological
+from holdfast.parse.problems import Problem
+
+PROSE = "Enough words to be taken for the content of a page by anybody who reads it, and then a few more of them. " * 2
+
+
+def _read(html: str | bytes, charset: str | None = None) -> ParsedDocument:
+    body = html.encode() if isinstance(html, str) else html
+    return parse_document(body, kind=Kind.HTML, media_type="text/html", charset=charset)
+
+
+def test_the_head_says_title_description_language_and_canonical() -> None:
+    page = _read(
+        "<html lang=fr-ca><head><title> A  title </title><meta name=Description content='Told'>"
+        "<link rel='CANONICAL' href=' /here '><base href=/b/><meta property=og:type content=article>"
+        "<meta name=robots content='noindex, noarchive'></head><body><p>x</body>"
+    )
+
+    assert (page.title, page.description, page.language) == ("A title", "Told", "fr-CA")
+    assert (page.canonical, page.base, page.noindex) == ("/here", "/b/", True)
+    assert page.details == {"og:type": "article"}
+    assert Problem.NOARCHIVE in page.problems
+
+
+def test_open_graph_stands_in_for_what_is_missing() -> None:
+    page = _read("<meta property=og:title content='From the graph'><meta property=og:description content=Too>")
+
+    assert (page.title, page.description) == ("From the graph", "Too")
+
+
+@pytest.mark.parametrize(
+    ("script", "details"),
+    [
+        ('{"@type": "NewsArticle", "headline": "H", "datePublished": "2024-01-02", "author": {"name": "Ann"}}',
+         {"ld:type": "NewsArticle", "ld:headline": "H", "ld:datePublished": "2024-01-02", "ld:author": "Ann"}),
+        ('{"@graph": [{"@type": ["WebPage", "FAQPage"], "name": "N"}]}', {"ld:type": "WebPage", "ld:name": "N"}),
+        ("{broken", {}), ("[" * 5000, {}), ("null", {}), ('"text"', {}), ('{"author": [[[[[["deep"]]]]]]}', {}),
+        ('{"name": 12, "headline": {"name": {"name": {}}}}', {}),
+    ],
+)  # fmt: skip
+def test_the_basics_of_json_ld_are_taken_and_nonsense_is_not(script: str, details: dict[str, str]) -> None:
+    assert _read(f"<script type='Application/LD+JSON'>{script}</script><p>x").details == details
+
+
+def test_the_content_is_main_without_what_surrounds_it() -> None:
+    page = _read(
+        f"<header><h1>Site</h1></header><nav><a href=/nav>n</a></nav><main><h1>Head <i>ing</i></h1><p>{PROSE}</p>"
+        "<a href='/in#part'>in</a><a href='/in'>again</a><a href=#top>t</a><form><a href=/form>f</a>Search</form>"
+        "<p hidden>secret</p><div role=navigation><a href=/role>r</a></div></main><footer><a href=/foot>f</a></footer>"
+    )
+
+    assert page.headings == ("Head ing",)
+    assert page.hrefs == ("/in",)
+    assert page.text.startswith("Head ing\nEnough words")
+    for word in ("Site", "Search", "secret"):
+        assert word not in page.text
+
+
+def test_a_main_that_says_nothing_is_not_the_content() -> None:
+    page = _read(f"<main></main><article><h2>Article</h2><p>{PROSE}</p></article><p>Beside it</p>")
+    assert page.headings == ("Article",)
+    assert "Beside it" not in page.text
+
+    page = _read(f"<main>short</main><article>one</article><article>two</article><div><p>{PROSE}</p></div>")
+    assert PROSE.strip() in page.text
+
+
+def test_a_page_that_is_all_frame_gives_all_it_shows() -> None:
+    assert _read("<header>Only this header</header><form>and a form</form>").text == "Only this header\nand a form"
+
+
+def test_text_in_any_charset_is_text(tmp_path: object) -> None:
+    assert _read("<p>Où ça".encode("cp1252"), "iso-8859-1").text == "Où ça"
+    assert _read("<meta charset=windows-1251><p>Привет".encode("cp1251")).text == "Привет"
+    plain = parse_document(b"Zeile eins\r\nZwei", kind=Kind.TEXT, media_type="text/plain", charset=None)
+    assert plain.text == "Zeile eins\nZwei"
+
+
+def test_no_bytes_make_it_raise() -> None:
+    for body in (b"", b"\0" * 5000, b"<" * 5000, bytes(range(256)) * 40, b"<title>" * 3000, b"<h1>" * 400):
+        for kind in (Kind.HTML, Kind.TEXT):
+            page = parse_document(body, kind=kind, media_type=None, charset="utf-7")
+            assert "\0" not in page.text
+
+
+@pytest.fixture(scope="module")
+def child() -> Iterator[ParseChild]:
+    """One child for all tests of this module."""
+    with ParseChild(deadline_s=20.0) as started:
+        yield started
+
+
+def _pdf(text: str, title: str = "A report") -> bytes:
+    """Return a PDF of one page, as small as they come."""
+    stream = f"BT /F1 12 Tf 72 700 Td ({text}) Tj ET".encode()
+    objects = [
+        b"<< /Type /Catalog /Pages 2 0 R >>", b"<< /Type /Pages /Kids [3 0 R] /Count 1 >>",
+        b"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 612 792] /Contents 4 0 R"
+        b" /Resources << /Font << /F1 5 0 R >> >> >>",
+        b"<< /Length %d >>\nstream\n" % len(stream) + stream + b"\nendstream",
+        b"<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica >>", b"<< /Title (" + title.encode() + b") >>",
+    ]  # fmt: skip
+    out, offsets = b"%PDF-1.4\n", []
+    for number, content in enumerate(objects, 1):
+        offsets.append(len(out))
+        out += b"%d 0 obj\n" % number + content + b"\nendobj\n"
+    table = b"".join(b"%010d 00000 n \n" % offset for offset in offsets)
+    end = b"trailer\n<< /Size 7 /Root 1 0 R /Info 6 0 R >>\nstartxref\n%d\n%%%%EOF\n" % len(out)
+    return out + b"xref\n0 7\n0000000000 65535 f \n" + table + end
+
+
+def _from_child(child: ParseChild, body: bytes, kind: Kind) -> ParsedDocument:
+    return child.read(body, kind=kind.value, media_type=None, charset=None, url="http://example.org/")
+
+
+def test_the_text_of_a_pdf_comes_from_a_child(child: ParseChild) -> None:
+    page = _from_child(child, _pdf("Vaccination figures of the week"), Kind.PDF)
+
+    assert (page.title, page.text, page.problems) == ("A report", "Vaccination figures of the week", ())
+
+
+@pytest.mark.parametrize("body", [b"%PDF-1.4", b"%PDF-1.7\n" + bytes(1000), _pdf("x")[:200], b"%PDF-" + b"<<" * 9000])
+def test_a_broken_pdf_is_noted_and_the_child_lives(child: ParseChild, body: bytes) -> None:
+    page = _from_child(child, body, Kind.PDF)
+
+    assert page.text == ""
+    assert set(page.problems) <= {Problem.PDF_BROKEN, Problem.PARSE_CRASHED}
+    assert page.problems
+    assert _from_child(child, _pdf("after"), Kind.PDF).text == "after"
+
+
+def test_a_page_reads_the_same_in_a_child(child: ParseChild) -> None:
+    body = f"<title>T</title><main><h1>H</h1><p>{PROSE}</p><a href=/x>x</a></main>".encode()
+
+    assert _from_child(child, body, Kind.HTML) == _read(body)
+
+
+def test_a_page_that_never_ends_is_given_up_with_a_note() -> None:
+    body = b"<div>" * 200_000
+    assert looks_pathological(body)
+    with ParseChild(deadline_s=0.3) as hasty:
+        page = _from_child(hasty, body, Kind.HTML)
+
+        assert page.problems == (Problem.PARSE_TIMEOUT,)

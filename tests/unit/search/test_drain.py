@@ -1,0 +1,203 @@
+"""Taking in changes: crashes are replayed, late rows are not missed, readers follow, a rebuild serves all the while."""
+
+from __future__ import annotations
+
+import threading
+from datetime import timedelta
+
+import pytest
+from sqlalchemy import delete, update
+
+from holdfast.db.models import Document, SearchOutbox, Snapshot
+from holdfast.search import scribe
+from holdfast.search.drain import drain, rebuild
+from holdfast.search.place import IndexBusy, Place
+from holdfast.search.shelf import Shelf
+from tests.clock import FakeClock
+from tests.search_bed import DAY, Bed, Capture, pages
+
+
+class _Stop(Exception):
+    pass
+
+
+def _waiting(bed: Bed) -> int:
+    with bed.database.read() as session:
+        return session.query(SearchOutbox).count()
+
+
+@pytest.mark.parametrize("place", ["search.committed", "search.in_force"])
+def test_a_crash_on_the_way_is_replayed_without_doubles(bed: Bed, place: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    bed.fill(pages(["parrot one"]))
+    bed.add(pages(["parrot two", "parrot three"], host="other.test"))
+
+    def crash(reached: str, _about: str = "") -> None:
+        if reached == place:
+            raise _Stop
+
+    # The failpoint is the module's own hook for exactly this; it stands at the two places where a writer may die.
+    monkeypatch.setattr(scribe, "reach", crash)
+    with pytest.raises(_Stop):
+        bed.drain()
+    assert _waiting(bed) == 1
+    monkeypatch.undo()
+
+    assert bed.drain() == 1
+    assert _waiting(bed) == 0
+    found = bed.ask("parrot")
+    assert (found.total, len({hit.row.id for hit in found.hits})) == (3, 3)
+    reader = Shelf(bed.home, FakeClock()).view().reader
+    assert reader is not None
+    assert reader.entries == 6  # three documents and three addresses, each once
+
+
+def test_a_drain_with_nothing_to_do_makes_nothing(bed: Bed) -> None:
+    assert bed.drain() == 0
+    assert not Place(bed.home).folder.exists()
+
+
+def test_a_row_that_commits_late_with_a_smaller_id_is_taken_in_by_the_next_drain(bed: Bed) -> None:
+    bed.fill(pages(["parrot one"]))
+    late = bed.add(pages(["parrot late"], host="late.test"), outbox=False)
+    bed.fill(pages(["parrot two"], host="two.test"))
+    assert bed.ask("parrot").total == 2
+
+    with bed.database.write() as session:
+        session.add(SearchOutbox(id=1, kind="snapshots", first_id=late[0], last_id=late[0], refs={}, created_at=DAY))
+    bed.drain()
+
+    assert bed.ask("parrot").total == 3
+
+
+def test_a_reader_follows_what_another_process_writes(bed: Bed) -> None:
+    bed.fill(pages(["parrot one"]))
+    assert bed.ask("parrot").total == 1
+
+    bed.fill(pages(["parrot two"], host="two.test"))
+
+    assert bed.ask("parrot").total == 2
+
+
+def test_snapshots_that_are_gone_leave_with_their_range(bed: Bed) -> None:
+    ids = bed.fill(pages(["parrot one", "parrot two", "parrot three"]))
+    with bed.database.write() as session:
+        session.execute(delete(Snapshot).where(Snapshot.id == ids[1]))
+        session.execute(update(Snapshot).where(Snapshot.id == ids[2]).values(noindex=True))
+        session.add(SearchOutbox(kind="snapshots", first_id=ids[0], last_id=ids[2], refs={}, created_at=DAY))
+    bed.drain()
+
+    found = bed.ask("parrot")
+
+    assert ([hit.row.id for hit in found.hits], found.total) == ([ids[0]], 1)
+
+
+def test_a_changed_document_replaces_itself(bed: Bed) -> None:
+    bed.fill(pages(["parrot one"]))
+    with bed.database.write() as session:
+        session.execute(update(Document).values(title="Cockatoo"))
+        session.add(SearchOutbox(kind="documents", refs={"ids": [1, 99]}, created_at=DAY))
+    bed.drain()
+
+    assert bed.ask("cockatoo").total == 1
+    assert bed.ask("(title:page)").total == 0
+
+
+def test_a_second_writer_is_refused(bed: Bed) -> None:
+    bed.add(pages(["parrot"]))
+    with Place(bed.home).writing(), pytest.raises(IndexBusy):
+        bed.drain()
+
+    assert bed.drain() == 1
+
+
+def test_many_small_drains_are_merged_and_lose_nothing(bed: Bed) -> None:
+    for n in range(14):
+        bed.fill([Capture(url=f"https://example.org/{n}", text=f"parrot number{n}", at=DAY + timedelta(days=n))])
+
+    view = Shelf(bed.home, FakeClock()).view()
+    assert len(view.manifest.segments) < 6
+    assert bed.ask("parrot").total == 14
+    assert bed.ask("url:example.org/1 AND snippet:number1").total == 5
+    files = {path.name for path in view.folder.iterdir() if path.suffix == ".strings"}
+    assert files == {f"{name}.strings" for name in view.manifest.segments}
+
+
+def test_a_rebuild_gives_the_same_answers_and_serves_meanwhile(bed: Bed) -> None:
+    bed.fill(pages([f"parrot {n}" for n in range(30)]))
+    before = bed.urls("parrot")
+    seen: list[int] = []
+
+    rebuild(bed.database, bed.home, progress=lambda _pages: seen.append(bed.ask("parrot").total))
+
+    assert seen == [30]
+    assert bed.urls("parrot") == before
+    assert [path.name for path in Place(bed.home).folder.iterdir() if path.name.isdecimal()] == ["2"]
+
+
+def test_an_index_that_was_thrown_away_is_made_anew(bed: Bed) -> None:
+    bed.fill(pages(["parrot one"]))
+    for path in sorted(Place(bed.home).folder.rglob("*"), reverse=True):
+        path.rmdir() if path.is_dir() else path.unlink()
+
+    drain(bed.database, bed.home, bed.clock)
+
+    assert bed.ask("parrot").total == 1
+
+
+def test_a_time_limit_leaves_the_rest_for_later(bed: Bed) -> None:
+    for n in range(3):
+        bed.add(pages([f"parrot {n}"], host=f"h{n}.test"))
+
+    done = drain(bed.database, bed.home, bed.clock, limit_s=0.0)
+
+    assert done.finished  # a batch of 200 changes is the smallest step
+    assert bed.ask("parrot").total == 3
+
+
+def test_a_withdrawal_works_at_once_and_so_does_lifting_it(bed: Bed) -> None:
+    ids = bed.fill(pages(["parrot one", "parrot two", "parrot three"]))
+    assert bed.ask("parrot").total == 3
+
+    bed.withdraw(snapshot_id=ids[0])
+    bed.withdraw(url="https://example.org/2")
+
+    found = bed.ask("parrot")
+    assert ([hit.row.id for hit in found.hits], found.total) == ([ids[2]], 1)
+    assert found.facets["host"][0].count == 1
+    assert bed.ask("https://example.org/2").total == 0
+    with bed.database.write() as session:
+        session.connection().exec_driver_sql("UPDATE withdrawals SET lifted_at = 1")
+    assert bed.ask("parrot").total == 3
+
+
+def test_a_snapshot_that_sql_no_longer_has_is_not_shown(bed: Bed) -> None:
+    ids = bed.fill(pages(["parrot one", "parrot two"]))
+    with bed.database.write() as session:
+        session.execute(delete(Snapshot).where(Snapshot.id == ids[0]))
+
+    assert [hit.row.id for hit in bed.ask("parrot").hits] == [ids[1]]
+
+
+def test_readers_and_a_writer_at_the_same_time(bed: Bed) -> None:
+    bed.fill(pages(["parrot 0"], host="h0.test"))
+    failures: list[BaseException] = []
+    ended = threading.Event()
+
+    def read() -> None:
+        try:
+            while not ended.is_set():
+                assert bed.ask("parrot").total >= 1
+        except BaseException as exc:
+            failures.append(exc)
+
+    readers = [threading.Thread(target=read) for _ in range(2)]
+    for reader in readers:
+        reader.start()
+    for n in range(1, 8):
+        bed.fill(pages([f"parrot {n}"], host=f"h{n}.test"))
+    ended.set()
+    for reader in readers:
+        reader.join()
+
+    assert failures == []
+    assert bed.ask("parrot").total == 8

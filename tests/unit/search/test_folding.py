@@ -1,0 +1,46 @@
+"""Folding: case, accents, compatibility forms; and places that stay where they are."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from holdfast.search.folding import fold, fold_in_place, tidy, words_of
+
+
+@pytest.mark.parametrize(
+    ("text", "folded"),
+    [
+        ("Hôpital", "hopital"),
+        ("HO\u0302PITAL", "hopital"),
+        ("ŒUVRE", "oeuvre"),
+        ("Straße", "strasse"),
+        ("ﬁne", "fine"),
+        ("Ångström", "angstrom"),
+        ("İstanbul", "istanbul"),
+        ("東京", "東京"),
+        ("a\x00b\ud800c", "a b c"),
+        ("e\u0301\u0301", "e"),
+    ],
+)
+def test_case_and_accents_go(text: str, folded: str) -> None:
+    assert fold(text) == folded
+
+
+@given(st.text())
+def test_folding_twice_changes_nothing_and_can_be_stored(text: str) -> None:
+    once = fold(text)
+
+    once.encode()
+    assert fold(once) == once or not text.isascii()
+    assert "\x00" not in tidy(text)
+
+
+@given(st.text())
+def test_folding_in_place_keeps_every_place(text: str) -> None:
+    assert len(fold_in_place(text)) == len(text)
+
+
+def test_words_are_letters_and_digits() -> None:
+    assert words_of("L’hôpital: e-mail_1, 2x") == ["l", "hopital", "e", "mail", "1", "2x"]

@@ -1,0 +1,93 @@
+"""Relevance is guarded: graded queries on a pinned corpus, EN and FR, with typos, never below the floor.
+
+To change corpus or queries on purpose, write their new hash here and measure the floor anew in the same commit.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from hashlib import sha256
+from pathlib import Path
+
+import pytest
+
+from holdfast.db.schema import make_fresh
+from holdfast.search.drain import take_over_signals
+from holdfast.search.ranking import Ranking
+from holdfast.search.search import Kind
+from holdfast.search.signals import recompute
+from tests.search_bed import Bed, Capture, open_bed
+
+_FOLDER = Path(__file__).parents[2] / "golden" / "search"
+_PINNED = "ea40a75f5e2416acc67c50347b856cde38e5d614d36fed06e5c150ebda59600b"
+FLOOR = 0.92
+"""Of the mean nDCG@10; measured 0.9266 (v2 0.9201, v1 0.9016). Four of the 112 queries ask for a word that no page has
+and count as nothing, because all words must match. The hash covers this number too: it is not lowered in passing."""
+
+
+def _corpus() -> dict[str, dict[str, object]]:
+    lines = (_FOLDER / "corpus.jsonl").read_text().splitlines()
+    return {entry["key"]: entry for entry in map(json.loads, lines)}
+
+
+@pytest.fixture(scope="module")
+def golden(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bed]:
+    """The corpus, taken in, with the signals of its links."""
+    home = tmp_path_factory.mktemp("golden")
+    url = f"sqlite:///{home / 'holdfast.db'}"
+    make_fresh(url)
+    fields = ("url", "title", "text", "language", "says_archived")
+    with open_bed(url, home) as bed:
+        bed.fill(
+            Capture(
+                **{name: entry[name] for name in fields}, links=tuple(entry["links"]),  # type: ignore[arg-type]
+                at=datetime.fromisoformat(f"{entry['at']}T12:00:00").replace(tzinfo=UTC),
+            )
+            for entry in _corpus().values()
+        )  # fmt: skip
+        recompute(bed.database, bed.clock)
+        take_over_signals(bed.database, bed.home)
+        yield bed
+
+
+def ndcg(found: list[int], ideal: list[int], at: int = 10) -> float:
+    """Return how good an order of grades is, 1 for the best possible."""
+
+    def gain(grades: list[int]) -> float:
+        return math.fsum((2**grade - 1) / math.log2(place + 2) for place, grade in enumerate(grades[:at]))
+
+    return gain(found) / gain(sorted(ideal, reverse=True))
+
+
+def scores(bed: Bed, ranking: Ranking) -> dict[str, float]:
+    """Return nDCG@10 of every query, captures shown as pages."""
+    by_url = {str(entry["url"]): key for key, entry in _corpus().items()}
+    measured = {}
+    for query in json.loads((_FOLDER / "queries.json").read_text()):
+        hits = bed.ask(query["q"], view=Kind.PAGES, page_size=10, ranking=ranking).hits
+        grades = [query["grades"].get(by_url[hit.row.url], 0) for hit in hits]
+        measured[query["q"]] = ndcg(grades, list(query["grades"].values()))
+    return measured
+
+
+def test_the_golden_set_is_the_one_that_the_floor_was_measured_on() -> None:
+    content = (_FOLDER / "corpus.jsonl").read_bytes() + (_FOLDER / "queries.json").read_bytes()
+
+    assert sha256(content + str(FLOOR).encode()).hexdigest() == _PINNED
+
+
+def test_ranking_is_not_worse_than_it_was(golden: Bed) -> None:
+    measured = scores(golden, Ranking.V3)
+
+    mean = sum(measured.values()) / len(measured)
+    worst = min(measured, key=measured.__getitem__)
+    assert mean >= FLOOR, f"nDCG@10 fell to {mean:.4f}; worst: {worst!r} at {measured[worst]:.3f}"
+
+
+def test_the_default_ranking_is_the_best_that_we_have(golden: Bed) -> None:
+    means = {ranking: sum(found.values()) / len(found) for ranking in Ranking for found in [scores(golden, ranking)]}
+
+    assert max(means, key=means.__getitem__) is Ranking.V3, means

@@ -1,0 +1,129 @@
+"""A source's configuration: what is taken, what is refused and by which field."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from holdfast.sources.config import SourceConfig, merged, read_config, zimit_job
+from holdfast.sources.presets import PRESETS
+from holdfast.sources.refusals import SourceRefused
+
+SEED = {"seeds": ["https://example.org/"]}
+
+
+def test_a_seed_is_enough() -> None:
+    config = read_config(SEED)
+
+    assert config == SourceConfig(seeds=("https://example.org/",))
+    assert (config.max_depth, config.storage, config.backend, config.sitemaps) == (3, "warc", "native", True)
+    assert config.stored() == SEED
+    assert config.warnings() == ()
+
+
+def test_everything_survives_being_stored() -> None:
+    content: dict[str, Any] = {
+        "seeds": ["example.org/a", "https://example.org/b"], "scope": "prefix", "include": ["/x"], "exclude": ["/y"],
+        "max_depth": -1, "max_pages": 5, "quota_bytes": 10**9, "delay_s": 2.5, "user_agents": ["A/1", "B/2"],
+        "robots": "ignore", "robots_reason": "we own it", "sitemaps": False, "feeds": True, "requisites": False,
+        "storage": "signals", "name_template": "x-{date:%Y}", "schedule_hint": "weekly",
+        "zimit": {"passthrough_args": ["--lang", "en"], "tool_options": {"initial_workers": 2}},
+    }  # fmt: skip
+    config = read_config(content)
+
+    assert read_config(json.loads(json.dumps(config.stored()))) == config
+    assert config.seeds == ("https://example.org/a", "https://example.org/b")
+
+
+@pytest.mark.parametrize(
+    ("change", "field"),
+    [
+        ({"seeds": []}, "seeds"),
+        ({"seeds": "https://example.org/"}, "seeds"),
+        ({"seeds": ["ftp://example.org/"]}, "seeds"),
+        ({"seeds": ["https://user:pw@example.org/"]}, "seeds"),
+        ({"scope": "galaxy"}, "scope"),
+        ({"include": ["(?=x)"]}, "include"),
+        ({"exclude": ["a" * 2000]}, "exclude"),
+        ({"exclude": ["x"] * 501}, "exclude"),
+        ({"exclude": [1]}, "exclude"),
+        ({"max_depth": -2}, "max_depth"),
+        ({"max_depth": True}, "max_depth"),
+        ({"max_depth": "3"}, "max_depth"),
+        ({"quota_bytes": 0}, "quota_bytes"),
+        ({"max_pages": 1.5}, "max_pages"),
+        ({"delay_s": -1}, "delay_s"),
+        ({"delay_s": float("nan")}, "delay_s"),
+        ({"user_agents": ["two\nlines"]}, "user_agents"),
+        ({"user_agents": ["é"]}, "user_agents"),
+        ({"robots": "ignore"}, "robots_reason"),
+        ({"sitemaps": "yes"}, "sitemaps"),
+        ({"storage": "s3"}, "storage"),
+        ({"backend": "browser"}, "backend"),
+        ({"name_template": "{code.__class__}"}, "name_template"),
+        ({"name_template": "../{code}"}, "name_template"),
+        ({"docker_image": "evil"}, "docker_image"),
+        ({"zimit": {"image": "evil"}}, "zimit.image"),
+        ({"zimit": {"tool_options": {"vpn_connect_command": "sh"}}}, "zimit.tool_options.vpn_connect_command"),
+        ({"zimit": {"tool_options": {"enable_adaptive_workers": True}}}, "zimit.tool_options.enable_adaptive_workers"),
+        ({"zimit": {"tool_options": {"enable_vpn_rotation": True}}}, "zimit.tool_options.enable_vpn_rotation"),
+        ({"zimit": {"passthrough_args": [["x"]]}}, "zimit.passthrough_args"),
+        ({"zimit": []}, "zimit"),
+    ],
+)
+def test_the_field_that_is_wrong_is_named(change: dict[str, Any], field: str) -> None:
+    with pytest.raises(SourceRefused) as caught:
+        read_config({**SEED, **change})
+    assert caught.value.field == field
+
+
+@pytest.mark.parametrize(("written", "depth", "warned"), [(0, 3, False), (None, 3, False), (5, 5, False), (6, 6, True),
+                                                          (-1, -1, False)])  # fmt: skip
+def test_depth_is_three_unless_said_and_above_five_is_warned_about(written: int, depth: int, warned: bool) -> None:
+    config = read_config({**SEED, "max_depth": written})
+
+    assert config.max_depth == depth
+    assert bool(config.warnings()) == warned
+
+
+def test_user_agents_take_turns() -> None:
+    config = read_config({**SEED, "user_agents": ["A", "B", "C"]})
+
+    assert [config.user_agent(number) for number in range(1, 6)] == ["A", "B", "C", "A", "B"]
+    assert read_config(SEED).user_agent(7) is None
+
+
+def test_a_job_is_named_by_its_date() -> None:
+    at = datetime(2025, 12, 9, 23, tzinfo=UTC)
+
+    assert read_config(SEED).job_name("hc", at) == "hc-20251209"
+    assert read_config({**SEED, "name_template": "y{date:%Y}-{code}"}).job_name("hc", at) == "y2025-hc"
+
+
+def test_a_job_adds_seeds_and_changes_options() -> None:
+    base = read_config({**SEED, "zimit": {"tool_options": {"initial_workers": 2, "enable_monitoring": True}}})
+    made = merged(base, extra_seeds=("https://example.org/b", "https://example.org/"), overrides={"max_pages": 3},
+                  tool_options={"initial_workers": 4})  # fmt: skip
+
+    assert made.seeds == ("https://example.org/", "https://example.org/b")
+    assert made.max_pages == 3
+    assert zimit_job(made) == {
+        "seeds": ["https://example.org/", "https://example.org/b"], "zimit_passthrough_args": [],
+        "tool_options": {"initial_workers": 4, "enable_monitoring": True},
+    }  # fmt: skip
+    with pytest.raises(SourceRefused, match="enable_adaptive_restart"):
+        merged(read_config(SEED), tool_options={"enable_adaptive_restart": True})
+
+
+def test_the_presets_are_valid_and_have_the_annual_minima() -> None:
+    assert [preset.code for preset in PRESETS] == ["hc", "phac", "cihr"]
+    for preset in PRESETS:
+        config = read_config(preset.config)
+        options = config.zimit.tool_options
+        assert (options["max_container_restarts"], options["error_threshold_timeout"]) == (20, 50)
+        assert (options["error_threshold_http"], options["backoff_delay_minutes"]) == (50, 2)
+        assert (config.max_depth, config.max_pages, config.quota_bytes) == (-1, None, None)
+        assert preset.base_url in config.seeds

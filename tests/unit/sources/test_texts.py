@@ -1,0 +1,54 @@
+"""Sources as YAML and TOML: there and back again, and what is refused."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from holdfast.sources.presets import PRESETS
+from holdfast.sources.refusals import SourceRefused
+from holdfast.sources.texts import FORMS, read_text, write_text
+
+_texts = st.text(st.characters(codec="utf-8", exclude_categories=["Cs"]), max_size=20)
+_values = st.one_of(st.booleans(), st.integers(-(2**60), 2**60), st.floats(allow_nan=False, allow_infinity=False),
+                    _texts, st.lists(_texts, max_size=3))  # fmt: skip
+_entries = st.lists(
+    st.dictionaries(_texts.filter(bool), st.one_of(_values, st.dictionaries(_texts.filter(bool), _values, max_size=3)),
+                    max_size=4), max_size=3)  # fmt: skip
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_the_presets_come_back_as_they_were(form: str) -> None:
+    entries: list[dict[str, Any]] = [
+        {"code": p.code, "name": p.name, "base_url": p.base_url, "enabled": True, "config": p.config} for p in PRESETS
+    ]
+
+    assert read_text(write_text(entries, form), form) == entries
+
+
+@settings(max_examples=150, deadline=None)
+@given(_entries.filter(bool))
+def test_whatever_is_written_as_toml_is_read_back(entries: list[dict[str, Any]]) -> None:
+    assert read_text(write_text(entries, "toml"), "toml") == entries
+
+
+@pytest.mark.parametrize(
+    ("form", "text"),
+    [
+        ("yaml", "sources: !!python/object/apply:os.system ['true']"),
+        ("yaml", "a: &a [x, x]\nsources: [*a, *a]"),
+        ("yaml", "sources: [\n"),
+        ("yaml", "[" * 5000),
+        ("yaml", "- not a mapping"),
+        ("yaml", ""),
+        ("toml", "sources = "),
+        ("toml", "sources = 3"),
+        ("toml", "x = 1"),
+    ],
+)
+def test_what_is_no_list_of_plain_sources_is_refused(form: str, text: str) -> None:
+    with pytest.raises(SourceRefused):
+        read_text(text, form)

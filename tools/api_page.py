@@ -1,0 +1,44 @@
+"""The page of the HTTP API: what is said by hand, and every route from the OpenAPI document."""
+
+from __future__ import annotations
+
+import tempfile
+from http import HTTPStatus
+from itertools import groupby
+from pathlib import Path
+
+from holdfast.api.app import create_inner_app
+from holdfast.api.reference import Operation, operations
+from holdfast.config import Settings
+from holdfast.wiring.archive import open_archive
+
+INTRO = Path(__file__).with_name("api_intro.md")
+ANYWHERE = {str(code): HTTPStatus(code).phrase for code in (400, 414, 422, 429, 500, 503)}
+
+
+def api_page() -> str:
+    """Return the page."""
+    with tempfile.TemporaryDirectory() as folder:
+        settings = Settings(_env_file=None, home=Path(folder))  # type: ignore[call-arg]
+        with open_archive(settings) as archive:
+            told = list(operations(create_inner_app(archive).openapi()))
+    parts = [INTRO.read_text()]
+    for group, members in groupby(sorted(told, key=lambda one: one.group), key=lambda one: one.group):
+        parts.append(f"## {group.capitalize()}\n")
+        parts += [_described(operation) for operation in members]
+    return "\n".join(parts)
+
+
+def _described(operation: Operation) -> str:
+    lines = [f"### {operation.verb} `{operation.path}`\n", f"{operation.told} ({operation.role})\n"]
+    if operation.parameters:
+        lines.append("| name | where | type | meaning |\n|---|---|---|---|")
+        for given in operation.parameters:
+            name = f"`{given.name}`{' (required)' if given.is_required else ''}"
+            lines.append(f"| {name} | {given.place} | {given.kind} | {given.told} |")
+        lines.append("")
+    if operation.answer:
+        lines.append(f"Answers with {', '.join(f'`{name}`' for name in operation.answer)}.\n")
+    own = [status for status, told in operation.statuses if ANYWHERE.get(status) != told]
+    lines.append(f"Statuses: {', '.join(sorted(own))}.\n")
+    return "\n".join(lines)
