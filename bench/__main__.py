@@ -11,10 +11,11 @@ import sys
 import tempfile
 from collections import Counter
 from collections.abc import Callable
+from pathlib import Path
 from statistics import median
 from typing import NamedTuple
 
-from bench import warc
+from bench import index, warc
 from bench.crawl import HOLDFAST, Run, ours, peer, pin_to
 from bench.memory import bytes_per_url
 from bench.web import SCRIPTS, WORK, missing, served, write
@@ -128,14 +129,30 @@ def warc_rows() -> list[Row]:
     ]
 
 
+def index_rows(pages: int) -> list[Row]:
+    """Measure the index beside warcio with BeautifulSoup; CPU seconds, for one core is shared with the system."""
+    with tempfile.TemporaryDirectory() as folder:
+        found = index.measure(Path(folder), pages)
+    rate, again = 1000 / found.ours_ms, found.ours_ms / found.again_ms
+    rows = [
+        Row("index: pages a CPU second, text and rows, search not drained", f"{rate:.0f}", ">= 200", rate >= 200),
+        Row("index: the same site again, unchanged", f"{again:.1f}x faster", ">= 5x", again >= 5),
+    ]
+    if found.plain_ms is not None:
+        more = found.plain_ms / found.ours_ms
+        rows.insert(0, Row("index: pages a CPU second, ours / plain", f"{more:.1f}x", ">= 3x", more >= 3))
+    return rows
+
+
 def main() -> None:
     """Measure what was asked for and print the table."""
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
-    parser.add_argument("parts", nargs="*", default=["warc", "crawl", "polite", "frontier"])
+    parser.add_argument("parts", nargs="*", default=["warc", "index", "crawl", "polite", "frontier"])
     parser.add_argument("--rounds", type=int, default=1, help="interleaved rounds of the crawl")
     parser.add_argument("--pages", type=int, default=10_000, help="pages of the crawl")
     parser.add_argument("--hosts", type=int, default=1000, help="hosts of the polite crawl")
     parser.add_argument("--rows", type=int, default=10_000_000, help="known URLs of the frontier")
+    parser.add_argument("--indexed", type=int, default=3000, help="pages of the index")
     options = parser.parse_args()
     if (why := missing()) is not None:
         sys.exit(f"bench: {why}")
@@ -148,6 +165,7 @@ def main() -> None:
     measure: dict[str, Callable[[], list[Row]]] = {
         "warc": warc_rows, "crawl": lambda: crawl_rows(options.rounds, options.pages),
         "polite": lambda: polite_rows(options.hosts), "frontier": lambda: frontier_rows(options.rows),
+        "index": lambda: index_rows(options.indexed),
     }  # fmt: skip
     rows = [row for part in options.parts for row in measure[part]()]
     width = max(len(row.name) for row in rows)

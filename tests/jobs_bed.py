@@ -1,4 +1,4 @@
-"""What the suites of jobs share: several parties on one database, each with connections of its own, as processes have."""
+"""What the suites of jobs share: several parties on one database, with connections of their own."""
 
 from __future__ import annotations
 

@@ -13,7 +13,9 @@ from typing import Any
 import pytest
 from sqlalchemy import event
 
+from holdfast.api import queries
 from holdfast.api.totals import Totals
+from holdfast.db.engine import Database
 from holdfast.db.migrate import upgrade
 from holdfast.db.models import Edition, Snapshot, Source, Withdrawal
 from holdfast.db.schema import SCHEMA
@@ -33,6 +35,7 @@ _SHOTS = [
     Shot(url=_HOME, body="<title>New</title><p>Other words.", moment=days_later(10), execution=2),
     Shot(url="https://other.org/", source="other", moment=days_later(3)),
 ]
+_LIMITS = ("statement_timeout", "idle_in_transaction_session_timeout")
 _BIG = ("snapshots", "documents", "page_groups", "document_texts", "page_crawls", "pages", "page_links", "changes")
 
 
@@ -126,6 +129,21 @@ def test_a_large_archive_is_counted_beside_the_requests(own: Archive, migrated_u
     with own.database.read() as session:
         assert totals.read(session).snapshots == 7
     totals.close()
+
+
+def test_statements_of_the_server_have_a_time_limit_and_counting_has_none(migrated_postgres: str) -> None:
+    database = Database(migrated_postgres)
+    queries.limit_statements(database.engine)
+    with database.read() as session:
+        limits = [session.connection().exec_driver_sql(f"SHOW {name}").scalar_one() for name in _LIMITS]
+        queries.take_time(session)
+        lifted = session.connection().exec_driver_sql(f"SHOW {_LIMITS[0]}").scalar_one()
+    with database.read() as session:
+        again = session.connection().exec_driver_sql(f"SHOW {_LIMITS[0]}").scalar_one()
+    database.close()
+
+    assert limits == ["10s", "30s"]
+    assert (lifted, again) == ("0", "10s")
 
 
 def test_sources_tell_what_is_kept_of_each(archive: Archive, client: Client) -> None:

@@ -127,18 +127,13 @@ def _change(run: int, page: int) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _now(session: Session) -> Any:
-    return queries.captures(session, [_id(3, 7)])[0]
-
-
 QUESTIONS: dict[str, Callable[[Session], Any]] = {
     "pending": lambda s: queries.pending(s, 1, after=-1, limit=20),
     "pending behind": lambda s: queries.pending(s, 1, after=_id(RUNS - 1, 9), limit=20),
     "again": lambda s: queries.pending(s, 1, after=_id(3, 9), limit=20, again=True),
     "nothing pending": lambda s: [queries.pending(s, 2, after=-1, limit=20)],
-    "before": lambda s: queries.before(s, _now(s)),
-    "answered before": lambda s: queries.before(s, _now(s), answered=True),
-    "after": lambda s: queries.after(s, _now(s), limit=1),
+    "captures": lambda s: queries.captures(s, [_id(3, 7)]),
+    "neighbours": lambda s: queries.neighbours(s, [_id(3, 7), _id(4, 9)]),
     "diff": lambda s: queries.diff(s, (1, 2)),
     "diffs": lambda s: queries.diff_ids(s, [(1, 2)]),
     "text": lambda s: queries.text_and_headings(s, 1),
@@ -165,7 +160,7 @@ QUESTIONS: dict[str, Callable[[Session], Any]] = {
 }
 INDEXES = {
     "pending": "ix_snapshots_to_compare", "pending behind": "ix_snapshots_to_compare", "again": "ix_snapshots_source",
-    "before": "ix_snapshots_page", "answered before": "ix_snapshots_page", "after": "ix_snapshots_page",
+    "neighbours": "ix_snapshots_page (url_hash=? AND captured_at<?)",
     "both": "ix_snapshots_page", "twins": "ix_snapshots_document", "hidden": "ix_snapshots_page",
     "stretch": "ix_snapshots_execution", "timeline": "ix_snapshots_group", "event": "sqlite_autoindex_changes",
 }  # fmt: skip
@@ -215,9 +210,9 @@ SCOPES = {
 
 @pytest.mark.parametrize("name", SCOPES)
 def test_a_list_reads_no_more_than_its_reach(database: Database, name: str) -> None:
-    """With a reach of fifty rows, no step of a list touches many more, though nine thousand are in scope."""
+    """With a reach of a hundred rows, no step of a list touches many more, though nine thousand are in scope."""
     with _noting(database) as asked, database.read() as session:
-        found = listing.page_of_events(session, SCOPES[name], offset=0, limit=20, reach=50)
+        found = listing.page_of_events(session, SCOPES[name], offset=0, limit=20, reach=listing.Reach(50, 100))
 
     assert (len(found.events), found.is_exact) == (20, False)
     with database.engine.connect() as connection:

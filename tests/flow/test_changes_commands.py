@@ -86,8 +86,9 @@ def test_exports_as_files_and_as_streams(typing: Typing, tmp_path: Path) -> None
     ("arguments", "code"),
     [
         (("compute-changes", "--source", "nobody"), 1), (("changes", "compare", "1"), 1),
-        (("changes", "site", "1", "1"), 1), (("export", "wacz", "99"), 1), (("export", "cdxj"), 2), (("export", "snapshots", "--format", "xml"), 2),
-        (("export", "snapshots", "--from", "soon"), 2), (("compute-changes", "--max-events", "0"), 2),
+        (("changes", "site", "1", "1"), 1), (("export", "wacz", "99"), 1), (("export", "cdxj"), 2),
+        (("export", "snapshots", "--format", "xml"), 2), (("export", "snapshots", "--from", "soon"), 2),
+        (("compute-changes", "--max-events", "0"), 2),
     ],
 )  # fmt: skip
 def test_mistakes_have_their_exit_code_and_a_sentence(typing: Typing, arguments: tuple[str, ...], code: int) -> None:

@@ -9,6 +9,7 @@ from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from pydantic import BaseModel, ConfigDict, Field
 from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy.exc import TimeoutError as PoolTimeout
 from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse
 
@@ -97,6 +98,7 @@ def install(app: FastAPI) -> None:
     app.add_exception_handler(SQLAlchemyError, _database)
     app.add_exception_handler(RequestValidationError, _invalid)
     app.add_exception_handler(HTTPException, _http)
+    app.add_exception_handler(Exception, _broken)
 
 
 def _ours(request: Request, exc: Exception) -> JSONResponse:
@@ -109,6 +111,8 @@ def _ours(request: Request, exc: Exception) -> JSONResponse:
 
 
 def _database(request: Request, exc: Exception) -> JSONResponse:
+    if isinstance(exc, PoolTimeout):
+        return _ours(request, errors.Unavailable("all connections to the database are in use; try again in a moment"))
     found = _mismatch(request)
     if found is None:
         raise exc  # a fault of ours: logged and answered as any other
@@ -122,6 +126,17 @@ def _mismatch(request: Request) -> problems.SchemaMismatch | None:
     except errors.Unavailable:
         return None
     return problems.SchemaMismatch(found, SCHEMA) if found != SCHEMA else None
+
+
+def broken(path: str, request_id: str) -> JSONResponse:
+    """Return the answer to a fault of ours; what it was stands in the log alone."""
+    error = errors.HoldfastError("something broke here; the server's log has it under this request's id")
+    return response_to(error, path=path, request_id=request_id)
+
+
+async def _broken(request: Request, _exc: Exception) -> JSONResponse:
+    # The framework raises it again when this is sent, and the outermost layer logs it.
+    return broken(request.url.path, _id(request))
 
 
 def _invalid(request: Request, exc: Exception) -> JSONResponse:

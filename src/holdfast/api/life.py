@@ -9,14 +9,17 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from anyio.to_thread import current_default_thread_limiter, run_sync
 from fastapi import FastAPI
 
+from holdfast import log
 from holdfast.api import queries
 from holdfast.api.deps import THREADS
 from holdfast.api.totals import Totals
 from holdfast.api.upkeep import Upkeep
+from holdfast.errors import HoldfastError
 from holdfast.feedback.usage import UsageTally
 from holdfast.wiring.archive import Archive
 
 _FLUSH_S = 10.0
+_log = log.get()
 
 
 def life_of(
@@ -46,8 +49,12 @@ def life_of(
 
 
 def _warm(archive: Archive, totals: Totals) -> None:
-    with archive.database.read() as session:
-        totals.read(session)
+    """Count once before the first request; if that cannot be done now, the first request will."""
+    try:
+        with archive.database.read() as session:
+            totals.read(session)
+    except HoldfastError as exc:
+        _log.warning("totals.cold", message=str(exc))
 
 
 async def _write_usage(usage: UsageTally) -> None:

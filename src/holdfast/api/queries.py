@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from sqlalchemy import Engine, event, func, or_, select
+from sqlalchemy import Engine, event, func, or_, select, text
 from sqlalchemy.orm import Session
 
 from holdfast.db.models import (
@@ -49,20 +49,24 @@ def limit_statements(engine: Engine) -> None:
         connection.commit()
 
 
-def ping(session: Session) -> None:
-    """Ask the database for nothing; raises if it does not answer."""
-    session.execute(select(1))
+def take_time(session: Session) -> None:
+    """Let the statements of this transaction run as long as they need: for work that no request waits for."""
+    if session.get_bind().dialect.name == "postgresql":
+        session.execute(text("SET LOCAL statement_timeout = 0"))
+
+
+_FIGURES = (
+    func.count(IndexRun.warc_file_id), func.sum(IndexRun.records), func.max(IndexRun.progress_at),
+    func.max(Withdrawal.id), func.max(Withdrawal.lifted_at), func.count(Source.id), func.max(Source.updated_at),
+    func.count(ExecutionCount.owner_id), func.max(ExecutionCount.updated_at),
+)  # fmt: skip
+_STATE = select(*(select(figure).scalar_subquery() for figure in _FIGURES))
+"""One statement for all, put together once: that costs more than what it reads."""
 
 
 def state_of_archive(session: Session) -> tuple[object, ...]:
     """Return values that change whenever the totals may have: a row a WARC file is read, not one a capture."""
-    figures = (
-        func.count(IndexRun.warc_file_id), func.sum(IndexRun.records), func.max(IndexRun.progress_at),
-        func.max(Withdrawal.id), func.max(Withdrawal.lifted_at), func.count(Source.id), func.max(Source.updated_at),
-        func.count(ExecutionCount.owner_id), func.max(ExecutionCount.updated_at),
-    )  # fmt: skip
-    # One statement for all: a statement costs more than what it reads here.
-    return tuple(session.execute(select(*(select(figure).scalar_subquery() for figure in figures))).one())
+    return tuple(session.execute(_STATE).one())
 
 
 class SourceTotal(NamedTuple):
@@ -157,23 +161,29 @@ def crawl_totals(session: Session) -> CrawlTotals:
     )  # fmt: skip
 
 
-def newest_pages(
-    session: Session, *, source_id: int | None = None, limit: int
-) -> list[tuple[Snapshot, Document | None]]:
+class RecentCapture(NamedTuple):
+    """A page that was captured lately."""
+
+    id: int
+    url: str
+    status: int | None
+    captured_at: datetime
+    title: str | None
+
+
+def newest_pages(session: Session, *, limit: int) -> list[RecentCapture]:
     """Return the latest visible capture of the most recently captured pages, newest first."""
     newest = select(PageGroup.latest_id).order_by(PageGroup.last_captured_at.desc(), PageGroup.id.desc())
-    if source_id is not None:
-        newest = newest.where(PageGroup.source_id == source_id)
     # A few more than asked for: some may have been withdrawn.
     ids = list(session.scalars(newest.limit(limit + 20)))
     rows = session.execute(
-        select(Snapshot, Document)
+        select(Snapshot.id, Snapshot.url, Snapshot.status, Snapshot.captured_at, Document.title)
         .outerjoin(Document, Document.id == Snapshot.document_id)
         .where(Snapshot.id.in_(ids), *visible())
         .order_by(Snapshot.captured_at.desc(), Snapshot.id.desc())
         .limit(limit)
     )
-    return [(row[0], row[1]) for row in rows]
+    return [RecentCapture(*row) for row in rows]
 
 
 def latest_of_page(session: Session, url_hash: int, *, html: bool) -> Snapshot | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Iterable, Iterator
 from itertools import chain
 from urllib.parse import quote
@@ -15,6 +16,7 @@ from holdfast.replay.place import Place, place_of
 from holdfast.replay.serving import Replay
 from holdfast.wiring.archive import Archive
 
+_PIECE_CHARS = 16_384
 _PATH_SAFE = "!$%&'()*+,-./:;=@_~"
 
 
@@ -77,11 +79,30 @@ def refuse(status: int, title: str, message: str, *links: tuple[str, str]) -> Re
     return respond(own_page(refusal(title, message, *links), status))
 
 
-def in_pieces(texts: Iterable[str], size: int = 16_384) -> Iterator[bytes]:
-    """Yield text as pieces of some size; the first question is asked before the first piece is, so that it can fail."""
-    iterator = iter(texts)
-    first = next(iterator, "")
-    return _gathered(chain((first,), iterator), size)
+def send_text(texts: Iterable[str], media_type: str, *, packed: bool = False) -> Response:
+    """Return a response of text, streamed unless it is small; what fails before the first piece fails as an error."""
+    pieces = _gathered(texts, _PIECE_CHARS)
+    if packed:
+        pieces = _compressed(pieces)
+    headers = {"Vary": "accept-encoding", "Cache-Control": "no-cache"}
+    if packed:
+        headers["Content-Encoding"] = "gzip"
+    first = next(pieces, b"")
+    second = next(pieces, None)
+    if second is None:  # a thread that hands over one piece would cost more than the answer
+        return Response(first, media_type=media_type, headers=headers)
+    return StreamingResponse(chain((first, second), pieces), media_type=media_type, headers=headers)
+
+
+def _compressed(pieces: Iterable[bytes]) -> Iterator[bytes]:
+    packer = zlib.compressobj(1, zlib.DEFLATED, 31)
+    held = b""
+    for piece in pieces:
+        held += packer.compress(piece)
+        if len(held) >= _PIECE_CHARS:
+            yield held
+            held = b""
+    yield held + packer.flush()
 
 
 def _gathered(texts: Iterable[str], size: int) -> Iterator[bytes]:

@@ -24,11 +24,11 @@ class Role(StrEnum):
     ADMIN = "admin"
 
 
-def allow_everyone() -> None:
+async def allow_everyone() -> None:
     """Let anybody in: the route shows what is public anyway."""
 
 
-def require_admin(request: Request, archive: ArchiveDep) -> None:
+async def require_admin(request: Request, archive: ArchiveDep) -> None:
     """Let in who shows the admin token; NotPermitted otherwise (HA-080). Without a token the server is on loopback."""
     settings = archive.settings.api
     if settings.admin_token is None and settings.strict:

@@ -90,6 +90,7 @@ class Totals:
         # The state first: what changes while we count is counted again next time.
         state = queries.state_of_archive(session)
         if self._found is None or state != self._state:
+            queries.take_time(session)
             sources = tuple(queries.source_totals(session))
             faces = {one.source_id: queries.faces_of(session, one.source_id, one.base_url) for one in sources}
             self._found = ArchiveTotals(sources=sources, faces=faces, crawls=queries.crawl_totals(session))

@@ -87,15 +87,14 @@ def _earlier(session: Session, later: Snapshot, known: Event | None, wanted: int
         return earlier
     if known is not None:
         return None if known.from_snapshot_id is None else snapshot(session, known.from_snapshot_id)
-    before = queries.before(session, _capture(session, later))
+    before = queries.neighbours(session, [later.id])[later.id].before
     if before is None:
         raise NothingToCompare(f"there is no capture of this page before {later.id}; name another with fromSnapshotId")
-    return snapshot(session, before.id)
+    return snapshot(session, before)
 
 
 def _capture(session: Session, row: Snapshot) -> Capture:
-    (found,) = queries.captures(session, [row.id])
-    return found
+    return queries.captures(session, [row.id])[row.id]
 
 
 def _verdict(now: Capture, before: Capture | None) -> Verdict:
@@ -111,7 +110,7 @@ def _made(database: Database, clock: Clock, pair: tuple[int, int]) -> Diff | Non
         texts = [queries.text_and_headings(session, document_id) for document_id in pair]
     made: Comparison = compare(read_text(*texts[0]), read_text(*texts[1]))
     with database.write() as session:
-        queries.insert_diff(session, pair, made, clock.now())
+        queries.insert_diffs(session, {pair: made}, clock.now())
         return queries.diff(session, pair)
 
 

@@ -2,13 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Mapping
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
-from sqlalchemy import BigInteger, Row, Select, and_, cast, func, literal, or_, select, text
+from sqlalchemy import (
+    BigInteger,
+    ColumnElement,
+    Row,
+    ScalarSelect,
+    and_,
+    bindparam,
+    cast,
+    func,
+    literal,
+    or_,
+    select,
+    text,
+)
 from sqlalchemy.dialects import postgresql, sqlite
-from sqlalchemy.orm import Session
+from sqlalchemy.orm import Session, aliased
 
 from holdfast.changes.compare import VERSION, Comparison
 from holdfast.changes.rendering import pack
@@ -30,13 +43,14 @@ def take_turn(session: Session) -> None:
         session.execute(select(func.pg_advisory_xact_lock(cast(literal(_LOCK), BigInteger))))
 
 
-def _captures() -> Select[*tuple[Any, ...]]:
-    shown = and_(Snapshot.canonical_id.is_(None), *visible())
-    return select(
-        Snapshot.id, Snapshot.source_id, Snapshot.group_id, Snapshot.url_hash, Snapshot.execution_id,
-        Snapshot.captured_at, Snapshot.status, Snapshot.body_hash, Snapshot.payload_digest, Snapshot.document_id,
-        Document.media_type, Snapshot.redirect_to, shown.label("counts"), Snapshot.compared,
-    ).outerjoin(Document, Document.id == Snapshot.document_id)  # fmt: skip
+_SHOWN = and_(Snapshot.canonical_id.is_(None), *visible())
+_CAPTURES = select(
+    Snapshot.id, Snapshot.source_id, Snapshot.group_id, Snapshot.url_hash, Snapshot.execution_id, Snapshot.captured_at,
+    Snapshot.status, Snapshot.body_hash, Snapshot.payload_digest, Snapshot.document_id, Document.media_type,
+    Snapshot.redirect_to, _SHOWN.label("counts"), Snapshot.compared,
+).outerjoin(Document, Document.id == Snapshot.document_id)  # fmt: skip
+_BY_ID = _CAPTURES.where(Snapshot.id.in_(bindparam("ids", expanding=True))).order_by(Snapshot.id)
+"""Statements are built once: SQLAlchemy takes longer to put one together than SQLite takes to answer it."""
 
 
 def _capture(row: Row[*tuple[Any, ...]]) -> Capture:
@@ -53,7 +67,7 @@ def pending(
     session: Session, source_id: int, *, after: int, limit: int, since: datetime | None = None, again: bool = False
 ) -> list[Capture]:
     """Return the next captures of pages that were not compared yet, or all with `again`, by id."""
-    query = _captures().where(Snapshot.source_id == source_id, Snapshot.is_page, Snapshot.id > after)
+    query = _CAPTURES.where(Snapshot.source_id == source_id, Snapshot.is_page, Snapshot.id > after)
     if not again:
         query = query.where(_WAITING)
     if since is not None:
@@ -61,10 +75,11 @@ def pending(
     return [_capture(row) for row in session.execute(query.order_by(Snapshot.id).limit(limit))]
 
 
-def captures(session: Session, ids: Sequence[int]) -> list[Capture]:
+def captures(session: Session, ids: Collection[int]) -> dict[int, Capture]:
     """Return these captures as they are now; what is gone is left out."""
-    rows = session.execute(_captures().where(Snapshot.id.in_(ids)).order_by(Snapshot.id))
-    return [_capture(row) for row in rows]
+    if not ids:
+        return {}
+    return {row[0]: _capture(row) for row in session.execute(_BY_ID, {"ids": sorted(ids)})}
 
 
 def count_pending(session: Session, source_id: int) -> int:
@@ -73,36 +88,46 @@ def count_pending(session: Session, source_id: int) -> int:
     return int(session.scalar(query) or 0)
 
 
-def before(session: Session, now: Capture, *, answered: bool = False) -> Capture | None:
-    """Return the last capture of the same page before this one that counts; with `answered`, that did not fail."""
-    query = _captures().where(
-        *_same_page(now),
-        or_(Snapshot.captured_at < now.captured_at,
-            and_(Snapshot.captured_at == now.captured_at, Snapshot.id < now.id)),
-    )  # fmt: skip
-    if answered:
-        query = query.where(or_(Snapshot.status.is_(None), Snapshot.status.between(200, 399)))
-    row = session.execute(query.order_by(Snapshot.captured_at.desc(), Snapshot.id.desc()).limit(1)).one_or_none()
-    return None if row is None else _capture(row)
+class Neighbours(NamedTuple):
+    """The captures of the same page around one, by id: those that count."""
+
+    before: int | None
+    answered: int | None
+    """The last one before that did not fail."""
+    after: int | None
 
 
-def after(session: Session, now: Capture, *, limit: int) -> list[Capture]:
-    """Return the captures of the same page that follow this one and count, in order."""
-    query = _captures().where(
-        *_same_page(now),
-        or_(Snapshot.captured_at > now.captured_at,
-            and_(Snapshot.captured_at == now.captured_at, Snapshot.id > now.id)),
-    )  # fmt: skip
-    rows = session.execute(query.order_by(Snapshot.captured_at, Snapshot.id).limit(limit))
-    return [_capture(row) for row in rows]
+def neighbours(session: Session, ids: Collection[int]) -> dict[int, Neighbours]:
+    """Return what stands around each of these captures, in the order of time and then of id: three seeks each."""
+    if not ids:
+        return {}
+    return {row[0]: Neighbours(*row[1:]) for row in session.execute(_NEIGHBOURS, {"ids": sorted(ids)})}
 
 
-def _same_page(now: Capture) -> tuple[Any, ...]:
+_Here = aliased(Snapshot)
+
+
+def _nearest(*clauses: ColumnElement[bool], newest: bool) -> ScalarSelect[int]:
+    order = (Snapshot.captured_at.desc(), Snapshot.id.desc()) if newest else (Snapshot.captured_at, Snapshot.id)
     # `+ 0` keeps the planner on the index of pages: the one of sources would read the whole source.
-    return (
-        Snapshot.url_hash == now.url_hash, Snapshot.source_id + 0 == now.source_id, Snapshot.is_page,
-        Snapshot.canonical_id.is_(None), *visible(),
-    )  # fmt: skip
+    same_page = Snapshot.url_hash == _Here.url_hash, Snapshot.source_id + 0 == _Here.source_id, Snapshot.is_page
+    nearest = select(Snapshot.id).where(*same_page, _SHOWN, *clauses).order_by(*order).limit(1)
+    return nearest.correlate(_Here).scalar_subquery()
+
+
+_EARLIER = (
+    Snapshot.captured_at <= _Here.captured_at,
+    or_(Snapshot.captured_at < _Here.captured_at, Snapshot.id < _Here.id),
+)
+_LATER = (
+    Snapshot.captured_at >= _Here.captured_at,
+    or_(Snapshot.captured_at > _Here.captured_at, Snapshot.id > _Here.id),
+)
+_ANSWERED = or_(Snapshot.status.is_(None), Snapshot.status.between(200, 399))
+_NEIGHBOURS = select(
+    _Here.id, _nearest(*_EARLIER, newest=True), _nearest(*_EARLIER, _ANSWERED, newest=True),
+    _nearest(*_LATER, newest=False),
+).where(_Here.id.in_(bindparam("ids", expanding=True)))  # fmt: skip
 
 
 def text_and_headings(session: Session, document_id: int) -> tuple[str | None, str | None]:
@@ -116,18 +141,20 @@ def text_and_headings(session: Session, document_id: int) -> tuple[str | None, s
     return (None, None) if row is None else (None if row[0] is None else unpack_text(row[0]), row[1])
 
 
-def diff_ids(session: Session, pairs: Sequence[tuple[int, int]]) -> dict[tuple[int, int], int]:
+def diff_ids(session: Session, pairs: Collection[tuple[int, int]]) -> dict[tuple[int, int], int]:
     """Return the cached diffs of these pairs of documents."""
-    found: dict[tuple[int, int], int] = {}
-    for pair in set(pairs):
-        known = session.scalar(
-            select(Diff.id).where(
-                Diff.from_document_id == pair[0], Diff.to_document_id == pair[1], Diff.version == VERSION
-            )
-        )
-        if known is not None:
-            found[pair] = known
-    return found
+    if not pairs:
+        return {}
+    earlier, later = sorted({pair[0] for pair in pairs}), sorted({pair[1] for pair in pairs})
+    rows = session.execute(_DIFFS, {"earlier": earlier, "later": later})
+    return {(row[0], row[1]): row[2] for row in rows if (row[0], row[1]) in pairs}
+
+
+_DIFFS = select(Diff.from_document_id, Diff.to_document_id, Diff.id).where(
+    Diff.from_document_id.in_(bindparam("earlier", expanding=True)),
+    Diff.to_document_id.in_(bindparam("later", expanding=True)),
+    Diff.version == VERSION,
+)
 
 
 def diff(session: Session, pair: tuple[int, int]) -> Diff | None:
@@ -137,32 +164,42 @@ def diff(session: Session, pair: tuple[int, int]) -> Diff | None:
     ).one_or_none()
 
 
-def insert_diff(session: Session, pair: tuple[int, int], found: Comparison, now: datetime) -> None:
-    """Keep a diff; one that somebody else has put there meanwhile stays."""
-    values = {
-        "from_document_id": pair[0], "to_document_id": pair[1], "version": VERSION,
-        "added_sections": found.sections.added, "removed_sections": found.sections.removed,
-        "changed_sections": found.sections.changed, "added_lines": found.added_lines,
-        "removed_lines": found.removed_lines, "ratio": found.ratio, "high_noise": found.high_noise,
-        "truncated": found.truncated, "body": pack(found.hunks, found.touched), "created_at": now,
-    }  # fmt: skip
-    session.execute(_insert(session, Diff).values(values).on_conflict_do_nothing())
+def insert_diffs(session: Session, found: Mapping[tuple[int, int], Comparison], now: datetime) -> None:
+    """Keep diffs by their pair of documents; what somebody else has put there meanwhile stays."""
+    values = [
+        {
+            "from_document_id": pair[0], "to_document_id": pair[1], "version": VERSION,
+            "added_sections": one.sections.added, "removed_sections": one.sections.removed,
+            "changed_sections": one.sections.changed, "added_lines": one.added_lines,
+            "removed_lines": one.removed_lines, "ratio": one.ratio, "high_noise": one.high_noise,
+            "truncated": one.truncated, "body": pack(one.hunks, one.touched), "created_at": now,
+        }
+        for pair, one in found.items()
+    ]  # fmt: skip
+    if values:
+        session.connection().execute(_dialect(session).insert(Diff).on_conflict_do_nothing(), values)
 
 
-def write_change(session: Session, now: Capture, verdict: Verdict, diff_id: int | None, moment: datetime) -> None:
-    """Say what happened to a page at this capture; what was said of it before is replaced."""
-    earlier = verdict.before
-    values = {
-        "source_id": now.source_id, "group_id": now.group_id, "url_hash": now.url_hash,
-        "from_snapshot_id": earlier.id if earlier else None, "to_snapshot_id": now.id,
-        "from_execution_id": earlier.execution_id if earlier else None, "to_execution_id": now.execution_id,
-        "from_captured_at": earlier.captured_at if earlier else None, "to_captured_at": now.captured_at,
-        "type": verdict.type.value, "diff_id": diff_id, "error": verdict.error, "computed_at": moment,
-    }  # fmt: skip
-    insert = _insert(session, Change).values(values)
-    changed = {name: insert.excluded[name] for name in values if name != "to_snapshot_id"}
-    session.execute(insert.on_conflict_do_update(index_elements=["to_snapshot_id"], set_=changed))
+def write_changes(session: Session, said: Iterable[tuple[Capture, Verdict, int | None]], moment: datetime) -> None:
+    """Say what happened to pages: at which capture, what, and with which diff; what was said before is replaced."""
+    values = [
+        {
+            "source_id": now.source_id, "group_id": now.group_id, "url_hash": now.url_hash,
+            "from_snapshot_id": earlier.id if earlier else None, "to_snapshot_id": now.id,
+            "from_execution_id": earlier.execution_id if earlier else None, "to_execution_id": now.execution_id,
+            "from_captured_at": earlier.captured_at if earlier else None, "to_captured_at": now.captured_at,
+            "type": verdict.type.value, "diff_id": diff_id, "error": verdict.error, "computed_at": moment,
+        }
+        for now, verdict, diff_id in said
+        for earlier in [verdict.before]
+    ]  # fmt: skip
+    if not values:
+        return
+    insert = _dialect(session).insert(Change)
+    changed = {name: insert.excluded[name] for name in values[0] if name != "to_snapshot_id"}
+    statement = insert.on_conflict_do_update(index_elements=["to_snapshot_id"], set_=changed)
+    session.connection().execute(statement, values)
 
 
-def _insert(session: Session, table: type[Change] | type[Diff]) -> Any:
-    return (postgresql if session.get_bind().dialect.name == "postgresql" else sqlite).insert(table)
+def _dialect(session: Session) -> Any:
+    return postgresql if session.get_bind().dialect.name == "postgresql" else sqlite

@@ -79,8 +79,8 @@ class Extractor:
             again = (capture.identity.url_hash, key) in shown or (
                 stored is not None and (capture.identity.url_hash, stored.id) in linked
             )
-            shown.add((capture.identity.url_hash, key))
             if capture.is_ok and capture.kind is Kind.HTML and not again:
+                shown.add((capture.identity.url_hash, key))
                 said = self._remembered(capture, key)
                 own = capture.identity.group_hash
                 capture.links = outlinks(capture.url, said.base, said.hrefs, own_hash=own)

@@ -118,7 +118,7 @@ def simhash(text: str) -> int | None:
     words = text[:_MAX_CHARS].lower().split()
     if len(words) < 2:
         return None
-    hashes = np.array([_HASHES[word] for word in words], dtype=np.uint64)
+    hashes = np.fromiter(map(_HASHES.__getitem__, words), dtype=np.uint64, count=len(words))
     # A pair is its first word's hash, moved, with the second's on top; then mixed, so that every bit counts.
     pairs = (hashes[:-1] * _MIX) ^ hashes[1:]
     pairs = (pairs ^ (pairs >> np.uint64(29))) * _MIX

@@ -7,16 +7,17 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from holdfast import log
 from holdfast.clock import Clock, to_micros
 from holdfast.db.hot import Hot
 from holdfast.db.retry import persist
-from holdfast.errors import HoldfastError, LeaseLost, NotFound
+from holdfast.errors import HoldfastError, LeaseLost, NotFound, Unavailable
 from holdfast.failpoints import reach
 from holdfast.index.capture import Capture, Surroundings
 from holdfast.index.documents import Extractor, NewDocument
@@ -32,9 +33,17 @@ from holdfast.warc.ids import ORDINALS
 INDEX_VERSION = 1
 """Raised with any change that gives a record another row: files that were read before may be read again."""
 _PDF_DEADLINE_S = 20.0
+_WAITS_S = (0.1, 0.3, 1.0, 3.0)
+_Answer = TypeVar("_Answer")
 _log = log.get(room="index")
 
 OnProgress = Callable[[FileToIndex, Progress], None]
+
+
+class DatabaseAway(Unavailable):
+    """The database did not come back while we waited; the file stays pending, nothing is lost."""
+
+    code = "database_away"
 
 
 class Interrupted(HoldfastError):
@@ -92,8 +101,9 @@ class Indexer:
         run = _Run(self._hot, self._clock, file, lease)
         try:
             run.read(self._home.resolve() / file.path, self._child, self._look)
-        except (LeaseLost, Interrupted, KeyboardInterrupt):
-            lease.give_back()
+        except (LeaseLost, Interrupted, KeyboardInterrupt, DatabaseAway):
+            with suppress(Unavailable):
+                lease.give_back()
             raise
         except HoldfastError as exc:
             run.done.error = str(exc)
@@ -133,7 +143,7 @@ class _Run:
         extractor = Extractor(self._hot, child)
         with closing(reading.batches()) as batches:
             for captures, is_last in batches:
-                documents = extractor.prepare(captures)
+                documents = _patiently(partial(extractor.prepare, captures))
                 progress = self._write(reading, captures, documents, is_last=is_last)
                 look(self._file, progress)
         reach("index_resolving")
@@ -161,13 +171,21 @@ class _Run:
                 reach("index_batch")
             return changed
 
-        done.changed += persist(write, sleep=time.sleep)
+        done.changed += _patiently(write)
         reach("index_committed")
         for capture in captures:
             if capture.record_type != "revisit":
                 self._seen.add(capture.identity.url_key)
         self._first_id = last_id + 1
         return progress
+
+
+def _patiently(call: Callable[[], _Answer]) -> _Answer:
+    """Return what the call returns, waiting for a database that is away for a moment; DatabaseAway if it stays so."""
+    try:
+        return persist(call, sleep=time.sleep, waits_s=_WAITS_S)
+    except Unavailable as exc:
+        raise DatabaseAway(str(exc)) from exc
 
 
 def _place(file: FileToIndex, software: str) -> Place:

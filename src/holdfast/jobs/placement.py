@@ -11,6 +11,7 @@ from typing import Final
 
 from sqlalchemy.orm import Session
 
+from holdfast.db.engine import Database
 from holdfast.jobs.board import queries
 from holdfast.jobs.slots import (
     Distribution,
@@ -26,6 +27,8 @@ from holdfast.jobs.slots import (
 
 _OVERLAP: Final = timedelta(seconds=5)
 """How far back a look for changes reaches: further than any write transaction lasts."""
+_MOVES: Final = 200
+"""Moves of one transaction: 200 take about 60 ms."""
 _REBUILT_EVERY: Final = timedelta(minutes=10)
 """Deleted jobs and undone transactions leave traces; a table of 10,000 jobs is built anew in 0.1 s."""
 
@@ -78,15 +81,24 @@ def preview_rebalance(session: Session, *, now: datetime) -> Rebalance:
     return plan_rebalance(queries.turns(session), now=now)
 
 
-def rebalance(session: Session, *, now: datetime) -> Rebalance:
-    """Do what the preview says; a job to which something happened in between is told as skipped."""
-    plan = preview_rebalance(session, now=now)
+def rebalance(database: Database, *, now: datetime) -> Rebalance:
+    """Do what the preview says; a job to which something happened in between is told as skipped.
+
+    The plan is made before anything is locked, and written a few hundred moves at a time.
+    """
+    with database.read() as session:
+        plan = preview_rebalance(session, now=now)
     moved: list[Moved] = []
     skipped = list(plan.skipped)
-    for one in plan.moved:
-        if queries.shift(session, job_id=one.job_id, old=one.old_time, new=one.new_time, now=now):
-            moved.append(one)
-        else:
-            skipped.append(Skipped(one.job_id, Reason.JOB_RUNNING))
-    score = plan.score if len(moved) == len(plan.moved) else show_distribution(session, now=now).score
+    for start in range(0, len(plan.moved), _MOVES):
+        with database.write() as session:
+            for one in plan.moved[start : start + _MOVES]:
+                if queries.shift(session, job_id=one.job_id, old=one.old_time, new=one.new_time, now=now):
+                    moved.append(one)
+                else:
+                    skipped.append(Skipped(one.job_id, Reason.JOB_RUNNING))
+    if len(moved) == len(plan.moved):
+        return plan
+    with database.read() as session:
+        score = show_distribution(session, now=now).score
     return Rebalance(moved=tuple(moved), skipped=tuple(skipped), score=score)

@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
+from heapq import heapify, heappop, heappush
 from typing import Final, NamedTuple
 
 from holdfast.clock import from_micros, to_micros
@@ -23,6 +24,7 @@ ADVISED_BELOW: Final = 0.7
 """A distribution with a lower score is worth a rebalance (NC-029)."""
 
 _SLOT_MICROS: Final = 900_000_000
+_HOUR_SLOTS: Final = 4
 
 
 def slot_of(moment: datetime) -> int:
@@ -205,23 +207,58 @@ def distribution(moments: Iterable[datetime], *, now: datetime) -> Distribution:
     )
 
 
+class _Evenness:
+    """Slots in reach by load, then by the load of their hour: the emptiest is found without looking at all of them.
+
+    Entries of the heap that have been overtaken are thrown away when they come up. `last` only ever falls.
+    """
+
+    def __init__(self, moments: Iterable[datetime], *, first: int, last: int) -> None:
+        self._load = Counter(map(slot_of, moments))
+        self._hours = Counter[int]()
+        for slot, load in self._load.items():
+            self._hours[slot // _HOUR_SLOTS] += load
+        self._first, self._last = first, last
+        self._heap = [(*self.of(slot), slot) for slot in range(first, last + 1)]
+        heapify(self._heap)
+
+    def of(self, slot: int) -> tuple[int, int]:
+        """Return how full a slot and its hour are."""
+        return self._load[slot], self._hours[slot // _HOUR_SLOTS]
+
+    def add(self, slot: int, number: int) -> None:
+        """Put a job into a slot (1) or take it out (-1)."""
+        self._load[slot] += number
+        hour = slot // _HOUR_SLOTS
+        self._hours[hour] += number
+        for near in range(hour * _HOUR_SLOTS, (hour + 1) * _HOUR_SLOTS):
+            if self._first <= near <= self._last:
+                heappush(self._heap, (*self.of(near), near))
+
+    def emptiest(self, last: int) -> int:
+        """Return the emptiest slot up to this one, the earliest of equals."""
+        self._last = last
+        while self._heap[0][2] > last or self._heap[0][:2] != self.of(self._heap[0][2]):
+            heappop(self._heap)
+        return self._heap[0][2]
+
+
 def plan_rebalance(turns: Iterable[Turn], *, now: datetime) -> Rebalance:
     """Return what a rebalance would do: those with the longest interval first, into the emptiest slot in reach.
 
-    The same jobs and the same moment give the same plan. One that would not make the day more even moves nothing.
+    Of equal slots the one in the emptier hour is taken. The same jobs and the same moment give the same plan. One that
+    would not make the day more even moves nothing.
     """
     ordered = sorted(turns, key=lambda turn: (-turn.interval, turn.job_id))
-    table, times = SlotTable(), {}
-    for turn in ordered:
-        if turn.next_run_at is not None:
-            times[turn.job_id] = turn.next_run_at
-            if uses_slots(turn.interval):
-                table.put(turn.job_id, turn.next_run_at)
+    times = {turn.job_id: turn.next_run_at for turn in ordered if turn.next_run_at is not None}
+    first = slot_of(now) + 1
+    reach = ordered[0].interval if ordered else WINDOW
+    even = _Evenness(times.values(), first=first, last=_reach(first, reach))
     before = distribution(times.values(), now=now).score
     moved: list[Moved] = []
     skipped: list[Skipped] = []
     for turn in ordered:
-        outcome = _consider(table, turn, now=now)
+        outcome = _consider(even, turn, first=first, now=now)
         if isinstance(outcome, Moved):
             moved.append(outcome)
             times[turn.job_id] = outcome.new_time
@@ -234,18 +271,22 @@ def plan_rebalance(turns: Iterable[Turn], *, now: datetime) -> Rebalance:
     return Rebalance(moved=tuple(moved), skipped=tuple(skipped), score=score)
 
 
-def _consider(table: SlotTable, turn: Turn, *, now: datetime) -> Moved | Skipped:
-    """Move a job in the table if that helps; return what was done."""
+def _reach(first: int, interval: timedelta) -> int:
+    return first + max(WINDOW, interval) // SLOT - 1
+
+
+def _consider(even: _Evenness, turn: Turn, *, first: int, now: datetime) -> Moved | Skipped:
+    """Move a job if that helps; return what was done."""
     if not uses_slots(turn.interval):
         return Skipped(turn.job_id, Reason.BELOW_SLOT)
     reason = refusal(turn, now=now)
     if reason is not None or turn.next_run_at is None:
         return Skipped(turn.job_id, reason or Reason.JOB_RUNNING)
-    table.remove(turn.job_id)
-    first = slot_of(now) + 1
-    target = table.least_loaded(first, first + max(WINDOW, turn.interval) // SLOT - 1)
-    if table.load(target) >= table.load(slot_of(turn.next_run_at)):
-        table.put(turn.job_id, turn.next_run_at)
+    here = slot_of(turn.next_run_at)
+    even.add(here, -1)
+    target = even.emptiest(_reach(first, turn.interval))
+    if even.of(target) >= even.of(here):
+        even.add(here, 1)
         return Skipped(turn.job_id, Reason.ALREADY_BALANCED)
-    table.put(turn.job_id, start_of(target))
+    even.add(target, 1)
     return Moved(turn.job_id, turn.next_run_at, start_of(target))

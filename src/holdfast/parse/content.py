@@ -35,7 +35,7 @@ _LEFT_OUT_IDS = UNSHOWN_OR_AROUND_IDS | numbers_of("form button")
 _HEADING_IDS = numbers_of("h1 h2 h3 h4 h5 h6")
 (_ANCHOR_ID,) = numbers_of("a")
 _AROUND = "[role=navigation],[role=banner],[role=contentinfo],[role=search]"
-_TELLING = ("hidden", "display", "role")
+_TELLING = ("hidden", "display", "role", "<main", "<article", "ld+json")
 _FRAME = ("html", "body", "main")
 
 
@@ -51,7 +51,7 @@ class Content:
 
 
 def telling_words(markup: bytes | str) -> frozenset[str]:
-    """Return which words stand in the markup that make a look for hidden and framing elements worth its time."""
+    """Return which words stand in the markup that make a look for certain elements worth its time."""
     lowered = markup.lower()
     if isinstance(lowered, bytes):
         return frozenset(word for word in _TELLING if word.encode() in lowered)
@@ -70,8 +70,8 @@ def read_content(tree: LexborHTMLParser, words: frozenset[str]) -> Content:
     for node in tree.css(",".join(wanted)) if wanted else ():
         if node.tag not in _FRAME:
             node.decompose()
-    for selector in ("main,[role=main]", "article"):
-        found = tree.css(selector)
+    for selector, told in (("main,[role=main]", {"<main", "role"}), ("article", {"<article"})):
+        found = tree.css(selector) if told & words else []
         if len(found) == 1 or (found and selector != "article"):
             content = _walk(found[0], _LEFT_OUT_IDS)
             if len(content.text) >= _ROOT_CHARS:

@@ -143,15 +143,18 @@ class _Head:
 def _read_html(source: Decoded, problems: tuple[str, ...]) -> ParsedDocument:
     tree = LexborHTMLParser(source.content, options=_OPTIONS)
     head = _Head()
-    for node in tree.css("meta")[:_MAX_METAS]:
+    first = tree.head or tree.root
+    metas = first.css("meta") if first is not None else []
+    for node in metas[:_MAX_METAS] or tree.css("meta")[:_MAX_METAS]:
         head.read(node)
     wishes = read_directives((), head.robots, AGENT)
     root = tree.root
     declared = (root.attributes.get("lang") or root.attributes.get("xml:lang")) if root is not None else None
-    canonical, base = _address(tree, "link[rel~=canonical i]"), _address(tree, "base[href]")
-    title = _title(tree) or head.details.get("og:title")
-    details = head.details | read_ld_json(tree)
-    content = read_content(tree, telling_words(source.content))  # last: it removes what is hidden
+    canonical, base = _address(first, "link[rel~=canonical i]"), _address(first, "base[href]")
+    title = _title(first) or _title(root) or head.details.get("og:title")
+    words = telling_words(source.content)
+    details = head.details | (read_ld_json(tree) if "ld+json" in words else {})
+    content = read_content(tree, words)  # last: it removes what is hidden
     return ParsedDocument(
         title=title,
         description=_line(head.description or head.details.get("og:description"), _DESCRIPTION_CHARS),
@@ -167,8 +170,8 @@ def _read_html(source: Decoded, problems: tuple[str, ...]) -> ParsedDocument:
     )
 
 
-def _title(tree: LexborHTMLParser) -> str | None:
-    for node in tree.css("title")[:5]:
+def _title(within: LexborNode | None) -> str | None:
+    for node in within.css("title")[:5] if within is not None else ():
         parent = node.parent
         # Drawings have titles of their own.
         if (parent is None or parent.tag in {"head", "body", "html", "div"}) and (
@@ -178,8 +181,8 @@ def _title(tree: LexborHTMLParser) -> str | None:
     return None
 
 
-def _address(tree: LexborHTMLParser, selector: str) -> str | None:
-    node = tree.css_first(selector)
+def _address(within: LexborNode | None, selector: str) -> str | None:
+    node = within.css_first(selector) if within is not None else None
     href = node.attributes.get("href") if node is not None else None
     return (href or "").strip(SPACE)[:8192] or None
 

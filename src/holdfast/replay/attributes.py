@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from enum import Enum, auto
 
@@ -88,27 +87,19 @@ _OTHER_WINDOWS = frozenset({"_blank", "_new", "_top", "_parent"})
 _HINTS = frozenset({"preload", "prefetch", "prerender", "preconnect", "dns-prefetch"})
 
 
-TELLING = re.compile(
-    r"(?:href|src|srcset|style|action|poster|background|data|codebase|archive|cite|longdesc|manifest|lowsrc|dynsrc|"
-    r"image|bg|original|integrity|ping|attributionsrc|csp|srcdoc|content|http-equiv|type|target|crossorigin|rel)"
-    r"[\t\n\f\r ]*=",
-    re.IGNORECASE,
-)
-"""Found in every tag that has an attribute which is read here, and in few others: what has none is passed over."""
+_KINDS = {
+    **dict.fromkeys(_ADDRESSES, Kind.ADDRESS),
+    **dict.fromkeys(_SRCSETS, Kind.SRCSET),
+    **dict.fromkeys(_RETIRED, Kind.RETIRED),
+    "style": Kind.STYLE,
+}
 
 
 def kind_of(tag: str, name: str, values: Mapping[str, str]) -> Kind | None:
     """Return how this attribute of this element is read; None if it is left alone."""
-    if name in _ADDRESSES:
-        if name == "data" and tag != "object":
-            return None
-        return Kind.ADDRESS
-    if name == "style":
-        return Kind.STYLE
-    if name in _SRCSETS:
-        return Kind.SRCSET
-    if name in _RETIRED:
-        return Kind.RETIRED
+    found = _KINDS.get(name)
+    if found is not None:
+        return None if name == "data" and tag != "object" else found
     if name == "srcdoc" and tag == "iframe":
         return Kind.SRCDOC
     if tag == "meta":

@@ -13,7 +13,6 @@ from sqlalchemy.orm import Session
 
 from holdfast.clock import from_micros, to_micros
 from holdfast.errors import UrlRefused
-from holdfast.index.queries import snapshot as visible_snapshot
 from holdfast.replay import queries
 from holdfast.replay.address import BadReplayAddress, Listing, replay_path
 from holdfast.replay.calendar import Calendar, render_addresses, render_calendar
@@ -159,6 +158,6 @@ def resolve(session: Session, job_id: int | None, url: str, digits: str | None) 
 
 def latest(session: Session, snapshot_id: int, *, require_html: bool) -> Sighting | None:
     """Return the newest capture that shows the page of this snapshot; SnapshotNotFound if there is no such snapshot."""
-    start = visible_snapshot(session, snapshot_id)
+    start = queries.shown(session, snapshot_id)
     which = queries.of_page(start.url_hash)
     return queries.newest(session, which, only_html=require_html)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
+from functools import cache
 from typing import Any, NamedTuple
 
-from sqlalchemy import ColumnElement, Select, literal, select, tuple_
+from sqlalchemy import ColumnElement, Select, bindparam, literal, select, tuple_
 from sqlalchemy.orm import Session
 
 from holdfast.db.models import Execution, Snapshot
-from holdfast.index.queries import is_ok, visible
+from holdfast.index.queries import SnapshotNotFound, is_ok, visible
 
 HTML_TYPES = ("text/html", "application/xhtml+xml")
 
@@ -47,22 +48,64 @@ _FORWARD = (Snapshot.captured_at, Snapshot.id)
 _BACKWARD = (Snapshot.captured_at.desc(), Snapshot.id.desc())
 
 
-def of_key(url_key: str) -> ColumnElement[bool]:
-    """Return the clause for the captures that other archives would call the same address."""
-    return Snapshot.url_key == url_key
+class Which(NamedTuple):
+    """The captures of one address, in one of the two senses that an address has."""
+
+    column: str
+    value: str | int
+
+    @property
+    def clause(self) -> ColumnElement[bool]:
+        """The clause over Snapshot."""
+        return getattr(Snapshot, self.column) == self.value  # type: ignore[no-any-return]
 
 
-def of_page(url_hash: int) -> ColumnElement[bool]:
-    """Return the clause for the captures of one normalised address."""
-    return Snapshot.url_hash == url_hash
+def of_key(url_key: str) -> Which:
+    """Return the captures that other archives would call the same address."""
+    return Which("url_key", url_key)
 
 
-def around(session: Session, which: ColumnElement[bool], moment: datetime, *, each: int) -> list[Sighting]:
+def of_page(url_hash: int) -> Which:
+    """Return the captures of one normalised address."""
+    return Which("url_hash", url_hash)
+
+
+# To put a statement together takes longer than to run it; what every replayed page asks is put together once.
+_Statement = Select[*tuple[Any, ...]]
+
+
+@cache
+def _near(column: str, each: int) -> tuple[_Statement, _Statement]:
+    """Return the questions for what was captured before a moment and from it on."""
+    owner = getattr(Snapshot, column)
+    moment = bindparam("moment", type_=Snapshot.captured_at.type)
+    wanted = select(*_COLUMNS).where(owner == bindparam("value", type_=owner.type), *visible()).limit(each)
+    return (
+        wanted.where(Snapshot.captured_at < moment).order_by(*_BACKWARD),
+        wanted.where(Snapshot.captured_at >= moment).order_by(*_FORWARD),
+    )
+
+
+def around(session: Session, which: Which, moment: datetime, *, each: int) -> list[Sighting]:
     """Return the nearest captures of an address, at most `each` before a moment and as many from it on, in order."""
-    wanted = select(*_COLUMNS).where(which, *visible()).limit(each)
-    before = session.execute(wanted.where(Snapshot.captured_at < moment).order_by(*_BACKWARD))
-    after = session.execute(wanted.where(Snapshot.captured_at >= moment).order_by(*_FORWARD))
-    return [*map(Sighting._make, reversed(before.all())), *map(Sighting._make, after)]
+    before, after = _near(which.column, each)
+    given = {"value": which.value, "moment": moment}
+    earlier, later = session.execute(before, given).all(), session.execute(after, given)
+    return [*map(Sighting._make, reversed(earlier)), *map(Sighting._make, later)]
+
+
+@cache
+def _one_shown() -> _Statement:
+    return select(Snapshot).where(Snapshot.id == bindparam("number", type_=Snapshot.id.type), *visible())
+
+
+def shown(session: Session, snapshot_id: int) -> Snapshot:
+    """Return one snapshot; SnapshotNotFound if there is none or it is withdrawn."""
+    if 0 <= snapshot_id < 1 << 63:
+        found: Snapshot | None = session.scalars(_one_shown(), {"number": snapshot_id}).one_or_none()
+        if found is not None:
+            return found
+    raise SnapshotNotFound(f"there is no snapshot {snapshot_id}; find one with: holdfast search WORDS")
 
 
 class Neighbours(NamedTuple):
@@ -74,26 +117,32 @@ class Neighbours(NamedTuple):
     last: Sighting | None
 
 
+@cache
+def _from_ends() -> tuple[_Statement, ...]:
+    """Return the questions for the first of an address, those next to a place, and the last."""
+    wanted = select(*_COLUMNS).where(Snapshot.url_key == bindparam("key", type_=Snapshot.url_key.type), *visible())
+    place = tuple_(Snapshot.captured_at, Snapshot.id)
+    here = tuple_(bindparam("moment", type_=Snapshot.captured_at.type), bindparam("number", type_=Snapshot.id.type))
+    return (
+        wanted.order_by(*_FORWARD).limit(1),
+        wanted.where(place < here).order_by(*_BACKWARD).limit(1),
+        wanted.where(place > here).order_by(*_FORWARD).limit(1),
+        wanted.order_by(*_BACKWARD).limit(1),
+    )
+
+
 def neighbours(session: Session, url_key: str, captured_at: datetime, snapshot_id: int) -> Neighbours:
     """Return the captures before and after this one, and the ends. Four seeks."""
-    wanted = select(*_COLUMNS).where(of_key(url_key), *visible()).limit(1)
-    place = tuple_(Snapshot.captured_at, Snapshot.id)
-    here = tuple_(literal(captured_at, Snapshot.captured_at.type), literal(snapshot_id, Snapshot.id.type))
-    statements = (
-        wanted.order_by(*_FORWARD),
-        wanted.where(place < here).order_by(*_BACKWARD),
-        wanted.where(place > here).order_by(*_FORWARD),
-        wanted.order_by(*_BACKWARD),
-    )
-    found = [session.execute(statement).one_or_none() for statement in statements]
+    given = {"key": url_key, "moment": captured_at, "number": snapshot_id}
+    found = [session.execute(statement, given).one_or_none() for statement in _from_ends()]
     return Neighbours(*(None if row is None else Sighting._make(row) for row in found))
 
 
 def ends(session: Session, url_key: str) -> tuple[Sighting, Sighting] | None:
     """Return the first and the last capture of an address; None if there is none."""
-    wanted = select(*_COLUMNS).where(of_key(url_key), *visible()).limit(1)
-    first = session.execute(wanted.order_by(*_FORWARD)).one_or_none()
-    last = session.execute(wanted.order_by(*_BACKWARD)).one_or_none()
+    first_of, _, _, last_of = _from_ends()
+    first = session.execute(first_of, {"key": url_key}).one_or_none()
+    last = session.execute(last_of, {"key": url_key}).one_or_none()
     return None if first is None or last is None else (Sighting._make(first), Sighting._make(last))
 
 
@@ -101,7 +150,7 @@ def sightings(
     session: Session, url_key: str, *, after: tuple[datetime, int] | None, until: datetime | None, limit: int
 ) -> list[Sighting]:
     """Return captures of an address in order, behind a place and up to a moment."""
-    wanted = select(*_COLUMNS).where(of_key(url_key), *visible()).order_by(*_FORWARD).limit(limit)
+    wanted = select(*_COLUMNS).where(of_key(url_key).clause, *visible()).order_by(*_FORWARD).limit(limit)
     if after is not None:
         here = tuple_(literal(after[0], Snapshot.captured_at.type), literal(after[1], Snapshot.id.type))
         wanted = wanted.where(tuple_(Snapshot.captured_at, Snapshot.id) > here)
@@ -112,7 +161,7 @@ def sightings(
 
 def moments(session: Session, url_key: str, *, limit: int) -> Sequence[datetime]:
     """Return when an address was captured, latest first, at most `limit` of them: all that a calendar counts."""
-    wanted = select(Snapshot.captured_at).where(of_key(url_key), *visible()).order_by(*_BACKWARD).limit(limit)
+    wanted = select(Snapshot.captured_at).where(of_key(url_key).clause, *visible()).order_by(*_BACKWARD).limit(limit)
     return session.scalars(wanted).all()
 
 
@@ -162,19 +211,17 @@ def _is_shown() -> ColumnElement[bool]:
     return Snapshot.status.is_(None) | is_ok()
 
 
-def newest(session: Session, which: ColumnElement[bool], *, only_html: bool) -> Sighting | None:
+def newest(session: Session, which: Which, *, only_html: bool) -> Sighting | None:
     """Return the latest capture that shows something, of HTML if that is asked for."""
-    wanted = select(*_COLUMNS).where(which, _is_shown(), *visible())
+    wanted = select(*_COLUMNS).where(which.clause, _is_shown(), *visible())
     if only_html:
         wanted = wanted.where(Snapshot.media_type.in_(HTML_TYPES))
     return _one(session, wanted.order_by(*_BACKWARD))
 
 
-def nearest_shown(
-    session: Session, which: ColumnElement[bool], moment: datetime, *, job_id: int | None
-) -> Sighting | None:
+def nearest_shown(session: Session, which: Which, moment: datetime, *, job_id: int | None) -> Sighting | None:
     """Return the capture nearest to a moment that shows something, of one job's executions if a job is named."""
-    wanted = select(*_COLUMNS).where(which, _is_shown(), *visible())
+    wanted = select(*_COLUMNS).where(which.clause, _is_shown(), *visible())
     if job_id is not None:
         wanted = wanted.where(Snapshot.execution_id.in_(select(Execution.id).where(Execution.job_id == job_id)))
     before = _one(session, wanted.where(Snapshot.captured_at <= moment).order_by(*_BACKWARD))
@@ -184,6 +231,6 @@ def nearest_shown(
     return before if moment - before.captured_at <= after.captured_at - moment else after
 
 
-def _one(session: Session, statement: Select[*tuple[Any, ...]]) -> Sighting | None:
+def _one(session: Session, statement: _Statement) -> Sighting | None:
     row = session.execute(statement.limit(1)).one_or_none()
     return None if row is None else Sighting._make(row)

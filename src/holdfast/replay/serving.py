@@ -14,7 +14,6 @@ from holdfast.db.engine import Database
 from holdfast.db.models import Snapshot
 from holdfast.errors import NotFound
 from holdfast.index.queries import document_of
-from holdfast.index.queries import snapshot as visible_snapshot
 from holdfast.index.records import Stored, open_stored
 from holdfast.replay.address import Modifier, Wanted, replay_path
 from holdfast.replay.answer import Answer, Asking, Headers, redirect
@@ -28,7 +27,7 @@ from holdfast.replay.memento import memento_headers
 from holdfast.replay.moments import timestamp
 from holdfast.replay.place import Place
 from holdfast.replay.policy import GUARDS, connections, replay_policy
-from holdfast.replay.queries import Neighbours, neighbours
+from holdfast.replay.queries import Neighbours, neighbours, shown
 from holdfast.replay.ranges import sliced
 from holdfast.warc.reader import DamagedWarc
 
@@ -94,7 +93,7 @@ class Replay:
     def _open_first(self, session: Session, stack: ExitStack, ids: list[int]) -> tuple[Snapshot, Stored]:
         lost: CaptureLost | None = None
         for snapshot_id in ids:
-            snapshot = visible_snapshot(session, snapshot_id)
+            snapshot = shown(session, snapshot_id)
             try:
                 stored = stack.enter_context(open_stored(session, self.home, snapshot))
                 if stored.status == 304:

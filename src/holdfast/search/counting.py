@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from holdfast.clock import to_micros
-from holdfast.search.columns import Columns, Floats, Rows
+from holdfast.search.columns import Columns, Rows
 from holdfast.search.segments import DUPLICATE, NOINDEX, TYPE_NAMES
 
 FACET_VALUES: Final = 20
@@ -26,6 +26,8 @@ _MONTHLY: Final = 120
 STATUS_NAMES: Final = ("unknown", "1xx", "2xx", "3xx", "4xx", "5xx")
 
 Keep = npt.NDArray[np.bool_]
+Keys = npt.NDArray[np.floating[Any]]
+"""What rows are sorted by, greatest first; row numbers for the newest need 64 bits, scores 32."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,6 +83,14 @@ def passing(columns: Columns, rows: Rows, gate: npt.NDArray[np.uint8], filters: 
     return keep
 
 
+def documents_of(columns: Columns, source: int) -> Keep:
+    """Return which documents a source has captured, by place; the last place, for no document, is never one."""
+    found = np.zeros(len(columns.documents.keys) + 1, np.bool_)
+    found[columns.doc[(columns.profiles["source"] == source)[columns.profile]]] = True
+    found[-1] = False
+    return found
+
+
 def _wanted(columns: Columns, filters: Filters) -> Keep:
     """Return which combinations of source, language, type and status pass."""
     profiles = columns.profiles
@@ -105,12 +115,12 @@ class Shown:
     """What may be shown: rows with their sorting keys; for pages each row stands for its group."""
 
     rows: Rows
-    keys: Floats
+    keys: Keys
     best: Rows
     """The row that gave its group its key; the row itself for snapshots."""
 
 
-def as_pages(columns: Columns, rows: Rows, keys: Floats) -> Shown:
+def as_pages(columns: Columns, rows: Rows, keys: Keys) -> Shown:
     """Return the latest row of each group, with the key of the group's best."""
     groups = columns.group[rows]
     latest = np.full(columns.group_count, -1, np.int32)

@@ -10,6 +10,7 @@ import gc
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, Final
 
@@ -238,9 +239,10 @@ class Reader:
             hits = result.hits
             if not hits:
                 return Found(keys=np.empty(0, np.int64), scores=np.empty(0, np.float32), count=0)
-            scores, addresses = zip(*hits, strict=True)
-            keys = np.array(self._searcher.fast_field_values("key", list(addresses)), np.int64)
-            return Found(keys=keys, scores=np.array(scores, np.float32), count=int(result.count))
+            scores = np.fromiter(map(itemgetter(0), hits), np.float32, len(hits))
+            values = self._searcher.fast_field_values("key", list(map(itemgetter(1), hits)))
+            keys = np.fromiter(values, np.int64, len(hits))
+            return Found(keys=keys, scores=scores, count=int(result.count))
 
 
 @contextmanager

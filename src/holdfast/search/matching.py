@@ -63,8 +63,17 @@ def _plain_rows(rows: Rows, mode: Mode, **more: object) -> Match:
     return replace(match, **more)  # type: ignore[arg-type]
 
 
-def find(view: View, question: Question, *, scan: int) -> Match:
-    """Return what answers a question; of a plain query at most `scan` documents are read, the best ones."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reach:
+    """How far a plain query looks: at most `scan` documents, the best by text, and of these only the `allowed` ones."""
+
+    scan: int
+    allowed: npt.NDArray[np.bool_] | None = None
+    """By document; None for all."""
+
+
+def find(view: View, question: Question, reach: Reach) -> Match:
+    """Return what answers a question."""
     columns = view.columns
     if question.intent is Intent.BROWSE or view.reader is None:
         count = len(columns) if question.intent is Intent.BROWSE else 0
@@ -77,20 +86,20 @@ def find(view: View, question: Question, *, scan: int) -> Match:
         match = _boolean(view.reader, columns, question.tree, Mode.BOOLEAN)
         if len(match.rows) or question.certain:
             return match
-    return _plain(view.reader, columns, question, scan)
+    return _plain(view.reader, columns, question, reach)
 
 
-def _plain(reader: Reader, columns: Columns, question: Question, scan: int) -> Match:
+def _plain(reader: Reader, columns: Columns, question: Question, reach: Reach) -> Match:
     words = question.words
     if words.words or words.phrases:
-        found = reader.words(words.words, words.phrases, limit=scan)
+        found = reader.words(words.words, words.phrases, limit=reach.scan)
         if found.count:
-            return _scored(reader, columns, found, words, Mode.FTS)
+            return _scored(reader, columns, found, words, reach)
         words = words.telling()
         if words != question.words:
-            found = reader.words(words.words, words.phrases, limit=scan)
+            found = reader.words(words.words, words.phrases, limit=reach.scan)
             if found.count:
-                return _scored(reader, columns, found, words, Mode.FALLBACK)
+                return replace(_scored(reader, columns, found, words, reach), mode=Mode.FALLBACK)
     match = _boolean(reader, columns, _substrings_of(question), Mode.FALLBACK)
     if len(match.rows) or not words.all_words:
         return match
@@ -98,10 +107,11 @@ def _plain(reader: Reader, columns: Columns, question: Question, scan: int) -> M
     if near is None:
         return match
     meant = replace(words, words=near)
-    found = reader.words(meant.words, meant.phrases, limit=scan)
+    found = reader.words(meant.words, meant.phrases, limit=reach.scan)
     if not found.count:
         return match
-    return replace(_scored(reader, columns, found, meant, Mode.FUZZY), did_you_mean=_spoken(question, words, meant))
+    match = _scored(reader, columns, found, meant, reach)
+    return replace(match, mode=Mode.FUZZY, did_you_mean=_spoken(question, words, meant))
 
 
 def _spoken(question: Question, words: Words, meant: Words) -> str:
@@ -128,20 +138,22 @@ def _boolean(reader: Reader, columns: Columns, tree: Node, mode: Mode) -> Match:
     best = float(score.max()) if len(score) else 0.0
     terms = tuple(dict.fromkeys(term.text for term in wanted_terms(tree)))
     text = score / np.float32(best) if best else score
-    documents = len(np.unique(columns.doc[rows])) if len(rows) else 0
+    documents = int(np.count_nonzero(np.bincount(columns.doc[rows]))) if len(rows) else 0
     return _plain_rows(rows, mode, text=text, substrings=terms, documents=documents)
 
 
-def _scored(reader: Reader, columns: Columns, found: Found, words: Words, mode: Mode) -> Match:
+def _scored(reader: Reader, columns: Columns, found: Found, words: Words, reach: Reach) -> Match:
     places = columns.documents.places(found.keys)
     here = places < len(columns.documents.keys)
+    if reach.allowed is not None:
+        here &= reach.allowed[places]
+    best = found.scores[0] if len(found.scores) else np.float32(1)
     places, scores = places[here], found.scores[here]
     rows, counts = columns.of_document.rows(places)
-    best = scores[0] if len(scores) else np.float32(1)
     bits = _title_bits(reader, columns, words, limit=len(found.keys))
     return Match(
-        rows=rows, text=np.repeat(scores / best, counts), titles=bits[columns.doc[rows]], mode=mode, shown=words,
-        documents=found.count, complete=found.count <= len(found.keys),
+        rows=rows, text=np.repeat(scores / best, counts), titles=np.repeat(bits[places], counts), mode=Mode.FTS,
+        shown=words, documents=found.count, complete=found.count <= len(found.keys),
     )  # fmt: skip
 
 

@@ -169,8 +169,10 @@ def parts(columns: Columns, row: int, text: float, titles: int, worth: Standing)
     """Return the parts of one row's score by name; their sum is the score."""
     found = {"rankText": text, "titleBoost": float(_title_table(worth.weights)[titles])}
     for table, place in (
-        (worth.of_document, columns.doc[row]), (worth.of_address, columns.url[row]), (worth.of_month, columns.month[row]),
-    ):  # fmt: skip
+        (worth.of_document, columns.doc[row]),
+        (worth.of_address, columns.url[row]),
+        (worth.of_month, columns.month[row]),
+    ):
         found |= {name: float(part[place]) for name, part in table.items()}
     return found
 

@@ -6,7 +6,6 @@ once, because the withdrawals in force are compared with every request. It refus
 
 from __future__ import annotations
 
-import threading
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime, timedelta
 from enum import StrEnum
@@ -14,7 +13,6 @@ from pathlib import Path
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 from sqlalchemy.orm import Session
 
 from holdfast.clock import Clock, to_micros
@@ -22,13 +20,13 @@ from holdfast.db.engine import Database
 from holdfast.errors import Invalid
 from holdfast.index.queries import unpack_text
 from holdfast.search import counting, queries, ranking
-from holdfast.search.columns import Columns
-from holdfast.search.counting import Count, Filters, Shown, Spread
+from holdfast.search.counting import Count, Filters, Keys, Shown, Spread
 from holdfast.search.highlight import Finder, Piece
-from holdfast.search.matching import Match, Mode, find
+from holdfast.search.matching import Match, Mode, Reach, find
+from holdfast.search.notes import Gate, Notes
 from holdfast.search.queries import HitRow
 from holdfast.search.query import MAX_QUERY_CHARS, Intent, Question, understand
-from holdfast.search.ranking import Coefficients, Ranking, Standing
+from holdfast.search.ranking import Ranking, Standing
 from holdfast.search.shelf import Shelf, View
 
 EXACT_DOCUMENTS: Final = 10_000
@@ -122,6 +120,11 @@ class _Counted:
     exact: bool
     spread: Spread
 
+    @property
+    def size(self) -> int:
+        """How many rows it holds."""
+        return len(self.match.rows)
+
 
 class Search:
     """Answers searches on one archive; one of these serves a process, from any number of threads."""
@@ -129,9 +132,7 @@ class Search:
     def __init__(self, database: Database, home: Path, clock: Clock) -> None:
         self._database, self._clock = database, clock
         self._shelf = Shelf(home, clock)
-        self._lock = threading.Lock()
-        self._gates: tuple[tuple[object, ...], npt.NDArray[np.uint8]] | None = None
-        self._standings: tuple[tuple[str, int, str], dict[Coefficients, Standing]] = (("", -1, ""), {})
+        self._notes: Notes[_Counted] | None = None
         self.exact_documents, self.scan_documents = EXACT_DOCUMENTS, SCAN_DOCUMENTS
 
     def ask(self, request: Request, *, wait: bool = False) -> Answer:
@@ -142,13 +143,14 @@ class Search:
         """
         started = self._clock.monotonic()
         _check(request)
-        view = self._shelf.view(wait=wait)
+        notes = self._notes_on(self._shelf.view(wait=wait))
         question = understand(request.q or "")
         with self._database.read() as session:
             sources = {row.id: (row.code, row.name) for row in queries.sources(session)}
-            gate = self._gate(session, view)
-            counted = self._count(view, question, request, gate, sources)
-            hits = self._hits(session, view, question, request, counted, sources)
+            mark, gate = notes.gate(session)
+            asked = (mark, replace(request, page=1, page_size=1, explain=False), self._clock.now().date())
+            counted = notes.result(asked, lambda: self._count(notes, question, request, gate, sources))
+            hits = self._hits(session, notes, question, request, counted, sources)
         return Answer(
             hits=hits, total=len(counted.shown.rows), exact=counted.exact, mode=counted.match.mode,
             breadth=ranking.breadth_of(question).value, did_you_mean=counted.match.did_you_mean,
@@ -156,30 +158,30 @@ class Search:
             took_ms=(self._clock.monotonic() - started) * 1_000,
         )  # fmt: skip
 
-    def _gate(self, session: Session, view: View) -> npt.NDArray[np.uint8]:
-        """Return what each row may pass, made anew when the view changed or something was withdrawn or lifted."""
-        mark = (*queries.withdrawal_mark(session), str(view.folder), view.manifest.sequence)
-        with self._lock:
-            if self._gates is not None and self._gates[0] == mark:
-                return self._gates[1]
-        hidden = view.columns.rows_of_ids(np.array(queries.withdrawn_ids(session), np.int64))
-        gate = counting.gates(view.columns, hidden)
-        with self._lock:
-            self._gates = (mark, gate)
-        return gate
+    def _notes_on(self, view: View) -> Notes[_Counted]:
+        notes = self._notes
+        if notes is None or notes.view is not view:
+            notes = self._notes = Notes(view)
+        return notes
 
     def _count(
-        self, view: View, question: Question, request: Request, gate: npt.NDArray[np.uint8],
+        self, notes: Notes[_Counted], question: Question, request: Request, gate: Gate,
         sources: dict[int, tuple[str, str]],
     ) -> _Counted:  # fmt: skip
-        columns, filters = view.columns, _filters(request, sources)
-        match = find(view, question, scan=self.scan_documents if filters.any else self.exact_documents)
+        view, filters = notes.view, _filters(request, sources)
+        columns = view.columns
+        reach = Reach(
+            scan=self.scan_documents if filters.any else self.exact_documents,
+            allowed=None if filters.source is None else notes.documents_of(filters.source),
+        )
+        match = find(view, question, reach)
         keep = counting.passing(columns, match.rows, gate, filters)
         match = replace(match, rows=match.rows[keep], text=match.text[keep], titles=match.titles[keep])
         if _sort(request, question) is Sort.NEWEST:
-            keys = match.rows.astype(np.float64)
+            keys: Keys = match.rows.astype(np.float64)
         else:
-            keys = ranking.order_keys(match.rows, match.text, match.titles, self._worth(view, question, request))
+            worth = self._worth(notes, question, request)
+            keys = ranking.order_keys(match.rows, match.text, match.titles, worth)
         if request.view is Kind.PAGES:
             shown = counting.as_pages(columns, match.rows, keys)
         else:
@@ -190,24 +192,15 @@ class Search:
         spread = counting.spread(columns, shown.rows, sources)
         return _Counted(shown=shown, match=match, exact=exact, spread=spread)
 
-    def _worth(self, view: View, question: Question, request: Request) -> Standing:
-        """Return what pages are worth by themselves, worked out once for each view and set of coefficients."""
+    def _worth(self, notes: Notes[_Counted], question: Question, request: Request) -> Standing:
         weights = ranking.coefficients(request.ranking, ranking.breadth_of(question))
-        now = self._clock.now()
-        mark = (str(view.folder), view.manifest.sequence, now.date().isoformat())
-        with self._lock:
-            if self._standings[0] != mark:
-                self._standings = (mark, {})
-            known = self._standings[1]
-            if weights not in known:
-                known[weights] = ranking.standing(view.columns, weights, now_micros=to_micros(now))
-            return known[weights]
+        return notes.standing(weights, to_micros(self._clock.now()))
 
     def _hits(
-        self, session: Session, view: View, question: Question, request: Request, counted: _Counted,
+        self, session: Session, notes: Notes[_Counted], question: Question, request: Request, counted: _Counted,
         sources: dict[int, tuple[str, str]],
     ) -> list[Hit]:  # fmt: skip
-        columns, shown = view.columns, counted.shown
+        columns, shown = notes.view.columns, counted.shown
         skip = (request.page - 1) * request.page_size
         if skip >= len(shown.rows):
             return []
@@ -233,7 +226,7 @@ class Search:
                 best = int(shown.best[place])
                 at = int(np.flatnonzero(counted.match.rows == best)[0])
                 text, titles = float(counted.match.text[at]), int(counted.match.titles[at])
-                told = ranking.parts(columns, best, text, titles, self._worth(view, question, request))
+                told = ranking.parts(columns, best, text, titles, self._worth(notes, question, request))
                 hit = replace(hit, best_id=int(columns.ids[best]), parts=told)
             hits.append(hit)
         return hits

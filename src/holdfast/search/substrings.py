@@ -6,10 +6,12 @@ costs and the whole archive is counted out only if the query says nothing else.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
+import numpy.typing as npt
 
 from holdfast.search.columns import Columns, Floats, Rows
 from holdfast.search.engine import Reader
@@ -28,14 +30,37 @@ class RowSet:
     complement: bool = False
 
 
-def both(a: RowSet, b: RowSet) -> RowSet:
-    """Return what stands in both sets."""
+_DENSE: Final = 16
+"""A set of more than this share of all rows is handled as one mark a row: sorting it would take ten times as long."""
+
+
+def _joined(parts: Sequence[Rows], size: int) -> Rows:
+    """Return the rows of several lists, each once, in order."""
+    if sum(map(len, parts)) * _DENSE < size:
+        return np.unique(np.concatenate(parts))
+    return np.flatnonzero(_marks(parts, size)).astype(np.int32)
+
+
+def _marks(parts: Sequence[Rows], size: int) -> npt.NDArray[np.bool_]:
+    marks = np.zeros(size, np.bool_)
+    for part in parts:
+        marks[part] = True
+    return marks
+
+
+def both(a: RowSet, b: RowSet, size: int) -> RowSet:
+    """Return what stands in both sets, of so many rows altogether."""
     if a.complement and b.complement:
-        return RowSet(np.union1d(a.rows, b.rows), True)
+        return RowSet(_joined([a.rows, b.rows], size), True)
     if a.complement or b.complement:
         kept, gone = (b, a) if a.complement else (a, b)
-        return RowSet(np.setdiff1d(kept.rows, gone.rows, assume_unique=True))
-    return RowSet(np.intersect1d(a.rows, b.rows, assume_unique=True))
+        if (len(kept.rows) + len(gone.rows)) * _DENSE < size:
+            return RowSet(np.setdiff1d(kept.rows, gone.rows, assume_unique=True))
+        return RowSet(kept.rows[~_marks([gone.rows], size)[kept.rows]])
+    if (len(a.rows) + len(b.rows)) * _DENSE < size:
+        return RowSet(np.intersect1d(a.rows, b.rows, assume_unique=True))
+    few, many = (a, b) if len(a.rows) < len(b.rows) else (b, a)
+    return RowSet(few.rows[_marks([many.rows], size)[few.rows]])
 
 
 def negated(a: RowSet) -> RowSet:
@@ -43,11 +68,11 @@ def negated(a: RowSet) -> RowSet:
     return RowSet(a.rows, not a.complement)
 
 
-def either(a: RowSet, b: RowSet) -> RowSet:
-    """Return what stands in one set or the other."""
+def either(a: RowSet, b: RowSet, size: int) -> RowSet:
+    """Return what stands in one set or the other, of so many rows altogether."""
     if not a.complement and not b.complement:
-        return RowSet(np.union1d(a.rows, b.rows))
-    return negated(both(negated(a), negated(b)))
+        return RowSet(_joined([a.rows, b.rows], size))
+    return negated(both(negated(a), negated(b), size))
 
 
 class Substrings:
@@ -74,7 +99,7 @@ class Substrings:
         """Return the rows of a term."""
         fields = [Field.TITLE, Field.SNIPPET, Field.URL] if term.field is Field.ANY else [term.field]
         found = [self._rows_in(term.text, field) for field in fields]
-        return RowSet(np.unique(np.concatenate(found)))
+        return RowSet(_joined(found, len(self._columns)))
 
     def _rows_in(self, text: str, field: Field) -> Rows:
         owners = self._columns.of_address if field is Field.URL else self._columns.of_document
@@ -90,12 +115,12 @@ class Substrings:
             case Both(parts):
                 found = self.evaluate(parts[0])
                 for part in parts[1:]:
-                    found = both(found, self.evaluate(part))
+                    found = both(found, self.evaluate(part), len(self._columns))
                 return found
             case Either(parts):
                 found = self.evaluate(parts[0])
                 for part in parts[1:]:
-                    found = either(found, self.evaluate(part))
+                    found = either(found, self.evaluate(part), len(self._columns))
                 return found
 
     def matching(self, node: Node) -> Rows:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import errno
 import socket
+from contextlib import closing
 from ipaddress import ip_address
+from urllib.parse import urlsplit
 
 from holdfast.config import Settings
 from holdfast.errors import Conflict, Invalid
@@ -19,9 +21,11 @@ def listen(settings: Settings) -> socket.socket:
     host, port = settings.api.host, settings.api.port
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
-        listener = socket.socket(family, kind, protocol)
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listener.bind(address)
+        with closing(socket.socket(family, kind, protocol)) as listener:
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            listener.bind(address)
+            listener.listen(_BACKLOG)
+            return socket.socket(family, kind, protocol, listener.detach())
     except OSError as exc:
         if exc.errno == errno.EADDRINUSE:
             raise Conflict(
@@ -30,8 +34,6 @@ def listen(settings: Settings) -> socket.socket:
         raise Invalid(
             f"cannot listen on {host}, port {port}: {exc.strerror or exc}; choose with --host and --port"
         ) from exc
-    listener.listen(_BACKLOG)
-    return listener
 
 
 def demand_closed(settings: Settings) -> None:
@@ -46,6 +48,13 @@ def demand_closed(settings: Settings) -> None:
         raise Invalid(
             f"without HOLDFAST_API_ADMIN_TOKEN the server listens on loopback only, not on {settings.api.host}; "
             "set one (openssl rand -hex 32) or leave out --host"
+        )
+    replay = urlsplit(settings.replay.origin or "").hostname
+    own = {urlsplit(settings.api.site_url or "").hostname, *settings.api.allowed_hosts, settings.api.host, "localhost"}
+    if replay is not None and (replay in own or _is_loopback(replay)):
+        raise Invalid(
+            f"HOLDFAST_REPLAY_ORIGIN names {replay}, which is the application's own host; archived pages need one of "
+            "their own, such as https://replay.example.org"
         )
 
 

@@ -65,3 +65,6 @@ def test_a_signal_ends_our_own_crawl_with_its_files_sealed(bed: Bed, site: Site)
 
     assert (stopped.code, stopped.state) == (1, "stopped")
     assert list(bed.output.glob(".tmp-http-warc/archive/*.open")) == []
+    found = crawl_statistics(bed.output)
+    assert found is not None
+    assert found.pending > 0, "it ended before it was stopped"

@@ -7,16 +7,21 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+from fastapi import APIRouter
+from sqlalchemy.exc import ArgumentError
+from sqlalchemy.exc import TimeoutError as PoolTimeout
 from starlette.datastructures import State
 from starlette.types import Receive, Scope, Send
 
 from holdfast import errors
+from holdfast.api.assembly import assemble
 from holdfast.api.errors import STATUS, status_of
 from holdfast.api.middleware.shell import Shell
+from holdfast.api.roles import PUBLIC
 from holdfast.clock import SystemClock
 from holdfast.metrics import ServerMetrics
 from tests.client import Client
-from tests.unit.api.conftest import MakeClient
+from tests.unit.api.conftest import MakeArchive, MakeClient
 
 
 @pytest.mark.parametrize(
@@ -81,6 +86,27 @@ def test_what_breaks_is_answered_without_a_trace() -> None:
     assert answer.json()["code"] == "error"
     assert "secret" not in answer.text
     assert "Traceback" not in answer.text
+
+
+def test_what_the_database_library_raises_is_told_plainly(make_archive: MakeArchive) -> None:
+    def full() -> None:
+        raise PoolTimeout("QueuePool limit of size 5")
+
+    def broken() -> None:
+        raise ArgumentError("a secret statement")
+
+    router = APIRouter(dependencies=[PUBLIC])
+    router.add_api_route("/full", full)
+    router.add_api_route("/broken", broken)
+    app = assemble("Broken", (router,), make_archive())
+    client = Client(Shell(app, SystemClock(), State({"metrics": ServerMetrics(started=0.0)})))
+    busy, fault = client.get("/full"), client.get("/broken")
+    client.close()
+
+    assert (busy.status_code, busy.json()["code"]) == (503, "unavailable")
+    assert (fault.status_code, fault.json()["code"]) == (500, "error")
+    assert "QueuePool" not in busy.text
+    assert "secret" not in fault.text
 
 
 def test_a_database_that_is_gone_is_told_by_health_and_by_every_route(make_client: MakeClient, tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tracemalloc
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -85,10 +86,14 @@ def test_a_line_of_a_hundred_megabytes_hides_nothing(tmp_path: Path) -> None:
             file.write(b"x" * (1 << 20))
         file.write(b"\nlast\n")
 
+    tracemalloc.start()
     found = last_statistics(log)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
 
     assert found is not None
     assert found.crawled == 7
+    assert peak < 8 << 20
 
 
 def test_only_the_last_megabyte_of_lines_is_looked_at(tmp_path: Path) -> None:

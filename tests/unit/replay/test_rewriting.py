@@ -97,7 +97,7 @@ def _is_web(reference: str) -> bool:
 @pytest.mark.parametrize(
     "piece",
     ["<", "<a ", "<a b=", "<!--", "<script>", "<style>", "<img src=x srcset='a,", "<a href='", '"', "&#38", "<svg>",
-     "<![CDATA[", "</", "<a href=x>", "url(", "@import '", "\\", "(", "image-set(",
+     "<![CDATA[", "</", "<a href=x>", "url(", "@import '", "\\", "(", "image-set(", '<a class="', '<a class="x" ',
      "<iframe srcdoc='&lt;a href=x&gt;'>"],
 )  # fmt: skip
 def test_twice_the_input_takes_about_twice_the_time(piece: str) -> None:

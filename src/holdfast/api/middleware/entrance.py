@@ -33,7 +33,8 @@ class Hosts:
     def __init__(self, settings: Settings) -> None:
         configured = urlsplit(settings.replay.origin or "").hostname
         self.replay = frozenset({configured.lower()} if configured else {REPLAY_HOST})
-        names = [*_LOOPBACK, settings.api.host, *settings.api.allowed_hosts, _hostname(settings.api.site_url)]
+        bound = f"[{settings.api.host}]" if ":" in settings.api.host else settings.api.host
+        names = [*_LOOPBACK, bound, *settings.api.allowed_hosts, _hostname(settings.api.site_url)]
         self.app = frozenset(name.lower() for name in names if name) - self.replay
 
 

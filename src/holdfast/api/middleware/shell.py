@@ -8,8 +8,8 @@ from uuid import uuid4
 from starlette.datastructures import Headers, MutableHeaders, State
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from holdfast import errors, log
-from holdfast.api.errors import response_to
+from holdfast import log
+from holdfast.api.errors import broken
 from holdfast.clock import Clock
 
 _log = log.get()
@@ -52,8 +52,7 @@ class Shell:
         except Exception as exc:
             _log.error("api.broke", path=scope["path"], request_id=request_id, exc_info=exc)
             if not status:
-                error = errors.HoldfastError("something broke here; the server's log has it under this request's id")
-                await response_to(error, path=scope["path"], request_id=request_id)(scope, receive, named)
+                await broken(scope["path"], request_id)(scope, receive, named)
         seconds = self._clock.monotonic() - began
         self.state.metrics.answered(kind_of(scope["path"]), status, seconds)
         _log.info("api.request", method=scope["method"], path=scope["path"], status=status,

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import zlib
-from collections.abc import Iterable, Iterator
-
 from fastapi import APIRouter, Query, Request
-from fastapi.responses import PlainTextResponse, Response, StreamingResponse
+from fastapi.responses import PlainTextResponse, Response
 
 from holdfast.api.deps import ArchiveDep
 from holdfast.api.errors import answers
-from holdfast.api.replaying import in_pieces, place_here, takes_gzip
+from holdfast.api.replaying import place_here, send_text, takes_gzip
 from holdfast.api.roles import PUBLIC
 from holdfast.replay.cdx.question import read_question
 from holdfast.replay.cdx.render import TYPES
@@ -32,17 +29,6 @@ def cdx(
 ) -> Response:
     """Answer from the index of captures. docs/cdx.md lists all parameters, also those that are not named here."""
     question = read_question(request.query_params.multi_items())
-    pieces: Iterator[bytes] = in_pieces(CdxServer(archive.database).answer(question, place_here(request, archive)))
-    headers = {"Vary": "accept-encoding", "Cache-Control": "no-cache"}
-    if takes_gzip(request) and gzip.lower() not in ("false", "0", "no"):
-        headers["Content-Encoding"] = "gzip"
-        pieces = _compressed(pieces)
-    return StreamingResponse(pieces, media_type=TYPES[question.output], headers=headers)
-
-
-def _compressed(pieces: Iterable[bytes]) -> Iterator[bytes]:
-    packer = zlib.compressobj(1, zlib.DEFLATED, 31)
-    for piece in pieces:
-        if packed := packer.compress(piece):
-            yield packed
-    yield packer.flush()
+    texts = CdxServer(archive.database).answer(question, place_here(request, archive))
+    packed = takes_gzip(request) and gzip.lower() not in ("false", "0", "no")
+    return send_text(texts, TYPES[question.output], packed=packed)

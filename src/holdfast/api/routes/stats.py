@@ -38,11 +38,8 @@ def stats(archive: ArchiveDep, session: SessionDep, totals: TotalsDep, response:
             WorkerHeartbeat(worker_id=str(owner.id), last_heartbeat=owner.heartbeat_at) for owner in crawls.workers
         ],
         recent_pages=[
-            RecentPage(
-                id=snapshot.id, url=snapshot.url, title=document.title if document else None,
-                status_code=snapshot.status, crawled_at=snapshot.captured_at,
-            )
-            for snapshot, document in queries.newest_pages(session, limit=_RECENT)
+            RecentPage(id=page.id, url=page.url, title=page.title, status_code=page.status, crawled_at=page.captured_at)
+            for page in queries.newest_pages(session, limit=_RECENT)
         ],
         top_domains=[TopDomain(domain=name, page_count=count) for name, count in crawls.top],
     )  # fmt: skip

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from fastapi import APIRouter, Request
-from fastapi.responses import HTMLResponse, Response, StreamingResponse
+from fastapi.responses import HTMLResponse, Response
 
 from holdfast.api.deps import ArchiveDep
-from holdfast.api.replaying import asking_of, in_pieces, place_here, refuse, replay_of, respond, target_behind
+from holdfast.api.replaying import asking_of, place_here, refuse, replay_of, respond, send_text, target_behind
 from holdfast.api.roles import PUBLIC
 from holdfast.errors import Invalid, NotFound
 from holdfast.replay import browse, memento
@@ -64,7 +64,7 @@ def _time_map(archive: Archive, place: Place, path: str) -> Response:
     form, page, text = browse.read_map_path(path)
     with archive.database.read() as session:
         found = browse.time_map(session, archived_url(text), form, page)
-    return StreamingResponse(in_pieces(memento.render(found, place)), media_type=memento.TYPES[form])
+    return send_text(memento.render(found, place), memento.TYPES[form])
 
 
 def _missing(exc: NotFound, place: Place, target: str) -> Response:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from sqlalchemy import ColumnElement, Select, exists, func, select, union_all
 from sqlalchemy.orm import Session, aliased
@@ -12,10 +12,19 @@ from holdfast.changes.listing.events import Event, Page, Scope, TimelineEntry
 from holdfast.db.models import Change, Diff, Document, PageGroup, Snapshot, Source, Withdrawal
 from holdfast.index.queries import visible
 
-MAX_READ = 20_000
-"""Rows that one question reads at most, newest first; 20,000 take some 30 ms."""
+MAX_LISTED = 10_000
+"""Changes that are counted and paged through, newest first; as many as search counts."""
+MAX_SOUGHT = 200_000
+"""Rows among which they are looked for: most captures of a crawl are unchanged, and there is no index without them."""
 _LEAST_EACH = 20
 _MAX_EXECUTIONS = 200
+
+
+class Reach(NamedTuple):
+    """How far one question goes."""
+
+    listed: int = MAX_LISTED
+    sought: int = MAX_SOUGHT
 
 
 def shown(change: type[Change] = Change) -> tuple[ColumnElement[bool], ...]:
@@ -54,25 +63,25 @@ def _sources_with_changes(session: Session) -> list[int]:
     return found
 
 
-def page_of_events(session: Session, scope: Scope, *, offset: int, limit: int, reach: int = MAX_READ) -> Page:
+def page_of_events(session: Session, scope: Scope, *, offset: int, limit: int, reach: Reach = Reach()) -> Page:
     """Return a page of events, newest first, and how many there are; not exact where more were in scope than are read.
 
     Paging ends there too: what is older is reached with an earlier `until`.
     """
     if scope.execution_ids is not None and not scope.execution_ids:
         return Page(events=(), total=0, is_exact=True)
-    slices, each = _slices(scope, reach)
-    parts = [part.subquery() for part in slices]
+    each = max(_LEAST_EACH, reach.listed // len(scope.execution_ids or (0,)))
+    slices, is_whole = _slices(session, scope, each, reach.sought)
+    parts = [part.limit(each).subquery() for part in slices]
     whole = parts[0] if len(parts) == 1 else union_all(*(select(part) for part in parts)).subquery()
     # Only the slice is read, and only once: a join of its ids with the table would let a planner walk the table.
     change = aliased(Change, whole)
-    wanted = [*shown(change), *(() if scope.unchanged else (change.type != "unchanged",))]
-    total = session.scalar(select(func.count()).select_from(change).where(*wanted))
+    total = session.scalar(select(func.count()).select_from(change).where(*shown(change)))
     counts = [select(func.count()).select_from(part).scalar_subquery() for part in parts]
-    is_exact = all(count < each for count in session.execute(select(*counts)).one())
+    is_exact = is_whole and all(count < each for count in session.execute(select(*counts)).one())
     rows = session.execute(
         _events(change)
-        .where(*wanted)
+        .where(*shown(change))
         .order_by(change.to_captured_at.desc(), change.id.desc())
         .offset(min(offset, each * len(parts)))
         .limit(limit)
@@ -80,20 +89,31 @@ def page_of_events(session: Session, scope: Scope, *, offset: int, limit: int, r
     return Page(events=tuple(Event._make(row) for row in rows), total=int(total or 0), is_exact=is_exact)
 
 
-def _slices(scope: Scope, reach: int) -> tuple[list[Select[Change]], int]:
-    """Return the newest changes in scope, one slice for each execution, and how many of each are read at most."""
-    newest = select(Change)
+def _slices(session: Session, scope: Scope, each: int, sought: int) -> tuple[list[Select[Change]], bool]:
+    """Return the newest changes in scope, one slice for each execution, and whether nothing in scope was left out."""
+    span: list[ColumnElement[bool]] = []
     if scope.since is not None:
-        newest = newest.where(Change.to_captured_at >= scope.since)
+        span.append(Change.to_captured_at >= scope.since)
     if scope.until is not None:
-        newest = newest.where(Change.to_captured_at < scope.until)
+        span.append(Change.to_captured_at < scope.until)
     if scope.execution_ids is not None:
-        each = max(_LEAST_EACH, reach // len(scope.execution_ids))
-        newest = newest.order_by(Change.id.desc()).limit(each)
-        return [newest.where(Change.to_execution_id == execution_id) for execution_id in scope.execution_ids], each
-    if scope.source_id is not None:
-        newest = newest.where(Change.source_id == scope.source_id)
-    return [newest.order_by(Change.to_captured_at.desc(), Change.id.desc()).limit(reach)], reach
+        order: tuple[Any, ...] = (Change.id,)
+        spans = [[Change.to_execution_id == execution_id, *span] for execution_id in scope.execution_ids]
+    else:
+        order = (Change.to_captured_at, Change.id)
+        spans = [span if scope.source_id is None else [Change.source_id == scope.source_id, *span]]
+    newest = [column.desc() for column in order]
+    if scope.unchanged:
+        return [select(Change).where(*clauses).order_by(*newest) for clauses in spans], True
+    slices, is_whole = [], True
+    for clauses in spans:
+        # Where the rows that are looked through end: an index is stepped along, no row is read.
+        skipped = max(each, sought // len(spans))
+        oldest = session.scalar(select(order[0]).where(*clauses).order_by(*newest).offset(skipped).limit(1))
+        is_whole = is_whole and oldest is None
+        reached = clauses if oldest is None else [*clauses, order[0] >= oldest]
+        slices.append(select(Change).where(*reached, Change.type != "unchanged").order_by(*newest))
+    return slices, is_whole
 
 
 def _events(change: type[Change] = Change) -> Select[*tuple[Any, ...]]:

@@ -73,7 +73,8 @@ def shown_together(tx: Transaction, pairs: Sequence[tuple[int, int]]) -> set[tup
     for part in _parts(sorted(set(pairs))):
         rows = tx.execute(
             f"WITH w(url_hash, document_id) AS (VALUES {_pairs(part)}) SELECT w.url_hash, w.document_id FROM w"  # noqa: S608
-            " WHERE EXISTS (SELECT 1 FROM snapshots s WHERE s.url_hash = w.url_hash AND s.document_id = w.document_id)",
+            " WHERE EXISTS (SELECT 1 FROM snapshots s WHERE s.url_hash = w.url_hash AND s.document_id = w.document_id"
+            " AND s.status BETWEEN 200 AND 299)",
             [value for pair in part for value in pair],
         )
         found.update((row[0], row[1]) for row in rows)

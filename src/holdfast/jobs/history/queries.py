@@ -69,6 +69,8 @@ def forget(session: Session, ids: Sequence[int]) -> int:
         exists().where(table.execution_id == Execution.id)
         for table in (WarcFile, PageCrawl, Snapshot, Owner, Queue, ExecutionCount)
     ]
+    retried = aliased(Execution)
+    referring.append(exists().where(retried.job_id == Execution.job_id, retried.resumed_from == Execution.id))
     referring.append(exists().where(Change.to_execution_id == Execution.id))
     referring.append(exists().where(Job.id == Execution.job_id, Job.edition_id.is_not(None)))
     gone = session.scalars(

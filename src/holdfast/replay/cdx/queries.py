@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import datetime
+from functools import cache
 from pathlib import PurePosixPath
 from typing import Any, NamedTuple
 
-from sqlalchemy import ColumnElement, func, literal, select, tuple_
+from sqlalchemy import ColumnElement, Integer, Select, bindparam, func, select, tuple_
 from sqlalchemy.orm import Session
 
 from holdfast.db.models import Snapshot, WarcFile
@@ -69,28 +70,51 @@ _COLUMNS = (
 _ORDER = (Snapshot.url_key, Snapshot.captured_at, Snapshot.id)
 
 
-def _within(keys: KeyRange, behind: Spot | None, *, reverse: bool = False) -> list[ColumnElement[bool]]:
+class _Shape(NamedTuple):
+    """What a question is like, whatever it is about: one statement is put together for each shape."""
+
+    is_one: bool
+    is_behind: bool
+    reverse: bool = False
+
+
+def _shape(keys: KeyRange, behind: Spot | None, *, reverse: bool = False) -> _Shape:
+    return _Shape(keys.low == keys.high, behind is not None, reverse)
+
+
+def _given(keys: KeyRange, behind: Spot | None) -> dict[str, Any]:
+    given: dict[str, Any] = {"low": keys.low, "high": keys.high}
+    return given if behind is None else {**given, "key": behind.url_key, "moment": behind.captured_at, "id": behind.id}
+
+
+def _within(shape: _Shape) -> list[ColumnElement[bool]]:
     """Return the clauses for what is left of a range behind a place.
 
     Each end is given once: of two bounds on one side SQLite would seek to the first that it meets.
     """
-    if keys.low == keys.high:
-        left: list[ColumnElement[bool]] = [Snapshot.url_key == keys.low]
-        if behind is not None:
-            place, here = tuple_(*_ORDER[1:]), tuple_(*_literals(behind)[1:])
-            left.append(place < here if reverse else place > here)
-        return left
-    low: ColumnElement[bool] = Snapshot.url_key >= keys.low
-    high: ColumnElement[bool] = Snapshot.url_key < keys.high
-    if behind is not None and reverse:
-        high = tuple_(*_ORDER) < tuple_(*_literals(behind))
-    elif behind is not None:
-        low = tuple_(*_ORDER) > tuple_(*_literals(behind))
-    return [low, high]
+    key, moment, number = Snapshot.url_key, Snapshot.captured_at, Snapshot.id
+    low, high = bindparam("low", type_=key.type), bindparam("high", type_=key.type)
+    at = [bindparam("moment", type_=moment.type), bindparam("id", type_=number.type)]
+    if shape.is_one:
+        place, here = tuple_(moment, number), tuple_(*at)
+        behind = [place < here if shape.reverse else place > here] if shape.is_behind else []
+        return [key == low, *behind]
+    place, here = tuple_(key, moment, number), tuple_(bindparam("key", type_=key.type), *at)
+    is_low_place, is_high_place = shape.is_behind and not shape.reverse, shape.is_behind and shape.reverse
+    return [place > here if is_low_place else key >= low, place < here if is_high_place else key < high]
 
 
-def _literals(spot: Spot) -> list[Any]:
-    return [literal(value, column.type) for value, column in zip(spot, _ORDER, strict=True)]
+@cache
+def _batch(shape: _Shape) -> Select[*tuple[Any, ...]]:
+    wanted = select(*_COLUMNS).where(*visible(), *_within(shape))
+    if shape.is_one:
+        at = Snapshot.captured_at
+        if not shape.is_behind or shape.reverse:
+            wanted = wanted.where(at >= bindparam("since", type_=at.type))
+        if not shape.is_behind or not shape.reverse:
+            wanted = wanted.where(at <= bindparam("until", type_=at.type))
+    order = [column.desc() for column in _ORDER] if shape.reverse else [*_ORDER]
+    return wanted.order_by(*order).limit(bindparam("most", type_=Integer))
 
 
 def batch(
@@ -100,22 +124,14 @@ def batch(
 
     The period narrows one key's captures only: over many keys it would be a scan, which the caller has to count.
     """
-    wanted = select(*_COLUMNS).where(*visible())
-    if keys.low == keys.high:
-        low, high = period
-        if behind is not None and not low <= behind.captured_at <= high:
-            # A place outside the period: everything in it lies behind, or nothing does.
-            if (behind.captured_at > high) is not reverse:
-                return []
-            behind = None
-        at = Snapshot.captured_at
-        if behind is None or reverse:
-            wanted = wanted.where(at >= low)
-        if behind is None or not reverse:
-            wanted = wanted.where(at <= high)
-    wanted = wanted.where(*_within(keys, behind, reverse=reverse))
-    order = [column.desc() for column in _ORDER] if reverse else [*_ORDER]
-    return [*map(Capture._make, session.execute(wanted.order_by(*order).limit(limit)))]
+    since, until = period
+    if keys.low == keys.high and behind is not None and not since <= behind.captured_at <= until:
+        # A place outside the period: everything in it lies behind, or nothing does.
+        if (behind.captured_at > until) is not reverse:
+            return []
+        behind = None
+    given = {**_given(keys, behind), "since": since, "until": until, "most": limit}
+    return [*map(Capture._make, session.execute(_batch(_shape(keys, behind, reverse=reverse)), given))]
 
 
 def skip(session: Session, ranges: Iterable[KeyRange], behind: Spot | None, number: int) -> Spot | None:
@@ -123,8 +139,8 @@ def skip(session: Session, ranges: Iterable[KeyRange], behind: Spot | None, numb
     for keys in ranges:
         if behind is not None and keys.low != keys.high and behind.url_key >= keys.high:
             continue
-        wanted = select(*_ORDER).where(*_within(keys, behind), *visible())
-        row = session.execute(wanted.order_by(*_ORDER).offset(number - 1).limit(1)).one_or_none()
+        wanted = select(*_ORDER).where(*_within(_shape(keys, behind)), *visible()).order_by(*_ORDER)
+        row = session.execute(wanted.offset(number - 1).limit(1), _given(keys, behind)).one_or_none()
         if row is not None:
             return Spot._make(row)
         number -= count(session, keys, behind=behind, limit=number)
@@ -134,9 +150,9 @@ def skip(session: Session, ranges: Iterable[KeyRange], behind: Spot | None, numb
 
 def count(session: Session, keys: KeyRange, *, behind: Spot | None = None, limit: int) -> int:
     """Return how many captures a range has behind a place, counted up to a limit."""
-    wanted = select(Snapshot.id).where(*_within(keys, behind), *visible())
+    wanted = select(Snapshot.id).where(*_within(_shape(keys, behind)), *visible())
     some = wanted.order_by(*_ORDER).limit(max(limit, 0)).subquery()
-    return session.scalar(select(func.count()).select_from(some)) or 0
+    return session.scalar(select(func.count()).select_from(some), _given(keys, behind)) or 0
 
 
 class Stand(NamedTuple):

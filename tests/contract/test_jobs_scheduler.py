@@ -1,0 +1,443 @@
+"""The scheduler and the leases on both databases: turns, fencing, retries, adaptive intervals, pruning, metrics."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from sqlalchemy import select, update
+
+from holdfast.db.models import Execution, LogLine, WarcFile
+from holdfast.errors import LeaseLost
+from holdfast.jobs.adaptive import StartPage
+from holdfast.jobs.endings import Counts, Ending, Result
+from holdfast.jobs.journal.logs import LogBook, all_lines, entry, last_lines, read_lines
+from holdfast.jobs.leases import Lease, Leases
+from holdfast.jobs.retries import Failure
+from holdfast.jobs.schedule.queries import Claim
+from holdfast.jobs.states import State
+from tests.clock import FakeClock
+from tests.jobs_bed import DONE, Bed, failed, open_bed, unchanged
+
+HOUR = timedelta(hours=1)
+
+
+@pytest.fixture
+def bed(migrated_url: str, clock: FakeClock, tmp_path: Path) -> Iterator[Bed]:
+    with open_bed(migrated_url, clock, tmp_path) as opened:
+        yield opened
+
+
+def _writes(leases: Leases) -> tuple[Callable[[Lease], object], ...]:
+    """Return all that a holder can do to what it holds."""
+    return leases.renew, leases.release, lambda held: leases.settle(held, DONE)
+
+
+def test_a_due_job_becomes_one_queued_execution(bed: Bed, clock: FakeClock) -> None:
+    job_id = bed.once()
+    due = bed.job(job_id).next_run_at
+    first, second = bed.party.scheduler.tick(), bed.party.scheduler.tick()
+
+    (execution,) = bed.executions(job_id)
+    assert (first.queued, second.queued) == ({job_id: execution.id}, {})
+    assert (execution.state, execution.number, execution.due_at, execution.queued_at) == ("queued", 1, due, due)
+    assert (bed.job(job_id).state, bed.job(job_id).next_run_at) == ("pending", None)
+
+
+def test_nothing_is_queued_before_its_time(bed: Bed, clock: FakeClock) -> None:
+    job_id = bed.recurring()
+    bed.set_next_run(job_id, clock.now() + timedelta(seconds=1))
+
+    assert bed.party.scheduler.tick().queued == {}
+    clock.advance(1)
+    assert list(bed.party.scheduler.tick().queued) == [job_id]
+
+
+def test_a_look_queues_a_hundred_at_most_earliest_first(bed: Bed, clock: FakeClock) -> None:
+    bed.settings = bed.settings.model_copy(update={"batch": 3})
+    party = bed.another()
+    ids = [bed.once(f"s{n}") for n in range(5)]
+    for number, job_id in enumerate(ids):
+        bed.set_next_run(job_id, clock.now() - timedelta(seconds=number))
+
+    assert set(party.scheduler.tick().queued) == set(ids[2:])
+    assert set(party.scheduler.tick().queued) == set(ids[:2])
+
+
+def test_the_unique_key_has_the_last_word(bed: Bed, clock: FakeClock) -> None:
+    job_id = bed.recurring()
+    turn = clock.now()
+    bed.set_next_run(job_id, turn)
+    bed.run_once(job_id)
+    bed.set_next_run(job_id, turn)  # as a clock that was set back would have it
+
+    assert bed.party.scheduler.tick().queued == {}
+    assert len(bed.executions(job_id)) == 1
+    clock.advance(1)
+    assert list(bed.party.scheduler.tick().queued) == [job_id]  # and the job is not stuck
+
+
+def test_the_longest_waiting_is_taken_first_and_only_once(bed: Bed, clock: FakeClock) -> None:
+    ids = []
+    for code in ("a", "b"):
+        ids.append(bed.once(code))
+        clock.advance(1)
+    bed.party.scheduler.tick()
+    other = bed.another()
+    first, second = bed.party.taken("w1"), other.taken("w2")
+
+    assert [first.claim.job_id, second.claim.job_id] == ids
+    assert bed.party.leases.take("w3") is None
+    assert bed.job(ids[0]).state == "running"
+    assert (bed.job(ids[0]).lock_owner, bed.job(ids[0]).lock_epoch) == ("w1", 1)
+    assert first.output_dir.parent == bed.home.resolve() / "warcs" / "a"
+    assert not first.resumed
+
+
+def test_a_finished_run_is_written_down(bed: Bed, clock: FakeClock) -> None:
+    job_id = bed.recurring(minutes=60)
+    turn = clock.now()
+    bed.set_next_run(job_id, turn)
+    counts = Counts(items_crawled=7, items_indexed=5, items_failed=1, items_total=8, cpu_ms=90, peak_memory_bytes=2**20)
+    ending = Ending(result=Result.COMPLETED, counts=counts, metrics={"requests_total": 9}, index_state="pending")
+    bed.run_once(job_id, ending, seconds=90)
+
+    job, (execution,) = bed.job(job_id), bed.executions(job_id)
+    assert (execution.state, execution.duration_ms, execution.items_crawled, execution.cpu_ms) == (
+        "completed", 90_000, 7, 90)  # fmt: skip
+    assert (execution.items_total, execution.peak_memory_bytes, execution.metrics) == (8, 2**20, {"requests_total": 9})
+    assert (execution.run_seconds, execution.index_state) == (90.0, "pending")
+    assert (job.state, job.lock_token, job.next_run_at) == ("scheduled", None, turn + HOUR)
+    assert (job.total_runs, job.successful_runs, job.failed_runs, job.total_duration_ms) == (1, 1, 0, 90_000)
+    assert bed.events(job_id)[1:] == [
+        "job:status scheduled", "job:status running", "job:completed completed", "job:status completed",
+        "job:status scheduled",
+    ]  # fmt: skip
+    assert bed.holds(job_id) == [("w1", "settled")]
+
+
+def test_a_one_time_job_is_completed_for_good(bed: Bed, clock: FakeClock) -> None:
+    job_id = bed.once()
+    bed.run_once(job_id)
+    clock.advance(10**6)
+
+    assert (bed.job(job_id).state, bed.party.scheduler.tick().queued) == ("completed", {})
+
+
+def test_failures_wait_longer_each_time_and_end(bed: Bed, clock: FakeClock) -> None:
+    job_id = bed.recurring()
+    turn = clock.now()
+    bed.set_next_run(job_id, turn)
+    waits = []
+    for attempt in range(4):
+        bed.run_once(job_id, failed(), seconds=0)
+        job = bed.job(job_id)
+        if job.next_run_at is not None:
+            waits.append((job.next_run_at - clock.now()).total_seconds())
+            assert (job.state, job.current_retry_count) == ("scheduled", attempt + 1)
+            clock.advance(waits[-1])
+
+    executions = bed.executions(job_id)
+    assert waits == [60, 120, 240]
+    assert (job.state, job.error_message, job.failed_runs) == ("failed", "it broke", 4)
+    assert [e.retry_attempt for e in executions] == [0, 1, 2, 3]
+    assert [e.resumed_from for e in executions] == [None, *(e.id for e in executions[:3])]
+    assert len({e.output_dir for e in executions}) == 1  # a retry goes on in the same directory
+    assert (executions[0].failure, executions[0].stack) == ("failed", "Traceback")
+
+
+def test_a_success_after_a_retry_keeps_the_rhythm(bed: Bed, clock: FakeClock) -> None:
+    job_id = bed.recurring(minutes=60)
+    turn = clock.now()
+    bed.set_next_run(job_id, turn)
+    bed.run_once(job_id, failed())
+    clock.advance(60)
+    bed.run_once(job_id)
+
+    assert (bed.job(job_id).next_run_at, bed.job(job_id).current_retry_count) == (turn + HOUR, 0)
+
+
+def test_the_machines_fault_burns_no_retry_and_a_wrong_configuration_no_time(bed: Bed, clock: FakeClock) -> None:
+    infra, config = bed.once("a"), bed.once("b")
+    bed.run_once(infra, failed(Failure.INFRA), seconds=0)
+    bed.run_once(config, failed(Failure.CONFIG), seconds=0)
+
+    job = bed.job(infra)
+    assert (job.state, job.current_retry_count, job.infra_retry_count) == ("scheduled", 0, 1)
+    assert job.next_run_at == clock.now() + timedelta(minutes=10)
+    assert bed.job(config).state == "failed"
+
+
+def test_a_page_that_does_not_change_is_looked_at_less_often(bed: Bed, clock: FakeClock) -> None:
+    job_id = bed.recurring(minutes=60)
+    bed.set_next_run(job_id, clock.now())
+    gaps = []
+    for ending in (
+        unchanged(), unchanged(), Ending(result=Result.COMPLETED, start=StartPage(not_modified=True)), unchanged(),
+        DONE, unchanged("b"),
+    ):  # fmt: skip
+        before = clock.now()
+        bed.run_once(job_id, ending, seconds=0)
+        due = bed.job(job_id).next_run_at
+        assert due is not None
+        gaps.append((due - before) / HOUR)
+        clock.advance((due - clock.now()).total_seconds())
+
+    assert gaps == [1, 2, 4, 8, 8, 1]
+
+
+def test_a_fixed_interval_stays_fixed(bed: Bed, clock: FakeClock) -> None:
+    job_id = bed.recurring(minutes=60, adaptive_scheduling=False)
+    bed.set_next_run(job_id, clock.now())
+    bed.run_once(job_id, unchanged(), seconds=0)
+    clock.advance(3600)
+    bed.run_once(job_id, unchanged(), seconds=0)
+
+    assert bed.job(job_id).next_run_at == clock.now() + HOUR
+
+
+def test_turns_that_were_missed_are_not_made_up_for(bed: Bed, clock: FakeClock) -> None:
+    job_id = bed.recurring(minutes=60)
+    turn = clock.now()
+    bed.set_next_run(job_id, turn)
+    clock.advance(5 * 3600 + 60)
+    bed.run_once(job_id)
+
+    assert bed.job(job_id).next_run_at == turn + 6 * HOUR
+    assert len(bed.executions(job_id)) == 1
+
+
+def test_only_the_holder_may_renew_release_or_settle(bed: Bed) -> None:
+    job_id = bed.once()
+    bed.party.scheduler.tick()
+    lease = bed.party.taken()
+    claim = lease.claim
+    for wrong in (claim._replace(token="0" * 32), claim._replace(epoch=claim.epoch + 1), Claim(999, *claim[1:])):
+        stranger = type(lease)(**{name: getattr(lease, name) for name in lease.__slots__} | {"claim": wrong})
+        for call in (
+            bed.party.leases.renew,
+            bed.party.leases.release,
+            lambda held: bed.party.leases.settle(held, DONE),
+        ):
+            with pytest.raises(LeaseLost):
+                call(stranger)
+
+    assert bed.job(job_id).lock_token == claim.token
+    assert bed.party.leases.settle(lease, DONE) is State.COMPLETED
+
+
+def test_a_lock_is_stale_five_minutes_after_its_last_heartbeat(bed: Bed, clock: FakeClock) -> None:
+    job_id = bed.once()
+    bed.party.scheduler.tick()
+    lease = bed.party.taken()
+    for _ in range(4):
+        clock.advance(299)
+        bed.party.leases.renew(lease)
+    clock.advance(300)
+    assert bed.party.scheduler.sweep() == 0
+    clock.advance(1)
+    assert bed.party.scheduler.sweep() == 1
+
+    (execution,) = bed.executions(job_id)
+    assert (execution.state, execution.takeovers, bed.job(job_id).state) == ("queued", 1, "scheduled")
+    with pytest.raises(LeaseLost):
+        bed.party.leases.renew(lease)
+
+
+def test_a_late_owner_cannot_touch_what_the_new_one_holds(bed: Bed, clock: FakeClock) -> None:
+    job_id = bed.once()
+    bed.party.scheduler.tick()
+    late, other = bed.party.taken("late"), bed.another()
+    clock.advance(301)
+    other.scheduler.sweep()
+    fresh = other.taken("new")
+    assert (fresh.execution_id, fresh.claim.epoch, fresh.resumed) == (late.execution_id, 2, True)
+    assert fresh.output_dir == late.output_dir
+
+    for call in _writes(bed.party.leases):
+        with pytest.raises(LeaseLost):
+            call(late)
+    assert (bed.job(job_id).lock_token, bed.job(job_id).lock_owner) == (fresh.claim.token, "new")
+    other.leases.settle(fresh, DONE)
+    assert bed.holds(job_id) == [("late", "lease_lost"), ("new", "settled")]
+    assert [e.state for e in bed.executions(job_id)] == ["completed"]
+
+
+def test_a_start_steals_nothing_from_the_living(bed: Bed, clock: FakeClock) -> None:
+    ids = [bed.once(f"s{n}") for n in range(10)]
+    bed.party.scheduler.tick()
+    leases = [bed.party.taken(f"w{n}") for n in range(10)]
+    clock.advance(60)
+
+    assert bed.another().scheduler.start() == 0
+    assert [bed.job(job_id).state for job_id in ids] == ["running"] * 10
+    # but one whose owner's file lock is free is taken over at once
+    assert bed.another().scheduler.start(dead_owners=["w3"]) == 1
+    assert [bed.job(job_id).state for job_id in ids].count("running") == 9
+    for number, lease in enumerate(leases):
+        if number != 3:
+            bed.party.leases.settle(lease, DONE)
+
+
+def test_an_execution_whose_owners_keep_dying_fails(bed: Bed, clock: FakeClock) -> None:
+    job_id = bed.once(max_retries=0)
+    bed.party.scheduler.tick()
+    for _ in range(4):
+        bed.party.taken()
+        clock.advance(301)
+        bed.party.scheduler.sweep()
+
+    (execution,) = bed.executions(job_id)
+    assert (execution.state, execution.failure, execution.takeovers) == ("failed", "lease_lost", 4)
+    assert bed.job(job_id).state == "failed"
+
+
+def test_a_running_job_without_a_holder_is_put_back(bed: Bed) -> None:
+    job_id = bed.once()
+    bed.change(job_id, lambda job: setattr(job, "state", "running"))
+    bed.set_next_run(job_id, None)
+
+    assert bed.party.scheduler.start() == 1
+    assert list(bed.party.scheduler.tick().queued) == [job_id]
+
+
+def test_a_queued_execution_that_nobody_can_begin_blocks_nobody(bed: Bed, clock: FakeClock) -> None:
+    stray = bed.once("a")
+    clock.advance(1)
+    good = bed.once("b")
+    bed.party.scheduler.tick()
+    bed.change(stray, lambda job: setattr(job, "state", "failed"))
+
+    assert bed.party.taken().claim.job_id == good
+    assert [(e.state, e.reason) for e in bed.executions(stray)] == [("cancelled", "stray")]
+
+
+def test_a_released_execution_goes_on_with_the_next(bed: Bed, clock: FakeClock) -> None:
+    job_id = bed.once()
+    bed.party.scheduler.tick()
+    lease = bed.party.taken("w1")
+    clock.advance(30)
+    bed.party.leases.release(lease)
+    again = bed.party.taken("w2")
+
+    assert (again.execution_id, again.resumed) == (lease.execution_id, True)
+    assert bed.executions(job_id)[0].takeovers == 0
+    clock.advance(30)
+    bed.party.leases.settle(again, DONE)
+    assert bed.executions(job_id)[0].run_seconds == 60.0
+
+
+def test_metrics_count_jobs_and_the_last_day(bed: Bed, clock: FakeClock) -> None:
+    ids = [bed.once(f"s{n}", max_retries=0) for n in range(4)]
+    for job_id in ids[:3]:
+        bed.set_next_run(job_id, clock.now() - timedelta(seconds=10 - job_id))
+        bed.run_once(job_id, failed() if job_id == ids[2] else DONE, seconds=2)
+    bed.party.scheduler.tick()
+    bed.party.taken()
+    clock.advance(301)
+    bed.party.scheduler.tick()
+
+    metrics = bed.party.scheduler.metrics
+    assert metrics is not None
+    assert (metrics.jobs["completed"], metrics.jobs["failed"], metrics.jobs["running"]) == (2, 1, 0)
+    assert set(metrics.jobs) == set(State)
+    assert (metrics.executions_total, metrics.average_duration_ms) == (3, 2000.0)
+    assert metrics.success_rate == pytest.approx(2 / 3)
+    assert metrics.stale_locks_cleared == 1
+    assert any("succeeded" in warning for warning in metrics.warnings())
+    clock.advance(2 * 86400)
+    bed.party.scheduler.tick()
+    assert bed.party.scheduler.metrics is not None
+    assert bed.party.scheduler.metrics.success_rate == 1.0
+
+
+def test_history_is_pruned_to_the_newest_hundred(bed: Bed, clock: FakeClock) -> None:
+    bed.settings = bed.settings.model_copy(update={"history_rows": 3})
+    bed.party = bed.another()
+    job_id = bed.recurring(minutes=60)
+    bed.set_next_run(job_id, clock.now())
+    for number in range(5):
+        bed.run_once(job_id, Ending(result=Result.COMPLETED, metrics={"n": number}), seconds=0)
+        clock.advance(3600)
+
+    assert [e.number for e in bed.executions(job_id)] == [3, 4, 5]
+    assert [e.metrics["n"] for e in bed.executions(job_id)] == [2, 3, 4]
+    assert bed.job(job_id).total_runs == 5
+
+
+def test_what_is_older_than_thirty_days_loses_its_log_and_stays_if_something_refers_to_it(
+    bed: Bed, clock: FakeClock
+) -> None:
+    job_id = bed.recurring(minutes=60)
+    bed.set_next_run(job_id, clock.now())
+    for ending in (DONE, DONE, failed()):
+        bed.run_once(job_id, ending, seconds=0)
+        clock.advance(3600)
+    plain, filed, retried = bed.executions(job_id)
+    with bed.database.write() as session:
+        session.add(WarcFile(execution_id=filed.id, path="a.warc.gz", state="sealed", created_at=clock.now()))
+    book = LogBook(bed.database, clock, retried.id, bed.settings)
+    book.write("error", "crawler.error", "boom")
+    book.flush()
+    clock.advance(31 * 86400)
+    bed.run_once(job_id)
+
+    kept = {e.id: e for e in bed.executions(job_id)}
+    assert plain.id not in kept
+    assert kept[filed.id].pruned_at is not None
+    assert (kept[retried.id].stack, kept[retried.id].error) == (None, "it broke")
+    assert kept[max(kept)].output_dir == retried.output_dir
+    assert kept[max(kept)].pruned_at is None
+    with bed.database.read() as session:
+        assert session.scalars(select(LogLine.id)).all() == []
+
+
+def test_logs_are_structured_bounded_and_readable_while_they_grow(bed: Bed, clock: FakeClock) -> None:
+    bed.settings = bed.settings.model_copy(update={"log_lines": 100})
+    job_id = bed.once()
+    bed.party.scheduler.tick()
+    execution_id = bed.party.taken().execution_id
+    book = LogBook(bed.database, clock, execution_id, bed.settings)
+    book.write("debug", "crawler.fetch", "below the level")
+    for number in range(150):
+        book.write("info", "crawler.fetch", f"page {number}", url="https://ex.example/", cookie="secret")
+    book.flush()
+    book.write("error", "crawler.error", "x" * 10_000, huge="y" * 20_000)
+    book.flush()
+
+    with bed.database.read() as session:
+        first = read_lines(session, execution_id, limit=10)
+        rest = read_lines(session, execution_id, after=first[-1].id)
+        errors = read_lines(session, execution_id, level="error")
+        tail = last_lines(session, execution_id, limit=2)
+        execution = session.get_one(Execution, execution_id)
+    assert len(first) + len(rest) == 99
+    assert (execution.log_lines, execution.log_dropped) == (99, 52)
+    assert [line.id for line in tail] == [rest[-2].id, rest[-1].id]
+    shown = entry(first[0], job_id=job_id)
+    assert (shown["schema_version"], shown["level"], shown["category"]) == (1, "info", "crawler.fetch")
+    assert shown["fields"] == {"url": "https://ex.example/", "cookie": "[redacted]"}
+    assert len(errors) == 1
+    assert (len(errors[0].message), errors[0].fields["truncated"]) == (4096, True)
+    assert len(list(all_lines(bed.database, execution_id))) == 99
+
+
+def test_old_events_are_let_go(bed: Bed, clock: FakeClock) -> None:
+    job_id = bed.once()
+    clock.advance(8 * 86400)
+    bed.party.scheduler.tick()
+
+    assert bed.events(job_id) == ["job:status scheduled"]
+
+
+def test_an_execution_queued_for_later_waits_for_its_date(bed: Bed, clock: FakeClock) -> None:
+    job_id = bed.once()
+    bed.party.scheduler.tick()
+    with bed.database.write() as session:
+        session.execute(update(Execution).values(queued_at=clock.now() + timedelta(days=1)))
+
+    assert bed.party.leases.take("w1") is None
+    clock.advance(86400)
+    assert bed.party.taken().claim.job_id == job_id

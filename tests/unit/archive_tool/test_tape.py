@@ -1,0 +1,69 @@
+"""The tape: everything that a program says is kept, and only whole lines are listened to."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+
+from holdfast.archive_tool.lines import MAX_LINE_BYTES
+from holdfast.archive_tool.logs import stage_log
+from holdfast.archive_tool.tape import Tape
+
+AT = datetime(2026, 1, 2, tzinfo=UTC)
+
+
+def _record(folder: Path, code: str) -> tuple[Tape, subprocess.Popen[bytes], list[bytes]]:
+    heard: list[bytes] = []
+    tape = Tape(stage_log(folder, "Test", AT), heard.append, lambda: None)
+    process = subprocess.Popen(
+        [sys.executable, "-S", "-c", f"import os, sys\n{code}"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE, bufsize=0,
+    )  # fmt: skip
+    tape.record(process)
+    return tape, process, heard
+
+
+def _until(done: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 30
+    while not done():
+        assert time.monotonic() < deadline
+        time.sleep(0.005)
+
+
+def test_both_outputs_are_kept_apart_and_together_line_by_line(tmp_path: Path) -> None:
+    code = "os.write(1, b'one\\ntw'); os.write(2, b'err\\n'); os.write(1, b'o\\nlast without end')"
+    tape, process, heard = _record(tmp_path, code)
+    process.wait(30)
+    tape.close(30)
+
+    assert tape.is_over
+    assert tape.log.stdout.read_bytes() == b"one\ntwo\nlast without end"
+    assert tape.log.stderr.read_bytes() == b"err\n"
+    assert sorted(tape.log.combined.read_bytes().splitlines()) == [b"err", b"last without end", b"one", b"two"]
+    assert sorted(heard) == [b"err", b"last without end", b"one", b"two"]
+    assert process.stdin is not None
+    process.stdin.close()
+
+
+def test_the_end_of_an_endless_line_is_not_taken_for_a_line_of_its_own(tmp_path: Path) -> None:
+    code = (
+        "def put(data):\n"
+        "    while data: data = data[os.write(1, data):]\n"
+        f"put(b'x' * {MAX_LINE_BYTES}); sys.stdin.readline(); put(b'x'); sys.stdin.readline(); put(b'fake\\nnext\\n')\n"
+    )
+    tape, process, heard = _record(tmp_path, code)
+    assert process.stdin is not None
+    _until(lambda: tape.log.stdout.stat().st_size == MAX_LINE_BYTES)
+    process.stdin.write(b"\n")
+    _until(lambda: tape.log.combined.stat().st_size == MAX_LINE_BYTES + 1)
+    process.stdin.write(b"\n")
+    process.wait(30)
+    tape.close(30)
+    process.stdin.close()
+
+    assert heard == [b"next"]
+    assert tape.log.combined.stat().st_size == MAX_LINE_BYTES + 1 + len(b"fake\nnext\n")

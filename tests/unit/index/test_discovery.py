@@ -1,0 +1,113 @@
+"""Which files an import means: an archive_tool's output with its temporary folders, each file once (facts, 1.3)."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from holdfast.index.intake.discovery import STATE_FILE, discover
+from holdfast.index.intake.placing import NotAnArchive, clean_name, digest_of, free_name, look_at, place
+from tests.unit.index.files import record, write
+
+
+def _output(folder: Path) -> Path:
+    """Make what a tool leaves: stable files, temporary ones, one of them linked to its stable name."""
+    archive = folder / "out" / ".tmpone" / "collections" / "crawl-20260901" / "archive"
+    elsewhere = folder / "elsewhere" / ".tmptwo" / "collections" / "crawl-20260902" / "archive"
+    for one in (archive, elsewhere, folder / "out" / "warcs"):
+        one.mkdir(parents=True)
+    write(archive / "rec-1.warc.gz", record())
+    write(archive / "rec-2.warc.gz", record(url="http://example.org/2"))
+    write(elsewhere / "rec-3.warc.gz", record(url="http://example.org/3"))
+    os.link(archive / "rec-1.warc.gz", folder / "out" / "warcs" / "warc-000001.warc.gz")
+    (archive / "rec-0.warc.gz").touch()
+    return folder / "out"
+
+
+def test_stable_and_temporary_files_are_united_and_each_counts_once(tmp_path: Path) -> None:
+    folder = _output(tmp_path)
+    (folder / STATE_FILE).write_text(json.dumps({"temp_dirs_host_paths": [str(tmp_path / "elsewhere" / ".tmptwo"), 7]}))
+
+    found = discover([folder])
+
+    assert [path.name for path in found.files] == ["warc-000001.warc.gz", "rec-3.warc.gz", "rec-2.warc.gz"]
+    assert sorted((path.name, why) for path, why in found.passed_over) == [
+        ("rec-0.warc.gz", "empty"), ("rec-1.warc.gz", "the same file under another name"),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "state", ["", "{", "[]", '{"temp_dirs_host_paths": 3}', '{"temp_dirs_host_paths": ["/\\u0000"]}']
+)
+def test_a_state_that_makes_no_sense_is_no_state(tmp_path: Path, state: str) -> None:
+    folder = _output(tmp_path)
+    (folder / STATE_FILE).write_text(state)
+
+    assert len(discover([folder]).files) == 2
+
+
+def test_links_are_not_followed_out_of_a_folder(tmp_path: Path) -> None:
+    folder = _output(tmp_path)
+    (folder / "loop").symlink_to(folder)
+    (folder / "away").symlink_to(tmp_path / "elsewhere")
+
+    assert len(discover([folder]).files) == 2
+
+
+def test_what_was_named_and_is_not_there_is_missing(tmp_path: Path) -> None:
+    assert discover([tmp_path / "none"]).missing == [tmp_path / "none"]
+
+
+@pytest.mark.parametrize(
+    ("name", "clean"),
+    [
+        ("a b/ü.warc.gz", "a_b_.warc.gz"), ("..\\..\\x.warc", "_.._x.warc"), (".hidden.warc", "hidden.warc"),
+        ("noname", "noname.warc"), ("x" * 300 + ".warc", "x" * 145 + ".warc"), ("", "archive.warc"),
+    ],
+)  # fmt: skip
+def test_a_stored_name_is_safe_anywhere(tmp_path: Path, name: str, clean: str) -> None:
+    path = write(tmp_path / "file", record(), packed=False)
+
+    assert clean_name(name, path) == clean
+
+
+def test_a_name_that_is_taken_gets_a_number(tmp_path: Path) -> None:
+    (tmp_path / "a.warc.gz").touch()
+    (tmp_path / "a-2.warc.gz.open").touch()
+
+    assert free_name(tmp_path, "a.warc.gz").name == "a-3.warc.gz"
+
+
+def test_a_file_is_placed_with_the_digests_it_had(tmp_path: Path) -> None:
+    path, folder = write(tmp_path / "a.warc.gz", record()), tmp_path / "home"
+    folder.mkdir()
+    digests = digest_of(path, lambda count: None)
+
+    placed = place(path, folder, look_at(path, lambda count: None), digests, name="a.warc.gz", pulse=lambda count: None)
+
+    assert placed.how == "linked"
+    assert digest_of(placed.path, lambda count: None) == digests == placed.digests
+    path.unlink()
+    assert placed.path.is_file()
+
+
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        (b"", "is empty"), (b"%PDF-1.4", "is no WARC, ARC or WACZ file: it begins with b'%PDF-1.4'"),
+        (b"WARC/1.1\r\n", "holds no whole record: at 0: record_header"),
+        (b"\x1f\x8b\x08\x00", "holds no whole record: at 0: truncated"),
+        (b"\x28\xb5\x2f\xfdxxxx", "holds no whole record: at 0: zstd_data"),
+    ],
+)  # fmt: skip
+def test_what_is_no_archive_is_said_in_words(tmp_path: Path, content: bytes, told: str) -> None:
+    path = tmp_path / "x.bin"
+    path.write_bytes(content)
+
+    with pytest.raises(NotAnArchive, match=r"x\.bin") as caught:
+        look_at(path, lambda count: None)
+
+    assert told in str(caught.value)
