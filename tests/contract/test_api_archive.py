@@ -22,6 +22,7 @@ from holdfast.db.schema import SCHEMA
 from holdfast.wiring.archive import Archive
 from tests.archive import BEGIN, Shot, build_archive, days_later
 from tests.client import Client, asking
+from tests.clock import FakeClock
 from tests.postgres import Postgres
 
 _HOME = "https://example.org/"
@@ -99,6 +100,14 @@ def test_stats_count_captures_of_pages(client: Client) -> None:
     assert answer.headers["cache-control"] == "public, max-age=60, s-maxage=300"
 
 
+class _SlowClock(FakeClock):
+    """A clock on which every look takes a second."""
+
+    def monotonic(self) -> float:
+        self.advance(1)
+        return super().monotonic()
+
+
 def _add_a_page(archive: Archive, migrated_url: str) -> None:
     more = replace(_SHOTS[0], url="https://example.org/later", execution=3)
     build_archive(archive.home, [more], database_url=migrated_url).database.close()
@@ -117,13 +126,18 @@ def test_a_small_archive_is_counted_anew_at_once(own: Archive, migrated_url: str
 
 
 def test_a_large_archive_is_counted_beside_the_requests(own: Archive, migrated_url: str) -> None:
-    totals = Totals(own.database, own.clock, at_once_s=-1)
+    clock = _SlowClock()
+    totals = Totals(own.database, clock)
     with own.database.read() as session:
         before = totals.read(session)
 
     _add_a_page(own, migrated_url)
 
     with own.database.read() as session:
+        assert totals.read(session) is before
+        totals.close()
+        assert totals.read(session) is before, "a count rests ten times what it took"
+        clock.advance(100)
         assert totals.read(session) is before
     totals.close()
     with own.database.read() as session:

@@ -1,73 +1,26 @@
-"""Captures become changes, on both databases: what is said of each, late arrivals, two at once, nothing withdrawn."""
+"""Captures become changes, on both databases: what is said of each, late arrivals, nothing withdrawn."""
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from sqlalchemy import event, select
-from sqlalchemy.orm import Session
+from sqlalchemy import select
 
-from holdfast.changes.compute import Computed, Wish, compute_pending
-from holdfast.db.engine import Database
+from holdfast.changes.compute import Wish
 from holdfast.db.models import Change, Diff, Snapshot, Withdrawal
 from holdfast.wiring.archive import Archive
-from tests.archive import Shot, build_archive, days_later
-
-Building = Callable[[Sequence[Shot]], Archive]
-PAGE = "https://example.org/tides"
-
-
-def page(words: str) -> str:
-    """Return a small page with headings and these words."""
-    return (
-        f"<html><head><title>Tides</title></head><body><main><h1>Tides</h1><p>High water at six.</p>"
-        f"<h2>Notes</h2><p>{words}</p><p>{'The harbour lies open to the west. ' * 4}</p></main></body></html>"
-    )
-
-
-def day(number: float, words: str | None, *, status: int = 200, url: str = PAGE, execution: int | None = None) -> Shot:
-    """Return a capture on a day; without words it is an error page."""
-    body = page(words) if words is not None else f"<p>{status}</p>"
-    return Shot(
-        url=url, body=body, status=status, moment=days_later(number), execution=execution or int(number * 10) + 1
-    )
+from tests.archive import days_later
+from tests.contract.changes_bed import PAGE, Building, compute, day, open_building, told
 
 
 @pytest.fixture
 def building(tmp_path: Path, migrated_url: str) -> Iterator[Building]:
-    """Build, and add to, an archive of this test alone."""
-    opened: list[Archive] = []
-
-    def build(shots: Sequence[Shot]) -> Archive:
-        archive = build_archive(tmp_path / "home", shots, database_url=migrated_url)
-        opened.append(archive)
-        return archive
-
-    yield build
-    for archive in opened:
-        archive.database.close()
-
-
-def compute(archive: Archive, wish: Wish | None = None) -> Computed:
-    """Compare what waits."""
-    return compute_pending(archive.database, archive.clock, wish)
-
-
-def told(archive: Archive) -> list[tuple[float, str, float | None]]:
-    """Return what is said of each capture: its day, the word, and the day that it was held against."""
-    with archive.database.read() as session:
-        rows = session.scalars(select(Change).order_by(Change.to_captured_at, Change.to_snapshot_id)).all()
-    days = [(row.to_captured_at, row.type, row.from_captured_at) for row in rows]
-    return [(_day(to), kind, None if since is None else _day(since)) for to, kind, since in days]
-
-
-def _day(moment: object) -> float:
-    return round((moment - days_later(0)).total_seconds() / 86400, 3)  # type: ignore[operator]
+    """Build an archive of this test alone."""
+    with open_building(tmp_path / "home", migrated_url) as build:
+        yield build
 
 
 def test_captures_are_told_apart(building: Building) -> None:
@@ -280,69 +233,6 @@ def test_bodies_that_were_compared_before_are_not_compared_again(building: Build
 
     assert result.types["updated"] == 4
     assert result.diffs == 2, "from one to two, and back"
-
-
-def test_two_at_once_say_everything_once(building: Building) -> None:
-    archive = building([day(n, f"words {n}", url=f"{PAGE}/{p}", execution=n + 1) for n in range(6) for p in range(12)])
-    failures: list[BaseException] = []
-    barrier = threading.Barrier(2)
-
-    def run() -> None:
-        try:
-            with closing(Database(archive.database.url)) as database:
-                barrier.wait(10)
-                compute_pending(database, archive.clock)
-        except BaseException as exc:
-            failures.append(exc)
-
-    threads = [threading.Thread(target=run) for _ in range(2)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(60)
-
-    assert not failures
-    found = told(archive)
-    assert len(found) == 72
-    assert sorted({(at, kind, since) for at, kind, since in found}) == [
-        (0, "new_page", None), *((n, "updated", n - 1) for n in range(1, 6)),
-    ]  # fmt: skip
-    assert compute(archive).looked_at == 0
-
-
-def test_a_capture_that_arrives_while_its_neighbours_are_compared_is_not_missed(building: Building) -> None:
-    archive = building([day(0, "one"), day(4, "three")])
-    arrived: list[Archive] = []
-
-    def arrive(*_: object) -> None:
-        if not arrived:
-            arrived.append(archive)
-            building([day(2, "two")])
-
-    with _before_first_write(archive.database, arrive):
-        compute(archive)
-    compute(archive)
-
-    assert arrived
-    assert told(archive) == [(0, "new_page", None), (2, "updated", 0), (4, "updated", 2)]
-
-
-class _before_first_write:
-    """Calls something when the comparison is done and nothing is written yet: after the last read session."""
-
-    def __init__(self, database: Database, call: Callable[[], None]) -> None:
-        self._database, self._call, self._reads = database, call, 0
-
-    def __enter__(self) -> None:
-        event.listen(Session, "after_commit", self._seen)
-
-    def __exit__(self, *_: object) -> None:
-        event.remove(Session, "after_commit", self._seen)
-
-    def _seen(self, _session: Session) -> None:
-        self._reads += 1
-        if self._reads == 3:
-            self._call()
 
 
 def _rows(archive: Archive) -> list[tuple[object, ...]]:

@@ -265,7 +265,7 @@ def _walks_postgres(connection: Connection, statement: str, parameters: Any, *, 
     return [
         f"{step['Node Type']} {step.get('Relation Name')} {step.get('Index Name')} {touched}"
         for step in large
-        if (touched := (step["Actual Rows"] + step.get("Rows Removed by Filter", 0)) * step["Actual Loops"]) > MOST * 3
+        if (touched := (step["Actual Rows"] + step.get("Rows Removed by Filter", 0)) * step["Actual Loops"]) > MOST * 5
     ]
 
 

@@ -14,9 +14,10 @@ from holdfast.clock import SystemClock
 from holdfast.db.connect import connect
 from holdfast.db.engine import Database
 from holdfast.db.hot import Hot
-from holdfast.db.models import Document, PageGroup, PageLink, SearchOutbox, Snapshot
-from holdfast.index.indexer import Indexer
+from holdfast.db.models import Document, IndexRun, PageGroup, PageLink, SearchOutbox, Snapshot
+from holdfast.index.indexer import Indexer, index_pending
 from holdfast.index.queries import closest, text_of
+from holdfast.index.runs.queries import FileToIndex, Progress
 from holdfast.warc.ids import ORDINALS
 from tests.archive import BEGIN, Shot, add_captures, build_archive, days_later, index_all
 from tests.clock import FakeClock
@@ -274,3 +275,24 @@ def test_what_waits_is_read_once_by_whoever_comes_first(home: Path, migrated_url
         add_captures(hot, archive.settings, FakeClock(), [Shot(url=PAGE, execution=2)])
         assert [done.snapshots for done in index_all(hot, archive.clock, home)] == [1]
     archive.database.close()
+
+
+def test_what_nobody_foresaw_ends_one_file_and_says_so(home: Path, migrated_url: str, rows: Rows) -> None:
+    archive = build_archive(
+        home, [Shot(url=PAGE), Shot(url=PAGE, execution=2)], database_url=migrated_url, index=False
+    )  # fmt: skip
+    with closing(connect(migrated_url)) as hot, closing(_Failing(hot, SystemClock(), home)) as indexer:
+        first, second = index_pending(indexer, hot, SystemClock())
+    archive.database.close()
+
+    assert first.error == "unexpected ZeroDivisionError: a bug"
+    assert (second.error, second.snapshots) == (None, 1)
+    assert [run.phase for run in rows.all(IndexRun)] == ["failed", "finished"]
+
+
+class _Failing(Indexer):
+    """Meets a bug in its first file."""
+
+    def _look(self, file: FileToIndex, progress: Progress) -> None:
+        if file.id == 1:
+            raise ZeroDivisionError("a bug")

@@ -13,6 +13,7 @@ from holdfast.db.models import Execution, LogLine, WarcFile
 from holdfast.errors import LeaseLost
 from holdfast.jobs.adaptive import StartPage
 from holdfast.jobs.endings import Counts, Ending, Result
+from holdfast.jobs.journal.events import last_event, payload, read_events
 from holdfast.jobs.journal.logs import LogBook, all_lines, entry, last_lines, read_lines
 from holdfast.jobs.leases import Lease, Leases
 from holdfast.jobs.retries import Failure
@@ -429,7 +430,14 @@ def test_old_events_are_let_go(bed: Bed, clock: FakeClock) -> None:
     clock.advance(8 * 86400)
     bed.party.scheduler.tick()
 
-    assert bed.events(job_id) == ["job:status scheduled"]
+    assert bed.events(job_id) == ["job:status pending"]
+    with bed.database.read() as session:
+        (told,) = read_events(session, after=0, job_id=job_id)
+        assert last_event(session) == told.id
+    assert payload(told) == {
+        "job_id": job_id, "execution_id": bed.executions(job_id)[0].id, "status": "pending",
+        "details": {"queued": True}, "timestamp": clock.now().isoformat(),
+    }  # fmt: skip
 
 
 def test_an_execution_queued_for_later_waits_for_its_date(bed: Bed, clock: FakeClock) -> None:

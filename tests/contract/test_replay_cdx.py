@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +13,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from holdfast.errors import NotFound
 from holdfast.replay.cdx.problem import BadCdxParameter
 from holdfast.replay.cdx.question import read_question
 from holdfast.replay.cdx.server import CdxServer
+from holdfast.replay.finding import candidates
 from holdfast.replay.place import place_of
 from holdfast.wiring.archive import Archive
 from tests.archive import Shot, build_archive, days_later
@@ -103,6 +106,21 @@ def test_the_order_the_ranges_and_the_places_are_the_same_on_both_databases(both
             break
         key = lines[-1]
     assert told == everything
+
+
+NASTY = ["urn:\0", "\0", "http://\0/", "urn:\ud800", "é", "%00", "http://[", "'; DROP TABLE snapshots; --", "x" * 8000]
+
+
+def test_nasty_addresses_are_answered_or_refused_on_both_databases(both: Asker) -> None:
+    for nasty in NASTY:
+        for parameters in ({"url": nasty}, {"url": f"{nasty}*"}, {"url": nasty, "matchType": "domain"}):
+            with suppress(BadCdxParameter):
+                both.text(**parameters)
+        with both.archive.database.read() as session, pytest.raises(NotFound):
+            candidates(session, nasty, "2024")
+    packed = base64.urlsafe_b64encode(json.dumps(["a\0b", 1, 1]).encode()).decode()
+    with pytest.raises(BadCdxParameter):
+        both.text(url="x", resumeKey=packed)
 
 
 def test_the_default_line_has_the_wayback_fields(cdx: Asker) -> None:

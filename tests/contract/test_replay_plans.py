@@ -66,8 +66,7 @@ QUESTIONS: dict[str, Callable[[Session], Any]] = {
     "time map": lambda s: browse.time_map(s, "http://example.org/p7", "link", "1709294400000000.5", size=5),
     "calendar": lambda s: browse.listing(s, Listing("2024", "http://example.org/p7", False), HERE),
     "addresses": lambda s: queries.addresses(s, "org,example)/p", "org,example)/q", limit=20),
-    "resolve": lambda s: browse.resolve(s, 1, "http://example.org/p7", "20240301"),
-    "latest": lambda s: browse.latest(s, 9, require_html=True),
+    "one": lambda s: queries.shown(s, 9),
     "cdx one": lambda s: cdx.batch(s, ONE, behind=None, reverse=False, period=EVER, limit=20),
     "cdx one behind": lambda s: cdx.batch(
         s, ONE, behind=Spot("org,example)/p7", NOW + timedelta(hours=4), 3), reverse=False, period=EVER, limit=20

@@ -191,6 +191,15 @@ def test_an_open_door_is_refused(
     assert "Traceback" not in said
 
 
+@pytest.mark.parametrize(("proxies", "third"), [("", 429), ("127.0.0.1", 200)])
+def test_a_forwarded_address_is_believed_of_a_named_proxy_alone(tmp_path: Path, proxies: str, third: int) -> None:
+    limits = {"HOLDFAST_API_RATE_LIMITING": "true", "HOLDFAST_API_GENERAL_PER_MINUTE": "2"}
+    with _serving(tmp_path, HOLDFAST_API_TRUSTED_PROXIES=proxies, **limits) as running:
+        statuses = [running.get("/api/usage", **{"X-Forwarded-For": f"203.0.113.{n}"}).status_code for n in range(3)]
+
+    assert statuses == [200, 200, third]
+
+
 def test_a_newer_database_is_refused_at_the_start(tmp_path: Path) -> None:
     build_archive(tmp_path, []).database.close()
     with closing(sqlite3.connect(tmp_path / "holdfast.db")) as database:
@@ -214,7 +223,7 @@ def test_the_demo_crawls_twice_compares_serves_and_ends(tmp_path: Path) -> None:
         search = running.get("/api/search?q=tide").json()
         changed = running.get(told["compare_path"])
         replayed = running.get(told["replay_path"], Host=f"replay.localhost:{running.port}")
-        sources = running.get("/api/sources").json()
+        sources, stats = running.get("/api/sources").json(), running.get("/api/stats").json()
         demo.send_signal(signal.SIGINT)
         out, _ = demo.communicate(timeout=60)
     finally:
@@ -226,4 +235,7 @@ def test_the_demo_crawls_twice_compares_serves_and_ends(tmp_path: Path) -> None:
     assert search["total"] > 2
     assert "sandal" in changed.text
     assert "Kelpsound" in replayed.text
-    assert sources[0]["recordCount"] > 30
+    assert sources[0]["recordCount"] == stats["snapshotsTotal"] > 30
+    assert (stats["pagesCrawled"] > 30, stats["pagesFailed"] >= 2, stats["frontierPending"]) == (True, True, 0)
+    assert stats["topDomains"][0]["domain"] == told["front_page"].removeprefix("http://").rstrip("/")
+    assert stats["duplicatesSkipped"] > 5

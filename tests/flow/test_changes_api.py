@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from sqlalchemy import select
+from sqlalchemy.orm import Session
 
 from holdfast.changes.compute import compute_pending
+from holdfast.db.engine import Database
 from holdfast.db.models import Snapshot, Withdrawal
+from holdfast.errors import Unavailable
 from holdfast.wiring.archive import Archive
 from tests.archive import Shot, build_archive, days_later
 from tests.client import Client, asking
@@ -204,6 +208,27 @@ def test_a_pair_that_nobody_compared_is_compared_on_demand(client: Client, archi
     assert found["event"]["changeId"] is None
     assert (found["event"]["changeType"], found["event"]["addedLines"]) == ("updated", 1)
     assert "+The pier is <ins>open</ins>" in found["diffHtml"]
+
+
+class _Refusing(Database):
+    """A database that another process writes all the time."""
+
+    @contextmanager
+    def write(self) -> Iterator[Session]:
+        raise Unavailable("the database is locked")
+        yield
+
+
+def test_a_busy_database_does_not_keep_a_reader_from_a_comparison(archive: Archive) -> None:
+    first, second = ids(archive, "https://example.org/lost")
+    database = _Refusing(archive.database.url)
+    with asking(Archive(settings=archive.settings, database=database, clock=archive.clock)) as client:
+        answer = client.get("/api/changes/compare", params={"toSnapshotId": first, "fromSnapshotId": second})
+    database.close()
+
+    assert answer.status_code == 200
+    assert "Soon lost" in answer.json()["diffHtml"]
+    assert answer.json()["event"]["diffAvailable"] is True
 
 
 def test_the_first_capture_and_an_unchanged_one_have_nothing_to_show(client: Client, archive: Archive) -> None:

@@ -130,11 +130,10 @@ def test_a_bad_file_is_told_by_name_and_stops_no_other(tmp_path: Path, crawler: 
     assert "2 of 4 files imported, 9 snapshots" in done.stdout
 
 
-@pytest.mark.parametrize("code", ["", "Upper", "with space", "seventeen-letters", "-x", "ü"])
-def test_a_source_needs_a_code_that_fits(tmp_path: Path, crawler: Crawler, code: str) -> None:
+def test_a_source_needs_a_code_that_fits(tmp_path: Path, crawler: Crawler) -> None:
     path = write(tmp_path / "a.warc.gz", PAGES[0])
 
-    done = crawler.run("import", str(path), "--source", code)
+    done = crawler.run("import", str(path), "--source", "with space")
 
     assert done.returncode == 1
     assert "is no code of a source" in done.stderr

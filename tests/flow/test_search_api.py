@@ -161,6 +161,25 @@ def test_the_command_line_prints_the_same_object(archive: Archive, client: Clien
     assert mine == theirs
 
 
+def _run(archive: Archive, *arguments: str) -> str:
+    command = [sys.executable, "-m", "holdfast.cli.main", *arguments, "--home", str(archive.home)]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+
+
+def test_the_index_is_looked_after_from_the_command_line(archive: Archive) -> None:
+    before = json.loads(_run(archive, "search-index", "status", "--json"))
+    assert (before["pages"], before["waiting"]) == (5, 0)
+
+    assert json.loads(_run(archive, "search-index", "rebuild", "--json"))["pages"] == 5
+    assert "pages have signals" in _run(archive, "recompute-page-signals")
+
+    after = json.loads(_run(archive, "search-index", "status", "--json"))
+    assert (after["pages"], int(after["generation"])) == (5, int(before["generation"]) + 1)
+    told = _run(archive, "search", "securite")
+    assert "La grippe" in told
+    assert "1 to 1 of 1 snapshots" in told
+
+
 def test_a_hidden_page_disappears_at_once(tmp_path: Path) -> None:
     built = build_archive(tmp_path / "home", _SHOTS[:3])
     drain(built.database, built.home, built.clock)

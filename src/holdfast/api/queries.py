@@ -98,6 +98,11 @@ def source_totals(session: Session) -> list[SourceTotal]:
     return [SourceTotal(*row[:6], int(row[6]), *row[7:]) for row in rows]
 
 
+def document_total(session: Session) -> int:
+    """Return how many distinct texts are kept. Reads an index from end to end: never for a request."""
+    return session.scalar(select(func.count()).select_from(Document)) or 0
+
+
 class Faces(NamedTuple):
     """The captures that may stand for a source, best first; whoever shows one asks first whether it is withdrawn."""
 
@@ -159,6 +164,14 @@ def crawl_totals(session: Session) -> CrawlTotals:
         workers=list(session.scalars(select(Owner).where(Owner.ended_at.is_(None)).order_by(Owner.id))),
         top=[(name, int(count)) for name, count in top],
     )  # fmt: skip
+
+
+_FAILED = ("failed", "timeout", "blocked_4xx", "blocked_5xx")
+
+
+def failures_of(counts: dict[str, Any]) -> int:
+    """Return how many addresses a process's running totals count as failed; what a rule kept out is not."""
+    return sum(counts.get("outcomes", {}).get(word, 0) for word in _FAILED)
 
 
 class RecentCapture(NamedTuple):

@@ -21,6 +21,8 @@ from holdfast.errors import HoldfastError
 _log = log.get()
 AT_ONCE_S = 0.05
 """A count that took longer last time is made beside the requests."""
+_REST = 10.0
+"""Such a count waits ten times what the last one took, so that it never costs more than a tenth of a core."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,6 +33,8 @@ class ArchiveTotals:
     faces: dict[int, queries.Faces]
     """By source."""
     crawls: queries.CrawlTotals
+    documents: int
+    """Distinct texts."""
 
     @property
     def snapshots(self) -> int:
@@ -57,7 +61,7 @@ class Totals:
         self._thread: Thread | None = None
         self._state: tuple[object, ...] | None = None
         self._found: ArchiveTotals | None = None
-        self._cost_s = 0.0
+        self._cost_s = self._counted_at = 0.0
 
     def read(self, session: Session) -> ArchiveTotals:
         """Return the totals: up to date, or of a moment ago while a large archive is counted anew."""
@@ -65,7 +69,8 @@ class Totals:
         if found is None or (state != self._state and self._cost_s <= self._at_once_s):
             with self._counting:
                 return self._count(session)
-        if state != self._state and self._counting.acquire(blocking=False):
+        rested = self._clock.monotonic() - self._counted_at >= _REST * self._cost_s
+        if state != self._state and rested and self._counting.acquire(blocking=False):
             self._thread = Thread(target=self._recount, name="count totals", daemon=True)
             self._thread.start()
         return found
@@ -93,6 +98,10 @@ class Totals:
             queries.take_time(session)
             sources = tuple(queries.source_totals(session))
             faces = {one.source_id: queries.faces_of(session, one.source_id, one.base_url) for one in sources}
-            self._found = ArchiveTotals(sources=sources, faces=faces, crawls=queries.crawl_totals(session))
-            self._state, self._cost_s = state, self._clock.monotonic() - began
+            self._found = ArchiveTotals(
+                sources=sources, faces=faces, crawls=queries.crawl_totals(session),
+                documents=queries.document_total(session),
+            )  # fmt: skip
+            self._counted_at = self._clock.monotonic()
+            self._state, self._cost_s = state, self._counted_at - began
         return self._found

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 
 from sqlalchemy.orm import Session
 
+from holdfast import log
 from holdfast.changes import queries
-from holdfast.changes.compare import Comparison, Hunk, compare
+from holdfast.changes.compare import Hunk, compare
 from holdfast.changes.listing import queries as listing
 from holdfast.changes.listing.events import Event
 from holdfast.changes.rendering import unpack
@@ -16,8 +17,10 @@ from holdfast.changes.verdict import Capture, ChangeType, Verdict, comparable, j
 from holdfast.clock import Clock
 from holdfast.db.engine import Database
 from holdfast.db.models import Diff, Snapshot
-from holdfast.errors import Invalid, NotFound
+from holdfast.errors import Invalid, NotFound, Unavailable
 from holdfast.index.queries import snapshot
+
+_log = log.get(room="changes")
 
 
 class PairMismatch(Invalid):
@@ -105,13 +108,19 @@ def _verdict(now: Capture, before: Capture | None) -> Verdict:
     return Verdict(ChangeType.UPDATED, before) if found.type == ChangeType.NEW_PAGE else found._replace(before=before)
 
 
-def _made(database: Database, clock: Clock, pair: tuple[int, int]) -> Diff | None:
+def _made(database: Database, clock: Clock, pair: tuple[int, int]) -> Diff:
+    """Return a new diff, kept where the database takes it; a reader is not refused because somebody else writes."""
     with database.read() as session:
         texts = [queries.text_and_headings(session, document_id) for document_id in pair]
-    made: Comparison = compare(read_text(*texts[0]), read_text(*texts[1]))
-    with database.write() as session:
-        queries.insert_diffs(session, {pair: made}, clock.now())
-        return queries.diff(session, pair)
+    made = compare(read_text(*texts[0]), read_text(*texts[1]))
+    try:
+        with database.write() as session:
+            queries.insert_diffs(session, {pair: made}, clock.now())
+            kept = queries.diff(session, pair)
+    except Unavailable as exc:
+        _log.warning("changes.diff_not_kept", error=str(exc))
+        kept = None
+    return kept or Diff(id=0, **queries.diff_values(pair, made, clock.now()))
 
 
 def _event(session: Session, later: Snapshot, verdict: Verdict) -> Event:

@@ -164,18 +164,20 @@ def diff(session: Session, pair: tuple[int, int]) -> Diff | None:
     ).one_or_none()
 
 
+def diff_values(pair: tuple[int, int], found: Comparison, now: datetime) -> dict[str, Any]:
+    """Return the columns of a diff."""
+    return {
+        "from_document_id": pair[0], "to_document_id": pair[1], "version": VERSION,
+        "added_sections": found.sections.added, "removed_sections": found.sections.removed,
+        "changed_sections": found.sections.changed, "added_lines": found.added_lines,
+        "removed_lines": found.removed_lines, "ratio": found.ratio, "high_noise": found.high_noise,
+        "truncated": found.truncated, "body": pack(found.hunks, found.touched), "created_at": now,
+    }  # fmt: skip
+
+
 def insert_diffs(session: Session, found: Mapping[tuple[int, int], Comparison], now: datetime) -> None:
     """Keep diffs by their pair of documents; what somebody else has put there meanwhile stays."""
-    values = [
-        {
-            "from_document_id": pair[0], "to_document_id": pair[1], "version": VERSION,
-            "added_sections": one.sections.added, "removed_sections": one.sections.removed,
-            "changed_sections": one.sections.changed, "added_lines": one.added_lines,
-            "removed_lines": one.removed_lines, "ratio": one.ratio, "high_noise": one.high_noise,
-            "truncated": one.truncated, "body": pack(one.hunks, one.touched), "created_at": now,
-        }
-        for pair, one in found.items()
-    ]  # fmt: skip
+    values = [diff_values(pair, one, now) for pair, one in found.items()]
     if values:
         session.connection().execute(_dialect(session).insert(Diff).on_conflict_do_nothing(), values)
 

@@ -22,6 +22,8 @@ _APPLICATION = "holdfast.api.serve:application"
 _HEAD_BYTES = 32 * 1024
 """Request line and headers together (S15)."""
 _DRAIN_S = 10
+_CONNECTIONS = 1000
+"""Open at once; more are turned away, so that idle ones cannot use up the process's files."""
 
 
 def api(
@@ -59,6 +61,7 @@ def serve(settings: Settings, *, ready: Callable[[str], None]) -> None:
             _APPLICATION, factory=True, loop="uvloop", log_config=None, access_log=False, server_header=False,
             proxy_headers=bool(settings.api.trusted_proxies), forwarded_allow_ips=list(settings.api.trusted_proxies),
             h11_max_incomplete_event_size=_HEAD_BYTES, timeout_graceful_shutdown=_DRAIN_S, ws="none",
+            limit_concurrency=_CONNECTIONS,
         ),
         ready=lambda: ready(f"http://{shown}:{port}"),
     )  # fmt: skip

@@ -40,7 +40,7 @@ COMMANDS = {
     "verify": Command("verify", "Check WARC files: members, lengths, digests, truncation."),
     "api": Command("api", "Serve search, replay, changes and exports over HTTP until Ctrl-C."),
     "settings": Command("settings", "Print the settings in force."),
-    "demo": Command("demo", "Crawl a small bundled site on this machine and show what was captured."),
+    "demo": Command("demo", "Crawl a small bundled site twice, index and compare it, and serve the archive."),
 }
 
 

@@ -238,13 +238,14 @@ def hidden_records(session: Session, execution_id: int, file_ids: list[int]) -> 
     standing = Withdrawal.lifted_at.is_(None)
     columns = (Snapshot.warc_file_id, Snapshot.warc_offset, Snapshot.warc_length)
     found: set[HiddenRecord] = set()
-    for file_id in file_ids:
+    if file_ids:
+        # A snapshot's id begins with its file's, so only withdrawals that can be of this execution are looked at.
         rows = session.execute(
             select(*columns)
             .join(Withdrawal, Withdrawal.snapshot_id == Snapshot.id)
             .where(
-                standing, Withdrawal.snapshot_id >= file_id * ORDINALS,
-                Withdrawal.snapshot_id < (file_id + 1) * ORDINALS, Snapshot.warc_file_id == file_id,
+                standing, Withdrawal.snapshot_id >= min(file_ids) * ORDINALS,
+                Withdrawal.snapshot_id < (max(file_ids) + 1) * ORDINALS, Snapshot.execution_id + 0 == execution_id,
             )
         )  # fmt: skip
         found.update(map(HiddenRecord._make, rows))
@@ -257,7 +258,8 @@ def hidden_records(session: Session, execution_id: int, file_ids: list[int]) -> 
             )
         )
         found.update(map(HiddenRecord._make, rows))
-    return sorted(record for record in found if record.warc_file_id in file_ids)
+    known = set(file_ids)
+    return sorted(record for record in found if record.warc_file_id in known)
 
 
 def withdrawals_word(session: Session) -> str:

@@ -107,6 +107,9 @@ class Indexer:
             raise
         except HoldfastError as exc:
             run.done.error = str(exc)
+        except Exception as exc:  # what nobody foresaw ends this file, not the others (HA-044)
+            _log.exception("index.failed", action="index_file", file=file.path)
+            run.done.error = f"unexpected {type(exc).__name__}: {exc}"[:1000].replace("\0", "")
         if run.done.records == 0 and run.done.error is None:
             run.done.error = _no_warc(run.done)
         lease.end(error=run.done.error)

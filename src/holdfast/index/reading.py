@@ -11,7 +11,9 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from holdfast import log
 from holdfast.clock import Clock
+from holdfast.errors import Conflict, Unavailable
 from holdfast.index.capture import Capture, Surroundings, is_captured, read_capture
 from holdfast.index.keys import identify
 from holdfast.index.postquery import MAX_DATA_BYTES, method_of, request_data
@@ -27,6 +29,7 @@ BATCH_S = 2.0
 """A batch is handed over when it has so many captures, so many bytes to parse, or took so long."""
 _WAITING = 1000
 _INFO_BYTES = 64 * 1024
+_log = log.get(room="index")
 
 
 class Sent(NamedTuple):
@@ -118,6 +121,11 @@ class FileReading:
             self._damaged(damage)
         except BadHead as bad:
             self.warnings.add("record_header", record.offset, str(bad))
+        except (Conflict, Unavailable):
+            raise  # another reader took over, or the disk does not answer
+        except Exception as error:  # one record that nobody foresaw costs itself and no other (HA-044)
+            _log.warning("index.record", action="read_record", offset=record.offset, error=repr(error)[:300])
+            self.warnings.add("unreadable", record.offset, repr(error))
         self._last = record
 
     def _take_capture(self, record: Record) -> None:

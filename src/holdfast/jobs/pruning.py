@@ -32,6 +32,11 @@ def prune_aged(session: Session, *, before: datetime, now: datetime, limit: int 
     return _prune(session, queries.aged(session, before=before, limit=limit), now)
 
 
+def anything_aged(session: Session, *, before: datetime) -> bool:
+    """Return whether an execution is old enough to be pruned."""
+    return bool(queries.aged(session, before=before, limit=1))
+
+
 def _prune(session: Session, ids: Sequence[int], now: datetime) -> Pruned:
     if not ids:
         return Pruned(0, 0)

@@ -21,13 +21,12 @@ from holdfast.db.engine import Database
 from holdfast.errors import Unavailable
 from holdfast.jobs import pruning
 from holdfast.jobs.board.queries import open_execution
-from holdfast.jobs.journal.events import Event, emit, status
-from holdfast.jobs.journal.queries import drop_events
+from holdfast.jobs.journal.events import Event, emit, tell_queued
+from holdfast.jobs.journal.queries import drop_events, has_events
 from holdfast.jobs.metrics import SchedulerMetrics, count_metrics
 from holdfast.jobs.placement import Placement
 from holdfast.jobs.schedule import queries
 from holdfast.jobs.settling import Settler
-from holdfast.jobs.states import State
 
 _log = log.get()
 _SWEPT = 50
@@ -117,7 +116,7 @@ class Scheduler:
             refused = [job_id for job_id in ids if job_id not in queued]
             if refused:
                 queries.unstick(session, refused, moment=now + timedelta(seconds=1))
-            emit(session, [_queued(job_id, queued[job_id]) for job_id in ids if job_id in queued], now=now)
+            tell_queued(session, list(queued.values()), now=now)
         for job_id in ids:
             self._placement.note(job_id, None, None)
         return queued
@@ -126,6 +125,10 @@ class Scheduler:
         """Clear the locks of holders that are gone; their executions go on with others. Return how many."""
         total = 0
         while True:
+            before = self._clock.now() - timedelta(seconds=self._settings.stale_s)
+            with self._database.read() as session:
+                if not queries.anything_stale(session, before=before, owners=dead_owners):
+                    return total
             with self._database.write() as session:
                 cleared = self._sweep_some(session, dead_owners)
             total += cleared
@@ -150,12 +153,12 @@ class Scheduler:
 
     def _prune(self) -> int:
         now = self._clock.now()
+        before = now - timedelta(days=self._settings.history_days)
+        told = now - timedelta(days=self._settings.events_days)
+        with self._database.read() as session:
+            if not pruning.anything_aged(session, before=before) and not has_events(session, before=told):
+                return 0
         with self._database.write() as session:
-            before = now - timedelta(days=self._settings.history_days)
             pruned = pruning.prune_aged(session, before=before, now=now, limit=_PRUNED)
-            drop_events(session, before=now - timedelta(days=self._settings.events_days), limit=10 * _PRUNED)
+            drop_events(session, before=told, limit=10 * _PRUNED)
         return pruned.stripped
-
-
-def _queued(job_id: int, execution_id: int) -> Event:
-    return status(job_id, State.SCHEDULED, execution_id=execution_id, queued=True)

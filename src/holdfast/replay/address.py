@@ -88,7 +88,7 @@ def read_path(path: str) -> Wanted | Listing:
         starred = _STARRED.fullmatch(rest)
         if starred is None:
             return Listing(year[1], archived_url(rest), False)
-        return Listing(year[1], archived_url(starred[1]), True, unquote(starred[2] or ""))
+        return Listing(year[1], archived_url(starred[1]), True, unquote(starred[2] or "").replace("\0", ""))
     if match := _FIRST.fullmatch(first):
         if not slash or not rest:
             raise BadReplayAddress("there is no address behind the timestamp")
@@ -125,3 +125,8 @@ def replay_path(digits: str, modifier: str, url: str) -> str:
 def safe(url: str) -> str:
     """Return an address with everything escaped that could end a header, a link or an attribute."""
     return quote(url, safe=_KEPT) if _ODD.search(url) else url
+
+
+def is_storable(text: str) -> bool:
+    """Return whether a database could hold this text: no NUL, no half character."""
+    return "\0" not in text and not any("\ud800" <= char <= "\udfff" for char in text)

@@ -4,25 +4,21 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from contextlib import suppress
 from datetime import UTC, datetime
-from typing import NamedTuple
 from urllib.parse import quote
 
 from sqlalchemy.orm import Session
 
 from holdfast.clock import from_micros, to_micros
-from holdfast.errors import UrlRefused
 from holdfast.replay import queries
 from holdfast.replay.address import BadReplayAddress, Listing, replay_path
 from holdfast.replay.calendar import Calendar, render_addresses, render_calendar
 from holdfast.replay.finding import NotCaptured, candidates
 from holdfast.replay.memento import TYPES, TimeMap
 from holdfast.replay.moments import earliest, timestamp
-from holdfast.replay.moments import latest as end_of
 from holdfast.replay.place import Place
 from holdfast.replay.queries import Sighting
-from holdfast.urls import parse, surt
+from holdfast.urls import surt
 
 MAP_PAGE = 5_000
 """Captures on one page of a TimeMap."""
@@ -124,40 +120,3 @@ def prefix_range(url: str) -> tuple[str, str]:
     if url.endswith("/") and not key.endswith("/"):
         key += "/"
     return key, key[:-1] + chr(ord(key[-1]) + 1)
-
-
-class Resolution(NamedTuple):
-    """What `/api/replay/resolve` answers with, where something was found."""
-
-    snapshot_id: int
-    captured_at: datetime
-    url: str
-    media_type: str | None
-    path: str
-    """Under which it is replayed, on the replay host."""
-
-
-def resolve(session: Session, job_id: int | None, url: str, digits: str | None) -> Resolution | None:
-    """Return the capture to show for an address near a moment, within one execution's files if a job is named.
-
-    Tries the address with its www and scheme variants, then its group (the address without query). BadTimestamp if
-    the digits are none.
-    """
-    when = digits or "99991231235959"
-    for spelling in dict.fromkeys((url, url.partition("?")[0])):
-        which = [queries.of_key(surt(spelling))]
-        with suppress(UrlRefused):
-            which.append(queries.of_page(parse(spelling).hash64))
-        for clause in which:
-            found = queries.nearest_shown(session, clause, end_of(when), job_id=job_id)
-            if found is not None:
-                path = replay_path(timestamp(found.captured_at), "", found.url)
-                return Resolution(found.id, found.captured_at, found.url, found.media_type, path)
-    return None
-
-
-def latest(session: Session, snapshot_id: int, *, require_html: bool) -> Sighting | None:
-    """Return the newest capture that shows the page of this snapshot; SnapshotNotFound if there is no such snapshot."""
-    start = queries.shown(session, snapshot_id)
-    which = queries.of_page(start.url_hash)
-    return queries.newest(session, which, only_html=require_html)

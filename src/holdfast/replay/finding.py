@@ -10,6 +10,7 @@ from typing import NamedTuple
 from sqlalchemy.orm import Session
 
 from holdfast.errors import NotFound, UrlRefused
+from holdfast.replay.address import is_storable
 from holdfast.replay.moments import earliest, latest
 from holdfast.replay.queries import Sighting, around, of_key, of_page
 from holdfast.urls import parse, surt
@@ -36,6 +37,8 @@ def candidates(session: Session, url: str, digits: str) -> list[Sighting]:
     Addresses are matched as archives do (scheme, `www`, case and session ids aside), then as our normaliser does
     (tracking parameters aside).
     """
+    if not is_storable(url):
+        raise NotCaptured(url)
     low, high = earliest(digits), latest(digits)
     found = around(session, of_key(surt(url)), high, each=_WINDOW)
     ranked = rank(found, Asked(url, low, high, len(digits) == 14))

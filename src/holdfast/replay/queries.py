@@ -10,10 +10,8 @@ from typing import Any, NamedTuple
 from sqlalchemy import ColumnElement, Select, bindparam, literal, select, tuple_
 from sqlalchemy.orm import Session
 
-from holdfast.db.models import Execution, Snapshot
-from holdfast.index.queries import SnapshotNotFound, is_ok, visible
-
-HTML_TYPES = ("text/html", "application/xhtml+xml")
+from holdfast.db.models import Snapshot
+from holdfast.index.queries import SnapshotNotFound, visible
 
 
 class Sighting(NamedTuple):
@@ -204,33 +202,3 @@ def _of_one(url_key: Any, column: Any, *, latest: bool) -> Any:
     return (
         statement.order_by(*(_BACKWARD if latest else _FORWARD)).limit(1).correlate_except(Snapshot).scalar_subquery()
     )
-
-
-def _is_shown() -> ColumnElement[bool]:
-    """Return the clause for captures that show the page itself, or do not say."""
-    return Snapshot.status.is_(None) | is_ok()
-
-
-def newest(session: Session, which: Which, *, only_html: bool) -> Sighting | None:
-    """Return the latest capture that shows something, of HTML if that is asked for."""
-    wanted = select(*_COLUMNS).where(which.clause, _is_shown(), *visible())
-    if only_html:
-        wanted = wanted.where(Snapshot.media_type.in_(HTML_TYPES))
-    return _one(session, wanted.order_by(*_BACKWARD))
-
-
-def nearest_shown(session: Session, which: Which, moment: datetime, *, job_id: int | None) -> Sighting | None:
-    """Return the capture nearest to a moment that shows something, of one job's executions if a job is named."""
-    wanted = select(*_COLUMNS).where(which.clause, _is_shown(), *visible())
-    if job_id is not None:
-        wanted = wanted.where(Snapshot.execution_id.in_(select(Execution.id).where(Execution.job_id == job_id)))
-    before = _one(session, wanted.where(Snapshot.captured_at <= moment).order_by(*_BACKWARD))
-    after = _one(session, wanted.where(Snapshot.captured_at > moment).order_by(*_FORWARD))
-    if before is None or after is None:
-        return before or after
-    return before if moment - before.captured_at <= after.captured_at - moment else after
-
-
-def _one(session: Session, statement: _Statement) -> Sighting | None:
-    row = session.execute(statement.limit(1)).one_or_none()
-    return None if row is None else Sighting._make(row)

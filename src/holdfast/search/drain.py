@@ -6,6 +6,7 @@ with a smaller id waits for the next drain, and a crash replays what was not str
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -16,6 +17,7 @@ from holdfast import log
 from holdfast.clock import Clock
 from holdfast.db.engine import Database
 from holdfast.db.models import SearchOutbox
+from holdfast.errors import NoSpace, Unavailable
 from holdfast.search import queries
 from holdfast.search.place import Place
 from holdfast.search.scribe import Scribe
@@ -48,11 +50,15 @@ def _silent(_pages: int) -> None:
 
 @contextmanager
 def _scribe(folder: Path, database: Database) -> Iterator[Scribe]:
-    scribe = Scribe(folder, database)
     try:
-        yield scribe
-    finally:
-        scribe.close()
+        scribe = Scribe(folder, database)
+        try:
+            yield scribe
+        finally:
+            scribe.close()
+    except OSError as exc:
+        kind = NoSpace if exc.errno == errno.ENOSPC else Unavailable
+        raise kind(f"the search index in {folder} cannot be written: {exc}; nothing is lost, drain again") from exc
 
 
 def drain(

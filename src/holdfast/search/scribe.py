@@ -149,7 +149,7 @@ class Scribe:
         self._writer.commit()
         reach("search.committed")
         segment = Segment(
-            name=str(self.manifest.sequence + 1), rows=disk.as_table(self._rows, disk.ROW),
+            name=str(self.manifest.sequence + 1), rows=disk.sorted_rows(disk.as_table(self._rows, disk.ROW)),
             addresses=disk.as_table(self._addresses, disk.ADDRESS),
             documents=disk.as_table(self._documents, disk.DOCUMENT),
             cleared=np.array(self._cleared, np.int64).reshape(-1, 2), strings=b"".join(self._pool.pieces),

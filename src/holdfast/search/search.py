@@ -30,9 +30,10 @@ from holdfast.search.ranking import Ranking, Standing
 from holdfast.search.shelf import Shelf, View
 
 EXACT_DOCUMENTS: Final = 10_000
-SCAN_DOCUMENTS: Final = 100_000
-"""With filters, which are applied afterwards, so many documents are read, the best by text; without them only as many
-as totals are exact for. It bounds what one request can cost."""
+FILTERED_DOCUMENTS: Final = (25_000, 100_000)
+"""Filters are applied to what was read, so more is read: first this much, the best by text, and if that leaves less than
+`ENOUGH` captures, more. It bounds what one request can cost (half a microsecond a document)."""
+ENOUGH: Final = 1_000
 MAX_PAGE_SIZE: Final = 100
 
 
@@ -133,7 +134,7 @@ class Search:
         self._database, self._clock = database, clock
         self._shelf = Shelf(home, clock)
         self._notes: Notes[_Counted] | None = None
-        self.exact_documents, self.scan_documents = EXACT_DOCUMENTS, SCAN_DOCUMENTS
+        self.exact_documents, self.filtered_documents = EXACT_DOCUMENTS, FILTERED_DOCUMENTS
 
     def ask(self, request: Request, *, wait: bool = False) -> Answer:
         """Return a page of results; past the end an empty one with the same total.
@@ -170,12 +171,12 @@ class Search:
     ) -> _Counted:  # fmt: skip
         view, filters = notes.view, _filters(request, sources)
         columns = view.columns
-        reach = Reach(
-            scan=self.scan_documents if filters.any else self.exact_documents,
-            allowed=None if filters.source is None else notes.documents_of(filters.source),
-        )
-        match = find(view, question, reach)
-        keep = counting.passing(columns, match.rows, gate, filters)
+        allowed = None if filters.source is None else notes.documents_of(filters.source)
+        for scan in self.filtered_documents if filters.any else (self.exact_documents,):
+            match = find(view, question, Reach(scan=scan, allowed=allowed))
+            keep = counting.passing(columns, match.rows, gate, filters)
+            if match.complete or np.count_nonzero(keep) >= ENOUGH:
+                break
         match = replace(match, rows=match.rows[keep], text=match.text[keep], titles=match.titles[keep])
         if _sort(request, question) is Sort.NEWEST:
             keys: Keys = match.rows.astype(np.float64)
@@ -186,7 +187,7 @@ class Search:
             shown = counting.as_pages(columns, match.rows, keys)
         else:
             shown = Shown(rows=match.rows, keys=keys, best=match.rows)
-        if question.intent is Intent.BROWSE and request.view is Kind.PAGES:
+        if question.intent is Intent.BROWSE and request.view is Kind.PAGES and not filters.since and not filters.until:
             match = replace(match, mode=Mode.PAGES)
         exact = match.complete and match.documents <= self.exact_documents
         spread = counting.spread(columns, shown.rows, sources)

@@ -204,9 +204,19 @@ def merge(segments: Sequence[Segment], name: str, *, oldest: bool) -> Segment:
         size += int(lengths.sum(dtype=np.int64))
     cleared = [segment.cleared for segment in segments]
     return Segment(
-        name=name, rows=living_rows(segments), addresses=addresses, documents=documents, strings=b"".join(pieces),
+        name=name, rows=sorted_rows(living_rows(segments)), addresses=addresses, documents=documents,
+        strings=b"".join(pieces),
         cleared=np.empty((0, 2), np.int64) if oldest else join_ranges(np.concatenate(cleared)),
     )  # fmt: skip
+
+
+def sorted_rows(rows: Table) -> Table:
+    """Return rows in the order of time, then id. Segments are stored so: what is newer only has to be added behind."""
+    at, ids = rows["at"], rows["id"]
+    later, same = at[1:] > at[:-1], at[1:] == at[:-1]
+    if np.all(later | (same & (ids[1:] > ids[:-1]))):
+        return rows
+    return rows[np.lexsort((ids, at))]
 
 
 def _united(tables: Sequence[Table], key: str) -> tuple[Table, npt.NDArray[np.int64]]:

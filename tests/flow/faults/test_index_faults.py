@@ -130,6 +130,10 @@ def test_indexers_that_run_at_once_share_the_files_and_repeat_nothing(
         assert all(stored == real for _, stored, real in tx.execute(f"{counted} GROUP BY g.id, g.snapshot_count"))
         unresolved = "SELECT COUNT(*) FROM snapshots WHERE record_type = 'revisit' AND original_id IS NULL"
         assert tx.execute(unresolved) == [(0,)]
+        days = "SELECT url_hash, captured_at / 86400000000 AS d, body_hash, SUM(CASE WHEN canonical_id IS NULL THEN 1"
+        wrong = f"SELECT COUNT(*) FROM ({days} ELSE 0 END) AS n FROM snapshots GROUP BY 1, 2, 3) q WHERE n <> 1"
+        assert tx.execute(wrong) == [(0,)]
+        assert tx.execute("SELECT COUNT(*) FROM snapshots WHERE canonical_id IS NOT NULL")[0][0] > COUNT
 
 
 @pytest.mark.parametrize("place", ["import_placed", "import_registered", "index_batch"])

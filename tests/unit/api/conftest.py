@@ -48,7 +48,8 @@ def make_client(make_archive: MakeArchive) -> Iterator[MakeClient]:
 
 
 @pytest.fixture(scope="session")
-def _shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Archive, Client]]:
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Archive, Client]]:
+    """An archive without captures and a client for it, made once."""
     settings = Settings(home=tmp_path_factory.mktemp("home"), api=ApiSettings(rate_limiting=False))
     prepare(settings)
     archive = Archive(settings=settings, database=Database(settings.database), clock=FakeClock())
@@ -58,17 +59,17 @@ def _shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Archive,
 
 
 @pytest.fixture
-def client(_shared: tuple[Archive, Client]) -> Client:
+def client(shared: tuple[Archive, Client]) -> Client:
     """A client for an archive without captures, shared by all tests that leave it as it is; may ask without end."""
-    return _shared[1]
+    return shared[1]
 
 
 @pytest.fixture
-def empty_client(_shared: tuple[Archive, Client]) -> Iterator[Client]:
-    """The same, for tests that send reports: what they leave is cleared away."""
-    archive, client = _shared
-    yield client
+def empty_client(shared: tuple[Archive, Client]) -> Client:
+    """The same, for tests that count what they leave: reports and usage of earlier ones are cleared away."""
+    archive, client = shared
     client.app.state.usage.flush()  # type: ignore[attr-defined]
     with archive.database.write() as session:
         session.query(IssueReport).delete()
         session.query(UsageCount).delete()
+    return client

@@ -12,6 +12,7 @@ from sqlalchemy.exc import ArgumentError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 from starlette.datastructures import State
 from starlette.types import Receive, Scope, Send
+from structlog.testing import capture_logs
 
 from holdfast import errors
 from holdfast.api.assembly import assemble
@@ -79,7 +80,8 @@ def test_what_breaks_is_answered_without_a_trace() -> None:
         raise KeyError("secret of the house")
 
     client = Client(Shell(broken, SystemClock(), State({"metrics": ServerMetrics(started=0.0)})))
-    answer = client.get("/x")
+    with capture_logs():
+        answer = client.get("/x")
     client.close()
 
     assert answer.status_code == 500
@@ -100,11 +102,13 @@ def test_what_the_database_library_raises_is_told_plainly(make_archive: MakeArch
     router.add_api_route("/broken", broken)
     app = assemble("Broken", (router,), make_archive())
     client = Client(Shell(app, SystemClock(), State({"metrics": ServerMetrics(started=0.0)})))
-    busy, fault = client.get("/full"), client.get("/broken")
+    with capture_logs() as logged:
+        busy, fault = client.get("/full"), client.get("/broken", headers={"x-request-id": "mine"})
     client.close()
 
     assert (busy.status_code, busy.json()["code"]) == (503, "unavailable")
     assert (fault.status_code, fault.json()["code"]) == (500, "error")
+    assert [line["request_id"] for line in logged if line["event"] == "api.broke"] == ["mine"]
     assert "QueuePool" not in busy.text
     assert "secret" not in fault.text
 

@@ -40,6 +40,17 @@ def test_every_error_answer_has_the_one_body(client: Client) -> None:
     assert "HTTPValidationError" not in document["components"]["schemas"]
 
 
+def test_admin_routes_say_how_to_show_the_token_and_others_ask_for_none(client: Client) -> None:
+    document = client.get("/openapi.json").json()
+    schemes = document["components"]["securitySchemes"]
+
+    for verbs in document["paths"].values():
+        for operation in verbs.values():
+            named = {name for choice in operation.get("security", ()) for name in choice}
+            assert named == (set(schemes) if operation["x-role"] == "admin" else set())
+    assert document["openapi"].startswith("3.1")
+
+
 def test_the_page_escapes_what_it_shows() -> None:
     document = {"info": {"title": "<b>"}, "paths": {"/<x>": {"get": {"responses": {}, "description": "<script>"}}}}
 

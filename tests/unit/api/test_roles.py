@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import sqlite3
+from contextlib import closing
+
 import pytest
 from fastapi import APIRouter, Depends
 from fastapi.routing import APIRoute
 
 from holdfast.api.roles import ADMIN, PUBLIC, Role, demand_roles, roles_of
 from holdfast.api.routes import REPLAY_ROUTERS, ROUTERS
+from holdfast.wiring.archive import Archive
 from tests.client import Client
 from tests.unit.api.conftest import MakeClient
 
@@ -77,6 +81,30 @@ def test_a_strict_environment_without_a_token_lets_nobody_in(make_client: MakeCl
 
 def test_without_a_token_a_loopback_server_is_open_to_its_owner(client: Client) -> None:
     assert client.get("/metrics").status_code == 200
+
+
+def test_a_public_route_asks_nobody_who_they_are(make_client: MakeClient) -> None:
+    client = make_client(admin_token=_TOKEN, rate_limiting=False)
+    public = [route for route in _ROUTES if roles_of(route) == [Role.PUBLIC]]
+
+    shut = [
+        route.path for route in public if client.request(_method(route), _filled(route.path)).status_code in (401, 403)
+    ]
+
+    assert shut == []
+
+
+def test_no_reading_changes_anything(shared: tuple[Archive, Client]) -> None:
+    archive, client = shared
+    reading = [route for route in _ROUTES if "GET" in (route.methods or ())]
+    with closing(sqlite3.connect(archive.home / "holdfast.db")) as watcher:
+        before = watcher.execute("PRAGMA data_version").fetchone()
+        for route in reading:
+            client.get(_filled(route.path))
+        after = watcher.execute("PRAGMA data_version").fetchone()
+
+    assert len(reading) > 20
+    assert before == after
 
 
 def test_a_table_with_a_route_that_forgot_its_role_is_refused() -> None:

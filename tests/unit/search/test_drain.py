@@ -9,6 +9,7 @@ import pytest
 from sqlalchemy import delete, update
 
 from holdfast.db.models import Document, SearchOutbox, Snapshot
+from holdfast.errors import Unavailable
 from holdfast.search import scribe
 from holdfast.search.drain import drain, rebuild
 from holdfast.search.place import IndexBusy, Place
@@ -108,6 +109,22 @@ def test_a_second_writer_is_refused(bed: Bed) -> None:
         bed.drain()
 
     assert bed.drain() == 1
+
+
+def test_a_disk_that_does_not_take_it_is_said_and_nothing_is_lost(bed: Bed) -> None:
+    bed.fill(pages(["parrot one"]))
+    bed.add(pages(["parrot two"], host="two.test"))
+    folder = Place(bed.home).current()
+    sequence = Shelf(bed.home, FakeClock()).view().manifest.sequence
+    (folder / f"{sequence + 1}.strings").mkdir()  # a folder where the next segment's file belongs
+
+    with pytest.raises(Unavailable, match="drain again"):
+        bed.drain()
+    assert bed.ask("parrot").total == 1
+    (folder / f"{sequence + 1}.strings").rmdir()
+
+    assert bed.drain() == 1
+    assert bed.ask("parrot").total == 2
 
 
 def test_many_small_drains_are_merged_and_lose_nothing(bed: Bed) -> None:

@@ -29,7 +29,7 @@ def metrics(session: SessionDep, totals: TotalsDep, server: MetricsDep) -> Respo
     crawled, failed = Counter[str](), Counter[str]()
     for code, counts in queries.counts_by_source(session):
         crawled[code] += counts.get("pages", 0)
-        failed[code] += counts.get("outcomes", {}).get("failed", 0)
+        failed[code] += queries.failures_of(counts)
     figures = ArchiveFigures(
         jobs=queries.jobs_by_state(session), snapshots={source.code: source.snapshots for source in found.sources},
         pages=found.pages, crawled=crawled, failed=failed, warc_bytes=queries.warc_bytes(session),

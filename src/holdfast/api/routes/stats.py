@@ -20,17 +20,16 @@ def stats(archive: ArchiveDep, session: SessionDep, totals: TotalsDep, response:
     """Return the archive's totals and the crawls' (HA-052, TC-031)."""
     found = totals.read(session)
     crawls, latest = found.crawls, found.latest
-    outcomes = [count.get("outcomes", {}) for count in crawls.counts]
     response.headers["Cache-Control"] = _CACHE
     return Stats(
         snapshots_total=found.snapshots, pages_total=found.pages, sources_total=len(found.sources),
         latest_capture_date=latest.date() if latest else None,
         latest_capture_age_days=max(0, (archive.clock.now() - latest).days) if latest else None,
         pages_crawled=sum(count.get("pages", 0) for count in crawls.counts),
-        pages_failed=sum(outcome.get("failed", 0) for outcome in outcomes),
+        pages_failed=sum(map(queries.failures_of, crawls.counts)),
         bytes_downloaded=sum(count.get("bytes", 0) for count in crawls.counts),
         links_discovered=crawls.links,
-        duplicates_skipped=sum(outcome.get("unchanged", 0) for outcome in outcomes),
+        duplicates_skipped=max(0, found.snapshots - found.documents),
         frontier_pending=crawls.open, frontier_in_progress=crawls.leased,
         frontier_completed=crawls.succeeded, frontier_failed=crawls.failed, total_domains=crawls.domains,
         active_workers=[str(owner.id) for owner in crawls.workers],

@@ -18,13 +18,13 @@ class Stats(Answer):
     sources_total: int = Field(description="Sources that have captures.", examples=[1])
     latest_capture_date: date | None = Field(description="Day of the newest capture, UTC.")
     latest_capture_age_days: int | None = Field(description="Days since then.")
-    pages_crawled: int
-    pages_failed: int
+    pages_crawled: int = Field(description="Pages that crawls fetched well.")
+    pages_failed: int = Field(description="Addresses that failed: errors, timeouts, 4xx and 5xx.")
     bytes_downloaded: int
-    links_discovered: int
-    duplicates_skipped: int
-    frontier_pending: int
-    frontier_in_progress: int
+    links_discovered: int = Field(description="Addresses that crawls ever met.")
+    duplicates_skipped: int = Field(description="Captures whose text was kept already.")
+    frontier_pending: int = Field(description="Addresses that wait.")
+    frontier_in_progress: int = Field(description="Domains that are being asked.")
     frontier_completed: int
     frontier_failed: int
     total_domains: int

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from sqlalchemy import ColumnElement, Select, exists, func, select, union_all
+from sqlalchemy import ColumnElement, Select, and_, exists, func, select
 from sqlalchemy.orm import Session, aliased
 
 from holdfast.changes.listing.events import Event, Page, Scope, TimelineEntry
@@ -25,6 +25,9 @@ class Reach(NamedTuple):
 
     listed: int = MAX_LISTED
     sought: int = MAX_SOUGHT
+
+
+DEFAULT_REACH = Reach()
 
 
 def shown(change: type[Change] = Change) -> tuple[ColumnElement[bool], ...]:
@@ -63,7 +66,7 @@ def _sources_with_changes(session: Session) -> list[int]:
     return found
 
 
-def page_of_events(session: Session, scope: Scope, *, offset: int, limit: int, reach: Reach = Reach()) -> Page:
+def page_of_events(session: Session, scope: Scope, *, offset: int, limit: int, reach: Reach = DEFAULT_REACH) -> Page:
     """Return a page of events, newest first, and how many there are; not exact where more were in scope than are read.
 
     Paging ends there too: what is older is reached with an earlier `until`.
@@ -71,22 +74,18 @@ def page_of_events(session: Session, scope: Scope, *, offset: int, limit: int, r
     if scope.execution_ids is not None and not scope.execution_ids:
         return Page(events=(), total=0, is_exact=True)
     each = max(_LEAST_EACH, reach.listed // len(scope.execution_ids or (0,)))
-    slices, is_whole = _slices(session, scope, each, reach.sought)
-    parts = [part.limit(each).subquery() for part in slices]
-    whole = parts[0] if len(parts) == 1 else union_all(*(select(part) for part in parts)).subquery()
-    # Only the slice is read, and only once: a join of its ids with the table would let a planner walk the table.
-    change = aliased(Change, whole)
-    total = session.scalar(select(func.count()).select_from(change).where(*shown(change)))
-    counts = [select(func.count()).select_from(part).scalar_subquery() for part in parts]
-    is_exact = is_whole and all(count < each for count in session.execute(select(*counts)).one())
-    rows = session.execute(
-        _events(change)
-        .where(*shown(change))
-        .order_by(change.to_captured_at.desc(), change.id.desc())
-        .offset(min(offset, each * len(parts)))
-        .limit(limit)
-    )
-    return Page(events=tuple(Event._make(row) for row in rows), total=int(total or 0), is_exact=is_exact)
+    slices, is_exact = _slices(session, scope, each, reach.sought)
+    found: list[tuple[datetime, int]] = []
+    for part in slices:
+        # Only the slice is read, and only once: joined with the table by id, a planner might walk the table.
+        change = aliased(Change, part.limit(each).subquery())
+        rows = session.execute(select(change.to_captured_at, change.id, and_(*shown(change)))).all()
+        is_exact = is_exact and len(rows) < each
+        found += [(row[0], row[1]) for row in rows if row[2]]
+    found.sort(reverse=True)
+    ids = [change_id for _, change_id in found[offset : offset + limit]]
+    events = {row[0]: Event._make(row) for row in session.execute(_events().where(Change.id.in_(ids)))}
+    return Page(events=tuple(events[change_id] for change_id in ids), total=len(found), is_exact=is_exact)
 
 
 def _slices(session: Session, scope: Scope, each: int, sought: int) -> tuple[list[Select[Change]], bool]:
@@ -116,19 +115,19 @@ def _slices(session: Session, scope: Scope, each: int, sought: int) -> tuple[lis
     return slices, is_whole
 
 
-def _events(change: type[Change] = Change) -> Select[*tuple[Any, ...]]:
+def _events() -> Select[*tuple[Any, ...]]:
     return (
         select(
-            change.id, change.type, Source.code, Source.name, PageGroup.url, change.from_snapshot_id,
-            change.to_snapshot_id, change.from_captured_at, change.to_captured_at, change.from_execution_id,
-            change.to_execution_id, Diff.id, Diff.added_sections, Diff.removed_sections, Diff.changed_sections,
+            Change.id, Change.type, Source.code, Source.name, PageGroup.url, Change.from_snapshot_id,
+            Change.to_snapshot_id, Change.from_captured_at, Change.to_captured_at, Change.from_execution_id,
+            Change.to_execution_id, Diff.id, Diff.added_sections, Diff.removed_sections, Diff.changed_sections,
             Diff.added_lines, Diff.removed_lines, Diff.ratio, Diff.high_noise, Diff.truncated,
-            Diff.body.is_not(None), Diff.version, change.error, change.computed_at,
+            Diff.body.is_not(None), Diff.version, Change.error, Change.computed_at,
         )
-        .select_from(change)
-        .join(Source, Source.id == change.source_id)
-        .outerjoin(PageGroup, PageGroup.id == change.group_id)
-        .outerjoin(Diff, Diff.id == change.diff_id)
+        .select_from(Change)
+        .join(Source, Source.id == Change.source_id)
+        .outerjoin(PageGroup, PageGroup.id == Change.group_id)
+        .outerjoin(Diff, Diff.id == Change.diff_id)
     )  # fmt: skip
 
 

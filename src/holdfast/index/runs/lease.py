@@ -29,6 +29,7 @@ class Lease:
 
     def note(self, tx: Transaction, progress: Progress) -> None:
         """Renew in the caller's transaction and say how far it is; LeaseLost if a newer reader holds the file."""
+        self._take_turn(tx)
         now = self._clock.now()
         until = to_micros(now + timedelta(seconds=LEASE_S))
         held = queries.renew(tx, self.held, progress, until=until, now=to_micros(now))
@@ -38,11 +39,16 @@ class Lease:
 
     def hold(self, tx: Transaction) -> None:
         """Renew in the caller's transaction; LeaseLost if a newer reader holds the file."""
+        self._take_turn(tx)
         now = self._clock.now()
         until = to_micros(now + timedelta(seconds=LEASE_S))
         if not queries.extend(tx, self.held, until=until, now=to_micros(now)):
             raise LeaseLost(f"another reader has taken over WARC file {self.warc_file_id}")
         self._renewed = self._clock.monotonic()
+
+    def _take_turn(self, tx: Transaction) -> None:
+        if self._hot.dialect == "postgresql":
+            queries.take_turn(tx)
 
     def pulse(self) -> None:
         """Renew by itself if that is due; called while a long record streams by."""

@@ -91,6 +91,19 @@ def give_back(tx: Transaction, held: tuple[int, int], *, now: int) -> bool:
     return bool(rows)
 
 
+def take_turn(tx: Transaction) -> None:
+    """Wait until no other indexer writes, and keep the others waiting until this transaction ends; PostgreSQL only.
+
+    SQLite has one writer anyway. Without this, two readers that store captures of one page on one day at the same
+    moment would not see each other's, and both would stay canonical. Parsing, which takes the time, goes on meanwhile.
+    """
+    tx.execute("SELECT pg_advisory_xact_lock(?)", (_TURN,))
+
+
+_TURN = 0x686F6C64_66617374
+"""A number that nobody else locks."""
+
+
 class FileToIndex(NamedTuple):
     """A sealed file, and what its snapshots take from its execution."""
 

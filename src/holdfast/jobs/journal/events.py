@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
@@ -50,6 +50,14 @@ def emit(session: Session, happened: Iterable[Event], *, now: datetime) -> None:
     if rows:
         queries.order_events(session)
         queries.insert_events(session, rows)
+
+
+def tell_queued(session: Session, executions: Sequence[int], *, now: datetime) -> None:
+    """Append the events of executions that were just queued, as the last thing that the transaction does."""
+    if executions:
+        data = {state: {"status": state, "details": {"queued": True}} for state in ("pending", "scheduled")}
+        queries.order_events(session)
+        queries.insert_status(session, executions, now=now, name=STATUS, data=data)
 
 
 def payload(row: JobEvent) -> dict[str, Any]:

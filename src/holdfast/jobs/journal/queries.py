@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import delete, func, insert, select, update
+from sqlalchemy import case, delete, func, insert, literal, select, update
 from sqlalchemy.orm import Session
 
-from holdfast.db.models import Execution, JobEvent, LogLine
+from holdfast.db.models import Execution, Job, JobEvent, LogLine
+from holdfast.db.models.base import Json, Moment
 
 _EVENTS_LOCK = 0x686F6C65  # beside the migrations' own
 
@@ -27,6 +28,24 @@ def order_events(session: Session) -> None:
 def insert_events(session: Session, rows: Sequence[dict[str, Any]]) -> None:
     """Append events."""
     session.execute(insert(JobEvent), rows)
+
+
+def insert_status(session: Session, executions: Sequence[int], *, now: datetime, name: str,
+                  data: Mapping[str, dict[str, Any]]) -> None:  # fmt: skip
+    """Append one event for each execution, with what is to be told for the state of its job: one statement for all."""
+    told = case(*((Job.state == state, literal(what, Json)) for state, what in data.items()), else_=literal({}, Json))
+    rows = (
+        select(literal(now, Moment()), literal(name), Execution.job_id, Execution.id, told)
+        .join(Job, Job.id == Execution.job_id)
+        .where(Execution.id.in_(executions))
+        .order_by(Execution.id)
+    )
+    session.execute(insert(JobEvent).from_select(["at", "name", "job_id", "execution_id", "data"], rows))
+
+
+def has_events(session: Session, *, before: datetime) -> bool:
+    """Return whether there are events from before a moment."""
+    return session.scalar(select(JobEvent.id).where(JobEvent.at < before).limit(1)) is not None
 
 
 def events_after(session: Session, *, after: int, job_id: int | None = None, limit: int = 100) -> list[JobEvent]:

@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from enum import StrEnum
 
 from holdfast.clock import from_micros, to_micros
+from holdfast.replay.address import is_storable
 from holdfast.replay.browse import prefix_range
 from holdfast.replay.cdx.fields import PYWB_FIELDS, REVISIT_FIELDS, WAYBACK_FIELDS, reader
 from holdfast.replay.cdx.filters import Collapse, Test, read_collapses, read_filters
@@ -167,6 +168,8 @@ def _ranges(asked: _Asked) -> tuple[str, tuple[KeyRange, ...]]:
     kind = asked.text("matchType").lower()
     if not url or len(url) > 8192:
         raise BadCdxParameter("url", "it is missing" if not url else "it is too long")
+    if not is_storable(url):
+        raise BadCdxParameter("url", "it holds characters that no address has")
     if not kind:
         if url.startswith("*."):
             kind, url = "domain", url[2:]
@@ -250,7 +253,8 @@ def _spot(key: str) -> Spot | None:
     try:
         packed = base64.b64decode(key + "=" * (-len(key) % 4), altchars=b"-_", validate=True)
         url_key, micros, number = json.loads(packed)
-        if isinstance(url_key, str) and isinstance(micros, int) and isinstance(number, int) and 0 <= number < 1 << 63:
+        is_place = isinstance(url_key, str) and isinstance(micros, int) and isinstance(number, int)
+        if is_place and is_storable(url_key) and 0 <= number < 1 << 63:
             return Spot(url_key, from_micros(micros), number)
     except (binascii.Error, ValueError, TypeError, OverflowError, OSError, RecursionError):
         pass
