@@ -249,6 +249,26 @@ def test_a_range_of_bytes_is_cut_out(quick: Reader) -> None:
     assert quick.web(url, headers={"Range": "lines=1"}).status_code == 200
 
 
+def test_a_large_body_is_streamed_whole_and_in_part(migrated_sqlite: str, tmp_path: Path) -> None:
+    film = bytes(range(256)) * 12_000
+    shot = Shot(
+        url="http://example.org/film", body=film, media_type="video/mp4", headers={"Content-Length": str(len(film))}
+    )
+    archive = build_archive(tmp_path / "home", [shot], database_url=migrated_sqlite)
+    with asking(archive) as client:
+        whole = client.get(f"{REPLAY}/web/{STAMP}oe_/http://example.org/film")
+        part = client.get(
+            f"{REPLAY}/web/{STAMP}oe_/http://example.org/film", headers={"Range": "bytes=2000000-2000009"}
+        )
+        head = client.request("HEAD", f"{REPLAY}/web/{STAMP}oe_/http://example.org/film")
+    archive.database.close()
+
+    assert whole.content == film
+    assert (part.status_code, part.content) == (206, film[2_000_000:2_000_010])
+    assert part.headers["content-range"] == f"bytes 2000000-2000009/{len(film)}"
+    assert head.headers["memento-datetime"]
+
+
 def test_a_browser_that_has_it_is_not_sent_it_again(quick: Reader) -> None:
     tag = quick.web(f"{STAMP}/{HOME}").headers["etag"]
     again = quick.web(f"{STAMP}/{HOME}", headers={"If-None-Match": tag})

@@ -112,6 +112,8 @@ def read_capture(record: Record, around: Surroundings, fallback: datetime | None
     http, payload = record.http() if is_http and head.content_length else (None, record.block())
     if http is not None:
         _take_head(capture, http)
+    elif is_http and head.type != "revisit":
+        capture.problems.append("no_status")
     elif not is_http:
         declared = _clean(head.get("Content-Type"), _TYPE_CHARS)
         capture.media_type, capture.status = (declared or "").partition(";")[0].strip().lower() or None, 200

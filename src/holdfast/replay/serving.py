@@ -28,7 +28,7 @@ from holdfast.replay.moments import timestamp
 from holdfast.replay.place import Place
 from holdfast.replay.policy import GUARDS, connections, replay_policy
 from holdfast.replay.queries import Neighbours, neighbours, shown
-from holdfast.replay.ranges import sliced
+from holdfast.replay.ranges import ranged
 from holdfast.warc.reader import DamagedWarc
 
 REWRITER_VERSION = 1
@@ -142,9 +142,18 @@ class _View:
         status = _UNSENDABLE.get(status, status if 200 <= status <= 599 else 200)
         if status in _BODILESS:
             return Answer(status=status, headers=headers)
-        if status == 200 and isinstance(body.content, bytes) and body.coding is None:
-            return sliced(body.content, headers, self.asking.byte_range)
-        return Answer(status=status, headers=headers, body=_held(body.content, stack))
+        content = _held(body.content, stack)
+        if status == 200 and body.coding is None:
+            return ranged(content, self._size(content), headers, self.asking.byte_range)
+        return Answer(status=status, headers=headers, body=content)
+
+    def _size(self, content: bytes | Iterator[bytes]) -> int | None:
+        """Return how long a body is: counted, or for one that streams as its server said."""
+        if isinstance(content, bytes):
+            return len(content)
+        declared = (self.stored.body_head.get("content-length") or "") if self.stored.body_head is not None else ""
+        is_whole = self.snapshot.truncated is None and declared.isascii() and declared.isdigit()
+        return int(declared[:18]) if is_whole else None
 
     def raw(self, stack: ExitStack, title: str | None) -> Answer:
         """Return the view of one snapshot: 200 whatever its own status was, which stands in a header."""
