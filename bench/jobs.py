@@ -69,8 +69,8 @@ def fill(database: Database, jobs: int) -> None:
         made = list(session.scalars(insert(Job).returning(Job.id), rows))
         session.execute(insert(Execution), [
             {"job_id": job_id, "number": number, "state": "completed", "config": {}, "output_dir": "",
-             "created_at": NOW, "finished_at": NOW, "run_seconds": 1.0, "due_at": NOW - timedelta(days=number), "metrics": {},
-             "artifacts": {}}
+             "created_at": NOW, "finished_at": NOW, "run_seconds": 1.0, "due_at": NOW - timedelta(days=number),
+             "metrics": {}, "artifacts": {}}
             for job_id in made for number in (1, 2, 3)
         ])  # fmt: skip
 

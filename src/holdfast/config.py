@@ -172,7 +172,7 @@ class ReplaySettings(_Group):
     )  # fmt: skip
     scripts: bool = Field(True, description="Whether archived scripts may run, in a sandbox without any authority.")
     rewrite_s: float = Field(
-        2.0, ge=0.0, description="Time to rewrite a page; longer ones come as they are, no scripts."
+        3.0, ge=0.0, description="Time to rewrite a page; longer ones come as they are, no scripts."
     )
 
 

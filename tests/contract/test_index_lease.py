@@ -75,6 +75,19 @@ def test_a_file_is_held_by_one_reader_until_its_lease_is_over(hot: Hot, clock: F
     assert _waits(hot, clock) == []
 
 
+def test_a_file_that_was_read_meanwhile_is_not_read_again_by_who_saw_it_wait(hot: Hot, clock: FakeClock) -> None:
+    first = claim(hot, clock, 1, owner_id=None, version=1, only_waiting=True)
+    assert first is not None
+    with hot.write() as tx:
+        first.note(tx, DONE)
+    first.end(error=None)
+    before = _state(hot)
+
+    assert claim(hot, clock, 1, owner_id=None, version=1, only_waiting=True) is None
+    assert _state(hot) == before
+    assert claim(hot, clock, 1, owner_id=None, version=1) is not None
+
+
 def test_a_reader_that_gets_on_keeps_its_file(hot: Hot, clock: FakeClock) -> None:
     lease = claim(hot, clock, 1, owner_id=None, version=1)
     assert lease is not None

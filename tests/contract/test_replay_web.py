@@ -14,6 +14,8 @@ import pytest
 from sqlalchemy import select
 
 from holdfast.db.models import Snapshot, WarcFile, Withdrawal
+from holdfast.replay import browse, memento
+from holdfast.replay.place import place_of
 from holdfast.wiring.archive import Archive
 from tests.archive import BEGIN, Shot, build_archive, days_later
 from tests.client import REPLAY, Client, asking
@@ -142,7 +144,9 @@ def test_a_memento_client_walks_from_end_to_end(reader: Reader) -> None:
     [("Tue, 12 Mar 2024 00:00:00 GMT", "20240311120000"), ("Sat, 01 Jan 0000 00:00:00 GMT", STAMP),
      ("Fri, 31 Dec 9999 23:59:59 GMT", "20240331120000"), (None, "20240331120000")],
 )  # fmt: skip
-def test_a_time_gate_chooses_and_clamps(quick: Reader, accepted: str | None, stamp: str) -> None:
+def test_a_time_gate_chooses_clamps_and_refuses_what_is_no_date(
+    quick: Reader, accepted: str | None, stamp: str
+) -> None:
     for origin in (REPLAY, ""):
         headers = {"Accept-Datetime": accepted} if accepted else {}
         answer = quick.client.get(f"{origin}/web/{HOME}", headers=headers)
@@ -152,9 +156,6 @@ def test_a_time_gate_chooses_and_clamps(quick: Reader, accepted: str | None, sta
         assert "accept-datetime" in answer.headers["vary"]
         assert links_of(answer)["original"] == HOME
         assert "memento-datetime" not in answer.headers
-
-
-def test_a_time_gate_refuses_what_is_no_date(quick: Reader) -> None:
     assert quick.web(HOME, headers={"Accept-Datetime": "garbage"}).status_code == 400
 
 
@@ -175,6 +176,20 @@ def test_time_maps_list_every_capture_in_three_forms(reader: Reader) -> None:
         assert reader.client.get(entry["uri"]).status_code == 200
 
 
+def test_a_time_map_has_pages_that_follow_each_other(reader: Reader) -> None:
+    with reader.archive.database.read() as session:
+        first = browse.time_map(session, HOME, "link", "", size=3)
+        assert first.following is not None
+        second = browse.time_map(session, HOME, "link", first.following, size=3)
+    told = "".join(memento.render(first, place_of("http", "localhost:8060", replay_origin=None)))
+
+    assert [f"{one.captured_at:%d}" for one in (*first.captures, *second.captures)] == ["01", "11", "21", "31"]
+    assert second.following is None
+    assert f'<http://localhost:8060/web/timemap/link/{first.following}/{HOME}>; rel="timemap"' in told
+    assert reader.client.get(f"/web/timemap/link/{first.following}/{HOME}").text.count('memento"; datetime=') == 1
+    assert reader.client.get(f"/web/timemap/link/999999999999999999.1/{HOME}").status_code == 400
+
+
 def test_a_calendar_and_a_list_of_addresses(reader: Reader) -> None:
     calendar = reader.client.get(f"/web/*/{HOME}")
     listed = reader.client.get(f"/web/*/{HOME}*")
@@ -184,6 +199,9 @@ def test_a_calendar_and_a_list_of_addresses(reader: Reader) -> None:
     assert "<script" not in calendar.text
     assert listed.text.count("/web/*/") == 10
     assert reader.client.get("/web/*/http://nowhere.example/").status_code == 404
+    rest = reader.client.get(f"/web/*/{HOME}*?after=org%2Cexample%29%2Fgone").text
+    assert ("/gone" in rest.partition("<tbody>")[2], "/packed" in rest) == (False, True)
+    assert "2023" in reader.client.get(f"/web/2023*/{HOME}").text
 
 
 def test_what_was_withdrawn_is_nowhere(reader: Reader) -> None:
@@ -331,9 +349,9 @@ def test_the_raw_view_shows_redirects_and_errors_without_acting_on_them(quick: R
     assert (gone.status_code, gone.headers["x-archive-orig-status"]) == (200, "404")
 
 
-@pytest.mark.parametrize("number", ["1", "99999999999999999999", "-5"])
-def test_a_raw_view_of_nothing_is_a_404(quick: Reader, number: str) -> None:
-    assert quick.client.get(f"/api/snapshots/raw/{number}").status_code == 404
+def test_a_raw_view_of_nothing_is_a_404(quick: Reader) -> None:
+    for number in ("1", "99999999999999999999", "-5"):
+        assert quick.client.get(f"/api/snapshots/raw/{number}").status_code == 404
 
 
 def test_a_raw_view_whose_file_or_record_is_lost_is_a_404(reader: Reader) -> None:

@@ -13,10 +13,11 @@ from typing import Any
 import pytest
 from sqlalchemy import event
 
+from holdfast.db.models import SearchOutbox
 from holdfast.search.drain import take_over_signals
 from holdfast.search.search import Answer, Kind, Search, Sort
 from holdfast.search.signals import recompute
-from tests.search_bed import DAY, Bed, Capture, open_bed
+from tests.search_bed import DAY, Bed, Capture, open_bed, pages
 
 _WORDS = ("parrot", "cage", "seed", "flight", "colour", "island", "forest", "feather", "market", "harbour")
 
@@ -92,6 +93,21 @@ def test_a_rebuilt_index_gives_the_same_order(bed: Bed, tmp_path: Path) -> None:
     from_sql.drain()
 
     assert [_told(from_sql.ask(**{**question, "page_size": 100, "explain": True})) for question in _QUESTIONS] == before
+
+
+@pytest.mark.postgres
+def test_a_transaction_that_commits_late_is_not_missed(migrated_postgres: str, tmp_path: Path) -> None:
+    with open_bed(migrated_postgres, tmp_path / "home") as late:
+        late.fill(pages(["parrot one"]))
+        [snapshot_id] = late.add(pages(["parrot late"], host="late.test"), outbox=False)
+        with late.database.write() as slow:
+            slow.add(SearchOutbox(kind="snapshots", first_id=snapshot_id, last_id=snapshot_id, refs={}, created_at=DAY))
+            slow.flush()
+            late.fill(pages(["parrot two"], host="two.test"))
+            assert late.ask("parrot").total == 2
+
+        assert late.drain() == 1
+        assert late.ask("parrot").total == 3
 
 
 def test_a_withdrawal_is_honoured_at_once(bed: Bed) -> None:

@@ -15,9 +15,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 import httpx
+import psycopg
 import pytest
 
 from tests.archive import Shot, build_archive
+from tests.postgres import Postgres
 
 _PAGE = "https://example.org/"
 
@@ -198,6 +200,30 @@ def test_a_forwarded_address_is_believed_of_a_named_proxy_alone(tmp_path: Path, 
         statuses = [running.get("/api/usage", **{"X-Forwarded-For": f"203.0.113.{n}"}).status_code for n in range(3)]
 
     assert statuses == [200, 200, third]
+
+
+def test_it_serves_postgres_and_says_when_it_is_gone(tmp_path: Path, postgres: Postgres) -> None:
+    url = postgres.fresh()
+    build_archive(tmp_path, [Shot(url=_PAGE)], database_url=url).database.close()
+    with _serving(tmp_path, HOLDFAST_DATABASE_URL=url) as running:
+        good = {running.get(path).status_code for path in ("/api/health?details=1", "/api/stats", "/metrics")}
+        name = url.rpartition("/")[2]
+        with psycopg.connect(url.replace(name, "postgres"), autocommit=True) as admin:
+            _cut(admin, name)
+            gone = running.get("/api/health"), running.get("/api/stats")
+            admin.execute(f'ALTER DATABASE "{name}" WITH ALLOW_CONNECTIONS true'.encode())
+        back = running.get("/api/stats")
+
+    assert good == {200}
+    assert (gone[0].status_code, gone[0].json()) == (500, {"status": "error", "checks": {"db": "error"}})
+    assert (gone[1].status_code, gone[1].json()["code"]) == (503, "unavailable")
+    assert back.status_code == 200
+
+
+def _cut(admin: psycopg.Connection[tuple[object, ...]], name: str) -> None:
+    """Let nobody connect to a database for now, and end the connections that there are."""
+    admin.execute(f'ALTER DATABASE "{name}" WITH ALLOW_CONNECTIONS false'.encode())
+    admin.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = %s", (name,))
 
 
 def test_a_newer_database_is_refused_at_the_start(tmp_path: Path) -> None:

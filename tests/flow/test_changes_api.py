@@ -71,7 +71,7 @@ def archive(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
     built.database.close()
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def client(archive: Archive) -> Iterator[Client]:
     """Ask that archive."""
     with asking(archive) as asked:

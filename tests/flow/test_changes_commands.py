@@ -3,31 +3,51 @@
 from __future__ import annotations
 
 import csv
+import importlib
 import io
 import json
-import subprocess
-import sys
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
+from holdfast.cli import runner
+from holdfast.cli.main import COMMANDS
 from tests.archive import build_archive
 from tests.flow.wacz_stage import shots
 
-Typing = Callable[..., subprocess.CompletedProcess[str]]
+
+class Ended(NamedTuple):
+    """How a command ended, and what it said."""
+
+    returncode: int
+    stdout: str
+    stderr: str
+
+
+Typing = Callable[..., Ended]
 
 
 @pytest.fixture(scope="module")
-def typing(tmp_path_factory: pytest.TempPathFactory) -> Typing:
-    """Type commands at two crawls of a small site."""
-    home = tmp_path_factory.mktemp("commands") / "home"
-    build_archive(home, shots()).database.close()
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two crawls of a small site."""
+    folder = tmp_path_factory.mktemp("commands") / "home"
+    build_archive(folder, shots()).database.close()
+    return folder
 
-    def run(*arguments: str) -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, "-m", "holdfast.cli.main", *arguments, "--home", str(home)]
-        return subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+
+@pytest.fixture
+def typing(home: Path, capsys: pytest.CaptureFixture[str]) -> Typing:
+    """Type commands at that archive, in this process: starting one takes longer than what it does."""
+
+    def run(name: str, *arguments: str) -> Ended:
+        command = importlib.import_module(f"holdfast.cli.{COMMANDS[name].module}").app_command
+        capsys.readouterr()
+        with pytest.raises(SystemExit) as ended:
+            runner.run(command, f"holdfast {name}", [*arguments, "--home", str(home)])
+        return Ended(int(ended.value.code or 0), *capsys.readouterr())
 
     return run
 

@@ -56,7 +56,7 @@ def _with(archive: Archive, **api: Any) -> Archive:
     return Archive(settings=settings, database=archive.database, clock=archive.clock)
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def client(archive: Archive) -> Iterator[Client]:
     """Ask that archive."""
     with asking(archive) as asked:

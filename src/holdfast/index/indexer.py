@@ -85,8 +85,8 @@ class Indexer:
         """End what was started."""
         self._child.close()
 
-    def index_file(self, warc_file_id: int) -> Indexed | None:
-        """Read one sealed file, for the first time or again; None if somebody else is at it.
+    def index_file(self, warc_file_id: int, *, only_waiting: bool = False) -> Indexed | None:
+        """Read one sealed file, for the first time or again; None if somebody else is at it (or has been meanwhile).
 
         NotFound if it is not sealed. A file that cannot be read is closed as failed, and says why in what comes back.
         LeaseLost if another reader took over; Interrupted if it was told to stop.
@@ -95,7 +95,10 @@ class Indexer:
             file = runs.file_to_index(tx, warc_file_id)
         if file is None:
             raise NotFound(f"there is no sealed WARC file {warc_file_id}; see them with: holdfast warc list")
-        lease = claim(self._hot, self._clock, warc_file_id, owner_id=self._owner_id, version=INDEX_VERSION)
+        lease = claim(
+            self._hot, self._clock, warc_file_id, owner_id=self._owner_id, version=INDEX_VERSION,
+            only_waiting=only_waiting,
+        )  # fmt: skip
         if lease is None:
             return None
         run = _Run(self._hot, self._clock, file, lease)
@@ -219,6 +222,6 @@ def each_pending(indexer: Indexer, hot: Hot, clock: Clock, *, source: str | None
             return
         for warc_file_id in waiting:
             after = warc_file_id
-            result = indexer.index_file(warc_file_id)
+            result = indexer.index_file(warc_file_id, only_waiting=True)
             if result is not None:
                 yield result

@@ -71,7 +71,7 @@ class Scheduler:
         """
         with self._database.read() as session:
             self._placement.refresh(session, now=self._clock.now())
-        return self.sweep(dead_owners=dead_owners)
+        return self.sweep(dead_owners=dead_owners, orphans=True)
 
     def tick(self) -> Tick:
         """Queue what is due; now and then clear stale locks, prune and count. Unavailable if the database is away."""
@@ -121,24 +121,24 @@ class Scheduler:
             self._placement.note(job_id, None, None)
         return queued
 
-    def sweep(self, *, dead_owners: Sequence[str] = ()) -> int:
+    def sweep(self, *, dead_owners: Sequence[str] = (), orphans: bool = False) -> int:
         """Clear the locks of holders that are gone; their executions go on with others. Return how many."""
         total = 0
         while True:
             before = self._clock.now() - timedelta(seconds=self._settings.stale_s)
+            silence = queries.Silence(before, tuple(dead_owners), orphans)
             with self._database.read() as session:
-                if not queries.anything_stale(session, before=before, owners=dead_owners):
+                if not queries.stale_ids(session, silence, limit=1):
                     return total
             with self._database.write() as session:
-                cleared = self._sweep_some(session, dead_owners)
+                cleared = self._sweep_some(session, silence)
             total += cleared
             if cleared < _SWEPT:
                 return total
 
-    def _sweep_some(self, session: Session, dead_owners: Sequence[str]) -> int:
+    def _sweep_some(self, session: Session, silence: queries.Silence) -> int:
         now = self._clock.now()
-        before = now - timedelta(seconds=self._settings.stale_s)
-        stale = queries.stale_jobs(session, before=before, owners=dead_owners, limit=_SWEPT)
+        stale = queries.stale_jobs(session, silence, limit=_SWEPT)
         events: list[Event] = []
         for job in stale:
             _log.warning("job.lock_stale", job_id=job.id, owner=job.lock_owner, epoch=job.lock_epoch)

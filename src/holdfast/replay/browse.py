@@ -103,7 +103,7 @@ def _calendar(session: Session, wanted: Listing, place: Place) -> bytes:
 def _addresses(session: Session, wanted: Listing, place: Place) -> bytes:
     low, high = prefix_range(wanted.url)
     if wanted.after:
-        low = max(low, f"{wanted.after}\0")
+        low = max(low, f"{wanted.after}\x01")  # behind this key, before any longer one: keys hold no controls
     known = queries.addresses(session, low, high, limit=_ADDRESSES + 1)
     if not known:
         raise NotCaptured(f"{wanted.url}*")

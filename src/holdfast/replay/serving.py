@@ -58,7 +58,7 @@ class Replay:
     clock: Clock
     scripts: bool = True
     """Whether archived scripts may run, in their sandbox."""
-    rewrite_s: float = 2.0
+    rewrite_s: float = 3.0
 
     def capture(self, wanted: Wanted, asking: Asking) -> Answer:
         """Return the capture nearest to what is wanted; NotCaptured or CaptureLost, which are both NotFound.

@@ -31,8 +31,8 @@ from holdfast.search.shelf import Shelf, View
 
 EXACT_DOCUMENTS: Final = 10_000
 FILTERED_DOCUMENTS: Final = (25_000, 100_000)
-"""Filters are applied to what was read, so more is read: first this much, the best by text, and if that leaves less than
-`ENOUGH` captures, more. It bounds what one request can cost (half a microsecond a document)."""
+"""Filters are applied to what was read, so more is read: first this much, the best by text, and if that leaves fewer
+captures than `ENOUGH`, more. It bounds what one request can cost (half a microsecond a document)."""
 ENOUGH: Final = 1_000
 MAX_PAGE_SIZE: Final = 100
 

@@ -10,46 +10,11 @@ from sqlalchemy import delete, update
 
 from holdfast.db.models import Document, SearchOutbox, Snapshot
 from holdfast.errors import Unavailable
-from holdfast.search import scribe
 from holdfast.search.drain import drain, rebuild
 from holdfast.search.place import IndexBusy, Place
 from holdfast.search.shelf import Shelf
 from tests.clock import FakeClock
 from tests.search_bed import DAY, Bed, Capture, pages
-
-
-class _Stop(Exception):
-    pass
-
-
-def _waiting(bed: Bed) -> int:
-    with bed.database.read() as session:
-        return session.query(SearchOutbox).count()
-
-
-@pytest.mark.parametrize("place", ["search.committed", "search.in_force"])
-def test_a_crash_on_the_way_is_replayed_without_doubles(bed: Bed, place: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    bed.fill(pages(["parrot one"]))
-    bed.add(pages(["parrot two", "parrot three"], host="other.test"))
-
-    def crash(reached: str, _about: str = "") -> None:
-        if reached == place:
-            raise _Stop
-
-    # The failpoint is the module's own hook for exactly this; it stands at the two places where a writer may die.
-    monkeypatch.setattr(scribe, "reach", crash)
-    with pytest.raises(_Stop):
-        bed.drain()
-    assert _waiting(bed) == 1
-    monkeypatch.undo()
-
-    assert bed.drain() == 1
-    assert _waiting(bed) == 0
-    found = bed.ask("parrot")
-    assert (found.total, len({hit.row.id for hit in found.hits})) == (3, 3)
-    reader = Shelf(bed.home, FakeClock()).view().reader
-    assert reader is not None
-    assert reader.entries == 6  # three documents and three addresses, each once
 
 
 def test_a_drain_with_nothing_to_do_makes_nothing(bed: Bed) -> None:

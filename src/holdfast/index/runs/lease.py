@@ -70,12 +70,23 @@ class Lease:
                 files.set_index_state(tx, self.warc_file_id, "pending")
 
 
-def claim(hot: Hot, clock: Clock, warc_file_id: int, *, owner_id: int | None, version: int) -> Lease | None:
-    """Take a file to read; None if somebody else is at it."""
+class _Done(Exception):
+    """Somebody has read the file since it was seen to wait."""
+
+
+def claim(hot: Hot, clock: Clock, warc_file_id: int, *, owner_id: int | None, version: int,
+          only_waiting: bool = False) -> Lease | None:  # fmt: skip
+    """Take a file to read; None if somebody else is at it, or with `only_waiting` has read it already."""
     now = clock.now()
     until = to_micros(now + timedelta(seconds=LEASE_S))
-    with hot.write() as tx:
-        token = queries.claim(tx, queries.Claim(warc_file_id, owner_id, version, until), now=to_micros(now))
-        if token is not None:
-            files.set_index_state(tx, warc_file_id, "running")
+    try:
+        with hot.write() as tx:
+            token = queries.claim(tx, queries.Claim(warc_file_id, owner_id, version, until), now=to_micros(now))
+            # Looked at behind the claim, which waits for a reader that is just ending; before it would be too early.
+            if token is not None and only_waiting and not queries.is_waiting(tx, warc_file_id):
+                raise _Done
+            if token is not None:
+                files.set_index_state(tx, warc_file_id, "running")
+    except _Done:
+        return None
     return None if token is None else Lease(hot, clock, warc_file_id=warc_file_id, token=token)

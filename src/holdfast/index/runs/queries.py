@@ -148,6 +148,13 @@ def pending_files(tx: Transaction, *, after: int, now: int, source: str | None =
     return [int(row[0]) for row in rows]
 
 
+def is_waiting(tx: Transaction, warc_file_id: int) -> bool:
+    """Return whether a file has not been read to its end yet."""
+    return bool(
+        tx.execute("SELECT 1 FROM warc_files WHERE id = ? AND index_state IN ('pending','running')", (warc_file_id,))
+    )
+
+
 def sealed_files_of(tx: Transaction, execution_id: int) -> list[int]:
     """Return the sealed files of an execution by id."""
     rows = tx.execute(

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from sqlalchemy import CompoundSelect, and_, bindparam, exists, func, insert, literal, or_, select, text, union, update
+from sqlalchemy import and_, bindparam, exists, func, insert, literal, or_, select, text, update
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.orm import Session
 
@@ -220,34 +220,45 @@ def execution(session: Session, execution_id: int) -> Execution:
     ).one()
 
 
-def _stale(before: datetime, owners: Sequence[str]) -> CompoundSelect[tuple[int]]:
-    """Return the question for jobs whose holder is silent or known to be dead, and for orphans; each has its index."""
+class Silence(NamedTuple):
+    """Whose locks are to be cleared."""
+
+    before: datetime
+    """Who has not been heard of since."""
+    owners: tuple[str, ...] = ()
+    """Who is known to be dead."""
+    orphans: bool = False
+    """Jobs that run without any holder, too: nobody makes such rows, so only a start looks for them."""
+
+
+def stale_ids(session: Session, silence: Silence, *, limit: int) -> list[int]:
+    """Return the jobs whose holder is silent or dead, and orphans if they are wanted; by the index of the locks."""
     locked = select(Job.id).where(Job.lock_token.is_not(None))
-    orphans = select(Job.id).where(Job.state == State.RUNNING.value, Job.lock_token.is_(None))
-    wanted = [locked.where(Job.lock_heartbeat_at < before), orphans]
-    return union(*wanted, locked.where(Job.lock_owner.in_(owners))) if owners else union(*wanted)
+    wanted = [locked.where(Job.lock_heartbeat_at < silence.before)]
+    if silence.owners:
+        wanted.append(locked.where(Job.lock_owner.in_(silence.owners)))
+    if silence.orphans:
+        wanted.append(select(Job.id).where(Job.state == State.RUNNING.value, Job.lock_token.is_(None)))
+    return sorted({job_id for query in wanted for job_id in session.scalars(query.limit(limit))})[:limit]
 
 
-def anything_stale(session: Session, *, before: datetime, owners: Sequence[str]) -> bool:
-    """Return whether a lock is there to be cleared."""
-    return session.scalar(_stale(before, owners).limit(1)) is not None
-
-
-def stale_jobs(session: Session, *, before: datetime, owners: Sequence[str], limit: int) -> list[Job]:
-    """Return jobs whose holder has been silent since before a moment, or is known to be dead; and orphans of a crash.
-
-    They are locked; one that somebody else is at is left to them.
-    """
-    return list(
-        session.scalars(
-            select(Job)
-            .where(Job.id.in_(select(_stale(before, owners).subquery().c[0])))
-            .order_by(Job.id)
-            .limit(limit)
-            .with_for_update(skip_locked=True)
-            .execution_options(populate_existing=True)
-        )
+def stale_jobs(session: Session, silence: Silence, *, limit: int) -> list[Job]:
+    """Return the same as rows that are locked and still stale; one that somebody else is at is left to them."""
+    rows = session.scalars(
+        select(Job)
+        .where(Job.id.in_(stale_ids(session, silence, limit=limit)))
+        .order_by(Job.id)
+        .with_for_update(skip_locked=True)
+        .execution_options(populate_existing=True)
     )
+    return [row for row in rows if _is_stale(row, silence)]
+
+
+def _is_stale(job: Job, silence: Silence) -> bool:
+    if job.lock_token is None:
+        return silence.orphans and job.state == State.RUNNING
+    beat = job.lock_heartbeat_at
+    return beat is None or beat < silence.before or job.lock_owner in silence.owners
 
 
 def count_hour(session: Session, hour: datetime, **counts: int) -> None:

@@ -1,0 +1,52 @@
+"""The older vocabulary over the same rows, and the plan of a native crawl."""
+
+from __future__ import annotations
+
+import pytest
+
+from holdfast.jobs.plans import House, crawl_plan
+from holdfast.jobs.projection import ADMIN_STATES, Latest, admin_state
+from holdfast.sources.config import read_config
+
+
+@pytest.mark.parametrize(
+    ("state", "retries", "latest", "word"),
+    [
+        ("pending", 0, None, "queued"),
+        ("scheduled", 0, None, "queued"),
+        ("scheduled", 0, Latest("queued"), "queued"),
+        ("scheduled", 1, Latest("failed"), "retryable"),
+        ("scheduled", 0, Latest("completed", "indexed"), "indexed"),
+        ("running", 0, Latest("running"), "running"),
+        ("completed", 0, Latest("completed"), "completed"),
+        ("completed", 0, Latest("completed", "pending"), "completed"),
+        ("completed", 0, Latest("completed", "indexing"), "indexing"),
+        ("completed", 0, Latest("completed", "indexed"), "indexed"),
+        ("completed", 0, Latest("completed", "index_failed"), "index_failed"),
+        ("failed", 3, Latest("failed"), "failed"),
+        ("paused", 0, None, "paused"),
+        ("cancelled", 0, Latest("cancelled"), "cancelled"),
+        (None, 0, Latest("stopped"), "retryable"),
+        (None, 0, Latest("running"), "running"),
+        (None, 0, Latest("completed", "indexed"), "indexed"),
+        (None, 0, None, "queued"),
+    ],
+)
+def test_a_job_has_a_word_in_the_older_vocabulary(
+    state: str | None, retries: int, latest: Latest | None, word: str
+) -> None:
+    assert admin_state(state, retries=retries, latest=latest) == word
+    assert word in ADMIN_STATES
+
+
+def test_a_sources_configuration_becomes_a_plan() -> None:
+    content = {"seeds": ["https://ex.example/a/"], "scope": "prefix", "exclude": ["/x"], "max_depth": -1}
+    limits = {"quota_bytes": 10, "delay_s": 2, "user_agents": ["A/1", "B/1"], "sitemaps": False}
+    config = read_config({**content, **limits})
+    plan = crawl_plan(config, House(contact="a@b.example", allow_networks=("10.0.0.0/8",)), number=2)
+
+    assert (plan.seeds, plan.scope, plan.exclude) == (("https://ex.example/a/",), "prefix", ("/x",))
+    assert (plan.max_bytes, plan.delay_s, plan.sitemaps) == (10, 2.0, False)
+    assert plan.build_scope().max_depth is None
+    assert plan.agent().startswith("B/1 Holdfast/")
+    assert "mailto:a@b.example" in plan.agent()
