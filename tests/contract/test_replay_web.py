@@ -144,9 +144,7 @@ def test_a_memento_client_walks_from_end_to_end(reader: Reader) -> None:
     [("Tue, 12 Mar 2024 00:00:00 GMT", "20240311120000"), ("Sat, 01 Jan 0000 00:00:00 GMT", STAMP),
      ("Fri, 31 Dec 9999 23:59:59 GMT", "20240331120000"), (None, "20240331120000")],
 )  # fmt: skip
-def test_a_time_gate_chooses_clamps_and_refuses_what_is_no_date(
-    quick: Reader, accepted: str | None, stamp: str
-) -> None:
+def test_a_time_gate_chooses_clamps_and_refuses_no_date(quick: Reader, accepted: str | None, stamp: str) -> None:
     for origin in (REPLAY, ""):
         headers = {"Accept-Datetime": accepted} if accepted else {}
         answer = quick.client.get(f"{origin}/web/{HOME}", headers=headers)

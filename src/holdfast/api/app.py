@@ -50,9 +50,10 @@ def create_app(archive: Archive) -> Shell:
 def create_inner_app(archive: Archive) -> FastAPI:
     """Return the routes of the readers' host without the layers around them; RuntimeError if one has no role."""
     totals, usage = Totals(archive.database, archive.clock), UsageTally(archive.database, archive.clock)
-    app = assemble("Holdfast", ROUTERS, archive, lifespan=life_of(archive, totals, usage))
+    search = Search(archive.database, archive.home, archive.clock)
+    app = assemble("Holdfast", ROUTERS, archive, lifespan=life_of(archive, totals, usage, search))
     app.state.sessions = Semaphore(SESSIONS)
     app.state.totals, app.state.usage = totals, usage
-    app.state.search = Search(archive.database, archive.home, archive.clock)
+    app.state.search = search
     app.state.metrics = ServerMetrics(started=archive.clock.monotonic())
     return app

@@ -16,6 +16,7 @@ from holdfast.api.totals import Totals
 from holdfast.api.upkeep import Upkeep
 from holdfast.errors import HoldfastError
 from holdfast.feedback.usage import UsageTally
+from holdfast.search.search import Request, Search
 from holdfast.wiring.archive import Archive
 
 _FLUSH_S = 10.0
@@ -23,7 +24,7 @@ _log = log.get()
 
 
 def life_of(
-    archive: Archive, totals: Totals, usage: UsageTally
+    archive: Archive, totals: Totals, usage: UsageTally, search: Search
 ) -> Callable[[FastAPI], AbstractAsyncContextManager[None]]:
     """Return the lifespan of the application that serves this archive."""
 
@@ -31,7 +32,7 @@ def life_of(
     async def life(_app: FastAPI) -> AsyncIterator[None]:
         current_default_thread_limiter().total_tokens = THREADS
         queries.limit_statements(archive.database.engine)
-        await run_sync(_warm, archive, totals)
+        await run_sync(_warm, archive, totals, search)
         upkeep = Upkeep(archive)
         if archive.settings.api.upkeep:
             upkeep.start()
@@ -48,13 +49,14 @@ def life_of(
     return life
 
 
-def _warm(archive: Archive, totals: Totals) -> None:
-    """Count once before the first request; if that cannot be done now, the first request will."""
+def _warm(archive: Archive, totals: Totals, search: Search) -> None:
+    """Count, and open the search index, before the first request; what cannot be done now, the first request will."""
     try:
         with archive.database.read() as session:
             totals.read(session)
+        search.ask(Request())
     except HoldfastError as exc:
-        _log.warning("totals.cold", message=str(exc))
+        _log.warning("api.cold", message=str(exc))
 
 
 async def _write_usage(usage: UsageTally) -> None:

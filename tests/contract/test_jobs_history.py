@@ -1,0 +1,134 @@
+"""What is kept of runs on both databases: metrics, history that is pruned, logs, events."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from sqlalchemy import select
+
+from holdfast.db.models import Execution, LogLine, WarcFile
+from holdfast.jobs.endings import Ending, Result
+from holdfast.jobs.journal.events import last_event, payload, read_events
+from holdfast.jobs.journal.logs import LogBook, all_lines, entry, last_lines, read_lines
+from holdfast.jobs.states import State
+from tests.clock import FakeClock
+from tests.jobs_bed import DONE, Bed, failed, open_bed
+
+
+@pytest.fixture
+def bed(migrated_url: str, clock: FakeClock, tmp_path: Path) -> Iterator[Bed]:
+    with open_bed(migrated_url, clock, tmp_path) as opened:
+        yield opened
+
+
+def test_metrics_count_jobs_and_the_last_day(bed: Bed, clock: FakeClock) -> None:
+    ids = [bed.once(f"s{n}", max_retries=0) for n in range(4)]
+    for job_id in ids[:3]:
+        bed.set_next_run(job_id, clock.now() - timedelta(seconds=10 - job_id))
+        bed.run_once(job_id, failed() if job_id == ids[2] else DONE, seconds=2)
+    bed.party.scheduler.tick()
+    bed.party.taken()
+    clock.advance(301)
+    bed.party.scheduler.tick()
+
+    metrics = bed.party.scheduler.metrics
+    assert metrics is not None
+    assert (metrics.jobs["completed"], metrics.jobs["failed"], metrics.jobs["running"]) == (2, 1, 0)
+    assert set(metrics.jobs) == set(State)
+    assert (metrics.executions_total, metrics.average_duration_ms) == (3, 2000.0)
+    assert metrics.success_rate == pytest.approx(2 / 3)
+    assert metrics.stale_locks_cleared == 1
+    assert any("succeeded" in warning for warning in metrics.warnings())
+    clock.advance(2 * 86400)
+    bed.party.scheduler.tick()
+    assert bed.party.scheduler.metrics is not None
+    assert bed.party.scheduler.metrics.success_rate == 1.0
+
+
+def test_history_is_pruned_to_the_newest_hundred(bed: Bed, clock: FakeClock) -> None:
+    bed.settings = bed.settings.model_copy(update={"history_rows": 3})
+    bed.party = bed.another()
+    job_id = bed.recurring(minutes=60)
+    bed.set_next_run(job_id, clock.now())
+    for number in range(5):
+        bed.run_once(job_id, Ending(result=Result.COMPLETED, metrics={"n": number}), seconds=0)
+        clock.advance(3600)
+
+    assert [e.number for e in bed.executions(job_id)] == [3, 4, 5]
+    assert [e.metrics["n"] for e in bed.executions(job_id)] == [2, 3, 4]
+    assert bed.job(job_id).total_runs == 5
+
+
+def test_what_is_older_than_thirty_days_loses_its_log_and_stays_if_something_refers_to_it(
+    bed: Bed, clock: FakeClock
+) -> None:
+    job_id = bed.recurring(minutes=60)
+    bed.set_next_run(job_id, clock.now())
+    for ending in (DONE, DONE, failed()):
+        bed.run_once(job_id, ending, seconds=0)
+        clock.advance(3600)
+    plain, filed, retried = bed.executions(job_id)
+    with bed.database.write() as session:
+        session.add(WarcFile(execution_id=filed.id, path="a.warc.gz", state="sealed", created_at=clock.now()))
+    book = LogBook(bed.database, clock, retried.id, bed.settings)
+    book.write("error", "crawler.error", "boom")
+    book.flush()
+    clock.advance(31 * 86400)
+    bed.run_once(job_id)
+
+    kept = {e.id: e for e in bed.executions(job_id)}
+    assert plain.id not in kept
+    assert kept[filed.id].pruned_at is not None
+    assert (kept[retried.id].stack, kept[retried.id].error) == (None, "it broke")
+    assert kept[max(kept)].output_dir == retried.output_dir
+    assert kept[max(kept)].pruned_at is None
+    with bed.database.read() as session:
+        assert session.scalars(select(LogLine.id)).all() == []
+
+
+def test_logs_are_structured_bounded_and_readable_while_they_grow(bed: Bed, clock: FakeClock) -> None:
+    bed.settings = bed.settings.model_copy(update={"log_lines": 100})
+    job_id = bed.once()
+    bed.party.scheduler.tick()
+    execution_id = bed.party.taken().execution_id
+    book = LogBook(bed.database, clock, execution_id, bed.settings)
+    book.write("debug", "crawler.fetch", "below the level")
+    for number in range(150):
+        book.write("info", "crawler.fetch", f"page {number}", url="https://ex.example/", cookie="secret")
+    book.flush()
+    book.write("error", "crawler.error", "x" * 10_000, huge="y" * 20_000)
+    book.flush()
+
+    with bed.database.read() as session:
+        first = read_lines(session, execution_id, limit=10)
+        rest = read_lines(session, execution_id, after=first[-1].id)
+        errors = read_lines(session, execution_id, level="error")
+        tail = last_lines(session, execution_id, limit=2)
+        execution = session.get_one(Execution, execution_id)
+    assert len(first) + len(rest) == 99
+    assert (execution.log_lines, execution.log_dropped) == (99, 52)
+    assert [line.id for line in tail] == [rest[-2].id, rest[-1].id]
+    shown = entry(first[0], job_id=job_id)
+    assert (shown["schema_version"], shown["level"], shown["category"]) == (1, "info", "crawler.fetch")
+    assert shown["fields"] == {"url": "https://ex.example/", "cookie": "[redacted]"}
+    assert len(errors) == 1
+    assert (len(errors[0].message), errors[0].fields["truncated"]) == (4096, True)
+    assert len(list(all_lines(bed.database, execution_id))) == 99
+
+
+def test_old_events_are_let_go(bed: Bed, clock: FakeClock) -> None:
+    job_id = bed.once()
+    clock.advance(8 * 86400)
+    bed.party.scheduler.tick()
+
+    assert bed.events(job_id) == ["job:status pending"]
+    with bed.database.read() as session:
+        (told,) = read_events(session, after=0, job_id=job_id)
+        assert last_event(session) == told.id
+    assert payload(told) == {
+        "job_id": job_id, "execution_id": bed.executions(job_id)[0].id, "status": "pending",
+        "details": {"queued": True}, "timestamp": clock.now().isoformat(),
+    }  # fmt: skip
