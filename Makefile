@@ -49,12 +49,12 @@ bench: setup services peers ## measure beside Scrapy and wget, in one run
 
 $(PEERS)/.done: Makefile
 	$(PYTHON) -m venv $(PEERS)
-	$(PEERS)/bin/python -m pip install --quiet --disable-pip-version-check scrapy warcio pywb wacz
+	$(PEERS)/bin/python -m pip install --quiet --disable-pip-version-check scrapy warcio pywb wacz beautifulsoup4
 	@touch $@
 
-peers: $(PEERS)/.done ## build .venv-peers with Scrapy, warcio, pywb and wacz, to compare with and to validate by
+peers: $(PEERS)/.done ## build .venv-peers with Scrapy, warcio, pywb, wacz and BeautifulSoup, to compare with and to validate by
 
-docs: setup ## write docs/cli.md and docs/settings.md from the code
+docs: setup ## write docs/cli.md, settings.md and api.md from the code
 	$(BIN)/python tools/write_docs.py
 
 lock: ## compile requirements.txt anew from pyproject.toml

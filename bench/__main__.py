@@ -19,6 +19,7 @@ from bench import index, warc
 from bench.crawl import HOLDFAST, Run, ours, peer, pin_to
 from bench.memory import bytes_per_url
 from bench.web import SCRIPTS, WORK, missing, served, write
+from holdfast import log
 
 PORT = 8080
 
@@ -144,6 +145,22 @@ def index_rows(pages: int) -> list[Row]:
     return rows
 
 
+def index_rows(pages: int) -> list[Row]:
+    """Measure the index beside a plain one."""
+    with tempfile.TemporaryDirectory() as folder:
+        return [Row(*row) for row in index.measure(Path(folder), pages).rows()]
+
+
+def search_rows(snapshots: int) -> list[Row]:
+    """Measure search on generated archives, the largest of this many snapshots."""
+    return [Row(*row) for row in search.figures(WORK, snapshots)]
+
+
+def replay_rows(snapshots: int) -> list[Row]:
+    """Measure replay and CDX over HTTP."""
+    return [Row(*row) for row in replay.figures(WORK, snapshots)]
+
+
 def main() -> None:
     """Measure what was asked for and print the table."""
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
@@ -153,7 +170,10 @@ def main() -> None:
     parser.add_argument("--hosts", type=int, default=1000, help="hosts of the polite crawl")
     parser.add_argument("--rows", type=int, default=10_000_000, help="known URLs of the frontier")
     parser.add_argument("--indexed", type=int, default=3000, help="pages of the index")
+    parser.add_argument("--snapshots", type=int, default=1_000_000, help="snapshots of search and replay")
+    parser.add_argument("--indexed", type=int, default=3000, help="pages of the index")
     options = parser.parse_args()
+    log.configure("WARNING")
     if (why := missing()) is not None:
         sys.exit(f"bench: {why}")
     if not HOLDFAST.exists() or shutil.which("nginx") is None:
@@ -165,6 +185,8 @@ def main() -> None:
     measure: dict[str, Callable[[], list[Row]]] = {
         "warc": warc_rows, "crawl": lambda: crawl_rows(options.rounds, options.pages),
         "polite": lambda: polite_rows(options.hosts), "frontier": lambda: frontier_rows(options.rows),
+        "index": lambda: index_rows(options.indexed), "search": lambda: search_rows(options.snapshots),
+        "replay": lambda: replay_rows(options.snapshots),
         "index": lambda: index_rows(options.indexed),
     }  # fmt: skip
     rows = [row for part in options.parts for row in measure[part]()]

@@ -71,7 +71,7 @@ def _index(connection: sqlite3.Connection, record, archive) -> None:  # type: ig
          hashlib.sha256(body).hexdigest(), record.rec_headers.get_header("WARC-Record-ID"),
          archive.get_record_offset()),
     )  # fmt: skip
-    seen = set()
+    seen: set[str] = set()
     for anchor in root.find_all("a", href=True):
         target = urlsplit(urljoin(url, anchor["href"]))
         group = f"{target.scheme}://{target.netloc}{target.path}"

@@ -45,7 +45,7 @@ def served(folder: Path, port: int, *, log: bool = False) -> Iterator[None]:
 
 
 def _fewer_open_files(folder: Path) -> None:
-    """Let nginx keep fewer files open: its cache may hold as many as it may have descriptors, and pages then cost a 500."""
+    """Let nginx keep fewer files open: its cache may hold as many as it has descriptors, and pages then cost a 500."""
     conf = folder / "nginx.conf"
     conf.write_text(conf.read_text().replace("open_file_cache max=20000", "open_file_cache max=8000"))
     subprocess.run(["nginx", "-c", conf, "-s", "reload"], check=True, stdout=sys.stderr, stderr=subprocess.DEVNULL)

@@ -235,16 +235,9 @@ def test_new_jobs_land_in_the_emptiest_slots_whoever_makes_them(bed: Bed) -> Non
     with other.database.read() as session:
         other.placement.refresh(session, now=bed.clock.now())
     mine = [bed.recurring(f"a{n}") for n in range(3)]
+    source_id = bed.source("b")
     with other.database.write() as session:
-        theirs = other.board.upsert(
-            session, JobSpec(source_id=bed.source("b"), interval_minutes=60, schedule_enabled=True)
-        ) if bed.url.startswith("postgresql") else None  # fmt: skip
-    if theirs is None:
-        source_id = bed.source("c")
-        with other.database.write() as session:
-            theirs = other.board.upsert(
-                session, JobSpec(source_id=source_id, interval_minutes=60, schedule_enabled=True)
-            )
+        theirs = other.board.upsert(session, JobSpec(source_id=source_id, interval_minutes=60, schedule_enabled=True))
 
     times = [bed.job(job_id).next_run_at for job_id in (*mine, theirs.job.id)]
     assert len({slot_of(moment) for moment in times if moment}) == 4
@@ -336,6 +329,28 @@ def test_jobs_are_listed_filtered_and_sorted(bed: Bed, clock: FakeClock) -> None
     assert wild == []
     assert [source.code for _, source in odd] == ["alpha"]
     assert counts == {"pending": 2, "scheduled": 2}
+
+
+def test_a_source_has_any_number_of_jobs_of_other_kinds_that_wait_for_their_date(bed: Bed, clock: FakeClock) -> None:
+    source_id = bed.source()
+    bed.upsert(source_id, interval_minutes=10_000, schedule_enabled=True)
+    date = clock.now() + timedelta(days=30)
+    with bed.database.write() as session:
+        ids = [
+            bed.party.board.add(
+                session, JobSpec(source_id=source_id), kind=kind, at=date + timedelta(seconds=number)
+            ).job.id
+            for number, kind in enumerate(("annual", "shard", "shard"))
+        ]
+        with pytest.raises(Invalid, match="kind"):
+            bed.party.board.add(session, JobSpec(source_id=source_id), kind="crawl", at=date)
+
+    clock.advance(29 * 86400)
+    assert not set(bed.party.scheduler.tick().queued) & set(ids)
+    clock.advance(86400 + 5)
+    bed.party.scheduler.tick()
+    taken = [bed.party.taken().claim.job_id for _ in range(4)]
+    assert [job_id for job_id in taken if job_id in ids] == ids
 
 
 def test_an_unknown_job_is_not_found(bed: Bed) -> None:

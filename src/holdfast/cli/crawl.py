@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json as jsonlib
 import sys
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -12,6 +13,7 @@ import typer
 from holdfast import config, log
 from holdfast.cli.contact import find_contact
 from holdfast.cli.display import Display, duration, outcomes, size
+from holdfast.cli.indexing import followed
 from holdfast.cli.options import AsJson, Home
 from holdfast.cli.seeds import read_seeds
 from holdfast.cli.values import Robots, read_cookies, read_header, read_network, read_size, read_time
@@ -56,6 +58,7 @@ def crawl(
     allow_invalid_tls: Annotated[bool, typer.Option(help="Accept invalid certificates; noted in the WARC.")] = False,
     output: Annotated[Path | None, typer.Option(help="Folder for the WARC files.")] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Only resume; never start a new crawl.")] = False,
+    index: Annotated[bool, typer.Option("--index/--no-index", help="Index each file as it is sealed.")] = False,
     dry: Annotated[bool, typer.Option("--dry-run", help="Show what would be crawled first, and why.")] = False,
     json: AsJson = False,
     home: Home = None,
@@ -85,8 +88,13 @@ def crawl(
     if dry:
         _print_dry_run(dry_run(plan, settings), as_json=json)
         return
-    with open_ground(settings) as ground:
-        run(ground, plan, output=output, resume=resume, workers=workers, as_json=json)
+    with open_ground(settings) as ground, followed(settings) if index else nullcontext() as files:
+        status = run(ground, plan, output=output, resume=resume, workers=workers, as_json=json)
+    if files is not None and not json:
+        print(f"indexed: {len(files)} files, {sum(file['snapshots'] for file in files):,} snapshots"
+              f"   ·   next: holdfast search WORDS")  # fmt: skip
+    if status.state == "failed":
+        raise typer.Exit(1)
 
 
 def run(ground: Ground, plan: CrawlPlan, *, output: Path | None, resume: bool, workers: int, as_json: bool) -> Status:
@@ -106,8 +114,6 @@ def run(ground: Ground, plan: CrawlPlan, *, output: Path | None, resume: bool, w
         status = Supervisor(ground, database, begun, plan, workers=workers, show=display.show).run()
     _summarise(ground, status, recovery, resumed=begun.resumed, as_json=as_json)
     database.close()
-    if status.state == "failed":
-        raise typer.Exit(1)
     return status
 
 

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from holdfast import config, log
-from holdfast.cli.indexing import ProgressLine, as_object, stoppable, warning_lines
+from holdfast.cli.indexing import ProgressLine, as_object, stoppable, take_in, warning_lines
 from holdfast.cli.options import AsJson, Home
 from holdfast.db.engine import Database
 from holdfast.index.indexer import Interrupted
@@ -74,6 +74,9 @@ def _run(
         except Interrupted:
             line.clear()
             return done, False
+    line.say("search takes it in")
+    take_in(ground.settings, ground.clock)
+    line.clear()
     return done, True
 
 

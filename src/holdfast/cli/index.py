@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json as jsonlib
-import subprocess
-import sys
 import time
 from contextlib import closing
 from typing import Annotated, Any
@@ -13,10 +11,9 @@ import typer
 
 from holdfast import config, log
 from holdfast.cli.display import duration, size
-from holdfast.cli.indexing import ProgressLine, as_object, describe, stoppable
+from holdfast.cli.indexing import ProgressLine, as_object, describe, indexing, stoppable, take_in
 from holdfast.cli.options import AsJson, Home
 from holdfast.clock import Clock
-from holdfast.config import Settings
 from holdfast.db.engine import Database
 from holdfast.db.models import IndexRun
 from holdfast.index.indexer import Indexed, Indexer, Interrupted, each_pending
@@ -36,7 +33,9 @@ def index(
     json: AsJson = False,
     home: Home = None,
 ) -> None:
-    """Index all sealed WARC files that wait for it; Ctrl-C stops between two batches, the same command goes on.
+    """Index all sealed WARC files that wait for it, and let search find them.
+
+    Ctrl-C stops between two batches, the same command goes on.
 
     Example: holdfast index --follow
     """
@@ -46,14 +45,15 @@ def index(
         if status:
             _show_status(ground, as_json=json)
             return
-        helpers = [_start_worker(settings, follow=follow, source=source) for _ in range(workers - 1)]
+        wanted = [*(["--follow"] if follow else []), *(["--source", source] if source else [])]
+        helpers = [indexing(settings, *wanted) for _ in range(workers - 1)]
         try:
             done, is_whole = _run(ground, follow=follow, source=source, quiet=json)
         finally:
             for helper in helpers:
                 if follow:
                     helper.terminate()
-                helper.wait()
+                helper.communicate()
     failed = [one for one in done if one.error]
     if json:
         print(jsonlib.dumps({"finished": is_whole, "files": [as_object(one) for one in done]}))
@@ -62,13 +62,6 @@ def index(
         typer.echo(f"{len(done) - len(failed)} of {len(done)} files indexed, {total:,} snapshots")
     if failed or not is_whole:
         raise typer.Exit(130 if not is_whole and not follow else 1 if failed else 0)
-
-
-def _start_worker(settings: Settings, *, follow: bool, source: str | None) -> subprocess.Popen[bytes]:
-    """Start another process that reads files beside this one."""
-    command = [sys.executable, "-m", "holdfast.cli.main", "index", "--json", "--home", str(settings.home)]
-    command += ["--follow"] * follow + (["--source", source] if source else [])
-    return subprocess.Popen(command, stdout=subprocess.DEVNULL)
 
 
 def _run(ground: Ground, *, follow: bool, source: str | None, quiet: bool) -> tuple[list[Indexed], bool]:
@@ -83,6 +76,7 @@ def _run(ground: Ground, *, follow: bool, source: str | None, quiet: bool) -> tu
                     line.clear()
                     if not quiet:
                         typer.echo(f"{one.path.rpartition('/')[2]}: {one.error or describe(one)}", err=bool(one.error))
+                take_in(ground.settings, ground.clock)
                 if not follow or not _wait(indexer):
                     return done, not indexer.stopping or follow
         except Interrupted:

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from holdfast import config, log
-from holdfast.cli.indexing import ProgressLine, as_object, describe, stoppable
+from holdfast.cli.indexing import ProgressLine, as_object, describe, stoppable, take_in
 from holdfast.cli.options import AsJson, Home
 from holdfast.db.engine import Database
 from holdfast.index.execution import IndexedExecution, index_execution
@@ -37,6 +37,7 @@ def index_job(
             wish = ImportWish(source="", name=None, home=settings.home, config={})
             importer = Importer(database, ground.hot, ground.clock, indexer, wish)
             done = index_execution(database, importer, indexer, execution)
+        take_in(settings, ground.clock)
         line.clear()
     if json:
         print(jsonlib.dumps(_facts(done)))

@@ -363,6 +363,8 @@ CREATE TABLE changes (
 	CONSTRAINT uq_changes_to_snapshot_id UNIQUE (to_snapshot_id)
 );
 CREATE INDEX ix_changes_execution ON changes (to_execution_id, id);
+CREATE INDEX ix_changes_execution_told ON changes (to_execution_id, id) WHERE type <> 'unchanged';
+CREATE INDEX ix_changes_source_told ON changes (source_id, to_captured_at, id) WHERE type <> 'unchanged';
 CREATE INDEX ix_changes_moment ON changes (to_captured_at, id);
 CREATE INDEX ix_changes_page ON changes (url_hash, to_captured_at);
 CREATE INDEX ix_changes_source ON changes (source_id, to_captured_at, id);

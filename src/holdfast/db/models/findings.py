@@ -73,6 +73,21 @@ class Change(Model):
         Index("ix_changes_moment", "to_captured_at", "id"),
         Index("ix_changes_execution", "to_execution_id", "id"),
         Index("ix_changes_page", "url_hash", "to_captured_at"),
+        Index(
+            "ix_changes_execution_told",
+            "to_execution_id",
+            "id",
+            sqlite_where=text("type <> 'unchanged'"),
+            postgresql_where=text("type <> 'unchanged'"),
+        ),
+        Index(
+            "ix_changes_source_told",
+            "source_id",
+            "to_captured_at",
+            "id",
+            sqlite_where=text("type <> 'unchanged'"),
+            postgresql_where=text("type <> 'unchanged'"),
+        ),
     )
 
 

@@ -56,8 +56,29 @@ class Board:
         if found is not None:
             return self._apply(session, found, spec, config, enabled=source.enabled)
         now = self._clock.now()
-        made = self._insert(session, spec, source, config, now)
+        made = self._insert(session, spec, source, config, kind=queries.CRAWL)
+        if source.enabled:
+            self._schedule(session, made, now=now)
+        self._note(made)
         emit(session, [status(made.id, state_of(made), created=True)], now=now)
+        return Upserted(job=made, created=True, warnings=config.warnings())
+
+    def add(self, session: Session, spec: JobSpec, *, kind: str, at: datetime) -> Upserted:
+        """Make a job of another kind than the source's own crawl (annual, shard): it runs once, not before a moment.
+
+        A source may have any number of them. Invalid names what is wrong; then nothing is written.
+        """
+        spec.check()
+        if kind == queries.CRAWL or spec.recurring:
+            raise JobRefused("kind", "a source has one crawl job, and only that recurs")
+        source = queries.locked_source(session, spec.source_id)
+        if source is None:
+            raise JobRefused("source_id", f"there is no source {spec.source_id}")
+        config, now = self._config(source, spec), self._clock.now()
+        made = self._insert(session, spec, source, config, kind=kind)
+        made.next_run_at = max(at, now)
+        session.flush()
+        emit(session, [status(made.id, State.PENDING, created=True)], now=now)
         return Upserted(job=made, created=True, warnings=config.warnings())
 
     def edit(self, session: Session, job_id: int, spec: JobSpec) -> Upserted:
@@ -135,15 +156,12 @@ class Board:
             self._backend_check(config)
         return config
 
-    def _insert(self, session: Session, spec: JobSpec, source: Source, config: SourceConfig, now: datetime) -> Job:
-        job = Job(source_id=source.id, kind=queries.CRAWL, fingerprint="", created_at=now, updated_at=now,
+    def _insert(self, session: Session, spec: JobSpec, source: Source, config: SourceConfig, *, kind: str) -> Job:
+        now = self._clock.now()
+        job = Job(source_id=source.id, kind=kind, fingerprint="", created_at=now, updated_at=now,
                   state=(State.SCHEDULED if spec.recurring else State.PENDING).value)  # fmt: skip
         _write(job, spec, config)
-        queries.insert_job(session, job)
-        if source.enabled:
-            self._schedule(session, job, now=now)
-        self._note(job)
-        return job
+        return queries.insert_job(session, job)
 
     def _apply(self, session: Session, job: Job, spec: JobSpec, config: SourceConfig, *, enabled: bool) -> Upserted:
         """Give a job a new plan, and bring its state and its next run in line with it."""

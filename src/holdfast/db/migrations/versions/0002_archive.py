@@ -194,6 +194,8 @@ def upgrade() -> None:
     )
     with op.batch_alter_table('changes', schema=None) as batch_op:
         batch_op.create_index('ix_changes_execution', ['to_execution_id', 'id'], unique=False)
+        batch_op.create_index('ix_changes_execution_told', ['to_execution_id', 'id'], unique=False, sqlite_where=sa.text("type <> 'unchanged'"), postgresql_where=sa.text("type <> 'unchanged'"))
+        batch_op.create_index('ix_changes_source_told', ['source_id', 'to_captured_at', 'id'], unique=False, sqlite_where=sa.text("type <> 'unchanged'"), postgresql_where=sa.text("type <> 'unchanged'"))
         batch_op.create_index('ix_changes_moment', ['to_captured_at', 'id'], unique=False)
         batch_op.create_index('ix_changes_page', ['url_hash', 'to_captured_at'], unique=False)
         batch_op.create_index('ix_changes_source', ['source_id', 'to_captured_at', 'id'], unique=False)
@@ -296,6 +298,8 @@ def downgrade() -> None:
     op.drop_table('snapshots')
     op.drop_table('index_runs')
     with op.batch_alter_table('changes', schema=None) as batch_op:
+        batch_op.drop_index('ix_changes_source_told')
+        batch_op.drop_index('ix_changes_execution_told')
         batch_op.drop_index('ix_changes_source')
         batch_op.drop_index('ix_changes_page')
         batch_op.drop_index('ix_changes_moment')
