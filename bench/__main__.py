@@ -15,7 +15,7 @@ from pathlib import Path
 from statistics import median
 from typing import NamedTuple
 
-from bench import index, warc
+from bench import index, replay, search, warc
 from bench.crawl import HOLDFAST, Run, ours, peer, pin_to
 from bench.memory import bytes_per_url
 from bench.web import SCRIPTS, WORK, missing, served, write
@@ -131,21 +131,6 @@ def warc_rows() -> list[Row]:
 
 
 def index_rows(pages: int) -> list[Row]:
-    """Measure the index beside warcio with BeautifulSoup; CPU seconds, for one core is shared with the system."""
-    with tempfile.TemporaryDirectory() as folder:
-        found = index.measure(Path(folder), pages)
-    rate, again = 1000 / found.ours_ms, found.ours_ms / found.again_ms
-    rows = [
-        Row("index: pages a CPU second, text and rows, search not drained", f"{rate:.0f}", ">= 200", rate >= 200),
-        Row("index: the same site again, unchanged", f"{again:.1f}x faster", ">= 5x", again >= 5),
-    ]
-    if found.plain_ms is not None:
-        more = found.plain_ms / found.ours_ms
-        rows.insert(0, Row("index: pages a CPU second, ours / plain", f"{more:.1f}x", ">= 3x", more >= 3))
-    return rows
-
-
-def index_rows(pages: int) -> list[Row]:
     """Measure the index beside a plain one."""
     with tempfile.TemporaryDirectory() as folder:
         return [Row(*row) for row in index.measure(Path(folder), pages).rows()]
@@ -164,12 +149,11 @@ def replay_rows(snapshots: int) -> list[Row]:
 def main() -> None:
     """Measure what was asked for and print the table."""
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
-    parser.add_argument("parts", nargs="*", default=["warc", "index", "crawl", "polite", "frontier"])
+    parser.add_argument("parts", nargs="*", default=["warc", "index", "crawl", "polite", "frontier", "search", "replay"])
     parser.add_argument("--rounds", type=int, default=1, help="interleaved rounds of the crawl")
     parser.add_argument("--pages", type=int, default=10_000, help="pages of the crawl")
     parser.add_argument("--hosts", type=int, default=1000, help="hosts of the polite crawl")
     parser.add_argument("--rows", type=int, default=10_000_000, help="known URLs of the frontier")
-    parser.add_argument("--indexed", type=int, default=3000, help="pages of the index")
     parser.add_argument("--snapshots", type=int, default=1_000_000, help="snapshots of search and replay")
     parser.add_argument("--indexed", type=int, default=3000, help="pages of the index")
     options = parser.parse_args()
@@ -187,7 +171,6 @@ def main() -> None:
         "polite": lambda: polite_rows(options.hosts), "frontier": lambda: frontier_rows(options.rows),
         "index": lambda: index_rows(options.indexed), "search": lambda: search_rows(options.snapshots),
         "replay": lambda: replay_rows(options.snapshots),
-        "index": lambda: index_rows(options.indexed),
     }  # fmt: skip
     rows = [row for part in options.parts for row in measure[part]()]
     width = max(len(row.name) for row in rows)
