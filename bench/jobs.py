@@ -2,8 +2,8 @@
 
 Prints one JSON object a line, in milliseconds (median, and the best): `idle` is a tick with nothing due, `full` one
 that queues a hundred, `sweep` one that looks for stale locks and counts the metrics too, `place` the choice of a
-slot with the look for what changed since the last, in an open session, `slot` that choice alone, `take` a worker's lease, `upsert` a job
-changed by hand. `cpu_ms` is this process's own time, which other load on the machine does not stretch.
+slot with the look for what changed since the last, in an open session, `slot` that choice alone, `take` a worker's
+lease, `upsert` a job changed by hand. `cpu_ms` is this process's own time.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from sqlalchemy import insert, update
+from sqlalchemy import insert, text, update
 
 from holdfast.config import JobSettings
 from holdfast.db.engine import Database
@@ -92,6 +92,8 @@ def measure(url: str, jobs: int) -> dict[str, list[tuple[float, float]]]:
     clock = StillClock()
     with closing(Database(url)) as database, tempfile.TemporaryDirectory() as folder:
         fill(database, jobs)
+        with database.engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+            connection.execute(text("ANALYZE"))  # as PostgreSQL does by itself a minute later
         placement, settings = Placement(), JobSettings()
         scheduler = Scheduler(database, clock, settings, placement)
         leases = Leases(database, clock, Settler(settings, placement), home=Path(folder))

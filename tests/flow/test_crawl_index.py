@@ -15,9 +15,7 @@ def test_what_a_crawl_captures_is_found_when_it_ends(any_crawler: Crawler) -> No
         for n in range(8):
             site.serve(f"/{n}", html(f"Heron number {n}", "<main><p>The heron waits in the reeds.</p></main>"))
         # Files of a few records each: some are sealed, and read, while the crawl still runs.
-        any_crawler.crawl(
-            site.url(0, "/start"), "--index", "--delay", "0", "--no-sitemaps", HOLDFAST_WARC_BYTES="4096"
-        )
+        any_crawler.crawl(site.url(0, "/start"), "--index", "--delay", "0", "--no-sitemaps", HOLDFAST_WARC_BYTES="4096")
     found = json.loads(any_crawler.run("search", "heron reeds", "--json").stdout)
     listed = json.loads(any_crawler.run("warc", "list", "--json").stdout)
 

@@ -12,6 +12,7 @@ from functools import cache
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 from xxhash import xxh3_64_intdigest
 
 SNIPPET_CHARS = 280
@@ -20,7 +21,8 @@ _LANGUAGE_CHARS = 500
 _LANGUAGE_LETTERS = 24
 """Below this the model guesses by single letters: 'Home | Contact' comes out as Latin."""
 _MAX_CHARS = 200_000
-_REMEMBERED_WORDS = 50_000
+_BLANK = 32
+_WEIGHTS = np.array([xxh3_64_intdigest(bytes([n])) | 1 for n in range(128)], np.uint64)
 _MIX = np.uint64(0x9E3779B97F4A7C15)
 
 _BOILERPLATE = (
@@ -97,17 +99,20 @@ def says_archived(title: str | None, text: str) -> bool:
     return "archiv" in banner and any(phrase in banner for phrase in _ARCHIVED_PHRASES)
 
 
-class _Hashes(dict[str, int]):
-    """The hash of each word; the words of a language come again and again."""
-
-    def __missing__(self, word: str) -> int:
-        if len(self) >= _REMEMBERED_WORDS:
-            self.clear()
-        found = self[word] = xxh3_64_intdigest(word.encode("utf-8", "replace"))
-        return found
-
-
-_HASHES = _Hashes()
+def _word_hashes(text: str) -> npt.NDArray[np.uint64]:
+    """Return a hash of each word: its bytes, weighted by their places, summed up. All words at once, 60 us for 8 KB
+    where a look into a table of known words took 390."""
+    data = np.frombuffer(text.strip().lower().encode("utf-8", "replace"), np.uint8)
+    gaps = data <= _BLANK
+    begins = ~gaps
+    begins[1:] &= gaps[:-1]
+    starts = np.flatnonzero(begins)
+    if not len(starts):
+        return np.empty(0, np.uint64)
+    place = np.arange(len(data)) - starts[np.cumsum(begins) - 1]
+    terms = (data.astype(np.uint64) + np.uint64(1)) * _WEIGHTS[place & (len(_WEIGHTS) - 1)]
+    terms[gaps] = 0
+    return np.add.reduceat(terms, starts)
 
 
 def simhash(text: str) -> int | None:
@@ -115,10 +120,9 @@ def simhash(text: str) -> int | None:
 
     Over the pairs of neighbouring words; None of a text with fewer than two.
     """
-    words = text[:_MAX_CHARS].lower().split()
-    if len(words) < 2:
+    hashes = _word_hashes(text[:_MAX_CHARS])
+    if len(hashes) < 2:
         return None
-    hashes = np.fromiter(map(_HASHES.__getitem__, words), dtype=np.uint64, count=len(words))
     # A pair is its first word's hash, moved, with the second's on top; then mixed, so that every bit counts.
     pairs = (hashes[:-1] * _MIX) ^ hashes[1:]
     pairs = (pairs ^ (pairs >> np.uint64(29))) * _MIX

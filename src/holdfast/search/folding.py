@@ -52,13 +52,15 @@ _FOLDED: Final = {code: bare for code in range(0x80, 0x2000) if (bare := _bare(c
 """Everything below the symbols in one step: the scripts of Europe are folded without looking at single letters."""
 
 
+_SYMBOLS: Final = re.compile("[\u2000-\U0010ffff]+")
+
+
 def fold(text: str) -> str:
     """Return the text without case and accents: what substring terms are looked up in, and looked up as."""
     low = tidy(text).lower()
     if low.isascii():
         return low
-    folded = low.translate(_FOLDED)
-    return folded if max(folded) < "\u2000" else "".join(map(_bare, folded))
+    return _SYMBOLS.sub(lambda found: "".join(map(_bare, found[0])), low.translate(_FOLDED))
 
 
 def words_of(text: str) -> list[str]:

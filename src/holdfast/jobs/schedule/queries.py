@@ -31,8 +31,9 @@ class Claim(NamedTuple):
 
 
 def anything_due(session: Session, *, now: datetime) -> bool:
-    """Return whether a job waits whose time has come; one seek."""
-    return session.scalar(select(Job.id).where(Job.next_run_at <= now).limit(1)) is not None
+    """Return whether a job waits whose time has come; one seek: the order leads by the index."""
+    query = select(Job.id).where(Job.next_run_at <= now).order_by(Job.next_run_at, Job.id).limit(1)
+    return session.scalar(query) is not None
 
 
 def claim_due(session: Session, *, now: datetime, limit: int) -> list[int]:
