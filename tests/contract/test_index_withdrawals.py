@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 from sqlalchemy import select
 
-from holdfast.db.models import AuditEvent, SearchOutbox, Snapshot
+from holdfast.db.models import AuditEvent, IndexRun, SearchOutbox, Snapshot
 from holdfast.errors import Conflict, Invalid, NotFound
 from holdfast.index.queries import SnapshotNotFound, closest, snapshot, visible
+from holdfast.index.records import open_stored
 from holdfast.index.withdrawals import hide, unhide
 from holdfast.wiring.archive import Archive
 from tests.archive import BEGIN, Shot, build_archive, days_later
@@ -97,3 +98,21 @@ def test_no_number_is_too_large_to_be_not_found(archive: Archive) -> None:
         for number in (0, -1, 2**63, 10**40):
             with pytest.raises(SnapshotNotFound):
                 snapshot(session, number)
+
+
+def test_what_is_withdrawn_shows_through_none_of_its_revisits(tmp_path: Path, migrated_url: str) -> None:
+    shots = [Shot(url=URL), Shot(url=URL, same_as=URL, moment=days_later(1), execution=2)]
+    archive = build_archive(tmp_path / "home", shots, database_url=migrated_url)
+    with archive.database.read() as session:
+        original, revisit = session.scalars(select(Snapshot).order_by(Snapshot.captured_at)).all()
+        assert (revisit.record_type, revisit.original_id) == ("revisit", original.id)
+        assert session.scalars(select(IndexRun.pages).order_by(IndexRun.warc_file_id)).all() == [1, 1]
+        with open_stored(session, archive.home, revisit) as stored:
+            assert b"Some words about it" in stored.content(10_000)
+    hide(archive.database, archive.clock, str(original.id), reason="private")
+
+    with archive.database.read() as session:
+        again = snapshot(session, revisit.id)
+        with pytest.raises(NotFound), open_stored(session, archive.home, again):
+            pass
+    archive.database.close()

@@ -115,7 +115,7 @@ class Indexer:
             run.done.error = f"unexpected {type(exc).__name__}: {exc}"[:1000].replace("\0", "")
         if run.done.records == 0 and run.done.error is None:
             run.done.error = _no_warc(run.done)
-        lease.end(error=run.done.error)
+        run.done.pages = lease.end(error=run.done.error)
         _log.info("index.file", file=file.path, records=run.done.records, snapshots=run.done.snapshots,
                   changed=run.done.changed, warnings=sum(one["count"] for one in run.done.warnings.values()),
                   error=run.done.error)  # fmt: skip

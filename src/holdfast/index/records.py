@@ -14,6 +14,7 @@ from sqlalchemy.orm import Session
 
 from holdfast.db.models import Snapshot
 from holdfast.index.queries import any_snapshot, path_of
+from holdfast.index.queries import snapshot as snapshot_shown
 from holdfast.warc.payload import DecodeCaps, HttpHead, decode
 from holdfast.warc.reader import Record, open_record_at
 from holdfast.warc.record import RecordHead
@@ -63,7 +64,7 @@ class Stored:
 def open_stored(session: Session, home: Path, snapshot: Snapshot) -> Iterator[Stored]:
     """Open what a snapshot shows. The session is needed only until this is open.
 
-    NotFound if the file is gone, DamagedWarc if no record stands there.
+    NotFound if the file is gone or the original of a revisit was withdrawn, DamagedWarc if no record stands there.
     """
     with ExitStack() as stack:
         record = stack.enter_context(
@@ -78,6 +79,7 @@ def open_stored(session: Session, home: Path, snapshot: Snapshot) -> Iterator[St
         if original is None:
             yield Stored(head=own, record=record.head, payload=iter(()), body_head=own)
             return
+        snapshot_shown(session, original.id)  # what is withdrawn shows through none of its revisits either
         place = path_of(session, home, original.warc_file_id), original.warc_offset
         body_head, payload = _opened(stack.enter_context(open_record_at(*place)))
         head = _confirmed(own, body_head)

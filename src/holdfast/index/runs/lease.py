@@ -56,12 +56,14 @@ class Lease:
             with self._hot.write() as tx:
                 self.hold(tx)
 
-    def end(self, *, error: str | None) -> None:
-        """Give the file back, read to its end or failed; LeaseLost if a newer reader holds it."""
+    def end(self, *, error: str | None) -> int:
+        """Give the file back, read to its end or failed; return how many pages it has. LeaseLost if it is another's."""
         with self._hot.write() as tx:
-            if not queries.finish(tx, self.held, error=error, now=to_micros(self._clock.now())):
+            pages = queries.finish(tx, self.held, error=error, now=to_micros(self._clock.now()))
+            if pages is None:
                 raise LeaseLost(f"another reader has taken over WARC file {self.warc_file_id}")
             files.set_index_state(tx, self.warc_file_id, "failed" if error else "indexed")
+        return pages
 
     def give_back(self) -> None:
         """Let go of a file that was not read to its end: it stays pending."""

@@ -10,6 +10,7 @@ from sqlalchemy.orm import Session
 
 from holdfast.db.hot import Transaction
 from holdfast.db.models import Execution, IndexRun, Job, Source, WarcFile
+from holdfast.warc.ids import ORDINALS
 
 
 class Claim(NamedTuple):
@@ -71,14 +72,17 @@ def extend(tx: Transaction, held: tuple[int, int], *, until: int, now: int) -> b
     return bool(rows)
 
 
-def finish(tx: Transaction, held: tuple[int, int], *, error: str | None, now: int) -> bool:
-    """Give the file back: read to its end, or failed with a reason; False if it is another's now."""
+def finish(tx: Transaction, held: tuple[int, int], *, error: str | None, now: int) -> int | None:
+    """Give the file back: read to its end, or failed with a reason; return how many pages it has as stored, revisits
+    of pages too, or None if it is another's now."""
+    first = held[0] * ORDINALS
     rows = tx.execute(
         "UPDATE index_runs SET lease_expires_at = NULL, owner_id = NULL, phase = ?, error = ?, progress_at = ?,"
-        " finished_at = ? WHERE warc_file_id = ? AND token = ? RETURNING 1",
-        ("failed" if error else "finished", error, now, now, *held),
+        " finished_at = ?, pages = (SELECT count(*) FROM snapshots WHERE id >= ? AND id < ? AND is_page)"
+        " WHERE warc_file_id = ? AND token = ? RETURNING pages",
+        ("failed" if error else "finished", error, now, now, first, first + ORDINALS, *held),
     )
-    return bool(rows)
+    return int(rows[0][0]) if rows else None
 
 
 def give_back(tx: Transaction, held: tuple[int, int], *, now: int) -> bool:
