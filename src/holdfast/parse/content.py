@@ -35,7 +35,12 @@ _LEFT_OUT_IDS = UNSHOWN_OR_AROUND_IDS | numbers_of("form button")
 _HEADING_IDS = numbers_of("h1 h2 h3 h4 h5 h6")
 (_ANCHOR_ID,) = numbers_of("a")
 _AROUND = "[role=navigation],[role=banner],[role=contentinfo],[role=search]"
-_TELLING = ("hidden", "display", "role", "<main", "<article", "ld+json")
+_NOISE_WORDS = ("cookie", "consent", "newsletter", "subscribe")
+_NOISE = ",".join(f"[id*={word} i],[class*={word} i]" for word in _NOISE_WORDS)
+_NOISE_CHARS = 2000
+"""What is longer is no box about cookies but the page that has one, named after it."""
+_MAX_BOXES = 50
+_TELLING = ("hidden", "display", "role", "<main", "<article", "ld+json", *_NOISE_WORDS)
 _FRAME = ("html", "body", "main")
 
 
@@ -67,9 +72,12 @@ def read_content(tree: LexborHTMLParser, words: frozenset[str]) -> Content:
     if body is None:
         return Content()
     wanted = [selector for selector, told in ((HIDDEN, {"hidden", "display"}), (_AROUND, {"role"})) if told & words]
-    for node in tree.css(",".join(wanted)) if wanted else ():
+    # From the last to the first: what is inside another goes before it; a node that went with its parent is no more.
+    for node in reversed(tree.css(",".join(wanted))) if wanted else ():
         if node.tag not in _FRAME:
             node.decompose()
+    if words.intersection(_NOISE_WORDS):
+        _remove_noise(tree)
     for selector, told in (("main,[role=main]", {"<main", "role"}), ("article", {"<article"})):
         found = tree.css(selector) if told & words else []
         if len(found) == 1 or (found and selector != "article"):
@@ -81,6 +89,13 @@ def read_content(tree: LexborHTMLParser, words: frozenset[str]) -> Content:
         return content
     everything = _walk(body, UNSHOWN_IDS)
     return content if len(content.text) * 2 >= len(everything.text) else everything
+
+
+def _remove_noise(tree: LexborHTMLParser) -> None:
+    """Remove boxes that ask for consent or an address; what they say changes without the page."""
+    for node in reversed(tree.css(_NOISE)[:_MAX_BOXES]):
+        if node.tag not in _FRAME and node.css_first("main,article,h1") is None and len(node.text()) <= _NOISE_CHARS:
+            node.decompose()
 
 
 def _walk(root: LexborNode, left_out: frozenset[int]) -> Content:

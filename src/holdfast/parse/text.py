@@ -98,7 +98,8 @@ def main_text(tree: LexborHTMLParser) -> str:
     body = tree.body
     if body is None:
         return ""
-    for node in tree.css(HIDDEN):
+    # From the last to the first: what is inside another goes before it; a node that went with its parent is no more.
+    for node in reversed(tree.css(HIDDEN)):
         if node.tag not in {"html", "body"}:
             node.decompose()
     main = tidied(_blocks(body, UNSHOWN_OR_AROUND_IDS))

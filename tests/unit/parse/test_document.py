@@ -66,6 +66,16 @@ def test_the_content_is_main_without_what_surrounds_it() -> None:
         assert word not in page.text
 
 
+def test_boxes_about_cookies_are_no_content_but_a_page_named_after_them_is() -> None:
+    box = '<div class="Cookie-Consent"><p>We use cookies.</p></div><div id="newsletter-box">Subscribe!</div>'
+    policy = f'<div class="cookie-policy"><h1>Cookies</h1><p>{"What they do. " * 30}</p></div>'
+    text = _read(f'<body class="no-cookies">{policy}<div class="consent">{box}</div>').text
+
+    assert "What they do." in text
+    assert "We use cookies" not in text
+    assert "Subscribe" not in text
+
+
 def test_a_main_that_says_nothing_is_not_the_content() -> None:
     page = _read(f"<main></main><article><h2>Article</h2><p>{PROSE}</p></article><p>Beside it</p>")
     assert page.headings == ("Article",)
