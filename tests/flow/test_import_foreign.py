@@ -57,7 +57,8 @@ class Imported:
         done = crawler.run("import", str(folder), "--source", "foreign", "--json")
         self.exit_code = done.returncode
         self.files: dict[str, dict[str, Any]] = {
-            str(Path(one["origin"]).relative_to(folder.resolve())): one for one in json.loads(done.stdout)["files"]
+            str(Path(one["origin"]).resolve().relative_to(folder.resolve())): one
+            for one in json.loads(done.stdout)["files"]
         }
 
     @contextmanager

@@ -29,6 +29,7 @@ def index(
     follow: Annotated[bool, typer.Option("--follow", help="Go on with each file as it is sealed.")] = False,
     source: Annotated[str | None, typer.Option("--source", "-s", help="Only files of this source.")] = None,
     workers: Annotated[int, typer.Option("--workers", min=1, max=64, help="Processes that read at once.")] = 1,
+    search: Annotated[bool, typer.Option("--search/--no-search", help="Let search take it in at once.")] = True,
     status: Annotated[bool, typer.Option("--status", help="Only show what is being read, and what was.")] = False,
     json: AsJson = False,
     home: Home = None,
@@ -46,9 +47,10 @@ def index(
             _show_status(ground, as_json=json)
             return
         wanted = [*(["--follow"] if follow else []), *(["--source", source] if source else [])]
+        wanted += [] if search else ["--no-search"]
         helpers = [indexing(settings, *wanted) for _ in range(workers - 1)]
         try:
-            done, is_whole = _run(ground, follow=follow, source=source, quiet=json)
+            done, is_whole = _run(ground, follow=follow, source=source, search=search, quiet=json)
         finally:
             for helper in helpers:
                 if follow:
@@ -64,7 +66,7 @@ def index(
         raise typer.Exit(130 if not is_whole and not follow else 1 if failed else 0)
 
 
-def _run(ground: Ground, *, follow: bool, source: str | None, quiet: bool) -> tuple[list[Indexed], bool]:
+def _run(ground: Ground, *, follow: bool, source: str | None, search: bool, quiet: bool) -> tuple[list[Indexed], bool]:
     line = ProgressLine(ground.clock, quiet=quiet)
     done: list[Indexed] = []
     home = ground.settings.home
@@ -76,7 +78,8 @@ def _run(ground: Ground, *, follow: bool, source: str | None, quiet: bool) -> tu
                     line.clear()
                     if not quiet:
                         typer.echo(f"{one.path.rpartition('/')[2]}: {one.error or describe(one)}", err=bool(one.error))
-                take_in(ground.settings, ground.clock)
+                if search:
+                    take_in(ground.settings, ground.clock)
                 if not follow or not _wait(indexer):
                     return done, not indexer.stopping or follow
         except Interrupted:

@@ -84,7 +84,7 @@ def test_an_index_that_is_killed_ten_times_ends_as_if_it_never_was(tmp_path: Pat
     seen = set[int]()
     for place in KILLS:
         died = subprocess.run(
-            crawler.command("index", "--json"), env={**crawler.variables, "HOLDFAST_FAILPOINT": place},
+            crawler.command("index", "--json", "--no-search"), env={**crawler.variables, "HOLDFAST_FAILPOINT": place},
             capture_output=True, check=False, timeout=60,
         )  # fmt: skip
         ids = {row[0] for row in _rows(home, "SELECT id FROM snapshots")}
@@ -92,7 +92,7 @@ def test_an_index_that_is_killed_ten_times_ends_as_if_it_never_was(tmp_path: Pat
         assert seen <= ids, "what was stored has disappeared"
         seen = ids
 
-    done = crawler.run("index", "--json")
+    done = crawler.run("index", "--json", "--no-search")
 
     assert done.returncode == 0, done.stderr
     assert _facts(home) == _facts(tmp_path / "calm")
@@ -101,6 +101,9 @@ def test_an_index_that_is_killed_ten_times_ends_as_if_it_never_was(tmp_path: Pat
     told = [json.loads(row[0])["ids"] for row in _rows(home, "SELECT refs FROM search_outbox WHERE kind='documents'")]
     assert documents == {one for ids in told for one in ids}
     assert _rows(home, "SELECT DISTINCT index_state FROM warc_files") == [("indexed",)]
+    crawler.run("search-index", "drain")
+    found = json.loads(crawler.run("search", "body", "--json", "--view", "snapshots").stdout)
+    assert (found["total"] > 0, _told(home)) == (True, set())
 
 
 @pytest.mark.parametrize("database", ["sqlite", pytest.param("postgres", marks=pytest.mark.postgres)])
@@ -114,8 +117,8 @@ def test_indexers_that_run_at_once_share_the_files_and_repeat_nothing(
     crawler = Crawler(home, database_url=url)
 
     processes = [
-        subprocess.Popen(crawler.command("index", "--json"), env=crawler.variables, stdout=subprocess.PIPE,
-                         stderr=subprocess.PIPE, text=True)
+        subprocess.Popen(crawler.command("index", "--json", "--no-search"), env=crawler.variables,
+                         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         for _ in range(3)
     ]  # fmt: skip
     results = [(process.communicate(timeout=120), process.returncode) for process in processes]

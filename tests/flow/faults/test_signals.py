@@ -14,7 +14,7 @@ from tests.flow.faults.bed import extra, lost, rows, seeds, settled, until
 from tests.site import Site, judge
 
 _DEADLINE_S = float(FAST["HOLDFAST_FETCH_DEADLINE_S"])
-_LATE = "/slow/late?after=1"
+_LATE = "/slow/late?after=2"
 """A page that is under way for a while: a stop finds it so."""
 
 
