@@ -150,7 +150,7 @@ def main() -> None:
     """Measure what was asked for and print the table."""
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
     parser.add_argument(
-        "parts", nargs="*", default=["warc", "index", "crawl", "polite", "frontier", "search", "replay"]
+        "parts", nargs="*", default=["crawl", "polite", "warc", "frontier", "index", "search", "replay"]
     )
     parser.add_argument("--rounds", type=int, default=1, help="interleaved rounds of the crawl")
     parser.add_argument("--pages", type=int, default=10_000, help="pages of the crawl")

@@ -13,7 +13,7 @@ import typer
 from holdfast import config, log
 from holdfast.cli.contact import find_contact
 from holdfast.cli.display import Display, duration, outcomes, size
-from holdfast.cli.indexing import followed
+from holdfast.cli.following import followed
 from holdfast.cli.options import AsJson, Home
 from holdfast.cli.seeds import read_seeds
 from holdfast.cli.values import Robots, read_cookies, read_header, read_network, read_size, read_time

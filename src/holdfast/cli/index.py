@@ -11,7 +11,8 @@ import typer
 
 from holdfast import config, log
 from holdfast.cli.display import duration, size
-from holdfast.cli.indexing import ProgressLine, as_object, describe, indexing, stoppable, take_in
+from holdfast.cli.following import indexing
+from holdfast.cli.indexing import ProgressLine, as_object, describe, stoppable, take_in
 from holdfast.cli.options import AsJson, Home
 from holdfast.clock import Clock
 from holdfast.db.engine import Database

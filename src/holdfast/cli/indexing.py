@@ -1,14 +1,11 @@
 """How reading files looks while it goes on: a live line on a terminal, plain lines elsewhere; Ctrl-C stops gently.
 
-And what follows it: search takes in what was read, a crawl has its files read as they are sealed.
+And what follows it: search takes in what was read.
 """
 
 from __future__ import annotations
 
-import json as jsonlib
 import signal
-import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 from types import FrameType
@@ -96,26 +93,6 @@ def take_in(settings: Settings, clock: Clock) -> None:
     """Let search take in what was read; if another process is at it, that one does it."""
     with closing(Database(settings.database)) as database, suppress(IndexBusy):
         drain(database, settings.home, clock)
-
-
-def indexing(settings: Settings, *arguments: str) -> subprocess.Popen[bytes]:
-    """Start a process that reads files beside this one; it ends between two batches when it is told to."""
-    command = [sys.executable, "-m", "holdfast.cli.main", "index", "--json", "--home", str(settings.home), *arguments]
-    return subprocess.Popen(command, stdout=subprocess.PIPE)
-
-
-@contextmanager
-def followed(settings: Settings) -> Iterator[list[dict[str, Any]]]:
-    """Have files read as they are sealed, while the block runs, and the last ones after it; what was read is listed."""
-    files: list[dict[str, Any]] = []
-    follower = indexing(settings, "--follow")
-    try:
-        yield files
-    finally:
-        follower.terminate()
-        for process in (follower, indexing(settings)):
-            said, _ = process.communicate()
-            files += jsonlib.loads(said or b'{"files": []}')["files"]
 
 
 def describe(done: Indexed) -> str:
