@@ -71,7 +71,9 @@ class World:
 @pytest.fixture(scope="module")
 def world(tmp_path_factory: pytest.TempPathFactory) -> World:
     crawler = Crawler(tmp_path_factory.mktemp("zoo") / "home")
-    crawler.environment |= {"HOLDFAST_FETCH_BODY_BYTES": "3000000", "HOLDFAST_PARSE_DEADLINE_S": "0.5"}
+    # A host of nothing but rude pages must not be given up before all of them were met.
+    crawler.environment |= {"HOLDFAST_FETCH_BODY_BYTES": "3000000", "HOLDFAST_PARSE_DEADLINE_S": "0.5",
+                            "HOLDFAST_POLITENESS_UNREACHABLE_S": "60"}  # fmt: skip
     with Site.start(hosts=len(_GROUPS), pages=1, process=True) as site:
         seeds = [site.url(number, f"/zoo/group/{name}") for number, name in enumerate(_GROUPS)]
         crawler.crawl(
