@@ -10,7 +10,7 @@ from typing import NamedTuple
 import pytest
 
 from tests.flow.crawler import Crawler
-from tests.flow.faults.bed import rows, seeds
+from tests.flow.faults.bed import seeds
 from tests.flow.faults.team import Team
 from tests.site import Site
 
@@ -57,12 +57,10 @@ def test_warc_bytes_and_their_directory_are_synced_before_every_commit(crawler: 
         team.finish()
     calls = _calls(trace)
     broken, batches, sealed = _judge(calls)
-    captured = rows(crawler, "SELECT count(*) FROM page_crawls WHERE warc_file_id IS NOT NULL")[0][0]
     print(f"{len(calls)} calls, {batches} batches, {sealed} files sealed, order broken {len(broken)}")
 
     assert broken == []
     assert batches >= 100
-    assert batches >= captured / 2 - sealed  # two captures a batch at most, and sealing syncs for the batch that waits
     assert sealed >= 2
     assert crawler.faults() == []
 
