@@ -127,7 +127,7 @@ CREATE TABLE sources (
 	enabled BOOLEAN NOT NULL, 
 	config JSON NOT NULL, 
 	created_at BIGINT NOT NULL, 
-	updated_at BIGINT NOT NULL, 
+	updated_at BIGINT NOT NULL, feeds_sought_at BIGINT, 
 	CONSTRAINT pk_sources PRIMARY KEY (id), 
 	CONSTRAINT uq_sources_code UNIQUE (code)
 );
@@ -170,7 +170,7 @@ CREATE TABLE executions (
 	created_at BIGINT NOT NULL, 
 	started_at BIGINT, 
 	finished_at BIGINT, 
-	run_seconds DOUBLE NOT NULL, due_at BIGINT, queued_at BIGINT, takeovers SMALLINT DEFAULT '0' NOT NULL, retry_attempt INTEGER DEFAULT '0' NOT NULL, resumed_from BIGINT, failure VARCHAR(20), exit_code INTEGER, stage VARCHAR, duration_ms BIGINT, cpu_ms BIGINT, peak_memory_bytes BIGINT, items_crawled BIGINT DEFAULT '0' NOT NULL, items_indexed BIGINT DEFAULT '0' NOT NULL, items_failed BIGINT DEFAULT '0' NOT NULL, items_total BIGINT DEFAULT '0' NOT NULL, error TEXT, stack TEXT, metrics JSON DEFAULT '{}' NOT NULL, index_state VARCHAR(12), artifacts JSON DEFAULT '{}' NOT NULL, cleanup_status VARCHAR(20) DEFAULT 'none' NOT NULL, cleaned_at BIGINT, log_lines INTEGER DEFAULT '0' NOT NULL, log_bytes BIGINT DEFAULT '0' NOT NULL, log_dropped INTEGER DEFAULT '0' NOT NULL, pruned_at BIGINT, 
+	run_seconds DOUBLE NOT NULL, due_at BIGINT, queued_at BIGINT, takeovers SMALLINT DEFAULT '0' NOT NULL, retry_attempt INTEGER DEFAULT '0' NOT NULL, resumed_from BIGINT, failure VARCHAR(20), exit_code INTEGER, stage VARCHAR, duration_ms BIGINT, cpu_ms BIGINT, peak_memory_bytes BIGINT, items_crawled BIGINT DEFAULT '0' NOT NULL, items_indexed BIGINT DEFAULT '0' NOT NULL, items_failed BIGINT DEFAULT '0' NOT NULL, items_total BIGINT DEFAULT '0' NOT NULL, error TEXT, stack TEXT, metrics JSON DEFAULT '{}' NOT NULL, index_state VARCHAR(12), artifacts JSON DEFAULT '{}' NOT NULL, cleanup_status VARCHAR(20) DEFAULT 'none' NOT NULL, cleaned_at BIGINT, log_lines INTEGER DEFAULT '0' NOT NULL, log_bytes BIGINT DEFAULT '0' NOT NULL, log_dropped INTEGER DEFAULT '0' NOT NULL, pruned_at BIGINT, storage JSON DEFAULT '{}' NOT NULL, 
 	CONSTRAINT pk_executions PRIMARY KEY (id), 
 	CONSTRAINT fk_executions_job_id FOREIGN KEY(job_id) REFERENCES jobs (id), 
 	CONSTRAINT uq_executions_job_id_number UNIQUE (job_id, number)
@@ -320,7 +320,7 @@ CREATE TABLE editions (
 	coverage_report_json_path VARCHAR, 
 	coverage_report_md_path VARCHAR, 
 	generated_at BIGINT, 
-	created_at BIGINT NOT NULL, 
+	created_at BIGINT NOT NULL, frozen_at BIGINT, frozen_path VARCHAR, frozen_digest VARCHAR(71), frozen_count INTEGER, 
 	CONSTRAINT pk_editions PRIMARY KEY (id), 
 	CONSTRAINT fk_editions_source_id FOREIGN KEY(source_id) REFERENCES sources (id), 
 	CONSTRAINT uq_editions_source_id_year UNIQUE (source_id, year)
@@ -449,10 +449,10 @@ CREATE TABLE "warc_files" (
 	sealed_at BIGINT, 
 	origin VARCHAR, 
 	origin_sha256 VARCHAR(64), 
-	index_state VARCHAR(8) DEFAULT 'pending' NOT NULL, 
+	index_state VARCHAR(8) DEFAULT 'pending' NOT NULL, first_at BIGINT, last_at BIGINT, 
 	CONSTRAINT pk_warc_files PRIMARY KEY (id), 
-	CONSTRAINT fk_warc_files_execution_id FOREIGN KEY(execution_id) REFERENCES executions (id), 
-	CONSTRAINT uq_warc_files_path UNIQUE (path)
+	CONSTRAINT uq_warc_files_path UNIQUE (path), 
+	CONSTRAINT fk_warc_files_execution_id FOREIGN KEY(execution_id) REFERENCES executions (id)
 );
 CREATE INDEX ix_warc_files_execution_id ON warc_files (execution_id, id);
 CREATE INDEX ix_warc_files_open ON warc_files (owner_id) WHERE state = 'open';
@@ -514,4 +514,85 @@ CREATE INDEX ix_jobs_state ON jobs (state, id);
 CREATE INDEX ix_jobs_updated ON jobs (updated_at);
 CREATE UNIQUE INDEX uq_jobs_crawl ON jobs (source_id) WHERE kind = 'crawl' AND state <> 'cancelled' AND deleted_at IS NULL;
 CREATE UNIQUE INDEX uq_executions_open ON executions (job_id) WHERE state IN ('queued','running','stopped');
-INSERT INTO alembic_version(version_num) VALUES ('0003');
+CREATE TABLE feed_items (
+	id INTEGER NOT NULL, 
+	source_id BIGINT NOT NULL, 
+	feed_id BIGINT NOT NULL, 
+	url_hash BIGINT NOT NULL, 
+	url TEXT NOT NULL, 
+	told_at BIGINT, 
+	found_at BIGINT NOT NULL, 
+	execution_id BIGINT, 
+	CONSTRAINT pk_feed_items PRIMARY KEY (id), 
+	CONSTRAINT uq_feed_items_source_id_url_hash UNIQUE (source_id, url_hash)
+);
+CREATE INDEX ix_feed_items_waiting ON feed_items (source_id, id) WHERE execution_id IS NULL;
+CREATE TABLE recoveries (
+	id INTEGER NOT NULL, 
+	job_id BIGINT NOT NULL, 
+	execution_id BIGINT, 
+	at BIGINT NOT NULL, 
+	action VARCHAR(24) NOT NULL, 
+	reason VARCHAR, 
+	pages BIGINT DEFAULT '0' NOT NULL, 
+	CONSTRAINT pk_recoveries PRIMARY KEY (id)
+);
+CREATE INDEX ix_recoveries_job ON recoveries (job_id, at);
+CREATE TABLE signal_links (
+	page_id BIGINT NOT NULL, 
+	to_hash BIGINT NOT NULL, 
+	from_hash BIGINT NOT NULL, 
+	to_url TEXT NOT NULL, 
+	CONSTRAINT pk_signal_links PRIMARY KEY (page_id, to_hash)
+);
+CREATE INDEX ix_signal_links_to_hash ON signal_links (to_hash);
+CREATE TABLE signal_pages (
+	page_id BIGINT NOT NULL, 
+	source_id BIGINT NOT NULL, 
+	execution_id BIGINT NOT NULL, 
+	fetched_at BIGINT NOT NULL, 
+	status_code SMALLINT, 
+	media_type VARCHAR, 
+	content_hash VARCHAR(71), 
+	language VARCHAR(35), 
+	title VARCHAR, 
+	description TEXT, 
+	word_count INTEGER DEFAULT '0' NOT NULL, 
+	links_count INTEGER DEFAULT '0' NOT NULL, 
+	CONSTRAINT pk_signal_pages PRIMARY KEY (page_id)
+);
+CREATE INDEX ix_signal_pages_source ON signal_pages (source_id, page_id);
+CREATE TABLE signal_words (
+	word VARCHAR(64) NOT NULL, 
+	page_id BIGINT NOT NULL, 
+	count SMALLINT NOT NULL, 
+	CONSTRAINT pk_signal_words PRIMARY KEY (word, page_id)
+);
+CREATE INDEX ix_signal_words_page ON signal_words (page_id);
+CREATE TABLE feeds (
+	id INTEGER NOT NULL, 
+	source_id INTEGER NOT NULL, 
+	url TEXT NOT NULL, 
+	url_hash BIGINT NOT NULL, 
+	kind VARCHAR(8) NOT NULL, 
+	origin VARCHAR(10) NOT NULL, 
+	created_at BIGINT NOT NULL, 
+	last_polled_at BIGINT, 
+	next_poll_at BIGINT, 
+	etag VARCHAR, 
+	last_modified VARCHAR, 
+	content_hash VARCHAR(71), 
+	last_item_count INTEGER, 
+	consecutive_errors INTEGER DEFAULT '0' NOT NULL, 
+	last_error TEXT, 
+	last_error_type VARCHAR(20), 
+	disabled_at BIGINT, 
+	lease_owner VARCHAR, 
+	lease_epoch BIGINT DEFAULT '0' NOT NULL, 
+	lease_until BIGINT, 
+	CONSTRAINT pk_feeds PRIMARY KEY (id), 
+	CONSTRAINT fk_feeds_source_id FOREIGN KEY(source_id) REFERENCES sources (id), 
+	CONSTRAINT uq_feeds_source_id_url_hash UNIQUE (source_id, url_hash)
+);
+CREATE INDEX ix_feeds_due ON feeds (next_poll_at, id) WHERE next_poll_at IS NOT NULL;
+INSERT INTO alembic_version(version_num) VALUES ('0004');

@@ -13,9 +13,21 @@ from holdfast.db.models.captures import (
     Snapshot,
     Withdrawal,
 )
+from holdfast.db.models.discovery import Feed, FeedItem, SignalLink, SignalPage, SignalWord
 from holdfast.db.models.findings import Change, Diff, Edition, IssueReport, UsageCount
 from holdfast.db.models.frontier import Domain, Exclusion, ExecutionCount, Page, PageCrawl, Queue, Robots
-from holdfast.db.models.work import AuditEvent, Execution, Hold, Job, JobEvent, LogLine, Owner, RunHour, Source
+from holdfast.db.models.work import (
+    AuditEvent,
+    Execution,
+    Hold,
+    Job,
+    JobEvent,
+    LogLine,
+    Owner,
+    Recovery,
+    RunHour,
+    Source,
+)
 
 __all__ = [
     "AuditEvent",
@@ -28,6 +40,8 @@ __all__ = [
     "Exclusion",
     "Execution",
     "ExecutionCount",
+    "Feed",
+    "FeedItem",
     "Hold",
     "IndexRun",
     "IssueReport",
@@ -42,9 +56,13 @@ __all__ = [
     "PageLink",
     "PageSignal",
     "Queue",
+    "Recovery",
     "Robots",
     "RunHour",
     "SearchOutbox",
+    "SignalLink",
+    "SignalPage",
+    "SignalWord",
     "Snapshot",
     "Source",
     "UsageCount",

@@ -35,6 +35,9 @@ class WarcFile(Model):
     """Digest of the imported file or package member: the same file again is the same row."""
     index_state: Mapped[str] = mapped_column(String(8), server_default=text("'pending'"))
     """pending, running, indexed, failed."""
+    first_at: Mapped[datetime | None]
+    last_at: Mapped[datetime | None]
+    """Dates of its earliest and latest snapshot, set when it is indexed: who looks for a time skips whole files."""
 
     __table_args__ = (
         UniqueConstraint("path"),

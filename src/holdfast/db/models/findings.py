@@ -119,6 +119,12 @@ class Edition(Model):
     coverage_report_json_path: Mapped[str | None]
     coverage_report_md_path: Mapped[str | None]
     generated_at: Mapped[datetime | None]
+    frozen_at: Mapped[datetime | None]
+    """From then on the list of snapshots below is cited; a later one needs another digest."""
+    frozen_path: Mapped[str | None]
+    frozen_digest: Mapped[str | None] = mapped_column(String(71))
+    """`sha256:…` of the list file."""
+    frozen_count: Mapped[int | None]
     created_at: Mapped[datetime]
 
     __table_args__ = (UniqueConstraint("source_id", "year"),)

@@ -23,6 +23,8 @@ class Source(Model):
     description: Mapped[str | None]
     enabled: Mapped[bool] = mapped_column(default=True)
     config: Mapped[dict[str, Any]] = mapped_column(default=dict)
+    feeds_sought_at: Mapped[datetime | None]
+    """When its start page was last searched for feeds."""
     created_at: Mapped[datetime]
     updated_at: Mapped[datetime]
 
@@ -169,6 +171,8 @@ class Execution(Model):
     """pending, indexing, indexed, index_failed; null while there is nothing to index."""
     artifacts: Mapped[dict[str, Any]] = mapped_column(default=dict, server_default=text("'{}'"))
     """Files beside the WARC files, by kind: combined_log, state_file, final_zim, coverage_report."""
+    storage: Mapped[dict[str, Any]] = mapped_column(default=dict, server_default=text("'{}'"))
+    """What it took on disk at the last look: warc_bytes, output_bytes, tmp_bytes, tmp_non_warc_bytes, scanned_at."""
     cleanup_status: Mapped[str] = mapped_column(String(20), server_default="none")
     cleaned_at: Mapped[datetime | None]
     log_lines: Mapped[int] = mapped_column(server_default="0")
@@ -280,6 +284,23 @@ class RunHour(Model):
     cancelled: Mapped[int] = mapped_column(server_default="0")
     duration_ms: Mapped[int] = mapped_column(BigInteger, server_default="0")
     stale_locks: Mapped[int] = mapped_column(server_default="0")
+
+
+class Recovery(Model):
+    """One time that a stalled job was helped: how often a day, and whether it was of any use, decide about the next."""
+
+    __tablename__ = "recoveries"
+
+    id: Mapped[int] = mapped_column(BigId, primary_key=True)
+    job_id: Mapped[int] = mapped_column(BigInteger)
+    execution_id: Mapped[int | None] = mapped_column(BigInteger)
+    at: Mapped[datetime]
+    action: Mapped[str] = mapped_column(String(24))
+    reason: Mapped[str | None]
+    pages: Mapped[int] = mapped_column(BigInteger, server_default="0")
+    """Captured when it was helped."""
+
+    __table_args__ = (Index("ix_recoveries_job", "job_id", "at"),)
 
 
 class Owner(Model):
