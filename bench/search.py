@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import functools
 import json
+import os
 import resource
 import subprocess
 import sys
@@ -246,7 +247,11 @@ def _while_indexing(home: Path, search: Search, requests: Sequence[Request]) -> 
 
 
 def feed(home: Path) -> None:
-    """Write new captures and drain them, until stopped: what an index run does to its readers."""
+    """Write new captures and drain them, until stopped: what an index run does to its readers.
+
+    It may run on every core: only who measures is pinned to one.
+    """
+    os.sched_setaffinity(0, range(os.cpu_count() or 1))
     address = f"sqlite:///{home / 'holdfast.db'}"
     database, clock = Database(address), SystemClock()
     with closing(connect(address)) as hot:

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import getpass
-import socket
 from typing import Any
 
 from sqlalchemy.orm import Session
 
 from holdfast.clock import Clock
+from holdfast.db.audits import actor
 from holdfast.db.models import AuditEvent
+
+__all__ = ["actor", "record"]
 
 
 def record(session: Session, clock: Clock, *, action: str, subject: str, detail: dict[str, Any]) -> None:
     """Append an event in the caller's transaction: it stands if and only if the deed does."""
     session.add(AuditEvent(at=clock.now(), actor=actor(), action=action, subject=subject, detail=detail))
-
-
-def actor() -> str:
-    """Return who acts: the user of this process and the machine."""
-    return f"{getpass.getuser()}@{socket.gethostname()}"

@@ -10,8 +10,8 @@ from sqlalchemy.orm import Session
 from holdfast.clock import Clock
 from holdfast.db.models import Edition, Job, PageGroup, Snapshot, Source
 from holdfast.errors import Invalid
+from holdfast.sources.adhoc.queries import CODE_CHARS
 
-CODE_CHARS = 16
 _CODE = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,14}[a-z0-9])?")
 
 
@@ -58,19 +58,6 @@ def is_code(text: str) -> bool:
     return _CODE.fullmatch(text) is not None
 
 
-def ensure_source(session: Session, clock: Clock, *, host: str, base_url: str) -> Source:
-    """Return the source of an ad-hoc crawl, made if it is new; its code comes from the host."""
-    code = free_code(session, host, base_url)
-    source = source_by_code(session, code)
-    if source is None:
-        now = clock.now()
-        source = Source(code=code, name=host, base_url=base_url, enabled=True, config={}, created_at=now,
-                        updated_at=now)  # fmt: skip
-        session.add(source)
-        session.flush()
-    return source
-
-
 def named_source(session: Session, clock: Clock, *, code: str, name: str | None = None) -> Source:
     """Return the source that somebody named by its code, made if it is new; Invalid if that is no code."""
     if not _CODE.fullmatch(code):
@@ -82,16 +69,3 @@ def named_source(session: Session, clock: Clock, *, code: str, name: str | None 
         session.add(source)
         session.flush()
     return source
-
-
-def free_code(session: Session, host: str, base_url: str) -> str:
-    """Return a code for a host: letters, digits and hyphens, at most 16; a clash with another site gets a number."""
-    plain = "".join(c if c.isascii() and c.isalnum() else "-" for c in host.removeprefix("www.").lower()).strip("-")
-    stem = plain[:CODE_CHARS].rstrip("-") or "site"
-    for number in range(1, 10_000):
-        suffix = "" if number == 1 else f"-{number}"
-        code = stem[: CODE_CHARS - len(suffix)] + suffix
-        taken = source_by_code(session, code)
-        if taken is None or taken.base_url == base_url:
-            return code
-    return stem

@@ -16,6 +16,7 @@ from holdfast.clock import Clock
 from holdfast.db.models import Source
 from holdfast.errors import UrlRefused
 from holdfast.sources import queries
+from holdfast.sources.adhoc.queries import CODE_CHARS
 from holdfast.sources.config import SourceConfig, read_config
 from holdfast.sources.fields import Fields
 from holdfast.sources.presets import PRESETS
@@ -38,9 +39,9 @@ class SourceSpec:
 def read_spec(content: Mapping[str, Any]) -> SourceSpec:
     """Return a source from outside (a request, an entry of a file); SourceRefused names the field that is wrong."""
     given = Fields(content)
-    code = given.text("code", limit=queries.CODE_CHARS)
+    code = given.text("code", limit=CODE_CHARS)
     if code is None or not queries.is_code(code):
-        raise given.refuse("code", f"1 to {queries.CODE_CHARS} lower-case letters, digits and hyphens")
+        raise given.refuse("code", f"1 to {CODE_CHARS} lower-case letters, digits and hyphens")
     spec = SourceSpec(
         code=code, name=given.text("name", limit=200) or code, base_url=_address(given.text("base_url")),
         description=given.text("description", limit=4000), enabled=given.switch("enabled", True),

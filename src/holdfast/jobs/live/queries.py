@@ -1,10 +1,24 @@
-"""The rows of an execution, as a running process reads and writes them."""
+"""The rows of an execution that a crawl begins, resumes, follows and ends: plain statements, so that it stays small."""
 
 from __future__ import annotations
 
-from typing import Any
+import json
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any, NamedTuple
 
-from holdfast.db.hot import Transaction
+from holdfast.clock import from_micros
+from holdfast.db.hot import Row, Transaction
+
+
+class Ending(NamedTuple):
+    """How an execution ended: completed, stopped (may be resumed), cancelled or failed."""
+
+    execution_id: int
+    state: str
+    reason: str | None
+    seconds: float
+    """Time at work since it was begun or resumed."""
 
 
 def stop_word(tx: Transaction, *, execution_id: int) -> tuple[str | None, Any]:
@@ -24,3 +38,136 @@ def totals_of_others(tx: Transaction, *, execution_id: int, owner_id: int) -> li
 def store_config(tx: Transaction, *, execution_id: int, config: str) -> None:
     """Replace the stored configuration of an execution (JSON text)."""
     tx.execute("UPDATE executions SET config = ? WHERE id = ?", (config, execution_id))
+
+
+OPEN = ("running", "stopped")
+"""States of an execution that the same command takes up again."""
+
+
+class ExecutionRow(NamedTuple):
+    """An execution with the code of its source."""
+
+    id: int
+    job_id: int
+    source: str
+    state: str
+    reason: str | None
+    stop_requested: str | None
+    config: dict[str, Any]
+    output_dir: str
+    started_at: datetime | None
+    finished_at: datetime | None
+    run_seconds: float
+
+
+_EXECUTION = """
+SELECT e.id, e.job_id, s.code, e.state, e.reason, e.stop_requested, e.config, e.output_dir, e.started_at, e.finished_at,
+       e.run_seconds
+  FROM executions e JOIN jobs j ON j.id = e.job_id JOIN sources s ON s.id = j.source_id"""
+
+
+def _execution(rows: list[Row]) -> ExecutionRow | None:
+    if not rows:
+        return None
+    found = ExecutionRow(*rows[0])
+    return found._replace(config=from_json(found.config), started_at=_moment(rows[0][8]),
+                          finished_at=_moment(rows[0][9]))  # fmt: skip
+
+
+def execution(tx: Transaction, execution_id: int) -> ExecutionRow | None:
+    """Return one execution."""
+    return _execution(tx.execute(f"{_EXECUTION} WHERE e.id = ?", (execution_id,)))
+
+
+def open_execution(tx: Transaction, *, job_id: int) -> ExecutionRow | None:
+    """Return the job's unfinished execution; there is at most one."""
+    return _execution(
+        tx.execute(f"{_EXECUTION} WHERE e.job_id = ? AND e.state IN ('running', 'stopped') ORDER BY e.id", (job_id,))
+    )
+
+
+def latest_executions(tx: Transaction, *, limit: int, running: bool = False) -> list[int]:
+    """Return the ids of the newest executions, newest first; of those that run only, if that is asked for."""
+    only = "WHERE state = 'running' " if running else ""
+    rows = tx.execute(f"SELECT id FROM executions {only}ORDER BY id DESC LIMIT ?", (limit,))  # noqa: S608
+    return [int(row[0]) for row in rows]
+
+
+def job_by_fingerprint(tx: Transaction, *, kind: str, fingerprint: str) -> tuple[int, str] | None:
+    """Return the job that crawls the same seeds in the same scope, and its source's code."""
+    rows = tx.execute(
+        "SELECT j.id, s.code FROM jobs j JOIN sources s ON s.id = j.source_id"
+        " WHERE j.kind = ? AND j.fingerprint = ? ORDER BY j.id LIMIT 1",
+        (kind, fingerprint),
+    )
+    return (int(rows[0][0]), rows[0][1]) if rows else None
+
+
+def insert_job(tx: Transaction, *, source_id: int, kind: str, fingerprint: str, now: int) -> int:
+    """Make a job that no scheduler runs and return its id."""
+    rows = tx.execute(
+        "INSERT INTO jobs (source_id, kind, fingerprint, config, created_at) VALUES (?, ?, ?, '{}', ?) RETURNING id",
+        (source_id, kind, fingerprint, now),
+    )
+    return int(rows[0][0])
+
+
+def insert_execution(tx: Transaction, *, job_id: int, config: str, now: int) -> int | None:
+    """Make a job's next execution, running from now on; None if somebody else has just begun one."""
+    rows = tx.execute(
+        "INSERT INTO executions (job_id, number, state, config, output_dir, created_at, started_at, run_seconds)"
+        " SELECT ?, coalesce(max(number), 0) + 1, 'running', ?, '', ?, ?, 0 FROM executions WHERE job_id = ?"
+        " ON CONFLICT DO NOTHING RETURNING id",
+        (job_id, config, now, now, job_id),
+    )
+    return int(rows[0][0]) if rows else None
+
+
+def place_execution(tx: Transaction, *, execution_id: int, output_dir: str) -> None:
+    """Say where an execution writes."""
+    tx.execute("UPDATE executions SET output_dir = ? WHERE id = ?", (output_dir, execution_id))
+
+
+def resume_execution(tx: Transaction, *, execution_id: int) -> None:
+    """Say that an execution runs again, and that nobody wants it to stop."""
+    tx.execute(
+        "UPDATE executions SET state = 'running', stop_requested = NULL, finished_at = NULL WHERE id = ?",
+        (execution_id,),
+    )
+
+
+def end_execution(tx: Transaction, ending: Ending, *, now: int) -> None:
+    """Say how an execution ended, and add the time that it took."""
+    tx.execute(
+        "UPDATE executions SET state = ?, reason = ?, stop_requested = NULL, finished_at = ?,"
+        " run_seconds = run_seconds + ? WHERE id = ?",
+        (ending.state, ending.reason, now, ending.seconds, ending.execution_id),
+    )
+
+
+def ask_to_stop(tx: Transaction, *, execution_ids: Sequence[int], word: str) -> None:
+    """Leave a word for the processes of these executions: drain or cancel."""
+    tx.many("UPDATE executions SET stop_requested = ? WHERE id = ?", [(word, number) for number in execution_ids])
+
+
+def counts_of(tx: Transaction, *, execution_id: int) -> list[tuple[datetime, dict[str, Any]]]:
+    """Return the running totals of each process of an execution, and when they were written."""
+    rows = tx.execute(
+        "SELECT updated_at, counts FROM execution_counts WHERE execution_id = ? ORDER BY owner_id", (execution_id,)
+    )
+    return [(from_micros(at), from_json(counts)) for at, counts in rows]
+
+
+def queue_of(tx: Transaction, *, execution_id: int) -> int:
+    """Return how many attempts of an execution are open."""
+    return int(tx.execute("SELECT coalesce(sum(open), 0) FROM queues WHERE execution_id = ?", (execution_id,))[0][0])
+
+
+def from_json(stored: Any) -> dict[str, Any]:
+    """Return stored JSON as a dict: SQLite gives text, PostgreSQL gives the value."""
+    value = json.loads(stored) if isinstance(stored, str) else stored
+    return value if isinstance(value, dict) else {}
+
+
+def _moment(micros: Any) -> datetime | None:
+    return None if micros is None else from_micros(micros)
