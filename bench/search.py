@@ -25,7 +25,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import zstandard
 
+from holdfast import config
 from holdfast.clock import SystemClock, to_micros
+from holdfast.coordination.priority import step_back
 from holdfast.db.connect import connect
 from holdfast.db.engine import Database
 from holdfast.db.hot import Transaction
@@ -249,9 +251,10 @@ def _while_indexing(home: Path, search: Search, requests: Sequence[Request]) -> 
 def feed(home: Path) -> None:
     """Write new captures and drain them, until stopped: what an index run does to its readers.
 
-    It may run on every core: only who measures is pinned to one.
+    It may run on every core: only who measures is pinned to one. It steps back as `holdfast index` does.
     """
     os.sched_setaffinity(0, range(os.cpu_count() or 1))
+    step_back(config.load().index.nice)
     address = f"sqlite:///{home / 'holdfast.db'}"
     database, clock = Database(address), SystemClock()
     with closing(connect(address)) as hot:
@@ -316,7 +319,7 @@ def prepared(folder: Path, snapshots: int) -> Path:
         made, made_cpu = time.perf_counter() - started, time.process_time() - cpu
         database = Database(f"sqlite:///{home / 'holdfast.db'}")
         started, cpu = time.perf_counter(), time.process_time()
-        rebuild(database, home)
+        rebuild(database, home, SystemClock())
         built = time.perf_counter() - started
         print(f"  generated {snapshots:,} in {made:.0f} s ({made_cpu:.0f} CPU), index in {built:.0f} s"
               f" ({time.process_time() - cpu:.0f} CPU)", file=sys.stderr)  # fmt: skip

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
 from holdfast import config
 from holdfast.crawl.plan import CrawlPlan
-from holdfast.db.engine import Database
 from holdfast.jobs import executions
 from holdfast.jobs.executions import Begun
 from holdfast.wiring import Ground, open_ground
@@ -28,8 +27,7 @@ def begun_execution(home: Path) -> Iterator[Begin]:
     """Begin an execution on SQLite; nothing of it runs."""
     plan = CrawlPlan(seeds=("https://example.org/",), contact="tests@example.org")
     with open_ground(config.load(home=home)) as ground:
-        with closing(Database(ground.settings.database)) as database:
-            begun = executions.begin(
-                database, ground.clock, plan, executions.Wish(home), is_working=lambda _execution_id: False
-            )
+        begun = executions.begin(
+            ground.hot, ground.clock, plan, executions.Wish(home), is_working=lambda _execution_id: False
+        )
         yield Begin(ground, begun, plan)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from api_page import api_page
 
-from holdfast.cli.main import COMMANDS
+from holdfast.cli.catalogue import COMMANDS, Group, noun_of
 from holdfast.cli.settings import walk
 from holdfast.config import Settings
 
@@ -61,6 +61,7 @@ CLI_INTRO = """# The command line
 Exit 0: done. Exit 1: refused, not found or failed, with one line that names the next step. Exit 2: arguments that
 do not parse. A crawl that ended and sealed is 0, whatever single pages did. Written by `make docs`; do not edit.
 """
+ALIASES_INTRO = "The documents' names of commands work as they are written there; each takes the same options."
 
 
 def settings_page() -> str:
@@ -84,12 +85,24 @@ def cli_page() -> str:
     """Return the page of all commands, with the help that they print."""
     parts = [CLI_INTRO]
     for name, command in COMMANDS.items():
+        if command.subcommand is not None:
+            continue
         parts += [f"## holdfast {name}", "", command.summary, "", "```", _help(name), "```", ""]
         inner = importlib.import_module(f"holdfast.cli.{command.module}").app_command
         for registered in getattr(inner, "registered_commands", None) or []:
             below = registered.name or registered.callback.__name__.replace("_", "-")
             parts += [f"### holdfast {name} {below}", "", "```", _help(name, below), "```", ""]
-    return "\n".join(parts)
+    return "\n".join([*parts, *_aliases()])
+
+
+def _aliases() -> list[str]:
+    """Return the table of flat names that the documents use, and what each stands for."""
+    rows = [
+        f"| `holdfast {name}` | `holdfast {noun_of(command)} {command.subcommand}` | {command.summary} |"
+        for name, command in COMMANDS.items()
+        if command.group is Group.FLAT and command.subcommand is not None
+    ]
+    return ["## Flat names", "", ALIASES_INTRO, "", "| flat | the same as | what it does |", "|---|---|---|", *rows, ""]
 
 
 def _help(*words: str) -> str:

@@ -7,10 +7,10 @@ from typing import Any
 from sqlalchemy.orm import Session
 
 from holdfast.clock import Clock
-from holdfast.db.audits import actor
+from holdfast.db.audits import acting, actor
 from holdfast.db.models import AuditEvent
 
-__all__ = ["actor", "record"]
+__all__ = ["acting", "actor", "record"]
 
 
 def record(session: Session, clock: Clock, *, action: str, subject: str, detail: dict[str, Any]) -> None:

@@ -93,6 +93,14 @@ class WarcSettings(_Group):
     idle_s: float = Field(600.0, ge=1.0, description="Idle time after which a file is sealed.")
 
 
+class IndexSettings(_Group):
+    """How captures are read into the archive beside what else the machine does."""
+
+    nice: int = Field(
+        10, ge=0, le=19, description="Priority that indexing gives up, so that readers and crawls come first; 0 none."
+    )
+
+
 class EngineSettings(_Group):
     """The rhythm of a crawl process."""
 
@@ -198,6 +206,32 @@ class JobSettings(_Group):
     )
 
 
+class FeedSettings(_Group):
+    """How the feeds and sitemaps of sources are found and asked for what is new (sources whose `feeds` is on)."""
+
+    poll: bool = Field(True, description="Whether feeds are polled at all; off, no source has a feed job.")
+    discovery: bool = Field(
+        True, description="Whether start pages, usual places and robots.txt are searched for feeds."
+    )
+    interval_minutes: int = Field(15, ge=1, description="Time between two polls of a source's feeds and sitemaps.")
+    search_hours: float = Field(24.0, gt=0.0, description="Time after which a source is searched for feeds again.")
+    child_hours: float = Field(24.0, gt=0.0, description="Time between two polls of a sitemap that an index names, "
+                               "unless the index says that it has changed.")  # fmt: skip
+    max_age_days: float = Field(
+        30.0, gt=0.0, description="Items that are told to be older than this are left to crawls."
+    )
+    items: int = Field(500, ge=1, le=5000, description="New items that one poll captures; the rest waits for the next.")
+    per_source: int = Field(200, ge=1, description="Feeds and sitemaps that one source may have.")
+
+
+class WorkerSettings(_Group):
+    """What one worker does at a time."""
+
+    concurrency: int = Field(1, ge=1, le=64, description="Executions that one worker runs at once.")
+    processes: int = Field(1, ge=1, le=64, description="Crawl processes of one execution.")
+    rest_s: float = Field(2.0, ge=0.05, description="How long a worker rests when no chore (indexing, feeds) waits.")
+
+
 class ZimitSettings(_Group):
     """How crawls with zimit are run on this machine. A job's configuration can never say these things itself."""
 
@@ -210,11 +244,26 @@ class ZimitSettings(_Group):
     store_root: Path | None = Field(
         None, description="Mounted storage of jobs; nothing is written without its sentinel."
     )
+    stop_s: float = Field(150.0, ge=1.0, description="Time that a tool has to stop its container and end.")
 
     @field_validator("flags", mode="before")
     @classmethod
     def _split(cls, value: object) -> object:
         return tuple(part.strip() for part in value.split(",") if part.strip()) if isinstance(value, str) else value
+
+
+class RecoverySettings(_Group):
+    """When `holdfast auto-recover` helps a crawl that does not get on, and when it leaves it alone."""
+
+    stalled_s: float = Field(3600.0, ge=1.0, description="Time without a new page after which a crawl is stalled.")
+    guard_s: float = Field(600.0, ge=0.0, description="Time after a start or a restart in which nothing is done.")
+    per_day: int = Field(3, ge=0, description="Restarts of one job in 24 hours.")
+    breaker_pages: int = Field(10, ge=0, description="New pages below which a restart was in vain.")
+    breaker_times: int = Field(3, ge=1, description="Restarts in vain, in a row, after which a job is left alone.")
+    slow_pages_per_minute: float = Field(2.0, ge=0.0, description="Rate below which a crawl is slow.")
+    slow_looks: int = Field(6, ge=1, description="Looks in a row that find a crawl slow before it is restarted.")
+    deploy_lock_s: float = Field(7200.0, ge=0.0, description="How long a `deploy.lock` in the data directory holds.")
+    keep_running: int = Field(1, ge=0, description="Crawls to keep going: below it, cooldowns are cut short.")
 
 
 class Settings(BaseSettings):
@@ -239,13 +288,17 @@ class Settings(BaseSettings):
     fetch: FetchSettings = FetchSettings()
     parse: ParseSettings = ParseSettings()
     warc: WarcSettings = WarcSettings()
+    index: IndexSettings = IndexSettings()
     engine: EngineSettings = EngineSettings()
     traps: TrapSettings = TrapSettings()
     disk: DiskSettings = DiskSettings()
     zimit: ZimitSettings = ZimitSettings()
+    recovery: RecoverySettings = RecoverySettings()
     api: ApiSettings = ApiSettings()
     replay: ReplaySettings = ReplaySettings()
     jobs: JobSettings = JobSettings()
+    worker: WorkerSettings = WorkerSettings()
+    feeds: FeedSettings = FeedSettings()
 
     @field_validator("allow_networks", mode="before")
     @classmethod

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 from prometheus_client import CollectorRegistry, Counter, Histogram, disable_created_metrics, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
@@ -74,6 +75,84 @@ class ArchiveFigures:
         yield _by_source("jobs_pages_failed", "Pages that crawls failed on; all, and by source.", self._failed)
         yield CounterMetricFamily(f"{PREFIX}_pages", "Pages, whatever their query, that were captured.", self._pages)
         yield GaugeMetricFamily(f"{PREFIX}_warc_bytes", "Bytes of sealed WARC files.", self._warc_bytes)
+
+
+class CrawlFigure(NamedTuple):
+    """One running crawl of zimit, as a node exporter's text file shows it."""
+
+    job: int
+    source: str
+    stalled: bool
+    progress_age_s: float
+    pages_per_minute: float | None
+    state_ok: bool
+    restarts: int
+    errors: Mapping[str, int]
+
+
+class CrawlFigures:
+    """What `holdfast metrics-textfile` writes: running crawls, jobs by state, clean-ups, room on the disk."""
+
+    def __init__(self, crawls: Sequence[CrawlFigure], *, jobs: Mapping[str, int], cleanups: Mapping[str, int],
+                 free_bytes: int, written_at: float) -> None:  # fmt: skip
+        self._crawls, self._jobs, self._cleanups = crawls, jobs, cleanups
+        self._free_bytes, self._written_at = free_bytes, written_at
+
+    def collect(self) -> Iterator[Metric]:
+        """Yield the families, as the text format wants them."""
+        told = (
+            ("stalled", "Whether no page was added for long.", lambda one: float(one.stalled)),
+            ("last_progress_age_seconds", "Time since a page was added.", lambda one: one.progress_age_s),
+            ("crawl_rate_ppm", "Pages a minute, as far as its log reaches.", lambda one: one.pages_per_minute),
+            ("state_file_ok", "Whether the state file can be read.", lambda one: float(one.state_ok)),
+            ("container_restarts_done", "Restarts of its container.", lambda one: float(one.restarts)),
+        )
+        for name, sentence, value in told:
+            family = _gauge(f"crawl_running_job_{name}", sentence, ["job_id", "source"])
+            for one in self._crawls:
+                if (found := value(one)) is not None:
+                    family.add_metric([str(one.job), one.source], found)
+            yield family
+        errors = _gauge("crawl_running_job_errors", "Errors since it last got on.", ["job_id", "source", "kind"])
+        for one in self._crawls:
+            for kind, count in sorted(one.errors.items()):
+                errors.add_metric([str(one.job), one.source, kind], count)
+        yield errors
+        yield _counted("jobs_by_status", "Jobs by the state that operators see.", "status", self._jobs)
+        yield _counted("jobs_cleanup_status", "Executions by clean-up.", "cleanup_status", self._cleanups)
+        yield GaugeMetricFamily(f"{PREFIX}_disk_free_bytes", "Room in the data directory.", self._free_bytes)
+        yield GaugeMetricFamily(f"{PREFIX}_textfile_written_seconds", "When this was written.", self._written_at)
+
+
+def _gauge(name: str, told: str, labels: Sequence[str]) -> GaugeMetricFamily:
+    return GaugeMetricFamily(f"{PREFIX}_{name}", told, labels=labels)
+
+
+def _counted(name: str, told: str, label: str, counts: Mapping[str, int]) -> GaugeMetricFamily:
+    family = _gauge(name, told, [label])
+    for word, count in sorted(counts.items()):
+        family.add_metric([word], count)
+    return family
+
+
+def textfile(figures: CrawlFigures | WarcCheckFigures) -> bytes:
+    """Return the figures in the text format that a node exporter's textfile collector reads."""
+    made = CollectorRegistry()
+    made.register(figures)
+    return generate_latest(made)
+
+
+class WarcCheckFigures:
+    """What the last verification of WARC files found, for the same text files."""
+
+    def __init__(self, totals: Mapping[str, int], kinds: Mapping[str, int], *, written_at: float) -> None:
+        self._totals, self._kinds, self._written_at = totals, kinds, written_at
+
+    def collect(self) -> Iterator[Metric]:
+        """Yield the families, as the text format wants them."""
+        yield _counted("warc_verify_files", "Files looked at, by result.", "result", self._totals)
+        yield _counted("warc_verify_errors", "Files that did not pass, by kind.", "error_kind", self._kinds)
+        yield GaugeMetricFamily(f"{PREFIX}_warc_verify_written_seconds", "When this was written.", self._written_at)
 
 
 def _by_source(name: str, told: str, counts: Mapping[str, int]) -> Metric:

@@ -27,6 +27,7 @@ class Kind(StrEnum):
     PAGE = "page"
     REQUISITE = "requisite"
     SITEMAP = "sitemap"
+    """A list of addresses: a sitemap, or a feed where those are polled."""
 
 
 class Truncated(StrEnum):
@@ -181,6 +182,32 @@ class Found(NamedTuple):
     """Microseconds since 1970, or at once."""
 
 
+class Listed(NamedTuple):
+    """An address that a feed or a sitemap names, and the date that it gives."""
+
+    found: Found
+    told_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Listing:
+    """What a feed or a sitemap that is polled answered."""
+
+    is_feed: bool = False
+    """Whether it tells news (RSS, Atom, JSON Feed) rather than everything there is."""
+    items: tuple[Listed, ...] = ()
+    """In scope."""
+    children: tuple[Listed, ...] = ()
+    """Sitemaps that an index names."""
+    named: int = 0
+    """How many addresses it names, those out of scope included."""
+    problem: str | None = None
+    """Why nothing could be read."""
+    moved_to: str | None = None
+    """Where it says that it is from now on."""
+    retry_after_s: float | None = None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DomainLease:
     """The right to ask one domain, until `expires_at`; the token fences every write that relies on it."""
@@ -237,6 +264,21 @@ class RobotsState:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Signals:
+    """What is kept of a page whose body is dropped (TR-010)."""
+
+    description: str | None
+    words: tuple[tuple[str, int], ...]
+    """Folded keywords and how often they occur."""
+    from_hash: int
+    """Of the address of the page's group."""
+    links: tuple[tuple[int, str], ...]
+    """The first link to each other group, at most 200: the group's hash, and the address to ask for."""
+    links_count: int
+    """Links to other groups in all: more than `links` has means that those do not tell where the page leads."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Visit:
     """What came of one attempt: everything that `frontier.settle` writes in one transaction."""
 
@@ -266,6 +308,12 @@ class Visit:
     """Links that were not added, counted by (rule, host)."""
     retry_at: datetime | None = None
     """If set, attempt n+1 is inserted in the transaction that closes this one."""
+    signals: Signals | None = None
+    """Set for a new or changed page of a source that keeps no bodies."""
+    listing: Listing | None = None
+    """Of a feed or a sitemap that was polled and answered."""
+    feeds: tuple[Found, ...] = ()
+    """Feeds that a page refers to."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

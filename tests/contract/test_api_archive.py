@@ -11,13 +11,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlalchemy import event
+from sqlalchemy import event, select, update
 
 from holdfast.api import queries
 from holdfast.api.totals import Totals
 from holdfast.db.engine import Database
 from holdfast.db.migrate import upgrade
-from holdfast.db.models import Edition, Snapshot, Source, Withdrawal
+from holdfast.db.models import Edition, IndexRun, Snapshot, Source, Withdrawal
 from holdfast.db.schema import SCHEMA
 from holdfast.wiring.archive import Archive
 from tests.archive import BEGIN, Shot, build_archive, days_later
@@ -190,6 +190,41 @@ def test_a_withdrawn_capture_is_named_nowhere(own: Archive, own_client: Client) 
     assert newest not in (sources["latestRecordId"], sources["entryRecordId"])
     assert newest not in (resolved["snapshotId"], latest["snapshotId"])
     assert newest not in [page["id"] for page in own_client.get("/api/stats").json()["recentPages"]]
+
+
+def test_totals_count_nothing_that_is_withdrawn(own: Archive, own_client: Client) -> None:
+    _withdraw(own, _snapshot(own, _HOME, days_later(10)))
+
+    stats, sources = own_client.get("/api/stats").json(), own_client.get("/api/sources").json()
+
+    assert (stats["snapshotsTotal"], stats["pagesTotal"], stats["sourcesTotal"]) == (5, 5, 2)
+    assert stats["latestCaptureDate"] == "2024-03-04"
+    assert [(one["sourceCode"], one["recordCount"], one["lastCapture"]) for one in sources] == [
+        ("example", 4, "2024-03-01"), ("other", 1, "2024-03-04"),
+    ]  # fmt: skip
+
+
+def test_a_source_of_which_everything_is_withdrawn_is_not_listed(own: Archive, own_client: Client) -> None:
+    with own.database.read() as session:
+        ids = list(session.scalars(select(Snapshot.id).join(Source).where(Source.code == "other")))
+    for snapshot_id in ids:
+        _withdraw(own, snapshot_id)
+
+    assert [one["sourceCode"] for one in own_client.get("/api/sources").json()] == ["example"]
+    assert own_client.get("/api/sources/other/editions").json() == []
+    assert own_client.get("/api/stats").json()["sourcesTotal"] == 1
+
+
+def test_a_large_edition_counts_by_what_was_noted_of_its_files(own: Archive, own_client: Client) -> None:
+    with own.database.write() as session:
+        session.execute(update(IndexRun).values(records=6000))
+    _withdraw(own, _snapshot(own, "https://example.org/fr/"))
+
+    editions = own_client.get("/api/sources/example/editions").json()
+
+    assert [(one["recordCount"], one["firstCapture"], one["lastCapture"]) for one in editions] == [
+        (1, "2024-03-11", "2024-03-11"), (3, "2024-03-01", "2024-03-01"),
+    ]  # fmt: skip
 
 
 def test_editions_are_the_crawls_that_were_indexed_newest_first(client: Client) -> None:

@@ -90,7 +90,8 @@ def _fill(session: Session) -> None:
     session.flush()
     session.add_all(
         WarcFile(id=run + 1, execution_id=run + 1, path=f"{run}.warc.gz", state="sealed", created_at=NOW, sealed_at=NOW,
-                 size=9, sha256="0" * 64, crc32=0)
+                 size=9, sha256="0" * 64, crc32=0, index_state="indexed", first_at=NOW + timedelta(days=run),
+                 last_at=NOW + timedelta(days=run))
         for run in range(RUNS)
     )  # fmt: skip
     session.flush()
@@ -127,6 +128,8 @@ def _change(run: int, page: int) -> dict[str, Any]:
     }  # fmt: skip
 
 
+_SOME_DAYS = exports.Reach(since=NOW + timedelta(days=3), until=NOW + timedelta(days=4))
+_NO_DAY = exports.Reach(since=NOW + timedelta(days=400), until=NOW + timedelta(days=401))
 QUESTIONS: dict[str, Callable[[Session], Any]] = {
     "pending": lambda s: queries.pending(s, 1, after=-1, limit=20),
     "pending behind": lambda s: queries.pending(s, 1, after=_id(RUNS - 1, 9), limit=20),
@@ -149,6 +152,12 @@ QUESTIONS: dict[str, Callable[[Session], Any]] = {
     "twins": lambda s: site.twins(s, (5,), 1)[:20] and [1],
     "snapshots": lambda s: exports.snapshots_after(s, exports.Reach(), after=_id(3, 7), limit=20),
     "snapshots of one": lambda s: exports.snapshots_after(s, exports.Reach(1), after=_id(3, 7), limit=20),
+    "stretch of days": lambda s: exports.next_stretch(s, _SOME_DAYS, after=-1),
+    "snapshots of days": lambda s: exports.snapshots_within(
+        s, _SOME_DAYS, exports.Stretch(_id(3, 0), _id(3, 40)), limit=20
+    ),
+    "change of a day": lambda s: exports.change_in_reach(s, _NO_DAY, after=100) or [1],
+    "change of another source": lambda s: exports.change_in_reach(s, exports.Reach(2), after=100) or [1],
     "next change": lambda s: exports.change_id_after(s, 100, 20),
     "index rows": lambda s: exports.index_rows(s, execution_id=4, after=_id(3, 7), limit=20),
     "index rows of one": lambda s: exports.index_rows(s, source_id=1, after=_id(3, 7), limit=20),
@@ -212,7 +221,7 @@ SCOPES = {
 def test_a_list_reads_no_more_than_its_reach(database: Database, name: str) -> None:
     """With a reach of a hundred rows, no step of a list touches many more, though nine thousand are in scope."""
     with _noting(database) as asked, database.read() as session:
-        found = listing.page_of_events(session, SCOPES[name], offset=0, limit=20, reach=listing.Reach(50, 100))
+        found = listing.page_of_events(session, SCOPES[name], offset=0, limit=20, listed=50)
 
     assert (len(found.events), found.is_exact) == (20, False)
     with database.engine.connect() as connection:

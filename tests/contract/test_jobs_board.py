@@ -12,7 +12,8 @@ import pytest
 from holdfast.db.models import Job
 from holdfast.errors import Conflict, Invalid, NotFound
 from holdfast.jobs import following
-from holdfast.jobs.board.queries import JobFilter, listed, state_counts
+from holdfast.jobs.listing.queries import list_jobs, state_counts
+from holdfast.jobs.listing.values import JobFilter
 from holdfast.jobs.moves import move
 from holdfast.jobs.placement import preview_rebalance, rebalance, show_distribution
 from holdfast.jobs.slots import slot_of
@@ -214,7 +215,7 @@ def test_a_job_that_ran_is_hidden_and_one_that_never_did_is_gone(bed: Bed) -> No
         bed.party.board.delete(session, never)
 
     with bed.database.read() as session:
-        assert listed(session, JobFilter())[1] == 0
+        assert list_jobs(session, JobFilter())[1] == 0
     assert bed.job(ran).deleted_at is not None
     for job_id in (ran, never):
         with pytest.raises(JobNotFound), bed.database.write() as session:
@@ -315,19 +316,19 @@ def test_jobs_are_listed_filtered_and_sorted(bed: Bed, clock: FakeClock) -> None
         clock.advance(1)
         bed.recurring(code) if number % 2 else bed.once(code)
     with bed.database.read() as session:
-        newest, total = listed(session, JobFilter(limit=2))
-        pending, _ = listed(session, JobFilter(states=("pending",), sort_by="source_name", descending=False))
-        found, count = listed(session, JobFilter(search="GAMMA-"))
-        wild, _ = listed(session, JobFilter(search="gamma_"))
-        odd, _ = listed(session, JobFilter(sort_by="nonsense; drop table", offset=3))
+        newest, total = list_jobs(session, JobFilter(limit=2))
+        pending, _ = list_jobs(session, JobFilter(states=("pending",), sort_by="source_name", descending=False))
+        found, count = list_jobs(session, JobFilter(search="GAMMA-"))
+        wild, _ = list_jobs(session, JobFilter(search="gamma_"))
+        odd, _ = list_jobs(session, JobFilter(sort_by="nonsense; drop table", offset=3))
         counts = state_counts(session)
 
     assert total == 4
-    assert [source.code for _, source in newest] == ["gammay", "gamma-x"]
-    assert [source.code for _, source in pending] == ["alpha", "gamma-x"]
-    assert ([source.code for _, source in found], count) == (["gamma-x"], 1)
+    assert [row.source.code for row in newest] == ["gammay", "gamma-x"]
+    assert [row.source.code for row in pending] == ["alpha", "gamma-x"]
+    assert ([row.source.code for row in found], count) == (["gamma-x"], 1)
     assert wild == []
-    assert [source.code for _, source in odd] == ["alpha"]
+    assert [row.source.code for row in odd] == ["alpha"]
     assert counts == {"pending": 2, "scheduled": 2}
 
 

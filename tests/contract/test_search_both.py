@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -14,8 +15,9 @@ import pytest
 from sqlalchemy import event
 
 from holdfast.db.models import SearchOutbox
-from holdfast.search.drain import take_over_signals
-from holdfast.search.search import Answer, Kind, Search, Sort
+from holdfast.search.drain import drain, rebuild, take_over_signals
+from holdfast.search.place import IndexElsewhere
+from holdfast.search.search import Answer, Kind, NoIndexHere, Request, Search, Sort
 from holdfast.search.signals import recompute
 from tests.search_bed import DAY, Bed, Capture, open_bed, pages
 
@@ -90,7 +92,7 @@ def test_a_rebuilt_index_gives_the_same_order(bed: Bed, tmp_path: Path) -> None:
 
     other = tmp_path / "other"
     from_sql = replace(bed, home=other, search=Search(bed.database, other, bed.clock))
-    from_sql.drain()
+    rebuild(bed.database, other, bed.clock)
 
     assert [_told(from_sql.ask(**{**question, "page_size": 100, "explain": True})) for question in _QUESTIONS] == before
 
@@ -148,3 +150,35 @@ def test_no_statement_of_a_result_page_walks_a_table(bed: Bed) -> None:
             plan = connection.exec_driver_sql(explain + statement, parameters).all()
             told = "\n".join(str(row[-1]) for row in plan)
             assert not _SCANNED.search(told), f"{statement}\n{told}"
+
+
+def test_a_second_data_directory_on_one_database_is_refused_until_it_takes_over(bed: Bed, tmp_path: Path) -> None:
+    bed.fill(pages(["cockatoo one"]))
+    other = tmp_path / "other"
+    other.mkdir()
+    bed.add(pages(["cockatoo two"], host="two.test"))
+
+    with pytest.raises(IndexElsewhere, match=re.escape(str(bed.home.resolve()))):
+        drain(bed.database, other, bed.clock)
+    with pytest.raises(NoIndexHere, match="holdfast search-index rebuild"):
+        Search(bed.database, other, bed.clock).ask(Request(q="cockatoo"))
+    assert bed.drain() == 1, "nothing was taken from the index that has them"
+
+    rebuild(bed.database, other, bed.clock)
+    bed.add(pages(["cockatoo three"], host="three.test"))
+
+    assert drain(bed.database, other, bed.clock).changes == 1
+    assert Search(bed.database, other, bed.clock).ask(Request(q="cockatoo")).total == 3
+    with pytest.raises(IndexElsewhere):
+        bed.drain()
+
+
+def test_an_index_whose_directory_is_gone_is_taken_over_at_once(bed: Bed, tmp_path: Path) -> None:
+    bed.fill(pages(["cockatoo one"]))
+    other = tmp_path / "other"
+    other.mkdir()
+    shutil.rmtree(bed.home / "search")
+    (bed.home / "search-index-id").unlink()
+
+    assert drain(bed.database, other, bed.clock).pages == 61
+    assert Search(bed.database, other, bed.clock).ask(Request(q="cockatoo")).total == 1

@@ -15,8 +15,8 @@ from types import ModuleType
 from typing import Any
 
 import pytest
-import structlog
 
+from holdfast import log
 from holdfast.cli import crawl, frontier, report, robots, runner, status, stop, url, verify
 from tests.flow.crawler import FAST, Crawler
 from tests.flow.faults.bed import rows
@@ -63,9 +63,8 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> World:
 @pytest.fixture(autouse=True)
 def _log_as_before() -> Iterator[None]:
     """Commands that run in this process set where its log goes."""
-    before = structlog.get_config()
-    yield
-    structlog.configure(**before)
+    with log.captured():
+        yield
 
 
 def _said(world: World, capsys: pytest.CaptureFixture[str], command: ModuleType, *arguments: str) -> str:

@@ -197,7 +197,7 @@ def test_an_execution_is_indexed_again_with_what_a_tool_left_in_its_folder(crawl
     assert (first.returncode, second.returncode) == (0, 0), first.stderr
     one, two = json.loads(first.stdout), json.loads(second.stdout)
     assert (one["snapshots"], one["taken_in"], two["snapshots"], two["taken_in"]) == (2, 1, 2, 0)
-    assert (folder / "warcs" / "rec-1.warc.gz").is_file()
+    assert (folder / "archive" / "rec-1.warc.gz").is_file()
     assert {file.execution_id for file in _all(crawler, WarcFile)} == {1}
 
 

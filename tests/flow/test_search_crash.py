@@ -10,10 +10,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from sqlalchemy import func, select
 
-from holdfast.db.models import SearchOutbox
 from holdfast.db.schema import make_fresh
+from holdfast.search.queries import waiting_count
 from holdfast.search.shelf import Shelf
 from tests.clock import FakeClock
 from tests.search_bed import Bed, open_bed, pages
@@ -30,7 +29,7 @@ def bed(tmp_path: Path, clock: FakeClock) -> Iterator[Bed]:
 
 def _waiting(bed: Bed) -> int:
     with bed.database.read() as session:
-        return session.scalar(select(func.count()).select_from(SearchOutbox)) or 0
+        return waiting_count(session)
 
 
 @pytest.mark.parametrize("place", ["search.committed", "search.in_force"])

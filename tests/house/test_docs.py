@@ -75,7 +75,7 @@ def _commands(main: Any) -> Iterator[str]:
     """Yield every command as it is typed, those below a group included; a module that is missing is an error."""
     for name, command in main.COMMANDS.items():
         inner = importlib.import_module(f"holdfast.cli.{command.module}").app_command
-        below = getattr(inner, "registered_commands", None) or []
+        below = (getattr(inner, "registered_commands", None) or []) if command.subcommand is None else []
         for registered in below:
             yield f"holdfast {name} {registered.name or registered.callback.__name__.replace('_', '-')}"
         if not below:

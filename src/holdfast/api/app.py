@@ -26,6 +26,7 @@ from holdfast.feedback.usage import UsageTally
 from holdfast.metrics import ServerMetrics
 from holdfast.search.search import Search
 from holdfast.wiring.archive import Archive
+from holdfast.wiring.desk import Desk
 
 
 def create_app(archive: Archive) -> Shell:
@@ -53,6 +54,7 @@ def create_inner_app(archive: Archive) -> FastAPI:
     search = Search(archive.database, archive.home, archive.clock)
     app = assemble("Holdfast", ROUTERS, archive, lifespan=life_of(archive, totals, usage, search))
     app.state.sessions = Semaphore(SESSIONS)
+    app.state.desk, app.state.turn = Desk(archive.database, archive.clock, archive.settings), Semaphore(1)
     app.state.totals, app.state.usage = totals, usage
     app.state.search = search
     app.state.metrics = ServerMetrics(started=archive.clock.monotonic())

@@ -12,7 +12,6 @@ from sqlalchemy.orm import Session
 from holdfast.db.models import (
     Document,
     Domain,
-    Edition,
     Execution,
     ExecutionCount,
     IndexRun,
@@ -26,14 +25,16 @@ from holdfast.db.models import (
     WarcFile,
     Withdrawal,
 )
-from holdfast.index.queries import is_ok, visible
+from holdfast.index.queries import hidden_pages, is_ok, visible
 from holdfast.urls import surt
+from holdfast.warc.ids import ORDINALS
 
 _STATEMENT_MS = 10_000
-_ID_BITS = 22
-"""A snapshot's id is its file's id times 2^22 plus the record's ordinal."""
 _ENTRY_CANDIDATES = 200
 _FACES = 5
+_GROUPS_AT_ONCE = 500
+_MAX_TOUCHED = 10_000
+"""Groups with withdrawn captures that are counted anew; beyond, withdrawn ones are in the totals."""
 
 
 def limit_statements(engine: Engine) -> None:
@@ -84,18 +85,46 @@ class SourceTotal(NamedTuple):
 
 
 def source_totals(session: Session) -> list[SourceTotal]:
-    """Return the totals of every source that has captures, by code. Reads every page group: never for a request."""
-    rows = session.execute(
-        select(
-            Source.id, Source.code, Source.name, Source.base_url, Source.description, func.count(),
-            func.sum(PageGroup.snapshot_count), func.min(PageGroup.first_captured_at),
-            func.max(PageGroup.last_captured_at),
-        )
-        .join(PageGroup, PageGroup.source_id == Source.id)
-        .group_by(Source.id)
-        .order_by(Source.code)
+    """Return the totals of every source that has captures to show, by code. Reads every group: never for a request."""
+    touched = sorted({page.group_id for page in hidden_pages(session)})[:_MAX_TOUCHED]
+    kept: dict[int, _Kept] = {}
+    whole = (
+        select(PageGroup.source_id, func.count(), func.sum(PageGroup.snapshot_count),
+               func.min(PageGroup.first_captured_at), func.max(PageGroup.last_captured_at))
+        .where(PageGroup.id.not_in(touched))
+        .group_by(PageGroup.source_id)
     )  # fmt: skip
-    return [SourceTotal(*row[:6], int(row[6]), *row[7:]) for row in rows]
+    for row in session.execute(whole):
+        _add(kept, row[0], _Kept(row[1], int(row[2]), row[3], row[4]))
+    for at in range(0, len(touched), _GROUPS_AT_ONCE):
+        # Groups with something withdrawn: what is left of each is looked at.
+        left = (
+            select(Snapshot.source_id, func.count(Snapshot.group_id.distinct()), func.count(),
+                   func.min(Snapshot.captured_at), func.max(Snapshot.captured_at))
+            .where(Snapshot.group_id.in_(touched[at : at + _GROUPS_AT_ONCE]), *visible())
+            .group_by(Snapshot.source_id)
+        )  # fmt: skip
+        for row in session.execute(left):
+            _add(kept, row[0], _Kept(*row[1:]))
+    rows = session.execute(
+        select(Source.id, Source.code, Source.name, Source.base_url, Source.description).order_by(Source.code)
+    )
+    return [SourceTotal(*row, *kept[row[0]]) for row in rows if row[0] in kept]
+
+
+class _Kept(NamedTuple):
+    pages: int
+    snapshots: int
+    first: datetime
+    last: datetime
+
+
+def _add(kept: dict[int, _Kept], source_id: int, more: _Kept) -> None:
+    known = kept.get(source_id)
+    kept[source_id] = more if known is None else _Kept(
+        known.pages + more.pages, known.snapshots + more.snapshots, min(known.first, more.first),
+        max(known.last, more.last),
+    )  # fmt: skip
 
 
 def document_total(session: Session) -> int:
@@ -227,13 +256,15 @@ class IndexedFile(NamedTuple):
     warc_file_id: int
     records: int
     pages: int
-    """Bodies of pages that were read; a revisit has none of its own."""
+    first_at: datetime | None
+    """When its first capture began; None if nobody noted it."""
+    last_at: datetime | None
 
 
 def indexed_files(session: Session, *, source_id: int) -> list[IndexedFile]:
     """Return the indexed files of a source's executions, newest execution first; a row a file."""
     rows = session.execute(
-        select(Execution, WarcFile.id, IndexRun.records, IndexRun.pages)
+        select(Execution, WarcFile.id, IndexRun.records, IndexRun.pages, WarcFile.first_at, WarcFile.last_at)
         .join(Job, Job.id == Execution.job_id)
         .join(WarcFile, WarcFile.execution_id == Execution.id)
         .join(IndexRun, IndexRun.warc_file_id == WarcFile.id)
@@ -245,7 +276,7 @@ def indexed_files(session: Session, *, source_id: int) -> list[IndexedFile]:
 
 def ends_of_file(session: Session, warc_file_id: int) -> list[datetime]:
     """Return when the first and the last page of a file were captured, in the order of its records: two seeks."""
-    low, high = warc_file_id << _ID_BITS, (warc_file_id + 1) << _ID_BITS
+    low, high = warc_file_id * ORDINALS, (warc_file_id + 1) * ORDINALS
     span = select(Snapshot.captured_at).where(Snapshot.id >= low, Snapshot.id < high, Snapshot.is_page, *visible())
     found = (session.scalar(span.order_by(order).limit(1)) for order in (Snapshot.id, Snapshot.id.desc()))
     return [moment for moment in found if moment is not None]
@@ -267,11 +298,6 @@ def extent_of_execution(session: Session, execution_id: int) -> Extent | None:
         )
     ).one()
     return None if first is None else Extent(count, first, last)
-
-
-def edition(session: Session, *, source_id: int, year: int) -> Edition | None:
-    """Return a source's edition of a year."""
-    return session.scalars(select(Edition).where(Edition.source_id == source_id, Edition.year == year)).one_or_none()
 
 
 def warc_bytes(session: Session) -> int:

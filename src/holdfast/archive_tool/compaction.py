@@ -46,8 +46,31 @@ def compact(
     return [made for file in files if (made := _compact_one(file, folder, kinds)) is not None]
 
 
+class Compactable(NamedTuple):
+    """What a compaction of one file would leave out."""
+
+    source: Path
+    before_bytes: int
+    dropped: int
+    dropped_bytes: int
+
+
+def measure(files: Iterable[WarcFile], kinds: tuple[str, ...] = DROPPED_KINDS) -> list[Compactable]:
+    """Return what `compact` would leave out, and write nothing; files with nothing to drop are not listed."""
+    found = []
+    for file in files:
+        gone = [length for _, length, drop in _spans(file.path, kinds) if drop]
+        if gone:
+            found.append(Compactable(file.path, file.size, len(gone), sum(gone)))
+    return found
+
+
+def _spans(path: Path, kinds: tuple[str, ...]) -> list[tuple[int, int, bool]]:
+    return [(record.offset, record.length, _is_dropped(record, kinds)) for record in read_records(path)]
+
+
 def _compact_one(file: WarcFile, folder: Path, kinds: tuple[str, ...]) -> Compacted | None:
-    spans = [(record.offset, record.length, _is_dropped(record, kinds)) for record in read_records(file.path)]
+    spans = _spans(file.path, kinds)
     dropped = sum(drop for _, _, drop in spans)
     if not dropped:
         return None

@@ -103,6 +103,11 @@ def all_temp_dirs(output_dir: Path) -> list[Path]:
     return list(dict.fromkeys([*load_state(output_dir, 1).temp_dirs, *temp_dirs_in(output_dir)]))
 
 
+def copied_files(output_dir: Path) -> set[tuple[int, int]]:
+    """Return the identities of temporary files whose bytes were copied to the stable directory."""
+    return _copied(read_job_manifest(output_dir / WARCS), warcs_in([output_dir / WARCS]))
+
+
 def _copied(manifest: Manifest, stable: list[WarcFile]) -> set[tuple[int, int]]:
     """Return the identities of temporary files whose copy is in the stable directory."""
     names = {file.path.name: file.size for file in stable}

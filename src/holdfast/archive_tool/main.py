@@ -5,21 +5,17 @@ Exit code 0 is success, 1 a crawl that failed or was stopped, 2 wrong usage or a
 
 from __future__ import annotations
 
-import fcntl
-import os
 import sys
 import traceback
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from pathlib import Path
+from collections.abc import Sequence
 
 from holdfast import log
 from holdfast.archive_tool.bell import Bell
 from holdfast.archive_tool.docker import Docker
 from holdfast.archive_tool.files import open_place
+from holdfast.archive_tool.hold import LastEnd, forget_end, hold_output, note_end
 from holdfast.archive_tool.options import Options, read_options
 from holdfast.archive_tool.plan import describe_plan
-from holdfast.archive_tool.refusals import OutputBusy
 from holdfast.archive_tool.run import EndState, Run
 from holdfast.archive_tool.stage import Tools
 from holdfast.archive_tool.state import load_state
@@ -29,8 +25,6 @@ from holdfast.archive_tool.times import Times
 from holdfast.archive_tool.vpn import Vpn
 from holdfast.clock import SystemClock
 from holdfast.errors import HoldfastError
-
-LOCK_NAME = ".archive_tool.lock"
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -69,7 +63,8 @@ def _run(options: Options) -> EndState:
     bell.catch_signals()
     times = Times.scaled(options.time_scale)
     place = open_place(options.output_dir, options.store_root)
-    with _held(options.output_dir):
+    with hold_output(options.output_dir):
+        forget_end(options.output_dir)
         state = load_state(options.output_dir, options.workers)
         state.guard = place.check_identity
         vpn = Vpn(options.watch.vpn_command, times, bell) if options.watch.vpn_command else None
@@ -77,18 +72,7 @@ def _run(options: Options) -> EndState:
             options=options, state=state, clock=clock, bell=bell, docker=Docker(times), times=times,
             strategies=Strategies(options.watch, state, clock, vpn),
         )  # fmt: skip
-        return Run(tools, place, survey(options)).execute()
-
-
-@contextmanager
-def _held(output_dir: Path) -> Iterator[None]:
-    """Hold the output directory for this process alone; OutputBusy if another has it. The kernel lets go on death."""
-    fd = os.open(output_dir / LOCK_NAME, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
-    try:
-        try:
-            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as exc:
-            raise OutputBusy(output_dir) from exc
-        yield
-    finally:
-        os.close(fd)
+        ended = Run(tools, place, survey(options)).execute()
+        place.check_identity()
+        note_end(options.output_dir, LastEnd(ended.value, ended.exit_code), clock.now())
+        return ended

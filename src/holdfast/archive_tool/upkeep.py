@@ -6,13 +6,14 @@ Every WARC file that is whole keeps a stable name before anything else is touche
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import NamedTuple
 
 from holdfast.archive_tool.browsertrix import MANAGED_NAME
 from holdfast.archive_tool.consolidation import consolidate
-from holdfast.archive_tool.discovery import all_temp_dirs, warcs_in
+from holdfast.archive_tool.discovery import all_temp_dirs, copied_files, warcs_in
+from holdfast.archive_tool.manifest import WARCS
 from holdfast.archive_tool.resume import RESUME_NAME
 from holdfast.archive_tool.state import STATE_NAME
 from holdfast.archive_tool.storage import ErrorKind, WarcVerdict
@@ -74,15 +75,30 @@ def clean_temp(output_dir: Path) -> Cleaned:
     return Cleaned(len(folders), had_state, {})
 
 
-def clean_temp_nonwarc(output_dir: Path, clock: Clock) -> Cleaned:
+def lost_by_cleaning(output_dir: Path, kept: Iterable[Path]) -> list[Path]:
+    """Return the temporary WARC files that a clean-up of mode `temp` would lose: bytes that stand nowhere else.
+
+    `kept` are folders beside the temporary ones in which files stand for good.
+    """
+    output_dir = output_dir.resolve()
+    safe = {file.identity for file in warcs_in([output_dir / WARCS, *kept])} | copied_files(output_dir)
+    return [file.path for file in warcs_in(all_temp_dirs(output_dir)) if file.identity not in safe]
+
+
+def clean_temp_nonwarc(
+    output_dir: Path, clock: Clock, on_kept: Callable[[dict[Path, Path]], None] = lambda moved: None
+) -> Cleaned:
     """Keep every temporary WARC file under its stable name, copy state and settings to `provenance/`, remove the rest.
 
-    NoSpace, Unavailable or StableNameTaken if a file cannot be kept: then nothing has been removed.
+    `on_kept` hears where each file can be found before anything is removed, so that rows can follow first. NoSpace,
+    Unavailable or StableNameTaken if a file cannot be kept: then nothing has been removed.
     """
     output_dir = output_dir.resolve()
     folders = all_temp_dirs(output_dir)
     files = warcs_in(folders)
     kept = consolidate(output_dir, files, clock)
+    moved = {file.path: path for file, path in zip(files, kept.paths, strict=True)}
+    on_kept(moved)
     had_state = (output_dir / STATE_NAME).exists()
     folder = output_dir / PROVENANCE
     for name in (STATE_NAME, RESUME_NAME, MANAGED_NAME):
@@ -91,5 +107,4 @@ def clean_temp_nonwarc(output_dir: Path, clock: Clock) -> Cleaned:
             shutil.copy2(output_dir / name, folder / name.lstrip("."))
     remove_temp_dirs(output_dir, folders)
     (output_dir / STATE_NAME).unlink(missing_ok=True)
-    moved = {file.path: path for file, path in zip(files, kept.paths, strict=True)}
     return Cleaned(len(folders), had_state, moved)

@@ -11,6 +11,7 @@ import typer
 from holdfast import config
 from holdfast.changes.compute import Computed, Wish, compute_pending
 from holdfast.cli.options import AsJson, Home
+from holdfast.coordination.priority import step_back
 from holdfast.errors import NotFound
 from holdfast.sources.queries import source_by_code
 from holdfast.wiring.archive import Archive, open_archive
@@ -36,7 +37,9 @@ def compute_changes(
 
     Example: holdfast compute-changes --source example-org
     """
-    with open_archive(config.load(home=home)) as archive:
+    settings = config.load(home=home)
+    step_back(settings.index.nice)
+    with open_archive(settings) as archive:
         wish = Wish(
             source_id=None if source is None else find_source(archive, source), max_events=max_events,
             since_days=since_days, backfill=backfill, dry_run=dry_run,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json as jsonlib
 import sys
 from contextlib import nullcontext
@@ -21,14 +22,12 @@ from holdfast.coordination.owners import is_working
 from holdfast.crawl.credentials import Credentials
 from holdfast.crawl.manners import POLITE_S
 from holdfast.crawl.plan import CrawlPlan
-from holdfast.db.engine import Database
 from holdfast.errors import Invalid
 from holdfast.jobs import executions
 from holdfast.jobs.status import Status
 from holdfast.urls import ScopeKind
 from holdfast.warc import queries as files
 from holdfast.wiring import Ground, open_ground
-from holdfast.worker.dryrun import DryRun, dry_run
 from holdfast.worker.paths import absolute
 from holdfast.worker.recovery import Recovery, recover
 from holdfast.worker.supervisor import Supervisor
@@ -86,7 +85,9 @@ def crawl(
     if plan.delay_s < POLITE_S:
         print(f"holdfast: a delay under {POLITE_S:g} s holds in allowed private networks only", file=sys.stderr)
     if dry:
-        _print_dry_run(dry_run(plan, settings), as_json=json)
+        # Loaded by name: it brings the whole fetcher and parser, which a crawl leaves to its processes.
+        found = importlib.import_module("holdfast.worker.dryrun").dry_run(plan, settings)
+        _print_dry_run(found, as_json=json)
         return
     with open_ground(settings) as ground, followed(settings) if index else nullcontext() as files:
         status = run(ground, plan, output=output, resume=resume, workers=workers, as_json=json)
@@ -99,10 +100,9 @@ def crawl(
 
 def run(ground: Ground, plan: CrawlPlan, *, output: Path | None, resume: bool, workers: int, as_json: bool) -> Status:
     """Crawl a plan to its end and print the summary."""
-    database = Database(ground.settings.database)
     recovery = recover(ground)
     begun = executions.begin(
-        database, ground.clock, plan, executions.Wish(ground.settings.home, output, resume),
+        ground.hot, ground.clock, plan, executions.Wish(ground.settings.home, output, resume),
         is_working=lambda execution_id: is_working(
             ground.hot, execution_id=execution_id, kind="supervisor", folder=ground.run_folder
         ),
@@ -111,9 +111,8 @@ def run(ground: Ground, plan: CrawlPlan, *, output: Path | None, resume: bool, w
         print(f"resuming execution {begun.execution_id}", file=sys.stderr)
     display = Display(ground.clock)
     with display.running():
-        status = Supervisor(ground, database, begun, plan, workers=workers, show=display.show).run()
+        status = Supervisor(ground, begun, plan, workers=workers, show=display.show).run()
     _summarise(ground, status, recovery, resumed=begun.resumed, as_json=as_json)
-    database.close()
     return status
 
 
@@ -155,7 +154,7 @@ def as_object(status: Status, paths: list[str], recovery: Recovery, *, resumed: 
     }  # fmt: skip
 
 
-def _print_dry_run(found: DryRun, *, as_json: bool) -> None:
+def _print_dry_run(found: Any, *, as_json: bool) -> None:
     if as_json:
         print(jsonlib.dumps(found.as_object()))
         return

@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
+import importlib
 import sys
 from collections import deque
-from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
-
-from rich.console import Console, Group
-from rich.live import Live
-from rich.table import Table
-from rich.text import Text
 
 from holdfast.clock import Clock
 from holdfast.jobs.status import Status
@@ -55,26 +50,24 @@ class Display:
 
     def __init__(self, clock: Clock, *, quiet: bool = False) -> None:
         self._clock, self._quiet = clock, quiet
-        self._console = Console(stderr=True)
-        self._live = Live(console=self._console, refresh_per_second=4, transient=True) if self._is_terminal else None
+        self._table: Any = None
+        if sys.stderr.isatty() and not quiet:
+            # Loaded by name: rich costs a tenth of a second that a crawl without a terminal need not pay.
+            self._table = importlib.import_module("holdfast.cli.live").LiveTable()
         self._rate = Rate()
         self._started = clock.monotonic()
         self._said_at = -_LINE_S
 
-    @property
-    def _is_terminal(self) -> bool:
-        return self._console.is_terminal and not self._quiet
-
     def running(self) -> AbstractContextManager[Any]:
         """Hold the screen while the crawl runs."""
-        return self._live if self._live is not None else nullcontext()
+        return self._table.running() if self._table is not None else nullcontext()
 
     def show(self, status: Status) -> None:
         """Show how it stands."""
         now = self._clock.monotonic()
         rate = self._rate.add(now, status.pages)
-        if self._live is not None:
-            self._live.update(panel(status, rate, now - self._started))
+        if self._table is not None:
+            self._table.update(status, rate, now - self._started)
         elif not self._quiet and now - self._said_at >= _LINE_S:
             self._said_at = now
             print(line(status, rate), file=sys.stderr, flush=True)
@@ -93,19 +86,3 @@ def line(status: Status, rate: float) -> str:
 def outcomes(status: Status) -> str:
     """Return the outcomes in words."""
     return ", ".join(f"{name} {count}" for name, count in sorted(status.outcomes.items())) or "nothing settled yet"
-
-
-def panel(status: Status, rate: float, seconds: float) -> Group:
-    """Return the live table."""
-    table = Table.grid(padding=(0, 3))
-    table.add_row("pages", "pages/s", "queue", "domains", "requests", "bytes", "time", style="dim")
-    table.add_row(f"{status.pages:,}", f"{rate:.1f}", f"{status.queue:,}", str(status.active_domains),
-                  f"{status.requests:,}", size(status.bytes), duration(seconds))  # fmt: skip
-    rows: list[Any] = [Text(f"{status.source} · execution {status.execution_id} · {status.condition}", "bold"), table]
-    rows.append(Text(outcomes(status), "dim"))
-    rows += [Text(f"slow: {slow['domain']} {slow['seconds']} s, {slow['why']}", "yellow") for slow in status.slow[:3]]
-    rows.append(Text("Ctrl-C drains and seals; again hands back at once", "dim italic"))
-    return Group(*rows)
-
-
-Show = Callable[[Status], None]

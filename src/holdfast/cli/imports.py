@@ -12,6 +12,7 @@ import typer
 from holdfast import config, log
 from holdfast.cli.indexing import ProgressLine, as_object, stoppable, take_in, warning_lines
 from holdfast.cli.options import AsJson, Home
+from holdfast.coordination.priority import step_back
 from holdfast.db.engine import Database
 from holdfast.index.indexer import Interrupted
 from holdfast.index.intake.discovery import Found, discover
@@ -40,6 +41,7 @@ def import_(
     """
     settings = config.load(home=home)
     log.configure("WARNING", as_json=False)
+    step_back(settings.index.nice)
     found = discover(paths)
     with open_ground(settings) as ground, closing(Database(settings.database)) as database:
         ensure_import_source(database, ground.clock, code=source, name=name)

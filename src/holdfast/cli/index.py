@@ -15,6 +15,7 @@ from holdfast.cli.following import indexing
 from holdfast.cli.indexing import ProgressLine, as_object, describe, stoppable, take_in
 from holdfast.cli.options import AsJson, Home
 from holdfast.clock import Clock
+from holdfast.coordination.priority import step_back
 from holdfast.db.engine import Database
 from holdfast.db.models import IndexRun
 from holdfast.index.indexer import Indexed, Indexer, Interrupted, each_pending
@@ -47,6 +48,7 @@ def index(
         if status:
             _show_status(ground, as_json=json)
             return
+        step_back(settings.index.nice)
         wanted = [*(["--follow"] if follow else []), *(["--source", source] if source else [])]
         wanted += [] if search else ["--no-search"]
         helpers = [indexing(settings, *wanted) for _ in range(workers - 1)]

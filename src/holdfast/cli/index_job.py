@@ -11,6 +11,7 @@ import typer
 from holdfast import config, log
 from holdfast.cli.indexing import ProgressLine, as_object, describe, stoppable, take_in
 from holdfast.cli.options import AsJson, Home
+from holdfast.coordination.priority import step_back
 from holdfast.db.engine import Database
 from holdfast.index.execution import IndexedExecution, index_execution
 from holdfast.index.intake.importer import Importer
@@ -30,6 +31,7 @@ def index_job(
     """
     settings = config.load(home=home)
     log.configure("WARNING", as_json=False)
+    step_back(settings.index.nice)
     with open_ground(settings) as ground, closing(Database(settings.database)) as database:
         line = ProgressLine(ground.clock, quiet=json)
         opened = open_indexer(ground.hot, ground.clock, settings.home, on_progress=line.progress)

@@ -10,6 +10,7 @@ import typer
 
 from holdfast import config, log
 from holdfast.cli.options import AsJson, Home
+from holdfast.coordination.priority import step_back
 from holdfast.search import queries
 from holdfast.search.drain import drain as drain_outbox
 from holdfast.search.drain import rebuild as rebuild_index
@@ -18,7 +19,7 @@ from holdfast.wiring.archive import open_archive
 
 app_command = typer.Typer(
     add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None, no_args_is_help=True,
-    help="Take in what waits, make the index anew, see how it stands.",
+    help="Take in what waits, make the index anew, see how it stands. Example: holdfast search-index status",
 )  # fmt: skip
 
 
@@ -37,7 +38,9 @@ def drain(json: AsJson = False, home: Home = None) -> None:
     Example: holdfast search-index drain
     """
     log.configure("WARNING", as_json=False)
-    with open_archive(config.load(home=home)) as archive:
+    settings = config.load(home=home)
+    step_back(settings.index.nice)
+    with open_archive(settings) as archive:
         done = drain_outbox(archive.database, archive.home, archive.clock, progress=_progress(quiet=json))
     if json:
         print(jsonlib.dumps({"changes": done.changes, "pages": done.pages, "finished": done.finished}))
@@ -52,8 +55,10 @@ def rebuild(json: AsJson = False, home: Home = None) -> None:
     Example: holdfast search-index rebuild
     """
     log.configure("WARNING", as_json=False)
-    with open_archive(config.load(home=home)) as archive:
-        pages = rebuild_index(archive.database, archive.home, progress=_progress(quiet=json))
+    settings = config.load(home=home)
+    step_back(settings.index.nice)
+    with open_archive(settings) as archive:
+        pages = rebuild_index(archive.database, archive.home, archive.clock, progress=_progress(quiet=json))
         done = drain_outbox(archive.database, archive.home, archive.clock)
     if json:
         print(jsonlib.dumps({"pages": pages, "changes": done.changes}))

@@ -1,8 +1,9 @@
-"""`holdfast settings`: what is in force, and what each setting means."""
+"""`holdfast settings`: what is in force, and what each setting means. Secrets are never printed."""
 
 from __future__ import annotations
 
 import json as jsonlib
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -11,6 +12,8 @@ from pydantic.fields import FieldInfo
 
 from holdfast import config
 from holdfast.cli.options import AsJson, Home
+
+_PASSWORD = re.compile(r"(://[^:/@\s]*):[^@\s]*@|((?:password|token|secret|key)=)[^&\s]+", re.I)
 
 
 def settings(json: AsJson = False, home: Home = None) -> None:
@@ -41,7 +44,12 @@ def walk(values: BaseModel, prefix: str = "HOLDFAST") -> Iterator[tuple[str, Bas
 def _text(value: Any) -> str:
     if isinstance(value, (list, tuple)):
         return ",".join(map(str, value))
-    return "" if value is None else str(value)
+    return "" if value is None else redacted(str(value))
+
+
+def redacted(text: str) -> str:
+    """Return a text without the password in an address, or behind a name that says so."""
+    return _PASSWORD.sub(lambda found: f"{found[1]}:***@" if found[1] is not None else f"{found[2]}***", text)
 
 
 app_command = settings

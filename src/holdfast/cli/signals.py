@@ -8,6 +8,7 @@ import typer
 
 from holdfast import config, log
 from holdfast.cli.options import AsJson, Home
+from holdfast.coordination.priority import step_back
 from holdfast.search.drain import take_over_signals
 from holdfast.search.signals import recompute
 from holdfast.wiring.archive import open_archive
@@ -19,7 +20,9 @@ def recompute_page_signals(json: AsJson = False, home: Home = None) -> None:
     Example: holdfast recompute-page-signals
     """
     log.configure("WARNING", as_json=False)
-    with open_archive(config.load(home=home)) as archive:
+    settings = config.load(home=home)
+    step_back(settings.index.nice)
+    with open_archive(settings) as archive:
         pages = recompute(archive.database, archive.clock)
         take_over_signals(archive.database, archive.home)
     typer.echo(jsonlib.dumps({"pages": pages}) if json else f"{pages:,} pages have signals")

@@ -22,7 +22,7 @@ _CONTENT_BYTES = 256 * 1024 * 1024
 
 app_command = typer.Typer(
     add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None, no_args_is_help=True,
-    help="Show a snapshot, print its content, hide it from every reader.",
+    help="Show a snapshot, print its content, hide it from every reader. Example: holdfast snapshot show 4194305",
 )  # fmt: skip
 SnapshotId = Annotated[int, typer.Argument(help="The snapshot's id.", metavar="ID")]
 Subject = Annotated[str, typer.Argument(help="A snapshot's id, or an address: all its captures.", metavar="ID|URL")]

@@ -11,11 +11,11 @@ import typer
 from holdfast import config
 from holdfast.cli.display import Display, duration, line, outcomes, size
 from holdfast.cli.options import AsJson, ExecutionId, Home
-from holdfast.clock import Clock, SystemClock
-from holdfast.db.engine import Database
-from holdfast.jobs import queries
+from holdfast.clock import Clock
+from holdfast.db.hot import Hot
+from holdfast.jobs.live import queries
 from holdfast.jobs.status import Status, read_status
-from holdfast.wiring import prepare
+from holdfast.wiring import open_ground
 
 _LOOK_S = 0.5
 
@@ -30,17 +30,16 @@ def status(
 
     Example: holdfast status --watch
     """
-    settings = config.load(home=home)
-    prepare(settings)
-    database, clock = Database(settings.database), SystemClock()
-    if execution is not None or watch:
-        one = execution if execution is not None else _latest(database)
-        shown = _follow(database, clock, one) if watch else read_status(database, clock, one)
-        print(jsonlib.dumps(as_object(shown))) if json else print(describe(shown))
-        return
-    with database.read() as session:
-        ids = [row.id for row in queries.latest_executions(session, limit=10)]
-    found = [read_status(database, clock, execution_id) for execution_id in ids]
+    with open_ground(config.load(home=home)) as ground:
+        hot, clock = ground.hot, ground.clock
+        if execution is not None or watch:
+            one = execution if execution is not None else _latest(hot)
+            shown = _follow(hot, clock, one) if watch else read_status(hot, clock, one)
+            print(jsonlib.dumps(as_object(shown))) if json else print(describe(shown))
+            return
+        with hot.read() as tx:
+            ids = queries.latest_executions(tx, limit=10)
+        found = [read_status(hot, clock, execution_id) for execution_id in ids]
     if json:
         print(jsonlib.dumps({"executions": [as_object(one) for one in found]}))
     elif not found:
@@ -49,18 +48,16 @@ def status(
         print("\n".join(describe(one) for one in found))
 
 
-def _latest(database: Database) -> int:
-    with database.read() as session:
-        rows = queries.latest_executions(session, limit=1, states=("running",)) or queries.latest_executions(
-            session, limit=1
-        )
-    return rows[0].id if rows else 0
+def _latest(hot: Hot) -> int:
+    with hot.read() as tx:
+        ids = queries.latest_executions(tx, limit=1, running=True) or queries.latest_executions(tx, limit=1)
+    return ids[0] if ids else 0
 
 
-def _follow(database: Database, clock: Clock, execution_id: int) -> Status:
+def _follow(hot: Hot, clock: Clock, execution_id: int) -> Status:
     display = Display(clock)
     with display.running():
-        while (shown := read_status(database, clock, execution_id)).state == "running":
+        while (shown := read_status(hot, clock, execution_id)).state == "running":
             display.show(shown)
             time.sleep(_LOOK_S)
     return shown

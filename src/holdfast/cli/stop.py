@@ -12,7 +12,6 @@ from holdfast import config, log
 from holdfast.cli.options import AsJson, ExecutionId, Home
 from holdfast.clock import SystemClock
 from holdfast.coordination.owners import is_working
-from holdfast.db.engine import Database
 from holdfast.errors import Unavailable
 from holdfast.jobs import executions
 from holdfast.jobs.status import read_status
@@ -35,12 +34,11 @@ def stop(
     """
     log.configure("ERROR")
     with open_ground(config.load(home=home)) as ground:
-        database = Database(ground.settings.database)
-        ids = executions.request_stop(database, execution_id=execution, cancel=cancel)
+        ids = executions.request_stop(ground.hot, execution_id=execution, cancel=cancel)
         for execution_id in ids:
             if not is_working(ground.hot, execution_id=execution_id, kind="supervisor", folder=ground.run_folder):
-                _end_here(ground, database, execution_id, cancel=cancel)
-        states = _wait(ground, database, ids, wait)
+                _end_here(ground, execution_id, cancel=cancel)
+        states = _wait(ground, ids, wait)
     if json:
         print(jsonlib.dumps({"executions": states}))
     for execution_id, state in states.items():
@@ -48,7 +46,7 @@ def stop(
             print(f"execution {execution_id}: {state}")
 
 
-def _end_here(ground: Ground, database: Database, execution_id: int, *, cancel: bool) -> None:
+def _end_here(ground: Ground, execution_id: int, *, cancel: bool) -> None:
     """End an execution whose processes are gone already."""
     recover(ground)
     if cancel:
@@ -56,14 +54,14 @@ def _end_here(ground: Ground, database: Database, execution_id: int, *, cancel: 
             pass
         discard(ground, execution_id)
     state = "cancelled" if cancel else "stopped"
-    executions.end(database, ground.clock, execution_id, state=state, reason="stop requested", seconds=0.0)
+    executions.end(ground.hot, ground.clock, executions.Ending(execution_id, state, "stop requested", 0.0))
 
 
-def _wait(ground: Ground, database: Database, ids: list[int], seconds: float) -> dict[int, str]:
+def _wait(ground: Ground, ids: list[int], seconds: float) -> dict[int, str]:
     clock = SystemClock()
     until = clock.monotonic() + seconds
     while True:
-        states = {one: read_status(database, ground.clock, one).state for one in ids}
+        states = {one: read_status(ground.hot, ground.clock, one).state for one in ids}
         if "running" not in states.values():
             return states
         if clock.monotonic() >= until:

@@ -15,7 +15,10 @@ def url(
     urls: Annotated[list[str], typer.Argument(help="Addresses; without a scheme, https is meant.", metavar="URL")],
     json: Annotated[bool, typer.Option("--json", help="One object for one address, an array for several.")] = False,
 ) -> None:
-    """Show each address's normalised form, SURT key, hash, group, and its priority by spelling alone."""
+    """Show each address's normalised form, SURT key, hash, group, and its priority by spelling alone.
+
+    Example: holdfast url 'https://EXAMPLE.org/a/../b?utm_source=x'
+    """
     shown: list[dict[str, str | int]] = []
     refused = False
     for text in urls:

@@ -22,14 +22,17 @@ from holdfast.wiring.archive import open_archive
 
 app_command = typer.Typer(
     add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None, no_args_is_help=True,
-    help="List WARC files; take a record out of one.",
+    help="List WARC files; take a record out of one. Example: holdfast warc list",
 )  # fmt: skip
+_RECENT = 20
 
 
 @app_command.command("list")
 def list_files(
     source: Annotated[str | None, typer.Option("--source", "-s", help="Only files of this source.")] = None,
     execution: Annotated[int | None, typer.Option("--execution", help="Only files of this execution.")] = None,
+    recent: Annotated[bool, typer.Option("--recent", help="Newest first, and only the newest.")] = False,
+    limit: Annotated[int | None, typer.Option("--limit", min=1, help="Most files; 20 with --recent.")] = None,
     json: AsJson = False,
     home: Home = None,
 ) -> None:
@@ -43,6 +46,9 @@ def list_files(
         while page := queries.warc_files(session, source=source, execution_id=execution, after=after, limit=500):
             after = page[-1][0].id
             shown += [_facts(file, code) for file, code, _ in page]
+    if recent:
+        shown.reverse()
+    shown = shown[: limit or (_RECENT if recent else None)]
     if json:
         print(jsonlib.dumps({"files": shown}))
         return

@@ -95,6 +95,18 @@ def bury(hot: Hot, clock: Clock, owner: DeadOwner) -> bool:
     return closed
 
 
+def is_gone(hot: Hot, clock: Clock, owner_id: int, *, folder: Path) -> bool:
+    """Return whether an owner of this machine has ended or died; one that nobody knows is gone."""
+    with hot.read() as tx:
+        found = sql.whereabouts(tx, owner_id=owner_id)
+    if found is None or found.ended:
+        return True
+    path = _locate(folder, found.run_file)
+    if is_held(path):
+        return False
+    return path.exists() or found.heartbeat_at <= to_micros(clock.now() - GONE)
+
+
 def is_working(hot: Hot, *, execution_id: int, kind: str, folder: Path) -> bool:
     """Return whether a live process of this machine works on the execution in this role."""
     return any(is_held(_locate(folder, row.run_file)) for row in _rows(hot, execution_id, kind))

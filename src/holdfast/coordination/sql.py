@@ -60,6 +60,20 @@ def open_owners(tx: Transaction, *, host: str) -> list[OwnerRow]:
     return [OwnerRow(*row) for row in rows]
 
 
+class Whereabouts(NamedTuple):
+    """Where an owner's run file is, when it was heard of last, and whether it has said goodbye."""
+
+    run_file: str
+    heartbeat_at: int
+    ended: bool
+
+
+def whereabouts(tx: Transaction, *, owner_id: int) -> Whereabouts | None:
+    """Return what is known of one owner, None if there never was one."""
+    rows = tx.execute("SELECT run_file, heartbeat_at, ended_at FROM owners WHERE id = ?", (owner_id,))
+    return Whereabouts(rows[0][0], rows[0][1], rows[0][2] is not None) if rows else None
+
+
 def is_open(tx: Transaction, *, owner_id: int) -> bool:
     """Return whether nobody has closed an owner's row yet."""
     return bool(tx.execute("SELECT 1 FROM owners WHERE id = ? AND ended_at IS NULL", (owner_id,)))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -14,7 +14,7 @@ from holdfast.config import Settings
 from holdfast.crawl.credentials import Credentials
 from holdfast.crawl.originals import Originals
 from holdfast.crawl.pace import Pace
-from holdfast.crawl.plan import CrawlPlan
+from holdfast.crawl.plan import CrawlPlan, Polled
 from holdfast.crawl.progress import Progress
 from holdfast.fetch.robots import RobotsFile
 from holdfast.types import Attempt, Fetched, FetchFailed, Found, Outcome, Request
@@ -75,5 +75,7 @@ class Crew:
     """When the body of an answer last did not fit on the disk (monotonic)."""
     robots_files: dict[str, RobotsFile] = field(default_factory=dict)
     """Parsed rules by origin, so that a domain leased again is not parsed again."""
+    polled: Mapping[int, Polled] = field(default_factory=dict)
+    """What the last answers of polled feeds were marked with, by the hash of their address."""
     met_origins: set[str] = field(default_factory=set)
     """Origins whose sitemaps this process has taken from robots.txt."""

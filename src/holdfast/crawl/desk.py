@@ -24,7 +24,7 @@ from holdfast.crawl.slow_desk import SlowDesk
 from holdfast.crawl.tape import Tape
 from holdfast.errors import NoSpace, Unavailable
 from holdfast.failpoints import reach
-from holdfast.types import Attempt, Fetched, Kind, Original, Outcome, RecordRef, Visit
+from holdfast.types import Attempt, Fetched, Original, Outcome, RecordRef, Visit
 from holdfast.warc.digest import sha256_of
 from holdfast.warc.payload import HttpHead, parse_head, payload_chunks
 from holdfast.warc.writer import Exchange, Profile
@@ -250,8 +250,9 @@ def _visit(capture: Capture, attempt: Attempt, now: datetime, filed: Sequence[Fi
         content_hash=reading.content_hash if reading else None, redirected_to=_landed(capture),
         title=page.title if page else None, language=page.language if page else None,
         etag=_validator(own, "etag"), last_modified=_validator(own, "last-modified"),
-        original=own.original if own and attempt.kind is not Kind.SITEMAP else None,
-        found=tuple(sieved.found), excluded=dict(sieved.excluded), retry_at=capture.retry_at,
+        original=own.original if own else None,
+        found=tuple(sieved.found), excluded=dict(sieved.excluded), retry_at=capture.retry_at, listing=sieved.listing,
+        feeds=tuple(sieved.feeds),
     )  # fmt: skip
 
 

@@ -56,7 +56,7 @@ class CrawlEngine:
         self.crew, self.frontier, self.ledger = crew, frontier, ledger
         self.limits, self.control = limits, control
         self.database = DatabaseThread()
-        self.fleet = Fleet(crew, limits, room=self._enter, starving=lambda: self.settler.soon())
+        self.fleet = Fleet(crew, limits, room=self._enter, starving=self._starving)
         self.settler = Settler(crew, frontier, ledger, self.fleet, database=self.database, at_desk=lambda: self.waiting)
         self.ending = Ending.DONE
         self.waiting = 0
@@ -101,6 +101,7 @@ class CrawlEngine:
             self.crew.progress.state = "draining"
             self._drain_until = self.crew.clock.monotonic() + self.crew.settings.fetch.deadline_s
             self._draining.set()
+            self.fleet.look_again.set()
             self.settler.due.set()
             self.fleet.interrupt(everything=False)
 
@@ -135,12 +136,25 @@ class CrawlEngine:
             self.room.set()
         if visit is not None:
             self.ledger.add(visit)
-            if len(self.ledger.visits) >= self.crew.settings.engine.settle_pages:
+            if len(self.ledger.visits) >= self.crew.settings.engine.settle_pages or self._nothing_moves():
                 self.settler.due.set()
+            elif visit.found and self.fleet.starves:
+                self.settler.soon()  # what this page brought may be what a lane waits for
         elif capture.attempt is not None:
             self.limits.ended(capture.attempt)
             if (lane := self.fleet.find(capture.attempt, capture.token)) is not None:
                 lane.unsettled -= 1
+
+    def _starving(self, lane: Lane) -> None:
+        """Hear of a lane that has nothing to ask for: settle early if that may bring it something."""
+        if self._nothing_moves():
+            self.settler.due.set()
+        elif lane.has_more or self.ledger.has_news:
+            self.settler.soon()
+
+    def _nothing_moves(self) -> bool:
+        """Return whether nothing is under way but what is to be settled."""
+        return not self.waiting and self.fleet.all_wait
 
     def replace_desk(self) -> None:
         """Give up a desk whose parser hangs: blame its page, hand the rest to a new desk, and end soon."""
@@ -177,21 +191,23 @@ class CrawlEngine:
         idle = 0
         while not self._draining.is_set():
             leased = 0
+            self.fleet.look_again.clear()
             try:
                 leased = await self._lease(tasks) if self.room.is_set() else 0
                 busy = bool(leased or self.fleet.lanes or self.ledger.visits or self.waiting)
                 idle = 0 if busy else idle + 1
-                if idle >= 2 and await self._is_over():
+                if idle and await self._is_over():
                     return
             except Unavailable as exc:
                 _log.warning("crawl.database_unavailable", message=str(exc))
                 await self._pause(1.0)
             if not leased or len(self.fleet.lanes) >= self.crew.settings.engine.domains:
-                await self._pause(0.1 if idle < 5 else 0.5)
+                await self._pause(0.1 if 0 < idle < 5 else 0.5)
 
     async def _pause(self, seconds: float) -> None:
+        """Wait, unless we drain, a new domain was found, or the last lane has gone."""
         with suppress(TimeoutError):
-            await asyncio.wait_for(self._draining.wait(), seconds)
+            await asyncio.wait_for(self.fleet.look_again.wait(), seconds)
 
     async def _is_over(self) -> bool:
         return await self.database.run(self._count_open) == 0

@@ -26,7 +26,7 @@ class Fleet:
     """All lanes that work, and those that have ended and wait for their last results to be settled."""
 
     def __init__(self, crew: Crew, limits: Limits, *, room: Callable[[], Awaitable[None]],
-                 starving: Callable[[], None]) -> None:  # fmt: skip
+                 starving: Callable[[Lane], None]) -> None:  # fmt: skip
         self._crew, self._limits, self._room, self._starving = crew, limits, room, starving
         self.lanes: dict[int, Lane] = {}
         self._by_lease: dict[tuple[int, int], Lane] = {}
@@ -34,6 +34,10 @@ class Fleet:
         self._tasks: dict[int, asyncio.Task[None]] = {}
         self.ended: list[Lane] = []
         self.stopping = False
+        self._at_work = 0
+        self._waiting = self._starving_now = 0
+        self.look_again = asyncio.Event()
+        """Set when there may be a domain to lease, or nothing left to do."""
 
     def start(self, tasks: asyncio.TaskGroup, lease: DomainLease, *, lease_until: float) -> Lane:
         """Put a lane to work on a lease."""
@@ -50,6 +54,21 @@ class Fleet:
     def find(self, attempt: Attempt, token: int) -> Lane | None:
         """Return the lane that an attempt came from, unless it was given back and forgotten."""
         return self._by_lease.get((attempt.domain_id, token))
+
+    def note_new(self, domain_ids: Iterable[int]) -> None:
+        """Hear of domains that have something new to ask for: one that nobody here holds may be leased."""
+        if any(domain_id not in self.lanes for domain_id in domain_ids):
+            self.look_again.set()
+
+    @property
+    def starves(self) -> bool:
+        """Whether a lane could ask now and has nothing to ask for."""
+        return self._starving_now > 0
+
+    @property
+    def all_wait(self) -> bool:
+        """Whether no lane has anything to ask for: only settling brings the crawl on."""
+        return self._waiting >= self._at_work
 
     def hungry(self) -> Iterator[Lane]:
         """Yield the lanes that want more pages."""
@@ -120,6 +139,8 @@ class Fleet:
                 del self._tasks[lane.lease.domain_id]
             if self._names.get(lane.lease.domain) is lane:
                 del self._names[lane.lease.domain]
+        if lanes:
+            self.look_again.set()
 
     def write_off(self) -> None:
         """Expect no more results: ended lanes may be given back as they are."""
@@ -132,6 +153,7 @@ class Fleet:
             await asyncio.wait(working)
 
     async def _run(self, lane: Lane) -> None:
+        self._at_work += 1
         try:
             while not self.stopping and (attempt := await self._next(lane)) is not None:
                 if not await self._try(lane, attempt):
@@ -140,6 +162,7 @@ class Fleet:
             # By our own clock only: nobody need have taken the domain, so what was fetched is still offered.
             _log.warning("crawl.lease_over", domain=lane.lease.domain)
         finally:
+            self._at_work -= 1
             lane.working = False
             self.ended.append(lane)
 
@@ -149,9 +172,16 @@ class Fleet:
             if lane.dry:
                 return None
             lane.fed.clear()
-            if lane.pace.next_at - self._crew.clock.monotonic() < self._crew.settings.engine.settle_s:
-                self._starving()
-            await lane.fed.wait()
+            starves = lane.pace.next_at - self._crew.clock.monotonic() < self._crew.settings.engine.settle_s
+            self._waiting += 1
+            self._starving_now += starves
+            try:
+                if starves:
+                    self._starving(lane)
+                await lane.fed.wait()
+            finally:
+                self._waiting -= 1
+                self._starving_now -= starves
             if self.stopping:
                 return None
         return lane.queue.popleft()

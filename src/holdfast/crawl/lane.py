@@ -18,6 +18,7 @@ from holdfast.crawl import outcomes
 from holdfast.crawl.crew import Capture, Crew
 from holdfast.crawl.manners import Manners
 from holdfast.crawl.pace import Pace
+from holdfast.crawl.plan import Polled
 from holdfast.crawl.redirects import MAX_REDIRECTS, follow
 from holdfast.crawl.robots_gate import RobotsGate
 from holdfast.errors import LeaseLost, NoSpace, UrlRefused
@@ -196,11 +197,15 @@ class Lane:
     def _request(self, url: Url, attempt: Attempt | None) -> Request:
         """Return the request for an address, conditional if we hold a copy that a 304 could stand for."""
         headers: list[tuple[str, str]] = [("Accept", _HTML if attempt is None or attempt.kind is Kind.PAGE else "*/*")]
-        if attempt is not None and self._crew.originals.readable(attempt):
-            if attempt.etag:
-                headers.append(("If-None-Match", attempt.etag))
-            if attempt.last_modified:
-                headers.append(("If-Modified-Since", attempt.last_modified))
+        known: Attempt | Polled | None = None
+        if attempt is not None:
+            known = self._crew.polled.get(attempt.url_hash) if self._polls(attempt) else attempt
+            if known is attempt and not self._crew.originals.readable(attempt):
+                known = None
+        if known is not None and known.etag:
+            headers.append(("If-None-Match", known.etag))
+        if known is not None and known.last_modified:
+            headers.append(("If-Modified-Since", known.last_modified))
         fetch, crew = self._crew.settings.fetch, self._crew
         return Request(url=url.fetch, headers=crew.credentials.join(tuple(headers), url, crew.clock.now()),
                        deadline_s=fetch.deadline_s, max_body_bytes=fetch.body_bytes)  # fmt: skip
@@ -304,10 +309,14 @@ class Lane:
         if answer is not None and answer.status in (429, 503):
             self.manners.slow_down()
         politeness = crew.settings.politeness
-        if attempt.number > politeness.retries:
+        if attempt.number > politeness.retries or self._polls(attempt):
             return None
         wait = retry_wait(attempt.number, base_s=politeness.retry_base_s, random=crew.random)
         return crew.clock.now() + timedelta(seconds=max(wait, self.pace.next_at - crew.clock.monotonic()))
+
+    def _polls(self, attempt: Attempt) -> bool:
+        """Return whether an attempt is a poll: its next turn is its retry, and its own validators count."""
+        return attempt.kind is Kind.SITEMAP and self._crew.plan.polls
 
     def give_up(self, attempt: Attempt, reason: str, message: str) -> None:
         """End an attempt that something unforeseen happened to."""

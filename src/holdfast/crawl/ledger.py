@@ -7,13 +7,15 @@ kept and offered again, and a repeat is harmless.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from holdfast.crawl.control import Control
 from holdfast.crawl.progress import Progress
 from holdfast.crawl.tape import Tape
 from holdfast.failpoints import reach
+from holdfast.feeds.polling.book import FeedBook
 from holdfast.frontier import Frontier, Settled
-from holdfast.types import DomainUpdate, Visit
+from holdfast.types import DomainUpdate, Found, Visit
 
 
 class Ledger:
@@ -23,7 +25,11 @@ class Ledger:
                  owner_id: int) -> None:  # fmt: skip
         self._frontier, self._tape, self._progress, self._control = frontier, tape, progress, control
         self.execution_id, self.owner_id = execution_id, owner_id
+        self.feeds: FeedBook | None = None
+        """Set where feeds are polled or noted."""
         self.visits: list[Visit] = []
+        self.has_news = False
+        """Whether one of them found an address that the frontier may not know."""
         self._counted: set[int] = set()
 
     def rotate(self) -> None:
@@ -33,15 +39,25 @@ class Ledger:
     def add(self, visit: Visit) -> None:
         """Take a finished attempt."""
         self.visits.append(visit)
+        self.has_news = self.has_news or bool(visit.found)
 
     def take(self, limit: int) -> list[Visit]:
         """Return the next batch; the rest stays."""
         batch, self.visits = self.visits[:limit], self.visits[limit:]
+        self.has_news = any(visit.found for visit in self.visits)
         return batch
 
     def give_back(self, batch: Sequence[Visit]) -> None:
         """Keep a batch that could not be settled, in front."""
         self.visits[:0] = batch
+        self.has_news = any(visit.found for visit in self.visits)
+
+    def offer(self, sitemaps: Sequence[Found]) -> None:
+        """Take the sitemaps that robots files name; runs on the database's thread."""
+        if self.feeds is not None:
+            self.feeds.offer(sitemaps)
+        else:
+            self._frontier.add(self.execution_id, sitemaps)
 
     def settle(self, batch: Sequence[Visit], updates: Sequence[DomainUpdate]) -> Settled:
         """Sync the WARC file, then settle one batch; runs on the database's thread.
@@ -53,6 +69,8 @@ class Ledger:
             reach("before_sync")
             self._tape.sync()
             reach("after_sync")
+            if self.feeds is not None:
+                self.feeds.tell(batch)
         for visit in batch:
             if visit.attempt.id not in self._counted:
                 self._counted.add(visit.attempt.id)
@@ -61,6 +79,9 @@ class Ledger:
             self.execution_id, self.owner_id, batch, updates, counts=self._progress.counts()
         )
         reach("after_commit")
+        if self.feeds is not None:  # what their items added, they have added themselves
+            told = {visit.attempt.domain_id for visit in batch if visit.listing is not None or visit.feeds}
+            settled = replace(settled, added=settled.added | told)
         self._counted.clear()
         for visit in settled.refused:
             self._progress.unsettled(visit)

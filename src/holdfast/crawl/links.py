@@ -12,7 +12,8 @@ from threading import Lock
 
 from holdfast.clock import to_micros
 from holdfast.crawl.crew import Crew
-from holdfast.types import Found, Kind, Link
+from holdfast.parse import Entry
+from holdfast.types import Found, Kind, Link, Listed, Listing
 from holdfast.urls import Base, Resolved, TrapGuard, TrapLimits, Url, priority, resolve
 
 MAX_LINKS = 1000
@@ -35,6 +36,10 @@ class Sieved:
 
     found: list[Found] = field(default_factory=list)
     excluded: Counter[tuple[str, str]] = field(default_factory=Counter)
+    listing: Listing | None = None
+    """What a feed or a sitemap said that is polled."""
+    feeds: list[Found] = field(default_factory=list)
+    """Feeds that a page refers to."""
 
 
 class Seen:
@@ -109,6 +114,18 @@ class Sieve:
         sieved = Sieved()
         self._take(resolve(Base(base_url), urls), kind, depth, sieved)
         return sieved
+
+    def sift_entries(self, base_url: str, entries: Iterable[Entry], kind: Kind, sieved: Sieved) -> list[Listed]:
+        """Return what a polled feed or sitemap names, in scope and with its dates; met before or not."""
+        base, listed = Base(base_url), []
+        for url, told_at in entries:
+            for link in base.resolve((url,)).links:
+                verdict = self._crew.scope.decide(link, 0, kind)
+                if verdict.allowed:
+                    listed.append(Listed(Found(link.fetch, link.hash64, link.domain, kind, 0, 0), told_at))
+                else:
+                    sieved.excluded[verdict.rule, link.host] += 1
+        return listed
 
     def one(self, base_url: str, url: str, kind: Kind, depth: int) -> Sieved:
         """Return the one address that a redirect points to, if it is in scope and new."""

@@ -5,13 +5,21 @@ from __future__ import annotations
 import hashlib
 import json
 from dataclasses import asdict, dataclass, replace
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 from holdfast import __version__
 from holdfast.errors import Invalid
 from holdfast.urls import Scope, ScopeKind, Url, parse_seed
 
 PRODUCT = "Holdfast"
+
+
+class Polled(NamedTuple):
+    """A feed or a sitemap that is due, and what its last answer was marked with."""
+
+    url: str
+    etag: str | None = None
+    last_modified: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,6 +47,12 @@ class CrawlPlan:
     allow_invalid_tls: bool = False
     landing: tuple[str, ...] = ()
     """Addresses that seeds redirected to; their hosts are in scope too."""
+    feeds: str = "off"
+    """`poll` asks feeds and sitemaps for what is new and follows no links; `notice` notes the feeds that pages name."""
+    lists: tuple[Polled, ...] = ()
+    """What is polled."""
+    search: bool = False
+    """Whether the first seed, the usual places and robots.txt are searched for feeds."""
 
     def agent(self) -> str:
         """Return the whole User-Agent: the product's token and the contact are always in it."""
@@ -52,6 +66,11 @@ class CrawlPlan:
         if not urls:
             raise Invalid("nothing to crawl: name at least one seed, for example: holdfast crawl https://example.org")
         return tuple(urls.values())
+
+    @property
+    def polls(self) -> bool:
+        """Whether feeds and sitemaps are polled: sitemaps are then lists of news, and seeds are not crawled."""
+        return self.feeds == "poll"
 
     def build_scope(self) -> Scope:
         """Return the scope rules; Invalid names a pattern that does not compile."""
@@ -83,5 +102,6 @@ class CrawlPlan:
         """Return the plan that `to_json` wrote."""
         fields: dict[str, Any] = json.loads(text)
         fields["headers"] = tuple((name, value) for name, value in fields["headers"])
+        fields["lists"] = tuple(Polled(*values) for values in fields["lists"])
         frozen: Any = {name: tuple(value) if isinstance(value, list) else value for name, value in fields.items()}
         return cls(**frozen)

@@ -6,13 +6,24 @@ import hashlib
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 
 from holdfast import log
 from holdfast.crawl.crew import Capture, Crew
 from holdfast.crawl.links import HOP_PRIORITY, REQUISITE_PRIORITY, Sieve, Sieved
+from holdfast.crawl.polling import feeds_of, sift_poll
 from holdfast.crawl.redirects import MAX_REDIRECTS
 from holdfast.errors import UrlRefused
-from holdfast.parse import ParseChild, Problem, css_links, looks_pathological, parse_page, parse_sitemap
+from holdfast.parse import (
+    FeedParse,
+    ParseChild,
+    Problem,
+    css_links,
+    looks_pathological,
+    parse_feed,
+    parse_page,
+    parse_sitemap,
+)
 from holdfast.parse.sniff import Form, sniff
 from holdfast.types import Attempt, Kind, Link, Original, Outcome, ParsedPage
 from holdfast.urls import Url, parse
@@ -41,6 +52,8 @@ class Reading:
     """Pages that a sitemap lists."""
     children: tuple[str, ...] = ()
     """Sitemaps that a sitemap index lists."""
+    feed: FeedParse | None = None
+    """What a feed or a sitemap names that is polled."""
     content_hash: str | None = None
     problem: str | None = None
     """Why the document could not be read to its end."""
@@ -78,6 +91,8 @@ class Reader:
         """
         if capture.redirected_to is not None:
             return _NOTHING
+        if head.status == 304 and self._polls(attempt):
+            return _NOTHING  # nothing new, and what was known before is written down
         if head.status == 304 and attempt.original is not None:
             original = self._crew.originals.load(attempt.original)
             return Reading(problem=UNREADABLE) if original is None else self._document(capture, attempt, *original, "")
@@ -96,9 +111,12 @@ class Reader:
         url = capture.hops[-1].url
         if attempt.kind is Kind.SITEMAP:
             slow_from = _SLOW_GZIP_BYTES if body.startswith(_GZIP) else _SLOW_SITEMAP_BYTES
-            if len(body) > slow_from:
-                return Later(call=lambda: _read_sitemap(known, body, url), size=len(body))
-            return _read_sitemap(known, body, url)
+            read = (
+                partial(_read_feed, known, body, head.charset)
+                if self._polls(attempt)
+                else partial(_read_sitemap, known, body, url)
+            )
+            return Later(call=read, size=len(body)) if len(body) > slow_from else read()
         # What says that it is a page is looked at by the page parser itself.
         form = Form.HTML if head.media_type in _HTML else sniff(body, head.media_type).form
         if form is Form.CSS:
@@ -126,6 +144,8 @@ class Reader:
             if capture.outcome is not Outcome.SUCCESS:
                 return Sieved()  # it leads too far, out of scope, or where robots.txt forbids
             return self._sift_redirect(sieve, capture, attempt, capture.redirected_to)
+        if self._polls(attempt):
+            return sift_poll(sieve, capture, reading.feed, self._crew.clock.now())
         if attempt.kind is Kind.SITEMAP:
             return _sift_sitemap(sieve, parse(capture.hops[-1].url), attempt.depth, reading)
         if not reading.links and not reading.resources:
@@ -134,7 +154,13 @@ class Reader:
         links = reading.links
         if attempt.kind is Kind.REQUISITE and not self._crew.scope.decide(url, attempt.depth, Kind.PAGE).allowed:
             links = ()  # a frame from elsewhere: what it needs is fetched, where it leads is not
-        return sieve.sift(url, base, links, reading.resources, attempt.depth, _generation(attempt))
+        sieved = sieve.sift(url, base, links, reading.resources, attempt.depth, _generation(attempt))
+        if self._crew.plan.feeds != "off" and attempt.kind is Kind.PAGE:
+            sieved.feeds = feeds_of(url, base, reading.links)
+        return sieved
+
+    def _polls(self, attempt: Attempt) -> bool:
+        return attempt.kind is Kind.SITEMAP and self._crew.plan.polls
 
     def _sift_redirect(self, sieve: Sieve, capture: Capture, attempt: Attempt, target: str) -> Sieved:
         try:
@@ -144,7 +170,8 @@ class Reader:
         hops = attempt.priority // HOP_PRIORITY + 1
         if hops > MAX_REDIRECTS:
             return Sieved(excluded=Counter({("over_limit:redirects", url.host): 1}))
-        if attempt.depth == 0 and attempt.kind is Kind.PAGE:
+        # Items of feeds are at depth 0 too, but no seeds: where they lead widens no scope.
+        if attempt.depth == 0 and attempt.kind is Kind.PAGE and not self._crew.plan.polls:
             if not self._crew.credentials.covers(url):
                 _log.info("crawl.credentials_withheld", origin=url.origin)
             self._crew.landed(url)
@@ -176,6 +203,11 @@ def _sift_sitemap(sieve: Sieve, url: Url, depth: int, reading: Reading) -> Sieve
 def _read_sitemap(known: Reading, body: bytes, url: str) -> Reading:
     sitemap = parse_sitemap(body, url)
     return replace(known, listed=sitemap.urls, children=sitemap.children, notes=(*known.notes, *sitemap.problems))
+
+
+def _read_feed(known: Reading, body: bytes, charset: str | None) -> Reading:
+    feed = parse_feed(body, charset=charset)
+    return replace(known, feed=feed, notes=(*known.notes, *feed.problems))
 
 
 def _read_page(known: Reading, page: ParsedPage) -> Reading:

@@ -1,39 +1,31 @@
-"""Where a crawl begins: seeds become addresses to add, and robots files name sitemaps."""
+"""Where a crawl begins: seeds become addresses to add. Loads nothing of a crawl process: who starts one stays small."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from holdfast.crawl.crew import Crew
-from holdfast.crawl.links import SITEMAP_PRIORITY
-from holdfast.crawl.plan import CrawlPlan
-from holdfast.crawl.redirects import follow
-from holdfast.crawl.robots_gate import RobotsGate
-from holdfast.errors import UrlRefused
+from holdfast.crawl.plan import CrawlPlan, Polled
 from holdfast.types import Found, Kind
 from holdfast.urls import parse, priority
 
+_LIST_PRIORITY = 3
+
 
 def seeds_of(plan: CrawlPlan) -> list[Found]:
-    """Return the seeds as addresses to add, in the order given."""
-    return [
+    """Return the seeds as addresses to add, in the order given; where feeds are polled, those that are due."""
+    seeds = [
         Found(url.fetch, url.hash64, url.domain, Kind.PAGE, 0, priority(url.normalised, 0, is_seed=True))
         for url in plan.seed_urls()
     ]
+    if not plan.polls:
+        return seeds
+    return lists_of(plan) + (seeds[:1] if plan.search else [])
 
 
-def sitemaps_of(crew: Crew, gate: RobotsGate) -> Iterator[Found]:
-    """Yield the sitemaps of origins whose robots.txt was read; a seed's origin without one gets the usual place."""
-    origins, gate.sitemaps = gate.sitemaps, []
-    if not crew.plan.sitemaps or crew.plan.scope == "page":
-        return
-    seeds = {url.origin for url in crew.plan.seed_urls()}
-    for origin, named in origins:
-        if origin not in seeds and not crew.scope.decide(parse(f"{origin}/"), 0).allowed:
-            continue  # the sitemaps of hosts that only lend us a picture are not ours to read
-        for address in named or ((f"{origin}/sitemap.xml",) if origin in seeds else ()):
-            try:
-                url = follow(parse(f"{origin}/"), address)
-            except UrlRefused:
-                continue
-            yield Found(url.fetch, url.hash64, url.domain, Kind.SITEMAP, 1, SITEMAP_PRIORITY)
+def lists_of(plan: CrawlPlan) -> list[Found]:
+    """Return the feeds and sitemaps that are due as addresses to add."""
+    urls = [parse(polled.url) for polled in plan.lists]
+    return [Found(url.fetch, url.hash64, url.domain, Kind.SITEMAP, 0, _LIST_PRIORITY) for url in urls]
+
+
+def validators_of(plan: CrawlPlan) -> dict[int, Polled]:
+    """Return what the last answers of polled feeds were marked with, by the hash of their address."""
+    return {parse(polled.url).hash64: polled for polled in plan.lists}

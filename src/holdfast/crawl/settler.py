@@ -15,7 +15,7 @@ from holdfast.crawl.dbthread import DatabaseThread
 from holdfast.crawl.fleet import FEED, LINGER_S, Fleet, farewell, untold
 from holdfast.crawl.lane import Lane
 from holdfast.crawl.ledger import Ledger
-from holdfast.crawl.seeds import sitemaps_of
+from holdfast.crawl.sitemaps import sitemaps_of
 from holdfast.errors import Unavailable
 from holdfast.failpoints import reach
 from holdfast.frontier import Frontier
@@ -71,6 +71,7 @@ class Settler:
         async with self._turn:
             added = await self._settle_batch()
             added |= await self._add_sitemaps()
+            self._fleet.note_new(added)
             await self._release()
             await self._feed(added)
 
@@ -115,7 +116,7 @@ class Settler:
         lanes = [lane for lane in self._fleet.lanes.values() if lane.gate.sitemaps]
         self._sitemaps += [sitemap for lane in lanes for sitemap in sitemaps_of(self._crew, lane.gate)]
         if self._sitemaps:
-            await self._database.run(lambda: self._frontier.add(self._ledger.execution_id, self._sitemaps))
+            await self._database.run(lambda: self._ledger.offer(self._sitemaps))
             self._sitemaps = []
         return {lane.lease.domain_id for lane in lanes}
 
@@ -167,7 +168,8 @@ class Settler:
             if lane.is_done(now, LINGER_S if not nothing_under_way else 0.0):
                 lane.dry = True
                 lane.fed.set()
-                self.soon()  # it ends now, and its domain can go back
+                # It ends now, and its domain can go back: at once if nothing else is to be settled before the end.
+                self.due.set() if nothing_under_way else self.soon()
 
     def _more(self, lanes: Sequence[Lane]) -> list[list[Attempt]]:
         """Return more pages for each lane, on the database's thread; none for a lane that has lost its lease."""

@@ -10,9 +10,11 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import NamedTuple
 
 from alembic import command
 from alembic.config import Config
+from alembic.script import ScriptDirectory
 from sqlalchemy import text
 
 from holdfast.db.connect import sqlite_path
@@ -36,13 +38,31 @@ def _alone(database: Database) -> Iterator[None]:
         yield
 
 
+def _config() -> Config:
+    config = Config()
+    config.set_main_option("script_location", str(Path(__file__).parent / "migrations"))
+    return config
+
+
+class Migration(NamedTuple):
+    """One step of the schema."""
+
+    revision: str
+    title: str
+
+
+def migrations() -> list[Migration]:
+    """Return every migration that ships with this code, oldest first."""
+    scripts = ScriptDirectory.from_config(_config()).walk_revisions()
+    return [Migration(one.revision, (one.doc or "").splitlines()[0]) for one in reversed(list(scripts))]
+
+
 def upgrade(database_url: str) -> None:
     """Run every migration that this database has not seen."""
     database = Database(database_url)
     try:
         with _alone(database), database.engine.connect() as connection:
-            config = Config()
-            config.set_main_option("script_location", str(Path(__file__).parent / "migrations"))
+            config = _config()
             config.attributes["connection"] = connection
             command.upgrade(config, "head")
             connection.commit()

@@ -14,7 +14,7 @@ from holdfast.clock import digits14
 from holdfast.db.engine import Database
 from holdfast.exports import queries
 from holdfast.exports.queries import IndexRow
-from holdfast.exports.sorting import sorted_lines
+from holdfast.sorting import sorted_lines
 
 BLOCK_LINES = 1024
 """Lines of one compressed block, as the field's packages have; a reader fetches whole blocks."""

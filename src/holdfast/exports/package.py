@@ -23,16 +23,12 @@ from holdfast.exports.pages import write_pages
 from holdfast.exports.queries import ExecutionRow, FileRow, HiddenRecord
 from holdfast.exports.records import Records
 from holdfast.exports.redaction import blanked, find_gaps
-from holdfast.exports.sorting import sorted_lines
 from holdfast.exports.zipping import FileRange, Member, MemberChanged, Segment, read_segments
+from holdfast.sorting import sorted_lines
 
 WACZ_VERSION = "1.1.1"
 LAYOUT_VERSION = 1
 """Raised with any change that gives the same rows other bytes."""
-ORIGINALS = "originals"
-"""The member that holds the bodies of revisits whose originals were captured by earlier executions."""
-
-
 _AT_ONCE = 500
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from sqlalchemy import func, or_, select
+from sqlalchemy import ColumnElement, and_, false, func, not_, or_, select
 from sqlalchemy.orm import Session
 
 from holdfast.db.models import (
@@ -53,6 +53,11 @@ class Reach(NamedTuple):
     until: datetime | None = None
     """Exclusive."""
 
+    @property
+    def has_dates(self) -> bool:
+        """Whether only some days are meant."""
+        return self.since is not None or self.until is not None
+
 
 def source_id_of(session: Session, code: str) -> int:
     """Return the id of a source; NotFound if there is none of this code."""
@@ -62,8 +67,49 @@ def source_id_of(session: Session, code: str) -> int:
     return found
 
 
+class Stretch(NamedTuple):
+    """Ids that are looked at in one go; both ends are in it."""
+
+    first: int
+    last: int
+
+
+def next_stretch(session: Session, reach: Reach, *, after: int) -> Stretch | None:
+    """Return the ids of the next file, behind an id, that may hold captures of these days; None if there is none.
+
+    There is no index by time over all captures; files whose captures are all of other days are not looked into.
+    """
+    in_days = [WarcFile.index_state == "indexed", WarcFile.first_at.is_not(None)]
+    outside = []
+    if reach.since is not None:
+        outside.append(WarcFile.last_at < reach.since)
+    if reach.until is not None:
+        outside.append(WarcFile.first_at >= reach.until)
+    begun = (after + 1) // ORDINALS
+    found = session.scalar(
+        select(WarcFile.id)
+        .where(WarcFile.id >= begun, not_(and_(*in_days, or_(false(), *outside))))
+        .order_by(WarcFile.id)
+        .limit(1)
+    )
+    if found is None:
+        return None
+    return Stretch(max(after + 1, found * ORDINALS), (found + 1) * ORDINALS - 1)
+
+
+def snapshots_within(session: Session, reach: Reach, ids: Stretch, *, limit: int) -> list[SnapshotRow]:
+    """Return the first snapshots of pages among these ids, by id."""
+    return _snapshots(session, reach, ids.first - 1, limit, Snapshot.id <= ids.last)
+
+
 def snapshots_after(session: Session, reach: Reach, *, after: int, limit: int) -> list[SnapshotRow]:
-    """Return the next snapshots of pages, by id."""
+    """Return the next snapshots of pages, by id. With dates it walks all others too: see `next_stretch`."""
+    return _snapshots(session, reach, after, limit)
+
+
+def _snapshots(
+    session: Session, reach: Reach, after: int, limit: int, *clauses: ColumnElement[bool]
+) -> list[SnapshotRow]:
     query = (
         select(
             Snapshot.id, Source.code, Source.name, Snapshot.url, PageGroup.url, Snapshot.captured_at,
@@ -73,7 +119,7 @@ def snapshots_after(session: Session, reach: Reach, *, after: int, limit: int) -
         .join(Source, Source.id == Snapshot.source_id)
         .outerjoin(PageGroup, PageGroup.id == Snapshot.group_id)
         .outerjoin(Document, Document.id == Snapshot.document_id)
-        .where(Snapshot.is_page, Snapshot.id > after, *visible())
+        .where(Snapshot.is_page, Snapshot.id > after, *clauses, *visible())
         .order_by(Snapshot.id)
         .limit(limit)
     )  # fmt: skip
@@ -90,6 +136,22 @@ def change_id_after(session: Session, after: int, count: int) -> int | None:
     """Return the id of the last of the next `count` changes, None if there is none."""
     ids = select(Change.id).where(Change.id > after).order_by(Change.id).limit(count).subquery()
     found: int | None = session.scalar(select(func.max(ids.c.id)))
+    return found
+
+
+def change_in_reach(session: Session, reach: Reach, *, after: int) -> int | None:
+    """Return the smallest id behind one of the changes of a source or of these days; None if there is none.
+
+    Reads what is in reach from an index that holds all it needs, and nothing of other sources or days.
+    """
+    wanted = select(func.min(Change.id)).where(Change.id > after)
+    if reach.source_id is not None:
+        wanted = wanted.where(Change.source_id == reach.source_id)
+    if reach.since is not None:
+        wanted = wanted.where(Change.to_captured_at >= reach.since)
+    if reach.until is not None:
+        wanted = wanted.where(Change.to_captured_at < reach.until)
+    found: int | None = session.scalar(wanted)
     return found
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from holdfast.changes.compare import DIFF_VERSION, NORMALISATION_VERSION
+from holdfast.changes.feed import compare_path
 from holdfast.changes.listing.events import Event
 from holdfast.changes.listing.queries import events_after
 from holdfast.db.engine import Database
@@ -30,13 +31,27 @@ def snapshot_rows(database: Database, extent: Extent, *, site: str) -> Iterator[
     """Yield the rows of `SNAPSHOT_COLUMNS`, by id; `site` is what their links begin with."""
     left, after = extent.limit, extent.after
     while left is None or left > 0:
-        with database.read() as session:
-            most = _PAGE if left is None else min(_PAGE, left)
-            page = queries.snapshots_after(session, extent.reach, after=after, limit=most)
+        most = _PAGE if left is None else min(_PAGE, left)
+        page, until = _snapshot_page(database, extent.reach, after, most)
         yield from (_snapshot(row, site) for row in page)
-        if len(page) < most:
+        left = None if left is None else left - len(page)
+        if len(page) == most:
+            after = page[-1].id
+        elif until is not None:
+            after = until
+        else:
             return
-        after, left = page[-1].id, None if left is None else left - len(page)
+
+
+def _snapshot_page(database: Database, reach: Reach, after: int, most: int) -> tuple[list[SnapshotRow], int | None]:
+    """Return the next rows, and up to which id they are all; None if nothing is behind them. By file if days count."""
+    with database.read() as session:
+        if not reach.has_dates:
+            return queries.snapshots_after(session, reach, after=after, limit=most), None
+        ids = queries.next_stretch(session, reach, after=after)
+        if ids is None:
+            return [], None
+        return queries.snapshots_within(session, reach, ids, limit=most), ids.last
 
 
 def _snapshot(row: SnapshotRow, site: str) -> Row:
@@ -59,12 +74,17 @@ def change_rows(database: Database, extent: Extent, *, site: str) -> Iterator[Ro
             page = events_after(
                 session, source_id=reach.source_id, after_id=after, until_id=until, since=reach.since, until=reach.until
             )
+            if not page and (reach.source_id is not None or reach.has_dates):
+                # None of these hundreds: go straight to the next one that counts.
+                following = queries.change_in_reach(session, reach, after=until)
+                if following is None:
+                    return
+                until = following - 1
         yield from (_change(event, site) for event in page[:left])
         after, left = until, None if left is None else left - len(page)
 
 
 def _change(event: Event, site: str) -> Row:
-    before = "" if event.from_snapshot_id is None else f"&fromSnapshotId={event.from_snapshot_id}"
     has_diff = event.diff_id is not None
     return (
         event.id, event.source_code, event.source_name, event.group, event.from_snapshot_id, event.to_snapshot_id,
@@ -72,5 +92,5 @@ def _change(event: Event, site: str) -> Row:
         event.summary, event.added_sections, event.removed_sections, event.changed_sections, event.added_lines,
         event.removed_lines, event.ratio, event.high_noise, bool(event.truncated),
         f"v{DIFF_VERSION}" if has_diff else None, f"v{NORMALISATION_VERSION}" if has_diff else None,
-        event.computed_at, f"{site}/api/changes/compare?toSnapshotId={event.to_snapshot_id}{before}",
+        event.computed_at, f"{site}{compare_path(event)}",
     )  # fmt: skip

@@ -41,6 +41,11 @@ class Spoken:
         self._loaded.add(table)
         self._tx.load(table, columns, rows)
 
+    def append(self, table: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
+        """Add rows, none of which is there, to a table of the schema."""
+        if rows:
+            self._tx.load(table, columns, rows)
+
     def list(self, values: Collection[int] | Collection[str]) -> Any:
         """Return what stands for a list after AMONG: an array, or JSON where the database has no arrays."""
         return list(values) if self.dialect == "postgresql" else json.dumps(list(values))

@@ -6,7 +6,7 @@ split when it adds more links than a transaction should), and each may be repeat
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -15,12 +15,13 @@ from holdfast.db.hot import Hot
 from holdfast.frontier import queries
 from holdfast.frontier.adding import Adding
 from holdfast.frontier.closing import Closing, Ending
-from holdfast.frontier.connection import Connection
+from holdfast.frontier.connection import Connection, Spoken
 from holdfast.frontier.heads import Heads
 from holdfast.frontier.leasing import Leases
 from holdfast.frontier.settling import Settlement, Totals
+from holdfast.frontier.signals import known_signals, signal_links
 from holdfast.frontier.text import clean
-from holdfast.frontier.values import FrontierSettings, FrontierStats, OpenAttempt, Settled
+from holdfast.frontier.values import FrontierSettings, FrontierStats, KnownSignals, OpenAttempt, Settled
 from holdfast.types import Attempt, DomainLease, DomainUpdate, Found, Kind, Outcome, Visit
 
 ALL_KINDS = tuple(Kind)
@@ -41,11 +42,16 @@ class Frontier:
         links = self._settings.links_per_transaction
         self._settlement = Settlement(self._connection, clock, self._adding, links=links)
 
-    def add(self, execution_id: int, found: Sequence[Found], *, via: int | None = None) -> int:
-        """Add addresses to an execution and return how many it had not seen. `via` is the page they were found on."""
+    def add(self, execution_id: int, found: Sequence[Found], *, via: int | None = None,
+            also: Callable[[Spoken], None] | None = None) -> int:  # fmt: skip
+        """Add addresses to an execution and return how many it had not seen. `via` is the page they were found on.
+
+        `also` is done in the transaction that adds the last of them (the only one, up to 5,000): what it writes and
+        what is added stand or fall together, and what it raises undoes both.
+        """
         added = 0
         size = self._settings.links_per_transaction
-        for start in range(0, len(found), size):
+        for start in range(0, max(len(found), also is not None), size):
             now = to_micros(self._clock.now())
             rows = self._adding.rows([(found[start : start + size], via)], now=now)
             with self._connection.write() as tx:
@@ -53,6 +59,8 @@ class Frontier:
                 added += self._adding.insert(tx, execution_id, rows, heads, now=now).total()
                 self._adding.requisites.promote(tx, execution_id, rows)
                 heads.write(tx, execution_id)
+                if also is not None and start + size >= len(found):
+                    also(tx)
         return added
 
     def lease(self, execution_id: int, owner_id: int, *, domains: int, pages: int) -> list[DomainLease]:
@@ -147,6 +155,16 @@ class Frontier:
     def forget_originals(self, warc_file_id: int) -> None:
         """Forget every original in a WARC file that is going: no revisit may point there, no 304 stand for it."""
         self._closing.forget_originals(warc_file_id, chunk=5000)
+
+    def known_signals(self, page_ids: Sequence[int]) -> dict[int, KnownSignals]:
+        """Return what was kept of these pages before, by page; nothing for one whose body is kept or that is new."""
+        with self._connection.read() as tx:
+            return known_signals(tx, page_ids)
+
+    def signal_links(self, page_id: int) -> tuple[str, ...]:
+        """Return where a page leads whose body is not kept."""
+        with self._connection.read() as tx:
+            return signal_links(tx, page_id)
 
     def open_count(self, execution_id: int) -> int:
         """Return how many attempts are open; 0 means that the execution has nothing left to do."""

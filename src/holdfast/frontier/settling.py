@@ -1,7 +1,7 @@
 """The end of attempts: closed once, with everything that came of them, in one transaction.
 
-Stages: fence by token, keep what is still open, add links, close, update pages, insert retries, count; in this order
-because of locks (`sql.py`). A visit whose token is old changes nothing, nor does one that was settled before.
+Stages: fence by token, keep what is still open, add links, close, update pages, insert retries, write signals, count; in
+this order because of locks (`sql.py`). A visit whose token is old changes nothing, nor does one that was settled before.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from holdfast.frontier.adding import Adding, FoundRow
 from holdfast.frontier.connection import Connection, Spoken
 from holdfast.frontier.domains import fence, write_updates
 from holdfast.frontier.heads import Heads
+from holdfast.frontier.signals import SignalRows, weight
 from holdfast.frontier.text import clean
 from holdfast.frontier.values import Settled
 from holdfast.types import DomainUpdate, Kind, Outcome, Visit
@@ -44,6 +45,7 @@ class _Work:
     """When, now, and the attempt that is repeated."""
     found: list[FoundRow]
     excluded: list[tuple[str, str, int]]
+    signals: SignalRows
 
     @classmethod
     def of(cls, visits: Sequence[Visit], adding: Adding, *, now: int) -> _Work:
@@ -60,6 +62,7 @@ class _Work:
             retries=[(to_micros(v.retry_at), now, v.attempt.id) for v in visits if v.retry_at is not None],
             found=adding.rows([(visit.found, visit.attempt.page_id) for visit in visits], now=now),
             excluded=[(rule, host, excluded[rule, host]) for rule, host in sorted(excluded)],
+            signals=SignalRows.of(visits),
         )  # fmt: skip
 
 
@@ -94,6 +97,7 @@ class Settlement:
             heads = Heads()
             added = self._adding.insert(tx, execution_id, work.found, heads, now=now)
             _close(tx, taken, work, heads)
+            work.signals.write(tx, execution_id)
             self._adding.requisites.promote(tx, execution_id, work.found)
             _count(tx, execution_id, work, totals, now)
             heads.write(tx, execution_id)
@@ -116,11 +120,12 @@ def _chunks(visits: Sequence[Visit], links: int) -> Iterator[Sequence[Visit]]:
         if visit.attempt.id in seen:
             continue
         seen.add(visit.attempt.id)
-        if chunk and (found + len(visit.found) > links or len(chunk) >= _VISITS_AT_ONCE):
+        size = len(visit.found) + weight(visit)
+        if chunk and (found + size > links or len(chunk) >= _VISITS_AT_ONCE):
             yield chunk
             chunk, found = [], 0
         chunk.append(visit)
-        found += len(visit.found)
+        found += size
     yield chunk
 
 
@@ -185,6 +190,8 @@ def _told(visit: Visit) -> tuple[str, tuple[Any, ...]]:
     language = visit.language if visit.language is not None and len(visit.language) <= 35 else None
     learned = (at, clean(language, 35), clean(visit.etag, 1024), clean(visit.last_modified, 255))
     original = visit.original
+    if original is None and visit.status == 200 and (visit.etag or visit.last_modified):
+        return sql.PAGE_MOVED_ON, (*learned, visit.payload_digest, page_id)
     if original is None:
         return (sql.PAGE_UNCHANGED if visit.status == 304 else sql.PAGE_FETCHED), (*learned, page_id)
     return sql.PAGE_FETCHED_ANEW, (

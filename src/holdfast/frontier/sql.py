@@ -232,6 +232,16 @@ UPDATE page_crawls SET outcome = ?, reason = ?, status_code = ?, message = ?, me
 PAGE_FETCHED = """
 UPDATE pages SET status = 'fetched', fetched_at = ?, error_count = 0, language = coalesce(language, ?), etag = ?,
        last_modified = ? WHERE id = ?"""
+# An answer with validators whose bytes are not the original's: a 304 to them would not stand for that original.
+PAGE_MOVED_ON = """
+UPDATE pages SET status = 'fetched', fetched_at = ?, error_count = 0, language = coalesce(language, ?), etag = ?,
+       last_modified = ?, original_record_id = CASE WHEN original_digest = d.value THEN original_record_id END,
+       original_url = CASE WHEN original_digest = d.value THEN original_url END,
+       original_at = CASE WHEN original_digest = d.value THEN original_at END,
+       original_file_id = CASE WHEN original_digest = d.value THEN original_file_id END,
+       original_offset = CASE WHEN original_digest = d.value THEN original_offset END,
+       original_digest = CASE WHEN original_digest = d.value THEN original_digest END
+  FROM (SELECT CAST(? AS TEXT) AS value) d WHERE id = ?"""
 PAGE_UNCHANGED = """
 UPDATE pages SET status = 'fetched', fetched_at = ?, error_count = 0, language = coalesce(language, ?),
        etag = coalesce(?, etag), last_modified = coalesce(?, last_modified) WHERE id = ?"""
@@ -258,6 +268,27 @@ ENSURE_COUNTS = """
 INSERT INTO execution_counts (execution_id, owner_id, counts, updated_at) VALUES (?, 0, '{}', ?)
 ON CONFLICT (execution_id, owner_id) DO NOTHING"""
 NOBODYS_COUNTS = "SELECT counts FROM execution_counts WHERE execution_id = ? AND owner_id = 0 LOCKED"
+
+# --- signals ---------------------------------------------------------------------------------------------------------
+
+WORD_COLUMNS = ("word", "page_id", "count")
+LINK_COLUMNS = ("page_id", "to_hash", "from_hash", "to_url")
+DROP_WORDS = "DELETE FROM signal_words WHERE page_id AMONG ?"
+DROP_LINKS = "DELETE FROM signal_links WHERE page_id AMONG ?"
+SOURCE_OF = "SELECT j.source_id FROM executions e CROSS JOIN jobs j WHERE e.id = ? AND j.id = e.job_id"
+UPSERT_SIGNALS = """
+INSERT INTO signal_pages (page_id, source_id, execution_id, fetched_at, status_code, media_type, content_hash, language,
+                          title, description, word_count, links_count)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+ON CONFLICT (page_id) DO UPDATE SET source_id = excluded.source_id, execution_id = excluded.execution_id,
+       fetched_at = excluded.fetched_at, status_code = excluded.status_code, media_type = excluded.media_type,
+       content_hash = excluded.content_hash, language = excluded.language, title = excluded.title,
+       description = excluded.description, word_count = excluded.word_count, links_count = excluded.links_count"""
+KNOWN_SIGNALS = """
+SELECT s.page_id, s.fetched_at, s.content_hash, s.links_count,
+       (SELECT count(*) FROM signal_links l WHERE l.page_id = s.page_id)
+  FROM signal_pages s WHERE s.page_id AMONG ?"""
+LINKS_OF = "SELECT to_url FROM signal_links WHERE page_id = ? ORDER BY to_hash"
 
 # --- closing without a visit -----------------------------------------------------------------------------------------
 

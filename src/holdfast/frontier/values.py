@@ -78,6 +78,16 @@ class OpenAttempt:
     """Whether a live owner holds its domain."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KnownSignals:
+    """What was kept of a page before."""
+
+    fetched_at: datetime
+    content_hash: str | None
+    has_all_links: bool
+    """Whether the links that were kept are all that the page has to other groups."""
+
+
 class Account(NamedTuple):
     """The current outcome of one address in one execution: its last attempt."""
 

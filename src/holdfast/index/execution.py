@@ -17,6 +17,9 @@ from holdfast.index.intake.importer import Importer
 from holdfast.index.runs import queries as runs
 from holdfast.jobs.imports import ImportBegun
 
+KEPT = "archive"
+"""Where files of other writers stand in an execution's folder; `warcs` is a tool's own, with a manifest of its own."""
+
 
 class NothingToIndex(HoldfastError):
     """An execution has no WARC file."""
@@ -84,7 +87,7 @@ def _take_in(importer: Importer, folder: Path, execution_id: int, done: IndexedE
     new = [path for path in discover([folder]).files if not importer.is_known(path)] if folder.is_dir() else []
     if not new:
         return
-    importer.begun = ImportBegun(execution_id=execution_id, folder=folder / "warcs")
+    importer.begun = ImportBegun(execution_id=execution_id, folder=folder / KEPT)
     importer.begun.folder.mkdir(exist_ok=True)
     for one in importer.run(new):
         if one.state == "imported":

@@ -29,6 +29,7 @@ from holdfast.index.writing.batch import Batch, Place, write_batch
 from holdfast.index.writing.late import SeenKeys, resolve_late
 from holdfast.parse.child import ParseChild
 from holdfast.warc.ids import ORDINALS
+from holdfast.warc.queries import Span
 
 INDEX_VERSION = 1
 """Raised with any change that gives a record another row: files that were read before may be read again."""
@@ -115,7 +116,7 @@ class Indexer:
             run.done.error = f"unexpected {type(exc).__name__}: {exc}"[:1000].replace("\0", "")
         if run.done.records == 0 and run.done.error is None:
             run.done.error = _no_warc(run.done)
-        run.done.pages = lease.end(error=run.done.error)
+        run.done.pages = lease.end(error=run.done.error, span=run.span)
         _log.info("index.file", file=file.path, records=run.done.records, snapshots=run.done.snapshots,
                   changed=run.done.changed, warnings=sum(one["count"] for one in run.done.warnings.values()),
                   error=run.done.error)  # fmt: skip
@@ -140,6 +141,8 @@ class _Run:
         self._hot, self._clock, self._file, self._lease = hot, clock, file, lease
         self._first_id = file.id * ORDINALS
         self._seen = SeenKeys()
+        self.span: Span | None = None
+        """From when to when the captures are that were written so far."""
         self.done = Indexed(warc_file_id=file.id, path=file.path)
 
     def read(self, path: Path, child: ParseChild, look: OnProgress) -> None:
@@ -182,8 +185,14 @@ class _Run:
         for capture in captures:
             if capture.record_type != "revisit":
                 self._seen.add(capture.identity.url_key)
+        self._widen([capture.captured_at for capture in captures])
         self._first_id = last_id + 1
         return progress
+
+    def _widen(self, moments: Sequence[int]) -> None:
+        if moments:
+            known = self.span or (moments[0], moments[0])
+            self.span = min(known[0], *moments), max(known[1], *moments)
 
 
 def _patiently(call: Callable[[], _Answer]) -> _Answer:
@@ -197,6 +206,8 @@ def _patiently(call: Callable[[], _Answer]) -> _Answer:
 def _place(file: FileToIndex, software: str) -> Place:
     backend = file.backend or ("import" if file.job_kind == "import" else "native")
     told = software.lower()
+    if backend == "zimit" and told.startswith("holdfast"):
+        backend = "http_warc"  # archive-tool went on with our own crawl after zimit had failed
     if "browsertrix" in told or backend in ("browser", "zimit"):
         fidelity = "high"
     else:

@@ -5,14 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from holdfast.errors import UrlRefused
-from holdfast.urls import Base, hash64
-
-MAX_OUTLINKS = 200
-_ASSETS = (
-    ".css", ".js", ".mjs", ".json", ".xml", ".rss", ".ico", ".png", ".jpg", ".jpeg", ".gif", ".webp", ".svg", ".bmp",
-    ".avif", ".woff", ".woff2", ".ttf", ".otf", ".eot", ".mp3", ".mp4", ".m4a", ".ogg", ".wav", ".webm", ".avi", ".mov",
-    ".zip", ".gz", ".tar", ".7z", ".rar", ".exe", ".dmg", ".iso",
-)  # fmt: skip
+from holdfast.urls import Base
+from holdfast.urls.edges import edges_of, leading_out
 
 
 def outlinks(url: str, base: str | None, hrefs: Sequence[str], *, own_hash: int) -> list[tuple[int, str]]:
@@ -21,17 +15,8 @@ def outlinks(url: str, base: str | None, hrefs: Sequence[str], *, own_hash: int)
         resolved = Base(url, base).resolve(hrefs).links
     except UrlRefused:
         return []
-    found: dict[int, str] = {}
-    for link in resolved:
-        group, query, _ = link.normalised.partition("?")
-        if group.lower().endswith(_ASSETS):
-            continue
-        to_hash = hash64(group) if query else link.hash64
-        if to_hash != own_hash and to_hash not in found:
-            found[to_hash] = group
-            if len(found) == MAX_OUTLINKS:
-                break
-    return list(found.items())
+    edges = edges_of(leading_out(resolved, own_hash=own_hash))
+    return [(to_hash, link.normalised.partition("?")[0]) for to_hash, link in edges.items()]
 
 
 def resolved(url: str, base: str | None, href: str | None) -> str | None:

@@ -12,6 +12,7 @@ from holdfast.coordination.runfile import RunFile
 from holdfast.db.hot import Hot
 from holdfast.index.indexer import Indexer, OnProgress
 from holdfast.index.runs import queries
+from holdfast.index.runs.spans import note_spans
 
 KIND = "indexer"
 
@@ -21,6 +22,7 @@ def open_indexer(hot: Hot, clock: Clock, home: Path, *, on_progress: OnProgress 
     """Register this process, free what dead indexers of this machine held, and yield what reads files."""
     folder = home.resolve() / "run"
     free_the_dead(hot, clock, folder)
+    note_spans(hot)
     owner = Owner(hot, clock, run=RunFile(folder), kind=KIND, execution_id=None)
     try:
         with closing(Indexer(hot, clock, home, owner_id=owner.id, on_progress=on_progress)) as indexer:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from datetime import datetime
 from pathlib import Path
+from typing import NamedTuple
 
 import zstandard
 from sqlalchemy import ColumnElement, and_, exists, func, or_, select, update
@@ -135,6 +136,28 @@ def withdrawals_of(session: Session, *, snapshot_id: int | None, url_hashes: Ite
     """Return the withdrawals in force of one snapshot, or of these addresses."""
     by = Withdrawal.snapshot_id == snapshot_id if snapshot_id is not None else Withdrawal.url_hash.in_(list(url_hashes))
     return list(session.scalars(select(Withdrawal).where(Withdrawal.lifted_at.is_(None), by).order_by(Withdrawal.id)))
+
+
+class HiddenPage(NamedTuple):
+    """A withdrawn capture of a page, and what it must not be counted in."""
+
+    id: int
+    group_id: int
+    execution_id: int
+
+
+def hidden_pages(session: Session, *, source_id: int | None = None) -> set[HiddenPage]:
+    """Return the withdrawn captures of pages, by themselves or with their address; a seek each, for there are few."""
+    standing = Withdrawal.lifted_at.is_(None)
+    wanted = select(Snapshot.id, Snapshot.group_id, Snapshot.execution_id).where(
+        Snapshot.is_page, Snapshot.group_id.is_not(None)
+    )
+    if source_id is not None:
+        # `+ 0`: a planner that goes by the source reads all of it.
+        wanted = wanted.where(Snapshot.source_id + 0 == source_id)
+    single = wanted.join(Withdrawal, Withdrawal.snapshot_id == Snapshot.id).where(standing)
+    by_address = wanted.join(Withdrawal, Withdrawal.url_hash == Snapshot.url_hash).where(standing)
+    return {HiddenPage._make(row) for query in (single, by_address) for row in session.execute(query)}
 
 
 def page_hashes(session: Session, key: str) -> set[int]:

@@ -34,6 +34,18 @@ class Counts:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """What follows a failed crawl where its backend knows better than the retry budget."""
+
+    again: bool
+    """Tried again at once, or given up."""
+    counts_anew: bool = False
+    """Failures are counted from the first again: something else does the work from here on."""
+    job_config: dict[str, Any] | None = None
+    """What the job's configuration becomes, if something else does."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Ending:
     """The end of one run."""
 
@@ -50,3 +62,7 @@ class Ending:
     start: StartPage = field(default_factory=StartPage)
     index_state: str | None = None
     """`pending` if there are WARC files to index."""
+    artifacts: dict[str, Any] = field(default_factory=dict)
+    """Files beside the WARC files, by kind: combined_log, state_file, final_zim, coverage_report."""
+    verdict: Verdict | None = None
+    """Heard only if the crawl itself failed."""

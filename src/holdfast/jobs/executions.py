@@ -68,7 +68,8 @@ def begin(hot: Hot, clock: Clock, plan: CrawlPlan, wish: Wish, *, is_working: Ca
 
 
 def _resume(tx: Transaction, found: ExecutionRow) -> Begun:
-    queries.resume_execution(tx, execution_id=found.id)
+    if not queries.resume_execution(tx, execution_id=found.id):
+        raise Conflict(f"execution {found.id} was ended by another start; the same command begins a new one")
     return Begun(
         execution_id=found.id, source_code=found.source, output_dir=_made(Path(found.output_dir)), resumed=True,
         run_seconds=found.run_seconds, landing=tuple(found.config.get("landing", ())),

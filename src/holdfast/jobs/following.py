@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from sqlalchemy.orm import Session
 
@@ -17,7 +19,7 @@ from holdfast.jobs.moves import move
 from holdfast.jobs.specs import JobSpec
 from holdfast.jobs.states import Action, State
 from holdfast.sources import registry
-from holdfast.sources.queries import sources
+from holdfast.sources.queries import source_by_code, sources
 
 _log = log.get()
 _BY_SOURCE = "source"
@@ -60,44 +62,87 @@ def enable_source(session: Session, clock: Clock, board: Board, code: str) -> in
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Synced:
-    """What a synchronisation found and did."""
+    """What a synchronisation found and did; sources by their code."""
 
-    sources_seen: int
-    sources_enabled: int
-    created: tuple[str, ...]
-    already_has_job: int
-    resumed: int
-    skipped_disabled: int
+    sources_seen: int = 0
+    created: tuple[str, ...] = ()
+    with_job: tuple[str, ...] = ()
+    woken: tuple[str, ...] = ()
+    """Whose jobs go on."""
+    disabled: tuple[str, ...] = ()
     errors: dict[str, str] = field(default_factory=dict)
-    """By code of the source."""
+
+    @property
+    def sources_enabled(self) -> int:
+        """How many sources are enabled."""
+        return self.sources_seen - len(self.disabled)
+
+    @property
+    def already_has_job(self) -> int:
+        """How many sources had a job before."""
+        return len(self.with_job)
+
+    @property
+    def resumed(self) -> int:
+        """How many sources' jobs go on."""
+        return len(self.woken)
+
+    @property
+    def skipped_disabled(self) -> int:
+        """How many sources are disabled."""
+        return len(self.disabled)
+
+    def __add__(self, other: Synced) -> Synced:
+        """Return both together."""
+        return Synced(
+            sources_seen=self.sources_seen + other.sources_seen, created=self.created + other.created,
+            with_job=self.with_job + other.with_job, woken=self.woken + other.woken,
+            disabled=self.disabled + other.disabled, errors=self.errors | other.errors,
+        )  # fmt: skip
 
 
-def sync_enabled_sources(session: Session, clock: Clock, board: Board, *, interval_minutes: int) -> Synced:
+def sync_enabled_sources(session: Session, clock: Clock, board: Board, *, interval_minutes: int, after: str = "",
+                         limit: int = 1_000_000) -> Synced:  # fmt: skip
     """Give every enabled source a crawl job that has none, and resume those that its source's absence had paused.
 
-    A source whose configuration cannot be used is told in `errors`, and the rest goes on.
+    A source whose configuration cannot be used is told in `errors`, and the rest goes on. `after` and `limit` take the
+    sources in portions, by code: a transaction stays short however many there are.
     """
-    everything = sources(session, limit=1_000_000)
-    enabled = [source for source in everything if source.enabled]
-    created: list[str] = []
-    errors: dict[str, str] = {}
-    there = resumed = 0
-    for source in enabled:
-        if queries.crawl_job(session, source_id=source.id) is not None:
-            there += 1
-            resumed += enable_source(session, clock, board, source.code)
-            continue
-        try:
-            _make(session, board, source, interval_minutes)
-            created.append(source.code)
-        except HoldfastError as exc:
-            errors[source.code] = str(exc)
-            _log.warning("sync.refused", source=source.code, message=str(exc))
-    return Synced(
-        sources_seen=len(everything), sources_enabled=len(enabled), created=tuple(created), already_has_job=there,
-        resumed=resumed, skipped_disabled=len(everything) - len(enabled), errors=errors,
-    )  # fmt: skip
+    done = Synced()
+    for source in sources(session, after=after, limit=limit):
+        done += _synced(session, clock, board, source, interval_minutes)
+    return done
 
 
-def _make(session: Session, board: Board, source: Source, interval_minutes: int) -> None:
-    board.upsert(session, JobSpec(source_id=source.id, interval_minutes=interval_minutes, schedule_enabled=True))
+def _synced(session: Session, clock: Clock, board: Board, source: Source, interval_minutes: int) -> Synced:
+    code = source.code
+    if not source.enabled:
+        return Synced(sources_seen=1, disabled=(code,))
+    if queries.crawl_job(session, source_id=source.id) is not None:
+        woken = enable_source(session, clock, board, code)
+        return Synced(sources_seen=1, with_job=(code,), woken=(code,) if woken else ())
+    try:
+        board.upsert(session, JobSpec(source_id=source.id, interval_minutes=interval_minutes, schedule_enabled=True))
+    except HoldfastError as exc:
+        _log.warning("sync.refused", source=code, message=str(exc))
+        return Synced(sources_seen=1, errors={code: str(exc)})
+    return Synced(sources_seen=1, created=(code,))
+
+
+def take_in_sources(session: Session, clock: Clock, board: Board, entries: Iterable[Any], *,
+                    apply: bool = True) -> registry.Imported:  # fmt: skip
+    """Create and update sources from the entries of a file, as `registry.take_in`, and let their jobs follow."""
+    rows = list(entries)
+    codes = [row["code"] for row in rows if isinstance(row, Mapping) and isinstance(row.get("code"), str)]
+    before = {code: _is_enabled(session, code) for code in codes}
+    done = registry.take_in(session, clock, rows, apply=apply)
+    for code in done.updated if apply else ():
+        now = _is_enabled(session, code)
+        if now != before[code]:
+            enable_source(session, clock, board, code) if now else disable_source(session, clock, code)
+    return done
+
+
+def _is_enabled(session: Session, code: str) -> bool | None:
+    found = source_by_code(session, code)
+    return None if found is None else found.enabled

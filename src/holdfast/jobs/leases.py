@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from sqlalchemy.orm import Session
 
@@ -20,8 +20,8 @@ from holdfast.db.engine import Database
 from holdfast.db.models import Execution, Job, Source
 from holdfast.errors import LeaseLost
 from holdfast.jobs.adaptive import StartPage
-from holdfast.jobs.endings import Ending
-from holdfast.jobs.journal.events import emit, status
+from holdfast.jobs.endings import Counts, Ending
+from holdfast.jobs.journal.events import emit, progress, status
 from holdfast.jobs.moves import state_of
 from holdfast.jobs.schedule import queries
 from holdfast.jobs.schedule.queries import Claim
@@ -68,12 +68,12 @@ class Leases:
     def __init__(self, database: Database, clock: Clock, settler: Settler, *, home: Path) -> None:
         self._database, self._clock, self._settler, self._home = database, clock, settler, home
 
-    def take(self, owner: str, *, kinds: tuple[str, ...] | None = None) -> Lease | None:
-        """Return a lease on the execution that has waited longest, or None if nothing waits."""
+    def take(self, owner: str, *, kinds: tuple[str, ...] | None = None, job_id: int | None = None) -> Lease | None:
+        """Return a lease on the execution that has waited longest, of any job or of one; None if nothing waits."""
         missed: queries.Candidate | None = None
         for _ in range(_TRIES):
             with self._database.read() as session:
-                candidate = queries.next_queued(session, now=self._clock.now(), kinds=kinds)
+                candidate = queries.next_queued(session, now=self._clock.now(), kinds=kinds, job_id=job_id)
             if candidate is None:
                 return None
             with suppress(_Gone), self._database.write() as session:
@@ -84,6 +84,18 @@ class Leases:
                     queries.close_stray(session, execution_id=candidate.execution_id, now=self._clock.now())
             missed = candidate
         return None
+
+    def tell_waiting(self, reason: str, *, kinds: tuple[str, ...] | None = None) -> int | None:
+        """Tell, as an event, why the execution that is next is not begun; return its id, None if nothing waits."""
+        now = self._clock.now()
+        with self._database.write() as session:
+            candidate = queries.next_queued(session, now=now, kinds=kinds)
+            if candidate is None:
+                return None
+            job, _ = queries.job_and_source(session, candidate.job_id)
+            told = status(job.id, state_of(job), execution_id=candidate.execution_id, waits_for=reason)
+            emit(session, [told], now=now)
+            return candidate.execution_id
 
     def _take(self, session: Session, candidate: queries.Candidate, owner: str) -> Lease:
         now, token = self._clock.now(), secrets.token_hex(16)
@@ -122,6 +134,27 @@ class Leases:
             raise _lost(lease)
         cancelled = state == State.CANCELLED
         return Word(stop or ("drain" if cancelled else None), cancelled)
+
+    def hear(self, lease: Lease) -> Word:
+        """Return what the holder is asked, as often as one likes: nothing is written. LeaseLost as with `renew`."""
+        with self._database.read() as session:
+            state = queries.held_state(session, lease.claim)
+            stop = queries.stop_word(session, execution_id=lease.execution_id)
+        if state is None:
+            raise _lost(lease)
+        cancelled = state == State.CANCELLED
+        return Word(stop or ("drain" if cancelled else None), cancelled)
+
+    def report(self, lease: Lease, counts: Counts, metrics: dict[str, Any]) -> None:
+        """Write how far a run is, and tell it as an event; LeaseLost as with `renew`."""
+        with self._database.write() as session:
+            _, execution, now = self._held(session, lease)
+            execution.items_crawled, execution.items_failed = counts.items_crawled, counts.items_failed
+            execution.items_total = counts.items_total
+            execution.metrics = metrics or execution.metrics
+            told = progress(lease.claim.job_id, lease.execution_id, items_found=counts.items_crawled,
+                            items_indexed=execution.items_indexed)  # fmt: skip
+            emit(session, [told], now=now)
 
     def release(self, lease: Lease) -> None:
         """Hand back an execution that is to be continued; LeaseLost if it is not ours any more."""

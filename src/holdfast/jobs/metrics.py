@@ -8,7 +8,7 @@ from typing import Final
 
 from sqlalchemy.orm import Session
 
-from holdfast.jobs.board import queries as board
+from holdfast.jobs.listing.queries import state_counts
 from holdfast.jobs.schedule import queries
 from holdfast.jobs.states import State
 
@@ -47,7 +47,7 @@ class SchedulerMetrics:
 
 def count_metrics(session: Session, *, now: datetime, last_check_at: datetime | None) -> SchedulerMetrics:
     """Count the jobs by state and add up the hours."""
-    states = board.state_counts(session)
+    states = state_counts(session)
     ever, lately = queries.hours_since(session, None), queries.hours_since(session, now - WINDOW)
     finished = lately["succeeded"] + lately["failed"]
     runs = finished + lately["cancelled"]

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
-from holdfast.crawl.plan import CrawlPlan
+from holdfast.crawl.plan import CrawlPlan, Polled
 from holdfast.sources.config import SourceConfig
 
 
@@ -23,5 +25,10 @@ def crawl_plan(config: SourceConfig, house: House, *, number: int) -> CrawlPlan:
         max_depth=config.max_depth, max_pages=config.max_pages, max_bytes=config.quota_bytes, delay_s=config.delay_s,
         user_agent=config.user_agent(number) or house.user_agent, sitemaps=config.sitemaps,
         requisites=config.requisites, robots=config.robots, robots_reason=config.robots_reason,
-        allow_networks=house.allow_networks,
+        allow_networks=house.allow_networks, feeds="notice" if config.feeds else "off",
     )  # fmt: skip
+
+
+def feed_plan(plan: CrawlPlan, lists: Sequence[Polled], *, search: bool) -> CrawlPlan:
+    """Return the plan of a poll: what is due is asked for, new items are captured with what they need, no further."""
+    return replace(plan, feeds="poll", lists=tuple(lists), search=search, max_depth=0, max_pages=None)

@@ -121,12 +121,17 @@ class Scheduler:
             self._placement.note(job_id, None, None)
         return queued
 
-    def sweep(self, *, dead_owners: Sequence[str] = (), orphans: bool = False) -> int:
-        """Clear the locks of holders that are gone; their executions go on with others. Return how many."""
+    def sweep(
+        self, *, dead_owners: Sequence[str] = (), orphans: bool = False, before: datetime | None = None
+    ) -> int:  # fmt: skip
+        """Clear the locks of holders that are gone; their executions go on with others. Return how many.
+
+        Gone is who is known to be dead, and who has been silent for the stale period, or since `before`.
+        """
         total = 0
         while True:
-            before = self._clock.now() - timedelta(seconds=self._settings.stale_s)
-            silence = queries.Silence(before, tuple(dead_owners), orphans)
+            stale = self._clock.now() - timedelta(seconds=self._settings.stale_s)
+            silence = queries.Silence(before or stale, tuple(dead_owners), orphans)
             with self._database.read() as session:
                 if not queries.stale_ids(session, silence, limit=1):
                     return total

@@ -10,12 +10,12 @@ from holdfast.config import JobSettings
 from holdfast.db.models import Execution, Job
 from holdfast.jobs import adaptive, pruning
 from holdfast.jobs.adaptive import Watched
-from holdfast.jobs.endings import MAX_ERROR_CHARS, MAX_STACK_CHARS, Ending, Result
+from holdfast.jobs.endings import MAX_ERROR_CHARS, MAX_STACK_CHARS, Ending, Result, Verdict
 from holdfast.jobs.intervals import interval_of
 from holdfast.jobs.journal.events import Event, completed, status
 from holdfast.jobs.moves import move, state_of
 from holdfast.jobs.placement import Placement
-from holdfast.jobs.retries import Failure, RetryPolicy, after_failure, policy_for
+from holdfast.jobs.retries import Again, Failure, RetryPolicy, after_failure, policy_for
 from holdfast.jobs.schedule import queries
 from holdfast.jobs.slots import next_turn
 from holdfast.jobs.states import State
@@ -109,8 +109,11 @@ class Settler:
         if state_of(job) is not State.RUNNING:
             return []
         failure = ending.failure or Failure.FAILED
-        again = after_failure(failure, self._policy(session, job), retries=job.current_retry_count,
-                              infra_retries=job.infra_retry_count)  # fmt: skip
+        if ending.verdict is not None and failure is Failure.FAILED:
+            again = _as_told(job, ending.verdict)
+        else:
+            again = after_failure(failure, self._policy(session, job), retries=job.current_retry_count,
+                                  infra_retries=job.infra_retry_count)  # fmt: skip
         if again is None:
             return [move(job, State.FAILED, now=now, execution_id=execution.id, failure=failure.value)]
         job.current_retry_count, job.infra_retry_count = again.retries, again.infra_retries
@@ -137,6 +140,15 @@ def _adapted(job: Job, baseline: timedelta, ending: Ending, now: datetime) -> ti
     return adaptive.interval(baseline, watched.unchanged) if job.adaptive_scheduling else baseline
 
 
+def _as_told(job: Job, verdict: Verdict) -> Again | None:
+    """Do what a backend's own rules say. Counted anew begins at one, for the next run is a retry in the same folder."""
+    if verdict.job_config is not None:
+        job.config = verdict.job_config
+    if not verdict.again:
+        return None
+    return Again(wait=timedelta(), retries=1 if verdict.counts_anew else job.current_retry_count + 1)
+
+
 def _spend(execution: Execution, job: Job, now: datetime) -> None:
     """Count the time that was spent under this lease, up to the last sign of life."""
     if job.lock_acquired_at is not None:
@@ -156,6 +168,7 @@ def _close(execution: Execution, ending: Ending, now: datetime) -> None:
     execution.items_crawled, execution.items_indexed = counts.items_crawled, counts.items_indexed
     execution.items_failed, execution.items_total = counts.items_failed, counts.items_total
     execution.index_state = ending.index_state
+    execution.artifacts = {**(execution.artifacts or {}), **ending.artifacts}
 
 
 def _free(job: Job, now: datetime) -> None:

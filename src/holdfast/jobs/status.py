@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from holdfast.clock import Clock
-from holdfast.db.engine import Database
+from holdfast.db.hot import Hot
 from holdfast.errors import NotFound
-from holdfast.jobs import queries
+from holdfast.jobs.live import queries
 
 _FRESH_S = 10.0
 """Totals that were written longer ago come from a process that is gone or stuck: they count, but say nothing of now."""
@@ -44,15 +44,14 @@ class Status:
     config: dict[str, Any]
 
 
-def read_status(database: Database, clock: Clock, execution_id: int) -> Status:
+def read_status(hot: Hot, clock: Clock, execution_id: int) -> Status:
     """Return how an execution stands now; cheap, whatever its size."""
-    with database.read() as session:
-        execution = queries.execution(session, execution_id)
+    with hot.read() as tx:
+        execution = queries.execution(tx, execution_id)
         if execution is None:
             raise NotFound(f"there is no execution {execution_id}; see them with: holdfast status")
-        source = queries.source_of(session, job_id=execution.job_id)
-        written = queries.counts_of(session, execution_id=execution_id)
-        queue = queries.queue_of(session, execution_id=execution_id)
+        written = queries.counts_of(tx, execution_id=execution_id)
+        queue = queries.queue_of(tx, execution_id=execution_id)
     counts = [totals for _, totals in written]
     fresh = clock.now() - timedelta(seconds=_FRESH_S)
     live = [totals for at, totals in written if at >= fresh] if execution.state == "running" else []
@@ -62,7 +61,7 @@ def read_status(database: Database, clock: Clock, execution_id: int) -> Status:
     conditions = [count.get("state", "running") for count in live]
     slow = [row for count in live for row in count.get("slow", ())]
     return Status(
-        execution_id=execution.id, source=source.code, state=execution.state, reason=execution.reason,
+        execution_id=execution.id, source=execution.source, state=execution.state, reason=execution.reason,
         stop_requested=execution.stop_requested, output_dir=Path(execution.output_dir),
         started_at=execution.started_at, finished_at=execution.finished_at, run_seconds=execution.run_seconds,
         queue=queue, pages=_sum(counts, "pages"), requests=_sum(counts, "requests"), bytes=_sum(counts, "bytes"),

@@ -60,6 +60,8 @@ _SMALL_WORDS = {
     "ur": "کے کی میں ہے اور سے کا کو پر نے یہ کہ ہیں اس تھا بھی ایک گیا ہو",
     "ar": "في من على إلى أن التي هذا مع عن هذه ما لا كان بين الذي قد كل بعد ذلك هو",
 }
+SMALL_WORDS = tuple(_SMALL_WORDS.values())
+"""The words that say little, as lines of them, one a language."""
 _LANGUAGES_OF: dict[str, tuple[str, ...]] = {}
 for _language, _words in _SMALL_WORDS.items():
     for _word in set(_words.split()):

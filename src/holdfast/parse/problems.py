@@ -44,6 +44,8 @@ class Problem(StrEnum):
     """Neither a sitemap, an index, a feed nor a list of addresses."""
     URLS_CUT = "urls_cut"
     """More addresses than the protocol allows (50,000), or longer ones than 2,048; the rest is dropped."""
+    JSON_BROKEN = "json_broken"
+    """What begins as a JSON Feed is no JSON, too deep, or too long to be read."""
     GZIP_BROKEN = "gzip_broken"
     """The gzip stream is damaged or ends early."""
     GZIP_NESTED = "gzip_nested"

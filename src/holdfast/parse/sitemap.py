@@ -5,9 +5,7 @@ Refuses documents that declare entities, gzip inside gzip, and anything past the
 
 from __future__ import annotations
 
-import re
-import zlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from itertools import chain
 
@@ -15,15 +13,11 @@ from holdfast.parse.address import SPACE
 from holdfast.parse.charset import decode_text
 from holdfast.parse.problems import Problem
 from holdfast.parse.sniff import looks_like_html
+from holdfast.parse.stream import GZIP, Repair, as_is, chunks_of, escape_ampersands, is_xml, trimmed
 from holdfast.parse.xml import Element, XmlBroken, declares_entities, elements
 
 MAX_URLS = 50_000
-MAX_BYTES = 50 * 1024 * 1024
 _MAX_URL_CHARS = 2048
-_CHUNK_BYTES = 64 * 1024
-_GZIP = b"\x1f\x8b"
-_MAX_REFERENCE = 10
-_BARE_AMPERSAND = re.compile(rb"&(?!(?:amp|lt|gt|quot|apos|#[0-9]{1,7}|#x[0-9A-Fa-f]{1,6});)")
 
 _NAMES = frozenset({"loc", "link", "guid"})
 _ROOTS = frozenset({"urlset", "sitemapindex", "rss", "feed", "RDF"})
@@ -45,28 +39,28 @@ def parse_sitemap(body: bytes, url: str) -> SitemapParse:
     `body` is without content encoding; a gzip file (`.xml.gz`) is inflated here, to at most 50 MiB. `url` is its own
     address.
     """
-    found = _parse(body, url, _as_is)
+    found = _parse(body, url, as_is)
     if Problem.XML_REFERENCE in found.problems:
         # The commonest break is an address with a bare ampersand; everything behind it can still be read.
-        repaired = _parse(body, url, _escape_ampersands)
+        repaired = _parse(body, url, escape_ampersands)
         if len(repaired.urls) + len(repaired.children) > len(found.urls) + len(found.children):
             problems = dict.fromkeys((*found.problems, *repaired.problems))
             return replace(repaired, problems=tuple(problems))
     return found
 
 
-def _parse(body: bytes, url: str, repair: Callable[[Iterator[bytes]], Iterator[bytes]]) -> SitemapParse:
+def _parse(body: bytes, url: str, repair: Repair) -> SitemapParse:
     found = _Found(url)
-    chunks = _inflated(body, found) if body.startswith(_GZIP) else _pieces(body, found)
+    chunks = chunks_of(body, found.note)
     head = next(chunks, b"")
-    if head.startswith(_GZIP):
+    if head.startswith(GZIP):
         return SitemapParse(problems=(Problem.GZIP_NESTED,))
     if looks_like_html(head):
         return SitemapParse(problems=(Problem.HTML_INSTEAD,))
     if declares_entities(head):
         return SitemapParse(problems=(Problem.XML_ENTITIES,))
-    chunks = chain([_trimmed(head)], chunks)
-    if _is_xml(head):
+    chunks = chain([trimmed(head)], chunks)
+    if is_xml(head):
         _read_xml(repair(chunks), found)
     else:
         _read_text(b"".join(chunks), found)
@@ -151,58 +145,3 @@ def _read_text(body: bytes, found: _Found) -> None:
                 return
     if not found.result().urls:
         found.note(Problem.NOT_A_SITEMAP)
-
-
-def _is_xml(head: bytes) -> bool:
-    return _trimmed(head).startswith((b"<", b"\xff\xfe<\0", b"\xfe\xff\0<", b"\0<\0"))
-
-
-def _trimmed(head: bytes) -> bytes:
-    """Return the first bytes without mark and white space, which XML forbids before its declaration and the web has."""
-    return head if head.startswith((b"\xff\xfe", b"\xfe\xff", b"\0")) else head.removeprefix(b"\xef\xbb\xbf").lstrip()
-
-
-def _as_is(chunks: Iterator[bytes]) -> Iterator[bytes]:
-    return chunks
-
-
-def _escape_ampersands(chunks: Iterator[bytes]) -> Iterator[bytes]:
-    """Yield the chunks with every ampersand escaped that starts none of XML's own references."""
-    kept = b""
-    for chunk in chunks:
-        chunk = kept + chunk
-        # A reference may be cut by the end of a chunk.
-        last = chunk.rfind(b"&", len(chunk) - _MAX_REFERENCE)
-        kept = chunk[last:] if last >= 0 else b""
-        yield _BARE_AMPERSAND.sub(b"&amp;", chunk[:last] if last >= 0 else chunk)
-    yield _BARE_AMPERSAND.sub(b"&amp;", kept)
-
-
-def _pieces(body: bytes, found: _Found) -> Iterator[bytes]:
-    if len(body) > MAX_BYTES:
-        found.note(Problem.BODY_CUT)
-    for at in range(0, min(len(body), MAX_BYTES), _CHUNK_BYTES):
-        yield body[at : at + _CHUNK_BYTES]
-
-
-def _inflated(body: bytes, found: _Found) -> Iterator[bytes]:
-    """Yield the content of a gzip file, member after member, in pieces of bounded size and number."""
-    left, pending = MAX_BYTES, body
-    while pending.startswith(_GZIP) and left > 0:
-        member = zlib.decompressobj(31)
-        while not member.eof and left > 0:
-            try:
-                piece = member.decompress(pending, _CHUNK_BYTES)
-            except zlib.error:
-                found.note(Problem.GZIP_BROKEN)
-                return
-            pending = member.unconsumed_tail
-            if not piece and not pending and not member.eof:
-                found.note(Problem.GZIP_BROKEN)
-                return
-            left -= len(piece)
-            if piece:
-                yield piece
-        pending = member.unused_data
-    if left <= 0:
-        found.note(Problem.BODY_CUT)

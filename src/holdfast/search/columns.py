@@ -49,6 +49,12 @@ class Incidence:
         places += np.arange(total, dtype=np.int32)
         return self._rows[places], counts
 
+    def of(self, owner: int, first: int, end: int) -> Rows:
+        """Return the rows of one owner from `first` to below `end`, in the order of time; nothing is copied."""
+        rows = self._rows[self._starts[owner] : self._starts[owner + 1]]
+        low, high = np.searchsorted(rows, (first, end)).tolist()
+        return rows[low:high]
+
 
 class Numbering:
     """From the keys of SQL to places in a column: a table where the keys are dense, a search where they are not."""

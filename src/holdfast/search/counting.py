@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from holdfast.clock import to_micros
-from holdfast.search.columns import Columns, Rows
+from holdfast.search.columns import Columns, Incidence, Rows
 from holdfast.search.segments import DUPLICATE, NOINDEX, TYPE_NAMES
 
 FACET_VALUES: Final = 20
@@ -108,6 +108,56 @@ def _wanted(columns: Columns, filters: Filters) -> Keep:
 
 def _place(names: tuple[str, ...], name: str) -> int:
     return names.index(name) if name in names else -1
+
+
+def newest(columns: Columns, filters: Filters, owned: Owned, *, most: int) -> tuple[Rows, bool]:
+    """Return the newest rows that filters leave, ascending, about `most` of them, and whether these are all.
+
+    What it costs hangs on `most`, not on how many captures there are: rows are known by source, language, type, status
+    and by host. Whether they are public is still to be seen.
+    """
+    first = 0 if filters.since is None else int(np.searchsorted(columns.at, to_micros(filters.since)))
+    end = len(columns) if filters.until is None else int(np.searchsorted(columns.at, to_micros(filters.until)))
+    if filters.host is not None:
+        place = columns.host_place(filters.host)
+        found = owned.by_host.of(place, first, end) if place >= 0 else np.empty(0, np.int32)
+        return found[-most:], len(found) <= most
+    if filters.source is None and not (filters.language or filters.type or filters.status):
+        return np.arange(max(first, end - most), max(first, end), dtype=np.int32), end - first <= most
+    parts = [owned.by_profile.of(int(place), first, end) for place in np.flatnonzero(_wanted(columns, filters))]
+    total = sum(map(len, parts))
+    if total > most:
+        begin = _row_before(parts, most, first, end)
+        parts = [part[int(np.searchsorted(part, begin)) :] for part in parts]
+    rows = np.sort(np.concatenate(parts)) if parts else np.empty(0, np.int32)
+    return rows, total <= most
+
+
+def _row_before(parts: list[Rows], most: int, low: int, high: int) -> int:
+    """Return a row number from which on ascending lists hold at least `most` rows together, and few more."""
+    while high - low > 1:
+        middle = (low + high) // 2
+        count = sum(len(part) - int(np.searchsorted(part, middle)) for part in parts)
+        if most <= count <= most + most // 8:
+            return middle
+        low, high = (middle, high) if count > most else (low, middle)
+    return low
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Owned:
+    """The rows of every profile and of every host."""
+
+    by_profile: Incidence
+    by_host: Incidence
+
+
+def owned_rows(columns: Columns) -> Owned:
+    """Return whose each row is; a sort of all rows, done once for each state of the index."""
+    return Owned(
+        by_profile=Incidence(columns.profile, len(columns.profiles)),
+        by_host=Incidence(columns.host, len(columns.host_hashes)),
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,13 +13,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from sqlalchemy.orm import Session
+
 from holdfast import log
 from holdfast.clock import Clock
 from holdfast.db.engine import Database
 from holdfast.db.models import SearchOutbox
 from holdfast.errors import NoSpace, Unavailable
 from holdfast.search import queries
-from holdfast.search.place import Place
+from holdfast.search.place import IndexElsewhere, Place, is_at
 from holdfast.search.scribe import Scribe
 
 Progress = Callable[[int], None]
@@ -66,14 +68,18 @@ def drain(
 ) -> Drained:
     """Take in what the outbox holds, for as long as allowed; IndexBusy if another process is at it.
 
-    A drain with nothing to do costs one query and opens nothing. An index that was thrown away is made anew first.
+    A drain with nothing to do costs a few seeks and opens nothing. An index that was thrown away is made anew first.
+    IndexElsewhere if another data directory's index takes in the changes of this database.
     """
     place = Place(home)
     with database.read() as session:
         waits = bool(queries.waiting(session, limit=1))
         lost = not place.exists() and queries.id_bounds(session) is not None
+        demand_outbox(session, place)
+    if waits or lost:
+        _own_outbox(database, place, clock, by_force=False)
     if lost:
-        return _first(database, home, progress)
+        return _first(database, home, clock, progress)
     if not waits:
         return Drained(changes=0, pages=0, finished=True)
     deadline = None if limit_s is None else clock.monotonic() + limit_s
@@ -96,11 +102,36 @@ def drain(
     return Drained(changes=changes, pages=pages, finished=True)
 
 
-def _first(database: Database, home: Path, progress: Progress) -> Drained:
+def demand_outbox(session: Session, place: Place) -> None:
+    """Refuse, with IndexElsewhere, an outbox that another data directory's index takes in.
+
+    Rows are struck out by who takes them in: two indexes on one database would each get half of them.
+    """
+    owner = queries.outbox_owner(session)
+    if owner is not None and owner.identity != place.identity() and is_at(owner.home, owner.host, owner.identity):
+        raise IndexElsewhere(owner.home, owner.host)
+
+
+def _own_outbox(database: Database, place: Place, clock: Clock, *, by_force: bool) -> None:
+    """Make the outbox this index's; IndexElsewhere if it is another's that is still there, unless by force."""
+    with database.read() as session:
+        owner = queries.outbox_owner(session)
+        if not by_force:
+            demand_outbox(session, place)
+    ours = queries.OutboxOwner(place.identity(), *place.address())
+    if owner == ours:
+        return
+    with database.write() as session:
+        queries.take_outbox(session, ours, now=clock.now(), by_force=owner is not None)
+    with database.read() as session:
+        demand_outbox(session, place)
+
+
+def _first(database: Database, home: Path, clock: Clock, progress: Progress) -> Drained:
     """Make an index where there is none; changes that waited before it began are in it, later ones go on waiting."""
     with database.read() as session:
         waited = queries.waiting_ids(session)
-    pages = rebuild(database, home, progress=progress)
+    pages = rebuild(database, home, clock, progress=progress)
     for start in range(0, len(waited), _STRUCK_AT_ONCE):
         with database.write() as session:
             queries.taken_in(session, waited[start : start + _STRUCK_AT_ONCE])
@@ -141,21 +172,25 @@ def _range(
 
 
 def take_over_signals(database: Database, home: Path) -> None:
-    """Bring the signals of the link graph into the index; IndexBusy if another process writes it."""
+    """Bring the signals of the link graph into the index; IndexBusy if another process writes it, IndexElsewhere."""
     place = Place(home)
+    with database.read() as session:
+        demand_outbox(session, place)
     with place.writing(), _scribe(place.current(), database) as scribe:
         scribe.signals()
         scribe.commit()
 
 
-def rebuild(database: Database, home: Path, *, progress: Progress = _silent) -> int:
+def rebuild(database: Database, home: Path, clock: Clock, *, progress: Progress = _silent) -> int:
     """Make the index anew from SQL while the old one serves, and put it in force; return the pages taken in.
 
-    What changes meanwhile waits in the outbox for the next drain. IndexBusy if another process writes the index.
+    What changes meanwhile waits in the outbox for the next drain, and is this index's from here on: one of another data
+    directory refuses then. IndexBusy if another process writes the index.
     """
     place = Place(home)
     pages = 0
     with place.writing():
+        _own_outbox(database, place, clock, by_force=True)
         folder = place.fresh()
         with _scribe(folder, database) as scribe:
             with database.read() as session:

@@ -19,7 +19,7 @@ import numpy.typing as npt
 import tantivy
 
 from holdfast.errors import Unavailable
-from holdfast.search.folding import analysable, fold
+from holdfast.parse.folding import analysable, fold
 from holdfast.search.query import Field
 
 Ids = npt.NDArray[np.int64]

@@ -10,8 +10,8 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
+from holdfast.parse.folding import fold_in_place, is_unspaced
 from holdfast.search.engine import language_field, stem
-from holdfast.search.folding import fold_in_place, is_unspaced
 from holdfast.search.query import Words
 
 _PASSAGE: Final = 200

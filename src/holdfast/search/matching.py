@@ -13,9 +13,9 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
+from holdfast.parse.folding import fold
 from holdfast.search.columns import Columns, Floats, Rows
 from holdfast.search.engine import Found, Reader
-from holdfast.search.folding import fold
 from holdfast.search.query import NO_WORDS, Both, Intent, Node, Question, Term, Words, wanted_terms
 from holdfast.search.ranking import TITLE_ALL, TITLE_ANY, TITLE_EXACT, TITLE_PHRASE
 from holdfast.search.shelf import View
@@ -55,6 +55,11 @@ class Match:
     """What to highlight."""
     substrings: tuple[str, ...] = ()
     did_you_mean: str | None = None
+
+
+def browsed(rows: Rows, *, complete: bool) -> Match:
+    """Return what answers a request without words: these rows, all alike."""
+    return _plain_rows(rows, Mode.NEWEST, complete=complete)
 
 
 def _plain_rows(rows: Rows, mode: Mode, **more: object) -> Match:

@@ -6,7 +6,7 @@ Everything here can be worked out anew; it is thrown away with its view, and nev
 from __future__ import annotations
 
 import threading
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Callable, Hashable
 from typing import Final, Generic, Protocol, TypeVar
 
@@ -45,6 +45,8 @@ class Notes(Generic[Kept]):
         self._standings: dict[tuple[Coefficients, int], Standing] = {}
         self._documents: dict[int, npt.NDArray[np.bool_]] = {}
         self._gate: tuple[tuple[int, int], Gate] | None = None
+        self._hidden: Counter[int] = Counter()
+        self._owned: counting.Owned | None = None
         self._results: OrderedDict[Hashable, Kept] = OrderedDict()
 
     def standing(self, weights: Coefficients, now_micros: int) -> Standing:
@@ -66,6 +68,13 @@ class Notes(Generic[Kept]):
             found = self._documents[source] = counting.documents_of(self.view.columns, source)
         return found
 
+    def owned(self) -> counting.Owned:
+        """Return the rows of every profile and host."""
+        found = self._owned
+        if found is None:
+            found = self._owned = counting.owned_rows(self.view.columns)
+        return found
+
     def gate(self, session: Session) -> tuple[tuple[int, int], Gate]:
         """Return what each row may pass, with a mark that changes when something is withdrawn or lifted."""
         mark = queries.withdrawal_mark(session)
@@ -73,8 +82,13 @@ class Notes(Generic[Kept]):
         if known is not None and known[0] == mark:
             return known
         hidden = self.view.columns.rows_of_ids(np.array(queries.withdrawn_ids(session), np.int64))
+        self._hidden = Counter(self.view.columns.group[hidden].tolist())
         self._gate = (mark, counting.gates(self.view.columns, hidden))
         return self._gate
+
+    def hidden_in(self, group: int) -> int:
+        """Return how many captures of a page (by the place of its group) were withdrawn when the gate was last set."""
+        return self._hidden[group]
 
     def result(self, key: Hashable, work: Callable[[], Kept]) -> Kept:
         """Return what this work gave the last time, or do it; the longest unused results are forgotten."""

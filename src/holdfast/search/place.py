@@ -10,8 +10,10 @@ import fcntl
 import os
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from socket import gethostname
+from uuid import uuid4
 
 from holdfast.errors import Conflict
 from holdfast.search.segments import write_safely
@@ -23,11 +25,64 @@ class IndexBusy(Conflict):
     code = "search_index_busy"
 
 
+class IndexElsewhere(IndexBusy):
+    """The changes of this database are taken in by the index of another data directory: there they will be found."""
+
+    code = "search_index_elsewhere"
+
+    def __init__(self, home: str, host: str) -> None:
+        super().__init__(
+            f"the search index of this database is kept in {home} on {host}: search there, or keep it here from now on "
+            "with: holdfast search-index rebuild"
+        )
+        self.home, self.host = home, host
+
+
+_IDENTITY = "search-index-id"
+
+
+def is_at(home: str, host: str, identity: str) -> bool:
+    """Return whether an index may still be where it was: on another machine it may, on this one we look."""
+    return host != gethostname() or _read_identity(Path(home)) == identity
+
+
+def _read_identity(home: Path) -> str | None:
+    try:
+        return (home / _IDENTITY).read_text().strip()
+    except OSError:
+        return None
+
+
+def _new_identity(home: Path) -> str:
+    """Return a new word, or the one that another process has just made."""
+    home.mkdir(parents=True, exist_ok=True)
+    fresh = home / f".{_IDENTITY}.{uuid4().hex}"
+    write_safely(fresh, uuid4().hex.encode())
+    try:
+        with suppress(FileExistsError):
+            os.link(fresh, home / _IDENTITY)
+    finally:
+        fresh.unlink()
+    return (home / _IDENTITY).read_text().strip()
+
+
 class Place:
     """The folder of the search index."""
 
     def __init__(self, home: Path) -> None:
         self.folder = home / "search"
+        self._home = home
+        self._identity: str | None = None
+
+    def identity(self) -> str:
+        """Return the word by which the database knows this data directory's index; made once, and kept by rebuilds."""
+        if self._identity is None:
+            self._identity = _read_identity(self._home) or _new_identity(self._home)
+        return self._identity
+
+    def address(self) -> tuple[str, str]:
+        """Return the data directory and the machine that it is on."""
+        return str(self._home.resolve()), gethostname()
 
     def current(self) -> Path:
         """Return the folder of the generation in force; it may not exist yet."""

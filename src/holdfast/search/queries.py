@@ -10,6 +10,7 @@ from datetime import datetime
 from typing import Any, Final, NamedTuple
 
 from sqlalchemy import BindParameter, bindparam, delete, func, insert, select
+from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.orm import Session
 
 from holdfast.db.models import (
@@ -90,19 +91,53 @@ def documents_with_text(session: Session, ids: Sequence[int]) -> list[DocumentRo
     return [DocumentRow._make(row) for row in session.execute(statement)]
 
 
+_OWNER = 0
+"""The row that says whose the outbox is; changes are numbered from 1 on."""
+
+
+class OutboxOwner(NamedTuple):
+    """The index that takes in the changes of this database."""
+
+    identity: str
+    home: str
+    host: str
+
+
+_OWNED: Final = select(SearchOutbox.refs).where(SearchOutbox.id == _OWNER)
+
+
+def outbox_owner(session: Session) -> OutboxOwner | None:
+    """Return whose the outbox is; None while it is nobody's."""
+    refs = session.connection().execute(_OWNED).scalar()
+    return None if refs is None else OutboxOwner(*(str(refs.get(name)) for name in OutboxOwner._fields))
+
+
+def take_outbox(session: Session, owner: OutboxOwner, *, now: datetime, by_force: bool) -> None:
+    """Make the outbox somebody's: if it is nobody's yet, or by force."""
+    dialect = postgresql if session.get_bind().dialect.name == "postgresql" else sqlite
+    row = {"id": _OWNER, "kind": "owner", "refs": owner._asdict(), "created_at": now}
+    new = dialect.insert(SearchOutbox).values(row)
+    if by_force:
+        statement = new.on_conflict_do_update(index_elements=["id"], set_={"refs": new.excluded.refs})
+    else:
+        statement = new.on_conflict_do_nothing()
+    session.execute(statement)
+
+
 def waiting(session: Session, *, limit: int) -> list[SearchOutbox]:
     """Return what the index has not taken in yet, oldest first."""
-    return list(session.scalars(select(SearchOutbox).order_by(SearchOutbox.id).limit(limit)))
+    wanted = select(SearchOutbox).where(SearchOutbox.id > _OWNER)
+    return list(session.scalars(wanted.order_by(SearchOutbox.id).limit(limit)))
 
 
 def waiting_ids(session: Session) -> list[int]:
     """Return the ids of all changes that wait."""
-    return list(session.scalars(select(SearchOutbox.id).order_by(SearchOutbox.id)))
+    return list(session.scalars(select(SearchOutbox.id).where(SearchOutbox.id > _OWNER).order_by(SearchOutbox.id)))
 
 
 def waiting_count(session: Session, *, most: int = 10_000) -> int:
     """Return how many changes wait, counted no further than this."""
-    counted = select(SearchOutbox.id).limit(most).subquery()
+    counted = select(SearchOutbox.id).where(SearchOutbox.id > _OWNER).limit(most).subquery()
     return session.scalar(select(func.count()).select_from(counted)) or 0
 
 

@@ -12,7 +12,7 @@ from enum import StrEnum
 from typing import Final
 
 from holdfast.errors import UrlRefused
-from holdfast.search.folding import fold, is_unspaced, letters_of, tidy, words_of
+from holdfast.parse.folding import fold, is_unspaced, letters_of, tidy, words_of
 from holdfast.urls import Url, hash64, parse_seed
 
 MAX_QUERY_CHARS: Final = 256

@@ -18,11 +18,11 @@ from holdfast.clock import to_micros
 from holdfast.db.engine import Database
 from holdfast.failpoints import reach
 from holdfast.index.queries import unpack_text
+from holdfast.parse.folding import fold
 from holdfast.search import queries
 from holdfast.search import segments as disk
 from holdfast.search.columns import SIGNAL, host_of
 from holdfast.search.engine import Entry, IndexBroken, Writer
-from holdfast.search.folding import fold
 from holdfast.search.queries import DocumentRow, PageRow
 from holdfast.search.segments import Manifest, Segment
 from holdfast.urls import DEFAULT, hash64

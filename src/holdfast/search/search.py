@@ -17,13 +17,15 @@ from sqlalchemy.orm import Session
 
 from holdfast.clock import Clock, to_micros
 from holdfast.db.engine import Database
-from holdfast.errors import Invalid
+from holdfast.errors import Invalid, Unavailable
 from holdfast.index.queries import unpack_text
 from holdfast.search import counting, queries, ranking
 from holdfast.search.counting import Count, Filters, Keys, Shown, Spread
+from holdfast.search.drain import demand_outbox
 from holdfast.search.highlight import Finder, Piece
-from holdfast.search.matching import Match, Mode, Reach, find
+from holdfast.search.matching import Match, Mode, Reach, browsed, find
 from holdfast.search.notes import Gate, Notes
+from holdfast.search.place import IndexElsewhere, Place
 from holdfast.search.queries import HitRow
 from holdfast.search.query import MAX_QUERY_CHARS, Intent, Question, understand
 from holdfast.search.ranking import Ranking, Standing
@@ -34,6 +36,8 @@ FILTERED_DOCUMENTS: Final = (25_000, 100_000)
 """Filters are applied to what was read, so more is read: first this much, the best by text, and if that leaves fewer
 captures than `ENOUGH`, more. It bounds what one request can cost (half a microsecond a document)."""
 ENOUGH: Final = 1_000
+BROWSED_ROWS: Final = 200_000
+"""Captures that are read where there are filters and no words: the newest ones, 9 ms of them."""
 MAX_PAGE_SIZE: Final = 100
 
 
@@ -55,6 +59,12 @@ class BadSearch(Invalid):
     """A search that contradicts itself or is out of bounds."""
 
     code = "bad_search"
+
+
+class NoIndexHere(Unavailable):
+    """The search index of this database is kept in another data directory, perhaps on another machine."""
+
+    code = "no_index_here"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,9 +142,10 @@ class Search:
 
     def __init__(self, database: Database, home: Path, clock: Clock) -> None:
         self._database, self._clock = database, clock
-        self._shelf = Shelf(home, clock)
+        self._shelf, self._place = Shelf(home, clock), Place(home)
         self._notes: Notes[_Counted] | None = None
         self.exact_documents, self.filtered_documents = EXACT_DOCUMENTS, FILTERED_DOCUMENTS
+        self.browsed_rows = BROWSED_ROWS
 
     def ask(self, request: Request, *, wait: bool = False) -> Answer:
         """Return a page of results; past the end an empty one with the same total.
@@ -147,6 +158,7 @@ class Search:
         notes = self._notes_on(self._shelf.view(wait=wait))
         question = understand(request.q or "")
         with self._database.read() as session:
+            self._demand_index(session)
             sources = {row.id: (row.code, row.name) for row in queries.sources(session)}
             mark, gate = notes.gate(session)
             asked = (mark, replace(request, page=1, page_size=1, explain=False), self._clock.now().date())
@@ -159,6 +171,12 @@ class Search:
             took_ms=(self._clock.monotonic() - started) * 1_000,
         )  # fmt: skip
 
+    def _demand_index(self, session: Session) -> None:
+        try:
+            demand_outbox(session, self._place)
+        except IndexElsewhere as exc:
+            raise NoIndexHere(str(exc)) from exc
+
     def _notes_on(self, view: View) -> Notes[_Counted]:
         notes = self._notes
         if notes is None or notes.view is not view:
@@ -169,14 +187,13 @@ class Search:
         self, notes: Notes[_Counted], question: Question, request: Request, gate: Gate,
         sources: dict[int, tuple[str, str]],
     ) -> _Counted:  # fmt: skip
-        view, filters = notes.view, _filters(request, sources)
-        columns = view.columns
-        allowed = None if filters.source is None else notes.documents_of(filters.source)
-        for scan in self.filtered_documents if filters.any else (self.exact_documents,):
-            match = find(view, question, Reach(scan=scan, allowed=allowed))
+        columns, filters = notes.view.columns, _filters(request, sources)
+        if question.intent is Intent.BROWSE and filters.any:
+            rows, complete = counting.newest(columns, filters, notes.owned(), most=self.browsed_rows)
+            match = browsed(rows, complete=complete)
             keep = counting.passing(columns, match.rows, gate, filters)
-            if match.complete or np.count_nonzero(keep) >= ENOUGH:
-                break
+        else:
+            match, keep = self._found(notes, question, filters, gate)
         match = replace(match, rows=match.rows[keep], text=match.text[keep], titles=match.titles[keep])
         if _sort(request, question) is Sort.NEWEST:
             keys: Keys = match.rows.astype(np.float64)
@@ -193,6 +210,18 @@ class Search:
         spread = counting.spread(columns, shown.rows, sources)
         return _Counted(shown=shown, match=match, exact=exact, spread=spread)
 
+    def _found(
+        self, notes: Notes[_Counted], question: Question, filters: Filters, gate: Gate
+    ) -> tuple[Match, counting.Keep]:
+        """Return what answers a question, and which of it passes; more is read where filters leave little."""
+        allowed = None if filters.source is None else notes.documents_of(filters.source)
+        for scan in self.filtered_documents if filters.any else (self.exact_documents,):
+            match = find(notes.view, question, Reach(scan=scan, allowed=allowed))
+            keep = counting.passing(notes.view.columns, match.rows, gate, filters)
+            if match.complete or np.count_nonzero(keep) >= ENOUGH:
+                break
+        return match, keep
+
     def _worth(self, notes: Notes[_Counted], question: Question, request: Request) -> Standing:
         weights = ranking.coefficients(request.ranking, ranking.breadth_of(question))
         return notes.standing(weights, to_micros(self._clock.now()))
@@ -206,9 +235,14 @@ class Search:
         if skip >= len(shown.rows):
             return []
         relevance = _sort(request, question) is Sort.RELEVANCE
-        places = counting.top(
-            columns, shown, count=skip + request.page_size, shorter_first=relevance and request.view is Kind.PAGES
-        )[skip:]
+        if question.intent is Intent.BROWSE:
+            # Rows stand in the order of time already: a page is a piece of their end.
+            last = len(shown.rows) - skip
+            places = np.arange(max(0, last - request.page_size), last)[::-1]
+        else:
+            places = counting.top(
+                columns, shown, count=skip + request.page_size, shorter_first=relevance and request.view is Kind.PAGES
+            )[skip:]
         ids = columns.ids[shown.rows[places]].tolist()
         found = queries.hits(session, ids)
         documents = [row.document_id for row in found.values() if row.document_id is not None]
@@ -222,7 +256,9 @@ class Search:
             if row.language not in finders:
                 finders[row.language] = Finder(counted.match.shown, counted.match.substrings, row.language)
             hit = _hit(row, finders[row.language], texts.get(row.document_id or 0), sources)
-            hit = replace(hit, captures=row.group_snapshots if request.view is Kind.PAGES else None)
+            if request.view is Kind.PAGES:
+                hidden = notes.hidden_in(int(columns.group[shown.rows[place]]))
+                hit = replace(hit, captures=max(1, (row.group_snapshots or 1) - hidden))
             if request.explain:
                 best = int(shown.best[place])
                 at = int(np.flatnonzero(counted.match.rows == best)[0])

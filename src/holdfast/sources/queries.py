@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
+from datetime import datetime
 
-from sqlalchemy import select
+from sqlalchemy import func, or_, select, update
 from sqlalchemy.orm import Session
 
 from holdfast.clock import Clock
-from holdfast.db.models import Edition, Job, PageGroup, Snapshot, Source
+from holdfast.db.models import Edition, Feed, Job, PageGroup, Snapshot, Source
 from holdfast.errors import Invalid
 from holdfast.sources.adhoc.queries import CODE_CHARS
 
@@ -31,10 +32,35 @@ def sources(session: Session, *, enabled: bool | None = None, after: str = "", l
     return list(session.scalars(query if enabled is None else query.where(Source.enabled == enabled)))
 
 
+def listed_sources(session: Session, *, enabled: bool | None = None, search: str = "", limit: int = 50,
+                   offset: int = 0) -> tuple[list[Source], int]:  # fmt: skip
+    """Return one page of sources by code, and how many there are; `search` is a part of code, name or address."""
+    where = [] if enabled is None else [Source.enabled == enabled]
+    if search:
+        # The words of a search are data: % and _ mean themselves.
+        part = search.lower().replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
+        columns = (Source.code, Source.name, Source.base_url)
+        where.append(or_(*(func.lower(column).like(f"%{part}%", escape="\\") for column in columns)))
+    total = session.scalar(select(func.count()).select_from(Source).where(*where)) or 0
+    page = select(Source).where(*where).order_by(Source.code).limit(limit).offset(offset)
+    return list(session.scalars(page)), total
+
+
+def with_feeds(session: Session) -> set[int]:
+    """Return the sources whose feeds are on."""
+    return {row[0] for row in session.execute(select(Source.id, Source.config)) if row[1].get("feeds")}
+
+
+def note_search(session: Session, *, source_id: int, at: datetime | None) -> None:
+    """Write when a source was last searched for feeds; None lets it be searched at the next poll."""
+    session.execute(update(Source).where(Source.id == source_id).values(feeds_sought_at=at))
+
+
 def belongings(session: Session, *, source_id: int) -> str | None:
     """Return in a word what belongs to a source and would be orphaned without it, or None."""
     for what, column in (("captures", Snapshot.source_id), ("captures", PageGroup.source_id),
-                         ("editions", Edition.source_id), ("jobs", Job.source_id)):  # fmt: skip
+                         ("editions", Edition.source_id), ("jobs", Job.source_id),
+                         ("feeds", Feed.source_id)):  # fmt: skip
         if session.scalar(select(column).where(column == source_id).limit(1)) is not None:
             return what
     return None

@@ -1,18 +1,18 @@
-"""Sources as files: YAML and TOML in and out, plain values only. Objects, aliases and huge texts are refused."""
+"""Sources as files: YAML, TOML and JSON in and out, plain values only. Objects, aliases, huge texts are refused."""
 
 from __future__ import annotations
 
 import json
 import re
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 import yaml  # type: ignore[import-untyped]
 
 from holdfast.sources.refusals import SourceRefused
 
-FORMS: Final = ("yaml", "toml")
+FORMS: Final = ("yaml", "toml", "json")
 MAX_CHARS: Final = 4 * 1024 * 1024
 _BARE: Final = re.compile(r"[A-Za-z0-9_-]+")
 
@@ -26,12 +26,17 @@ class _PlainLoader(yaml.SafeLoader):  # type: ignore[misc]
         return super().compose_node(parent, index)
 
 
+_READERS: Final[Mapping[str, Callable[[str], Any]]] = {
+    "yaml": lambda text: _PlainLoader(text).get_single_data(), "toml": tomllib.loads, "json": json.loads,
+}  # fmt: skip
+
+
 def read_text(text: str, form: str) -> list[Any]:
-    """Return the entries below `sources` of a YAML or TOML text; SourceRefused says what is wrong with it."""
+    """Return the entries below `sources` of a YAML, TOML or JSON text; SourceRefused says what is wrong with it."""
     if len(text) > MAX_CHARS:
         raise SourceRefused("file", f"it is longer than {MAX_CHARS} characters")
     try:
-        content = tomllib.loads(text) if form == "toml" else _PlainLoader(text).get_single_data()
+        content = _READERS[form](text)
     except (tomllib.TOMLDecodeError, yaml.YAMLError, ValueError, RecursionError) as exc:
         raise SourceRefused(
             "file", f"this is no {form.upper()} that we take: {' '.join(str(exc).split())[:300]}"
@@ -45,7 +50,9 @@ def read_text(text: str, form: str) -> list[Any]:
 
 
 def write_text(entries: Sequence[Mapping[str, Any]], form: str) -> str:
-    """Return entries as YAML or TOML, as `read_text` takes them."""
+    """Return entries as YAML, TOML or JSON, as `read_text` takes them."""
+    if form == "json":
+        return json.dumps({"sources": list(entries)}, ensure_ascii=False, indent=2) + "\n"
     if form == "yaml":
         plain = json.loads(json.dumps({"sources": list(entries)}))
         text: str = yaml.safe_dump(plain, sort_keys=False, allow_unicode=True, width=110)

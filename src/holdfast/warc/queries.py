@@ -140,3 +140,39 @@ def set_record_count(tx: Transaction, file_id: int, records: int) -> None:
 def set_index_state(tx: Transaction, file_id: int, state: str) -> None:
     """Say how the index stands to a file: pending, running, indexed, failed."""
     tx.execute("UPDATE warc_files SET index_state = ? WHERE id = ?", (state, file_id))
+
+
+Span = tuple[int, int]
+"""When the earliest and the latest capture of a file began, in microseconds."""
+
+
+def set_span(tx: Transaction, file_id: int, span: Span | None) -> None:
+    """Say from when to when the captures of an indexed file are; None if nobody knows."""
+    first, last = span or (None, None)
+    tx.execute("UPDATE warc_files SET first_at = ?, last_at = ? WHERE id = ?", (first, last, file_id))
+
+
+def fill_span(tx: Transaction, file_id: int, span: Span) -> int:
+    """Say so of a file that was indexed before spans were noted; return 0 if somebody reads it again meanwhile."""
+    rows = tx.execute(
+        "UPDATE warc_files SET first_at = ?, last_at = ? WHERE id = ? AND index_state = 'indexed' AND first_at IS NULL"
+        " RETURNING 1",
+        (*span, file_id),
+    )
+    return len(rows)
+
+
+def files_without_span(tx: Transaction, *, limit: int) -> list[int]:
+    """Return files with captures, by id, of which nobody noted from when they are: those of older versions."""
+    rows = tx.execute(
+        "SELECT f.id FROM warc_files f JOIN index_runs r ON r.warc_file_id = f.id"
+        " WHERE f.index_state = 'indexed' AND f.first_at IS NULL AND r.records > 0 ORDER BY f.id LIMIT ?",
+        (limit,),
+    )
+    return [int(row[0]) for row in rows]
+
+
+def relocate_file(tx: Transaction, *, old: str, new: str) -> bool:
+    """Say that a sealed file stands under another name now, with the same bytes; False if none stood under the old."""
+    statement = "UPDATE warc_files SET path = ? WHERE path = ? AND state = 'sealed' RETURNING id"
+    return bool(tx.execute(statement, (new, old)))

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 
+from holdfast.archive_tool.contract import Host, read_job_config
 from holdfast.clock import Clock, SystemClock
 from holdfast.config import Settings
 from holdfast.db.connect import connect
@@ -17,6 +18,7 @@ from holdfast.jobs.placement import Placement
 from holdfast.jobs.scheduler import Scheduler
 from holdfast.jobs.settling import Settler
 from holdfast.jobs.specs import BackendCheck
+from holdfast.sources.config import SourceConfig, zimit_job
 from holdfast.wiring import prepare
 
 
@@ -34,9 +36,22 @@ class Jobs:
     leases: Leases
 
 
+def check_backend(settings: Settings) -> BackendCheck:
+    """Return what refuses, with Invalid, a configuration that its backend could not run on this machine (HA-038)."""
+
+    def check(config: SourceConfig) -> None:
+        if config.backend == "zimit":
+            read_job_config(zimit_job(config), Host.of(settings.zimit))
+
+    return check
+
+
 @contextmanager
 def open_jobs(settings: Settings, *, backend_check: BackendCheck | None = None) -> Iterator[Jobs]:
-    """Open the data directory and its database, migrated where that is needed and safe."""
+    """Open the data directory and its database, migrated where that is needed and safe.
+
+    A configuration is checked with `check_backend` before anything is queued, unless another check is given.
+    """
     prepare(settings)
     with closing(connect(settings.database)) as hot, closing(Database(settings.database)) as database:
         clock: Clock = DatabaseClock(hot) if hot.dialect == "postgresql" else SystemClock()
@@ -44,7 +59,7 @@ def open_jobs(settings: Settings, *, backend_check: BackendCheck | None = None) 
         settler = Settler(settings.jobs, placement)
         yield Jobs(
             settings=settings, database=database, clock=clock, placement=placement,
-            board=Board(clock, placement, backend_check=backend_check),
+            board=Board(clock, placement, backend_check=backend_check or check_backend(settings)),
             scheduler=Scheduler(database, clock, settings.jobs, placement),
             leases=Leases(database, clock, settler, home=settings.home),
         )  # fmt: skip

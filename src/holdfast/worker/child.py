@@ -9,12 +9,22 @@ import subprocess
 import sys
 from contextlib import suppress
 from pathlib import Path
+from typing import NamedTuple
 
 from holdfast.coordination.runfile import last_tick, new_name
-from holdfast.worker.process import Assignment
+from holdfast.worker.assignment import Assignment
 
 _STOPS = (signal.SIGTERM, signal.SIGINT)
 """Two signals, because two of one kind that come together are one."""
+
+_TICKS_S = os.sysconf("SC_CLK_TCK")
+
+
+class Cost(NamedTuple):
+    """What a process has taken so far."""
+
+    cpu_s: float
+    peak_bytes: int
 
 
 class Child:
@@ -26,6 +36,7 @@ class Child:
         self._alive_at = now
         self._has_ticked = False
         self._told = 0
+        self._said = b""
         with log_path.open("ab") as log_file:
             # A session of its own: Ctrl-C reaches the supervisor only, which decides what it means.
             self._process = subprocess.Popen(
@@ -42,14 +53,45 @@ class Child:
         """The process's number."""
         return self._process.pid
 
+    def has_ended(self) -> bool:
+        """Return whether the process is over; its exit code may still be read, and what it cost."""
+        if self._process.returncode is not None:
+            return True
+        with suppress(ChildProcessError):
+            return os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+        return True
+
+    def cost(self) -> Cost | None:
+        """Return what the process has taken, as the kernel tells it while it lives; None where it does not tell."""
+        try:
+            fields = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
+            lines = Path(f"/proc/{self.pid}/status").read_text().splitlines()
+        except OSError:
+            return None
+        peak = next((int(line.split()[1]) * 1024 for line in lines if line.startswith("VmHWM:")), 0)
+        return Cost((int(fields[11]) + int(fields[12])) / _TICKS_S, peak)
+
     def exit_code(self) -> int | None:
         """Return how the process ended, or None while it runs."""
         return self._process.poll()
 
+    def fileno(self) -> int:
+        """Return what to wait on for the process's last words, or for its end."""
+        assert self._process.stdout is not None
+        return self._process.stdout.fileno()
+
+    def hear(self) -> None:
+        """Take what the process says; the kernel closes its output a moment before the process is over."""
+        said = os.read(self.fileno(), 4096)
+        self._said += said
+        if not said:
+            with suppress(ChildProcessError):
+                os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOWAIT)
+
     def ending(self) -> str | None:
         """Return the word with which an ended process said goodbye; None if it died without one."""
         assert self._process.stdout is not None
-        lines = self._process.stdout.read().splitlines()
+        lines = (self._said + self._process.stdout.read()).splitlines()
         self._process.stdout.close()
         return json.loads(lines[-1])["ending"] if lines and self._process.returncode == 0 else None
 

@@ -9,11 +9,10 @@ import os
 import signal
 import sys
 import traceback
-from dataclasses import asdict, dataclass, replace
+from dataclasses import replace
 from ipaddress import ip_address, ip_network
 from pathlib import Path
 from random import Random
-from typing import Self
 
 import uvloop
 
@@ -33,6 +32,7 @@ from holdfast.crawl.originals import Originals
 from holdfast.crawl.plan import PRODUCT, CrawlPlan
 from holdfast.crawl.progress import Progress
 from holdfast.crawl.reading import Reader
+from holdfast.crawl.seeds import validators_of
 from holdfast.crawl.tape import Tape
 from holdfast.failpoints import reach
 from holdfast.fetch.client import Client, ClientSettings
@@ -45,34 +45,12 @@ from holdfast.warc import queries as files
 from holdfast.warc.manifest import ManifestEntry, add_to_manifest
 from holdfast.warc.writer import SealedFile
 from holdfast.wiring import Ground, open_ground
+from holdfast.wiring.feeds import open_feeds
+from holdfast.worker.assignment import Assignment
 from holdfast.worker.paths import relative
 from holdfast.worker.rows import RowControl
 
 _log = log.get()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Assignment:
-    """What a process is started with."""
-
-    plan: str
-    execution_id: int
-    source_code: str
-    output_dir: str
-    run_file: str
-    processes: int
-    seconds_left: float | None
-    supervisor: int
-    """The number of the process that looks after this one: when it is gone, this one hands back and ends."""
-
-    def to_json(self) -> str:
-        """Return it as text for standard input."""
-        return json.dumps(asdict(self))
-
-    @classmethod
-    def from_json(cls, text: str) -> Self:
-        """Return what `to_json` wrote."""
-        return cls(**json.loads(text))
 
 
 class Process:
@@ -141,7 +119,7 @@ class Process:
     def _engine(self, client: Client) -> CrawlEngine:
         """Put the parts together."""
         ground, progress = self._ground, Progress(self._clock)
-        control = RowControl(ground, self._owner, self._assignment.execution_id)
+        control = RowControl(ground, self._owner, self._assignment.execution_id, epoch=self._assignment.epoch)
         # A process that takes the place of another must know where seeds landed before it reads its first page.
         plan = replace(self._plan, landing=control.listen().landing or self._plan.landing)
         networks = tuple(map(ip_network, plan.allow_networks))
@@ -149,11 +127,12 @@ class Process:
             plan=plan, settings=ground.settings, clock=self._clock, client=client, progress=progress,
             credentials=Credentials(plan),
             random=Random(), scope=plan.build_scope(), originals=Originals(ground.hot, ground.settings.home),  # noqa: S311
-            processes=self._assignment.processes,
+            processes=self._assignment.processes, polled=validators_of(plan),
             is_private=lambda ip: any(ip_address(ip) in network for network in networks),
         )  # fmt: skip
         ledger = Ledger(ground.frontier, self._tape, progress, control, execution_id=self._assignment.execution_id,
                         owner_id=self._owner.id)  # fmt: skip
+        ledger.feeds = open_feeds(ground, plan, self._assignment.execution_id)
         left = self._assignment.seconds_left
         limits = Limits(plan, progress, ends_at=None if left is None else self._clock.monotonic() + left)
         sieve, reader, loop = Sieve(crew), Reader(crew, self._child), asyncio.get_running_loop()

@@ -4,33 +4,47 @@ from __future__ import annotations
 
 import json
 from collections import deque
-from typing import Any
 
 from holdfast.coordination.owners import Owner
 from holdfast.crawl.control import Word
+from holdfast.db.hot import Transaction
 from holdfast.jobs.live import queries
+from holdfast.jobs.live.queries import from_json
 from holdfast.wiring import Ground
+
+_BEAT_S = 5.0
+"""How often a process writes that it is alive: each time is a commit, and two minutes of silence are allowed."""
 
 
 class RowControl:
     """Answers the engine from the execution's rows; used on the database's thread only."""
 
-    def __init__(self, ground: Ground, owner: Owner, execution_id: int) -> None:
-        self._ground, self._owner, self._execution_id = ground, owner, execution_id
+    def __init__(self, ground: Ground, owner: Owner, execution_id: int, *, epoch: int | None = None) -> None:
+        self._ground, self._owner, self._execution_id, self._epoch = ground, owner, execution_id, epoch
         self._landed: deque[str] = deque()
+        self._beat_at = -_BEAT_S
 
     def listen(self) -> Word:
-        """Return the latest word, and say that we are alive."""
-        with self._ground.hot.write() as tx:
+        """Return the latest word, and say now and then that we are alive."""
+        now = self._ground.clock.monotonic()
+        beats = now - self._beat_at >= _BEAT_S
+        with self._ground.hot.write() if beats else self._ground.hot.read() as tx:
             stop, stored = queries.stop_word(tx, execution_id=self._execution_id)
+            if not self._is_ours(tx):
+                stop = "drain"  # its worker fell silent: another one has the execution, or soon will
             totals = queries.totals_of_others(tx, execution_id=self._execution_id, owner_id=self._owner.id)
-            self._owner.beat(tx)
-        others = [_json(counts) for counts in totals]
+            if beats:
+                self._owner.beat(tx)
+                self._beat_at = now
+        others = [from_json(counts) for counts in totals]
         return Word(
             stop=stop, other_pages=sum(o.get("pages", 0) for o in others),
             other_bytes=sum(o.get("bytes", 0) for o in others),
-            landing=tuple(_json(stored).get("landing", ())),
+            landing=tuple(from_json(stored).get("landing", ())),
         )  # fmt: skip
+
+    def _is_ours(self, tx: Transaction) -> bool:
+        return self._epoch is None or queries.is_leased(tx, execution_id=self._execution_id, epoch=self._epoch)
 
     def landed(self, url: str) -> None:
         """Take note of a landing place, from any thread."""
@@ -43,14 +57,8 @@ class RowControl:
             return
         with self._ground.hot.write() as tx:
             _, stored = queries.stop_word(tx, execution_id=self._execution_id)
-            config = _json(stored)
+            config = from_json(stored)
             config["landing"] = sorted({*config.get("landing", ()), *fresh})
             queries.store_config(tx, execution_id=self._execution_id, config=json.dumps(config))
         for _ in fresh:
             self._landed.popleft()
-
-
-def _json(stored: Any) -> dict[str, Any]:
-    """Return stored JSON as a dict: SQLite gives text, PostgreSQL gives the value."""
-    value = json.loads(stored) if isinstance(stored, str) else stored
-    return value if isinstance(value, dict) else {}

@@ -6,12 +6,11 @@ A database that is away is waited for: nothing is started, counted as a death or
 from __future__ import annotations
 
 import os
-import signal
+import select
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import replace
-from types import FrameType
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from holdfast import log
@@ -19,17 +18,17 @@ from holdfast.coordination.owners import Owner, has_rival
 from holdfast.coordination.runfile import RunFile
 from holdfast.crawl.plan import CrawlPlan
 from holdfast.crawl.seeds import seeds_of
-from holdfast.db.engine import Database
 from holdfast.errors import Conflict, NoSpace, Unavailable
 from holdfast.jobs import executions
 from holdfast.jobs.executions import Begun
 from holdfast.jobs.status import Status, read_status
 from holdfast.types import Outcome
 from holdfast.wiring import Ground
-from holdfast.worker.child import Child, fresh_name
+from holdfast.worker.assignment import Assignment
+from holdfast.worker.child import Child, Cost, fresh_name
 from holdfast.worker.discard import discard
-from holdfast.worker.process import Assignment
 from holdfast.worker.recovery import recover
+from holdfast.worker.stops import Stops, obeying_signals
 
 T = TypeVar("T")
 
@@ -45,54 +44,76 @@ _DEATHS = 8
 _DEATHS_EACH = 4
 """So many deaths in a row, with nothing settled between, end the execution: in all, and for each process of it."""
 _LIMITS = ("max_pages", "max_bytes", "max_time")
-_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Conclusion:
+    """How a crawl ended (completed, stopped with more to do, cancelled and discarded, failed), and what it cost."""
+
+    state: str
+    reason: str
+    seconds: float
+    cpu_s: float
+    peak_bytes: int
 
 
 class Supervisor:
     """The parent of one execution's processes."""
 
-    def __init__(self, ground: Ground, database: Database, begun: Begun, plan: CrawlPlan, *, workers: int,
+    def __init__(self, ground: Ground, begun: Begun, plan: CrawlPlan, *, workers: int,
                  show: Callable[[Status], None]) -> None:  # fmt: skip
-        self._ground, self._database, self._begun, self._plan = ground, database, begun, plan
+        self._ground, self._begun, self._plan = ground, begun, plan
         self._workers, self._show = workers, show
         self._children: list[Child] = []
         self._vacant = 0
         """Places of processes that died and were not cleaned up after yet."""
         self._again_at = 0.0
         self._endings: list[str] = []
-        self._stops = 0
+        self._stops = Stops()
+        self._epoch: int | None = None
         self._stopped_at: float | None = None
         self._deaths = 0
         self._settled = -1
         self._started = ground.clock.monotonic()
         self._shown_at = self._looked_at = self._beat_at = self._started
         self._failure: str | None = None
+        self._costs: dict[int, Cost] = {}
+        self._peak_bytes = 0
 
     def run(self) -> Status:
         """Bring the execution to an end and return its last status; Conflict if another live one is at it."""
+        with obeying_signals() as stops:
+            conclusion = self.crawl(stops)
+            ending = executions.Ending(
+                self._begun.execution_id, conclusion.state, conclusion.reason, conclusion.seconds
+            )
+            self._patiently(lambda: executions.end(self._ground.hot, self._ground.clock, ending))
+            return self._patiently(self._status)
+
+    def crawl(self, stops: Stops, *, epoch: int | None = None) -> Conclusion:
+        """Crawl until nothing is open, a limit is reached or somebody says stop; its own row is not written.
+
+        With the epoch of a lease, that decides who may be here; without, a live supervisor that was there before is a
+        Conflict.
+        """
         ground, begun = self._ground, self._begun
+        self._stops, self._epoch = stops, epoch
         owner = Owner(ground.hot, ground.clock, run=RunFile(ground.run_folder), kind="supervisor",
                       execution_id=begun.execution_id)  # fmt: skip
-        before = {number: signal.signal(number, self._on_signal) for number in _SIGNALS}
         try:
-            if has_rival(ground.hot, owner, folder=ground.run_folder):
+            if epoch is None and has_rival(ground.hot, owner, folder=ground.run_folder):
                 raise Conflict(f"execution {begun.execution_id} was taken up by another start a moment ago")
             self._patiently(lambda: ground.frontier.add(begun.execution_id, seeds_of(self._plan)))
             for _ in range(self._workers):
-                if not self._stops:
+                if not stops.count:
                     self._start()
             self._watch(owner)
             return self._patiently(self._conclude)
         finally:
-            for number, handler in before.items():
-                signal.signal(number, handler)
             for child in self._children:
                 child.kill()
             with suppress(Unavailable):  # then the next start cleans up
                 owner.end()
-
-    def _on_signal(self, _number: int, _frame: FrameType | None) -> None:
-        self._stops += 1  # passed on by the next look, so that no process is missed that is just being started
 
     def _patiently(self, call: Callable[[], T]) -> T:
         """Return what a call gives, waiting for a database that is away; somebody who says stop twice ends that."""
@@ -102,7 +123,7 @@ class Supervisor:
             except NoSpace:
                 raise
             except Unavailable as exc:
-                if self._stops > 1:
+                if self._stops.count > 1:
                     raise
                 _log.warning("crawl.database_unavailable", message=str(exc))
                 time.sleep(_AGAIN_S)
@@ -115,7 +136,7 @@ class Supervisor:
         assignment = Assignment(
             plan=replace(self._plan, landing=begun.landing).to_json(), execution_id=begun.execution_id,
             source_code=begun.source_code, output_dir=str(begun.output_dir), run_file=fresh_name(),
-            processes=self._workers, seconds_left=left, supervisor=os.getpid(),
+            processes=self._workers, seconds_left=left, supervisor=os.getpid(), epoch=self._epoch,
         )  # fmt: skip
         self._children.append(
             Child(
@@ -129,16 +150,16 @@ class Supervisor:
     def _watch(self, owner: Owner) -> None:
         """Look after the processes until none is left."""
         while self._children or self._vacant:
-            time.sleep(_LOOK_S)
+            self._rest()
             now = self._ground.clock.monotonic()
-            if self._stops and self._stopped_at is None:
+            if self._stops.count and self._stopped_at is None:
                 self._stopped_at = now
             if now - self._looked_at > _ASLEEP_S:
                 for child in self._children:
                     child.excuse(now)
             self._looked_at = now
             for child in list(self._children):
-                child.stop(self._stops)
+                child.stop(self._stops.count)
                 self._look_at(child, now)
             try:
                 if self._vacant and now >= self._again_at:
@@ -148,24 +169,40 @@ class Supervisor:
             except Unavailable as exc:
                 _log.warning("crawl.database_unavailable", message=str(exc))
                 self._again_at = now + _AGAIN_S
-                if self._stops > 1 and not self._children:
+                if self._stops.count > 1 and not self._children:
                     raise
+
+    def _rest(self) -> None:
+        """Wait until it is time to look again; a process that says its last words ends the wait."""
+        if not self._children:
+            time.sleep(_LOOK_S)
+        for child in select.select(self._children, (), (), _LOOK_S)[0]:
+            child.hear()
 
     def _look_at_rows(self, owner: Owner, now: float) -> None:
         """Show how it stands, hear a stop request, and say that we are alive."""
         self._shown_at = now
+        self._weigh()
         if now - self._beat_at >= _BEAT_S:
             self._beat_at = now
             with self._ground.hot.write() as tx:
                 owner.beat(tx)
-        status = read_status(self._database, self._ground.clock, self._begun.execution_id)
+        status = self._status()
         self._show(status)
-        if status.stop_requested is not None and not self._stops:
-            self._stops = 1
+        if status.stop_requested is not None and not self._stops.count:
+            self._stops.ask(1)
         if sum(status.outcomes.values()) > self._settled:
             self._settled, self._deaths = sum(status.outcomes.values()), 0
 
+    def _weigh(self) -> None:
+        """Note what the processes have cost so far, and what all that live take together."""
+        costs = {child.pid: child.cost() for child in self._children}
+        self._costs.update((pid, cost) for pid, cost in costs.items() if cost is not None)
+        self._peak_bytes = max(self._peak_bytes, sum(cost.peak_bytes for cost in costs.values() if cost is not None))
+
     def _look_at(self, child: Child, now: float) -> None:
+        if child.has_ended():
+            self._weigh()
         code = child.exit_code()
         if code is None:
             if child.silent_for(now) > self._ground.settings.engine.watchdog_s or self._overdue(now):
@@ -177,7 +214,7 @@ class Supervisor:
         if ending is None:
             _log.error("crawl.process_died", pid=child.pid, code=code)
             self._vacant += 1
-        elif ending == "replace" and not self._stops:
+        elif ending == "replace" and not self._stops.count:
             self._start()
         else:
             self._endings.append(ending)
@@ -195,31 +232,36 @@ class Supervisor:
         self._deaths += vacant
         if self._deaths >= max(_DEATHS, _DEATHS_EACH * self._workers):
             self._failure = f"{self._deaths} processes died in a row; see crawl.log in {self._begun.output_dir}"
-        if self._failure is None and not self._stops:
+        if self._failure is None and not self._stops.count:
             for _ in range(vacant):
                 self._start()
 
-    def _conclude(self) -> Status:
-        """Say how the execution ended, and close what will not be asked any more."""
+    def _status(self) -> Status:
+        return read_status(self._ground.hot, self._ground.clock, self._begun.execution_id)
+
+    def _conclude(self) -> Conclusion:
+        """Return how the execution ended, and close what will not be asked any more."""
         execution_id = self._begun.execution_id
-        status = read_status(self._database, self._ground.clock, execution_id)
         limit = next((ending for ending in self._endings if ending in _LIMITS), None)
-        if status.stop_requested == "cancel":
-            state, reason = "cancelled", "cancelled"
+        if self._stops.abandoned:
+            return self._concluded("stopped", "abandoned")
+        if self._status().stop_requested == "cancel":
             self._close_rest("cancelled")
             discard(self._ground, execution_id)
-        elif self._failure is not None:
-            state, reason = "failed", self._failure
-        elif limit is not None and not self._stops:
-            state, reason = "completed", limit
+            return self._concluded("cancelled", "cancelled")
+        if self._failure is not None:
+            return self._concluded("failed", self._failure)
+        if limit is not None and not self._stops.count:
             self._close_rest(f"over_limit:{limit}")
-        elif self._ground.frontier.open_count(execution_id) == 0:
-            state, reason = "completed", "done"
-        else:
-            state, reason = "stopped", "drained"
+            return self._concluded("completed", limit)
+        if self._ground.frontier.open_count(execution_id) == 0:
+            return self._concluded("completed", "done")
+        return self._concluded("stopped", "drained")
+
+    def _concluded(self, state: str, reason: str) -> Conclusion:
         seconds = self._ground.clock.monotonic() - self._started
-        executions.end(self._database, self._ground.clock, execution_id, state=state, reason=reason, seconds=seconds)
-        return read_status(self._database, self._ground.clock, execution_id)
+        cpu_s = sum(one.cpu_s for one in self._costs.values())
+        return Conclusion(state=state, reason=reason, seconds=seconds, cpu_s=cpu_s, peak_bytes=self._peak_bytes)
 
     def _close_rest(self, reason: str) -> None:
         while self._ground.frontier.close_rest(self._begun.execution_id, outcome=Outcome.EXCLUDED, reason=reason):

@@ -14,10 +14,9 @@ from holdfast import config
 from holdfast.coordination.runfile import new_name
 from holdfast.crawl.plan import CrawlPlan
 from holdfast.crawl.seeds import seeds_of
-from holdfast.db.engine import Database
 from holdfast.jobs import executions
 from holdfast.wiring import Ground, open_ground
-from holdfast.worker.process import Assignment
+from holdfast.worker.assignment import Assignment
 from holdfast.worker.recovery import Recovery, recover
 from tests.flow.crawler import Crawler
 
@@ -30,9 +29,9 @@ class Team:
         self._plan = CrawlPlan(
             seeds=tuple(seeds), contact="tests@example.org", delay_s=delay_s, allow_networks=("127.0.0.0/8",)
         )
-        with self._ground() as (ground, database):
+        with self._ground() as ground:
             wish = executions.Wish(crawler.home)
-            self._begun = executions.begin(database, ground.clock, self._plan, wish, is_working=lambda _: False)
+            self._begun = executions.begin(ground.hot, ground.clock, self._plan, wish, is_working=lambda _: False)
             ground.frontier.add(self._begun.execution_id, seeds_of(self._plan))
         self._members: list[subprocess.Popen[bytes]] = []
 
@@ -70,9 +69,9 @@ class Team:
                 said = pipe.read()
             assert code == 0, f"exit {code}: {self._crawler.log()[-3000:]}"
             endings.append(json.loads(said.splitlines()[-1])["ending"])
-        with self._ground() as (ground, database):
+        with self._ground() as ground:
             number = self._begun.execution_id
-            executions.end(database, ground.clock, number, state="completed", reason="done", seconds=0.0)
+            executions.end(ground.hot, ground.clock, executions.Ending(number, "completed", "done", 0.0))
         return endings
 
     def _end_all(self) -> None:
@@ -88,17 +87,15 @@ class Team:
 
     def free(self, owner_id: int) -> int:
         """Void the leases of an owner, as whoever takes it for dead does."""
-        with self._ground() as (ground, _):
+        with self._ground() as ground:
             return ground.frontier.free([owner_id])
 
     def recover(self) -> Recovery:
         """Clean up after members that died."""
-        with self._ground() as (ground, _):
+        with self._ground() as ground:
             return recover(ground)
 
     @contextmanager
-    def _ground(self) -> Iterator[tuple[Ground, Database]]:
+    def _ground(self) -> Iterator[Ground]:
         with open_ground(config.load(home=self._crawler.home, database_url=self._crawler.database_url)) as ground:
-            database = Database(ground.settings.database)
-            yield ground, database
-            database.close()
+            yield ground

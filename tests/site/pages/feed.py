@@ -44,6 +44,32 @@ async def growing(exchange: Exchange) -> None:
     await exchange.reply(_rss(items), media="application/rss+xml")
 
 
+@feed.page("etag", "RSS with two items and an ETag, and 304 to who knows it")
+async def etag(exchange: Exchange) -> None:
+    tag = [("ETag", '"f1"')]
+    if exchange.request.headers.get("if-none-match") == '"f1"':
+        await exchange.reply(status=304, headers=tag)
+        return
+    items = "".join(_item(exchange.url(f"/meta/title?etag={n}"), guid=str(n)) for n in range(2))
+    await exchange.reply(_rss(items), headers=tag, media="application/rss+xml")
+
+
+@feed.page("gone", "410: the feed is gone for good")
+async def gone(exchange: Exchange) -> None:
+    await exchange.reply("gone", status=410, media="text/plain")
+
+
+@feed.page("limited", "429 with a Retry-After of `s` seconds (7200)", sample="s=1")
+async def limited(exchange: Exchange) -> None:
+    wait = str(int(exchange.number("s", 7200)))
+    await exchange.reply("slow down", status=429, headers=[("Retry-After", wait)], media="text/plain")
+
+
+@feed.page("moved", "301 to an RSS feed of the same host")
+async def moved(exchange: Exchange) -> None:
+    await exchange.reply(status=301, headers=[("Location", "/feed/rss")])
+
+
 @feed.page("many", "RSS with `n` items (100,000)", sample="n=10")
 async def many(exchange: Exchange) -> None:
     count = int(exchange.number("n", 100_000))
@@ -65,5 +91,14 @@ for _name, _story, _body in (
         _rss(_item("/meta/&f;"), doctype='<!DOCTYPE r [<!ENTITY f SYSTEM "file:///etc/hostname">]>'),
     ),
     ("cut", "cut in the middle of an item", _rss(_item("/meta/title") * 3)[:-90]),
+    ("empty", "RSS without any item", _rss("")),
+    ("garbage", "neither a feed nor anything else", "\x00\x01 this is no feed <<<"),
+    (
+        "rdf",
+        "RSS 1.0",
+        '<?xml version="1.0"?><rdf:RDF xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#"'
+        ' xmlns="http://purl.org/rss/1.0/" xmlns:dc="http://purl.org/dc/elements/1.1/"><channel rdf:about="/"/>'
+        '<item rdf:about="/meta/title?rdf=1"><link>/meta/title?rdf=1</link><dc:date>2026-09-01</dc:date></item></rdf:RDF>',
+    ),
 ):
     feed.fixed(_name, _story, _body, media="application/rss+xml")

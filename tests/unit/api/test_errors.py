@@ -12,7 +12,6 @@ from sqlalchemy.exc import ArgumentError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 from starlette.datastructures import State
 from starlette.types import Receive, Scope, Send
-from structlog.testing import capture_logs
 
 from holdfast import errors
 from holdfast.api.assembly import assemble
@@ -20,6 +19,7 @@ from holdfast.api.errors import STATUS, status_of
 from holdfast.api.middleware.shell import Shell
 from holdfast.api.roles import PUBLIC
 from holdfast.clock import SystemClock
+from holdfast.log import captured
 from holdfast.metrics import ServerMetrics
 from tests.client import Client
 from tests.unit.api.conftest import MakeArchive, MakeClient
@@ -80,7 +80,7 @@ def test_what_breaks_is_answered_without_a_trace() -> None:
         raise KeyError("secret of the house")
 
     client = Client(Shell(broken, SystemClock(), State({"metrics": ServerMetrics(started=0.0)})))
-    with capture_logs():
+    with captured():
         answer = client.get("/x")
     client.close()
 
@@ -102,7 +102,7 @@ def test_what_the_database_library_raises_is_told_plainly(make_archive: MakeArch
     router.add_api_route("/broken", broken)
     app = assemble("Broken", (router,), make_archive())
     client = Client(Shell(app, SystemClock(), State({"metrics": ServerMetrics(started=0.0)})))
-    with capture_logs() as logged:
+    with captured() as logged:
         busy, fault = client.get("/full"), client.get("/broken", headers={"x-request-id": "mine"})
     client.close()
 

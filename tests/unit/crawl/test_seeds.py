@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from holdfast.crawl.seeds import seeds_of, sitemaps_of
+from holdfast.crawl.seeds import seeds_of
+from holdfast.crawl.sitemaps import sitemaps_of
 from holdfast.types import Kind
 from tests.unit.crawl.bed import make_bed
 

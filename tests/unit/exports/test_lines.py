@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 from holdfast.exports.cdxj import cdxj_line, write_zipnum
 from holdfast.exports.queries import IndexRow
-from holdfast.exports.sorting import sorted_lines
 from holdfast.exports.tables import Format, Value, cell, stamp, write_rows
+from holdfast.sorting import sorted_lines
 
 MOMENT = datetime(2024, 3, 1, 12, 30, 15, tzinfo=UTC)
 

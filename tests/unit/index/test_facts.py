@@ -6,9 +6,10 @@ import pytest
 
 from holdfast.index.facts import detect_language, make_snippet, says_archived, simhash
 from holdfast.index.keys import MAX_KEY_BYTES, identify, url_key
-from holdfast.index.outlinks import MAX_OUTLINKS, outlinks
+from holdfast.index.outlinks import outlinks
 from holdfast.index.postquery import request_data
 from holdfast.urls import hash64
+from holdfast.urls.edges import MAX_EDGES
 
 SENTENCE = "The ministry publishes weekly figures about vaccination in every region of the country."
 
@@ -135,4 +136,4 @@ def test_outlinks_are_groups_once_each_without_assets_and_oneself() -> None:
     ]  # fmt: skip
     assert all(to_hash == hash64(url) for to_hash, url in found)
     many = outlinks("https://example.org/", None, [f"/{n}" for n in range(500)], own_hash=0)
-    assert len(many) == MAX_OUTLINKS
+    assert len(many) == MAX_EDGES

@@ -109,7 +109,7 @@ def test_a_rebuild_gives_the_same_answers_and_serves_meanwhile(bed: Bed) -> None
     before = bed.urls("parrot")
     seen: list[int] = []
 
-    rebuild(bed.database, bed.home, progress=lambda _pages: seen.append(bed.ask("parrot").total))
+    rebuild(bed.database, bed.home, bed.clock, progress=lambda _pages: seen.append(bed.ask("parrot").total))
 
     assert seen == [30]
     assert bed.urls("parrot") == before

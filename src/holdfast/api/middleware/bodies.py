@@ -1,4 +1,4 @@
-"""What may come in: small JSON, whole and uncompressed, read before any route sees it; everything else is refused."""
+"""What may come in: small, whole, uncompressed and JSON, read before any route sees it; the rest is refused."""
 
 from __future__ import annotations
 
@@ -15,6 +15,10 @@ from holdfast.errors import HoldfastError, Invalid
 
 _DEPTH = 32
 _ARRIVAL_S = 30.0
+_FILES = {
+    "/api/v1/sources/import": ("application/yaml", "application/x-yaml", "text/yaml", "application/toml", "text/toml")
+}
+"""Where something else than JSON may come in. A page of another origin cannot send these without asking first."""
 _STRINGS = re.compile(rb'"(?:[^"\\]|\\.)*"', re.S)
 _NOT_BRACKETS = re.compile(rb"[^][{}]+")
 
@@ -48,7 +52,7 @@ class Bodies:
             return
         try:
             body = await self._read(headers, receive)
-            _inspect(headers, body)
+            _inspect(headers, body, _FILES.get(scope["path"], ()))
         except ClientDisconnect:
             return
         except HoldfastError as exc:
@@ -77,12 +81,14 @@ class Bodies:
         return bytes(body)
 
 
-def _inspect(headers: Headers, body: bytes) -> None:
+def _inspect(headers: Headers, body: bytes, files: tuple[str, ...]) -> None:
     if not body:
         return
     if headers.get("content-encoding", "identity").lower() != "identity":
         raise BodyRefused("a request's body is not decompressed here; send it plain")
     media_type = headers.get("content-type", "").partition(";")[0].strip().lower()
+    if media_type in files:
+        return
     if media_type != "application/json":
         raise BodyRefused("send the body as application/json")
     if depth_of(body) > _DEPTH:

@@ -14,9 +14,10 @@ from holdfast.api.problems import OriginRefused
 _READ = "GET, HEAD, OPTIONS"
 _WRITE = {"/api/reports": "POST, OPTIONS"}
 """The one public route that takes something in."""
-_PRIVATE = ("/api/admin", "/metrics")
+_PRIVATE = ("/api/admin", "/api/v1", "/api/v2", "/metrics")
 _OPEN = ("/wacz", ".wacz")
 """Packages are read by replay tools that run in pages of any origin."""
+_SAFE = ("GET", "HEAD", "OPTIONS")
 _SENT = "accept, content-type, x-request-id, range"
 _SHOWN = (
     "X-Request-Id, X-API-Version, Retry-After, Accept-Ranges, Content-Disposition, Content-Range, ETag, Link, "
@@ -41,12 +42,19 @@ class Origins:
         elif origin and scope["method"] == "OPTIONS" and "access-control-request-method" in headers:
             answer = _preflight(scope["path"], origin, headers) if readable else None
             await (answer or Refusal(OriginRefused()))(scope, receive, send)
+        elif origin and scope["method"] not in _SAFE and _is_private(path) and not _is_own(origin, headers):
+            # Browsers send a bodiless POST without asking: without a token, any page could stop a job.
+            await Refusal(OriginRefused())(scope, receive, send)
         else:
             await self._app(scope, receive, _marked(send, origin if readable else None))
 
 
 def _is_private(path: str) -> bool:
     return any(path == prefix or path.startswith(f"{prefix}/") for prefix in _PRIVATE)
+
+
+def _is_own(origin: str, headers: Headers) -> bool:
+    return origin.partition("://")[2] == headers.get("host")
 
 
 def _preflight(path: str, origin: str, headers: Headers) -> Response | None:

@@ -17,6 +17,7 @@ from holdfast.clock import Clock
 from holdfast.config import ApiSettings
 
 _WINDOW_S = 60.0
+_FILES = (".csv", ".json", ".jsonl")
 
 
 class Tier(NamedTuple):
@@ -112,13 +113,13 @@ class RateLimits:
         settings, path = self._settings, scope["path"]
         if self._is_replay or path.startswith(("/web/", "/api/snapshots/raw/")) or path.endswith(("/wacz", ".wacz")):
             return Tier("replay", settings.replay_per_minute)
-        if path == "/metrics" or path.startswith("/api/admin/"):
+        if path == "/metrics" or path.startswith(("/api/admin/", "/api/v1/", "/api/v2/")):
             if is_admin(settings, Headers(scope=scope)):
                 return Tier("admin", settings.admin_per_minute)
             return Tier("intruder", settings.intruder_per_minute)
         if path == "/api/search":
             return Tier("search", settings.search_per_minute)
-        if path.startswith("/api/exports/"):
+        if path.startswith("/api/exports/") or (path.startswith("/api/coverage/") and path.endswith(_FILES)):
             return Tier("exports", settings.exports_per_minute)
         if path == "/api/reports":
             return Tier("reports", settings.reports_per_minute)

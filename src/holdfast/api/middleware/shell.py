@@ -17,7 +17,7 @@ _SAFE_ID = re.compile(r"[A-Za-z0-9._-]{1,128}")
 API_VERSION = "1"
 _KINDS = frozenset(
     {"health", "stats", "sources", "coverage", "search", "snapshot", "snapshots", "replay", "changes", "exports",
-     "usage", "reports", "admin", "metrics", "web", "cdx", "wacz"}
+     "usage", "reports", "admin", "metrics", "web", "cdx", "wacz", "v1", "v2"}
 )  # fmt: skip
 
 

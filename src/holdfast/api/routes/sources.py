@@ -1,7 +1,9 @@
-"""`/api/sources`, a source's editions, its coverage of a year, and the preview that does not exist yet."""
+"""`/api/sources`, a source's editions, and the preview that does not exist yet."""
 
 from __future__ import annotations
 
+from collections import Counter
+from datetime import datetime
 from itertools import groupby
 from typing import Annotated, Literal
 
@@ -13,17 +15,17 @@ from holdfast.api.addresses import browse_url
 from holdfast.api.deps import ArchiveDep, SessionDep, TotalsDep
 from holdfast.api.errors import answers
 from holdfast.api.roles import PUBLIC
-from holdfast.api.schemas.archive import Coverage, EditionSummary, SourceSummary
+from holdfast.api.schemas.archive import EditionSummary, SourceSummary
 from holdfast.db.models import Snapshot, Source
 from holdfast.errors import NotFound
-from holdfast.index.queries import closest
+from holdfast.index.queries import closest, hidden_pages
 from holdfast.jobs.names import execution_name
 from holdfast.sources.queries import source_by_code
 from holdfast.wiring.archive import Archive
 
 router = APIRouter(tags=["sources"], dependencies=[PUBLIC])
 _FEW_RECORDS = 5000
-"""An execution with no more is looked at whole; of a larger one, the ends of its files and what its index says."""
+"""An execution with no more is looked at whole; of a larger one, what was noted of its files when they were indexed."""
 Code = Annotated[str, Path(description="A source's code.", max_length=64, examples=["example-org"])]
 Language = Annotated[Literal["en", "fr"] | None, Query(description="Which language's entry page to name.")]
 
@@ -62,9 +64,10 @@ def _browse(archive: Archive, entry: Snapshot | None) -> str | None:
 def editions(archive: ArchiveDep, session: SessionDep, code: Code) -> list[EditionSummary]:
     """Return the crawls of a source that were indexed, the newest capture first."""
     source = _source(session, code)
+    hidden = Counter(page.execution_id for page in hidden_pages(session, source_id=source.id))
     found = []
     for execution, files in groupby(queries.indexed_files(session, source_id=source.id), lambda file: file.execution):
-        extent = _extent(session, execution.id, list(files))
+        extent = _extent(session, execution.id, list(files), hidden[execution.id])
         if extent is None:
             continue
         entry = closest(session, source.base_url, extent.last, ok_only=True) if source.base_url else None
@@ -76,11 +79,19 @@ def editions(archive: ArchiveDep, session: SessionDep, code: Code) -> list[Editi
     return [edition for _, edition in sorted(found, key=lambda row: (row[0], row[1].job_id), reverse=True)]
 
 
-def _extent(session: Session, execution_id: int, files: list[queries.IndexedFile]) -> queries.Extent | None:
+def _extent(
+    session: Session, execution_id: int, files: list[queries.IndexedFile], hidden: int
+) -> queries.Extent | None:
     if sum(file.records for file in files) <= _FEW_RECORDS:
         return queries.extent_of_execution(session, execution_id)
-    moments = [moment for file in files for moment in queries.ends_of_file(session, file.warc_file_id)]
-    return queries.Extent(sum(file.pages for file in files), min(moments), max(moments)) if moments else None
+    moments: list[datetime] = []
+    for file in files:
+        if file.first_at is None or file.last_at is None:
+            moments += queries.ends_of_file(session, file.warc_file_id)
+        else:
+            moments += (file.first_at, file.last_at)
+    pages = sum(file.pages for file in files) - hidden
+    return queries.Extent(pages, min(moments), max(moments)) if moments and pages > 0 else None
 
 
 @router.get("/api/sources/{code}/preview", responses=answers(404, 422))
@@ -88,27 +99,6 @@ def preview(session: SessionDep, code: Code) -> None:
     """Return a picture of a source's first page. There is none until pages are captured with a browser: always 404."""
     _source(session, code)
     raise NotFound(f"there is no preview of {code}: previews come with browser capture")
-
-
-@router.get("/api/coverage/{source}/{year}", responses=answers(404, 422, 503))
-def coverage(
-    session: SessionDep, source: Code, year: Annotated[int, Path(ge=1990, le=9999, examples=[2026])]
-) -> Coverage:
-    """Return how much of a source was kept in a year."""
-    kept = _source(session, source)
-    edition = queries.edition(session, source_id=kept.id, year=year)
-    if edition is None:
-        raise NotFound(f"there is no edition of {source} for {year}; its crawls are at /api/sources/{source}/editions")
-    return Coverage(
-        edition_id=edition.id, source_code=kept.code, source_name=kept.name, year=edition.year, status=edition.status,
-        search_ready=edition.search_ready, research_ready=edition.research_ready,
-        intended_url_count=edition.intended_url_count, captured_url_count=edition.captured_url_count,
-        failed_url_count=edition.failed_url_count, missing_url_count=edition.missing_url_count,
-        excluded_url_count=edition.excluded_url_count, fallback_url_count=edition.fallback_url_count,
-        shard_count=edition.shard_count, indexed_shard_count=edition.indexed_shard_count,
-        needs_review_shard_count=edition.needs_review_shard_count, backend_counts=edition.backend_counts,
-        coverage_summary=edition.coverage_summary, generated_at=edition.generated_at,
-    )  # fmt: skip
 
 
 def _source(session: Session, code: str) -> Source:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import Any
 
-from sqlalchemy import ColumnElement, Select, and_, exists, func, select
+from sqlalchemy import ColumnElement, Select, TextClause, and_, exists, func, select, text
 from sqlalchemy.orm import Session, aliased
 
 from holdfast.changes.listing.events import Event, Page, Scope, TimelineEntry
@@ -14,20 +14,10 @@ from holdfast.index.queries import visible
 
 MAX_LISTED = 10_000
 """Changes that are counted and paged through, newest first; as many as search counts."""
-MAX_SOUGHT = 200_000
-"""Rows among which they are looked for: most captures of a crawl are unchanged, and there is no index without them."""
 _LEAST_EACH = 20
-_MAX_EXECUTIONS = 200
-
-
-class Reach(NamedTuple):
-    """How far one question goes."""
-
-    listed: int = MAX_LISTED
-    sought: int = MAX_SOUGHT
-
-
-DEFAULT_REACH = Reach()
+_MAX_SOURCES = 200
+_TOLD = text("changes.type <> 'unchanged'")
+"""Spelled as the partial indexes are, so that both databases see that they hold all that is asked for."""
 
 
 def shown(change: type[Change] = Change) -> tuple[ColumnElement[bool], ...]:
@@ -58,7 +48,7 @@ def latest_executions(session: Session, source_id: int | None) -> list[int]:
 def _sources_with_changes(session: Session) -> list[int]:
     """Return the sources that have changes, from one to the next; for one that has none a planner may walk it all."""
     found: list[int] = []
-    while len(found) < _MAX_EXECUTIONS:
+    while len(found) < _MAX_SOURCES:
         following = session.scalar(select(func.min(Change.source_id)).where(Change.source_id > (found or [-1])[-1]))
         if following is None:
             break
@@ -66,53 +56,52 @@ def _sources_with_changes(session: Session) -> list[int]:
     return found
 
 
-def page_of_events(session: Session, scope: Scope, *, offset: int, limit: int, reach: Reach = DEFAULT_REACH) -> Page:
-    """Return a page of events, newest first, and how many there are; not exact where more were in scope than are read.
+def page_of_events(session: Session, scope: Scope, *, offset: int, limit: int, listed: int = MAX_LISTED) -> Page:
+    """Return a page of events, newest first, and how many there are; not exact where more were in scope than `listed`.
 
     Paging ends there too: what is older is reached with an earlier `until`.
     """
-    if scope.execution_ids is not None and not scope.execution_ids:
+    slices = _slices(session, scope)
+    if not slices:
         return Page(events=(), total=0, is_exact=True)
-    each = max(_LEAST_EACH, reach.listed // len(scope.execution_ids or (0,)))
-    slices, is_exact = _slices(session, scope, each, reach.sought)
+    each = max(_LEAST_EACH, listed // len(slices))
     found: list[tuple[datetime, int]] = []
+    is_exact = True
     for part in slices:
         # Only the slice is read, and only once: joined with the table by id, a planner might walk the table.
-        change = aliased(Change, part.limit(each).subquery())
+        change = aliased(Change, part.limit(each + 1).subquery())
         rows = session.execute(select(change.to_captured_at, change.id, and_(*shown(change)))).all()
-        is_exact = is_exact and len(rows) < each
-        found += [(row[0], row[1]) for row in rows if row[2]]
+        is_exact = is_exact and len(rows) <= each
+        found += [(row[0], row[1]) for row in rows[:each] if row[2]]
     found.sort(reverse=True)
     ids = [change_id for _, change_id in found[offset : offset + limit]]
     events = {row[0]: Event._make(row) for row in session.execute(_events().where(Change.id.in_(ids)))}
     return Page(events=tuple(events[change_id] for change_id in ids), total=len(found), is_exact=is_exact)
 
 
-def _slices(session: Session, scope: Scope, each: int, sought: int) -> tuple[list[Select[Change]], bool]:
-    """Return the newest changes in scope, one slice for each execution, and whether nothing in scope was left out."""
-    span: list[ColumnElement[bool]] = []
+def _slices(session: Session, scope: Scope) -> list[Select[Change]]:
+    """Return the newest changes in scope: a slice for each execution, or for each source, all from one index."""
+    span: list[ColumnElement[bool] | TextClause] = [] if scope.unchanged else [_TOLD]
     if scope.since is not None:
         span.append(Change.to_captured_at >= scope.since)
     if scope.until is not None:
         span.append(Change.to_captured_at < scope.until)
     if scope.execution_ids is not None:
-        order: tuple[Any, ...] = (Change.id,)
-        spans = [[Change.to_execution_id == execution_id, *span] for execution_id in scope.execution_ids]
-    else:
-        order = (Change.to_captured_at, Change.id)
-        spans = [span if scope.source_id is None else [Change.source_id == scope.source_id, *span]]
-    newest = [column.desc() for column in order]
-    if scope.unchanged:
-        return [select(Change).where(*clauses).order_by(*newest) for clauses in spans], True
-    slices, is_whole = [], True
-    for clauses in spans:
-        # Where the rows that are looked through end: an index is stepped along, no row is read.
-        skipped = max(each, sought // len(spans))
-        oldest = session.scalar(select(order[0]).where(*clauses).order_by(*newest).offset(skipped).limit(1))
-        is_whole = is_whole and oldest is None
-        reached = clauses if oldest is None else [*clauses, order[0] >= oldest]
-        slices.append(select(Change).where(*reached, Change.type != "unchanged").order_by(*newest))
-    return slices, is_whole
+        if scope.source_id is not None:
+            # `+ 0` keeps the planner on the index of executions: the one of sources would read the whole source.
+            span.append(Change.source_id + 0 == scope.source_id)
+        newest = (Change.id.desc(),)
+        return [
+            select(Change).where(Change.to_execution_id == execution_id, *span).order_by(*newest)
+            for execution_id in scope.execution_ids
+        ]
+    sources = _sources_with_changes(session) if scope.source_id is None else [scope.source_id]
+    return [
+        select(Change)
+        .where(Change.source_id == source_id, *span)
+        .order_by(Change.to_captured_at.desc(), Change.id.desc())
+        for source_id in sources
+    ]
 
 
 def _events() -> Select[*tuple[Any, ...]]:

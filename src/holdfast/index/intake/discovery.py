@@ -13,6 +13,8 @@ from pathlib import Path
 
 SUFFIXES = (".warc", ".warc.gz", ".warc.zst", ".arc", ".arc.gz", ".wacz")
 STATE_FILE = ".archive_state.json"
+ASIDE = ("warcs_quarantine", "warcs_compacted")
+"""Folders of an archive_tool's output that hold what is not to be read: damaged files, and copies of others."""
 _MAX_STATE_BYTES = 16 * 1024 * 1024
 
 
@@ -65,7 +67,7 @@ def _below(folder: Path) -> Iterator[Path]:
     roots = [folder, *_tracked(folder)]
     for root in roots:
         for parent, folders, names in os.walk(root, followlinks=False):
-            folders.sort()
+            folders[:] = sorted(name for name in folders if name not in ASIDE)
             found += [Path(parent, name) for name in names if name.lower().endswith(SUFFIXES)]
     yield from sorted(set(found), key=lambda path: (any(part.startswith(".tmp") for part in path.parts), str(path)))
 

@@ -76,6 +76,8 @@ class Importer:
         """Where new files go; made when the first one comes, unless somebody says it."""
         self.in_place = False
         """Register files where they lie, if that can be."""
+        self.only_register = False
+        """Leave the indexing to whoever looks for sealed files that wait."""
         self.on_step: OnStep = lambda _step: None
         self._step = Step(number=0, of=0, name="", phase="", done=0, total=0)
 
@@ -185,6 +187,8 @@ class Importer:
         done.warc_file_id = file_id
         if done.state == "again":
             self._ensure_listed(file_id)
+        if self.only_register:
+            return done
         self._phase("indexing", 0)
         done.indexed = self._indexer.index_file(file_id)
         if done.indexed is None:

@@ -56,13 +56,17 @@ class Lease:
             with self._hot.write() as tx:
                 self.hold(tx)
 
-    def end(self, *, error: str | None) -> int:
-        """Give the file back, read to its end or failed; return how many pages it has. LeaseLost if it is another's."""
+    def end(self, *, error: str | None, span: files.Span | None = None) -> int:
+        """Give the file back, read to its end or failed; return how many pages it has. LeaseLost if it is another's.
+
+        `span` is from when to when its captures are; None if that is not known.
+        """
         with self._hot.write() as tx:
             pages = queries.finish(tx, self.held, error=error, now=to_micros(self._clock.now()))
             if pages is None:
                 raise LeaseLost(f"another reader has taken over WARC file {self.warc_file_id}")
             files.set_index_state(tx, self.warc_file_id, "failed" if error else "indexed")
+            files.set_span(tx, self.warc_file_id, None if error else span)
         return pages
 
     def give_back(self) -> None:

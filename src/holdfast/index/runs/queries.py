@@ -167,6 +167,15 @@ def sealed_files_of(tx: Transaction, execution_id: int) -> list[int]:
     return [int(row[0]) for row in rows]
 
 
+def span_of(tx: Transaction, warc_file_id: int) -> tuple[int, int] | None:
+    """Return from when to when the captures of a file are; None if it has none. Reads all of them."""
+    first = warc_file_id * ORDINALS
+    rows = tx.execute(
+        "SELECT min(captured_at), max(captured_at) FROM snapshots WHERE id >= ? AND id < ?", (first, first + ORDINALS)
+    )
+    return None if rows[0][0] is None else (int(rows[0][0]), int(rows[0][1]))
+
+
 def free_owner(tx: Transaction, owner_id: int, *, now: int) -> None:
     """End the leases of an owner that is gone."""
     tx.execute("UPDATE index_runs SET lease_expires_at = ? WHERE owner_id = ?", (now - 1, owner_id))

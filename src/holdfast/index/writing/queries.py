@@ -175,6 +175,18 @@ def put_links(tx: Transaction, snapshot_ids: Sequence[int], rows: Sequence[tuple
     tx.load("page_links", ("snapshot_id", "to_hash", "from_hash", "to_url"), rows)
 
 
+def _canonical(part: Sequence[tuple[int, int]]) -> str:
+    """Return the tables `n`: the captures of some days, which they call canonical and which they should."""
+    return (
+        f"WITH w(url_hash, day) AS (VALUES {_pairs(part)}), d AS ("  # noqa: S608 - question marks
+        " SELECT s.id, s.canonical_id, FIRST_VALUE(s.id) OVER ("
+        "  PARTITION BY s.url_hash, w.day, s.body_hash ORDER BY s.captured_at, s.id) AS first_id"
+        " FROM w JOIN snapshots s ON s.url_hash = w.url_hash AND s.captured_at >= w.day"
+        "  AND s.captured_at < w.day + ? WHERE s.body_hash IS NOT NULL),"
+        " n AS (SELECT id, canonical_id, NULLIF(first_id, id) AS wanted FROM d)"
+    )
+
+
 def settle_duplicates(tx: Transaction, days: Sequence[tuple[int, int]], *, day_micros: int) -> list[int]:
     """Name the earliest of the captures of one address, day and body as canonical in all others; return what changed.
 
@@ -183,18 +195,24 @@ def settle_duplicates(tx: Transaction, days: Sequence[tuple[int, int]], *, day_m
     changed: list[int] = []
     for part in _parts(sorted(set(days))):
         rows = tx.execute(
-            f"WITH w(url_hash, day) AS (VALUES {_pairs(part)}), d AS ("  # noqa: S608
-            " SELECT s.id, s.canonical_id, FIRST_VALUE(s.id) OVER ("
-            "  PARTITION BY s.url_hash, w.day, s.body_hash ORDER BY s.captured_at, s.id) AS first_id"
-            " FROM w JOIN snapshots s ON s.url_hash = w.url_hash AND s.captured_at >= w.day"
-            "  AND s.captured_at < w.day + ? WHERE s.body_hash IS NOT NULL),"
-            " n AS (SELECT id, canonical_id, NULLIF(first_id, id) AS wanted FROM d)"
-            " UPDATE snapshots SET canonical_id = n.wanted FROM n"
+            f"{_canonical(part)} UPDATE snapshots SET canonical_id = n.wanted FROM n"  # noqa: S608
             " WHERE snapshots.id = n.id AND n.canonical_id IS DISTINCT FROM n.wanted RETURNING snapshots.id",
             [*(value for pair in part for value in pair), day_micros],
         )
         changed += [row[0] for row in rows]
     return changed
+
+
+def unsettled(tx: Transaction, days: Sequence[tuple[int, int]], *, day_micros: int) -> list[int]:
+    """Return the captures of these days that `settle_duplicates` would change."""
+    found: list[int] = []
+    for part in _parts(sorted(set(days))):
+        rows = tx.execute(
+            f"{_canonical(part)} SELECT id FROM n WHERE canonical_id IS DISTINCT FROM wanted ORDER BY id",  # noqa: S608
+            [*(value for pair in part for value in pair), day_micros],
+        )
+        found += [row[0] for row in rows]
+    return found
 
 
 class Revisit(NamedTuple):

@@ -1,6 +1,7 @@
 """What people do to jobs: make, change, pause, resume, cancel, retry, force and delete them. Every step is a legal one.
 
-Who opens the session ends it; each method locks the job, writes its state through `moves`, and tells it as an event.
+Who opens the session ends it; each method locks the job, writes its state through `moves`, audits the deed, and tells
+it as an event.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from typing import Any
 
 from sqlalchemy.orm import Session
 
+from holdfast import audit
 from holdfast.clock import Clock
 from holdfast.db.models import Execution, Job, Source
 from holdfast.jobs.board import queries
@@ -42,8 +44,10 @@ class Board:
     def __init__(self, clock: Clock, placement: Placement, *, backend_check: BackendCheck | None = None) -> None:
         self._clock, self._placement, self._backend_check = clock, placement, backend_check
 
-    def upsert(self, session: Session, spec: JobSpec) -> Upserted:
+    def upsert(self, session: Session, spec: JobSpec, *, kind: str = queries.CRAWL) -> Upserted:
         """Make the crawl job of a source, or give the one it has a new plan; one that runs goes on running (NC-003).
+
+        The job that polls a source's feeds is such a job too: there is one, and it recurs.
 
         Invalid names what is wrong with the wish or with the source's configuration; then nothing is changed.
         """
@@ -52,14 +56,15 @@ class Board:
         if source is None:
             raise JobRefused("source_id", f"there is no source {spec.source_id}")
         config = self._config(source, spec)
-        found = queries.crawl_job(session, source_id=source.id)
+        found = queries.crawl_job(session, source_id=source.id, kind=kind)
         if found is not None:
             return self._apply(session, found, spec, config, enabled=source.enabled)
         now = self._clock.now()
-        made = self._insert(session, spec, source, config, kind=queries.CRAWL)
+        made = self._insert(session, spec, source, config, kind=kind)
         if source.enabled:
             self._schedule(session, made, now=now)
         self._note(made)
+        self._tell(session, "created", made)
         emit(session, [status(made.id, state_of(made), created=True)], now=now)
         return Upserted(job=made, created=True, warnings=config.warnings())
 
@@ -76,7 +81,8 @@ class Board:
             raise JobRefused("source_id", f"there is no source {spec.source_id}")
         config, now = self._config(source, spec), self._clock.now()
         made = self._insert(session, spec, source, config, kind=kind)
-        made.next_run_at = max(at, now)
+        made.next_run_at = made.rhythm_at = max(at, now)
+        self._tell(session, "created", made)
         session.flush()
         emit(session, [status(made.id, State.PENDING, created=True)], now=now)
         return Upserted(job=made, created=True, warnings=config.warnings())
@@ -111,6 +117,7 @@ class Board:
             # What is queued already is not queued again.
             job.next_run_at = now if opened is None else None
         self._note(job)
+        self._tell(session, action.value, job)
         emit(session, [event], now=now)
         return job
 
@@ -132,6 +139,7 @@ class Board:
             raise JobBusy(job.id)
         _withdraw(queries.open_execution(session, job_id=job.id), "deleted", now)
         self._placement.note(job.id, None, None)
+        self._tell(session, "deleted", job)
         if not queries.has_executions(session, job_id=job.id):
             queries.delete_job(session, job)
             return
@@ -178,6 +186,7 @@ class Board:
         elif enabled and (steps or changed or job.next_run_at is None):
             self._schedule(session, job, now=now)
         self._note(job)
+        self._tell(session, "replanned", job)
         emit(session, events, now=now)
         return Upserted(job=job, created=False, warnings=config.warnings())
 
@@ -188,10 +197,15 @@ class Board:
             job.next_run_at = job.rhythm_at = self._placement.place(session, interval, now=now)
             job.placed_at = now
         else:
-            job.next_run_at = now
+            # One that was made for a moment (an annual crawl) is not run before it, whatever happened meanwhile.
+            job.next_run_at = now if job.kind == queries.CRAWL else max(now, job.rhythm_at or now)
 
     def _note(self, job: Job) -> None:
         self._placement.note(job.id, job.next_run_at, interval_of(job.interval_minutes, job.interval_type))
+
+    def _tell(self, session: Session, deed: str, job: Job) -> None:
+        detail = {"state": job.state, "source_id": job.source_id, "kind": job.kind}
+        audit.record(session, self._clock, action=f"job.{deed}", subject=f"job {job.id}", detail=detail)
 
 
 def _write(job: Job, spec: JobSpec, config: SourceConfig) -> None:

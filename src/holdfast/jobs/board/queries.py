@@ -6,15 +6,14 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
-from sqlalchemy import ColumnElement, func, or_, select, update
+from sqlalchemy import select, update
 from sqlalchemy.orm import Session
 
 from holdfast.db.models import Execution, Job, Source
 from holdfast.jobs.intervals import UNITS
 from holdfast.jobs.slots import Turn
 
-CRAWL = "crawl"
-MAX_LIMIT = 250
+CRAWL, FEED = "crawl", "feed"
 
 
 def locked_job(session: Session, job_id: int) -> Job | None:
@@ -34,13 +33,20 @@ def locked_source(session: Session, source_id: int) -> Source | None:
     return session.scalars(select(Source).where(Source.id == source_id).with_for_update()).one_or_none()
 
 
-def crawl_job(session: Session, *, source_id: int) -> Job | None:
-    """Return the one crawl job of a source that is not over for good, locked."""
+def crawl_job(session: Session, *, source_id: int, kind: str = CRAWL) -> Job | None:
+    """Return the one crawl job of a source (or the one that polls its feeds) that is not over for good, locked."""
     return session.scalars(
         select(Job)
-        .where(Job.source_id == source_id, Job.kind == CRAWL, Job.state != "cancelled", Job.deleted_at.is_(None))
+        .where(Job.source_id == source_id, Job.kind == kind, Job.state != "cancelled", Job.deleted_at.is_(None))
         .with_for_update()
     ).one_or_none()
+
+
+def intervals_of_kind(session: Session, *, kind: str) -> dict[int, tuple[int | None, str]]:
+    """Return the sources that have a job of this kind which is not over for good, with its interval and unit."""
+    query = select(Job.source_id, Job.interval_minutes, Job.interval_type)
+    query = query.where(Job.kind == kind, Job.state != "cancelled", Job.deleted_at.is_(None))
+    return {row[0]: (row[1], row[2]) for row in session.execute(query)}
 
 
 def insert_job(session: Session, made: Job) -> Job:
@@ -80,79 +86,6 @@ def jobs_of_source(session: Session, *, source_id: int, states: Sequence[str]) -
             .with_for_update()
         )
     )
-
-
-class JobFilter(NamedTuple):
-    """Which jobs are listed, and in which order."""
-
-    states: tuple[str, ...] = ()
-    source_id: int | None = None
-    kind: str | None = None
-    search: str = ""
-    sort_by: str = "created_at"
-    descending: bool = True
-    limit: int = 50
-    offset: int = 0
-
-
-_SORTED = {
-    "created_at": Job.created_at, "updated_at": Job.updated_at, "status": Job.state, "source_name": Source.name,
-    "next_run_at": Job.next_run_at, "last_run_at": Job.last_execution_at, "type": Job.kind,
-}  # fmt: skip
-
-
-def sort_word(word: str) -> str:
-    """Return the order that is used for a word: an unknown one falls back to created_at (NC-004)."""
-    return word if word in _SORTED else "created_at"
-
-
-def listed(session: Session, wanted: JobFilter) -> tuple[list[tuple[Job, Source]], int]:
-    """Return one page of jobs with their sources, and how many there are in all."""
-    where = _where(wanted)
-    counted = select(func.count()).select_from(Job).join(Source, Source.id == Job.source_id).where(*where)
-    total = session.scalar(counted) or 0
-    column = _SORTED[sort_word(wanted.sort_by)]
-    order = column.desc().nulls_last() if wanted.descending else column.asc().nulls_last()
-    page = (
-        select(Job, Source)
-        .join(Source, Source.id == Job.source_id)
-        .where(*where)
-        .order_by(order, Job.id.desc() if wanted.descending else Job.id)
-        .limit(min(max(wanted.limit, 1), MAX_LIMIT))
-        .offset(max(wanted.offset, 0))
-    )
-    return [(row[0], row[1]) for row in session.execute(page)], total
-
-
-def _where(wanted: JobFilter) -> list[ColumnElement[bool]]:
-    where: list[ColumnElement[bool]] = [Job.deleted_at.is_(None), Job.state.is_not(None)]
-    if wanted.states:
-        where.append(Job.state.in_(wanted.states))
-    if wanted.source_id is not None:
-        where.append(Job.source_id == wanted.source_id)
-    if wanted.kind is not None:
-        where.append(Job.kind == wanted.kind)
-    if wanted.search:
-        # The words of a search are data: % and _ mean themselves.
-        part = wanted.search.lower().replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
-        columns = (Source.name, Source.code, Job.url, Job.name)
-        where.append(or_(*(func.lower(column).like(f"%{part}%", escape="\\") for column in columns)))
-    return where
-
-
-def state_counts(session: Session) -> dict[str, int]:
-    """Return how many jobs are in each state."""
-    rows = session.execute(
-        select(Job.state, func.count()).where(Job.state.is_not(None), Job.deleted_at.is_(None)).group_by(Job.state)
-    )
-    return {str(state): count for state, count in rows}
-
-
-def executions_of(session: Session, *, job_id: int, limit: int, offset: int) -> tuple[list[Execution], int]:
-    """Return a page of a job's history, newest first, and how long it is."""
-    total = session.scalar(select(func.count()).select_from(Execution).where(Execution.job_id == job_id)) or 0
-    page = select(Execution).where(Execution.job_id == job_id).order_by(Execution.number.desc())
-    return list(session.scalars(page.limit(limit).offset(offset))), total
 
 
 def turns(session: Session) -> list[Turn]:

@@ -19,6 +19,8 @@ from holdfast.jobs.journal import queries
 CATEGORIES: Final = tuple(
     f"crawler.{word}" for word in ("lifecycle", "fetch", "extract", "error", "rate_limit", "queue", "metrics")
 )
+LOG_NAME: Final = "logs/{job_id}/{number}.log.gz"
+"""What a whole log is called outside (3.6 of the facts)."""
 REPLAYED: Final = 200
 """Lines that a new reader of a running log is shown first."""
 _MESSAGE_CHARS: Final = 4096
@@ -89,9 +91,9 @@ def read_lines(session: Session, execution_id: int, *, after: int = 0, level: st
     return queries.lines_after(session, execution_id=execution_id, after=after, level=level_number(level), limit=limit)
 
 
-def last_lines(session: Session, execution_id: int, *, limit: int = REPLAYED) -> list[LogLine]:
-    """Return the newest lines, oldest first."""
-    return queries.last_lines(session, execution_id=execution_id, limit=limit)
+def last_lines(session: Session, execution_id: int, *, level: str = "debug", limit: int = REPLAYED) -> list[LogLine]:
+    """Return the newest lines of at least this level, oldest first."""
+    return queries.last_lines(session, execution_id=execution_id, level=level_number(level), limit=limit)
 
 
 def all_lines(database: Database, execution_id: int) -> Iterator[LogLine]:

@@ -99,10 +99,10 @@ def lines_after(session: Session, *, execution_id: int, after: int, level: int, 
     )
 
 
-def last_lines(session: Session, *, execution_id: int, limit: int) -> list[LogLine]:
-    """Return the newest lines, oldest first."""
-    query = select(LogLine).where(LogLine.execution_id == execution_id).order_by(LogLine.id.desc()).limit(limit)
-    return list(reversed(session.scalars(query).all()))
+def last_lines(session: Session, *, execution_id: int, level: int, limit: int) -> list[LogLine]:
+    """Return the newest lines of at least this level, oldest first."""
+    query = select(LogLine).where(LogLine.execution_id == execution_id, LogLine.level >= level)
+    return list(reversed(session.scalars(query.order_by(LogLine.id.desc()).limit(limit)).all()))
 
 
 def drop_logs(session: Session, *, execution_ids: Iterable[int]) -> None:

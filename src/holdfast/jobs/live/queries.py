@@ -27,6 +27,16 @@ def stop_word(tx: Transaction, *, execution_id: int) -> tuple[str | None, Any]:
     return (rows[0][0], rows[0][1]) if rows else ("cancel", None)
 
 
+def is_leased(tx: Transaction, *, execution_id: int, epoch: int) -> bool:
+    """Return whether the lease with this epoch still holds an execution's job."""
+    rows = tx.execute(
+        "SELECT 1 FROM executions e JOIN jobs j ON j.id = e.job_id"
+        " WHERE e.id = ? AND j.lock_epoch = ? AND j.lock_token IS NOT NULL",
+        (execution_id, epoch),
+    )
+    return bool(rows)
+
+
 def totals_of_others(tx: Transaction, *, execution_id: int, owner_id: int) -> list[Any]:
     """Return the running totals of an execution's other processes."""
     rows = tx.execute(
@@ -128,12 +138,14 @@ def place_execution(tx: Transaction, *, execution_id: int, output_dir: str) -> N
     tx.execute("UPDATE executions SET output_dir = ? WHERE id = ?", (output_dir, execution_id))
 
 
-def resume_execution(tx: Transaction, *, execution_id: int) -> None:
-    """Say that an execution runs again, and that nobody wants it to stop."""
-    tx.execute(
-        "UPDATE executions SET state = 'running', stop_requested = NULL, finished_at = NULL WHERE id = ?",
+def resume_execution(tx: Transaction, *, execution_id: int) -> bool:
+    """Say that an execution runs again, and that nobody wants it to stop; False if it has ended meanwhile."""
+    rows = tx.execute(
+        "UPDATE executions SET state = 'running', stop_requested = NULL, finished_at = NULL"
+        " WHERE id = ? AND state IN ('running', 'stopped') RETURNING id",
         (execution_id,),
     )
+    return bool(rows)
 
 
 def end_execution(tx: Transaction, ending: Ending, *, now: int) -> None:
@@ -171,3 +183,27 @@ def from_json(stored: Any) -> dict[str, Any]:
 
 def _moment(micros: Any) -> datetime | None:
     return None if micros is None else from_micros(micros)
+
+
+def timing(tx: Transaction, *, execution_id: int) -> tuple[float | None, float | None, float | None]:
+    """Return how long the answers of an execution took, in milliseconds: on average, at least, at most."""
+    rows = tx.execute(
+        "SELECT avg(completed_at - started_at), min(completed_at - started_at), max(completed_at - started_at)"
+        " FROM page_crawls WHERE execution_id = ? AND outcome = 'success' AND started_at IS NOT NULL",
+        (execution_id,),
+    )
+    average, least, most = (None if value is None else round(float(value) / 1000, 1) for value in rows[0])
+    return average, least, most
+
+
+def failures(tx: Transaction, *, execution_id: int, limit: int) -> list[Row]:
+    """Return the first attempts that failed for good: address, outcome, reason, status, message."""
+    return tx.execute(
+        "SELECT p.url, c.outcome, c.reason, c.status_code, c.message FROM page_crawls c"
+        " JOIN pages p ON p.id = c.page_id WHERE c.execution_id = ?"
+        " AND c.outcome IN ('failed', 'timeout', 'blocked_4xx', 'blocked_5xx')"
+        " AND NOT EXISTS (SELECT 1 FROM page_crawls n WHERE n.execution_id = c.execution_id"
+        " AND n.domain_id = c.domain_id AND n.page_id = c.page_id AND n.attempt = c.attempt + 1)"
+        " ORDER BY c.id LIMIT ?",
+        (execution_id, limit),
+    )

@@ -13,7 +13,7 @@ from sqlalchemy import and_, bindparam, exists, func, insert, literal, or_, sele
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.orm import Session
 
-from holdfast.db.models import Domain, Execution, Hold, Job, Page, PageCrawl, RunHour, Source
+from holdfast.db.models import Domain, Execution, Hold, Job, Owner, Page, PageCrawl, RunHour, Source
 from holdfast.db.models.base import Moment
 from holdfast.jobs.states import SCHEDULABLE, State, sources_of
 
@@ -96,7 +96,8 @@ class Candidate(NamedTuple):
     job_id: int
 
 
-def next_queued(session: Session, *, now: datetime, kinds: Sequence[str] | None) -> Candidate | None:
+def next_queued(session: Session, *, now: datetime, kinds: Sequence[str] | None,
+                job_id: int | None = None) -> Candidate | None:  # fmt: skip
     """Return the execution that has waited longest; none before its time, none of a disabled source (HA-090)."""
     query = (
         select(Execution.id, Execution.job_id)
@@ -106,6 +107,7 @@ def next_queued(session: Session, *, now: datetime, kinds: Sequence[str] | None)
         .order_by(Execution.queued_at, Execution.id)
         .limit(1)
     )
+    query = query if job_id is None else query.where(Job.id == job_id)
     row = session.execute(query if kinds is None else query.where(Job.kind.in_(kinds))).one_or_none()
     return None if row is None else Candidate(row[0], row[1])
 
@@ -195,6 +197,17 @@ def beat(session: Session, claim: Claim, *, now: datetime) -> str | None:
     )
 
 
+def held_state(session: Session, claim: Claim) -> str | None:
+    """Return the job's state if this claim holds it; None if it does not."""
+    return session.scalar(select(Job.state).where(_held(claim)))
+
+
+def lock_owners(session: Session) -> list[str]:
+    """Return who holds jobs now, by the index of the locks."""
+    return sorted({owner for owner in session.scalars(select(Job.lock_owner).where(Job.lock_token.is_not(None)))
+                   if owner})  # fmt: skip
+
+
 def stop_word(session: Session, *, execution_id: int) -> str | None:
     """Return what an execution was asked from outside: drain, cancel, or nothing."""
     return session.scalar(select(Execution.stop_requested).where(Execution.id == execution_id))
@@ -243,6 +256,25 @@ def stale_ids(session: Session, silence: Silence, *, limit: int) -> list[int]:
     return sorted({job_id for query in wanted for job_id in session.scalars(query.limit(limit))})[:limit]
 
 
+class StaleLock(NamedTuple):
+    """A job whose holder is silent."""
+
+    job_id: int
+    owner: str | None
+    heartbeat_at: datetime
+
+
+def stale_held(session: Session, silence: Silence, *, limit: int) -> list[StaleLock]:
+    """Return the jobs whose holder is silent, with who it is and since when."""
+    ids = stale_ids(session, silence, limit=limit)
+    rows = session.execute(
+        select(Job.id, Job.lock_owner, func.coalesce(Job.lock_heartbeat_at, Job.lock_acquired_at, Job.created_at))
+        .where(Job.id.in_(ids))
+        .order_by(Job.id)
+    )
+    return [StaleLock(*row) for row in rows]
+
+
 def stale_jobs(session: Session, silence: Silence, *, limit: int) -> list[Job]:
     """Return the same as rows that are locked and still stale; one that somebody else is at is left to them."""
     rows = session.scalars(
@@ -277,6 +309,12 @@ def hours_since(session: Session, moment: datetime | None) -> dict[str, int]:
     query = select(*(func.coalesce(func.sum(getattr(RunHour, name)), 0) for name in names))
     row = session.execute(query if moment is None else query.where(RunHour.hour >= moment)).one()
     return {name: int(value) for name, value in zip(names, row, strict=True)}
+
+
+def last_scheduled_at(session: Session) -> datetime | None:
+    """Return when a process that schedules was last heard of, None if none is at work."""
+    schedules = Owner.kind.in_(("worker", "scheduler"))
+    return session.scalar(select(func.max(Owner.heartbeat_at)).where(Owner.ended_at.is_(None), schedules))
 
 
 def start_answer(session: Session, *, execution_id: int, domain: str, url_hash: int) -> tuple[int | None, str | None]:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.search.folding import fold, fold_in_place, tidy, words_of
+from holdfast.parse.folding import fold, fold_in_place, tidy, words_of
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,1 @@
+"""What jobs captured, as whoever runs the archive looks at it."""

@@ -1,0 +1,97 @@
+"""Sources as those who keep the archive write and read them."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from pydantic import ConfigDict, Field, model_validator
+
+from holdfast.api.schemas.forms import Form, check_values
+from holdfast.api.schemas.jobs import Shown
+
+_SHOWN_ONLY = ("id", "created_at", "updated_at", "warnings")
+_CONFIG = (
+    "seeds, scope, include, exclude, max_depth, max_pages, quota_bytes, delay_s, user_agents, robots, robots_reason, "
+    "sitemaps, feeds, requisites, storage, backend, name_template, schedule_hint, zimit."
+)
+
+
+class _Writing(Form):
+    @model_validator(mode="before")
+    @classmethod
+    def _plain(cls, content: Any) -> Any:
+        """Let an answer of ours be sent back as it is: what only we write is left out."""
+        check_values(content)
+        if isinstance(content, dict):
+            return {name: value for name, value in content.items() if name not in _SHOWN_ONLY}
+        return content
+
+
+class SourceForm(_Writing):
+    """A source, whole."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{
+        "code": "example", "name": "Example", "config": {"seeds": ["https://example.org/"], "max_depth": 5},
+    }]})  # fmt: skip
+
+    code: str | None = Field(
+        None, max_length=64, description="1 to 16 lower-case letters, digits and hyphens; for ever."
+    )
+    name: str | None = Field(None, max_length=200)
+    base_url: str | None = Field(None, max_length=8192, description="The first seed if left out.")
+    description: str | None = Field(None, max_length=4000)
+    enabled: bool = True
+    config: dict[str, Any] = Field(default_factory=dict, description=_CONFIG)
+
+
+class SourceChanges(_Writing):
+    """What is to be otherwise about a source; what is left out stays, below `config` too, and null is the default."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"config": {"delay_s": 5}}]})
+
+    code: str | None = Field(None, max_length=64, description="It stays for ever.")
+    name: str | None = Field(None, max_length=200)
+    base_url: str | None = Field(None, max_length=8192)
+    description: str | None = Field(None, max_length=4000)
+    enabled: bool | None = None
+    config: dict[str, Any] | None = Field(None, description=_CONFIG)
+
+
+class ManagedSource(Shown):
+    """A source with what differs from the defaults in its configuration."""
+
+    id: int
+    code: str
+    name: str
+    base_url: str | None
+    description: str | None
+    enabled: bool
+    config: dict[str, Any]
+    warnings: list[str]
+    created_at: datetime
+    updated_at: datetime
+
+
+class SwitchedSource(ManagedSource):
+    """A source that was enabled or disabled."""
+
+    jobs: int = Field(description="Jobs that go on, or wait, because of it.")
+
+
+class ManagedSourceList(Shown):
+    """A page of sources, by code."""
+
+    sources: list[ManagedSource]
+    total: int
+    limit: int
+    offset: int
+
+
+class ImportedShown(Shown):
+    """What an import did, or would do; sources by their code."""
+
+    created: list[str]
+    updated: list[str]
+    unchanged: list[str]
+    dry_run: bool

@@ -1,0 +1,275 @@
+"""`holdfast archive`: what was derived from WARC files, checked and set right. Rows change only with --apply."""
+
+from __future__ import annotations
+
+import json as jsonlib
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from typing import Annotated, Any
+
+import typer
+
+from holdfast import config, log
+from holdfast.cli.indexing import ProgressLine, as_object, describe, stoppable, take_in
+from holdfast.cli.options import AsJson, Home
+from holdfast.config import Settings
+from holdfast.coordination.priority import step_back
+from holdfast.db.engine import Database
+from holdfast.errors import NotFound, Unavailable
+from holdfast.index import queries
+from holdfast.index.indexer import Indexed
+from holdfast.index.owning import open_indexer
+from holdfast.index.upkeep.duplicates import dedupe, restore
+from holdfast.index.upkeep.groups import group_pages, rebuild_groups
+from holdfast.index.upkeep.links import LinkReader
+from holdfast.parse.child import ParseChild
+from holdfast.replay.checks.checking import Replayable, check_execution, each_execution
+from holdfast.sources.registry import find
+from holdfast.wiring import Ground, open_ground
+
+app_command = typer.Typer(
+    add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None, no_args_is_help=True,
+    help="What was derived from WARC files: check it, set it right. Example: holdfast archive check-replay --id 3",
+)  # fmt: skip
+
+Apply = Annotated[bool, typer.Option("--apply", help="Do it; without this, only say what would be done.")]
+OneExecution = Annotated[int | None, typer.Option("--id", help="Only this execution; all if left out.")]
+OneSource = Annotated[str | None, typer.Option("--source", help="Only this source's.", metavar="CODE")]
+_DRY = "nothing was written; add --apply to do so"
+_CHILD_S = 20.0
+
+
+@contextmanager
+def _opened(settings: Settings) -> Iterator[tuple[Ground, Database]]:
+    log.configure("WARNING", as_json=False)
+    with open_ground(settings) as ground, closing(Database(settings.database)) as database:
+        yield ground, database
+
+
+def _counter(what: str, *, quiet: bool) -> Callable[[int], None]:
+    """Return what shows a growing number on a terminal."""
+
+    def seen(count: int) -> None:
+        if not quiet and sys.stderr.isatty():
+            print(f"\r{count:,} {what}", end="", file=sys.stderr, flush=True)
+
+    return seen
+
+
+def _source_id(database: Database, code: str | None) -> int | None:
+    with database.read() as session:
+        return None if code is None else find(session, code).id
+
+
+def _say(told: dict[str, Any], sentence: str, *, json: bool, dry: bool = False) -> None:
+    print(jsonlib.dumps(told) if json else sentence)
+    if dry and not json:
+        print(_DRY)
+
+
+@app_command.command(name="rebuild-pages")
+def rebuild_pages(source: OneSource = None, apply: Apply = False, json: AsJson = False, home: Home = None) -> None:
+    """Hold the groups that people browse against their captures, and rewrite those that are wrong.
+
+    Example: holdfast rebuild-pages --apply
+    """
+    with _opened(config.load(home=home)) as (ground, database):
+        found = rebuild_groups(ground.hot, source_id=_source_id(database, source), apply=apply,
+                               seen=_counter("groups", quiet=json))  # fmt: skip
+    told = {"groups": found.looked, "wrong": found.wrong, "empty": found.empty, "applied": apply}
+    sentence = f"{found.looked:,} groups, {found.wrong:,} {'were' if apply else 'are'} wrong, {found.empty:,} empty"
+    _say(told, sentence, json=json, dry=bool(found.wrong) and not apply)
+
+
+@app_command.command(name="backfill-groups")
+def backfill_groups(source: OneSource = None, apply: Apply = False, json: AsJson = False, home: Home = None) -> None:
+    """Give pages that belong to no group theirs: scheme, host and path without the query.
+
+    Example: holdfast backfill-normalized-url-groups --apply
+    """
+    settings = config.load(home=home)
+    with _opened(settings) as (ground, database):
+        count = group_pages(ground.hot, ground.clock, source_id=_source_id(database, source), apply=apply,
+                            seen=_counter("pages", quiet=json))  # fmt: skip
+        if apply and count:
+            take_in(settings, ground.clock)
+    sentence = f"{count:,} pages {'had' if apply else 'have'} no group"
+    _say({"pages": count, "applied": apply}, sentence, json=json, dry=bool(count) and not apply)
+
+
+@app_command.command(name="dedupe")
+def dedupe_snapshots(
+    execution: OneExecution = None, apply: Apply = False, json: AsJson = False, home: Home = None
+) -> None:
+    """Settle which captures are duplicates: same address, UTC day and body; the earliest is canonical.
+
+    The rule is kept whenever captures are indexed; this is for archives that were changed by hand.
+    Example: holdfast dedupe-snapshots --id 3 --apply
+    """
+    settings = config.load(home=home)
+    with _opened(settings) as (ground, _):
+        done = dedupe(ground.hot, ground.clock, execution_id=execution, apply=apply,
+                      seen=_counter("captures", quiet=json))  # fmt: skip
+        if apply and done.changed:
+            take_in(settings, ground.clock)
+    sentence = f"{done.looked:,} captures, {done.changed:,} {'settled' if apply else 'to settle'}"
+    told = {"captures": done.looked, "changed": done.changed, "applied": apply}
+    _say(told, sentence, json=json, dry=bool(done.changed) and not apply)
+
+
+@app_command.command(name="restore-duplicates")
+def restore_duplicates(
+    execution: OneExecution = None, apply: Apply = False, json: AsJson = False, home: Home = None
+) -> None:
+    """Let captures that count as duplicates count by themselves again; `dedupe` settles them once more.
+
+    Example: holdfast restore-deduped-snapshots --id 3 --apply
+    """
+    settings = config.load(home=home)
+    with _opened(settings) as (ground, _):
+        done = restore(ground.hot, ground.clock, execution_id=execution, apply=apply,
+                       seen=_counter("duplicates", quiet=json))  # fmt: skip
+        if apply and done.changed:
+            take_in(settings, ground.clock)
+    sentence = f"{done.looked:,} duplicates" + (", restored" if apply else "")
+    told = {"duplicates": done.looked, "restored": done.changed, "applied": apply}
+    _say(told, sentence, json=json, dry=bool(done.looked) and not apply)
+
+
+@app_command.command(name="refresh-metadata")
+def refresh_metadata(
+    execution: OneExecution = None, source: OneSource = None, json: AsJson = False, home: Home = None
+) -> None:
+    """Read sealed WARC files again: titles, languages, types and texts as this program extracts them; ids stay.
+
+    Ctrl-C stops between two batches. What an older extraction made is made anew, the rest is found as it is.
+    Example: holdfast refresh-snapshot-metadata --source hc
+    """
+    settings = config.load(home=home)
+    with _opened(settings) as (ground, database):
+        step_back(settings.index.nice)
+        ids = _files(database, execution, source)
+        line = ProgressLine(ground.clock, quiet=json)
+        done: list[Indexed] = []
+        opened = open_indexer(ground.hot, ground.clock, settings.home, on_progress=line.progress)
+        with opened as indexer, stoppable(indexer):
+            for file_id in ids:
+                one = indexer.index_file(file_id)
+                line.clear()
+                if one is not None:
+                    done.append(one)
+                    if not json:
+                        print(f"{one.path.rpartition('/')[2]}: {one.error or describe(one)}")
+        take_in(settings, ground.clock)
+    failed = [one for one in done if one.error]
+    changed = sum(one.changed for one in done)
+    _say({"files": [as_object(one) for one in done], "changed": changed, "failed": len(failed)},
+         f"{len(done)} files read, {changed:,} snapshots changed, {len(failed)} files failed", json=json)  # fmt: skip
+    if failed:
+        raise typer.Exit(1)
+
+
+def _files(database: Database, execution: int | None, source: str | None) -> list[int]:
+    _source_id(database, source)
+    ids: list[int] = []
+    with database.read() as session:
+        after = 0
+        while page := queries.warc_files(session, source=source, execution_id=execution, after=after, limit=500):
+            after = page[-1][0].id
+            ids += [file.id for file, _, _ in page if file.state == "sealed"]
+    if not ids:
+        raise NotFound("there is no sealed WARC file to read; see them with: holdfast warc list")
+    return ids
+
+
+@app_command.command(name="backfill-outlinks")
+def backfill_outlinks(execution: OneExecution = None, json: AsJson = False, home: Home = None) -> None:
+    """Read links from the WARC records of pages that have none stored; then: holdfast recompute-page-signals.
+
+    Example: holdfast backfill-outlinks --id 3
+    """
+    settings = config.load(home=home)
+    with _opened(settings) as (ground, database), closing(ParseChild(deadline_s=_CHILD_S)) as child:
+        step_back(settings.index.nice)
+        reader = LinkReader(database, ground.hot, settings.home, child)
+        done = reader.backfill(execution_id=execution, seen=_counter("pages", quiet=json))
+    told = {"pages": done.pages, "links": done.links, "failed": {str(key): why for key, why in done.failed.items()}}
+    _say(told, f"{done.pages:,} pages read, {done.links:,} links stored, {len(done.failed)} not readable", json=json)
+    if done.failed:
+        raise typer.Exit(1)
+
+
+@app_command.command(name="check-replay")
+def check_replay(
+    execution: Annotated[int, typer.Option("--id", help="The execution's number.")],
+    sample: Annotated[
+        int | None, typer.Option("--sample", min=1, help="About so many captures; all if left out.")
+    ] = None,
+    json: AsJson = False,
+    home: Home = None,
+) -> None:
+    """Check that an execution can be replayed: its files are there, and each capture finds its record.
+
+    Replay reads the snapshot table, so nothing has to be built: what was indexed can be replayed at once.
+    Example: holdfast replay-index-job --id 3
+    """
+    settings = config.load(home=home)
+    with _opened(settings) as (_, database):
+        found = check_execution(database, settings.home, execution, sample=sample,
+                                seen=_counter("captures", quiet=json))  # fmt: skip
+    print(jsonlib.dumps(_replay_object(found)) if json else _replay_text(found))
+    if not found.is_whole:
+        raise typer.Exit(1)
+
+
+@app_command.command(name="reconcile-replay")
+def reconcile_replay(
+    sample: Annotated[int, typer.Option("--sample", min=1, help="Captures that are opened of each execution.")] = 20,
+    json: AsJson = False,
+    home: Home = None,
+) -> None:
+    """Check every execution: all of its files, and a sample of its captures; exit 1 if any cannot be replayed.
+
+    Example: holdfast replay-reconcile
+    """
+    settings = config.load(home=home)
+    found: list[Replayable] = []
+    with _opened(settings) as (_, database):
+        for execution_id in each_execution(database):
+            found.append(check_execution(database, settings.home, execution_id, sample=sample))
+            if not json:
+                print(_replay_text(found[-1]))
+    bad = [one for one in found if not one.is_whole]
+    if json:
+        print(jsonlib.dumps({"executions": [_replay_object(one) for one in found], "broken": len(bad)}))
+    else:
+        print(f"{len(found)} executions, {len(bad)} with faults")
+    if bad:
+        raise typer.Exit(1)
+
+
+def _replay_text(found: Replayable) -> str:
+    head = (
+        f"execution {found.execution_id}: {found.files} files, {found.captures:,} captures, {found.checked:,} checked"
+    )
+    if found.is_whole:
+        return f"{head}, replayable"
+    faults = ", ".join(f"{name} {count}" for name, count in sorted(found.faults.items()))
+    return "\n".join([f"{head}; {faults}", *(f"  {example}" for example in found.examples)])
+
+
+def _replay_object(found: Replayable) -> dict[str, Any]:
+    return {
+        "execution": found.execution_id, "files": found.files, "captures": found.captures, "checked": found.checked,
+        "replayable": found.is_whole, "faults": dict(found.faults), "examples": found.examples,
+    }  # fmt: skip
+
+
+@app_command.command(name="generate-previews")
+def generate_previews(home: Home = None) -> None:
+    """Make preview images of sources; needs the browser, which this version does not have.
+
+    Example: holdfast replay-generate-previews
+    """
+    raise Unavailable("previews need a browser, which this version of holdfast does not run; nothing was made")

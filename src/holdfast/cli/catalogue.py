@@ -1,0 +1,167 @@
+"""Every command of `holdfast` in one table, and its help pages. Loads no command: `holdfast --help` reads only this.
+
+To register a command, add one line to COMMANDS, in its group:
+
+    "feed": Command("feed", "Feeds and sitemaps that are polled: list, add, poll.", Group.RUN),
+    "poll-feeds": Command("feed", "Poll the feeds that are due.", Group.FLAT, "poll"),
+
+The module is a file of cli/ whose `app_command` is a function, or a Typer with commands of its own. A fourth value
+names one of those: the name is then an alias, as `list-jobs` is of `job list`. A noun that people need on the first
+screen has a shown group (keep that screen to 40 lines: a test does); everything else is FLAT and stands in
+`holdfast help all`. Each command's docstring ends in a line `Example: holdfast …`; the runner adds the exit codes.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import NamedTuple
+
+
+class Group(StrEnum):
+    """Where a command stands in the help, by its heading."""
+
+    CRAWL = "Crawl"
+    FIND = "Find, read, compare"
+    RUN = "Run for years"
+    CARE = "Look after it"
+    FLAT = "Also available"
+
+
+class Command(NamedTuple):
+    """One command: the module it lives in, what it does in one line, its group, and what it is an alias of."""
+
+    module: str
+    summary: str
+    group: Group = Group.FLAT
+    subcommand: str | None = None
+
+
+COMMANDS = {
+    "crawl": Command("crawl", "Crawl a website into sealed WARC files, politely; again resumes.", Group.CRAWL),
+    "status": Command("status", "Show running and recent executions.", Group.CRAWL),
+    "stop": Command("stop", "Drain a running crawl and keep it, or discard it with --cancel.", Group.CRAWL),
+    "report": Command("report", "Account for every URL of an execution: outcomes, reasons.", Group.CRAWL),
+    "import": Command("imports", "Import and index WARC, ARC and WACZ files of other writers.", Group.CRAWL),
+    "demo": Command("demo", "Crawl, index and compare a small bundled site, and serve it.", Group.CRAWL),
+    "search": Command("search", "Find captures by words or by address.", Group.FIND),
+    "snapshot": Command("snapshot", "A capture: show, cat, hide, unhide.", Group.FIND),
+    "changes": Command("changes", "What changed: list, compare, site.", Group.FIND),
+    "export": Command("export", "Take snapshots, changes, an index or a WACZ package out.", Group.FIND),
+    "api": Command("api", "Serve search, replay, changes and exports over HTTP.", Group.FIND),
+    "source": Command("source", "What is kept: list, create, edit, enable, import, export.", Group.RUN),
+    "job": Command("job", "When it is crawled: list, create, pause, retry, run-now, logs.", Group.RUN),
+    "scheduler": Command("scheduler", "The schedule: metrics, distribution, preview, rebalance, sync.", Group.RUN),
+    "worker": Command("worker", "What runs jobs: start, schedule, recover-stale.", Group.RUN),
+    "edition": Command("edition", "Annual editions: schedule, status, report, freeze, compare.", Group.RUN),
+    "feed": Command("feed", "Feeds and sitemaps that are polled: list, add, poll, discover.", Group.RUN),
+    "frontier": Command("frontier", "What is queued: stats, list, recover.", Group.CARE),
+    "url": Command("url", "What an address means here: key, hash, group, priority.", Group.CARE),
+    "robots": Command("robots", "Ask robots.txt about an address: the rule and line that decide.", Group.CARE),
+    "index": Command("index", "Index sealed WARC files: snapshots, documents, links.", Group.CARE),
+    "search-index": Command("search_index", "The search index: drain, rebuild, status.", Group.CARE),
+    "warc": Command("warc", "WARC files: list, extract a record.", Group.CARE),
+    "archive": Command("archive", "Derived rows: rebuild-pages, dedupe, check-replay, refresh.", Group.CARE),
+    "verify": Command("verify", "Check WARC files: members, lengths, digests, truncation.", Group.CARE),
+    "storage": Command("storage", "What zimit's crawls keep on disk: report, verify, cleanup, compact.", Group.CARE),
+    "tool": Command("tool", "archive-tool by hand: check, run, run-job, register, canary.", Group.CARE),
+    "watch": Command("watch", "Crawls that run for weeks: status, recover, metrics.", Group.CARE),
+    "settings": Command("settings", "Print the settings in force.", Group.CARE),
+    "check-env": Command("environment", "Look at this machine: disk, directory, settings, programs."),
+    "database": Command("database", "The database: check, migrate.", Group.CARE),
+    "check-db": Command("database", "Ask the database: schema, missing tables and columns.", Group.FLAT, "check"),
+    "migrate": Command("database", "Show and run the migrations of the schema.", Group.FLAT, "migrate"),
+    "create-job": Command("job", "Make the crawl job of a source.", Group.FLAT, "create"),
+    "list-jobs": Command("job", "List jobs.", Group.FLAT, "list"),
+    "show-job": Command("job", "Show a job.", Group.FLAT, "show"),
+    "retry-job": Command("job", "Give a failed job or index another try.", Group.FLAT, "retry"),
+    "validate-job-config": Command("job", "Check a job's configuration.", Group.FLAT, "validate-config"),
+    "patch-job-config": Command("job", "Change a job's tool options and policy.", Group.FLAT, "patch-config"),
+    "reset-retry-count": Command("job", "Give jobs their retry budget back.", Group.FLAT, "reset-retries"),
+    "sync-enabled-sources": Command("scheduler", "Give every enabled source a job.", Group.FLAT, "sync"),
+    "schedule-annual": Command("edition", "Give sources their crawl of the year.", Group.FLAT, "schedule"),
+    "annual-status": Command("edition", "Show how a campaign stands.", Group.FLAT, "status"),
+    "salvage-annual-edition": Command("edition", "Take jobs of the year into an edition.", Group.FLAT, "salvage"),
+    "plan-annual-shards": Command("edition", "Give seeds shards of their own.", Group.FLAT, "plan"),
+    "annual-edition-report": Command("edition", "Account for an edition.", Group.FLAT, "report"),
+    "accept-annual-shard-gap": Command("edition", "Accept what a shard lacks.", Group.FLAT, "accept-gap"),
+    "seed-sources": Command("seed_sources", "Add the sources hc, phac and cihr."),
+    "start-worker": Command(
+        "worker", "Run jobs that are due, index and compare what they captured.", Group.FLAT, "start"
+    ),
+    "start-scheduler": Command("worker", "Only queue what is due.", Group.FLAT, "schedule"),
+    "recover-stale-jobs": Command("worker", "Free jobs whose worker fell silent.", Group.FLAT, "recover-stale"),
+    "reconcile-completed-indexing": Command(
+        "worker", "Index what was crawled outside a worker.", Group.FLAT, "reconcile-indexing"
+    ),
+    "check-archive-tool": Command("tool", "Ask whether archive-tool can be started.", Group.FLAT, "check"),
+    "run-job": Command("tool", "Run archive-tool at once, without a job.", Group.FLAT, "run"),
+    "run-db-job": Command("tool", "Run one execution of a job here and now.", Group.FLAT, "run-job"),
+    "register-job-dir": Command("tool", "Take in a directory that archive-tool filled.", Group.FLAT, "register"),
+    "create-canary-job": Command("tool", "Make a small job that tries everything.", Group.FLAT, "canary"),
+    "job-storage-report": Command("storage", "Weigh the directories of jobs.", Group.FLAT, "report"),
+    "verify-warcs": Command("storage", "Verify the WARC files of a job.", Group.FLAT, "verify"),
+    "verify-warc-manifest": Command("storage", "Compare files with their manifest.", Group.FLAT, "verify-manifest"),
+    "data-integrity-report": Command("storage", "Judge a job's storage as a whole.", Group.FLAT, "integrity"),
+    "consolidate-warcs": Command("storage", "Give WARC files their stable names.", Group.FLAT, "consolidate"),
+    "cleanup-job": Command("storage", "Remove what a job left temporarily.", Group.FLAT, "cleanup"),
+    "compact-warcs": Command("storage", "Stage copies without video and audio.", Group.FLAT, "compact"),
+    "reset-crawl-state": Command("storage", "Forget where a crawl stopped.", Group.FLAT, "reset"),
+    "watchdog-status": Command("watch", "Show every crawl that runs.", Group.FLAT, "status"),
+    "auto-recover": Command("watch", "Restart crawls that do not get on.", Group.FLAT, "recover"),
+    "metrics-textfile": Command("watch", "Write figures for a node exporter.", Group.FLAT, "metrics"),
+    "reconcile-annual-tool-options": Command("watch", "Raise annual jobs' options.", Group.FLAT, "reconcile-options"),
+    "index-job": Command("index_job", "Index one execution again; ids stay the same."),
+    "recompute-page-signals": Command("signals", "Compute in-links and PageRank anew, for ranking."),
+    "compute-changes": Command("compute_changes", "Compare captures with those before them: new, updated, gone."),
+    "list-warcs": Command("warc", "List WARC files.", Group.FLAT, "list"),
+    "backfill-search-vector": Command("search_index", "Make the search index anew.", Group.FLAT, "rebuild"),
+    "backfill-normalized-url-groups": Command("archive", "Give pages their group.", Group.FLAT, "backfill-groups"),
+    "rebuild-pages": Command("archive", "Set the groups that people browse right.", Group.FLAT, "rebuild-pages"),
+    "refresh-snapshot-metadata": Command("archive", "Read WARC files again.", Group.FLAT, "refresh-metadata"),
+    "backfill-outlinks": Command("archive", "Read links of pages that have none.", Group.FLAT, "backfill-outlinks"),
+    "dedupe-snapshots": Command("archive", "Settle which captures are duplicates.", Group.FLAT, "dedupe"),
+    "restore-deduped-snapshots": Command("archive", "Let duplicates count again.", Group.FLAT, "restore-duplicates"),
+    "replay-index-job": Command("archive", "Check that an execution can be replayed.", Group.FLAT, "check-replay"),
+    "replay-reconcile": Command("archive", "Check that all can be replayed.", Group.FLAT, "reconcile-replay"),
+    "replay-generate-previews": Command("archive", "Make previews of sources.", Group.FLAT, "generate-previews"),
+}
+
+_OPENING = """holdfast keeps websites: crawled politely, stored as WARC, searchable, replayable.
+
+Usage: holdfast COMMAND [ARGUMENTS]
+"""
+_CLOSING = """Start with:  holdfast crawl https://example.org --contact you@example.org
+Help on one: holdfast COMMAND --help"""
+
+
+def usage(*, everything: bool = False) -> str:
+    """Return the help page: one screen, or with every name there is and what an alias stands for."""
+    shown = {name: command for name, command in COMMANDS.items() if everything or command.group is not Group.FLAT}
+    width = max(map(len, shown))
+    lines = [_OPENING]
+    for group in Group:
+        rows = [(name, command) for name, command in shown.items() if command.group is group]
+        if rows:
+            lines += [f"{group}:", *(f"  {name:<{width}}  {_summary(command)}" for name, command in rows)]
+    if not everything:
+        flat = sum(command.group is Group.FLAT for command in COMMANDS.values())
+        lines += [f"{Group.FLAT}: {flat} flat names, as {_some_flat_names()}: holdfast help all"]
+    return "\n".join([*lines, "", _CLOSING])
+
+
+def _summary(command: Command) -> str:
+    if command.subcommand is None:
+        return command.summary
+    return f"{command.summary} ({noun_of(command)} {command.subcommand})"
+
+
+def noun_of(command: Command) -> str:
+    """Return the name under which a command's module is known: `job` for `list-jobs`; its file if it has none."""
+    for name, other in COMMANDS.items():
+        if other.module == command.module and other.subcommand is None:
+            return name
+    return command.module
+
+
+def _some_flat_names() -> str:
+    return ", ".join(name for name in ("list-jobs", "start-worker", "migrate") if name in COMMANDS)

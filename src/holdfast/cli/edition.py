@@ -1,0 +1,366 @@
+"""`holdfast edition`: annual campaigns and what came of them. Plans change nothing without --apply."""
+
+from __future__ import annotations
+
+import json as jsonlib
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from holdfast import config
+from holdfast.cli.indexing import ProgressLine
+from holdfast.cli.options import AsJson, Home
+from holdfast.cli.tables import fields, table
+from holdfast.db.models import Edition, Source
+from holdfast.editions import queries
+from holdfast.editions.acceptance import accept_gap
+from holdfast.editions.artefacts import CSV, LEDGER, edition_folder
+from holdfast.editions.campaign import campaign_year, in_order
+from holdfast.editions.comparison import write_comparison
+from holdfast.editions.composition import shard_object
+from holdfast.editions.freezing import freeze as freeze_edition
+from holdfast.editions.freezing import verify_frozen
+from holdfast.editions.plans import Plan, Wish
+from holdfast.editions.refusals import ArtefactNotFound
+from holdfast.editions.report import Report, write_report
+from holdfast.editions.scheduling import Campaigns
+from holdfast.editions.status import annual_status
+from holdfast.editions.volume import Volume, find_edition, read_volume
+from holdfast.sources.registry import find as find_source
+from holdfast.wiring.jobs import Jobs, check_backend, open_jobs
+
+app_command = typer.Typer(
+    add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None, no_args_is_help=True,
+    help="Annual editions: plan, watch, account for, freeze and compare. Example: holdfast edition status --year 2026",
+)  # fmt: skip
+
+Year = Annotated[int, typer.Option("--year", help="The campaign's year.")]
+MaybeYear = Annotated[int | None, typer.Option("--year", help="The campaign's year; may be left out on 1 January.")]
+Sources = Annotated[
+    list[str] | None,
+    typer.Option("--sources", "-s", help="Codes, comma-separated or repeated; all annual ones if left out."),
+]
+Apply = Annotated[bool, typer.Option("--apply", help="Do it; without this, only say what would be done.")]
+Most = Annotated[int | None, typer.Option("--max-create-per-run", min=0, help="Jobs to make at most.", metavar="N")]
+Code = Annotated[str, typer.Argument(help="The source's code.", metavar="CODE")]
+OneYear = Annotated[int, typer.Argument(help="The edition's year.", metavar="YEAR")]
+
+
+@contextmanager
+def _open(home: Path | None) -> Iterator[Jobs]:
+    settings = config.load(home=home)
+    with open_jobs(settings, backend_check=check_backend(settings)) as jobs:
+        yield jobs
+
+
+def _codes(given: list[str] | None) -> tuple[str, ...]:
+    return tuple(code.strip() for part in given or () for code in part.split(",") if code.strip())
+
+
+@app_command.command()
+def schedule(
+    year: MaybeYear = None, sources: Sources = None, max_create_per_run: Most = None, apply: Apply = False,
+    json: AsJson = False, home: Home = None,
+) -> None:  # fmt: skip
+    """Give every source its crawl of the year, a second apart: hc, phac, cihr, then by code. Never before its date.
+
+    Example: holdfast edition schedule --year 2027 --apply
+    """
+    with _open(home) as jobs:
+        wish = Wish(year=year, sources=_codes(sources), max_create=max_create_per_run, apply=apply)
+        plan = Campaigns(jobs.database, jobs.board, jobs.clock).schedule(wish)
+    _show_plan(plan, json=json, wanted=apply)
+
+
+@app_command.command()
+def status(year: Year, sources: Sources = None, json: AsJson = False, home: Home = None) -> None:
+    """Show how the campaign of a year stands, source by source.
+
+    Example: holdfast edition status --year 2026 --json
+    """
+    with _open(home) as jobs, jobs.database.read() as session:
+        found = annual_status(session, year, _codes(sources))
+    if json:
+        print(jsonlib.dumps(found, ensure_ascii=False))
+        return
+    summary = found["summary"]
+    print(f"campaign {found['campaignYear']}: {summary['indexed']} of {summary['totalSources']} indexed, "
+          f"{summary['inProgress']} in progress, {summary['failed']} failed, {summary['missing']} missing")  # fmt: skip
+    rows = [
+        (row["sourceCode"], row["state"], job.get("name"), job.get("operatorState"), job.get("acceptanceState"),
+         (row.get("edition") or {}).get("status"), row.get("error"))
+        for row in found["sources"] for job in row["jobs"] or [{}]
+    ]  # fmt: skip
+    if rows:
+        print(table(("source", "state", "job", "operator state", "acceptance", "edition", "error"), rows))
+
+
+@app_command.command()
+def salvage(
+    year: Year, sources: Sources = None, apply: Apply = False,
+    report: Annotated[bool, typer.Option("--report", help="Write the reports too.")] = False,
+    json: AsJson = False, home: Home = None,
+) -> None:  # fmt: skip
+    """Make jobs of the year that belong to no edition parts of one, as they are.
+
+    Example: holdfast edition salvage --year 2026 --apply --report
+    """
+    with _open(home) as jobs:
+        wish = Wish(year=year, sources=_codes(sources), apply=apply)
+        plan = Campaigns(jobs.database, jobs.board, jobs.clock).salvage(wish)
+        if report and plan.applied:
+            for code in in_order(entry.source for entry in plan.made):
+                _write_report(jobs, code, year)
+    _show_plan(plan, json=json, wanted=apply)
+
+
+@app_command.command()
+def plan(
+    year: Year, sources: Sources = None, max_create_per_run: Most = None, apply: Apply = False,
+    shard_target_url_cap: Annotated[
+        int, typer.Option(min=1, help="Size that a shard is meant to have; never a limit on the crawl.")
+    ] = 5000,
+    json: AsJson = False, home: Home = None,
+) -> None:  # fmt: skip
+    """Give each seed a shard of its own, where the report shows that something is missing.
+
+    Example: holdfast edition plan --year 2026 --sources hc --apply
+    """
+    with _open(home) as jobs:
+        wish = Wish(year=year, sources=_codes(sources), max_create=max_create_per_run, apply=apply,
+                    url_cap=shard_target_url_cap)  # fmt: skip
+        planned = Campaigns(jobs.database, jobs.board, jobs.clock).plan_shards(wish)
+    _show_plan(planned, json=json, wanted=apply)
+
+
+@app_command.command()
+def report(year: Year, sources: Sources = None, json: AsJson = False, home: Home = None) -> None:
+    """Account for every address that was meant to be kept, and write ledger, manifest and report of each edition.
+
+    Example: holdfast edition report --year 2026 --sources hc,phac
+    """
+    with _open(home) as jobs:
+        with jobs.database.read() as session:
+            every = [source.code for _, source in queries.listed(session, year=year, limit=100_000)[0]]
+        written = [_write_report(jobs, code, year) for code in in_order(_codes(sources) or every)]
+    if json:
+        print(jsonlib.dumps({"year": year, "reports": [one.content for one in written]}, ensure_ascii=False))
+        return
+    for one in written:
+        _print_report(one)
+    if not written:
+        print(f"there is no edition of {year}; make one with: holdfast edition schedule --year {year} --apply")
+
+
+def _write_report(jobs: Jobs, code: str, year: int) -> Report:
+    with jobs.database.read() as session:
+        edition = find_edition(session, find_source(session, code), year)
+    line = ProgressLine(jobs.clock)
+    try:
+        return write_report(jobs.database, jobs.settings.home, jobs.clock, edition.id,
+                            tell=lambda count: line.say(f"{code} {year}: {count:,} rows read"))  # fmt: skip
+    finally:
+        line.clear()
+
+
+def _print_report(one: Report) -> None:
+    content, counts = one.content, one.content["counts"]
+    print(f"{content['source']} {content['year']}: {content['status']}")
+    print(fields([(name.replace("_", " "), f"{count:,}") for name, count in counts.items()]))
+    for seed in content["missing_seeds"][:10]:
+        accepted = " (accepted)" if seed["accepted"] else ""
+        print(f"missing seed  {seed['url']}  {seed['outcome']}: {seed['reason']}{accepted}")
+    print(f"written to {one.folder}\n")
+
+
+@app_command.command(name="accept-gap")
+def accept_gap_command(
+    job_id: Annotated[int, typer.Option("--job-id", help="The shard's job.", min=0)],
+    reason: Annotated[str, typer.Option("--reason", help="Why, in at least 3 characters; kept in the report.")],
+    json: AsJson = False,
+    home: Home = None,
+) -> None:
+    """Accept what a shard did not bring, so that it no longer blocks its edition.
+
+    Example: holdfast edition accept-gap --job-id 7 --reason "the site was closed in March"
+    """
+    with _open(home) as jobs:
+        volume = accept_gap(jobs.database, jobs.settings.home, jobs.clock, job_id=job_id, reason=reason)
+    _show_volume(volume, json=json)
+
+
+@app_command.command()
+def freeze(
+    code: Code, year: OneYear,
+    again: Annotated[bool, typer.Option("--again", help="Freeze it anew; the earlier list is kept.")] = False,
+    json: AsJson = False, home: Home = None,
+) -> None:  # fmt: skip
+    """Freeze an edition into a list of its captures that can be cited by its digest.
+
+    Example: holdfast edition freeze hc 2026
+    """
+    with _open(home) as jobs:
+        edition, _ = _find(jobs, code, year)
+        done = freeze_edition(jobs.database, jobs.settings.home, jobs.clock, edition.id, again=again)
+    if json:
+        print(jsonlib.dumps({"edition_id": done.edition_id, "digest": done.digest, "captures": done.count,
+                             "frozen_at": done.frozen_at.isoformat(), "file": str(done.path)}))  # fmt: skip
+    else:
+        print(f"{code} {year}: {done.count:,} captures, {done.digest}\n{done.path}")
+
+
+@app_command.command()
+def verify(code: Code, year: OneYear, json: AsJson = False, home: Home = None) -> None:
+    """Say whether the archive still holds what the frozen list of an edition names.
+
+    Example: holdfast edition verify hc 2026
+    """
+    with _open(home) as jobs:
+        edition, _ = _find(jobs, code, year)
+        found = verify_frozen(jobs.database, jobs.settings.home, edition.id)
+    told = {"holds": found.holds, "digest_matches": found.digest_matches, "listed": found.listed,
+            "missing": found.missing, "changed": found.changed, "withdrawn": found.withdrawn}  # fmt: skip
+    if json:
+        print(jsonlib.dumps({**told, "examples": found.examples}))
+    else:
+        print(fields([(name.replace("_", " "), value) for name, value in told.items()]))
+        for example in found.examples:
+            print(f"  {example}")
+    if not found.holds:
+        sys.exit(1)
+
+
+@app_command.command()
+def compare(
+    code: Code,
+    earlier: Annotated[int, typer.Argument(help="The earlier year.", metavar="EARLIER")],
+    later: Annotated[int, typer.Argument(help="The later year.", metavar="LATER")],
+    json: AsJson = False,
+    home: Home = None,
+) -> None:
+    """Compare two editions of a source: new, gone, changed, unchanged, moved; written beside the later one.
+
+    Example: holdfast edition compare hc 2025 2026
+    """
+    with _open(home) as jobs:
+        before, after = _find(jobs, code, earlier)[0], _find(jobs, code, later)[0]
+        done = write_comparison(jobs.database, jobs.settings.home, jobs.clock, before.id, after.id)
+    if json:
+        print(jsonlib.dumps(done.content, ensure_ascii=False))
+    else:
+        print(fields([(kind, f"{count:,}") for kind, count in done.content["counts"].items()]))
+        print(f"written to {done.folder / done.stem}.json, .md, .csv and .jsonl")
+
+
+@app_command.command(name="list")
+def list_editions(year: MaybeYear = None, sources: Sources = None, json: AsJson = False, home: Home = None) -> None:
+    """List the editions, the latest year first.
+
+    Example: holdfast edition list --sources hc
+    """
+    wanted = _codes(sources)
+    with _open(home) as jobs, jobs.database.read() as session:
+        rows, _ = queries.listed(session, year=year, limit=100_000)
+    shown = [(edition, source) for edition, source in rows if not wanted or source.code in wanted]
+    if json:
+        print(jsonlib.dumps({"editions": [edition_object(*row) for row in shown], "total": len(shown)}))
+    elif not shown:
+        print("no editions yet; plan a campaign with: holdfast edition schedule --year YEAR")
+    else:
+        print(table(("source", "year", "status", "intended", "captured", "failed", "missing", "excluded", "frozen"),
+                    [(source.code, row.year, row.status, row.intended_url_count, row.captured_url_count,
+                      row.failed_url_count, row.missing_url_count, row.excluded_url_count, row.frozen_at is not None)
+                     for row, source in shown]))  # fmt: skip
+
+
+def edition_object(row: Edition, source: Source) -> dict[str, Any]:
+    """Return an edition for `--json`."""
+    return {
+        "edition_id": row.id, "source": source.code, "year": row.year, "status": row.status,
+        "search_ready": row.search_ready, "research_ready": row.research_ready,
+        "intended_urls": row.intended_url_count, "captured_urls": row.captured_url_count,
+        "failed_urls": row.failed_url_count, "missing_urls": row.missing_url_count,
+        "excluded_urls": row.excluded_url_count, "shards": row.shard_count, "frozen_digest": row.frozen_digest,
+        "generated_at": row.generated_at.isoformat() if row.generated_at else None,
+        "frozen_at": row.frozen_at.isoformat() if row.frozen_at else None,
+    }  # fmt: skip
+
+
+@app_command.command()
+def show(code: Code, year: OneYear, json: AsJson = False, home: Home = None) -> None:
+    """Show an edition with its shards.
+
+    Example: holdfast edition show hc 2026
+    """
+    with _open(home) as jobs:
+        edition, _ = _find(jobs, code, year)
+        with jobs.database.read() as session:
+            volume = read_volume(session, edition.id)
+    _show_volume(volume, json=json)
+
+
+@app_command.command()
+def ledger(
+    code: Code, year: OneYear,
+    csv: Annotated[bool, typer.Option("--csv", help="As a table, with the columns that anybody may read.")] = False,
+    home: Home = None,
+) -> None:  # fmt: skip
+    """Print the coverage ledger as it was written last, a JSON object a line.
+
+    Example: holdfast edition ledger hc 2026 | grep '"outcome": "failed"'
+    """
+    with _open(home) as jobs:
+        _, source = _find(jobs, code, year)
+        path = edition_folder(jobs.settings.home, source.code, year) / (CSV if csv else LEDGER)
+    try:
+        with path.open("rb") as file:
+            while chunk := file.read(1 << 20):
+                sys.stdout.buffer.write(chunk)
+    except FileNotFoundError as exc:
+        raise ArtefactNotFound(
+            f"no report of {code} {year} was written yet; do so with: holdfast edition report --year {year}"
+        ) from exc
+    sys.stdout.buffer.flush()
+
+
+def _find(jobs: Jobs, code: str, year: int) -> tuple[Edition, Source]:
+    with jobs.database.read() as session:
+        source = find_source(session, code)
+        return find_edition(session, source, campaign_year(year, now=jobs.clock.now())), source
+
+
+def _show_volume(volume: Volume, *, json: bool) -> None:
+    shown = edition_object(volume.edition, volume.source)
+    shards = [shard_object(shard) for shard in volume.shards]
+    if json:
+        print(jsonlib.dumps({**shown, "shard_list": shards}, ensure_ascii=False))
+        return
+    print(fields(list(shown.items())))
+    if shards:
+        print()
+        columns = ("jobId", "shardKey", "status", "acceptanceState", "captureBackend", "pagesCrawled", "pagesFailed",
+                   "acceptanceReason")  # fmt: skip
+        head = ("job", "shard", "status", "acceptance", "backend", "crawled", "failed", "reason")
+        print(table(head, [[one[name] for name in columns] for one in shards]))
+
+
+def _show_plan(plan: Plan, *, json: bool, wanted: bool) -> None:
+    """Print a plan; exit 1 if an error keeps it from being applied."""
+    if json:
+        print(jsonlib.dumps(plan.as_object(), ensure_ascii=False))
+    else:
+        print(table(("source", "action", "name", "due", "reason"),
+                    [(one.source, one.step.value, one.name, one.at, one.reason) for one in plan.entries]))  # fmt: skip
+        for entry in plan.entries:
+            for note in entry.notes:
+                print(f"  {entry.source}: {note}")
+        if plan.errors:
+            print("nothing was changed: mend the errors first", file=sys.stderr)
+        elif not wanted:
+            print("nothing was changed; do it with --apply")
+    if plan.errors:
+        sys.exit(1)

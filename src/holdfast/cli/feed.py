@@ -1,0 +1,225 @@
+"""`holdfast feed`: the feeds and sitemaps of sources that are asked for what is new. A worker does the asking."""
+
+from __future__ import annotations
+
+import json as jsonlib
+from collections.abc import Callable
+from typing import Annotated, Any
+
+import typer
+from sqlalchemy.orm import Session
+
+from holdfast import config
+from holdfast.cli.options import AsJson, Home
+from holdfast.cli.tables import fields, table
+from holdfast.clock import Clock
+from holdfast.db.models import Feed, FeedItem, Source
+from holdfast.feeds import queries, registry
+from holdfast.jobs.feeding import feed_job, follow_feeds, run_soon
+from holdfast.sources.queries import note_search, source_by_id, sources
+from holdfast.sources.registry import find
+from holdfast.wiring.jobs import Jobs, open_jobs
+
+app_command = typer.Typer(
+    add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None, no_args_is_help=True,
+    help="Feeds and sitemaps that are asked for what is new. Example: holdfast feed list --source hc",
+)  # fmt: skip
+_SHOWN_ITEMS = 20
+
+FeedId = Annotated[int, typer.Argument(help="A feed's number.", metavar="FEED")]
+Only = Annotated[str | None, typer.Option("--source", help="Only this source's.", metavar="CODE")]
+Of = Annotated[str, typer.Option("--source", help="The source's code.", metavar="CODE")]
+
+
+@app_command.command(name="list")
+def list_feeds(
+    source: Only = None,
+    disabled: Annotated[bool | None, typer.Option("--disabled/--enabled", help="Only those.")] = None,
+    kind: Annotated[str | None, typer.Option("--kind", help="feed or sitemap.")] = None,
+    json: AsJson = False,
+    home: Home = None,
+) -> None:
+    """List feeds and sitemaps: when they were polled, what they brought, what is wrong with them.
+
+    Example: holdfast feed list --disabled
+    """
+    with open_jobs(config.load(home=home)) as jobs, jobs.database.read() as session:
+        source_id = find(session, source).id if source is not None else None
+        rows = queries.listed(
+            session, queries.FeedFilter(source_id=source_id, disabled=disabled, kind=kind, limit=100_000)
+        )
+    if json:
+        print(jsonlib.dumps({"feeds": [as_object(feed, code) for feed, code in rows], "total": len(rows)}))
+    elif not rows:
+        print("no feeds yet; they are found by themselves for sources with feeds on: "
+              "holdfast source edit CODE --set feeds=true")  # fmt: skip
+    else:
+        print(table(("feed", "source", "kind", "origin", "polled", "next", "items", "state", "url"),
+                    [(feed.id, code, feed.kind, feed.origin, feed.last_polled_at, feed.next_poll_at,
+                      feed.last_item_count, state_of(feed), feed.url) for feed, code in rows]))  # fmt: skip
+
+
+@app_command.command()
+def show(feed: FeedId, json: AsJson = False, home: Home = None) -> None:
+    """Show a feed, and the items that it named last: which execution took each of them.
+
+    Example: holdfast feed show 3
+    """
+    with open_jobs(config.load(home=home)) as jobs, jobs.database.read() as session:
+        row = registry.find(session, feed)
+        owner = source_by_id(session, row.source_id)
+        items = queries.items_of(session, source_id=row.source_id, feed_id=row.id, limit=_SHOWN_ITEMS)
+    code = owner.code if owner is not None else ""
+    if json:
+        print(jsonlib.dumps({**as_object(row, code), "items": [_item(item) for item in items]}, ensure_ascii=False))
+        return
+    print(fields([("feed", row.id), ("url", row.url), ("source", code), ("kind", row.kind), ("origin", row.origin),
+                  ("state", state_of(row)), ("polled", row.last_polled_at), ("next poll", row.next_poll_at),
+                  ("items", row.last_item_count), ("errors in a row", row.consecutive_errors or None),
+                  ("error", row.last_error), ("disabled", row.disabled_at)]))  # fmt: skip
+    if items:
+        print(table(("told", "found", "execution", "url"),
+                    [(item.told_at, item.found_at, item.execution_id, item.url) for item in items]))  # fmt: skip
+
+
+@app_command.command()
+def add(
+    url: Annotated[str, typer.Argument(help="Its address.", metavar="URL")], source: Of,
+    kind: Annotated[str, typer.Option("--kind", help="feed or sitemap.")] = "feed",
+    json: AsJson = False, home: Home = None,
+) -> None:  # fmt: skip
+    """Let a source have a feed or a sitemap that is not found by itself.
+
+    Example: holdfast feed add https://example.org/news.rss --source ex
+    """
+    if kind not in registry.KINDS:
+        raise typer.BadParameter(f"write one of {', '.join(registry.KINDS)}", param_hint="--kind")
+    with open_jobs(config.load(home=home)) as jobs, jobs.database.write() as session:
+        owner = find(session, source)
+        limit = jobs.settings.feeds.per_source
+        row = registry.add(session, jobs.clock, owner, url, kind=kind, limit=limit)
+        follow_feeds(session, jobs.board, owner, jobs.settings.feeds)
+        polled = feed_job(session, source_id=owner.id) is not None
+    if json:
+        print(jsonlib.dumps(as_object(row, source)))
+        return
+    print(f"feed {row.id}: {row.url}")
+    if not polled:
+        print(f"it is not polled while the source's feeds are off: holdfast source edit {source} --set feeds=true")
+
+
+@app_command.command()
+def remove(feed: FeedId, json: AsJson = False, home: Home = None) -> None:
+    """Take a feed from its source. It comes back if it is found again; disable one that is not wanted.
+
+    Example: holdfast feed remove 3
+    """
+    _change(feed, registry.remove, "removed", json=json, home=home)
+
+
+@app_command.command()
+def enable(feed: FeedId, json: AsJson = False, home: Home = None) -> None:
+    """Poll a feed again that was disabled, with nothing against it.
+
+    Example: holdfast feed enable 3
+    """
+    _change(feed, registry.enable, "enabled", json=json, home=home)
+
+
+@app_command.command()
+def disable(feed: FeedId, json: AsJson = False, home: Home = None) -> None:
+    """Poll a feed no more, until it is enabled.
+
+    Example: holdfast feed disable 3
+    """
+    _change(feed, registry.disable, "disabled", json=json, home=home)
+
+
+@app_command.command()
+def poll(source: Only = None, json: AsJson = False, home: Home = None) -> None:
+    """Have the feeds of a source, or of all, polled at once by the next worker.
+
+    Those that are disabled, or told us to stay away, keep their time.
+
+    Example: holdfast feed poll --source ex && holdfast start-worker --once
+    """
+    _soon(source, search=False, json=json, home=home)
+
+
+@app_command.command()
+def discover(source: Only = None, json: AsJson = False, home: Home = None) -> None:
+    """Have a source, or all, searched for feeds and sitemaps at once by the next worker.
+
+    Its start page, the usual places and robots.txt are looked at; what names nothing is not kept.
+
+    Example: holdfast feed discover --source ex
+    """
+    _soon(source, search=True, json=json, home=home)
+
+
+def _change(feed_id: int, deed: Callable[[Session, Clock, int], Feed], word: str, *, json: bool, home: Home) -> None:
+    with open_jobs(config.load(home=home)) as jobs, jobs.database.write() as session:
+        row = deed(session, jobs.clock, feed_id)
+    if json:
+        print(jsonlib.dumps({"feed": row.id, "url": row.url, word: True}))
+    else:
+        print(f"feed {row.id}: {word}: {row.url}")
+
+
+def _soon(code: str | None, *, search: bool, json: bool, home: Home) -> None:
+    with open_jobs(config.load(home=home)) as jobs:
+        with jobs.database.read() as session:
+            chosen = [find(session, code)] if code is not None else sources(session, enabled=True, limit=100_000)
+        asked = {one.code: _ask(jobs, one, search=search) for one in chosen if code or one.config.get("feeds")}
+    if json:
+        print(jsonlib.dumps({"sources": asked}))
+        return
+    for name, state in asked.items():
+        if state is None:
+            print(f"{name}: its feeds are off; turn them on with: holdfast source edit {name} --set feeds=true")
+        else:
+            print(f"{name}: {state}; a worker does it, for example: holdfast start-worker --once")
+    if not asked:
+        print("no source has its feeds on; turn them on with: holdfast source edit CODE --set feeds=true")
+
+
+def _ask(jobs: Jobs, source: Source, *, search: bool) -> str | None:
+    """Make a source's feeds due, or its search, and its job too; return the job's state."""
+    with jobs.database.write() as session:
+        fresh = find(session, source.code)
+        follow_feeds(session, jobs.board, fresh, jobs.settings.feeds)
+        if search:
+            note_search(session, source_id=fresh.id, at=None)
+        else:
+            registry.make_due(session, jobs.clock, queries.feeds_of_source(session, source_id=fresh.id))
+        return run_soon(session, jobs.clock, jobs.board, fresh.id)
+
+
+def state_of(feed: Feed) -> str:
+    """Return in a word or two how a feed is doing."""
+    if feed.disabled_at is not None:
+        return f"disabled ({feed.last_error_type or 'by hand'})"
+    if feed.last_error_type is not None:
+        return f"{feed.last_error_type} x{feed.consecutive_errors}"
+    return "ok" if feed.last_polled_at is not None else "new"
+
+
+def as_object(feed: Feed, code: str) -> dict[str, Any]:
+    """Return a feed for `--json`."""
+    return {
+        "id": feed.id, "source": code, "url": feed.url, "kind": feed.kind, "origin": feed.origin,
+        "state": state_of(feed), "created_at": feed.created_at.isoformat(), "last_polled_at": _iso(feed.last_polled_at),
+        "next_poll_at": _iso(feed.next_poll_at), "last_item_count": feed.last_item_count,
+        "consecutive_errors": feed.consecutive_errors, "last_error": feed.last_error,
+        "last_error_type": feed.last_error_type, "disabled_at": _iso(feed.disabled_at), "etag": feed.etag,
+        "last_modified": feed.last_modified,
+    }  # fmt: skip
+
+
+def _item(item: FeedItem) -> dict[str, Any]:
+    return {"url": item.url, "told_at": _iso(item.told_at), "found_at": _iso(item.found_at),
+            "execution": item.execution_id}  # fmt: skip
+
+
+def _iso(moment: Any) -> str | None:
+    return None if moment is None else str(moment.isoformat())

@@ -1,0 +1,28 @@
+"""`holdfast seed-sources`: the sources that ship with the product. What is there already stays as its keeper has it."""
+
+from __future__ import annotations
+
+import json as jsonlib
+
+from holdfast import config
+from holdfast.cli.options import AsJson, Home
+from holdfast.sources import registry
+from holdfast.sources.presets import PRESETS
+from holdfast.wiring.jobs import open_jobs
+
+
+def seed_sources(json: AsJson = False, home: Home = None) -> None:
+    """Add the sources hc, phac and cihr with the annual resiliency defaults, where they are missing.
+
+    Example: holdfast seed-sources
+    """
+    with open_jobs(config.load(home=home)) as jobs, jobs.database.write() as session:
+        added = registry.seed_presets(session, jobs.clock)
+    there = [preset.code for preset in PRESETS if preset.code not in added]
+    if json:
+        print(jsonlib.dumps({"added": added, "there": there}))
+    else:
+        print(f"added: {', '.join(added) or 'none'}; there already: {', '.join(there) or 'none'}")
+
+
+app_command = seed_sources

@@ -1,0 +1,269 @@
+"""`holdfast source`: what is kept. Every change is checked first and audited; a wrong field is named, nothing else."""
+
+from __future__ import annotations
+
+import json as jsonlib
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from holdfast import config
+from holdfast.archive_tool.refusals import ToolConfigRefused
+from holdfast.cli.assignments import merge, read_assignments
+from holdfast.cli.options import AsJson, Home
+from holdfast.cli.tables import fields, table
+from holdfast.db.models import Source
+from holdfast.errors import Invalid
+from holdfast.jobs.following import disable_source, enable_source
+from holdfast.sources import registry
+from holdfast.sources.queries import sources
+from holdfast.sources.refusals import SourceRefused
+from holdfast.sources.texts import FORMS, read_text, write_text
+from holdfast.wiring.jobs import check_backend, open_jobs
+
+app_command = typer.Typer(
+    add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None, no_args_is_help=True,
+    help="Sources: what is kept, and how. Example: holdfast source create ex --seed https://example.org/",
+)  # fmt: skip
+
+Code = Annotated[str, typer.Argument(help="The source's code.", metavar="CODE")]
+Sets = Annotated[
+    list[str] | None,
+    typer.Option("--set", help="A field of its configuration, e.g. max_depth=5 or storage=signals; repeatable."),
+]
+Name = Annotated[str | None, typer.Option("--name", help="What people call it.")]
+Base = Annotated[str | None, typer.Option("--base-url", help="Its front page; the first seed if left out.")]
+About = Annotated[str | None, typer.Option("--description", help="A sentence about it.")]
+Seeds = Annotated[list[str] | None, typer.Option("--seed", help="An address to begin at; repeatable.", metavar="URL")]
+SourceFile = Annotated[Path, typer.Argument(help="A YAML or TOML file with a list `sources`.", metavar="FILE")]
+
+
+@app_command.command(name="list")
+def list_sources(
+    enabled: Annotated[bool | None, typer.Option("--enabled/--disabled", help="Only those.")] = None,
+    json: AsJson = False,
+    home: Home = None,
+) -> None:
+    """List the sources by code.
+
+    Example: holdfast source list --enabled
+    """
+    with open_jobs(config.load(home=home)) as jobs, jobs.database.read() as session:
+        rows = sources(session, enabled=enabled, limit=100_000)
+    if json:
+        print(jsonlib.dumps({"sources": [as_object(row) for row in rows], "total": len(rows)}, ensure_ascii=False))
+    elif not rows:
+        print("no sources yet; make one with: holdfast source create, or take the preset: holdfast seed-sources")
+    else:
+        print(table(("code", "enabled", "backend", "base url", "name"),
+                    [(row.code, row.enabled, row.config.get("backend", "native"), row.base_url, row.name)
+                     for row in rows]))  # fmt: skip
+
+
+@app_command.command()
+def show(code: Code, json: AsJson = False, home: Home = None) -> None:
+    """Show a source with its whole configuration, and what is worth a second look.
+
+    Example: holdfast source show hc
+    """
+    with open_jobs(config.load(home=home)) as jobs, jobs.database.read() as session:
+        row = registry.find(session, code)
+    _print(row, json=json)
+
+
+@app_command.command()
+def create(
+    code: Code, seed: Seeds = None, name: Name = None, base_url: Base = None, description: About = None,
+    sets: Sets = None,
+    disabled: Annotated[bool, typer.Option("--disabled", help="Keep it out of schedules for now.")] = False,
+    json: AsJson = False, home: Home = None,
+) -> None:  # fmt: skip
+    """Add a source.
+
+    Example: holdfast source create ex --seed https://example.org/ --set max_depth=5 --set delay_s=2
+    """
+    content = {"code": code, "name": name, "base_url": base_url, "description": description, "enabled": not disabled,
+               "config": _fields(seed, sets)}  # fmt: skip
+    with open_jobs(config.load(home=home)) as jobs, jobs.database.write() as session:
+        row = registry.create(session, jobs.clock, registry.read_spec(content))
+    _print(row, json=json)
+
+
+@app_command.command()
+def edit(
+    code: Code, seed: Seeds = None, name: Name = None, base_url: Base = None, description: About = None,
+    sets: Sets = None, json: AsJson = False, home: Home = None,
+) -> None:  # fmt: skip
+    """Change the named fields of a source; --set FIELD=null gives a field its default again.
+
+    Example: holdfast source edit ex --name "Example" --set delay_s=5
+    """
+    given = {"name": name, "base_url": base_url, "description": description, "config": _fields(seed, sets) or None}
+    changes: dict[str, Any] = {field: value for field, value in given.items() if value is not None}
+    if not changes:
+        raise typer.BadParameter("say what to change, for example --name or --set max_depth=5")
+    with open_jobs(config.load(home=home)) as jobs, jobs.database.write() as session:
+        if "config" in changes:
+            changes["config"] = _within(registry.find(session, code).config, changes["config"])
+        row = registry.edit(session, jobs.clock, code, changes)
+    _print(row, json=json)
+
+
+@app_command.command()
+def enable(code: Code, json: AsJson = False, home: Home = None) -> None:
+    """Enable a source; the jobs that its absence had paused go on.
+
+    Example: holdfast source enable hc
+    """
+    with open_jobs(config.load(home=home)) as jobs, jobs.database.write() as session:
+        count = enable_source(session, jobs.clock, jobs.board, code)
+    _switched(code, "enabled", count, "go on", json=json)
+
+
+@app_command.command()
+def disable(code: Code, json: AsJson = False, home: Home = None) -> None:
+    """Disable a source; its scheduled jobs are paused, what runs goes on to its end.
+
+    Example: holdfast source disable hc
+    """
+    with open_jobs(config.load(home=home)) as jobs, jobs.database.write() as session:
+        count = disable_source(session, jobs.clock, code)
+    _switched(code, "disabled", count, "wait", json=json)
+
+
+@app_command.command()
+def delete(code: Code, json: AsJson = False, home: Home = None) -> None:
+    """Remove a source that has no jobs, captures or editions; otherwise disable it.
+
+    Example: holdfast source delete ex
+    """
+    with open_jobs(config.load(home=home)) as jobs, jobs.database.write() as session:
+        registry.delete(session, jobs.clock, code)
+    print(jsonlib.dumps({"code": code, "deleted": True}) if json else f"{code}: deleted")
+
+
+@app_command.command(name="import")
+def take_in(
+    file: SourceFile,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would change, and change nothing.")] = False,
+    json: AsJson = False,
+    home: Home = None,
+) -> None:
+    """Create and update sources from a file: all of it, or nothing if one entry is wrong.
+
+    Example: holdfast source import sources.yaml --dry-run
+    """
+    entries = read_file(file)
+    with open_jobs(config.load(home=home)) as jobs, jobs.database.write() as session:
+        done = registry.take_in(session, jobs.clock, entries, apply=not dry_run)
+    if json:
+        print(jsonlib.dumps({"created": done.created, "updated": done.updated, "unchanged": done.unchanged,
+                             "dry_run": dry_run}))  # fmt: skip
+        return
+    told = [("created", done.created), ("updated", done.updated), ("unchanged", done.unchanged)]
+    print("\n".join(f"{word}: {', '.join(codes)}" for word, codes in told if codes) or "no sources in this file")
+    if dry_run:
+        print("nothing was written; leave out --dry-run to do so")
+
+
+@app_command.command()
+def export(
+    codes: Annotated[list[str] | None, typer.Argument(help="Codes; all sources if left out.", metavar="CODE")] = None,
+    form: Annotated[str, typer.Option("--format", help="yaml or toml.")] = "yaml",
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="Write to this file.")] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead.")] = False,
+    home: Home = None,
+) -> None:
+    """Write sources as a file that `source import` takes.
+
+    Example: holdfast source export hc phac --format toml -o canada.toml
+    """
+    if form not in FORMS:
+        raise typer.BadParameter(f"write one of {', '.join(FORMS)}", param_hint="--format")
+    with open_jobs(config.load(home=home)) as jobs, jobs.database.read() as session:
+        entries = registry.export(session, codes=codes or ())
+    written = jsonlib.dumps({"sources": entries}, ensure_ascii=False) + "\n" if json else write_text(entries, form)
+    if output is None:
+        print(written, end="")
+        return
+    try:
+        output.write_text(written, encoding="utf-8")
+    except OSError as exc:
+        raise Invalid(f"cannot write {output}: {exc.strerror}") from exc
+
+
+@app_command.command()
+def validate(file: SourceFile, json: AsJson = False, home: Home = None) -> None:
+    """Check a file of sources without touching anything; exit 1 names the first field that is wrong.
+
+    Example: holdfast source validate sources.yaml
+    """
+    specs, check = [], check_backend(config.load(home=home))
+    for number, entry in enumerate(read_file(file)):
+        try:
+            specs.append(registry.read_spec(entry))
+            check(specs[-1].config)
+        except ToolConfigRefused as exc:
+            raise SourceRefused(f"sources[{number}].config.zimit.{exc.field}", exc.reason) from exc
+        except SourceRefused as exc:
+            raise SourceRefused(f"sources[{number}].{exc.field}", exc.reason) from exc
+    warnings = {spec.code: list(spec.config.warnings()) for spec in specs}
+    if json:
+        print(jsonlib.dumps({"valid": True, "sources": [spec.code for spec in specs], "warnings": warnings}))
+        return
+    print(f"{len(specs)} sources are valid: {', '.join(spec.code for spec in specs)}")
+    for code, told in warnings.items():
+        for warning in told:
+            print(f"{code}: warning: {warning}")
+
+
+def read_file(file: Path) -> list[Any]:
+    """Return the entries of a file; Invalid if it cannot be read, SourceRefused if it is no list of sources."""
+    try:
+        text = file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as exc:
+        raise Invalid(f"cannot read {file}: {getattr(exc, 'strerror', None) or 'it is no UTF-8 text'}") from exc
+    return read_text(text, "toml" if file.suffix.lower() == ".toml" else "yaml")
+
+
+def as_object(row: Source) -> dict[str, Any]:
+    """Return a source for `--json`, with the configuration that is kept."""
+    return {
+        "id": row.id, "code": row.code, "name": row.name, "base_url": row.base_url, "description": row.description,
+        "enabled": row.enabled, "config": row.config, "created_at": row.created_at.isoformat(),
+        "updated_at": row.updated_at.isoformat(),
+    }  # fmt: skip
+
+
+def _fields(seeds: list[str] | None, sets: list[str] | None) -> dict[str, Any]:
+    return {**({"seeds": seeds} if seeds else {}), **read_assignments(sets or ())}
+
+
+def _within(present: dict[str, Any], fresh: dict[str, Any]) -> dict[str, Any]:
+    """Return the fresh fields, with what their groups held before; null stays, for the registry to understand."""
+    return {
+        name: merge(present.get(name, {}), value) if isinstance(value, dict) else value for name, value in fresh.items()
+    }
+
+
+def _print(row: Source, *, json: bool) -> None:
+    whole = registry.config_of(row)
+    warnings = list(whole.warnings())
+    if json:
+        print(jsonlib.dumps({**as_object(row), "warnings": warnings}, ensure_ascii=False))
+        return
+    print(fields([("code", row.code), ("name", row.name), ("base url", row.base_url), ("enabled", row.enabled),
+                  ("about", row.description), ("seeds", whole.seeds), ("changed", row.updated_at)]))  # fmt: skip
+    shown = {name: value for name, value in row.config.items() if name != "seeds"}
+    for name, value in shown.items():
+        print(f"  {name} = {jsonlib.dumps(value, ensure_ascii=False)}")
+    for warning in warnings:
+        print(f"warning: {warning}")
+
+
+def _switched(code: str, word: str, count: int, verb: str, *, json: bool) -> None:
+    if json:
+        print(jsonlib.dumps({"code": code, "enabled": word == "enabled", "jobs": count}))
+    else:
+        print(f"{code}: {word}; {count} jobs {verb}")

@@ -1,0 +1,315 @@
+"""`holdfast storage`: what an execution keeps on disk: weighed, verified, named for good, cleaned up, made smaller.
+
+Nothing is changed without --apply; `cleanup` is the exception that the documents ask for, and has refusals instead.
+"""
+
+from __future__ import annotations
+
+import json as jsonlib
+from contextlib import closing
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from holdfast import config
+from holdfast.archive_tool.compaction import compact, measure
+from holdfast.archive_tool.consolidation import consolidate
+from holdfast.archive_tool.discovery import all_temp_dirs, discover_warcs, warcs_in
+from holdfast.archive_tool.files import write_whole
+from holdfast.archive_tool.hold import forget_end, hold_output
+from holdfast.archive_tool.integrity import Verdict, integrity_report
+from holdfast.archive_tool.resume import RESUME_NAME
+from holdfast.archive_tool.state import STATE_NAME, load_state
+from holdfast.archive_tool.storage import ManifestLevel, storage_statistics, verify_manifest, verify_warc, verify_warcs
+from holdfast.archive_tool.survey import reset
+from holdfast.cli.care import Apply, ExecutionNumber, JobId, dry_run, run_facts, tell, the_run
+from holdfast.cli.display import size
+from holdfast.cli.options import AsJson, Home
+from holdfast.cli.tables import table
+from holdfast.db.engine import Database
+from holdfast.errors import Unavailable
+from holdfast.jobs.care.deeds import note_storage
+from holdfast.jobs.care.queries import Run, runs_of_source
+from holdfast.metrics import WarcCheckFigures
+from holdfast.warc.outfile import disk_error
+from holdfast.wiring import open_ground
+from holdfast.wiring.archive import open_archive
+from holdfast.worker.care.cleaning import (
+    CleanMode,
+    CleanupRefused,
+    check_cleanup,
+    check_quarantine,
+    clean_up,
+    demand_idle,
+    move_damaged,
+    would_lose,
+)
+from holdfast.worker.care.exposition import write_textfile
+
+app_command = typer.Typer(
+    add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None, no_args_is_help=True,
+    help="What executions keep on disk. Example: holdfast storage report --source hc",
+)  # fmt: skip
+Level = Annotated[int, typer.Option("--level", min=0, max=2, help="0 the file, 1 its gzip stream, 2 every record.")]
+
+
+@app_command.command()
+def report(
+    job_id: JobId = None,
+    execution: ExecutionNumber = None,
+    source: Annotated[str | None, typer.Option("--source", help="Every job of this source.", metavar="CODE")] = None,
+    limit: Annotated[int, typer.Option("--limit", min=1, max=10_000, help="Most jobs to look at.")] = 100,
+    apply: Annotated[bool, typer.Option("--apply", help="Keep the figures with the executions.")] = False,
+    json: AsJson = False,
+    home: Home = None,
+) -> None:
+    """Weigh the directories of jobs: WARC files, everything, temporary directories; a file with two names counts once.
+
+    Example: holdfast storage report --id 3 --apply
+    """
+    with open_archive(config.load(home=home)) as archive:
+        if job_id is None and execution is None:
+            with archive.database.read() as session:
+                runs = runs_of_source(session, source=source, limit=limit)
+        else:
+            runs = [the_run(archive.database, job_id, execution)]
+        rows = []
+        for run in runs:
+            weight = asdict(storage_statistics(Path(run.execution.output_dir)))
+            rows.append({**run_facts(run), **weight, "missing": not Path(run.execution.output_dir).is_dir()})
+            if apply:
+                with archive.database.write() as session:
+                    note_storage(session, archive.clock, run.execution.id, weight)
+    if json:
+        print(jsonlib.dumps({"runs": rows, "stored": apply}))
+        return
+    print(table(("job", "execution", "source", "warcs", "warc bytes", "all", "temporary", "not warc"), [
+        (row["job"], row["execution"], row["source"], row["warc_files"], size(row["warc_bytes"]),
+         size(row["output_bytes"]), size(row["tmp_bytes"]), size(row["tmp_non_warc_bytes"])) for row in rows
+    ]))  # fmt: skip
+
+
+@app_command.command("verify")
+def verify_files(
+    job_id: JobId = None,
+    execution: ExecutionNumber = None,
+    level: Level = 1,
+    report_file: Annotated[Path | None, typer.Option("--report", help="Write the JSON report here.")] = None,
+    metrics_file: Annotated[Path | None, typer.Option("--metrics-file", help="Write figures for an exporter.")] = None,
+    quarantine: Annotated[
+        bool, typer.Option("--quarantine", help="Move damaged files aside and run the job again.")
+    ] = False,
+    apply: Apply = False,
+    json: AsJson = False,
+    home: Home = None,
+) -> None:
+    """Verify the WARC files of a job; exit 1 if one is damaged. A disk that does not answer is told from damage.
+
+    Example: holdfast storage verify --id 3 --level 2 --quarantine --apply
+    """
+    settings = config.load(home=home)
+    with open_ground(settings) as ground, closing(Database(settings.database)) as database:
+        run = the_run(database, job_id, execution)
+        if quarantine:
+            check_quarantine(database, run)
+        files = discover_warcs(Path(run.execution.output_dir)).files
+        found: dict[str, Any] = {**run_facts(run), **verify_warcs(files, level)}
+        bad = found["warcs_failed"]
+        if quarantine and apply and bad:
+            done = move_damaged(ground, database, run, [verify_warc(file.path, level) for file in files])
+            found |= {"quarantined": [str(path) for path in done.moved], "runs_again": done.runs_again}
+        if report_file is not None:
+            _write(report_file, found)
+        if metrics_file is not None:
+            totals = {"ok": found["warcs_ok"], "failed": bad}
+            now = ground.clock.now().timestamp()
+            write_textfile(metrics_file, WarcCheckFigures(totals, found["errors"], written_at=now))
+    if json:
+        print(jsonlib.dumps(found))
+    else:
+        for one in found["results"]:
+            if not one["ok"]:
+                print(f"{one['error_kind']}: {one['path']}: {one['error']}")
+        for path in found.get("quarantined", ()):
+            print(f"moved to {path}")
+        print(f"{found['warcs_ok']} of {found['warcs_total']} WARC files are whole (level {level})")
+        if quarantine and bad:
+            dry_run(apply, json=json)
+    if bad:
+        raise typer.Exit(1)
+
+
+def _write(path: Path, found: dict[str, Any]) -> None:
+    try:
+        write_whole(path, (jsonlib.dumps(found, indent=2) + "\n").encode())
+    except OSError as exc:
+        raise disk_error(exc, f"cannot write {path}: {exc.strerror}") from exc
+
+
+@app_command.command("verify-manifest")
+def verify_listed(
+    job_id: JobId = None,
+    execution: ExecutionNumber = None,
+    level: Annotated[ManifestLevel, typer.Option("--level", help="How closely.")] = ManifestLevel.SIZE,
+    json: AsJson = False,
+    home: Home = None,
+) -> None:
+    """Compare the stable WARC files of a job with their manifest; exit 1 if one is missing or differs.
+
+    Example: holdfast storage verify-manifest --id 3 --level hash
+    """
+    with open_archive(config.load(home=home)) as archive:
+        run = the_run(archive.database, job_id, execution)
+    found = verify_manifest(Path(run.execution.output_dir), level)
+    print(jsonlib.dumps({**run_facts(run), **found.as_json()}) if json else found.describe())
+    if not found.valid:
+        raise typer.Exit(1)
+
+
+@app_command.command()
+def integrity(
+    job_id: JobId = None, execution: ExecutionNumber = None, level: Level = 1, json: AsJson = False, home: Home = None
+) -> None:
+    """Judge a job's storage as a whole: pass, incomplete or fail, with a code for each issue; exit 1 if it fails.
+
+    Example: holdfast storage integrity --id 3
+    """
+    with open_archive(config.load(home=home)) as archive:
+        run = the_run(archive.database, job_id, execution)
+    found = {**run_facts(run), **integrity_report(Path(run.execution.output_dir), level=level)}
+    if json:
+        print(jsonlib.dumps(found))
+    else:
+        for issue in found["issues"]:
+            print(f"{'fail' if issue['fails'] else 'note'}  {issue['code']}: {issue['detail']}")
+        print(f"{found['warc_files']} WARC files, {size(found['warc_bytes'])}: {found['verdict']}")
+    if found["verdict"] == Verdict.FAIL:
+        raise typer.Exit(1)
+
+
+@app_command.command("consolidate")
+def give_names(
+    job_id: JobId = None, execution: ExecutionNumber = None, apply: Apply = False, json: AsJson = False,
+    home: Home = None,
+) -> None:  # fmt: skip
+    """Give the temporary WARC files of a job their stable names, by hard link, and list them in the manifest.
+
+    Example: holdfast storage consolidate --id 3 --apply
+    """
+    with open_archive(config.load(home=home)) as archive:
+        run = the_run(archive.database, job_id, execution)
+        folder = demand_idle(run)
+        files = warcs_in(all_temp_dirs(folder.resolve()))
+        if apply:
+            with hold_output(folder):
+                done = consolidate(folder, files, archive.clock, allow_copy=True)
+        else:
+            done = consolidate(folder, files, archive.clock, dry_run=True)
+    facts = {**run_facts(run), "files": len(files), "created": done.created, "reused": done.reused, "applied": apply}
+    tell(facts, json=json)
+    dry_run(apply, json=json)
+
+
+@app_command.command()
+def cleanup(
+    job_id: JobId = None,
+    execution: ExecutionNumber = None,
+    mode: Annotated[CleanMode, typer.Option("--mode", help="temp-nonwarc keeps every WARC file.")] = CleanMode.TEMP,
+    force: Annotated[
+        bool, typer.Option("--force", help="Although archived pages are served, or files are lost.")
+    ] = False,
+    json: AsJson = False,
+    home: Home = None,
+) -> None:
+    """Remove the temporary directories and the state of a job that is indexed, or given up as index_failed.
+
+    Files that are registered are never removed. Mode temp is refused, without --force, where archived pages are served
+    (HOLDFAST_REPLAY_ORIGIN is set), and where it would remove WARC files whose bytes stand nowhere else.
+
+    Example: holdfast storage cleanup --id 3 --mode temp-nonwarc
+    """
+    settings = config.load(home=home)
+    with open_ground(settings) as ground, closing(Database(settings.database)) as database:
+        run = the_run(database, job_id, execution)
+        replays = settings.replay.origin is not None and not force
+        folder = check_cleanup(database, settings.home, run, mode, replays=replays)
+        _demand_no_loss(run, folder, mode, force=force)
+        with hold_output(folder):
+            cleaned = clean_up(ground, database, run, mode, folder)
+    facts = {**run_facts(run), "mode": mode.value, "temp_dirs": cleaned.temp_dirs,
+             "state_removed": cleaned.state_removed, "kept": len(cleaned.moved)}  # fmt: skip
+    tell(facts, json=json)
+    if cleaned.is_nothing and not json:
+        print("nothing to clean up")
+
+
+def _demand_no_loss(run: Run, folder: Path, mode: CleanMode, *, force: bool) -> None:
+    lost = would_lose(folder) if mode is CleanMode.TEMP and not force else []
+    if lost:
+        raise CleanupRefused(
+            f"{len(lost)} WARC files of job {run.job.id} stand nowhere else ({lost[0].name}); keep them with --mode "
+            "temp-nonwarc, or insist with --force"
+        )
+
+
+@app_command.command("compact")
+def make_smaller(
+    job_id: JobId = None, execution: ExecutionNumber = None, apply: Apply = False, json: AsJson = False,
+    home: Home = None,
+) -> None:  # fmt: skip
+    """Stage smaller copies of WARC files, without video and audio, below warcs_compacted/; originals stay as they are.
+
+    Example: holdfast storage compact --id 3 --apply
+    """
+    with open_archive(config.load(home=home)) as archive:
+        run = the_run(archive.database, job_id, execution)
+        folder = demand_idle(run)
+        files = discover_warcs(folder).files
+        made: list[dict[str, Any]]
+        if apply:
+            made = [{"file": str(one.source), "staged": str(one.staged), "before_bytes": one.before_bytes,
+                     "after_bytes": one.after_bytes, "dropped": one.dropped}
+                    for one in compact(folder, files, archive.clock)]  # fmt: skip
+        else:
+            made = [{"file": str(one.source), "staged": None, "before_bytes": one.before_bytes,
+                     "after_bytes": one.before_bytes - one.dropped_bytes, "dropped": one.dropped}
+                    for one in measure(files)]  # fmt: skip
+    if json:
+        print(jsonlib.dumps({**run_facts(run), "applied": apply, "files": made}))
+        return
+    for one in made:
+        print(
+            f"{one['file']}: {one['dropped']} records less, {size(one['before_bytes'])} to {size(one['after_bytes'])}"
+        )
+    print(f"{len(made)} of {len(files)} WARC files have something to leave out")
+    dry_run(apply, json=json)
+
+
+@app_command.command("reset")
+def forget_state(
+    job_id: JobId = None, execution: ExecutionNumber = None, apply: Apply = False, json: AsJson = False,
+    home: Home = None,
+) -> None:  # fmt: skip
+    """Forget where a crawl stopped, so that its next run begins anew; every WARC file keeps a stable name first.
+
+    Example: holdfast storage reset --id 3 --apply
+    """
+    with open_archive(config.load(home=home)) as archive:
+        run = the_run(archive.database, job_id, execution)
+        folder = demand_idle(run).resolve()
+        facts = {
+            **run_facts(run), "temp_dirs": len(all_temp_dirs(folder)), "state": (folder / STATE_NAME).is_file(),
+            "saved_queue": (folder / RESUME_NAME).is_file(), "warcs": len(discover_warcs(folder).files),
+            "applied": apply,
+        }  # fmt: skip
+        if apply:
+            try:
+                with hold_output(folder):
+                    reset(load_state(folder, 1), archive.clock)
+                    forget_end(folder)
+            except OSError as exc:
+                raise Unavailable(f"cannot clear {folder}: {exc.strerror}; mend that, and do it again") from exc
+    tell(facts, json=json)
+    dry_run(apply, json=json)

@@ -1,0 +1,218 @@
+"""`holdfast tool`: `archive-tool` by hand: is it there, a crawl without a job, a run of a job, a directory taken in."""
+
+from __future__ import annotations
+
+import json as jsonlib
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from holdfast import config, log
+from holdfast.archive_tool.contract import Host, read_job_config, strip_separator, tool_command
+from holdfast.archive_tool.discovery import discover_warcs
+from holdfast.archive_tool.docker import Docker, DockerMissing
+from holdfast.archive_tool.hold import holder_of, last_end
+from holdfast.archive_tool.program import ToolMissing, find_program
+from holdfast.archive_tool.times import Times
+from holdfast.cli.assignments import read_assignments
+from holdfast.cli.care import tell
+from holdfast.cli.options import AsJson, Home
+from holdfast.config import Settings
+from holdfast.errors import Conflict, Invalid, NotFound
+from holdfast.jobs.care.deeds import make_due, register_directory
+from holdfast.jobs.listing.queries import execution as one_execution
+from holdfast.jobs.specs import JobNotFound, JobSpec
+from holdfast.sources.registry import config_of, find
+from holdfast.wiring.jobs import open_jobs
+from holdfast.worker.aftermath import Aftermath
+from holdfast.worker.loop import Duty, Roster, work
+from holdfast.worker.roster import RUNNERS
+from holdfast.worker.stops import obeying_signals
+from holdfast.worker.zimit import environment_of
+
+app_command = typer.Typer(
+    add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None, no_args_is_help=True,
+    help="archive-tool by hand. Example: holdfast tool run --name test --seeds https://example.org",
+)  # fmt: skip
+_ANSWER_S = 60.0
+_LINES = 3
+
+
+@app_command.command()
+def check(json: AsJson = False, home: Home = None) -> None:
+    """Ask whether archive-tool can be started, and whether docker answers; exit 1 if the tool cannot.
+
+    Example: holdfast check-archive-tool
+    """
+    settings = config.load(home=home)
+    program = find_program(settings.zimit.command)
+    try:
+        asked = subprocess.run(
+            [*program, "--help"], capture_output=True, text=True, timeout=_ANSWER_S, check=False,
+            stdin=subprocess.DEVNULL,
+        )  # fmt: skip
+    except (OSError, subprocess.TimeoutExpired) as exc:
+        raise ToolMissing(settings.zimit.command, str(exc)) from exc
+    try:
+        docker = Docker(Times()).check()
+    except DockerMissing as exc:
+        docker = f"does not answer: {exc}"
+    facts = {"command": settings.zimit.command, "program": program[0], "exit_code": asked.returncode,
+             "image": settings.zimit.image, "docker": docker}  # fmt: skip
+    tell(facts, json=json)
+    if asked.returncode:
+        print("\n".join(asked.stderr.strip().splitlines()[-_LINES:]), file=sys.stderr)
+        raise typer.Exit(1)
+
+
+@app_command.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
+def run(
+    context: typer.Context,
+    name: Annotated[str, typer.Option("--name", help="Name of the crawl and of its ZIM file.")],
+    seeds: Annotated[list[str], typer.Option("--seeds", help="Where it begins; repeatable.", metavar="URL")],
+    output_dir: Annotated[Path | None, typer.Option("--output-dir", help="Where it writes; new if left out.")] = None,
+    initial_workers: Annotated[int, typer.Option("--initial-workers", min=1, help="Browser workers.")] = 1,
+    option: Annotated[list[str] | None, typer.Option("--tool-option", help="NAME=VALUE; repeatable.")] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the tool's plan, start nothing.")] = False,
+    json: AsJson = False,
+    home: Home = None,
+) -> None:
+    """Run archive-tool at once, without a job; other flags go to zimit, behind `--` or not. Its exit code is ours.
+
+    Take what it captured in with: holdfast tool register
+
+    Example: holdfast run-job --name test --seeds https://example.org -- --scopeType host --pageLimit 10
+    """
+    settings = config.load(home=home)
+    options = {"initial_workers": initial_workers, "skip_final_build": True, "relax_perms": not settings.api.strict,
+               **read_assignments(option or [], "--tool-option")}  # fmt: skip
+    content = {"seeds": seeds, "zimit_passthrough_args": strip_separator(context.args), "tool_options": options}
+    made, host = read_job_config(content, Host.of(settings.zimit)), Host.of(settings.zimit)
+    folder = output_dir or _new_folder(settings, name)
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    command = tool_command(made, host, name=name, output_dir=folder.resolve())
+    command = [*find_program(host.command), *command[command.index("--seeds") :], *(["--dry-run"] if dry_run else [])]
+    print(f"output directory: {folder.resolve()}", file=sys.stderr)
+    # In our own process group: Ctrl-C reaches the tool, which stops its container and keeps what there is.
+    out = sys.stderr if json else None
+    with subprocess.Popen(command, env=environment_of(settings, os.environ), stdout=out) as process:
+        while True:
+            try:
+                code = process.wait()
+                break
+            except KeyboardInterrupt:
+                continue
+    if json:
+        end = last_end(folder)
+        print(jsonlib.dumps({"exit_code": code, "output_dir": str(folder.resolve()), "state": end and end.state}))
+    raise typer.Exit(code if code >= 0 else 1)
+
+
+def _new_folder(settings: Settings, name: str) -> Path:
+    with open_jobs(settings) as jobs:
+        return settings.home.resolve() / "jobs" / f"{jobs.clock.now():%Y%m%dT%H%M%SZ}__{name}"
+
+
+@app_command.command("run-job")
+def run_one(
+    job_id: Annotated[int, typer.Option("--id", help="The job's number.")],
+    no_index: Annotated[bool, typer.Option("--no-index", help="Leave indexing to a worker.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Although an annual job's date has not come.")] = False,
+    json: AsJson = False,
+    home: Home = None,
+) -> None:
+    """Run one execution of a job that waits, here and now, and index what it captured; exit 1 unless it completed.
+
+    Example: holdfast run-db-job --id 3
+    """
+    settings = config.load(home=home)
+    log.configure("WARNING", as_json=False)
+    with open_jobs(settings) as jobs:
+        try:
+            with jobs.database.write() as session:
+                make_due(session, jobs.clock, job_id, force=force)
+        except JobNotFound as exc:
+            raise NotFound(f"there is no job {job_id} that can be run; see them with: holdfast job list") from exc
+    duty = Duty(once=True, poll_s=0.5, job_id=job_id)
+    with obeying_signals() as stops:
+        report = work(settings, duty, stops, Roster(RUNNERS, () if no_index else (Aftermath,)))
+    if not report.executions:
+        waits = "there is too little room on the disk" if report.low_disk else "another worker took it"
+        raise Conflict(f"job {job_id} was not run: {waits}")
+    with open_jobs(settings) as jobs, jobs.database.read() as session:
+        done = one_execution(session, report.executions[0])
+    assert done is not None
+    facts: dict[str, Any] = {
+        "job": job_id, "execution": done.id, "state": done.state, "reason": done.reason, "failure": done.failure,
+        "stage": done.stage, "exit_code": done.exit_code, "pages": done.items_crawled, "index": done.index_state,
+        "output_dir": done.output_dir, "error": done.error,
+    }  # fmt: skip
+    tell(facts, json=json)
+    if done.state != "completed":
+        raise typer.Exit(1)
+
+
+@app_command.command()
+def register(
+    source: Annotated[str, typer.Option("--source", help="Code of the source; made if it is new.")],
+    output_dir: Annotated[Path, typer.Option("--output-dir", help="What an archive-tool filled.")],
+    name: Annotated[str | None, typer.Option("--name", help="Name of the job.")] = None,
+    json: AsJson = False,
+    home: Home = None,
+) -> None:
+    """Take in a directory that archive-tool filled elsewhere: it becomes a completed execution, which a worker indexes.
+
+    Example: holdfast register-job-dir --source hc --output-dir /srv/jobs/hc-20260101
+    """
+    folder = output_dir.resolve()
+    if not folder.is_dir():
+        raise NotFound(f"there is no directory {folder}")
+    if holder_of(folder) is not None:
+        raise Conflict(f"an archive-tool works in {folder}; wait for its end")
+    found = discover_warcs(folder)
+    if not found.files:
+        raise Invalid(f"there are no WARC files in {folder}, neither in warcs/ nor in temporary directories")
+    with open_jobs(config.load(home=home)) as jobs, jobs.database.write() as session:
+        made = register_directory(session, jobs.clock, source=source, name=name, output_dir=str(folder))
+        facts = {"job": made.job_id, "execution": made.id, "source": source, "output_dir": str(folder),
+                 "warcs": len(found.files), "found": found.source}  # fmt: skip
+    tell(facts, json=json)
+    if not json:
+        print(f"a worker indexes it; or now: holdfast index-job --id {made.id}")
+
+
+@app_command.command()
+def canary(
+    source: Annotated[str, typer.Option("--source", help="Code of the source.", metavar="CODE")],
+    pages: Annotated[int, typer.Option("--pages", min=1, max=100, help="Pages to capture.")] = 5,
+    apply: Annotated[bool, typer.Option("--apply", help="Make it; without this nothing is changed.")] = False,
+    json: AsJson = False,
+    home: Home = None,
+) -> None:
+    """Make a small job that runs once and shows that everything works, from the crawl to the index.
+
+    Example: holdfast create-canary-job --source hc --apply
+    """
+    with open_jobs(config.load(home=home)) as jobs, jobs.database.write() as session:
+        row = find(session, source)
+        whole, now = config_of(row), jobs.clock.now()
+        overrides: dict[str, Any] = {"seeds": [whole.seeds[0]], "max_depth": 1, "max_pages": pages}
+        if whole.backend == "zimit":
+            overrides["zimit"] = {"passthrough_args": ["--pageLimit", str(pages), "--depth", "1"],
+                                  "tool_options": {"skip_final_build": True}}  # fmt: skip
+        name = f"{source}-canary-{now:%Y%m%dT%H%M%SZ}"
+        job_id = None
+        if apply:
+            spec = JobSpec(source_id=row.id, name=name, config=overrides, max_retries=0)
+            job_id = jobs.board.add(session, spec, kind="canary", at=now).job.id
+    facts = {"job": job_id, "name": name, "source": source, "backend": whole.backend, "config": overrides,
+             "applied": apply}  # fmt: skip
+    if json:
+        print(jsonlib.dumps(facts))
+        return
+    tell(facts, json=False)
+    print(f"run it with: holdfast run-db-job --id {job_id}" if apply else "dry run: make it with --apply")

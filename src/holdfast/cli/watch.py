@@ -1,0 +1,179 @@
+"""`holdfast watch`: crawls that run by themselves for weeks: how they get on, help for those that do not, figures."""
+
+from __future__ import annotations
+
+import json as jsonlib
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from holdfast import config
+from holdfast.cli.care import Apply, dry_run
+from holdfast.cli.options import AsJson, Home
+from holdfast.cli.tables import table
+from holdfast.errors import HoldfastError
+from holdfast.jobs.care import queries
+from holdfast.jobs.operating.configuring import effective, patch_zimit
+from holdfast.jobs.recovering import RESTARTS
+from holdfast.metrics import textfile
+from holdfast.wiring.jobs import check_backend, open_jobs
+from holdfast.worker.care.exposition import read_figures, write_textfile
+from holdfast.worker.care.recovering import Case, Recovered, is_deploying, lacking, recover
+from holdfast.worker.care.sights import RunSight, is_tool_run, see
+
+app_command = typer.Typer(
+    add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None, no_args_is_help=True,
+    help="Crawls that run for weeks: status, recover, metrics. Example: holdfast watch status",
+)  # fmt: skip
+
+
+@app_command.command()
+def status(json: AsJson = False, home: Home = None) -> None:
+    """Show every crawl that runs: its pace, since when nothing moved, who holds it; exit 1 if one is stalled.
+
+    Example: holdfast watchdog-status --json
+    """
+    with open_jobs(config.load(home=home)) as jobs:
+        now, stalled_s = jobs.clock.now(), jobs.settings.recovery.stalled_s
+        deploying = is_deploying(jobs.settings, now)
+        with jobs.database.read() as session:
+            runs = queries.running(session)
+        sights = [see(run, now=now) for run in runs if is_tool_run(run)]
+        others = [run for run in runs if not is_tool_run(run)]
+    found = [{**sight_facts(one), "stalled": one.sight.idle_s >= stalled_s} for one in sights]
+    if json:
+        rest = [{"job": run.job.id, "execution": run.execution.id, "source": run.source.code} for run in others]
+        print(jsonlib.dumps({"deploying": deploying, "crawls": found, "others": rest}))
+    else:
+        _print_status(found, len(others), deploying=deploying)
+    if any(one["stalled"] for one in found):
+        raise typer.Exit(1)
+
+
+def _print_status(found: list[dict[str, Any]], others: int, *, deploying: bool) -> None:
+    if found:
+        head = ("job", "source", "pages", "a minute", "idle s", "restarts", "tool", "")
+        print(table(head, [
+            (one["job"], one["source"], one["pages"], _rate(one["pages_per_minute"]), round(one["idle_s"]),
+             one["container_restarts"], one["tool_pid"], "STALLED" if one["stalled"] else "") for one in found
+        ]))  # fmt: skip
+    print(f"{len(found)} crawls with zimit run, {others} others (see: holdfast status)")
+    if deploying:
+        print("a deploy.lock asks for quiet: auto-recover does nothing")
+
+
+def _rate(rate: float | None) -> str:
+    return "-" if rate is None else f"{rate:.1f}"
+
+
+def sight_facts(one: RunSight) -> dict[str, Any]:
+    """Return what is seen of a crawl for `--json`."""
+    return {
+        "job": one.run.job.id, "execution": one.run.execution.id, "source": one.run.source.code,
+        "annual": one.is_annual, "pages": one.sight.pages, "pages_per_minute": one.sight.pages_per_minute,
+        "running_s": one.sight.running_s, "idle_s": one.sight.idle_s, "state_file_ok": one.state_ok,
+        "container_restarts": one.restarts, "errors": one.errors, "log": one.log,
+        "tool_pid": one.holder.pid if one.holder else None, "lock_owner": one.run.job.lock_owner,
+    }  # fmt: skip
+
+
+@app_command.command("recover")
+def help_stalled(apply: Apply = False, json: AsJson = False, home: Home = None) -> None:
+    """Restart crawls of zimit that are stalled, or slow for long, where they stopped, with the options that they lack.
+
+    At most so often a day, not where it was in vain, not while a deploy.lock asks for quiet (HOLDFAST_RECOVERY_*). Run
+    it from a timer, on the machine of the worker.
+
+    Example: holdfast auto-recover --apply
+    """
+    with open_jobs(config.load(home=home)) as jobs:
+        found = recover(jobs, apply=apply)
+    if json:
+        print(jsonlib.dumps(_recovered(found, applied=apply)))
+        return
+    if found.deploying:
+        print("a deploy.lock asks for quiet: nothing was done")
+    for case in found.cases:
+        print(_line(case, apply=apply))
+    for job_id in found.woken:
+        print(f"job {job_id}: its cooldown is cut short, too few run")
+    if not found.cases and not found.woken and not found.deploying:
+        print("nothing to do")
+    dry_run(apply, json=json)
+
+
+def _line(case: Case, *, apply: bool) -> str:
+    run, decision = case.sight.run, case.decision
+    line = f"job {run.job.id} ({run.source.code}): {decision.help.value}, {decision.reason}"
+    if case.raised:
+        line += f", raising {', '.join(f'{name}={value}' for name, value in case.raised.items())}"
+    if apply and decision.help in RESTARTS and not case.done:
+        line += "; its tool is not on this machine"
+    return line
+
+
+def _recovered(found: Recovered, *, applied: bool) -> dict[str, Any]:
+    return {
+        "applied": applied, "deploying": found.deploying, "woken": list(found.woken),
+        "crawls": [{**sight_facts(case.sight), "action": case.decision.help.value, "reason": case.decision.reason,
+                    "raised": case.raised, "done": case.done} for case in found.cases],
+    }  # fmt: skip
+
+
+@app_command.command()
+def metrics(
+    out: Annotated[Path | None, typer.Option("--out", help="Write here, whole or not at all; else print it.")] = None,
+    json: AsJson = False,
+    home: Home = None,
+) -> None:
+    """Write figures of running crawls, of jobs and of the disk for a node exporter's textfile collector.
+
+    Example: holdfast metrics-textfile --out /var/lib/node_exporter/holdfast.prom
+    """
+    with open_jobs(config.load(home=home)) as jobs:
+        figures = read_figures(jobs)
+        data = textfile(figures) if out is None else write_textfile(out, figures)
+    if json:
+        print(jsonlib.dumps({"path": None if out is None else str(out), "bytes": len(data)}))
+    elif out is None:
+        print(data.decode(), end="")
+
+
+@app_command.command("reconcile-options")
+def reconcile(
+    year: Annotated[int, typer.Option("--year", min=1970, max=2100, help="The campaign's year.")],
+    sources: Annotated[list[str] | None, typer.Option("--sources", help="Only these codes; repeatable.")] = None,
+    apply: Apply = False,
+    json: AsJson = False,
+    home: Home = None,
+) -> None:
+    """Raise the tool options of a year's annual jobs to document 001's minima; a job that runs is told, and left alone.
+
+    Example: holdfast reconcile-annual-tool-options --year 2026 --apply
+    """
+    settings = config.load(home=home)
+    codes = [code.strip() for one in sources or [] for code in one.split(",") if code.strip()]
+    rows: list[dict[str, Any]] = []
+    with open_jobs(settings) as jobs:
+        with jobs.database.read() as session:
+            found = queries.annual_jobs(session, year=year, sources=codes)
+        for job, source in found:
+            raised = lacking(effective(job, source).zimit.tool_options, annual=True)
+            row: dict[str, Any] = {"job": job.id, "name": job.name, "source": source.code, "raised": raised}
+            try:
+                if raised:
+                    with jobs.database.write() as session:
+                        patch_zimit(session, jobs.clock, job.id, {"tool_options": raised},
+                                    check=check_backend(settings), apply=apply)  # fmt: skip
+            except HoldfastError as exc:
+                row["skipped"] = str(exc)
+            rows.append(row)
+    if json:
+        print(jsonlib.dumps({"year": year, "applied": apply, "jobs": rows}))
+    else:
+        for row in rows:
+            told = ", ".join(f"{name}={value}" for name, value in row["raised"].items()) or "as it should be"
+            print(f"job {row['job']} ({row['source']}): {row.get('skipped') or told}")
+        print(f"{len(rows)} annual jobs of {year}")
+        dry_run(apply, json=json)

@@ -1,0 +1,143 @@
+"""The rules of an annual campaign: its date, the order of its sources, its jobs' names, and no caps. Pure.
+
+An annual crawl is bounded by scope rules, never by a number of pages or a depth (document 001): such caps are lifted
+here, and each is told.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from typing import Any, Final, NamedTuple
+from urllib.parse import urlsplit
+
+from holdfast.archive_tool.contract import Host, ToolOptions, annual_caps, read_job_config, with_annual_minima
+from holdfast.archive_tool.zimit_flags import read_flags
+from holdfast.editions.refusals import CampaignRefused
+from holdfast.sources.config import UNLIMITED, SourceConfig, ZimitConfig, zimit_job
+
+FIRST_YEAR, LAST_YEAR = 1970, 2100
+FULL_SITE, LEGACY, SEED_GROUP = "full_site", "legacy_full_site", "seed_group"
+FULL_KEY, LEGACY_KEY = "full-site", "legacy-full-site"
+HINT: Final = "annual"
+"""The `schedule_hint` of sources that a campaign takes when nobody names any."""
+_FIRST: Final = ("hc", "phac", "cihr")
+_LANGUAGES: Final = {"en": "en", "e": "en", "eng": "en", "fr": "fr", "f": "fr", "fra": "fr"}
+_MINIMA: Final = (
+    "max_container_restarts",
+    "error_threshold_timeout",
+    "error_threshold_http",
+    "backoff_delay_minutes",
+)
+
+
+def campaign_year(year: int | None, *, now: datetime) -> int:
+    """Return the year that is meant; left out, it is this one on the first of January and refused on other days."""
+    if year is None:
+        if (now.month, now.day) != (1, 1):
+            raise CampaignRefused("name the year with --year; it can be left out only on 1 January (UTC)")
+        return now.year
+    if not FIRST_YEAR <= year <= LAST_YEAR:
+        raise CampaignRefused(f"the year must lie between {FIRST_YEAR} and {LAST_YEAR}, not {year}")
+    return year
+
+
+def campaign_date(year: int) -> datetime:
+    """Return the moment before which nothing of a campaign runs."""
+    return datetime(year, 1, 1, tzinfo=UTC)
+
+
+def in_order(codes: Iterable[str]) -> list[str]:
+    """Return codes in the order in which they are queued, each once: hc, phac, cihr, then by code (HA-093)."""
+    return sorted(dict.fromkeys(codes), key=lambda code: (_FIRST.index(code) if code in _FIRST else len(_FIRST), code))
+
+
+def job_name(code: str, year: int, key: str | None = None) -> str:
+    """Return the name of a campaign's job: hc-20260101, and hc-20260101-lang-en for a shard."""
+    return f"{code}-{year}0101" + (f"-{key}" if key else "")
+
+
+def labels(year: int, *, version: str = "v1") -> dict[str, Any]:
+    """Return what a campaign's job carries, in the names of document 000."""
+    date = campaign_date(year)
+    return {
+        "campaign_kind": "annual", "campaign_year": year, "campaign_date": f"{date:%Y-%m-%d}",
+        "campaign_date_utc": date.isoformat(), "scheduler_version": version,
+    }  # fmt: skip
+
+
+def language_of(url: str) -> str | None:
+    """Return the language that an address names in its first part: /en/ or /e/, /fr/ or /f/; None if it names none."""
+    first = urlsplit(url).path.lstrip("/").partition("/")
+    return _LANGUAGES.get(first[0].lower()) if first[1] else None
+
+
+class ShardSeed(NamedTuple):
+    """A seed that gets a shard of its own, and what the shard is called."""
+
+    seed: str
+    key: str
+
+
+def shard_seeds(seeds: Iterable[str]) -> list[ShardSeed]:
+    """Return one shard for each seed, in order: lang-en, lang-fr, else seed-<i>; a second lang-en is lang-en-2."""
+    made: list[ShardSeed] = []
+    taken: dict[str, int] = {}
+    for number, seed in enumerate(seeds, 1):
+        language = language_of(seed)
+        key = f"lang-{language}" if language else f"seed-{number}"
+        taken[key] = taken.get(key, 0) + 1
+        made.append(ShardSeed(seed, key if taken[key] == 1 else f"{key}-{taken[key]}"))
+    return made
+
+
+class Uncapped(NamedTuple):
+    """A job's own configuration, and what was lifted or raised to come to it."""
+
+    overrides: dict[str, Any]
+    notes: tuple[str, ...]
+
+
+def uncapped(config: SourceConfig, seeds: Iterable[str]) -> Uncapped:
+    """Return the fields that an annual job has otherwise than its source: no caps, and document 001's minima for zimit.
+
+    ToolConfigRefused or FlagRefused if the source's options for zimit cannot be used at all.
+    """
+    overrides: dict[str, Any] = {"seeds": list(seeds), "max_depth": UNLIMITED, "max_pages": None}
+    notes = []
+    if config.max_depth != UNLIMITED:
+        notes.append(f"max_depth {config.max_depth} lifted: an annual crawl is bounded by its scope")
+    if config.max_pages is not None:
+        notes.append(f"max_pages {config.max_pages} lifted: an annual crawl is bounded by its scope")
+    if config.quota_bytes is not None:
+        notes.append(f"quota_bytes {config.quota_bytes} stays: what is beyond it will be told as over_limit")
+    if config.backend == "zimit":
+        overrides["zimit"], told = _resilient(config)
+        notes += told
+    return Uncapped(overrides, tuple(notes))
+
+
+def _resilient(config: SourceConfig) -> tuple[dict[str, Any], list[str]]:
+    job = read_job_config(zimit_job(config), Host())
+    caps = annual_caps(job)
+    raised = with_annual_minima(job.tool_options)
+    notes = [f"{name} removed: an annual crawl is bounded by its scope" for name in caps]
+    notes += [
+        f"{name} raised from {_shown(job.tool_options, name)} to {getattr(raised, name)}"
+        for name in _MINIMA
+        if getattr(raised, name) != getattr(job.tool_options, name)
+    ]
+    flags = [word for flag in read_flags(job.zimit_passthrough_args) if flag.name not in caps for word in flag.words]
+    zimit = ZimitConfig(
+        passthrough_args=tuple(flags), execution_policy=dict(config.zimit.execution_policy),
+        tool_options={**config.zimit.tool_options, **{name: getattr(raised, name) for name in _MINIMA}},
+    )  # fmt: skip
+    return {
+        "passthrough_args": list(zimit.passthrough_args), "tool_options": zimit.tool_options,
+        "execution_policy": zimit.execution_policy,
+    }, notes  # fmt: skip
+
+
+def _shown(options: ToolOptions, name: str) -> str:
+    value = getattr(options, name)
+    return "the tool's default" if value is None else str(value)

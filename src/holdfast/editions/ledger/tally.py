@@ -1,0 +1,140 @@
+"""Counts a ledger while it is written, and refuses one whose rows do not add up. Holds figures, never addresses."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
+from urllib.parse import urlsplit
+
+from holdfast.editions.campaign import language_of
+from holdfast.editions.ledger.rows import Fate, Origin, Row, is_gap
+from holdfast.editions.refusals import LedgerUnbalanced
+
+_REASONS = 200
+_RULED_OUT = (Fate.EXCLUDED, Fate.ROBOTS, Fate.OVER_LIMIT)
+
+
+class MissingSeed(NamedTuple):
+    """A seed that was not captured."""
+
+    url: str
+    outcome: str
+    reason: str
+    shard_key: str | None
+    accepted: bool
+    """Whether somebody accepted the gap of its shard."""
+
+
+class Area(NamedTuple):
+    """The part of a site that a seed stands for: a host, and the language that its path names, if it does."""
+
+    host: str
+    language: str | None
+
+
+def area_of(url: str) -> Area:
+    """Return the area that an address lies in."""
+    return Area(urlsplit(url).netloc.lower(), language_of(url))
+
+
+class Tally:
+    """The figures of one ledger."""
+
+    def __init__(self, seeds: Iterable[tuple[int, str]], *, accepted_shards: Iterable[str] = ()) -> None:
+        """Count for these seeds (page and address); the gaps of `accepted_shards` count as accepted."""
+        self._seeds = dict(seeds)
+        self._accepted = frozenset(accepted_shards)
+        self._hosts = {area_of(url).host for url in self._seeds.values()}
+        self._last = b"", -1
+        self._met: set[int] = set()
+        self.rows = 0
+        self.outcomes: Counter[str] = Counter()
+        self.origins: Counter[str] = Counter()
+        self.reasons: Counter[tuple[str, str]] = Counter()
+        self.shards: Counter[tuple[str, str]] = Counter()
+        self.backends: Counter[str] = Counter()
+        self.fidelities: Counter[str] = Counter()
+        self.gaps: Counter[Area] = Counter()
+        self.missing_seeds: list[MissingSeed] = []
+
+    def add(self, row: Row) -> None:
+        """Count a row; LedgerUnbalanced if it does not stand behind the one before: then an address is told twice."""
+        seen = row.seen
+        page = seen.url_hash & 0xFFFF_FFFF_FFFF_FFFF
+        if (row.key, page) <= self._last:
+            raise LedgerUnbalanced(f"{seen.url[:200]} stands twice in the ledger; nothing was written")
+        self._last = row.key, page
+        self.rows += 1
+        self.outcomes[seen.fate.value] += 1
+        self.origins[seen.origin.value] += 1
+        self.reasons[seen.fate.value, seen.reason] += 1
+        self.shards[seen.shard_key or "", seen.fate.value] += 1
+        if seen.fate is Fate.CAPTURED:
+            self.backends[seen.backend or "unknown"] += 1
+            self.fidelities[seen.fidelity or "unknown"] += 1
+        if is_gap(row) and (area := area_of(seen.url)).host in self._hosts:
+            self.gaps[area] += 1
+        if seen.url_hash in self._seeds:
+            self._met.add(seen.url_hash)
+            if seen.fate is not Fate.CAPTURED:
+                self.missing_seeds.append(
+                    MissingSeed(url=self._seeds[seen.url_hash], outcome=seen.fate.value, reason=seen.reason,
+                                shard_key=seen.shard_key, accepted=seen.shard_key in self._accepted)
+                )  # fmt: skip
+
+    def of(self, *fates: Fate) -> int:
+        """Return how many addresses had one of these ends."""
+        return sum(self.outcomes[fate.value] for fate in fates)
+
+    @property
+    def blocking_seeds(self) -> int:
+        """How many seeds are missing and nobody has accepted it."""
+        return sum(not seed.accepted for seed in self.missing_seeds)
+
+    def counts(self) -> dict[str, int]:
+        """Return the figures of the report: captured, failed, missing and excluded add up to intended."""
+        return {
+            "intended_urls": self.rows, "captured_urls": self.of(Fate.CAPTURED), "failed_urls": self.of(Fate.FAILED),
+            "missing_urls": self.of(Fate.NOT_REACHED), "excluded_urls": self.of(*_RULED_OUT),
+            "missing_seeds": len(self.missing_seeds), "fallback_urls": self.fidelities["fallback"],
+        }  # fmt: skip
+
+    def top_reasons(self) -> list[dict[str, Any]]:
+        """Return the commonest reasons, each with its outcome; what is beyond the list is in the ledger."""
+        ranked = sorted(self.reasons.items(), key=lambda one: (-one[1], one[0]))
+        return [
+            {"outcome": outcome, "reason": reason, "count": count} for (outcome, reason), count in ranked[:_REASONS]
+        ]
+
+    def gaps_of(self, seed: str) -> int:
+        """Return how many addresses in a seed's area may still be had by another try."""
+        wanted = area_of(seed)
+        return sum(
+            count
+            for area, count in self.gaps.items()
+            if area.host == wanted.host and wanted.language in (None, area.language)
+        )
+
+    def check(self, *, written: int, recounted: Mapping[str, int]) -> None:
+        """Raise LedgerUnbalanced unless all agree: the figures, the lines that were written, a count of the file."""
+        captured = self.of(Fate.CAPTURED)
+        sums = {
+            "rows written": written, "outcomes": self.outcomes.total(), "origins": self.origins.total(),
+            "reasons": self.reasons.total(), "shards": self.shards.total(),
+            "lines in the file": sum(recounted.values()),
+        }  # fmt: skip
+        wrong = [f"{name} {value}" for name, value in sums.items() if value != self.rows]
+        of_captured = {"backends": self.backends.total(), "fidelities": self.fidelities.total()}
+        wrong += [f"{name} {total} for {captured} captured" for name, total in of_captured.items() if total != captured]
+        wrong += [
+            f"{fate} {self.outcomes[fate]} counted, {recounted.get(fate, 0)} in the file"
+            for fate in Fate
+            if self.outcomes[fate] != recounted.get(fate, 0)
+        ]
+        if lost := len(self._seeds) - len(self._met):
+            wrong.append(f"{lost} seeds without a row")
+        if self.origins[Origin.SEED.value] != len(self._seeds):
+            wrong.append(f"{self.origins[Origin.SEED.value]} rows of seeds for {len(self._seeds)} seeds")
+        if wrong:
+            raise LedgerUnbalanced(f"the ledger has {self.rows} rows, but: {'; '.join(wrong)}; nothing was written")

@@ -1,0 +1,76 @@
+"""When an edition is ready, and for what: decided from its shards and its coverage. Pure.
+
+A shard blocks until it is indexed or somebody has accepted its gap. An edition is ready for search when none blocks;
+for research when, besides, its coverage is documented and every seed was captured, or its gap accepted with a reason.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import StrEnum
+from typing import NamedTuple
+
+
+class Status(StrEnum):
+    """How far an edition is."""
+
+    PLANNED = "planned"
+    IN_PROGRESS = "in_progress"
+    NEEDS_REVIEW = "needs_review"
+    SEARCH_READY = "search_ready"
+    RESEARCH_READY = "research_ready"
+
+
+ACCEPTED = frozenset({"accepted", "accepted_gap", "excluded"})
+INDEXED = "indexed"
+_BROKEN = frozenset({"failed", "index_failed", "cancelled"})
+
+
+class ShardState(NamedTuple):
+    """What decides about a shard: the operators' word for its job, and what people decided."""
+
+    status: str
+    acceptance: str | None = None
+
+    @property
+    def is_accepted(self) -> bool:
+        """Whether somebody has settled it, whatever its job did."""
+        return self.acceptance in ACCEPTED
+
+    @property
+    def is_blocking(self) -> bool:
+        """Whether the edition waits for it."""
+        return not self.is_accepted and self.status != INDEXED
+
+    @property
+    def needs_review(self) -> bool:
+        """Whether it will not go on by itself."""
+        return not self.is_accepted and self.status in _BROKEN
+
+
+class Readiness(NamedTuple):
+    """What an edition may be used for."""
+
+    status: Status
+    search_ready: bool
+    research_ready: bool
+
+
+def judge(shards: Sequence[ShardState], *, captured: int, missing_seeds: int | None) -> Readiness:
+    """Return how far an edition is; `missing_seeds` is None while no report has counted them."""
+    indexed = any(shard.status == INDEXED for shard in shards)
+    blocking = any(shard.is_blocking for shard in shards)
+    review = any(shard.needs_review for shard in shards)
+    search_ready = indexed and not blocking and captured > 0
+    research_ready = search_ready and missing_seeds == 0
+    if research_ready:
+        status = Status.RESEARCH_READY
+    elif review:
+        status = Status.NEEDS_REVIEW
+    elif blocking:
+        status = Status.IN_PROGRESS
+    elif search_ready:
+        status = Status.SEARCH_READY
+    else:
+        status = Status.IN_PROGRESS if shards else Status.PLANNED
+    return Readiness(status, search_ready, research_ready)

@@ -1,0 +1,268 @@
+"""Plans and starts an annual campaign: one job a source, or one a seed, and jobs that ran before taken in.
+
+Everything happens in one transaction. A plan that is only thought through does the same and undoes it, so what it says
+is what would be done; one with an error in it changes nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+from sqlalchemy.orm import Session
+
+from holdfast import audit
+from holdfast.clock import Clock
+from holdfast.db.engine import Database
+from holdfast.db.models import Edition, Source
+from holdfast.editions import campaign, queries
+from holdfast.editions.campaign import ShardSeed
+from holdfast.editions.plans import Entry, Plan, Skip, Step, Wish
+from holdfast.editions.records import ensure_edition, record_plan
+from holdfast.editions.refusals import CampaignRefused
+from holdfast.editions.volume import read_volume
+from holdfast.errors import Invalid
+from holdfast.jobs.board.board import Board
+from holdfast.jobs.board.queries import locked_source
+from holdfast.jobs.shards import queries as shards
+from holdfast.jobs.shards.queries import ANNUAL, SHARD, Standing
+from holdfast.jobs.specs import JobSpec
+from holdfast.sources.queries import source_by_code, sources
+from holdfast.sources.registry import config_of
+
+_ACTIVE = frozenset({"queued", "retryable", "running", "completed", "indexing", "index_failed"})
+_MAX_SOURCES = 100_000
+_ByTurn = Callable[[Session, Source, "Turn"], list[Entry]]
+
+
+class _Undone(Exception):
+    """Ends the transaction of a plan that is not to be applied."""
+
+
+class Turn:
+    """What the sources of one plan share: the year, when each begins, and how much may still be made."""
+
+    def __init__(self, wish: Wish, *, year: int, now: datetime, order: dict[str, int]) -> None:
+        self.wish, self.year, self.now, self._order = wish, year, now, order
+        self.left = wish.max_create
+        self._begin = max(campaign.campaign_date(year), now)
+
+    def at(self, code: str, number: int = 0) -> datetime:
+        """Return when a source's job is due: a second apart, in the campaign's order; a shard's some way between."""
+        return self._begin + timedelta(seconds=self._order[code], milliseconds=number)
+
+    def take(self) -> bool:
+        """Count one more job; False if no more may be made in this run."""
+        if self.left is not None:
+            if self.left <= 0:
+                return False
+            self.left -= 1
+        return True
+
+
+class Campaigns:
+    """Plans campaigns on one installation."""
+
+    def __init__(self, database: Database, board: Board, clock: Clock) -> None:
+        self._database, self._board, self._clock = database, board, clock
+
+    def schedule(self, wish: Wish) -> Plan:
+        """Give every source its annual job for a year; CampaignRefused if the year or the sources cannot be meant."""
+        return self._run(wish, self._schedule_one, action="edition.scheduled")
+
+    def plan_shards(self, wish: Wish) -> Plan:
+        """Give the seeds of each source a shard of their own, where a report shows that something is missing."""
+        return self._run(wish, self._shard_one, action="edition.sharded")
+
+    def salvage(self, wish: Wish) -> Plan:
+        """Make jobs of the year that belong to no edition parts of one, as they are."""
+        return self._run(wish, self._salvage_one, action="edition.salvaged")
+
+    def _run(self, wish: Wish, one: _ByTurn, *, action: str) -> Plan:
+        now = self._clock.now()
+        year = campaign.campaign_year(wish.year, now=now)
+        plan = Plan(year=year, entries=(), applied=False)
+        with suppress(_Undone), self._database.write() as session:
+            every = sources(session, limit=_MAX_SOURCES)
+            order = {code: rank for rank, code in enumerate(campaign.in_order(row.code for row in every))}
+            turn = Turn(wish, year=year, now=now, order=order)
+            entries = [entry for code in _codes(wish, every) for entry in self._entries(session, code, turn, one)]
+            plan = replace(plan, entries=tuple(entries))
+            if not wish.apply or plan.errors:
+                raise _Undone
+            if plan.made:
+                names = [entry.name for entry in plan.made]
+                audit.record(session, self._clock, action=action, subject=f"year {year}", detail={"jobs": names})
+            return replace(plan, applied=True)
+        return replace(plan, entries=tuple(replace(entry, job_id=None) for entry in plan.entries))
+
+    def _entries(self, session: Session, code: str, turn: Turn, one: _ByTurn) -> list[Entry]:
+        found = source_by_code(session, code)
+        source = None if found is None else locked_source(session, found.id)
+        if source is None:
+            return [Entry(source=code, step=Step.ERROR, reason=f"there is no source {code[:40]!r}")]
+        return one(session, source, turn)
+
+    def _schedule_one(self, session: Session, source: Source, turn: Turn) -> list[Entry]:
+        name = campaign.job_name(source.code, turn.year)
+        made = Entry(source=source.code, step=Step.CREATE, name=name, at=turn.at(source.code))
+        known = [one for one in shards.of_source(session, source.id) if one.status != "cancelled"]
+        annual = [one for one in known if is_annual(one, source, turn.year)]
+        if sum(one.job.kind == ANNUAL for one in annual) > 1:
+            several = ", ".join(str(one.job.id) for one in annual)
+            reason = f"several jobs are its annual job of {turn.year}: {several}; cancel all but one"
+            return [replace(made, step=Step.ERROR, reason=reason)]
+        skip = _why_not(known, annual, name)
+        if skip is None and not source.enabled:
+            skip = Skip.DISABLED
+        if skip is None and not turn.take():
+            skip = Skip.LIMIT
+        if skip is not None:
+            there = annual[0].job.id if annual else None
+            return [replace(made, step=Step.SKIP, reason=skip.value, at=None, job_id=there)]
+        return [self._create(session, source, turn, made, campaign.FULL_KEY)]
+
+    def _create(self, session: Session, source: Source, turn: Turn, entry: Entry, key: str) -> Entry:
+        """Make the job of an entry, and an edition for it if there is none; what is wrong with it is the entry's."""
+        is_shard = entry.seed is not None
+        try:
+            config = config_of(source)
+            free = campaign.uncapped(config, (entry.seed,) if entry.seed is not None else config.seeds)
+            edition = ensure_edition(session, source, turn.year, seeds=config.seeds, now=turn.now)
+            spec = JobSpec(
+                source_id=source.id, name=entry.name, adaptive_scheduling=False, config=free.overrides,
+                details=_details(turn, edition, key if is_shard else None),
+            )  # fmt: skip
+            assert entry.at is not None
+            job = self._board.add(session, spec, kind=SHARD if is_shard else ANNUAL, at=entry.at).job
+        except Invalid as exc:
+            return replace(entry, step=Step.ERROR, reason=str(exc))
+        kind = campaign.SEED_GROUP if is_shard else campaign.FULL_SITE
+        shards.attach(job, edition_id=edition.id, key=key, kind=kind, now=turn.now)
+        session.flush()
+        record_plan(session, read_volume(session, edition.id), now=turn.now)
+        return replace(entry, job_id=job.id, notes=free.notes)
+
+    def _shard_one(self, session: Session, source: Source, turn: Turn) -> list[Entry]:
+        edition = queries.edition(session, source_id=source.id, year=turn.year)
+        known = shards.of_source(session, source.id)
+        whole = [one for one in known if is_annual(one, source, turn.year) and one.job.kind != SHARD]
+        skipped = Entry(source=source.code, step=Step.SKIP)
+        if whole and (edition is None or edition.generated_at is None):
+            return [replace(skipped, reason=Skip.NO_REPORT.value)]
+        if edition is not None and edition.generated_at is not None and _has_no_gaps(edition):
+            return [replace(skipped, reason=Skip.NO_GAPS.value)]
+        taken = {one.job.name for one in known if one.status != "cancelled"}
+        try:
+            seeds = campaign.shard_seeds(config_of(source).seeds)
+        except Invalid as exc:
+            return [replace(skipped, step=Step.ERROR, reason=str(exc))]
+        return [self._shard(session, source, turn, (number, seed), edition, taken) for number, seed in enumerate(seeds)]
+
+    def _shard(self, session: Session, source: Source, turn: Turn, seed: tuple[int, ShardSeed],
+               edition: Edition | None, taken: set[str | None]) -> Entry:  # fmt: skip
+        number, wanted = seed
+        name = campaign.job_name(source.code, turn.year, wanted.key)
+        entry = Entry(source=source.code, step=Step.CREATE, name=name, shard_key=wanted.key, seed=wanted.seed,
+                      at=turn.at(source.code, number))  # fmt: skip
+        skip = None
+        if name in taken:
+            skip = Skip.EXISTS
+        elif edition is not None and edition.generated_at is not None and _is_covered(edition, wanted.seed):
+            skip = Skip.COVERED
+        elif not turn.take():
+            skip = Skip.LIMIT
+        if skip is not None:
+            return replace(entry, step=Step.SKIP, reason=skip.value, at=None)
+        return self._create(session, source, turn, entry, wanted.key)
+
+    def _salvage_one(self, session: Session, source: Source, turn: Turn) -> list[Entry]:
+        found = [one for one in shards.of_source(session, source.id) if is_annual(one, source, turn.year)]
+        loose = [one for one in found if one.job.edition_id is None]
+        if not loose:
+            return [Entry(source=source.code, step=Step.SKIP, reason=Skip.NOTHING.value)]
+        try:
+            seeds = config_of(source).seeds
+        except Invalid:
+            seeds = ()
+        edition = ensure_edition(session, source, turn.year, seeds=seeds, now=turn.now)
+        taken = {one.job.shard_key for one in found if one.job.edition_id is not None}
+        entries = []
+        for one in loose:
+            key = one.job.shard_key or _free_key(taken, several=len(loose) > 1)
+            taken.add(key)
+            kind = one.job.shard_kind or campaign.LEGACY
+            shards.attach(one.job, edition_id=edition.id, key=key, kind=kind, now=turn.now)
+            entries.append(Entry(source=source.code, step=Step.ATTACH, name=one.job.name, shard_key=key,
+                                 job_id=one.job.id))  # fmt: skip
+        session.flush()
+        record_plan(session, read_volume(session, edition.id), now=turn.now)
+        return entries
+
+
+def is_annual(one: Standing, source: Source, year: int) -> bool:
+    """Return whether a job is part of the campaign of a year: by what it carries, or by its name."""
+    is_labelled = one.job.kind in (ANNUAL, SHARD) and one.job.details.get("campaign_year") == year
+    return is_labelled or one.job.name == campaign.job_name(source.code, year)
+
+
+def _codes(wish: Wish, every: Iterable[Source]) -> list[str]:
+    if wish.sources:
+        return campaign.in_order(wish.sources)
+    found = [row.code for row in every if row.config.get("schedule_hint") == campaign.HINT]
+    if not found:
+        raise CampaignRefused(
+            "no source is meant for annual crawls; add the preset with: holdfast seed-sources, set "
+            f"schedule_hint={campaign.HINT} on one, or name some with --sources"
+        )
+    return campaign.in_order(found)
+
+
+def _why_not(known: list[Standing], annual: list[Standing], name: str) -> Skip | None:
+    if any(one.job.kind in (ANNUAL, SHARD) for one in annual):
+        return Skip.SCHEDULED
+    if any(one.job.name == name for one in known):
+        return Skip.NAME_TAKEN
+    return Skip.ACTIVE if any(map(_is_active, known)) else None
+
+
+def _is_active(one: Standing) -> bool:
+    """Return whether a job would be at the same site at the same time; a recurring one that waits is not."""
+    job = one.job
+    if job.state is None:
+        return one.latest is not None and one.latest.state in ("queued", "running")
+    if job.schedule_enabled and job.interval_minutes is not None:
+        return one.status in ("running", "retryable")
+    return one.status in _ACTIVE
+
+
+def _details(turn: Turn, edition: Edition, shard_key: str | None) -> dict[str, object]:
+    if shard_key is None:
+        return {**campaign.labels(turn.year), "edition_id": edition.id}
+    return {
+        **campaign.labels(turn.year, version="v2-sharded"), "edition_id": edition.id,
+        "campaign_shard_key": shard_key, "campaign_shard_kind": campaign.SEED_GROUP,
+        "shard_target_url_cap": turn.wish.url_cap,
+    }  # fmt: skip
+
+
+def _has_no_gaps(edition: Edition) -> bool:
+    return not (edition.missing_url_count or edition.failed_url_count or edition.needs_review_shard_count)
+
+
+def _is_covered(edition: Edition, seed: str) -> bool:
+    """Return whether the last report has a seed captured, and nothing in its area that another try could bring."""
+    told = edition.coverage_summary
+    missing = {one.get("url") for one in told.get("missing_seeds", ())}
+    return seed in told.get("seeds", ()) and seed not in missing and not told.get("gaps", {}).get(seed)
+
+
+def _free_key(taken: set[str | None], *, several: bool) -> str:
+    if not several and campaign.LEGACY_KEY not in taken:
+        return campaign.LEGACY_KEY
+    number = 1
+    while f"{campaign.LEGACY_KEY}-{number}" in taken:
+        number += 1
+    return f"{campaign.LEGACY_KEY}-{number}"

@@ -1,0 +1,156 @@
+"""An edition with everything that belongs to it, read in one short session: its source, its shards, what they ran."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy.orm import Session
+
+from holdfast.db.models import Edition, Execution, Source
+from holdfast.editions import queries
+from holdfast.editions.campaign import FIRST_YEAR, LAST_YEAR
+from holdfast.editions.readiness import ShardState
+from holdfast.editions.refusals import EditionNotFound
+from holdfast.errors import HoldfastError
+from holdfast.jobs.shards import queries as shards
+from holdfast.jobs.shards.queries import Standing
+from holdfast.sources.config import SourceConfig, merged
+from holdfast.sources.registry import config_of
+
+EXCLUDED = "excluded"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    """One execution of a shard."""
+
+    id: int
+    state: str
+    reason: str | None
+    finished_at: datetime | None
+    items_failed: int
+    items_total: int
+    items_crawled: int
+    seeds: tuple[str, ...]
+
+    @property
+    def ended(self) -> str:
+        """Why it ended, or how it stands, in a word."""
+        if self.state in ("running", "queued"):
+            return self.state
+        return self.reason or self.state
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shard:
+    """A job as a part of an edition."""
+
+    job_id: int
+    name: str
+    key: str
+    kind: str
+    status: str
+    """The operators' word for the job and its latest execution."""
+    acceptance: str | None
+    reason: str | None
+    """Why somebody accepted it as it is."""
+    backend: str
+    retries: int
+    stage: str | None
+    seeds: tuple[str, ...]
+    runs: tuple[Run, ...]
+    indexed_pages: int
+
+    @property
+    def state(self) -> ShardState:
+        """What decides about it."""
+        return ShardState(self.status, self.acceptance)
+
+    @property
+    def counts(self) -> bool:
+        """Whether it is part of the edition; somebody may have excluded it."""
+        return self.acceptance != EXCLUDED
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Volume:
+    """One edition, open for reading."""
+
+    edition: Edition
+    source: Source
+    config: SourceConfig
+    shards: tuple[Shard, ...]
+
+    @property
+    def runs(self) -> list[tuple[Shard, Run]]:
+        """Every execution of the shards that count, oldest first."""
+        found = [(shard, run) for shard in self.shards if shard.counts for run in shard.runs]
+        return sorted(found, key=lambda pair: pair[1].id)
+
+    @property
+    def seeds(self) -> dict[str, Shard | None]:
+        """The seeds that the edition was planned with and those of its shards, with the shard that has each."""
+        found: dict[str, Shard | None] = {str(seed): None for seed in self.edition.coverage_summary.get("seeds", ())}
+        for shard in self.shards:
+            if shard.counts:
+                found.update({seed: shard for seed in shard.seeds if found.get(seed) is None})
+        return found
+
+
+def find_edition(session: Session, source: Source, year: int) -> Edition:
+    """Return the edition of a source and a year; EditionNotFound."""
+    found = queries.edition(session, source_id=source.id, year=year) if FIRST_YEAR <= year <= LAST_YEAR else None
+    if found is None:
+        raise EditionNotFound(
+            f"there is no edition of {source.code} for {year}; make one with: holdfast schedule-annual --year {year}"
+        )
+    return found
+
+
+def read_volume(session: Session, edition_id: int) -> Volume:
+    """Return an edition with its shards and their executions; EditionNotFound."""
+    found = queries.edition_by_id(session, edition_id) if 0 <= edition_id < 1 << 63 else None
+    if found is None:
+        raise EditionNotFound(f"there is no edition {edition_id}; see them with: holdfast edition list")
+    edition, source = found
+    standings = shards.of_edition(session, edition.id)
+    ran: dict[int, list[Execution]] = {}
+    for execution in shards.executions_of(session, [one.job.id for one in standings]):
+        ran.setdefault(execution.job_id, []).append(execution)
+    base = config_of(source)
+    made = tuple(_shard(one, ran.get(one.job.id, []), base) for one in standings)
+    return Volume(edition=edition, source=source, config=base, shards=made)
+
+
+def _shard(standing: Standing, executions: list[Execution], base: SourceConfig) -> Shard:
+    job, latest = standing.job, standing.latest
+    config = _config(base, job.config)
+    runs = tuple(_run(execution) for execution in executions)
+    asked: tuple[str, ...] = tuple(dict.fromkeys(seed for run in runs for seed in run.seeds))
+    own = tuple(str(seed) for seed in job.config.get("seeds") or ())
+    told = job.details.get("operator_acceptance") or {}
+    return Shard(
+        job_id=job.id, name=job.name or f"job-{job.id}", key=job.shard_key or f"job-{job.id}",
+        kind=job.shard_kind or "full_site", status=standing.status, acceptance=job.acceptance_state,
+        reason=told.get("reason"), backend=config.backend, retries=job.current_retry_count,
+        stage=latest.stage if latest is not None else None, seeds=own or asked or base.seeds, runs=runs,
+        indexed_pages=sum(execution.items_indexed for execution in executions),
+    )  # fmt: skip
+
+
+def _config(base: SourceConfig, overrides: dict[str, Any]) -> SourceConfig:
+    """Return a job's configuration; one that is no longer accepted leaves its source's."""
+    try:
+        return merged(base, overrides=overrides)
+    except HoldfastError:
+        return base
+
+
+def _run(execution: Execution) -> Run:
+    return Run(
+        id=execution.id, state=execution.state, reason=execution.reason, finished_at=execution.finished_at,
+        items_failed=execution.items_failed, items_total=execution.items_total, items_crawled=execution.items_crawled,
+        seeds=tuple(str(seed) for seed in execution.config.get("seeds") or ()),
+    )  # fmt: skip

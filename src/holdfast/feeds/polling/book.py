@@ -1,0 +1,317 @@
+"""The feeds of one source while an execution polls them: what answers mean for them, and which items are enqueued.
+
+What a document names is written down first, as items that wait; then waiting items are given to the execution and its
+frontier in one transaction; and only then is the document's own attempt closed. Killed anywhere between, the next owner
+reads the document again and finds nothing new: an item is enqueued exactly once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+
+from holdfast import log
+from holdfast.clock import Clock, from_micros, to_micros
+from holdfast.config import FeedSettings
+from holdfast.db.hot import Hot, Transaction
+from holdfast.errors import UrlRefused
+from holdfast.failpoints import reach
+from holdfast.feeds.items import sort_out
+from holdfast.feeds.polling import queries
+from holdfast.feeds.polling.queries import FeedRow, NewFeed, Waiting
+from holdfast.feeds.polling.search import Search
+from holdfast.feeds.troubles import Trouble, after_failure, after_success, trouble_of
+from holdfast.frontier import Frontier
+from holdfast.frontier.connection import Spoken
+from holdfast.types import Found, Kind, Listed, Listing, Visit
+from holdfast.urls import parse
+
+_log = log.get()
+_ITEMS_AT_ONCE = 2000
+"""Items that one transaction writes: some 20 ms."""
+_MAX_DEPTH = 3
+"""Indexes that name indexes are followed so far (X02)."""
+_LIST_PRIORITY = 3
+_FEED_PRIORITY, _SITEMAP_PRIORITY = 3, 2
+"""Items of feeds are asked for before those of sitemaps, as document 003 ranks them."""
+_NOTICED_DEPTH = 1
+"""Feeds are noticed on the start page and one step from it: every article of a blog has a feed of its comments."""
+_TRIES = 3
+
+
+class _Overtaken(Exception):
+    """Somebody else took some of these items, or the execution does not run any more."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Charge:
+    """Whose feeds are polled, and for which execution."""
+
+    source_id: int
+    execution_id: int
+    polls: bool = True
+    """False in an ordinary crawl: feeds that pages refer to are noted, nothing is polled."""
+    start: int | None = None
+    """The start page (its hash) where feeds are looked for; None where they are not."""
+
+
+class FeedBook:
+    """Tells the database what polls brought. Belongs to the thread of its connection; every call may be repeated."""
+
+    def __init__(self, hot: Hot, frontier: Frontier, clock: Clock, settings: FeedSettings, charge: Charge) -> None:
+        self._hot, self._frontier, self._clock, self._settings = hot, frontier, clock, settings
+        self.charge = charge
+        self._search = Search(charge.start) if charge.start is not None else None
+        self._room = settings.items
+        self._pages: dict[int, int] = {}
+        """The page of each feed that was polled here: items name it as where they were found."""
+
+    def tell(self, visits: Iterable[Visit]) -> None:
+        """Write what these visits mean for feeds, and enqueue what is new; called before the visits are settled."""
+        changed = False
+        for visit in visits:
+            if self.charge.polls and visit.attempt.kind is Kind.SITEMAP:
+                self._polled(visit)
+                changed = True
+            elif visit.attempt.kind is Kind.PAGE:
+                self._met(visit)
+        if changed:
+            self.take()
+
+    def offer(self, found: Sequence[Found]) -> None:
+        """Take the sitemaps that a robots.txt names: to be read now in a crawl, to be tried where feeds are sought."""
+        if not self.charge.polls:
+            self._frontier.add(self.charge.execution_id, found)
+        elif self._search is not None:
+            self._search.named(found)
+            self._try(found)
+
+    def take(self) -> int:
+        """Enqueue items that wait, as many as this poll may; return how many. All of a step, or nothing of it."""
+        for _ in range(_TRIES):
+            with self._hot.read() as tx:
+                waiting = queries.waiting_items(tx, source_id=self.charge.source_id, limit=self._room)
+            if not waiting:
+                return 0
+            try:
+                for feed_id in dict.fromkeys(item.feed_id for item in waiting):
+                    self._enqueue([item for item in waiting if item.feed_id == feed_id], via=self._pages.get(feed_id))
+            except _Overtaken:
+                continue
+            return len(waiting)
+        _log.warning("feed.items_left", source=self.charge.source_id, execution=self.charge.execution_id)
+        return 0
+
+    def _enqueue(self, waiting: Sequence[Waiting], *, via: int | None) -> None:
+        ids = [item.id for item in waiting]
+
+        def mark(tx: Spoken) -> None:
+            reach("feed_enqueued")
+            if queries.take_items(tx, ids, execution_id=self.charge.execution_id) != len(ids):
+                raise _Overtaken
+
+        pages = [found for item in waiting for found in _page(item)]
+        self._frontier.add(self.charge.execution_id, pages, via=via, also=mark)
+        self._room -= len(waiting)
+        reach("feed_taken")
+
+    # One document.
+
+    def _polled(self, visit: Visit) -> None:
+        """Judge the answer of a feed or a sitemap; one that nobody knew becomes a feed if it names anything."""
+        attempt, listing = visit.attempt, visit.listing
+        with self._hot.read() as tx:
+            row = queries.feed_by_hash(tx, source_id=self.charge.source_id, url_hash=attempt.url_hash)
+        named = listing is not None and listing.problem is None and listing.named > 0
+        if row is None:
+            if named and listing is not None:
+                row = self._adopt(visit, listing)
+            if self._search is not None:
+                self._try(self._search.tried(attempt.url_hash, good=row is not None))
+            if row is None:
+                return
+        self._pages[row.id] = attempt.page_id
+        if row.last_polled_at is not None and row.last_polled_at >= to_micros(visit.finished_at):
+            return  # told before
+        trouble = _trouble(visit)
+        if trouble is not None:
+            self._failed(row, visit, trouble)
+        elif row.count is None and row.origin != "configured" and not named:
+            with self._hot.write() as tx:  # noticed on a page, and no feed after all
+                queries.delete_unverified(tx, feed_id=row.id)
+        else:
+            self._succeeded(row, visit, listing)
+
+    def _adopt(self, visit: Visit, listing: Listing) -> FeedRow | None:
+        attempt, now = visit.attempt, to_micros(self._clock.now())
+        kind = "feed" if listing.is_feed else "sitemap"
+        origin = "robots" if self._search is not None and self._search.is_named(attempt.url_hash) else "discovered"
+        with self._hot.write() as tx:
+            if queries.count_enabled(tx, source_id=self.charge.source_id) >= self._settings.per_source:
+                _log.warning("feed.too_many", url=attempt.url, limit=self._settings.per_source)
+                return None
+            queries.insert_feed(tx, NewFeed(attempt.url, attempt.url_hash, kind, origin),
+                                source_id=self.charge.source_id, now=now)  # fmt: skip
+            return queries.feed_by_hash(tx, source_id=self.charge.source_id, url_hash=attempt.url_hash)
+
+    def _failed(self, row: FeedRow, visit: Visit, trouble: Trouble) -> None:
+        """Count a poll that brought nothing; disable the feed if there were too many."""
+        now = self._clock.now()
+        retry_after = visit.listing.retry_after_s if visit.listing is not None else None
+        health = after_failure(row.health, trouble, now=now, interval=self._interval(row), retry_after_s=retry_after)
+        words = visit.listing.problem if visit.listing is not None and trouble is Trouble.PARSE_ERROR else visit.reason
+        error = ": ".join(filter(None, (words, visit.message)))[:500] or trouble.value
+        with self._hot.write() as tx:
+            written = queries.write_poll(
+                tx, replace(row, last_polled_at=to_micros(visit.finished_at), health=health), error=error
+            )
+        if written and health.disabled_at is not None and row.health.disabled_at is None:
+            _log.warning("feed.disabled", url=row.url, trouble=trouble.value, errors=health.errors, error=error)
+        elif written:
+            _log.info("feed.failed", url=row.url, trouble=trouble.value, errors=health.errors, error=error)
+
+    def _succeeded(self, row: FeedRow, visit: Visit, listing: Listing | None) -> None:
+        """Write down what a document names, then that it was polled; a 304 and the same bytes name nothing new."""
+        told = row
+        if listing is not None and visit.status == 200:
+            if visit.content_hash is None or visit.content_hash != row.content_hash:
+                self._record(row, listing.items)
+                self._follow(row, listing.children, depth=visit.attempt.depth + 1)
+            told = replace(
+                row, kind="feed" if listing.is_feed else "sitemap", count=listing.named,
+                content_hash=visit.content_hash, etag=visit.etag, last_modified=visit.last_modified,
+            )  # fmt: skip
+        health = after_success(now=self._clock.now(), interval=self._interval(told))
+        with self._hot.write() as tx:
+            polled_at = to_micros(visit.finished_at)
+            queries.write_poll(tx, replace(told, last_polled_at=polled_at, health=health), error=None)
+            target = _moved_to(visit)
+            if target is not None:
+                self._move(tx, row, target)
+
+    def _move(self, tx: Transaction, row: FeedRow, target: str) -> None:
+        try:
+            url = parse(target)
+        except UrlRefused:
+            return
+        if queries.move_feed(tx, feed_id=row.id, source_id=self.charge.source_id, url=url.fetch, url_hash=url.hash64):
+            _log.info("feed.moved", url=row.url, to=url.fetch)
+
+    def _interval(self, row: FeedRow) -> timedelta:
+        if row.origin == "index":
+            return timedelta(hours=self._settings.child_hours)
+        return timedelta(minutes=self._settings.interval_minutes)
+
+    # What it names.
+
+    def _record(self, row: FeedRow, items: Sequence[Listed]) -> None:
+        """Write down new items, and those with a newer date: they wait from now on."""
+        source_id, now = self.charge.source_id, self._clock.now()
+        with self._hot.read() as tx:
+            known = queries.known_items(tx, source_id=source_id, hashes=[item.found.url_hash for item in items])
+        news = sort_out(items, known, now=now, max_age=timedelta(days=self._settings.max_age_days))
+        if not news.trusted:
+            _log.warning("feed.dates_not_believed", url=row.url, moved=len(news.dated))
+        micros = to_micros(now)
+        for part in _parts(news.fresh):
+            with self._hot.write() as tx:
+                queries.insert_items(tx, part, source_id=source_id, feed_id=row.id, now=micros)
+        for part in _parts(news.moved):
+            with self._hot.write() as tx:
+                queries.renew_items(tx, part, source_id=source_id, feed_id=row.id, now=micros)
+        for part in _parts(news.dated):
+            with self._hot.write() as tx:
+                queries.date_items(tx, part, source_id=source_id)
+        reach("feed_recorded")
+        if news.fresh or news.moved:
+            _log.info("feed.news", url=row.url, fresh=len(news.fresh), moved=len(news.moved))
+
+    def _follow(self, row: FeedRow, children: Sequence[Listed], *, depth: int) -> None:
+        """Ask for the sitemaps of an index that are new, or that it says have changed since they were read."""
+        if depth > _MAX_DEPTH:
+            return
+        now = self._clock.now()
+        oldest = now - timedelta(days=self._settings.max_age_days)
+        recent = [child for child in children if child.told_at is None or child.told_at >= oldest]
+        recent = [child for child in recent if child.found.url_hash != row.url_hash]
+        recent.sort(key=lambda child: child.told_at or oldest, reverse=True)
+        due = [child.found for child in recent[: self._settings.per_source] if self._wants(child, now)]
+        self._frontier.add(self.charge.execution_id, [_list(found, depth) for found in due])
+
+    def _wants(self, child: Listed, now: datetime) -> bool:
+        """Return whether a sitemap of an index is to be read now; a new one becomes a feed of its own."""
+        source_id, found = self.charge.source_id, child.found
+        with self._hot.write() as tx:
+            row = queries.feed_by_hash(tx, source_id=source_id, url_hash=found.url_hash)
+            if row is None:
+                if queries.count_enabled(tx, source_id=source_id) >= self._settings.per_source:
+                    return False
+                return queries.insert_feed(tx, NewFeed(found.url, found.url_hash, "sitemap", "index"),
+                                           source_id=source_id, now=to_micros(now))  # fmt: skip
+            if row.health.disabled_at is not None or row.health.trouble == Trouble.RATE_LIMITED:
+                return False
+            read_at = None if row.last_polled_at is None else from_micros(row.last_polled_at)
+            if read_at is not None and (child.told_at is None or child.told_at <= read_at):
+                return False
+            queries.make_due(tx, feed_id=row.id, now=to_micros(now))
+            return True
+
+    # Finding feeds.
+
+    def _met(self, visit: Visit) -> None:
+        """Take the feeds that a page refers to: tried at once where feeds are sought, noted in an ordinary crawl."""
+        if self._search is not None:
+            self._try(self._search.visited(visit))
+        elif not self.charge.polls and visit.feeds and visit.attempt.depth <= _NOTICED_DEPTH:
+            self._notice(visit.feeds)
+
+    def _notice(self, feeds: Sequence[Found]) -> None:
+        source_id, now = self.charge.source_id, to_micros(self._clock.now())
+        with self._hot.write() as tx:
+            room = self._settings.per_source - queries.count_enabled(tx, source_id=source_id)
+            for found in feeds[: max(0, room)]:
+                new = NewFeed(found.url, found.url_hash, "feed", "discovered")
+                if queries.insert_feed(tx, new, source_id=source_id, now=now):
+                    _log.info("feed.noticed", url=found.url)
+
+    def _try(self, candidates: Sequence[Found]) -> None:
+        """Ask for what may be a feed and is none of ours yet."""
+        if not candidates:
+            return
+        with self._hot.read() as tx:
+            unknown = [
+                found for found in candidates
+                if queries.feed_by_hash(tx, source_id=self.charge.source_id, url_hash=found.url_hash) is None
+            ]  # fmt: skip
+        self._frontier.add(self.charge.execution_id, [_list(found, 1) for found in unknown])
+
+
+def _trouble(visit: Visit) -> Trouble | None:
+    trouble = trouble_of(visit.outcome, visit.status)
+    if trouble is None and visit.listing is not None and visit.listing.problem is not None:
+        return Trouble.PARSE_ERROR
+    return trouble
+
+
+def _moved_to(visit: Visit) -> str | None:
+    if visit.listing is not None:
+        return visit.listing.moved_to
+    return visit.redirected_to if visit.status in (301, 308) else None
+
+
+def _parts(rows: Sequence[queries.ItemRow]) -> Iterator[Sequence[queries.ItemRow]]:
+    return (rows[start : start + _ITEMS_AT_ONCE] for start in range(0, len(rows), _ITEMS_AT_ONCE))
+
+
+def _page(item: Waiting) -> Iterator[Found]:
+    try:
+        url = parse(item.url)
+    except UrlRefused:
+        return
+    rank = _FEED_PRIORITY if item.is_feed else _SITEMAP_PRIORITY
+    yield Found(url.fetch, url.hash64, url.domain, Kind.PAGE, 0, rank)
+
+
+def _list(found: Found, depth: int) -> Found:
+    return found._replace(kind=Kind.SITEMAP, depth=depth, priority=_LIST_PRIORITY)

@@ -1,0 +1,107 @@
+"""The rows of feeds and their items, as those who manage them read and change them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import NamedTuple
+
+from sqlalchemy import ColumnElement, and_, func, or_, select
+from sqlalchemy.orm import Session
+
+from holdfast.db.models import Execution, Feed, FeedItem, Job, Source
+from holdfast.feeds.troubles import Trouble
+
+_CRAWLS = ("crawl", "annual", "shard", "adhoc")
+
+
+def feed_by_id(session: Session, feed_id: int) -> Feed | None:
+    """Return one feed."""
+    return session.get(Feed, feed_id)
+
+
+def feed_at(session: Session, *, source_id: int, url_hash: int) -> Feed | None:
+    """Return the feed of a source at this address."""
+    return session.scalars(
+        select(Feed).where(Feed.source_id == source_id, Feed.url_hash == url_hash)
+    ).one_or_none()  # fmt: skip
+
+
+def insert_feed(session: Session, made: Feed) -> Feed:
+    """Add a feed and give it its id."""
+    session.add(made)
+    session.flush()
+    return made
+
+
+def delete_feed(session: Session, feed: Feed) -> None:
+    """Remove a feed; its items stay, so that none of them is news if it comes back."""
+    session.delete(feed)
+    session.flush()
+
+
+class FeedFilter(NamedTuple):
+    """Which feeds are listed."""
+
+    source_id: int | None = None
+    disabled: bool | None = None
+    kind: str | None = None
+    after: int = 0
+    limit: int = 1000
+
+
+def listed(session: Session, wanted: FeedFilter) -> list[tuple[Feed, str]]:
+    """Return feeds with the code of their source, by number, from the one after `after` on."""
+    query = select(Feed, Source.code).join(Source, Source.id == Feed.source_id).where(Feed.id > wanted.after)
+    if wanted.source_id is not None:
+        query = query.where(Feed.source_id == wanted.source_id)
+    if wanted.disabled is not None:
+        query = query.where(Feed.disabled_at.is_not(None) if wanted.disabled else Feed.disabled_at.is_(None))
+    if wanted.kind is not None:
+        query = query.where(Feed.kind == wanted.kind)
+    return [(row[0], row[1]) for row in session.execute(query.order_by(Feed.id).limit(wanted.limit))]
+
+
+def feeds_of_source(session: Session, *, source_id: int) -> list[Feed]:
+    """Return all feeds of a source, by number."""
+    return list(session.scalars(select(Feed).where(Feed.source_id == source_id).order_by(Feed.id)))
+
+
+def due(session: Session, *, source_id: int, now: datetime, soon: datetime, sitemaps: bool) -> list[Feed]:
+    """Return the feeds of a source to poll now: those that are due, or would be before `soon`.
+
+    One that told us to stay away is not asked before its time. Without `sitemaps`, only those that somebody added.
+    """
+    limited = Feed.last_error_type == Trouble.RATE_LIMITED.value
+    come: ColumnElement[bool] = or_(
+        Feed.next_poll_at <= now, and_(Feed.next_poll_at <= soon, or_(Feed.last_error_type.is_(None), ~limited))
+    )
+    query = select(Feed).where(Feed.source_id == source_id, Feed.disabled_at.is_(None), come)
+    if not sitemaps:
+        query = query.where(or_(Feed.kind != "sitemap", Feed.origin == "configured"))
+    return list(session.scalars(query.order_by(Feed.next_poll_at, Feed.id)))
+
+
+def polled_since(session: Session, *, ids: Sequence[int], since: datetime) -> set[int]:
+    """Return which of these feeds were polled since a moment."""
+    query = select(Feed.id).where(Feed.id.in_(ids), Feed.last_polled_at >= since)
+    return set(session.scalars(query))
+
+
+def items_of(session: Session, *, source_id: int, feed_id: int, limit: int) -> list[FeedItem]:
+    """Return the newest items that a feed named."""
+    query = select(FeedItem).where(FeedItem.source_id == source_id, FeedItem.feed_id == feed_id)
+    return list(session.scalars(query.order_by(FeedItem.found_at.desc(), FeedItem.id).limit(limit)))
+
+
+def waiting_count(session: Session, *, source_id: int) -> int:
+    """Return how many items of a source no execution has taken."""
+    query = select(func.count()).select_from(FeedItem)
+    return session.scalar(query.where(FeedItem.source_id == source_id, FeedItem.execution_id.is_(None))) or 0
+
+
+def is_crawled_now(session: Session, *, source_id: int) -> bool:
+    """Return whether a crawl of this source runs."""
+    query = select(Execution.id).join(Job, Job.id == Execution.job_id)
+    query = query.where(Job.source_id == source_id, Job.kind.in_(_CRAWLS), Execution.state == "running")
+    return session.scalar(query.limit(1)) is not None

@@ -1,0 +1,88 @@
+"""How an execution's index state changes; whoever writes it does so here.
+
+    (nothing) ──→ pending ──→ indexing ──→ indexed
+                     ↑           ├───────→ index_failed
+                     └───────────┴── read again (retry, reconcile)
+
+An execution that is `indexing` belongs to nobody: its files are leased one by one, and any worker may go on with it.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+
+from sqlalchemy.orm import Session
+
+from holdfast.errors import Conflict
+from holdfast.jobs.indexing import queries
+from holdfast.jobs.indexing.queries import Quality, ToIndex
+from holdfast.jobs.journal.events import emit, progress, status
+
+
+class IndexState(StrEnum):
+    """How the index stands to an execution."""
+
+    PENDING = "pending"
+    INDEXING = "indexing"
+    INDEXED = "indexed"
+    FAILED = "index_failed"
+
+
+_FROM: dict[IndexState, tuple[str | None, ...]] = {
+    IndexState.PENDING: (None, IndexState.FAILED, IndexState.INDEXED),
+    IndexState.INDEXING: (IndexState.PENDING, IndexState.INDEXING),
+    IndexState.INDEXED: (IndexState.INDEXING,),
+    IndexState.FAILED: (IndexState.INDEXING,),
+}
+
+
+class NotIndexable(Conflict):
+    """An execution's index state does not allow this; nothing was changed."""
+
+    code = "not_indexable"
+
+    def __init__(self, execution_id: int, target: IndexState) -> None:
+        super().__init__(f"execution {execution_id} cannot become {target} now; see it with: holdfast status")
+
+
+def next_to_index(session: Session, *, after: int = 0) -> ToIndex | None:
+    """Return the first execution after this one that is over, and whose files nobody has finished reading."""
+    return queries.next_to_index(session, after=after)
+
+
+def ask_again(session: Session, execution_id: int, *, now: datetime) -> None:
+    """Have an execution's files read, for the first time or again; NotIndexable if it is open or waits already."""
+    _step(session, execution_id, IndexState.PENDING, now=now)
+
+
+def take_up(session: Session, execution_id: int, *, now: datetime) -> bool:
+    """Say that the files of an execution are being read; return whether nobody had begun since it was asked for.
+
+    NotIndexable if somebody has finished them meanwhile.
+    """
+    return _step(session, execution_id, IndexState.INDEXING, now=now) == IndexState.PENDING
+
+
+def conclude(session: Session, execution_id: int, *, error: str | None, now: datetime) -> Quality:
+    """Say that an execution's files were read, or why that did not work; return what was found in them."""
+    found = queries.quality(session, execution_id=execution_id)
+    queries.note_quality(session, execution_id=execution_id, found=found)
+    target = IndexState.INDEXED if error is None else IndexState.FAILED
+    _step(session, execution_id, target, now=now, items=found.items_indexed, **({"error": error} if error else {}))
+    return found
+
+
+def _step(session: Session, execution_id: int, target: IndexState, *, now: datetime, items: int | None = None,
+          **details: Any) -> str | None:  # fmt: skip
+    moved = queries.set_state(session, execution_id=execution_id, state=target.value, allowed=_FROM[target])
+    if moved is None:
+        raise NotIndexable(execution_id, target)
+    if moved.before == target or moved.job_state is None:
+        return moved.before
+    told = [status(moved.job_id, moved.job_state, execution_id=execution_id, index_state=target.value, **details)]
+    if items is not None:
+        told.append(progress(moved.job_id, execution_id, items_found=moved.items_crawled, items_indexed=items))
+    emit(session, told, now=now)
+    return moved.before

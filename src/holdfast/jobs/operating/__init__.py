@@ -1,0 +1,1 @@
+"""What an operator does to jobs that went wrong."""

@@ -1,0 +1,80 @@
+"""A job's configuration as it would run, checked without touching the row; and careful changes to it by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Any, NamedTuple
+
+from sqlalchemy.orm import Session
+
+from holdfast import audit
+from holdfast.clock import Clock
+from holdfast.db.models import Job, Source
+from holdfast.errors import Conflict
+from holdfast.jobs.board.queries import locked_job, locked_source
+from holdfast.jobs.operating.repair import word_for
+from holdfast.jobs.specs import BackendCheck, JobNotFound, JobRefused
+from holdfast.sources.config import SourceConfig, merged
+from holdfast.sources.refusals import SourceRefused
+from holdfast.sources.registry import config_of
+
+PATCHABLE = ("queued", "retryable", "failed")
+
+
+class NotPatchable(Conflict):
+    """A job's configuration is changed only while nobody works with it."""
+
+    code = "not_patchable"
+
+    def __init__(self, job_id: int, state: str) -> None:
+        super().__init__(f"job {job_id} is {state}; its configuration is changed only while {', '.join(PATCHABLE)}")
+
+
+def effective(job: Job, source: Source, *, check: BackendCheck | None = None) -> SourceConfig:
+    """Return the configuration that a job runs with; JobRefused, or the backend's refusal, names what is wrong."""
+    try:
+        made = merged(config_of(source), overrides=job.config)
+    except SourceRefused as exc:
+        raise JobRefused(f"config.{exc.field}", exc.reason) from exc
+    if check is not None:
+        check(made)
+    return made
+
+
+class Patched(NamedTuple):
+    """The tool's part of a configuration, before and after."""
+
+    before: dict[str, Any]
+    after: dict[str, Any]
+
+
+def patch_zimit(session: Session, clock: Clock, job_id: int, changes: Mapping[str, Mapping[str, Any]], *,
+                check: BackendCheck, apply: bool) -> Patched:  # fmt: skip
+    """Change values of a job's `tool_options` and `execution_policy`; None takes one away. Checked before it is kept.
+
+    JobNotFound, NotPatchable for a job that is not waiting, or the refusal of what the change would make of it.
+    """
+    job = locked_job(session, job_id)
+    source = None if job is None else locked_source(session, job.source_id)
+    if job is None or source is None or job.state is None:
+        raise JobNotFound
+    word = word_for(session, job.id)
+    if word not in PATCHABLE or job.lock_token is not None:
+        raise NotPatchable(job.id, word)
+    before = asdict(effective(job, source).zimit)
+    after = {**before, **{group: _changed(before[group], given) for group, given in changes.items()}}
+    fresh = {**job.config, "zimit": {**after, "passthrough_args": list(after["passthrough_args"])}}
+    try:
+        # zimit's rules hold whatever the backend: the options wait for the day when it is chosen.
+        check(merged(config_of(source), overrides={**fresh, "backend": "zimit"}))
+    except SourceRefused as exc:
+        raise JobRefused(f"config.{exc.field}", exc.reason) from exc
+    if apply:
+        job.config, job.updated_at = fresh, clock.now()
+        audit.record(session, clock, action="job.config_patched", subject=f"job {job.id}", detail=dict(changes))
+    return Patched(before, after)
+
+
+def _changed(values: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in {**values, **given}.items() if value is not None}

@@ -1,0 +1,270 @@
+"""Feeds and sitemaps as live sources: what they name, and the dates they give. RSS, Atom, JSON Feed, any sitemap.
+
+Refuses documents that declare entities, gzip inside gzip, addresses that are not http, and anything past the limits.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from datetime import datetime
+from enum import StrEnum
+from itertools import chain
+from typing import Any, NamedTuple
+
+from holdfast.parse.address import SPACE
+from holdfast.parse.charset import decode_text
+from holdfast.parse.moments import read_moment
+from holdfast.parse.problems import Problem
+from holdfast.parse.sniff import looks_like_html
+from holdfast.parse.stream import GZIP, Repair, as_is, chunks_of, escape_ampersands, is_xml, trimmed
+from holdfast.parse.xml import Element, XmlBroken, declares_entities, elements
+
+MAX_ENTRIES = 50_000
+_MAX_URL_CHARS = 2048
+_MAX_JSON_BYTES = 10 * 1024 * 1024
+"""A JSON text is read at once, and its values take ten times its room."""
+
+
+class FeedForm(StrEnum):
+    """What a document is."""
+
+    RSS = "rss"
+    ATOM = "atom"
+    JSON = "json"
+    SITEMAP = "sitemap"
+    INDEX = "index"
+    TEXT = "text"
+
+    @property
+    def is_feed(self) -> bool:
+        """Whether it tells news rather than everything there is."""
+        return self in (FeedForm.RSS, FeedForm.ATOM, FeedForm.JSON)
+
+
+class Entry(NamedTuple):
+    """One address that a feed or a sitemap names, as written there, and the newest date that it gives."""
+
+    url: str
+    told_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FeedParse:
+    """What one document names. Addresses may be relative; the caller resolves and judges them."""
+
+    form: FeedForm | None = None
+    """None if it is nothing that we know."""
+    entries: tuple[Entry, ...] = ()
+    children: tuple[Entry, ...] = ()
+    """Sitemaps that an index names."""
+    problems: tuple[str, ...] = ()
+
+    @property
+    def failure(self) -> str | None:
+        """Why nothing could be read; None for an empty feed, and for one that names something before it breaks."""
+        broken = next((problem for problem in self.problems if problem in _FATAL), None)
+        return None if self.entries or self.children else broken
+
+
+_FATAL = frozenset(
+    {Problem.XML_BROKEN, Problem.XML_REFERENCE, Problem.XML_ENTITIES, Problem.HTML_INSTEAD, Problem.NOT_A_SITEMAP,
+     Problem.JSON_BROKEN, Problem.GZIP_BROKEN, Problem.GZIP_NESTED, Problem.BODY_CUT}
+)  # fmt: skip
+_ROOTS = {
+    "rss": (FeedForm.RSS, "item"), "RDF": (FeedForm.RSS, "item"), "feed": (FeedForm.ATOM, "entry"),
+    "urlset": (FeedForm.SITEMAP, "url"), "sitemapindex": (FeedForm.INDEX, "sitemap"),
+}  # fmt: skip
+_LINKS = frozenset({"link", "loc"})
+_IDS = frozenset({"guid", "id"})
+_DATES = frozenset({"pubDate", "date", "updated", "published", "modified", "issued", "lastmod", "publication_date"})
+_NAMES = _LINKS | _IDS | _DATES | {"item", "entry", "url", "sitemap"}
+
+
+def parse_feed(body: bytes, *, charset: str | None = None) -> FeedParse:
+    """Return what a feed or a sitemap names, at most 50,000 addresses, and notes on what could not be read.
+
+    Never raises. `body` is without content encoding; a gzip file is inflated here. `charset` is the header's.
+    """
+    found = _parse(body, as_is)
+    if Problem.XML_REFERENCE in found.problems:
+        found = _better(found, _parse(body, escape_ampersands))
+    if Problem.XML_BROKEN in found.problems and not body.startswith(GZIP):
+        # What is declared as UTF-8 and is not: read as a browser would, and told to the parser anew.
+        text, _ = decode_text(body, charset)
+        found = _better(found, _parse(_undeclared(text).encode("utf-8", "replace"), escape_ampersands))
+    return found
+
+
+def _better(one: FeedParse, other: FeedParse) -> FeedParse:
+    if len(other.entries) + len(other.children) <= len(one.entries) + len(one.children):
+        return one
+    return replace(other, problems=tuple(dict.fromkeys((*one.problems, *other.problems))))
+
+
+def _undeclared(text: str) -> str:
+    text = text.lstrip("\ufeff" + SPACE)
+    return text.partition("?>")[2] if text.startswith("<?xml") else text
+
+
+def _parse(body: bytes, repair: Repair) -> FeedParse:
+    found = _Found()
+    chunks = chunks_of(body, found.note)
+    head = trimmed(next(chunks, b""))
+    if head.startswith(GZIP):
+        return FeedParse(problems=(Problem.GZIP_NESTED,))
+    if looks_like_html(head):
+        return FeedParse(problems=(Problem.HTML_INSTEAD,))
+    if declares_entities(head):
+        return FeedParse(problems=(Problem.XML_ENTITIES,))
+    chunks = chain([head], chunks)
+    if is_xml(head):
+        _read_xml(repair(chunks), found)
+    elif head.startswith(b"{"):
+        _read_json(chunks, found)
+    else:
+        _read_text(b"".join(chunks), found)
+    return found.result()
+
+
+class _Found:
+    """What has been read so far, each address once with its newest date."""
+
+    def __init__(self) -> None:
+        self.form: FeedForm | None = None
+        self._entries: dict[str, datetime | None] = {}
+        self._problems: dict[str, None] = {}
+
+    def note(self, problem: Problem) -> None:
+        self._problems[problem] = None
+
+    @property
+    def full(self) -> bool:
+        return len(self._entries) >= MAX_ENTRIES
+
+    def add(self, url: str, dates: Iterable[datetime]) -> bool:
+        """Take an address; False if there is no room for another."""
+        if len(url) > _MAX_URL_CHARS or self.full:
+            self.note(Problem.URLS_CUT)
+            return not self.full
+        known = self._entries.get(url)
+        self._entries[url] = max((*dates, *([known] if known else ())), default=None)
+        return True
+
+    def result(self) -> FeedParse:
+        entries = tuple(Entry(url, at) for url, at in self._entries.items())
+        is_index = self.form is FeedForm.INDEX
+        return FeedParse(form=self.form, entries=() if is_index else entries, children=entries if is_index else (),
+                         problems=tuple(self._problems))  # fmt: skip
+
+
+class _Item:
+    """The parts of one item, as they come."""
+
+    def __init__(self) -> None:
+        self.links: list[str] = []
+        self.ids: list[str] = []
+        self.dates: list[datetime] = []
+
+    def take(self, element: Element) -> None:
+        """Take what an element inside the item says."""
+        name, attributes = element.name, element.attributes
+        if name in _DATES:
+            if (moment := read_moment(element.text)) is not None:
+                self.dates.append(moment)
+        elif name in _IDS:
+            self.ids.append(element.text)
+        elif "href" not in attributes:
+            self.links.append(element.text)
+        elif element.parent == "entry" and attributes.get("rel", "alternate") == "alternate":
+            self.links.append(attributes["href"])
+
+    def url(self, about: str) -> str | None:
+        """Return the item's address: its link, else an id that is an http address, else none."""
+        for link in self.links:
+            if text := _link(link):
+                return text
+        return next((text.strip(SPACE) for text in (*self.ids, about) if _is_http(text)), None)
+
+
+def _is_http(text: str) -> bool:
+    return text.strip(SPACE)[:8].lower().startswith(("http://", "https://"))
+
+
+def _link(text: str) -> str:
+    """Return an address, absolute or relative; nothing for schemes that are not ours."""
+    text = text.strip(SPACE)
+    scheme, colon, _ = text[:16].partition(":")
+    return "" if colon and scheme.isalnum() and scheme.lower() not in ("http", "https") else text
+
+
+def _read_xml(chunks: Iterable[bytes], found: _Found) -> None:
+    try:
+        parts = elements(chunks, _NAMES)
+        root = next(parts, None)
+        form, boundary = _ROOTS.get(root.name if root else "", (None, ""))
+        if form is None:
+            found.note(Problem.NOT_A_SITEMAP)
+            return
+        found.form = form
+        for url, dates in _items(parts, boundary):
+            if not found.add(url, dates):
+                return
+    except XmlBroken as broken:
+        found.note(Problem.XML_REFERENCE if broken.by_reference else Problem.XML_BROKEN)
+
+
+def _items(parts: Iterator[Element], boundary: str) -> Iterator[tuple[str, list[datetime]]]:
+    """Yield each item that has an address, with the dates that it gives."""
+    item, inside = _Item(), (boundary, "news")
+    for element in parts:
+        if element.name == boundary:
+            if (url := item.url(element.attributes.get("about", ""))) is not None:
+                yield url, item.dates
+            item = _Item()
+        elif element.parent in inside:
+            item.take(element)
+
+
+def _read_json(chunks: Iterable[bytes], found: _Found) -> None:
+    """Read a JSON Feed; a text sitemap never begins with a brace."""
+    body = b"".join(chunks)
+    try:
+        content: Any = json.loads(body) if len(body) <= _MAX_JSON_BYTES else None
+    except (ValueError, RecursionError):
+        found.note(Problem.JSON_BROKEN)
+        return
+    items = content.get("items") if isinstance(content, dict) else None
+    if not isinstance(items, list):
+        found.note(Problem.NOT_A_SITEMAP)
+        return
+    found.form = FeedForm.JSON
+    for item in items:
+        if isinstance(item, dict) and not _take_json(item, found):
+            return
+
+
+def _take_json(item: dict[str, Any], found: _Found) -> bool:
+    parts = _Item()
+    parts.links = [_text(item.get("url")), _text(item.get("external_url"))]
+    parts.ids = [_text(item.get("id"))]
+    dates = [read_moment(_text(item.get(name))) for name in ("date_modified", "date_published")]
+    url = parts.url("")
+    return True if url is None else found.add(url, [at for at in dates if at is not None])
+
+
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else ""
+
+
+def _read_text(body: bytes, found: _Found) -> None:
+    text, _ = decode_text(body)
+    for line in text.splitlines():
+        address = line.strip()
+        if _is_http(address):
+            found.form = FeedForm.TEXT
+            if not found.add(address, ()):
+                return
+    if found.form is None:
+        found.note(Problem.NOT_A_SITEMAP)

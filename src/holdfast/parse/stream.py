@@ -1,0 +1,84 @@
+"""The bytes of a sitemap or a feed as a stream: inflated within bounds, trimmed, its bare ampersands mended.
+
+Refuses nothing by itself; what is odd is noted to whoever reads.
+"""
+
+from __future__ import annotations
+
+import re
+import zlib
+from collections.abc import Callable, Iterator
+
+from holdfast.parse.problems import Problem
+
+MAX_BYTES = 50 * 1024 * 1024
+"""Read of one document, after inflating: the sitemap protocol's limit."""
+GZIP = b"\x1f\x8b"
+_CHUNK_BYTES = 64 * 1024
+_MAX_REFERENCE = 10
+_BARE_AMPERSAND = re.compile(rb"&(?!(?:amp|lt|gt|quot|apos|#[0-9]{1,7}|#x[0-9A-Fa-f]{1,6});)")
+
+Note = Callable[[Problem], None]
+Repair = Callable[[Iterator[bytes]], Iterator[bytes]]
+
+
+def chunks_of(body: bytes, note: Note) -> Iterator[bytes]:
+    """Yield a body in pieces of bounded size, at most 50 MiB in all; a gzip file is inflated on the way."""
+    return _inflated(body, note) if body.startswith(GZIP) else _pieces(body, note)
+
+
+def is_xml(head: bytes) -> bool:
+    """Return whether a document begins as XML does, in ASCII or in UTF-16."""
+    return trimmed(head).startswith((b"<", b"\xff\xfe<\0", b"\xfe\xff\0<", b"\0<\0"))
+
+
+def trimmed(head: bytes) -> bytes:
+    """Return the first bytes without mark and white space, which XML forbids before its declaration and the web has."""
+    return head if head.startswith((b"\xff\xfe", b"\xfe\xff", b"\0")) else head.removeprefix(b"\xef\xbb\xbf").lstrip()
+
+
+def as_is(chunks: Iterator[bytes]) -> Iterator[bytes]:
+    """Return the chunks."""
+    return chunks
+
+
+def escape_ampersands(chunks: Iterator[bytes]) -> Iterator[bytes]:
+    """Yield the chunks with every ampersand escaped that starts none of XML's own references."""
+    kept = b""
+    for chunk in chunks:
+        chunk = kept + chunk
+        # A reference may be cut by the end of a chunk.
+        last = chunk.rfind(b"&", len(chunk) - _MAX_REFERENCE)
+        kept = chunk[last:] if last >= 0 else b""
+        yield _BARE_AMPERSAND.sub(b"&amp;", chunk[:last] if last >= 0 else chunk)
+    yield _BARE_AMPERSAND.sub(b"&amp;", kept)
+
+
+def _pieces(body: bytes, note: Note) -> Iterator[bytes]:
+    if len(body) > MAX_BYTES:
+        note(Problem.BODY_CUT)
+    for at in range(0, min(len(body), MAX_BYTES), _CHUNK_BYTES):
+        yield body[at : at + _CHUNK_BYTES]
+
+
+def _inflated(body: bytes, note: Note) -> Iterator[bytes]:
+    """Yield the content of a gzip file, member after member, in pieces of bounded size and number."""
+    left, pending = MAX_BYTES, body
+    while pending.startswith(GZIP) and left > 0:
+        member = zlib.decompressobj(31)
+        while not member.eof and left > 0:
+            try:
+                piece = member.decompress(pending, _CHUNK_BYTES)
+            except zlib.error:
+                note(Problem.GZIP_BROKEN)
+                return
+            pending = member.unconsumed_tail
+            if not piece and not pending and not member.eof:
+                note(Problem.GZIP_BROKEN)
+                return
+            left -= len(piece)
+            if piece:
+                yield piece
+        pending = member.unused_data
+    if left <= 0:
+        note(Problem.BODY_CUT)

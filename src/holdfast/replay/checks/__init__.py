@@ -1,0 +1,1 @@
+"""Whether what the archive says it can replay is there."""

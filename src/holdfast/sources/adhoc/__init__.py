@@ -1,0 +1,1 @@
+"""The sources that a crawl from the command line makes for itself."""

@@ -1,0 +1,52 @@
+"""The rows of sources that an ad-hoc crawl finds or makes, without a session: a crawl stays small."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from holdfast.db.hot import Transaction
+
+CODE_CHARS = 16
+
+
+class SourceRow(NamedTuple):
+    """A source, as far as a crawl needs to know it."""
+
+    id: int
+    code: str
+    base_url: str | None
+
+
+def ensure_source(tx: Transaction, *, host: str, base_url: str, now: int) -> SourceRow:
+    """Return the source of an ad-hoc crawl, made if it is new; its code comes from the host."""
+    code = free_code(tx, host, base_url)
+    return source_by_code(tx, code) or insert_source(tx, SourceRow(0, code, base_url), name=host, now=now)
+
+
+def source_by_code(tx: Transaction, code: str) -> SourceRow | None:
+    """Return the source with this code."""
+    rows = tx.execute("SELECT id, code, base_url FROM sources WHERE code = ?", (code,))
+    return SourceRow(*rows[0]) if rows else None
+
+
+def insert_source(tx: Transaction, source: SourceRow, *, name: str, now: int) -> SourceRow:
+    """Make a source and give it its id."""
+    rows = tx.execute(
+        "INSERT INTO sources (code, name, base_url, enabled, config, created_at, updated_at)"
+        " VALUES (?, ?, ?, true, '{}', ?, ?) RETURNING id",
+        (source.code, name, source.base_url, now, now),
+    )
+    return source._replace(id=int(rows[0][0]))
+
+
+def free_code(tx: Transaction, host: str, base_url: str) -> str:
+    """Return a code for a host: letters, digits and hyphens, at most 16; a clash with another site gets a number."""
+    plain = "".join(c if c.isascii() and c.isalnum() else "-" for c in host.removeprefix("www.").lower()).strip("-")
+    stem = plain[:CODE_CHARS].rstrip("-") or "site"
+    for number in range(1, 10_000):
+        suffix = "" if number == 1 else f"-{number}"
+        code = stem[: CODE_CHARS - len(suffix)] + suffix
+        taken = source_by_code(tx, code)
+        if taken is None or taken.base_url == base_url:
+            return code
+    return stem

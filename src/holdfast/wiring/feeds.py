@@ -1,0 +1,21 @@
+"""The feeds of one execution's source, for the process or the runner that polls them."""
+
+from __future__ import annotations
+
+from holdfast.crawl.plan import CrawlPlan
+from holdfast.feeds.polling.book import Charge, FeedBook
+from holdfast.feeds.polling.queries import source_of
+from holdfast.wiring import Ground
+
+
+def open_feeds(ground: Ground, plan: CrawlPlan, execution_id: int) -> FeedBook | None:
+    """Return what tells the feeds of an execution's source; None if its plan leaves them alone."""
+    if plan.feeds == "off":
+        return None
+    with ground.hot.read() as tx:
+        source_id = source_of(tx, execution_id=execution_id)
+    if source_id is None:
+        return None
+    start = plan.seed_urls()[0].hash64 if plan.polls and plan.search else None
+    charge = Charge(source_id=source_id, execution_id=execution_id, polls=plan.polls, start=start)
+    return FeedBook(ground.hot, ground.frontier, ground.clock, ground.settings.feeds, charge)

@@ -1,0 +1,175 @@
+"""What follows a crawl: its files are read, search takes them in, captures are compared. A little at a time.
+
+Everything waits in rows: sealed files, executions that are pending or indexing, the search outbox, captures that nobody
+compared. So a worker may be killed anywhere, and the next one goes on.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from functools import cached_property
+from pathlib import Path
+
+from holdfast import log
+from holdfast.changes.compute import Computed, Wish, compute_pending
+from holdfast.index.execution import KEPT
+from holdfast.index.indexer import Indexer, Interrupted, each_pending
+from holdfast.index.intake.discovery import discover
+from holdfast.index.intake.importer import Importer
+from holdfast.index.owning import free_the_dead, open_indexer
+from holdfast.index.runs.queries import FileToIndex, Progress
+from holdfast.jobs.imports import ImportBegun, ImportWish
+from holdfast.jobs.indexing import steps
+from holdfast.jobs.indexing.queries import FileStates, ToIndex, file_states, open_files
+from holdfast.search.drain import drain
+from holdfast.search.place import IndexBusy
+from holdfast.warc import queries as files
+from holdfast.worker.chores import Bench
+from holdfast.worker.recovery import recover
+
+_log = log.get()
+_FREE_S = 5.0
+_COMPARE_S = 60.0
+_DRAIN_S = 5.0
+_EVENTS = 200
+
+
+class Aftermath:
+    """The chore of indexing, searching and comparing."""
+
+    name = "index, search, changes"
+
+    def __init__(self, bench: Bench) -> None:
+        self._bench = bench
+        self._freed_at = -_FREE_S
+        self._compared_at = 0.0
+        self._news = True
+        """Whether there may be captures that nobody compared."""
+        self._taken_in: set[int] = set()
+
+    def run_once(self) -> bool:
+        """Do the first of these that waits: read a file, let search take in what was read, compare captures."""
+        try:
+            return self._index() or self._search() or self._compare()
+        except Interrupted:
+            return False
+
+    @cached_property
+    def _indexer(self) -> Indexer:
+        ground = self._bench.ground
+        opened = open_indexer(ground.hot, ground.clock, ground.settings.home, on_progress=self._look)
+        return self._bench.on_end.enter_context(opened)
+
+    def _look(self, _file: FileToIndex, _progress: Progress) -> None:
+        self._indexer.stopping = self._bench.is_stopping()
+
+    def _index(self) -> bool:
+        self._free()
+        after = 0
+        while not self._bench.is_stopping():
+            with self._bench.database.read() as session:
+                found = steps.next_to_index(session, after=after)
+            if found is None:
+                break
+            if self._go_on_with(found):
+                self._news = True
+                return True
+            after = found.execution_id
+        ground = self._bench.ground
+        # Files that are sealed while their crawl still runs, and those of crawls that no job asked for.
+        for _ in each_pending(self._indexer, ground.hot, ground.clock):
+            self._news = True
+            return True
+        return False
+
+    def _free(self) -> None:
+        """Let go of what dead indexers and crawl processes of this machine held."""
+        ground = self._bench.ground
+        now = ground.clock.monotonic()
+        if now - self._freed_at >= _FREE_S:
+            self._freed_at = now
+            free_the_dead(ground.hot, ground.clock, ground.run_folder)
+
+    def _go_on_with(self, found: ToIndex) -> bool:
+        """Read one file of an execution, or close its account; False if others are at all that is left of it."""
+        now = self._bench.ground.clock.now()
+        try:
+            with self._bench.database.write() as session:
+                is_new = steps.take_up(session, found.execution_id, now=now)
+        except steps.NotIndexable:  # another worker has finished it
+            return False
+        errors = self._take_in(found)
+        states = self._files(found)
+        if is_new and states.failed:
+            self._ask_again(states)
+            states = self._files(found)
+        for warc_file_id in states.waiting:
+            if self._indexer.index_file(warc_file_id, only_waiting=True) is not None:
+                return True
+        return not states.waiting and self._conclude(found, states, errors)
+
+    def _files(self, found: ToIndex) -> FileStates:
+        with self._bench.database.read() as session:
+            return file_states(session, execution_id=found.execution_id)
+
+    def _ask_again(self, states: FileStates) -> None:
+        """Have files read again that could not be read the last time."""
+        with self._bench.ground.hot.write() as tx:
+            for warc_file_id in states.failed:
+                files.set_index_state(tx, warc_file_id, "pending")
+
+    def _take_in(self, found: ToIndex) -> list[str]:
+        """Register and read what a tool left in the execution's folder; our own crawler registers its files itself."""
+        folder = Path(found.output_dir)
+        if found.backend == "native" or found.execution_id in self._taken_in or not folder.is_dir():
+            return []
+        ground = self._bench.ground
+        wish = ImportWish(source=found.source, name=None, home=ground.settings.home, config={})
+        importer = Importer(self._bench.database, ground.hot, ground.clock, self._indexer, wish)
+        importer.on_step = lambda _step: setattr(self._indexer, "stopping", self._bench.is_stopping())
+        new = [path for path in discover([folder]).files if not importer.is_known(path)]
+        importer.begun = ImportBegun(execution_id=found.execution_id, folder=folder / KEPT)
+        if new:
+            importer.begun.folder.mkdir(exist_ok=True)
+        errors = [one.error for one in importer.run(new) if one.error is not None]
+        self._taken_in.add(found.execution_id)
+        return errors
+
+    def _conclude(self, found: ToIndex, states: FileStates, errors: list[str]) -> bool:
+        with self._bench.database.read() as session:
+            still_written = open_files(session, execution_id=found.execution_id)
+        if still_written:
+            recover(self._bench.ground)  # its process died, or is just sealing
+            return self._files(found).waiting != ()
+        if names := list(states.failed.values()):
+            errors = [*errors, f"could not be read: {', '.join(Path(path).name for path in names[:5])}"]
+        if not states.total:
+            errors = [*errors, f"there is no WARC file in {found.output_dir}"]
+        with suppress(steps.NotIndexable), self._bench.database.write() as session:
+            now = self._bench.ground.clock.now()
+            quality = steps.conclude(session, found.execution_id, error="; ".join(errors) or None, now=now)
+            _log.info("worker.indexed", execution=found.execution_id, pages=quality.items_indexed, errors=len(errors))
+        return True
+
+    def _search(self) -> bool:
+        if self._bench.is_stopping():
+            return False
+        ground = self._bench.ground
+        with suppress(IndexBusy):  # then another process takes it in
+            return drain(self._bench.database, ground.settings.home, ground.clock, limit_s=_DRAIN_S).changes > 0
+        return False
+
+    def _compare(self) -> bool:
+        """Compare captures after something was read, and now and then: others read too."""
+        now = self._bench.ground.clock.monotonic()
+        if self._bench.is_stopping() or not (self._news or now - self._compared_at >= _COMPARE_S):
+            return False
+        done = compute_pending(
+            self._bench.database, self._bench.ground.clock, Wish(max_events=_EVENTS), on_progress=self._pause
+        )
+        self._compared_at, self._news = now, done.looked_at > 0
+        return done.looked_at > 0
+
+    def _pause(self, _so_far: Computed) -> None:
+        if self._bench.is_stopping():
+            raise Interrupted("stopped between two batches")

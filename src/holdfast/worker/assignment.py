@@ -1,0 +1,33 @@
+"""What a crawl process is started with: JSON on its standard input. Apart, so that who starts one stays small."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from typing import Self
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Assignment:
+    """The part of one process in an execution."""
+
+    plan: str
+    execution_id: int
+    source_code: str
+    output_dir: str
+    run_file: str
+    processes: int
+    seconds_left: float | None
+    supervisor: int
+    """The number of the process that looks after this one: when it is gone, this one hands back and ends."""
+    epoch: int | None = None
+    """Of the lease under which the execution runs: when it is over, this one drains. None for a crawl of its own."""
+
+    def to_json(self) -> str:
+        """Return it as text for standard input."""
+        return json.dumps(asdict(self))
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        """Return what `to_json` wrote."""
+        return cls(**json.loads(text))

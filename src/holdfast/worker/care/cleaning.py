@@ -1,0 +1,166 @@
+"""Clean-ups and quarantine of an execution's directory, in step with its rows. What snapshots show is never lost."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import NamedTuple
+
+from holdfast.archive_tool.hold import forget_end, holder_of
+from holdfast.archive_tool.state import is_temp_dir
+from holdfast.archive_tool.storage import WarcVerdict
+from holdfast.archive_tool.upkeep import Cleaned, clean_temp, clean_temp_nonwarc, lost_by_cleaning, quarantine
+from holdfast.db.engine import Database
+from holdfast.errors import Conflict, NotFound
+from holdfast.index.execution import KEPT
+from holdfast.jobs.care import queries
+from holdfast.jobs.care.deeds import JobInUse, note_cleanup, run_again
+from holdfast.jobs.care.queries import Run
+from holdfast.jobs.projection import Latest, admin_state
+from holdfast.warc.manifest import remove_from_manifest
+from holdfast.warc.queries import discard_file, relocate_file
+from holdfast.wiring import Ground
+from holdfast.worker.paths import absolute, relative
+
+_CLEANED = {"temp": "temp_cleaned", "temp-nonwarc": "temp_nonwarc_cleaned"}
+
+
+class CleanMode(StrEnum):
+    """What a clean-up removes."""
+
+    TEMP = "temp"
+    """Temporary directories with everything in them, and the state."""
+    TEMP_NONWARC = "temp-nonwarc"
+    """The same, but every WARC file is kept under its stable name first."""
+
+
+class CleanupRefused(Conflict):
+    """This directory is not to be cleaned up, or not so."""
+
+    code = "cleanup_refused"
+
+
+def word_of(run: Run) -> str:
+    """Return where a run stands, in document 000's words."""
+    job, execution = run.job, run.execution
+    return admin_state(job.state, retries=job.current_retry_count + job.infra_retry_count,
+                       latest=Latest(execution.state, execution.index_state))  # fmt: skip
+
+
+def demand_idle(run: Run) -> Path:
+    """Return the directory of a run that nobody works in; NotFound if it is gone, JobInUse if somebody does."""
+    folder = Path(run.execution.output_dir)
+    if not folder.is_dir():
+        raise NotFound(f"the directory of execution {run.execution.id} is gone: {folder}")
+    if run.execution.state in ("running", "queued") or holder_of(folder) is not None:
+        raise JobInUse(f"job {run.job.id} runs in {folder}; wait for its end, or stop it")
+    return folder
+
+
+def check_cleanup(database: Database, home: Path, run: Run, mode: CleanMode, *, replays: bool) -> Path:
+    """Return the directory if it may be cleaned up; CleanupRefused says what is in the way (HA-100).
+
+    `replays` is whether archived pages are served from here, and nobody insisted.
+    """
+    folder, word = demand_idle(run), word_of(run)
+    if word not in ("indexed", "index_failed"):
+        raise CleanupRefused(f"job {run.job.id} is {word}; only what is indexed or index_failed is cleaned up")
+    if mode is CleanMode.TEMP_NONWARC:
+        return folder
+    with database.read() as session:
+        files = queries.registered(session, execution_id=run.execution.id)
+    inside = [file.path for file in files if _is_temporary(absolute(home, file.path), folder)]
+    if inside:
+        raise CleanupRefused(
+            f"{len(inside)} registered WARC files stand in temporary directories ({inside[0]}); "
+            "keep them with --mode temp-nonwarc"
+        )
+    if replays:
+        raise CleanupRefused(
+            "archived pages are served from this installation; --mode temp-nonwarc keeps every WARC file, or insist "
+            "with --force"
+        )
+    return folder
+
+
+def would_lose(folder: Path) -> list[Path]:
+    """Return the temporary WARC files whose bytes stand nowhere else."""
+    return lost_by_cleaning(folder, [folder / KEPT])
+
+
+def _is_temporary(path: Path, folder: Path) -> bool:
+    folder = folder.resolve()
+    return any(is_temp_dir(parent, folder) for parent in path.parents)
+
+
+def clean_up(ground: Ground, database: Database, run: Run, mode: CleanMode, folder: Path) -> Cleaned:
+    """Clean a directory up and note it with the execution, unless there was nothing to do."""
+    if mode is CleanMode.TEMP:
+        cleaned = clean_temp(folder)
+    else:
+        cleaned = clean_temp_nonwarc(folder, ground.clock, lambda moved: _follow(ground, moved))
+    if not cleaned.is_nothing:
+        with database.write() as session:
+            note_cleanup(session, ground.clock, run.execution.id, _CLEANED[mode])
+    return cleaned
+
+
+def _follow(ground: Ground, moved: dict[Path, Path]) -> None:
+    """Let rows that name a temporary file name the stable one, before the former goes."""
+    home = ground.settings.home
+    with ground.hot.write() as tx:
+        for old, new in moved.items():
+            relocate_file(tx, old=relative(home, old), new=relative(home, new))
+
+
+class Quarantined(NamedTuple):
+    """What a quarantine moved, and whether the job runs again."""
+
+    moved: tuple[Path, ...]
+    runs_again: bool
+
+
+def check_quarantine(database: Database, run: Run) -> Path:
+    """Return the directory if damaged files may be moved away; Conflict if it runs or snapshots point into them."""
+    folder = demand_idle(run)
+    with database.read() as session:
+        if queries.has_captures(session, execution_id=run.execution.id):
+            raise CleanupRefused(
+                f"execution {run.execution.id} has snapshots that point into its files; nothing is moved"
+            )
+    return folder
+
+
+def move_damaged(ground: Ground, database: Database, run: Run, verdicts: list[WarcVerdict]) -> Quarantined:
+    """Move damaged files aside and let the job go on, with its whole retry budget; the crawl is not over any more."""
+    folder = check_quarantine(database, run)
+    damaged = {_identity(verdict.path) for verdict in verdicts if not verdict.ok}
+    moved = quarantine(folder, verdicts, ground.clock)
+    if not moved:
+        return Quarantined((), runs_again=False)
+    _strike_out(ground, database, run, damaged)
+    forget_end(folder)
+    with database.write() as session:
+        again = run_again(session, ground.clock, run.job.id, reason="warcs_quarantined")
+    return Quarantined(tuple(moved), again)
+
+
+def _strike_out(ground: Ground, database: Database, run: Run, damaged: set[tuple[int, int] | None]) -> None:
+    """Discard the rows of files that were moved aside, with their second names; nothing was ever read from them."""
+    with database.read() as session:
+        files = queries.registered(session, execution_id=run.execution.id)
+    for file in files:
+        path = absolute(ground.settings.home, file.path)
+        if (found := _identity(path)) is not None and found in damaged:
+            with ground.hot.write() as tx:
+                discard_file(tx, file.id)
+            remove_from_manifest(path.parent, file.id)
+            path.unlink()
+
+
+def _identity(path: Path) -> tuple[int, int] | None:
+    try:
+        seen = path.stat()
+    except OSError:
+        return None
+    return seen.st_dev, seen.st_ino

@@ -1,0 +1,141 @@
+"""`auto-recover`: crawls of zimit that do not get on are restarted where they are, with document 001's resiliency.
+
+A restart is a request to the tool itself: its worker hands the execution back, and the queue goes on with it in the
+same directory. Nothing is done while a deployment says so, and nothing to what other machines run.
+"""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from holdfast.archive_tool.contract import ANNUAL_BACKOFF_MINUTES, ANNUAL_ERRORS, ANNUAL_RESTARTS
+from holdfast.config import RecoverySettings, Settings
+from holdfast.db.models import Recovery
+from holdfast.jobs.care import queries
+from holdfast.jobs.care.deeds import raise_options
+from holdfast.jobs.operating.configuring import effective
+from holdfast.jobs.recovering import RESTARTS, Decision, Help, Helped, decide
+from holdfast.wiring.jobs import Jobs
+from holdfast.worker.care.sights import RunSight, is_tool_run, see
+from holdfast.worker.tool_process import signal_holder
+
+DEPLOY_LOCK = "deploy.lock"
+OTHER_RESTARTS = 6
+"""Restarts that a job that is not annual may have at least."""
+_REMEMBERED = timedelta(days=30)
+Signal = Callable[[RunSight], bool]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    """One running crawl, and what is done for it."""
+
+    sight: RunSight
+    decision: Decision
+    raised: dict[str, int]
+    """Tool options that are too low for a restart to help."""
+    done: bool
+    """False in a dry run, and if the tool could not be reached from here."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recovered:
+    """What one look did, or would do."""
+
+    deploying: bool
+    cases: tuple[Case, ...]
+    woken: tuple[int, ...]
+    """Jobs whose cooldown is cut short, so that enough of them get on."""
+
+
+def recover(jobs: Jobs, *, apply: bool, ask: Signal | None = None) -> Recovered:
+    """Look at every crawl that runs, and help those that need it; without `apply` only say what would be done."""
+    limits, now = jobs.settings.recovery, jobs.clock.now()
+    if is_deploying(jobs.settings, now):
+        return Recovered(deploying=True, cases=(), woken=())
+    with jobs.database.read() as session:
+        runs = [run for run in queries.running(session) if is_tool_run(run)]
+        rows = queries.recoveries(session, job_ids=[run.job.id for run in runs], since=now - _REMEMBERED)
+    history: dict[int, list[Helped]] = {}
+    for row in rows:
+        history.setdefault(row.job_id, []).append(Helped(row.at, row.action, row.pages))
+    cases = []
+    for run in runs:
+        sight = see(run, now=now)
+        decision = decide(sight.sight, history.get(run.job.id, ()), limits, now=now)
+        raised = minima(sight) if decision.help in RESTARTS else {}
+        done = apply and _help(jobs, sight, decision, raised, ask or ask_tool)
+        cases.append(Case(sight=sight, decision=decision, raised=raised, done=done))
+    return Recovered(deploying=False, cases=tuple(cases), woken=_wake(jobs, limits, now, apply=apply))
+
+
+def is_deploying(settings: Settings, now: datetime) -> bool:
+    """Return whether somebody asked for quiet: a `deploy.lock` in the data directory, not older than its time."""
+    try:
+        touched = datetime.fromtimestamp((settings.home / DEPLOY_LOCK).stat().st_mtime, UTC)
+    except OSError:
+        return False
+    return now - touched < timedelta(seconds=settings.recovery.deploy_lock_s)
+
+
+def minima(sight: RunSight) -> dict[str, int]:
+    """Return the tool options that a job lacks: document 001's for an annual one, a few restarts for any other."""
+    options = effective(sight.run.job, sight.run.source).zimit.tool_options
+    return lacking(options, annual=sight.is_annual)
+
+
+def lacking(options: dict[str, object], *, annual: bool) -> dict[str, int]:
+    """Return what these tool options would have to become, and only that (HA-037)."""
+    least = {"max_container_restarts": ANNUAL_RESTARTS if annual else OTHER_RESTARTS}
+    if annual:
+        least |= {"error_threshold_timeout": ANNUAL_ERRORS, "error_threshold_http": ANNUAL_ERRORS}
+    found = {name: value for name, value in least.items() if _number(options.get(name)) < value}
+    if annual and options.get("backoff_delay_minutes") != ANNUAL_BACKOFF_MINUTES:
+        found["backoff_delay_minutes"] = ANNUAL_BACKOFF_MINUTES
+    return found
+
+
+def _number(value: object) -> int:
+    return value if isinstance(value, int) and not isinstance(value, bool) else 0
+
+
+def _help(jobs: Jobs, sight: RunSight, decision: Decision, raised: dict[str, int], ask: Signal) -> bool:
+    """Do what was decided and note it; a tool that cannot be reached from here is not noted as helped."""
+    if decision.help is Help.NOTHING:
+        return False
+    run, now = sight.run, jobs.clock.now()
+    if decision.help in RESTARTS and raised:
+        with jobs.database.write() as session:
+            raise_options(session, jobs.clock, run.job.id, raised, why=decision.reason)
+    if decision.help in RESTARTS and not ask(sight):
+        return False
+    with jobs.database.write() as session:
+        queries.add_recovery(session, Recovery(
+            job_id=run.job.id, execution_id=run.execution.id, at=now, action=decision.help.value,
+            reason=decision.reason, pages=sight.sight.pages,
+        ))  # fmt: skip
+    return True
+
+
+def ask_tool(sight: RunSight) -> bool:
+    """Ask the tool of a running crawl to end, with its container's grace; False if it is not on this machine."""
+    if sight.holder is None:
+        return False
+    return signal_holder(Path(sight.run.execution.output_dir), sight.holder, signal.SIGTERM)
+
+
+def _wake(jobs: Jobs, limits: RecoverySettings, now: datetime, *, apply: bool) -> tuple[int, ...]:
+    """Cut cooldowns short, the earliest first, until enough crawls are queued or run."""
+    with jobs.database.write() as session:
+        missing = limits.keep_running - queries.busy_count(session)
+        waiting = queries.waiting(session, after=now, limit=missing) if missing > 0 else []
+        for job in waiting if apply else ():
+            job.next_run_at = job.updated_at = now
+            queries.add_recovery(
+                session, Recovery(job_id=job.id, at=now, action=Help.WOKEN.value, reason="too_few_run")
+            )
+        return tuple(job.id for job in waiting)

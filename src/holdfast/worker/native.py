@@ -1,0 +1,208 @@
+"""Runs an execution with our own crawler: the source's configuration becomes a plan, and a supervisor crawls it."""
+
+from __future__ import annotations
+
+import json
+from contextlib import closing
+from dataclasses import replace
+
+from holdfast.config import Settings
+from holdfast.crawl.credentials import Credentials
+from holdfast.crawl.plan import CrawlPlan
+from holdfast.db.audits import append_event
+from holdfast.db.engine import Database
+from holdfast.errors import Invalid
+from holdfast.frontier.queries import summary
+from holdfast.jobs.adaptive import StartPage
+from holdfast.jobs.endings import Counts, Ending, Result
+from holdfast.jobs.executions import Begun
+from holdfast.jobs.leases import Lease, start_page
+from holdfast.jobs.live import queries
+from holdfast.jobs.live.queries import from_json
+from holdfast.jobs.plans import House, crawl_plan
+from holdfast.jobs.retries import Failure
+from holdfast.jobs.status import Status, read_status
+from holdfast.jobs.tally import Timing, counts_of, crawl_metrics
+from holdfast.sources.config import merged
+from holdfast.sources.registry import config_of
+from holdfast.types import Outcome
+from holdfast.warc import queries as files
+from holdfast.wiring import Ground, open_ground
+from holdfast.worker.blame import storage_trouble, tail
+from holdfast.worker.discard import discard
+from holdfast.worker.recovery import recover
+from holdfast.worker.running import Holding, Stop
+from holdfast.worker.stops import Stops
+from holdfast.worker.supervisor import Conclusion, Supervisor
+from holdfast.worker.watch import Watch
+
+_LISTED = 100
+"""Addresses that could not be captured and are named in the log; the report has them all."""
+
+
+class LeaseStops(Stops):
+    """What a supervisor hears, from the words of its worker."""
+
+    def __init__(self, holding: Holding) -> None:
+        super().__init__()
+        self._holding = holding
+
+    @property
+    def count(self) -> int:
+        """Once for a word that drains, twice for one that does not wait."""
+        word = self._holding.stop
+        said = 0 if word is None else 2 if word >= Stop.NOW else 1
+        return max(said, self._asked)
+
+    @property
+    def abandoned(self) -> bool:
+        """Whether the lease is lost."""
+        return self._holding.stop is Stop.LOST
+
+
+class NativeRunner:
+    """One run of one execution."""
+
+    def __init__(self, settings: Settings, *, plan: CrawlPlan | None = None) -> None:
+        """Take a plan of another's making (a poll of feeds), or make one from the source's configuration."""
+        self._settings, self._given = settings, plan
+
+    def run(self, lease: Lease, holding: Holding) -> Ending | None:
+        """Crawl, as `Runner` has it."""
+        plan = self._given or plan_of(self._settings, lease)
+        with open_ground(self._settings) as ground:
+            recover(ground)
+            if (trouble := _prepared(ground, lease)) is not None:
+                return _infra(trouble)
+            device = lease.output_dir.stat().st_dev
+            begun = _begin(ground, lease, plan)
+            watch = Watch(holding, lease.output_dir / "crawl.log", now=ground.clock.monotonic())
+            supervisor = Supervisor(
+                ground, begun, plan, workers=self._settings.worker.processes,
+                show=lambda status: watch.look(status, now=ground.clock.monotonic()),
+            )  # fmt: skip
+            conclusion = supervisor.crawl(LeaseStops(holding), epoch=lease.claim.epoch)
+            watch.read_log()
+            if holding.stop is Stop.LOST:
+                return None
+            if conclusion.state == "failed" and (trouble := storage_trouble(lease.output_dir, device=device)):
+                return _infra(trouble, stack=tail(lease.output_dir / "crawl.log"))
+            status = read_status(ground.hot, ground.clock, lease.execution_id)
+            watch.look(status, now=ground.clock.monotonic())
+            watch.note_metrics(status)
+            return self._ending(ground, lease, holding, conclusion, status)
+
+    def _ending(self, ground: Ground, lease: Lease, holding: Holding, conclusion: Conclusion,
+                status: Status) -> Ending | None:  # fmt: skip
+        """Return how it went: what was drained for the worker's sake is to be continued, the rest is over."""
+        if conclusion.state == "cancelled":
+            return Ending(result=Result.CANCELLED, reason="discarded")
+        ending = Ending(result=Result.COMPLETED, reason=conclusion.reason, counts=_counts(status, conclusion))
+        if conclusion.state == "failed":
+            ending = replace(ending, result=Result.FAILED, failure=Failure.FAILED, error=conclusion.reason,
+                             stack=tail(lease.output_dir / "crawl.log"))  # fmt: skip
+        elif conclusion.state == "stopped":
+            word = holding.hear()
+            if word not in (Stop.FINISH, Stop.CANCEL, Stop.DISCARD):
+                return None
+            ending = _given_up(ground, lease, word, ending)
+            if word is Stop.DISCARD:
+                return ending
+        _note_failures(ground, lease, holding)
+        return self._complete(ground, lease, status, ending)
+
+    def _complete(self, ground: Ground, lease: Lease, status: Status, ending: Ending) -> Ending:
+        """Return the ending with its metrics, its start page, and whether there is something to index."""
+        with ground.hot.read() as tx:
+            timing = Timing(*queries.timing(tx, execution_id=lease.execution_id))
+            has_files = bool(files.files_of(tx, execution_id=lease.execution_id))
+        metrics = crawl_metrics(summary(ground.hot, lease.execution_id), timing, requests=status.requests)
+        if ending.result is Result.COMPLETED and not ending.counts.items_crawled and ending.counts.items_failed:
+            error = f"nothing could be captured: {_worst(metrics)}"
+            ending = replace(ending, result=Result.FAILED, failure=Failure.FAILED, reason="nothing_captured",
+                             error=error)  # fmt: skip
+        over = ending.result is not Result.FAILED and has_files
+        return replace(ending, metrics=metrics, start=self._start_page(lease), index_state="pending" if over else None)
+
+    def _start_page(self, lease: Lease) -> StartPage:
+        if lease.job.url is None:
+            return StartPage()
+        with closing(Database(self._settings.database)) as database, database.read() as session:
+            return start_page(session, execution_id=lease.execution_id, url=lease.job.url)
+
+
+def plan_of(settings: Settings, lease: Lease) -> CrawlPlan:
+    """Return the plan of a leased execution; Invalid if its source cannot be crawled as it is configured."""
+    if not settings.contact:
+        raise Invalid("no contact, so nothing is crawled; give one with HOLDFAST_CONTACT")
+    house = House(settings.contact, settings.user_agent, tuple(map(str, settings.allow_networks)))
+    plan = crawl_plan(merged(config_of(lease.source), overrides=lease.job.config), house, number=lease.number)
+    plan.build_scope()
+    Credentials(plan)
+    return plan
+
+
+def _prepared(ground: Ground, lease: Lease) -> str | None:
+    """Make the output directory and return what is wrong with it; one that holds files is never made again."""
+    folder = lease.output_dir
+    if not folder.is_dir():
+        with ground.hot.read() as tx:
+            if files.files_of(tx, execution_id=lease.execution_id):
+                return f"{folder} is gone, although this execution has written there: is its storage mounted?"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as exc:
+        return f"{folder} cannot be made: {exc.strerror or exc}"
+    return storage_trouble(folder)
+
+
+def _infra(trouble: str, *, stack: str | None = None) -> Ending:
+    return Ending(result=Result.FAILED, failure=Failure.INFRA, reason="storage", error=trouble, stack=stack)
+
+
+def _begin(ground: Ground, lease: Lease, plan: CrawlPlan) -> Begun:
+    """Write the plan into the execution, with where its seeds landed before; ignoring robots.txt lands in the audit."""
+    with ground.hot.write() as tx:
+        row = queries.execution(tx, lease.execution_id)
+        assert row is not None
+        landing = tuple(from_json(row.config).get("landing", ()))
+        queries.store_config(tx, execution_id=row.id, config=json.dumps({**plan.public(), "landing": list(landing)}))
+        if plan.robots == "ignore":
+            append_event(tx, ground.clock, action="robots.ignored", subject=f"execution {row.id}",
+                         detail={"reason": plan.robots_reason, "seeds": list(plan.seeds)})  # fmt: skip
+    return Begun(
+        execution_id=row.id, source_code=lease.source.code, output_dir=lease.output_dir, resumed=lease.resumed,
+        run_seconds=row.run_seconds, landing=landing,
+    )  # fmt: skip
+
+
+def _given_up(ground: Ground, lease: Lease, word: Stop, ending: Ending) -> Ending:
+    """Close what will not be asked any more, because somebody wants this run to end."""
+    reason = "stopped" if word is Stop.FINISH else "cancelled"
+    while ground.frontier.close_rest(lease.execution_id, outcome=Outcome.EXCLUDED, reason=reason):
+        pass
+    if word is Stop.DISCARD:
+        discard(ground, lease.execution_id)
+        return Ending(result=Result.CANCELLED, reason="discarded")
+    return replace(ending, reason=reason, result=Result.COMPLETED if word is Stop.FINISH else Result.CANCELLED)
+
+
+def _counts(status: Status, conclusion: Conclusion) -> Counts:
+    counts = counts_of(status.outcomes, pages=status.pages, queue=status.queue)
+    return Counts(
+        items_crawled=counts.items_crawled, items_failed=counts.items_failed, items_total=counts.items_total,
+        cpu_ms=round(conclusion.cpu_s * 1000), peak_memory_bytes=conclusion.peak_bytes or None,
+    )  # fmt: skip
+
+
+def _note_failures(ground: Ground, lease: Lease, holding: Holding) -> None:
+    with ground.hot.read() as tx:
+        rows = queries.failures(tx, execution_id=lease.execution_id, limit=_LISTED)
+    for url, outcome, reason, status, message in rows:
+        holding.note("warning", "fetch", f"{url}: {reason}", url=url, outcome=outcome, status=status, detail=message)
+
+
+def _worst(metrics: dict[str, object]) -> str:
+    errors = metrics["top_errors"]
+    assert isinstance(errors, list)
+    return ", ".join(f"{one['message']} ({one['count']})" for one in errors[:3]) or "no page answered"

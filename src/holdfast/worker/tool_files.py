@@ -1,0 +1,73 @@
+"""WARC files that zimit left become files of the archive: named for good, linked below `archive/`, registered.
+
+Indexing follows by itself. The tool's own directory stays as it is, so that it can be resumed, verified or cleaned up.
+"""
+
+from __future__ import annotations
+
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+
+from holdfast.archive_tool.consolidation import consolidate
+from holdfast.archive_tool.discovery import all_temp_dirs, discover_warcs, warcs_in
+from holdfast.archive_tool.hold import hold_output
+from holdfast.db.engine import Database
+from holdfast.index.execution import KEPT
+from holdfast.index.indexer import Indexer
+from holdfast.index.intake.importer import Imported, Importer, Step
+from holdfast.jobs.imports import ImportBegun, ImportWish
+from holdfast.wiring import Ground
+from holdfast.worker.running import Holding, Stop
+
+_LEAVING = (Stop.DRAIN, Stop.NOW, Stop.LOST)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeptFiles:
+    """What became of the WARC files of one execution."""
+
+    registered: int
+    errors: tuple[str, ...]
+    """One for each file that holds no whole record; it stays where it is."""
+
+    @property
+    def index_state(self) -> str:
+        """What the execution's index waits for: `index_failed` says that there is nothing to read (HA-044)."""
+        return "pending" if self.registered else "index_failed"
+
+
+def keep_files(ground: Ground, database: Database, execution_id: int, output_dir: Path, holding: Holding) -> KeptFiles:
+    """Register every WARC file of a directory with an execution; the same again changes nothing.
+
+    OutputBusy if a tool works there; Interrupted if the worker ends; NoSpace, Unavailable if the disk refuses.
+    """
+    with hold_output(output_dir):
+        consolidate(output_dir, warcs_in(all_temp_dirs(output_dir)), ground.clock, allow_copy=True)
+        paths = discover_warcs(output_dir).paths
+        if not paths:
+            return KeptFiles(registered=0, errors=())
+        folder = output_dir / KEPT
+        folder.mkdir(exist_ok=True)
+        with closing(Indexer(ground.hot, ground.clock, ground.settings.home)) as indexer:
+            wish = ImportWish(source="", name=None, home=ground.settings.home, config={})
+            importer = Importer(database, ground.hot, ground.clock, indexer, wish)
+            importer.begun, importer.only_register = ImportBegun(execution_id=execution_id, folder=folder), True
+
+            def on_step(_step: Step) -> None:
+                indexer.stopping = holding.stop in _LEAVING
+
+            importer.on_step = on_step
+            done = [_told(one, holding) for one in importer.run(paths)]
+    errors = tuple(one.error for one in done if one.error is not None)
+    return KeptFiles(registered=len(done) - len(errors), errors=errors)
+
+
+def _told(one: Imported, holding: Holding) -> Imported:
+    name = Path(one.origin).name
+    if one.error is not None:
+        holding.note("warning", "error", "a WARC file cannot be used", file=name, error=one.error)
+    else:
+        holding.note("info", "lifecycle", "a WARC file is registered", file=name, id=one.warc_file_id, how=one.how,
+                     records=one.records, damaged=one.damaged)  # fmt: skip
+    return one

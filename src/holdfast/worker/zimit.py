@@ -1,0 +1,262 @@
+"""Runs executions with zimit: `archive-tool` as a subprocess, followed, stopped gently, and its end read from outside.
+
+A tool that a dead worker left behind is adopted, and a crawl that has come to its end is not run again: the directory
+says so. No job and no execution is written here, but for the words of the latter that the index needs.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+import shutil
+from collections.abc import Mapping
+from contextlib import closing
+from dataclasses import asdict, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from holdfast.archive_tool import rescue
+from holdfast.archive_tool.contract import ExecutionPolicy, Host, JobConfig, read_job_config, tool_command
+from holdfast.archive_tool.environment import tool_environment
+from holdfast.archive_tool.files import open_place
+from holdfast.archive_tool.hold import holder_of, last_end
+from holdfast.archive_tool.logs import newest_log
+from holdfast.archive_tool.options import Backend
+from holdfast.archive_tool.outcome import CrawlerStatus, Result, classify_error, classify_exit, crawl_statistics
+from holdfast.archive_tool.program import find_program
+from holdfast.archive_tool.refusals import OutputBusy
+from holdfast.archive_tool.state import STATE_NAME
+from holdfast.config import Settings
+from holdfast.db.engine import Database
+from holdfast.errors import HoldfastError, Unavailable
+from holdfast.index.indexer import Interrupted
+from holdfast.jobs import endings
+from holdfast.jobs.endings import Ending, Verdict
+from holdfast.jobs.leases import Lease
+from holdfast.jobs.live.queries import store_config
+from holdfast.jobs.retries import Failure
+from holdfast.sources.config import SourceConfig, merged, zimit_job
+from holdfast.sources.registry import config_of
+from holdfast.wiring import Ground, open_ground
+from holdfast.worker.running import Holding, Stop
+from holdfast.worker.tool_files import keep_files
+from holdfast.worker.tool_follow import ToolFollower, counts_of
+from holdfast.worker.tool_process import KILLED, AdoptedTool, StartedTool, Tool, words_of
+
+_TURN_S = 0.2
+_FOLLOW_S = 1.0
+_STAMP = re.compile(r"(\d{8}T\d{6})Z__")
+_FAILURES = {CrawlerStatus.INFRA: Failure.INFRA, CrawlerStatus.CONFIG: Failure.CONFIG}
+_LEAVING = (Stop.DRAIN, Stop.NOW, Stop.LOST)
+
+
+class ZimitRunner:
+    """Runs one execution after the other with zimit."""
+
+    def __init__(self, settings: Settings, outer: Mapping[str, str] = os.environ) -> None:
+        self._settings, self._outer = settings, outer
+
+    def run(self, lease: Lease, holding: Holding) -> Ending | None:
+        """Run the tool to its end and say how it went; None hands the execution back."""
+        with open_ground(self._settings) as ground, closing(Database(self._settings.database)) as database:
+            run = _Run(ground, database, lease, holding)
+            try:
+                return run.run(self._outer)
+            except Interrupted:
+                return None
+            except (HoldfastError, OSError) as exc:
+                return run.broken(exc)
+
+
+class _Run:
+    """One execution."""
+
+    def __init__(self, ground: Ground, database: Database, lease: Lease, holding: Holding) -> None:
+        self._ground, self._database, self._lease, self._holding = ground, database, lease, holding
+        self._settings, self._dir = ground.settings, lease.output_dir
+        self._config: SourceConfig | None = None
+
+    def run(self, outer: Mapping[str, str]) -> Ending | None:
+        """Crawl unless that is done, then see to the files."""
+        self._config = merged(config_of(self._lease.source), overrides=self._lease.job.config)
+        job = job_config(self._config, self._settings)
+        self._prepare(job)
+        end = last_end(self._dir) if holder_of(self._dir) is None else None
+        if end is not None and self._meaning(end.exit_code, None).status == "completed":
+            self._holding.note("info", "lifecycle", "the crawl had come to its end before; only its files are seen to")
+            return self._completed(end.exit_code, None)
+        host = Host.of(self._settings.zimit)
+        host = replace(host, command=shlex.join(find_program(host.command, outer)))
+        command = tool_command(job, host, name=self._name(), output_dir=self._dir)
+        while True:
+            holder = holder_of(self._dir)
+            tool: Tool
+            if holder is not None:
+                self._holding.note("warning", "lifecycle", "a tool that was left behind goes on", pid=holder.pid)
+                tool = AdoptedTool(self._dir, holder)
+            else:
+                environment = environment_of(self._settings, outer)
+                tool = StartedTool(command, self._dir, environment, self._ground.clock.now())
+            code = self._watch(tool)
+            if code is None:
+                return None
+            if holder is None or code != KILLED or self._holding.stop is not None:
+                return self._conclude(code, tool.said)
+
+    def _prepare(self, job: JobConfig) -> None:
+        """Make the directory and say with what it is filled; StoreMissing rather than one in a wrong place."""
+        store_root = self._settings.zimit.store_root
+        if store_root is None:
+            self._dir.parent.mkdir(parents=True, exist_ok=True)
+        open_place(self._dir, store_root.resolve() if store_root else None)
+        backend = job.execution_policy.capture_backend
+        content = {
+            "backend": "zimit" if backend == Backend.BROWSERTRIX.value else backend, "seeds": list(job.seeds),
+            "zimit_passthrough_args": list(job.zimit_passthrough_args), "execution_policy": _set(job.execution_policy),
+            "tool_options": _set(job.tool_options),
+        }  # fmt: skip
+        with self._ground.hot.write() as tx:
+            store_config(tx, execution_id=self._lease.execution_id, config=json.dumps(content))
+
+    def _name(self) -> str:
+        """Return what the crawl is called: the same whenever this directory is taken up."""
+        assert self._config is not None
+        stamp = _STAMP.match(self._dir.name)
+        began = datetime.strptime(stamp[1], "%Y%m%dT%H%M%S").replace(tzinfo=UTC) if stamp else self._ground.clock.now()
+        return self._config.job_name(self._lease.source.code, began)
+
+    def _watch(self, tool: Tool) -> int | None:
+        """Follow a tool until it ends and return its exit code; None if there is no time to wait for that."""
+        clock, follower = self._ground.clock, ToolFollower(self._dir, tool.said, self._holding, self._ground.clock)
+        heard, deadline, look_at = 0, float("inf"), 0.0
+        while (code := tool.poll()) is None:
+            word = self._holding.wait(_TURN_S)
+            now = clock.monotonic()
+            if now >= look_at:
+                follower.look()
+                self._holding.flush()
+                look_at = now + _FOLLOW_S
+            if word is not None and word > heard:
+                tool.ask_to_end()
+                heard, deadline = word, min(deadline, now + self._settings.zimit.stop_s)
+                self._holding.note("info", "lifecycle", "the tool is asked to end", word=word.name.lower())
+            if word in (Stop.NOW, Stop.LOST):
+                tool.ask_to_end()  # once more: without its grace
+                return None
+            if now >= deadline:
+                self._holding.note("error", "error", "the tool did not end in time and is killed")
+                tool.kill()
+        follower.look()
+        return code
+
+    def _meaning(self, code: int, said: Path | None) -> Result:
+        return classify_exit(code, self._dir, words_of(self._dir, said))
+
+    def _conclude(self, code: int, said: Path | None) -> Ending | None:
+        """Say what an exit code and a stop word mean together. A crawl that came to its end has come to its end."""
+        result, word = self._meaning(code, said), self._holding.stop
+        if result.status == "completed":
+            return self._completed(code, result.stage)
+        if word is Stop.DISCARD:
+            shutil.rmtree(self._dir, ignore_errors=True)
+            return Ending(result=endings.Result.CANCELLED, reason="discarded", exit_code=code)
+        if word is Stop.FINISH:
+            return replace(self._completed(code, "stopped"), reason="stopped")
+        if word is Stop.CANCEL:
+            return replace(self._completed(code, "stopped"), result=endings.Result.CANCELLED, reason="cancelled")
+        if word in _LEAVING or result.stage == "stopped":
+            return None  # it goes on in the same directory, with this worker or another
+        return self._failed(code, result, words_of(self._dir, said))
+
+    def _completed(self, code: int, stage: str | None) -> Ending:
+        kept = keep_files(self._ground, self._database, self._lease.execution_id, self._dir, self._holding)
+        stage = stage or (self._meaning(code, None).stage if code else None)
+        return replace(
+            self._ending(endings.Result.COMPLETED), exit_code=code, stage=stage, index_state=kept.index_state,
+            reason=None if kept.registered else "no_warcs", error=kept.errors[0] if kept.errors else None,
+        )  # fmt: skip
+
+    def _failed(self, code: int, result: Result, said: str) -> Ending:
+        failure = _FAILURES.get(result.crawler_status, Failure.FAILED)
+        ending = replace(
+            self._ending(endings.Result.FAILED), exit_code=code, failure=failure, reason=result.crawler_status.value,
+            error=_last_words(said) or f"archive-tool ended with {code}", stage=result.stage,
+        )  # fmt: skip
+        return self._rescued(ending) if failure is Failure.FAILED else ending
+
+    def _rescued(self, ending: Ending) -> Ending:
+        """Let the policy's fallback take over where it says so (1.4 of the facts); the job keeps that."""
+        assert self._config is not None
+        policy = job_config(self._config, self._settings).execution_policy
+        # A promotion is itself a retry: the fallback's own failures are counted from there.
+        failures = self._lease.job.current_retry_count + (0 if rescue.is_promoted(policy) else 1)
+        found = rescue.after_failure(policy, failures)
+        if found is None:
+            return ending
+        again, changed = found.status == "retryable", found.policy != policy
+        self._holding.note("warning", "lifecycle", "rescue", stage=found.stage, again=again,
+                           backend=found.policy.capture_backend)  # fmt: skip
+        verdict = Verdict(again=again, counts_anew=found.restarts_count,
+                          job_config=self._promoted(found.policy) if changed else None)  # fmt: skip
+        return replace(ending, stage=found.stage, verdict=verdict)
+
+    def _promoted(self, policy: ExecutionPolicy) -> dict[str, Any]:
+        assert self._config is not None
+        zimit = {**asdict(self._config.zimit), "execution_policy": _set(policy)}
+        return {**self._lease.job.config, "zimit": {**zimit, "passthrough_args": list(zimit["passthrough_args"])}}
+
+    def broken(self, exc: HoldfastError | OSError) -> Ending:
+        """Say what an error around the run means: storage that went away is tried again, the rest is for a person."""
+        self._holding.note("error", "error", str(exc), code=getattr(exc, "code", None))
+        infra = isinstance(exc, Unavailable | OutputBusy)
+        status = CrawlerStatus.INFRA if infra else classify_error(exc, self._dir).crawler_status
+        return replace(
+            self._ending(endings.Result.FAILED), failure=_FAILURES.get(status, Failure.CONFIG), reason=status.value,
+            error=str(exc),
+        )  # fmt: skip
+
+    def _ending(self, result: endings.Result) -> Ending:
+        """Return an end with what the directory shows: counts, and the files beside the WARC files."""
+        found, log = crawl_statistics(self._dir), newest_log(self._dir)
+        files = {"combined_log": log, "state_file": self._dir / STATE_NAME, "final_zim": self._zim()}
+        return Ending(
+            result=result, counts=counts_of(found), metrics={"crawl_statistics": found.as_json()} if found else {},
+            artifacts={kind: str(path) for kind, path in files.items() if path is not None and path.is_file()},
+        )  # fmt: skip
+
+    def _zim(self) -> Path | None:
+        return next(iter(sorted(self._dir.glob("*.zim"))), None)
+
+
+def job_config(config: SourceConfig, settings: Settings) -> JobConfig:
+    """Return the checked configuration of a zimit crawl; permissions are loosened where nobody says and nobody else
+    reads (HA-111). ToolConfigRefused names the field that is wrong."""
+    content = zimit_job(config)
+    options = {"relax_perms": not settings.api.strict, **content["tool_options"]}
+    return read_job_config({**content, "tool_options": options}, Host.of(settings.zimit))
+
+
+def environment_of(settings: Settings, outer: Mapping[str, str]) -> dict[str, str]:
+    """Return what the tool sees. Who answers for a crawl of its fallback comes from our settings, wherever they are."""
+    made = tool_environment(outer)
+    for name, value in (("CONTACT", settings.contact), ("USER_AGENT", settings.user_agent)):
+        if value:
+            made[f"HOLDFAST_{name}"] = value
+    if settings.allow_networks:
+        made["HOLDFAST_ALLOW_NETWORKS"] = ",".join(map(str, settings.allow_networks))
+    return made
+
+
+def _set(options: Any) -> dict[str, Any]:
+    """Return the options that differ from their defaults."""
+    default = asdict(type(options)())
+    return {name: value for name, value in asdict(options).items() if value != default[name]}
+
+
+def _last_words(said: str) -> str | None:
+    """Return the last line of a tool that is no event of its own: the sentence for people."""
+    lines = [line.strip() for line in said.splitlines() if line.strip() and not line.lstrip().startswith("{")]
+    return lines[-1][:1000] if lines else None

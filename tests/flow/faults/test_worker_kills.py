@@ -1,0 +1,119 @@
+"""Workers and schedulers are killed and frozen at random (issue 4's proof): every job runs, none twice at once."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import threading
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from holdfast.db.models import Hold
+from tests.flow.crawler import Crawler
+from tests.flow.faults.bed import rows, settled_twice, until
+from tests.flow.plant import STALE_S, Plant
+from tests.site import Site, judge
+
+_DELAY_S = 0.1
+
+
+@pytest.fixture
+def plant(any_crawler: Crawler) -> Iterator[Plant]:
+    """An installation on each kind of database; its processes do not outlive the test."""
+    made = Plant(any_crawler)
+    yield made
+    made.end()
+
+
+class Chaos:
+    """Kills and freezes processes of a plant, and starts others in their place."""
+
+    def __init__(self, plant: Plant, seed: int) -> None:
+        self._plant, self._chance = plant, random.Random(seed)
+        self._at_work: list[tuple[subprocess.Popen[str], str]] = []
+        self._frozen: list[tuple[float, int]] = []
+        self.kills = self.freezes = 0
+
+    def start(self, command: str) -> None:
+        """Start one more process."""
+        arguments = ("--no-scheduler", "--concurrency", "2") if command == "start-worker" else ()
+        self._at_work.append((self._plant.start(command, *arguments), command))
+
+    def run(self, seconds: float) -> None:
+        """Strike every half second or so, for so long; in the end nobody is frozen."""
+        pause, ends = threading.Event(), time.monotonic() + seconds
+        while time.monotonic() < ends:
+            pause.wait(self._chance.uniform(0.3, 0.9))
+            self._thaw(time.monotonic())
+            process, command = self._chance.choice(self._at_work)
+            if self._chance.random() < 0.5:
+                os.kill(process.pid, signal.SIGKILL)
+                process.communicate()
+                self._at_work.remove((process, command))
+                self.start(command)
+                self.kills += 1
+            else:
+                os.kill(process.pid, signal.SIGSTOP)
+                self._frozen.append((time.monotonic() + self._chance.uniform(0.5, 1.5 * STALE_S), process.pid))
+                self.freezes += 1
+        self._thaw(float("inf"))
+
+    def _thaw(self, now: float) -> None:
+        for entry in [entry for entry in self._frozen if entry[0] <= now]:
+            self._frozen.remove(entry)
+            if any(process.pid == entry[1] for process, _ in self._at_work):
+                os.kill(entry[1], signal.SIGCONT)
+
+    def drain(self) -> list[int]:
+        """Ask everybody to end in good order, and return their exit codes."""
+        for process, _ in self._at_work:
+            process.terminate()
+        return [process.wait(30) for process, _ in self._at_work]
+
+
+def _everything_is_done(plant: Plant, count: int) -> bool:
+    found = plant.executions()
+    return len(found) == count and all(one.state == "completed" and one.index_state == "indexed" for one in found)
+
+
+def _survives(plant: Plant, *, jobs: int, pages: int, seconds: float, seed: int) -> None:
+    with Site.plain(hosts=jobs, pages=pages) as site:
+        for number in range(jobs):
+            plant.job(f"s{number}", site.url(number), delay_s=_DELAY_S, max_depth=-1)
+        chaos = Chaos(plant, seed)
+        for command in ("start-scheduler", "start-worker", "start-worker", "start-scheduler", "start-worker"):
+            chaos.start(command)
+        chaos.run(seconds)
+        until(
+            lambda: _everything_is_done(plant, jobs), within_s=30 + 2 * seconds, what=f"all done; {plant.log()[-3000:]}"
+        )
+        codes = chaos.drain()
+        log = site.settled()
+    holds = plant.all(Hold)
+    told = f"seed {seed}: {chaos.kills} kills, {chaos.freezes} freezes, {len(holds)} holds for {jobs} executions"
+    print(told)
+
+    assert codes == [0] * 5, told
+    assert plant.overlaps() == [], told
+    assert plant.asked_after_settled(log) == [], told
+    assert settled_twice(plant.crawler) == 0, told
+    assert judge(log, delay_s=_DELAY_S) == [], told
+    assert rows(plant.crawler, "SELECT count(*) FROM page_crawls WHERE outcome IS NULL") == [(0,)], told
+    assert [one.items_crawled for one in plant.executions()] == [pages] * jobs, told
+    for one in plant.executions():
+        assert plant.crawler.faults(one.id) == [], told
+
+
+def test_random_kills_and_freezes_of_two_schedulers_and_three_workers(plant: Plant) -> None:
+    _survives(plant, jobs=8, pages=40, seconds=8, seed=41)
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("seed", range(300, 306))
+def test_a_long_time_of_kills_and_freezes(plant: Plant, seed: int) -> None:
+    _survives(plant, jobs=24, pages=80, seconds=60, seed=seed)

@@ -1,0 +1,105 @@
+"""`holdfast source` and `seed-sources`, as people type them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.typed import Typist
+
+
+@pytest.fixture
+def typed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Typist:
+    return Typist(tmp_path / "home", capsys)
+
+
+def test_a_source_from_its_creation_to_its_end(typed: Typist) -> None:
+    assert "holdfast seed-sources" in typed("source list").out
+    made = typed("source create ex --seed https://example.org --set max_depth=9 --json").object
+    assert (made["code"], made["config"]["max_depth"], len(made["warnings"])) == ("ex", 9, 1)
+    assert "more than 5" in typed("source show ex").out
+
+    edited = typed("source edit ex --set max_depth=null --set delay_s=2 --json --name", "An example").object
+    assert (edited["name"], edited["config"]) == ("An example", {"seeds": ["https://example.org/"], "delay_s": 2.0})
+    assert typed("source disable ex").out == "ex: disabled; 0 jobs wait\n"
+    assert [one["code"] for one in typed("source list --disabled --json").object["sources"]] == ["ex"]
+    assert typed("source enable ex --json").object == {"code": "ex", "enabled": True, "jobs": 0}
+    assert typed("source delete ex").out == "ex: deleted\n"
+    assert typed("source show ex").code == 1
+
+
+def test_a_source_that_is_disabled_takes_its_jobs_along(typed: Typist) -> None:
+    typed("source create ex --seed https://example.org")
+    typed("job create --source ex --every 1d")
+
+    assert typed("source disable ex").out == "ex: disabled; 1 jobs wait\n"
+    assert typed("job show 1 --json").object["state"] == "paused"
+    assert typed("source enable ex").out == "ex: enabled; 1 jobs go on\n"
+    assert typed("job show 1 --json").object["state"] == "scheduled"
+    refused = typed("source delete ex")
+    assert (refused.code, "holdfast source disable ex" in refused.err) == (1, True)
+
+
+def test_a_dotted_field_leaves_its_neighbours_alone(typed: Typist) -> None:
+    typed("seed-sources")
+    before = typed("source show hc --json").object["config"]["zimit"]["tool_options"]
+    typed("source edit hc --set zimit.tool_options.initial_workers=4")
+    after = typed("source show hc --json").object["config"]["zimit"]["tool_options"]
+
+    assert after == {**before, "initial_workers": 4}
+
+
+@pytest.mark.parametrize("form", ["yaml", "toml"])
+def test_sources_go_out_as_a_file_and_come_back(typed: Typist, tmp_path: Path, form: str) -> None:
+    assert typed("seed-sources --json").object == {"added": ["hc", "phac", "cihr"], "there": []}
+    assert typed("seed-sources").out == "added: none; there already: hc, phac, cihr\n"
+    file = tmp_path / f"sources.{form}"
+    assert typed(f"source export hc phac --format {form} -o {file}").out == ""
+
+    assert typed(f"source validate {file}").out.startswith("2 sources are valid: hc, phac\n")
+    other = Typist(tmp_path / "other", typed._capsys)
+    planned = other(f"source import {file} --dry-run --json").object
+    assert (planned["created"], other("source list --json").object["total"]) == (["hc", "phac"], 0)
+    assert other(f"source import {file}").out == "created: hc, phac\n"
+    assert other(f"source import {file}").out == "unchanged: hc, phac\n"
+    exported = [typist("source export hc phac --json").object for typist in (typed, other)]
+    assert exported[0] == exported[1]
+
+
+@pytest.mark.parametrize(
+    ("line", "code", "said"),
+    [
+        ("source create Bad --seed https://a.example", 1, "code: "),
+        ("source create ex", 1, "config.seeds: at least one"),
+        ("source create ex --seed ftp://a.example", 1, "only http and https"),
+        ("source create ex --seed https://a.example --set nope=1", 1, "config.nope: there is no such field"),
+        ("source create ex --seed https://a.example --set robots=ignore", 1, "config.robots_reason"),
+        ("source create ex --seed https://a.example --set delay_s", 2, "write FIELD=VALUE"),
+        ("source edit ex", 2, "say what to change"),
+        ("source edit ex --name x", 1, "there is no source 'ex'"),
+        ("source disable ex", 1, "there is no source 'ex'"),
+        ("source export ex", 1, "there is no source 'ex'"),
+        ("source export --format xml", 2, "yaml, toml"),
+        ("source import /nowhere.yaml", 1, "cannot read /nowhere.yaml: No such file"),
+        ("source frob", 2, "No such command 'frob'"),
+    ],
+)
+def test_mistakes_name_what_is_wrong(typed: Typist, line: str, code: int, said: str) -> None:
+    ended = typed(line)
+
+    assert (ended.code, ended.out) == (code, "")
+    assert said in ended.err
+    assert "Traceback" not in ended.err
+
+
+def test_a_file_is_taken_in_whole_or_not_at_all(typed: Typist, tmp_path: Path) -> None:
+    file = tmp_path / "sources.yaml"
+    file.write_text(
+        "sources:\n- {code: a, config: {seeds: ['https://a.example/']}}\n- {code: b, config: {max_depth: deep}}\n"
+    )
+
+    for command in ("import", "validate"):
+        ended = typed(f"source {command} {file}")
+        assert (ended.code, "sources[1].config." in ended.err) == (1, True), command
+    assert typed("source list --json").object["total"] == 0

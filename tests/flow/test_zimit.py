@@ -1,0 +1,312 @@
+"""Sources that zimit crawls: run by a worker, registered, indexed; and what each bad end means for the job."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from holdfast.archive_tool.hold import holder_of
+from holdfast.archive_tool.outcome import FINALIZATION_FAILED
+from holdfast.errors import Invalid
+from holdfast.jobs.endings import Result
+from holdfast.jobs.retries import Failure
+from holdfast.warc.manifest import read_manifest
+from holdfast.worker.running import Stop
+from tests.flow.archive_tool.bed import Step
+from tests.flow.crawler import FAST
+from tests.flow.zimit_bed import WHOLE, ZimitBed, open_zimit_bed
+from tests.site import Site
+
+
+@pytest.fixture
+def bed(tmp_path: Path) -> Iterator[ZimitBed]:
+    with open_zimit_bed(tmp_path, None) as made:
+        yield made
+
+
+def _hanging(bed: ZimitBed) -> list[Step]:
+    mark = str(bed.engine.root / "mark")
+    return [{"warc": "a.warc.gz"}, {"queue": {"left": 1}}, {"stats": [1, 9, 1, 0]}, {"touch": mark}, {"hang": 60}]
+
+
+def test_a_source_is_crawled_by_zimit_registered_and_indexed(database_url: str, tmp_path: Path) -> None:
+    with open_zimit_bed(tmp_path, database_url) as bed:
+        job_id = bed.job(passthrough_args=["--scopeType", "host"], tool_options={"initial_workers": 2})
+        bed.engine.script(WHOLE)
+        lease = bed.take()
+
+        state = bed.settled(lease)
+        bed.index()
+
+        done = bed.execution(lease.execution_id)
+        assert (state, done.index_state, done.exit_code, done.config["backend"]) == ("completed", "pending", 0, "zimit")
+        assert (done.items_crawled, done.items_total, done.items_failed) == (30, 31, 1)
+        assert Path(done.artifacts["combined_log"]).name.endswith(".combined.log")
+        assert Path(done.artifacts["state_file"]).is_file()
+        argv = bed.engine.zimit(0)
+        assert "--keep" in argv
+        assert argv[argv.index("--workers") + 1] == "2"
+        assert argv[argv.index("--scopeType") + 1] == "host"
+        [file] = bed.files()
+        folder = lease.output_dir / "archive"
+        assert file.path == str((folder / "warc-000001.warc.gz").relative_to(bed.settings.home.resolve()))
+        assert [entry.file_id for entry in read_manifest(folder)] == [file.id]
+        [snapshot] = bed.snapshots()
+        assert (snapshot.url, snapshot.backend, snapshot.fidelity) == ("https://example.org/a.warc.gz", "zimit", "high")
+        assert "crawl statistics" in bed.lines(lease.execution_id)
+        assert bed.told[-1].counts.items_crawled == 30
+        assert bed.row(job_id).current_retry_count == 0
+
+
+def test_no_secret_reaches_the_engine(bed: ZimitBed) -> None:
+    bed.job()
+    bed.engine.script(WHOLE)
+    bed.settled(bed.take())
+
+    seen = {name for call in bed.engine.raw_calls() for name in call["env"]}
+    assert not {"HOLDFAST_DATABASE_URL", "HOLDFAST_ADMIN_TOKEN"} & seen
+
+
+def test_trouble_of_the_machine_waits_for_its_cooldown_and_burns_no_retry(bed: ZimitBed) -> None:
+    """F28: budget spent 0."""
+    job_id = bed.job()
+    bed.engine.script(WHOLE, down=True)
+    lease = bed.take()
+
+    state = bed.settled(lease)
+
+    job, done = bed.row(job_id), bed.execution(lease.execution_id)
+    assert (state, done.failure, job.current_retry_count, job.infra_retry_count) == ("scheduled", "infra_error", 0, 1)
+    assert job.next_run_at is not None
+    assert done.finished_at is not None
+    assert job.next_run_at - done.finished_at == timedelta(seconds=bed.settings.jobs.infra_cooldown_s)
+
+
+def test_storage_that_is_not_mounted_is_the_machines_fault_and_nothing_is_written(tmp_path: Path) -> None:
+    with open_zimit_bed(tmp_path, None, store_root=str(tmp_path / "home")) as bed:
+        bed.job()
+        lease = bed.take()
+
+        ending = bed.run(lease)
+
+        assert ending is not None
+        assert ending.failure is Failure.INFRA
+        assert not lease.output_dir.exists()
+        assert bed.engine.raw_calls() == []
+
+
+def test_a_flag_that_the_image_does_not_know_is_tried_once_and_never_again(bed: ZimitBed) -> None:
+    """F29: unrecognised-argument runs = 1."""
+    job_id = bed.job(passthrough_args=["--behaviors", "autoscroll"])
+    bed.engine.script(WHOLE)
+    lease = bed.take()
+
+    assert bed.settled(lease) == "failed"
+    bed.jobs.scheduler.tick()
+
+    assert bed.execution(lease.execution_id).failure == "infra_error_config"
+    assert bed.row(job_id).current_retry_count == 0
+    assert bed.jobs.leases.take("w1") is None
+    assert len(bed.engine.calls("run")) == 1
+
+
+def test_a_configuration_that_could_not_run_is_refused_before_anything_is_queued(bed: ZimitBed) -> None:
+    with pytest.raises(Invalid, match="zimit_passthrough_args"):
+        bed.job(passthrough_args=["--driver", "evil.js"])
+
+    assert bed.jobs.leases.take("w1") is None
+
+
+def test_a_command_that_is_not_there_is_a_matter_of_configuration(tmp_path: Path) -> None:
+    with open_zimit_bed(tmp_path, None, command="no-such-tool --x") as bed:
+        bed.job()
+
+        ending = bed.run(bed.take())
+
+        assert ending is not None
+        assert (ending.failure, "no-such-tool" in (ending.error or "")) == (Failure.CONFIG, True)
+
+
+def test_a_crawl_that_is_complete_is_indexed_although_its_end_failed(bed: ZimitBed) -> None:
+    bed.job()
+    bed.engine.script([{"warc": "a.warc.gz"}, {"stats": [5, 6, 0, 1]}, {"say": "warc2zim failed"}, {"exit": 1}])
+    lease = bed.take()
+
+    state = bed.settled(lease)
+    bed.index()
+
+    done = bed.execution(lease.execution_id)
+    assert (state, done.stage, done.exit_code, done.index_state) == ("completed", FINALIZATION_FAILED, 1, "pending")
+    assert len(bed.snapshots()) == 1
+
+
+def test_a_crawl_without_any_file_says_that_there_is_nothing_to_index(bed: ZimitBed) -> None:
+    bed.job()
+    bed.engine.script([{"stats": [0, 0, 0, 0]}])
+    lease = bed.take()
+
+    assert bed.settled(lease) == "completed"
+    assert bed.execution(lease.execution_id).index_state == "index_failed"
+
+
+def test_a_failed_crawl_is_retried_in_the_same_directory_and_loses_no_file(bed: ZimitBed) -> None:
+    job_id = bed.job(passthrough_args=["--pageLimit", "5"])
+    failing: list[Step] = [{"warc": "a.warc.gz"}, {"stats": [1, 9, 1, 0]}, {"yaml": {"left": 8}}, {"exit": 127}]
+    bed.engine.script(failing, [{"warc": "b.warc.gz"}, {"stats": [9, 9, 0, 0]}])
+    first = bed.take()
+
+    assert bed.settled(first) == "scheduled"
+    assert bed.execution(first.execution_id).failure == "failed"
+    second = bed.take()
+    assert (second.output_dir, second.resumed) == (first.output_dir, True)
+    assert bed.settled(second) == "completed"
+    bed.index()
+
+    assert bed.row(job_id).current_retry_count == 0
+    assert {file.execution_id for file in bed.files()} == {second.execution_id}
+    assert [snapshot.url.rpartition("/")[2] for snapshot in bed.snapshots()] == ["a.warc.gz", "b.warc.gz"]
+
+
+POLICY = {"resume_policy": "fresh_only", "fallback_backend": "http_warc"}
+
+
+def test_a_fresh_failure_leads_to_the_fallback_which_captures_and_is_told_apart(bed: ZimitBed, site: Site) -> None:
+    bed.engine.environment |= {**FAST, "HOLDFAST_POLITENESS_DELAY_S": "0"}
+    job_id = bed.job(execution_policy=POLICY, seeds=[site.url(0, "/")], passthrough_args=["--pageLimit", "3"])
+    bed.engine.script([{"exit": 127}])
+    first = bed.take()
+
+    assert bed.settled(first) == "scheduled"
+    assert bed.execution(first.execution_id).stage == "promoted_to_http_warc"
+    assert bed.row(job_id).config["zimit"]["execution_policy"] == {
+        **POLICY, "capture_backend": "http_warc", "primary_backend": "browsertrix",
+        "last_promoted_from_backend": "browsertrix", "last_promotion_reason": "1 fresh failures",
+    }  # fmt: skip
+
+    second = bed.take()
+    assert second.output_dir == first.output_dir
+    assert bed.settled(second) == "completed"
+    bed.index()
+    assert bed.execution(second.execution_id).config["backend"] == "http_warc"
+    assert {(one.backend, one.fidelity) for one in bed.snapshots()} == {("http_warc", "fallback")}
+    assert len(bed.engine.calls("run")) == 1
+
+
+def test_two_failures_of_the_fallback_are_the_end(bed: ZimitBed, site: Site) -> None:
+    bed.engine.environment |= {**FAST, "HOLDFAST_POLITENESS_DELAY_S": "0"}
+    bed.job(execution_policy=POLICY, seeds=[site.url(0, "/no-such-page")])
+    bed.engine.script([{"exit": 127}])
+
+    ends = []
+    for _ in range(3):
+        lease = bed.take()
+        ends.append((bed.settled(lease), bed.execution(lease.execution_id).stage))
+
+    assert ends == [
+        ("scheduled", "promoted_to_http_warc"), ("scheduled", "fallback_failed"), ("failed", "fallback_exhausted"),
+    ]  # fmt: skip
+
+
+def test_a_drain_stops_the_container_and_the_next_worker_goes_on_with_what_is_there(bed: ZimitBed) -> None:
+    bed.job()
+    bed.engine.script(_hanging(bed), WHOLE)
+    lease = bed.take()
+    with bed.running(lease) as (holding, ends):
+        bed.engine.wait_for(bed.engine.root / "mark")
+        holding.ask(Stop.DRAIN)
+    assert ends == [None]
+    bed.jobs.leases.release(lease)
+    assert len(bed.engine.calls("stop")) == 1
+
+    again = bed.take()
+    assert (again.execution_id, again.output_dir) == (lease.execution_id, lease.output_dir)
+    assert bed.settled(again) == "completed"
+    bed.index()
+
+    assert len(bed.snapshots()) == 2
+    assert "/output/.zimit_resume.yaml" in bed.engine.zimit(1)
+
+
+@pytest.mark.parametrize(("word", "result"), [(Stop.FINISH, Result.COMPLETED), (Stop.CANCEL, Result.CANCELLED)])
+def test_who_stops_or_cancels_a_run_keeps_what_was_captured(bed: ZimitBed, word: Stop, result: Result) -> None:
+    bed.job()
+    bed.engine.script(_hanging(bed))
+    lease = bed.take()
+    with bed.running(lease) as (holding, ends):
+        bed.engine.wait_for(bed.engine.root / "mark")
+        holding.ask(word)
+    [ending] = ends
+    assert ending is not None
+    assert (ending.result, ending.index_state) == (result, "pending")
+    assert len(bed.files()) == 1
+
+
+def test_who_discards_a_run_keeps_nothing(bed: ZimitBed) -> None:
+    bed.job()
+    bed.engine.script(_hanging(bed))
+    lease = bed.take()
+    with bed.running(lease) as (holding, ends):
+        bed.engine.wait_for(bed.engine.root / "mark")
+        holding.ask(Stop.DISCARD)
+    [ending] = ends
+    assert ending is not None
+    assert ending.result is Result.CANCELLED
+    assert not lease.output_dir.exists()
+    assert bed.files() == []
+
+
+def test_a_tool_that_a_dead_worker_left_behind_is_adopted_not_doubled(bed: ZimitBed) -> None:
+    bed.job()
+    heard = bed.engine.heard
+    bed.engine.script([*_hanging(bed)[:-1], {"await": str(heard)}, {"stats": [9, 9, 0, 0]}])
+    lease = bed.take()
+    pid = os.fork()
+    if pid == 0:  # the worker that dies
+        bed.run(lease)
+        os._exit(0)
+    bed.engine.wait_for(bed.engine.root / "mark")
+    os.kill(pid, signal.SIGKILL)
+    os.waitpid(pid, 0)
+    assert holder_of(lease.output_dir) is not None
+
+    with bed.running(lease) as (_holding, ends):
+        bed.engine.wait_until(lambda: "a tool that was left behind goes on" in bed.lines(lease.execution_id))
+        heard.touch()
+
+    [ending] = ends
+    assert ending is not None
+    assert (ending.result, ending.counts.items_crawled, len(bed.files())) == (Result.COMPLETED, 9, 1)
+    assert len(bed.engine.calls("run")) == 1
+
+
+def test_a_crawl_that_ended_while_nobody_was_there_is_not_run_again(bed: ZimitBed) -> None:
+    bed.job()
+    bed.engine.script(WHOLE)
+    lease = bed.take()
+    assert bed.run(lease) is not None  # and the worker dies before it settles
+
+    ending = bed.run(lease)
+
+    assert ending is not None
+    assert (ending.result, ending.index_state, len(bed.files())) == (Result.COMPLETED, "pending", 1)
+    assert len(bed.engine.calls("run")) == 1
+
+
+def test_a_tool_that_somebody_else_ends_is_handed_back(bed: ZimitBed) -> None:
+    bed.job()
+    bed.engine.script(_hanging(bed))
+    lease = bed.take()
+    with bed.running(lease) as (_holding, ends):
+        bed.engine.wait_for(bed.engine.root / "mark")
+        holder = holder_of(lease.output_dir)
+        assert holder is not None
+        os.kill(holder.pid, signal.SIGTERM)
+    assert ends == [None]
+    end = json.loads((lease.output_dir / ".archive_end.json").read_text())
+    assert (end["state"], end["exit_code"]) == ("stopped", 1)

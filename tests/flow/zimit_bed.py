@@ -1,0 +1,159 @@
+"""Where a worker's zimit runs are tried: real rows, the real `archive-tool`, and the stand-in engine."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import select
+
+from holdfast import config
+from holdfast.config import Settings
+from holdfast.db.connect import connect
+from holdfast.db.models import Execution, Job, LogLine, Snapshot, WarcFile
+from holdfast.index.indexer import index_pending
+from holdfast.index.owning import open_indexer
+from holdfast.jobs.endings import Ending
+from holdfast.jobs.journal.logs import LogBook
+from holdfast.jobs.leases import Lease
+from holdfast.jobs.specs import JobSpec
+from holdfast.sources import registry
+from holdfast.wiring.jobs import Jobs, open_jobs
+from holdfast.worker.running import Holding, Progress
+from holdfast.worker.zimit import ZimitRunner
+from tests.flow.archive_tool.bed import SCALE, Bed, Step
+
+COMMAND = f"{sys.executable} -m holdfast.archive_tool --time-scale {SCALE}"
+WHOLE: list[Step] = [{"warc": "a.warc.gz"}, {"stats": [30, 31, 0, 1]}]
+"""A crawl that comes to its end."""
+
+
+class ZimitBed:
+    """One installation, one engine, one worker's hands."""
+
+    def __init__(self, root: Path, jobs: Jobs, settings: Settings) -> None:
+        self.engine, self.jobs, self.settings = Bed(root / "engine-room"), jobs, settings
+        self.told: list[Progress] = []
+
+    def job(self, **zimit: Any) -> int:
+        """Make a source that zimit crawls, with a job that is due."""
+        options = {"skip_final_build": True, **zimit.pop("tool_options", {})}
+        seeds = zimit.pop("seeds", ["https://example.org/"])
+        content = {"seeds": seeds, "backend": "zimit", "zimit": {**zimit, "tool_options": options}}
+        with self.jobs.database.write() as session:
+            source = registry.create(session, self.jobs.clock, registry.read_spec({"code": "ex", "config": content}))
+            return self.jobs.board.upsert(session, JobSpec(source_id=source.id)).job.id
+
+    def take(self) -> Lease:
+        """Let what is due be queued, and take it."""
+        self.jobs.scheduler.tick()
+        lease = self.jobs.leases.take("w1")
+        assert lease is not None, "nothing is queued"
+        return lease
+
+    def holding(self, lease: Lease) -> Holding:
+        """Return what a runner of this lease holds."""
+        book = LogBook(self.jobs.database, self.jobs.clock, lease.execution_id, self.settings.jobs)
+        return Holding(book, self.jobs.clock, report=self.told.append)
+
+    def run(self, lease: Lease, holding: Holding | None = None) -> Ending | None:
+        """Run an execution as a worker would."""
+        holding = holding or self.holding(lease)
+        try:
+            return ZimitRunner(self.settings, self.engine.variables).run(lease, holding)
+        finally:
+            holding.flush()
+
+    def settled(self, lease: Lease, holding: Holding | None = None) -> str:
+        """Run an execution and settle it; return what its job is then."""
+        ending = self.run(lease, holding)
+        assert ending is not None, "it was handed back"
+        return self.jobs.leases.settle(lease, ending).value
+
+    @contextmanager
+    def running(self, lease: Lease) -> Iterator[tuple[Holding, list[Ending | None]]]:
+        """Run an execution on a thread, as a worker does; it must end with the block."""
+        holding, ends = self.holding(lease), list[Ending | None]()
+        thread = threading.Thread(target=lambda: ends.append(self.run(lease, holding)))
+        thread.start()
+        try:
+            yield holding, ends
+        finally:
+            thread.join(60)
+            assert not thread.is_alive()
+
+    def index(self) -> None:
+        """Read every file that waits."""
+        with (
+            closing(connect(self.settings.database)) as hot,
+            open_indexer(hot, self.jobs.clock, self.settings.home) as indexer,
+        ):
+            index_pending(indexer, hot, self.jobs.clock)
+
+    def execution(self, execution_id: int) -> Execution:
+        """Return an execution as it is now."""
+        with self.jobs.database.read() as session:
+            return session.get_one(Execution, execution_id)
+
+    def row(self, job_id: int) -> Job:
+        """Return a job as it is now."""
+        with self.jobs.database.read() as session:
+            return session.get_one(Job, job_id)
+
+    def files(self) -> list[WarcFile]:
+        """Return the registered files."""
+        with self.jobs.database.read() as session:
+            return list(session.scalars(select(WarcFile).order_by(WarcFile.id)))
+
+    def snapshots(self) -> list[Snapshot]:
+        """Return the captures."""
+        with self.jobs.database.read() as session:
+            return list(session.scalars(select(Snapshot).order_by(Snapshot.id)))
+
+    def lines(self, execution_id: int) -> list[str]:
+        """Return the lines of an execution's log."""
+        with self.jobs.database.read() as session:
+            rows = session.scalars(select(LogLine).where(LogLine.execution_id == execution_id).order_by(LogLine.id))
+            return [row.message for row in rows]
+
+    def processes(self) -> list[int]:
+        """Return every process that works below this bed: tools, engines, containers."""
+        found = []
+        for entry in Path("/proc").iterdir():
+            if entry.name.isdigit() and int(entry.name) != os.getpid() and self._is_ours(entry):
+                found.append(int(entry.name))
+        return found
+
+    def _is_ours(self, entry: Path) -> bool:
+        try:
+            words = (entry / "cmdline").read_bytes()
+            return os.fsencode(self.settings.home) in words and b" Z " not in (entry / "stat").read_bytes()
+        except OSError:
+            return False
+
+    def clear(self) -> list[int]:
+        """End what is left, and return it: there should be nothing."""
+        left = self.processes()
+        for pid in left:
+            os.kill(pid, signal.SIGKILL)
+        return left
+
+
+@contextmanager
+def open_zimit_bed(root: Path, database_url: str | None, **zimit: Any) -> Iterator[ZimitBed]:
+    """Open a bed; at its end nothing may run any more."""
+    settings = config.load(
+        home=root / "home", database_url=database_url, zimit={"command": COMMAND, **zimit}, contact="t@example.org",
+        allow_networks="127.0.0.0/8",
+    )  # fmt: skip
+    with open_jobs(settings) as jobs:
+        bed = ZimitBed(root, jobs, settings)
+        yield bed
+        left = bed.clear()
+        assert left == [], "something was left running"

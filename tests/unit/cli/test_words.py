@@ -1,0 +1,66 @@
+"""What people write behind options, and what they are shown: assignments, tables, secrets."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+import typer
+
+from holdfast.cli.assignments import merge, read_assignments
+from holdfast.cli.settings import redacted
+from holdfast.cli.tables import fields, table
+
+
+def test_assignments_have_the_types_that_json_gives_them() -> None:
+    made = read_assignments(
+        ["max_depth=5", "sitemaps=false", 'exclude=["/a", "/b"]', "name_template={code}", "a.b.c=x=y"]
+    )
+
+    assert made == {
+        "max_depth": 5, "sitemaps": False, "exclude": ["/a", "/b"], "name_template": "{code}", "a": {"b": {"c": "x=y"}},
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("words", [["max_depth"], ["=5"], ["a..b=1"], ["a=1", "a.b=2"]])
+def test_what_is_no_assignment_is_refused(words: list[str]) -> None:
+    with pytest.raises(typer.BadParameter):
+        read_assignments(words)
+
+
+def test_a_group_keeps_what_is_not_named_and_null_takes_away() -> None:
+    present = {"a": 1, "zimit": {"tool_options": {"x": 1, "y": 2}}}
+
+    assert merge(present, {"a": None, "zimit": {"tool_options": {"x": 3, "y": None}}, "b": 2}) == {
+        "b": 2, "zimit": {"tool_options": {"x": 3}},
+    }  # fmt: skip
+    assert present == {"a": 1, "zimit": {"tool_options": {"x": 1, "y": 2}}}
+
+
+def test_rows_are_aligned_and_cannot_write_to_the_terminal() -> None:
+    shown = table(("id", "name"), [(1, "a\x1b[31mred\nline"), (12, None), (3, True)])
+
+    assert shown.splitlines() == ["id  name", "1   a\ufffd[31mred\ufffdline", "12  -", "3   yes"]
+
+
+def test_fields_leave_out_what_is_empty_but_not_a_zero() -> None:
+    at = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
+
+    assert fields([("a", 0), ("long", None), ("at", at), ("list", ["x", "y"]), ("none", [])]).splitlines() == [
+        "a     0", "at    2026-01-02 03:04:05", "list  x, y",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("written", "shown"),
+    [
+        ("postgresql://me:pa:ss@db/holdfast", "postgresql://me:***@db/holdfast"),
+        ("postgresql://db/holdfast?user=me&password=secret&x=1", "postgresql://db/holdfast?user=me&password=***&x=1"),
+        ("postgresql://:secret@db/holdfast", "postgresql://:***@db/holdfast"),
+        ("sqlite:////tmp/holdfast.db", "sqlite:////tmp/holdfast.db"),
+        ("vpn up --token=abc", "vpn up --token=***"),
+        ("http://localhost:3000,http://localhost:5173", "http://localhost:3000,http://localhost:5173"),
+    ],
+)
+def test_secrets_are_not_printed(written: str, shown: str) -> None:
+    assert redacted(written) == shown

@@ -1,0 +1,197 @@
+"""The ledger: any mix of sightings gives one row an address, and sums that agree."""
+
+from __future__ import annotations
+
+import csv
+import io
+import random
+from collections import Counter
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from holdfast.editions.artefacts import csv_line
+from holdfast.editions.ledger.rows import (
+    CSV_COLUMNS,
+    Fate,
+    Origin,
+    Row,
+    Sighting,
+    as_cells,
+    as_object,
+    fate_of,
+    is_gap,
+    pack,
+    unite,
+    unpack,
+)
+from holdfast.editions.ledger.tally import Tally
+from holdfast.editions.refusals import LedgerUnbalanced
+from holdfast.urls import parse_seed
+
+_PATHS = ("/", "/a", "/a/b", "/fr/", "/en/x", "/é", "/a?x=1", "/a?x=1&y=2")
+_HOSTS = ("https://a.ca", "http://a.ca", "https://www.a.ca", "https://b.org:8443")
+
+
+def sighting(url: str = "https://a.ca/", **fields: object) -> Sighting:
+    """Return a sighting of an address."""
+    made = parse_seed(url)
+    base = Sighting(url=made.fetch, url_hash=made.hash64, origin=Origin.LINK, fate=Fate.NOT_REACHED, reason="x")
+    return base._replace(**fields)
+
+
+@st.composite
+def sightings(draw: st.DrawFn) -> Sighting:
+    """Any sighting of one of a few addresses."""
+    fate = draw(st.sampled_from(Fate))
+    captured = fate is Fate.CAPTURED
+    return sighting(
+        draw(st.sampled_from(_HOSTS)) + draw(st.sampled_from(_PATHS)), fate=fate,
+        origin=draw(st.sampled_from(Origin)), reason=draw(st.sampled_from(["ok", "timeout", "http_404", "=1+1"])),
+        detail=draw(st.sampled_from([None, "Disallow: /x", "line\nbreak\x00"])), at=draw(st.none() | st.integers(0, 5)),
+        execution_id=draw(st.none() | st.integers(1, 3)), shard_key=draw(st.sampled_from([None, "lang-en"])),
+        http_status=draw(st.sampled_from([None, 200, 404, 503])), backend="native" if captured else None,
+        fidelity="high" if captured else None,
+    )  # fmt: skip
+
+
+def united(found: list[Sighting]) -> list[Row]:
+    """Return the rows of a ledger."""
+    return list(unite(sorted(map(pack, found))))
+
+
+@given(st.lists(sightings(), max_size=40), st.lists(st.sampled_from(_PATHS), max_size=3), st.randoms())
+def test_any_mix_gives_one_row_an_address_and_sums_that_agree(
+    found: list[Sighting], seeds: list[str], chance: random.Random
+) -> None:
+    planned = {made.hash64: made.fetch for made in (parse_seed(f"https://a.ca{path}") for path in seeds)}
+    found = [one._replace(origin=Origin.LINK) if one.origin is Origin.SEED else one for one in found]
+    found += [sighting(url, origin=Origin.SEED, reason="shard_queued") for url in planned.values()]
+
+    rows = united(found)
+
+    shuffled = found[:]
+    chance.shuffle(shuffled)
+    assert united(shuffled) == rows
+    assert Counter(row.seen.url_hash for row in rows) == Counter({one.url_hash: 1 for one in found})
+    tally = Tally(planned.items())
+    for row in rows:
+        tally.add(row)
+    tally.check(written=len(rows), recounted=Counter(as_object(row)["outcome"] for row in rows))
+    counts = tally.counts()
+    parts = ("captured_urls", "failed_urls", "missing_urls", "excluded_urls")
+    assert sum(counts[part] for part in parts) == counts["intended_urls"] == len(rows)
+    assert len(tally.missing_seeds) == sum(
+        row.seen.url_hash in planned and row.seen.fate is not Fate.CAPTURED for row in rows
+    )
+    best = {one.url_hash: min(list(Fate).index(other.fate) for other in found if other.url_hash == one.url_hash)
+            for one in found}  # fmt: skip
+    assert all(list(Fate).index(row.seen.fate) == best[row.seen.url_hash] for row in rows)
+
+
+@given(sightings())
+def test_a_sighting_survives_its_line(one: Sighting) -> None:
+    line = pack(one)
+
+    assert line.count(b"\n") == 1
+    assert unpack(line)[2] == one
+
+
+def test_the_best_outcome_wins_and_then_the_latest() -> None:
+    failed = sighting(fate=Fate.FAILED, reason="http_503", execution_id=2, at=9)
+    first = sighting(fate=Fate.CAPTURED, reason="ok", execution_id=1, at=1)
+    again = first._replace(execution_id=3, at=5, origin=Origin.SITEMAP, via="https://a.ca/sitemap.xml")
+
+    (row,) = united([failed, first, again])
+
+    assert (row.seen.fate, row.seen.execution_id, row.executions) == (Fate.CAPTURED, 3, 3)
+    assert (row.seen.origin, row.seen.via) == (Origin.SITEMAP, "https://a.ca/sitemap.xml")
+
+
+@pytest.mark.parametrize(
+    ("outcome", "reason", "ended", "said"),
+    [
+        ("success", "ok", "done", (Fate.CAPTURED, "ok")),
+        ("success", "redirected", "done", (Fate.CAPTURED, "redirected")),
+        ("failed", "domain_unreachable", "done", (Fate.FAILED, "domain_unreachable")),
+        ("timeout", "timeout", "done", (Fate.FAILED, "timeout")),
+        ("blocked_4xx", "http_404", "done", (Fate.FAILED, "http_404")),
+        ("blocked_5xx", "http_500", "done", (Fate.FAILED, "http_500")),
+        ("blocked_robots", "robots:line 7", "done", (Fate.ROBOTS, "robots:line 7")),
+        ("excluded", "redirect_out_of_scope:scope:host", "done", (Fate.EXCLUDED, "redirect_out_of_scope:scope:host")),
+        ("excluded", "over_limit:max_pages", "done", (Fate.OVER_LIMIT, "max_pages")),
+        (None, None, "stopped", (Fate.NOT_REACHED, "execution_stopped")),
+        (None, None, "max_bytes", (Fate.OVER_LIMIT, "max_bytes")),
+        ("failed", None, "done", (Fate.FAILED, "failed")),
+    ],
+)
+def test_an_outcome_of_the_frontier_has_one_meaning(
+    outcome: str | None, reason: str | None, ended: str, said: tuple[Fate, str]
+) -> None:
+    assert fate_of(outcome, reason, ended=ended) == said
+
+
+@pytest.mark.parametrize(("fate", "status", "gap"), [
+    (Fate.CAPTURED, 200, False), (Fate.FAILED, 404, False), (Fate.FAILED, 429, True), (Fate.FAILED, 503, True),
+    (Fate.FAILED, None, True), (Fate.NOT_REACHED, None, True), (Fate.ROBOTS, None, False),
+])  # fmt: skip
+def test_a_gap_is_what_another_try_could_bring(fate: Fate, status: int | None, gap: bool) -> None:
+    assert is_gap(Row(b"", sighting(fate=fate, http_status=status), 1)) is gap
+
+
+def test_an_address_that_is_told_twice_is_refused() -> None:
+    tally = Tally([])
+    (row,) = united([sighting()])
+    tally.add(row)
+
+    with pytest.raises(LedgerUnbalanced, match="twice"):
+        tally.add(row)
+
+
+def _tally(*found: Sighting, seeds: tuple[str, ...] = ()) -> Tally:
+    tally = Tally([(parse_seed(url).hash64, url) for url in seeds])
+    for row in united(list(found)):
+        tally.add(row)
+    return tally
+
+
+@pytest.mark.parametrize(("written", "recounted"), [
+    (2, {"not_reached": 1}), (1, {"not_reached": 2}), (1, {"captured": 1}), (1, {}), (0, {"not_reached": 1}),
+])  # fmt: skip
+def test_a_file_that_does_not_hold_what_was_counted_is_refused(written: int, recounted: dict[str, int]) -> None:
+    with pytest.raises(LedgerUnbalanced, match="nothing was written"):
+        _tally(sighting()).check(written=written, recounted=recounted)
+
+
+def test_a_seed_without_a_row_is_refused() -> None:
+    tally = _tally(sighting("https://a.ca/x"), seeds=("https://a.ca/",))
+
+    with pytest.raises(LedgerUnbalanced, match="1 seeds without a row"):
+        tally.check(written=1, recounted={"not_reached": 1})
+
+
+def test_a_captured_address_without_its_backend_is_refused() -> None:
+    tally = _tally(sighting(fate=Fate.CAPTURED, backend="native", fidelity="high"))
+    tally.backends.clear()
+
+    with pytest.raises(LedgerUnbalanced, match="backends 0 for 1 captured"):
+        tally.check(written=1, recounted={"captured": 1})
+
+
+def test_gaps_belong_to_the_seeds_whose_language_they_have() -> None:
+    seeds = ("https://a.ca/en/", "https://a.ca/fr/", "https://a.ca/")
+    tally = _tally(*(sighting(url) for url in ("https://a.ca/en/1", "https://a.ca/en/2", "https://a.ca/fr/1")),
+                   sighting("https://other.org/en/1"), seeds=seeds)  # fmt: skip
+
+    assert [tally.gaps_of(seed) for seed in seeds] == [2, 1, 3]
+
+
+def test_a_table_keeps_its_columns_and_no_cell_of_it_is_a_formula() -> None:
+    row = Row(b"", sighting(fate=Fate.FAILED, reason="=cmd()", detail="the server said: secret path"), 1)
+
+    cells = next(csv.reader(io.StringIO(csv_line(as_cells(row)).decode())))
+
+    assert len(cells) == len(CSV_COLUMNS)
+    assert cells[3] == "'=cmd()"
+    assert "secret" not in ",".join(cells)

@@ -1,0 +1,103 @@
+"""Browsing without words: the same as a walk over all captures, at a cost that does not grow with them."""
+
+from __future__ import annotations
+
+from datetime import date, timedelta
+from typing import Any
+
+import pytest
+
+from holdfast.search.search import Kind, Request, Search
+from tests.search_bed import DAY, Bed, Capture
+
+_CAPTURES = [
+    Capture(
+        url=f"https://h{n % 3}.test/p{n % 7}", text=f"text {n % 11}", at=DAY + timedelta(hours=13 * n),
+        source=f"s{n % 4}", language=("en", "fr")[n % 2], status=(200, 200, 404, 301)[n % 4 if n % 5 else 0],
+        media_type="application/pdf" if n % 9 == 0 else "text/html", noindex=n % 17 == 0,
+    )
+    for n in range(120)
+]  # fmt: skip
+_FILTERS: list[dict[str, Any]] = [
+    {"source": "s1"},
+    {"language": "fr"},
+    {"source": "s2", "language": "en", "type": "html"},
+    {"status": "4xx"},
+    {"host": "h1.test"},
+    {"host": "h1.test", "source": "s3"},
+    {"start": date(2025, 3, 20), "end": date(2025, 4, 10)},
+    {"source": "s0", "start": date(2025, 3, 20)},
+    {"source": "nobody"},
+    {"host": "nowhere.test"},
+    {"source": "s1", "non_2xx": True, "duplicates": True},
+]
+
+
+def _expected(bed: Bed, wish: dict[str, Any]) -> list[int]:
+    """Return the ids that a walk over the rows gives, newest first, told by the captures themselves."""
+    found = []
+    for hit in (
+        bed.ask(non_2xx=True, duplicates=True, page_size=100).hits
+        + bed.ask(non_2xx=True, duplicates=True, page_size=100, page=2).hits
+    ):
+        row, day = hit.row, hit.row.captured_at.date()
+        status = row.status or 0
+        if not wish.get("non_2xx") and not wish.get("status") and status // 100 != 2:
+            continue
+        if wish.get("source") not in (None, hit.source_code) or wish.get("language") not in (None, row.language):
+            continue
+        if wish.get("status") not in (None, f"{status // 100}xx"):
+            continue
+        if wish.get("type") and ("pdf" if row.media_type == "application/pdf" else "html") != wish["type"]:
+            continue
+        if wish.get("host") not in (None, row.url.split("/")[2]):
+            continue
+        if day < wish.get("start", day) or day > wish.get("end", day):
+            continue
+        found.append(row.id)
+    return found
+
+
+@pytest.mark.parametrize("wish", _FILTERS, ids=str)
+def test_filters_leave_what_a_walk_over_all_captures_leaves(bed: Bed, wish: dict[str, Any]) -> None:
+    bed.fill(_CAPTURES)
+
+    answer = bed.ask(page_size=100, **wish)
+
+    assert [hit.row.id for hit in answer.hits] == _expected(bed, wish)
+    assert (answer.total, answer.exact) == (len(answer.hits), True)
+
+
+@pytest.mark.parametrize("wish", [one for one in _FILTERS if "nobody" not in one.values()], ids=str)
+def test_a_bounded_reading_shows_the_newest_and_says_that_it_is_not_all(bed: Bed, wish: dict[str, Any]) -> None:
+    bed.fill(_CAPTURES)
+    whole = [hit.row.id for hit in bed.ask(page_size=100, **wish).hits]
+    search = Search(bed.database, bed.home, bed.clock)
+    search.browsed_rows = 5
+
+    answer = search.ask(Request(page_size=100, **wish))
+
+    found = [hit.row.id for hit in answer.hits]
+    assert found == whole[: len(found)]
+    assert len(found) <= 12
+    assert not answer.exact or len(found) == len(whole)
+
+
+def test_pages_are_browsed_newest_first_and_page_by_page(bed: Bed) -> None:
+    bed.fill(_CAPTURES)
+    whole = [hit.row.id for hit in bed.ask(view=Kind.PAGES, page_size=100).hits]
+    parts = [hit.row.id for page in range(1, 20) for hit in bed.ask(view=Kind.PAGES, page_size=7, page=page).hits]
+
+    assert parts == whole
+    assert len(whole) == bed.ask(view=Kind.PAGES).total
+    moments = [hit.row.captured_at for hit in bed.ask(view=Kind.PAGES, page_size=100).hits]
+    assert moments == sorted(moments, reverse=True)
+
+
+def test_a_page_counts_no_capture_that_is_withdrawn(bed: Bed) -> None:
+    ids = bed.fill(Capture(url="https://a.test/", text=f"text {n}", at=DAY + timedelta(days=n)) for n in range(3))
+    assert [hit.captures for hit in bed.ask(view=Kind.PAGES).hits] == [3]
+
+    bed.withdraw(snapshot_id=ids[2])
+
+    assert [(hit.captures, hit.row.id) for hit in bed.ask(view=Kind.PAGES).hits] == [(2, ids[1])]
