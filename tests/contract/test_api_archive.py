@@ -15,9 +15,10 @@ from sqlalchemy import event, select, update
 
 from holdfast.api import queries
 from holdfast.api.totals import Totals
+from holdfast.clock import digits14
 from holdfast.db.engine import Database
 from holdfast.db.migrate import upgrade
-from holdfast.db.models import Edition, IndexRun, Snapshot, Source, Withdrawal
+from holdfast.db.models import Edition, IndexRun, Snapshot, Source, WarcFile, Withdrawal
 from holdfast.db.schema import SCHEMA
 from holdfast.wiring.archive import Archive
 from tests.archive import BEGIN, Shot, build_archive, days_later
@@ -234,6 +235,32 @@ def test_editions_are_the_crawls_that_were_indexed_newest_first(client: Client) 
     assert [edition["firstCapture"] for edition in editions] == ["2024-03-11", "2024-03-01"]
     assert [edition["jobName"] for edition in editions] == [f"example-{edition['jobId']}" for edition in editions]
     assert client.get("/api/sources/nobody/editions").status_code == 404
+
+
+def test_a_crawl_is_asked_for_among_many_captures_of_an_address(migrated_url: str, tmp_path: Path) -> None:
+    shots = [Shot(url=_HOME, body=f"<p>{n}", moment=days_later(n), execution=n + 1) for n in range(40)]
+    shots += [Shot(url="https://example.org/q?x=1", body="<p>q", moment=days_later(3), execution=4)]
+    built = build_archive(tmp_path / "home", shots, database_url=migrated_url)
+    wanted = _snapshot(built, _HOME, days_later(3))
+    with built.database.read() as session:
+        job = session.get_one(Snapshot, wanted).execution_id
+
+    with asking(built) as open_client:
+
+        def resolved(**more: Any) -> dict[str, Any]:
+            params = {"timestamp": digits14(days_later(39)), "jobId": job, **more}
+            answer: dict[str, Any] = open_client.get("/api/replay/resolve", params=params).json()
+            return answer
+
+        assert resolved(url=_HOME)["snapshotId"] == wanted, "the nearest of that crawl, 36 captures away"
+        assert resolved(url="http://www.example.org/")["snapshotId"] == wanted
+        assert resolved(url="https://example.org/q?x=2")["resolvedUrl"] == "https://example.org/q?x=1"
+        assert resolved(url=_HOME, jobId=job + 1)["snapshotId"] == _snapshot(built, _HOME, days_later(4))
+        assert resolved(url=_HOME, jobId=99_999)["found"] is False
+        with built.database.write() as session:
+            session.execute(update(WarcFile).values(first_at=None, last_at=None))
+        assert resolved(url=_HOME)["snapshotId"] == wanted
+    built.database.close()
 
 
 def test_a_preview_does_not_exist_yet(client: Client) -> None:

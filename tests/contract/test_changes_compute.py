@@ -10,7 +10,10 @@ import pytest
 from sqlalchemy import select
 
 from holdfast.changes.compute import Wish
+from holdfast.changes.listing import queries as listing
+from holdfast.changes.listing.events import Scope
 from holdfast.db.models import Change, Diff, Snapshot, Withdrawal
+from holdfast.index.withdrawals import hide, unhide
 from holdfast.wiring.archive import Archive
 from tests.archive import days_later
 from tests.contract.changes_bed import PAGE, Building, compute, day, open_building, told
@@ -252,3 +255,46 @@ def _withdraw(archive: Archive, moment: object) -> None:
         session.add(Withdrawal(
             snapshot_id=found.id, subject=str(found.id), reason="asked", actor="tests", created_at=archive.clock.now()
         ))  # fmt: skip
+
+
+def _shown(archive: Archive) -> list[tuple[float, float | None]]:
+    """Return the changes that readers see: the day of each, and the day that it was held against."""
+    with archive.database.read() as session:
+        events = listing.page_of_events(session, Scope(unchanged=True), offset=0, limit=100).events
+    start = days_later(0)
+    days = [(event.to_captured_at - start, event.from_captured_at) for event in reversed(events)]
+    return [(at.days, None if since is None else (since - start).days) for at, since in days]
+
+
+def _id_of(archive: Archive, moment: object) -> str:
+    with archive.database.read() as session:
+        return str(session.scalars(select(Snapshot.id).where(Snapshot.captured_at == moment)).one())
+
+
+def test_the_change_behind_a_hidden_capture_is_told_again_without_a_backfill(building: Building) -> None:
+    archive = building([day(0, "one"), day(1, "two"), day(2, None, status=503), day(3, "three"), day(4, "four")])
+    compute(archive)
+    assert _shown(archive) == [(0, None), (1, 0), (2, 1), (3, 1), (4, 3)]
+
+    hide(archive.database, archive.clock, _id_of(archive, days_later(1)), reason="private")
+    assert _shown(archive) == [(0, None), (4, 3)], "hidden at once, on either side"
+    compute(archive)
+    assert _shown(archive) == [(0, None), (2, 0), (3, 0), (4, 3)]
+
+    unhide(archive.database, archive.clock, _id_of(archive, days_later(1)))
+    compute(archive)
+    assert _shown(archive) == [(0, None), (1, 0), (2, 1), (3, 1), (4, 3)]
+
+
+def test_what_was_captured_while_a_page_was_hidden_is_told_when_it_is_shown_again(building: Building) -> None:
+    archive = building([day(0, "one"), day(1, "two")])
+    compute(archive)
+    hide(archive.database, archive.clock, PAGE, reason="asked by the owner")
+    archive = building([day(2, "three")])
+    compute(archive)
+    assert _shown(archive) == []
+
+    unhide(archive.database, archive.clock, PAGE)
+    compute(archive)
+
+    assert _shown(archive) == [(0, None), (1, 0), (2, 1)]

@@ -40,6 +40,8 @@ from holdfast.warc.ids import ORDINALS
 NOW = datetime(2024, 3, 1, 12, 0, tzinfo=UTC)
 PAGES, RUNS = 300, 30
 """Nine thousand captures: thirty executions of one source, and one page of another."""
+TOLD = 12
+"""One capture in twelve brought a change."""
 
 
 @pytest.fixture(
@@ -124,7 +126,7 @@ def _change(run: int, page: int) -> dict[str, Any]:
     return {
         "source_id": 1, "group_id": page + 1, "url_hash": page, "from_snapshot_id": _id(run - 1, page) if run else None,
         "to_snapshot_id": _id(run, page), "to_execution_id": run + 1, "to_captured_at": NOW + timedelta(days=run),
-        "type": "updated", "diff_id": 1, "computed_at": NOW,
+        "type": "unchanged" if page % TOLD else "updated", "diff_id": None if page % TOLD else 1, "computed_at": NOW,
     }  # fmt: skip
 
 
@@ -209,25 +211,52 @@ def test_sqlite_goes_by_the_narrow_index(database: Database, name: str) -> None:
 
 
 SCOPES = {
-    "latest": Scope(execution_ids=(29, 28)),
-    "one execution": Scope(execution_ids=(7,)),
-    "one source": Scope(source_id=1),
-    "some days": Scope(since=NOW, until=NOW + timedelta(days=3)),
-    "all": Scope(),
+    "latest": (Scope(execution_ids=(29, 28)), "ix_changes_execution_told"),
+    "one execution": (Scope(execution_ids=(7,)), "ix_changes_execution_told"),
+    "one execution of a source": (Scope(source_id=1, execution_ids=(7,)), "ix_changes_execution_told"),
+    "one source": (Scope(source_id=1), "ix_changes_source_told"),
+    "some days": (Scope(since=NOW, until=NOW + timedelta(days=3)), "ix_changes_source_told"),
+    "some days of a source": (Scope(1, None, NOW, NOW + timedelta(days=3)), "ix_changes_source_told"),
+    "all": (Scope(), "ix_changes_source_told"),
+    "unchanged too": (Scope(source_id=1, unchanged=True), "ix_changes_source"),
+    "unchanged of one execution": (Scope(execution_ids=(7,), unchanged=True), "ix_changes_execution"),
 }
 
 
 @pytest.mark.parametrize("name", SCOPES)
-def test_a_list_reads_no_more_than_its_reach(database: Database, name: str) -> None:
-    """With a reach of a hundred rows, no step of a list touches many more, though nine thousand are in scope."""
+def test_a_list_reads_no_more_than_it_lists(database: Database, name: str) -> None:
+    """With twenty in a list, no step touches many more, though hundreds are in scope and thousands are unchanged."""
+    scope, index = SCOPES[name]
     with _noting(database) as asked, database.read() as session:
-        found = listing.page_of_events(session, SCOPES[name], offset=0, limit=20, listed=50)
+        found = listing.page_of_events(session, scope, offset=0, limit=20, listed=20)
 
     assert (len(found.events), found.is_exact) == (20, False)
     with database.engine.connect() as connection:
-        judge = _walks_sqlite if database.engine.dialect.name == "sqlite" else _walks_postgres
-        walked = [plan for statement in asked if (plan := judge(connection, *statement, sorting=True))]
+        if database.engine.dialect.name == "sqlite":
+            walked = [plan for statement in asked if (plan := _walks_sqlite(connection, *statement, sorting=True))]
+            plans = [
+                row[3]
+                for statement, parameters in asked
+                for row in connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {statement}", parameters)
+            ]
+            assert any(f"INDEX {index} " in step for step in plans), plans
+        else:
+            walked = [plan for one in asked if (plan := _walks_postgres(connection, *one, most=MOST))]
     assert walked == [], json.dumps(walked, indent=1)
+
+
+def test_all_sources_are_merged_newest_first_and_counted_to_the_end(database: Database) -> None:
+    with database.read() as session:
+        few = listing.page_of_events(session, Scope(), offset=0, limit=50, listed=100)
+        rest = listing.page_of_events(session, Scope(), offset=50, limit=50, listed=100)
+        every = listing.page_of_events(session, Scope(), offset=0, limit=10_000)
+        behind = listing.page_of_events(session, Scope(), offset=9000, limit=20)
+
+    assert (few.events + rest.events) == every.events[:100]
+    moments = [(event.to_captured_at, event.id) for event in every.events]
+    assert moments == sorted(moments, reverse=True)
+    assert (every.total, every.is_exact) == (len(moments), True)
+    assert (len(behind.events), behind.total) == (0, len(moments))
 
 
 @contextmanager
@@ -265,7 +294,7 @@ def _wide(plan: list[str], statement: str) -> list[str]:
     return [step for step in plan if narrow and any(index in step for index in whole)]
 
 
-def _walks_postgres(connection: Connection, statement: str, parameters: Any, *, sorting: bool = False) -> list[str]:
+def _walks_postgres(connection: Connection, statement: str, parameters: Any, *, most: int = MOST * 5) -> list[str]:
     """Return the steps that touched more rows than were asked for."""
     explained = connection.exec_driver_sql(f"EXPLAIN (ANALYZE, FORMAT JSON) {statement}", parameters).scalar()
     plan = explained if isinstance(explained, list) else json.loads(str(explained))
@@ -274,7 +303,7 @@ def _walks_postgres(connection: Connection, statement: str, parameters: Any, *, 
     return [
         f"{step['Node Type']} {step.get('Relation Name')} {step.get('Index Name')} {touched}"
         for step in large
-        if (touched := (step["Actual Rows"] + step.get("Rows Removed by Filter", 0)) * step["Actual Loops"]) > MOST * 5
+        if (touched := (step["Actual Rows"] + step.get("Rows Removed by Filter", 0)) * step["Actual Loops"]) > most
     ]
 
 

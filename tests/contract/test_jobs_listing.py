@@ -219,7 +219,7 @@ def test_a_paused_job_says_so_and_a_job_that_never_ran_has_empty_figures(bed: Be
 
 
 def test_limits_are_kept_and_unknown_orders_fall_back() -> None:
-    assert [bounded_limit(wish) for wish in (-1, 0, 1, 250, 251, 10**12)] == [1, 1, 1, 250, 250, 250]
+    assert [bounded_limit(wish) for wish in (-1, 0, 1, 250, 251, 10**12)] == [50, 50, 1, 250, 250, 250]
     assert [sort_word(word) for word in ("type", "nonsense", "")] == ["type", "created_at", "created_at"]
 
 

@@ -5,28 +5,35 @@ from __future__ import annotations
 import json
 import os
 import signal
+import socket
 import subprocess
+import sys
 import time
+import traceback
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from itertools import pairwise
+from multiprocessing import get_context
+from multiprocessing.process import BaseProcess
 from typing import Any
 from urllib.parse import urlsplit
 
 from sqlalchemy import select
 
 from holdfast import config
+from holdfast.cli.worker import schedule, start
 from holdfast.db.engine import Database
 from holdfast.db.models import Execution, Hold, Job, JobEvent
 from holdfast.jobs.specs import JobSpec
 from holdfast.jobs.states import Action
 from holdfast.sources import registry
 from holdfast.wiring.jobs import Jobs, open_jobs
-from tests.flow.crawler import FAST, Crawler
+from tests.flow.crawler import Crawler
 from tests.site.log import Entry
 
+_fork = get_context("fork")
 QUICK = {
     "HOLDFAST_ALLOW_NETWORKS": "127.0.0.0/8", "HOLDFAST_JOBS_POLL_S": "0.2", "HOLDFAST_JOBS_HEARTBEAT_S": "0.5",
     "HOLDFAST_JOBS_STALE_S": "3", "HOLDFAST_JOBS_SWEEP_S": "0.5", "HOLDFAST_JOBS_TAKEOVERS": "1000",
@@ -42,6 +49,7 @@ class Plant:
     crawler: Crawler
     settings: dict[str, str] = field(default_factory=dict)
     processes: list[subprocess.Popen[str]] = field(default_factory=list)
+    forks: list[BaseProcess] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.crawler.environment.update({**QUICK, **self.settings})
@@ -49,12 +57,15 @@ class Plant:
     @contextmanager
     def jobs(self) -> Iterator[Jobs]:
         """Open the jobs of this installation in the test's own process."""
-        variables = {**FAST, **self.crawler.environment}
-        names = {name.removeprefix("HOLDFAST_").lower(): value for name, value in variables.items()}
-        given = {name: value for name, value in names.items() if name in ("contact", "allow_networks")}
-        settings = config.load(home=self.crawler.home, database_url=self.crawler.database_url, **given)
-        with open_jobs(settings) as jobs:
+        with open_jobs(config.load(home=self.crawler.home, database_url=self.crawler.database_url)) as jobs:
             yield jobs
+
+    def fork(self, role: Callable[[Plant], None]) -> BaseProcess:
+        """Start a worker or a scheduler as a fork of this process: the same code, without the second of its start."""
+        process = _fork.Process(target=_play, args=(self, role), daemon=True)
+        process.start()
+        self.forks.append(process)
+        return process
 
     def source(self, code: str, *seeds: str, **settings: Any) -> int:
         """Make a source and return its id."""
@@ -104,6 +115,10 @@ class Plant:
 
     def end(self) -> None:
         """End every process that a test left running, with its crawl processes."""
+        for fork in self.forks:
+            if fork.is_alive():
+                fork.kill()
+            fork.join()
         for process in self.processes:
             if process.poll() is None:
                 os.kill(process.pid, signal.SIGKILL)
@@ -141,6 +156,13 @@ class Plant:
         """Return what was told about a job."""
         return [event for event in self.all(JobEvent) if event.job_id == job_id]
 
+    def holders(self) -> set[int]:
+        """Return the process numbers of the workers that hold jobs now."""
+        with closing(self.crawler.hot()) as hot, hot.read() as tx:
+            owners = {row[0] for row in tx.execute("SELECT lock_owner FROM jobs WHERE lock_token IS NOT NULL")}
+            pids = tx.execute("SELECT id, pid FROM owners WHERE kind = 'worker' AND ended_at IS NULL")
+        return {pid for owner_id, pid in pids if f"{socket.gethostname()}/{owner_id}" in owners}
+
     def asked_after_settled(self, entries: Sequence[Entry]) -> list[str]:
         """Return the pages that the site was asked for although an attempt on them had been settled well before."""
         wall = time.time() - time.monotonic()
@@ -174,3 +196,31 @@ class Plant:
         settled = [hold.execution_id for hold in self.all(Hold) if hold.ending == "settled"]
         problems += [f"execution {one} was settled twice" for one in set(settled) if settled.count(one) > 1]
         return problems
+
+
+def _play(plant: Plant, role: Callable[[Plant], None]) -> None:
+    """Be another process of an installation: its environment, its log, and nothing of the test's own."""
+    for name in [name for name in os.environ if name.startswith("HOLDFAST_")]:
+        del os.environ[name]
+    os.environ.update(plant.crawler.variables | {"HOLDFAST_HOME": str(plant.crawler.home)})
+    log_file = os.open(plant.crawler.home.parent / "workers.log", os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
+    os.dup2(log_file, 1)
+    os.dup2(log_file, 2)
+    sys.stdout, sys.stderr = os.fdopen(1, "w", buffering=1), os.fdopen(2, "w", buffering=1)
+    try:
+        role(plant)
+        os._exit(0)
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        os._exit(1)
+
+
+def be_worker(_plant: Plant) -> None:
+    """Do what `holdfast start-worker --no-scheduler --concurrency 2` does."""
+    start(once=False, poll_interval=None, concurrency=2, kinds=None, scheduler=False, json=True, home=None)
+
+
+def be_scheduler(_plant: Plant) -> None:
+    """Do what `holdfast start-scheduler` does."""
+    schedule(poll_interval=None, home=None)

@@ -14,6 +14,7 @@ from typing import Any
 from sqlalchemy import select
 
 from holdfast import config
+from holdfast.archive_tool.main import run_tool
 from holdfast.config import Settings
 from holdfast.db.connect import connect
 from holdfast.db.models import Execution, Job, LogLine, Snapshot, WarcFile
@@ -28,6 +29,7 @@ from holdfast.wiring.jobs import Jobs, open_jobs
 from holdfast.worker.running import Holding, Progress
 from holdfast.worker.zimit import ZimitRunner
 from tests.flow.archive_tool.bed import SCALE, Bed, Step
+from tests.flow.archive_tool.forked import Forked
 
 COMMAND = f"{sys.executable} -m holdfast.archive_tool --time-scale {SCALE}"
 WHOLE: list[Step] = [{"warc": "a.warc.gz"}, {"stats": [30, 31, 0, 1]}]
@@ -69,6 +71,17 @@ class ZimitBed:
             return ZimitRunner(self.settings, self.engine.variables).run(lease, holding)
         finally:
             holding.flush()
+
+    def crawl_unseen(self, lease: Lease) -> None:
+        """Let the tool crawl a lease's directory while nobody is there; much cheaper than a start of Python."""
+        said = self.engine.root / f"unseen-{lease.execution_id}"
+        said.mkdir()
+        lease.output_dir.mkdir(parents=True)
+        words = ["--seeds", "https://example.org/", "--name", "ex", "--output-dir", str(lease.output_dir),
+                 "--skip-final-build", "--time-scale", SCALE]  # fmt: skip
+        tool = Forked(run_tool, words, self.engine.variables, said)
+        assert tool.wait(60), "the tool did not end"
+        assert tool.returncode == 0, tool.said()
 
     def settled(self, lease: Lease, holding: Holding | None = None) -> str:
         """Run an execution and settle it; return what its job is then."""

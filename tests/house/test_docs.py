@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -90,3 +91,15 @@ def test_every_command_is_in_the_docs() -> None:
     assert len(typed) > 3
     missing = [command for command in typed if command not in page]
     assert missing == [], "docs/cli.md lacks these commands: add what each does, with an example"
+
+
+def test_settings_that_took_the_place_of_the_documents_variables_exist() -> None:
+    config = _loaded("holdfast.config")
+    table = _page("settings.md").partition("## Variables of the documents")[2]
+    ours = set(re.findall(r"`(HOLDFAST_[A-Z_]+)`", table))
+
+    assert len(ours) > 30
+    known = set(_variables(config.Settings, config.Settings.model_config["env_prefix"]))
+    assert sorted(ours - known) == [], "tools/settings_documents.md names settings that are not there"
+    for name in ("HEALTHARCHIVE_TOOL_CMD", "CRAWLER_MINIO_ENABLED", "AUTH_JWT_SECRET", "JOB_LOGS_MIN_LEVEL"):
+        assert f"`{name}`" in table

@@ -25,7 +25,7 @@ from holdfast.db.models import (
     WarcFile,
     Withdrawal,
 )
-from holdfast.index.queries import hidden_pages, is_ok, visible
+from holdfast.index.queries import Holding, hidden_pages, is_ok, visible
 from holdfast.urls import surt
 from holdfast.warc.ids import ORDINALS
 
@@ -340,10 +340,12 @@ def entry_in_language(session: Session, *, source_id: int, language: str) -> Sna
     return min(found, key=lambda snapshot: place[snapshot.id], default=None)
 
 
-def near_in_groups(session: Session, hashes: Sequence[int], moment: datetime) -> Snapshot | None:
+def near_in_groups(
+    session: Session, hashes: Sequence[int], moment: datetime, within: Holding | None
+) -> Snapshot | None:
     """Return the good capture nearest to a moment among pages of these groups, which differ in their query alone."""
     groups = list(session.scalars(select(PageGroup.id).where(PageGroup.url_hash.in_(hashes))))
-    wanted = [Snapshot.group_id.in_(groups), *visible(), is_ok()]
+    wanted = [Snapshot.group_id.in_(groups), *visible(), is_ok(), *(within.clauses() if within else ())]
     before = session.scalars(
         select(Snapshot)
         .where(*wanted, Snapshot.captured_at <= moment)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from html import escape
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
-STYLE = """body{font:16px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem;color:#1b2a2f}
-code{background:#eef3f4;padding:.1em .3em;border-radius:.2em}h2{margin-top:2.5rem;border-bottom:1px solid #c9d6d9}
-table{border-collapse:collapse;width:100%}td,th{text-align:left;vertical-align:top;padding:.25rem .75rem .25rem 0}
-.verb{font-weight:700}"""
+from holdfast.api.pages import page
+
+_CODE: Final = re.compile(r"`([^`\n]+)`")
 
 
 class Parameter(NamedTuple):
@@ -98,19 +98,27 @@ def _kind(schema: Mapping[str, Any], document: Mapping[str, Any]) -> str:
     return ", ".join(map(str, words))
 
 
-def page(document: Mapping[str, Any]) -> str:
-    """Return the routes as an HTML page; everything in it is escaped."""
-    parts = [f"<!DOCTYPE html><html lang=en><meta charset=utf-8><title>{escape(document['info']['title'])} API</title>"
-             f"<link rel=stylesheet href=/docs/style.css><h1>{escape(document['info']['title'])} API</h1>"
-             "<p>The same, for programs: <a href=/openapi.json>openapi.json</a></p>"]  # fmt: skip
+def reference_page(document: Mapping[str, Any]) -> str:
+    """Return the routes as an HTML page; everything in it is escaped, what stands in backticks is shown as code."""
+    title = f"{document['info']['title']} API"
+    parts = [f"<h1>{escape(title)}</h1><p>The same, for programs: <a href=/openapi.json>openapi.json</a></p>"]
     for operation in operations(document):
         parts.append(f"<h2><span class=verb>{operation.verb}</span> <code>{escape(operation.path)}</code></h2>")
-        parts.append(f"<p>{escape(operation.told)} <em>{escape(operation.role)}</em></p>")
+        parts.append(f"<p>{_marked(operation.told)} <em>{escape(operation.role)}</em></p>")
         if operation.parameters:
             rows = "".join(
-                f"<tr><td><code>{escape(given.name)}</code><td>{escape(given.kind)}<td>{escape(given.told)}"
+                f"<tr><td><code>{escape(given.name)}</code><td>{_marked(given.kind)}<td>{_marked(given.told)}"
                 for given in operation.parameters
             )
             parts.append(f"<table>{rows}</table>")
+        if operation.answer:
+            parts.append(
+                f"<p>Answers with {', '.join(f'<code>{escape(name)}</code>' for name in operation.answer)}.</p>"
+            )
         parts.append("<p>" + " · ".join(f"{code} {escape(told)}" for code, told in operation.statuses) + "</p>")
-    return "".join(parts) + "</html>\n"
+    return page(title, "".join(parts))
+
+
+def _marked(text: str) -> str:
+    """Return a sentence as markup: escaped, with what stands in backticks as code."""
+    return _CODE.sub(r"<code>\1</code>", escape(text)).replace("\n\n", "</p><p>")

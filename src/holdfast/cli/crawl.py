@@ -17,7 +17,7 @@ from holdfast.cli.display import Display, duration, outcomes, size
 from holdfast.cli.following import followed
 from holdfast.cli.options import AsJson, Home
 from holdfast.cli.seeds import read_seeds
-from holdfast.cli.values import Robots, read_cookies, read_header, read_network, read_size, read_time
+from holdfast.cli.values import Robots, Store, read_cookies, read_header, read_network, read_size, read_time
 from holdfast.coordination.owners import is_working
 from holdfast.crawl.credentials import Credentials
 from holdfast.crawl.manners import POLITE_S
@@ -55,6 +55,7 @@ def crawl(
     reason: Annotated[str | None, typer.Option(help="Why robots.txt is ignored.")] = None,
     allow_network: Annotated[list[str] | None, typer.Option(help="Private network (CIDR) that may be crawled.")] = None,
     allow_invalid_tls: Annotated[bool, typer.Option(help="Accept invalid certificates; noted in the WARC.")] = False,
+    storage: Annotated[Store, typer.Option(help="Keep everything, or only keywords and links.")] = Store.WARC,
     output: Annotated[Path | None, typer.Option(help="Folder for the WARC files.")] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Only resume; never start a new crawl.")] = False,
     index: Annotated[bool, typer.Option("--index/--no-index", help="Index each file as it is sealed.")] = False,
@@ -79,6 +80,7 @@ def crawl(
         user_agent=user_agent or settings.user_agent, sitemaps=sitemaps, requisites=requisites,
         headers=tuple(map(read_header, header or [])), cookies=read_cookies(cookie_file), robots=robots.value,
         robots_reason=reason, allow_networks=tuple(networks), allow_invalid_tls=allow_invalid_tls,
+        storage=storage.value,
     )  # fmt: skip
     plan.build_scope()
     Credentials(plan)
@@ -135,7 +137,9 @@ def _summarise(ground: Ground, status: Status, recovery: Recovery, *, resumed: b
         print(f"  {status.queue:,} still queued: the same command again resumes")
     for row, path in zip(rows, paths, strict=True):
         print(f"  {path}  {size(row.size or 0)}, {row.record_count or 0:,} records")
-    if paths:
+    if status.config.get("storage") == "signals":
+        print(f"no bodies are kept   ·   next: holdfast page search WORDS   ·   holdfast report {status.execution_id}")
+    elif paths:
         print(f"next: holdfast report {status.execution_id}   ·   holdfast verify {status.output_dir}")
     else:
         print(f"nothing was captured; see why with: holdfast report {status.execution_id} --urls")

@@ -95,11 +95,11 @@ def logs(
             last = line.id
             if line.level >= level_number(level):
                 _print_line(line, number, json=json)
-        for line in _news(jobs.database, run.id, last, level) if follow else ():
+        for line in news(jobs.database, run.id, last, level) if follow else ():
             _print_line(line, number, json=json)
 
 
-def _news(database: Database, execution_id: int, after: int, level: str) -> Iterator[LogLine]:
+def news(database: Database, execution_id: int, after: int, level: str) -> Iterator[LogLine]:
     """Yield lines as they are written, until the execution is closed and all of it was shown."""
     while True:
         with database.read() as session:

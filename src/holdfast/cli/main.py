@@ -43,9 +43,22 @@ def main() -> None:
         gc.freeze()  # or the interpreter walks through all of it once more before it ends: 0.28 s after a crawl
 
 
-def _help(words: Sequence[str]) -> None:
-    everything = any(word in ("all", "--all") for word in words)
-    unknown = [word for word in words if not everything and word not in _HELP]
+def words() -> dict[str, list[str]]:
+    """Return what may follow each command, and each one below a group: subcommands or options. Loads everything."""
+    tree: dict[str, list[str]] = {}
+    runner = importlib.import_module("holdfast.cli.runner")
+    for name, command in COMMANDS.items():
+        module = importlib.import_module(f"holdfast.cli.{command.module}")
+        built = runner.built(module.app_command, command.subcommand)
+        below = getattr(built, "commands", {})
+        tree[name] = [*below] or runner.options(built)
+        tree |= {f"{name} {inner}": runner.options(one) for inner, one in below.items()}
+    return tree
+
+
+def _help(asked: Sequence[str]) -> None:
+    everything = any(word in ("all", "--all") for word in asked)
+    unknown = [word for word in asked if not everything and word not in _HELP]
     if unknown:
         _refuse(unknown[0])
     print(usage(everything=everything))

@@ -7,10 +7,11 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 
 from holdfast.errors import HoldfastError
 
+Built = TyperCommand | TyperGroup
 EXIT_CODES = "Exit: 0 done, 1 refused, not found or failed, 2 arguments that do not parse."
 
 
@@ -18,23 +19,34 @@ def run(
     command: Callable[..., Any] | typer.Typer, name: str, arguments: Sequence[str], *, subcommand: str | None = None
 ) -> None:
     """Run a command, a group of them, or one named out of the group, with these arguments, and exit."""
-    if isinstance(command, typer.Typer):
-        app = command
-    else:
-        app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
-        app.command()(command)
-    built = typer.main.get_command(app)
-    if isinstance(built, TyperGroup):
-        for one in built.commands.values():
-            one.epilog = one.epilog or EXIT_CODES
-        if subcommand is not None:
-            built = built.commands[subcommand]
-    built.epilog = built.epilog or EXIT_CODES
     try:
-        built.main(list(arguments), prog_name=name)
+        built(command, subcommand).main(list(arguments), prog_name=name)
     except HoldfastError as exc:
         print(f"holdfast: {exc}", file=sys.stderr)
         sys.exit(1)
     except KeyboardInterrupt:
         print("holdfast: interrupted", file=sys.stderr)
         sys.exit(130)
+
+
+def built(command: Callable[..., Any] | typer.Typer, subcommand: str | None = None) -> Built:
+    """Return what Typer makes of it, its help ending in the exit codes; KeyError if the group has no such command."""
+    if isinstance(command, typer.Typer):
+        app = command
+    else:
+        app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
+        app.command()(command)
+    made = typer.main.get_command(app)
+    if isinstance(made, TyperGroup):
+        for one in made.commands.values():
+            one.epilog = one.epilog or EXIT_CODES
+        if subcommand is not None:
+            made = made.commands[subcommand]
+    made.epilog = made.epilog or EXIT_CODES
+    assert isinstance(made, TyperGroup | TyperCommand)
+    return made
+
+
+def options(made: Built) -> list[str]:
+    """Return the long options of a command."""
+    return [name for one in made.params for name in (*one.opts, *one.secondary_opts) if name.startswith("--")]

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from holdfast import config
+from holdfast import config, log
 from holdfast.cli.options import AsJson, Home
 from holdfast.cli.tables import fields, table
 from holdfast.jobs.following import sync_enabled_sources
@@ -135,6 +135,7 @@ def sync(
     Example: holdfast sync-enabled-sources
     """
     settings = config.load(home=home)
+    log.configure("ERROR", as_json=False)  # what went wrong is told below, once
     minutes = interval_minutes or settings.jobs.auto_interval_minutes
     with open_jobs(settings) as jobs, jobs.database.write() as session:
         done = sync_enabled_sources(session, jobs.clock, jobs.board, interval_minutes=minutes)

@@ -9,11 +9,13 @@ from typing import Annotated, Any
 import typer
 
 from holdfast import config
+from holdfast.cli import standing
 from holdfast.cli.display import Display, duration, line, outcomes, size
 from holdfast.cli.options import AsJson, ExecutionId, Home
 from holdfast.clock import Clock
 from holdfast.db.hot import Hot
 from holdfast.jobs.live import queries
+from holdfast.jobs.standing.standing import read_standing
 from holdfast.jobs.status import Status, read_status
 from holdfast.wiring import open_ground
 
@@ -26,7 +28,7 @@ def status(
     json: AsJson = False,
     home: Home = None,
 ) -> None:
-    """Show running and recent executions, or one of them.
+    """Show running and recent executions, or one of them; and what failed, what waits and why, and who works.
 
     Example: holdfast status --watch
     """
@@ -40,12 +42,13 @@ def status(
         with hot.read() as tx:
             ids = queries.latest_executions(tx, limit=10)
         found = [read_status(hot, clock, execution_id) for execution_id in ids]
+        overall = read_standing(hot, clock, ground.settings, run_folder=ground.run_folder)
     if json:
-        print(jsonlib.dumps({"executions": [as_object(one) for one in found]}))
-    elif not found:
+        print(jsonlib.dumps({"executions": [as_object(one) for one in found], "jobs": standing.as_object(overall)}))
+        return
+    if not found:
         print("no executions yet; start one with: holdfast crawl https://example.org")
-    else:
-        print("\n".join(describe(one) for one in found))
+    print("\n".join([*(describe(one) for one in found), *standing.lines(overall)]))
 
 
 def _latest(hot: Hot) -> int:

@@ -6,6 +6,7 @@ import json as jsonlib
 import os
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -20,6 +21,7 @@ from holdfast.archive_tool.program import ToolMissing, find_program
 from holdfast.archive_tool.times import Times
 from holdfast.cli.assignments import read_assignments
 from holdfast.cli.care import tell
+from holdfast.cli.contact import find_contact
 from holdfast.cli.options import AsJson, Home
 from holdfast.config import Settings
 from holdfast.errors import Conflict, Invalid, NotFound
@@ -131,6 +133,8 @@ def run_one(
     """
     settings = config.load(home=home)
     log.configure("WARNING", as_json=False)
+    with suppress(Invalid):  # zimit needs no contact; our own crawler says so itself
+        settings = config.load(home=home, contact=find_contact(settings, None))
     with open_jobs(settings) as jobs:
         try:
             with jobs.database.write() as session:

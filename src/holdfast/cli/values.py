@@ -21,6 +21,13 @@ class Robots(StrEnum):
     IGNORE = "ignore"
 
 
+class Store(StrEnum):
+    """What `--storage` takes."""
+
+    WARC = "warc"
+    SIGNALS = "signals"
+
+
 def read_network(text: str) -> str:
     """Return a network as it is usually written."""
     try:

@@ -30,7 +30,7 @@ _LOOK_S = 0.1
 
 app_command = typer.Typer(
     add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None, no_args_is_help=True,
-    help="What runs jobs, what queues them, and what clears up after those that fell silent.",
+    help="What runs jobs, queues them, and clears up after those that fell silent. Example: holdfast worker start",
 )  # fmt: skip
 Apply = Annotated[bool, typer.Option("--apply", help="Do it; without, only show what would be done.")]
 

@@ -7,10 +7,10 @@ import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 
-from holdfast.clock import Clock, to_micros
+from holdfast.clock import Clock, from_micros, to_micros
 from holdfast.coordination import sql
 from holdfast.coordination.runfile import InHand, RunFile, claimed, in_hand, is_held
 from holdfast.db.hot import Hot, Transaction
@@ -105,6 +105,36 @@ def is_gone(hot: Hot, clock: Clock, owner_id: int, *, folder: Path) -> bool:
     if is_held(path):
         return False
     return path.exists() or found.heartbeat_at <= to_micros(clock.now() - GONE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OwnerSeen:
+    """An owner that has not said goodbye, as far as can be told from here."""
+
+    id: int
+    host: str
+    pid: int
+    started_at: datetime
+    heartbeat_at: datetime
+    is_gone: bool
+    """Its lock is free, if it is of this machine; or it has been silent for too long."""
+
+
+def seen_owners(hot: Hot, clock: Clock, *, kind: str, folder: Path) -> list[OwnerSeen]:
+    """Return the owners of one kind, on all machines, that have not said goodbye; nothing is changed."""
+    with hot.read() as tx:
+        rows = sql.open_of_kind(tx, kind=kind)
+    here, silent = socket.gethostname(), to_micros(clock.now() - GONE)
+    found = []
+    for row in rows:
+        dead = row.host == here and not is_held(_locate(folder, row.run_file))
+        found.append(
+            OwnerSeen(
+                id=row.id, host=row.host, pid=row.pid, started_at=from_micros(row.started_at),
+                heartbeat_at=from_micros(row.heartbeat_at), is_gone=dead or row.heartbeat_at <= silent,
+            )
+        )  # fmt: skip
+    return found
 
 
 def is_working(hot: Hot, *, execution_id: int, kind: str, folder: Path) -> bool:

@@ -79,6 +79,27 @@ def is_open(tx: Transaction, *, owner_id: int) -> bool:
     return bool(tx.execute("SELECT 1 FROM owners WHERE id = ? AND ended_at IS NULL", (owner_id,)))
 
 
+class Acquaintance(NamedTuple):
+    """An owner of any machine that has not said goodbye."""
+
+    id: int
+    host: str
+    pid: int
+    run_file: str
+    started_at: int
+    heartbeat_at: int
+
+
+def open_of_kind(tx: Transaction, *, kind: str) -> list[Acquaintance]:
+    """Return the owners of one kind, on all machines, that have not said goodbye."""
+    rows = tx.execute(
+        "SELECT id, host, pid, run_file, started_at, heartbeat_at FROM owners"
+        " WHERE kind = ? AND ended_at IS NULL ORDER BY id",
+        (kind,),
+    )
+    return [Acquaintance(*row) for row in rows]
+
+
 def open_owner_of(tx: Transaction, *, execution_id: int, kind: str) -> list[OwnerRow]:
     """Return the owners of one kind that work on an execution."""
     rows = tx.execute(

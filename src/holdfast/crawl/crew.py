@@ -12,13 +12,13 @@ from typing import Protocol
 from holdfast.clock import Clock
 from holdfast.config import Settings
 from holdfast.crawl.credentials import Credentials
-from holdfast.crawl.originals import Originals
 from holdfast.crawl.pace import Pace
 from holdfast.crawl.plan import CrawlPlan, Polled
 from holdfast.crawl.progress import Progress
 from holdfast.fetch.robots import RobotsFile
-from holdfast.types import Attempt, Fetched, FetchFailed, Found, Outcome, Request
+from holdfast.types import Attempt, Fetched, FetchFailed, Found, Original, Outcome, Request
 from holdfast.urls import Scope, Url
+from holdfast.warc.payload import HttpHead
 
 
 class Fetcher(Protocol):
@@ -26,6 +26,22 @@ class Fetcher(Protocol):
 
     async def fetch(self, request: Request) -> Fetched | FetchFailed:
         """Make one GET."""
+        ...
+
+
+class Memory(Protocol):
+    """What is known of pages that were captured before: their WARC records, or their signals where those are kept."""
+
+    def learn(self, attempts: Iterable[Attempt]) -> None:
+        """Look up what these attempts need; called on the database's thread."""
+        ...
+
+    def readable(self, attempt: Attempt) -> bool:
+        """Return whether a 304 would tell us all that we need."""
+        ...
+
+    def load(self, original: Original) -> tuple[HttpHead, bytes] | None:
+        """Return an original's head and body; None if it cannot be read."""
         ...
 
 
@@ -58,7 +74,7 @@ class Crew:
     random: Random
     scope: Scope
     """Widened when a seed's redirect lands on another host."""
-    originals: Originals
+    originals: Memory
     processes: int
     """How many processes share this execution here."""
     is_private: Callable[[str], bool]

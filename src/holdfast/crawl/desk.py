@@ -1,4 +1,4 @@
-"""Where captures are written and read: bytes first into the WARC file, then parsed, then sieved for new addresses.
+"""Where captures are filed and read: bytes first into the WARC file, then parsed, then sieved for new addresses.
 
 All of it happens on one thread beside the event loop. A page that a parser cannot finish is named in the run file's
 slot, so that only it is blamed if the process dies.
@@ -7,7 +7,7 @@ slot, so that only it is blamed if the process dies.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from queue import SimpleQueue
@@ -17,47 +17,27 @@ from holdfast import log
 from holdfast.clock import Clock
 from holdfast.coordination.runfile import RunFile
 from holdfast.crawl.crew import Capture
+from holdfast.crawl.filing import Filed, Storage
 from holdfast.crawl.links import Sieve, Sieved
-from holdfast.crawl.outcomes import is_conditional
 from holdfast.crawl.reading import UNREADABLE, Later, Reader, Reading
 from holdfast.crawl.slow_desk import SlowDesk
-from holdfast.crawl.tape import Tape
-from holdfast.errors import NoSpace, Unavailable
+from holdfast.errors import Unavailable
 from holdfast.failpoints import reach
-from holdfast.types import Attempt, Fetched, Original, Outcome, RecordRef, Visit
-from holdfast.warc.digest import sha256_of
-from holdfast.warc.payload import HttpHead, parse_head, payload_chunks
-from holdfast.warc.writer import Exchange, Profile
+from holdfast.types import Attempt, Link, Outcome, Visit
 
 _log = log.get()
-_NO_SPACE_WAIT_S = 1.0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Filed:
-    """One exchange in the WARC file."""
-
-    ref: RecordRef
-    head: HttpHead
-    payload: bytes | None
-    """The transfer-decoded body, if it is small enough to be read."""
-    payload_digest: str
-    original: Original | None
-    """Set if a later capture of the page may point here."""
-    is_revisit: bool
 
 
 class Desk:
     """The thread that files and reads captures, in the order they come."""
 
-    def __init__(self, *, tape: Tape, sieve: Sieve, reader: Reader, run: RunFile, clock: Clock,
+    def __init__(self, *, storage: Storage, sieve: Sieve, reader: Reader, run: RunFile, clock: Clock,
                  done: Callable[[Capture, Visit | None], None]) -> None:  # fmt: skip
-        self._tape, self._sieve, self._reader = tape, sieve, reader
+        self._storage, self._sieve, self._reader = storage, sieve, reader
         self._run, self._clock, self._done = run, clock, done
         self._inbox: SimpleQueue[Capture | Callable[[], None] | None] = SimpleQueue()
         self._slow = SlowDesk()
-        self._stop = Event()
-        self.no_space = Event()
+        self.no_space = storage.no_space
         """Set while the disk has no room; cleared when a write succeeds again."""
         self.busy_since: float | None = None
         """Since when a parser has the page in hand; filing may wait for disk and database, and nobody is to blame."""
@@ -75,7 +55,7 @@ class Desk:
 
     def stop(self) -> None:
         """Finish what is in the inbox; give up waiting for disk space."""
-        self._stop.set()
+        self._storage.stop()
         self._inbox.put(None)
 
     def join(self, timeout_s: float) -> bool:
@@ -110,16 +90,19 @@ class Desk:
 
     def _handle(self, capture: Capture) -> None:
         try:
-            filed = [self._file(hop, capture) for hop in capture.hops]
+            filed = [self._storage.file(hop, capture) for hop in capture.hops]
         except Unavailable:
             self._finish(capture, None)  # told to stop while waiting for disk or database: the attempt stays open
             return
-        self._tape.rotate()
+        self._storage.rotate()
         attempt = capture.attempt
         if attempt is None:
             self._finish(capture, None)
         elif not filed:
             self._finish(capture, _visit(capture, attempt, self._clock.now(), [], None, Sieved()))
+        elif (recalled := filed[-1].recalled) is not None:
+            reading = Reading(links=tuple(Link(url, "a") for url in recalled))
+            self._conclude(capture, attempt, filed, reading)
         else:
             self._read(capture, attempt, filed)
 
@@ -154,8 +137,10 @@ class Desk:
         if reading.problem == UNREADABLE:
             now = self._clock.now()
             capture = replace(capture, outcome=Outcome.FAILED, reason=UNREADABLE, retry_at=now)
+        capture = self._storage.judged(capture, attempt, reading)
         sieved = self._reader.sift(self._sieve, capture, attempt, reading)
-        self._finish(capture, _visit(capture, attempt, self._clock.now(), filed, reading, sieved))
+        visit = _visit(capture, attempt, self._clock.now(), filed, reading, sieved)
+        self._finish(capture, self._storage.kept(visit, capture, reading))
 
     def _finish(self, capture: Capture, visit: Visit | None) -> None:
         self._done(capture, visit)
@@ -173,58 +158,6 @@ class Desk:
         while not self._inbox.empty():
             if isinstance(waiting := self._inbox.get(), Capture):
                 yield waiting, None
-
-    def _file(self, hop: Fetched, capture: Capture) -> Filed:
-        """Write one exchange, as a revisit if the page's original has the same bytes; wait while the disk is full."""
-        head = parse_head(hop.response_head)
-        payload, digest = _payload(head, hop, self._reader.max_bytes)
-        attempt = capture.attempt
-        original = self._reader.may_refer_to(attempt) if attempt is not None and hop is capture.hops[0] else None
-        profile = _profile(hop, digest, original)
-        exchange = Exchange(
-            url=hop.url, started_at=hop.started_at, ip=hop.ip, request_head=hop.request_head,
-            response_head=hop.response_head, body=hop.body, payload_digest=digest, truncated=hop.truncated,
-            revisit_of=original if profile else None, profile=profile, tls_verified=hop.tls_verified,
-        )  # fmt: skip
-        while True:
-            try:
-                appended = self._tape.append(exchange)
-                self.no_space.clear()
-                break
-            except Unavailable as exc:
-                full = isinstance(exc, NoSpace)
-                if not self.no_space.is_set() or not full:
-                    _log.error("crawl.no_space" if full else "crawl.file_later", message=str(exc))
-                if full:
-                    self.no_space.set()
-                if self._stop.wait(_NO_SPACE_WAIT_S):
-                    raise
-        fresh = None
-        if profile is None and hop.status == 200 and hop.truncated is None:
-            fresh = Original(
-                record_id=appended.record_id, url=hop.url, captured_at=hop.started_at, payload_digest=digest,
-                warc_file_id=appended.ref.warc_file_id, offset=appended.ref.offset,
-            )  # fmt: skip
-        return Filed(ref=appended.ref, head=head, payload=payload, payload_digest=digest, original=fresh,
-                     is_revisit=profile is not None)  # fmt: skip
-
-
-def _payload(head: HttpHead, hop: Fetched, limit: int) -> tuple[bytes | None, str]:
-    """Return the transfer-decoded body, unless it is too large to read, and its digest."""
-    if hop.body.size <= limit:
-        payload = b"".join(payload_chunks(head, hop.body))
-        return payload, sha256_of((payload,))
-    return None, sha256_of(payload_chunks(head, hop.body))
-
-
-def _profile(hop: Fetched, digest: str, original: Original | None) -> Profile | None:
-    """Return how this answer repeats the page's last committed original, if it does."""
-    if original is None:
-        return None
-    if hop.status == 304:
-        return Profile.SERVER_NOT_MODIFIED if is_conditional(hop.request_head) else None
-    same = hop.status == 200 and digest == original.payload_digest and hop.truncated is None and hop.body.size > 0
-    return Profile.IDENTICAL_PAYLOAD if same else None
 
 
 def _visit(capture: Capture, attempt: Attempt, now: datetime, filed: Sequence[Filed], reading: Reading | None,

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from holdfast import log
-from holdfast.config import DiskSettings
+from holdfast.coordination.disk import is_low
 from holdfast.coordination.runfile import RunFile
 from holdfast.crawl.engine import CrawlEngine, Ending
 from holdfast.crawl.lane import Lane
@@ -113,13 +113,6 @@ class Keeper:
 def _is_full(engine: CrawlEngine, now: float) -> bool:
     """Return whether the disk did not take what was written a moment ago: records, or the bodies of answers."""
     return engine.desk.no_space.is_set() or now - engine.crew.spool_full_at < _SPOOL_S
-
-
-def is_low(folder: Path, marks: DiskSettings) -> bool:
-    """Return whether the disk under a folder has less room than we keep free."""
-    disk = os.statvfs(folder)
-    free = disk.f_bavail * disk.f_frsize
-    return free < marks.free_bytes or free < disk.f_blocks * disk.f_frsize * marks.free_percent / 100
 
 
 def slowest(engine: CrawlEngine, now: float) -> list[dict[str, Any]]:

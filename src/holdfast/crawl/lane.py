@@ -208,7 +208,13 @@ class Lane:
             headers.append(("If-Modified-Since", known.last_modified))
         fetch, crew = self._crew.settings.fetch, self._crew
         return Request(url=url.fetch, headers=crew.credentials.join(tuple(headers), url, crew.clock.now()),
-                       deadline_s=fetch.deadline_s, max_body_bytes=fetch.body_bytes)  # fmt: skip
+                       deadline_s=fetch.deadline_s, max_body_bytes=self._body_bytes())  # fmt: skip
+
+    def _body_bytes(self) -> int:
+        """Return how much of a body is taken: where it is not kept, only as much as is read."""
+        settings = self._crew.settings
+        kept = settings.fetch.body_bytes
+        return kept if self._crew.plan.keeps_bodies else min(kept, settings.parse.max_bytes)
 
     async def _ask(self, request: Request) -> Fetched | FetchFailed:
         """Make one request in this domain's turn."""

@@ -81,7 +81,7 @@ class Sieve:
             TrapLimits(query_variants=traps.query_variants, domains=traps.hosts, directory_urls=traps.directory_urls,
                        domain_urls=traps.domain_urls)
         )  # fmt: skip
-        self._requisites = crew.plan.requisites
+        self._requisites = crew.plan.requisites and crew.plan.keeps_bodies
         self._ready_at: dict[str, float] = {}
 
     def sift(self, page: Url, base_href: str | None, links: Iterable[Link], resources: Iterable[Link], depth: int,

@@ -45,6 +45,8 @@ class CrawlPlan:
     robots_reason: str | None = None
     allow_networks: tuple[str, ...] = ()
     allow_invalid_tls: bool = False
+    storage: str = "warc"
+    """`warc` keeps everything, `signals` drops bodies after links, language and keywords are taken (TR-010)."""
     landing: tuple[str, ...] = ()
     """Addresses that seeds redirected to; their hosts are in scope too."""
     feeds: str = "off"
@@ -72,6 +74,11 @@ class CrawlPlan:
         """Whether feeds and sitemaps are polled: sitemaps are then lists of news, and seeds are not crawled."""
         return self.feeds == "poll"
 
+    @property
+    def keeps_bodies(self) -> bool:
+        """Whether what is fetched is written to WARC files."""
+        return self.storage == "warc"
+
     def build_scope(self) -> Scope:
         """Return the scope rules; Invalid names a pattern that does not compile."""
         scope = Scope.build(
@@ -83,9 +90,10 @@ class CrawlPlan:
         return scope
 
     def fingerprint(self) -> str:
-        """Return what makes two commands the same crawl: seeds and scope, nothing else."""
+        """Return what makes two commands the same crawl: seeds, scope, and whether bodies are kept; nothing else."""
         seeds = sorted(url.normalised for url in self.seed_urls())
         same = [seeds, self.scope, sorted(self.include), sorted(self.exclude)]
+        same += [] if self.keeps_bodies else [self.storage]
         return hashlib.sha256(json.dumps(same).encode()).hexdigest()
 
     def public(self) -> dict[str, Any]:

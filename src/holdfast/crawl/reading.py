@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from holdfast import log
+from holdfast import parse as parsing
 from holdfast.crawl.crew import Capture, Crew
 from holdfast.crawl.links import HOP_PRIORITY, REQUISITE_PRIORITY, Sieve, Sieved
 from holdfast.crawl.polling import feeds_of, sift_poll
@@ -55,6 +56,8 @@ class Reading:
     feed: FeedParse | None = None
     """What a feed or a sitemap names that is polled."""
     content_hash: str | None = None
+    form: Form | None = None
+    """What kind of document it is; None where there is none to read."""
     problem: str | None = None
     """Why the document could not be read to its end."""
     notes: tuple[str, ...] = ()
@@ -118,25 +121,23 @@ class Reader:
             )
             return Later(call=read, size=len(body)) if len(body) > slow_from else read()
         # What says that it is a page is looked at by the page parser itself.
-        form = Form.HTML if head.media_type in _HTML else sniff(body, head.media_type).form
+        is_page = head.media_type in _HTML and self._crew.plan.keeps_bodies
+        form = Form.HTML if is_page else sniff(body, head.media_type).form
+        known = replace(known, form=form)
         if form is Form.CSS:
             return replace(known, resources=css_links(body, head.charset))
-        if form is Form.HTML or form is Form.XML:
+        if form is Form.HTML or form is Form.XML or (form is Form.TEXT and not self._crew.plan.keeps_bodies):
             return self._page(known, url, head, body)
         return known
 
     def _page(self, known: Reading, url: str, head: HttpHead, body: bytes) -> Reading | Later:
-        x_robots = head.get_all("x-robots-tag")
+        how: parsing.Reading = {
+            "url": url, "media_type": head.media_type, "charset": head.charset,
+            "x_robots": head.get_all("x-robots-tag"), "want_text": not self._crew.plan.keeps_bodies,
+        }  # fmt: skip
         if looks_pathological(body) is not None:
-            return Later(
-                call=lambda: _read_page(
-                    known, self._child.parse(body, url=url, media_type=head.media_type, charset=head.charset,
-                                             x_robots=x_robots)
-                ),
-                size=len(body),
-            )  # fmt: skip
-        page = parse_page(body, url=url, media_type=head.media_type, charset=head.charset, x_robots=x_robots)
-        return _read_page(known, page)
+            return Later(call=lambda: _read_page(known, self._child.parse(body, **how)), size=len(body))
+        return _read_page(known, parse_page(body, **how))
 
     def sift(self, sieve: Sieve, capture: Capture, attempt: Attempt, reading: Reading) -> Sieved:
         """Return the addresses that a capture brings: links, requisites, listed pages, or where it was sent to."""
@@ -148,7 +149,7 @@ class Reader:
             return sift_poll(sieve, capture, reading.feed, self._crew.clock.now())
         if attempt.kind is Kind.SITEMAP:
             return _sift_sitemap(sieve, parse(capture.hops[-1].url), attempt.depth, reading)
-        if not reading.links and not reading.resources:
+        if (not reading.links and not reading.resources) or capture.outcome is Outcome.EXCLUDED:
             return Sieved()
         url, base = parse(capture.hops[-1].url), reading.page.base if reading.page is not None else None
         links = reading.links

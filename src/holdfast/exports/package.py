@@ -25,6 +25,7 @@ from holdfast.exports.records import Records
 from holdfast.exports.redaction import blanked, find_gaps
 from holdfast.exports.zipping import FileRange, Member, MemberChanged, Segment, read_segments
 from holdfast.sorting import sorted_lines
+from holdfast.warc.roots import locate
 
 WACZ_VERSION = "1.1.1"
 LAYOUT_VERSION = 1
@@ -103,7 +104,7 @@ class Resource:
 def build(database: Database, home: Path, contents: Contents, folder: Path) -> list[Member]:
     """Write the generated members into an empty folder and return all members in order.
 
-    NotFound or MemberChanged if a WARC file is not as it was sealed.
+    StrayFile, NotFound or MemberChanged if a WARC file is not where or as it was sealed.
     """
     archive = _archive_members(home, contents)
     names = {file.id: found.member.name.rpartition("/")[2] for file, found in zip(contents.files, archive, strict=True)}
@@ -129,7 +130,7 @@ def _archive_members(home: Path, contents: Contents) -> list[Resource]:
     found: list[Resource] = []
     taken: set[str] = set()
     for file in contents.files:
-        path = home / file.path
+        path = locate(home, file.path)
         if not path.is_file() or path.stat().st_size != file.size:
             raise MemberChanged(f"{file.path} is not as it was sealed; see: holdfast verify {home}")
         name = f"archive/{path.name}" if path.name not in taken else f"archive/{file.id}-{path.name}"

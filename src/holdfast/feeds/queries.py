@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import NamedTuple
 
-from sqlalchemy import ColumnElement, and_, func, or_, select
+from sqlalchemy import ColumnElement, and_, func, or_, select, update
 from sqlalchemy.orm import Session
 
-from holdfast.db.models import Execution, Feed, FeedItem, Job, Source
+from holdfast.db.models import Execution, Feed, FeedItem, Job, Page, PageCrawl, Source
 from holdfast.feeds.troubles import Trouble
 
 _CRAWLS = ("crawl", "annual", "shard", "adhoc")
@@ -98,6 +98,23 @@ def waiting_count(session: Session, *, source_id: int) -> int:
     """Return how many items of a source no execution has taken."""
     query = select(func.count()).select_from(FeedItem)
     return session.scalar(query.where(FeedItem.source_id == source_id, FeedItem.execution_id.is_(None))) or 0
+
+
+def give_back(session: Session, *, source_id: int, execution_id: int, reason: str) -> int:
+    """Let the items of an execution wait again whose page was closed for this reason, unasked; return how many."""
+    query = select(Page.url_hash).join(PageCrawl, PageCrawl.page_id == Page.id)
+    hashes = list(session.scalars(query.where(
+        PageCrawl.execution_id == execution_id, PageCrawl.kind == "page", PageCrawl.outcome == "excluded",
+        PageCrawl.reason == reason,
+    )))  # fmt: skip
+    given = session.scalars(
+        update(FeedItem)
+        .where(FeedItem.source_id == source_id, FeedItem.execution_id == execution_id, FeedItem.url_hash.in_(hashes))
+        .values(execution_id=None)
+        .returning(FeedItem.id)
+        .execution_options(synchronize_session=False)
+    )
+    return len(list(given))
 
 
 def is_crawled_now(session: Session, *, source_id: int) -> bool:

@@ -19,7 +19,7 @@ from holdfast.frontier.connection import Connection, Spoken
 from holdfast.frontier.heads import Heads
 from holdfast.frontier.leasing import Leases
 from holdfast.frontier.settling import Settlement, Totals
-from holdfast.frontier.signals import known_signals, signal_links
+from holdfast.frontier.signals import forget_signals, known_signals, signal_links
 from holdfast.frontier.text import clean
 from holdfast.frontier.values import FrontierSettings, FrontierStats, KnownSignals, OpenAttempt, Settled
 from holdfast.types import Attempt, DomainLease, DomainUpdate, Found, Kind, Outcome, Visit
@@ -160,6 +160,13 @@ class Frontier:
         """Return what was kept of these pages before, by page; nothing for one whose body is kept or that is new."""
         with self._connection.read() as tx:
             return known_signals(tx, page_ids)
+
+    def forget_signals(self, execution_id: int) -> None:
+        """Forget the signals that an execution wrote and no other replaced since."""
+        after: int | None = -1
+        while after is not None:
+            with self._connection.write() as tx:
+                after = forget_signals(tx, execution_id, after=after)
 
     def signal_links(self, page_id: int) -> tuple[str, ...]:
         """Return where a page leads whose body is not kept."""

@@ -1,7 +1,8 @@
 """The end of attempts: closed once, with everything that came of them, in one transaction.
 
-Stages: fence by token, keep what is still open, add links, close, update pages, insert retries, write signals, count; in
-this order because of locks (`sql.py`). A visit whose token is old changes nothing, nor does one that was settled before.
+Stages: fence by token, keep what is still open, add links, close, update pages, insert retries, write signals, count;
+in this order because of locks (`sql.py`). A visit whose token is old changes nothing, nor does one that was settled
+before.
 """
 
 from __future__ import annotations

@@ -89,6 +89,20 @@ def known_signals(tx: Spoken, page_ids: Sequence[int]) -> dict[int, KnownSignals
     }  # fmt: skip
 
 
+def forget_signals(tx: Spoken, execution_id: int, *, after: int, limit: int = 200) -> int | None:
+    """Forget some of what an execution wrote; return the last page that was looked at, None if there are no more.
+
+    It looks at all pages of the execution's source, by index: few executions are discarded.
+    """
+    source = tx.execute(sql.SOURCE_OF, (execution_id,))
+    rows = tx.execute(sql.SIGNALS_OF, (source[0][0] if source else 0, after, limit))
+    ours = [page_id for page_id, writer in rows if writer == execution_id]
+    if ours:
+        for statement in (sql.DROP_WORDS, sql.DROP_LINKS, sql.DROP_SIGNALS):
+            tx.execute(statement, (tx.list(ours),))
+    return rows[-1][0] if rows else None
+
+
 def signal_links(tx: Spoken, page_id: int) -> tuple[str, ...]:
     """Return where a page leads, as far as that is kept."""
     return tuple(row[0] for row in tx.execute(sql.LINKS_OF, (page_id,)))

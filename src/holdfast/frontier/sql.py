@@ -235,13 +235,13 @@ UPDATE pages SET status = 'fetched', fetched_at = ?, error_count = 0, language =
 # An answer with validators whose bytes are not the original's: a 304 to them would not stand for that original.
 PAGE_MOVED_ON = """
 UPDATE pages SET status = 'fetched', fetched_at = ?, error_count = 0, language = coalesce(language, ?), etag = ?,
-       last_modified = ?, original_record_id = CASE WHEN original_digest = d.value THEN original_record_id END,
-       original_url = CASE WHEN original_digest = d.value THEN original_url END,
-       original_at = CASE WHEN original_digest = d.value THEN original_at END,
-       original_file_id = CASE WHEN original_digest = d.value THEN original_file_id END,
-       original_offset = CASE WHEN original_digest = d.value THEN original_offset END,
-       original_digest = CASE WHEN original_digest = d.value THEN original_digest END
-  FROM (SELECT CAST(? AS TEXT) AS value) d WHERE id = ?"""
+       last_modified = ?, original_record_id = CASE WHEN original_digest = seen.digest THEN original_record_id END,
+       original_url = CASE WHEN original_digest = seen.digest THEN original_url END,
+       original_at = CASE WHEN original_digest = seen.digest THEN original_at END,
+       original_file_id = CASE WHEN original_digest = seen.digest THEN original_file_id END,
+       original_offset = CASE WHEN original_digest = seen.digest THEN original_offset END,
+       original_digest = CASE WHEN original_digest = seen.digest THEN original_digest END
+  FROM (SELECT CAST(? AS TEXT) AS digest) seen WHERE id = ?"""
 PAGE_UNCHANGED = """
 UPDATE pages SET status = 'fetched', fetched_at = ?, error_count = 0, language = coalesce(language, ?),
        etag = coalesce(?, etag), last_modified = coalesce(?, last_modified) WHERE id = ?"""
@@ -275,6 +275,9 @@ WORD_COLUMNS = ("word", "page_id", "count")
 LINK_COLUMNS = ("page_id", "to_hash", "from_hash", "to_url")
 DROP_WORDS = "DELETE FROM signal_words WHERE page_id AMONG ?"
 DROP_LINKS = "DELETE FROM signal_links WHERE page_id AMONG ?"
+DROP_SIGNALS = "DELETE FROM signal_pages WHERE page_id AMONG ?"
+SIGNALS_OF = """
+SELECT page_id, execution_id FROM signal_pages WHERE source_id = ? AND page_id > ? ORDER BY page_id LIMIT ?"""
 SOURCE_OF = "SELECT j.source_id FROM executions e CROSS JOIN jobs j WHERE e.id = ? AND j.id = e.job_id"
 UPSERT_SIGNALS = """
 INSERT INTO signal_pages (page_id, source_id, execution_id, fetched_at, status_code, media_type, content_hash, language,

@@ -30,6 +30,7 @@ from holdfast.index.writing.late import SeenKeys, resolve_late
 from holdfast.parse.child import ParseChild
 from holdfast.warc.ids import ORDINALS
 from holdfast.warc.queries import Span
+from holdfast.warc.roots import locate
 
 INDEX_VERSION = 1
 """Raised with any change that gives a record another row: files that were read before may be read again."""
@@ -104,7 +105,7 @@ class Indexer:
             return None
         run = _Run(self._hot, self._clock, file, lease)
         try:
-            run.read(self._home.resolve() / file.path, self._child, self._look)
+            run.read(locate(self._home, file.path), self._child, self._look)
         except (LeaseLost, Interrupted, KeyboardInterrupt, DatabaseAway):
             with suppress(Unavailable):
                 lease.give_back()

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
 
 import zstandard
-from sqlalchemy import ColumnElement, and_, exists, func, or_, select, update
+from sqlalchemy import ColumnElement, and_, exists, func, literal, or_, select, tuple_, update
 from sqlalchemy.orm import Session
 
 from holdfast.db.models import (
@@ -24,9 +24,14 @@ from holdfast.db.models import (
 )
 from holdfast.errors import NotFound
 from holdfast.index.keys import url_key
+from holdfast.warc.ids import ORDINALS
+from holdfast.warc.roots import locate
 
 MAX_TEXT_BYTES = 64 * 1024 * 1024
 """No stored text is longer: the parser cuts at four million characters."""
+
+
+_FOLLOWERS = 50
 
 
 class SnapshotNotFound(NotFound):
@@ -115,21 +120,81 @@ def closest(session: Session, url: str, moment: datetime, *, ok_only: bool = Fal
     return before if moment - before.captured_at <= after.captured_at - moment else after
 
 
+class Holding(NamedTuple):
+    """Where the captures of an execution stand: between which ids, and between which moments where that was noted."""
+
+    execution_id: int
+    first_id: int
+    last_id: int
+    since: datetime
+    until: datetime
+
+    def clauses(self) -> tuple[ColumnElement[bool], ...]:
+        """Return the clauses over Snapshot that leave these captures: a short stretch of an address's history."""
+        # `+ 0` keeps the planner on the address: the index of executions would read the whole execution.
+        return (
+            Snapshot.execution_id + 0 == self.execution_id,
+            Snapshot.id.between(self.first_id, self.last_id),
+            Snapshot.captured_at.between(self.since, self.until),
+        )
+
+
+def holding_of(session: Session, execution_id: int) -> Holding | None:
+    """Return where the captures of an execution stand; None if it has no file. A row a file is read."""
+    low, high, since, until, known, count = session.execute(
+        select(
+            func.min(WarcFile.id), func.max(WarcFile.id), func.min(WarcFile.first_at), func.max(WarcFile.last_at),
+            func.count(WarcFile.first_at), func.count(),
+        ).where(WarcFile.execution_id == execution_id)
+    ).one()  # fmt: skip
+    if low is None:
+        return None
+    if known < count or since is None or until is None:
+        since, until = datetime(1, 1, 1, tzinfo=UTC), datetime(9999, 12, 31, tzinfo=UTC)
+    return Holding(execution_id, low * ORDINALS, (high + 1) * ORDINALS - 1, since, until)
+
+
 def path_of(session: Session, home: Path, warc_file_id: int) -> Path:
-    """Return where a WARC file lies; NotFound if it was discarded or its row names a place outside its own."""
+    """Return where a WARC file lies; NotFound if it was discarded, StrayFile if none may lie where its row says."""
     stored = session.scalar(select(WarcFile.path).where(WarcFile.id == warc_file_id, WarcFile.state != "discarded"))
     if stored is None:
         raise NotFound(f"there is no WARC file {warc_file_id}")
-    path = Path(stored)
-    # A row from elsewhere may try to climb out of the data directory (faults W12).
-    if ".." in path.parts:
-        raise NotFound(f"the WARC file {warc_file_id} is registered outside the data directory; restore its row")
-    return home.resolve() / path
+    return locate(home, stored)
 
 
 def mark_compared(session: Session, ids: Iterable[int]) -> None:
     """Say that `changes` has looked at these snapshots."""
     session.execute(update(Snapshot).where(Snapshot.id.in_(list(ids))).values(compared=True))
+
+
+def compare_again(session: Session, found: Snapshot) -> None:
+    """Let `changes` look again at a capture and at what follows it, up to the next one that the page answered.
+
+    What stood before those is another now: the capture was withdrawn, or is shown again.
+    """
+    later = tuple_(Snapshot.captured_at, Snapshot.id) > tuple_(
+        literal(found.captured_at, Snapshot.captured_at.type), literal(found.id, Snapshot.id.type)
+    )
+    answered = and_(
+        or_(Snapshot.status.is_(None), Snapshot.status.between(200, 399)), Snapshot.canonical_id.is_(None), *visible()
+    )
+    rows = session.execute(
+        select(Snapshot.id, answered)
+        .where(Snapshot.url_hash == found.url_hash, Snapshot.source_id + 0 == found.source_id, Snapshot.is_page, later)
+        .order_by(Snapshot.captured_at, Snapshot.id)
+        .limit(_FOLLOWERS)
+    ).all()
+    until = next((number for number, row in enumerate(rows, 1) if row[1]), len(rows))
+    _compare_anew(session, Snapshot.id.in_([found.id, *(row[0] for row in rows[:until])]))
+
+
+def compare_pages_again(session: Session, url_hashes: Iterable[int]) -> None:
+    """Let `changes` look again at all captures of these pages: those that came while they were hidden were passed."""
+    _compare_anew(session, Snapshot.url_hash.in_(list(url_hashes)))
+
+
+def _compare_anew(session: Session, which: ColumnElement[bool]) -> None:
+    session.execute(update(Snapshot).where(which, Snapshot.is_page).values(compared=False))
 
 
 def withdrawals_of(session: Session, *, snapshot_id: int | None, url_hashes: Iterable[int]) -> list[Withdrawal]:

@@ -49,6 +49,8 @@ def hide(database: Database, clock: Clock, subject: str, *, reason: str) -> With
                     created_at=clock.now(),
                 )
             )  # fmt: skip
+        session.flush()
+        _compare_again(session, snapshot_id, [])
         return _told(session, clock, "hidden", subject, (snapshot_id, hashes), reason)
 
 
@@ -61,7 +63,18 @@ def unhide(database: Database, clock: Clock, subject: str) -> Withdrawn:
             raise NotFound(f"{subject} is not hidden")
         for row in rows:
             row.lifted_at, row.lifted_by = clock.now(), audit.actor()
+        session.flush()
+        _compare_again(session, snapshot_id, hashes)
         return _told(session, clock, "shown", subject, (snapshot_id, hashes), None)
+
+
+def _compare_again(session: Session, snapshot_id: int | None, hashes: list[int]) -> None:
+    """Leave word for `changes`: the capture behind a hidden one is held against the one before it, and back again."""
+    found = None if snapshot_id is None else queries.any_snapshot(session, snapshot_id)
+    if found is not None:
+        queries.compare_again(session, found)
+    if hashes:
+        queries.compare_pages_again(session, hashes)
 
 
 def _meant(session: Session, subject: str) -> tuple[int | None, list[int]]:

@@ -17,7 +17,7 @@ from holdfast.jobs.moves import move, state_of
 from holdfast.jobs.placement import Placement
 from holdfast.jobs.retries import Again, Failure, RetryPolicy, after_failure, policy_for
 from holdfast.jobs.schedule import queries
-from holdfast.jobs.slots import next_turn
+from holdfast.jobs.slots import next_turn, turns_between
 from holdfast.jobs.states import State
 
 
@@ -91,7 +91,12 @@ class Settler:
         baseline = interval_of(job.interval_minutes, job.interval_type)
         if baseline is None or not job.schedule_enabled:
             return events
-        return [*events, *self._next(session, job, _adapted(job, baseline, ending, now), now)]
+        interval = _adapted(job, baseline, ending, now)
+        if (left_out := turns_between(job.rhythm_at or job.due_at or now, interval, now=now)) > 0:
+            # Nobody worked, or the run took longer than its interval: the turns that passed are not made up for.
+            execution.metrics = {**execution.metrics, "skipped_turns": left_out}
+            events.append(status(job.id, State.COMPLETED, execution_id=execution.id, skipped_turns=left_out))
+        return [*events, *self._next(session, job, interval, now)]
 
     def _next(self, session: Session, job: Job, interval: timedelta, now: datetime) -> list[Event]:
         job.rhythm_at = next_turn(job.rhythm_at or job.due_at or now, interval, now=now)

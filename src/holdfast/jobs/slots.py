@@ -53,6 +53,11 @@ def next_turn(rhythm_at: datetime, interval: timedelta, *, now: datetime) -> dat
     return rhythm_at + ((now - rhythm_at) // interval + 1) * interval
 
 
+def turns_between(rhythm_at: datetime, interval: timedelta, *, now: datetime) -> int:
+    """Return how many regular turns have come and gone since the last one; the next one that is due not counted."""
+    return max(0, (now - rhythm_at) // interval)
+
+
 class SlotTable:
     """How many jobs wait in each slot. Changed job by job; a placement looks at slots, never at jobs."""
 
@@ -116,6 +121,8 @@ class Reason(StrEnum):
     """No slot within its reach is emptier."""
     BELOW_SLOT = "interval_below_slot"
     """It runs more often than slots last."""
+    RUNS_ONCE = "runs_once"
+    """It has no rhythm: it waits for one more try."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,6 +131,7 @@ class Turn:
 
     job_id: int
     interval: timedelta
+    """Nothing at all for a job that runs once."""
     next_run_at: datetime | None
     """None while its run is queued."""
     placed_at: datetime | None = None
@@ -250,7 +258,7 @@ def plan_rebalance(turns: Iterable[Turn], *, now: datetime) -> Rebalance:
     would not make the day more even moves nothing.
     """
     ordered = sorted(turns, key=lambda turn: (-turn.interval, turn.job_id))
-    times = {turn.job_id: turn.next_run_at for turn in ordered if turn.next_run_at is not None}
+    times = {turn.job_id: turn.next_run_at for turn in ordered if turn.next_run_at is not None and turn.interval}
     first = slot_of(now) + 1
     reach = ordered[0].interval if ordered else WINDOW
     even = _Evenness(times.values(), first=first, last=_reach(first, reach))
@@ -278,7 +286,7 @@ def _reach(first: int, interval: timedelta) -> int:
 def _consider(even: _Evenness, turn: Turn, *, first: int, now: datetime) -> Moved | Skipped:
     """Move a job if that helps; return what was done."""
     if not uses_slots(turn.interval):
-        return Skipped(turn.job_id, Reason.BELOW_SLOT)
+        return Skipped(turn.job_id, Reason.BELOW_SLOT if turn.interval else Reason.RUNS_ONCE)
     reason = refusal(turn, now=now)
     if reason is not None or turn.next_run_at is None:
         return Skipped(turn.job_id, reason or Reason.JOB_RUNNING)

@@ -25,6 +25,8 @@ MAX_ENTRIES = 50_000
 _MAX_URL_CHARS = 2048
 _MAX_JSON_BYTES = 10 * 1024 * 1024
 """A JSON text is read at once, and its values take ten times its room."""
+_MAX_MENDED_BYTES = 4 * 1024 * 1024
+"""Feeds up to here are read a second time if their charset is not what they say; real ones are far smaller."""
 
 
 class FeedForm(StrEnum):
@@ -90,7 +92,7 @@ def parse_feed(body: bytes, *, charset: str | None = None) -> FeedParse:
     found = _parse(body, as_is)
     if Problem.XML_REFERENCE in found.problems:
         found = _better(found, _parse(body, escape_ampersands))
-    if Problem.XML_BROKEN in found.problems and not body.startswith(GZIP):
+    if Problem.XML_BROKEN in found.problems and len(body) <= _MAX_MENDED_BYTES and not body.startswith(GZIP):
         # What is declared as UTF-8 and is not: read as a browser would, and told to the parser anew.
         text, _ = decode_text(body, charset)
         found = _better(found, _parse(_undeclared(text).encode("utf-8", "replace"), escape_ampersands))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 from typing import NamedTuple
+from urllib.parse import quote
 
 from holdfast.replay.address import replay_path
 from holdfast.replay.entities import escape
@@ -60,6 +61,7 @@ def raw_bar(shown: Shown, place: Place) -> Bar:
             ("Metadata", f"{app}/api/snapshot/{shown.snapshot_id}"),
             ("Timeline", f"{app}/api/snapshots/{shown.snapshot_id}/timeline"),
             ("What changed", f"{app}/api/changes/compare?toSnapshotId={shown.snapshot_id}"),
+            ("Report a problem", f"{app}/report?snapshotId={shown.snapshot_id}&url={quote(shown.url[:2000], safe='')}"),
         ]
     cite = f"{shown.title or shown.url}. Captured {shown.captured_at:%d %B %Y}. "
     cite += place.memento(digits, "", shown.url)

@@ -10,6 +10,7 @@ from typing import NamedTuple
 from sqlalchemy.orm import Session
 
 from holdfast.errors import NotFound, UrlRefused
+from holdfast.index.queries import Holding
 from holdfast.replay.address import is_storable
 from holdfast.replay.moments import earliest, latest
 from holdfast.replay.queries import Sighting, around, of_key, of_page
@@ -31,23 +32,23 @@ class NotCaptured(NotFound):
         self.url = url
 
 
-def candidates(session: Session, url: str, digits: str) -> list[Sighting]:
+def candidates(session: Session, url: str, digits: str, *, within: Holding | None = None) -> list[Sighting]:
     """Return the captures that could answer, best first; NotCaptured if there is none.
 
     Addresses are matched as archives do (scheme, `www`, case and session ids aside), then as our normaliser does
-    (tracking parameters aside).
+    (tracking parameters aside). `within` leaves the captures of one execution.
     """
     if not is_storable(url):
         raise NotCaptured(url)
     low, high = earliest(digits), latest(digits)
-    found = around(session, of_key(surt(url)), high, each=_WINDOW)
+    found = around(session, of_key(surt(url)), high, each=_WINDOW, within=within)
     ranked = rank(found, Asked(url, low, high, len(digits) == 14))
     if not ranked:
         try:
             page = parse(url)
         except UrlRefused:
             raise NotCaptured(url) from None
-        found = around(session, of_page(page.hash64), high, each=_WINDOW)
+        found = around(session, of_page(page.hash64), high, each=_WINDOW, within=within)
         ranked = rank(found, Asked(url, low, high, len(digits) == 14))
     if not ranked:
         raise NotCaptured(url)

@@ -11,7 +11,7 @@ from sqlalchemy import ColumnElement, Select, bindparam, literal, select, tuple_
 from sqlalchemy.orm import Session
 
 from holdfast.db.models import Snapshot
-from holdfast.index.queries import SnapshotNotFound, visible
+from holdfast.index.queries import Holding, SnapshotNotFound, visible
 
 
 class Sighting(NamedTuple):
@@ -84,9 +84,16 @@ def _near(column: str, each: int) -> tuple[_Statement, _Statement]:
     )
 
 
-def around(session: Session, which: Which, moment: datetime, *, each: int) -> list[Sighting]:
-    """Return the nearest captures of an address, at most `each` before a moment and as many from it on, in order."""
+def around(
+    session: Session, which: Which, moment: datetime, *, each: int, within: Holding | None = None
+) -> list[Sighting]:
+    """Return the nearest captures of an address, at most `each` before a moment and as many from it on, in order.
+
+    `within` leaves those of one execution.
+    """
     before, after = _near(which.column, each)
+    if within is not None:
+        before, after = (statement.where(*within.clauses()) for statement in (before, after))
     given = {"value": which.value, "moment": moment}
     earlier, later = session.execute(before, given).all(), session.execute(after, given)
     return [*map(Sighting._make, reversed(earlier)), *map(Sighting._make, later)]

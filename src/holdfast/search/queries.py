@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 
 from sqlalchemy import BindParameter, bindparam, delete, func, insert, select
 from sqlalchemy.dialects import postgresql, sqlite
-from sqlalchemy.orm import Session
+from sqlalchemy.orm import InstrumentedAttribute, Session
 
 from holdfast.db.models import (
     Document,
@@ -20,6 +20,7 @@ from holdfast.db.models import (
     PageLink,
     PageSignal,
     SearchOutbox,
+    SignalLink,
     Snapshot,
     Source,
     Withdrawal,
@@ -225,17 +226,23 @@ def withdrawal_mark(session: Session) -> tuple[int, int]:
 
 
 def links(session: Session, *, chunk: int) -> Iterator[Sequence[tuple[int, int]]]:
-    """Yield all edges as pairs of group hashes, from and to, a chunk at a time, by key."""
+    """Yield all edges as pairs of group hashes, from and to, a chunk at a time: of captures, then of pages without."""
+    yield from _edges(session, PageLink.snapshot_id, PageLink, chunk)
+    yield from _edges(session, SignalLink.page_id, SignalLink, chunk)
+
+
+def _edges(session: Session, owner: InstrumentedAttribute[int], table: type[PageLink] | type[SignalLink],
+           chunk: int) -> Iterator[Sequence[tuple[int, int]]]:  # fmt: skip
+    """Yield the edges of one table by its key, which is the owner of a link and where it leads."""
     after: tuple[int, int] | None = None
     while True:
-        statement = select(PageLink.snapshot_id, PageLink.to_hash, PageLink.from_hash)
+        statement = select(owner, table.to_hash, table.from_hash)
         if after is not None:
-            snapshot_id, to_hash = after
-            statement = statement.where(
-                (PageLink.snapshot_id > snapshot_id)
-                | ((PageLink.snapshot_id == snapshot_id) & (PageLink.to_hash > to_hash))
-            ).where(PageLink.snapshot_id >= snapshot_id)
-        rows = session.execute(statement.order_by(PageLink.snapshot_id, PageLink.to_hash).limit(chunk)).all()
+            owner_id, to_hash = after
+            statement = statement.where((owner > owner_id) | ((owner == owner_id) & (table.to_hash > to_hash))).where(
+                owner >= owner_id
+            )
+        rows = session.execute(statement.order_by(owner, table.to_hash).limit(chunk)).all()
         if not rows:
             return
         yield [(row[2], row[1]) for row in rows]

@@ -12,7 +12,10 @@ _log = log.get()
 
 
 def discard(ground: Ground, execution_id: int) -> int:
-    """Remove an execution's WARC files; rows first, so that nothing ever points at bytes that are gone."""
+    """Remove an execution's WARC files, and the signals of pages that it saw last; return how many files there were.
+
+    Rows go first, so that nothing ever points at bytes that are gone.
+    """
     with ground.hot.read() as tx:
         rows = files.files_of(tx, execution_id=execution_id)
     for row in rows:
@@ -23,4 +26,5 @@ def discard(ground: Ground, execution_id: int) -> int:
         remove_from_manifest(path.parent, row.id)
         path.unlink(missing_ok=True)
         _log.info("discard.removed", file=path.name)
+    ground.frontier.forget_signals(execution_id)
     return len(rows)

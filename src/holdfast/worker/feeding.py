@@ -27,6 +27,7 @@ from holdfast.wiring.jobs import Jobs
 from holdfast.worker.native import NativeRunner, plan_of
 from holdfast.worker.running import Holding
 
+_LATE = "max_time"
 _FOLLOW_S = 60.0
 """How often the feed jobs are compared with what sources want."""
 
@@ -85,6 +86,9 @@ class _Poll:
         with self._database.write() as session:
             if over and self.brief.search:
                 note_search(session, source_id=lease.source.id, at=now)
+            if ending.reason == _LATE:
+                queries.give_back(session, source_id=lease.source.id, execution_id=lease.execution_id,
+                                  reason=f"over_limit:{_LATE}")  # fmt: skip
             if over:
                 registry.count_unreached(session, self.brief, self._settings, since=self._began, now=now)
             feeds = queries.feeds_of_source(session, source_id=lease.source.id)

@@ -16,9 +16,9 @@ from typing import NamedTuple
 from holdfast import log
 from holdfast.clock import SystemClock
 from holdfast.config import Settings
+from holdfast.coordination.disk import is_low
 from holdfast.coordination.owners import Owner
 from holdfast.coordination.runfile import RunFile
-from holdfast.crawl.keeper import is_low
 from holdfast.errors import LeaseLost, Unavailable
 from holdfast.jobs.board.queries import FEED
 from holdfast.jobs.endings import Ending, Result

@@ -28,7 +28,6 @@ from holdfast.crawl.keeper import Keeper
 from holdfast.crawl.ledger import Ledger
 from holdfast.crawl.limits import Limits
 from holdfast.crawl.links import Sieve
-from holdfast.crawl.originals import Originals
 from holdfast.crawl.plan import PRODUCT, CrawlPlan
 from holdfast.crawl.progress import Progress
 from holdfast.crawl.reading import Reader
@@ -43,12 +42,14 @@ from holdfast.types import Visit
 from holdfast.urls import Url
 from holdfast.warc import queries as files
 from holdfast.warc.manifest import ManifestEntry, add_to_manifest
+from holdfast.warc.roots import record_root
 from holdfast.warc.writer import SealedFile
 from holdfast.wiring import Ground, open_ground
 from holdfast.wiring.feeds import open_feeds
 from holdfast.worker.assignment import Assignment
 from holdfast.worker.paths import relative
 from holdfast.worker.rows import RowControl
+from holdfast.worker.storing import policy_of
 
 _log = log.get()
 
@@ -66,6 +67,7 @@ class Process:
             Path(assignment.output_dir), f"{assignment.source_code}-{self._owner.id}",
             info=warcinfo(self._plan, assignment), clock=self._clock, settings=ground.settings.warc,
         )  # fmt: skip
+        self._policy = policy_of(self._plan, ground, self._tape)
         self._child = ParseChild(deadline_s=ground.settings.parse.deadline_s)
 
     async def run(self) -> Ending:
@@ -126,7 +128,7 @@ class Process:
         crew = Crew(
             plan=plan, settings=ground.settings, clock=self._clock, client=client, progress=progress,
             credentials=Credentials(plan),
-            random=Random(), scope=plan.build_scope(), originals=Originals(ground.hot, ground.settings.home),  # noqa: S311
+            random=Random(), scope=plan.build_scope(), originals=self._policy.memory,  # noqa: S311
             processes=self._assignment.processes, polled=validators_of(plan),
             is_private=lambda ip: any(ip_address(ip) in network for network in networks),
         )  # fmt: skip
@@ -140,13 +142,17 @@ class Process:
         def done(capture: Capture, visit: Visit | None) -> None:
             loop.call_soon_threadsafe(engine.finished, capture, visit)
 
+        def links_of(page_id: int) -> tuple[str, ...]:
+            return engine.database.wait(lambda: ground.frontier.signal_links(page_id))
+
         def landed(url: Url) -> None:
             crew.scope = crew.scope.with_landing_host(url)
             _log.info("crawl.seed_landed", url=url.fetch)
             control.landed(url.fetch)
 
         def make_desk() -> Desk:
-            return Desk(tape=self._tape, sieve=sieve, reader=reader, run=self._owner.run, clock=self._clock, done=done)
+            storage = self._policy.make_storage(reader, links_of)
+            return Desk(storage=storage, sieve=sieve, reader=reader, run=self._owner.run, clock=self._clock, done=done)
 
         crew.landed, crew.forget = landed, sieve.forget
         engine = CrawlEngine(crew, ground.frontier, ledger, make_desk=make_desk, control=control, limits=limits)
@@ -154,6 +160,7 @@ class Process:
 
     def _register(self, path: Path) -> int:
         """Make the row of a file that is about to be written."""
+        record_root(self._ground.settings.home, path.parent)
         with self._ground.hot.write() as tx:
             return files.insert_file(
                 tx, execution_id=self._assignment.execution_id, owner_id=self._owner.id,

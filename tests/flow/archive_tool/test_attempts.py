@@ -20,8 +20,10 @@ def _meaning(bed: Bed, ended: Ended) -> Result:
     return classify_exit(ended.code, bed.output, f"{ended.out}\n{ended.err}")
 
 
-def test_a_limit_that_was_reached_is_a_success(bed: Bed) -> None:
-    bed.script([{"warc": "a.warc.gz"}, {"exit": 33}])
+@pytest.mark.parametrize("code", [16, 32, 33])
+def test_a_limit_that_was_reached_is_a_success(bed: Bed, code: int) -> None:
+    """Disk use, size and time: zimit ends on its own terms, and what it captured is whole."""
+    bed.script([{"warc": "a.warc.gz"}, {"exit": code}])
 
     ended = bed.run(ONLY_WARCS)
 
@@ -223,6 +225,48 @@ def test_permissions_are_relaxed_on_request(bed: Bed) -> None:
     assert bed.run(ONLY_WARCS, "--relax-perms").code == 0
     modes = [(bed.output / name).stat().st_mode & 0o777 for name in bed.warcs()]
     assert modes == [0o744] * len(modes)
+
+
+def test_permissions_are_relaxed_round_after_round_while_the_crawl_runs(bed: Bed) -> None:
+    marks = [bed.root / "mark-1", bed.root / "mark-2"]
+    rounds: list[Step] = []
+    for number, mark in enumerate(marks):
+        rounds += [{"warc": f"{number}.warc.gz"}, {"mode": "700"}, {"touch": str(mark)}, {"await": f"{mark}-seen"}]
+    bed.script([*rounds, {"stats": [2, 2, 0, 0]}])
+    process = bed.start(ONLY_WARCS, "--relax-perms")
+
+    for mark in marks:
+        bed.wait_for(mark)
+        bed.wait_until(lambda: all((bed.output / name).stat().st_mode & 0o044 for name in bed.warcs()))
+        Path(f"{mark}-seen").touch()
+
+    assert bed.finish(process).code == 0
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        ("--enable-adaptive-workers",),
+        ("--enable-adaptive-restart",),
+        ("--enable-vpn-rotation", "--vpn-connect-command", "vpn"),
+        ("--enable-monitoring", "--enable-vpn-rotation"),
+        ("--min-workers", "0"),
+        ("--max-container-restarts", "-1"),
+        ("--vpn-rotation-frequency-minutes", "-1"),
+        ("--max-temp-dirs-before-reset", "0"),
+        ("--seeds", "ftp://example.org/"),
+        ("--name", "../x"),
+        ("--browsertrix-config-json", "{"),
+    ],
+)
+def test_wrong_usage_ends_with_2_before_anything_is_touched(bed: Bed, wrong: tuple[str, ...]) -> None:
+    ended = bed.run(ONLY_WARCS, *wrong)
+
+    assert ended.code == 2
+    assert "archive-tool: error:" in ended.err
+    assert bed.raw_calls() == []
+    assert list(bed.output.iterdir()) == []
+    assert _meaning(bed, ended) == ("failed", CrawlerStatus.CONFIG, None)
 
 
 def test_a_state_that_cannot_be_kept_ends_the_run_and_its_container(bed: Bed) -> None:

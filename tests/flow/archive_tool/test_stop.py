@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from holdfast.archive_tool.hold import holder_of, last_end
 from tests.flow.archive_tool.bed import Bed, Step
 
 GOOD: list[Step] = [{"warc": "b.warc.gz"}, {"stats": [2, 2, 0, 0]}]
@@ -39,6 +40,7 @@ def test_a_signal_stops_the_container_keeps_the_warcs_and_leaves_a_state_to_resu
     assert bed.running() == []
     assert len(bed.warcs()) == 1
     assert len(bed.state()["temp_dirs_host_paths"]) == 1
+    assert last_end(bed.output) == ("stopped", 1)
     assert json.loads((bed.output / ".zimit_resume.yaml").read_text()) == {"left": 1}
     if number is signal.SIGTERM:
         resumed = bed.run(ONLY_WARCS)
@@ -104,6 +106,7 @@ def test_what_a_killed_tool_left_running_is_stopped_before_the_next_run(bed: Bed
     os.kill(process.pid, signal.SIGKILL)
     process.wait(10)
     assert len(bed.running()) == 1
+    assert (holder_of(bed.output), last_end(bed.output)) == (None, None)
 
     ended = bed.run(ONLY_WARCS)
 
@@ -117,11 +120,14 @@ def test_one_directory_has_one_tool(bed: Bed) -> None:
     bed.script(_hanging(bed.root / "mark"))
     first = bed.start(ONLY_WARCS)
     bed.wait_for(bed.root / "mark")
+    holder = holder_of(bed.output)
 
     second = bed.run(ONLY_WARCS)
     first.terminate()
 
     assert second.code == 1
     assert "another archive-tool" in second.err
+    assert holder is not None
+    assert (holder.pid, holder.is_here) == (first.pid, True)
     assert bed.finish(first).state == "stopped"
     assert len(bed.calls("run")) == 1

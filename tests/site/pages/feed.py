@@ -98,7 +98,8 @@ for _name, _story, _body in (
         "RSS 1.0",
         '<?xml version="1.0"?><rdf:RDF xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#"'
         ' xmlns="http://purl.org/rss/1.0/" xmlns:dc="http://purl.org/dc/elements/1.1/"><channel rdf:about="/"/>'
-        '<item rdf:about="/meta/title?rdf=1"><link>/meta/title?rdf=1</link><dc:date>2026-09-01</dc:date></item></rdf:RDF>',
+        '<item rdf:about="/meta/title?rdf=1"><link>/meta/title?rdf=1</link><dc:date>2026-09-01</dc:date></item>'
+        "</rdf:RDF>",
     ),
 ):
     feed.fixed(_name, _story, _body, media="application/rss+xml")

@@ -97,4 +97,4 @@ def test_head_of_what_is_not_there_is_not_found(client: Client) -> None:
 def test_the_reference_is_off_in_a_strict_environment(make_client: MakeClient) -> None:
     client = make_client(environment="production", admin_token="x" * 20)
 
-    assert {client.get(path).status_code for path in ("/docs", "/openapi.json", "/docs/style.css", "/redoc")} == {404}
+    assert {client.get(path).status_code for path in ("/docs", "/openapi.json", "/api/openapi.json", "/redoc")} == {404}

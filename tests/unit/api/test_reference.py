@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from holdfast.api.reference import operations, page
+from holdfast.api.reference import operations, reference_page
 from tests.client import Client
 
 _PAGE = Path(__file__).resolve().parents[3] / "docs" / "api.md"
@@ -54,9 +54,9 @@ def test_admin_routes_say_how_to_show_the_token_and_others_ask_for_none(client: 
 def test_the_page_escapes_what_it_shows() -> None:
     document = {"info": {"title": "<b>"}, "paths": {"/<x>": {"get": {"responses": {}, "description": "<script>"}}}}
 
-    assert "<script>" not in page(document)
-    assert "<b>" not in page(document)
-    assert "/&lt;x&gt;" in page(document)
+    assert "<script>" not in reference_page(document)
+    assert "<b>" not in reference_page(document)
+    assert "/&lt;x&gt;" in reference_page(document)
 
 
 def test_the_page_names_every_route(client: Client) -> None:

@@ -57,7 +57,7 @@ def test_fields_leave_out_what_is_empty_but_not_a_zero() -> None:
         ("postgresql://me:pa:ss@db/holdfast", "postgresql://me:***@db/holdfast"),
         ("postgresql://db/holdfast?user=me&password=secret&x=1", "postgresql://db/holdfast?user=me&password=***&x=1"),
         ("postgresql://:secret@db/holdfast", "postgresql://:***@db/holdfast"),
-        ("sqlite:////tmp/holdfast.db", "sqlite:////tmp/holdfast.db"),
+        ("sqlite:////srv/holdfast.db", "sqlite:////srv/holdfast.db"),
         ("vpn up --token=abc", "vpn up --token=***"),
         ("http://localhost:3000,http://localhost:5173", "http://localhost:3000,http://localhost:5173"),
     ],

@@ -6,6 +6,7 @@ import csv
 import io
 import random
 from collections import Counter
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -34,7 +35,7 @@ _PATHS = ("/", "/a", "/a/b", "/fr/", "/en/x", "/é", "/a?x=1", "/a?x=1&y=2")
 _HOSTS = ("https://a.ca", "http://a.ca", "https://www.a.ca", "https://b.org:8443")
 
 
-def sighting(url: str = "https://a.ca/", **fields: object) -> Sighting:
+def sighting(url: str = "https://a.ca/", **fields: Any) -> Sighting:
     """Return a sighting of an address."""
     made = parse_seed(url)
     base = Sighting(url=made.fetch, url_hash=made.hash64, origin=Origin.LINK, fate=Fate.NOT_REACHED, reason="x")

@@ -219,11 +219,11 @@ def test_what_is_no_capture_of_the_web_is_counted(tmp_path: Path) -> None:
 
 
 def test_bits_that_flip_are_noticed_wherever_they_are(tmp_path: Path) -> None:
-    sealed, _ = write_ours(tmp_path, 12)
+    sealed, _ = write_ours(tmp_path, 6)
     whole = sealed.path.read_bytes()
     truth = {capture.id: (capture.url, capture.body_hash) for capture in read(sealed.path).captures}
     chance, path = random.Random(12), tmp_path / "flipped.warc.gz"
-    for _ in range(120):
+    for _ in range(500):
         at = chance.randrange(len(whole))
         path.write_bytes(whole[:at] + bytes((whole[at] ^ (1 << chance.randrange(8)),)) + whole[at + 1 :])
 

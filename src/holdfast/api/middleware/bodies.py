@@ -16,9 +16,11 @@ from holdfast.errors import HoldfastError, Invalid
 _DEPTH = 32
 _ARRIVAL_S = 30.0
 _FILES = {
-    "/api/v1/sources/import": ("application/yaml", "application/x-yaml", "text/yaml", "application/toml", "text/toml")
+    "/api/v1/sources/import": ("application/yaml", "application/x-yaml", "text/yaml", "application/toml", "text/toml"),
+    "/report": ("application/x-www-form-urlencoded",),
 }
-"""Where something else than JSON may come in. A page of another origin cannot send these without asking first."""
+"""Where something else than JSON may come in. A page of another origin cannot send files without asking first; it could
+send a form, which its route refuses."""
 _STRINGS = re.compile(rb'"(?:[^"\\]|\\.)*"', re.S)
 _NOT_BRACKETS = re.compile(rb"[^][{}]+")
 

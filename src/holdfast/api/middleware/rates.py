@@ -121,6 +121,6 @@ class RateLimits:
             return Tier("search", settings.search_per_minute)
         if path.startswith("/api/exports/") or (path.startswith("/api/coverage/") and path.endswith(_FILES)):
             return Tier("exports", settings.exports_per_minute)
-        if path == "/api/reports":
+        if path == "/api/reports" or (path == "/report" and scope["method"] == "POST"):
             return Tier("reports", settings.reports_per_minute)
         return Tier("general", settings.general_per_minute)

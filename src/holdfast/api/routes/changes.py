@@ -112,7 +112,7 @@ def feed(request: Request, archive: ArchiveDep, session: SessionDep, source: Sou
     """Return the 50 newest changes as RSS."""
     _demand_enabled(archive)
     source_id = source_id_of(session, source)
-    found = listing.page_of_events(session, Scope(source_id=source_id), offset=0, limit=MAX_ITEMS)
+    found = listing.page_of_events(session, Scope(source_id=source_id), offset=0, limit=MAX_ITEMS, listed=4 * MAX_ITEMS)
     title = "Changes in the archive" if source is None else f"Changes of {source}"
     body = rss(found.events, site=site_of(request, archive.settings), title=title)
     headers = {"ETag": f'"{sha256(body).hexdigest()[:32]}"', "Cache-Control": "public, max-age=300"}

@@ -10,6 +10,7 @@ from fastapi.responses import HTMLResponse
 from holdfast.api import queries
 from holdfast.api.addresses import browse_url
 from holdfast.api.deps import ArchiveDep, SessionDep, TotalsDep
+from holdfast.api.pages import page
 from holdfast.api.roles import PUBLIC
 
 router = APIRouter(tags=["archive"], dependencies=[PUBLIC], include_in_schema=False)
@@ -32,10 +33,13 @@ def home(archive: ArchiveDep, session: SessionDep, totals: TotalsDep) -> HTMLRes
         rows.append(f"<li>{name}: {total.snapshots:,} captures, {total.first:%Y-%m-%d} to {total.last:%Y-%m-%d}")
     about = "" if archive.settings.api.strict else ' · <a href="/docs">all routes</a>'
     return HTMLResponse(
-        "<!DOCTYPE html><html lang=en><meta charset=utf-8><title>Holdfast</title>"
-        "<h1>Holdfast</h1>"
-        f"<p>{kept.snapshots:,} captures of {kept.pages:,} pages from {len(kept.sources):,} sources.</p>"
-        "<form action=/api/search><label>Search <input name=q maxlength=512></label> <button>Find</button></form>"
-        f"<ul>{''.join(rows)}</ul>"
-        f"<p><a href=/api/stats>figures</a> · <a href=/api/sources>sources</a>{about}</p></html>\n"
+        page(
+            "Holdfast",
+            "<h1>Holdfast</h1>"
+            f"<p>{kept.snapshots:,} captures of {kept.pages:,} pages from {len(kept.sources):,} sources.</p>"
+            "<form action=/api/search><label for=q>Search</label> <input id=q name=q required maxlength=256> "
+            f"<button>Find</button></form><ul>{''.join(rows)}</ul>"
+            f"<p><a href=/api/stats>figures</a> · <a href=/api/sources>sources</a>{about} · "
+            "<a href=/report>report a problem</a></p>",
+        )
     )

@@ -38,7 +38,10 @@ _IMPORTED = 500
 """Sources of one import: they are written in one transaction, which must stay short."""
 _TYPES = {"yaml": "application/yaml", "toml": "application/toml", "json": "application/json"}
 _TEXT: dict[int | str, dict[str, Any]] = {
-    200: {"content": {media: {"schema": {"type": "string"}} for media in _TYPES.values()}, "description": "A file."}
+    200: {
+        "content": {media: {"schema": {"type": "object"}} if form == "json" else {} for form, media in _TYPES.items()},
+        "description": "A file.",
+    }
 }
 _FILE = {"requestBody": {"required": True, "content": {
     "application/json": {"schema": {"type": "object", "required": ["sources"], "properties": {

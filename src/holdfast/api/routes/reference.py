@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from fastapi import APIRouter, Request
-from fastapi.responses import HTMLResponse, JSONResponse, Response
+from fastapi.responses import HTMLResponse, JSONResponse
 
 from holdfast.api.deps import ArchiveDep
-from holdfast.api.reference import STYLE, page
+from holdfast.api.reference import reference_page
 from holdfast.api.roles import PUBLIC
 from holdfast.errors import NotFound
 from holdfast.wiring.archive import Archive
@@ -26,14 +26,7 @@ def openapi(request: Request, archive: ArchiveDep) -> JSONResponse:
 @router.get("/docs")
 def docs(request: Request, archive: ArchiveDep) -> HTMLResponse:
     """Return the routes as a page; it loads nothing from elsewhere and runs no script."""
-    return HTMLResponse(page(_document(request, archive)))
-
-
-@router.get("/docs/style.css")
-def docs_style(request: Request, archive: ArchiveDep) -> Response:
-    """Return the page's style sheet."""
-    _document(request, archive)
-    return Response(STYLE, media_type="text/css")
+    return HTMLResponse(reference_page(_document(request, archive)))
 
 
 def _document(request: Request, archive: Archive) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from holdfast.api.schemas.snapshots import LatestCapture, Resolved, SnapshotDeta
 from holdfast.clock import digits14
 from holdfast.db.models import Snapshot
 from holdfast.errors import UrlRefused
-from holdfast.index.queries import document_of, snapshot
+from holdfast.index.queries import document_of, holding_of, snapshot
 from holdfast.replay.finding import NotCaptured, candidates
 from holdfast.replay.moments import earliest
 from holdfast.urls import hash64, parse
@@ -81,18 +81,16 @@ def resolve(
 
 
 def _resolve(session: Session, url: str, digits: str, job_id: int | None) -> Snapshot | None:
-    moment = earliest(digits)
+    within = None if job_id is None else holding_of(session, job_id)
+    if job_id is not None and within is None:
+        return None
     try:
-        ranked = candidates(session, url, digits)
+        ranked = candidates(session, url, digits, within=within)
     except NotCaptured:
         ranked = []
     rows = queries.snapshots_by_id(session, [sighting.id for sighting in ranked])
-    for sighting in ranked:
-        row = rows.get(sighting.id)
-        if row is not None and job_id in (None, row.execution_id):
-            return row
-    near = queries.near_in_groups(session, _groups(url), moment)
-    return near if near is not None and job_id in (None, near.execution_id) else None
+    best = next((rows[sighting.id] for sighting in ranked if sighting.id in rows), None)
+    return best or queries.near_in_groups(session, _groups(url), earliest(digits), within)
 
 
 def _groups(url: str) -> list[int]:

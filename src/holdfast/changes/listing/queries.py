@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import heapq
+from collections.abc import Iterator
 from datetime import datetime
-from typing import Any
+from functools import cache
+from itertools import islice
+from typing import Any, NamedTuple
 
-from sqlalchemy import ColumnElement, Select, TextClause, and_, exists, func, select, text
-from sqlalchemy.orm import Session, aliased
+from sqlalchemy import ColumnElement, Select, Subquery, and_, column, exists, func, select, text
+from sqlalchemy.orm import Session
 
 from holdfast.changes.listing.events import Event, Page, Scope, TimelineEntry
+from holdfast.clock import to_micros
 from holdfast.db.models import Change, Diff, Document, PageGroup, Snapshot, Source, Withdrawal
 from holdfast.index.queries import visible
 
@@ -16,12 +21,10 @@ MAX_LISTED = 10_000
 """Changes that are counted and paged through, newest first; as many as search counts."""
 _LEAST_EACH = 20
 _MAX_SOURCES = 200
-_TOLD = text("changes.type <> 'unchanged'")
-"""Spelled as the partial indexes are, so that both databases see that they hold all that is asked for."""
 
 
-def shown(change: type[Change] = Change) -> tuple[ColumnElement[bool], ...]:
-    """Return the clauses over Change that leave out what is withdrawn: either capture, or the page."""
+def shown(change: Any = Change) -> tuple[ColumnElement[bool], ...]:
+    """Return the clauses, over Change or what has its columns, that leave out what is withdrawn: a capture or the page."""
     standing = Withdrawal.lifted_at.is_(None)
     return (
         ~exists().where(standing, Withdrawal.snapshot_id == change.to_snapshot_id),
@@ -61,47 +64,106 @@ def page_of_events(session: Session, scope: Scope, *, offset: int, limit: int, l
 
     Paging ends there too: what is older is reached with an earlier `until`.
     """
-    slices = _slices(session, scope)
-    if not slices:
-        return Page(events=(), total=0, is_exact=True)
-    each = max(_LEAST_EACH, listed // len(slices))
-    found: list[tuple[datetime, int]] = []
-    is_exact = True
-    for part in slices:
-        # Only the slice is read, and only once: joined with the table by id, a planner might walk the table.
-        change = aliased(Change, part.limit(each + 1).subquery())
-        rows = session.execute(select(change.to_captured_at, change.id, and_(*shown(change)))).all()
-        is_exact = is_exact and len(rows) <= each
-        found += [(row[0], row[1]) for row in rows[:each] if row[2]]
-    found.sort(reverse=True)
-    ids = [change_id for _, change_id in found[offset : offset + limit]]
+    read = _of_sources if scope.execution_ids is None else _of_executions
+    found = read(session, scope, listed)
+    ids = [row.id for row in found.rows[offset : offset + limit]]
     events = {row[0]: Event._make(row) for row in session.execute(_events().where(Change.id.in_(ids)))}
-    return Page(events=tuple(events[change_id] for change_id in ids), total=len(found), is_exact=is_exact)
+    return Page(events=tuple(events[change_id] for change_id in ids), total=len(found.rows), is_exact=found.is_all)
 
 
-def _slices(session: Session, scope: Scope) -> list[Select[Change]]:
-    """Return the newest changes in scope: a slice for each execution, or for each source, all from one index."""
-    span: list[ColumnElement[bool] | TextClause] = [] if scope.unchanged else [_TOLD]
-    if scope.since is not None:
-        span.append(Change.to_captured_at >= scope.since)
-    if scope.until is not None:
-        span.append(Change.to_captured_at < scope.until)
-    if scope.execution_ids is not None:
-        if scope.source_id is not None:
-            # `+ 0` keeps the planner on the index of executions: the one of sources would read the whole source.
-            span.append(Change.source_id + 0 == scope.source_id)
-        newest = (Change.id.desc(),)
-        return [
-            select(Change).where(Change.to_execution_id == execution_id, *span).order_by(*newest)
-            for execution_id in scope.execution_ids
-        ]
+class _Place(NamedTuple):
+    """Where a change stands in the order of a list."""
+
+    at: datetime
+    id: int
+    is_shown: bool
+
+
+class _Newest(NamedTuple):
+    rows: list[_Place]
+    """Those that may be shown, newest first."""
+    is_all: bool
+
+
+def _of_executions(session: Session, scope: Scope, listed: int) -> _Newest:
+    """Return the newest changes of some executions: as many of each, by their ids, which is the order of its files."""
+    wanted = scope.execution_ids or ()
+    each = max(_LEAST_EACH, listed // max(1, len(wanted)))
+    found: list[_Place] = []
+    is_all = True
+    for execution_id in wanted:
+        rows = _read(session, scope, _Slice("execution", execution_id, each + 1))
+        is_all = is_all and len(rows) <= each
+        found += rows[:each]
+    return _Newest([row for row in sorted(found, reverse=True) if row.is_shown], is_all)
+
+
+def _of_sources(session: Session, scope: Scope, listed: int) -> _Newest:
+    """Return the newest changes of a source, or of all sources: one stream each, merged as far as anybody looks."""
     sources = _sources_with_changes(session) if scope.source_id is None else [scope.source_id]
-    return [
-        select(Change)
-        .where(Change.source_id == source_id, *span)
-        .order_by(Change.to_captured_at.desc(), Change.id.desc())
-        for source_id in sources
-    ]
+    batch = max(_LEAST_EACH, listed // max(1, len(sources)) + 1)
+    streams = [_stream(session, scope, _Slice("source", source_id, batch)) for source_id in sources]
+    rows = list(islice(heapq.merge(*streams, reverse=True), listed + 1))
+    return _Newest([row for row in rows[:listed] if row.is_shown], len(rows) <= listed)
+
+
+class _Slice(NamedTuple):
+    """The newest changes of one owner."""
+
+    by: str
+    """source, in the order of time; or execution, in the order of ids."""
+    owner: int
+    most: int
+
+
+def _stream(session: Session, scope: Scope, part: _Slice) -> Iterator[_Place]:
+    """Yield the changes of a source, newest first, read from one index a batch at a time."""
+    rows = _read(session, scope, part)
+    yield from rows
+    while len(rows) == part.most:
+        rows = _read(session, scope, part, behind=rows[-1])
+        yield from rows
+
+
+def _read(session: Session, scope: Scope, part: _Slice, *, behind: _Place | None = None) -> list[_Place]:
+    """Return where the changes of a slice stand, newest first, and whether they may be shown."""
+    given: dict[str, object] = {"owner": part.owner, "most": part.most}
+    if scope.since is not None:
+        given["since"] = to_micros(scope.since)
+    if scope.until is not None:
+        given["until"] = to_micros(scope.until)
+    if part.by == "execution" and scope.source_id is not None:
+        given["source"] = scope.source_id
+    if behind is not None:
+        given |= {"at": to_micros(behind.at), "id": behind.id}
+    change = _slice(part.by, scope.unchanged, session.get_bind().dialect.name == "sqlite", frozenset(given))
+    rows = session.execute(select(change.c.to_captured_at, change.c.id, and_(*shown(change.c))), given)
+    return sorted((_Place(row[0], row[1], bool(row[2])) for row in rows), reverse=True)
+
+
+_NARROWED = {
+    "since": "to_captured_at >= :since", "until": "to_captured_at < :until", "source": "source_id + 0 = :source",
+    "at": "(to_captured_at, id) < (:at, :id)",
+}  # fmt: skip
+
+
+@cache
+def _slice(by: str, unchanged: bool, is_sqlite: bool, given: frozenset[str]) -> Subquery:
+    """Return the question for a slice; only it is read, and only once.
+
+    Written out for the sake of a hint: without statistics SQLite takes the index that holds the unchanged ones too, and
+    walks through all of them. `+ 0` keeps the index of sources away from a question about an execution.
+    """
+    owner, order = ("source_id", "to_captured_at DESC, id DESC") if by == "source" else ("to_execution_id", "id DESC")
+    index = f"ix_changes_{by}" if unchanged else f"ix_changes_{by}_told"
+    clauses = [f"{owner} = :owner", *([] if unchanged else ["type <> 'unchanged'"])]
+    clauses += [clause for name, clause in _NARROWED.items() if name in given]
+    statement = text(
+        "SELECT id, url_hash, from_snapshot_id, to_snapshot_id, to_captured_at FROM changes"  # noqa: S608 - all ours
+        f"{f' INDEXED BY {index}' if is_sqlite else ''} WHERE {' AND '.join(clauses)} ORDER BY {order} LIMIT :most"
+    )
+    kept = (Change.id, Change.url_hash, Change.from_snapshot_id, Change.to_snapshot_id, Change.to_captured_at)
+    return statement.columns(*(column(one.key, one.type) for one in kept)).subquery("change")
 
 
 def _events() -> Select[*tuple[Any, ...]]:

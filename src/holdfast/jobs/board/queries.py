@@ -89,20 +89,20 @@ def jobs_of_source(session: Session, *, source_id: int, states: Sequence[str]) -
 
 
 def turns(session: Session) -> list[Turn]:
-    """Return every scheduled job as the slots see it, those that run included."""
+    """Return every scheduled job as the slots see it, and recurring ones that run."""
     rows = session.execute(
-        select(Job.id, Job.interval_minutes, Job.interval_type, Job.next_run_at, Job.placed_at, Job.state)
-        .where(
-            Job.state.in_(("scheduled", "running")), Job.schedule_enabled, Job.interval_minutes.is_not(None),
-            Job.deleted_at.is_(None),
-        )
+        select(Job.id, Job.interval_minutes, Job.interval_type, Job.next_run_at, Job.placed_at, Job.state,
+               Job.schedule_enabled)
+        .where(Job.state.in_(("scheduled", "running")), Job.deleted_at.is_(None))
         .order_by(Job.id)
     )  # fmt: skip
-    return [
-        Turn(job_id=row[0], interval=(row[1] or 0) * UNITS[row[2]], next_run_at=row[3], placed_at=row[4],
-             running=row[5] == "running")
-        for row in rows
-    ]  # fmt: skip
+    found = []
+    for job_id, number, unit, moment, placed_at, state, enabled in rows:
+        interval = number * UNITS[unit] if enabled and number is not None else timedelta()
+        if interval or state == "scheduled":
+            found.append(Turn(job_id=job_id, interval=interval, next_run_at=moment, placed_at=placed_at,
+                              running=state == "running"))  # fmt: skip
+    return found
 
 
 class Waiting(NamedTuple):

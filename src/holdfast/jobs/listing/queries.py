@@ -139,18 +139,23 @@ def state_counts(session: Session) -> dict[str, int]:
 def executions_of(session: Session, *, job_id: int, limit: int, offset: int) -> tuple[list[Execution], int]:
     """Return a page of a job's history, newest first, and how long it is."""
     total = session.scalar(select(func.count()).select_from(Execution).where(Execution.job_id == job_id)) or 0
-    page = select(Execution).where(Execution.job_id == job_id).order_by(Execution.number.desc())
+    page = _whole().where(Execution.job_id == job_id).order_by(Execution.number.desc())
     return list(session.scalars(page.limit(bounded_limit(limit)).offset(max(offset, 0)))), total
 
 
 def execution(session: Session, execution_id: int) -> Execution | None:
     """Return one execution of any job, whole."""
-    return session.get(Execution, execution_id)
+    return session.scalars(_whole().where(Execution.id == execution_id)).one_or_none()
+
+
+def _whole() -> Select[Execution]:
+    """Return a question for executions with all their columns, even if the session has seen them without."""
+    return select(Execution).execution_options(populate_existing=True)
 
 
 def numbered_execution(session: Session, *, job_id: int, number: int | None) -> Execution | None:
     """Return a job's execution with this number, or its newest."""
-    query = select(Execution).where(Execution.job_id == job_id).order_by(Execution.number.desc()).limit(1)
+    query = _whole().where(Execution.job_id == job_id).order_by(Execution.number.desc()).limit(1)
     return session.scalars(query if number is None else query.where(Execution.number == number)).one_or_none()
 
 

@@ -92,8 +92,8 @@ def sort_word(word: str) -> str:
 
 
 def bounded_limit(limit: int, *, most: int = MAX_LIMIT) -> int:
-    """Return how many rows are read for a wish: at least one, at most what the list allows."""
-    return min(max(limit, 1), most)
+    """Return how many rows are read for a wish: at most what the list allows; 0 and less count as 50."""
+    return min(limit, most) if limit > 0 else DEFAULT_LIMIT
 
 
 def stats_of(job: Job) -> JobStats:

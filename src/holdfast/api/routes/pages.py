@@ -1,0 +1,80 @@
+"""`/api/pages`: pages of sources that keep signals instead of bodies, found by keyword and domain (TC-038)."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Path, Query
+
+from holdfast.api.deps import SessionDep
+from holdfast.api.errors import answers
+from holdfast.api.roles import ADMIN
+from holdfast.api.schemas.pages import Keyword, PageDetail, PageList, PageSummary
+from holdfast.crawl.signals.finding import find_pages, page_by_hash
+from holdfast.crawl.signals.queries import PageRow, Question
+from holdfast.urls import parse, url_hash
+
+router = APIRouter(tags=["pages"], dependencies=[ADMIN])
+Limit = Annotated[int, Query(ge=1, le=100, description="Pages to return.")]
+Offset = Annotated[int, Query(ge=0, le=100_000, description="Pages to pass over.")]
+Search = Annotated[str, Query(max_length=500, description="Words that a page must have all of.", examples=["vaccine"])]
+DOMAIN = "A host, with its port if that is neither 80 nor 443."
+
+
+@router.get("/api/pages", responses=answers(403, 422, 503))
+def list_pages(
+    session: SessionDep,
+    limit: Limit = 20,
+    offset: Offset = 0,
+    domain: Annotated[str | None, Query(max_length=255, description=DOMAIN)] = None,
+    search: Search = "",
+) -> PageList:
+    """Return pages whose body is not kept, those that were known last first."""
+    return _listed(session, search, Question(domain=domain or None, limit=limit, offset=offset))
+
+
+@router.get("/api/pages/domain/{domain}", responses=answers(403, 422, 503))
+def list_pages_of_domain(
+    session: SessionDep,
+    domain: Annotated[str, Path(max_length=255, description=DOMAIN, examples=["example.org"])],
+    limit: Limit = 20,
+    offset: Offset = 0,
+    search: Search = "",
+) -> PageList:
+    """Return the pages of one domain."""
+    return _listed(session, search, Question(domain=domain, limit=limit, offset=offset))
+
+
+@router.get("/api/pages/{urlHash}", responses=answers(403, 404, 422, 503))
+def page_detail(
+    session: SessionDep,
+    url_hash_text: Annotated[
+        str,
+        Path(alias="urlHash", pattern="^[0-9a-f]{16}(?:[0-9a-f]{48})?$", examples=["0123456789abcdef"],
+             description="The SHA-256 of the normalised address in hex, or its first 16 digits."),
+    ],
+) -> PageDetail:  # fmt: skip
+    """Return one page with its keywords and links."""
+    found = page_by_hash(session, url_hash_text)
+    return PageDetail(
+        **_shown(found.page).model_dump(), keywords=[Keyword(word=word, count=count) for word, count in found.words],
+        links=list(found.links),
+    )  # fmt: skip
+
+
+def _listed(session: SessionDep, search: str, question: Question) -> PageList:
+    if "\x00" in (question.domain or ""):  # no domain has one, and PostgreSQL takes none
+        return PageList(pages=[], total=0, limit=question.limit, offset=question.offset)
+    found = find_pages(session, search, question)
+    return PageList(
+        pages=[_shown(row) for row in found.pages], total=found.total, limit=question.limit, offset=question.offset
+    )
+
+
+def _shown(row: PageRow) -> PageSummary:
+    return PageSummary(
+        id=row.page_id, url=row.url, url_hash=url_hash(parse(row.url).normalised), domain=row.domain,
+        source_code=row.source, status_code=row.status_code, content_type=row.media_type,
+        content_hash=row.content_hash, title=row.title, description=row.description, language=row.language,
+        word_count=row.word_count, links_count=row.links_count, crawled_at=row.fetched_at,
+    )  # fmt: skip

@@ -1,0 +1,147 @@
+"""Where an exchange goes before it is read: into the WARC file, as a revisit if the page's original has the same bytes.
+
+A disk that is full and a database that is away are waited for; who is told to stop while waiting gives up. The other
+policy, which keeps no bodies, is `crawl.signals.taking`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from threading import Event
+from typing import Protocol
+
+from holdfast import log
+from holdfast.crawl.crew import Capture
+from holdfast.crawl.outcomes import is_conditional
+from holdfast.crawl.reading import Reading
+from holdfast.crawl.tape import Tape
+from holdfast.errors import NoSpace, Unavailable
+from holdfast.types import Attempt, Fetched, Original, RecordRef, Visit
+from holdfast.warc.digest import sha256_of
+from holdfast.warc.payload import HttpHead, parse_head, payload_chunks
+from holdfast.warc.writer import Exchange, Profile
+
+_log = log.get()
+_AGAIN_S = 1.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Filed:
+    """One exchange that was filed."""
+
+    ref: RecordRef | None
+    """Where it stands; None where bodies are not kept."""
+    head: HttpHead
+    payload: bytes | None
+    """The transfer-decoded body, if it is small enough to be read."""
+    payload_digest: str
+    original: Original | None = None
+    """Set if a later capture of the page may point here."""
+    is_revisit: bool = False
+    recalled: tuple[str, ...] | None = None
+    """Where a page leads that has not changed and whose body is not kept."""
+
+
+class Storage(Protocol):
+    """A storage policy, as the desk sees it: what becomes of an exchange, and what is kept of what was read."""
+
+    no_space: Event
+    """Set while the disk has no room; cleared when a write succeeds again."""
+
+    def file(self, hop: Fetched, capture: Capture) -> Filed:
+        """Put one exchange away; Unavailable if told to stop while the disk or the database is waited for."""
+        ...
+
+    def rotate(self) -> None:
+        """Begin a new file if this one is full, old or idle."""
+        ...
+
+    def stop(self) -> None:
+        """Wait for nothing any more."""
+        ...
+
+    def judged(self, capture: Capture, attempt: Attempt, reading: Reading) -> Capture:
+        """Return the capture with the outcome that this policy gives it."""
+        ...
+
+    def kept(self, visit: Visit, capture: Capture, reading: Reading) -> Visit:
+        """Return the visit with what this policy keeps of the page."""
+        ...
+
+
+class WarcStorage:
+    """Files on a tape. `refer_to` names the original that a revisit of an attempt's page may point to."""
+
+    def __init__(self, tape: Tape, *, refer_to: Callable[[Attempt], Original | None], limit: int) -> None:
+        self._tape, self._refer_to, self._limit = tape, refer_to, limit
+        self._stop = Event()
+        self.no_space = Event()
+
+    def file(self, hop: Fetched, capture: Capture) -> Filed:
+        """Write one exchange; wait while the disk is full."""
+        head = parse_head(hop.response_head)
+        payload, digest = read_payload(head, hop, self._limit)
+        attempt = capture.attempt
+        original = self._refer_to(attempt) if attempt is not None and hop is capture.hops[0] else None
+        profile = _profile(hop, digest, original)
+        exchange = Exchange(
+            url=hop.url, started_at=hop.started_at, ip=hop.ip, request_head=hop.request_head,
+            response_head=hop.response_head, body=hop.body, payload_digest=digest, truncated=hop.truncated,
+            revisit_of=original if profile else None, profile=profile, tls_verified=hop.tls_verified,
+        )  # fmt: skip
+        while True:
+            try:
+                appended = self._tape.append(exchange)
+                self.no_space.clear()
+                break
+            except Unavailable as exc:
+                full = isinstance(exc, NoSpace)
+                if not self.no_space.is_set() or not full:
+                    _log.error("crawl.no_space" if full else "crawl.file_later", message=str(exc))
+                if full:
+                    self.no_space.set()
+                if self._stop.wait(_AGAIN_S):
+                    raise
+        fresh = None
+        if profile is None and hop.status == 200 and hop.truncated is None:
+            fresh = Original(
+                record_id=appended.record_id, url=hop.url, captured_at=hop.started_at, payload_digest=digest,
+                warc_file_id=appended.ref.warc_file_id, offset=appended.ref.offset,
+            )  # fmt: skip
+        return Filed(ref=appended.ref, head=head, payload=payload, payload_digest=digest, original=fresh,
+                     is_revisit=profile is not None)  # fmt: skip
+
+    def rotate(self) -> None:
+        """Seal the file if it is full, old or idle."""
+        self._tape.rotate()
+
+    def stop(self) -> None:
+        """Give up waiting for disk space."""
+        self._stop.set()
+
+    def judged(self, capture: Capture, attempt: Attempt, reading: Reading) -> Capture:
+        """Return the capture as it is: everything is kept."""
+        return capture
+
+    def kept(self, visit: Visit, capture: Capture, reading: Reading) -> Visit:
+        """Return the visit as it is: the WARC file has the rest."""
+        return visit
+
+
+def read_payload(head: HttpHead, hop: Fetched, limit: int) -> tuple[bytes | None, str]:
+    """Return the transfer-decoded body, unless it is too large to read, and its digest."""
+    if hop.body.size <= limit:
+        payload = b"".join(payload_chunks(head, hop.body))
+        return payload, sha256_of((payload,))
+    return None, sha256_of(payload_chunks(head, hop.body))
+
+
+def _profile(hop: Fetched, digest: str, original: Original | None) -> Profile | None:
+    """Return how this answer repeats the page's last committed original, if it does."""
+    if original is None:
+        return None
+    if hop.status == 304:
+        return Profile.SERVER_NOT_MODIFIED if is_conditional(hop.request_head) else None
+    same = hop.status == 200 and digest == original.payload_digest and hop.truncated is None and hop.body.size > 0
+    return Profile.IDENTICAL_PAYLOAD if same else None

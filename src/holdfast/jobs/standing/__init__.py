@@ -1,0 +1,1 @@
+"""How the jobs stand altogether: what failed, what waits and why, who works."""

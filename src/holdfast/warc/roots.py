@@ -1,0 +1,102 @@
+"""Where WARC files may lie: below the data directory, or below a folder that somebody recorded there.
+
+A row of the database says where a file is, and a database may be restored from elsewhere or tampered with: a row that
+names any other place is refused before it is opened. The folders stand in a file beside the database, not in it.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import re
+from functools import lru_cache
+from pathlib import Path
+
+from holdfast.errors import NotFound
+from holdfast.warc.outfile import disk_error, sync_directory
+
+ROOTS = "warc-roots.json"
+_TYPE = "holdfast-warc-roots"
+_NAME = re.compile(r"\.w?arc(?:\.gz|\.zst)?(?:\.open)?$", re.IGNORECASE)
+
+
+class StrayFile(NotFound):
+    """A row names a place for a WARC file where none may lie."""
+
+    code = "stray_file"
+
+    def __init__(self, stored: str) -> None:
+        super().__init__(
+            f"{stored[:300]!r} is no place for a WARC file of this archive: restore its row, or if it is right, record "
+            "its folder with: holdfast import --in-place FILE --source CODE"
+        )
+
+
+def locate(home: Path, stored: str) -> Path:
+    """Return where the file lies that a row names so; StrayFile if no file of ours may lie there. It need not exist."""
+    path = Path(stored)
+    if ".." in path.parts or "\0" in stored or not _NAME.search(path.name):
+        raise StrayFile(stored)
+    if not path.is_absolute():
+        return home.resolve() / path
+    # Links are followed first: below a recorded folder may stand one that leads elsewhere.
+    real = path.resolve()
+    if real.is_relative_to(home.resolve()) or any(real.is_relative_to(root) for root in recorded_roots(home)):
+        return real
+    raise StrayFile(stored)
+
+
+def may_lie_at(path: Path) -> bool:
+    """Return whether a file of this name is taken for a WARC file at all."""
+    return _NAME.search(path.name) is not None
+
+
+def recorded_roots(home: Path) -> tuple[Path, ...]:
+    """Return the folders outside the data directory that were recorded; none if the list is not there or broken."""
+    path = home / ROOTS
+    try:
+        found = path.stat()
+    except OSError:
+        return ()
+    return _read(path, found.st_mtime_ns, found.st_size)
+
+
+@lru_cache(maxsize=8)
+def _read(path: Path, _written: int, _size: int) -> tuple[Path, ...]:
+    try:
+        content = json.loads(path.read_bytes())
+        listed = content["roots"] if content["type"] == _TYPE else []
+        return tuple(Path(one) for one in listed if isinstance(one, str) and Path(one).is_absolute())
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        return ()
+
+
+def record_root(home: Path, folder: Path) -> None:
+    """Let WARC files lie in this folder, too; nothing happens if they may already.
+
+    NoSpace or Unavailable if the list cannot be written.
+    """
+    folder = folder.resolve()
+    if folder.is_relative_to(home.resolve()) or any(folder.is_relative_to(root) for root in recorded_roots(home)):
+        return
+    try:
+        _add(home / ROOTS, folder)
+    except OSError as exc:
+        raise disk_error(exc, f"cannot write {home / ROOTS}: {exc.strerror}") from exc
+
+
+def _add(path: Path, folder: Path) -> None:
+    lock = os.open(path.with_name(f".{ROOTS}.lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        kept = [str(root) for root in recorded_roots(path.parent) if not root.is_relative_to(folder)]
+        fresh = path.with_name(f".{ROOTS}.new")
+        with fresh.open("w") as file:
+            json.dump({"type": _TYPE, "roots": sorted({*kept, str(folder)})}, file, indent=1)
+            file.flush()
+            os.fsync(file.fileno())
+        fresh.replace(path)
+        sync_directory(path.parent)
+    finally:
+        os.close(lock)

@@ -1,0 +1,247 @@
+"""Jobs over HTTP on both databases: every pair of states, upsert, lists, history, and what is refused."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from holdfast.db.migrate import upgrade
+from holdfast.jobs.states import Action, State
+from tests.api_bed import CONFIG_FAULT, Server, serving
+from tests.clock import FakeClock
+from tests.jobs_bed import DONE
+
+JSON = {"content-type": "application/json"}
+ASKED = {
+    State.PAUSED: [("POST", "/api/v1/jobs/{}/pause", 200)],
+    State.SCHEDULED: [("POST", "/api/v1/jobs/{}/resume", 200)],
+    State.CANCELLED: [("POST", "/api/v1/jobs/{}/cancel", 200)],
+    State.PENDING: [("POST", "/api/v1/jobs/{}/retry", 200), ("POST", "/api/v2/jobs/{}/force-run", 202)],
+}
+"""How a person asks for a state. Only a worker makes a job run, complete or fail."""
+ALLOWED = {
+    ("scheduled", "pause"), ("paused", "resume"), ("pending", "cancel"), ("scheduled", "cancel"),
+    ("running", "cancel"), ("paused", "cancel"), ("failed", "retry"), ("scheduled", "force-run"),
+}  # fmt: skip
+"""Document 003's table (NC-006, NC-007), written out: nothing of ours is asked what is right."""
+
+
+@pytest.fixture
+def server(migrated_url: str, clock: FakeClock, tmp_path: Path) -> Iterator[Server]:
+    """A server on each kind of database."""
+    with serving(migrated_url, clock, tmp_path) as (one,):
+        yield one
+
+
+def test_each_of_the_49_pairs_is_taken_or_refused_over_http_as_the_document_says(server: Server) -> None:
+    for state, target in product(State, State):
+        for number, (method, path, good) in enumerate(ASKED.get(target, [("PUT", "/api/v1/jobs/{}", 200)])):
+            job_id = server.bring(state, f"{state[:4]}-{target[:4]}-{number}")
+            before = _traces(server, job_id)
+            body = {} if target in ASKED else {"status": target.value}
+
+            answer = server.ask(method, path.format(job_id), **body)
+
+            if (state.value, path.rpartition("/")[2]) in ALLOWED:
+                assert answer.status_code == good, (state, target, answer.text)
+                assert server.row(job_id)["state"] == target
+                assert len(server.bed.events(job_id)) == len(before[1]) + 1
+            else:
+                assert answer.status_code == 400, (state, target, answer.text)
+                assert set(answer.json()) == {"error", "detail", "code", "requestId"}
+                assert answer.json()["code"] == ("illegal_transition" if target in ASKED else "invalid")
+                assert _traces(server, job_id) == before
+            if server.row(job_id)["state"] in ("pending", "scheduled"):  # so that the next pair finds an empty queue
+                server.bed.party.act(job_id, Action.CANCEL)
+
+
+def _traces(server: Server, job_id: int) -> tuple[dict[str, Any], list[str], list[tuple[int, str]]]:
+    """Return everything that a deed could have changed: the row, the events, the runs."""
+    runs = [(run.id, run.state) for run in server.bed.executions(job_id)]
+    return server.row(job_id), server.bed.events(job_id), runs
+
+
+def test_a_source_has_one_crawl_job_and_a_second_wish_gives_it_a_new_plan(server: Server) -> None:
+    source_id = server.source()
+    first = server.ask("POST", "/api/v1/jobs", source_id=source_id, url="https://ex.example/a", metadata={"a": [1]})
+    second = server.ask("POST", "/api/v1/jobs", source_id=source_id, url="https://ex.example/b", interval_minutes=2,
+                        interval_type="hours", schedule_enabled=True, name="twice a day")  # fmt: skip
+    job = second.json()
+
+    assert (first.status_code, second.status_code) == (201, 201)
+    assert (first.json()["created"], first.json()["status"], first.json()["metadata"]) == (True, "pending", {"a": [1]})
+    assert (job["id"], job["created"], job["status"], job["url"], job["interval_type"]) == (
+        first.json()["id"], False, "scheduled", "https://ex.example/b", "hours")  # fmt: skip
+    assert first.headers["deprecation"] == "true"
+    assert server.get("/api/v1/jobs").json()["total"] == 1
+
+
+def test_a_running_job_keeps_its_state_and_its_run_when_it_is_given_a_new_plan(server: Server) -> None:
+    job_id = server.bring(State.RUNNING, "ex")
+    source_id = server.row(job_id)["source_id"]
+
+    made = server.ask("POST", "/api/v1/jobs", source_id=source_id, url="https://ex.example/", interval_minutes=90,
+                      schedule_enabled=True)  # fmt: skip
+
+    assert (made.status_code, made.json()["status"], made.json()["interval_minutes"]) == (201, "running", 90)
+    assert made.json()["lock_owner"] == "w1"
+    assert [run.state for run in server.bed.executions(job_id)] == ["running"]
+
+
+@pytest.mark.parametrize(
+    ("body", "field"),
+    [({}, "source_id"), ({"source_id": 1}, "url"), ({"url": "https://ex.example/"}, "source_id"),
+     ({"source_id": "1", "url": "https://ex.example/"}, "source_id"),
+     ({"source_id": True, "url": "https://ex.example/"}, "source_id"),
+     ({"source_id": 2**63, "url": "https://ex.example/"}, "source_id"),
+     ({"source_id": 99, "url": "https://ex.example/"}, "source_id"),
+     ({"source_id": 1, "url": "ftp://ex.example/"}, "url"), ({"source_id": 1, "url": ""}, "url"),
+     ({"source_id": 1, "url": "https://ex.example/", "type": "leadership"}, "type"),
+     ({"source_id": 1, "url": "https://ex.example/", "interval_minutes": 0}, "interval_minutes"),
+     ({"source_id": 1, "url": "https://ex.example/", "interval_minutes": 10**9}, "interval_minutes"),
+     ({"source_id": 1, "url": "https://ex.example/", "interval_type": "weeks"}, "interval_type"),
+     ({"source_id": 1, "url": "https://ex.example/", "schedule_enabled": True}, "interval_minutes"),
+     ({"source_id": 1, "url": "https://ex.example/", "max_retries": -1}, "max_retries"),
+     ({"source_id": 1, "url": "https://ex.example/", "retry_backoff_seconds": 9999}, "retry_backoff_seconds"),
+     ({"source_id": 1, "url": "https://ex.example/", "config": {"scope": "all"}}, "config.scope"),
+     ({"source_id": 1, "url": "https://ex.example/", "config": {"backend": "zimit", "zimit": {
+         "passthrough_args": ["--nonsense"]}}}, "nonsense"),
+     ({"source_id": 1, "url": "https://ex.example/", "interval": 5}, "interval"),
+     ({"source_id": 1, "url": "https://ex.example/", "name": "a\x00b"}, "name"),
+     ({"source_id": 1, "url": "https://ex.example/", "metadata": {"deep": [{"x\ud800": 1}]}}, "deep[0]"),
+     ({"source_id": 1, "url": "https://ex.example/", "metadata": {"huge": 10**40}}, "huge")],
+)  # fmt: skip
+def test_a_wrong_wish_is_400_with_the_field_and_leaves_nothing(
+    one_source: Server, body: dict[str, Any], field: str
+) -> None:
+    answer = one_source.client.post("/api/v1/jobs", content=json.dumps(body), headers=JSON)
+
+    assert answer.status_code == 400, answer.text
+    assert field in answer.json()["error"]
+    assert one_source.get("/api/v1/jobs").json()["total"] == 0
+
+
+@pytest.fixture(scope="module")
+def one_source(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """A server on SQLite with one source, for what is refused before it reaches a database."""
+    home = tmp_path_factory.mktemp("home")
+    url = f"sqlite:///{home / 'holdfast.db'}"
+    upgrade(url)
+    with serving(url, FakeClock(), home) as (server,):
+        server.source()
+        yield server
+
+
+@pytest.mark.parametrize("path", ["", "/stats", "/executions", "/logs", "/logs/view", "/logs/tail", "/logs/download"])
+@pytest.mark.parametrize(("id", "status"), [("undefined", 400), ("null", 400), ("1.5", 400), ("-1", 400), ("0", 404),
+                                            (str(2**63), 400), (str(2**63 - 1), 404), ("77", 404)])  # fmt: skip
+def test_a_job_that_is_none_is_400_or_404(one_source: Server, id: str, status: int, path: str) -> None:
+    answer = one_source.get(f"/api/v1/jobs/{id}{path}")
+
+    assert answer.status_code == status
+    assert status == 400 or answer.json()["error"] == "Job not found"
+
+
+def test_a_job_is_changed_in_the_fields_that_are_named_and_its_slot_follows(server: Server) -> None:
+    job_id = server.recurring(minutes=60)
+    before = server.get(f"/api/v1/jobs/{job_id}").json()
+    renamed = server.ask("PUT", f"/api/v1/jobs/{job_id}", name="hourly", metadata={"by": "us"})
+    slower = server.ask("PUT", f"/api/v1/jobs/{job_id}", interval_minutes=1440)
+    once = server.client.request("PUT", f"/api/v1/jobs/{job_id}", json={"interval_minutes": None,
+                                                                        "schedule_enabled": False})  # fmt: skip
+    moved = server.ask("PUT", f"/api/v1/jobs/{job_id}", source_id=99)
+
+    assert (renamed.status_code, renamed.json()["next_run_at"]) == (200, before["next_run_at"])
+    assert (renamed.json()["name"], renamed.json()["url"]) == ("hourly", before["url"])
+    assert (slower.json()["interval_minutes"], slower.json()["name"]) == (1440, "hourly")
+    assert (once.json()["status"], once.json()["interval_minutes"]) == ("pending", None)
+    assert (moved.status_code, "source_id" in moved.json()["error"]) == (400, True)
+    assert server.ask("PUT", "/api/v1/jobs/99", name="x").status_code == 404
+
+
+def test_a_deleted_job_is_gone_and_one_that_runs_is_not_deleted(server: Server) -> None:
+    running, waiting = server.bring(State.RUNNING, "b"), server.recurring("a")
+    deleted = server.ask("DELETE", f"/api/v1/jobs/{waiting}")
+    refused = server.ask("DELETE", f"/api/v1/jobs/{running}")
+
+    assert (deleted.status_code, list(deleted.json())) == (200, ["message"])
+    assert server.get(f"/api/v1/jobs/{waiting}").status_code == 404
+    assert server.ask("DELETE", f"/api/v1/jobs/{waiting}").status_code == 404
+    assert (refused.status_code, refused.json()["code"]) == (400, "job_busy")
+    assert server.get("/api/v1/jobs").json()["total"] == 1
+
+
+def test_lists_are_paged_filtered_searched_and_sorted(server: Server) -> None:
+    ids = [server.recurring(code) if code < "c" else server.job(code) for code in ("a1", "b2", "c3", "d4")]
+    server.ask("POST", f"/api/v1/jobs/{ids[0]}/pause")
+
+    def asked(query: str) -> list[int]:
+        answer = server.get(f"/api/v1/jobs?{query}").json()
+        return [job["id"] for job in answer["jobs"]]
+
+    whole = server.get("/api/v1/jobs?limit=9999&sort_by=nonsense&sort_order=up").json()
+    assert (whole["limit"], whole["sort_by"], whole["sort_order"], whole["total"]) == (250, "created_at", "desc", 4)
+    assert asked("") == ids[::-1]
+    assert asked("limit=2&offset=1&sort_order=asc") == ids[1:3]
+    assert asked("status=paused,scheduled&sort_by=status&sort_order=asc") == ids[:2]
+    assert asked("status=pending") == [ids[3], ids[2]]
+    assert asked(f"source_id={server.row(ids[1])['source_id']}") == [ids[1]]
+    assert asked("search=C3.EXAMPLE") == [ids[2]]
+    assert asked("search=%25") == []
+    assert asked("offset=99999999999999999999") == []
+    assert server.get("/api/v1/jobs?status=sleeping").status_code == 400
+    assert server.get("/api/v1/jobs?limit=many").status_code == 400
+    assert server.get("/api/v1/jobs?search=%00").status_code == 400
+    counts = server.get("/api/v1/jobs/status-counts").json()
+    assert counts == dict.fromkeys(State, 0) | {"pending": 2, "scheduled": 1, "paused": 1}
+
+
+def test_history_stats_and_one_run_are_shown(server: Server) -> None:
+    job_id = server.recurring()
+    for ending in (DONE, CONFIG_FAULT):
+        server.bed.set_next_run(job_id, server.clock.now())
+        server.bed.run_once(job_id, ending, seconds=3.0)
+    history = server.get(f"/api/v1/jobs/{job_id}/executions?limit=1").json()
+    run = server.get(f"/api/v1/executions/{history['executions'][0]['id']}").json()
+    stats = server.get(f"/api/v1/jobs/{job_id}/stats").json()
+
+    assert (history["total"], history["limit"], history["offset"]) == (2, 1, 0)
+    assert (run["execution_number"], run["status"], run["duration_ms"]) == (2, "failed", 3000)
+    assert (run["error_message"], run["stack_trace"], run["failure"]) == ("it broke", "Traceback", "infra_error_config")
+    assert (stats["total_executions"], stats["success_rate"], stats["average_duration_ms"]) == (2, 0.5, 3000.0)
+    assert server.get("/api/v1/executions/999").json()["error"] == "Execution not found"
+    assert server.get("/api/v1/executions/undefined").status_code == 400
+
+
+def test_a_forced_job_runs_now_and_only_once(server: Server) -> None:
+    job_id = server.bring(State.SCHEDULED, "ex")
+    forced = server.ask("POST", f"/api/v2/jobs/{job_id}/force-run")
+    again = server.ask("POST", f"/api/v2/jobs/{job_id}/force-run")
+
+    assert (forced.status_code, forced.json()["job_id"], again.status_code) == (202, job_id, 400)
+    assert list(server.bed.party.scheduler.tick().queued) == [job_id]
+    assert server.bed.party.scheduler.tick().queued == {}
+
+
+def test_every_change_is_audited_with_who_and_from_where(server: Server) -> None:
+    job_id = server.recurring()
+    for word in ("pause", "resume", "cancel"):
+        server.ask("POST", f"/api/v1/jobs/{job_id}/{word}")
+    server.ask("POST", f"/api/v1/jobs/{job_id}/resume")
+    server.ask("PATCH", "/api/v1/sources/1", name="Other")
+    server.ask("POST", "/api/v1/scheduler/rebalance")
+    server.ask("DELETE", f"/api/v1/jobs/{job_id}")
+
+    assert server.deeds() == [
+        ("admin@127.0.0.1", deed, subject)
+        for deed, subject in [
+            ("source.created", "source ex"), ("job.created", f"job {job_id}"), ("job.pause", f"job {job_id}"),
+            ("job.resume", f"job {job_id}"), ("job.cancel", f"job {job_id}"), ("source.edited", "source ex"),
+            ("scheduler.rebalanced", "scheduler"), ("job.deleted", f"job {job_id}"),
+        ]
+    ]  # fmt: skip

@@ -1,0 +1,264 @@
+"""The job that polls a source's feeds follows the source; and what a poll finds to do, on both databases."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlalchemy import select
+
+from holdfast.clock import to_micros
+from holdfast.config import FeedSettings
+from holdfast.db.models import AuditEvent, Execution, Feed, FeedItem, Job, Page, PageCrawl, Source
+from holdfast.errors import Conflict
+from holdfast.feeds import queries, registry
+from holdfast.feeds.refusals import FeedNotFound, FeedsTooMany, FeedTaken
+from holdfast.jobs.board.queries import FEED
+from holdfast.jobs.feeding import feed_job, follow_all, run_soon
+from holdfast.jobs.following import disable_source, enable_source
+from holdfast.sources import registry as sources
+from holdfast.sources.queries import note_search
+from tests.clock import FakeClock
+from tests.jobs_bed import Bed, open_bed
+
+SETTINGS = FeedSettings()
+
+
+@pytest.fixture
+def jobs(migrated_url: str, clock: FakeClock, tmp_path: Path) -> Iterator[Bed]:
+    with open_bed(migrated_url, clock, tmp_path) as bed:
+        yield bed
+
+
+def follow(jobs: Bed, **settings: Any) -> int:
+    """Let all feed jobs follow."""
+    return follow_all(jobs.database, jobs.party.board, FeedSettings(**settings))
+
+
+def states(jobs: Bed) -> list[tuple[str | None, int | None]]:
+    """Return state and interval of the feed jobs that are there."""
+    with jobs.database.read() as session:
+        rows = session.execute(
+            select(Job.state, Job.interval_minutes).where(Job.kind == FEED, Job.deleted_at.is_(None))
+        )
+        return [(row[0], row[1]) for row in rows]
+
+
+def edit(jobs: Bed, **fields: Any) -> None:
+    """Change the configuration of the source."""
+    with jobs.database.write() as session:
+        sources.edit(session, jobs.clock, "ex", {"config": fields})
+
+
+def test_a_source_has_one_feed_job_while_its_feeds_are_on(jobs: Bed) -> None:
+    jobs.source("quiet")
+    jobs.source("ex", feeds=True)
+
+    assert [follow(jobs), follow(jobs)] == [1, 0]
+    assert states(jobs) == [("scheduled", 15)]
+    edit(jobs, feeds=False)
+    assert [follow(jobs), follow(jobs)] == [1, 0]
+    assert states(jobs) == []
+
+
+def test_another_interval_or_the_switch_of_the_house_reaches_all_jobs(jobs: Bed) -> None:
+    jobs.source("ex", feeds=True)
+    follow(jobs)
+
+    assert follow(jobs, interval_minutes=60) == 1
+    assert states(jobs) == [("scheduled", 60)]
+    assert follow(jobs, poll=False) == 1
+    assert states(jobs) == []
+
+
+def test_the_feed_job_stands_beside_the_crawl_job_and_waits_with_its_source(jobs: Bed) -> None:
+    source_id = jobs.source("ex", feeds=True)
+    jobs.upsert(source_id, interval_minutes=60, schedule_enabled=True)
+    follow(jobs)
+
+    with jobs.database.write() as session:
+        assert disable_source(session, jobs.clock, "ex") == 2
+    assert states(jobs) == [("paused", 15)]
+    with jobs.database.write() as session:
+        assert enable_source(session, jobs.clock, jobs.party.board, "ex") == 2
+    assert states(jobs) == [("scheduled", 15)]
+
+
+def test_a_feed_job_that_runs_is_removed_when_it_has_ended(jobs: Bed) -> None:
+    source_id = jobs.source("ex", feeds=True)
+    follow(jobs)
+    with jobs.database.write() as session:
+        assert run_soon(session, jobs.clock, jobs.party.board, source_id) in ("pending", "scheduled")
+    jobs.party.scheduler.tick()
+    lease = jobs.party.taken()
+    edit(jobs, feeds=False)
+
+    assert follow(jobs) == 0
+    jobs.party.leases.release(lease)
+    assert follow(jobs) == 1
+    assert states(jobs) == []
+
+
+def test_a_poll_by_hand_runs_at_once_and_keeps_the_rhythm(jobs: Bed, clock: FakeClock) -> None:
+    source_id = jobs.source("ex", feeds=True)
+    follow(jobs)
+    with jobs.database.write() as session:
+        before = feed_job(session, source_id=source_id)
+        assert before is not None
+        job_id, rhythm = before.id, before.rhythm_at
+        run_soon(session, jobs.clock, jobs.party.board, source_id)
+    jobs.run_once(job_id)
+
+    job = jobs.job(job_id)
+    assert (job.state, job.successful_runs) == ("scheduled", 1)
+    assert job.next_run_at is not None
+    assert rhythm is not None
+    assert (job.next_run_at - rhythm) % timedelta(minutes=15) == timedelta()
+    assert job.next_run_at > clock.now()
+
+
+def brief(jobs: Bed, **settings: Any) -> registry.Brief:
+    """Return what a poll of the source has to do now."""
+    with jobs.database.read() as session:
+        source = sources.find(session, "ex")
+        return registry.read_brief(
+            session, source, sources.config_of(source), FeedSettings(**settings), now=jobs.clock.now()
+        )
+
+
+def add(jobs: Bed, path: str = "/feed", **facts: Any) -> Feed:
+    """Let the source have a feed."""
+    with jobs.database.write() as session:
+        made = registry.add(session, jobs.clock, sources.find(session, "ex"), f"https://ex.example{path}")
+        for name, value in facts.items():
+            setattr(made, name, value)
+        return made
+
+
+def test_a_poll_asks_what_is_due_or_nearly_so(jobs: Bed, clock: FakeClock) -> None:
+    jobs.source("ex", feeds=True)
+    soon, late = clock.now() + timedelta(minutes=7), clock.now() + timedelta(minutes=8)
+    add(jobs, "/due")
+    add(jobs, "/soon", next_poll_at=soon)
+    add(jobs, "/late", next_poll_at=late)
+    add(jobs, "/limited", next_poll_at=soon, last_error_type="rate_limited")
+    add(jobs, "/failing", next_poll_at=soon, last_error_type="network")
+    add(jobs, "/disabled", next_poll_at=None, disabled_at=clock.now())
+
+    paths = {feed.url.removeprefix("https://ex.example") for feed in brief(jobs).feeds}
+
+    assert paths == {"/due", "/soon", "/failing"}
+
+
+def test_without_sitemaps_only_those_that_somebody_added_are_polled(jobs: Bed) -> None:
+    jobs.source("ex", feeds=True, sitemaps=False)
+    add(jobs, "/found.xml", kind="sitemap", origin="robots")
+    add(jobs, "/mine.xml", kind="sitemap")
+    add(jobs, "/feed")
+
+    assert [feed.url[-9:] for feed in brief(jobs).feeds] == ["/mine.xml", "mple/feed"]
+
+
+def test_a_source_is_searched_again_only_after_so_many_hours(jobs: Bed, clock: FakeClock) -> None:
+    source_id = jobs.source("ex", feeds=True)
+    assert brief(jobs).search
+    assert not brief(jobs, discovery=False).search
+    with jobs.database.write() as session:
+        note_search(session, source_id=source_id, at=clock.now())
+
+    clock.advance(24 * 3600 - 1)
+    assert not brief(jobs).search
+    assert brief(jobs).is_idle
+    clock.advance(1)
+    assert brief(jobs).search
+
+
+def test_a_source_that_is_being_crawled_is_left_alone(jobs: Bed) -> None:
+    jobs.once("ex", config={"feeds": True})
+    assert not brief(jobs).is_idle
+    jobs.party.scheduler.tick()
+    lease = jobs.party.taken()
+
+    assert (brief(jobs).crawled_now, brief(jobs).is_idle) == (True, True)
+    jobs.party.leases.release(lease)
+    assert not brief(jobs).is_idle
+
+
+def test_feeds_that_a_run_did_not_reach_count_as_network_errors(jobs: Bed, clock: FakeClock) -> None:
+    jobs.source("ex", feeds=True)
+    add(jobs, "/reached")
+    add(jobs, "/missed", consecutive_errors=9, last_error_type="network")
+    began, what = clock.now(), brief(jobs)
+    clock.advance(60)
+    with jobs.database.write() as session:
+        reached = queries.listed(session, queries.FeedFilter())[0][0]
+        reached.last_polled_at = clock.now()
+    with jobs.database.write() as session:
+        assert registry.count_unreached(session, what, SETTINGS, since=began, now=clock.now()) == 1
+
+    with jobs.database.read() as session:
+        rows = {feed.url[-7:]: feed for feed, _ in queries.listed(session, queries.FeedFilter())}
+    assert (rows["/missed"].consecutive_errors, rows["/missed"].next_poll_at) == (10, None)
+    assert rows["/missed"].disabled_at == clock.now()
+    assert rows["reached"].consecutive_errors == 0
+
+
+def test_items_that_a_poll_had_no_time_for_wait_again(jobs: Bed, clock: FakeClock) -> None:
+    jobs.source("ex", feeds=True)
+    feed = add(jobs)
+    now = clock.now()
+    with jobs.database.write() as session:
+        for number, reason in enumerate(("ok", "over_limit:max_time")):
+            page = Page(domain_id=1, url_hash=number, url=f"https://ex.example/{number}", created_at=now)
+            session.add(page)
+            session.flush()
+            session.add(PageCrawl(execution_id=7, domain_id=1, page_id=page.id, attempt=1, kind="page", priority=1,
+                                  depth=0, outcome="success" if number == 0 else "excluded", reason=reason,
+                                  created_at=to_micros(now)))  # fmt: skip
+            session.add(FeedItem(source_id=feed.source_id, feed_id=feed.id, url_hash=number, url=page.url, found_at=now,
+                                 execution_id=7))  # fmt: skip
+    with jobs.database.write() as session:
+        given = queries.give_back(session, source_id=feed.source_id, execution_id=7, reason="over_limit:max_time")
+
+    with jobs.database.read() as session:
+        waiting = queries.waiting_count(session, source_id=feed.source_id)
+    assert (given, waiting) == (1, 1)
+
+
+def test_feeds_are_managed_by_hand_and_that_is_audited(jobs: Bed, clock: FakeClock) -> None:
+    jobs.source("ex", feeds=True)
+    feed = add(jobs)
+    with pytest.raises(FeedTaken):
+        add(jobs)
+    with jobs.database.write() as session, pytest.raises(FeedsTooMany):
+        registry.add(session, clock, sources.find(session, "ex"), "https://ex.example/2", limit=1)
+    with jobs.database.write() as session:
+        registry.disable(session, clock, feed.id)
+    assert brief(jobs).feeds == ()
+    with jobs.database.write() as session:
+        registry.enable(session, clock, feed.id)
+    assert len(brief(jobs).feeds) == 1
+    with jobs.database.write() as session:
+        registry.remove(session, clock, feed.id)
+    with jobs.database.read() as session, pytest.raises(FeedNotFound):
+        registry.find(session, feed.id)
+
+    with jobs.database.read() as session:
+        deeds = list(session.scalars(select(AuditEvent.action).order_by(AuditEvent.id)))
+    assert [deed for deed in deeds if deed.startswith("feed.")] == [
+        "feed.added", "feed.disabled", "feed.enabled", "feed.removed",
+    ]  # fmt: skip
+
+
+def test_a_source_with_feeds_is_not_deleted_from_under_them(jobs: Bed) -> None:
+    jobs.source("ex", feeds=True)
+    add(jobs)
+
+    with jobs.database.write() as session, pytest.raises(Conflict, match="feeds"):
+        sources.delete(session, jobs.clock, "ex")
+    with jobs.database.read() as session:
+        assert session.scalars(select(Source.code)).all() == ["ex"]
+        assert session.scalars(select(Execution.id)).all() == []

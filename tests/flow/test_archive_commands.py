@@ -1,0 +1,93 @@
+"""`holdfast archive` and its flat names, as people type them at a small archive."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from sqlalchemy import delete, update
+
+from holdfast import config
+from holdfast.db.engine import Database
+from holdfast.db.models import PageGroup, PageLink, Snapshot
+from tests.archive import BEGIN, Shot, build_archive
+from tests.typed import Typist
+
+PAGE = (
+    "<main><p>" + "Words that are enough for a page to have a text of its own. " * 3 + "</p><a href='/b'>b</a></main>"
+)
+SHOTS = [
+    Shot(url="https://example.org/", body=PAGE),
+    Shot(url="https://example.org/b"),
+    Shot(url="https://example.org/", body=PAGE, moment=BEGIN + timedelta(hours=2), execution=2),
+]
+
+
+@pytest.fixture
+def typed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Typist:
+    build_archive(tmp_path / "home", SHOTS).database.close()
+    return Typist(tmp_path / "home", capsys)
+
+
+@pytest.fixture
+def database(typed: Typist) -> Database:
+    return Database(config.load(home=typed.home).database)
+
+
+def test_rows_that_went_wrong_are_told_dry_and_set_right_with_apply(typed: Typist, database: Database) -> None:
+    with closing(database), database.write() as session:
+        session.execute(update(PageGroup).values(snapshot_count=9))
+        session.execute(update(Snapshot).where(Snapshot.url.like("%/b")).values(group_id=None))
+        session.execute(update(Snapshot).values(canonical_id=None))
+        session.execute(delete(PageLink))
+
+    assert typed("backfill-normalized-url-groups").out.startswith("1 pages have no group\nnothing was written")
+    assert typed("backfill-normalized-url-groups --apply --json").object == {"pages": 1, "applied": True}
+    assert typed("rebuild-pages --source example --json").object["wrong"] == 1
+    assert typed("rebuild-pages --apply").out == "2 groups, 1 were wrong, 0 empty\n"
+    assert typed("rebuild-pages").out == "2 groups, 0 are wrong, 0 empty\n"
+    assert typed("dedupe-snapshots").out.startswith("3 captures, 1 to settle\nnothing was written")
+    assert typed("dedupe-snapshots --apply --json").object == {"captures": 3, "changed": 1, "applied": True}
+    assert typed("restore-deduped-snapshots --id 1 --apply --json").object["restored"] == 0
+    assert typed("restore-deduped-snapshots --json").object == {"duplicates": 1, "restored": 0, "applied": False}
+    assert typed("backfill-outlinks --json").object == {"pages": 2, "links": 1, "failed": {}}
+    assert "3 pages in the new index" in typed("backfill-search-vector").out
+    assert typed("search-index status --json").object["waiting"] == 0
+
+
+def test_files_are_listed_read_again_and_checked_for_replay(typed: Typist) -> None:
+    assert [one["id"] for one in typed("list-warcs --recent --json").object["files"]] == [2, 1]
+    assert [one["id"] for one in typed("list-warcs --limit 1 --json").object["files"]] == [1]
+    assert typed("refresh-snapshot-metadata --id 1").out.endswith("1 files read, 0 snapshots changed, 0 files failed\n")
+    assert typed("replay-index-job --id 1").out == "execution 1: 1 files, 2 captures, 2 checked, replayable\n"
+    whole = typed("replay-reconcile --json").object
+    assert ([one["replayable"] for one in whole["executions"]], whole["broken"]) == ([True, True], 0)
+
+    next(typed.home.glob("warcs/example/execution-1/*.warc.gz")).unlink()
+    broken = typed("replay-reconcile")
+    assert (broken.code, "file_missing 1" in broken.out) == (1, True)
+    assert typed("replay-index-job --id 1 --json").object["replayable"] is False
+    failed = typed("refresh-snapshot-metadata --id 1 --json")
+    assert (failed.code, failed.object["failed"]) == (1, 1)
+
+
+@pytest.mark.parametrize(
+    ("line", "code", "said"),
+    [
+        ("replay-index-job --id 9", 1, "execution 9 has no sealed WARC file"),
+        ("replay-index-job", 2, "--id"),
+        ("refresh-snapshot-metadata --id 9", 1, "there is no sealed WARC file"),
+        ("refresh-snapshot-metadata --source nobody", 1, "there is no source 'nobody'"),
+        ("rebuild-pages --source nobody", 1, "there is no source 'nobody'"),
+        ("replay-generate-previews", 1, "previews need a browser"),
+        ("archive frob", 2, "No such command"),
+    ],
+)
+def test_mistakes_have_their_exit_code_and_a_sentence(typed: Typist, line: str, code: int, said: str) -> None:
+    ended = typed(line)
+
+    assert (ended.code, ended.out) == (code, "")
+    assert said in ended.err
+    assert "Traceback" not in ended.err

@@ -1,0 +1,89 @@
+"""`migrate`, `check-db`, `check-env` and `settings`, as people type them; on both databases where that differs."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import subprocess
+import sys
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from holdfast.db.migrate import migrations
+from holdfast.db.schema import SCHEMA
+from tests.typed import Typist
+
+
+@pytest.fixture
+def typed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Typist:
+    return Typist(tmp_path / "home", capsys)
+
+
+def test_a_database_is_looked_at_made_and_found_whole(typed: Typist) -> None:
+    assert typed("check-db").code == 1
+    dry = typed("migrate --json").object
+    assert (dry["current"], dry["latest"], dry["applied"], dry["migrations"][0]["revision"]) == (
+        None, SCHEMA, False, "0001",
+    )  # fmt: skip
+    assert not typed.home.exists(), "looking makes nothing"
+
+    assert typed("migrate --apply").out.startswith(f"current none, latest {SCHEMA}\n  ran 0001: ")
+    assert typed("migrate").out == f"current {SCHEMA}, latest {SCHEMA}\nnothing to run\n"
+    assert typed("check-db").out.endswith("ok\n")
+
+
+def test_only_what_is_missing_is_run(typed: Typist) -> None:
+    typed("migrate --apply")
+    with closing(sqlite3.connect(typed.home / "holdfast.db")) as connection:
+        connection.execute("UPDATE alembic_version SET version_num = '0003'")
+        connection.execute("DROP TABLE recoveries")
+        connection.commit()
+    looked = typed("migrate --json").object
+    assert looked["current"] == "0003"
+    later = [one.revision for one in migrations() if one.revision > "0003"]
+    assert [one["revision"] for one in looked["migrations"]] == later
+    broken = typed("check-db --json")
+    assert (broken.code, broken.object["missing"], broken.object["schema"]) == (1, ["recoveries"], "0003")
+    with closing(sqlite3.connect(typed.home / "holdfast.db")) as connection:
+        connection.execute("UPDATE alembic_version SET version_num = '9999'")
+        connection.commit()
+    newer = typed("migrate")
+    assert (newer.code, "upgrade holdfast" in newer.err) == (1, True)
+
+
+def test_postgresql_is_migrated_by_the_same_command(postgres_url: str, tmp_path: Path) -> None:
+    def run(*words: str) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-m", "holdfast.cli.main", *words, "--home", str(tmp_path / "home")]
+        environment = {**os.environ, "HOLDFAST_DATABASE_URL": postgres_url}
+        return subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
+
+    assert run("migrate", "--apply").stdout.startswith(f"current none, latest {SCHEMA}\n  ran 0001")
+    checked = run("check-db")
+    assert (checked.returncode, "postgresql 1" in checked.stdout) == (0, True)
+    assert not (tmp_path / "home" / "holdfast.db").exists()
+
+
+def test_the_machine_is_looked_at(typed: Typist, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = typed("check-env --json")
+    assert (found.code, found.object["ok"]) == (0, True)
+    assert not typed.home.exists()
+
+    (tmp_path / "file").write_text("in the way")
+    blocked = Typist(tmp_path / "file" / "home", typed._capsys)("check-env")
+    assert (blocked.code, "data directory: " in blocked.out) == (1, True)
+    monkeypatch.setenv("HOLDFAST_API_ENVIRONMENT", "production")
+    strict = typed("check-env")
+    assert (strict.code, "needs HOLDFAST_API_ADMIN_TOKEN" in strict.out) == (1, True)
+    monkeypatch.setenv("HOLDFAST_DISK_FREE_BYTES", str(10**18))
+    assert "nothing new starts" in typed("check-env").out
+
+
+def test_settings_never_print_a_secret(typed: Typist, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOLDFAST_DATABASE_URL", "postgresql://me:hunter2@db/holdfast")
+    monkeypatch.setenv("HOLDFAST_API_ADMIN_TOKEN", "hunter2-hunter2-hunter2")
+    for line in ("settings", "settings --json", "check-env", "check-env --json"):
+        shown = typed(line)
+        assert "hunter2" not in shown.out + shown.err, line
+        assert "me:***@db" in shown.out

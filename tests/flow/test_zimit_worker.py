@@ -1,0 +1,100 @@
+"""zimit behind a real worker process: from the queue to the search page, through a kill and through a drain."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from holdfast.db.models import Execution
+from tests.flow.archive_tool.bed import Step
+from tests.flow.commands import Terminal
+from tests.flow.zimit_bed import COMMAND, WHOLE, ZimitBed, open_zimit_bed
+
+
+@pytest.fixture
+def bed(tmp_path: Path) -> Iterator[ZimitBed]:
+    with open_zimit_bed(tmp_path, None) as made:
+        yield made
+
+
+def _worker(bed: ZimitBed) -> subprocess.Popen[str]:
+    kept = {name: value for name, value in bed.engine.variables.items() if not name.startswith("HOLDFAST_")}
+    settings = {
+        "HOLDFAST_ZIMIT_COMMAND": COMMAND, "HOLDFAST_DISK_FREE_BYTES": "0", "HOLDFAST_DISK_FREE_PERCENT": "0",
+        "HOLDFAST_CONTACT": "t@example.org",
+    }  # fmt: skip
+    command = [sys.executable, "-m", "holdfast.cli.main", "start-worker", "--once", "--poll-interval", "0.1", "--json"]
+    return subprocess.Popen(
+        [*command, "--home", str(bed.settings.home)], text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        env={**kept, **settings}, start_new_session=True,
+    )  # fmt: skip
+
+
+def _finished(worker: subprocess.Popen[str]) -> dict[str, int]:
+    out, err = worker.communicate(timeout=90)
+    assert worker.returncode == 0, err[-3000:]
+    endings: dict[str, int] = json.loads(out)["endings"]
+    return endings
+
+
+def _execution(bed: ZimitBed) -> Execution:
+    with bed.jobs.database.read() as session:
+        [row] = session.query(Execution).all()
+    return row
+
+
+def _waiting(bed: ZimitBed, *, then: list[Step]) -> list[Step]:
+    mark = str(bed.engine.root / "mark")
+    return [{"warc": "a.warc.gz"}, {"queue": {"left": 1}}, {"stats": [1, 9, 1, 0]}, {"touch": mark}, *then]
+
+
+def test_a_source_goes_from_the_queue_to_the_search_page(bed: ZimitBed, capsys: pytest.CaptureFixture[str]) -> None:
+    bed.job()
+    bed.engine.script(WHOLE)
+
+    assert _finished(_worker(bed)) == {"completed": 1}
+
+    done = _execution(bed)
+    assert (done.state, done.index_state, done.items_indexed) == ("completed", "indexed", 1)
+    terminal = Terminal(bed.settings.home, capsys)
+    found = terminal.type("search", "kept", "--json").object
+    assert [hit["originalUrl"] for hit in found["results"]] == ["https://example.org/a.warc.gz"]
+
+
+def test_a_killed_worker_costs_nothing_its_tool_is_taken_over_at_once(bed: ZimitBed) -> None:
+    bed.job()
+    bed.engine.script(_waiting(bed, then=[{"await": str(bed.engine.heard)}, {"stats": [9, 9, 0, 0]}]))
+    first = _worker(bed)
+    bed.engine.wait_for(bed.engine.root / "mark")
+    os.kill(first.pid, signal.SIGKILL)
+    first.communicate()
+
+    second = _worker(bed)
+    bed.engine.wait_until(lambda: "a tool that was left behind goes on" in bed.lines(_execution(bed).id))
+    bed.engine.heard.touch()
+
+    assert _finished(second) == {"completed": 1}
+    done = _execution(bed)
+    assert (done.state, done.takeovers, done.items_crawled, done.index_state) == ("completed", 1, 9, "indexed")
+    assert len(bed.engine.calls("run")) == 1
+
+
+def test_a_drained_worker_stops_the_container_and_the_next_one_resumes(bed: ZimitBed) -> None:
+    bed.job()
+    bed.engine.script(_waiting(bed, then=[{"hang": 60}]), WHOLE)
+    first = _worker(bed)
+    bed.engine.wait_for(bed.engine.root / "mark")
+    first.terminate()
+
+    assert _finished(first) == {"released": 1}
+    assert bed.processes() == []
+    assert _finished(_worker(bed)) == {"completed": 1}
+    assert len(bed.snapshots()) == 2
+    assert "/output/.zimit_resume.yaml" in bed.engine.zimit(1)

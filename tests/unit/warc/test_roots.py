@@ -1,0 +1,82 @@
+"""A row that names a place where no WARC file of ours may lie is refused (faults W12)."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from holdfast.warc.roots import ROOTS, StrayFile, locate, may_lie_at, record_root, recorded_roots
+
+
+def test_what_lies_below_the_data_directory_is_found_there(tmp_path: Path) -> None:
+    assert locate(tmp_path, "warcs/a/b.warc.gz") == tmp_path.resolve() / "warcs/a/b.warc.gz"
+    assert locate(tmp_path, "warcs/a.WARC.GZ.open").name == "a.WARC.GZ.open"
+    assert locate(tmp_path, str(tmp_path / "warcs/a.warc")) == tmp_path.resolve() / "warcs/a.warc"
+
+
+@pytest.mark.parametrize(
+    "stored",
+    ["/etc/shadow", "/etc/x.warc.gz", "../other/x.warc", "warcs/../../x.warc.gz", "holdfast.db", "", "warcs/x.warc/..",
+     "a\0.warc", "warc-roots.json", "warcs/x.warc.gz.txt"],
+)  # fmt: skip
+def test_any_other_place_is_refused(tmp_path: Path, stored: str) -> None:
+    with pytest.raises(StrayFile, match="import --in-place"):
+        locate(tmp_path, stored)
+
+
+def test_a_recorded_folder_may_hold_files_and_its_neighbours_may_not(tmp_path: Path) -> None:
+    home, store = tmp_path / "home", tmp_path / "store"
+    home.mkdir()
+    (store / "deep").mkdir(parents=True)
+    record_root(home, store)
+
+    assert locate(home, str(store / "deep/a.warc.gz")) == store.resolve() / "deep/a.warc.gz"
+    for stray in (tmp_path / "a.warc.gz", tmp_path / "store2/a.warc.gz", store / "deep/passwords"):
+        with pytest.raises(StrayFile):
+            locate(home, str(stray))
+
+
+def test_a_link_out_of_a_recorded_folder_leads_nowhere(tmp_path: Path) -> None:
+    home, store, secret = tmp_path / "home", tmp_path / "store", tmp_path / "secret.warc"
+    home.mkdir()
+    store.mkdir()
+    secret.touch()
+    (store / "x.warc").symlink_to(secret)
+    record_root(home, store)
+
+    with pytest.raises(StrayFile):
+        locate(home, str(store / "x.warc"))
+
+
+def test_folders_are_kept_once_and_a_wider_one_stands_for_those_in_it(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    home.mkdir()
+    for name in ("b", "a", "a", "c/d", "c"):
+        record_root(home, tmp_path / name)
+    record_root(home, tmp_path / "c/e")
+    record_root(home, home / "warcs")
+
+    assert recorded_roots(home) == tuple(tmp_path.resolve() / name for name in ("a", "b", "c"))
+
+
+@pytest.mark.parametrize("content", ["", "[]", '{"type": "other", "roots": ["/"]}', '{"roots": 3}', "[" * 5000])
+def test_a_broken_list_lets_nothing_in(tmp_path: Path, content: str) -> None:
+    (tmp_path / ROOTS).write_text(content)
+
+    assert recorded_roots(tmp_path) == ()
+
+
+def test_the_list_is_read_anew_when_it_changes(tmp_path: Path) -> None:
+    record_root(tmp_path, Path("/srv/one"))
+    assert recorded_roots(tmp_path) == (Path("/srv/one"),)
+
+    (tmp_path / ROOTS).write_text(json.dumps({"type": "holdfast-warc-roots", "roots": ["/srv/two", "relative", 7]}))
+
+    assert recorded_roots(tmp_path) == (Path("/srv/two"),)
+
+
+def test_only_names_of_warc_files_count() -> None:
+    assert may_lie_at(Path("/x/a.warc.zst"))
+    assert not may_lie_at(Path("/x/archive"))
