@@ -17,6 +17,7 @@ from holdfast.jobs.endings import Ending, Result
 from holdfast.jobs.retries import Failure
 from holdfast.jobs.states import Action, State
 from holdfast.wiring.archive import Archive
+from holdfast.wiring.desk import Desk
 from tests.client import Client, asking
 from tests.clock import FakeClock
 from tests.jobs_bed import Bed, open_bed
@@ -28,8 +29,13 @@ CONFIG_FAULT = Ending(result=Result.FAILED, failure=Failure.CONFIG, error="it br
 class Server:
     """One serving process, and the others that it shares its database with."""
 
-    def __init__(self, bed: Bed, client: Client, clock: FakeClock) -> None:
-        self.bed, self.client, self.clock = bed, client, clock
+    def __init__(self, bed: Bed, client: Client, archive: Archive, clock: FakeClock) -> None:
+        self.bed, self.client, self.archive, self.clock = bed, client, archive, clock
+
+    def forget(self) -> None:
+        """Forget what this process knows of jobs, as if it had just been started."""
+        archive = self.archive
+        self.client.app.state.desk = Desk(archive.database, archive.clock, archive.settings)  # type: ignore[attr-defined]
 
     def get(self, path: str, **options: Any) -> httpx.Response:
         """Return the answer to a GET."""
@@ -101,5 +107,5 @@ def serving(url: str, clock: FakeClock, home: Path, *, servers: int = 1, **api: 
             stack.callback(database.close)
             archive = Archive(settings=settings, database=database, clock=clock)
             client = stack.enter_context(asking(archive, peer=f"127.0.0.{number + 1}"))
-            running.append(Server(bed, client, clock))
+            running.append(Server(bed, client, archive, clock))
         yield running

@@ -108,6 +108,7 @@ def _write_file(hot: Hot, home: Path, clock: Clock, shots: Sequence[Shot], origi
         name = f"{first.source}-{file_id:05d}"
         path = (folder / f"{name}.warc.gz").relative_to(home.resolve())
         tx.execute("UPDATE warc_files SET path = ? WHERE id = ?", (str(path), file_id))
+    folder.mkdir(parents=True, exist_ok=True)
     writer = WarcWriter.create(folder, name, file_id, {"software": "holdfast"}, clock)
     for shot in shots:
         exchange = _exchange(shot, originals)

@@ -281,7 +281,11 @@ class Settings(BaseSettings):
     allow_networks: Annotated[tuple[Network, ...], NoDecode] = Field(
         (), description="Private networks (CIDR, comma-separated) that may be crawled; nothing private otherwise."
     )
-    log_level: str = Field("INFO", description="Least level of events that are written.")
+    log_level: str = Field(
+        "INFO",
+        pattern="(?i)^(debug|info|warning|error|critical)$",
+        description="Least level of events that are written.",
+    )
     failpoint: str | None = Field(None, description="Testing only: NAME:kill, NAME:raise or NAME:sleep.")
     lease: LeaseSettings = LeaseSettings()
     politeness: PolitenessSettings = PolitenessSettings()

@@ -59,17 +59,20 @@ class ServerMetrics:
 class ArchiveFigures:
     """What the database says when it is asked: the names of HA-085 under our prefix."""
 
-    def __init__(self, *, jobs: Mapping[str, int], snapshots: Mapping[str, int], pages: int,
+    def __init__(self, *, jobs: Mapping[str, Mapping[str, int]], snapshots: Mapping[str, int], pages: int,
                  crawled: Mapping[str, int], failed: Mapping[str, int], warc_bytes: int) -> None:  # fmt: skip
         self._jobs, self._snapshots, self._pages = jobs, snapshots, pages
         self._crawled, self._failed, self._warc_bytes = crawled, failed, warc_bytes
 
     def collect(self) -> Iterator[Metric]:
         """Yield the families, as the text format wants them."""
-        jobs = CounterMetricFamily(f"{PREFIX}_jobs", "Executions by state.", labels=["status"])
-        for status, count in self._jobs.items():
-            jobs.add_metric([status], count)
-        yield jobs
+        kinds = {"status": ("jobs", "by the status that operators see"),
+                 "cleanup_status": ("jobs_cleanup_status", "by the clean-up of their newest run")}  # fmt: skip
+        for label, (name, told) in kinds.items():
+            family = CounterMetricFamily(f"{PREFIX}_{name}", f"Jobs {told}.", labels=[label])
+            for word, count in sorted(self._jobs.get(label, {}).items()):
+                family.add_metric([word], count)
+            yield family
         yield _by_source("snapshots", "Captures of pages; all, and by source.", self._snapshots)
         yield _by_source("jobs_pages_crawled", "Pages captured by crawls; all, and by source.", self._crawled)
         yield _by_source("jobs_pages_failed", "Pages that crawls failed on; all, and by source.", self._failed)

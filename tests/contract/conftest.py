@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import shutil
+import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import psycopg
 import pytest
 
 from holdfast.db.migrate import upgrade
+from tests.api_bed import Server, serving
 from tests.clock import FakeClock
 from tests.contract.frontier_bed import Bed, open_bed
 from tests.postgres import Postgres
@@ -62,3 +65,54 @@ def bed(migrated_url: str, clock: FakeClock) -> Iterator[Bed]:
     """A frontier on each kind of database; the tables are audited after the test."""
     with open_bed(migrated_url, clock) as opened:
         yield opened
+
+
+@pytest.fixture(scope="session")
+def _sqlite_servers(_sqlite_template: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[Server]]:
+    home = tmp_path_factory.mktemp("served")
+    shutil.copy(_sqlite_template, home / "holdfast.db")
+    with serving(f"sqlite:///{home / 'holdfast.db'}", FakeClock(), home, servers=2) as servers:
+        yield servers
+
+
+@pytest.fixture(scope="session")
+def _postgres_servers(_postgres_database: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[Server]]:
+    with serving(_postgres_database, FakeClock(), tmp_path_factory.mktemp("served"), servers=2) as servers:
+        yield servers
+
+
+@pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.postgres)])
+def servers(request: pytest.FixtureRequest) -> list[Server]:
+    """Two servers on one empty database, of each kind. They are made once; what they remember is forgotten."""
+    made: list[Server] = request.getfixturevalue(f"_{request.param}_servers")
+    if request.param == "postgres":
+        request.getfixturevalue("migrated_postgres")
+    else:
+        _empty(made[0].bed.home / "holdfast.db")
+    for server in made:
+        server.forget()
+    return made
+
+
+def _empty(path: Path) -> None:
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        names = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite%'")
+        for (name,) in names.fetchall():
+            if name != "alembic_version":
+                connection.execute(f"DELETE FROM {name}")
+
+
+@pytest.fixture
+def server(servers: list[Server]) -> Server:
+    """One server on an empty database, of each kind."""
+    return servers[0]
+
+
+@pytest.fixture(scope="session")
+def one_source(_sqlite_template: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """A server on SQLite with one source in it, for what is refused: no test may change that."""
+    home = tmp_path_factory.mktemp("refusing")
+    shutil.copy(_sqlite_template, home / "holdfast.db")
+    with serving(f"sqlite:///{home / 'holdfast.db'}", FakeClock(), home) as (server,):
+        server.source()
+        yield server

@@ -11,14 +11,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlalchemy import event, select, update
+from sqlalchemy import event
 
 from holdfast.api import queries
 from holdfast.api.totals import Totals
-from holdfast.clock import digits14
 from holdfast.db.engine import Database
 from holdfast.db.migrate import upgrade
-from holdfast.db.models import Edition, IndexRun, Snapshot, Source, WarcFile, Withdrawal
+from holdfast.db.models import Edition, Snapshot, Source, Withdrawal
 from holdfast.db.schema import SCHEMA
 from holdfast.wiring.archive import Archive
 from tests.archive import BEGIN, Shot, build_archive, days_later
@@ -193,41 +192,6 @@ def test_a_withdrawn_capture_is_named_nowhere(own: Archive, own_client: Client) 
     assert newest not in [page["id"] for page in own_client.get("/api/stats").json()["recentPages"]]
 
 
-def test_totals_count_nothing_that_is_withdrawn(own: Archive, own_client: Client) -> None:
-    _withdraw(own, _snapshot(own, _HOME, days_later(10)))
-
-    stats, sources = own_client.get("/api/stats").json(), own_client.get("/api/sources").json()
-
-    assert (stats["snapshotsTotal"], stats["pagesTotal"], stats["sourcesTotal"]) == (5, 5, 2)
-    assert stats["latestCaptureDate"] == "2024-03-04"
-    assert [(one["sourceCode"], one["recordCount"], one["lastCapture"]) for one in sources] == [
-        ("example", 4, "2024-03-01"), ("other", 1, "2024-03-04"),
-    ]  # fmt: skip
-
-
-def test_a_source_of_which_everything_is_withdrawn_is_not_listed(own: Archive, own_client: Client) -> None:
-    with own.database.read() as session:
-        ids = list(session.scalars(select(Snapshot.id).join(Source).where(Source.code == "other")))
-    for snapshot_id in ids:
-        _withdraw(own, snapshot_id)
-
-    assert [one["sourceCode"] for one in own_client.get("/api/sources").json()] == ["example"]
-    assert own_client.get("/api/sources/other/editions").json() == []
-    assert own_client.get("/api/stats").json()["sourcesTotal"] == 1
-
-
-def test_a_large_edition_counts_by_what_was_noted_of_its_files(own: Archive, own_client: Client) -> None:
-    with own.database.write() as session:
-        session.execute(update(IndexRun).values(records=6000))
-    _withdraw(own, _snapshot(own, "https://example.org/fr/"))
-
-    editions = own_client.get("/api/sources/example/editions").json()
-
-    assert [(one["recordCount"], one["firstCapture"], one["lastCapture"]) for one in editions] == [
-        (1, "2024-03-11", "2024-03-11"), (3, "2024-03-01", "2024-03-01"),
-    ]  # fmt: skip
-
-
 def test_editions_are_the_crawls_that_were_indexed_newest_first(client: Client) -> None:
     editions = client.get("/api/sources/example/editions").json()
 
@@ -235,32 +199,6 @@ def test_editions_are_the_crawls_that_were_indexed_newest_first(client: Client) 
     assert [edition["firstCapture"] for edition in editions] == ["2024-03-11", "2024-03-01"]
     assert [edition["jobName"] for edition in editions] == [f"example-{edition['jobId']}" for edition in editions]
     assert client.get("/api/sources/nobody/editions").status_code == 404
-
-
-def test_a_crawl_is_asked_for_among_many_captures_of_an_address(migrated_url: str, tmp_path: Path) -> None:
-    shots = [Shot(url=_HOME, body=f"<p>{n}", moment=days_later(n), execution=n + 1) for n in range(40)]
-    shots += [Shot(url="https://example.org/q?x=1", body="<p>q", moment=days_later(3), execution=4)]
-    built = build_archive(tmp_path / "home", shots, database_url=migrated_url)
-    wanted = _snapshot(built, _HOME, days_later(3))
-    with built.database.read() as session:
-        job = session.get_one(Snapshot, wanted).execution_id
-
-    with asking(built) as open_client:
-
-        def resolved(**more: Any) -> dict[str, Any]:
-            params = {"timestamp": digits14(days_later(39)), "jobId": job, **more}
-            answer: dict[str, Any] = open_client.get("/api/replay/resolve", params=params).json()
-            return answer
-
-        assert resolved(url=_HOME)["snapshotId"] == wanted, "the nearest of that crawl, 36 captures away"
-        assert resolved(url="http://www.example.org/")["snapshotId"] == wanted
-        assert resolved(url="https://example.org/q?x=2")["resolvedUrl"] == "https://example.org/q?x=1"
-        assert resolved(url=_HOME, jobId=job + 1)["snapshotId"] == _snapshot(built, _HOME, days_later(4))
-        assert resolved(url=_HOME, jobId=99_999)["found"] is False
-        with built.database.write() as session:
-            session.execute(update(WarcFile).values(first_at=None, last_at=None))
-        assert resolved(url=_HOME)["snapshotId"] == wanted
-    built.database.close()
 
 
 def test_a_preview_does_not_exist_yet(client: Client) -> None:
@@ -362,6 +300,7 @@ def test_metrics_have_the_names_of_the_documents(client: Client) -> None:
 
     assert answer.headers["content-type"].startswith("text/plain; version=0.0.4")
     for line in ('holdfast_jobs_total{status="completed"} 3.0', "holdfast_snapshots_total 6.0",
+                 'holdfast_jobs_cleanup_status_total{cleanup_status="none"} 3.0',
                  'holdfast_snapshots_total{source="example"} 5.0', "holdfast_pages_total 5.0",
                  "holdfast_jobs_pages_crawled_total 0.0", "holdfast_jobs_pages_failed_total 0.0"):  # fmt: skip
         assert line in answer.text.splitlines()

@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from itertools import product
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from holdfast.db.migrate import upgrade
 from holdfast.jobs.states import Action, State
-from tests.api_bed import CONFIG_FAULT, Server, serving
-from tests.clock import FakeClock
+from tests.api_bed import CONFIG_FAULT, Server
 from tests.jobs_bed import DONE
 
 JSON = {"content-type": "application/json"}
@@ -29,13 +25,6 @@ ALLOWED = {
     ("running", "cancel"), ("paused", "cancel"), ("failed", "retry"), ("scheduled", "force-run"),
 }  # fmt: skip
 """Document 003's table (NC-006, NC-007), written out: nothing of ours is asked what is right."""
-
-
-@pytest.fixture
-def server(migrated_url: str, clock: FakeClock, tmp_path: Path) -> Iterator[Server]:
-    """A server on each kind of database."""
-    with serving(migrated_url, clock, tmp_path) as (one,):
-        yield one
 
 
 def test_each_of_the_49_pairs_is_taken_or_refused_over_http_as_the_document_says(server: Server) -> None:
@@ -124,17 +113,6 @@ def test_a_wrong_wish_is_400_with_the_field_and_leaves_nothing(
     assert answer.status_code == 400, answer.text
     assert field in answer.json()["error"]
     assert one_source.get("/api/v1/jobs").json()["total"] == 0
-
-
-@pytest.fixture(scope="module")
-def one_source(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """A server on SQLite with one source, for what is refused before it reaches a database."""
-    home = tmp_path_factory.mktemp("home")
-    url = f"sqlite:///{home / 'holdfast.db'}"
-    upgrade(url)
-    with serving(url, FakeClock(), home) as (server,):
-        server.source()
-        yield server
 
 
 @pytest.mark.parametrize("path", ["", "/stats", "/executions", "/logs", "/logs/view", "/logs/tail", "/logs/download"])
@@ -234,6 +212,7 @@ def test_every_change_is_audited_with_who_and_from_where(server: Server) -> None
         server.ask("POST", f"/api/v1/jobs/{job_id}/{word}")
     server.ask("POST", f"/api/v1/jobs/{job_id}/resume")
     server.ask("PATCH", "/api/v1/sources/1", name="Other")
+    server.ask("PUT", "/api/v1/sources/1", config={"seeds": ["https://ex.example/"]})
     server.ask("POST", "/api/v1/scheduler/rebalance")
     server.ask("DELETE", f"/api/v1/jobs/{job_id}")
 
@@ -242,6 +221,6 @@ def test_every_change_is_audited_with_who_and_from_where(server: Server) -> None
         for deed, subject in [
             ("source.created", "source ex"), ("job.created", f"job {job_id}"), ("job.pause", f"job {job_id}"),
             ("job.resume", f"job {job_id}"), ("job.cancel", f"job {job_id}"), ("source.edited", "source ex"),
-            ("scheduler.rebalanced", "scheduler"), ("job.deleted", f"job {job_id}"),
+            ("source.edited", "source ex"), ("scheduler.rebalanced", "scheduler"), ("job.deleted", f"job {job_id}"),
         ]
     ]  # fmt: skip

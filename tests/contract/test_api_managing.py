@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
-from collections.abc import Iterator
 from datetime import timedelta
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -20,25 +18,11 @@ from holdfast.jobs.journal.logs import LogBook
 from holdfast.jobs.leases import Lease
 from holdfast.jobs.projection import ADMIN_STATES
 from holdfast.jobs.states import State
-from tests.api_bed import CONFIG_FAULT, Server, serving
-from tests.clock import FakeClock
+from tests.api_bed import CONFIG_FAULT, Server
+from tests.jobs_bed import failed
 
 CONFIG = {"seeds": ["https://ex.example/"]}
 YAML = {"content-type": "application/yaml"}
-
-
-@pytest.fixture
-def server(migrated_url: str, clock: FakeClock, tmp_path: Path) -> Iterator[Server]:
-    """A server on each kind of database."""
-    with serving(migrated_url, clock, tmp_path) as (one,):
-        yield one
-
-
-@pytest.fixture
-def pair(migrated_url: str, clock: FakeClock, tmp_path: Path) -> Iterator[tuple[Server, Server]]:
-    """Two servers on one database."""
-    with serving(migrated_url, clock, tmp_path, servers=2) as (first, second):
-        yield first, second
 
 
 def test_a_source_is_made_read_replaced_edited_and_deleted(server: Server) -> None:
@@ -85,16 +69,6 @@ def test_a_source_that_cannot_be_kept_is_400_with_its_field(
     assert answer.status_code == 400, answer.text
     assert field in answer.json()["error"]
     assert one_source.get("/api/v1/sources").json() == before
-
-
-@pytest.fixture(scope="module")
-def one_source(tmp_path_factory: pytest.TempPathFactory, _sqlite_template: Path) -> Iterator[Server]:
-    """A server on SQLite with one source, for what is refused."""
-    home = tmp_path_factory.mktemp("home")
-    (home / "holdfast.db").write_bytes(_sqlite_template.read_bytes())
-    with serving(f"sqlite:///{home / 'holdfast.db'}", FakeClock(), home) as (server,):
-        server.source()
-        yield server
 
 
 def test_a_disabled_source_pauses_its_job_and_an_enabled_one_resumes_it(server: Server) -> None:
@@ -229,6 +203,7 @@ def test_events_are_followed_by_asking_again(server: Server) -> None:
 
 
 def test_preview_and_rebalance_agree_and_name_every_scheduled_job(server: Server) -> None:
+    server.bed.run_once(once := server.job("once"), failed())
     ids = [server.recurring(f"s{number}", minutes=1440) for number in range(6)]
     short, paused = server.recurring("short", minutes=5), server.recurring("off")
     server.ask("POST", f"/api/v1/jobs/{paused}/pause")
@@ -248,10 +223,11 @@ def test_preview_and_rebalance_agree_and_name_every_scheduled_job(server: Server
     assert set(rows.values()) == {heap}, "a preview changes nothing"
     assert len(done["moved"]) == 5
     assert {one["job_id"]: one["reason"] for one in done["skipped"]} == {
-        ids[0]: "placement_cooldown", short: "interval_below_slot"}  # fmt: skip
-    assert {one["job_id"] for one in (*done["moved"], *done["skipped"])} == {*ids, short}
+        ids[0]: "placement_cooldown", short: "interval_below_slot", once: "runs_once"}  # fmt: skip
+    assert {one["job_id"] for one in (*done["moved"], *done["skipped"])} == {*ids, short, once}
     assert again["moved"] == []
-    assert after["distribution_score"] == done["new_distribution_score"] > before["distribution_score"]
+    assert after["distribution_score"] == done["new_distribution_score"]
+    assert after["peak_count"] < before["peak_count"]
     assert (before["window_hours"], before["slot_minutes"], len(before["hourly_distribution"])) == (24, 15, 24)
     assert (before["peak_hour"], before["peak_count"]) == (heap.hour, 6)
 
@@ -284,8 +260,8 @@ def test_enabled_sources_get_jobs_and_the_report_names_each(server: Server) -> N
     assert server.get("/api/v1/jobs?status=scheduled").json()["total"] == 2
 
 
-def test_two_servers_on_one_database_agree(pair: tuple[Server, Server]) -> None:
-    first, second = pair
+def test_two_servers_on_one_database_agree(servers: list[Server]) -> None:
+    first, second = servers
     ids = [(first, second)[number % 2].recurring(f"s{number}", minutes=1440) for number in range(8)]
     moments = [first.get(f"/api/v1/jobs/{job_id}").json()["next_run_at"] for job_id in ids]
     seen = second.get("/api/v1/jobs?sort_order=asc").json()

@@ -92,8 +92,7 @@ def _fill(session: Session) -> None:
     session.flush()
     session.add_all(
         WarcFile(id=run + 1, execution_id=run + 1, path=f"{run}.warc.gz", state="sealed", created_at=NOW, sealed_at=NOW,
-                 size=9, sha256="0" * 64, crc32=0, index_state="indexed", first_at=NOW + timedelta(days=run),
-                 last_at=NOW + timedelta(days=run))
+                 size=9, sha256="0" * 64, crc32=0, index_state="indexed", first_at=_day(run), last_at=_day(run))
         for run in range(RUNS)
     )  # fmt: skip
     session.flush()
@@ -105,6 +104,10 @@ def _fill(session: Session) -> None:
         for run in range(20)
     )  # fmt: skip
     session.add(Withdrawal(url_hash=6, subject="x", reason="r", actor="a", created_at=NOW))
+
+
+def _day(run: int) -> datetime:
+    return NOW + timedelta(days=run)
 
 
 def _id(run: int, page: int) -> int:

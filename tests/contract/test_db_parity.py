@@ -12,7 +12,7 @@ from holdfast.db.engine import Database
 from holdfast.db.migrate import migrations, upgrade
 from holdfast.db.parity import compare
 from holdfast.db.schema import SCHEMA
-from holdfast.errors import Unavailable
+from holdfast.errors import Invalid, Unavailable
 
 
 def test_a_migrated_database_is_whole(migrated_url: str) -> None:
@@ -38,8 +38,10 @@ def test_a_database_that_is_not_there_is_told_so(tmp_path: Path) -> None:
     with pytest.raises(Unavailable, match="holdfast migrate --apply"):
         compare(f"sqlite:///{tmp_path / 'none.db'}")
     assert not (tmp_path / "none.db").exists()
-    with pytest.raises(Unavailable, match="did not answer"):
+    with pytest.raises(Unavailable, match="cannot reach PostgreSQL"):
         compare("postgresql://nobody@127.0.0.1:1/none?connect_timeout=1")
+    with pytest.raises(Invalid, match="mysql"):
+        compare("mysql://nobody@127.0.0.1/none")
 
 
 def test_migrations_are_listed_in_their_order() -> None:

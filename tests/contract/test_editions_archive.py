@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import csv
+import gzip
 import io
 import json
 from collections.abc import Callable, Iterator
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
+from zipfile import ZipFile
 
 import pytest
 from sqlalchemy import Connection, event, select, text, update
@@ -289,6 +291,33 @@ def test_a_withdrawal_is_heeded_at_once_by_every_file(
     assert SITE in after
     assert sum("withdrawn" in row for row in frozen) == 2
     assert len(frozen) == 6
+
+
+def test_an_edition_is_one_package_with_all_its_shards(client: Client, archive: Archive) -> None:
+    adopt(archive, "example", 2025, executions=("example-1", "example-2"), seeds=(SITE,))
+    nothing = client.get("/api/coverage/example/2024/edition.wacz")
+    _hide(archive, SECRET)
+
+    whole = client.get("/api/coverage/example/2025/edition.wacz")
+    part = client.get("/api/coverage/example/2025/edition.wacz", headers={"Range": "bytes=0-99"})
+
+    assert (nothing.status_code, whole.status_code, part.status_code) == (404, 200, 206)
+    assert part.content == whole.content[:100]
+    assert 'filename="example-2025.wacz"' in whole.headers["content-disposition"]
+    with ZipFile(io.BytesIO(whole.content)) as package:
+        assert package.testzip() is None
+        names = package.namelist()
+        described = json.loads(package.read("datapackage.json"))
+        index = gzip.decompress(package.read("indexes/index.cdx.gz")).decode().splitlines()
+        pages = [json.loads(line) for name in names if name.startswith("pages/")
+                 for line in package.read(name).decode().splitlines()]  # fmt: skip
+    assert sum(name.startswith("archive/") and name.endswith(".warc.gz") for name in names) == 2
+    assert described["title"] == "Example, edition 2025"
+    assert sum("org,example)/ " in line for line in index) == 2
+    assert index == sorted(index)
+    urls = [page["url"] for page in pages if "url" in page]
+    assert sorted(urls) == sorted({f"{SITE}{path}" for path in ("", "same", "old", "lost", "new", "fresh")})
+    assert SECRET.encode() not in whole.content
 
 
 def _asked(database: Database, ask: Callable[[], object]) -> str:

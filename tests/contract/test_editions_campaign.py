@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -12,6 +14,7 @@ from sqlalchemy import func, select
 from holdfast.db.models import AuditEvent, Edition, Job, JobEvent
 from holdfast.editions.plans import Wish
 from holdfast.editions.refusals import CampaignRefused
+from holdfast.editions.scheduling import Campaigns
 from holdfast.editions.status import annual_status
 from holdfast.jobs import following
 from holdfast.jobs.states import Action
@@ -195,6 +198,25 @@ def test_without_names_the_sources_that_are_meant_for_it_are_taken(bed: EditionB
     bed.jobs.source("yearly", schedule_hint="annual")
 
     assert [entry.source for entry in bed.schedule(year=2027).entries] == ["yearly"]
+
+
+def test_two_who_apply_at_once_make_one_job(bed: EditionBed) -> None:
+    for code in ("hc", "phac"):
+        bed.jobs.source(code)
+    others = [Campaigns(party.database, party.board, bed.clock) for party in (bed.jobs.another(), bed.jobs.another())]
+    ready = threading.Barrier(2)
+
+    def apply(campaigns: Campaigns) -> list[str]:
+        ready.wait()
+        plan = campaigns.schedule(Wish(year=2027, sources=("hc", "phac"), apply=True))
+        return [entry.step.value for entry in plan.entries]
+
+    with ThreadPoolExecutor(2) as pool:
+        steps = [step for found in pool.map(apply, others) for step in found]
+
+    assert sorted(steps) == ["create", "create", "skip", "skip"]
+    with bed.database.read() as session:
+        assert session.scalar(select(func.count()).select_from(Job)) == 2
 
 
 SEEDS = ["https://hc.example/en/home.html", "https://hc.example/fr/accueil.html", "https://hc.example/data"]

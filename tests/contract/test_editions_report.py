@@ -15,6 +15,7 @@ import pytest
 from holdfast.db.models import AuditEvent, Feed, FeedItem
 from holdfast.editions.acceptance import accept_gap
 from holdfast.editions.freezing import freeze
+from holdfast.editions.keeping import next_due
 from holdfast.editions.plans import Wish
 from holdfast.editions.refusals import EditionNotReady, ShardNotFound
 from holdfast.errors import Invalid
@@ -269,6 +270,32 @@ def test_an_edition_without_a_report_can_be_decided_about_too(bed: EditionBed) -
     volume = accept_gap(bed.database, bed.home, bed.clock, job_id=bed.job("hc-20260101").id, reason="closed")
 
     assert (volume.edition.status, volume.edition.search_ready) == ("in_progress", False)
+
+
+def test_an_edition_is_accounted_for_once_its_shards_have_come_to_rest(bed: EditionBed) -> None:
+    bed.jobs.source("hc", seeds=["https://hc.example/en/", "https://hc.example/fr/"])
+    bed.campaigns.plan_shards(Wish(year=2026, sources=("hc",), apply=True))
+    bed.clock.advance(10)
+
+    def due() -> int | None:
+        with bed.database.read() as session:
+            return next_due(session)
+
+    assert due() is None
+    bed.ran(("https://hc.example/en/", "success", "ok"))
+    assert due() is None
+    bed.ran(ending=BROKEN)
+    edition_id = bed.edition("hc").id
+    assert due() == edition_id
+    bed.report("hc")
+    assert due() is None
+    bed.clock.advance(10)
+    bed.jobs.party.act(bed.job("hc-20260101-lang-fr").id, Action.RETRY)
+    assert due() is None
+    bed.ran(("https://hc.example/fr/", "success", "ok"))
+    assert due() == edition_id
+    assert bed.report("hc").content["status"] == "research_ready"
+    assert due() is None
 
 
 def test_an_edition_that_is_still_crawled_is_not_frozen(bed: EditionBed) -> None:

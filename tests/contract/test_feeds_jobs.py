@@ -22,7 +22,7 @@ from holdfast.jobs.following import disable_source, enable_source
 from holdfast.sources import registry as sources
 from holdfast.sources.queries import note_search
 from tests.clock import FakeClock
-from tests.jobs_bed import Bed, open_bed
+from tests.jobs_bed import Bed, failed, open_bed
 
 SETTINGS = FeedSettings()
 
@@ -187,6 +187,16 @@ def test_a_source_that_is_being_crawled_is_left_alone(jobs: Bed) -> None:
     assert not brief(jobs).is_idle
 
 
+def test_items_are_in_scope_where_the_seeds_landed_in_the_last_crawl(jobs: Bed) -> None:
+    job_id = jobs.once("ex", config={"feeds": True})
+    assert brief(jobs).landing == ()
+    jobs.run_once(job_id)
+    with jobs.database.write() as session:
+        session.scalars(select(Execution)).one().config = {"landing": ["https://there.example/"]}
+
+    assert brief(jobs).landing == ("https://there.example/",)
+
+
 def test_feeds_that_a_run_did_not_reach_count_as_network_errors(jobs: Bed, clock: FakeClock) -> None:
     jobs.source("ex", feeds=True)
     add(jobs, "/reached")
@@ -206,26 +216,34 @@ def test_feeds_that_a_run_did_not_reach_count_as_network_errors(jobs: Bed, clock
     assert rows["reached"].consecutive_errors == 0
 
 
-def test_items_that_a_poll_had_no_time_for_wait_again(jobs: Bed, clock: FakeClock) -> None:
-    jobs.source("ex", feeds=True)
+def test_items_that_an_earlier_poll_took_and_never_asked_for_wait_again(jobs: Bed, clock: FakeClock) -> None:
+    source_id = jobs.source("ex", feeds=True)
     feed = add(jobs)
-    now = clock.now()
+    follow(jobs)
     with jobs.database.write() as session:
-        for number, reason in enumerate(("ok", "over_limit:max_time")):
+        job = feed_job(session, source_id=source_id)
+        assert job is not None
+        run_soon(session, jobs.clock, jobs.party.board, source_id)
+    jobs.run_once(job.id, failed())
+    now, execution = clock.now(), jobs.executions(job.id)[0].id
+    endings = (("success", "ok"), ("failed", "http_404"), ("excluded", "over_limit:max_time"), (None, None))
+    with jobs.database.write() as session:
+        for number, (outcome, reason) in enumerate(endings):
             page = Page(domain_id=1, url_hash=number, url=f"https://ex.example/{number}", created_at=now)
             session.add(page)
             session.flush()
-            session.add(PageCrawl(execution_id=7, domain_id=1, page_id=page.id, attempt=1, kind="page", priority=1,
-                                  depth=0, outcome="success" if number == 0 else "excluded", reason=reason,
+            session.add(PageCrawl(execution_id=execution, domain_id=1, page_id=page.id, attempt=1, kind="page",
+                                  priority=1, depth=0, outcome=outcome, reason=reason,
                                   created_at=to_micros(now)))  # fmt: skip
-            session.add(FeedItem(source_id=feed.source_id, feed_id=feed.id, url_hash=number, url=page.url, found_at=now,
-                                 execution_id=7))  # fmt: skip
-    with jobs.database.write() as session:
-        given = queries.give_back(session, source_id=feed.source_id, execution_id=7, reason="over_limit:max_time")
+            session.add(FeedItem(source_id=source_id, feed_id=feed.id, url_hash=number, url=page.url, found_at=now,
+                                 execution_id=execution))  # fmt: skip
+
+    given = [registry.recover_items(jobs.database, job_id=job.id, source_id=source_id) for _ in range(2)]
 
     with jobs.database.read() as session:
-        waiting = queries.waiting_count(session, source_id=feed.source_id)
-    assert (given, waiting) == (1, 1)
+        rows = session.execute(select(FeedItem.url_hash, FeedItem.execution_id).order_by(FeedItem.url_hash)).all()
+    assert given == [2, 0]
+    assert [tuple(row) for row in rows] == [(0, execution), (1, execution), (2, None), (3, None)]
 
 
 def test_feeds_are_managed_by_hand_and_that_is_audited(jobs: Bed, clock: FakeClock) -> None:

@@ -21,7 +21,7 @@ from tests.site.wire import Exchange
 
 _QUICK = {
     "HOLDFAST_ALLOW_NETWORKS": "127.0.0.0/8", "HOLDFAST_JOBS_POLL_S": "0.1", "HOLDFAST_WORKER_PROCESSES": "1",
-    "HOLDFAST_FEEDS_MAX_AGE_DAYS": "3650",
+    "HOLDFAST_FEEDS_MAX_AGE_DAYS": "36500",
 }  # fmt: skip
 CODE = "ex"
 
@@ -51,6 +51,26 @@ class Press:
             body = "".join(f"<item><link>{path}</link><pubDate>{date}</pubDate></item>" for path, date in self.items)
             await exchange.reply(f"<rss><channel>{body}</channel></rss>", headers=[("ETag", tag)],
                                  media="application/rss+xml")  # fmt: skip
+
+
+async def robots(exchange: Exchange) -> None:
+    """A robots.txt that names an index of sitemaps."""
+    await exchange.reply(f"User-agent: *\nDisallow:\nSitemap: {exchange.url('/map.xml')}\n", media="text/plain")
+
+
+async def index(exchange: Exchange) -> None:
+    """An index with one sitemap of this year, and one of old."""
+    parts = (("/part.xml", "2026-11-10"), ("/old.xml", "1801-01-01"))
+    body = "".join(f"<sitemap><loc>{exchange.url(path)}</loc><lastmod>{day}</lastmod></sitemap>" for path, day in parts)
+    await exchange.reply(f"<sitemapindex>{body}</sitemapindex>", media="application/xml")
+
+
+async def part(exchange: Exchange) -> None:
+    """A sitemap with a page of this year, one of old, and one of another site."""
+    pages = ((exchange.url("/listed"), "2026-11-10"), (exchange.url("/ancient"), "1801-01-01"),
+             ("https://elsewhere.example/", "2026-11-10"))  # fmt: skip
+    body = "".join(f"<url><loc>{url}</loc><lastmod>{day}</lastmod></url>" for url, day in pages)
+    await exchange.reply(f"<urlset>{body}</urlset>", media="application/xml")
 
 
 async def front(exchange: Exchange) -> None:

@@ -96,6 +96,20 @@ class Plant:
         self.processes.append(process)
         return process
 
+    def worker(self, *, once: bool = False, concurrency: int = 1) -> BaseProcess:
+        """Start a worker with a scheduler of its own, as a fork."""
+
+        def play(_plant: Plant) -> None:
+            start(once=once, poll_interval=None, concurrency=concurrency, kinds=None, scheduler=True, json=True,
+                  home=None)  # fmt: skip
+
+        return self.fork(play)
+
+    def due(self, job_id: int) -> None:
+        """Have a job run now that waits for its turn."""
+        with self.jobs() as jobs, jobs.database.write() as session:
+            session.get_one(Job, job_id).next_run_at = jobs.clock.now()
+
     def once(self, *arguments: str, timeout_s: float = 60.0) -> dict[str, Any]:
         """Let a worker run what is due, to its end, and return its report; one that fails fails the test."""
         process = self.start("start-worker", "--once", "--json", *arguments)
@@ -206,6 +220,7 @@ def _play(plant: Plant, role: Callable[[Plant], None]) -> None:
     log_file = os.open(plant.crawler.home.parent / "workers.log", os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
     os.dup2(log_file, 1)
     os.dup2(log_file, 2)
+    os.closerange(3, 1024)  # the site ends when nobody holds its standard input any more
     sys.stdout, sys.stderr = os.fdopen(1, "w", buffering=1), os.fdopen(2, "w", buffering=1)
     try:
         role(plant)

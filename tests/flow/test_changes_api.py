@@ -184,7 +184,7 @@ def test_a_comparison_goes_down_to_the_words_and_is_escaped(client: Client, arch
     assert answer.status_code == 200
     assert set(found) == {
         "event", "fromSnapshot", "toSnapshot", "diffFormat", "diffHtml", "diffTruncated", "diffVersion",
-        "normalizationVersion", "diff",
+        "normalizationVersion", "diff", "textModeRequested", "textModeUsed", "textModeFallback",
     }  # fmt: skip
     assert set(found["toSnapshot"]) == {
         "snapshotId", "title", "captureDate", "captureTimestamp", "originalUrl", "jobId", "jobName",

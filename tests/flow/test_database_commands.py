@@ -87,3 +87,13 @@ def test_settings_never_print_a_secret(typed: Typist, monkeypatch: pytest.Monkey
         shown = typed(line)
         assert "hunter2" not in shown.out + shown.err, line
         assert "me:***@db" in shown.out
+
+
+def test_a_setting_that_cannot_be_is_named(typed: Typist, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOLDFAST_LOG_LEVEL", "loud")
+    ended = typed("settings")
+
+    assert (ended.code, ended.out) == (1, "")
+    assert ended.err.startswith("holdfast: the setting HOLDFAST_LOG_LEVEL cannot be used")
+    monkeypatch.setenv("HOLDFAST_LOG_LEVEL", "warning")
+    assert "HOLDFAST_LOG_LEVEL = warning" in typed("settings").out

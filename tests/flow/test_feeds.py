@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from tests.flow.crawler import Crawler
-from tests.flow.feeds_bed import FeedBed, Press, article, front
+from tests.flow.feeds_bed import FeedBed, Press, article, front, index, part, robots
 from tests.site import Site, judge
 
 
@@ -14,8 +14,9 @@ def test_a_feed_is_found_polled_and_only_its_news_is_captured(crawler: Crawler) 
     press.publish("/news/1")
     press.publish("/news/2")
     with Site.start(hosts=1, pages=1) as site:
-        site.on("/", front)
-        site.on("/press.rss", press.serve)
+        for path, page in (("/", front), ("/press.rss", press.serve), ("/robots.txt", robots), ("/map.xml", index),
+                           ("/part.xml", part), ("/listed", article)):  # fmt: skip
+            site.on(path, page)
         for number in range(1, 4):
             site.on(f"/news/{number}", article)
         bed = FeedBed(crawler, site)
@@ -30,10 +31,11 @@ def test_a_feed_is_found_polled_and_only_its_news_is_captured(crawler: Crawler) 
         gone = bed.poll()
         log = site.settled()
 
-    assert first == {"/": 1, "/sitemap.xml": 1, "/press.rss": 1, "/news/1": 1, "/news/2": 1, "/pixel.png": 1}
-    assert unchanged == {"/press.rss": 1}
-    assert news == {"/press.rss": 1, "/news/3": 1, "/news/1": 1, "/pixel.png": 1}
-    assert gone == {"/press.rss": 1}
+    lists = {"/press.rss": 1, "/map.xml": 1}
+    assert first == {"/": 1, **lists, "/part.xml": 1, "/news/1": 1, "/news/2": 1, "/listed": 1, "/pixel.png": 1}
+    assert unchanged == lists
+    assert news == lists | {"/news/3": 1, "/news/1": 1, "/pixel.png": 1}
+    assert gone == lists
     assert [entry.status for entry in log if entry.path == "/press.rss"] == [200, 304, 200, 410]
     assert judge(log, delay_s=0.0) == []
     assert crawler.faults() == []
@@ -41,6 +43,8 @@ def test_a_feed_is_found_polled_and_only_its_news_is_captured(crawler: Crawler) 
     assert (feed.last_error_type, feed.next_poll_at, feed.origin, feed.kind) == ("gone", None, "discovered", "feed")
     assert feed.disabled_at is not None
     assert polled_at is not None
+    origins = {path: (one.kind, one.origin) for path, one in bed.feeds().items() if path != "/press.rss"}
+    assert origins == {"/map.xml": ("sitemap", "robots"), "/part.xml": ("sitemap", "index")}
     items = bed.items(feed)
     assert {path: item.execution_id for path, item in items.items()} == {"/news/1": 3, "/news/2": 1, "/news/3": 3}
     _assert_found(crawler, site)
@@ -51,4 +55,5 @@ def _assert_found(crawler: Crawler, site: Site) -> None:
     """Check that captures of a poll are indexed as any other, and found."""
     found = json.loads(crawler.run("search", "fresh words", "--json").stdout)["results"]
 
-    assert {row["originalUrl"] for row in found} == {site.url(0, f"/news/{n}") for n in range(1, 4)}
+    paths = ["/listed", *(f"/news/{n}" for n in range(1, 4))]
+    assert {row["originalUrl"] for row in found} == {site.url(0, path) for path in paths}

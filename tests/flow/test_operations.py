@@ -105,6 +105,19 @@ def test_a_clean_up_removes_what_is_temporary_and_the_archive_stays(
     assert (again.code, "nothing to clean up" in again.out) == (0, True)
 
 
+def test_a_directory_in_which_a_retry_is_to_go_on_is_left_alone(bed: ZimitBed, terminal: Terminal) -> None:
+    bed.job()
+    bed.engine.script([{"warc": "a.warc.gz"}, {"exit": 127}])
+    lease = bed.take()
+    assert bed.settled(lease) == "scheduled"
+    assert terminal.type("reset-crawl-state", "--id", "1").code == 0, "it only waits so far"
+    bed.jobs.scheduler.tick()
+
+    for name in ("reset-crawl-state", "consolidate-warcs", "compact-warcs", "cleanup-job"):
+        said = terminal.type(name, "--execution", str(lease.execution_id))
+        assert (said.code, "queued" in said.err) == (1, True), said
+
+
 def test_an_unknown_mode_is_refused(bed: ZimitBed, terminal: Terminal) -> None:
     assert terminal.type("cleanup-job", "--id", "1", "--mode", "all").code == 2
 

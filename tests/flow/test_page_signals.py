@@ -118,7 +118,7 @@ def test_signals_are_taken_before_the_body_is_dropped(world: World) -> None:
     first = world.rounds[0]
     base = world.base
 
-    fetched_at, content_hash, language, title, description, links_count, _ = first.pages[f"{base}changing"]
+    fetched_at, content_hash, _, title, description, links_count, _ = first.pages[f"{base}changing"]
     assert (title, description, links_count) == ("Premier hôpital", "Où est l’entrée?", 1)
     assert content_hash.startswith("sha256:")
     assert fetched_at > 0

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import sys
 from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
@@ -14,6 +15,7 @@ import pytest
 from holdfast.archive_tool.hold import holder_of
 from holdfast.archive_tool.outcome import FINALIZATION_FAILED
 from holdfast.errors import Invalid
+from holdfast.jobs.care.deeds import make_due
 from holdfast.jobs.endings import Result
 from holdfast.jobs.retries import Failure
 from holdfast.warc.manifest import read_manifest
@@ -53,6 +55,7 @@ def test_a_source_is_crawled_by_zimit_registered_and_indexed(database_url: str, 
         assert "--keep" in argv
         assert argv[argv.index("--workers") + 1] == "2"
         assert argv[argv.index("--scopeType") + 1] == "host"
+        assert (argv[argv.index("--depth") + 1], argv[argv.index("--adminEmail") + 1]) == ("3", "t@example.org")
         [file] = bed.files()
         folder = lease.output_dir / "archive"
         assert file.path == str((folder / "warc-000001.warc.gz").relative_to(bed.settings.home.resolve()))
@@ -99,6 +102,34 @@ def test_storage_that_is_not_mounted_is_the_machines_fault_and_nothing_is_writte
         assert ending.failure is Failure.INFRA
         assert not lease.output_dir.exists()
         assert bed.engine.raw_calls() == []
+
+
+def test_storage_that_goes_away_under_a_crawl_costs_no_retry_and_no_byte_beside_it(bed: ZimitBed) -> None:
+    """F28: budget spent 0, bytes written by mistake 0, and it recovers."""
+    job_id = bed.job()
+    mark, away = bed.engine.root / "mark", bed.engine.root / "away"
+    bed.engine.script([{"warc": "a.warc.gz"}, {"stats": [1, 9, 1, 0]}, {"touch": str(mark)},
+                       {"await": str(bed.engine.heard)}, {"exit": 1}], WHOLE)  # fmt: skip
+    lease = bed.take()
+    with bed.running(lease) as (_holding, ends):
+        bed.engine.wait_for(mark)
+        lease.output_dir.rename(away)
+        lease.output_dir.mkdir()
+        bed.engine.heard.touch()
+    [ending] = ends
+    assert ending is not None
+    assert ending.failure is Failure.INFRA
+    assert list(lease.output_dir.iterdir()) == []
+    bed.jobs.leases.settle(lease, ending)
+    job = bed.row(job_id)
+    assert (job.state, job.current_retry_count, job.infra_retry_count) == ("scheduled", 0, 1)
+
+    lease.output_dir.rmdir()
+    away.rename(lease.output_dir)
+    with bed.jobs.database.write() as session:
+        make_due(session, bed.jobs.clock, job_id)
+    assert bed.settled(bed.take()) == "completed"
+    assert len(bed.files()) == 2
 
 
 def test_a_flag_that_the_image_does_not_know_is_tried_once_and_never_again(bed: ZimitBed) -> None:
@@ -163,13 +194,14 @@ def test_a_failed_crawl_is_retried_in_the_same_directory_and_loses_no_file(bed: 
 
     assert bed.settled(first) == "scheduled"
     assert bed.execution(first.execution_id).failure == "failed"
+    assert len(bed.files()) == 1, "what a failed crawl captured is kept at once"
     second = bed.take()
     assert (second.output_dir, second.resumed) == (first.output_dir, True)
     assert bed.settled(second) == "completed"
     bed.index()
 
     assert bed.row(job_id).current_retry_count == 0
-    assert {file.execution_id for file in bed.files()} == {second.execution_id}
+    assert [file.execution_id for file in bed.files()] == [first.execution_id, second.execution_id]
     assert [snapshot.url.rpartition("/")[2] for snapshot in bed.snapshots()] == ["a.warc.gz", "b.warc.gz"]
 
 
@@ -283,6 +315,46 @@ def test_a_tool_that_a_dead_worker_left_behind_is_adopted_not_doubled(bed: Zimit
     assert ending is not None
     assert (ending.result, ending.counts.items_crawled, len(bed.files())) == (Result.COMPLETED, 9, 1)
     assert len(bed.engine.calls("run")) == 1
+
+
+def test_a_tool_that_dies_while_it_is_adopted_is_followed_by_one_that_resumes(bed: ZimitBed) -> None:
+    bed.job()
+    bed.engine.script(_hanging(bed), WHOLE)
+    lease = bed.take()
+    pid = os.fork()
+    if pid == 0:
+        bed.run(lease)
+        os._exit(0)
+    bed.engine.wait_for(bed.engine.root / "mark")
+    os.kill(pid, signal.SIGKILL)
+    os.waitpid(pid, 0)
+
+    with bed.running(lease) as (_holding, ends):
+        bed.engine.wait_until(lambda: "a tool that was left behind goes on" in bed.lines(lease.execution_id))
+        holder = holder_of(lease.output_dir)
+        assert holder is not None
+        os.kill(holder.pid, signal.SIGKILL)
+
+    [ending] = ends
+    assert ending is not None
+    assert (ending.result, len(bed.files()), len(bed.engine.calls("run"))) == (Result.COMPLETED, 2, 2)
+
+
+def test_a_tool_that_does_not_end_in_time_is_killed(tmp_path: Path) -> None:
+    mark = tmp_path / "mark"
+    deaf = tmp_path / "deaf.py"
+    deaf.write_text(
+        "import pathlib, signal, time\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
+        f"pathlib.Path({str(mark)!r}).touch()\ntime.sleep(60)\n"
+    )
+    with open_zimit_bed(tmp_path, None, command=f"{sys.executable} {deaf}", stop_s=1.0) as bed:
+        bed.job()
+        lease = bed.take()
+        with bed.running(lease) as (holding, ends):
+            bed.engine.wait_for(mark)
+            holding.ask(Stop.DRAIN)
+        assert ends == [None]
+        assert "the tool did not end in time and is killed" in bed.lines(lease.execution_id)
 
 
 def test_a_crawl_that_ended_while_nobody_was_there_is_not_run_again(bed: ZimitBed) -> None:

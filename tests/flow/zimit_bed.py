@@ -6,6 +6,7 @@ import os
 import signal
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -151,8 +152,10 @@ class ZimitBed:
             return False
 
     def clear(self) -> list[int]:
-        """End what is left, and return it: there should be nothing."""
-        left = self.processes()
+        """End what is left after a moment, and return it: there should be nothing."""
+        deadline = time.monotonic() + 10
+        while (left := self.processes()) and time.monotonic() < deadline:
+            time.sleep(0.02)
         for pid in left:
             os.kill(pid, signal.SIGKILL)
         return left

@@ -22,6 +22,8 @@ NORMALISATION_VERSION = 1
 """Of the lines that are compared; raised when a document gives other lines."""
 VERSION = DIFF_VERSION * 1000 + NORMALISATION_VERSION
 """Both together, as the cache of diffs keeps them."""
+WHOLE_VERSION = VERSION + 500
+"""The same for all that pages show, with what stands around their content."""
 
 CONTEXT_LINES = 3
 MAX_SHOWN_LINES = 400

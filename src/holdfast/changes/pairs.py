@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import NamedTuple
 
 from sqlalchemy.orm import Session
 
 from holdfast import log
 from holdfast.changes import queries
-from holdfast.changes.compare import Hunk, compare
+from holdfast.changes.compare import VERSION, WHOLE_VERSION, Comparison, Hunk, compare
 from holdfast.changes.listing import queries as listing
 from holdfast.changes.listing.events import Event
 from holdfast.changes.rendering import unpack
 from holdfast.changes.sections import read_text
 from holdfast.changes.verdict import Capture, ChangeType, Verdict, comparable, judge
+from holdfast.changes.whole import read_whole
 from holdfast.clock import Clock
 from holdfast.db.engine import Database
 from holdfast.db.models import Diff, Snapshot
@@ -35,6 +39,15 @@ class NothingToCompare(NotFound):
     code = "nothing_to_compare"
 
 
+class TextMode(StrEnum):
+    """Which text of a page is compared."""
+
+    MAIN = "main"
+    """Its content, as the index keeps it."""
+    FULL = "full"
+    """All that it shows, with what stands around the content."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Compared:
     """Two captures and what differs between them."""
@@ -47,26 +60,35 @@ class Compared:
     """None if the two cannot be compared as text."""
     touched: tuple[str, ...] = ()
     truncated: bool = False
+    mode: TextMode
+    """The text that was compared."""
 
 
-def compare_captures(
-    database: Database, clock: Clock, to_snapshot_id: int, from_snapshot_id: int | None = None
-) -> Compared:
-    """Return what differs between two captures of a page; without an earlier one, the one before is taken.
+class Wanted(NamedTuple):
+    """What is to be compared: a capture with an earlier one, or with the one before it."""
 
-    SnapshotNotFound, PairMismatch, or NothingToCompare if nothing is known of what was before.
+    later: int
+    earlier: int | None = None
+    mode: TextMode = TextMode.MAIN
+
+
+def compare_captures(database: Database, home: Path, clock: Clock, wanted: Wanted) -> Compared:
+    """Return what differs between two captures of a page.
+
+    SnapshotNotFound, PairMismatch, or NothingToCompare if nothing is known of what was before. Where a record cannot be
+    read for the full text, the main text is compared, and `mode` says so.
     """
     with database.read() as session:
-        later = snapshot(session, to_snapshot_id)
-        known = listing.event_at(session, to_snapshot_id)
-        earlier = _earlier(session, later, known, from_snapshot_id)
+        later = snapshot(session, wanted.later)
+        known = listing.event_at(session, wanted.later)
+        earlier = _earlier(session, later, known, wanted.earlier)
         now, before = _capture(session, later), None if earlier is None else _capture(session, earlier)
         pair = None if before is None else comparable(before, now)
         if pair is not None and pair[0] == pair[1]:
             pair = None
-        found = None if pair is None else queries.diff(session, pair)
-    if pair is not None and found is None:
-        found = _made(database, clock, pair)
+    found, mode = None, wanted.mode
+    if pair is not None and earlier is not None:
+        found, mode = _diff(database, home, clock, _Two(pair, earlier, later), wanted.mode)
     is_known = known is not None and known.from_snapshot_id == (None if earlier is None else earlier.id)
     with database.read() as session:
         event = known if known is not None and is_known else _event(session, later, _verdict(now, before))
@@ -75,8 +97,30 @@ def compare_captures(
         hunks = ()
     return Compared(
         event=_with_diff(event, found), earlier=earlier, later=later, hunks=hunks, touched=touched,
-        truncated=found is not None and found.truncated,
+        truncated=found is not None and found.truncated, mode=mode,
     )  # fmt: skip
+
+
+class _Two(NamedTuple):
+    """Two captures whose text can be compared."""
+
+    documents: tuple[int, int]
+    earlier: Snapshot
+    later: Snapshot
+
+
+def _diff(database: Database, home: Path, clock: Clock, two: _Two, mode: TextMode) -> tuple[Diff, TextMode]:
+    """Return the diff, from the cache or new, and of which text it is."""
+    version = WHOLE_VERSION if mode is TextMode.FULL else VERSION
+    with database.read() as session:
+        found = queries.diff(session, two.documents, version)
+        if found is not None:
+            return found, mode
+        readings = [read_text(*queries.text_and_headings(session, one)) for one in two.documents]
+    a, b = (read_whole(database, home, one) for one in (two.earlier, two.later)) if mode is TextMode.FULL else readings
+    if a is None or b is None:
+        return _diff(database, home, clock, two, TextMode.MAIN)
+    return _kept(database, clock, two.documents, compare(a, b), version), mode
 
 
 def _earlier(session: Session, later: Snapshot, known: Event | None, wanted: int | None) -> Snapshot | None:
@@ -108,19 +152,16 @@ def _verdict(now: Capture, before: Capture | None) -> Verdict:
     return Verdict(ChangeType.UPDATED, before) if found.type == ChangeType.NEW_PAGE else found._replace(before=before)
 
 
-def _made(database: Database, clock: Clock, pair: tuple[int, int]) -> Diff:
+def _kept(database: Database, clock: Clock, pair: tuple[int, int], made: Comparison, version: int) -> Diff:
     """Return a new diff, kept where the database takes it; a reader is not refused because somebody else writes."""
-    with database.read() as session:
-        texts = [queries.text_and_headings(session, document_id) for document_id in pair]
-    made = compare(read_text(*texts[0]), read_text(*texts[1]))
     try:
         with database.write() as session:
-            queries.insert_diffs(session, {pair: made}, clock.now())
-            kept = queries.diff(session, pair)
+            queries.insert_diffs(session, {pair: made}, clock.now(), version)
+            kept = queries.diff(session, pair, version)
     except Unavailable as exc:
         _log.warning("changes.diff_not_kept", error=str(exc))
         kept = None
-    return kept or Diff(id=0, **queries.diff_values(pair, made, clock.now()))
+    return kept or Diff(id=0, **queries.diff_values(pair, made, clock.now(), version))
 
 
 def _event(session: Session, later: Snapshot, verdict: Verdict) -> Event:

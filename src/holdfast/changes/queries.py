@@ -157,17 +157,17 @@ _DIFFS = select(Diff.from_document_id, Diff.to_document_id, Diff.id).where(
 )
 
 
-def diff(session: Session, pair: tuple[int, int]) -> Diff | None:
+def diff(session: Session, pair: tuple[int, int], version: int = VERSION) -> Diff | None:
     """Return the cached diff of two documents."""
     return session.scalars(
-        select(Diff).where(Diff.from_document_id == pair[0], Diff.to_document_id == pair[1], Diff.version == VERSION)
+        select(Diff).where(Diff.from_document_id == pair[0], Diff.to_document_id == pair[1], Diff.version == version)
     ).one_or_none()
 
 
-def diff_values(pair: tuple[int, int], found: Comparison, now: datetime) -> dict[str, Any]:
+def diff_values(pair: tuple[int, int], found: Comparison, now: datetime, version: int = VERSION) -> dict[str, Any]:
     """Return the columns of a diff."""
     return {
-        "from_document_id": pair[0], "to_document_id": pair[1], "version": VERSION,
+        "from_document_id": pair[0], "to_document_id": pair[1], "version": version,
         "added_sections": found.sections.added, "removed_sections": found.sections.removed,
         "changed_sections": found.sections.changed, "added_lines": found.added_lines,
         "removed_lines": found.removed_lines, "ratio": found.ratio, "high_noise": found.high_noise,
@@ -175,9 +175,11 @@ def diff_values(pair: tuple[int, int], found: Comparison, now: datetime) -> dict
     }  # fmt: skip
 
 
-def insert_diffs(session: Session, found: Mapping[tuple[int, int], Comparison], now: datetime) -> None:
+def insert_diffs(
+    session: Session, found: Mapping[tuple[int, int], Comparison], now: datetime, version: int = VERSION
+) -> None:
     """Keep diffs by their pair of documents; what somebody else has put there meanwhile stays."""
-    values = [diff_values(pair, one, now) for pair, one in found.items()]
+    values = [diff_values(pair, one, now, version) for pair, one in found.items()]
     if values:
         session.connection().execute(_dialect(session).insert(Diff).on_conflict_do_nothing(), values)
 

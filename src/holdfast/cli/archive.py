@@ -63,6 +63,8 @@ def _source_id(database: Database, code: str | None) -> int | None:
 
 
 def _say(told: dict[str, Any], sentence: str, *, json: bool, dry: bool = False) -> None:
+    if sys.stderr.isatty() and not json:
+        print("\r\x1b[2K", end="", file=sys.stderr, flush=True)
     print(jsonlib.dumps(told) if json else sentence)
     if dry and not json:
         print(_DRY)
@@ -266,10 +268,26 @@ def _replay_object(found: Replayable) -> dict[str, Any]:
     }  # fmt: skip
 
 
+Unread = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
+
+
 @app_command.command(name="generate-previews")
-def generate_previews(home: Home = None) -> None:
+def generate_previews(_json: Unread = False, _home: Home = None) -> None:
     """Make preview images of sources; needs the browser, which this version does not have.
 
     Example: holdfast replay-generate-previews
     """
     raise Unavailable("previews need a browser, which this version of holdfast does not run; nothing was made")
+
+
+@app_command.command(name="probe-browser")
+def probe_browser(
+    _url: Annotated[str, typer.Argument(help="The address to open.", metavar="URL")],
+    _json: Unread = False,
+    _home: Home = None,
+) -> None:
+    """Open an address in the browser to see whether it can be captured; this version does not have one.
+
+    Example: holdfast probe-browser-fetch https://example.org/
+    """
+    raise Unavailable("there is no browser in this version of holdfast; ask robots.txt with: holdfast robots URL")

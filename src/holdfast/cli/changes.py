@@ -12,7 +12,7 @@ import typer
 from holdfast import config
 from holdfast.changes.listing import queries as listing
 from holdfast.changes.listing.events import Event, Scope
-from holdfast.changes.pairs import compare_captures
+from holdfast.changes.pairs import TextMode, Wanted, compare_captures
 from holdfast.changes.rendering import diff_object, diff_text
 from holdfast.changes.site import SiteEntry, SiteKind, walk_site
 from holdfast.cli.compute_changes import find_source
@@ -63,6 +63,9 @@ def list_changes(
 @app_command.command()
 def compare(
     snapshots: Annotated[list[int], typer.Argument(help="[EARLIER] LATER: snapshot ids of one page.", metavar="ID…")],
+    mode: Annotated[
+        TextMode, typer.Option("--mode", help="The page's content, or all that it shows (full).")
+    ] = TextMode.MAIN,
     json: AsJson = False,
     home: Home = None,
 ) -> None:
@@ -74,11 +77,14 @@ def compare(
         raise typer.BadParameter("name one snapshot, or two")
     with open_archive(config.load(home=home)) as archive:
         earlier = snapshots[0] if len(snapshots) == 2 else None
-        found = compare_captures(archive.database, archive.clock, snapshots[-1], earlier)
+        found = compare_captures(archive.database, archive.home, archive.clock, Wanted(snapshots[-1], earlier, mode))
     if json:
         diff = None if found.hunks is None else diff_object(found.hunks, found.touched)
-        print(jsonlib.dumps({**_object(found.event), "truncated": found.truncated, "diff": diff}, ensure_ascii=False))
+        more = {"truncated": found.truncated, "mode": found.mode.value, "diff": diff}
+        print(jsonlib.dumps({**_object(found.event), **more}, ensure_ascii=False))
         return
+    if found.mode is not mode:
+        print("the record cannot be read any more; the content is compared instead of all that the page shows")
     if found.earlier is not None:
         print(f"--- {found.earlier.url}  {found.earlier.captured_at:%Y-%m-%d %H:%M:%S}  {found.earlier.id}")
     print(f"+++ {found.later.url}  {found.later.captured_at:%Y-%m-%d %H:%M:%S}  {found.later.id}")

@@ -27,7 +27,7 @@ def compute_changes(
     ] = None,
     backfill: Annotated[
         bool,
-        typer.Option("--backfill", help="Also what was compared before, as after a lifted withdrawal."),
+        typer.Option("--backfill", help="Also what was compared before, as after a new version."),
     ] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Count what would be said, and write nothing.")] = False,
     json: AsJson = False,

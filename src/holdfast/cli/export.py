@@ -18,6 +18,7 @@ from holdfast import config
 from holdfast.changes.listing.days import span
 from holdfast.cli.compute_changes import find_source
 from holdfast.cli.options import Home
+from holdfast.editions.volume import find_edition
 from holdfast.errors import Invalid, Unavailable
 from holdfast.exports.cdxj import export_cdxj
 from holdfast.exports.queries import Reach
@@ -25,6 +26,7 @@ from holdfast.exports.queries import execution as find_execution
 from holdfast.exports.rows import Extent, change_rows, snapshot_rows
 from holdfast.exports.shelf import Shelf
 from holdfast.exports.tables import CHANGE_COLUMNS, SNAPSHOT_COLUMNS, Format, write_rows
+from holdfast.sources.registry import find as find_by_code
 from holdfast.wiring.archive import Archive, open_archive
 
 app_command = typer.Typer(
@@ -118,6 +120,27 @@ def wacz(
     """
     with open_archive(config.load(home=home)) as archive:
         package = Shelf(archive.database, archive.home).package(execution)
+        target = output or Path(package.name)
+        with _progress(package.archive.size) as advance:
+            _write(advance(package.archive.read()), target)
+        print(f"{target}: {package.archive.size:,} bytes")
+
+
+@app_command.command()
+def edition(
+    code: Annotated[str, typer.Argument(help="The source's code.", metavar="CODE")],
+    year: Annotated[int, typer.Argument(help="The edition's year.", metavar="YEAR")],
+    output: Annotated[Path | None, typer.Option("-o", "--output", help="File to write; CODE-YEAR.wacz if not.")] = None,
+    home: Home = None,
+) -> None:
+    """Write an annual edition as one WACZ 1.1.1 package, all its shards in it.
+
+    Example: holdfast export edition hc 2026
+    """
+    with open_archive(config.load(home=home)) as archive:
+        with archive.database.read() as session:
+            found = find_edition(session, find_by_code(session, code), year)
+        package = Shelf(archive.database, archive.home).edition(found.id)
         target = output or Path(package.name)
         with _progress(package.archive.size) as advance:
             _write(advance(package.archive.read()), target)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json as jsonlib
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -21,6 +21,7 @@ from holdfast.cli.job_words import (
 )
 from holdfast.cli.options import AsJson, Home
 from holdfast.cli.tables import fields, table
+from holdfast.errors import Invalid
 from holdfast.jobs.listing.queries import files_of, list_admin_jobs, list_jobs, shown_job
 from holdfast.jobs.listing.values import SORTS, AdminFilter, JobFilter, ListedJob
 from holdfast.jobs.operating.configuring import effective
@@ -110,9 +111,9 @@ def show(job: JobArgument = None, job_id: JobOption = None, json: AsJson = False
         with jobs.database.read() as session:
             files = files_of(session, [found.latest.id]) if found.latest else {}
     size = files.get(found.latest.id) if found.latest else None
-    whole = effective(found.job, found.source).stored() if found.job.state is not None else found.job.config
+    whole, wrong = _whole(found)
     if json:
-        told = {**job_object(found), "effective_config": whole, "stats": stats_object(found.job),
+        told = {**job_object(found), "effective_config": whole, "invalid": wrong, "stats": stats_object(found.job),
                 "warc_files": size.count if size else 0, "warc_bytes": size.size if size else 0}  # fmt: skip
         print(jsonlib.dumps(told, ensure_ascii=False))
         return
@@ -127,10 +128,22 @@ def show(job: JobArgument = None, job_id: JobOption = None, json: AsJson = False
     ]))  # fmt: skip
     for name, value in whole.items():
         print(f"  {name} = {jsonlib.dumps(value, ensure_ascii=False)}")
+    if wrong:
+        print(f"it cannot run like this: {wrong}")
     if latest is not None:
         print(f"latest execution {latest.id} (number {latest.number}): {latest.state}"
               + (f", index {latest.index_state}" if latest.index_state else "")
               + (f", {size.count} WARC files, {size.size:,} bytes" if size else ""))  # fmt: skip
+
+
+def _whole(found: ListedJob) -> tuple[dict[str, Any], str | None]:
+    """Return the configuration that a job runs with, or its own part of it and why that cannot be used."""
+    if found.job.state is None:
+        return found.job.config, None
+    try:
+        return effective(found.job, found.source).stored(), None
+    except Invalid as exc:
+        return found.job.config, str(exc)
 
 
 @app_command.command()

@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from holdfast import config
-from holdfast.archive_tool.contract import Host, annual_caps, read_job_config, tool_command
+from holdfast.archive_tool.contract import Host, annual_caps, tool_command
 from holdfast.archive_tool.patches import read_patch
 from holdfast.cli.job_words import JobArgument, JobOption, find_job, job_number, naming
 from holdfast.cli.options import AsJson, Home
@@ -20,9 +20,9 @@ from holdfast.jobs.operating.configuring import effective, patch_zimit
 from holdfast.jobs.operating.repair import Reset
 from holdfast.jobs.operating.repair import reset_retries as reset
 from holdfast.jobs.states import State
-from holdfast.sources.config import zimit_job
 from holdfast.sources.registry import find
 from holdfast.wiring.jobs import check_backend, open_jobs
+from holdfast.wiring.zimit import zimit_config
 
 Apply = Annotated[bool, typer.Option("--apply", help="Do it; without this, only say what would be done.")]
 _ANNUAL = ("annual", "shard")
@@ -37,15 +37,16 @@ def validate_config(job: JobArgument = None, job_id: JobOption = None, json: AsJ
     with open_jobs(settings) as jobs:
         found = find_job(jobs.database, job_number(job, job_id))
     whole = effective(found.job, found.source, check=check_backend(settings))
-    warnings, command = list(whole.warnings()), None
-    if whole.backend == "zimit":
-        host = Host.of(settings.zimit)
-        checked = read_job_config(zimit_job(whole), host)
-        command = shlex.join(tool_command(checked, host, name=found.source.code, output_dir=Path("OUTPUT")))
-        if found.job.kind in _ANNUAL and annual_caps(checked):
-            raise Invalid(f"an annual job has no caps: take away {', '.join(annual_caps(checked))}")
     if found.job.kind in _ANNUAL and (whole.max_pages is not None or whole.max_depth >= 0):
         raise Invalid("an annual job has no cap on pages or depth: set max_pages=null and max_depth=-1")
+    warnings, command = list(whole.warnings()), None
+    if whole.backend == "zimit":
+        checked = zimit_config(whole, settings)
+        command = shlex.join(
+            tool_command(checked, Host.of(settings.zimit), name=found.source.code, output_dir=Path("OUTPUT"))
+        )
+        if found.job.kind in _ANNUAL and annual_caps(checked):
+            raise Invalid(f"an annual job has no caps: take away {', '.join(annual_caps(checked))}")
     if json:
         print(jsonlib.dumps({"id": found.job.id, "valid": True, "backend": whole.backend, "config": whole.stored(),
                              "command": command, "warnings": warnings}, ensure_ascii=False))  # fmt: skip

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json as jsonlib
-from dataclasses import asdict
 from typing import Annotated, Any, NamedTuple
 
 import typer
@@ -13,14 +12,12 @@ from holdfast import config
 from holdfast.cli.assignments import merge, read_assignments
 from holdfast.cli.job_words import JobArgument, JobOption, find_job, interval_text, job_number, job_object, naming
 from holdfast.cli.options import AsJson, Home
-from holdfast.config import Settings
 from holdfast.db.models import Job, Source
 from holdfast.errors import Conflict, Invalid
 from holdfast.jobs.board.board import Upserted
-from holdfast.jobs.board.queries import crawl_job
+from holdfast.jobs.board.queries import CRAWL, crawl_job, locked_job
+from holdfast.jobs.listing.queries import shown_job
 from holdfast.jobs.specs import JobNotFound, JobSpec
-from holdfast.sources.config import merged
-from holdfast.sources.refusals import SourceRefused
 from holdfast.sources.registry import config_of, find
 from holdfast.wiring.jobs import Jobs, open_jobs
 
@@ -57,7 +54,7 @@ class Overrides(NamedTuple):
 
     def fields(self, present: dict[str, Any], base: Source) -> dict[str, Any]:
         """Return the fields of the configuration: those that the job had, and what is said anew."""
-        whole = merged(config_of(base), overrides=present).stored()
+        whole = {**config_of(base).stored(), **present}
         fresh = read_assignments(self.sets or ())
         # A group that a job has otherwise replaces its source's: so it begins as what the job runs with now.
         groups = {name: whole[name] for name, value in fresh.items() if isinstance(value, dict) and name in whole}
@@ -80,9 +77,8 @@ def create(
 
     Example: holdfast create-job --source hc --every 6h --set delay_s=2
     """
-    settings = config.load(home=home)
     interval, wish = _interval(every, once=once), Overrides(seed, sets, page_limit, depth)
-    with open_jobs(settings) as jobs:
+    with open_jobs(config.load(home=home)) as jobs:
         with jobs.database.write() as session:
             row = find(session, source)
             _keep_schedule(session, row, anew=interval is not None or once)
@@ -90,7 +86,7 @@ def create(
             spec = JobSpec(
                 source_id=row.id, url=url, interval_minutes=number, interval_type=unit,
                 name=name or config_of(row).job_name(row.code, jobs.clock.now()),
-                schedule_enabled=number is not None, config=_relaxed(wish.fields({}, row), row, settings),
+                schedule_enabled=number is not None, config=wish.fields({}, row),
                 **_given(max_retries=max_retries, retry_backoff_seconds=retry_backoff, adaptive_scheduling=adaptive),
             )  # fmt: skip
             done = jobs.board.upsert(session, spec)
@@ -117,12 +113,15 @@ def edit(
     if not told and not any(one is not None for one in wish):
         raise typer.BadParameter("say what to change, for example --every 6h or --set delay_s=5")
     with open_jobs(config.load(home=home)) as jobs:
-        found = find_job(jobs.database, number)
-        if found.job.kind in _ANNUAL and (page_limit is not None or depth is not None):
-            raise Invalid("an annual job has no cap on pages or depth: its scope rules alone bound it")
         with naming(jobs.database, number), jobs.database.write() as session:
-            if found.job.state is None:
+            locked_job(session, number)
+            found = shown_job(session, number)
+            if found is None:
                 raise JobNotFound
+            if found.job.kind in _ANNUAL and (page_limit is not None or depth is not None):
+                raise Invalid("an annual job has no cap on pages or depth: its scope rules alone bound it")
+            if found.job.kind != CRAWL and interval is not None:
+                raise Invalid(f"job {number} is of kind {found.job.kind}: only a source's crawl job recurs")
             plan = {**_plan(found.job), **told, "config": wish.fields(dict(found.job.config), found.source)}
             done = jobs.board.edit(session, number, JobSpec(**plan))
         _print(jobs, done, json=json)
@@ -147,19 +146,6 @@ def _keep_schedule(session: Session, row: Source, *, anew: bool) -> None:
             f"{row.code} has job {there.id} already ({interval_text(there)}); let it run with: holdfast job run-now "
             f"{there.id}; change it with: holdfast job edit {there.id}; or replace its schedule with --every or --once"
         )
-
-
-def _relaxed(overrides: dict[str, Any], row: Source, settings: Settings) -> dict[str, Any]:
-    """Let zimit's files be readable by all where this is no strict installation, unless somebody chose (HA-111)."""
-    try:
-        whole = merged(config_of(row), overrides=overrides)
-    except SourceRefused:
-        return overrides  # the board says what is wrong
-    if whole.backend != "zimit" or settings.api.strict or "relax_perms" in whole.zimit.tool_options:
-        return overrides
-    zimit = asdict(whole.zimit)
-    zimit["tool_options"]["relax_perms"] = True
-    return {**overrides, "zimit": {**zimit, "passthrough_args": list(zimit["passthrough_args"])}}
 
 
 def _given(**values: Any) -> dict[str, Any]:

@@ -6,6 +6,7 @@ Nothing is changed without --apply; `cleanup` is the exception that the document
 from __future__ import annotations
 
 import json as jsonlib
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import asdict
 from pathlib import Path
@@ -16,7 +17,7 @@ import typer
 from holdfast import config
 from holdfast.archive_tool.compaction import compact, measure
 from holdfast.archive_tool.consolidation import consolidate
-from holdfast.archive_tool.discovery import all_temp_dirs, discover_warcs, warcs_in
+from holdfast.archive_tool.discovery import WarcFile, all_temp_dirs, discover_warcs, warcs_in
 from holdfast.archive_tool.files import write_whole
 from holdfast.archive_tool.hold import forget_end, hold_output
 from holdfast.archive_tool.integrity import Verdict, integrity_report
@@ -26,6 +27,7 @@ from holdfast.archive_tool.storage import ManifestLevel, storage_statistics, ver
 from holdfast.archive_tool.survey import reset
 from holdfast.cli.care import Apply, ExecutionNumber, JobId, dry_run, run_facts, tell, the_run
 from holdfast.cli.display import size
+from holdfast.cli.indexing import ProgressLine
 from holdfast.cli.options import AsJson, Home
 from holdfast.cli.tables import table
 from holdfast.db.engine import Database
@@ -115,7 +117,9 @@ def verify_files(
         if quarantine:
             check_quarantine(database, run)
         files = discover_warcs(Path(run.execution.output_dir)).files
-        found: dict[str, Any] = {**run_facts(run), **verify_warcs(files, level)}
+        line = ProgressLine(ground.clock, quiet=json)
+        found: dict[str, Any] = {**run_facts(run), **verify_warcs(_one_by_one(files, line), level)}
+        line.clear()
         bad = found["warcs_failed"]
         if quarantine and apply and bad:
             done = move_damaged(ground, database, run, [verify_warc(file.path, level) for file in files])
@@ -139,6 +143,12 @@ def verify_files(
             dry_run(apply, json=json)
     if bad:
         raise typer.Exit(1)
+
+
+def _one_by_one(files: Sequence[WarcFile], line: ProgressLine) -> Iterator[WarcFile]:
+    for number, file in enumerate(files, 1):
+        line.say(f"file {number} of {len(files)}: {file.path.name}, {size(file.size)}")
+        yield file
 
 
 def _write(path: Path, found: dict[str, Any]) -> None:
@@ -200,7 +210,7 @@ def give_names(
     """
     with open_archive(config.load(home=home)) as archive:
         run = the_run(archive.database, job_id, execution)
-        folder = demand_idle(run)
+        folder = demand_idle(archive.database, run)
         files = warcs_in(all_temp_dirs(folder.resolve()))
         if apply:
             with hold_output(folder):
@@ -265,17 +275,20 @@ def make_smaller(
     """
     with open_archive(config.load(home=home)) as archive:
         run = the_run(archive.database, job_id, execution)
-        folder = demand_idle(run)
+        folder = demand_idle(archive.database, run)
         files = discover_warcs(folder).files
+        line = ProgressLine(archive.clock, quiet=json)
+        shown = _one_by_one(files, line)
         made: list[dict[str, Any]]
         if apply:
             made = [{"file": str(one.source), "staged": str(one.staged), "before_bytes": one.before_bytes,
                      "after_bytes": one.after_bytes, "dropped": one.dropped}
-                    for one in compact(folder, files, archive.clock)]  # fmt: skip
+                    for one in compact(folder, shown, archive.clock)]  # fmt: skip
         else:
             made = [{"file": str(one.source), "staged": None, "before_bytes": one.before_bytes,
                      "after_bytes": one.before_bytes - one.dropped_bytes, "dropped": one.dropped}
-                    for one in measure(files)]  # fmt: skip
+                    for one in measure(shown)]  # fmt: skip
+        line.clear()
     if json:
         print(jsonlib.dumps({**run_facts(run), "applied": apply, "files": made}))
         return
@@ -298,7 +311,7 @@ def forget_state(
     """
     with open_archive(config.load(home=home)) as archive:
         run = the_run(archive.database, job_id, execution)
-        folder = demand_idle(run).resolve()
+        folder = demand_idle(archive.database, run).resolve()
         facts = {
             **run_facts(run), "temp_dirs": len(all_temp_dirs(folder)), "state": (folder / STATE_NAME).is_file(),
             "saved_queue": (folder / RESUME_NAME).is_file(), "warcs": len(discover_warcs(folder).files),

@@ -37,6 +37,7 @@ def compare(database_url: str) -> Parity:
     path = sqlite_path(database_url)
     if path is not None and not path.exists():
         raise Unavailable(f"there is no database at {path} yet; make it with: holdfast migrate --apply")
+    schema = schema_of(database_url)
     with closing(Database(database_url)) as database:
         try:
             with database.engine.connect() as connection:
@@ -51,4 +52,4 @@ def compare(database_url: str) -> Parity:
     missing = [name for name in Model.metadata.tables if name not in there]
     missing += [f"{name}.{column.name}" for name, table in Model.metadata.tables.items() if name in there
                 for column in table.columns if column.name not in there[name]]  # fmt: skip
-    return Parity("sqlite" if sqlite else "postgresql", version, schema_of(database_url), SCHEMA, tuple(missing))
+    return Parity("sqlite" if sqlite else "postgresql", version, schema, SCHEMA, tuple(missing))

@@ -115,7 +115,7 @@ def _notes(figures: Figures) -> list[str]:
         "Intended are seeds, what sitemaps and feeds named, and links in scope; what pages embed is not counted.",
         "Links out of scope, traps and links beyond a thousand a page have no row: exclusion_rules counts them.",
     ]
-    over = sum(left.links for left in figures.left_out if left.rule.startswith("over_limit"))
+    over = sum(left.links for left in figures.left_out if left.rule == "over_limit:links")
     if over:
         notes.append(f"{over} links on very long pages were counted and not followed.")
     unread = {reason: count for reason, count in figures.sitemaps.items() if reason not in _READ}

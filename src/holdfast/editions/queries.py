@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from sqlalchemy import and_, exists, func, or_, select, tuple_
 from sqlalchemy.orm import Session, aliased
 
-from holdfast.db.models import Edition, Feed, FeedItem, Snapshot, Source, WarcFile, Withdrawal
+from holdfast.db.models import Edition, Feed, FeedItem, Job, Snapshot, Source, WarcFile, Withdrawal
 from holdfast.db.models.frontier import Exclusion, Page, PageCrawl
 
 STRETCH = 2000
@@ -51,6 +51,13 @@ def insert_edition(session: Session, made: Edition) -> Edition:
     session.add(made)
     session.flush()
     return made
+
+
+def under_way(session: Session) -> list[int]:
+    """Return the editions that are not finished, or whose jobs have changed since they were accounted for."""
+    changed = exists().where(Job.edition_id == Edition.id, Job.updated_at > Edition.generated_at)
+    rows = select(Edition.id).where(or_(Edition.status != "research_ready", changed)).order_by(Edition.id)
+    return list(session.scalars(rows))
 
 
 class AttemptRow(NamedTuple):
@@ -126,6 +133,7 @@ class CaptureRow(NamedTuple):
     payload_digest: str | None
     body_hash: bytes | None
     is_page: bool
+    method: str | None
     redirect_to: str | None
     backend: str
     fidelity: str
@@ -145,7 +153,7 @@ def _captures() -> Any:
     return select(
         Snapshot.id, Snapshot.execution_id, Snapshot.url, Snapshot.url_key, Snapshot.url_hash, Snapshot.captured_at,
         Snapshot.status, Snapshot.record_id, Snapshot.record_type, Snapshot.payload_digest, Snapshot.body_hash,
-        Snapshot.is_page, Snapshot.redirect_to, Snapshot.backend, Snapshot.fidelity, WarcFile.path,
+        Snapshot.is_page, Snapshot.method, Snapshot.redirect_to, Snapshot.backend, Snapshot.fidelity, WarcFile.path,
         _is_withdrawn().label("withdrawn"),
     ).outerjoin(WarcFile, WarcFile.id == Snapshot.warc_file_id)  # fmt: skip
 

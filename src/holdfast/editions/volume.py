@@ -119,7 +119,7 @@ def read_volume(session: Session, edition_id: int) -> Volume:
     ran: dict[int, list[Execution]] = {}
     for execution in shards.executions_of(session, [one.job.id for one in standings]):
         ran.setdefault(execution.job_id, []).append(execution)
-    base = config_of(source)
+    base = _base(source)
     made = tuple(_shard(one, ran.get(one.job.id, []), base) for one in standings)
     return Volume(edition=edition, source=source, config=base, shards=made)
 
@@ -138,6 +138,14 @@ def _shard(standing: Standing, executions: list[Execution], base: SourceConfig) 
         stage=latest.stage if latest is not None else None, seeds=own or asked or base.seeds, runs=runs,
         indexed_pages=sum(execution.items_indexed for execution in executions),
     )  # fmt: skip
+
+
+def _base(source: Source) -> SourceConfig:
+    """Return a source's configuration; one that names no seeds, as an import's, or is no longer accepted, is empty."""
+    try:
+        return config_of(source)
+    except HoldfastError:
+        return SourceConfig()
 
 
 def _config(base: SourceConfig, overrides: dict[str, Any]) -> SourceConfig:

@@ -1,5 +1,5 @@
-"""Puts the WACZ 1.1.1 of an execution together: sealed files as they lie, and an index, a page list and a description
-that are written to a folder once. The same rows give the same bytes, wherever and whenever it is done.
+"""Puts the WACZ 1.1.1 of an execution or an edition together: sealed files as they lie, and an index, a page list and
+a description that are written to a folder once. The same rows give the same bytes, wherever and whenever it is done.
 """
 
 from __future__ import annotations
@@ -10,12 +10,15 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from hashlib import sha256
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
+from sqlalchemy.orm import Session
+
 from holdfast import __version__
 from holdfast.db.engine import Database
+from holdfast.editions.volume import read_volume
 from holdfast.errors import Conflict
 from holdfast.exports import queries
 from holdfast.exports.cdxj import captures, write_zipnum
@@ -24,6 +27,7 @@ from holdfast.exports.queries import ExecutionRow, FileRow, HiddenRecord
 from holdfast.exports.records import Records
 from holdfast.exports.redaction import blanked, find_gaps
 from holdfast.exports.zipping import FileRange, Member, MemberChanged, Segment, read_segments
+from holdfast.jobs.names import execution_name
 from holdfast.sorting import sorted_lines
 from holdfast.warc.roots import locate
 
@@ -34,7 +38,7 @@ _AT_ONCE = 500
 
 
 class NothingSealed(Conflict):
-    """This execution has no sealed file yet."""
+    """This execution, or this edition, has no sealed file yet."""
 
     code = "nothing_sealed"
 
@@ -43,7 +47,10 @@ class NothingSealed(Conflict):
 class Contents:
     """What a package is made of, read in one short session."""
 
-    execution: ExecutionRow
+    executions: tuple[ExecutionRow, ...]
+    title: str
+    name: str
+    """What the file is called, without its ending."""
     files: tuple[FileRow, ...]
     hidden: tuple[HiddenRecord, ...]
     withdrawals: str
@@ -52,7 +59,8 @@ class Contents:
     @property
     def fingerprint(self) -> str:
         """What the bytes hang on: files, when they were indexed, what was withdrawn, and how it is laid out."""
-        facts = [LAYOUT_VERSION, __version__, self.execution.id, self.execution.source_name, self.execution.config]
+        facts: list[Any] = [LAYOUT_VERSION, __version__, self.title]
+        facts += [fact for one in self.executions for fact in (one.id, one.source_name, one.config)]
         facts += [[file.id, file.path, file.size, file.sha256, str(file.indexed_at)] for file in self.files]
         facts += [self.withdrawals, *map(list, self.hidden)]
         return sha256(json.dumps(facts, sort_keys=True, default=str).encode()).hexdigest()[:32]
@@ -67,14 +75,41 @@ def read_contents(database: Database, execution_id: int) -> Contents:
     """Return what a package would hold now; NotFound if there is no such execution, NothingSealed if it has no file."""
     with database.read() as session:
         execution = queries.execution(session, execution_id)
-        files = queries.sealed_files(session, execution_id)
-        hidden = queries.hidden_records(session, execution_id, [file.id for file in files])
-        withdrawals = queries.withdrawals_word(session)
-    if not files:
+        title = f"{execution.source_name}, execution {execution.id}"
+        found = _contents(session, [execution], title, execution_name(execution.source_code, execution.id))
+    if not found.files:
         raise NothingSealed(
             f"execution {execution_id} has no sealed WARC file yet; wait until it has, see: holdfast status"
         )
-    return Contents(execution=execution, files=tuple(files), hidden=tuple(hidden), withdrawals=withdrawals)
+    return found
+
+
+def read_edition(database: Database, edition_id: int) -> Contents:
+    """Return what the package of an edition would hold now: everything that its shards captured.
+
+    EditionNotFound, or NothingSealed if they have no file.
+    """
+    with database.read() as session:
+        volume = read_volume(session, edition_id)
+        source, year = volume.source, volume.edition.year
+        executions = [queries.execution(session, run.id) for _, run in volume.runs]
+        found = _contents(session, executions, f"{source.name}, edition {year}", f"{source.code}-{year}")
+    if not found.files:
+        raise NothingSealed(f"{source.code} {year} has no sealed WARC file yet; see: holdfast edition status")
+    return found
+
+
+def _contents(session: Session, executions: list[ExecutionRow], title: str, name: str) -> Contents:
+    files: list[FileRow] = []
+    hidden: list[HiddenRecord] = []
+    for execution in executions:
+        sealed = queries.sealed_files(session, execution.id)
+        hidden += queries.hidden_records(session, execution.id, [file.id for file in sealed])
+        files += sealed
+    return Contents(
+        executions=tuple(executions), title=title, name=name, files=tuple(files), hidden=tuple(hidden),
+        withdrawals=queries.withdrawals_word(session),
+    )  # fmt: skip
 
 
 class Resource:
@@ -109,9 +144,9 @@ def build(database: Database, home: Path, contents: Contents, folder: Path) -> l
     archive = _archive_members(home, contents)
     names = {file.id: found.member.name.rpartition("/")[2] for file, found in zip(contents.files, archive, strict=True)}
     records = Records(database, home, names)
-    _write_index(database, contents.execution.id, folder, records)
+    _write_index(database, contents, folder, records)
     extra = [Resource(f"archive/{name}", segments) for name, segments in records.borrowed()]
-    main, pages = write_pages(database, contents.execution, folder)
+    main, pages = write_pages(database, contents.executions, folder)
     resources = [
         *archive, *extra,
         *(_generated(folder, f"indexes/{name}") for name in ("index.cdx.gz", "index.idx")),
@@ -143,9 +178,9 @@ def _archive_members(home: Path, contents: Contents) -> list[Resource]:
     return found
 
 
-def _write_index(database: Database, execution_id: int, folder: Path, records: Records) -> None:
+def _write_index(database: Database, contents: Contents, folder: Path, records: Records) -> None:
     def lines() -> Iterator[bytes]:
-        rows = captures(database, execution_id=execution_id)
+        rows = chain.from_iterable(captures(database, execution_id=one.id) for one in contents.executions)
         while batch := list(islice(rows, _AT_ONCE)):
             yield from records.lines(batch)
 
@@ -163,19 +198,18 @@ def _generated(folder: Path, name: str) -> Resource:
 
 
 def _description(contents: Contents, resources: list[Resource], main: dict[str, str]) -> bytes:
-    execution = contents.execution
     described: dict[str, Any] = {
         "profile": "data-package",
         "resources": [resource.described() for resource in resources],
         "wacz_version": WACZ_VERSION,
-        "title": f"{execution.source_name}, execution {execution.id}",
+        "title": contents.title,
         "software": f"holdfast {__version__}",
-        "created": _seconds(execution.created_at),
+        "created": _seconds(min(one.created_at for one in contents.executions)),
         "modified": _seconds(contents.moment),
         **main,
     }
-    if execution.description:
-        described["description"] = execution.description
+    if about := contents.executions[0].description:
+        described["description"] = about
     return _pretty(described)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -19,9 +19,12 @@ _FEW = 1000
 """An execution whose seeds are not known, as an import, lists so many of its pages first."""
 
 
-def write_pages(database: Database, execution: ExecutionRow, folder: Path) -> tuple[dict[str, str], list[str]]:
+def write_pages(
+    database: Database, executions: Iterable[ExecutionRow], folder: Path
+) -> tuple[dict[str, str], list[str]]:
     """Write the page lists below `folder/pages`; return the main page's fields, and the names of the lists."""
-    seeds = _seed_hashes(execution)
+    every = list(executions)
+    seeds = {page for execution in every for page in _seed_hashes(execution)}
     below = folder / "pages"
     below.mkdir()
     main: PageRow | None = None
@@ -29,7 +32,7 @@ def write_pages(database: Database, execution: ExecutionRow, folder: Path) -> tu
     with (below / PAGES).open("wb") as first, (below / EXTRA).open("wb") as extra:
         first.write(_header("pages", "Pages"))
         extra.write(_header("extra-pages", "More pages"))
-        for row in _pages(database, execution.id):
+        for row in _pages(database, [execution.id for execution in every]):
             is_first = row.url_hash in seeds if seeds else count < _FEW
             (first if is_first else extra).write(_line(row))
             if main is None or (is_first and not first_count):
@@ -56,17 +59,23 @@ def _seed_hashes(execution: ExecutionRow) -> set[int]:
     return hashes
 
 
-def _pages(database: Database, execution_id: int) -> Iterator[PageRow]:
-    """Yield each page once, by id, in short sessions."""
+def _pages(database: Database, executions: Iterable[int]) -> Iterator[PageRow]:
+    """Yield each page once: the first capture of it, by execution and id."""
     seen: set[int] = set()
+    for execution_id in executions:
+        for row in _captured(database, execution_id):
+            if row.url_hash not in seen:
+                seen.add(row.url_hash)
+                yield row
+
+
+def _captured(database: Database, execution_id: int) -> Iterator[PageRow]:
+    """Yield the captures of pages of an execution, by id, in short sessions."""
     after = -1
     while True:
         with database.read() as session:
             rows = queries.page_rows(session, execution_id, after=after, limit=_AT_ONCE)
-        for row in rows:
-            if row.url_hash not in seen:
-                seen.add(row.url_hash)
-                yield row
+        yield from rows
         if len(rows) < _AT_ONCE:
             return
         after = rows[-1].id

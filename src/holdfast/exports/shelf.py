@@ -24,9 +24,8 @@ from typing import Any
 from holdfast.clock import from_micros, to_micros
 from holdfast.db.engine import Database
 from holdfast.errors import NoSpace, Unavailable
-from holdfast.exports.package import Contents, build, read_contents
+from holdfast.exports.package import Contents, build, read_contents, read_edition
 from holdfast.exports.zipping import FileRange, Member, Segment, VirtualZip
-from holdfast.jobs.names import execution_name
 
 LAYOUT = "layout.json"
 _HELD = 16
@@ -43,7 +42,6 @@ class PackageBusy(Unavailable):
 class Package:
     """A package that can be read."""
 
-    execution_id: int
     name: str
     """What to call the file."""
     etag: str
@@ -65,14 +63,20 @@ class Shelf:
 
         NotFound, NothingSealed, MemberChanged; PackageBusy while another builds it; NoSpace.
         """
-        contents = read_contents(self._database, execution_id)
+        return self._package(read_contents(self._database, execution_id), str(execution_id))
+
+    def edition(self, edition_id: int) -> Package:
+        """Return the package of an annual edition, all its shards in one; otherwise as `package`."""
+        return self._package(read_edition(self._database, edition_id), f"edition-{edition_id}")
+
+    def _package(self, contents: Contents, place: str) -> Package:
         fingerprint = contents.fingerprint
         with self._lock:
             found = self._held.get(fingerprint)
             if found is not None:
                 self._held.move_to_end(fingerprint)
                 return found
-        folder = self._folder / str(execution_id) / fingerprint
+        folder = self._folder / place / fingerprint
         if not (folder / LAYOUT).exists():
             self._build(contents, folder)
         found = self._opened(contents, folder)
@@ -85,10 +89,8 @@ class Shelf:
     def _opened(self, contents: Contents, folder: Path) -> Package:
         layout = json.loads((folder / LAYOUT).read_bytes())
         members = [_member(item, self._home) for item in layout["members"]]
-        execution = contents.execution
         return Package(
-            execution_id=execution.id,
-            name=f"{execution_name(execution.source_code, execution.id)}.wacz",
+            name=f"{contents.name}.wacz",
             etag=sha256(repr([(item.name, item.crc32, item.size) for item in members]).encode()).hexdigest()[:32],
             archive=VirtualZip(members, from_micros(layout["moment"])),
         )

@@ -12,7 +12,11 @@ from sqlalchemy.orm import Session
 from holdfast.db.models import Execution, Feed, FeedItem, Job, Page, PageCrawl, Source
 from holdfast.feeds.troubles import Trouble
 
-_CRAWLS = ("crawl", "annual", "shard", "adhoc")
+_CRAWLS = ("crawl", "annual", "shard")
+"""What a worker holds under a lease: an ad-hoc crawl that was killed stays `running` until somebody resumes it."""
+
+_ENDED = ("completed", "failed", "cancelled")
+_UNASKED = ("over_limit:max_time", "over_limit:max_bytes", "stopped", "cancelled")
 
 
 def feed_by_id(session: Session, feed_id: int) -> Feed | None:
@@ -100,13 +104,22 @@ def waiting_count(session: Session, *, source_id: int) -> int:
     return session.scalar(query.where(FeedItem.source_id == source_id, FeedItem.execution_id.is_(None))) or 0
 
 
-def give_back(session: Session, *, source_id: int, execution_id: int, reason: str) -> int:
-    """Let the items of an execution wait again whose page was closed for this reason, unasked; return how many."""
+def latest_ended(session: Session, *, job_id: int, limit: int) -> list[int]:
+    """Return the newest executions of a job that are over."""
+    query = select(Execution.id).where(Execution.job_id == job_id, Execution.state.in_(_ENDED))
+    return list(session.scalars(query.order_by(Execution.number.desc()).limit(limit)))
+
+
+def unasked(session: Session, *, execution_id: int) -> list[int]:
+    """Return the addresses that an execution never got to ask for: left open, or closed for want of time."""
     query = select(Page.url_hash).join(PageCrawl, PageCrawl.page_id == Page.id)
-    hashes = list(session.scalars(query.where(
-        PageCrawl.execution_id == execution_id, PageCrawl.kind == "page", PageCrawl.outcome == "excluded",
-        PageCrawl.reason == reason,
-    )))  # fmt: skip
+    closed = and_(PageCrawl.outcome == "excluded", PageCrawl.reason.in_(_UNASKED))
+    left = or_(PageCrawl.outcome.is_(None), closed)
+    return list(session.scalars(query.where(PageCrawl.execution_id == execution_id, PageCrawl.kind == "page", left)))
+
+
+def give_back(session: Session, *, source_id: int, execution_id: int, hashes: Sequence[int]) -> int:
+    """Let items of an execution wait again; return how many."""
     given = session.scalars(
         update(FeedItem)
         .where(FeedItem.source_id == source_id, FeedItem.execution_id == execution_id, FeedItem.url_hash.in_(hashes))
@@ -115,6 +128,14 @@ def give_back(session: Session, *, source_id: int, execution_id: int, reason: st
         .execution_options(synchronize_session=False)
     )
     return len(list(given))
+
+
+def last_landing(session: Session, *, source_id: int) -> tuple[str, ...]:
+    """Return where the seeds of a source landed in its latest crawl: items are in scope there too."""
+    query = select(Execution.config).join(Job, Job.id == Execution.job_id)
+    query = query.where(Job.source_id == source_id, Job.kind.in_((*_CRAWLS, "adhoc"))).order_by(Execution.id.desc())
+    latest = session.scalar(query.limit(1)) or {}
+    return tuple(str(place) for place in latest.get("landing") or ())
 
 
 def is_crawled_now(session: Session, *, source_id: int) -> bool:

@@ -14,6 +14,7 @@ from sqlalchemy.orm import Session
 from holdfast import audit, log
 from holdfast.clock import Clock
 from holdfast.config import FeedSettings
+from holdfast.db.engine import Database
 from holdfast.db.models import Feed, Source
 from holdfast.feeds import queries
 from holdfast.feeds.refusals import FeedNotFound, FeedsTooMany, FeedTaken
@@ -23,6 +24,8 @@ from holdfast.urls import parse_seed
 
 _log = log.get()
 KINDS = ("feed", "sitemap")
+_LOOKED_BACK = 3
+"""Polls before this one whose items are looked after."""
 _SLACK = 0.5
 """Share of the interval by which a poll may come early: the job's rhythm decides, and runs do not start on the dot."""
 
@@ -78,8 +81,12 @@ def disable(session: Session, clock: Clock, feed_id: int) -> Feed:
 
 
 def make_due(session: Session, clock: Clock, feeds: Sequence[Feed]) -> list[Feed]:
-    """Let feeds be polled at the next run; those that are disabled, or told us to stay away, keep their time."""
-    ready = [one for one in feeds if one.disabled_at is None and one.last_error_type != Trouble.RATE_LIMITED]
+    """Let feeds be polled at the next run; those that are disabled, or told us to stay away, keep their time.
+
+    So do the sitemaps of an index: whether they are worth asking for, the index tells.
+    """
+    waiting = [one for one in feeds if one.disabled_at is None and one.origin != "index"]
+    ready = [one for one in waiting if one.last_error_type != Trouble.RATE_LIMITED]
     for feed in ready:
         feed.next_poll_at = clock.now()
     return ready
@@ -93,6 +100,8 @@ class Brief:
     search: bool
     waiting: int
     """Items of earlier polls that nobody has taken."""
+    landing: tuple[str, ...]
+    """Where the seeds of the source landed when it was last crawled."""
     crawled_now: bool
     """A crawl of the source runs and holds its domain: what is due waits for the next turn."""
 
@@ -111,8 +120,26 @@ def read_brief(session: Session, source: Source, config: SourceConfig, settings:
     return Brief(
         feeds=tuple(queries.due(session, source_id=source.id, now=now, soon=soon, sitemaps=config.sitemaps)),
         search=settings.discovery and stale, waiting=queries.waiting_count(session, source_id=source.id),
+        landing=queries.last_landing(session, source_id=source.id),
         crawled_now=queries.is_crawled_now(session, source_id=source.id),
     )  # fmt: skip
+
+
+def recover_items(database: Database, *, job_id: int, source_id: int) -> int:
+    """Let items wait again that earlier polls took and never asked for: they ran out of time, failed or were stopped.
+
+    Return how many. Repeating it is harmless.
+    """
+    with database.read() as session:
+        ended = queries.latest_ended(session, job_id=job_id, limit=_LOOKED_BACK)
+        left = {number: hashes for number in ended if (hashes := queries.unasked(session, execution_id=number))}
+    if not left:
+        return 0
+    with database.write() as session:
+        return sum(
+            queries.give_back(session, source_id=source_id, execution_id=number, hashes=hashes)
+            for number, hashes in left.items()
+        )
 
 
 def count_unreached(session: Session, brief: Brief, settings: FeedSettings, *, since: datetime, now: datetime) -> int:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from sqlalchemy.orm import Session
 
@@ -19,7 +18,7 @@ from holdfast.jobs.moves import move
 from holdfast.jobs.specs import JobSpec
 from holdfast.jobs.states import Action, State
 from holdfast.sources import registry
-from holdfast.sources.queries import source_by_code, sources
+from holdfast.sources.queries import sources, sources_by_code
 
 _log = log.get()
 _BY_SOURCE = "source"
@@ -129,20 +128,27 @@ def _synced(session: Session, clock: Clock, board: Board, source: Source, interv
     return Synced(sources_seen=1, created=(code,))
 
 
-def take_in_sources(session: Session, clock: Clock, board: Board, entries: Iterable[Any], *,
+def take_in_sources(session: Session, clock: Clock, board: Board, specs: Sequence[registry.SourceSpec], *,
                     apply: bool = True) -> registry.Imported:  # fmt: skip
-    """Create and update sources from the entries of a file, as `registry.take_in`, and let their jobs follow."""
-    rows = list(entries)
-    codes = [row["code"] for row in rows if isinstance(row, Mapping) and isinstance(row.get("code"), str)]
-    before = {code: _is_enabled(session, code) for code in codes}
-    done = registry.take_in(session, clock, rows, apply=apply)
-    for code in done.updated if apply else ():
-        now = _is_enabled(session, code)
-        if now != before[code]:
-            enable_source(session, clock, board, code) if now else disable_source(session, clock, code)
+    """Create and update sources that `registry.read_specs` has read, and let their jobs follow."""
+    before = {row.code: row.enabled for row in sources_by_code(session, [spec.code for spec in specs]).values()}
+    done = registry.take_in_specs(session, clock, specs, apply=apply)
+    for spec in specs if apply else ():
+        if before.get(spec.code, spec.enabled) != spec.enabled:
+            _follow(session, clock, board, spec.code, enabled=spec.enabled)
     return done
 
 
-def _is_enabled(session: Session, code: str) -> bool | None:
-    found = source_by_code(session, code)
-    return None if found is None else found.enabled
+def replace_source(session: Session, clock: Clock, board: Board, spec: registry.SourceSpec) -> None:
+    """Write a source anew, as `registry.replace`, and let its jobs follow."""
+    before = registry.find(session, spec.code).enabled
+    registry.replace(session, clock, spec)
+    if spec.enabled != before:
+        _follow(session, clock, board, spec.code, enabled=spec.enabled)
+
+
+def _follow(session: Session, clock: Clock, board: Board, code: str, *, enabled: bool) -> None:
+    if enabled:
+        enable_source(session, clock, board, code)
+    else:
+        disable_source(session, clock, code)

@@ -91,6 +91,17 @@ def read_content(tree: LexborHTMLParser, words: frozenset[str]) -> Content:
     return content if len(content.text) * 2 >= len(everything.text) else everything
 
 
+def read_whole(tree: LexborHTMLParser) -> Content:
+    """Return all that a page shows, what stands around its content too."""
+    body = tree.body
+    if body is None:
+        return Content()
+    for node in reversed(tree.css(HIDDEN)):
+        if node.tag not in _FRAME:
+            node.decompose()
+    return _walk(body, UNSHOWN_IDS)
+
+
 def _remove_noise(tree: LexborHTMLParser) -> None:
     """Remove boxes that ask for consent or an address; what they say changes without the page."""
     for node in reversed(tree.css(_NOISE)[:_MAX_BOXES]):

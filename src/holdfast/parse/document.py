@@ -14,7 +14,7 @@ from selectolax.lexbor import LexborDocumentOptions, LexborHTMLParser, LexborNod
 from holdfast import log
 from holdfast.parse.address import SPACE, address
 from holdfast.parse.charset import Decoded, decode
-from holdfast.parse.content import read_content, telling_words
+from holdfast.parse.content import read_content, read_whole, telling_words
 from holdfast.parse.directives import read_directives
 from holdfast.parse.language import canonical_tag
 from holdfast.parse.ldjson import read_ld_json
@@ -76,6 +76,8 @@ class DocumentReading(TypedDict):
     charset: str | None
     """Of the Content-Type header."""
     url: NotRequired[str]
+    whole: NotRequired[bool]
+    """All that an HTML page shows, not its content alone."""
 
 
 def kind_of(body: bytes, media_type: str | None) -> Kind:
@@ -86,6 +88,8 @@ def kind_of(body: bytes, media_type: str | None) -> Kind:
     if declared == "image/svg+xml":
         return Kind.OTHER
     form = sniff(body, declared).form
+    if form is Form.TEXT and not declared and body[:64].lstrip()[:1] in (b"{", b"["):
+        return Kind.OTHER  # data without a type: nobody reads it as a page
     return {Form.HTML: Kind.HTML, Form.TEXT: Kind.TEXT}.get(form, Kind.OTHER)
 
 
@@ -102,7 +106,7 @@ def parse_document(body: bytes, **how: Unpack[DocumentReading]) -> ParsedDocumen
         decoded = decode(body, how["charset"])
         problems += decoded.problems
         if how["kind"] == Kind.HTML:
-            return _read_html(decoded, tuple(problems))
+            return _read_html(decoded, tuple(problems), whole=how.get("whole", False))
         content = decoded.content
         text = clean_text(content if isinstance(content, str) else content.decode("utf-8", "replace"))
         return ParsedDocument(text=text, problems=tuple(problems))
@@ -140,7 +144,7 @@ class _Head:
             self.details.setdefault(name, clean_line(content, _DETAIL_CHARS))
 
 
-def _read_html(source: Decoded, problems: tuple[str, ...]) -> ParsedDocument:
+def _read_html(source: Decoded, problems: tuple[str, ...], *, whole: bool) -> ParsedDocument:
     tree = LexborHTMLParser(source.content, options=_OPTIONS)
     head = _Head()
     first = tree.head or tree.root
@@ -154,7 +158,7 @@ def _read_html(source: Decoded, problems: tuple[str, ...]) -> ParsedDocument:
     title = _title(first) or _title(root) or head.details.get("og:title")
     words = telling_words(source.content)
     details = head.details | (read_ld_json(tree) if "ld+json" in words else {})
-    content = read_content(tree, words)  # last: it removes what is hidden
+    content = read_whole(tree) if whole else read_content(tree, words)  # last: it removes what is hidden
     return ParsedDocument(
         title=title,
         description=_line(head.description or head.details.get("og:description"), _DESCRIPTION_CHARS),

@@ -37,6 +37,8 @@ class Preset:
     base_url: str
     description: str
     config: dict[str, Any]
+    unconfirmed: tuple[str, ...]
+    """What no document says and somebody has to look at before a campaign; changed with `holdfast source edit`."""
 
 
 def _config(seeds: list[str], include: list[str], *, scope: str = "page") -> dict[str, Any]:
@@ -57,6 +59,7 @@ PRESETS: Final = (
             ["https://www.canada.ca/en/health-canada.html", "https://www.canada.ca/fr/sante-canada.html"],
             [r"^https?://www\.canada\.ca/(en/health-canada|fr/sante-canada)(/|\.html|$)"],
         ),
+        unconfirmed=("the French seed", "the scope rules"),
     ),
     Preset(
         code="phac",
@@ -67,6 +70,7 @@ PRESETS: Final = (
             ["https://www.canada.ca/en/public-health.html", "https://www.canada.ca/fr/sante-publique.html"],
             [r"^https?://www\.canada\.ca/(en/public-health|fr/sante-publique)(/|\.html|$)"],
         ),
+        unconfirmed=("both seeds", "the scope rules"),
     ),
     Preset(
         code="cihr",
@@ -74,6 +78,7 @@ PRESETS: Final = (
         base_url="https://cihr-irsc.gc.ca/e/193.html",
         description="Federal funding agency for health research in Canada, in English and French.",
         config=_config(["https://cihr-irsc.gc.ca/e/193.html", "https://cihr-irsc.gc.ca/f/193.html"], [], scope="host"),
+        unconfirmed=("both seeds", "the scope: the whole host", "all but the code and the place in the order"),
     ),
 )
 """In the order in which an annual campaign queues them (document 001)."""

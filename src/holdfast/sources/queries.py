@@ -13,12 +13,22 @@ from holdfast.db.models import Edition, Feed, Job, PageGroup, Snapshot, Source
 from holdfast.errors import Invalid
 from holdfast.sources.adhoc.queries import CODE_CHARS
 
+_AT_ONCE = 500
 _CODE = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,14}[a-z0-9])?")
 
 
 def source_by_code(session: Session, code: str) -> Source | None:
     """Return the source with this code."""
     return session.scalars(select(Source).where(Source.code == code)).one_or_none()
+
+
+def sources_by_code(session: Session, codes: Sequence[str]) -> dict[str, Source]:
+    """Return those of these sources that there are, by code."""
+    found: dict[str, Source] = {}
+    for start in range(0, len(codes), _AT_ONCE):
+        rows = session.scalars(select(Source).where(Source.code.in_(codes[start : start + _AT_ONCE])))
+        found |= {row.code: row for row in rows}
+    return found
 
 
 def source_by_id(session: Session, source_id: int) -> Source | None:

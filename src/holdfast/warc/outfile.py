@@ -174,13 +174,13 @@ class OutFile:
 def create(directory: Path, name: str, first: bytes) -> OutFile:
     """Return a new file that already holds its first bytes and its owner's lock when its name appears.
 
-    Conflict if the name is taken; NoSpace or Unavailable if the disk refuses.
+    Conflict if the name is taken; NoSpace or Unavailable if the disk refuses. The directory is never made: where one
+    has vanished, its storage has, and what is written to the disk below is lost to the archive.
     """
     sealed = directory / f"{name}.warc.gz"
     path = directory / f"{name}.warc.gz{OPEN_SUFFIX}"
     fresh = directory / f".{name}.new"
     try:
-        directory.mkdir(parents=True, exist_ok=True)
         if sealed.exists() or path.exists():
             raise Conflict(f"{sealed.name} exists already in {directory}")
         raw = io.FileIO(fresh, "w+")

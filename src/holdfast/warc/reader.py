@@ -12,7 +12,7 @@ from pathlib import Path
 
 from holdfast.errors import Invalid
 from holdfast.warc.feed import Feed
-from holdfast.warc.member import MAGIC, BadBytes, Member, own_length
+from holdfast.warc.member import MAGIC, OWN_HEADER_BYTES, BadBytes, Member, own_length, whole_own_length
 from holdfast.warc.payload import HttpHead, payload_chunks
 from holdfast.warc.payload import parse_head as parse_http_head
 from holdfast.warc.record import MAX_HEAD_BYTES, MAX_HTTP_HEAD_BYTES, BadHead, RecordHead, parse_head
@@ -182,7 +182,7 @@ class _Walk:
         while at < self._source.size:
             member = Member(self._source, at)
             try:
-                length = own_length(self._source.at(at, 29))
+                length = self._stated_length(at)
                 if length is not None and at + length <= self._source.size:
                     feed, end, inflated = Feed(member.pieces()), at + length, None
                 else:
@@ -194,6 +194,19 @@ class _Walk:
                 continue
             yield from self._inside(feed, at, end, inflated)
             at = end
+
+    def _stated_length(self, at: int) -> int | None:
+        """Return the length that a member of ours states, None for others'; BadBytes if that is what was damaged.
+
+        A wrong one would lead into the middle of a member: one record would be counted as two, and all ids behind it
+        would be others.
+        """
+        length = own_length(self._source.at(at, OWN_HEADER_BYTES))
+        if length is None or at + length >= self._source.size or self._source.at(at + length, len(MAGIC)) == MAGIC:
+            return length
+        if whole_own_length(self._source, at) is None:
+            raise BadBytes("member_checksum", f"its header says {length} bytes, and no member begins behind them")
+        return length
 
     def frames(self) -> Iterator[Record]:
         """Walk zstd frames; damage ends the walk, for nothing tells where the next frame begins."""

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 
-from holdfast.archive_tool.contract import Host, read_job_config
 from holdfast.clock import Clock, SystemClock
 from holdfast.config import Settings
 from holdfast.db.connect import connect
@@ -18,8 +17,9 @@ from holdfast.jobs.placement import Placement
 from holdfast.jobs.scheduler import Scheduler
 from holdfast.jobs.settling import Settler
 from holdfast.jobs.specs import BackendCheck
-from holdfast.sources.config import SourceConfig, zimit_job
+from holdfast.sources.config import SourceConfig
 from holdfast.wiring import prepare
+from holdfast.wiring.zimit import zimit_config
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,7 +41,7 @@ def check_backend(settings: Settings) -> BackendCheck:
 
     def check(config: SourceConfig) -> None:
         if config.backend == "zimit":
-            read_job_config(zimit_job(config), Host.of(settings.zimit))
+            zimit_config(config, settings)
 
     return check
 

@@ -6,18 +6,20 @@ compared. So a worker may be killed anywhere, and the next one goes on.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
 
 from holdfast import log
 from holdfast.changes.compute import Computed, Wish, compute_pending
+from holdfast.clock import to_micros
 from holdfast.index.execution import KEPT
-from holdfast.index.indexer import Indexer, Interrupted, each_pending
+from holdfast.index.indexer import Indexer, Interrupted
 from holdfast.index.intake.discovery import discover
 from holdfast.index.intake.importer import Importer
 from holdfast.index.owning import free_the_dead, open_indexer
-from holdfast.index.runs.queries import FileToIndex, Progress
+from holdfast.index.runs.queries import FileToIndex, Progress, pending_files
 from holdfast.jobs.imports import ImportBegun, ImportWish
 from holdfast.jobs.indexing import steps
 from holdfast.jobs.indexing.queries import FileStates, ToIndex, file_states, open_files
@@ -25,6 +27,7 @@ from holdfast.search.drain import drain
 from holdfast.search.place import IndexBusy
 from holdfast.warc import queries as files
 from holdfast.worker.chores import Bench
+from holdfast.worker.paths import absolute
 from holdfast.worker.recovery import recover
 
 _log = log.get()
@@ -72,15 +75,37 @@ class Aftermath:
             if found is None:
                 break
             if self._go_on_with(found):
-                self._news = True
                 return True
             after = found.execution_id
-        ground = self._bench.ground
         # Files that are sealed while their crawl still runs, and those of crawls that no job asked for.
-        for _ in each_pending(self._indexer, ground.hot, ground.clock):
-            self._news = True
-            return True
+        return self._read_one(self._pending())
+
+    def _pending(self) -> Iterator[int]:
+        """Yield the sealed files that wait to be read, by id."""
+        ground, after = self._bench.ground, 0
+        while True:
+            with ground.hot.read() as tx:
+                waiting = pending_files(tx, after=after, now=to_micros(ground.clock.now()))
+            yield from waiting
+            if not waiting:
+                return
+            after = waiting[-1]
+
+    def _read_one(self, waiting: Iterable[int]) -> bool:
+        """Read the first of these that nobody else is at; False if there is none."""
+        for warc_file_id in waiting:
+            if self._bench.is_stopping():
+                return False
+            if self._is_there(warc_file_id) and self._indexer.index_file(warc_file_id, only_waiting=True) is not None:
+                self._news = True
+                return True
         return False
+
+    def _is_there(self, warc_file_id: int) -> bool:
+        """Return whether the folder of a file is there; if its storage is away, the file waits and is not failed."""
+        with self._bench.ground.hot.read() as tx:
+            stored = files.path_of(tx, warc_file_id)
+        return stored is not None and absolute(self._bench.ground.settings.home, stored).parent.is_dir()
 
     def _free(self) -> None:
         """Let go of what dead indexers and crawl processes of this machine held."""
@@ -103,9 +128,8 @@ class Aftermath:
         if is_new and states.failed:
             self._ask_again(states)
             states = self._files(found)
-        for warc_file_id in states.waiting:
-            if self._indexer.index_file(warc_file_id, only_waiting=True) is not None:
-                return True
+        if self._read_one(states.waiting):
+            return True
         return not states.waiting and self._conclude(found, states, errors)
 
     def _files(self, found: ToIndex) -> FileStates:

@@ -27,12 +27,12 @@ def crashed(exc: BaseException, output_dir: Path) -> Ending:
 def failure_of(exc: BaseException, output_dir: Path) -> Failure:
     """Return whose fault an exception is.
 
-    Storage and network trouble of this machine (errno), a database or a disk that is away: the machine's. What cannot
-    be used as it is: the configuration's. Anything else counts as the crawl's.
+    Storage and network trouble of this machine (errno), an output directory that is gone, a database that is away: the
+    machine's. What cannot be used as it is: the configuration's. Anything else counts as the crawl's.
     """
     seen: BaseException | None = exc
     while seen is not None:
-        if isinstance(seen, OSError) and (is_storage_errno(seen.errno) or _is_denied(seen, output_dir)):
+        if isinstance(seen, OSError) and (is_storage_errno(seen.errno) or _is_about_storage(seen, output_dir)):
             return Failure.INFRA
         if isinstance(seen, Unavailable):
             return Failure.INFRA
@@ -42,21 +42,38 @@ def failure_of(exc: BaseException, output_dir: Path) -> Failure:
     return Failure.FAILED
 
 
-def _is_denied(exc: OSError, output_dir: Path) -> bool:
-    if exc.errno not in (errno.EACCES, errno.EPERM) or not isinstance(exc.filename, str):
+def _is_about_storage(exc: OSError, output_dir: Path) -> bool:
+    """Return whether we may not write where the run writes, or whether that place is gone altogether."""
+    if exc.filename is None or not Path(os.fsdecode(exc.filename)).is_relative_to(output_dir):
         return False
-    return Path(exc.filename).is_relative_to(output_dir)
+    gone = exc.errno in (errno.ENOENT, errno.ENOTDIR) and not output_dir.is_dir()
+    return gone or exc.errno in (errno.EACCES, errno.EPERM)
 
 
-def storage_trouble(folder: Path, *, device: int | None = None) -> str | None:
-    """Return what is wrong with the place that a run writes to, None if it takes a file and is where it was.
+class Footing:
+    """The place that a run writes to, known by device and inode: a mount that vanished is never written through."""
 
-    With the device that it lay on before, another one is trouble: the mount is gone, and nothing may be written below.
-    """
+    def __init__(self, folder: Path) -> None:
+        self._folder, self._known = folder, _identity(folder)
+
+    @property
+    def is_firm(self) -> bool:
+        """Whether the folder is still the one that it was."""
+        return self._known is not None and _identity(self._folder) == self._known
+
+
+def _identity(folder: Path) -> tuple[int, int] | None:
+    try:
+        seen = folder.stat()
+    except OSError:
+        return None
+    return seen.st_dev, seen.st_ino
+
+
+def storage_trouble(folder: Path) -> str | None:
+    """Return what is wrong with the place that a run writes to, None if it takes a file."""
     probe = folder / _PROBE
     try:
-        if device is not None and folder.stat().st_dev != device:
-            return f"{folder} lies on another device than before: is its storage mounted?"
         fd = os.open(probe, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             os.write(fd, b"holdfast")

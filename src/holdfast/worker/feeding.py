@@ -27,7 +27,6 @@ from holdfast.wiring.jobs import Jobs
 from holdfast.worker.native import NativeRunner, plan_of
 from holdfast.worker.running import Holding
 
-_LATE = "max_time"
 _FOLLOW_S = 60.0
 """How often the feed jobs are compared with what sources want."""
 
@@ -46,7 +45,9 @@ class FeedRunner:
             if poll.brief.is_idle and not lease.resumed:
                 reason = "crawl_is_running" if poll.brief.crawled_now else "nothing_due"
                 return Ending(result=Result.COMPLETED, reason=reason)
-            ending = NativeRunner(settings, plan=poll.begin()).run(lease, holding)
+            # One process: the items of a source lie on one domain, and only one may ask it.
+            alone = settings.model_copy(update={"worker": settings.worker.model_copy(update={"processes": 1})})
+            ending = NativeRunner(alone, plan=poll.begin()).run(lease, holding)
             if ending is None or ending.result is Result.CANCELLED:
                 return ending
             ending = _as_poll(ending, lease)
@@ -64,6 +65,9 @@ class _Poll:
         self.brief = self._read()
 
     def _read(self) -> Brief:
+        lease = self._lease
+        if given := registry.recover_items(self._database, job_id=lease.job.id, source_id=lease.source.id):
+            self._holding.note("info", "queue", "items of earlier polls wait again", items=given)
         with self._database.read() as session:
             return registry.read_brief(session, self._lease.source, self._config, self._settings, now=self._began)
 
@@ -73,7 +77,8 @@ class _Poll:
         self._holding.note("info", "lifecycle", "poll starts", feeds=len(brief.feeds), search=brief.search,
                            items_waiting=brief.waiting)  # fmt: skip
         lists = [Polled(feed.url, feed.etag, feed.last_modified) for feed in brief.feeds]
-        plan = feed_plan(plan_of(self._ground.settings, self._lease), lists, search=brief.search)
+        plan = replace(plan_of(self._ground.settings, self._lease), landing=brief.landing)
+        plan = feed_plan(plan, lists, search=brief.search)
         book = open_feeds(self._ground, plan, self._lease.execution_id)
         if book is not None:
             book.take()
@@ -86,9 +91,6 @@ class _Poll:
         with self._database.write() as session:
             if over and self.brief.search:
                 note_search(session, source_id=lease.source.id, at=now)
-            if ending.reason == _LATE:
-                queries.give_back(session, source_id=lease.source.id, execution_id=lease.execution_id,
-                                  reason=f"over_limit:{_LATE}")  # fmt: skip
             if over:
                 registry.count_unreached(session, self.brief, self._settings, since=self._began, now=now)
             feeds = queries.feeds_of_source(session, source_id=lease.source.id)

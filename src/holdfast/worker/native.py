@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from contextlib import closing
 from dataclasses import replace
 
@@ -28,7 +29,7 @@ from holdfast.sources.registry import config_of
 from holdfast.types import Outcome
 from holdfast.warc import queries as files
 from holdfast.wiring import Ground, open_ground
-from holdfast.worker.blame import storage_trouble, tail
+from holdfast.worker.blame import Footing, storage_trouble, tail
 from holdfast.worker.discard import discard
 from holdfast.worker.recovery import recover
 from holdfast.worker.running import Holding, Stop
@@ -36,6 +37,7 @@ from holdfast.worker.stops import Stops
 from holdfast.worker.supervisor import Conclusion, Supervisor
 from holdfast.worker.watch import Watch
 
+_LOOK_S = 0.25
 _LISTED = 100
 """Addresses that could not be captured and are named in the log; the report has them all."""
 
@@ -43,15 +45,20 @@ _LISTED = 100
 class LeaseStops(Stops):
     """What a supervisor hears, from the words of its worker."""
 
-    def __init__(self, holding: Holding) -> None:
+    def __init__(self, holding: Holding, footing: Footing) -> None:
         super().__init__()
-        self._holding = holding
+        self._holding, self._footing = holding, footing
+        self._looked_at = 0.0
+        self.has_vanished = False
+        """Whether the place that is written to is gone: then nothing waits."""
 
     @property
     def count(self) -> int:
         """Once for a word that drains, twice for one that does not wait."""
-        word = self._holding.stop
-        said = 0 if word is None else 2 if word >= Stop.NOW else 1
+        word, now = self._holding.stop, time.monotonic()
+        if not self.has_vanished and now - self._looked_at >= _LOOK_S:
+            self._looked_at, self.has_vanished = now, not self._footing.is_firm
+        said = 2 if self.has_vanished else 0 if word is None else 2 if word >= Stop.NOW else 1
         return max(said, self._asked)
 
     @property
@@ -74,18 +81,20 @@ class NativeRunner:
             recover(ground)
             if (trouble := _prepared(ground, lease)) is not None:
                 return _infra(trouble)
-            device = lease.output_dir.stat().st_dev
+            stops = LeaseStops(holding, Footing(lease.output_dir))
             begun = _begin(ground, lease, plan)
             watch = Watch(holding, lease.output_dir / "crawl.log", now=ground.clock.monotonic())
             supervisor = Supervisor(
                 ground, begun, plan, workers=self._settings.worker.processes,
                 show=lambda status: watch.look(status, now=ground.clock.monotonic()),
             )  # fmt: skip
-            conclusion = supervisor.crawl(LeaseStops(holding), epoch=lease.claim.epoch)
+            conclusion = supervisor.crawl(stops, epoch=lease.claim.epoch)
             watch.read_log()
             if holding.stop is Stop.LOST:
                 return None
-            if conclusion.state == "failed" and (trouble := storage_trouble(lease.output_dir, device=device)):
+            if stops.has_vanished:
+                return _infra(f"{lease.output_dir} has vanished while it was written to: is its storage mounted?")
+            if conclusion.state == "failed" and (trouble := storage_trouble(lease.output_dir)):
                 return _infra(trouble, stack=tail(lease.output_dir / "crawl.log"))
             status = read_status(ground.hot, ground.clock, lease.execution_id)
             watch.look(status, now=ground.clock.monotonic())
@@ -165,7 +174,7 @@ def _begin(ground: Ground, lease: Lease, plan: CrawlPlan) -> Begun:
     with ground.hot.write() as tx:
         row = queries.execution(tx, lease.execution_id)
         assert row is not None
-        landing = tuple(from_json(row.config).get("landing", ()))
+        landing = tuple(from_json(row.config).get("landing", ())) or plan.landing
         queries.store_config(tx, execution_id=row.id, config=json.dumps({**plan.public(), "landing": list(landing)}))
         if plan.robots == "ignore":
             append_event(tx, ground.clock, action="robots.ignored", subject=f"execution {row.id}",

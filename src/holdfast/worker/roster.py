@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from holdfast.config import Settings
+from holdfast.worker.accounting import Accounting
 from holdfast.worker.aftermath import Aftermath
 from holdfast.worker.chores import Bench, Chore
 from holdfast.worker.feeding import FeedRunner
@@ -22,5 +23,5 @@ RUNNERS: Final[Mapping[str, Callable[[Settings], Runner]]] = {
     "zimit": ZimitRunner,
     "feed": FeedRunner,
 }
-CHORES: Final[tuple[Callable[[Bench], Chore], ...]] = (Aftermath,)
+CHORES: Final[tuple[Callable[[Bench], Chore], ...]] = (Aftermath, Accounting)
 """In the order in which they are looked at."""

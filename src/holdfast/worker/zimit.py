@@ -19,9 +19,9 @@ from pathlib import Path
 from typing import Any
 
 from holdfast.archive_tool import rescue
-from holdfast.archive_tool.contract import ExecutionPolicy, Host, JobConfig, read_job_config, tool_command
+from holdfast.archive_tool.contract import ExecutionPolicy, Host, JobConfig, tool_command
 from holdfast.archive_tool.environment import tool_environment
-from holdfast.archive_tool.files import open_place
+from holdfast.archive_tool.files import Place, open_place
 from holdfast.archive_tool.hold import holder_of, last_end
 from holdfast.archive_tool.logs import newest_log
 from holdfast.archive_tool.options import Backend
@@ -38,9 +38,10 @@ from holdfast.jobs.endings import Ending, Verdict
 from holdfast.jobs.leases import Lease
 from holdfast.jobs.live.queries import store_config
 from holdfast.jobs.retries import Failure
-from holdfast.sources.config import SourceConfig, merged, zimit_job
+from holdfast.sources.config import SourceConfig, merged
 from holdfast.sources.registry import config_of
 from holdfast.wiring import Ground, open_ground
+from holdfast.wiring.zimit import zimit_config
 from holdfast.worker.running import Holding, Stop
 from holdfast.worker.tool_files import keep_files
 from holdfast.worker.tool_follow import ToolFollower, counts_of
@@ -48,6 +49,8 @@ from holdfast.worker.tool_process import KILLED, AdoptedTool, StartedTool, Tool,
 
 _TURN_S = 0.2
 _FOLLOW_S = 1.0
+_LAST_S = 10.0
+"""How long a tool that was killed may take to be gone."""
 _STAMP = re.compile(r"(\d{8}T\d{6})Z__")
 _FAILURES = {CrawlerStatus.INFRA: Failure.INFRA, CrawlerStatus.CONFIG: Failure.CONFIG}
 _LEAVING = (Stop.DRAIN, Stop.NOW, Stop.LOST)
@@ -78,11 +81,12 @@ class _Run:
         self._ground, self._database, self._lease, self._holding = ground, database, lease, holding
         self._settings, self._dir = ground.settings, lease.output_dir
         self._config: SourceConfig | None = None
+        self._place: Place | None = None
 
     def run(self, outer: Mapping[str, str]) -> Ending | None:
         """Crawl unless that is done, then see to the files."""
         self._config = merged(config_of(self._lease.source), overrides=self._lease.job.config)
-        job = job_config(self._config, self._settings)
+        job = zimit_config(self._config, self._settings)
         self._prepare(job)
         end = last_end(self._dir) if holder_of(self._dir) is None else None
         if end is not None and self._meaning(end.exit_code, None).status == "completed":
@@ -111,7 +115,7 @@ class _Run:
         store_root = self._settings.zimit.store_root
         if store_root is None:
             self._dir.parent.mkdir(parents=True, exist_ok=True)
-        open_place(self._dir, store_root.resolve() if store_root else None)
+        self._place = open_place(self._dir, store_root.resolve() if store_root else None)
         backend = job.execution_policy.capture_backend
         content = {
             "backend": "zimit" if backend == Backend.BROWSERTRIX.value else backend, "seeds": list(job.seeds),
@@ -131,7 +135,7 @@ class _Run:
     def _watch(self, tool: Tool) -> int | None:
         """Follow a tool until it ends and return its exit code; None if there is no time to wait for that."""
         clock, follower = self._ground.clock, ToolFollower(self._dir, tool.said, self._holding, self._ground.clock)
-        heard, deadline, look_at = 0, float("inf"), 0.0
+        heard, deadline, look_at, killed = 0, float("inf"), 0.0, False
         while (code := tool.poll()) is None:
             word = self._holding.wait(_TURN_S)
             now = clock.monotonic()
@@ -146,9 +150,12 @@ class _Run:
             if word in (Stop.NOW, Stop.LOST):
                 tool.ask_to_end()  # once more: without its grace
                 return None
+            if now >= deadline and killed:
+                return None  # it is out of reach: on another machine, or stuck in the kernel
             if now >= deadline:
                 self._holding.note("error", "error", "the tool did not end in time and is killed")
                 tool.kill()
+                killed, deadline = True, now + _LAST_S
         follower.look()
         return code
 
@@ -157,6 +164,8 @@ class _Run:
 
     def _conclude(self, code: int, said: Path | None) -> Ending | None:
         """Say what an exit code and a stop word mean together. A crawl that came to its end has come to its end."""
+        if self._place is not None:
+            self._place.check_identity()  # a mount that went away took its logs along: nothing there speaks of this run
         result, word = self._meaning(code, said), self._holding.stop
         if result.status == "completed":
             return self._completed(code, result.stage)
@@ -181,16 +190,25 @@ class _Run:
 
     def _failed(self, code: int, result: Result, said: str) -> Ending:
         failure = _FAILURES.get(result.crawler_status, Failure.FAILED)
+        if failure is Failure.FAILED:
+            self._keep_what_there_is()
         ending = replace(
             self._ending(endings.Result.FAILED), exit_code=code, failure=failure, reason=result.crawler_status.value,
             error=_last_words(said) or f"archive-tool ended with {code}", stage=result.stage,
         )  # fmt: skip
         return self._rescued(ending) if failure is Failure.FAILED else ending
 
+    def _keep_what_there_is(self) -> None:
+        """Register what a failed crawl captured: it is part of the archive, whatever becomes of the job."""
+        try:
+            keep_files(self._ground, self._database, self._lease.execution_id, self._dir, self._holding)
+        except (HoldfastError, OSError) as exc:
+            self._holding.note("warning", "error", "files of the failed crawl were not registered", error=str(exc))
+
     def _rescued(self, ending: Ending) -> Ending:
         """Let the policy's fallback take over where it says so (1.4 of the facts); the job keeps that."""
         assert self._config is not None
-        policy = job_config(self._config, self._settings).execution_policy
+        policy = zimit_config(self._config, self._settings).execution_policy
         # A promotion is itself a retry: the fallback's own failures are counted from there.
         failures = self._lease.job.current_retry_count + (0 if rescue.is_promoted(policy) else 1)
         found = rescue.after_failure(policy, failures)
@@ -229,14 +247,6 @@ class _Run:
 
     def _zim(self) -> Path | None:
         return next(iter(sorted(self._dir.glob("*.zim"))), None)
-
-
-def job_config(config: SourceConfig, settings: Settings) -> JobConfig:
-    """Return the checked configuration of a zimit crawl; permissions are loosened where nobody says and nobody else
-    reads (HA-111). ToolConfigRefused names the field that is wrong."""
-    content = zimit_job(config)
-    options = {"relax_perms": not settings.api.strict, **content["tool_options"]}
-    return read_job_config({**content, "tool_options": options}, Host.of(settings.zimit))
 
 
 def environment_of(settings: Settings, outer: Mapping[str, str]) -> dict[str, str]:

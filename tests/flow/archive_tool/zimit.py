@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 _KNOWN = (
-    "seeds", "name", "workers", "scopeType", "scopeIncludeRx", "depth", "pageLimit", "title", "description", "warcs",
+    "seeds", "name", "workers", "scopeType", "scopeIncludeRx", "scopeExcludeRx", "depth", "pageLimit", "title", "description", "warcs",
     "config", "zim-file", "output", "adminEmail", "lang",
 )  # fmt: skip
 

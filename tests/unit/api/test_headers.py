@@ -98,3 +98,12 @@ def test_the_reference_is_off_in_a_strict_environment(make_client: MakeClient) -
     client = make_client(environment="production", admin_token="x" * 20)
 
     assert {client.get(path).status_code for path in ("/docs", "/openapi.json", "/api/openapi.json", "/redoc")} == {404}
+
+
+def test_head_does_not_say_that_a_streamed_answer_is_empty(client: Client) -> None:
+    head = client.request("HEAD", "/api/exports/snapshots?format=csv")
+
+    assert head.status_code == 200
+    assert head.content == b""
+    assert "content-length" not in head.headers
+    assert client.get("/api/exports/snapshots?format=csv").content != b""

@@ -49,9 +49,10 @@ def test_after_the_time_that_was_named_one_may_ask_again(make_client: MakeClient
     assert client.post("/api/reports").status_code != 429
 
 
-def test_guessing_the_admin_token_is_slow(make_client: MakeClient) -> None:
+@pytest.mark.parametrize("path", ["/metrics", "/api/v1/jobs", "/api/v1/scheduler/metrics", "/api/admin/jobs"])
+def test_guessing_the_admin_token_is_slow(make_client: MakeClient, path: str) -> None:
     client = make_client(admin_token="x" * 20)
-    guesses = [client.get("/metrics", headers={"x-admin-token": f"guess {n}"}).status_code for n in range(11)]
+    guesses = [client.get(path, headers={"x-admin-token": f"guess {n}"}).status_code for n in range(11)]
 
     assert guesses == [403] * 10 + [429]
     assert client.get("/metrics", headers={"x-admin-token": "x" * 20}).status_code == 200

@@ -42,7 +42,7 @@ def test_the_replay_host_has_public_routes_alone() -> None:
 
 def test_admin_routes_are_those_below_admin_and_of_document_003_and_the_metrics() -> None:
     admin = {route.path for route in _ADMIN}
-    below = ("/api/admin/", "/api/v1/", "/api/v2/", "/metrics")
+    below = ("/api/admin/", "/api/v1/", "/api/v2/", "/api/pages", "/metrics")
 
     assert admin == {path for path in (route.path for route in _ROUTES) if path.startswith(below)}
     assert "/metrics" in admin

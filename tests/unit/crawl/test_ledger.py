@@ -124,6 +124,7 @@ def test_no_commit_points_at_bytes_that_are_not_synced(tmp_path: Path) -> None:
 
 def _tape(tmp_path: Path) -> WatchedTape:
     settings = WarcSettings(bytes=100_000, age_s=3600, idle_s=600)
+    (tmp_path / "warcs").mkdir()
     tape = WatchedTape(tmp_path / "warcs", "code-1", info={}, clock=SystemClock(), settings=settings)
     tape.whole = set()
     ids = iter(range(1, 1000))

@@ -59,6 +59,8 @@ def desk() -> Desk:
 def make(tmp_path: Path, clock: FakeClock, desk: Desk) -> Callable[..., Tape]:
     """Make a tape of this desk; files are full after so many bytes."""
 
+    (tmp_path / "warcs").mkdir()
+
     def tape(folder: Path = tmp_path / "warcs", **limits: float) -> Tape:
         settings = WarcSettings(bytes=int(limits.get("bytes", 10**9)), age_s=3600, idle_s=600)
         made = Tape(folder, "code-1", info={}, clock=clock, settings=settings)
@@ -75,7 +77,7 @@ def test_a_file_is_registered_before_it_is_made_and_never_again(
     desk.away = True
     with pytest.raises(Unavailable):
         tape.append(exchange())
-    assert not (tmp_path / "warcs").exists()
+    assert list((tmp_path / "warcs").iterdir()) == []
     desk.away = False
 
     tape.append(exchange())
@@ -95,6 +97,10 @@ def test_a_file_that_could_not_be_made_keeps_its_row_for_the_next_try(
         with pytest.raises(Unavailable):
             tape.append(exchange())
     (tmp_path / "blocked").unlink()
+    with pytest.raises(Unavailable):
+        tape.append(exchange())
+    assert not (tmp_path / "blocked").exists(), "a folder that vanished is not made: its storage is away"
+    (tmp_path / "blocked").mkdir()
 
     tape.append(exchange())
     tape.close()

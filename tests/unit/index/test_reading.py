@@ -235,6 +235,30 @@ def test_bits_that_flip_are_noticed_wherever_they_are(tmp_path: Path) -> None:
         assert len(found.captures) >= len(truth) - 1
 
 
+def test_a_damaged_length_moves_no_id(tmp_path: Path) -> None:
+    sealed, _ = write_ours(tmp_path, 4)
+    whole = sealed.path.read_bytes()
+    truth = [capture.id for capture in read(sealed.path).captures]
+    path = tmp_path / "flipped.warc.gz"
+    for at in range(10, 20):  # the hexadecimal digits of the first member's length
+        for bit in range(8):
+            path.write_bytes(whole[:at] + bytes((whole[at] ^ (1 << bit),)) + whole[at + 1 :])
+
+            found = read(path)
+
+            assert [capture.id for capture in found.captures] == truth, (at, bit)
+            assert found.reading.warnings.total <= 1
+
+
+def test_a_whole_member_in_front_of_garbage_is_kept(tmp_path: Path) -> None:
+    sealed, _ = write_ours(tmp_path, 4)
+    truth = [capture.id for capture in read(sealed.path).captures]
+    path = tmp_path / "tail.warc.gz"
+    path.write_bytes(sealed.path.read_bytes() + bytes(5000))
+
+    assert [capture.id for capture in read(path).captures] == truth
+
+
 def test_a_page_is_what_its_bytes_and_its_type_say(tmp_path: Path) -> None:
     cases = [
         (b"text/html", b"<p>x", Kind.HTML), (b"", b"<!doctype html><p>x", Kind.HTML), (b"text/plain", b"x", Kind.TEXT),
@@ -242,6 +266,7 @@ def test_a_page_is_what_its_bytes_and_its_type_say(tmp_path: Path) -> None:
         (b"image/png", b"\x89PNG\r\n\x1a\n", Kind.OTHER), (b"text/css", b"a{}", Kind.OTHER),
         (b"image/svg+xml", b"<svg>", Kind.OTHER), (b"application/json", b"{}", Kind.OTHER),
         (b"text/html", b"PK\x03\x04xxxx", Kind.OTHER), (b"text/xml", b"<rss/>", Kind.OTHER),
+        (b"", b' {"name": "RFG"}', Kind.OTHER), (b"text/plain", b'{"name": "RFG"}', Kind.TEXT),
     ]  # fmt: skip
     records = [record(response(body, b"Content-Type: " + kind + b"\r\n")) for kind, body, _ in cases]
 

@@ -24,6 +24,7 @@ def run(*arguments: str | Path) -> Result:
 
 def test_whole_files_in_a_folder_are_listed_and_the_end_is_good(tmp_path: Path) -> None:
     below = tmp_path / "a" / "b"
+    below.mkdir(parents=True)
     sealed, _ = write(below, 2)
     add_to_manifest(below, ManifestEntry.of(7, sealed))
 

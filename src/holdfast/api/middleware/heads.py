@@ -22,7 +22,7 @@ class Heads:
             nonlocal refused
             refused = refused or (message["type"] == "http.response.start" and message["status"] == 405)
             if not refused:
-                await send(message)
+                await send(_without_zero(message))
 
         async def headers_only(message: Message) -> None:
             if message["type"] == "http.response.start":
@@ -33,3 +33,11 @@ class Heads:
         await self._app(dict(scope), receive, first)
         if refused:
             await self._app({**scope, "method": "GET"}, receive, headers_only)
+
+
+def _without_zero(message: Message) -> Message:
+    """Return a message that does not say the body of a GET would be empty, for nobody has looked (RFC 9110, 8.6)."""
+    if message["type"] != "http.response.start":
+        return message
+    told = [pair for pair in message.get("headers", []) if pair != (b"content-length", b"0")]
+    return {**message, "headers": told}

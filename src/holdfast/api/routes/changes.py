@@ -31,7 +31,7 @@ from holdfast.changes.feed import MAX_ITEMS, rss
 from holdfast.changes.listing import queries as listing
 from holdfast.changes.listing.days import span
 from holdfast.changes.listing.events import Scope
-from holdfast.changes.pairs import compare_captures
+from holdfast.changes.pairs import TextMode, Wanted, compare_captures
 from holdfast.changes.rendering import diff_html, diff_object
 from holdfast.changes.site import Cursor, SiteEntry, SiteKind, site_slice
 from holdfast.changes.site.slices import SLICE
@@ -82,10 +82,14 @@ def compare(
     from_snapshot_id: Annotated[
         int | None, Query(alias="fromSnapshotId", ge=0, lt=1 << 63, description="The capture before it if left out.")
     ] = None,
+    mode: Annotated[
+        TextMode, Query(description="The page's content, or all that it shows: navigation and footer too.")
+    ] = TextMode.MAIN,
 ) -> Comparison:
     """Return what differs between two captures of a page, down to the words of changed lines."""
     _demand_enabled(archive)
-    found = compare_captures(archive.database, archive.clock, to_snapshot_id, from_snapshot_id)
+    wanted = Wanted(to_snapshot_id, from_snapshot_id, mode)
+    found = compare_captures(archive.database, archive.home, archive.clock, wanted)
     with archive.database.read() as session:
         titles = {
             shown.id: document.title if (document := document_of(session, shown)) else None
@@ -104,6 +108,9 @@ def compare(
         diff_version=None if hunks is None else f"v{DIFF_VERSION}",
         normalization_version=None if hunks is None else f"v{NORMALISATION_VERSION}",
         diff=None if hunks is None else structured(diff_object(hunks, found.touched)),
+        text_mode_requested=mode.value,
+        text_mode_used=found.mode.value,
+        text_mode_fallback=found.mode is not mode,
     )
 
 

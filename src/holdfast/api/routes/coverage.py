@@ -28,7 +28,7 @@ _FILES = "coverage-report.json, coverage.csv, frozen.jsonl, comparison-<year>.js
 @router.get("/api/coverage/{source}/{year}", responses=answers(404, 422, 503))
 def coverage(session: SessionDep, source: Code, year: Year) -> Coverage:
     """Return how much of a source was kept in a year, of all that was meant to be."""
-    row, kept = _edition(session, source, year)
+    row, kept = edition_of(session, source, year)
     return Coverage(
         edition_id=row.id, source_code=kept.code, source_name=kept.name, year=row.year, status=row.status,
         search_ready=row.search_ready, research_ready=row.research_ready,
@@ -47,13 +47,14 @@ def coverage_file(
     file: Annotated[str, Path(max_length=64, description=_FILES, examples=["coverage.csv"])],
 ) -> StreamingResponse:  # fmt: skip
     """Return a file of an edition; what was withdrawn since it was written is taken out as it is read."""
-    row, kept = _edition(session, source, year)
+    row, kept = edition_of(session, source, year)
     opened = open_public(session, archive.home, row, kept, file)
     headers = {"Content-Disposition": f'attachment; filename="{opened.name}"', "Cache-Control": "no-cache"}
     return StreamingResponse(opened.chunks, headers=headers, media_type=opened.form.value)
 
 
-def _edition(session: Session, code: str, year: int) -> tuple[Edition, Source]:
+def edition_of(session: Session, code: str, year: int) -> tuple[Edition, Source]:
+    """Return an edition and its source by code and year; NotFound."""
     kept = source_by_code(session, code) if "\x00" not in code else None
     if kept is None:
         raise NotFound(f"there is no source {code[:64]!r}; they are listed at /api/sources")

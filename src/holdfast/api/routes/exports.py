@@ -38,7 +38,7 @@ def manifest(archive: ArchiveDep) -> Exports:
     settings = archive.settings.api
     return Exports(
         enabled=settings.exports, formats=_FORMATS, default_limit=settings.exports_default_limit,
-        max_limit=settings.exports_max_limit, data_dictionary_url="/docs",
+        max_limit=settings.exports_max_limit, data_dictionary_url=None if settings.strict else "/docs",
         snapshots=ExportKind(
             path="/api/exports/snapshots", description="Captures of pages, one a row, by id.", formats=_FORMATS
         ),

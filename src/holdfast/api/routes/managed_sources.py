@@ -24,7 +24,7 @@ from holdfast.api.schemas.managed_sources import (
 )
 from holdfast.db.models import Source
 from holdfast.errors import Invalid
-from holdfast.jobs.following import disable_source, enable_source, take_in_sources
+from holdfast.jobs.following import disable_source, enable_source, replace_source, take_in_sources
 from holdfast.jobs.listing.values import DEFAULT_LIMIT, MAX_OFFSET, bounded_limit
 from holdfast.sources import registry
 from holdfast.sources.queries import listed_sources, source_by_id
@@ -114,11 +114,11 @@ def import_sources(
 ) -> ImportedShown:
     """Create and update sources from YAML, TOML or JSON: all of them, or none if one is wrong (it is named)."""
     form, content = sent
-    entries = _entries(form, content)
+    specs = registry.read_specs(_entries(form, content))
+    for spec in specs:
+        hand.desk.check(spec.config)
     with hand.write() as session:
-        done = take_in_sources(session, hand.desk.clock, hand.desk.board, entries, apply=not dry_run)
-        for code in (*done.created, *done.updated) if not dry_run else ():
-            hand.desk.check(registry.config_of(registry.find(session, code)))
+        done = take_in_sources(session, hand.desk.clock, hand.desk.board, specs, apply=not dry_run)
     return ImportedShown(created=list(done.created), updated=list(done.updated), unchanged=list(done.unchanged),
                          dry_run=dry_run)  # fmt: skip
 
@@ -152,13 +152,13 @@ def _source(session: Session, source_id: int) -> Source:
 
 
 @router.put("/api/v1/sources/{id}", responses=_CHANGED)
-def replace_source(hand: HandDep, id: SourceId, form: SourceForm) -> ManagedSource:
+def write_source(hand: HandDep, id: SourceId, form: SourceForm) -> ManagedSource:
     """Write a source anew: what is left out has its default again. Its code stays."""
     with hand.write() as session:
         source = _source(session, id)
         _demand_code(source, form.code)
         entry = form.model_dump(exclude_none=True) | {"code": source.code}
-        take_in_sources(session, hand.desk.clock, hand.desk.board, [entry])
+        replace_source(session, hand.desk.clock, hand.desk.board, registry.read_spec(entry))
         return _checked(hand, source)
 
 

@@ -11,6 +11,7 @@ from holdfast.api import queries
 from holdfast.api.deps import MetricsDep, SessionDep, TotalsDep
 from holdfast.api.errors import answers
 from holdfast.api.roles import ADMIN
+from holdfast.jobs.listing.queries import admin_counts, cleanup_counts, settled_pages
 from holdfast.metrics import ArchiveFigures, exposition
 
 router = APIRouter(tags=["admin"], dependencies=[ADMIN])
@@ -30,8 +31,12 @@ def metrics(session: SessionDep, totals: TotalsDep, server: MetricsDep) -> Respo
     for code, counts in queries.counts_by_source(session):
         crawled[code] += counts.get("pages", 0)
         failed[code] += queries.failures_of(counts)
+    for code, done, missed in settled_pages(session):
+        crawled[code] += done
+        failed[code] += missed
     figures = ArchiveFigures(
-        jobs=queries.jobs_by_state(session), snapshots={source.code: source.snapshots for source in found.sources},
+        jobs={"status": admin_counts(session), "cleanup_status": cleanup_counts(session)},
+        snapshots={source.code: source.snapshots for source in found.sources},
         pages=found.pages, crawled=crawled, failed=failed, warc_bytes=queries.warc_bytes(session),
     )  # fmt: skip
     return Response(exposition(server, figures), media_type="text/plain; version=0.0.4; charset=utf-8")

@@ -28,8 +28,8 @@ from holdfast.sources.queries import sources
 
 router = APIRouter(tags=["scheduler"], dependencies=[ADMIN])
 _ANSWERS = answers(400, 403, 413, 415, 503)
-_SYNCED = 50
-"""Sources of one transaction: making a job for each takes about 100 ms."""
+_SYNCED = 20
+"""Sources of one transaction: making a job for each of them takes about 0.1 s."""
 
 
 @router.get("/api/v1/scheduler/metrics", responses=_ANSWERS)

@@ -26,6 +26,8 @@ from holdfast.wiring.archive import Archive
 router = APIRouter(tags=["sources"], dependencies=[PUBLIC])
 _FEW_RECORDS = 5000
 """An execution with no more is looked at whole; of a larger one, what was noted of its files when they were indexed."""
+_UNLISTED = "test"
+"""A source that everybody may use to try things, and nobody is shown (1.6 of the facts)."""
 Code = Annotated[str, Path(description="A source's code.", max_length=64, examples=["example-org"])]
 Language = Annotated[Literal["en", "fr"] | None, Query(description="Which language's entry page to name.")]
 
@@ -38,6 +40,8 @@ def sources(archive: ArchiveDep, session: SessionDep, totals: TotalsDep, lang: L
     shown = queries.snapshots_by_id(session, faces)
     found = []
     for total in kept.sources:
+        if total.code == _UNLISTED:
+            continue
         newest = next((number for number in kept.faces[total.source_id].newest if number in shown), None)
         entry = next((shown[number] for number in kept.faces[total.source_id].entry if number in shown), None)
         if lang is not None:

@@ -11,6 +11,7 @@ from holdfast.api.deps import ArchiveDep
 from holdfast.api.errors import answers
 from holdfast.api.ranges import RangeRefused, wanted_span
 from holdfast.api.roles import PUBLIC
+from holdfast.api.routes.coverage import Code, Year, edition_of
 from holdfast.errors import NotFound
 from holdfast.exports.shelf import Package, Shelf
 from holdfast.wiring.archive import Archive
@@ -33,9 +34,25 @@ def wacz(request: Request, archive: ArchiveDep, id: ExecutionId) -> Response:
 
     `/api/executions/{id}.wacz` is the same, for tools that go by how a name ends.
     """
-    if not archive.settings.api.exports:
-        raise NotFound("exports are not offered here; see HOLDFAST_API_EXPORTS")
-    package = _shelf(request, archive).package(id)
+    return _send(request, open_shelf(request, archive).package(id))
+
+
+@router.head("/api/coverage/{source}/{year}/edition.wacz", include_in_schema=False, name="edition_wacz_head")
+@router.get(
+    "/api/coverage/{source}/{year}/edition.wacz",
+    responses={**answers(404, 409, 422, 503), 206: {}, 304: {}, 416: {}},
+    response_class=StreamingResponse,
+)
+def edition_wacz(request: Request, archive: ArchiveDep, source: Code, year: Year) -> Response:
+    """Return an annual edition as one WACZ 1.1.1 package, all its shards in it."""
+    shelf = open_shelf(request, archive)
+    with archive.database.read() as session:
+        edition, _ = edition_of(session, source, year)
+    return _send(request, shelf.edition(edition.id))
+
+
+def _send(request: Request, package: Package) -> Response:
+    """Answer with a package, or with the part of it that was asked for."""
     headers = _headers(package)
     if _names(request.headers.get("if-none-match"), headers["ETag"]):
         return Response(status_code=304, headers=headers)
@@ -57,8 +74,10 @@ def wacz(request: Request, archive: ArchiveDep, id: ExecutionId) -> Response:
     return StreamingResponse(package.archive.read(start, end), status, headers, "application/wacz")
 
 
-def _shelf(request: Request, archive: Archive) -> Shelf:
-    """Return the shelf of this server, made at the first request."""
+def open_shelf(request: Request, archive: Archive) -> Shelf:
+    """Return the shelf of this server, made at the first request; NotFound where exports are not offered."""
+    if not archive.settings.api.exports:
+        raise NotFound("exports are not offered here; see HOLDFAST_API_EXPORTS")
     state = request.app.state
     shelf: Shelf | None = getattr(state, "shelf", None)
     if shelf is None:

@@ -14,6 +14,7 @@ class AdminJob(Answer):
     """A job and its newest run."""
 
     id: int
+    execution_id: int | None = Field(description="Its newest run: `jobId` of the public routes.")
     source_code: str
     source_name: str
     name: str

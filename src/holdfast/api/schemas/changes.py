@@ -117,6 +117,9 @@ class Comparison(Answer):
     diff_version: str | None
     normalization_version: str | None
     diff: StructuredDiff | None
+    text_mode_requested: str = Field(description="main or full.")
+    text_mode_used: str
+    text_mode_fallback: bool = Field(description="The full text could not be read any more; the main one was compared.")
 
 
 class TimelineSnapshot(Answer):

@@ -6,7 +6,7 @@ import re
 from datetime import datetime
 from typing import Annotated
 
-from pydantic import AfterValidator, ConfigDict, Field, StringConstraints
+from pydantic import BeforeValidator, ConfigDict, Field, StringConstraints
 from pydantic.alias_generators import to_camel
 
 from holdfast.api.schemas.base import Answer
@@ -16,11 +16,17 @@ _CONTROLS = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
 _EMAIL = r"^[^@\s<>\x00-\x1f]{1,64}@[^@\s<>\x00-\x1f]{1,190}$"
 
 
-def _without_controls(text: str) -> str:
-    return _CONTROLS.sub("", text)
+def _without_controls(text: object) -> object:
+    return _CONTROLS.sub("", text) if isinstance(text, str) else text
 
 
-Words = Annotated[str, AfterValidator(_without_controls), StringConstraints(strip_whitespace=True)]
+Line = Annotated[str, StringConstraints(strip_whitespace=True, max_length=2048), BeforeValidator(_without_controls)]
+Email = Annotated[
+    str, StringConstraints(strip_whitespace=True, max_length=254, pattern=_EMAIL), BeforeValidator(_without_controls)
+]
+Sentences = Annotated[
+    str, StringConstraints(strip_whitespace=True, min_length=20, max_length=4000), BeforeValidator(_without_controls)
+]
 
 
 class ReportForm(Answer):
@@ -35,11 +41,11 @@ class ReportForm(Answer):
     )  # fmt: skip
 
     category: Category
-    description: Annotated[Words, Field(min_length=20, max_length=4000)]
+    description: Sentences
     snapshot_id: int | None = Field(None, ge=0, lt=1 << 63)
-    original_url: Words | None = Field(None, max_length=2048)
-    reporter_email: Words | None = Field(None, max_length=254, pattern=_EMAIL)
-    page_url: Words | None = Field(None, max_length=2048)
+    original_url: Line | None = None
+    reporter_email: Email | None = None
+    page_url: Line | None = None
     website: str | None = Field(None, max_length=2048, description="Leave empty: only programs fill it.")
 
 

@@ -24,7 +24,7 @@ _MAX_SOURCES = 200
 
 
 def shown(change: Any = Change) -> tuple[ColumnElement[bool], ...]:
-    """Return the clauses, over Change or what has its columns, that leave out what is withdrawn: a capture or the page."""
+    """Return the clauses, over Change or what has its columns, that leave out what is withdrawn: capture or page."""
     standing = Withdrawal.lifted_at.is_(None)
     return (
         ~exists().where(standing, Withdrawal.snapshot_id == change.to_snapshot_id),

@@ -10,7 +10,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable
 from functools import lru_cache
-from unicodedata import is_normalized
+from unicodedata import combining, is_normalized
 
 from holdfast.errors import Invalid
 from holdfast.parse.folding import analysable, words_of
@@ -24,7 +24,9 @@ MAX_CHARS = 64
 MAX_ASKED = 16
 """Words of one question."""
 _MAX_COUNT = 32_767
-_RUN = re.compile(r"\w+")
+# What folding drops stands inside words: a mark over a letter does not end one.
+_MARKS = "".join(chr(code) for code in range(0x300, 0x10000) if combining(chr(code)))
+_RUN = re.compile(rf"[\w{_MARKS}]+")
 _WESTERN = "cp1252"
 """An encoding with the letters, quotes and dashes of western Europe, a byte each."""
 

@@ -122,7 +122,7 @@ def _attempted(row: AttemptRow, shard: Shard, run: Run) -> Sighting:
         redirected_to=row.redirected_to, job_id=shard.job_id, execution_id=run.id, shard_key=shard.key,
         shard_kind=shard.kind,
         snapshot_id=snapshot_id(row.warc_file_id or 0, row.warc_ordinal or 0) if stored else None,
-        backend=NATIVE if fate is Fate.CAPTURED else None, fidelity="high" if fate is Fate.CAPTURED else None,
+        backend=NATIVE if fate is Fate.CAPTURED else None, fidelity="unknown" if fate is Fate.CAPTURED else None,
     )  # fmt: skip
 
 
@@ -131,8 +131,8 @@ def _from_captures(database: Database, shard: Shard, run: Run) -> Iterator[Sight
     while True:
         with database.read() as session:
             rows = queries.captures(session, run.id, after=after)
-        for row in rows:
-            yield _captured(row, shard, run)
+        # What was sent with a POST is part of such an address: nobody meant it, a script asked for it.
+        yield from (_captured(row, shard, run) for row in rows if row.method is None)
         if len(rows) < queries.STRETCH:
             return
         after = rows[-1].id

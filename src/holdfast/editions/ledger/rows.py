@@ -128,6 +128,8 @@ def unite(lines: Iterable[bytes]) -> Iterator[Row]:
 
 
 def _united(key: bytes, sightings: list[Sighting]) -> Row:
+    if len(sightings) == 1:
+        return Row(key, sightings[0], int(sightings[0].execution_id is not None))
     best = min(sightings, key=_rank)
     nearest = min(sightings, key=lambda one: (_ORIGINS[one.origin], one.execution_id or 0, one.via or "", one.url))
     executions = {one.execution_id for one in sightings if one.execution_id is not None}

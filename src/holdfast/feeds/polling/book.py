@@ -24,6 +24,7 @@ from holdfast.feeds.polling.search import Search
 from holdfast.feeds.troubles import Trouble, after_failure, after_success, trouble_of
 from holdfast.frontier import Frontier
 from holdfast.frontier.connection import Spoken
+from holdfast.frontier.text import clean
 from holdfast.types import Found, Kind, Listed, Listing, Visit
 from holdfast.urls import parse
 
@@ -161,7 +162,7 @@ class FeedBook:
         retry_after = visit.listing.retry_after_s if visit.listing is not None else None
         health = after_failure(row.health, trouble, now=now, interval=self._interval(row), retry_after_s=retry_after)
         words = visit.listing.problem if visit.listing is not None and trouble is Trouble.PARSE_ERROR else visit.reason
-        error = ": ".join(filter(None, (words, visit.message)))[:500] or trouble.value
+        error = clean(": ".join(filter(None, (words, visit.message))), 500) or trouble.value
         with self._hot.write() as tx:
             written = queries.write_poll(
                 tx, replace(row, last_polled_at=to_micros(visit.finished_at), health=health), error=error
@@ -174,7 +175,7 @@ class FeedBook:
     def _succeeded(self, row: FeedRow, visit: Visit, listing: Listing | None) -> None:
         """Write down what a document names, then that it was polled; a 304 and the same bytes name nothing new."""
         told = row
-        if listing is not None and visit.status == 200:
+        if listing is not None and visit.status is not None and 200 <= visit.status < 300:
             if visit.content_hash is None or visit.content_hash != row.content_hash:
                 self._record(row, listing.items)
                 self._follow(row, listing.children, depth=visit.attempt.depth + 1)

@@ -7,7 +7,7 @@ from datetime import datetime
 from hashlib import sha256
 from typing import NamedTuple
 
-from sqlalchemy import Select, exists, func, select
+from sqlalchemy import Select, exists, func, or_, select
 from sqlalchemy.orm import Session
 
 from holdfast.db.models import Execution, Job, Recovery, Snapshot, Source, WarcFile
@@ -41,6 +41,16 @@ def run_of_execution(session: Session, execution_id: int) -> Run | None:
     """Return one execution, if it has a directory."""
     row = session.execute(_runs().where(Execution.id == execution_id)).one_or_none()
     return None if row is None else Run(row[0], row[1], row[2])
+
+
+def is_wanted(session: Session, *, job_id: int, output_dir: str) -> bool:
+    """Return whether an execution of a job is queued or runs in a directory, or is to go on there."""
+    there = select(Execution.id).where(Execution.job_id == job_id, Execution.output_dir == output_dir)
+    query = select(Execution.id).where(
+        Execution.job_id == job_id, Execution.state.in_(("queued", "running", "stopped")),
+        or_(Execution.output_dir == output_dir, Execution.resumed_from.in_(there)),
+    )  # fmt: skip
+    return session.scalar(query.limit(1)) is not None
 
 
 def job_exists(session: Session, job_id: int) -> bool:

@@ -76,7 +76,8 @@ def admin_summary(listed: ListedJob, files: Files) -> dict[str, Any]:
     job, run, status = listed.job, listed.latest, listed.admin_status
     queued = (run.queued_at or run.created_at) if run is not None else None
     return {
-        "id": job.id, "sourceCode": listed.source.code, "sourceName": listed.source.name, "name": admin_name(listed),
+        "id": job.id, "executionId": run.id if run else None, "sourceCode": listed.source.code,
+        "sourceName": listed.source.name, "name": admin_name(listed),
         "status": status, "retryCount": listed.retries, "createdAt": job.created_at,
         "queuedAt": (job.next_run_at if status in _WAITING else None) or queued or job.next_run_at,
         "startedAt": run.started_at if run else None, "finishedAt": run.finished_at if run else None,

@@ -16,7 +16,7 @@ from holdfast.clock import Clock
 from holdfast.errors import Conflict
 from holdfast.jobs.board.board import Board
 from holdfast.jobs.board.queries import locked_job
-from holdfast.jobs.journal.events import emit, status
+from holdfast.jobs.indexing.steps import ask_again
 from holdfast.jobs.listing.queries import shown_job
 from holdfast.jobs.operating import queries
 from holdfast.jobs.specs import JobNotFound
@@ -50,10 +50,8 @@ def retry(session: Session, clock: Clock, board: Board, job_id: int) -> Retried:
     latest = queries.locked_latest(session, job_id=job.id)
     word = word_for(session, job_id)
     if word == "index_failed" and latest is not None:
-        latest.index_state, now = "pending", clock.now()
         _tell(session, clock, "job.index_reset", job.id, execution=latest.id)
-        if job.state is not None:
-            emit(session, [status(job.id, job.state, execution_id=latest.id, index="pending")], now=now)
+        ask_again(session, latest.id, now=clock.now())
         return Retried.INDEX_RESET
     if job.state is None or word != "failed":
         hint = "; the same `holdfast crawl` command resumes it" if job.state is None else ""

@@ -41,19 +41,19 @@ class CleanupRefused(Conflict):
 
 
 def word_of(run: Run) -> str:
-    """Return where a run stands, in document 000's words."""
-    job, execution = run.job, run.execution
-    return admin_state(job.state, retries=job.current_retry_count + job.infra_retry_count,
-                       latest=Latest(execution.state, execution.index_state))  # fmt: skip
+    """Return where an execution stands, in document 000's words."""
+    return admin_state(None, retries=0, latest=Latest(run.execution.state, run.execution.index_state))
 
 
-def demand_idle(run: Run) -> Path:
-    """Return the directory of a run that nobody works in; NotFound if it is gone, JobInUse if somebody does."""
+def demand_idle(database: Database, run: Run) -> Path:
+    """Return the directory of a run in which nobody works or is about to; NotFound if it is gone, else JobInUse."""
     folder = Path(run.execution.output_dir)
     if not folder.is_dir():
         raise NotFound(f"the directory of execution {run.execution.id} is gone: {folder}")
-    if run.execution.state in ("running", "queued") or holder_of(folder) is not None:
-        raise JobInUse(f"job {run.job.id} runs in {folder}; wait for its end, or stop it")
+    with database.read() as session:
+        wanted = queries.is_wanted(session, job_id=run.job.id, output_dir=run.execution.output_dir)
+    if wanted or holder_of(folder) is not None:
+        raise JobInUse(f"job {run.job.id} runs in {folder}, or is queued to; wait for its end, or stop it")
     return folder
 
 
@@ -62,7 +62,7 @@ def check_cleanup(database: Database, home: Path, run: Run, mode: CleanMode, *, 
 
     `replays` is whether archived pages are served from here, and nobody insisted.
     """
-    folder, word = demand_idle(run), word_of(run)
+    folder, word = demand_idle(database, run), word_of(run)
     if word not in ("indexed", "index_failed"):
         raise CleanupRefused(f"job {run.job.id} is {word}; only what is indexed or index_failed is cleaned up")
     if mode is CleanMode.TEMP_NONWARC:
@@ -122,7 +122,7 @@ class Quarantined(NamedTuple):
 
 def check_quarantine(database: Database, run: Run) -> Path:
     """Return the directory if damaged files may be moved away; Conflict if it runs or snapshots point into them."""
-    folder = demand_idle(run)
+    folder = demand_idle(database, run)
     with database.read() as session:
         if queries.has_captures(session, execution_id=run.execution.id):
             raise CleanupRefused(

@@ -1,0 +1,121 @@
+"""Totals, lists and lookups show nothing that is withdrawn, and find one crawl among many; on both databases."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlalchemy import select, update
+
+from holdfast.clock import digits14
+from holdfast.db.models import IndexRun, Snapshot, Source, WarcFile, Withdrawal
+from holdfast.wiring.archive import Archive
+from tests.archive import BEGIN, Shot, build_archive, days_later
+from tests.client import Client, asking
+
+_HOME = "https://example.org/"
+_SHOTS = [
+    Shot(url=_HOME),
+    Shot(url="https://example.org/notes?page=2", body="<title>Notes</title><p>Two."),
+    Shot(url="https://example.org/fr/", body="<html lang=fr><title>Accueil</title><p>Bonjour."),
+    Shot(url="https://example.org/gone", status=404, body="<title>Gone</title><p>Nothing."),
+    Shot(url=_HOME, body="<title>New</title><p>Other words.", moment=days_later(10), execution=2),
+    Shot(url="https://other.org/", source="other", moment=days_later(3)),
+]
+
+
+@pytest.fixture
+def own(migrated_url: str, tmp_path: Path) -> Iterator[Archive]:
+    """A small archive of two sources for one test alone."""
+    built = build_archive(tmp_path / "home", _SHOTS, database_url=migrated_url)
+    yield built
+    built.database.close()
+
+
+@pytest.fixture
+def own_client(own: Archive) -> Iterator[Client]:
+    """A client for it."""
+    with asking(own) as open_client:
+        yield open_client
+
+
+def _snapshot(archive: Archive, url: str, at: datetime = BEGIN) -> int:
+    with archive.database.read() as session:
+        return session.scalars(select(Snapshot.id).where(Snapshot.url == url, Snapshot.captured_at == at)).one()
+
+
+def _withdraw(archive: Archive, snapshot_id: int) -> None:
+    with archive.database.write() as session:
+        session.add(Withdrawal(snapshot_id=snapshot_id, subject="x", reason="test", actor="me", created_at=BEGIN))
+
+
+def test_totals_count_nothing_that_is_withdrawn(own: Archive, own_client: Client) -> None:
+    _withdraw(own, _snapshot(own, _HOME, days_later(10)))
+
+    stats, sources = own_client.get("/api/stats").json(), own_client.get("/api/sources").json()
+
+    assert (stats["snapshotsTotal"], stats["pagesTotal"], stats["sourcesTotal"]) == (5, 5, 2)
+    assert stats["latestCaptureDate"] == "2024-03-04"
+    assert [(one["sourceCode"], one["recordCount"], one["lastCapture"]) for one in sources] == [
+        ("example", 4, "2024-03-01"), ("other", 1, "2024-03-04"),
+    ]  # fmt: skip
+
+
+def test_a_source_of_which_everything_is_withdrawn_is_not_listed(own: Archive, own_client: Client) -> None:
+    with own.database.read() as session:
+        ids = list(session.scalars(select(Snapshot.id).join(Source).where(Source.code == "other")))
+    for snapshot_id in ids:
+        _withdraw(own, snapshot_id)
+
+    assert [one["sourceCode"] for one in own_client.get("/api/sources").json()] == ["example"]
+    assert own_client.get("/api/sources/other/editions").json() == []
+    assert own_client.get("/api/stats").json()["sourcesTotal"] == 1
+
+
+def test_the_source_for_trying_things_is_not_listed(own: Archive, own_client: Client) -> None:
+    with own.database.write() as session:
+        session.execute(update(Source).where(Source.code == "other").values(code="test"))
+
+    assert [one["sourceCode"] for one in own_client.get("/api/sources").json()] == ["example"]
+    assert own_client.get("/api/sources/test/editions").status_code == 200
+
+
+def test_a_large_edition_counts_by_what_was_noted_of_its_files(own: Archive, own_client: Client) -> None:
+    with own.database.write() as session:
+        session.execute(update(IndexRun).values(records=6000))
+    _withdraw(own, _snapshot(own, "https://example.org/fr/"))
+
+    editions = own_client.get("/api/sources/example/editions").json()
+
+    assert [(one["recordCount"], one["firstCapture"], one["lastCapture"]) for one in editions] == [
+        (1, "2024-03-11", "2024-03-11"), (3, "2024-03-01", "2024-03-01"),
+    ]  # fmt: skip
+
+
+def test_a_crawl_is_asked_for_among_many_captures_of_an_address(migrated_url: str, tmp_path: Path) -> None:
+    shots = [Shot(url=_HOME, body=f"<p>{n}", moment=days_later(n), execution=n + 1) for n in range(40)]
+    shots += [Shot(url="https://example.org/q?x=1", body="<p>q", moment=days_later(3), execution=4)]
+    built = build_archive(tmp_path / "home", shots, database_url=migrated_url)
+    wanted = _snapshot(built, _HOME, days_later(3))
+    with built.database.read() as session:
+        job = session.get_one(Snapshot, wanted).execution_id
+
+    with asking(built) as open_client:
+
+        def resolved(**more: Any) -> dict[str, Any]:
+            params = {"timestamp": digits14(days_later(39)), "jobId": job, **more}
+            answer: dict[str, Any] = open_client.get("/api/replay/resolve", params=params).json()
+            return answer
+
+        assert resolved(url=_HOME)["snapshotId"] == wanted, "the nearest of that crawl, 36 captures away"
+        assert resolved(url="http://www.example.org/")["snapshotId"] == wanted
+        assert resolved(url="https://example.org/q?x=2")["resolvedUrl"] == "https://example.org/q?x=1"
+        assert resolved(url=_HOME, jobId=job + 1)["snapshotId"] == _snapshot(built, _HOME, days_later(4))
+        assert resolved(url=_HOME, jobId=99_999)["found"] is False
+        with built.database.write() as session:
+            session.execute(update(WarcFile).values(first_at=None, last_at=None))
+        assert resolved(url=_HOME)["snapshotId"] == wanted
+    built.database.close()

@@ -1,0 +1,140 @@
+"""The desk of a server: the database's own clock, one writer at a time, and slots that follow other processes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlalchemy import insert, select
+from sqlalchemy.orm import Session
+
+from holdfast import config
+from holdfast.clock import SystemClock
+from holdfast.db.engine import Database
+from holdfast.db.models import AuditEvent, Job, Source
+from holdfast.errors import Conflict, Invalid
+from holdfast.jobs.following import Synced, sync_enabled_sources
+from holdfast.jobs.listing import queries
+from holdfast.jobs.specs import JobSpec
+from holdfast.sources import registry
+from holdfast.sources.config import read_config
+from holdfast.wiring.desk import Desk
+from tests.clock import FakeClock
+
+
+@pytest.fixture
+def database(migrated_url: str) -> Iterator[Database]:
+    """An empty database of each kind."""
+    with closing(Database(migrated_url)) as opened:
+        yield opened
+
+
+def _desk(database: Database, home: Path, clock: FakeClock | SystemClock) -> Desk:
+    return Desk(database, clock, config.load(home=home))
+
+
+def _source(desk: Desk, code: str) -> int:
+    content = {"code": code, "config": {"seeds": [f"https://{code}.example/"]}}
+    with desk.write("admin@192.0.2.1") as session:
+        return registry.create(session, desk.clock, registry.read_spec(content)).id
+
+
+def test_times_are_the_databases_own_where_it_is_another_machine(database: Database, tmp_path: Path) -> None:
+    class Wrong(SystemClock):
+        def now(self) -> datetime:
+            return super().now() - timedelta(days=400)
+
+    desk = _desk(database, tmp_path, Wrong())
+    source_id = _source(desk, "ex")
+
+    with database.read() as session:
+        made = session.scalars(select(Source.created_at).where(Source.id == source_id)).one()
+    off = abs(SystemClock().now() - made)
+    assert off < timedelta(minutes=5) if database.engine.dialect.name == "postgresql" else off > timedelta(days=399)
+    assert abs(desk.clock.now() - made) < timedelta(minutes=5)
+
+
+def test_what_is_done_is_audited_in_the_name_of_who_asked_and_only_there(database: Database, tmp_path: Path) -> None:
+    desk = _desk(database, tmp_path, FakeClock())
+    _source(desk, "ex")
+    with database.write() as session:
+        registry.switch(session, desk.clock, "ex", enabled=False)
+
+    with database.read() as session:
+        actors = list(session.scalars(select(AuditEvent.actor).order_by(AuditEvent.id)))
+    assert actors[0] == "admin@192.0.2.1"
+    assert "192.0.2.1" not in actors[1]
+
+
+def test_a_row_that_somebody_else_wrote_first_is_a_conflict_and_the_desk_stays_usable(
+    database: Database, tmp_path: Path
+) -> None:
+    clock = FakeClock()
+    desk = _desk(database, tmp_path, clock)
+    row = {
+        "code": "ex",
+        "name": "x",
+        "enabled": True,
+        "config": {},
+        "created_at": clock.now(),
+        "updated_at": clock.now(),
+    }
+
+    with pytest.raises(Conflict, match="somebody else"):
+        _insert(desk, [row, row])
+
+    assert _source(desk, "ex") > 0
+
+
+def _insert(desk: Desk, rows: list[dict[str, Any]]) -> None:
+    with desk.write("a") as session:
+        session.execute(insert(Source), rows)
+
+
+def test_a_desk_places_jobs_beside_those_of_other_processes(database: Database, tmp_path: Path) -> None:
+    clock = FakeClock()
+    desks = [_desk(database, tmp_path, clock) for _ in range(3)]
+    for number in range(12):
+        desk = desks[number % 3]
+        with desk.write("a") as session:
+            spec = JobSpec(source_id=_made(session, desk, number), interval_minutes=1440, schedule_enabled=True)
+            desk.board.upsert(session, spec)
+
+    with database.read() as session:
+        moments = list(session.scalars(select(Job.next_run_at)))
+    assert len(set(moments)) == 12
+    assert min(moment for moment in moments if moment is not None) >= clock.now()
+
+
+def _made(session: Session, desk: Desk, number: int) -> int:
+    content = {"code": f"s{number}", "config": {"seeds": [f"https://s{number}.example/"]}}
+    return registry.create(session, desk.clock, registry.read_spec(content)).id
+
+
+def test_sources_are_synchronised_in_portions_without_missing_any(database: Database, tmp_path: Path) -> None:
+    desk = _desk(database, tmp_path, FakeClock())
+    with desk.write("a") as session:
+        for number in range(25):
+            _made(session, desk, number)
+    done, after = Synced(), ""
+    for _ in range(4):
+        with desk.write("a") as session:
+            some = sync_enabled_sources(session, desk.clock, desk.board, interval_minutes=60, after=after, limit=10)
+        done += some
+        after = max([*some.created, after])
+
+    assert (done.sources_seen, len(done.created), len(set(done.created))) == (25, 25, 25)
+    with database.read() as session:
+        assert queries.state_counts(session) == {"scheduled": 25}
+
+
+def test_a_configuration_that_its_backend_could_not_run_is_refused(database: Database, tmp_path: Path) -> None:
+    desk = _desk(database, tmp_path, FakeClock())
+    bad = {"seeds": ["https://ex.example/"], "backend": "zimit", "zimit": {"passthrough_args": ["--nonsense"]}}
+
+    with pytest.raises(Invalid, match="nonsense"):
+        desk.check(read_config(bad))

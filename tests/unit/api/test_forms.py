@@ -1,0 +1,46 @@
+"""What a form refuses before a route sees it, and how it names the place."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from holdfast.api.schemas.forms import Form, check_values
+from holdfast.api.schemas.managed_sources import SourceChanges
+
+
+class _Sample(Form):
+    number: int = 0
+    config: dict[str, Any] = {}  # noqa: RUF012 - a form is frozen
+
+
+@pytest.mark.parametrize(
+    ("value", "place"),
+    [("a\x00", "body: it holds a NUL"), ({"a": ["x", "\ud800"]}, r"a\[1\]: it holds half"),
+     ({"a": {"b\x00": 1}}, r"a.b\?: it holds a NUL"), ({"a": float("nan")}, "a: it is no finite"),
+     ([float("inf")], r"\[0\]: it is no finite"), ({"n": 2**63}, "n: it is a larger"),
+     ({"n": -(2**63) - 1}, "n: it is a larger"),
+     ({"\ud800" * 99: 1}, r"\?{60}: it holds half")],
+)  # fmt: skip
+def test_the_place_of_what_cannot_be_kept_is_named(value: Any, place: str) -> None:
+    with pytest.raises(ValueError, match=place):
+        check_values(value)
+
+
+@pytest.mark.parametrize("value", [None, True, 0, -(2**63), 2**63 - 1, 1.5, "é\n\t", {"a": [{}]}, [], "\U0001f30a"])
+def test_whatever_both_databases_can_hold_passes(value: Any) -> None:
+    check_values(value)
+
+
+@pytest.mark.parametrize("content", [{"number": "1"}, {"number": True}, {"number": 1.0}, {"other": 1}, [], "x", 7])
+def test_types_are_strict_and_unknown_fields_are_refused(content: Any) -> None:
+    with pytest.raises(ValidationError):
+        _Sample.model_validate(content)
+
+
+def test_what_only_we_write_may_be_sent_back_and_is_not_read() -> None:
+    form = SourceChanges.model_validate({"id": 9, "created_at": "x", "updated_at": "y", "warnings": [], "name": "n"})
+
+    assert form.model_fields_set == {"name"}

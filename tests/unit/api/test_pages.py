@@ -1,0 +1,86 @@
+"""`/api/pages`: TC-038's parameters and fields, for whoever runs the archive."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing
+
+import pytest
+
+from holdfast.clock import SystemClock
+from holdfast.crawl.signals.keywords import keywords_of
+from holdfast.db.connect import connect
+from holdfast.frontier import Frontier
+from holdfast.types import Found, Kind, Outcome, Signals, Visit
+from holdfast.urls import parse
+from tests.client import Client, asking
+from tests.unit.api.conftest import MakeArchive, MakeClient
+
+_URL = parse("https://example.org/vaccins?a=1")
+
+
+def _kept(database_url: str) -> None:
+    """Keep the signals of one page."""
+    clock = SystemClock()
+    with closing(connect(database_url)) as hot:
+        frontier = Frontier(hot, clock)
+        frontier.add(1, [Found(_URL.fetch, _URL.hash64, _URL.domain, Kind.PAGE, 0, 1)])
+        [lease] = frontier.lease(1, 1, domains=1, pages=1)
+        signals = Signals(description="Où", words=keywords_of(["Vaccins et santé"]), from_hash=1,
+                          links=((2, "https://example.org/b"),), links_count=1)  # fmt: skip
+        frontier.settle(1, 1, [Visit(
+            attempt=lease.attempts[0], token=lease.token, outcome=Outcome.SUCCESS, reason="ok", status=200,
+            started_at=clock.now(), finished_at=clock.now(), media_type="text/html", content_hash="c" * 64,
+            title="Vaccins", language="fr", signals=signals,
+        )])  # fmt: skip
+
+
+@pytest.fixture
+def pages(make_archive: MakeArchive) -> Iterator[Client]:
+    """A client for an archive that keeps the signals of one page."""
+    archive = make_archive()
+    _kept(archive.settings.database)
+    with asking(archive) as client:
+        yield client
+
+
+def test_a_page_is_listed_with_its_fields(pages: Client) -> None:
+    answer = pages.get("/api/pages?search=sante&limit=5&offset=0").json()
+
+    assert (answer["total"], answer["limit"], answer["offset"]) == (1, 5, 0)
+    [page] = answer["pages"]
+    assert page.pop("crawledAt").endswith("Z")
+    assert page.pop("id") > 0
+    assert page == {
+        "url": _URL.fetch, "urlHash": _URL.url_hash, "domain": "example.org", "sourceCode": None, "statusCode": 200,
+        "contentType": "text/html", "contentHash": "sha256:" + "c" * 64, "title": "Vaccins", "description": "Où",
+        "language": "fr", "wordCount": 3, "linksCount": 1,
+    }  # fmt: skip
+
+
+def test_one_page_is_shown_by_its_hash_and_those_of_a_domain_by_its_name(pages: Client) -> None:
+    page = pages.get(f"/api/pages/{_URL.url_hash}").json()
+
+    assert page["keywords"] == [{"word": word, "count": 1} for word in ("et", "sante", "vaccins")]
+    assert page["links"] == ["https://example.org/b"]
+    assert pages.get("/api/pages/domain/example.org").json()["total"] == 1
+    assert pages.get("/api/pages?domain=other.example").json()["pages"] == []
+
+
+@pytest.mark.parametrize(
+    ("path", "status"),
+    [
+        ("/api/pages?limit=101", 422), ("/api/pages?limit=0", 422), ("/api/pages?offset=-1", 422),
+        ("/api/pages/xyz", 422), ("/api/pages/" + "0" * 16, 404), ("/api/pages?domain=%00", 200),
+        ("/api/pages?search=" + "+".join(f"w{n}" for n in range(17)), 422), ("/api/pages/domain/%00", 200),
+    ],
+)  # fmt: skip
+def test_what_makes_no_sense_is_refused(client: Client, path: str, status: int) -> None:
+    assert client.get(path).status_code == status
+
+
+def test_pages_are_for_whoever_runs_the_archive(make_client: MakeClient) -> None:
+    guarded = make_client(admin_token="sixteen-characters")
+
+    assert guarded.get("/api/pages").status_code == 403
+    assert guarded.get("/api/pages", headers={"x-admin-token": "sixteen-characters"}).status_code == 200
