@@ -82,6 +82,8 @@ def _help(name: str, *below: str) -> str:
 
 
 if __name__ == "__main__":
+    for name in [name for name in os.environ if name.startswith("HOLDFAST_")]:
+        del os.environ[name]  # the page tells defaults, not what this machine has set
     os.environ.update({"COLUMNS": "110", "TERM": "dumb", "NO_COLOR": "1"})
     (DOCS / "api.md").write_text(api_page())
     (DOCS / "settings.md").write_text(settings_page())

@@ -263,7 +263,7 @@ class RecoverySettings(_Group):
     slow_pages_per_minute: float = Field(2.0, ge=0.0, description="Rate below which a crawl is slow.")
     slow_looks: int = Field(6, ge=1, description="Looks in a row that find a crawl slow before it is restarted.")
     deploy_lock_s: float = Field(7200.0, ge=0.0, description="How long a `deploy.lock` in the data directory holds.")
-    keep_running: int = Field(1, ge=0, description="Crawls to keep going: below it, cooldowns are cut short.")
+    keep_running: int = Field(1, ge=0, description="Crawls to keep going: below it, backoffs are cut short.")
 
 
 class Settings(BaseSettings):

@@ -124,7 +124,8 @@ def test_what_feeds_told_is_meant_even_if_nobody_asked_for_it(bed: EditionBed) -
     lease = bed.ran((HOME, "success", "ok"), ("https://hc.example/news/1", "success", "ok"))
     with bed.database.write() as session:
         for feed, url, taken in ((1, "https://hc.example/news/1", lease.execution_id),
-                                 (1, "https://hc.example/news/2", None), (2, "https://hc.example/told", None),
+                                 (1, "https://hc.example/news/2", lease.execution_id + 5),
+                                 (2, "https://hc.example/told", None),
                                  (1, "https://elsewhere.org/", None)):  # fmt: skip
             session.add(FeedItem(source_id=source_id, feed_id=feed, url=url, url_hash=parse_seed(url).hash64,
                                  found_at=bed.clock.now(), execution_id=taken))  # fmt: skip

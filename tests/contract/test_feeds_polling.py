@@ -9,6 +9,7 @@ from datetime import timedelta
 
 import pytest
 
+from holdfast.feeds.polling import queries
 from holdfast.types import Kind, Listing
 from tests.clock import FakeClock
 from tests.contract.feeds_bed import INTERVAL, Bed, children, listed, open_bed
@@ -84,6 +85,25 @@ def test_a_poll_takes_so_many_items_and_the_rest_waits(feeds: Bed) -> None:
 
     assert [(execution, path) for execution, _, path in feeds.queued()][3:] == [(2, "/3"), (2, "/4")]
     assert feeds.worker(2, items=3).book.take() == 0
+
+
+def test_the_news_of_a_feed_comes_before_what_a_sitemap_lists_and_the_newest_first(
+    feeds: Bed, clock: FakeClock
+) -> None:
+    feeds.add()
+    feeds.add("http://a.test/map", kind="sitemap")
+    days = [clock.now() - timedelta(days=number) for number in range(5)]
+    worker = feeds.worker(1, items=1)
+    listing = Listing(items=tuple(listed(path) for path in ("/undated", ("/old", days[4]), ("/new", days[1]))), named=3)
+    worker.book.tell([feeds.visit("http://a.test/map", listing=listing)])
+    worker.book.tell([feeds.document("/plain", ("/news", days[3]))])
+
+    taken: list[str] = []
+    for _ in range(4):
+        feeds.worker(2, items=1).book.take()
+        taken += [path for path, execution in feeds.items().items() if execution == 2 and path not in taken]
+
+    assert taken == ["/news", "/plain", "/old", "/undated"]
 
 
 def test_an_execution_that_is_over_gets_nothing_and_nothing_is_lost(feeds: Bed) -> None:
@@ -302,9 +322,8 @@ def test_no_question_of_a_poll_walks_all_items(feeds: Bed) -> None:
     worker.book.tell([feeds.document(*(f"/{n}" for n in range(3000)))])
     explain = "EXPLAIN QUERY PLAN " if worker.hot.dialect == "sqlite" else "EXPLAIN "
     questions = (
-        ("SELECT i.id FROM feed_items i WHERE i.source_id = ? AND i.execution_id IS NULL ORDER BY i.id LIMIT ?",
-         (feeds.source_id, 10)),
-        ("SELECT url_hash, told_at FROM feed_items WHERE source_id = ? AND url_hash IN (?,?)", (feeds.source_id, 1, 2)),
+        (queries.WAITING, (feeds.source_id, 10)),
+        (queries.KNOWN % "?,?", (feeds.source_id, 1, 2)),
         ("SELECT id FROM feeds WHERE source_id = ? AND url_hash = ?", (feeds.source_id, 1)),
     )  # fmt: skip
     with worker.hot.write() as tx:

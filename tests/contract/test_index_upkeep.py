@@ -15,6 +15,7 @@ from holdfast.db.connect import connect
 from holdfast.db.engine import Database
 from holdfast.db.hot import Hot
 from holdfast.db.models import AuditEvent, PageGroup, PageLink, SearchOutbox, Snapshot
+from holdfast.index.upkeep import queries
 from holdfast.index.upkeep.duplicates import dedupe, restore
 from holdfast.index.upkeep.groups import group_pages, rebuild_groups
 from holdfast.index.upkeep.links import LinkReader
@@ -147,3 +148,11 @@ def test_links_come_back_once_for_each_address_and_text(house: House) -> None:
         next(house.home.glob("warcs/other/*/*.warc.gz")).unlink()
         lost = reader.backfill(execution_id=None, seen=_nothing)
     assert (lost.links, len(lost.failed)) == (0, 1)
+
+
+def test_a_walk_goes_on_behind_the_last_row_of_one_execution(house: House) -> None:
+    with house.hot.read() as tx:
+        first, second = queries.captures_after(tx, after=0, execution_id=1, limit=10)[:2]
+        again = queries.captures_after(tx, after=first.id, execution_id=1, limit=1)
+
+    assert again == [second]

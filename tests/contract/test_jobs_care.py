@@ -172,14 +172,31 @@ def test_weight_and_clean_up_are_noted(bed: Bed) -> None:
     assert row.cleaned_at == bed.clock.now()
 
 
-def test_those_are_seen_that_run_and_those_that_wait_for_a_cooldown(bed: Bed) -> None:
-    one, two = bed.once("a"), bed.once("b")
+def test_those_are_seen_that_run_and_those_that_wait_out_a_backoff(bed: Bed) -> None:
+    bed.once("a"), bed.once("b")
     bed.party.scheduler.tick()
-    lease = bed.party.taken()
+    first, second = bed.party.taken(), bed.party.taken("w2")
     with bed.database.read() as session:
-        assert [run.job.id for run in queries.running(session)] == [lease.claim.job_id]
+        assert [run.job.id for run in queries.running(session)] == [first.claim.job_id, second.claim.job_id]
         assert queries.busy_count(session) == 2
-    bed.party.leases.settle(lease, failed(Failure.INFRA))
+    bed.party.leases.settle(first, failed(Failure.INFRA))
+    bed.party.leases.settle(second, failed())
     with bed.database.write() as session:
-        assert [job.id for job in queries.waiting(session, after=bed.clock.now(), limit=5)] == [lease.claim.job_id]
-    assert {one, two} > {lease.claim.job_id}
+        assert [job.id for job in queries.waiting(session, after=bed.clock.now(), limit=5)] == [second.claim.job_id]
+        assert queries.busy_count(session) == 0
+
+
+def test_a_directory_is_wanted_by_what_is_to_go_on_there(bed: Bed) -> None:
+    job_id = bed.once()
+    first = _ended(bed, job_id, failed())
+
+    def is_wanted() -> bool:
+        with bed.database.read() as session:
+            return queries.is_wanted(session, job_id=job_id, output_dir=first.output_dir)
+
+    assert not is_wanted()
+    bed.set_next_run(job_id, bed.clock.now())
+    bed.party.scheduler.tick()
+    assert is_wanted()
+    bed.party.leases.settle(bed.party.taken(), DONE)
+    assert not is_wanted()

@@ -9,8 +9,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
+from sqlalchemy import select
+
 from holdfast import config
-from holdfast.db.models import Feed, FeedItem
+from holdfast.db.models import Feed, FeedItem, JobEvent
 from holdfast.feeds import queries, registry
 from holdfast.jobs.feeding import follow_feeds, run_soon
 from holdfast.sources import registry as sources
@@ -134,6 +136,12 @@ class FeedBed:
             source = sources.find(session, CODE)
             rows = queries.feeds_of_source(session, source_id=source.id)
         return {row.url.removeprefix(self.site.url(0, "")): row for row in rows}
+
+    def told_disabled(self) -> list[int]:
+        """Return the feeds of which an event says that they were disabled."""
+        with self.jobs() as jobs, jobs.database.read() as session:
+            details = [row.data.get("details", {}) for row in session.scalars(select(JobEvent).order_by(JobEvent.id))]
+        return [one["feed_disabled"] for one in details if "feed_disabled" in one]
 
     def items(self, feed: Feed) -> dict[str, FeedItem]:
         """Return what a feed named, by path."""

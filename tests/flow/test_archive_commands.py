@@ -82,7 +82,6 @@ def test_files_are_listed_read_again_and_checked_for_replay(typed: Typist) -> No
         ("refresh-snapshot-metadata --source nobody", 1, "there is no source 'nobody'"),
         ("rebuild-pages --source nobody", 1, "there is no source 'nobody'"),
         ("replay-generate-previews", 1, "previews need a browser"),
-        ("probe-browser-fetch https://example.org/", 1, "there is no browser"),
         ("archive frob", 2, "No such command"),
     ],
 )

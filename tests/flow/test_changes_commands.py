@@ -14,7 +14,7 @@ from typing import NamedTuple
 import pytest
 
 from holdfast.cli import runner
-from holdfast.cli.main import COMMANDS
+from holdfast.cli.catalogue import COMMANDS
 from tests.archive import build_archive
 from tests.flow.wacz_stage import shots
 

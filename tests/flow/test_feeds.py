@@ -49,6 +49,7 @@ def test_a_feed_is_found_polled_and_only_its_news_is_captured(crawler: Crawler) 
     assert {path: item.execution_id for path, item in items.items()} == {"/news/1": 3, "/news/2": 1, "/news/3": 3}
     _assert_found(crawler, site)
     assert "is disabled" in crawler.run("job", "logs", "1", "--execution", "4").stdout
+    assert bed.told_disabled() == [feed.id]
 
 
 def _assert_found(crawler: Crawler, site: Site) -> None:

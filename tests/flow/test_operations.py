@@ -361,15 +361,22 @@ def _age(bed: ZimitBed, lease: Lease, *, hours: int) -> None:
         os.utime(log, (before.timestamp(), before.timestamp()))
 
 
-def test_a_cooldown_is_cut_short_when_nothing_runs(bed: ZimitBed, terminal: Terminal) -> None:
+def test_a_backoff_is_cut_short_when_nothing_runs_but_never_a_cooldown(bed: ZimitBed, terminal: Terminal) -> None:
     job_id = bed.job()
-    bed.engine.script(WHOLE, down=True)
-    assert bed.settled(bed.take()) == "scheduled"
+    later = bed.jobs.clock.now() + timedelta(hours=1)
+    waits = {"state": "scheduled", "next_run_at": later, "current_retry_count": 1}
+    with bed.jobs.database.write() as session:
+        session.execute(update(Job).values(**waits, infra_retry_count=1))
+    assert terminal.type("auto-recover", "--apply", "--json").object["woken"] == []
+    with bed.jobs.database.write() as session:
+        session.execute(update(Job).values(infra_retry_count=0))
 
     assert terminal.type("auto-recover", "--json").object["woken"] == [job_id]
-    assert bed.row(job_id).next_run_at > bed.jobs.clock.now()  # type: ignore[operator]
+    assert bed.row(job_id).next_run_at == later
     assert terminal.type("auto-recover", "--apply", "--json").object["woken"] == [job_id]
-    assert bed.row(job_id).next_run_at <= bed.jobs.clock.now()  # type: ignore[operator]
+    woken = bed.row(job_id).next_run_at
+    assert woken is not None
+    assert woken < later
 
 
 def test_annual_jobs_get_document_001s_minima(bed: ZimitBed, terminal: Terminal) -> None:

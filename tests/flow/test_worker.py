@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from holdfast.cli.worker import reconcile_indexing, recover_stale
 from holdfast.jobs.states import Action
 from tests.flow.crawler import Crawler, fetched
 from tests.flow.faults.bed import arm, disarmed, rows, until
@@ -44,7 +45,7 @@ def test_once_runs_what_is_due_and_all_that_follows(any_plant: Plant) -> None:
         first = any_plant.job("first", site.url(0), max_depth=-1, user_agents=["One", "Two"])
         hourly = {"interval_minutes": 1, "interval_type": "hours", "schedule_enabled": True}
         second = any_plant.job("second", site.url(1), spec=hourly, max_pages=5)
-        report = any_plant.once()
+        report = any_plant.once_by_command()
         agents = {entry.user_agent for entry in site.settled() if entry.host == site.hosts[0]}
 
     assert report["endings"] == {"completed": 2}
@@ -80,7 +81,7 @@ def test_a_worker_that_is_terminated_drains_and_the_next_one_asks_for_nothing_ag
         assert (drained.state, drained.takeovers) == ("queued", 0)
         assert plant.crawler.faults() == []  # sealed, released, nobody left
 
-        plant.worker(once=True).join(60)
+        plant.once()
         log = site.settled()
 
     counts = fetched(log)
@@ -116,7 +117,7 @@ def test_a_second_signal_hands_back_at_once(plant: Plant) -> None:
     assert plant.crawler.faults() == []
 
 
-@pytest.mark.parametrize("place", ["index_batch", "index_committed", "index_resolving", "index_finishing"])
+@pytest.mark.parametrize("place", ["index_batch", "index_finishing"])
 def test_a_worker_that_is_killed_while_it_indexes_is_followed_by_another(
     plant: Plant, tmp_path: Path, place: str
 ) -> None:
@@ -129,9 +130,9 @@ def test_a_worker_that_is_killed_while_it_indexes_is_followed_by_another(
         assert killed.returncode == -signal.SIGKILL
         del plant.crawler.environment["HOLDFAST_FAILPOINT"]
         assert disarmed(tokens)
-        assert plant.executions()[0].index_state in ("pending", "indexing")
+        assert plant.executions()[0].index_state != "indexed"
 
-        plant.worker(once=True).join(60)
+        plant.once()
         asked = fetched(site.settled())
 
     run = plant.executions()[0]
@@ -155,7 +156,7 @@ def test_a_worker_is_terminated_while_it_indexes_and_nothing_is_lost(plant: Plan
     assert worker.returncode == 0
     assert plant.crawler.faults() == []
 
-    plant.worker(once=True).join(60)
+    plant.once()
 
     assert plant.executions()[0].index_state == "indexed"
 
@@ -255,44 +256,36 @@ def test_storage_that_vanishes_under_a_crawl_is_not_made_anew(plant: Plant) -> N
     assert plant.executions()[-1].output_dir == str(folder)
 
 
-def test_low_disk_is_said_by_status_and_once_ends_with_1(plant: Plant) -> None:
-    plant.job("ex", "https://ex.example/")
-    plant.crawler.environment["HOLDFAST_DISK_FREE_BYTES"] = str(10**18)
-
-    done = plant.crawler.run("start-worker", "--once", "--json")
-
-    assert done.returncode == 1
-    assert json.loads(done.stdout)["low_disk"] is True
-    assert "the disk is too full" in plant.crawler.run("status").stdout
-
-
-def test_stale_jobs_are_shown_and_freed_only_with_apply(plant: Plant) -> None:
+def test_stale_jobs_are_shown_and_freed_only_with_apply(plant: Plant, capsys: pytest.CaptureFixture[str]) -> None:
     plant.job("ex", "https://ex.example/")
     with plant.jobs() as jobs:
         jobs.scheduler.tick()
         assert jobs.leases.take("elsewhere/7") is not None
-    shown = plant.crawler.run("recover-stale-jobs", "--older-than-minutes", "0", "--json")
-    assert json.loads(shown.stdout) | {"stale": len(json.loads(shown.stdout)["stale"])} == {
-        "stale": 1, "freed": 0, "applied": False,
-    }  # fmt: skip
+    recover_stale(older_than_minutes=0, apply=False, json=True, home=plant.crawler.home)
+    shown = json.loads(capsys.readouterr().out)
+    assert ([one["owner"] for one in shown["stale"]], shown["freed"]) == (["elsewhere/7"], 0)
     assert plant.executions()[0].state == "running"
 
-    done = plant.crawler.run("recover-stale-jobs", "--older-than-minutes", "0", "--apply")
+    recover_stale(older_than_minutes=0, apply=True, json=False, home=plant.crawler.home)
 
-    assert "1 freed" in done.stdout
+    assert "1 freed" in capsys.readouterr().out
     assert (plant.executions()[0].state, plant.executions()[0].takeovers) == ("queued", 1)
 
 
-def test_what_was_crawled_outside_a_worker_is_indexed_after_reconciling(plant: Plant) -> None:
+def test_what_was_crawled_outside_a_worker_is_indexed_after_reconciling(
+    plant: Plant, capsys: pytest.CaptureFixture[str]
+) -> None:
+    home = plant.crawler.home
     with Site.plain(hosts=1, pages=5) as site:
         plant.crawler.crawl(site.url(0), "--delay", "0.02")
-        shown = plant.crawler.run("reconcile-completed-indexing", "--json")
-        assert [one["execution"] for one in json.loads(shown.stdout)["unindexed"]] == [1]
-        assert plant.executions()[0].index_state is None
+    reconcile_indexing(limit=10, apply=False, json=True, home=home)
+    assert [one["execution"] for one in json.loads(capsys.readouterr().out)["unindexed"]] == [1]
+    assert plant.executions()[0].index_state is None
 
-        assert plant.crawler.run("reconcile-completed-indexing", "--apply").returncode == 0
-        assert plant.executions()[0].index_state == "pending"
-        plant.worker(once=True).join(60)
+    reconcile_indexing(limit=10, apply=True, json=False, home=home)
+    assert plant.executions()[0].index_state == "pending"
+    plant.once()
 
     assert plant.executions()[0].index_state == "indexed"
-    assert "nothing to do" in plant.crawler.run("reconcile-completed-indexing").stdout
+    reconcile_indexing(limit=10, apply=False, json=False, home=home)
+    assert "nothing to do" in capsys.readouterr().out

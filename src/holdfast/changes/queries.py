@@ -82,12 +82,6 @@ def captures(session: Session, ids: Collection[int]) -> dict[int, Capture]:
     return {row[0]: _capture(row) for row in session.execute(_BY_ID, {"ids": sorted(ids)})}
 
 
-def count_pending(session: Session, source_id: int) -> int:
-    """Return how many captures of a source wait to be compared."""
-    query = select(func.count()).select_from(Snapshot).where(Snapshot.source_id == source_id, _WAITING)
-    return int(session.scalar(query) or 0)
-
-
 class Neighbours(NamedTuple):
     """The captures of the same page around one, by id: those that count."""
 

@@ -278,16 +278,3 @@ def generate_previews(_json: Unread = False, _home: Home = None) -> None:
     Example: holdfast replay-generate-previews
     """
     raise Unavailable("previews need a browser, which this version of holdfast does not run; nothing was made")
-
-
-@app_command.command(name="probe-browser")
-def probe_browser(
-    _url: Annotated[str, typer.Argument(help="The address to open.", metavar="URL")],
-    _json: Unread = False,
-    _home: Home = None,
-) -> None:
-    """Open an address in the browser to see whether it can be captured; this version does not have one.
-
-    Example: holdfast probe-browser-fetch https://example.org/
-    """
-    raise Unavailable("there is no browser in this version of holdfast; ask robots.txt with: holdfast robots URL")

@@ -126,7 +126,7 @@ COMMANDS = {
     "replay-index-job": Command("archive", "Check that an execution can be replayed.", Group.FLAT, "check-replay"),
     "replay-reconcile": Command("archive", "Check that all can be replayed.", Group.FLAT, "reconcile-replay"),
     "replay-generate-previews": Command("archive", "Make previews of sources.", Group.FLAT, "generate-previews"),
-    "probe-browser-fetch": Command("archive", "Open an address in the browser.", Group.FLAT, "probe-browser"),
+    "probe-browser-fetch": Command("tool", "Ask for a page with our client and with a browser.", Group.FLAT, "probe"),
 }
 
 _OPENING = """holdfast keeps websites: crawled politely, stored as WARC, searchable, replayable.

@@ -11,10 +11,10 @@ from typing import Annotated
 import typer
 
 from holdfast import config
-from holdfast.cli.display import duration
 from holdfast.cli.job_words import JobArgument, JobOption, execution_object, find_job, job_number
 from holdfast.cli.options import AsJson, Home
 from holdfast.cli.tables import table, text
+from holdfast.cli.wording import duration
 from holdfast.db.engine import Database
 from holdfast.db.models import Execution, JobEvent, LogLine
 from holdfast.errors import NotFound

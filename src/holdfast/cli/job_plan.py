@@ -59,8 +59,9 @@ class Overrides(NamedTuple):
         # A group that a job has otherwise replaces its source's: so it begins as what the job runs with now.
         groups = {name: whole[name] for name, value in fresh.items() if isinstance(value, dict) and name in whole}
         made = merge({**present, **groups}, fresh)
-        if self.seeds:
-            made["seeds"] = [*made.get("seeds", whole["seeds"]), *self.seeds]
+        there = made.get("seeds", whole.get("seeds"))
+        if self.seeds and isinstance(there, list | tuple):  # anything else is refused by the board
+            made["seeds"] = [*there, *self.seeds]
         for name, value in (("max_pages", self.page_limit), ("max_depth", self.depth)):
             if value is not None:
                 made[name] = value

@@ -10,7 +10,7 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from holdfast.cli.display import duration, outcomes, size
+from holdfast.cli.wording import duration, outcomes, size
 from holdfast.jobs.status import Status
 
 

@@ -18,8 +18,8 @@ _HELP = ("-h", "--help", "help")
 def main() -> None:
     """Run the command that the arguments name."""
     arguments = sys.argv[1:]
-    if len(arguments) == 2 and arguments[0] == "help" and arguments[1] in COMMANDS:
-        arguments = [arguments[1], "--help"]
+    if arguments[:1] == ["help"] and len(arguments) > 1 and arguments[1] in COMMANDS:
+        arguments = [*arguments[1:], "--help"]
     if not arguments or arguments[0] in _HELP:
         _help(arguments[1:])
         sys.exit(0 if arguments else 2)

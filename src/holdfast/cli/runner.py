@@ -24,6 +24,11 @@ def run(
     except HoldfastError as exc:
         print(f"holdfast: {exc}", file=sys.stderr)
         sys.exit(1)
+    except OverflowError as exc:
+        if "too large to convert" not in str(exc):
+            raise
+        print("holdfast: a number among the arguments is larger than any that is kept here", file=sys.stderr)
+        sys.exit(2)
     except KeyboardInterrupt:
         print("holdfast: interrupted", file=sys.stderr)
         sys.exit(130)

@@ -23,6 +23,8 @@ from holdfast.cli.assignments import read_assignments
 from holdfast.cli.care import tell
 from holdfast.cli.contact import find_contact
 from holdfast.cli.options import AsJson, Home
+from holdfast.cli.probe import probe_browser_fetch
+from holdfast.clock import SystemClock
 from holdfast.config import Settings
 from holdfast.errors import Conflict, Invalid, NotFound
 from holdfast.jobs.care.deeds import make_due, register_directory
@@ -40,6 +42,7 @@ app_command = typer.Typer(
     add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None, no_args_is_help=True,
     help="archive-tool by hand. Example: holdfast tool run --name test --seeds https://example.org",
 )  # fmt: skip
+app_command.command(name="probe")(probe_browser_fetch)
 _ANSWER_S = 60.0
 _LINES = 3
 
@@ -115,8 +118,7 @@ def run(
 
 
 def _new_folder(settings: Settings, name: str) -> Path:
-    with open_jobs(settings) as jobs:
-        return settings.home.resolve() / "jobs" / f"{jobs.clock.now():%Y%m%dT%H%M%SZ}__{name}"
+    return settings.home.resolve() / "jobs" / f"{SystemClock().now():%Y%m%dT%H%M%SZ}__{name}"
 
 
 @app_command.command("run-job")

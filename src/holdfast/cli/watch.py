@@ -97,7 +97,7 @@ def help_stalled(apply: Apply = False, json: AsJson = False, home: Home = None) 
     for case in found.cases:
         print(_line(case, apply=apply))
     for job_id in found.woken:
-        print(f"job {job_id}: its cooldown is cut short, too few run")
+        print(f"job {job_id}: its backoff is cut short, too few run")
     if not found.cases and not found.woken and not found.deploying:
         print("nothing to do")
     dry_run(apply, json=json)

@@ -211,10 +211,10 @@ class Lane:
                        deadline_s=fetch.deadline_s, max_body_bytes=self._body_bytes())  # fmt: skip
 
     def _body_bytes(self) -> int:
-        """Return how much of a body is taken: where it is not kept, only as much as is read."""
+        """Return how much of a body is taken: where it is not kept, until it is too large to be read."""
         settings = self._crew.settings
         kept = settings.fetch.body_bytes
-        return kept if self._crew.plan.keeps_bodies else min(kept, settings.parse.max_bytes)
+        return kept if self._crew.plan.keeps_bodies else min(kept, settings.parse.max_bytes + 1)
 
     async def _ask(self, request: Request) -> Fetched | FetchFailed:
         """Make one request in this domain's turn."""

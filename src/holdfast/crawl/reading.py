@@ -100,7 +100,8 @@ class Reader:
             original = self._crew.originals.load(attempt.original)
             return Reading(problem=UNREADABLE) if original is None else self._document(capture, attempt, *original, "")
         if payload is None:
-            return Reading(problem="too_large_to_parse") if head.media_type in _HTML else _NOTHING
+            problem = "too_large_to_parse" if head.media_type in _HTML else None
+            return Reading(problem=problem, form=sniff(b"", head.media_type).form)
         if not 200 <= head.status < 300:
             return Reading(content_hash=_hash(payload))
         return self._document(capture, attempt, head, payload, digest)
@@ -123,7 +124,7 @@ class Reader:
         # What says that it is a page is looked at by the page parser itself.
         is_page = head.media_type in _HTML and self._crew.plan.keeps_bodies
         form = Form.HTML if is_page else sniff(body, head.media_type).form
-        known = replace(known, form=form)
+        known = Reading(content_hash=content_hash, notes=notes, form=form)
         if form is Form.CSS:
             return replace(known, resources=css_links(body, head.charset))
         if form is Form.HTML or form is Form.XML or (form is Form.TEXT and not self._crew.plan.keeps_bodies):

@@ -224,8 +224,9 @@ class ItemRow(NamedTuple):
 def feed_items(
     session: Session, source_id: int, *, executions: Collection[int], until: datetime, after: int, limit: int = STRETCH
 ) -> list[ItemRow]:
-    """Return the next items that these executions took, or that waited by then and nobody took."""
-    mine = or_(FeedItem.execution_id.in_(executions), and_(FeedItem.execution_id.is_(None), FeedItem.found_at <= until))
+    """Return the next items that these executions took, or that waited when they ended: whoever took them later."""
+    left = or_(FeedItem.execution_id.is_(None), FeedItem.execution_id > max(executions))
+    mine = or_(FeedItem.execution_id.in_(executions), and_(left, FeedItem.found_at <= until))
     rows = session.execute(
         select(FeedItem.id, FeedItem.url, FeedItem.url_hash, Feed.kind, Feed.url, FeedItem.execution_id)
         .join(Feed, Feed.id == FeedItem.feed_id)

@@ -65,13 +65,13 @@ def srcset(value: str) -> list[str]:
         if url.endswith(","):
             url = url.rstrip(",")
         else:
-            at = _after_descriptor(value, at)
+            at = after_descriptor(value, at)
         if url := address(url):
             found.append(url)
     return found
 
 
-def _after_descriptor(value: str, at: int) -> int:
+def after_descriptor(value: str, at: int) -> int:
     """Return where the next candidate may start: after the next comma that stands outside parentheses."""
     depth = 0
     while stop := _DESCRIPTOR_STOP.search(value, at):

@@ -48,10 +48,14 @@ def render_calendar(found: Calendar) -> bytes:
     months = "".join(_month(found, month, first_of_day) for month in range(1, 13))
     body = (
         f'<h1 class="url">{escape(found.url)}</h1>\n'
-        f"<p>{some}{total:,} {'capture' if total == 1 else 'captures'}.</p>\n{_years(found)}\n"
+        f"<p>{some}{_counted(total)}.</p>\n{_years(found)}\n"
         f'<h2>{found.year}</h2>\n<div class="months">{months}</div>\n{_list(found)}'
     )
     return page(f"Captures of {found.url}", body)
+
+
+def _counted(number: int) -> str:
+    return f"{number:,} {'capture' if number == 1 else 'captures'}"
 
 
 def _years(found: Calendar) -> str:
@@ -70,7 +74,7 @@ def _month(found: Calendar, month: int, first_of_day: dict[date, str]) -> str:
     for day in range(1, length + 1):
         on = date(found.year, month, day)
         if href := first_of_day.get(on):
-            label = f"{day} {_MONTHS[month - 1]}: {found.days[on]} captures"
+            label = f"{day} {_MONTHS[month - 1]}: {_counted(found.days[on])}"
             cells.append(f'<td><a href="{escape(href)}" aria-label="{label}"><strong>{day}</strong></a></td>')
         else:
             cells.append(f"<td>{day}</td>")

@@ -28,8 +28,12 @@ def replay_policy(origins: tuple[str, ...] = (), *, nojs: bool = False) -> str:
 
 
 def connections(*origins: str) -> str:
-    """Return the Connection-Allowlist: where a page may go or connect to at all, its own origin and these."""
-    return f"({' '.join(('response-origin', *(_quoted(origin) for origin in origins)))})"
+    """Return the Connection-Allowlist: where a page may go or connect to at all, its own origin and these.
+
+    Redirects are followed: without that word every link to a capture of another second, and every archived redirect,
+    ends in an error page. None of ours leads out of the archive.
+    """
+    return f"({' '.join(('response-origin', *(_quoted(origin) for origin in origins)))});redirects=allow"
 
 
 def _quoted(origin: str) -> str:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 
+from holdfast.parse.address import after_descriptor
 from holdfast.replay.deadline import Deadline
 from holdfast.replay.sheet import Resolve
 
 _MAX_CHARS = 256 * 1024
 _CANDIDATE = re.compile(r"[ \t\n\r\f,]*+([^ \t\n\r\f]+)")
-_STOP = re.compile(r"[(),]")
 
 
 def rewrite_srcset(value: str, modifier: str, resolve: Resolve, deadline: Deadline) -> str:
@@ -28,18 +28,5 @@ def rewrite_srcset(value: str, modifier: str, resolve: Resolve, deadline: Deadli
             pieces += (value[copied:start], target)
             copied = end
         if end == candidate.end():
-            at = _after_descriptor(value, at)
+            at = after_descriptor(value, at)
     return "".join((*pieces, value[copied:])) if pieces else value
-
-
-def _after_descriptor(value: str, at: int) -> int:
-    """Return where the next candidate may start: after the next comma that stands outside parentheses."""
-    depth = 0
-    while stop := _STOP.search(value, at):
-        at = stop.end()
-        if stop[0] == ",":
-            if depth == 0:
-                return at
-        else:
-            depth = depth + 1 if stop[0] == "(" else max(0, depth - 1)
-    return len(value)

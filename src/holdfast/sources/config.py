@@ -132,11 +132,15 @@ def merged(config: SourceConfig, *, extra_seeds: tuple[str, ...] = (), overrides
            tool_options: Mapping[str, Any] | None = None) -> SourceConfig:  # fmt: skip
     """Return the configuration of one job: more seeds, other fields, other tool options (HA-023). Checked anew."""
     content = {one.name: getattr(config, one.name) for one in fields(config)} | dict(overrides or {})
-    content["seeds"] = (*content["seeds"], *extra_seeds)
     zimit = content["zimit"]
-    inner = asdict(zimit) if isinstance(zimit, ZimitConfig) else dict(zimit)
-    inner["tool_options"] = {**inner.get("tool_options", {}), **(tool_options or {})}
-    return read_config({**content, "zimit": inner})
+    content["zimit"] = asdict(zimit) if isinstance(zimit, ZimitConfig) else zimit
+    if extra_seeds and isinstance(content["seeds"], list | tuple):
+        content["seeds"] = (*content["seeds"], *extra_seeds)
+    if tool_options and isinstance(content["zimit"], Mapping):
+        present = content["zimit"].get("tool_options") or {}
+        if isinstance(present, Mapping):
+            content["zimit"] = {**content["zimit"], "tool_options": {**present, **tool_options}}
+    return read_config(content)  # which also refuses what could not be added to
 
 
 def zimit_job(config: SourceConfig) -> dict[str, Any]:

@@ -55,6 +55,7 @@ def _of_arc(one: Converted) -> Raw:
 
 
 def _write(records: Iterable[Raw], folder: Path, name: str, on_damage: OnDamage) -> SealedFile:
+    folder.mkdir(parents=True, exist_ok=True)
     out = outfile.create(folder, name, b"")
     count = 0
     try:

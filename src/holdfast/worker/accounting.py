@@ -49,5 +49,5 @@ class Accounting:
         return True
 
     def _look(self, count: int) -> None:
-        if count % _LOOK_ROWS == 0 and self._bench.is_stopping():
+        if count % _LOOK_ROWS == 1 and self._bench.is_stopping():
             raise _Stopped

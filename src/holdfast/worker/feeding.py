@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from contextlib import closing
 from dataclasses import replace
+from pathlib import Path
 
 from holdfast.config import Settings
 from holdfast.crawl.plan import CrawlPlan, Polled
@@ -16,8 +17,10 @@ from holdfast.feeds import queries, registry
 from holdfast.feeds.registry import Brief
 from holdfast.jobs.endings import Ending, Result
 from holdfast.jobs.feeding import follow_all
+from holdfast.jobs.journal.events import emit, status
 from holdfast.jobs.leases import Lease
 from holdfast.jobs.plans import feed_plan
+from holdfast.jobs.states import State
 from holdfast.sources.config import merged
 from holdfast.sources.queries import note_search
 from holdfast.sources.registry import config_of
@@ -50,7 +53,7 @@ class FeedRunner:
             ending = NativeRunner(alone, plan=poll.begin()).run(lease, holding)
             if ending is None or ending.result is Result.CANCELLED:
                 return ending
-            ending = _as_poll(ending, lease)
+            ending = as_poll(ending, lease.output_dir)
             poll.conclude(ending)
             return ending
 
@@ -95,11 +98,16 @@ class _Poll:
                 registry.count_unreached(session, self.brief, self._settings, since=self._began, now=now)
             feeds = queries.feeds_of_source(session, source_id=lease.source.id)
             waiting = queries.waiting_count(session, source_id=lease.source.id)
-        for feed in feeds:
-            if feed.disabled_at is not None and feed.disabled_at >= self._began:
-                self._holding.note("warning", "error", f"feed {feed.id} is disabled: {feed.url}", feed=feed.id,
-                                   url=feed.url, error_type=feed.last_error_type, errors=feed.consecutive_errors,
-                                   detail=feed.last_error)  # fmt: skip
+            disabled = [feed for feed in feeds if feed.disabled_at is not None and feed.disabled_at >= self._began]
+            emit(session, [
+                status(lease.job.id, State.RUNNING, execution_id=lease.execution_id, feed_disabled=feed.id,
+                       url=feed.url, error_type=feed.last_error_type)
+                for feed in disabled
+            ], now=now)  # fmt: skip
+        for feed in disabled:
+            self._holding.note("warning", "error", f"feed {feed.id} is disabled: {feed.url}", feed=feed.id,
+                               url=feed.url, error_type=feed.last_error_type, errors=feed.consecutive_errors,
+                               detail=feed.last_error)  # fmt: skip
         polled = [feed for feed in feeds if feed.last_polled_at is not None and feed.last_polled_at >= self._began]
         answers = Counter(feed.last_error_type or "ok" for feed in polled)
         found = sum(feed.created_at >= self._began for feed in feeds)
@@ -107,11 +115,11 @@ class _Poll:
                            items_waiting=waiting)  # fmt: skip
 
 
-def _as_poll(ending: Ending, lease: Lease) -> Ending:
+def as_poll(ending: Ending, folder: Path) -> Ending:
     """Return the ending of a poll: that no feed answered well is theirs to bear, and what they said is indexed."""
     if ending.reason != "nothing_captured":
         return ending
-    has_files = lease.output_dir.is_dir() and any(lease.output_dir.glob("*.warc.gz"))
+    has_files = folder.is_dir() and any(folder.glob("*.warc.gz"))
     return replace(ending, result=Result.COMPLETED, failure=None, reason="done", error=None,
                    index_state="pending" if has_files else None)  # fmt: skip
 

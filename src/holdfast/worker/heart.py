@@ -6,6 +6,7 @@ A lease that somebody else took, or that could not be renewed for the stale peri
 from __future__ import annotations
 
 import threading
+from contextlib import suppress
 from dataclasses import dataclass
 
 from holdfast import log
@@ -83,9 +84,9 @@ class Heart:
             self._renew(pulse, one, now)
             one.holding.flush()
         if now - self._owner_at >= min(_OWNER_S, self._settings.jobs.heartbeat_s):
-            with pulse.ground.hot.write() as tx:
+            with suppress(Unavailable), pulse.ground.hot.write() as tx:
                 self._owner.beat(tx)
-            self._owner_at = now
+                self._owner_at = now
 
     def _renew(self, pulse: Pulse, one: _Held, now: float) -> None:
         settings = self._settings.jobs

@@ -214,7 +214,7 @@ class Worker:
     def _start(self, lease: Lease) -> None:
         holding = holding_for(lease, self._shop.jobs.database, self._shop.telling, self._settings.jobs)
         self._shop.heart.keep(lease, holding, now=self._clock.monotonic())
-        run = Run(lease, self._runner(lease), holding, wake=self._wake.set)
+        run = Run(lease, lambda: self._runner(lease), holding, wake=self._wake.set)
         self._runs.append(run)
         self.report.executions.append(lease.execution_id)
         _log.info("worker.run_starts", execution=lease.execution_id, job=lease.claim.job_id, source=lease.source.code,

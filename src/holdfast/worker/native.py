@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-import time
 from contextlib import closing
 from dataclasses import replace
 
+from holdfast.clock import Clock
 from holdfast.config import Settings
 from holdfast.crawl.credentials import Credentials
 from holdfast.crawl.plan import CrawlPlan
@@ -45,9 +45,9 @@ _LISTED = 100
 class LeaseStops(Stops):
     """What a supervisor hears, from the words of its worker."""
 
-    def __init__(self, holding: Holding, footing: Footing) -> None:
+    def __init__(self, holding: Holding, footing: Footing, clock: Clock) -> None:
         super().__init__()
-        self._holding, self._footing = holding, footing
+        self._holding, self._footing, self._clock = holding, footing, clock
         self._looked_at = 0.0
         self.has_vanished = False
         """Whether the place that is written to is gone: then nothing waits."""
@@ -55,7 +55,7 @@ class LeaseStops(Stops):
     @property
     def count(self) -> int:
         """Once for a word that drains, twice for one that does not wait."""
-        word, now = self._holding.stop, time.monotonic()
+        word, now = self._holding.stop, self._clock.monotonic()
         if not self.has_vanished and now - self._looked_at >= _LOOK_S:
             self._looked_at, self.has_vanished = now, not self._footing.is_firm
         said = 2 if self.has_vanished else 0 if word is None else 2 if word >= Stop.NOW else 1
@@ -81,7 +81,7 @@ class NativeRunner:
             recover(ground)
             if (trouble := _prepared(ground, lease)) is not None:
                 return _infra(trouble)
-            stops = LeaseStops(holding, Footing(lease.output_dir))
+            stops = LeaseStops(holding, Footing(lease.output_dir), ground.clock)
             begun = _begin(ground, lease, plan)
             watch = Watch(holding, lease.output_dir / "crawl.log", now=ground.clock.monotonic())
             supervisor = Supervisor(

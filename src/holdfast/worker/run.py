@@ -24,9 +24,11 @@ _log = log.get()
 class Run:
     """Started with its lease; `is_over` once the runner has come back."""
 
-    def __init__(self, lease: Lease, runner: Runner, holding: Holding, *, wake: Callable[[], object]) -> None:
+    def __init__(
+        self, lease: Lease, make_runner: Callable[[], Runner], holding: Holding, *, wake: Callable[[], object]
+    ) -> None:
         self.lease, self.holding = lease, holding
-        self._runner, self._wake = runner, wake
+        self._make_runner, self._wake = make_runner, wake
         self.ending: Ending | None = None
         """None if it is to be continued, or is lost."""
         self._thread = threading.Thread(target=self._work, name=f"execution {lease.execution_id}", daemon=True)
@@ -50,7 +52,7 @@ class Run:
 
     def _work(self) -> None:
         try:
-            self.ending = self._runner.run(self.lease, self.holding)
+            self.ending = self._make_runner().run(self.lease, self.holding)
         except LeaseLost:
             self.holding.ask(Stop.LOST)
         except Exception as exc:  # what nobody foresaw ends this run, not the worker

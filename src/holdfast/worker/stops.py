@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import signal
 import time
 from collections.abc import Iterator
@@ -31,13 +32,11 @@ class Stops:
     def wait(self, timeout: float | None = None) -> bool:
         """Wait for the first word, at most so long; return whether it has come."""
         # No event that the handler sets: it may interrupt whoever holds the event's own lock.
-        until = None if timeout is None else time.monotonic() + timeout
-        while not self.count:
-            left = _LOOK_S if until is None else min(_LOOK_S, until - time.monotonic())
-            if left <= 0:
-                return False
-            time.sleep(left)
-        return True
+        left = math.inf if timeout is None else timeout
+        while not self.count and left > 0:
+            time.sleep(min(_LOOK_S, left))
+            left -= _LOOK_S
+        return self.count > 0
 
     def ask(self, times: int) -> None:
         """Ask to stop, so often altogether; what was asked before stands."""

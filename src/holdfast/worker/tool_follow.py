@@ -74,7 +74,7 @@ class ToolFollower:
         if found is None or found == self._last:
             return
         self._last = found
-        self._holding.progress(Progress(counts=counts_of(found), metrics={"crawl_statistics": found.as_json()}))
+        self._holding.progress(Progress(counts=counts_of(found), metrics=found.as_json()))
         now = self._clock.monotonic()
         if self._told_at is None or now - self._told_at >= _STATISTICS_S:
             self._told_at = now

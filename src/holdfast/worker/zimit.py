@@ -32,6 +32,7 @@ from holdfast.archive_tool.state import STATE_NAME
 from holdfast.config import Settings
 from holdfast.db.engine import Database
 from holdfast.errors import HoldfastError, Unavailable
+from holdfast.index.execution import KEPT
 from holdfast.index.indexer import Interrupted
 from holdfast.jobs import endings
 from holdfast.jobs.endings import Ending, Verdict
@@ -135,7 +136,7 @@ class _Run:
     def _watch(self, tool: Tool) -> int | None:
         """Follow a tool until it ends and return its exit code; None if there is no time to wait for that."""
         clock, follower = self._ground.clock, ToolFollower(self._dir, tool.said, self._holding, self._ground.clock)
-        heard, deadline, look_at, killed = 0, float("inf"), 0.0, False
+        asked, deadline, look_at, killed = False, float("inf"), 0.0, False
         while (code := tool.poll()) is None:
             word = self._holding.wait(_TURN_S)
             now = clock.monotonic()
@@ -143,9 +144,9 @@ class _Run:
                 follower.look()
                 self._holding.flush()
                 look_at = now + _FOLLOW_S
-            if word is not None and word > heard:
+            if word is not None and not asked:
                 tool.ask_to_end()
-                heard, deadline = word, min(deadline, now + self._settings.zimit.stop_s)
+                asked, deadline = True, now + self._settings.zimit.stop_s
                 self._holding.note("info", "lifecycle", "the tool is asked to end", word=word.name.lower())
             if word in (Stop.NOW, Stop.LOST):
                 tool.ask_to_end()  # once more: without its grace
@@ -167,11 +168,11 @@ class _Run:
         if self._place is not None:
             self._place.check_identity()  # a mount that went away took its logs along: nothing there speaks of this run
         result, word = self._meaning(code, said), self._holding.stop
+        if word is Stop.DISCARD:
+            self._discard()
+            return Ending(result=endings.Result.CANCELLED, reason="discarded", exit_code=code)
         if result.status == "completed":
             return self._completed(code, result.stage)
-        if word is Stop.DISCARD:
-            shutil.rmtree(self._dir, ignore_errors=True)
-            return Ending(result=endings.Result.CANCELLED, reason="discarded", exit_code=code)
         if word is Stop.FINISH:
             return replace(self._completed(code, "stopped"), reason="stopped")
         if word is Stop.CANCEL:
@@ -179,6 +180,18 @@ class _Run:
         if word in _LEAVING or result.stage == "stopped":
             return None  # it goes on in the same directory, with this worker or another
         return self._failed(code, result, words_of(self._dir, said))
+
+    def _discard(self) -> None:
+        """Remove the directory, but for what an earlier run in it gave to the archive."""
+        for path in sorted(self._dir.iterdir()):
+            if path.name == KEPT:
+                continue
+            if path.is_dir() and not path.is_symlink():
+                shutil.rmtree(path, ignore_errors=True)
+            else:
+                path.unlink(missing_ok=True)
+        if not (self._dir / KEPT).exists():
+            self._dir.rmdir()
 
     def _completed(self, code: int, stage: str | None) -> Ending:
         kept = keep_files(self._ground, self._database, self._lease.execution_id, self._dir, self._holding)
@@ -241,7 +254,7 @@ class _Run:
         found, log = crawl_statistics(self._dir), newest_log(self._dir)
         files = {"combined_log": log, "state_file": self._dir / STATE_NAME, "final_zim": self._zim()}
         return Ending(
-            result=result, counts=counts_of(found), metrics={"crawl_statistics": found.as_json()} if found else {},
+            result=result, counts=counts_of(found), metrics=found.as_json() if found else {},
             artifacts={kind: str(path) for kind, path in files.items() if path is not None and path.is_file()},
         )  # fmt: skip
 

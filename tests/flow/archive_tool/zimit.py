@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 _KNOWN = (
-    "seeds", "name", "workers", "scopeType", "scopeIncludeRx", "scopeExcludeRx", "depth", "pageLimit", "title", "description", "warcs",
-    "config", "zim-file", "output", "adminEmail", "lang",
+    "seeds", "name", "workers", "scopeType", "scopeIncludeRx", "scopeExcludeRx", "depth", "pageLimit", "title",
+    "description", "warcs", "config", "zim-file", "output", "adminEmail", "lang",
 )  # fmt: skip
 
 

@@ -7,13 +7,13 @@ import random
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from multiprocessing.process import BaseProcess
 
 import pytest
 
 from holdfast.db.models import Hold
-from tests.flow.crawler import Crawler
+from tests.flow.crawler import Crawler, fetched
 from tests.flow.faults.bed import rows, settled_twice, until
 from tests.flow.plant import STALE_S, Plant, be_scheduler, be_worker
 from tests.site import Site, judge
@@ -125,6 +125,41 @@ def _survives(plant: Plant, *, jobs: int, pages: int, seconds: float, seed: int)
 
 def test_random_kills_and_freezes_of_two_schedulers_and_three_workers(plant: Plant) -> None:
     _survives(plant, jobs=6, pages=60, seconds=7, seed=41)
+
+
+def test_a_killed_workers_execution_goes_on_within_a_stale_period_and_asks_for_nothing_again(plant: Plant) -> None:
+    with Site.plain(hosts=3, pages=40) as site:
+        plant.job("ex", *(site.url(host) for host in range(3)), max_depth=-1)
+        first = plant.fork(be_worker)
+        plant.fork(be_scheduler)
+        until(lambda: len(site.log()) > 30, within_s=30, what="thirty requests")
+        plant.fork(be_worker)
+        crawlers = plant.crawler.processes()
+        until(lambda: len(_workers(plant)) == 2, within_s=30, what="a second worker")
+        assert first.pid is not None
+        killed_at = time.time()
+        os.kill(first.pid, signal.SIGKILL)
+        first.join()
+        until(lambda: len(plant.all(Hold)) == 2, within_s=30, what="taken over")
+        until(lambda: not set(crawlers) & set(plant.crawler.processes()), within_s=10, what="its crawl has ended")
+        _wait_for_all(plant, 1, within_s=60)
+        log = site.settled()
+    took_s = plant.all(Hold)[1].acquired_at.timestamp() - killed_at
+    asked = fetched(log)
+    print(
+        f"taken over after {took_s:.2f} s (stale period {STALE_S:g} s), {asked.total() - len(asked)} pages asked again"
+    )
+
+    assert took_s < STALE_S
+    assert plant.asked_after_settled(log) == []
+    assert asked.total() - len(asked) <= 3, "what was in flight: one request for each domain"
+    assert (len(plant.executions()), plant.executions()[0].takeovers) == (1, 1)
+    assert plant.executions()[0].items_crawled == 120
+    assert settled_twice(plant.crawler) == 0
+
+
+def _workers(plant: Plant) -> Sequence[object]:
+    return rows(plant.crawler, "SELECT id FROM owners WHERE kind = 'worker' AND ended_at IS NULL")
 
 
 @pytest.mark.soak

@@ -50,3 +50,13 @@ def test_a_sources_configuration_becomes_a_plan() -> None:
     assert plan.build_scope().max_depth is None
     assert plan.agent().startswith("B/1 Holdfast/")
     assert "mailto:a@b.example" in plan.agent()
+    assert plan.keeps_bodies
+
+
+def test_a_source_that_keeps_signals_is_another_crawl_without_bodies() -> None:
+    house, seeds = House(contact="a@b.example"), ["https://ex.example/"]
+    kept = crawl_plan(read_config({"seeds": seeds}), house, number=1)
+    signals = crawl_plan(read_config({"seeds": seeds, "storage": "signals"}), house, number=1)
+
+    assert (kept.storage, signals.storage, signals.keeps_bodies) == ("warc", "signals", False)
+    assert kept.fingerprint() != signals.fingerprint()

@@ -123,4 +123,4 @@ def test_the_sandbox_gives_neither_origin_nor_windows_nor_the_reader_away() -> N
     assert "default-src 'self' https://replay.example 'unsafe-inline'" in policy
     assert "allow-scripts" not in replay_policy(nojs=True)
     assert "script-src 'none'" in replay_policy(nojs=True)
-    assert connections("http://localhost:1") == '(response-origin "http://localhost:1/*")'
+    assert connections("http://localhost:1") == '(response-origin "http://localhost:1/*");redirects=allow'

@@ -127,3 +127,18 @@ def test_the_presets_are_valid_and_have_the_annual_minima() -> None:
         assert (options["error_threshold_http"], options["backoff_delay_minutes"]) == (50, 2)
         assert (config.max_depth, config.max_pages, config.quota_bytes) == (-1, None, None)
         assert preset.base_url in config.seeds
+
+
+@pytest.mark.parametrize(
+    ("overrides", "field"),
+    [
+        ({"zimit": 5}, "zimit"), ({"zimit": {"tool_options": 5}}, "zimit.tool_options"), ({"seeds": 5}, "seeds"),
+        ({"seeds": "https://other.example/"}, "seeds"), ({"zimit": "x"}, "zimit"),
+    ],
+)  # fmt: skip
+def test_overrides_of_the_wrong_shape_are_refused_by_name(overrides: dict[str, Any], field: str) -> None:
+    base = read_config({"seeds": ["https://example.org/"]})
+    with pytest.raises(SourceRefused) as refused:
+        merged(base, extra_seeds=("https://more.example/",), overrides=overrides, tool_options={"cleanup": True})
+
+    assert refused.value.field == field

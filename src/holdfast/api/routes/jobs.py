@@ -24,7 +24,6 @@ from holdfast.api.schemas.jobs import (
 )
 from holdfast.db.models import Job
 from holdfast.jobs.board.board import Upserted
-from holdfast.jobs.board.queries import locked_job
 from holdfast.jobs.listing import queries
 from holdfast.jobs.listing.shapes import job_shape, stats_shape
 from holdfast.jobs.listing.values import DEFAULT_LIMIT, MAX_OFFSET, JobFilter, ListedJob, bounded_limit, sort_word
@@ -119,16 +118,9 @@ def shown(session: Session, job_id: int) -> ListedJob:
 def change_job(hand: HandDep, id: JobId, form: JobChanges) -> JobMade:
     """Give a job a new plan; what is left out stays as it is (NC-005)."""
     with hand.write() as session:
-        job = shown(session, locked(session, id).id).job
+        job, _ = hand.desk.board.hold(session, id)
+        shown(session, id)
         return _made(session, hand.desk.board.edit(session, id, _changed(job, form)))
-
-
-def locked(session: Session, job_id: int) -> Job:
-    """Return a job that nobody else may change until the transaction ends; JobNotFound if there is none."""
-    job = locked_job(session, job_id)
-    if job is None:
-        raise JobNotFound
-    return job
 
 
 def _changed(job: Job, form: JobChanges) -> JobSpec:
@@ -150,7 +142,7 @@ def _changed(job: Job, form: JobChanges) -> JobSpec:
 def delete_job(hand: HandDep, id: JobId) -> Message:
     """Remove a job; what it captured stays. One that runs is cancelled first (NC-005)."""
     with hand.write() as session:
-        shown(session, locked(session, id).id)
+        shown(session, id)
         hand.desk.board.delete(session, id)
     return Message(message="Job deleted")
 

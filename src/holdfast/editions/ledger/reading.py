@@ -84,8 +84,8 @@ def _items(database: Database, volume: Volume, *, now: datetime) -> Iterator[Sig
 def _item(row: ItemRow, shard: Shard | None) -> Sighting:
     return Sighting(
         url=row.url, url_hash=row.url_hash, origin=Origin.SITEMAP if row.kind == "sitemap" else Origin.FEED,
-        fate=Fate.NOT_REACHED, reason="feed_item_waits" if row.execution_id is None else "feed_item_not_reached",
-        via=row.feed, execution_id=row.execution_id, job_id=shard.job_id if shard else None,
+        fate=Fate.NOT_REACHED, reason="feed_item_waits" if shard is None else "feed_item_not_reached",
+        via=row.feed, execution_id=row.execution_id if shard else None, job_id=shard.job_id if shard else None,
         shard_key=shard.key if shard else None, shard_kind=shard.kind if shard else None,
     )  # fmt: skip
 

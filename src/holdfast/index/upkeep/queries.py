@@ -18,6 +18,11 @@ _SHOULD = (_COUNT, _FIRST, _LATEST.format("captured_at"), _LATEST.format("id"), 
 _IS = ("g.snapshot_count", "g.first_captured_at", "g.last_captured_at", "g.latest_id", "g.latest_ok_id")
 
 
+def _only(column: str, value: int | None) -> tuple[str, tuple[int, ...]]:
+    """Return a clause for one execution or source, by its index; nothing if all are meant."""
+    return ("", ()) if value is None else (f" AND {column} = ?", (value,))
+
+
 class Group(NamedTuple):
     """One row of page_groups, and whether it says what the snapshots say."""
 
@@ -28,10 +33,11 @@ class Group(NamedTuple):
 
 def groups_after(tx: Transaction, *, after: int, source_id: int | None, limit: int) -> list[Group]:
     """Return the next groups by id, each held against its snapshots."""
+    only, value = _only("g.source_id", source_id)
     rows = tx.execute(
         f"SELECT g.id, {', '.join(_IS)}, {', '.join(_SHOULD)} FROM page_groups g"  # noqa: S608 - our own words
-        " WHERE g.id > ? AND (CAST(? AS BIGINT) IS NULL OR g.source_id = ?) ORDER BY g.id LIMIT ?",
-        (after, source_id, source_id, limit),
+        f" WHERE g.id > ?{only} ORDER BY g.id LIMIT ?",
+        (after, *value, limit),
     )
     half = len(_IS)
     return [Group(row[0], tuple(row[1 : 1 + half]) == tuple(row[1 + half :]), row[1 + half] == 0) for row in rows]
@@ -57,10 +63,11 @@ class Ungrouped(NamedTuple):
 
 def ungrouped(tx: Transaction, *, after: int, source_id: int | None, limit: int) -> list[Ungrouped]:
     """Return the next pages without a group, by id."""
+    only, value = _only("source_id", source_id)
     rows = tx.execute(
-        "SELECT id, source_id, url FROM snapshots WHERE id > ? AND is_page AND group_id IS NULL"
-        " AND (CAST(? AS BIGINT) IS NULL OR source_id = ?) ORDER BY id LIMIT ?",
-        (after, source_id, source_id, limit),
+        f"SELECT id, source_id, url FROM snapshots WHERE id > ? AND is_page AND group_id IS NULL{only}"  # noqa: S608
+        " ORDER BY id LIMIT ?",
+        (after, *value, limit),
     )
     return [Ungrouped(*row) for row in rows]
 
@@ -80,20 +87,21 @@ class Sighted(NamedTuple):
 
 def captures_after(tx: Transaction, *, after: int, execution_id: int | None, limit: int) -> list[Sighted]:
     """Return the next captures that have a body, by id: of one execution, or of all."""
+    only, value = _only("execution_id", execution_id)
     rows = tx.execute(
-        "SELECT id, url_hash, captured_at FROM snapshots WHERE id > ? AND body_hash IS NOT NULL"
-        " AND (CAST(? AS BIGINT) IS NULL OR execution_id = ?) ORDER BY id LIMIT ?",
-        (after, execution_id, execution_id, limit),
+        f"SELECT id, url_hash, captured_at FROM snapshots WHERE id > ? AND body_hash IS NOT NULL{only}"  # noqa: S608
+        " ORDER BY id LIMIT ?",
+        (after, *value, limit),
     )
     return [Sighted(*row) for row in rows]
 
 
 def duplicates_after(tx: Transaction, *, after: int, execution_id: int | None, limit: int) -> list[int]:
     """Return the next snapshots that count as duplicates, by id: of one execution, or of all."""
+    only, value = _only("execution_id", execution_id)
     rows = tx.execute(
-        "SELECT id FROM snapshots WHERE id > ? AND canonical_id IS NOT NULL"
-        " AND (CAST(? AS BIGINT) IS NULL OR execution_id = ?) ORDER BY id LIMIT ?",
-        (after, execution_id, execution_id, limit),
+        f"SELECT id FROM snapshots WHERE id > ? AND canonical_id IS NOT NULL{only} ORDER BY id LIMIT ?",  # noqa: S608
+        (after, *value, limit),
     )
     return [int(row[0]) for row in rows]
 
@@ -115,13 +123,13 @@ class Unlinked(NamedTuple):
 
 def unlinked(tx: Transaction, *, after: int, execution_id: int | None, limit: int) -> list[Unlinked]:
     """Return the next good captures of HTML, by id, for whose address and text no link is stored."""
+    only, value = _only("s.execution_id", execution_id)
     rows = tx.execute(
-        "SELECT s.id, s.url, s.url_hash, s.document_id, d.charset FROM snapshots s"
+        "SELECT s.id, s.url, s.url_hash, s.document_id, d.charset FROM snapshots s"  # noqa: S608 - our own words
         " JOIN documents d ON d.id = s.document_id WHERE s.id > ? AND s.is_page AND s.record_type <> 'revisit'"
-        " AND s.status BETWEEN 200 AND 299 AND d.media_type LIKE '%html%'"
-        " AND (CAST(? AS BIGINT) IS NULL OR s.execution_id = ?)"
+        f" AND s.status BETWEEN 200 AND 299 AND d.media_type LIKE '%html%'{only}"
         " AND NOT EXISTS (SELECT 1 FROM snapshots o JOIN page_links l ON l.snapshot_id = o.id"
         "  WHERE o.url_hash = s.url_hash AND o.document_id = s.document_id) ORDER BY s.id LIMIT ?",
-        (after, execution_id, execution_id, limit),
+        (after, *value, limit),
     )
     return [Unlinked(*row) for row in rows]

@@ -90,11 +90,21 @@ class Board:
     def edit(self, session: Session, job_id: int, spec: JobSpec) -> Upserted:
         """Give a job a new plan, as `upsert` does; JobNotFound, or Conflict if it is cancelled."""
         spec.check()
-        found = self._locked(session, job_id)
-        source = queries.locked_source(session, found.source_id)
-        if source is None or source.id != spec.source_id:
+        found, source = self.hold(session, job_id)
+        if source.id != spec.source_id:
             raise JobRefused("source_id", "a job stays with its source")
         return self._apply(session, found, spec, self._config(source, spec), enabled=source.enabled)
+
+    def hold(self, session: Session, job_id: int) -> tuple[Job, Source]:
+        """Return a job and its source, both locked until the transaction ends; JobNotFound if there is none.
+
+        The source first, as everywhere: two who change the same job never wait for each other.
+        """
+        source_id = queries.source_of_job(session, job_id)
+        source = None if source_id is None else queries.locked_source(session, source_id)
+        if source is None:
+            raise JobNotFound
+        return self._locked(session, job_id), source
 
     def act(self, session: Session, job_id: int, action: Action) -> Job:
         """Pause, resume, cancel, retry or force a job; JobNotFound, or IllegalTransition if its state forbids it."""

@@ -28,9 +28,16 @@ def job(session: Session, job_id: int) -> Job | None:
     return session.scalars(select(Job).where(Job.id == job_id, Job.deleted_at.is_(None))).one_or_none()
 
 
+def source_of_job(session: Session, job_id: int) -> int | None:
+    """Return the id of the source that a job crawls."""
+    return session.scalar(select(Job.source_id).where(Job.id == job_id))
+
+
 def locked_source(session: Session, source_id: int) -> Source | None:
     """Return a source, and let nobody else make a job for it until the transaction ends."""
-    return session.scalars(select(Source).where(Source.id == source_id).with_for_update()).one_or_none()
+    # Not its key: PostgreSQL looks at that when a transaction writes a job's row twice, and would wait in a circle.
+    query = select(Source).where(Source.id == source_id).with_for_update(key_share=True)
+    return session.scalars(query).one_or_none()
 
 
 def crawl_job(session: Session, *, source_id: int, kind: str = CRAWL) -> Job | None:

@@ -105,13 +105,14 @@ def annual_jobs(session: Session, *, year: int, sources: Sequence[str]) -> list[
 
 
 def waiting(session: Session, *, after: datetime, limit: int) -> list[Job]:
-    """Return the jobs whose next try lies in the future although they wait for nothing but a cooldown; locked."""
+    """Return the jobs that wait out a backoff, next first; locked. Cooldowns (the machine failed) are left alone."""
     query = (
         select(Job)
         .where(
             Job.next_run_at > after,
             Job.state == "scheduled",
-            Job.current_retry_count + Job.infra_retry_count > 0,
+            Job.current_retry_count > 0,
+            Job.infra_retry_count == 0,
             Job.deleted_at.is_(None),
             Job.lock_token.is_(None),
         )

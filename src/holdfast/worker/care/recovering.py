@@ -49,7 +49,7 @@ class Recovered:
     deploying: bool
     cases: tuple[Case, ...]
     woken: tuple[int, ...]
-    """Jobs whose cooldown is cut short, so that enough of them get on."""
+    """Jobs whose backoff is cut short, so that enough of them get on."""
 
 
 def recover(jobs: Jobs, *, apply: bool, ask: Signal | None = None) -> Recovered:
@@ -129,7 +129,7 @@ def ask_tool(sight: RunSight) -> bool:
 
 
 def _wake(jobs: Jobs, limits: RecoverySettings, now: datetime, *, apply: bool) -> tuple[int, ...]:
-    """Cut cooldowns short, the earliest first, until enough crawls are queued or run."""
+    """Cut backoffs short, the earliest first, until enough crawls are queued or run."""
     with jobs.database.write() as session:
         missing = limits.keep_running - queries.busy_count(session)
         waiting = queries.waiting(session, after=now, limit=missing) if missing > 0 else []

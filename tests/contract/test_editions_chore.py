@@ -1,0 +1,45 @@
+"""The chore that accounts for editions, on both databases: when there is something to do, and when it leaves off."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from holdfast import config
+from holdfast.editions.artefacts import draft, edition_folder
+from holdfast.wiring import open_ground
+from holdfast.worker.accounting import Accounting
+from holdfast.worker.chores import Bench
+from tests.clock import FakeClock
+from tests.editions_bed import EditionBed, open_edition_bed
+
+
+@pytest.fixture
+def bed(migrated_url: str, clock: FakeClock, tmp_path: Path) -> Iterator[EditionBed]:
+    with open_edition_bed(migrated_url, clock, tmp_path) as opened:
+        opened.jobs.source("hc")
+        opened.schedule("hc")
+        yield opened
+
+
+def test_an_edition_at_rest_is_accounted_for_unless_the_worker_ends_or_another_is_at_it(bed: EditionBed) -> None:
+    stopping = True
+    with open_ground(config.load(home=bed.home, database_url=bed.database.url)) as ground, ExitStack() as on_end:
+        bench = Bench(ground=ground, database=bed.database, is_stopping=lambda: stopping, on_end=on_end)
+        chore = Accounting(bench)
+        waits = chore.run_once()
+        bed.ran(("https://hc.example/", "success", "ok"))
+        stopped = chore.run_once()
+        untouched = bed.edition("hc").generated_at
+        stopping = False
+        with draft(edition_folder(bed.home, "hc", 2026)):
+            busy = chore.run_once()
+        done, again = chore.run_once(), chore.run_once()
+
+    assert (waits, stopped, untouched, busy) == (False, False, None, False)
+    assert (done, again) == (True, False)
+    assert bed.edition("hc").status == "research_ready"
+    assert [row["url"] for row in bed.ledger("hc")] == ["https://hc.example/"]

@@ -1,0 +1,99 @@
+"""What `holdfast status` says of jobs: what failed, what waits and why, who works; on both databases."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from sqlalchemy import update
+
+from holdfast.cli import standing as shown
+from holdfast.coordination.owners import Owner
+from holdfast.coordination.runfile import RunFile
+from holdfast.db.models import Execution, Job, Source
+from holdfast.db.models.work import Owner as OwnerRow
+from holdfast.jobs.endings import Ending, Result
+from holdfast.jobs.leases import Lease
+from holdfast.jobs.retries import Failure
+from holdfast.jobs.standing.standing import Standing, read_standing
+from holdfast.wiring import open_ground
+from holdfast.worker.running import Holding
+from tests.contract.worker_bed import WorkerBed
+
+
+@pytest.fixture
+def bed(database_url: str, tmp_path: Path) -> Iterator[WorkerBed]:
+    """A database of each kind."""
+    made = WorkerBed(database_url, tmp_path)
+    with closing(made.database):
+        yield made
+
+
+def _read(bed: WorkerBed) -> Standing:
+    with open_ground(bed.settings) as ground:
+        return read_standing(ground.hot, ground.clock, bed.settings, run_folder=ground.run_folder)
+
+
+def _fail(_lease: Lease, _holding: Holding) -> Ending:
+    return Ending(result=Result.FAILED, failure=Failure.INFRA, error="the storage is away")
+
+
+def test_what_failed_waits_and_works_is_told_with_its_reason(bed: WorkerBed) -> None:
+    assert shown.lines(_read(bed)) == []
+    failed = bed.job("failed")
+    bed.work(_fail)
+    for code in ("off", "later", "next"):
+        bed.job(code)
+    now = datetime.now(UTC)
+    with bed.database.write() as session:
+        session.execute(update(Source).where(Source.code == "off").values(enabled=False))
+        for number, code in enumerate(("off", "later", "next"), 2):
+            moment = now + timedelta(days=300) if code == "later" else now
+            session.get_one(Job, number).next_run_at = None
+            session.add(Execution(job_id=number, number=1, state="queued", config={}, output_dir="", created_at=now,
+                                  queued_at=moment, due_at=moment, run_seconds=0.0))  # fmt: skip
+    standing = _read(bed)
+
+    assert [(one.job_id, one.failure, one.error) for one in standing.failed] == [
+        (failed, "infra_error", "the storage is away")
+    ]  # fmt: skip
+    assert {one.run.source: one.why.split(" 20")[0] for one in standing.waiting} == {
+        "off": "its source is disabled", "next": "no worker runs", "later": "not before",
+    }  # fmt: skip
+    assert standing.queued == 3
+    lines = "\n".join(shown.lines(standing))
+    assert "failed: execution 1 of failed, infra_error: the storage is away; again at" in lines
+    assert "waits: execution" in lines
+
+
+def test_a_worker_that_died_is_told_from_one_that_works(bed: WorkerBed, tmp_path: Path) -> None:
+    with open_ground(bed.settings) as ground:
+        living = Owner(ground.hot, ground.clock, run=RunFile(ground.run_folder), kind="worker", execution_id=None)
+        dead = Owner(ground.hot, ground.clock, run=RunFile(ground.run_folder), kind="worker", execution_id=None)
+        dead.run.close()
+        with bed.database.write() as session:
+            far = OwnerRow(kind="worker", host="elsewhere", pid=1, run_file="gone.run", started_at=datetime.now(UTC),
+                           heartbeat_at=datetime.now(UTC) - timedelta(minutes=3))  # fmt: skip
+            session.add(far)
+        standing = read_standing(ground.hot, ground.clock, bed.settings, run_folder=ground.run_folder)
+
+        assert {one.seen.id: one.seen.is_gone for one in standing.workers} == {
+            living.id: False, dead.id: True, far.id: True,
+        }  # fmt: skip
+        assert len(standing.stale) == 2
+        living.end()
+
+
+def test_jobs_that_nobody_queues_are_overdue_and_low_disk_is_the_first_line(database_url: str, tmp_path: Path) -> None:
+    bed = WorkerBed(database_url, tmp_path, disk={"free_bytes": 10**18})
+    with closing(bed.database):
+        job_id = bed.job("ex")
+        with bed.database.write() as session:
+            session.get_one(Job, job_id).next_run_at = datetime.now(UTC) - timedelta(minutes=5)
+        lines = shown.lines(_read(bed))
+
+    assert lines[0].startswith("low disk")
+    assert any(line.startswith("overdue: 1 jobs") for line in lines)

@@ -1,0 +1,101 @@
+"""Chores in rounds: one that fails holds up no other, and `exhaust` waits until nothing is left."""
+
+from __future__ import annotations
+
+import threading
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from holdfast import config
+from holdfast.config import Settings
+from holdfast.worker.chores import Bench
+from holdfast.worker.rounds import Rounds
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Settings:
+    """Settings of an installation on SQLite whose chores hardly rest."""
+    return config.load(home=tmp_path, worker={"rest_s": 0.05})
+
+
+class Pile:
+    """A chore with so many pieces left."""
+
+    name = "pile"
+
+    def __init__(self, pieces: int) -> None:
+        self.pieces = pieces
+        self.threads: set[int] = set()
+
+    def run_once(self) -> bool:
+        """Do one piece."""
+        self.threads.add(threading.get_ident())
+        self.pieces -= self.pieces > 0
+        return self.pieces > 0
+
+
+class Broken:
+    """A chore that never works."""
+
+    name = "broken"
+
+    def __init__(self) -> None:
+        self.times = 0
+
+    def run_once(self) -> bool:
+        """Fail."""
+        self.times += 1
+        raise OSError("the disk is away")
+
+
+def test_everything_is_done_and_what_fails_is_told_and_left_for_later(settings: Settings) -> None:
+    pile, broken = Pile(50), Broken()
+    rounds = Rounds(settings, [lambda _bench: broken, lambda _bench: pile])
+    rounds.start()
+
+    rounds.exhaust(lambda: True)
+
+    assert rounds.stop(10)
+    assert pile.pieces == 0
+    assert broken.times == 1, "it is tried again after a pause, not in every round"
+    assert rounds.errors == {"broken": "OSError: the disk is away"}
+    assert len(pile.threads) == 1
+    assert threading.get_ident() not in pile.threads
+
+
+def test_a_chore_in_hand_hears_that_the_worker_ends_and_what_it_opened_is_closed(settings: Settings) -> None:
+    began, closed = threading.Event(), threading.Event()
+
+    class Long:
+        name = "long"
+
+        def __init__(self, bench: Bench) -> None:
+            self._bench = bench
+            bench.on_end.enter_context(closing(self))
+
+        def run_once(self) -> bool:
+            began.set()
+            while not self._bench.is_stopping():
+                threading.Event().wait(0.01)
+            return True
+
+        def close(self) -> None:
+            closed.set()
+
+    rounds = Rounds(settings, [Long])
+    rounds.start()
+    assert began.wait(10)
+
+    assert rounds.stop(10)
+    assert closed.is_set()
+
+
+def test_what_is_not_wanted_any_more_is_not_waited_for(settings: Settings) -> None:
+    rounds = Rounds(settings, [lambda _bench: Pile(10**9)])
+    rounds.start()
+
+    rounds.exhaust(lambda: False)
+
+    assert rounds.stop(10)

@@ -1,0 +1,87 @@
+"""What a runner hears and says: the strongest word wins, progress is told when it is due, a lost run writes nothing."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+
+from holdfast.config import JobSettings
+from holdfast.db.engine import Database
+from holdfast.jobs.endings import Counts
+from holdfast.jobs.journal.logs import LogBook
+from holdfast.jobs.leases import Word
+from holdfast.worker.heart import asked_for
+from holdfast.worker.running import Holding, Progress, Stop
+from tests.clock import FakeClock
+
+
+def _holding(tmp_path: Path, clock: FakeClock, told: list[Progress], word: Stop | None = None) -> Holding:
+    book = LogBook(Database(f"sqlite:///{tmp_path / 'none.db'}"), clock, 1, JobSettings())
+    return Holding(book, clock, report=told.append, listen=lambda: word)
+
+
+def _items(count: int) -> Progress:
+    return Progress(counts=Counts(items_crawled=count))
+
+
+def test_a_weaker_word_changes_nothing_and_a_stronger_one_wins(tmp_path: Path, clock: FakeClock) -> None:
+    holding = _holding(tmp_path, clock, [])
+    heard = []
+    for word in (Stop.DRAIN, Stop.CANCEL, Stop.FINISH, Stop.NOW, Stop.DRAIN, Stop.LOST, Stop.NOW):
+        holding.ask(word)
+        heard.append(holding.stop)
+
+    assert heard == [Stop.DRAIN, Stop.CANCEL, Stop.CANCEL, Stop.NOW, Stop.NOW, Stop.LOST, Stop.LOST]
+
+
+def test_waiting_ends_with_the_word(tmp_path: Path, clock: FakeClock) -> None:
+    holding = _holding(tmp_path, clock, [])
+    threading.Timer(0.05, holding.ask, (Stop.CANCEL,)).start()
+
+    assert holding.wait(10) is Stop.CANCEL
+    assert holding.wait(0.0) is Stop.CANCEL
+
+
+def test_the_rows_are_asked_at_the_moment_of_the_question(tmp_path: Path, clock: FakeClock) -> None:
+    holding = _holding(tmp_path, clock, [], word=Stop.FINISH)
+
+    assert holding.stop is None
+    assert holding.hear() is Stop.FINISH
+
+
+def test_progress_is_passed_on_each_ten_items_or_five_seconds_and_only_if_it_is_new(
+    tmp_path: Path, clock: FakeClock
+) -> None:
+    told: list[Progress] = []
+    holding = _holding(tmp_path, clock, told)
+    for count in (1, 5, 9, 10, 15, 19, 20):
+        holding.progress(_items(count))
+    assert [one.counts.items_crawled for one in told] == [10, 20]
+
+    holding.progress(_items(21))
+    clock.advance(5.1)
+    holding.progress(_items(21))
+    clock.advance(60)
+    holding.progress(_items(21))
+
+    assert [one.counts.items_crawled for one in told] == [10, 20, 21]
+
+
+def test_nothing_is_told_or_written_once_the_lease_is_lost(tmp_path: Path, clock: FakeClock) -> None:
+    told: list[Progress] = []
+    holding = _holding(tmp_path, clock, told)
+    holding.ask(Stop.LOST)
+
+    holding.progress(_items(100))
+    holding.note("info", "lifecycle", "too late")
+    holding.flush()
+
+    assert told == []
+    assert not (tmp_path / "none.db").exists()
+
+
+def test_what_the_rows_ask_becomes_the_right_word() -> None:
+    assert asked_for(Word(None, cancelled=False)) is None
+    assert asked_for(Word("drain", cancelled=False)) is Stop.FINISH
+    assert asked_for(Word("cancel", cancelled=False)) is Stop.DISCARD
+    assert asked_for(Word("drain", cancelled=True)) is Stop.CANCEL
