@@ -15,7 +15,9 @@ from sqlalchemy import Connection, event, insert, text
 from sqlalchemy.orm import Session
 
 from holdfast.db.engine import Database
-from holdfast.db.models import Execution, Job, Source
+from holdfast.db.models import Execution, Job, JobEvent, LogLine, Source
+from holdfast.jobs.journal.events import read_events
+from holdfast.jobs.journal.logs import last_lines, read_lines
 from holdfast.jobs.listing import queries, shapes
 from holdfast.jobs.listing.values import AdminFilter, Files, JobFilter, Pages, bounded_limit, sort_word
 from holdfast.jobs.projection import ADMIN_STATES, Latest, admin_state
@@ -293,3 +295,36 @@ def test_running_counts_come_from_the_processes_until_they_are_settled(bed: Bed)
         assert run is not None
         assert queries.pages_of(session, run).crawled == 7
         assert shapes.execution_shape(run, Pages(9, 9, 0))["items_crawled"] == 9
+
+
+def test_pages_of_runs_without_totals_of_their_own_count_for_their_source(bed: Bed) -> None:
+    first, second = _source(bed.database, "a"), _source(bed.database, "b")
+    ids = _jobs(bed.database, [{"source_id": first}, {"source_id": first}, {"source_id": second}])
+    _runs(bed.database, [{"job_id": job_id, "items_crawled": crawled, "items_failed": missed}
+                         for job_id, crawled, missed in zip(ids, (5, 6, 0), (1, 0, 0), strict=True)])  # fmt: skip
+
+    with bed.database.read() as session:
+        assert queries.settled_pages(session) == [("a", 11, 1)]
+
+
+def test_logs_and_events_are_followed_by_their_indexes(full: Database) -> None:
+    told = [{"at": NOW, "name": "job:status", "job_id": number % 50, "data": {}} for number in range(2000)]
+    lines = [{"execution_id": number % 50, "at": NOW, "level": 20, "category": "crawler.fetch", "message": "m",
+              "fields": {}} for number in range(2000)]  # fmt: skip
+    with full.write() as session:
+        session.execute(insert(JobEvent), told)
+        session.execute(insert(LogLine), lines)
+    with full.engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+        connection.execute(text("ANALYZE"))
+
+    plans = [
+        *_plans(full, lambda session: read_events(session, after=1900)),
+        *_plans(full, lambda session: read_events(session, after=5, job_id=7)),
+        *_plans(full, lambda session: read_lines(session, 7, after=900)),
+        *_plans(full, lambda session: last_lines(session, 7, level="info")),
+    ]
+
+    assert len(plans) == 4
+    for plan in plans:
+        assert "Seq Scan" not in plan, plan
+        assert "SCAN " not in plan.replace("SCAN job_events USING", ""), plan

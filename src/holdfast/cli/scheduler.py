@@ -10,7 +10,7 @@ import typer
 from holdfast import config, log
 from holdfast.cli.options import AsJson, Home
 from holdfast.cli.tables import fields, table
-from holdfast.jobs.following import sync_enabled_sources
+from holdfast.jobs.following import sync_in_portions
 from holdfast.jobs.metrics import count_metrics
 from holdfast.jobs.placement import preview_rebalance, show_distribution
 from holdfast.jobs.placement import rebalance as do_rebalance
@@ -137,8 +137,8 @@ def sync(
     settings = config.load(home=home)
     log.configure("ERROR", as_json=False)  # what went wrong is told below, once
     minutes = interval_minutes or settings.jobs.auto_interval_minutes
-    with open_jobs(settings) as jobs, jobs.database.write() as session:
-        done = sync_enabled_sources(session, jobs.clock, jobs.board, interval_minutes=minutes)
+    with open_jobs(settings) as jobs:
+        done = sync_in_portions(jobs.database.write, jobs.clock, jobs.board, interval_minutes=minutes)
     if json:
         print(jsonlib.dumps({
             "sources_seen": done.sources_seen, "sources_enabled": done.sources_enabled, "created": len(done.created),

@@ -15,7 +15,7 @@ from holdfast.cli.options import AsJson, Home
 from holdfast.cli.tables import fields, table
 from holdfast.db.models import Source
 from holdfast.errors import Invalid
-from holdfast.jobs.following import disable_source, enable_source
+from holdfast.jobs.following import disable_source, enable_source, take_in_sources
 from holdfast.sources import registry
 from holdfast.sources.queries import sources
 from holdfast.sources.refusals import SourceRefused
@@ -154,9 +154,9 @@ def take_in(
 
     Example: holdfast source import sources.yaml --dry-run
     """
-    entries = read_file(file)
+    specs = registry.read_specs(read_file(file))
     with open_jobs(config.load(home=home)) as jobs, jobs.database.write() as session:
-        done = registry.take_in(session, jobs.clock, entries, apply=not dry_run)
+        done = take_in_sources(session, jobs.clock, jobs.board, specs, apply=not dry_run)
     if json:
         print(jsonlib.dumps({"created": done.created, "updated": done.updated, "unchanged": done.unchanged,
                              "dry_run": dry_run}))  # fmt: skip

@@ -17,6 +17,8 @@ from holdfast.worker.assignment import Assignment
 _STOPS = (signal.SIGTERM, signal.SIGINT)
 """Two signals, because two of one kind that come together are one."""
 
+_START_S = 20.0
+"""How long a process may take to begin: on a busy machine an interpreter needs seconds to load its modules."""
 _TICKS_S = os.sysconf("SC_CLK_TCK")
 
 
@@ -110,7 +112,7 @@ class Child:
         """Return for how long the process's loop has shown no life; one that has said goodbye is not silent."""
         tick = last_tick(self.run_path)
         if tick is None:
-            return 0.0 if self._has_ticked else now - self._alive_at
+            return 0.0 if self._has_ticked else max(0.0, now - self._alive_at - _START_S)
         self._has_ticked = True
         return now - max(self._alive_at, tick)
 

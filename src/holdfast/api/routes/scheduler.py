@@ -19,17 +19,14 @@ from holdfast.api.schemas.scheduling import (
     SkippedShown,
     SyncShown,
 )
-from holdfast.jobs.following import Synced, sync_enabled_sources
+from holdfast.jobs.following import sync_in_portions
 from holdfast.jobs.metrics import count_metrics
 from holdfast.jobs.placement import preview_rebalance, rebalance, show_distribution
 from holdfast.jobs.schedule.queries import last_scheduled_at
 from holdfast.jobs.slots import Rebalance
-from holdfast.sources.queries import sources
 
 router = APIRouter(tags=["scheduler"], dependencies=[ADMIN])
 _ANSWERS = answers(400, 403, 413, 415, 503)
-_SYNCED = 20
-"""Sources of one transaction: making a job for each of them takes about 0.1 s."""
 
 
 @router.get("/api/v1/scheduler/metrics", responses=_ANSWERS)
@@ -92,15 +89,10 @@ def _shown(plan: Rebalance) -> RebalanceShown:
 @router.post("/api/v1/admin/sync-enabled-sources", responses=_ANSWERS, tags=["sources"])
 def sync_sources(hand: HandDep) -> SyncShown:
     """Give every enabled source a crawl job that has none, and resume what its source's absence had paused (NC-051)."""
-    done, after, desk = Synced(), "", hand.desk
-    while True:
-        with hand.write() as session:
-            rows = sources(session, after=after, limit=_SYNCED)
-            done += sync_enabled_sources(session, desk.clock, desk.board, after=after, limit=_SYNCED,
-                                         interval_minutes=desk.settings.jobs.auto_interval_minutes)  # fmt: skip
-        if len(rows) < _SYNCED:
-            break
-        after = rows[-1].code
+    desk = hand.desk
+    done = sync_in_portions(
+        hand.write, desk.clock, desk.board, interval_minutes=desk.settings.jobs.auto_interval_minutes
+    )
     return SyncShown(
         sources_seen=done.sources_seen, sources_enabled=done.sources_enabled, created=list(done.created),
         already_has_job=list(done.with_job), resumed=list(done.woken), skipped_disabled=list(done.disabled),

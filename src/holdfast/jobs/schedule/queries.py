@@ -171,10 +171,16 @@ def output_dir(session: Session, execution_id: int | None) -> str | None:
 
 
 def begin_hold(session: Session, claim: Claim, *, execution_id: int, owner: str, now: datetime) -> None:
-    """Note that an owner has begun to hold an execution."""
+    """Note that an owner has begun to hold an execution.
+
+    The lock was free, so the order of the rows is the truth. Clocks of two processes differ by the error of a reading:
+    a hold is never written as begun before the last one has ended.
+    """
+    before = session.scalar(select(Hold.ended_at).where(Hold.job_id == claim.job_id, Hold.epoch == claim.epoch - 1))
+    acquired = max(now, before) if before is not None else now
     session.execute(
         insert(Hold).values(
-            job_id=claim.job_id, execution_id=execution_id, epoch=claim.epoch, owner=owner, acquired_at=now
+            job_id=claim.job_id, execution_id=execution_id, epoch=claim.epoch, owner=owner, acquired_at=acquired
         )
     )
 
