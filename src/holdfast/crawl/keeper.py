@@ -31,6 +31,7 @@ class Keeper:
     def __init__(self, run: RunFile, folder: Path, *, parent: int) -> None:
         self._run, self._folder, self._parent = run, folder, parent
         self._landing: set[str] = set()
+        self._orphaned_at: float | None = None
 
     @property
     def watches(self) -> Sequence[Callable[[CrawlEngine], Coroutine[None, None, None]]]:
@@ -46,8 +47,7 @@ class Keeper:
             self._run.tick(now)
             engine.press(now + _PULSE_S)  # what would be over at the next look is ended at this one
             if os.getppid() != self._parent:
-                _log.warning("crawl.orphaned")
-                engine.hand_back()
+                self._leave(engine, now)
             if (limit := engine.limits.over(now)) is not None:
                 engine.drain(Ending(limit))
             if now - looked_at >= _DISK_S or engine.crew.progress.state == "no_space" or _is_full(engine, now):
@@ -58,6 +58,17 @@ class Keeper:
             engine.crew.progress.active_domains = len(engine.fleet.lanes)
             engine.crew.progress.slow = slowest(engine, now)
             await asyncio.sleep(_PULSE_S)
+
+    def _leave(self, engine: CrawlEngine, now: float) -> None:
+        """Hand back: nobody looks after this process any more, and nobody would end it if that hung."""
+        if self._orphaned_at is None:
+            self._orphaned_at = now
+            _log.warning("crawl.orphaned")
+        engine.hand_back()
+        settings = engine.crew.settings
+        if now - self._orphaned_at > settings.lease.seconds + settings.engine.watchdog_s:
+            _log.error("crawl.hangs", action="hand_back")
+            os._exit(1)  # what it leaves is cleaned up as after a kill
 
     def _look_at_disk(self, engine: CrawlEngine) -> None:
         full = _is_full(engine, engine.crew.clock.monotonic()) or is_low(self._folder, engine.crew.settings.disk)
