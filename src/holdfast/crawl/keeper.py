@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import threading
 from collections.abc import Callable, Coroutine, Sequence
 from pathlib import Path
 from typing import Any
@@ -31,7 +32,7 @@ class Keeper:
     def __init__(self, run: RunFile, folder: Path, *, parent: int) -> None:
         self._run, self._folder, self._parent = run, folder, parent
         self._landing: set[str] = set()
-        self._orphaned_at: float | None = None
+        self._is_orphan = False
 
     @property
     def watches(self) -> Sequence[Callable[[CrawlEngine], Coroutine[None, None, None]]]:
@@ -47,7 +48,7 @@ class Keeper:
             self._run.tick(now)
             engine.press(now + _PULSE_S)  # what would be over at the next look is ended at this one
             if os.getppid() != self._parent:
-                self._leave(engine, now)
+                self._leave(engine)
             if (limit := engine.limits.over(now)) is not None:
                 engine.drain(Ending(limit))
             if now - looked_at >= _DISK_S or engine.crew.progress.state == "no_space" or _is_full(engine, now):
@@ -59,16 +60,17 @@ class Keeper:
             engine.crew.progress.slow = slowest(engine, now)
             await asyncio.sleep(_PULSE_S)
 
-    def _leave(self, engine: CrawlEngine, now: float) -> None:
+    def _leave(self, engine: CrawlEngine) -> None:
         """Hand back: nobody looks after this process any more, and nobody would end it if that hung."""
-        if self._orphaned_at is None:
-            self._orphaned_at = now
+        if not self._is_orphan:
+            self._is_orphan = True
             _log.warning("crawl.orphaned")
+            settings = engine.crew.settings
+            # On a thread: the loop itself may hang. What it leaves is cleaned up as after a kill.
+            last = threading.Timer(settings.lease.seconds + settings.engine.watchdog_s, os._exit, (1,))
+            last.daemon = True
+            last.start()
         engine.hand_back()
-        settings = engine.crew.settings
-        if now - self._orphaned_at > settings.lease.seconds + settings.engine.watchdog_s:
-            _log.error("crawl.hangs", action="hand_back")
-            os._exit(1)  # what it leaves is cleaned up as after a kill
 
     def _look_at_disk(self, engine: CrawlEngine) -> None:
         full = _is_full(engine, engine.crew.clock.monotonic()) or is_low(self._folder, engine.crew.settings.disk)
