@@ -16,6 +16,7 @@ _CALLS = {
     "yaml.load": "use a parser that builds no objects",
     "os.system": "use subprocess with a list of arguments",
     "os.popen": "use subprocess with a list of arguments",
+    "asyncio.wait_for": "use asyncio.timeout: in Python 3.11 it forgets a cancellation that comes with the result",
     "tempfile.mktemp": "the name can be taken before the file is made",
     "socket.create_connection": "only fetch dials, behind the address guard",
     "asyncio.open_connection": "only fetch dials, behind the address guard",

@@ -43,7 +43,8 @@ async def open_hand(request: Request) -> AsyncIterator[Hand]:
     """Wait for the desk to be free, then lend it; Unavailable if that takes too long."""
     turn: asyncio.Semaphore = request.app.state.turn
     try:
-        await asyncio.wait_for(turn.acquire(), _WAIT_S)
+        async with asyncio.timeout(_WAIT_S):
+            await turn.acquire()
     except TimeoutError:
         raise Unavailable("other changes are still being written; try again in a moment") from None
     try:

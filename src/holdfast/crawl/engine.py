@@ -207,7 +207,8 @@ class CrawlEngine:
     async def _pause(self, seconds: float) -> None:
         """Wait, unless we drain, a new domain was found, or the last lane has gone."""
         with suppress(TimeoutError):
-            await asyncio.wait_for(self.fleet.look_again.wait(), seconds)
+            async with asyncio.timeout(seconds):
+                await self.fleet.look_again.wait()
 
     async def _is_over(self) -> bool:
         return await self.database.run(self._count_open) == 0

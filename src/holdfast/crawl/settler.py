@@ -54,8 +54,10 @@ class Settler:
     async def run(self) -> None:
         """Settle for ever; a database that is away for a while is waited for."""
         while True:
+            # Not `wait_for`: in Python 3.11 that forgets a cancellation if the event is set at the same moment.
             with suppress(TimeoutError):
-                await asyncio.wait_for(self.due.wait(), self._crew.settings.engine.settle_s)
+                async with asyncio.timeout(self._crew.settings.engine.settle_s):
+                    await self.due.wait()
             self.due.clear()
             if self._soon is not None:
                 self._soon.cancel()
