@@ -14,6 +14,9 @@ from tests.site import Site
 
 __all__ = ["FakeClock"]
 
+# Commands run inside the tests' own process: one that stepped back would make every test after it slow.
+os.environ["HOLDFAST_INDEX_NICE"] = "0"
+
 
 def missing_service(what: str, package: str) -> None:
     """Skip the test with one clear line, or fail where services are promised (CI, `make test`)."""

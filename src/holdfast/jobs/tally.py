@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple
 
 from holdfast.frontier import Summary
 from holdfast.jobs.endings import Counts
-from holdfast.types import Outcome
+from holdfast.types import Kind, Outcome
 
 _TOP: Final = 10
 _CAPTURED: Final = (Outcome.SUCCESS.value,)
@@ -30,6 +30,13 @@ def counts_of(outcomes: dict[str, int], *, pages: int, queue: int) -> Counts:
     """Return the counts of an execution from its totals, while it runs or at its end."""
     failed = sum(count for word, count in outcomes.items() if word not in (*_CAPTURED, *_RULED_OUT))
     return Counts(items_crawled=pages, items_failed=failed, items_total=sum(outcomes.values()) + queue)
+
+
+def counted(summary: Summary) -> Counts:
+    """Return the counts of an execution that is over, from its rows: a killed process may have told too much."""
+    failed = sum(count for word, count in summary.outcomes.items() if word not in (*_CAPTURED, *_RULED_OUT))
+    crawled = summary.kinds.get((Kind.PAGE.value, Outcome.SUCCESS.value), 0)
+    return Counts(items_crawled=crawled, items_failed=failed, items_total=summary.total)
 
 
 def crawl_metrics(summary: Summary, timing: Timing, *, requests: int) -> dict[str, Any]:

@@ -23,7 +23,7 @@ from holdfast.jobs.live.queries import from_json
 from holdfast.jobs.plans import House, crawl_plan
 from holdfast.jobs.retries import Failure
 from holdfast.jobs.status import Status, read_status
-from holdfast.jobs.tally import Timing, counts_of, crawl_metrics
+from holdfast.jobs.tally import Timing, counted, counts_of, crawl_metrics
 from holdfast.sources.config import merged
 from holdfast.sources.registry import config_of
 from holdfast.types import Outcome
@@ -125,7 +125,11 @@ class NativeRunner:
         with ground.hot.read() as tx:
             timing = Timing(*queries.timing(tx, execution_id=lease.execution_id))
             has_files = bool(files.files_of(tx, execution_id=lease.execution_id))
-        metrics = crawl_metrics(summary(ground.hot, lease.execution_id), timing, requests=status.requests)
+        found = summary(ground.hot, lease.execution_id)
+        metrics = crawl_metrics(found, timing, requests=status.requests)
+        costs = ending.counts
+        ending = replace(ending, counts=replace(
+            counted(found), cpu_ms=costs.cpu_ms, peak_memory_bytes=costs.peak_memory_bytes))  # fmt: skip
         if ending.result is Result.COMPLETED and not ending.counts.items_crawled and ending.counts.items_failed:
             error = f"nothing could be captured: {_worst(metrics)}"
             ending = replace(ending, result=Result.FAILED, failure=Failure.FAILED, reason="nothing_captured",
