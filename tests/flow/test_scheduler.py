@@ -8,6 +8,7 @@ import signal
 import threading
 import time
 from collections import defaultdict
+from dataclasses import replace
 from itertools import pairwise
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
@@ -193,6 +194,8 @@ def test_an_owner_whose_lock_expired_cannot_undo_the_next_ones(world: World) -> 
 
 
 def test_a_scheduler_that_starts_takes_nothing_from_a_living_worker(world: World) -> None:
+    # Half a minute of ours: a slow machine must not make the living look dead.
+    world = replace(world, settings=world.settings.model_copy(update={"stale_s": 1800.0}))
     party = world.party()
     _jobs(party, world, 10)
     party.scheduler.tick()
