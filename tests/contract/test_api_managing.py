@@ -113,6 +113,7 @@ def test_sources_come_and_go_as_yaml_toml_and_json(server: Server) -> None:
 @pytest.mark.parametrize(
     ("content", "kind", "field"),
     [(b"sources: [{code: x}]", "yaml", "sources[0].config.seeds"), (b"sources: &a [*a]", "yaml", "aliases"),
+     (b"sources: [{1: 2}]", "yaml", "names are text"), (b"sources: [{null: 2}]", "yaml", "names are text"),
      (b"sources: !!python/object:os.system x", "yaml", "YAML"), (b"[" * 5000, "yaml", "YAML"),
      (b"\xff\xfe", "yaml", "UTF-8"), (b"sources = 1", "toml", "sources"), (b'{"sources": {}}', "json", "sources"),
      (b'{"sources": [{"code": "x\\u0000"}]}', "json", "NUL"), (b'{"sources": [NaN]}', "json", "finite"),

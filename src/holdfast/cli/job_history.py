@@ -86,7 +86,7 @@ def logs(
         find_job(jobs.database, number)
         with jobs.database.read() as session:
             run = queries.numbered_execution(session, job_id=number, number=execution)
-            lines = last_lines(session, run.id, limit=tail) if run is not None and not everything else []
+            lines = last_lines(session, run.id, limit=tail, level=level) if run is not None and not everything else []
         if run is None:
             raise NotFound(f"job {number} has no such execution; see them with: holdfast job executions {number}")
         shown: Iterator[LogLine] = all_lines(jobs.database, run.id) if everything else iter(lines)

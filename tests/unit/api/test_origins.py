@@ -39,7 +39,9 @@ def test_any_other_origin_may_not(client: Client, origin: str) -> None:
     assert "Origin" in answer.headers["vary"]
 
 
-@pytest.mark.parametrize("path", ["/metrics", "/api/admin/reports", "/api/admin", "/api/v1/jobs", "/api/v2/jobs"])
+@pytest.mark.parametrize(
+    "path", ["/metrics", "/api/admin/reports", "/api/admin", "/api/v1/jobs", "/api/v2/jobs", "/api/pages"]
+)
 def test_admin_routes_are_shared_with_nobody(client: Client, path: str) -> None:
     assert _preflight(client, path, _LISTED[0]) == (403, None)
     assert "access-control-allow-origin" not in client.get(path, headers={"origin": _LISTED[0]}).headers

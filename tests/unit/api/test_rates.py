@@ -49,7 +49,9 @@ def test_after_the_time_that_was_named_one_may_ask_again(make_client: MakeClient
     assert client.post("/api/reports").status_code != 429
 
 
-@pytest.mark.parametrize("path", ["/metrics", "/api/v1/jobs", "/api/v1/scheduler/metrics", "/api/admin/jobs"])
+@pytest.mark.parametrize(
+    "path", ["/metrics", "/api/v1/jobs", "/api/v1/scheduler/metrics", "/api/admin/jobs", "/api/pages"]
+)
 def test_guessing_the_admin_token_is_slow(make_client: MakeClient, path: str) -> None:
     client = make_client(admin_token="x" * 20)
     guesses = [client.get(path, headers={"x-admin-token": f"guess {n}"}).status_code for n in range(11)]

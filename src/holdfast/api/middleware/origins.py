@@ -14,7 +14,7 @@ from holdfast.api.problems import OriginRefused
 _READ = "GET, HEAD, OPTIONS"
 _WRITE = {"/api/reports": "POST, OPTIONS"}
 """The one public route that takes something in."""
-_PRIVATE = ("/api/admin", "/api/v1", "/api/v2", "/metrics")
+_PRIVATE = ("/api/admin", "/api/v1", "/api/v2", "/api/pages", "/metrics")
 _OPEN = ("/wacz", ".wacz")
 """Packages are read by replay tools that run in pages of any origin."""
 _SAFE = ("GET", "HEAD", "OPTIONS")

@@ -113,7 +113,7 @@ class RateLimits:
         settings, path = self._settings, scope["path"]
         if self._is_replay or path.startswith(("/web/", "/api/snapshots/raw/")) or path.endswith(("/wacz", ".wacz")):
             return Tier("replay", settings.replay_per_minute)
-        if path == "/metrics" or path.startswith(("/api/admin/", "/api/v1/", "/api/v2/")):
+        if path == "/metrics" or path.startswith(("/api/admin/", "/api/v1/", "/api/v2/", "/api/pages")):
             if is_admin(settings, Headers(scope=scope)):
                 return Tier("admin", settings.admin_per_minute)
             return Tier("intruder", settings.intruder_per_minute)

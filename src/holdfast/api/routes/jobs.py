@@ -140,7 +140,7 @@ def _changed(job: Job, form: JobChanges) -> JobSpec:
 
 @router.delete("/api/v1/jobs/{id}", responses=_CHANGED)
 def delete_job(hand: HandDep, id: JobId) -> Message:
-    """Remove a job; what it captured stays. One that runs is cancelled first (NC-005)."""
+    """Remove a job; what it captured stays. One that runs must be cancelled first (NC-005)."""
     with hand.write() as session:
         shown(session, id)
         hand.desk.board.delete(session, id)

@@ -28,6 +28,8 @@ def check_values(value: Any, path: str = "") -> None:
     place = path or "body"
     if isinstance(value, dict):
         for name, one in value.items():
+            if not isinstance(name, str):  # YAML has such names, JSON and TOML do not
+                raise ValueError(f"{place}: {str(name)[:_NAME_CHARS]} is no name; names are text")
             shown = name[:_NAME_CHARS].encode("ascii", "replace").decode().replace("\x00", "?")
             check_values(name, f"{path}.{shown}" if path else shown)
             check_values(one, f"{path}.{shown}" if path else shown)
