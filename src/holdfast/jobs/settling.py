@@ -60,7 +60,7 @@ class Settler:
         if state_of(job) is State.CANCELLED:
             execution.state, execution.reason, execution.finished_at = "cancelled", reason, now
             return [status(job.id, State.CANCELLED, execution_id=execution.id, reason=reason)]
-        execution.state, execution.stop_requested = "queued", None
+        execution.state = "queued"  # a word that was said to it stays: the next holder hears it
         return [move(job, State.SCHEDULED, now=now, execution_id=execution.id, reason=reason)]
 
     def lose(self, session: Session, job: Job, execution: Execution | None, *, now: datetime) -> list[Event]:
@@ -166,8 +166,9 @@ def _close(execution: Execution, ending: Ending, now: datetime) -> None:
     execution.finished_at, execution.stop_requested = now, None
     began = execution.started_at or now
     execution.duration_ms = max(0, round((now - began).total_seconds() * 1000))
-    execution.error = ending.error and ending.error[:MAX_ERROR_CHARS]
-    execution.stack = ending.stack and ending.stack[-MAX_STACK_CHARS:]
+    # PostgreSQL takes no NUL, and the log of a machine that lost its power may hold some.
+    execution.error = ending.error and ending.error[:MAX_ERROR_CHARS].replace("\0", "?")
+    execution.stack = ending.stack and ending.stack[-MAX_STACK_CHARS:].replace("\0", "?")
     execution.exit_code, execution.stage, execution.metrics = ending.exit_code, ending.stage, ending.metrics
     execution.cpu_ms, execution.peak_memory_bytes = counts.cpu_ms, counts.peak_memory_bytes
     execution.items_crawled, execution.items_indexed = counts.items_crawled, counts.items_indexed
