@@ -225,7 +225,7 @@ def run(url: str, folder: Path, *, rows: int, hosts: int, count: int) -> None:
     """Measure one database with so many known URLs."""
     upgrade(url)
     filling: Any = (
-        SqliteHot(folder / "holdfast.db") if url.startswith("sqlite") else PostgresHot(url, statement_timeout_s=3600)
+        SqliteHot(folder / "holdfast.db") if url.startswith("sqlite") else PostgresHot(url, statement_s=3600)
     )
     began = time.perf_counter()
     if filling.dialect == "sqlite":

@@ -167,6 +167,7 @@ def _write(hot: Hot, home: Path, bodies: Sequence[bytes], moment: datetime) -> i
         )
         file_id = files.insert_file(tx, execution_id=1, owner_id=0, path=f"bench-{now}", now=now)
         tx.execute("UPDATE warc_files SET path = ? WHERE id = ?", (f"warcs/bench-{file_id}.warc.gz", file_id))
+    (home / "warcs").mkdir(exist_ok=True)
     writer = WarcWriter.create(home.resolve() / "warcs", f"bench-{file_id}", file_id, {"software": "bench"}, clock)
     for number, body in enumerate(bodies):
         writer.append_exchange(

@@ -56,3 +56,4 @@ def asking(archive: Archive, *, peer: str = "127.0.0.1") -> Iterator[Client]:
     finally:
         client.close()
         app.state.totals.close()
+        app.state.work.close()

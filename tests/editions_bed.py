@@ -99,9 +99,9 @@ class EditionBed:
         with self.database.read() as session:
             return session.scalars(select(Job).where(Job.name == name)).one()
 
-    def report(self, code: str, year: int = 2026) -> Report:
+    def report(self, code: str, year: int = 2026, **how: Any) -> Report:
         """Write the report of an edition."""
-        return write_report(self.database, self.home, self.clock, self.edition(code, year).id)
+        return write_report(self.database, self.home, self.clock, self.edition(code, year).id, **how)
 
     def ledger(self, code: str, year: int = 2026) -> list[dict[str, Any]]:
         """Return the rows of a ledger as they were written."""

@@ -266,6 +266,24 @@ class RecoverySettings(_Group):
     keep_running: int = Field(1, ge=0, description="Crawls to keep going: below it, backoffs are cut short.")
 
 
+class StorageSettings(_Group):
+    """When storage counts as dead, what may be done about it, and when directories of old crawls are cleaned up."""
+
+    probe_s: float = Field(10.0, ge=0.1, description="Time in which a path must answer.")
+    dead_s: float = Field(120.0, ge=0.0, description="Time that a path is dead before something is done about it.")
+    confirmations: int = Field(2, ge=1, description="Looks in a row that find a path dead before that.")
+    cooldown_s: float = Field(900.0, ge=0.0, description="Time after a deed in which nothing is done.")
+    per_hour: int = Field(2, ge=0, description="Deeds in an hour, on all paths together.")
+    per_day: int = Field(6, ge=0, description="Deeds in 24 hours, on all paths together.")
+    per_job: int = Field(3, ge=0, description="Deeds in 24 hours that concern one job.")
+    unmount_command: str | None = Field(None, description="Lets go of a dead mount; `{mount}` is its path, no shell.")
+    mount_command: str | None = Field(None, description="Mounts it again; `{mount}` is its path, no shell.")
+    command_s: float = Field(60.0, ge=1.0, description="Time that either command has.")
+    clean_days: float = Field(14.0, ge=0.0, description="Age from which an indexed crawl's remains may be cleaned up.")
+    clean_keep: int = Field(2, ge=0, description="Newest crawls of each source that are left as they are.")
+    clean_percent: float = Field(80.0, ge=0.0, le=100.0, description="Use of the disk from which remains are cleaned.")
+
+
 class Settings(BaseSettings):
     """All of it. `holdfast settings` prints what is in force."""
 
@@ -298,6 +316,7 @@ class Settings(BaseSettings):
     disk: DiskSettings = DiskSettings()
     zimit: ZimitSettings = ZimitSettings()
     recovery: RecoverySettings = RecoverySettings()
+    storage: StorageSettings = StorageSettings()
     api: ApiSettings = ApiSettings()
     replay: ReplaySettings = ReplaySettings()
     jobs: JobSettings = JobSettings()

@@ -69,10 +69,6 @@ class Logger:
     def __init__(self, bound: Event) -> None:
         self._bound = bound
 
-    def bind(self, **bound: Any) -> Logger:
-        """Return a logger that adds these fields too."""
-        return Logger({**self._bound, **bound})
-
     def debug(self, event: str, **fields: Any) -> None:
         """Note what only its author wants to know."""
         self._say("debug", event, fields)

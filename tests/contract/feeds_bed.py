@@ -100,7 +100,7 @@ class Bed:
         now = self.clock.now()
         made = Feed(**{"source_id": self.source_id, "url": url, "url_hash": parse(url).hash64, "kind": "feed",
                        "origin": "configured", "created_at": now, "next_poll_at": now, "consecutive_errors": 0,
-                       "lease_epoch": 0, **facts})  # fmt: skip
+                       **facts})  # fmt: skip
         with self.database.write() as session:
             return queries.insert_feed(session, made)
 

@@ -14,6 +14,7 @@ import pytest
 from sqlalchemy import event
 
 from holdfast.api import queries
+from holdfast.api.captured.queries import newest_crawls
 from holdfast.api.totals import Totals
 from holdfast.db.engine import Database
 from holdfast.db.migrate import upgrade
@@ -101,10 +102,10 @@ def test_stats_count_captures_of_pages(client: Client) -> None:
 
 
 class _SlowClock(FakeClock):
-    """A clock on which every look takes a second."""
+    """A clock on which every look takes two seconds."""
 
     def monotonic(self) -> float:
-        self.advance(1)
+        self.advance(2)
         return super().monotonic()
 
 
@@ -151,12 +152,13 @@ def test_statements_of_the_server_have_a_time_limit_and_counting_has_none(migrat
     with database.read() as session:
         limits = [session.connection().exec_driver_sql(f"SHOW {name}").scalar_one() for name in _LIMITS]
         queries.take_time(session)
+        jit = session.connection().exec_driver_sql("SHOW jit").scalar_one()
         lifted = session.connection().exec_driver_sql(f"SHOW {_LIMITS[0]}").scalar_one()
     with database.read() as session:
         again = session.connection().exec_driver_sql(f"SHOW {_LIMITS[0]}").scalar_one()
     database.close()
 
-    assert limits == ["10s", "30s"]
+    assert (limits, jit) == (["10s", "30s"], "off")
     assert (lifted, again) == ("0", "10s")
 
 
@@ -199,6 +201,15 @@ def test_editions_are_the_crawls_that_were_indexed_newest_first(client: Client) 
     assert [edition["firstCapture"] for edition in editions] == ["2024-03-11", "2024-03-01"]
     assert [edition["jobName"] for edition in editions] == [f"example-{edition['jobId']}" for edition in editions]
     assert client.get("/api/sources/nobody/editions").status_code == 404
+
+
+def test_editions_come_in_portions(client: Client) -> None:
+    whole = client.get("/api/sources/example/editions").json()
+    portions = [client.get(f"/api/sources/example/editions?limit=1&offset={at}").json() for at in range(3)]
+
+    assert portions == [whole[:1], whole[1:], []]
+    for wrong in ("limit=0", "limit=201", "offset=-1", "offset=10001"):
+        assert client.get(f"/api/sources/example/editions?{wrong}").status_code == 422
 
 
 def test_a_preview_does_not_exist_yet(client: Client) -> None:
@@ -357,6 +368,34 @@ def _walks(archive: Archive, statement: str, parameters: Any) -> list[str]:
             shape = r"Seq Scan on (\w+)"
     found = [match[1] for line in lines if (match := re.search(shape, line))]
     return [name for name in found if name in _BIG]
+
+
+def test_monitors_are_answered_from_what_was_counted_before(archive: Archive) -> None:
+    """Neither a scrape nor a look at the health reads a row a run or a file; they did, once, when the server began."""
+    paths = ("/metrics", "/api/health?details=1", "/health?details=1")
+    with asking(replace(archive, clock=FakeClock())) as watched:
+        with _statements(archive) as first:
+            before = [watched.get(path).json()["checks"] for path in paths[1:]]
+        with _statements(archive) as later:
+            after = [watched.get(path).json()["checks"] for path in paths[1:]]
+            assert 'holdfast_jobs_total{status="completed"} 3.0' in watched.get("/metrics").text
+
+    asked = " ".join(statement for statement, _ in later)
+    assert "executions" in " ".join(statement for statement, _ in first)
+    assert before == after
+    assert not re.search(r"(FROM|JOIN) (executions|jobs|warc_files)\b", asked), asked
+
+
+def test_a_crawl_among_thousands_is_found_by_seeks(archive: Archive) -> None:
+    with _statements(archive) as asked, archive.database.read() as session:
+        newest = newest_crawls(session, source_id=1, limit=1)
+        every = newest_crawls(session, source_id=1, limit=200)
+
+    assert every[:1] == newest
+    assert len(every) == 2
+    for statement, values in asked:
+        assert _walks(archive, statement, values) == []
+        assert "WITH RECURSIVE" in statement or "warc_files.id IN" in statement
 
 
 def test_no_route_reads_a_large_table_from_end_to_end(archive: Archive, client: Client) -> None:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 from itertools import product
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
+from sqlalchemy import inspect
 
+from holdfast.db.models import Execution
 from holdfast.jobs.states import Action, State
 from tests.api_bed import CONFIG_FAULT, Server
 from tests.jobs_bed import DONE
@@ -39,7 +41,9 @@ def test_each_of_the_49_pairs_is_taken_or_refused_over_http_as_the_document_says
             if (state.value, path.rpartition("/")[2]) in ALLOWED:
                 assert answer.status_code == good, (state, target, answer.text)
                 assert server.row(job_id)["state"] == target
-                assert len(server.bed.events(job_id)) == len(before[1]) + 1
+                assert len(server.bed.events(job_id)) == len(before.events) + 1
+                told = [("admin@127.0.0.1", f"job.{path.rpartition('/')[2]}", f"job {job_id}")]
+                assert server.deeds() == [*before.deeds, *told]
             else:
                 assert answer.status_code == 400, (state, target, answer.text)
                 assert set(answer.json()) == {"error", "detail", "code", "requestId"}
@@ -49,10 +53,19 @@ def test_each_of_the_49_pairs_is_taken_or_refused_over_http_as_the_document_says
                 server.bed.party.act(job_id, Action.CANCEL)
 
 
-def _traces(server: Server, job_id: int) -> tuple[dict[str, Any], list[str], list[tuple[int, str]]]:
-    """Return everything that a deed could have changed: the row, the events, the runs."""
-    runs = [(run.id, run.state) for run in server.bed.executions(job_id)]
-    return server.row(job_id), server.bed.events(job_id), runs
+class _Traces(NamedTuple):
+    """Everything that a deed could have changed."""
+
+    row: dict[str, Any]
+    events: list[str]
+    runs: list[dict[str, Any]]
+    deeds: list[tuple[str, str, str]]
+
+
+def _traces(server: Server, job_id: int) -> _Traces:
+    runs = [{column.key: getattr(run, column.key) for column in inspect(Execution).column_attrs}
+            for run in server.bed.executions(job_id)]  # fmt: skip
+    return _Traces(server.row(job_id), server.bed.events(job_id), runs, server.deeds())
 
 
 def test_a_source_has_one_crawl_job_and_a_second_wish_gives_it_a_new_plan(server: Server) -> None:

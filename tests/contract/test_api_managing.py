@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import gzip
 import json
 from datetime import timedelta
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 import yaml  # type: ignore[import-untyped]
@@ -131,6 +132,17 @@ def test_a_file_that_is_none_of_ours_is_refused_whole(
     assert one_source.get("/api/v1/sources").json()["total"] == 1
 
 
+def test_a_file_is_read_before_anybody_waits_for_it_at_the_desk(one_source: Server) -> None:
+    state = one_source.client.app.state  # type: ignore[attr-defined]
+    free, state.turn = state.turn, asyncio.Semaphore(0)  # somebody else writes, for ever
+    try:
+        answer = one_source.client.post("/api/v1/sources/import", content=b"sources: [{code: x}]", headers=YAML)
+    finally:
+        state.turn = free
+
+    assert (answer.status_code, answer.json()["code"]) == (400, "source_refused"), "its turn did not come, and need not"
+
+
 def test_only_the_import_takes_anything_but_json(one_source: Server) -> None:
     for path in ("/api/v1/jobs", "/api/v1/sources"):
         assert one_source.client.post(path, content=b"a: 1", headers=YAML).status_code == 415
@@ -175,6 +187,11 @@ def test_a_log_is_read_while_it_runs_and_downloaded_when_it_is_over(server: Serv
     assert [line["message"] for line in lines] == [*(f"page {number}" for number in range(5)), "it broke é"]
     assert set(lines[0]) == {"schema_version", "timestamp", "level", "category", "message", "job_id",
                              "execution_id", "fields"}  # fmt: skip
+    part = server.get(f"{path}/download", headers={"range": "bytes=0-9"})
+    head = server.client.request("HEAD", f"{path}/download")
+    assert (part.status_code, part.content, part.headers["accept-ranges"]) == (200, file.content, "none")
+    assert (head.status_code, head.content, head.headers["content-disposition"]) == (
+        200, b"", file.headers["content-disposition"])  # fmt: skip
     for which, status in (("2", 404), ("x", 400), ("-1", 400), ("9" * 30, 400), ("²", 400)):
         assert server.get(f"{path}/download?execution={which}").status_code == status
     assert server.get(f"{path}/view?level=loud").status_code == 400
@@ -259,6 +276,30 @@ def test_enabled_sources_get_jobs_and_the_report_names_each(server: Server) -> N
     }  # fmt: skip
     assert (second["created"], second["already_has_job"]) == ([], ["a", "b"])
     assert server.get("/api/v1/jobs?status=scheduled").json()["total"] == 2
+
+
+class _CountedTurns(asyncio.Semaphore):
+    """One turn at a time, and how often it was somebody's."""
+
+    given = 0
+
+    async def acquire(self) -> Literal[True]:
+        self.given += 1
+        return await super().acquire()
+
+
+def test_jobs_for_many_sources_are_made_in_several_turns(server: Server) -> None:
+    for number in range(41):
+        server.bed.source(f"s{number}")
+    state = server.client.app.state  # type: ignore[attr-defined]
+    free, state.turn = state.turn, _CountedTurns(1)
+    done = server.ask("POST", "/api/v1/admin/sync-enabled-sources").json()
+    turns, state.turn = state.turn, free
+
+    assert len(done["created"]) == 41
+    assert turns.given >= 3, "others may write in between"
+    assert not turns.locked()
+    assert {who for who, what, _ in server.deeds() if what == "job.created"} == {"admin@127.0.0.1"}
 
 
 def test_two_servers_on_one_database_agree(servers: list[Server]) -> None:

@@ -79,8 +79,10 @@ def test_the_source_for_trying_things_is_not_listed(own: Archive, own_client: Cl
     with own.database.write() as session:
         session.execute(update(Source).where(Source.code == "other").values(code="test"))
 
+    page = own_client.get("/").text
     assert [one["sourceCode"] for one in own_client.get("/api/sources").json()] == ["example"]
     assert own_client.get("/api/sources/test/editions").status_code == 200
+    assert (page.count("<li>"), "5 captures of 4 pages from 1 sources" in page) == (1, True)
 
 
 def test_a_large_edition_counts_by_what_was_noted_of_its_files(own: Archive, own_client: Client) -> None:
@@ -93,6 +95,17 @@ def test_a_large_edition_counts_by_what_was_noted_of_its_files(own: Archive, own
     assert [(one["recordCount"], one["firstCapture"], one["lastCapture"]) for one in editions] == [
         (1, "2024-03-11", "2024-03-11"), (3, "2024-03-01", "2024-03-01"),
     ]  # fmt: skip
+
+
+def test_a_crawl_whose_files_were_never_noted_is_told_by_its_first_and_last_page(
+    own: Archive, own_client: Client
+) -> None:
+    with own.database.write() as session:
+        session.execute(update(WarcFile).values(first_at=None, last_at=None))
+
+    editions = own_client.get("/api/sources/example/editions").json()
+
+    assert [(one["recordCount"], one["firstCapture"]) for one in editions] == [(1, "2024-03-11"), (4, "2024-03-01")]
 
 
 def test_a_crawl_is_asked_for_among_many_captures_of_an_address(migrated_url: str, tmp_path: Path) -> None:

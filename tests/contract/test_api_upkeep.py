@@ -62,3 +62,11 @@ def test_upkeep_ends_when_it_is_told_to(tmp_path: Path) -> None:
     upkeep.close()
     Upkeep(archive).close()
     archive.database.close()
+
+
+def test_half_of_the_time_belongs_to_requests_while_work_waits(tmp_path: Path) -> None:
+    archive = build_archive(tmp_path / "home", _SHOTS)
+    upkeep = Upkeep(archive, rest_s=2.0)
+    archive.database.close()
+
+    assert (upkeep.rest_s(4.5, more=True), upkeep.rest_s(4.5, more=False)) == (4.5, 2.0)

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import itertools
+import os
+import signal
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
-from sqlalchemy import text
+from sqlalchemy import Engine, event, text
 
 from holdfast.db.engine import Database
-from holdfast.db.migrate import migrations, upgrade
+from holdfast.db.migrate import downgrade, migrations, upgrade
 from holdfast.db.parity import compare
-from holdfast.db.schema import SCHEMA
+from holdfast.db.schema import SCHEMA, schema_of
 from holdfast.errors import Invalid, Unavailable
 
 
@@ -42,6 +46,50 @@ def test_a_database_that_is_not_there_is_told_so(tmp_path: Path) -> None:
         compare("postgresql://nobody@127.0.0.1:1/none?connect_timeout=1")
     with pytest.raises(Invalid, match="mysql"):
         compare("mysql://nobody@127.0.0.1/none")
+
+
+def test_migrations_are_undone_and_run_again_and_rows_stay(database_url: str) -> None:
+    upgrade(database_url)
+    with closing(Database(database_url)) as database, database.engine.begin() as connection:
+        for insert in (
+            "sources(code, name, enabled, config, created_at, updated_at) VALUES ('a', 'A', true, '{}', 1, 1)",
+            "jobs(source_id, kind, fingerprint, config, created_at) VALUES (1, 'x', 'y', '{}', 1)",
+        ):
+            connection.execute(text(f"INSERT INTO {insert}"))
+    first = migrations()[0].revision
+
+    downgrade(database_url, first)
+    assert schema_of(database_url) == first
+    upgrade(database_url)
+
+    assert compare(database_url).is_whole
+    with closing(Database(database_url)) as database, database.engine.connect() as connection:
+        assert connection.execute(text("SELECT source_id, kind FROM jobs")).all() == [(1, "x")]
+
+
+def test_a_migration_that_is_killed_has_changed_nothing_and_runs_again(database_url: str) -> None:
+    for at in (3, 40, 120):
+        child = os.fork()
+        if child == 0:
+            _die_at(at)
+            upgrade(database_url)
+            os._exit(0)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL
+        assert schema_of(database_url) is None, "all of it is one transaction"
+
+    upgrade(database_url)
+    assert compare(database_url).is_whole
+
+
+def _die_at(number: int) -> None:
+    """Let this process be killed before its statement of this number."""
+    seen = itertools.count(1)
+
+    def look(*_: Any) -> None:
+        if next(seen) == number:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    event.listen(Engine, "before_cursor_execute", look)
 
 
 def test_migrations_are_listed_in_their_order() -> None:

@@ -43,3 +43,18 @@ def test_an_edition_at_rest_is_accounted_for_unless_the_worker_ends_or_another_i
     assert (done, again) == (True, False)
     assert bed.edition("hc").status == "research_ready"
     assert [row["url"] for row in bed.ledger("hc")] == ["https://hc.example/"]
+
+
+def test_an_edition_that_somebody_is_at_does_not_keep_others_waiting(bed: EditionBed) -> None:
+    bed.jobs.source("phac")
+    bed.schedule("phac")
+    bed.clock.advance(10)
+    bed.ran(("https://hc.example/", "success", "ok"))
+    bed.ran(("https://phac.example/", "success", "ok"))
+    with open_ground(config.load(home=bed.home, database_url=bed.database.url)) as ground, ExitStack() as on_end:
+        chore = Accounting(Bench(ground=ground, database=bed.database, is_stopping=lambda: False, on_end=on_end))
+        with draft(edition_folder(bed.home, "hc", 2026)):
+            steps = [chore.run_once(), chore.run_once()]
+
+    assert steps == [True, False]
+    assert (bed.edition("hc").generated_at, bed.edition("phac").status) == (None, "research_ready")

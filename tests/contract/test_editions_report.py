@@ -6,22 +6,23 @@ import csv
 import json
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 import pytest
+from sqlalchemy import Connection, event
 
-from holdfast.db.models import AuditEvent, Feed, FeedItem
+from holdfast.db.models import AuditEvent, Execution
 from holdfast.editions.acceptance import accept_gap
 from holdfast.editions.freezing import freeze
-from holdfast.editions.keeping import next_due
+from holdfast.editions.keeping import due
 from holdfast.editions.plans import Wish
 from holdfast.editions.refusals import EditionNotReady, ShardNotFound
 from holdfast.errors import Invalid
 from holdfast.jobs.endings import Ending, Result
 from holdfast.jobs.states import Action
-from holdfast.urls import parse_seed
 from tests.clock import FakeClock
 from tests.editions_bed import BROKEN, INDEXED, EditionBed, open_edition_bed
 
@@ -112,50 +113,6 @@ def test_executions_and_shards_are_united_and_the_best_outcome_wins(bed: Edition
     }  # fmt: skip
 
 
-def test_what_feeds_told_is_meant_even_if_nobody_asked_for_it(bed: EditionBed) -> None:
-    source_id = bed.jobs.source("hc", feeds=True)
-    bed.schedule("hc")
-    with bed.database.write() as session:
-        for number, (kind, url) in enumerate(
-            [("feed", "https://hc.example/feed"), ("sitemap", "https://hc.example/s")]
-        ):
-            session.add(Feed(source_id=source_id, url=url, url_hash=number, kind=kind, origin="configured",
-                             created_at=bed.clock.now()))  # fmt: skip
-    lease = bed.ran((HOME, "success", "ok"), ("https://hc.example/news/1", "success", "ok"))
-    with bed.database.write() as session:
-        for feed, url, taken in ((1, "https://hc.example/news/1", lease.execution_id),
-                                 (1, "https://hc.example/news/2", lease.execution_id + 5),
-                                 (2, "https://hc.example/told", None),
-                                 (1, "https://elsewhere.org/", None)):  # fmt: skip
-            session.add(FeedItem(source_id=source_id, feed_id=feed, url=url, url_hash=parse_seed(url).hash64,
-                                 found_at=bed.clock.now(), execution_id=taken))  # fmt: skip
-
-    bed.report("hc")
-
-    said = {url: (row["intent_source"], row["outcome"], row["reason"]) for url, row in _rows(bed).items()}
-    assert said == {
-        HOME: ("seed", "captured", "ok"),
-        "https://hc.example/news/1": ("feed", "captured", "ok"),
-        "https://hc.example/news/2": ("feed", "not_reached", "feed_item_waits"),
-        "https://hc.example/told": ("sitemap", "not_reached", "feed_item_waits"),
-    }
-
-
-def test_an_item_that_came_after_the_edition_is_not_its_business(bed: EditionBed, clock: FakeClock) -> None:
-    source_id = bed.jobs.source("hc", feeds=True)
-    bed.schedule("hc")
-    bed.ran((HOME, "success", "ok"))
-    clock.advance(3600)
-    with bed.database.write() as session:
-        session.add(Feed(source_id=source_id, url="https://hc.example/feed", url_hash=1, kind="feed",
-                         origin="configured", created_at=clock.now()))  # fmt: skip
-        session.flush()
-        session.add(FeedItem(source_id=source_id, feed_id=1, url="https://hc.example/new", url_hash=7,
-                             found_at=clock.now()))  # fmt: skip
-
-    assert bed.report("hc").content["counts"]["intended_urls"] == 1
-
-
 def test_the_files_are_described_by_the_report_and_the_row(bed: EditionBed) -> None:
     bed.jobs.source("hc")
     bed.schedule("hc")
@@ -200,8 +157,8 @@ def test_a_missing_seed_blocks_research_but_not_search(bed: EditionBed) -> None:
 
     assert (content["status"], content["search_ready"], content["research_ready"]) == ("search_ready", True, False)
     assert content["missing_seeds"] == [
-        {"url": "https://hc.example/b", "outcome": "failed", "reason": "http_404", "shard_key": "full-site",
-         "accepted": False}
+        {"url": "https://hc.example/b", "outcome": "failed", "reason": "http_404", "job_id": bed.job("hc-20260101").id,
+         "shard_key": "full-site", "accepted": False}
     ]  # fmt: skip
 
 
@@ -278,25 +235,87 @@ def test_an_edition_is_accounted_for_once_its_shards_have_come_to_rest(bed: Edit
     bed.campaigns.plan_shards(Wish(year=2026, sources=("hc",), apply=True))
     bed.clock.advance(10)
 
-    def due() -> int | None:
+    def found() -> list[int]:
         with bed.database.read() as session:
-            return next_due(session)
+            return due(session)
 
-    assert due() is None
+    assert found() == []
     bed.ran(("https://hc.example/en/", "success", "ok"))
-    assert due() is None
+    assert found() == []
     bed.ran(ending=BROKEN)
     edition_id = bed.edition("hc").id
-    assert due() == edition_id
+    assert found() == [edition_id]
     bed.report("hc")
-    assert due() is None
+    assert found() == []
     bed.clock.advance(10)
     bed.jobs.party.act(bed.job("hc-20260101-lang-fr").id, Action.RETRY)
-    assert due() is None
+    assert found() == []
     bed.ran(("https://hc.example/fr/", "success", "ok"))
-    assert due() == edition_id
+    assert found() == [edition_id]
     assert bed.report("hc").content["status"] == "research_ready"
-    assert due() is None
+    assert found() == []
+
+
+def test_an_edition_that_nobody_will_run_is_accounted_for_too(bed: EditionBed) -> None:
+    bed.jobs.source("hc")
+    bed.jobs.source("phac")
+    bed.schedule("hc", "phac", year=2027)
+    bed.jobs.party.act(bed.job("hc-20270101").id, Action.CANCEL)
+
+    with bed.database.read() as session:
+        found = due(session)
+    content = bed.report("hc", 2027).content
+
+    assert found == [bed.edition("hc", 2027).id]
+    assert (content["status"], content["outcomes"]) == ("needs_review", {"not_reached": 1})
+    assert bed.ledger("hc", 2027)[0]["reason"] == "shard_cancelled"
+    with bed.database.read() as session:
+        assert due(session) == []
+
+
+def test_an_edition_is_accounted_for_again_when_its_files_were_read_or_a_gap_was_accepted(bed: EditionBed) -> None:
+    bed.jobs.source("hc")
+    bed.schedule("hc")
+    lease = bed.ran((HOME, "success", "ok"), ending=replace(INDEXED, index_state="pending"))
+    bed.clock.advance(1)
+    early = bed.report("hc").content["status"]
+
+    def found() -> list[int]:
+        with bed.database.read() as session:
+            return due(session)
+
+    reading = found()
+    with bed.database.write() as session:
+        session.get_one(Execution, lease.execution_id).index_state = "indexed"
+    read = found()
+    bed.report("hc")
+    done = found()
+    bed.clock.advance(1)
+    accept_gap(bed.database, bed.home, bed.clock, job_id=lease.job.id, reason="all is well")
+
+    edition_id = bed.edition("hc").id
+    assert early == "in_progress"
+    assert (reading, read, done, found()) == ([], [edition_id], [], [edition_id])
+    bed.report("hc")
+    assert found() == []
+
+
+def test_what_the_next_years_wait_for_is_found_by_one_question(bed: EditionBed) -> None:
+    codes = [f"s{number}" for number in range(5)]
+    for code in codes:
+        bed.jobs.source(code)
+    bed.schedule(*codes, year=2027)
+    asked: list[str] = []
+
+    @event.listens_for(bed.database.engine, "before_cursor_execute")
+    def note(_connection: Connection, _cursor: Any, statement: str, *_rest: Any) -> None:
+        asked.append(statement)
+
+    with bed.database.read() as session:
+        assert due(session) == []
+    event.remove(bed.database.engine, "before_cursor_execute", note)
+
+    assert sum(statement.lstrip().startswith("SELECT") for statement in asked) == 1
 
 
 def test_an_edition_that_is_still_crawled_is_not_frozen(bed: EditionBed) -> None:

@@ -9,14 +9,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlalchemy import event, insert, select, update
+from sqlalchemy import delete, event, insert, select, update
 
 from holdfast.changes.compute import compute_pending
 from holdfast.db.connect import connect
-from holdfast.db.models import Change, Source, WarcFile
+from holdfast.db.models import Change, Snapshot, Source, WarcFile
 from holdfast.exports.queries import Reach
 from holdfast.exports.rows import Extent, change_rows, snapshot_rows
 from holdfast.index.runs.spans import note_spans
+from holdfast.warc.ids import ORDINALS
 from holdfast.wiring.archive import Archive
 from tests.archive import BEGIN, Shot, build_archive, days_later
 from tests.contract.changes_bed import day
@@ -109,6 +110,23 @@ def test_spans_of_older_files_are_noted_later(archive: Archive) -> None:
 
     with archive.database.read() as session:
         assert {row.id: (row.first_at, row.last_at) for row in session.query(WarcFile)} == before
+
+
+def test_files_without_captures_are_asked_for_once_and_keep_no_other_waiting(archive: Archive) -> None:
+    with archive.database.write() as session:
+        session.execute(update(WarcFile).values(first_at=None, last_at=None))
+        empty = session.scalars(select(WarcFile.id).order_by(WarcFile.id).limit(2)).all()
+        for file_id in empty:
+            low = file_id * ORDINALS
+            session.execute(delete(Snapshot).where(Snapshot.id.between(low, low + ORDINALS - 1)))
+
+    with closing(connect(archive.settings.database)) as hot:
+        assert [note_spans(hot, most=2) for _ in range(5)] == [2, 2, 2, 1, 0]
+
+    wanted = [number for number, moment in _all(archive) if days_later(3) <= moment < days_later(4)]
+    assert _exported(archive, THIRD) == wanted
+    with archive.database.read() as session:
+        assert session.scalars(select(WarcFile.id).where(WarcFile.first_at.is_(None))).all() == empty
 
 
 def test_changes_of_a_source_or_of_days_are_found_behind_thousands_of_others(archive: Archive) -> None:

@@ -153,6 +153,44 @@ def test_a_poll_asks_what_is_due_or_nearly_so(jobs: Bed, clock: FakeClock) -> No
     assert paths == {"/due", "/soon", "/failing"}
 
 
+def test_an_interval_that_becomes_shorter_counts_at_once(jobs: Bed, clock: FakeClock) -> None:
+    jobs.source("ex", feeds=True)
+    now = clock.now()
+    add(jobs, "/feed", last_polled_at=now, next_poll_at=now + timedelta(days=1))
+    clock.advance(15 * 60)
+
+    assert brief(jobs, interval_minutes=1440).feeds == ()
+    assert len(brief(jobs).feeds) == 1
+
+
+def test_who_asked_us_to_stay_away_is_not_asked_early_by_the_rhythm_or_by_hand(jobs: Bed, clock: FakeClock) -> None:
+    jobs.source("ex", feeds=True)
+    polled, minute = clock.now(), timedelta(minutes=1)
+    add(jobs, "/busy", last_polled_at=polled, next_poll_at=polled + 16 * minute, last_error_type="upstream_failure")
+    add(jobs, "/limited", last_polled_at=polled, next_poll_at=polled + 10 * minute, last_error_type="rate_limited")
+    add(jobs, "/failing", last_polled_at=polled, next_poll_at=polled + 15 * minute, last_error_type="upstream_failure")
+    found: list[set[str]] = []
+    for minutes in (9, 1, 5, 1):
+        clock.advance(60 * minutes)
+        found.append({feed.url.removeprefix("https://ex.example/") for feed in brief(jobs).feeds})
+
+    assert found == [{"failing"}, {"failing", "limited"}, {"failing", "limited"}, {"busy", "failing", "limited"}]
+    with jobs.database.read() as session:
+        rows = queries.feeds_of_source(session, source_id=1)
+    assert [feed.url[-8:] for feed in registry.make_due(clock, rows, SETTINGS)] == ["/failing"]
+
+
+def test_a_run_that_did_not_reach_a_feed_leaves_it_disabled_by_hand(jobs: Bed, clock: FakeClock) -> None:
+    jobs.source("ex", feeds=True)
+    feed, what = add(jobs), brief(jobs)
+    with jobs.database.write() as session:
+        registry.disable(session, clock, feed.id)
+        assert registry.count_unreached(session, what, SETTINGS, since=clock.now(), now=clock.now()) == 0
+
+    with jobs.database.read() as session:
+        assert registry.find(session, feed.id).last_error_type == "by_hand"
+
+
 def test_without_sitemaps_only_those_that_somebody_added_are_polled(jobs: Bed) -> None:
     jobs.source("ex", feeds=True, sitemaps=False)
     add(jobs, "/found.xml", kind="sitemap", origin="robots")
@@ -176,13 +214,14 @@ def test_a_source_is_searched_again_only_after_so_many_hours(jobs: Bed, clock: F
     assert brief(jobs).search
 
 
-def test_a_source_that_is_being_crawled_is_left_alone(jobs: Bed) -> None:
-    jobs.once("ex", config={"feeds": True})
+@pytest.mark.parametrize(("backend", "alone"), [("zimit", True), ("native", False)])
+def test_only_a_source_that_zimit_crawls_is_left_alone(jobs: Bed, backend: str, alone: bool) -> None:
+    jobs.once("ex", config={"feeds": True, "backend": backend})
     assert not brief(jobs).is_idle
     jobs.party.scheduler.tick()
     lease = jobs.party.taken()
 
-    assert (brief(jobs).crawled_now, brief(jobs).is_idle) == (True, True)
+    assert (brief(jobs).crawled_now, brief(jobs).is_idle) == (alone, alone)
     jobs.party.leases.release(lease)
     assert not brief(jobs).is_idle
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from datetime import timedelta
 
-from holdfast.types import Kind, Outcome
+from holdfast.types import CircuitState, Kind, Outcome
 from tests.contract.frontier_bed import EXECUTION, Bed, found, many
 
 
@@ -54,6 +54,28 @@ def test_an_unreachable_domain_is_closed_piece_by_piece(bed: Bed) -> None:
     assert bed.frontier.open_count(2) == 1, "the next execution tries again"
     assert bed.frontier.stats(EXECUTION).failed == 7
     assert _nobodys(bed) == {"outcomes": {"failed": 7}}, "no process counts what none of them visited"
+
+
+def test_a_domain_that_was_found_unreachable_is_hopeless_only_while_its_rest_is_longer_than_we_wait(bed: Bed) -> None:
+    bed.frontier.add(EXECUTION, [*many("a.example", 2), *many("b.example", 1)])
+    lease, start = bed.lease_one(owner=7), bed.clock.now()
+    rest = start + timedelta(hours=1)
+
+    def hopeless(patience_s: float = 1800.0) -> list[int]:
+        return bed.frontier.hopeless_domains(2, since=bed.clock.now(), patience_s=patience_s)
+
+    bed.frontier.add(2, many("a.example", 1))
+    assert (hopeless(), bed.frontier.reachable_at(2)) == ([], None)
+    bed.frontier.release(
+        EXECUTION, 7, [bed.update(lease, circuit=CircuitState(unreachable_since=start), next_allowed_at=rest)]
+    )
+
+    assert (hopeless(), bed.frontier.reachable_at(2)) == ([lease.domain_id], rest)
+    assert hopeless(3601.0) == []
+    bed.clock.advance(1801)
+    assert hopeless() == [], "it is worth waiting for"
+    bed.clock.advance(1800)
+    assert bed.frontier.reachable_at(2) is None
 
 
 def _nobodys(bed: Bed) -> object:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import gzip
+import shutil
 import zipfile
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
 import pytest
-from sqlalchemy import func, select
+from sqlalchemy import func, select, update
 
 from holdfast.clock import SystemClock
 from holdfast.db.connect import connect
@@ -103,3 +104,18 @@ def test_the_same_files_again_change_nothing(tmp_path: Path, database: Database,
     assert [one.state for one in again] == ["again"] * 4
     assert {one.warc_file_id for one in again} == {one.warc_file_id for one in first}
     assert sum(one.indexed.changed for one in again if one.indexed is not None) == 0
+
+
+def test_a_row_that_leads_out_of_the_data_directory_gets_no_list_beside_its_file(
+    tmp_path: Path, database: Database, paths: list[Path]
+) -> None:
+    (first,) = _run(database, tmp_path / "home", paths[:1])
+    (tmp_path / "outside").mkdir()
+    shutil.copy(paths[0], tmp_path / "outside" / "a.warc.gz")
+    with database.write() as session:
+        session.execute(update(WarcFile).values(path="../outside/a.warc.gz"))
+
+    (again,) = _run(database, tmp_path / "home", paths[:1])
+
+    assert again.warc_file_id == first.warc_file_id
+    assert [path.name for path in (tmp_path / "outside").iterdir()] == ["a.warc.gz"]

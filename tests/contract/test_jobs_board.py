@@ -80,6 +80,26 @@ def test_a_wish_revives_a_job_that_is_not_cancelled(bed: Bed, state: str) -> Non
     assert bed.upsert(source_id).job.state == "pending"
 
 
+@pytest.mark.parametrize(
+    ("state", "minutes", "after"),
+    [("paused", 60, "paused"), ("paused", 90, "paused"), ("failed", 60, "failed"), ("failed", 90, "scheduled"),
+     ("completed", 60, "completed"), ("completed", 90, "scheduled"), ("scheduled", 90, "scheduled")],
+)  # fmt: skip
+def test_a_change_of_its_plan_wakes_no_job_that_rests(bed: Bed, state: str, minutes: int, after: str) -> None:
+    job_id = bed.recurring(minutes=60)
+    bed.change(job_id, lambda job: setattr(job, "state", state))
+    bed.set_next_run(job_id, None)
+    with bed.database.write() as session:
+        spec = JobSpec(source_id=bed.job(job_id).source_id, interval_minutes=minutes, schedule_enabled=True, name="new")
+        bed.party.board.edit(session, job_id, spec)
+
+    job = bed.job(job_id)
+    assert (job.state, job.name, job.interval_minutes) == (after, "new", minutes)
+    assert (job.next_run_at is not None) == (after == "scheduled")
+    if state == "paused":
+        assert bed.party.act(job_id, Action.RESUME).next_run_at is not None
+
+
 def test_a_cancelled_job_stays_and_a_new_wish_makes_another(bed: Bed) -> None:
     source_id = bed.source()
     old = bed.upsert(source_id).job.id

@@ -10,10 +10,10 @@ import pytest
 from sqlalchemy import select
 
 from holdfast.db.models import Execution, LogLine, WarcFile
-from holdfast.jobs.endings import Ending, Result
+from holdfast.jobs.endings import Counts, Ending, Result
 from holdfast.jobs.journal.events import last_event, payload, read_events
 from holdfast.jobs.journal.logs import LogBook, all_lines, entry, last_lines, read_lines
-from holdfast.jobs.states import State
+from holdfast.jobs.states import Action, State
 from tests.clock import FakeClock
 from tests.jobs_bed import DONE, Bed, failed, open_bed
 
@@ -117,6 +117,92 @@ def test_logs_are_structured_bounded_and_readable_while_they_grow(bed: Bed, cloc
     assert len(errors) == 1
     assert (len(errors[0].message), errors[0].fields["truncated"]) == (4096, True)
     assert len(list(all_lines(bed.database, execution_id))) == 99
+
+
+ODD = "half \ud800, nothing \x00, a whole \U0001f600 and the text \\u0000"
+STORED = "half ?, nothing \ufffd, a whole \U0001f600 and the text \\u0000"
+
+
+def test_what_a_broken_machine_says_is_kept_as_far_as_it_can_be(bed: Bed, clock: FakeClock) -> None:
+    job_id = bed.once(max_retries=0)
+    bed.party.scheduler.tick()
+    lease = bed.party.taken()
+    book = LogBook(bed.database, clock, lease.execution_id, bed.settings)
+    book.write("info", "crawler.fetch", ODD, path=ODD, rate=float("nan"), nested={"list": [ODD, float("inf")]})
+    book.flush()
+    bed.party.leases.report(lease, Counts(items_crawled=1), {"top": ODD})
+    bed.party.leases.settle(lease, Ending(
+        result=Result.FAILED, error=ODD, reason=ODD, stack="x" * 40_000 + ODD, stage="crawl",
+        metrics={"top_errors": [{"message": ODD, "count": float("nan")}]}, artifacts={"final_zim": ODD},
+    ))  # fmt: skip
+
+    (run,) = bed.executions(job_id)
+    assert (run.error, run.reason, (run.stack or "")[-len(STORED) :]) == (STORED, STORED, STORED)
+    assert len(run.stack or "") == 32_000
+    assert run.metrics["top_errors"] == [{"message": STORED, "count": None}]
+    assert run.artifacts == {"final_zim": STORED}
+    assert bed.job(job_id).error_message == STORED
+    with bed.database.read() as session:
+        (line,) = read_lines(session, run.id)
+        assert (line.message, line.fields["path"], line.fields["rate"]) == (STORED, STORED, None)
+        assert line.fields["nested"] == {"list": [STORED, None]}
+        told = [one.data for one in read_events(session, after=0, job_id=job_id) if one.name == "job:completed"]
+    assert told[0]["error_message"] == STORED
+
+
+@pytest.mark.parametrize("how", ["released", "lost"])
+def test_a_word_that_was_said_to_a_run_reaches_its_next_holder(bed: Bed, clock: FakeClock, how: str) -> None:
+    job_id = bed.once()
+    bed.party.scheduler.tick()
+    lease = bed.party.taken("first")
+    with bed.database.write() as session:
+        session.get_one(Execution, lease.execution_id).stop_requested = "cancel"
+    if how == "released":
+        bed.party.leases.release(lease)
+    else:
+        clock.advance(bed.settings.stale_s + 1)
+        assert bed.party.scheduler.sweep() == 1
+
+    again = bed.party.taken("second")
+    assert (again.execution_id, bed.party.leases.hear(again).stop) == (lease.execution_id, "cancel")
+    bed.party.leases.settle(again, Ending(result=Result.CANCELLED, reason="discarded"))
+    assert [(run.state, run.stop_requested) for run in bed.executions(job_id)] == [("cancelled", None)]
+
+
+def test_what_a_run_cost_adds_up_over_its_holders(bed: Bed, clock: FakeClock) -> None:
+    job_id = bed.once(max_retries=0)
+    bed.party.scheduler.tick()
+    first = bed.party.taken("first")
+    bed.party.leases.report(first, Counts(items_crawled=3, items_total=9, cpu_ms=100, peak_memory_bytes=50), {"n": 1})
+    bed.party.leases.release(first)
+    second = bed.party.taken("second")
+    bed.party.leases.report(second, Counts(items_crawled=5, items_total=9, cpu_ms=20, peak_memory_bytes=70), {"n": 2})
+    clock.advance(bed.settings.stale_s + 1)
+    bed.party.scheduler.sweep()
+    third = bed.party.taken("third")
+    bed.party.leases.report(third, Counts(items_crawled=6, items_total=9, cpu_ms=7, peak_memory_bytes=60), {"n": 3})
+    (run,) = bed.executions(job_id)
+    assert (run.cpu_ms, run.peak_memory_bytes) == (127, 70)
+    bed.party.leases.settle(third, failed())
+
+    (run,) = bed.executions(job_id)
+    assert (run.cpu_ms, run.peak_memory_bytes, run.items_crawled, run.items_total) == (127, 70, 6, 9)
+    assert run.metrics == {"n": 3}
+
+
+def test_a_run_of_a_cancelled_job_that_is_lost_ends_with_all_that_an_end_has(bed: Bed, clock: FakeClock) -> None:
+    job_id = bed.once()
+    bed.party.scheduler.tick()
+    lease = bed.party.taken()
+    bed.party.leases.report(lease, Counts(items_crawled=3), {})
+    bed.party.act(job_id, Action.CANCEL)
+    clock.advance(bed.settings.stale_s + 1)
+    bed.party.scheduler.sweep()
+
+    (run,) = bed.executions(job_id)
+    assert (run.state, run.reason, run.items_crawled, run.stop_requested) == ("cancelled", "lease_lost", 3, None)
+    assert run.duration_ms == round((bed.settings.stale_s + 1) * 1000)
+    assert (bed.job(job_id).total_runs, bed.events(job_id)[-1]) == (1, "job:completed cancelled")
 
 
 def test_old_events_are_let_go(bed: Bed, clock: FakeClock) -> None:

@@ -65,10 +65,11 @@ def _plans(database: Database, ask: Any) -> str:
     [
         (lambda session: queries.anything_due(session, now=NOW), "ix_jobs_due"),
         (lambda session: queries.claim_due(session, now=NOW, limit=100), "ix_jobs_due"),
-        (lambda session: queries.next_queued(session, now=NOW, kinds=None), "ix_executions_queued"),
+        (lambda session: queries.next_queued(session, queries.Wanted(), now=NOW), "ix_executions_queued"),
+        (lambda session: queries.lock_next(session, queries.Wanted(), now=NOW), "ix_executions_queued"),
         (lambda session: queries.stale_ids(session, queries.Silence(NOW), limit=1), "ix_jobs_locked"),
     ],
-    ids=["anything_due", "claim_due", "next_queued", "stale"],
+    ids=["anything_due", "claim_due", "next_queued", "lock_next", "stale"],
 )
 def test_a_question_of_the_scheduler_goes_by_its_index(database: Database, ask: Any, index: str) -> None:
     plans = _plans(database, ask)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
@@ -145,6 +146,18 @@ def test_failures_wait_longer_each_time_and_end(bed: Bed, clock: FakeClock) -> N
     assert [e.resumed_from for e in executions] == [None, *(e.id for e in executions[:3])]
     assert len({e.output_dir for e in executions}) == 1  # a retry goes on in the same directory
     assert (executions[0].failure, executions[0].stack) == ("failed", "Traceback")
+
+
+@pytest.mark.parametrize(("rest_s", "waits_s"), [(-5, 60), (30, 60), (1800, 1800), (90_000, 3600)])
+def test_a_retry_waits_until_what_was_unreachable_may_be_asked_again(
+    bed: Bed, clock: FakeClock, rest_s: int, waits_s: int
+) -> None:
+    job_id = bed.once()
+    bed.party.scheduler.tick()
+    ending = replace(failed(), not_before=clock.now() + timedelta(seconds=rest_s))
+    bed.party.leases.settle(bed.party.taken(), ending)
+
+    assert bed.job(job_id).next_run_at == clock.now() + timedelta(seconds=waits_s)
 
 
 def test_a_success_after_a_retry_keeps_the_rhythm(bed: Bed, clock: FakeClock) -> None:

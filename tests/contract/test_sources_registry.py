@@ -118,7 +118,7 @@ def test_an_export_is_imported_unchanged(database: Database, clock: FakeClock, f
     with database.read() as session:
         text = write_text(registry.export(session), form)
     with database.write() as session:
-        again = registry.take_in(session, clock, read_text(text, form))
+        again = registry.take_in(session, clock, registry.read_specs(read_text(text, form)))
     assert again == registry.Imported(created=(), updated=(), unchanged=("cihr", "hc", "phac"))
 
 
@@ -130,16 +130,16 @@ def test_an_import_creates_and_updates_or_does_nothing_at_all(database: Database
     with database.write() as session:
         registry.seed_presets(session, clock)
     with database.write() as session:
-        would = registry.take_in(session, clock, entries, apply=False)
+        would = registry.take_in(session, clock, registry.read_specs(entries), apply=False)
     assert (would.created, would.updated) == (("new",), ("hc",))
     with pytest.raises(SourceRefused, match=r"^sources\[1\]\.config\.seeds: "), database.write() as session:
-        registry.take_in(session, clock, [entries[0], {"code": "bad", "config": {}}])
+        registry.read_specs([entries[0], {"code": "bad", "config": {}}])
     with pytest.raises(SourceRefused, match="twice"), database.write() as session:
-        registry.take_in(session, clock, [entries[1], entries[1]])
+        registry.read_specs([entries[1], entries[1]])
     with database.read() as session:
         assert registry.find(session, "hc").enabled
     with database.write() as session:
-        assert registry.take_in(session, clock, entries) == would
+        assert registry.take_in(session, clock, registry.read_specs(entries)) == would
     with database.read() as session:
         assert not registry.find(session, "hc").enabled
         assert session.scalars(select(Source.code).where(Source.code == "new")).one() == "new"

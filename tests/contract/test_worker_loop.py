@@ -183,6 +183,24 @@ def test_a_lost_lease_stops_the_run_at_once_and_nothing_is_written(bed: WorkerBe
     assert bed.get(job_id).lock_token == "another"
 
 
+def test_an_ending_that_the_rows_do_not_take_fails_its_run_and_no_other(bed: WorkerBed) -> None:
+    bad, good = bed.job("bad"), bed.job("good")
+
+    def play(lease: Lease, _holding: Holding) -> Ending:
+        return (
+            DONE if lease.claim.job_id == good else Ending(result=Result.COMPLETED, counts=Counts(items_crawled=10**30))
+        )
+
+    report = bed.work(play, concurrency=2)
+
+    run = bed.runs(bad)[0]
+    assert report.endings == {"completed": 1, "failed": 1}
+    assert (run.state, run.reason) == ("failed", "unsettled")
+    assert "could not be written" in (run.error or "")
+    assert bed.get(bad).state == "scheduled", "it is tried again, and status shows that it failed"
+    assert [hold.ending for hold in bed.holds(bad)] == ["settled"]
+
+
 def test_a_worker_that_drains_hands_back_and_another_goes_on_with_the_same_execution(bed: WorkerBed) -> None:
     job_id, stops = bed.job("ex"), Stops()
 

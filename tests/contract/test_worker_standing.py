@@ -6,11 +6,13 @@ from collections.abc import Iterator
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import TYPE_CHECKING, cast
 
 import pytest
-from sqlalchemy import update
+from sqlalchemy import insert, text, update
 
 from holdfast.cli import standing as shown
+from holdfast.clock import to_micros
 from holdfast.coordination.owners import Owner
 from holdfast.coordination.runfile import RunFile
 from holdfast.db.models import Execution, Job, Source
@@ -18,10 +20,17 @@ from holdfast.db.models.work import Owner as OwnerRow
 from holdfast.jobs.endings import Ending, Result
 from holdfast.jobs.leases import Lease
 from holdfast.jobs.retries import Failure
+from holdfast.jobs.schedule.queries import last_scheduled_at
+from holdfast.jobs.standing import queries
 from holdfast.jobs.standing.standing import Standing, read_standing
+from holdfast.jobs.states import Action
 from holdfast.wiring import open_ground
+from holdfast.wiring.jobs import open_jobs
 from holdfast.worker.running import Holding
-from tests.contract.worker_bed import WorkerBed
+from tests.contract.worker_bed import DONE, WorkerBed
+
+if TYPE_CHECKING:
+    from holdfast.db.hot import Transaction
 
 
 @pytest.fixture
@@ -97,3 +106,61 @@ def test_jobs_that_nobody_queues_are_overdue_and_low_disk_is_the_first_line(data
 
     assert lines[0].startswith("low disk")
     assert any(line.startswith("overdue: 1 jobs") for line in lines)
+
+
+def test_failures_that_a_later_run_made_good_come_last_and_say_so(bed: WorkerBed) -> None:
+    first, second = bed.job("mended", max_retries=0), bed.job("broken", max_retries=0)
+    bed.work(_fail)
+    with bed.database.write() as session:
+        session.execute(update(Execution).where(Execution.job_id == second).values(finished_at=datetime.now(UTC)
+                                                                                 - timedelta(hours=1)))  # fmt: skip
+    with open_jobs(bed.settings) as jobs, jobs.database.write() as session:
+        jobs.board.act(session, first, Action.RETRY)
+    bed.work(lambda _lease, _holding: DONE)
+
+    found = _read(bed)
+    assert [(run.source, run.mended) for run in found.failed] == [("broken", False), ("mended", True)]
+    said = [line for line in shown.lines(found) if line.startswith("failed:")]
+    assert (said[0].endswith("it broke"), said[1].endswith("; a later run went well")) == (True, True)
+
+
+def test_the_failed_of_a_week_are_found_by_an_index_of_their_own(bed: WorkerBed) -> None:
+    job_id = bed.job("ex", kind="annual", at=datetime(2030, 1, 1, tzinfo=UTC))
+    now = datetime.now(UTC)
+    good = {"job_id": job_id, "state": "completed", "config": {}, "output_dir": "", "created_at": now,
+            "run_seconds": 0.0, "metrics": {}, "artifacts": {}, "storage": {}, "finished_at": now}  # fmt: skip
+    with bed.database.write() as session:
+        session.execute(insert(Execution), [{"number": number, **good} for number in range(1, 3001)])
+    with bed.database.engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+        connection.execute(text("ANALYZE"))
+    asked: list[str] = []
+
+    class Told:
+        def execute(self, statement: str, values: tuple[int, int]) -> list[object]:
+            asked.append(statement.replace("?", str(values[0]), 1).replace("?", str(values[1]), 1))
+            return []
+
+    queries.failed_runs(cast("Transaction", Told()), since=to_micros(now - timedelta(days=7)), limit=5, mended=False)
+    explain = "EXPLAIN QUERY PLAN " if bed.database.engine.dialect.name == "sqlite" else "EXPLAIN "
+    with bed.database.engine.connect() as connection:
+        plan = "\n".join(str(row[-1]) for row in connection.exec_driver_sql(explain + asked[0]))
+    assert "ix_executions_failed" in plan
+
+
+def test_a_worker_that_leaves_the_queueing_to_others_is_no_scheduler(bed: WorkerBed) -> None:
+    seen: list[datetime | None] = []
+
+    def look(_lease: Lease, _holding: Holding) -> Ending:
+        with bed.database.read() as session:
+            seen.append(last_scheduled_at(session))
+        assert [worker.jobs for worker in _read(bed).workers] == [1]
+        return DONE
+
+    bed.job("one")
+    with open_jobs(bed.settings) as jobs:
+        jobs.scheduler.tick()
+    bed.work(look, schedules=False)
+    bed.job("two")
+    bed.work(look)
+
+    assert [moment is None for moment in seen] == [True, False]

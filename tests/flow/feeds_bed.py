@@ -109,7 +109,7 @@ class FeedBed:
         with self.jobs() as jobs, jobs.database.write() as session:
             source = sources.find(session, CODE)
             follow_feeds(session, jobs.board, source, jobs.settings.feeds)
-            registry.make_due(session, jobs.clock, queries.feeds_of_source(session, source_id=source.id))
+            registry.make_due(jobs.clock, queries.feeds_of_source(session, source_id=source.id), jobs.settings.feeds)
             run_soon(session, jobs.clock, jobs.board, source.id)
 
     def work(self, **extra: str) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from sqlalchemy import delete, update
 
 from holdfast import config
 from holdfast.db.engine import Database
-from holdfast.db.models import PageGroup, PageLink, Snapshot
+from holdfast.db.models import Execution, PageGroup, PageLink, Snapshot
 from tests.archive import BEGIN, Shot, build_archive
 from tests.typed import Typist
 
@@ -27,7 +27,9 @@ SHOTS = [
 
 @pytest.fixture
 def typed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Typist:
-    build_archive(tmp_path / "home", SHOTS).database.close()
+    """An archive in which one job has two executions."""
+    with closing(build_archive(tmp_path / "home", SHOTS).database) as database, database.write() as session:
+        session.execute(update(Execution).where(Execution.id == 2).values(job_id=1, number=2))
     return Typist(tmp_path / "home", capsys)
 
 
@@ -48,11 +50,16 @@ def test_rows_that_went_wrong_are_told_dry_and_set_right_with_apply(typed: Typis
     assert typed("rebuild-pages --source example --json").object["wrong"] == 1
     assert typed("rebuild-pages --apply").out == "2 groups, 1 were wrong, 0 empty\n"
     assert typed("rebuild-pages").out == "2 groups, 0 are wrong, 0 empty\n"
-    assert typed("dedupe-snapshots").out.startswith("3 captures, 1 to settle\nnothing was written")
-    assert typed("dedupe-snapshots --apply --json").object == {"captures": 3, "changed": 1, "applied": True}
-    assert typed("restore-deduped-snapshots --id 1 --apply --json").object["restored"] == 0
-    assert typed("restore-deduped-snapshots --json").object == {"duplicates": 1, "restored": 0, "applied": False}
-    assert typed("backfill-outlinks --json").object == {"pages": 2, "links": 1, "failed": {}}
+    assert typed("dedupe-snapshots").out.startswith("all executions: 3 captures, 1 to settle\nnothing")
+    assert typed("dedupe-snapshots --apply --json").object == {
+        "job": None, "executions": None, "captures": 3, "changed": 1, "applied": True,
+    }  # fmt: skip
+    first = typed("restore-deduped-snapshots --execution 1 --apply --json").object
+    assert (first["job"], first["executions"], first["restored"]) == (1, [1], 0)
+    assert typed("restore-deduped-snapshots --id 1").out.startswith("job 1, executions 1, 2: 1 duplicates\n")
+    assert typed("backfill-outlinks --json").object == {
+        "job": None, "executions": None, "pages": 2, "links": 1, "failed": {},
+    }  # fmt: skip
     assert "3 pages in the new index" in typed("backfill-search-vector").out
     assert typed("search-index status --json").object["waiting"] == 0
 
@@ -60,26 +67,64 @@ def test_rows_that_went_wrong_are_told_dry_and_set_right_with_apply(typed: Typis
 def test_files_are_listed_read_again_and_checked_for_replay(typed: Typist) -> None:
     assert [one["id"] for one in typed("list-warcs --recent --json").object["files"]] == [2, 1]
     assert [one["id"] for one in typed("list-warcs --limit 1 --json").object["files"]] == [1]
-    assert typed("refresh-snapshot-metadata --id 1").out.endswith("1 files read, 0 snapshots changed, 0 files failed\n")
-    assert typed("replay-index-job --id 1").out == "execution 1: 1 files, 2 captures, 2 checked, replayable\n"
+    assert typed("refresh-snapshot-metadata --execution 1").out.endswith(
+        "job 1, execution 1: 1 files read, 0 snapshots changed, 0 files failed\n"
+    )
+    assert "job 1, executions 1, 2: 2 files read" in typed("refresh-snapshot-metadata --id 1").out
     whole = typed("replay-reconcile --json").object
     assert ([one["replayable"] for one in whole["executions"]], whole["broken"]) == ([True, True], 0)
 
     next(typed.home.glob("warcs/example/execution-1/*.warc.gz")).unlink()
     broken = typed("replay-reconcile")
     assert (broken.code, "file_missing 1" in broken.out) == (1, True)
-    assert typed("replay-index-job --id 1 --json").object["replayable"] is False
-    failed = typed("refresh-snapshot-metadata --id 1 --json")
+    assert typed("replay-index-job --execution 1 --json").object["replayable"] is False
+    failed = typed("refresh-snapshot-metadata --execution 1 --json")
     assert (failed.code, failed.object["failed"]) == (1, 1)
+
+
+def test_a_job_means_its_newest_completed_execution_and_that_is_said(typed: Typist, database: Database) -> None:
+    newest = typed("replay-index-job --id 1")
+    assert newest.out == "job 1, execution 2: 1 files, 1 captures, 1 checked, replayable\n"
+    other = typed("replay-index-job --execution 1 --json").object
+    assert (other["job"], other["execution"], other["captures"]) == (1, 1, 2)
+    assert typed("index-job --id 1").out.endswith("job 1, execution 2: 1 files, 1 snapshots\n")
+    assert typed("index-job --execution 1 --json").object["snapshots"] == 2
+
+    with closing(database), database.write() as session:
+        session.execute(update(Execution).where(Execution.id == 2).values(state="failed"))
+    assert typed("replay-index-job --id 1").out.startswith("job 1, execution 1: ")
+    with closing(database), database.write() as session:
+        session.execute(update(Execution).values(state="failed"))
+    none = typed("index-job --id 1")
+    assert (none.code, "has no completed execution" in none.err, "--execution" in none.err) == (1, True, True)
+
+
+def test_files_of_our_own_crawler_are_verified_too(typed: Typist) -> None:
+    whole = typed("verify-warcs --execution 1 --level 2")
+    assert (whole.code, whole.out) == (0, "1 of 1 WARC files are whole (level 2)\n")
+    for name in ("verify-warc-manifest", "data-integrity-report"):
+        refused = typed(f"{name} --execution 1")
+        assert (refused.code, "holdfast verify-warcs --execution 1" in refused.err) == (1, True), name
+
+    next(typed.home.glob("warcs/example/execution-1/*.warc.gz")).unlink()
+    gone = typed("verify-warcs --execution 1 --json")
+    assert (gone.code, gone.object["warcs_total"], gone.object["errors"]["not_a_file"]) == (1, 1, 1)
 
 
 @pytest.mark.parametrize(
     ("line", "code", "said"),
     [
-        ("replay-index-job --id 9", 1, "execution 9 has no sealed WARC file"),
+        ("replay-index-job --id 9", 1, "there is no job 9; see them with: holdfast job list; an execution is named"),
+        ("replay-index-job --execution 9", 1, "there is no execution 9; see them with: holdfast status"),
+        ("replay-index-job --id 9 --execution 1", 1, "there is no execution 1 of job 9"),
         ("replay-index-job", 2, "--id"),
-        ("refresh-snapshot-metadata --id 9", 1, "there is no sealed WARC file"),
+        ("index-job", 2, "name a job"),
+        ("index-job --id 9", 1, "there is no job 9"),
+        ("dedupe-snapshots --id 9", 1, "there is no job 9"),
+        ("restore-deduped-snapshots --execution 9", 1, "there is no execution 9"),
+        ("refresh-snapshot-metadata --id 9", 1, "there is no job 9"),
         ("refresh-snapshot-metadata --source nobody", 1, "there is no source 'nobody'"),
+        ("list-warcs --source nobody", 1, "there is no source 'nobody'"),
         ("rebuild-pages --source nobody", 1, "there is no source 'nobody'"),
         ("replay-generate-previews", 1, "previews need a browser"),
         ("archive frob", 2, "No such command"),

@@ -23,6 +23,7 @@ def typed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Typist:
 
 def test_a_database_is_looked_at_made_and_found_whole(typed: Typist) -> None:
     assert typed("check-db").code == 1
+    assert (typed("migrate down").code, typed.home.exists()) == (1, False)
     dry = typed("migrate --json").object
     assert (dry["current"], dry["latest"], dry["applied"], dry["migrations"][0]["revision"]) == (
         None, SCHEMA, False, "0001",
@@ -32,6 +33,36 @@ def test_a_database_is_looked_at_made_and_found_whole(typed: Typist) -> None:
     assert typed("migrate --apply").out.startswith(f"current none, latest {SCHEMA}\n  ran 0001: ")
     assert typed("migrate").out == f"current {SCHEMA}, latest {SCHEMA}\nnothing to run\n"
     assert typed("check-db").out.endswith("ok\n")
+
+
+def test_a_migration_is_undone_only_with_apply_and_the_next_command_runs_it_again(typed: Typist) -> None:
+    newest = migrations()[-1].revision
+    assert typed("migrate up --json").object["current"] == newest
+    planned = typed("migrate down")
+    assert (planned.code, f"would undo {newest}: " in planned.out, "add --apply" in planned.out) == (0, True, True)
+    undone = typed("migrate down --to 0003 --apply --json").object
+    assert (undone["current"], undone["direction"], undone["applied"]) == ("0003", "down", True)
+    assert [one["revision"] for one in undone["migrations"]][-1] == "0004"
+
+    assert typed("migrate status").out.startswith("current 0003, ")
+    assert typed("source list").code == 0
+    assert typed("migrate").out == f"current {SCHEMA}, latest {SCHEMA}\nnothing to run\n"
+
+
+@pytest.mark.parametrize(
+    ("line", "code", "said"),
+    [
+        ("migrate sideways", 2, "sideways"),
+        ("migrate up --to 0003", 2, "it goes with down"),
+        ("migrate down --to 9999", 2, "'9999' is none of 0001"),
+        ("migrate down --to base --apply", 2, "'base' is none of 0001"),
+    ],
+)
+def test_a_way_that_there_is_not_is_refused(typed: Typist, line: str, code: int, said: str) -> None:
+    typed("migrate up")
+    ended = typed(line)
+
+    assert (ended.code, ended.out, said in ended.err) == (code, "", True), ended
 
 
 def test_only_what_is_missing_is_run(typed: Typist) -> None:

@@ -150,7 +150,7 @@ _HC = {
     "/private/x": ("link", "robots", "robots:line 2"),
     "/status/500": ("link", "robots", "robots:line 3"),
     "/framing/reset-first": ("link", "failed", "disconnected"),
-    "/off": ("link", "captured", "redirected"),
+    "/off": ("link", "excluded", "redirect_out_of_scope:scope:host"),
 }
 
 

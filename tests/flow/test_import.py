@@ -214,7 +214,7 @@ def test_an_execution_that_cannot_be_indexed_says_why(crawler: Crawler, change: 
     with closing(crawler.hot()) as hot, hot.write() as tx:
         tx.execute(change)
 
-    done = crawler.run("index-job", "--id", "7" if "7" in told else "1")
+    done = crawler.run("index-job", "--execution", "7" if "7" in told else "1")
 
     assert done.returncode == 1
     assert told in done.stderr

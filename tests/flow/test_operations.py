@@ -116,6 +116,8 @@ def test_a_directory_in_which_a_retry_is_to_go_on_is_left_alone(bed: ZimitBed, t
     for name in ("reset-crawl-state", "consolidate-warcs", "compact-warcs", "cleanup-job"):
         said = terminal.type(name, "--execution", str(lease.execution_id))
         assert (said.code, "queued" in said.err) == (1, True), said
+        other = terminal.type(name, "--execution", str(lease.execution_id), "--id", "77")
+        assert (other.code, "not of job 77" in other.err) == (1, True), other
 
 
 def test_an_unknown_mode_is_refused(bed: ZimitBed, terminal: Terminal) -> None:
@@ -224,7 +226,7 @@ def test_a_directory_that_was_filled_elsewhere_is_registered_and_indexed(bed: Zi
     twice = terminal.type("register-job-dir", "--source", "old", "--output-dir", folder)
     assert (twice.code, "is the directory of execution" in twice.err) == (1, True)
 
-    indexed = terminal.type("index-job", "--id", str(made.object["execution"]), "--json")
+    indexed = terminal.type("index-job", "--id", str(made.object["job"]), "--json")
     assert (indexed.code, indexed.object["snapshots"]) == (0, 1), indexed
     [snapshot] = bed.snapshots()
     assert (snapshot.backend, snapshot.fidelity) == ("zimit", "high")
@@ -281,6 +283,9 @@ def test_the_tool_is_run_without_a_job_and_zimits_flags_stand_behind_two_dashes(
     assert bed.files() == []
     refused = terminal.type(*words, "--driver", "evil.js")
     assert (refused.code, "--driver" in refused.err) == (1, True)
+    before = sorted(bed.settings.home.rglob("*"))
+    odd = terminal.type("run-job", "--name", "../../evil", "--seeds", "https://example.org/")
+    assert (odd.code, "--name" in odd.err, sorted(bed.settings.home.rglob("*"))) == (1, True, before)
 
 
 @pytest.fixture

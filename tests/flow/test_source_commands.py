@@ -52,7 +52,11 @@ def test_a_dotted_field_leaves_its_neighbours_alone(typed: Typist) -> None:
 
 @pytest.mark.parametrize("form", ["yaml", "toml"])
 def test_sources_go_out_as_a_file_and_come_back(typed: Typist, tmp_path: Path, form: str) -> None:
-    assert typed("seed-sources --json").object == {"added": ["hc", "phac", "cihr"], "there": []}
+    seeded = typed("seed-sources").out.splitlines()
+    assert seeded[0] == "added: hc, phac, cihr; there already: none"
+    assert seeded[1].startswith("hc: look at it before a campaign (holdfast source show hc)")
+    assert seeded[2] == "  the French seed"
+    assert typed("source seed --json").object == {"added": [], "there": ["hc", "phac", "cihr"], "unconfirmed": {}}
     assert typed("seed-sources").out == "added: none; there already: hc, phac, cihr\n"
     file = tmp_path / f"sources.{form}"
     assert typed(f"source export hc phac --format {form} -o {file}").out == ""
@@ -91,6 +95,26 @@ def test_mistakes_name_what_is_wrong(typed: Typist, line: str, code: int, said: 
     assert (ended.code, ended.out) == (code, "")
     assert said in ended.err
     assert "Traceback" not in ended.err
+
+
+_EVIL = 'zimit={"passthrough_args":["--evil"]}'
+
+
+def test_what_the_backend_could_not_run_here_is_refused_before_it_is_kept(typed: Typist, tmp_path: Path) -> None:
+    typed("seed-sources")
+    said = "config.zimit.passthrough_args: unrecognized arguments: '--evil'"
+    for line in ("create ex --seed https://a.example --set backend=zimit", "edit hc --set backend=zimit"):
+        ended = typed(f"source {line} --set", _EVIL)
+        assert (ended.code, ended.out, said in ended.err) == (1, "", True), line
+    assert typed("source show ex").code == 1
+    assert "backend" not in typed("source show hc --json").object["config"], "nothing of it was kept"
+
+    file = tmp_path / "evil.toml"
+    file.write_text('[[sources]]\ncode = "ex"\n[sources.config]\nseeds = ["https://a.example/"]\nbackend = "zimit"\n'
+                    '[sources.config.zimit]\npassthrough_args = ["--evil"]\n')  # fmt: skip
+    for command in ("import", "validate"):
+        ended = typed(f"source {command} {file}")
+        assert (ended.code, f"sources[0].{said}" in ended.err) == (1, True), command
 
 
 def test_a_file_is_taken_in_whole_or_not_at_all(typed: Typist, tmp_path: Path) -> None:

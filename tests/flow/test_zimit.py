@@ -7,8 +7,11 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
+from sqlalchemy import select, update
 
 from holdfast.archive_tool.outcome import FINALIZATION_FAILED
+from holdfast.archive_tool.yaml_text import read_mapping
+from holdfast.db.models import AuditEvent, Job
 from holdfast.errors import Invalid
 from holdfast.jobs.care.deeds import make_due
 from holdfast.jobs.retries import Failure
@@ -44,6 +47,8 @@ def test_a_source_is_crawled_by_zimit_registered_and_indexed(database_url: str, 
         assert argv[argv.index("--workers") + 1] == "2"
         assert argv[argv.index("--scopeType") + 1] == "host"
         assert (argv[argv.index("--depth") + 1], argv[argv.index("--adminEmail") + 1]) == ("3", "t@example.org")
+        assert argv[argv.index("--config") + 1] == "/output/.browsertrix_managed_config.yaml"
+        assert read_mapping(lease.output_dir / ".browsertrix_managed_config.yaml") == {"useRobots": True}
         [file] = bed.files()
         folder = lease.output_dir / "archive"
         assert file.path == str((folder / "warc-000001.warc.gz").relative_to(bed.settings.home.resolve()))
@@ -53,6 +58,22 @@ def test_a_source_is_crawled_by_zimit_registered_and_indexed(database_url: str, 
         assert "crawl statistics" in bed.lines(lease.execution_id)
         assert bed.told[-1].counts.items_crawled == 30
         assert bed.row(job_id).current_retry_count == 0
+
+
+def test_delay_quota_and_robots_of_a_source_reach_zimit_and_ignoring_robots_is_audited(bed: ZimitBed) -> None:
+    quota = {"delay_s": 1.5, "quota_bytes": 5_000, "robots": "ignore", "robots_reason": "we run that site"}
+    bed.job(quota, tool_options={"initial_workers": 2})
+    bed.engine.script(WHOLE)
+    lease = bed.take()
+
+    assert bed.settled(lease) == "completed"
+
+    argv = bed.engine.zimit(0)
+    assert (argv[argv.index("--pageExtraDelay") + 1], argv[argv.index("--sizeSoftLimit") + 1]) == ("3", "5000")
+    assert "--config" not in argv
+    with bed.jobs.database.read() as session:
+        [event] = session.scalars(select(AuditEvent).where(AuditEvent.action == "robots.ignored"))
+    assert (event.subject, event.detail["reason"]) == (f"execution {lease.execution_id}", "we run that site")
 
 
 def test_no_secret_reaches_the_engine(bed: ZimitBed) -> None:
@@ -198,7 +219,8 @@ POLICY = {"resume_policy": "fresh_only", "fallback_backend": "http_warc"}
 
 def test_a_fresh_failure_leads_to_the_fallback_which_captures_and_is_told_apart(bed: ZimitBed, site: Site) -> None:
     bed.engine.environment |= {**FAST, "HOLDFAST_POLITENESS_DELAY_S": "0"}
-    job_id = bed.job(execution_policy=POLICY, seeds=[site.url(0, "/")], passthrough_args=["--pageLimit", "3"])
+    job_id = bed.job({"delay_s": 0}, execution_policy=POLICY, seeds=[site.url(0, "/")],
+                     passthrough_args=["--pageLimit", "3"])  # fmt: skip
     bed.engine.script([{"exit": 127}])
     first = bed.take()
 
@@ -208,6 +230,7 @@ def test_a_fresh_failure_leads_to_the_fallback_which_captures_and_is_told_apart(
         **POLICY, "capture_backend": "http_warc", "primary_backend": "browsertrix",
         "last_promoted_from_backend": "browsertrix", "last_promotion_reason": "1 fresh failures",
     }  # fmt: skip
+    assert bed.row(job_id).current_retry_count == 1
 
     second = bed.take()
     assert second.output_dir == first.output_dir
@@ -216,18 +239,20 @@ def test_a_fresh_failure_leads_to_the_fallback_which_captures_and_is_told_apart(
     assert bed.execution(second.execution_id).config["backend"] == "http_warc"
     assert {(one.backend, one.fidelity) for one in bed.snapshots()} == {("http_warc", "fallback")}
     assert len(bed.engine.calls("run")) == 1
+    assert bed.row(job_id).current_retry_count == 0
 
 
 def test_two_failures_of_the_fallback_are_the_end(bed: ZimitBed, site: Site) -> None:
     bed.engine.environment |= {**FAST, "HOLDFAST_POLITENESS_DELAY_S": "0"}
-    bed.job(execution_policy=POLICY, seeds=[site.url(0, "/no-such-page")])
-    bed.engine.script([{"exit": 127}])
+    promoted = {**POLICY, "capture_backend": "http_warc", "primary_backend": "browsertrix"}
+    bed.job({"delay_s": 0}, execution_policy=promoted, seeds=[site.url(0, "/no-such-page")])
+    with bed.jobs.database.write() as session:
+        session.execute(update(Job).values(current_retry_count=1))  # as a promotion leaves it
 
     ends = []
-    for _ in range(3):
+    for _ in range(2):
         lease = bed.take()
         ends.append((bed.settled(lease), bed.execution(lease.execution_id).stage))
 
-    assert ends == [
-        ("scheduled", "promoted_to_http_warc"), ("scheduled", "fallback_failed"), ("failed", "fallback_exhausted"),
-    ]  # fmt: skip
+    assert ends == [("scheduled", "fallback_failed"), ("failed", "fallback_exhausted")]
+    assert bed.engine.raw_calls() == []

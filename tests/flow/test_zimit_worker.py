@@ -55,20 +55,9 @@ def _waiting(bed: ZimitBed, *, then: list[Step]) -> list[Step]:
     return [{"warc": "a.warc.gz"}, {"queue": {"left": 1}}, {"stats": [1, 9, 1, 0]}, {"touch": mark}, *then]
 
 
-def test_a_source_goes_from_the_queue_to_the_search_page(bed: ZimitBed, capsys: pytest.CaptureFixture[str]) -> None:
-    bed.job()
-    bed.engine.script(WHOLE)
-
-    assert _finished(_worker(bed)) == {"completed": 1}
-
-    done = _execution(bed)
-    assert (done.state, done.index_state, done.items_indexed) == ("completed", "indexed", 1)
-    terminal = Terminal(bed.settings.home, capsys)
-    found = terminal.type("search", "kept", "--json").object
-    assert [hit["originalUrl"] for hit in found["results"]] == ["https://example.org/a.warc.gz"]
-
-
-def test_a_killed_worker_costs_nothing_its_tool_is_taken_over_at_once(bed: ZimitBed) -> None:
+def test_a_killed_worker_costs_nothing_its_tool_is_taken_over_at_once_and_ends_on_the_search_page(
+    bed: ZimitBed, capsys: pytest.CaptureFixture[str]
+) -> None:
     bed.job()
     bed.engine.script(_waiting(bed, then=[{"await": str(bed.engine.heard)}, {"stats": [9, 9, 0, 0]}]))
     first = _worker(bed)
@@ -84,6 +73,8 @@ def test_a_killed_worker_costs_nothing_its_tool_is_taken_over_at_once(bed: Zimit
     done = _execution(bed)
     assert (done.state, done.takeovers, done.items_crawled, done.index_state) == ("completed", 1, 9, "indexed")
     assert len(bed.engine.calls("run")) == 1
+    found = Terminal(bed.settings.home, capsys).type("search", "kept", "--json").object
+    assert [hit["originalUrl"] for hit in found["results"]] == ["https://example.org/a.warc.gz"]
 
 
 def test_a_drained_worker_stops_the_container_and_the_next_one_resumes(bed: ZimitBed) -> None:

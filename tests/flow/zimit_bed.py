@@ -44,14 +44,14 @@ class ZimitBed:
         self.engine, self.jobs, self.settings = Bed(root / "engine-room"), jobs, settings
         self.told: list[Progress] = []
 
-    def job(self, **zimit: Any) -> int:
-        """Make a source that zimit crawls, with a job that is due."""
+    def job(self, source: dict[str, Any] | None = None, **zimit: Any) -> int:
+        """Make a source that zimit crawls, with a job that is due; `source` are further fields of the former."""
         options = {"skip_final_build": True, **zimit.pop("tool_options", {})}
         seeds = zimit.pop("seeds", ["https://example.org/"])
-        content = {"seeds": seeds, "backend": "zimit", "zimit": {**zimit, "tool_options": options}}
+        content = {**(source or {}), "seeds": seeds, "backend": "zimit", "zimit": {**zimit, "tool_options": options}}
         with self.jobs.database.write() as session:
-            source = registry.create(session, self.jobs.clock, registry.read_spec({"code": "ex", "config": content}))
-            return self.jobs.board.upsert(session, JobSpec(source_id=source.id)).job.id
+            made = registry.create(session, self.jobs.clock, registry.read_spec({"code": "ex", "config": content}))
+            return self.jobs.board.upsert(session, JobSpec(source_id=made.id)).job.id
 
     def take(self) -> Lease:
         """Let what is due be queued, and take it."""

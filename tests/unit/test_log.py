@@ -23,7 +23,7 @@ def _written(code: str) -> list[str]:
 def test_an_event_is_one_line_of_json_on_standard_error() -> None:
     [line] = _written(
         "log.configure('info')\n"
-        "log.get(room='x').bind(part=1).info('crawl.done', pages=3, url='https://me:secret@example.org/a', odd={1})\n"
+        "log.get(room='x', part=1).info('crawl.done', pages=3, url='https://me:secret@example.org/a', odd={1})\n"
         "log.get().debug('never.seen')"
     )
 

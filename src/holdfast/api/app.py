@@ -21,6 +21,7 @@ from holdfast.api.middleware.usage import UsageCounts
 from holdfast.api.replay_app import create_replay_app
 from holdfast.api.routes import ROUTERS
 from holdfast.api.totals import Totals
+from holdfast.api.work import Work
 from holdfast.errors import HoldfastError
 from holdfast.feedback.usage import UsageTally
 from holdfast.metrics import ServerMetrics
@@ -50,12 +51,13 @@ def create_app(archive: Archive) -> Shell:
 
 def create_inner_app(archive: Archive) -> FastAPI:
     """Return the routes of the readers' host without the layers around them; RuntimeError if one has no role."""
-    totals, usage = Totals(archive.database, archive.clock), UsageTally(archive.database, archive.clock)
+    totals, work = Totals(archive.database, archive.clock), Work(archive.database, archive.clock)
+    usage = UsageTally(archive.database, archive.clock)
     search = Search(archive.database, archive.home, archive.clock)
-    app = assemble("Holdfast", ROUTERS, archive, lifespan=life_of(archive, totals, usage, search))
+    app = assemble("Holdfast", ROUTERS, archive, lifespan=life_of(archive, (totals, work), usage, search))
     app.state.sessions = Semaphore(SESSIONS)
     app.state.desk, app.state.turn = Desk(archive.database, archive.clock, archive.settings), Semaphore(1)
-    app.state.totals, app.state.usage = totals, usage
+    app.state.totals, app.state.work, app.state.usage = totals, work, usage
     app.state.search = search
     app.state.metrics = ServerMetrics(started=archive.clock.monotonic())
     return app

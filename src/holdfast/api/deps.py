@@ -11,6 +11,7 @@ from fastapi.concurrency import contextmanager_in_threadpool
 from sqlalchemy.orm import Session
 
 from holdfast.api.totals import Totals
+from holdfast.api.work import Work
 from holdfast.feedback.usage import UsageTally
 from holdfast.metrics import ServerMetrics
 from holdfast.search.search import Search
@@ -38,6 +39,12 @@ async def totals_of(request: Request) -> Totals:
     return totals
 
 
+async def work_of(request: Request) -> Work:
+    """Return the figures of jobs and runs."""
+    work: Work = request.app.state.work
+    return work
+
+
 async def usage_of(request: Request) -> UsageTally:
     """Return the tally of what is used."""
     usage: UsageTally = request.app.state.usage
@@ -58,6 +65,7 @@ async def search_of(request: Request) -> Search:
 
 ArchiveDep = Annotated[Archive, Depends(archive_of)]
 TotalsDep = Annotated[Totals, Depends(totals_of)]
+WorkDep = Annotated[Work, Depends(work_of)]
 UsageDep = Annotated[UsageTally, Depends(usage_of)]
 MetricsDep = Annotated[ServerMetrics, Depends(metrics_of)]
 SearchDep = Annotated[Search, Depends(search_of)]

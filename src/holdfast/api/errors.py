@@ -141,8 +141,21 @@ async def _broken(request: Request, _exc: Exception) -> JSONResponse:
 
 def _invalid(request: Request, exc: Exception) -> JSONResponse:
     assert isinstance(exc, RequestValidationError)
-    told = [f"{'.'.join(map(str, error['loc'][1:])) or 'body'}: {error['msg']}" for error in exc.errors()[:5]]
+    told = [_told(error, exc.body) for error in exc.errors()[:5]]
     return response_to(errors.Invalid("; ".join(told)), path=request.url.path, request_id=_id(request))
+
+
+def _told(error: dict[str, Any], body: object) -> str:
+    """Return what is wrong in a sentence, with the field, or with the line and column of what is no JSON."""
+    if error["type"] == "json_invalid" and isinstance(body, str):
+        before = body[: int(error["loc"][-1])]
+        line, column = before.count("\n") + 1, len(before) - before.rfind("\n")
+        reason = str(error.get("ctx", {}).get("error", "it ends too early"))
+        return f"body: no JSON at line {line}, column {column}: {reason}; mend it there and send it again"
+    place = ".".join(map(str, error["loc"][1:]))
+    if error["type"] == "missing" and not place:
+        return "body: there is none; send a JSON object as application/json"
+    return f"{place or 'body'}: {str(error['msg']).removeprefix('Value error, ')}"
 
 
 def _http(request: Request, exc: Exception) -> JSONResponse:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import AbstractContextManager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from typing import Annotated, NamedTuple
 
+from anyio import from_thread
 from fastapi import Depends, Request
 from sqlalchemy.orm import Session
 
@@ -28,6 +29,24 @@ class Hand(NamedTuple):
         return self.desk.write(self.actor)
 
 
+class Turns(NamedTuple):
+    """The desk for work of many short transactions: each has a turn of its own, so that others come in between."""
+
+    desk: Desk
+    actor: str
+    turn: asyncio.Semaphore
+
+    @contextmanager
+    def write(self) -> Iterator[Session]:
+        """Wait for a turn and open a short transaction; only on the thread of a route."""
+        from_thread.run(_wait_for, self.turn)
+        try:
+            with self.desk.write(self.actor) as session:
+                yield session
+        finally:
+            from_thread.run_sync(self.turn.release)
+
+
 async def desk_of(request: Request) -> Desk:
     """Return the desk of this process, for looking only."""
     desk: Desk = request.app.state.desk
@@ -42,17 +61,28 @@ def actor_of(request: Request) -> str:
 async def open_hand(request: Request) -> AsyncIterator[Hand]:
     """Wait for the desk to be free, then lend it; Unavailable if that takes too long."""
     turn: asyncio.Semaphore = request.app.state.turn
-    try:
-        async with asyncio.timeout(_WAIT_S):
-            await turn.acquire()
-    except TimeoutError:
-        raise Unavailable("other changes are still being written; try again in a moment") from None
+    await _wait_for(turn)
     try:
         yield Hand(request.app.state.desk, actor_of(request))
     finally:
         turn.release()
 
 
+async def open_turns(request: Request) -> Turns:
+    """Lend the desk for as many turns as are needed."""
+    return Turns(request.app.state.desk, actor_of(request), request.app.state.turn)
+
+
+async def _wait_for(turn: asyncio.Semaphore) -> None:
+    try:
+        async with asyncio.timeout(_WAIT_S):
+            await turn.acquire()
+    except TimeoutError:
+        raise Unavailable("other changes are still being written; try again in a moment") from None
+
+
 DeskDep = Annotated[Desk, Depends(desk_of)]
 HandDep = Annotated[Hand, Depends(open_hand, scope="function")]
 """For one short change. A route that has it opens no session of its own."""
+TurnsDep = Annotated[Turns, Depends(open_turns)]
+"""For a change that is made in portions."""

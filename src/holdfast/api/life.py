@@ -14,6 +14,7 @@ from holdfast.api import queries
 from holdfast.api.deps import THREADS
 from holdfast.api.totals import Totals
 from holdfast.api.upkeep import Upkeep
+from holdfast.api.work import Work
 from holdfast.errors import HoldfastError
 from holdfast.feedback.usage import UsageTally
 from holdfast.search.search import Request, Search
@@ -24,7 +25,7 @@ _log = log.get()
 
 
 def life_of(
-    archive: Archive, totals: Totals, usage: UsageTally, search: Search
+    archive: Archive, counts: tuple[Totals, Work], usage: UsageTally, search: Search
 ) -> Callable[[FastAPI], AbstractAsyncContextManager[None]]:
     """Return the lifespan of the application that serves this archive."""
 
@@ -32,7 +33,7 @@ def life_of(
     async def life(_app: FastAPI) -> AsyncIterator[None]:
         current_default_thread_limiter().total_tokens = THREADS
         queries.limit_statements(archive.database.engine)
-        await run_sync(_warm, archive, totals, search)
+        await run_sync(_warm, archive, counts, search)
         upkeep = Upkeep(archive)
         if archive.settings.api.upkeep:
             upkeep.start()
@@ -43,17 +44,19 @@ def life_of(
             finally:
                 writing.cancel()
                 await run_sync(upkeep.close)
-                await run_sync(totals.close)
+                for count in counts:
+                    await run_sync(count.close)
                 await run_sync(usage.flush)
 
     return life
 
 
-def _warm(archive: Archive, totals: Totals, search: Search) -> None:
+def _warm(archive: Archive, counts: tuple[Totals, Work], search: Search) -> None:
     """Count, and open the search index, before the first request; what cannot be done now, the first request will."""
     try:
         with archive.database.read() as session:
-            totals.read(session)
+            for count in counts:
+                count.read(session)
         search.ask(Request())
     except HoldfastError as exc:
         _log.warning("api.cold", message=str(exc))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from holdfast.errors import HoldfastError, Invalid, NotPermitted, Unavailable
+from holdfast.errors import HoldfastError, Invalid, NotFound, NotPermitted, Unavailable
 
 
 class BodyTooLarge(Invalid):
@@ -89,6 +89,15 @@ class AdminTokenMissing(HoldfastError):
 
     def __init__(self) -> None:
         super().__init__(self.summary)
+
+
+class ExecutionNotFound(NotFound):
+    """There is no such run, or its job has none of this number."""
+
+    summary = "Execution not found"
+
+    def __init__(self) -> None:
+        super().__init__("Execution not found; see a job's at GET /api/v1/jobs/{id}/executions")
 
 
 class SchemaMismatch(Unavailable):

@@ -38,9 +38,18 @@ class Upkeep:
             self._thread.join()
 
     def _run(self) -> None:
+        clock = self._archive.clock
         while not self._ending.is_set():
-            if not self.step():
-                self._ending.wait(self._rest_s)
+            began = clock.monotonic()
+            more = self.step()
+            self._ending.wait(self.rest_s(clock.monotonic() - began, more=more))
+
+    def rest_s(self, took_s: float, *, more: bool) -> float:
+        """Return how long to rest behind a step that took so long.
+
+        Requests share this process and its interpreter: while work waits, at least half of the time is theirs.
+        """
+        return took_s if more else self._rest_s
 
     def step(self) -> bool:
         """Do a little of what waits; return whether more does. What fails is logged and tried again later."""

@@ -18,6 +18,7 @@ _KEYS = frozenset({
     "saveState", "saveStateInterval", "saveStateHistory", "rolloverSize", "dedupPolicy", "serviceWorker",
     "mobileDevice", "logging", "logLevel", "context", "useSitemap", "allowHashUrls", "selectLinks", "clickSelector",
     "failOnFailedSeed", "failOnInvalidStatus", "warcInfo", "warcPrefix", "diskUtilization", "screenshot", "text",
+    "useRobots",
 })  # fmt: skip
 _CHROME_ARGS = frozenset({
     "--disable-http2", "--disable-quic", "--disable-gpu", "--disable-dev-shm-usage", "--disable-background-networking",

@@ -28,6 +28,7 @@ _LIMITS = {
     "--depth": "--depth", "--pageLimit": "--max-pages", "--limit": "--max-pages", "--maxPageLimit": "--max-pages",
     "--timeLimit": "--max-time", "--timeSoftLimit": "--max-time", "--sizeLimit": "--max-bytes",
     "--sizeSoftLimit": "--max-bytes", "--userAgent": "--user-agent", "--adminEmail": "--contact",
+    "--pageExtraDelay": "--delay", "--delay": "--delay",
 }  # fmt: skip
 _INCLUDE, _EXCLUDE = ("--include", "--scopeIncludeRx"), ("--exclude", "--scopeExcludeRx")
 _SCOPES = {"page-spa": "page", "custom": "page"}

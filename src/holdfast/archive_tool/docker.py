@@ -16,12 +16,13 @@ from pathlib import Path
 from holdfast.archive_tool.environment import docker_environment
 from holdfast.archive_tool.options import Options
 from holdfast.archive_tool.times import Times
-from holdfast.archive_tool.zimit_flags import Flag, for_final_build
+from holdfast.archive_tool.zimit_flags import Flag, for_final_build, with_size_left
 from holdfast.errors import Unavailable
 
 INSIDE = "/output"
-SUCCESS_CODES = frozenset({0, 16, 32, 33})
-"""Done; and three ways to stop at a limit with everything kept: disk, size, time."""
+SUCCESS_CODES = frozenset({0, 14, 15, 16, 32, 33})
+"""Done; and the ways to stop at a limit with everything kept: size, time and disk, and the other numbers that crawlers
+of another age have for size and time."""
 START_FAILURES = frozenset({125, 126, 127})
 """The daemon refused, or there is no such program in the image."""
 _POLL_S = 0.2
@@ -42,10 +43,13 @@ class Launch:
     command: tuple[str, ...]
 
 
-def crawl_arguments(options: Options, workers: int, config: Path | None) -> list[str]:
-    """Return zimit's arguments for a crawl; `config` is a file in the output directory."""
+def crawl_arguments(options: Options, workers: int, config: Path | None, *, captured_bytes: int = 0) -> list[str]:
+    """Return zimit's arguments for a crawl; `config` is a file in the output directory.
+
+    zimit weighs only what one container captures, so its size limit is less by what earlier ones did.
+    """
     arguments = ["--seeds", ",".join(options.seeds), "--name", options.name, "--workers", str(workers)]
-    arguments += _words(options.zimit)
+    arguments += _words(with_size_left(options.zimit, captured_bytes))
     if config is not None:
         arguments += ["--config", f"{INSIDE}/{config.name}"]
     return [*arguments, "--keep", "--output", INSIDE]

@@ -221,7 +221,7 @@ def _options(known: argparse.Namespace, workers: int | None, flags: tuple[Flag, 
     fallback = None if known.fallback_backend == "none" else Backend(known.fallback_backend)
     return Options(
         seeds=read_seeds(known.seeds),
-        name=_matching("--name", known.name, _NAME, "letters, digits, dots and dashes only, at most 120"),
+        name=read_name(known.name),
         output_dir=_directory(known.output_dir),
         workers=workers if workers is not None else known.initial_workers,
         backend=Backend(known.capture_backend), cleanup=known.cleanup, overwrite=known.overwrite,
@@ -258,6 +258,11 @@ def _watch(known: argparse.Namespace) -> Watch:
         rotation_every_s=known.vpn_rotation_frequency_minutes * 60 * scale,
         backoff_s=known.backoff_delay_minutes * 60 * scale,
     )  # fmt: skip
+
+
+def read_name(text: str) -> str:
+    """Return the name of a crawl, which is also that of files; ToolConfigRefused if it could be anything but a name."""
+    return _matching("--name", text, _NAME, "letters, digits, dots and dashes only, at most 120")
 
 
 def read_seeds(seeds: Sequence[str]) -> tuple[str, ...]:

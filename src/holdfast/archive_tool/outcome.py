@@ -30,7 +30,9 @@ _INFRA_TEXT = re.compile(
     re.I,
 )
 _CONFIG_TEXT = re.compile(
-    r"unrecognized arguments|unknown option|unable to find image|pull access denied|invalid reference format", re.I
+    r"unrecognized arguments|unknown option|zimit: error:|unable to find image|pull access denied"
+    r"|invalid reference format",
+    re.I,
 )
 
 

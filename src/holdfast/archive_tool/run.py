@@ -35,6 +35,7 @@ from holdfast.archive_tool.resume import (
 )
 from holdfast.archive_tool.stage import End, Stage, StageEnd, Tools, stage_name
 from holdfast.archive_tool.survey import Survey, remove_temp_dirs, reset
+from holdfast.archive_tool.zimit_flags import size_limit
 
 FINAL_BUILD = "Final Build"
 
@@ -120,6 +121,8 @@ class Run:
         attempt, fresh_failures = 1, 0
         while attempt <= self._options.max_attempts:
             self._place.check()
+            if self._is_full():
+                return EndState.SUCCESS
             ended = self._crawl_stage(mode, attempt)
             settled = self._settled(ended)
             if settled is not None:
@@ -142,7 +145,9 @@ class Run:
             config = None if found is None else keep_resume(output_dir, found)
         if config is None and (output_dir / MANAGED_NAME).is_file():
             config = output_dir / MANAGED_NAME
-        arguments = crawl_arguments(self._options, self._state.current_workers, config)
+        arguments = crawl_arguments(
+            self._options, self._state.current_workers, config, captured_bytes=self._captured_bytes()
+        )
         name = stage_name(mode.stage, attempt)
         log.get().info("stage.begins", stage=name, workers=self._state.current_workers)
         ended = Stage(self._tools, name, prepare_launch(self._options, arguments)).run()
@@ -153,6 +158,21 @@ class Run:
             if folder is not None and self._state.add_temp_dir(folder):
                 refresh_resume(output_dir, folder)
         return ended
+
+    def _captured_bytes(self) -> int:
+        """Return what this crawl's WARC files weigh; only counted where it matters."""
+        if size_limit(self._options.zimit) is None:
+            return 0
+        files = discover_warcs(self._options.output_dir).files
+        return sum(file.size for file in files if file.identity not in self._earlier)
+
+    def _is_full(self) -> bool:
+        """Return whether earlier stages have captured all that this crawl may."""
+        limit = size_limit(self._options.zimit)
+        if limit is None or (captured := self._captured_bytes()) < limit:
+            return False
+        log.get().info("crawl.size_limit_reached", captured_bytes=captured, limit_bytes=limit)
+        return True
 
     def _settled(self, ended: StageEnd) -> EndState | None:
         """Return the end state that a stage leads to, or None if another attempt makes sense."""

@@ -9,14 +9,14 @@ import errno
 import os
 import stat
 import zlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from holdfast.archive_tool.consolidation import sha256_of_file
-from holdfast.archive_tool.discovery import WarcFile, warcs_below
+from holdfast.archive_tool.discovery import warcs_below
 from holdfast.archive_tool.manifest import WARCS, Entry, ManifestStatus, read_job_manifest
 from holdfast.archive_tool.outcome import is_storage_errno
 from holdfast.archive_tool.state import temp_dirs_in
@@ -146,9 +146,8 @@ def _broken_stream(path: Path) -> str | None:
     return "the gzip stream ends too early" if fed else None
 
 
-def verify_warcs(files: Iterable[WarcFile | Path], level: int = 1) -> dict[str, Any]:
+def warc_report(verdicts: Sequence[WarcVerdict], level: int) -> dict[str, Any]:
     """Return the report over many files: totals by kind of error, and one entry for each."""
-    verdicts = [verify_warc(file.path if isinstance(file, WarcFile) else file, level) for file in files]
     kinds = {kind.value: sum(verdict.error_kind is kind for verdict in verdicts) for kind in ErrorKind}
     failed = sum(not verdict.ok for verdict in verdicts)
     return {

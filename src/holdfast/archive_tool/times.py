@@ -30,7 +30,7 @@ class Times:
         return cls(
             stop_grace=plain.stop_grace * factor, stop_margin=max(10.0, plain.stop_margin * factor),
             lookup_every=plain.lookup_every * factor, vpn_limit=plain.vpn_limit * factor,
-            vpn_settle=plain.vpn_settle * factor, status_every=max(1.0, plain.status_every * factor),
+            vpn_settle=plain.vpn_settle * factor, status_every=max(3.0, plain.status_every * factor),
         )  # fmt: skip
 
 

@@ -54,6 +54,8 @@ _BUILD = (
 )  # fmt: skip
 _NUMBER = re.compile(r"-?\d{1,15}")
 _WORKERS = ("--workers", "-w")
+_SIZE = "--sizeSoftLimit"
+_EXCLUSIVE = (("--sizeSoftLimit", "--sizeHardLimit"), ("--timeSoftLimit", "--timeHardLimit"))
 _PROFILE = re.compile(r"(?:/output/)?[A-Za-z0-9_-][A-Za-z0-9._-]{0,200}")
 
 
@@ -74,11 +76,17 @@ class Flag(NamedTuple):
 def read_flags(arguments: Sequence[str], allowed: Iterable[str] = ()) -> tuple[Flag, ...]:
     """Return the flags that go to zimit; FlagRefused names the first that may not.
 
-    One leading `--` is passed over. `allowed` are flags with a text value that this installation permits besides.
+    One leading `--` is passed over. `allowed` are flags with a text value that this installation permits besides. Of a
+    soft and a hard limit zimit takes one.
     """
     words = list(arguments[1:] if arguments[:1] == ["--"] else arguments)
     known = FLAGS | {name if name.startswith("-") else f"--{name}": Takes.TEXT for name in allowed}
-    return tuple(_flags(words, known))
+    found = tuple(_flags(words, known))
+    given = {flag.name for flag in found}
+    for soft, hard in _EXCLUSIVE:
+        if soft in given and hard in given:
+            raise FlagRefused(hard, f"zimit takes it or {soft}, not both")
+    return found
 
 
 def _flags(words: list[str], known: dict[str, Takes]) -> Iterator[Flag]:
@@ -130,6 +138,21 @@ def split_workers(flags: Iterable[Flag]) -> tuple[int | None, tuple[Flag, ...]]:
         elif flag.name != "--keep":  # always given by this tool (faults.md, M19)
             others.append(flag)
     return workers, tuple(others)
+
+
+def size_limit(flags: Iterable[Flag]) -> int | None:
+    """Return how many bytes of WARC files a crawl may capture before it ends well; None if there is no such limit."""
+    found = [int(flag.value or "0") for flag in flags if flag.name == _SIZE]
+    return found[-1] if found and found[-1] > 0 else None
+
+
+def with_size_left(flags: Iterable[Flag], captured_bytes: int) -> tuple[Flag, ...]:
+    """Return the flags with a size limit that is less by what has been captured, and never none at all."""
+    return tuple(
+        Flag(flag.name, str(max(1, int(flag.value or "0") - captured_bytes)))
+        if flag.name == _SIZE and int(flag.value or "0") > 0 else flag
+        for flag in flags
+    )  # fmt: skip
 
 
 def for_final_build(flags: Iterable[Flag]) -> tuple[Flag, ...]:

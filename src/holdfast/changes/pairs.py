@@ -15,7 +15,7 @@ from holdfast.changes.compare import VERSION, WHOLE_VERSION, Comparison, Hunk, c
 from holdfast.changes.listing import queries as listing
 from holdfast.changes.listing.events import Event
 from holdfast.changes.rendering import unpack
-from holdfast.changes.sections import read_text
+from holdfast.changes.sections import Reading, read_text
 from holdfast.changes.verdict import Capture, ChangeType, Verdict, comparable, judge
 from holdfast.changes.whole import read_whole
 from holdfast.clock import Clock
@@ -114,13 +114,21 @@ def _diff(database: Database, home: Path, clock: Clock, two: _Two, mode: TextMod
     version = WHOLE_VERSION if mode is TextMode.FULL else VERSION
     with database.read() as session:
         found = queries.diff(session, two.documents, version)
-        if found is not None:
-            return found, mode
-        readings = [read_text(*queries.text_and_headings(session, one)) for one in two.documents]
-    a, b = (read_whole(database, home, one) for one in (two.earlier, two.later)) if mode is TextMode.FULL else readings
+    if found is not None:
+        return found, mode
+    a, b = _wholes(database, home, two) if mode is TextMode.FULL else _mains(database, two)
     if a is None or b is None:
         return _diff(database, home, clock, two, TextMode.MAIN)
     return _kept(database, clock, two.documents, compare(a, b), version), mode
+
+
+def _mains(database: Database, two: _Two) -> list[Reading]:
+    with database.read() as session:
+        return [read_text(*queries.text_and_headings(session, one)) for one in two.documents]
+
+
+def _wholes(database: Database, home: Path, two: _Two) -> list[Reading | None]:
+    return [read_whole(database, home, one) for one in (two.earlier, two.later)]
 
 
 def _earlier(session: Session, later: Snapshot, known: Event | None, wanted: int | None) -> Snapshot | None:

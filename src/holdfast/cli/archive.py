@@ -11,8 +11,11 @@ from typing import Annotated, Any
 import typer
 
 from holdfast import config, log
+from holdfast.cli.index_job import index_job
 from holdfast.cli.indexing import ProgressLine, as_object, describe, stoppable, take_in
-from holdfast.cli.options import AsJson, Home
+from holdfast.cli.meant import Meant, NewestOfJob, OfExecution, OfJob, OneExecution, find_completed, find_executions
+from holdfast.cli.options import Apply, AsJson, Home
+from holdfast.cli.signals import recompute_page_signals
 from holdfast.config import Settings
 from holdfast.coordination.priority import step_back
 from holdfast.db.engine import Database
@@ -20,7 +23,7 @@ from holdfast.errors import NotFound, Unavailable
 from holdfast.index import queries
 from holdfast.index.indexer import Indexed
 from holdfast.index.owning import open_indexer
-from holdfast.index.upkeep.duplicates import dedupe, restore
+from holdfast.index.upkeep.duplicates import Duplicates, dedupe, restore
 from holdfast.index.upkeep.groups import group_pages, rebuild_groups
 from holdfast.index.upkeep.links import LinkReader
 from holdfast.parse.child import ParseChild
@@ -32,10 +35,11 @@ app_command = typer.Typer(
     add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None, no_args_is_help=True,
     help="What was derived from WARC files: check it, set it right. Example: holdfast archive check-replay --id 3",
 )  # fmt: skip
+app_command.command(name="index")(index_job)
+app_command.command(name="page-signals")(recompute_page_signals)
 
-Apply = Annotated[bool, typer.Option("--apply", help="Do it; without this, only say what would be done.")]
-OneExecution = Annotated[int | None, typer.Option("--id", help="Only this execution; all if left out.")]
 OneSource = Annotated[str | None, typer.Option("--source", help="Only this source's.", metavar="CODE")]
+Settling = Callable[..., Duplicates]
 _DRY = "nothing was written; add --apply to do so"
 _CHILD_S = 20.0
 
@@ -102,47 +106,54 @@ def backfill_groups(source: OneSource = None, apply: Apply = False, json: AsJson
 
 @app_command.command(name="dedupe")
 def dedupe_snapshots(
-    execution: OneExecution = None, apply: Apply = False, json: AsJson = False, home: Home = None
+    job_id: OfJob = None, execution: OfExecution = None, apply: Apply = False, json: AsJson = False, home: Home = None
 ) -> None:
     """Settle which captures are duplicates: same address, UTC day and body; the earliest is canonical.
 
     The rule is kept whenever captures are indexed; this is for archives that were changed by hand.
     Example: holdfast dedupe-snapshots --id 3 --apply
     """
-    settings = config.load(home=home)
-    with _opened(settings) as (ground, _):
-        done = dedupe(ground.hot, ground.clock, execution_id=execution, apply=apply,
-                      seen=_counter("captures", quiet=json))  # fmt: skip
+    meant, done = _each(dedupe, (job_id, execution), "captures", apply=apply, json=json, home=home)
+    sentence = f"{meant.told()}: {done.looked:,} captures, {done.changed:,} {'settled' if apply else 'to settle'}"
+    told = {**meant.facts(), "captures": done.looked, "changed": done.changed, "applied": apply}
+    _say(told, sentence, json=json, dry=bool(done.changed) and not apply)
+
+
+def _each(work: Settling, named: tuple[int | None, int | None], what: str, *, apply: bool, json: bool,
+          home: Home) -> tuple[Meant, Duplicates]:  # fmt: skip
+    """Do something to the captures of each execution that is meant, and let search know; return all that came of it."""
+    settings, done = config.load(home=home), Duplicates()
+    with _opened(settings) as (ground, database):
+        meant, count = find_executions(database, *named), _counter(what, quiet=json)
+        for one in meant.each():
+            before = done.looked
+            part = work(ground.hot, ground.clock, execution_id=one, apply=apply,
+                        seen=lambda looked, before=before: count(before + looked))  # fmt: skip
+            done.looked, done.changed = done.looked + part.looked, done.changed + part.changed
         if apply and done.changed:
             take_in(settings, ground.clock)
-    sentence = f"{done.looked:,} captures, {done.changed:,} {'settled' if apply else 'to settle'}"
-    told = {"captures": done.looked, "changed": done.changed, "applied": apply}
-    _say(told, sentence, json=json, dry=bool(done.changed) and not apply)
+    return meant, done
 
 
 @app_command.command(name="restore-duplicates")
 def restore_duplicates(
-    execution: OneExecution = None, apply: Apply = False, json: AsJson = False, home: Home = None
+    job_id: OfJob = None, execution: OfExecution = None, apply: Apply = False, json: AsJson = False, home: Home = None
 ) -> None:
     """Let captures that count as duplicates count by themselves again; `dedupe` settles them once more.
 
     Example: holdfast restore-deduped-snapshots --id 3 --apply
     """
-    settings = config.load(home=home)
-    with _opened(settings) as (ground, _):
-        done = restore(ground.hot, ground.clock, execution_id=execution, apply=apply,
-                       seen=_counter("duplicates", quiet=json))  # fmt: skip
-        if apply and done.changed:
-            take_in(settings, ground.clock)
-    sentence = f"{done.looked:,} duplicates" + (", restored" if apply else "")
-    told = {"duplicates": done.looked, "restored": done.changed, "applied": apply}
+    meant, done = _each(restore, (job_id, execution), "duplicates", apply=apply, json=json, home=home)
+    sentence = f"{meant.told()}: {done.looked:,} duplicates" + (", restored" if apply else "")
+    told = {**meant.facts(), "duplicates": done.looked, "restored": done.changed, "applied": apply}
     _say(told, sentence, json=json, dry=bool(done.looked) and not apply)
 
 
 @app_command.command(name="refresh-metadata")
 def refresh_metadata(
-    execution: OneExecution = None, source: OneSource = None, json: AsJson = False, home: Home = None
-) -> None:
+    job_id: OfJob = None, execution: OfExecution = None, source: OneSource = None, json: AsJson = False,
+    home: Home = None,
+) -> None:  # fmt: skip
     """Read sealed WARC files again: titles, languages, types and texts as this program extracts them; ids stay.
 
     Ctrl-C stops between two batches. What an older extraction made is made anew, the rest is found as it is.
@@ -151,7 +162,8 @@ def refresh_metadata(
     settings = config.load(home=home)
     with _opened(settings) as (ground, database):
         step_back(settings.index.nice)
-        ids = _files(database, execution, source)
+        meant = find_executions(database, job_id, execution)
+        ids = _files(database, meant, source)
         line = ProgressLine(ground.clock, quiet=json)
         done: list[Indexed] = []
         opened = open_indexer(ground.hot, ground.clock, settings.home, on_progress=line.progress)
@@ -166,27 +178,28 @@ def refresh_metadata(
         take_in(settings, ground.clock)
     failed = [one for one in done if one.error]
     changed = sum(one.changed for one in done)
-    _say({"files": [as_object(one) for one in done], "changed": changed, "failed": len(failed)},
-         f"{len(done)} files read, {changed:,} snapshots changed, {len(failed)} files failed", json=json)  # fmt: skip
+    _say({**meant.facts(), "files": [as_object(one) for one in done], "changed": changed, "failed": len(failed)},
+         f"{meant.told()}: {len(done)} files read, {changed:,} snapshots changed, {len(failed)} files failed",
+         json=json)  # fmt: skip
     if failed:
         raise typer.Exit(1)
 
 
-def _files(database: Database, execution: int | None, source: str | None) -> list[int]:
+def _files(database: Database, meant: Meant, source: str | None) -> list[int]:
     _source_id(database, source)
-    ids: list[int] = []
     with database.read() as session:
-        after = 0
-        while page := queries.warc_files(session, source=source, execution_id=execution, after=after, limit=500):
-            after = page[-1][0].id
-            ids += [file.id for file, _, _ in page if file.state == "sealed"]
+        ids = [file.id for execution in meant.each()
+               for file, _ in queries.warc_files(session, source=source, execution_id=execution)
+               if file.state == "sealed"]  # fmt: skip
     if not ids:
-        raise NotFound("there is no sealed WARC file to read; see them with: holdfast warc list")
+        raise NotFound(f"there is no sealed WARC file to read ({meant.told()}); see them with: holdfast warc list")
     return ids
 
 
 @app_command.command(name="backfill-outlinks")
-def backfill_outlinks(execution: OneExecution = None, json: AsJson = False, home: Home = None) -> None:
+def backfill_outlinks(
+    job_id: OfJob = None, execution: OfExecution = None, json: AsJson = False, home: Home = None
+) -> None:
     """Read links from the WARC records of pages that have none stored; then: holdfast recompute-page-signals.
 
     Example: holdfast backfill-outlinks --id 3
@@ -194,33 +207,39 @@ def backfill_outlinks(execution: OneExecution = None, json: AsJson = False, home
     settings = config.load(home=home)
     with _opened(settings) as (ground, database), closing(ParseChild(deadline_s=_CHILD_S)) as child:
         step_back(settings.index.nice)
+        meant = find_executions(database, job_id, execution)
         reader = LinkReader(database, ground.hot, settings.home, child)
-        done = reader.backfill(execution_id=execution, seen=_counter("pages", quiet=json))
-    told = {"pages": done.pages, "links": done.links, "failed": {str(key): why for key, why in done.failed.items()}}
-    _say(told, f"{done.pages:,} pages read, {done.links:,} links stored, {len(done.failed)} not readable", json=json)
-    if done.failed:
+        done = [reader.backfill(execution_id=one, seen=_counter("pages", quiet=json)) for one in meant.each()]
+    pages, links = sum(one.pages for one in done), sum(one.links for one in done)
+    failed = {str(key): why for one in done for key, why in one.failed.items()}
+    _say({**meant.facts(), "pages": pages, "links": links, "failed": failed},
+         f"{meant.told()}: {pages:,} pages read, {links:,} links stored, {len(failed)} not readable",
+         json=json)  # fmt: skip
+    if failed:
         raise typer.Exit(1)
 
 
 @app_command.command(name="check-replay")
 def check_replay(
-    execution: Annotated[int, typer.Option("--id", help="The execution's number.")],
+    job_id: NewestOfJob = None,
+    execution: OneExecution = None,
     sample: Annotated[
         int | None, typer.Option("--sample", min=1, help="About so many captures; all if left out.")
     ] = None,
     json: AsJson = False,
     home: Home = None,
 ) -> None:
-    """Check that an execution can be replayed: its files are there, and each capture finds its record.
+    """Check that a job's run can be replayed: its files are there, and each capture finds its record.
 
     Replay reads the snapshot table, so nothing has to be built: what was indexed can be replayed at once.
     Example: holdfast replay-index-job --id 3
     """
     settings = config.load(home=home)
     with _opened(settings) as (_, database):
-        found = check_execution(database, settings.home, execution, sample=sample,
+        meant = find_completed(database, job_id, execution)
+        found = check_execution(database, settings.home, meant.only, sample=sample,
                                 seen=_counter("captures", quiet=json))  # fmt: skip
-    print(jsonlib.dumps(_replay_object(found)) if json else _replay_text(found))
+    _say({"job": meant.job_id, **_replay_object(found)}, _replay_text(found, meant.told()), json=json)
     if not found.is_whole:
         raise typer.Exit(1)
 
@@ -241,7 +260,7 @@ def reconcile_replay(
         for execution_id in each_execution(database):
             found.append(check_execution(database, settings.home, execution_id, sample=sample))
             if not json:
-                print(_replay_text(found[-1]))
+                print(_replay_text(found[-1], f"execution {execution_id}"))
     bad = [one for one in found if not one.is_whole]
     if json:
         print(jsonlib.dumps({"executions": [_replay_object(one) for one in found], "broken": len(bad)}))
@@ -251,10 +270,8 @@ def reconcile_replay(
         raise typer.Exit(1)
 
 
-def _replay_text(found: Replayable) -> str:
-    head = (
-        f"execution {found.execution_id}: {found.files} files, {found.captures:,} captures, {found.checked:,} checked"
-    )
+def _replay_text(found: Replayable, name: str) -> str:
+    head = f"{name}: {found.files} files, {found.captures:,} captures, {found.checked:,} checked"
     if found.is_whole:
         return f"{head}, replayable"
     faults = ", ".join(f"{name} {count}" for name, count in sorted(found.faults.items()))

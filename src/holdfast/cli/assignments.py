@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import typer
@@ -32,6 +32,15 @@ def read_value(written: str) -> Any:
         return json.loads(written)
     except ValueError:
         return written
+
+
+def leaves(fields: dict[str, Any], before: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield every field by the name that `--set` knows, those of a group with a dot."""
+    for name, value in fields.items():
+        if isinstance(value, dict) and value:
+            yield from leaves(value, f"{before}{name}.")
+        else:
+            yield f"{before}{name}", value
 
 
 def merge(present: dict[str, Any], fresh: dict[str, Any]) -> dict[str, Any]:

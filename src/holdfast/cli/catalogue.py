@@ -45,11 +45,11 @@ COMMANDS = {
     "demo": Command("demo", "Crawl, index and compare a small bundled site, and serve it.", Group.CRAWL),
     "search": Command("search", "Find captures by words or by address.", Group.FIND),
     "snapshot": Command("snapshot", "A capture: show, cat, hide, unhide.", Group.FIND),
-    "page": Command("page", "A page whose body is not kept: search by keyword, show."),
-    "changes": Command("changes", "What changed: list, compare, site.", Group.FIND),
+    "page": Command("page", "Pages without a body: search by keyword, show."),
+    "changes": Command("changes", "What changed: list, compare, site, compute.", Group.FIND),
     "export": Command("export", "Take snapshots, changes, an index or a WACZ package out.", Group.FIND),
     "api": Command("api", "Serve search, replay, changes and exports over HTTP.", Group.FIND),
-    "source": Command("source", "What is kept: list, create, edit, enable, import, export.", Group.RUN),
+    "source": Command("source", "What is kept: seed, list, create, edit, enable, import, export.", Group.RUN),
     "job": Command("job", "When it is crawled: list, create, pause, retry, run-now, logs.", Group.RUN),
     "scheduler": Command("scheduler", "The schedule: metrics, distribution, preview, rebalance, sync.", Group.RUN),
     "worker": Command("worker", "What runs jobs: start, schedule, recover-stale.", Group.RUN),
@@ -61,15 +61,15 @@ COMMANDS = {
     "index": Command("index", "Index sealed WARC files: snapshots, documents, links.", Group.CARE),
     "search-index": Command("search_index", "The search index: drain, rebuild, status.", Group.CARE),
     "warc": Command("warc", "WARC files: list, extract a record.", Group.CARE),
-    "archive": Command("archive", "Derived rows: rebuild-pages, dedupe, check-replay, refresh.", Group.CARE),
+    "archive": Command("archive", "Derived rows: index, rebuild-pages, dedupe, check-replay.", Group.CARE),
     "verify": Command("verify", "Check WARC files: members, lengths, digests, truncation.", Group.CARE),
-    "storage": Command("storage", "What zimit's crawls keep on disk: report, verify, cleanup, compact."),
-    "tool": Command("tool", "Crawls with zimit by hand: check, run, register (see also storage, watch).", Group.CARE),
-    "watch": Command("watch", "Crawls that run for weeks: status, recover, metrics."),
+    "storage": Command("storage", "zimit's files: report, verify, clean, compact."),
+    "tool": Command("tool", "Crawls with zimit by hand: check, run (see also storage, watch).", Group.CARE),
+    "watch": Command("watch", "Crawls that run for weeks: status, recover."),
     "settings": Command("settings", "Print the settings in force.", Group.CARE),
-    "check-env": Command("environment", "Look at this machine: disk, directory, settings, programs."),
+    "check-env": Command("environment", "Look at this machine: disk, settings, tools."),
     "database": Command("database", "The database: check, migrate.", Group.CARE),
-    "check-db": Command("database", "Ask the database: schema, missing tables and columns.", Group.FLAT, "check"),
+    "check-db": Command("database", "Ask the database: its schema, what it lacks.", Group.FLAT, "check"),
     "migrate": Command("database", "Show and run the migrations of the schema.", Group.FLAT, "migrate"),
     "create-job": Command("job", "Make the crawl job of a source.", Group.FLAT, "create"),
     "list-jobs": Command("job", "List jobs.", Group.FLAT, "list"),
@@ -85,10 +85,8 @@ COMMANDS = {
     "plan-annual-shards": Command("edition", "Give seeds shards of their own.", Group.FLAT, "plan"),
     "annual-edition-report": Command("edition", "Account for an edition.", Group.FLAT, "report"),
     "accept-annual-shard-gap": Command("edition", "Accept what a shard lacks.", Group.FLAT, "accept-gap"),
-    "seed-sources": Command("seed_sources", "Add the sources hc, phac and cihr."),
-    "start-worker": Command(
-        "worker", "Run jobs that are due, index and compare what they captured.", Group.FLAT, "start"
-    ),
+    "seed-sources": Command("source", "Add the sources hc, phac and cihr.", Group.FLAT, "seed"),
+    "start-worker": Command("worker", "Run jobs that are due, index and compare.", Group.FLAT, "start"),
     "start-scheduler": Command("worker", "Only queue what is due.", Group.FLAT, "schedule"),
     "recover-stale-jobs": Command("worker", "Free jobs whose worker fell silent.", Group.FLAT, "recover-stale"),
     "reconcile-completed-indexing": Command(
@@ -105,16 +103,18 @@ COMMANDS = {
     "data-integrity-report": Command("storage", "Judge a job's storage as a whole.", Group.FLAT, "integrity"),
     "consolidate-warcs": Command("storage", "Give WARC files their stable names.", Group.FLAT, "consolidate"),
     "cleanup-job": Command("storage", "Remove what a job left temporarily.", Group.FLAT, "cleanup"),
+    "cleanup-old-jobs": Command("storage", "Clean up old jobs while the disk is full.", Group.FLAT, "sweep"),
     "compact-warcs": Command("storage", "Stage copies without video and audio.", Group.FLAT, "compact"),
     "reset-crawl-state": Command("storage", "Forget where a crawl stopped.", Group.FLAT, "reset"),
     "watchdog-status": Command("watch", "Show every crawl that runs.", Group.FLAT, "status"),
     "auto-recover": Command("watch", "Restart crawls that do not get on.", Group.FLAT, "recover"),
+    "storage-watchdog": Command("watch", "Free paths whose storage is dead.", Group.FLAT, "storage"),
     "metrics-textfile": Command("watch", "Write figures for a node exporter.", Group.FLAT, "metrics"),
     "reconcile-annual-tool-options": Command("watch", "Raise annual jobs' options.", Group.FLAT, "reconcile-options"),
-    "index-job": Command("index_job", "Index one execution again; ids stay the same."),
-    "recompute-page-signals": Command("signals", "Compute in-links and PageRank anew, for ranking."),
-    "compute-changes": Command("compute_changes", "Compare captures with those before them: new, updated, gone."),
-    "completion": Command("completion", "Print what lets a shell complete commands and options."),
+    "index-job": Command("archive", "Index a job's run again; ids stay the same.", Group.FLAT, "index"),
+    "recompute-page-signals": Command("archive", "Compute links and PageRank anew.", Group.FLAT, "page-signals"),
+    "compute-changes": Command("changes", "Compare captures with those before them.", Group.FLAT, "compute"),
+    "completion": Command("completion", "Print what lets a shell complete commands."),
     "list-warcs": Command("warc", "List WARC files.", Group.FLAT, "list"),
     "backfill-search-vector": Command("search_index", "Make the search index anew.", Group.FLAT, "rebuild"),
     "backfill-normalized-url-groups": Command("archive", "Give pages their group.", Group.FLAT, "backfill-groups"),
@@ -123,13 +123,14 @@ COMMANDS = {
     "backfill-outlinks": Command("archive", "Read links of pages that have none.", Group.FLAT, "backfill-outlinks"),
     "dedupe-snapshots": Command("archive", "Settle which captures are duplicates.", Group.FLAT, "dedupe"),
     "restore-deduped-snapshots": Command("archive", "Let duplicates count again.", Group.FLAT, "restore-duplicates"),
-    "replay-index-job": Command("archive", "Check that an execution can be replayed.", Group.FLAT, "check-replay"),
+    "replay-index-job": Command("archive", "Check that a job can be replayed.", Group.FLAT, "check-replay"),
     "replay-reconcile": Command("archive", "Check that all can be replayed.", Group.FLAT, "reconcile-replay"),
     "replay-generate-previews": Command("archive", "Make previews of sources.", Group.FLAT, "generate-previews"),
-    "probe-browser-fetch": Command("tool", "Ask for a page with our client and with a browser.", Group.FLAT, "probe"),
+    "probe-browser-fetch": Command("tool", "Ask for a page with our client and a browser.", Group.FLAT, "probe"),
 }
 
-_OPENING = """holdfast keeps websites: crawled politely, stored as WARC, searchable, replayable.
+_COLUMNS = 80
+_OPENING = """holdfast keeps websites: crawled politely, stored as WARC, searched, replayed.
 
 Usage: holdfast COMMAND [ARGUMENTS]
 """
@@ -139,23 +140,27 @@ Help on one: holdfast COMMAND --help"""
 
 def usage(*, everything: bool = False) -> str:
     """Return the help page: one screen, or with every name there is and what an alias stands for."""
-    shown = {name: command for name, command in COMMANDS.items() if everything or command.group is not Group.FLAT}
-    width = max(map(len, shown))
     lines = [_OPENING]
     for group in Group:
-        rows = [(name, command) for name, command in shown.items() if command.group is group]
-        if rows:
-            lines += [f"{group}:", *(f"  {name:<{width}}  {_summary(command)}" for name, command in rows)]
+        rows = {name: command for name, command in COMMANDS.items() if command.group is group}
+        if everything or group is not Group.FLAT:
+            width = max(map(len, rows))
+            lines += [f"{group}:", *(line for name, command in rows.items() for line in _rows(name, command, width))]
     if not everything:
         flat = sum(command.group is Group.FLAT for command in COMMANDS.values())
         lines += [f"{Group.FLAT}: {flat} flat names, as {_some_flat_names()}: holdfast help all"]
     return "\n".join([*lines, "", _CLOSING])
 
 
-def _summary(command: Command) -> str:
+def _rows(name: str, command: Command, width: int) -> list[str]:
+    """Return the row of a command; what it is an alias of stands below where one row has no room for both."""
+    row = f"  {name:<{width}}  {command.summary}"
     if command.subcommand is None:
-        return command.summary
-    return f"{command.summary} ({noun_of(command)} {command.subcommand})"
+        return [row]
+    alias = f"({noun_of(command)} {command.subcommand})"
+    if len(row) + 1 + len(alias) <= _COLUMNS:
+        return [f"{row} {alias}"]
+    return [row, f"{'':{width + 4}}{alias}"]
 
 
 def noun_of(command: Command) -> str:
@@ -167,4 +172,4 @@ def noun_of(command: Command) -> str:
 
 
 def _some_flat_names() -> str:
-    return ", ".join(name for name in ("list-jobs", "start-worker", "migrate") if name in COMMANDS)
+    return ", ".join(name for name in ("list-jobs", "migrate") if name in COMMANDS)

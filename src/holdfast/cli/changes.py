@@ -15,7 +15,7 @@ from holdfast.changes.listing.events import Event, Scope
 from holdfast.changes.pairs import TextMode, Wanted, compare_captures
 from holdfast.changes.rendering import diff_object, diff_text
 from holdfast.changes.site import SiteEntry, SiteKind, walk_site
-from holdfast.cli.compute_changes import find_source
+from holdfast.cli.compute_changes import compute_changes, find_source
 from holdfast.cli.options import AsJson, Home
 from holdfast.wiring.archive import open_archive
 
@@ -23,6 +23,7 @@ app_command = typer.Typer(
     add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None, no_args_is_help=True,
     help="Look at what changed. Example: holdfast changes list --source example-org",
 )  # fmt: skip
+app_command.command(name="compute")(compute_changes)
 
 
 @app_command.command(name="list")
@@ -43,9 +44,9 @@ def list_changes(
         with archive.database.read() as session:
             scope = Scope(source_id=source_id, unchanged=unchanged)
             if execution is not None:
-                scope = scope._replace(execution_ids=(execution,))
+                scope = scope._replace(execution_id=execution)
             elif source is None:
-                scope = scope._replace(execution_ids=tuple(listing.latest_executions(session, None)))
+                scope = scope._replace(latest=True)
             found = listing.page_of_events(session, scope, offset=0, limit=limit)
     if json:
         rows = [_object(event) for event in found.events]
@@ -71,7 +72,7 @@ def compare(
 ) -> None:
     """Show what differs between two captures of a page, or between one and the capture before it.
 
-    Example: holdfast changes compare 4194306 8388610
+    Example: holdfast changes compare 4194305 8388609
     """
     if len(snapshots) > 2:
         raise typer.BadParameter("name one snapshot, or two")

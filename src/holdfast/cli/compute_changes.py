@@ -75,6 +75,3 @@ def _object(result: Computed, *, dry_run: bool) -> dict[str, object]:
         "looked_at": result.looked_at, "events": result.events, "types": dict(result.types), "diffs": result.diffs,
         "left": result.left, "dry_run": dry_run,
     }  # fmt: skip
-
-
-app_command = compute_changes

@@ -28,7 +28,6 @@ from holdfast.jobs.status import Status
 from holdfast.urls import ScopeKind
 from holdfast.warc import queries as files
 from holdfast.wiring import Ground, open_ground
-from holdfast.worker.paths import absolute
 from holdfast.worker.recovery import Recovery, recover
 from holdfast.worker.supervisor import Supervisor
 
@@ -121,7 +120,7 @@ def run(ground: Ground, plan: CrawlPlan, *, output: Path | None, resume: bool, w
 def _summarise(ground: Ground, status: Status, recovery: Recovery, *, resumed: bool, as_json: bool) -> None:
     with ground.hot.read() as tx:
         rows = files.files_of(tx, execution_id=status.execution_id)
-    paths = [str(absolute(ground.settings.home, row.path)) for row in rows]
+    paths = [str(ground.settings.home.resolve() / row.path) for row in rows]
     if as_json:
         print(jsonlib.dumps(as_object(status, paths, recovery, resumed=resumed)))
         return

@@ -23,12 +23,12 @@ from holdfast.editions.campaign import campaign_year, in_order
 from holdfast.editions.comparison import write_comparison
 from holdfast.editions.composition import shard_object
 from holdfast.editions.freezing import freeze as freeze_edition
-from holdfast.editions.freezing import verify_frozen
 from holdfast.editions.plans import Plan, Wish
 from holdfast.editions.refusals import ArtefactNotFound
 from holdfast.editions.report import Report, write_report
 from holdfast.editions.scheduling import Campaigns
 from holdfast.editions.status import annual_status
+from holdfast.editions.verifying import verify_frozen
 from holdfast.editions.volume import Volume, find_edition, read_volume
 from holdfast.sources.registry import find as find_source
 from holdfast.wiring.jobs import Jobs, check_backend, open_jobs
@@ -214,16 +214,26 @@ def freeze(
 
 
 @app_command.command()
-def verify(code: Code, year: OneYear, json: AsJson = False, home: Home = None) -> None:
-    """Say whether the archive still holds what the frozen list of an edition names.
+def verify(
+    code: Code, year: OneYear,
+    quick: Annotated[bool, typer.Option("--quick", help="Look at the sizes of WARC files, do not read them.")] = False,
+    json: AsJson = False, home: Home = None,
+) -> None:  # fmt: skip
+    """Say whether the archive still holds what the frozen list of an edition names, down to the WARC files.
 
     Example: holdfast edition verify hc 2026
     """
     with _open(home) as jobs:
         edition, _ = _find(jobs, code, year)
-        found = verify_frozen(jobs.database, jobs.settings.home, edition.id)
-    told = {"holds": found.holds, "digest_matches": found.digest_matches, "listed": found.listed,
-            "missing": found.missing, "changed": found.changed, "withdrawn": found.withdrawn}  # fmt: skip
+        line = ProgressLine(jobs.clock)
+        found = verify_frozen(jobs.database, jobs.settings.home, edition.id, quick=quick,
+                              tell=lambda path: line.say(f"reading {path}"))  # fmt: skip
+        line.clear()
+    told = {
+        "holds": found.holds, "digest_matches": found.digest_matches, "listed": found.listed,
+        "missing": found.missing, "changed": found.changed, "withdrawn": found.withdrawn, "files": found.files,
+        "files_missing": found.files_missing, "files_damaged": found.files_damaged,
+    }  # fmt: skip
     if json:
         print(jsonlib.dumps({**told, "examples": found.examples}))
     else:

@@ -15,6 +15,7 @@ from holdfast.cli.tables import fields, table
 from holdfast.clock import Clock
 from holdfast.db.models import Feed, FeedItem, Source
 from holdfast.feeds import queries, registry
+from holdfast.feeds.troubles import BY_HAND
 from holdfast.jobs.feeding import feed_job, follow_feeds, run_soon
 from holdfast.sources.queries import note_search, source_by_id, sources
 from holdfast.sources.registry import find
@@ -191,14 +192,14 @@ def _ask(jobs: Jobs, source: Source, *, search: bool) -> str | None:
         if search:
             note_search(session, source_id=fresh.id, at=None)
         else:
-            registry.make_due(session, jobs.clock, queries.feeds_of_source(session, source_id=fresh.id))
+            registry.make_due(jobs.clock, queries.feeds_of_source(session, source_id=fresh.id), jobs.settings.feeds)
         return run_soon(session, jobs.clock, jobs.board, fresh.id)
 
 
 def state_of(feed: Feed) -> str:
     """Return in a word or two how a feed is doing."""
     if feed.disabled_at is not None:
-        return f"disabled ({feed.last_error_type or 'by hand'})"
+        return f"disabled ({'by hand' if feed.last_error_type == BY_HAND else feed.last_error_type})"
     if feed.last_error_type is not None:
         return f"{feed.last_error_type} x{feed.consecutive_errors}"
     return "ok" if feed.last_polled_at is not None else "new"

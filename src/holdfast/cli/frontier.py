@@ -58,6 +58,8 @@ def list_open(
     for row in rows:
         when = f"  not before {row.scheduled_for:%H:%M:%S}" if row.scheduled_for else ""
         print(f"{row.priority}  depth {row.depth}  try {row.number}  {row.kind.value:<9}  {row.url}{when}")
+    if not rows:
+        print(f"execution {one}: nothing is queued")
 
 
 @app_command.command()

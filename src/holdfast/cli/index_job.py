@@ -1,15 +1,15 @@
-"""`holdfast index-job`: one completed execution, read anew. Ids stay; what is searchable stays so meanwhile."""
+"""`holdfast index-job`: a completed execution of a job, read anew. Ids stay; what is searchable stays so meanwhile."""
 
 from __future__ import annotations
 
 import json as jsonlib
 from contextlib import closing
-from typing import Annotated
 
 import typer
 
 from holdfast import config, log
 from holdfast.cli.indexing import ProgressLine, as_object, describe, stoppable, take_in
+from holdfast.cli.meant import NewestOfJob, OneExecution, find_completed
 from holdfast.cli.options import AsJson, Home
 from holdfast.coordination.priority import step_back
 from holdfast.db.engine import Database
@@ -21,11 +21,9 @@ from holdfast.wiring import open_ground
 
 
 def index_job(
-    execution: Annotated[int, typer.Option("--id", help="The execution's number.")],
-    json: AsJson = False,
-    home: Home = None,
+    job_id: NewestOfJob = None, execution: OneExecution = None, json: AsJson = False, home: Home = None
 ) -> None:
-    """Index all WARC files of an execution again, with what lies in its folder and was not registered before.
+    """Index all WARC files of a job's run again, with what lies in its folder and was not registered before.
 
     Example: holdfast index-job --id 3
     """
@@ -33,20 +31,21 @@ def index_job(
     log.configure("WARNING", as_json=False)
     step_back(settings.index.nice)
     with open_ground(settings) as ground, closing(Database(settings.database)) as database:
+        meant = find_completed(database, job_id, execution)
         line = ProgressLine(ground.clock, quiet=json)
         opened = open_indexer(ground.hot, ground.clock, settings.home, on_progress=line.progress)
         with opened as indexer, stoppable(indexer):
             wish = ImportWish(source="", name=None, home=settings.home, config={})
             importer = Importer(database, ground.hot, ground.clock, indexer, wish)
-            done = index_execution(database, importer, indexer, execution)
+            done = index_execution(database, importer, indexer, meant.only)
         take_in(settings, ground.clock)
         line.clear()
     if json:
-        print(jsonlib.dumps(_facts(done)))
+        print(jsonlib.dumps({"job": meant.job_id, **_facts(done)}))
     else:
         for one in done.files:
             typer.echo(f"{one.path.rpartition('/')[2]}: {one.error or describe(one)}")
-        typer.echo(f"execution {execution}: {len(done.files)} files, {done.snapshots:,} snapshots")
+        typer.echo(f"{meant.told()}: {len(done.files)} files, {done.snapshots:,} snapshots")
         for error in done.errors:
             typer.echo(f"failed: {error}", err=True)
     if done.errors:
@@ -58,6 +57,3 @@ def _facts(done: IndexedExecution) -> dict[str, object]:
         "execution": done.execution_id, "source": done.source, "snapshots": done.snapshots, "taken_in": done.taken_in,
         "busy": done.busy, "errors": done.errors, "files": [as_object(one) for one in done.files],
     }  # fmt: skip
-
-
-app_command = index_job

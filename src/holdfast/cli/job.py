@@ -9,7 +9,9 @@ import typer
 
 from holdfast import config
 from holdfast.cli import job_config, job_history, job_plan
+from holdfast.cli.assignments import leaves
 from holdfast.cli.job_words import (
+    KINDS,
     JobArgument,
     JobOption,
     find_job,
@@ -21,14 +23,14 @@ from holdfast.cli.job_words import (
 )
 from holdfast.cli.options import AsJson, Home
 from holdfast.cli.tables import fields, table
-from holdfast.errors import Invalid
+from holdfast.errors import Conflict, Invalid
 from holdfast.jobs.listing.queries import files_of, list_admin_jobs, list_jobs, shown_job
 from holdfast.jobs.listing.values import SORTS, AdminFilter, JobFilter, ListedJob
 from holdfast.jobs.operating.configuring import effective
 from holdfast.jobs.operating.repair import Retried, retry
 from holdfast.jobs.projection import ADMIN_STATES
 from holdfast.jobs.specs import JobNotFound
-from holdfast.jobs.states import Action, State
+from holdfast.jobs.states import Action, IllegalTransition, State
 from holdfast.sources.registry import find
 from holdfast.wiring.jobs import open_jobs
 
@@ -44,6 +46,16 @@ app_command.command(name="events")(job_history.events)
 app_command.command(name="validate-config")(job_config.validate_config)
 app_command.command(name="patch-config")(job_config.patch_config)
 app_command.command(name="reset-retries")(job_config.reset_retries)
+_NEXT = {
+    State.PENDING.value: "it waits for a worker: holdfast start-worker",
+    State.SCHEDULED.value: "let it run with: holdfast job run-now {id}",
+    State.RUNNING.value: "end it with: holdfast job cancel {id}",
+    State.PAUSED.value: "let it go on with: holdfast job resume {id}",
+    State.COMPLETED.value: "give it another run with: holdfast create-job --source {source} --once",
+    State.FAILED.value: "give it another try with: holdfast retry-job --id {id}",
+    State.CANCELLED.value: "make it anew with: holdfast create-job --source {source} --once",
+}
+"""What can be done with a job in each state, where something else was asked for."""
 
 
 @app_command.command(name="list")
@@ -53,7 +65,7 @@ def list_all(
     state: Annotated[
         list[str] | None, typer.Option("--state", help=f"One of {', '.join(State)}; repeatable. Scheduled jobs only.")
     ] = None,
-    kind: Annotated[str | None, typer.Option("--kind", help="crawl, annual, shard, feed. Scheduled jobs only.")] = None,
+    kind: Annotated[str | None, typer.Option("--kind", help=f"One of {', '.join(KINDS)}. Scheduled jobs only.")] = None,
     search: Annotated[str | None, typer.Option("--search", help="In names, codes and addresses.")] = None,
     sort: Annotated[str | None, typer.Option("--sort", help=f"By {', '.join(SORTS)}; newest first.")] = None,
     limit: Annotated[int, typer.Option("--limit", min=1, max=250)] = 50,
@@ -65,7 +77,7 @@ def list_all(
 
     Example: holdfast job list --status failed --source hc
     """
-    for option, word, known in (("--status", status, ADMIN_STATES), ("--sort", sort, SORTS),
+    for option, word, known in (("--status", status, ADMIN_STATES), ("--sort", sort, SORTS), ("--kind", kind, KINDS),
                                 *(("--state", one, tuple(State)) for one in state or ())):  # fmt: skip
         if word is not None and word not in known:
             raise typer.BadParameter(f"{word[:40]!r} is none of {', '.join(known)}", param_hint=option)
@@ -114,7 +126,7 @@ def show(job: JobArgument = None, job_id: JobOption = None, json: AsJson = False
     whole, wrong = _whole(found)
     if json:
         told = {**job_object(found), "effective_config": whole, "invalid": wrong, "stats": stats_object(found.job),
-                "warc_files": size.count if size else 0, "warc_bytes": size.size if size else 0}  # fmt: skip
+                "warc_files": size.number if size else 0, "warc_bytes": size.size if size else 0}  # fmt: skip
         print(jsonlib.dumps(told, ensure_ascii=False))
         return
     row, latest = found.job, found.latest
@@ -126,14 +138,14 @@ def show(job: JobArgument = None, job_id: JobOption = None, json: AsJson = False
         ("history", f"{row.total_runs} runs, {row.successful_runs} good, {row.failed_runs} failed"),
         ("edition", row.edition_id), ("shard", row.shard_key), ("acceptance", row.acceptance_state),
     ]))  # fmt: skip
-    for name, value in whole.items():
+    for name, value in leaves(whole):
         print(f"  {name} = {jsonlib.dumps(value, ensure_ascii=False)}")
     if wrong:
         print(f"it cannot run like this: {wrong}")
     if latest is not None:
         print(f"latest execution {latest.id} (number {latest.number}): {latest.state}"
               + (f", index {latest.index_state}" if latest.index_state else "")
-              + (f", {size.count} WARC files, {size.size:,} bytes" if size else ""))  # fmt: skip
+              + (f", {size.number} WARC files, {size.size:,} bytes" if size else ""))  # fmt: skip
 
 
 def _whole(found: ListedJob) -> tuple[dict[str, Any], str | None]:
@@ -217,8 +229,13 @@ def delete(job: JobArgument = None, job_id: JobOption = None, json: AsJson = Fal
 
 def _act(action: Action, number: int, *, json: bool, home: Home) -> None:
     with open_jobs(config.load(home=home)) as jobs:
-        with naming(jobs.database, number), jobs.database.write() as session:
-            jobs.board.act(session, number, action)
+        try:
+            with naming(jobs.database, number), jobs.database.write() as session:
+                jobs.board.act(session, number, action)
+        except IllegalTransition as exc:
+            there = find_job(jobs.database, number)
+            what = _NEXT[there.job.state or ""].format(id=number, source=there.source.code)
+            raise Conflict(f"job {number}: {exc}; {what}") from exc
         found = find_job(jobs.database, number)
     if json:
         print(jsonlib.dumps(job_object(found), ensure_ascii=False))

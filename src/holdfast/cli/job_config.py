@@ -12,8 +12,8 @@ import typer
 from holdfast import config
 from holdfast.archive_tool.contract import Host, annual_caps, tool_command
 from holdfast.archive_tool.patches import read_patch
-from holdfast.cli.job_words import JobArgument, JobOption, find_job, job_number, naming
-from holdfast.cli.options import AsJson, Home
+from holdfast.cli.job_words import ANNUAL, JobArgument, JobOption, find_job, job_number, naming
+from holdfast.cli.options import Apply, AsJson, Home
 from holdfast.errors import Invalid
 from holdfast.jobs.operating import queries
 from holdfast.jobs.operating.configuring import effective, patch_zimit
@@ -23,9 +23,6 @@ from holdfast.jobs.states import State
 from holdfast.sources.registry import find
 from holdfast.wiring.jobs import check_backend, open_jobs
 from holdfast.wiring.zimit import zimit_config
-
-Apply = Annotated[bool, typer.Option("--apply", help="Do it; without this, only say what would be done.")]
-_ANNUAL = ("annual", "shard")
 
 
 def validate_config(job: JobArgument = None, job_id: JobOption = None, json: AsJson = False, home: Home = None) -> None:
@@ -37,7 +34,7 @@ def validate_config(job: JobArgument = None, job_id: JobOption = None, json: AsJ
     with open_jobs(settings) as jobs:
         found = find_job(jobs.database, job_number(job, job_id))
     whole = effective(found.job, found.source, check=check_backend(settings))
-    if found.job.kind in _ANNUAL and (whole.max_pages is not None or whole.max_depth >= 0):
+    if found.job.kind in ANNUAL and (whole.max_pages is not None or whole.max_depth >= 0):
         raise Invalid("an annual job has no cap on pages or depth: set max_pages=null and max_depth=-1")
     warnings, command = list(whole.warnings()), None
     if whole.backend == "zimit":
@@ -45,7 +42,7 @@ def validate_config(job: JobArgument = None, job_id: JobOption = None, json: AsJ
         command = shlex.join(
             tool_command(checked, Host.of(settings.zimit), name=found.source.code, output_dir=Path("OUTPUT"))
         )
-        if found.job.kind in _ANNUAL and annual_caps(checked):
+        if found.job.kind in ANNUAL and annual_caps(checked):
             raise Invalid(f"an annual job has no caps: take away {', '.join(annual_caps(checked))}")
     if json:
         print(jsonlib.dumps({"id": found.job.id, "valid": True, "backend": whole.backend, "config": whole.stored(),
@@ -83,13 +80,18 @@ def patch_config(
         raise Invalid("nothing to set: name --set-tool-option or --set-execution-policy, as KEY=VALUE")
     with open_jobs(settings) as jobs, naming(jobs.database, number), jobs.database.write() as session:
         done = patch_zimit(session, jobs.clock, number, changes, check=check_backend(settings), apply=apply)
+        found = find_job(jobs.database, number)
+    backend = effective(found.job, found.source).backend
     if json:
-        print(jsonlib.dumps({"id": number, "applied": apply, "before": done.before, "after": done.after}))
+        print(jsonlib.dumps({"id": number, "applied": apply, "backend": backend, "before": done.before,
+                             "after": done.after}))  # fmt: skip
         return
     for group, given in changes.items():
         for name in given:
             before, after = (side[group].get(name) for side in done)
             print(f"{group}.{name}: {jsonlib.dumps(before)} -> {jsonlib.dumps(after)}")
+    if backend != "zimit":
+        print(f"it crawls with backend {backend}, which knows none of these; see: holdfast job edit {number} --set")
     print(f"job {number}: changed" if apply else "nothing was written; add --apply to do so")
 
 

@@ -95,6 +95,8 @@ def logs(
             last = line.id
             if line.level >= level_number(level):
                 _print_line(line, number, json=json)
+        if not last:
+            typer.echo(f"execution {run.id} (number {run.number}, {run.state}) has no such lines", err=True)
         for line in news(jobs.database, run.id, last, level) if follow else ():
             _print_line(line, number, json=json)
 
@@ -148,6 +150,8 @@ def events(
                 _print_event(row, json=json)
                 after = row.id
             if not follow:
+                if not rows:
+                    typer.echo("no such events; they are kept for HOLDFAST_JOBS_EVENTS_DAYS days", err=True)
                 return
             time.sleep(_LOOK_S)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json as jsonlib
+from dataclasses import replace
 from typing import Annotated, Any, NamedTuple
 
 import typer
@@ -10,9 +11,18 @@ from sqlalchemy.orm import Session
 
 from holdfast import config
 from holdfast.cli.assignments import merge, read_assignments
-from holdfast.cli.job_words import JobArgument, JobOption, find_job, interval_text, job_number, job_object, naming
+from holdfast.cli.job_words import (
+    ANNUAL,
+    JobArgument,
+    JobOption,
+    find_job,
+    interval_text,
+    job_number,
+    job_object,
+    naming,
+)
 from holdfast.cli.options import AsJson, Home
-from holdfast.db.models import Job, Source
+from holdfast.db.models import Source
 from holdfast.errors import Conflict, Invalid
 from holdfast.jobs.board.board import Upserted
 from holdfast.jobs.board.queries import CRAWL, crawl_job, locked_job
@@ -22,7 +32,6 @@ from holdfast.sources.registry import config_of, find
 from holdfast.wiring.jobs import Jobs, open_jobs
 
 _UNITS = {"m": "minutes", "h": "hours", "d": "days", "": "minutes"}
-_ANNUAL = ("annual", "shard")
 
 Every = Annotated[str | None, typer.Option("--every", help="Interval, as 30m, 6h or 7d; without it: once.")]
 Seeds = Annotated[list[str] | None, typer.Option("--seed", help="One more address to begin at; repeatable.")]
@@ -119,12 +128,12 @@ def edit(
             found = shown_job(session, number)
             if found is None:
                 raise JobNotFound
-            if found.job.kind in _ANNUAL and (page_limit is not None or depth is not None):
+            if found.job.kind in ANNUAL and (page_limit is not None or depth is not None):
                 raise Invalid("an annual job has no cap on pages or depth: its scope rules alone bound it")
             if found.job.kind != CRAWL and interval is not None:
                 raise Invalid(f"job {number} is of kind {found.job.kind}: only a source's crawl job recurs")
-            plan = {**_plan(found.job), **told, "config": wish.fields(dict(found.job.config), found.source)}
-            done = jobs.board.edit(session, number, JobSpec(**plan))
+            overrides = wish.fields(dict(found.job.config), found.source)
+            done = jobs.board.edit(session, number, replace(JobSpec.of(found.job), **told, config=overrides))
         _print(jobs, done, json=json)
 
 
@@ -151,15 +160,6 @@ def _keep_schedule(session: Session, row: Source, *, anew: bool) -> None:
 
 def _given(**values: Any) -> dict[str, Any]:
     return {name: value for name, value in values.items() if value is not None}
-
-
-def _plan(row: Job) -> dict[str, Any]:
-    return {
-        "source_id": row.source_id, "url": row.url, "name": row.name, "interval_minutes": row.interval_minutes,
-        "interval_type": row.interval_type, "schedule_enabled": row.schedule_enabled,
-        "adaptive_scheduling": row.adaptive_scheduling, "max_retries": row.max_retries,
-        "retry_backoff_seconds": row.retry_backoff_seconds, "details": dict(row.details),
-    }  # fmt: skip
 
 
 def _print(jobs: Jobs, done: Upserted, *, json: bool) -> None:

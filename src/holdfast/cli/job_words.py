@@ -20,6 +20,12 @@ JobArgument = Annotated[int | None, typer.Argument(help="The job's number.", met
 JobOption = Annotated[int | None, typer.Option("--id", help="The job's number, as the documents write it.")]
 
 
+ANNUAL = ("annual", "shard")
+"""Kinds without a cap on pages or depth."""
+KINDS = ("crawl", *ANNUAL, "feed", "canary")
+"""Kinds that a worker runs; ad-hoc crawls and imports have commands of their own."""
+
+
 def job_number(argument: int | None, option: int | None) -> int:
     """Return the job that is meant, however it was named; exit code 2 if it was not, or twice."""
     given = {one for one in (argument, option) if one is not None}

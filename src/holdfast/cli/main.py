@@ -7,6 +7,7 @@ import importlib
 import os
 import sys
 from collections.abc import Sequence
+from io import TextIOWrapper
 from typing import NoReturn
 
 from holdfast import __version__
@@ -17,7 +18,16 @@ _HELP = ("-h", "--help", "help")
 
 def main() -> None:
     """Run the command that the arguments name."""
-    arguments = sys.argv[1:]
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):  # a terminal that lacks a letter is shown its number instead
+            stream.reconfigure(errors="backslashreplace")
+    try:
+        _run(sys.argv[1:])
+    except KeyboardInterrupt:
+        sys.exit(130)
+
+
+def _run(arguments: list[str]) -> None:
     if arguments[:1] == ["help"] and len(arguments) > 1 and arguments[1] in COMMANDS:
         arguments = [*arguments[1:], "--help"]
     if not arguments or arguments[0] in _HELP:

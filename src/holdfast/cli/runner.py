@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Sequence
+from functools import cache
 from typing import Any
 
 import typer
@@ -12,28 +14,43 @@ from typer.core import TyperCommand, TyperGroup
 from holdfast.errors import HoldfastError
 
 Built = TyperCommand | TyperGroup
+INTERRUPTED = 130
+"""What shells say of a program that Ctrl-C ended."""
+_TOLD = 300
 EXIT_CODES = "Exit: 0 done, 1 refused, not found or failed, 2 arguments that do not parse."
 
 
 def run(
     command: Callable[..., Any] | typer.Typer, name: str, arguments: Sequence[str], *, subcommand: str | None = None
 ) -> None:
-    """Run a command, a group of them, or one named out of the group, with these arguments, and exit."""
+    """Run a command, a group of them, or one named out of the group, with these arguments, and exit; 130 for Ctrl-C."""
     try:
         built(command, subcommand).main(list(arguments), prog_name=name)
     except HoldfastError as exc:
         print(f"holdfast: {exc}", file=sys.stderr)
-        sys.exit(1)
+        sys.exit(INTERRUPTED if exc.code == "interrupted" else 1)
     except OverflowError as exc:
         if "too large to convert" not in str(exc):
             raise
         print("holdfast: a number among the arguments is larger than any that is kept here", file=sys.stderr)
         sys.exit(2)
-    except KeyboardInterrupt:
-        print("holdfast: interrupted", file=sys.stderr)
-        sys.exit(130)
+    except OSError as exc:
+        print(f"holdfast: {_place(exc)}{exc.strerror or exc}", file=sys.stderr)
+        sys.exit(1)
+    except Exception as exc:  # what nobody foresaw is told in one line too, and in full to whoever asks for it
+        if os.environ.get("HOLDFAST_LOG_LEVEL", "").lower() == "debug":
+            raise
+        told = f"{type(exc).__name__}: {' '.join(str(exc).split())[:_TOLD]}"
+        print(f"holdfast: a fault of this program, please report it: {told}; HOLDFAST_LOG_LEVEL=debug shows where",
+              file=sys.stderr)  # fmt: skip
+        sys.exit(1)
 
 
+def _place(exc: OSError) -> str:
+    return f"cannot use {exc.filename}: " if exc.filename is not None else ""
+
+
+@cache
 def built(command: Callable[..., Any] | typer.Typer, subcommand: str | None = None) -> Built:
     """Return what Typer makes of it, its help ending in the exit codes; KeyError if the group has no such command."""
     if isinstance(command, typer.Typer):

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-import json as jsonlib
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
-from holdfast import config, log
-from holdfast.cli.options import AsJson, Home
+from holdfast import audit, config, log
+from holdfast.cli.objects import dumps
+from holdfast.cli.options import Apply, AsJson, Home
 from holdfast.cli.tables import fields, table
 from holdfast.jobs.following import sync_in_portions
 from holdfast.jobs.metrics import count_metrics
 from holdfast.jobs.placement import preview_rebalance, show_distribution
 from holdfast.jobs.placement import rebalance as do_rebalance
+from holdfast.jobs.schedule.queries import last_scheduled_at
+from holdfast.jobs.shapes import distribution_shape, metrics_shape, rebalance_shape, sync_shape
 from holdfast.jobs.slots import Rebalance
 from holdfast.wiring.jobs import open_jobs
 
@@ -30,22 +32,14 @@ def metrics(json: AsJson = False, home: Home = None) -> None:
     Example: holdfast scheduler metrics --json
     """
     with open_jobs(config.load(home=home)) as jobs, jobs.database.read() as session:
-        found = count_metrics(session, now=jobs.clock.now(), last_check_at=None)
+        found = count_metrics(session, now=jobs.clock.now(), last_check_at=last_scheduled_at(session))
     if json:
-        print(jsonlib.dumps({
-            "jobs": found.jobs,
-            "executions": {"total": found.executions_total, "average_duration_ms": found.average_duration_ms,
-                           "success_rate": found.success_rate},
-            "stale_locks_cleared": found.stale_locks_cleared, "warnings": found.warnings(),
-            "last_metrics_update": found.last_metrics_update.isoformat(),
-        }))  # fmt: skip
+        print(dumps(metrics_shape(found)))
         return
     print(fields([(state, count) for state, count in found.jobs.items()]))
     average = found.average_duration_ms / 1000
-    print(
-        f"{found.executions_total:,} runs in all; the last 24 hours: {found.success_rate:.0%} good, "
-        f"{average:.1f} s on average; {found.stale_locks_cleared} stale locks cleared"
-    )
+    print(f"{found.executions_total:,} runs in all, {found.stale_locks_cleared} stale locks cleared")
+    print(f"the last 24 hours: {found.success_rate:.0%} good, {average:.1f} s on average")
     for warning in found.warnings():
         print(f"warning: {warning}")
 
@@ -59,12 +53,7 @@ def distribution(json: AsJson = False, home: Home = None) -> None:
     with open_jobs(config.load(home=home)) as jobs, jobs.database.read() as session:
         found = show_distribution(session, now=jobs.clock.now())
     if json:
-        print(jsonlib.dumps({
-            "window_hours": found.window_hours, "slot_minutes": found.slot_minutes, "total_jobs": found.total_jobs,
-            "hourly_distribution": [{"hour": hour, "job_count": count} for hour, count in enumerate(found.hours)],
-            "distribution_score": found.score, "peak_hour": found.peak_hour, "peak_count": found.peak_count,
-            "rebalance_advised": found.rebalance_advised,
-        }))  # fmt: skip
+        print(dumps(distribution_shape(found)))
         return
     widest = max(found.peak_count, 1)
     for hour, count in enumerate(found.hours):
@@ -86,7 +75,7 @@ def preview(json: AsJson = False, home: Home = None) -> None:
 
 @app_command.command()
 def rebalance(
-    apply: Annotated[bool, typer.Option("--apply", help="Do it; without this, only say what would be done.")] = False,
+    apply: Apply = False,
     json: AsJson = False,
     home: Home = None,
 ) -> None:
@@ -98,6 +87,9 @@ def rebalance(
         now = jobs.clock.now()
         if apply:
             done = do_rebalance(jobs.database, now=now)
+            with jobs.database.write() as session:
+                audit.record(session, jobs.clock, action="scheduler.rebalanced", subject="scheduler",
+                             detail={"moved": len(done.moved), "skipped": len(done.skipped)})  # fmt: skip
         else:
             with jobs.database.read() as session:
                 done = preview_rebalance(session, now=now)
@@ -106,16 +98,12 @@ def rebalance(
 
 def _print(plan: Rebalance, *, applied: bool, json: bool) -> None:
     if json:
-        told: dict[str, Any] = {
-            "moved": [{"job_id": one.job_id, "old_time": one.old_time.isoformat(), "new_time": one.new_time.isoformat()}
-                      for one in plan.moved],
-            "skipped": [{"job_id": one.job_id, "reason": one.reason.value} for one in plan.skipped],
-            "new_distribution_score": plan.score, "applied": applied,
-        }  # fmt: skip
-        print(jsonlib.dumps(told))
+        print(dumps({**rebalance_shape(plan), "applied": applied}))
         return
-    rows = [(one.job_id, "moved" if applied else "would move", one.old_time, one.new_time) for one in plan.moved]
-    rows += [(one.job_id, f"stays: {one.reason}", None, None) for one in plan.skipped]  # type: ignore[misc]
+    rows: list[tuple[object, ...]] = [
+        (one.job_id, "moved" if applied else "would move", one.old_time, one.new_time) for one in plan.moved
+    ]
+    rows += [(one.job_id, f"stays: {one.reason}", None, None) for one in plan.skipped]
     if rows:
         print(table(("job", "what", "from", "to"), rows))
     print(f"{len(plan.moved)} moved, {len(plan.skipped)} stay, score {plan.score:.2f}"
@@ -140,11 +128,7 @@ def sync(
     with open_jobs(settings) as jobs:
         done = sync_in_portions(jobs.database.write, jobs.clock, jobs.board, interval_minutes=minutes)
     if json:
-        print(jsonlib.dumps({
-            "sources_seen": done.sources_seen, "sources_enabled": done.sources_enabled, "created": len(done.created),
-            "created_for": done.created, "already_has_job": done.already_has_job, "resumed": done.resumed,
-            "skipped_disabled": done.skipped_disabled, "errors": done.errors,
-        }))  # fmt: skip
+        print(dumps(sync_shape(done)))
     else:
         print(f"{done.sources_seen} sources, {done.sources_enabled} enabled: {len(done.created)} jobs made, "
               f"{done.already_has_job} had one, {done.resumed} resumed")  # fmt: skip

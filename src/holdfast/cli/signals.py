@@ -26,6 +26,3 @@ def recompute_page_signals(json: AsJson = False, home: Home = None) -> None:
         pages = recompute(archive.database, archive.clock)
         take_over_signals(archive.database, archive.home)
     typer.echo(jsonlib.dumps({"pages": pages}) if json else f"{pages:,} pages have signals")
-
-
-app_command = recompute_page_signals

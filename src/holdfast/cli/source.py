@@ -10,13 +10,16 @@ import typer
 
 from holdfast import config
 from holdfast.archive_tool.refusals import ToolConfigRefused
-from holdfast.cli.assignments import merge, read_assignments
+from holdfast.cli.assignments import leaves, merge, read_assignments
 from holdfast.cli.options import AsJson, Home
+from holdfast.cli.seed_sources import seed_sources
 from holdfast.cli.tables import fields, table
+from holdfast.config import Settings
 from holdfast.db.models import Source
 from holdfast.errors import Invalid
 from holdfast.jobs.following import disable_source, enable_source, take_in_sources
 from holdfast.sources import registry
+from holdfast.sources.config import SourceConfig
 from holdfast.sources.queries import sources
 from holdfast.sources.refusals import SourceRefused
 from holdfast.sources.texts import FORMS, read_text, write_text
@@ -26,6 +29,7 @@ app_command = typer.Typer(
     add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None, no_args_is_help=True,
     help="Sources: what is kept, and how. Example: holdfast source create ex --seed https://example.org/",
 )  # fmt: skip
+app_command.command(name="seed")(seed_sources)
 
 Code = Annotated[str, typer.Argument(help="The source's code.", metavar="CODE")]
 Sets = Annotated[
@@ -54,7 +58,8 @@ def list_sources(
     if json:
         print(jsonlib.dumps({"sources": [as_object(row) for row in rows], "total": len(rows)}, ensure_ascii=False))
     elif not rows:
-        print("no sources yet; make one with: holdfast source create, or take the preset: holdfast seed-sources")
+        print("no sources yet; make one with: holdfast source create")
+        print("or take those that ship with it: holdfast seed-sources")
     else:
         print(table(("code", "enabled", "backend", "base url", "name"),
                     [(row.code, row.enabled, row.config.get("backend", "native"), row.base_url, row.name)
@@ -85,8 +90,10 @@ def create(
     """
     content = {"code": code, "name": name, "base_url": base_url, "description": description, "enabled": not disabled,
                "config": _fields(seed, sets)}  # fmt: skip
-    with open_jobs(config.load(home=home)) as jobs, jobs.database.write() as session:
-        row = registry.create(session, jobs.clock, registry.read_spec(content))
+    settings, spec = config.load(home=home), registry.read_spec(content)
+    _demand_runnable(settings, spec.config)
+    with open_jobs(settings) as jobs, jobs.database.write() as session:
+        row = registry.create(session, jobs.clock, spec)
     _print(row, json=json)
 
 
@@ -103,10 +110,13 @@ def edit(
     changes: dict[str, Any] = {field: value for field, value in given.items() if value is not None}
     if not changes:
         raise typer.BadParameter("say what to change, for example --name or --set max_depth=5")
-    with open_jobs(config.load(home=home)) as jobs, jobs.database.write() as session:
+    settings = config.load(home=home)
+    with open_jobs(settings) as jobs, jobs.database.write() as session:
         if "config" in changes:
             changes["config"] = _within(registry.find(session, code).config, changes["config"])
         row = registry.edit(session, jobs.clock, code, changes)
+        if "config" in changes:
+            _demand_runnable(settings, registry.config_of(row))
     _print(row, json=json)
 
 
@@ -154,8 +164,9 @@ def take_in(
 
     Example: holdfast source import sources.yaml --dry-run
     """
-    specs = registry.read_specs(read_file(file))
-    with open_jobs(config.load(home=home)) as jobs, jobs.database.write() as session:
+    settings = config.load(home=home)
+    specs = _read_specs(settings, file)
+    with open_jobs(settings) as jobs, jobs.database.write() as session:
         done = take_in_sources(session, jobs.clock, jobs.board, specs, apply=not dry_run)
     if json:
         print(jsonlib.dumps({"created": done.created, "updated": done.updated, "unchanged": done.unchanged,
@@ -199,15 +210,7 @@ def validate(file: SourceFile, json: AsJson = False, home: Home = None) -> None:
 
     Example: holdfast source validate sources.yaml
     """
-    specs, check = [], check_backend(config.load(home=home))
-    for number, entry in enumerate(read_file(file)):
-        try:
-            specs.append(registry.read_spec(entry))
-            check(specs[-1].config)
-        except ToolConfigRefused as exc:
-            raise SourceRefused(f"sources[{number}].config.zimit.{exc.field}", exc.reason) from exc
-        except SourceRefused as exc:
-            raise SourceRefused(f"sources[{number}].{exc.field}", exc.reason) from exc
+    specs = _read_specs(config.load(home=home), file)
     warnings = {spec.code: list(spec.config.warnings()) for spec in specs}
     if json:
         print(jsonlib.dumps({"valid": True, "sources": [spec.code for spec in specs], "warnings": warnings}))
@@ -216,6 +219,22 @@ def validate(file: SourceFile, json: AsJson = False, home: Home = None) -> None:
     for code, told in warnings.items():
         for warning in told:
             print(f"{code}: warning: {warning}")
+
+
+def _read_specs(settings: Settings, file: Path) -> list[registry.SourceSpec]:
+    """Return the sources of a file, all of them fit to run here."""
+    specs = registry.read_specs(read_file(file))
+    for number, spec in enumerate(specs):
+        _demand_runnable(settings, spec.config, where=f"sources[{number}].")
+    return specs
+
+
+def _demand_runnable(settings: Settings, whole: SourceConfig, *, where: str = "") -> None:
+    """Refuse a configuration that its backend could not run here, by the field that is wrong, as the API does."""
+    try:
+        check_backend(settings)(whole)
+    except ToolConfigRefused as exc:
+        raise SourceRefused(f"{where}config.zimit.{exc.field.removeprefix('zimit_')}", exc.reason) from exc
 
 
 def read_file(file: Path) -> list[Any]:
@@ -254,9 +273,9 @@ def _print(row: Source, *, json: bool) -> None:
         print(jsonlib.dumps({**as_object(row), "warnings": warnings}, ensure_ascii=False))
         return
     print(fields([("code", row.code), ("name", row.name), ("base url", row.base_url), ("enabled", row.enabled),
-                  ("about", row.description), ("seeds", whole.seeds), ("changed", row.updated_at)]))  # fmt: skip
-    shown = {name: value for name, value in row.config.items() if name != "seeds"}
-    for name, value in shown.items():
+                  ("about", row.description), *(("seed", seed) for seed in whole.seeds),
+                  ("changed", row.updated_at)]))  # fmt: skip
+    for name, value in leaves({name: value for name, value in row.config.items() if name != "seeds"}):
         print(f"  {name} = {jsonlib.dumps(value, ensure_ascii=False)}")
     for warning in warnings:
         print(f"warning: {warning}")

@@ -16,11 +16,13 @@ def lines(standing: Standing) -> list[str]:
     for run in standing.failed:
         what = "index failed" if run.index_state == "index_failed" else run.failure or "failed"
         again = f"; again at {from_micros(run.next_run_at):%Y-%m-%d %H:%M}" if run.next_run_at else ""
+        again = "; a later run went well" if run.mended else again
         shown.append(
             f"failed: execution {run.execution_id} of {run.source}, {what}: {run.error or 'no reason given'}{again}"
         )
     shown += [
-        f"left out: {one.turns} turns of {one.source}, before execution {one.execution_id}" for one in standing.skipped
+        f"left out: {one.turns} turn{'s'[: one.turns > 1]} of {one.source}, before execution {one.execution_id}"
+        for one in standing.skipped
     ]
     if standing.overdue:
         shown.append(f"overdue: {standing.overdue:,} jobs are due and not queued; start: holdfast start-worker")
@@ -44,6 +46,7 @@ def as_object(standing: Standing) -> dict[str, Any]:
         "failed": [
             {"execution": run.execution_id, "job": run.job_id, "source": run.source, "failure": run.failure,
              "index_state": run.index_state, "error": run.error, "at": from_micros(run.finished_at).isoformat(),
+             "mended": run.mended,
              "next_run_at": from_micros(run.next_run_at).isoformat() if run.next_run_at else None}
             for run in standing.failed
         ],

@@ -9,11 +9,12 @@ from typing import Annotated, Any
 import typer
 
 from holdfast import config
-from holdfast.cli import standing
+from holdfast.cli import feed_words, standing
 from holdfast.cli.display import Display, duration, line, outcomes, size
 from holdfast.cli.options import AsJson, ExecutionId, Home
 from holdfast.clock import Clock
 from holdfast.db.hot import Hot
+from holdfast.feeds.standing.standing import read_feed_standing
 from holdfast.jobs.live import queries
 from holdfast.jobs.standing.standing import read_standing
 from holdfast.jobs.status import Status, read_status
@@ -43,12 +44,15 @@ def status(
             ids = queries.latest_executions(tx, limit=10)
         found = [read_status(hot, clock, execution_id) for execution_id in ids]
         overall = read_standing(hot, clock, ground.settings, run_folder=ground.run_folder)
+        feeds = read_feed_standing(hot, clock, ground.settings.feeds)
     if json:
-        print(jsonlib.dumps({"executions": [as_object(one) for one in found], "jobs": standing.as_object(overall)}))
+        print(jsonlib.dumps({"executions": [as_object(one) for one in found], "jobs": standing.as_object(overall),
+                             "feeds": feed_words.as_object(feeds)}))  # fmt: skip
         return
     if not found:
         print("no executions yet; start one with: holdfast crawl https://example.org")
-    print("\n".join([*(describe(one) for one in found), *standing.lines(overall)]))
+    print("\n".join([*(describe(one) for one in found), *standing.lines(overall),
+                     *feed_words.lines(feeds)]))  # fmt: skip
 
 
 def _latest(hot: Hot) -> int:
@@ -82,7 +86,7 @@ def as_object(shown: Status) -> dict[str, Any]:
     """Return an execution for `--json`."""
     return {
         "execution": shown.execution_id, "source": shown.source, "state": shown.state, "reason": shown.reason,
-        "condition": shown.condition, "pages": shown.pages, "pages_s": shown.pages_s,
+        "condition": shown.condition if shown.state == "running" else None, "pages": shown.pages, "pages_s": shown.pages_s,
         "requests": shown.requests, "bytes": shown.bytes, "queue": shown.queue,
         "active_domains": shown.active_domains, "outcomes": shown.outcomes,
         "slow": list(shown.slow), "seconds": round(shown.run_seconds, 3), "output_dir": str(shown.output_dir),

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json as jsonlib
 from collections.abc import Iterator, Sequence
-from contextlib import closing
+from contextlib import closing, contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
@@ -23,12 +23,12 @@ from holdfast.archive_tool.hold import forget_end, hold_output
 from holdfast.archive_tool.integrity import Verdict, integrity_report
 from holdfast.archive_tool.resume import RESUME_NAME
 from holdfast.archive_tool.state import STATE_NAME, load_state
-from holdfast.archive_tool.storage import ManifestLevel, storage_statistics, verify_manifest, verify_warc, verify_warcs
+from holdfast.archive_tool.storage import ManifestLevel, storage_statistics, verify_manifest, verify_warc, warc_report
 from holdfast.archive_tool.survey import reset
-from holdfast.cli.care import Apply, ExecutionNumber, JobId, dry_run, run_facts, tell, the_run
+from holdfast.cli.care import ExecutionNumber, JobId, demand_tool, dry_run, run_facts, tell, the_run, warcs_of
 from holdfast.cli.display import size
 from holdfast.cli.indexing import ProgressLine
-from holdfast.cli.options import AsJson, Home
+from holdfast.cli.options import Apply, AsJson, Home
 from holdfast.cli.tables import table
 from holdfast.db.engine import Database
 from holdfast.errors import Unavailable
@@ -37,7 +37,7 @@ from holdfast.jobs.care.queries import Run, runs_of_source
 from holdfast.metrics import WarcCheckFigures
 from holdfast.warc.outfile import disk_error
 from holdfast.wiring import open_ground
-from holdfast.wiring.archive import open_archive
+from holdfast.wiring.archive import Archive, open_archive
 from holdfast.worker.care.cleaning import (
     CleanMode,
     CleanupRefused,
@@ -49,11 +49,22 @@ from holdfast.worker.care.cleaning import (
     would_lose,
 )
 from holdfast.worker.care.exposition import write_textfile
+from holdfast.worker.care.sweeping import Sweep
 
 app_command = typer.Typer(
     add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None, no_args_is_help=True,
     help="What executions keep on disk. Example: holdfast storage report --source hc",
 )  # fmt: skip
+
+
+@contextmanager
+def _idle_run(home: Path | None, job_id: int | None, execution: int | None) -> Iterator[tuple[Archive, Run, Path]]:
+    """Open the archive, the run that is meant and its directory; JobInUse if somebody works there, or is about to."""
+    with open_archive(config.load(home=home)) as archive:
+        run = the_run(archive.database, job_id, execution)
+        yield archive, run, demand_idle(archive.database, run).resolve()
+
+
 Level = Annotated[int, typer.Option("--level", min=0, max=2, help="0 the file, 1 its gzip stream, 2 every record.")]
 
 
@@ -116,13 +127,14 @@ def verify_files(
         run = the_run(database, job_id, execution)
         if quarantine:
             check_quarantine(database, run)
-        files = discover_warcs(Path(run.execution.output_dir)).files
+        files = warcs_of(database, settings.home, run)
         line = ProgressLine(ground.clock, quiet=json)
-        found: dict[str, Any] = {**run_facts(run), **verify_warcs(_one_by_one(files, line), level)}
+        verdicts = [verify_warc(file.path, level) for file in _one_by_one(files, line)]
         line.clear()
+        found: dict[str, Any] = {**run_facts(run), **warc_report(verdicts, level)}
         bad = found["warcs_failed"]
         if quarantine and apply and bad:
-            done = move_damaged(ground, database, run, [verify_warc(file.path, level) for file in files])
+            done = move_damaged(ground, database, run, verdicts)
             found |= {"quarantined": [str(path) for path in done.moved], "runs_again": done.runs_again}
         if report_file is not None:
             _write(report_file, found)
@@ -171,7 +183,7 @@ def verify_listed(
     Example: holdfast storage verify-manifest --id 3 --level hash
     """
     with open_archive(config.load(home=home)) as archive:
-        run = the_run(archive.database, job_id, execution)
+        run = demand_tool(the_run(archive.database, job_id, execution))
     found = verify_manifest(Path(run.execution.output_dir), level)
     print(jsonlib.dumps({**run_facts(run), **found.as_json()}) if json else found.describe())
     if not found.valid:
@@ -187,7 +199,7 @@ def integrity(
     Example: holdfast storage integrity --id 3
     """
     with open_archive(config.load(home=home)) as archive:
-        run = the_run(archive.database, job_id, execution)
+        run = demand_tool(the_run(archive.database, job_id, execution))
     found = {**run_facts(run), **integrity_report(Path(run.execution.output_dir), level=level)}
     if json:
         print(jsonlib.dumps(found))
@@ -208,10 +220,8 @@ def give_names(
 
     Example: holdfast storage consolidate --id 3 --apply
     """
-    with open_archive(config.load(home=home)) as archive:
-        run = the_run(archive.database, job_id, execution)
-        folder = demand_idle(archive.database, run)
-        files = warcs_in(all_temp_dirs(folder.resolve()))
+    with _idle_run(home, job_id, execution) as (archive, run, folder):
+        files = warcs_in(all_temp_dirs(folder))
         if apply:
             with hold_output(folder):
                 done = consolidate(folder, files, archive.clock, allow_copy=True)
@@ -264,6 +274,32 @@ def _demand_no_loss(run: Run, folder: Path, mode: CleanMode, *, force: bool) -> 
         )
 
 
+@app_command.command()
+def sweep(apply: Apply = False, json: AsJson = False, home: Home = None) -> None:
+    """Clean up what old crawls of zimit left temporarily, while their disk is over 80% full; WARC files always stay.
+
+    Only what is indexed, older than 14 days and not one of its source's two newest (HOLDFAST_STORAGE_CLEAN_*), as
+    `cleanup --mode temp-nonwarc` does, the oldest first, until there is room. Exit 1 if a directory could not be.
+
+    Example: holdfast cleanup-old-jobs --apply
+    """
+    settings = config.load(home=home)
+    with open_ground(settings) as ground, closing(Database(settings.database)) as database:
+        cases = Sweep(ground, database).run(apply=apply)
+    rows = [{**run_facts(case.run), "used_percent": round(case.used_percent, 1), "freed_bytes": case.freed_bytes,
+             "refusal": case.refusal} for case in cases]  # fmt: skip
+    freed = sum(case.freed_bytes for case in cases)
+    if json:
+        print(jsonlib.dumps({"applied": apply, "freed_bytes": freed, "runs": rows}))
+    else:
+        for row in rows:
+            print(f"job {row['job']}, execution {row['execution']}: {row['refusal'] or size(row['freed_bytes'])}")
+        print(f"{len(rows)} directories, {size(freed)} {'freed' if apply else 'would be freed'}")
+        dry_run(apply, json=json)
+    if any(case.refusal for case in cases):
+        raise typer.Exit(1)
+
+
 @app_command.command("compact")
 def make_smaller(
     job_id: JobId = None, execution: ExecutionNumber = None, apply: Apply = False, json: AsJson = False,
@@ -273,9 +309,7 @@ def make_smaller(
 
     Example: holdfast storage compact --id 3 --apply
     """
-    with open_archive(config.load(home=home)) as archive:
-        run = the_run(archive.database, job_id, execution)
-        folder = demand_idle(archive.database, run)
+    with _idle_run(home, job_id, execution) as (archive, run, folder):
         files = discover_warcs(folder).files
         line = ProgressLine(archive.clock, quiet=json)
         shown = _one_by_one(files, line)
@@ -309,9 +343,7 @@ def forget_state(
 
     Example: holdfast storage reset --id 3 --apply
     """
-    with open_archive(config.load(home=home)) as archive:
-        run = the_run(archive.database, job_id, execution)
-        folder = demand_idle(archive.database, run).resolve()
+    with _idle_run(home, job_id, execution) as (archive, run, folder):
         facts = {
             **run_facts(run), "temp_dirs": len(all_temp_dirs(folder)), "state": (folder / STATE_NAME).is_file(),
             "saved_queue": (folder / RESUME_NAME).is_file(), "warcs": len(discover_warcs(folder).files),

@@ -1,17 +1,44 @@
-"""Rows for a terminal: aligned columns under a heading. Values are shown on one line; control characters never are."""
+"""Rows for a terminal: aligned columns under a heading. Values are shown on one line; control characters never are.
+
+On a terminal a table is as wide as that, its widest columns cut; in a pipe nothing is cut.
+"""
 
 from __future__ import annotations
 
+import shutil
+import sys
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 
+_GAP = "  "
+_LEAST = 8
+"""No column is cut below this many letters."""
 
-def table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    """Return the rows as text; the last column keeps its length, so that nothing is padded in vain."""
+
+def table(head: Sequence[str], rows: Iterable[Sequence[object]], *, columns: int | None = None) -> str:
+    """Return the rows as text, in so many columns if they are given, else as the terminal has them."""
     cells = [list(head), *([text(value) for value in row] for row in rows)]
     widths = [max(len(row[column]) for row in cells) for column in range(len(head))]
-    return "\n".join("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
-                     for row in cells)  # fmt: skip
+    _fit(widths, columns or terminal_columns())
+    return "\n".join(
+        _GAP.join(_cut(cell, width).ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+        for row in cells
+    )
+
+
+def terminal_columns() -> int | None:
+    """Return how wide the terminal is; None if nobody looks at one."""
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+
+
+def _fit(widths: list[int], columns: int | None) -> None:
+    """Take letters from the widest column, one by one, until the row has room."""
+    while columns is not None and sum(widths) + len(_GAP) * (len(widths) - 1) > columns and max(widths) > _LEAST:
+        widths[widths.index(max(widths))] -= 1
+
+
+def _cut(cell: str, width: int) -> str:
+    return cell if len(cell) <= width else f"{cell[: width - 1]}…"
 
 
 def fields(pairs: Iterable[tuple[str, object]]) -> str:

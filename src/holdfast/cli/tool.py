@@ -17,12 +17,13 @@ from holdfast.archive_tool.contract import Host, read_job_config, strip_separato
 from holdfast.archive_tool.discovery import discover_warcs
 from holdfast.archive_tool.docker import Docker, DockerMissing
 from holdfast.archive_tool.hold import holder_of, last_end
+from holdfast.archive_tool.options import read_name
 from holdfast.archive_tool.program import ToolMissing, find_program
 from holdfast.archive_tool.times import Times
 from holdfast.cli.assignments import read_assignments
 from holdfast.cli.care import tell
 from holdfast.cli.contact import find_contact
-from holdfast.cli.options import AsJson, Home
+from holdfast.cli.options import Apply, AsJson, Home
 from holdfast.cli.probe import probe_browser_fetch
 from holdfast.clock import SystemClock
 from holdfast.config import Settings
@@ -65,7 +66,7 @@ def check(json: AsJson = False, home: Home = None) -> None:
     try:
         docker = Docker(Times()).check()
     except DockerMissing as exc:
-        docker = f"does not answer: {exc}"
+        docker = str(exc)
     facts = {"command": settings.zimit.command, "program": program[0], "exit_code": asked.returncode,
              "image": settings.zimit.image, "docker": docker}  # fmt: skip
     tell(facts, json=json)
@@ -97,8 +98,9 @@ def run(
                **read_assignments(option or [], "--tool-option")}  # fmt: skip
     content = {"seeds": seeds, "zimit_passthrough_args": strip_separator(context.args), "tool_options": options}
     made, host = read_job_config(content, Host.of(settings.zimit)), Host.of(settings.zimit)
-    folder = output_dir or _new_folder(settings, name)
-    folder.parent.mkdir(parents=True, exist_ok=True)
+    folder = output_dir or _new_folder(settings, read_name(name))
+    if not dry_run:
+        folder.parent.mkdir(parents=True, exist_ok=True)
     command = tool_command(made, host, name=name, output_dir=folder.resolve())
     command = [*find_program(host.command), *command[command.index("--seeds") :], *(["--dry-run"] if dry_run else [])]
     print(f"output directory: {folder.resolve()}", file=sys.stderr)
@@ -188,14 +190,14 @@ def register(
                  "warcs": len(found.files), "found": found.source}  # fmt: skip
     tell(facts, json=json)
     if not json:
-        print(f"a worker indexes it; or now: holdfast index-job --id {made.id}")
+        print(f"a worker indexes it; or now: holdfast index-job --id {made.job_id}")
 
 
 @app_command.command()
 def canary(
     source: Annotated[str, typer.Option("--source", help="Code of the source.", metavar="CODE")],
     pages: Annotated[int, typer.Option("--pages", min=1, max=100, help="Pages to capture.")] = 5,
-    apply: Annotated[bool, typer.Option("--apply", help="Make it; without this nothing is changed.")] = False,
+    apply: Apply = False,
     json: AsJson = False,
     home: Home = None,
 ) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json as jsonlib
 import sys
 from pathlib import Path
@@ -13,9 +14,11 @@ from sqlalchemy.orm import Session
 from holdfast import config
 from holdfast.cli.display import size
 from holdfast.cli.options import AsJson, Home
+from holdfast.cli.tables import table
 from holdfast.db.models import WarcFile
 from holdfast.errors import Invalid, NotFound
 from holdfast.index import queries
+from holdfast.sources.registry import find
 from holdfast.warc.extract import packed_record, record_pieces
 from holdfast.warc.outfile import disk_error
 from holdfast.wiring.archive import open_archive
@@ -40,25 +43,21 @@ def list_files(
 
     Example: holdfast warc list --source health
     """
-    shown: list[dict[str, Any]] = []
+    wanted = limit or (_RECENT if recent else None)
     with open_archive(config.load(home=home)) as archive, archive.database.read() as session:
-        after = 0
-        while page := queries.warc_files(session, source=source, execution_id=execution, after=after, limit=500):
-            after = page[-1][0].id
-            shown += [_facts(file, code) for file, code, _ in page]
-    if recent:
-        shown.reverse()
-    shown = shown[: limit or (_RECENT if recent else None)]
+        if source is not None:
+            find(session, source)
+        rows = queries.warc_files(session, source=source, execution_id=execution, newest=recent)
+        shown = [_facts(file, code) for file, code in itertools.islice(rows, wanted)]
     if json:
         print(jsonlib.dumps({"files": shown}))
         return
-    for one in shown:
-        records = f"{one['records']:>9,}" if one["records"] is not None else f"{'?':>9}"
-        typer.echo(
-            f"{one['id']:>6}  {one['source']:<16} {one['state']:<7} {one['index']:<8} {records} records "
-            f"{size(one['size'] or 0):>9}  {one['path']}"
-        )
-    typer.echo(f"{len(shown)} files, {size(sum(one['size'] or 0 for one in shown))}")
+    if shown:
+        print(table(("file", "source", "state", "index", "records", "size", "path"), [
+            (one["id"], one["source"], one["state"], one["index"], one["records"], size(one["size"] or 0), one["path"])
+            for one in shown
+        ]))  # fmt: skip
+    print(f"{len(shown)} files, {size(sum(one['size'] or 0 for one in shown))}")
 
 
 def _facts(file: WarcFile, source: str) -> dict[str, Any]:

@@ -9,8 +9,9 @@ from typing import Annotated, Any
 import typer
 
 from holdfast import config
-from holdfast.cli.care import Apply, dry_run
-from holdfast.cli.options import AsJson, Home
+from holdfast.cli.care import dry_run
+from holdfast.cli.objects import dumps
+from holdfast.cli.options import Apply, AsJson, Home
 from holdfast.cli.tables import table
 from holdfast.errors import HoldfastError
 from holdfast.jobs.care import queries
@@ -19,12 +20,13 @@ from holdfast.jobs.recovering import RESTARTS
 from holdfast.metrics import textfile
 from holdfast.wiring.jobs import check_backend, open_jobs
 from holdfast.worker.care.exposition import read_figures, write_textfile
+from holdfast.worker.care.hotpath import Guard, PathCase
 from holdfast.worker.care.recovering import Case, Recovered, is_deploying, lacking, recover
-from holdfast.worker.care.sights import RunSight, is_tool_run, see
+from holdfast.worker.care.sights import RunSight, see_all
 
 app_command = typer.Typer(
     add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None, no_args_is_help=True,
-    help="Crawls that run for weeks: status, recover, metrics. Example: holdfast watch status",
+    help="Crawls that run for weeks: status, recover, storage, metrics. Example: holdfast watch status",
 )  # fmt: skip
 
 
@@ -37,28 +39,25 @@ def status(json: AsJson = False, home: Home = None) -> None:
     with open_jobs(config.load(home=home)) as jobs:
         now, stalled_s = jobs.clock.now(), jobs.settings.recovery.stalled_s
         deploying = is_deploying(jobs.settings, now)
-        with jobs.database.read() as session:
-            runs = queries.running(session)
-        sights = [see(run, now=now) for run in runs if is_tool_run(run)]
-        others = [run for run in runs if not is_tool_run(run)]
+        sights = see_all(jobs)
     found = [{**sight_facts(one), "stalled": one.sight.idle_s >= stalled_s} for one in sights]
     if json:
-        rest = [{"job": run.job.id, "execution": run.execution.id, "source": run.source.code} for run in others]
-        print(jsonlib.dumps({"deploying": deploying, "crawls": found, "others": rest}))
+        print(jsonlib.dumps({"deploying": deploying, "crawls": found}))
     else:
-        _print_status(found, len(others), deploying=deploying)
+        _print_status(found, deploying=deploying)
     if any(one["stalled"] for one in found):
         raise typer.Exit(1)
 
 
-def _print_status(found: list[dict[str, Any]], others: int, *, deploying: bool) -> None:
+def _print_status(found: list[dict[str, Any]], *, deploying: bool) -> None:
     if found:
-        head = ("job", "source", "pages", "a minute", "idle s", "restarts", "tool", "")
+        head = ("job", "source", "backend", "pages", "a minute", "idle s", "restarts", "tool", "")
         print(table(head, [
-            (one["job"], one["source"], one["pages"], _rate(one["pages_per_minute"]), round(one["idle_s"]),
-             one["container_restarts"], one["tool_pid"], "STALLED" if one["stalled"] else "") for one in found
+            (one["job"], one["source"], one["backend"], one["pages"], _rate(one["pages_per_minute"]),
+             round(one["idle_s"]), one["container_restarts"], one["tool_pid"], "STALLED" if one["stalled"] else "")
+            for one in found
         ]))  # fmt: skip
-    print(f"{len(found)} crawls with zimit run, {others} others (see: holdfast status)")
+    print(f"{len(found)} crawls run")
     if deploying:
         print("a deploy.lock asks for quiet: auto-recover does nothing")
 
@@ -71,7 +70,8 @@ def sight_facts(one: RunSight) -> dict[str, Any]:
     """Return what is seen of a crawl for `--json`."""
     return {
         "job": one.run.job.id, "execution": one.run.execution.id, "source": one.run.source.code,
-        "annual": one.is_annual, "pages": one.sight.pages, "pages_per_minute": one.sight.pages_per_minute,
+        "backend": one.run.execution.config.get("backend", "native"), "annual": one.is_annual,
+        "pages": one.sight.pages, "pages_per_minute": one.sight.pages_per_minute,
         "running_s": one.sight.running_s, "idle_s": one.sight.idle_s, "state_file_ok": one.state_ok,
         "container_restarts": one.restarts, "errors": one.errors, "log": one.log,
         "tool_pid": one.holder.pid if one.holder else None, "lock_owner": one.run.job.lock_owner,
@@ -80,7 +80,7 @@ def sight_facts(one: RunSight) -> dict[str, Any]:
 
 @app_command.command("recover")
 def help_stalled(apply: Apply = False, json: AsJson = False, home: Home = None) -> None:
-    """Restart crawls of zimit that are stalled, or slow for long, where they stopped, with the options that they lack.
+    """Restart crawls that are stalled, or of zimit and slow for long, where they stopped, with options that they lack.
 
     At most so often a day, not where it was in vain, not while a deploy.lock asks for quiet (HOLDFAST_RECOVERY_*). Run
     it from a timer, on the machine of the worker.
@@ -100,7 +100,8 @@ def help_stalled(apply: Apply = False, json: AsJson = False, home: Home = None) 
         print(f"job {job_id}: its backoff is cut short, too few run")
     if not found.cases and not found.woken and not found.deploying:
         print("nothing to do")
-    dry_run(apply, json=json)
+    else:
+        dry_run(apply, json=json)
 
 
 def _line(case: Case, *, apply: bool) -> str:
@@ -109,7 +110,7 @@ def _line(case: Case, *, apply: bool) -> str:
     if case.raised:
         line += f", raising {', '.join(f'{name}={value}' for name, value in case.raised.items())}"
     if apply and decision.help in RESTARTS and not case.done:
-        line += "; its tool is not on this machine"
+        line += "; its tool is not on this machine, or it has ended"
     return line
 
 
@@ -118,6 +119,45 @@ def _recovered(found: Recovered, *, applied: bool) -> dict[str, Any]:
         "applied": applied, "deploying": found.deploying, "woken": list(found.woken),
         "crawls": [{**sight_facts(case.sight), "action": case.decision.help.value, "reason": case.decision.reason,
                     "raised": case.raised, "done": case.done} for case in found.cases],
+    }  # fmt: skip
+
+
+@app_command.command("storage")
+def guard_storage(apply: Apply = False, json: AsJson = False, home: Home = None) -> None:
+    """Ask the paths that jobs write to whether they answer; one that is dead (errno 107, or it hangs) is freed.
+
+    Its runs end as infra_error, tools that hang on it are asked to end, and HOLDFAST_STORAGE_UNMOUNT_COMMAND and
+    HOLDFAST_STORAGE_MOUNT_COMMAND are run, if they are set: at the second look, after two minutes, with 15 minutes
+    between, twice an hour, six times a day, three times a day for a job. Run it from a timer; exit 1 if a path is dead.
+
+    Example: holdfast storage-watchdog --apply
+    """
+    with open_jobs(config.load(home=home)) as jobs:
+        found = Guard(jobs=jobs).look(apply=apply)
+    if json:
+        print(dumps({
+            "applied": apply, "deploying": found.deploying, "looked_at": list(found.looked_at),
+            "dead": [_path_facts(case) for case in found.cases],
+        }))  # fmt: skip
+    else:
+        if found.deploying:
+            print("a deploy.lock asks for quiet: nothing was done")
+        for case in found.cases:
+            print(f"{case.describe()}: {case.decision.reason} (jobs {', '.join(str(run.job.id) for run in case.runs)})")
+            for step in case.steps:
+                print(f"  {step.name}: {'done' if step.ok else 'FAILED'}: {step.said}")
+        print(f"{len(found.looked_at)} paths looked at, {len(found.cases)} dead")
+        dry_run(apply, json=json)
+    if not found.is_well:
+        raise typer.Exit(1)
+
+
+def _path_facts(case: PathCase) -> dict[str, Any]:
+    return {
+        "path": str(case.path), "mount": case.is_mount, "health": case.probe.health.value, "errno": case.probe.errno,
+        "jobs": [run.job.id for run in case.runs], "acted_for": list(case.decision.jobs),
+        "reason": case.decision.reason, "healed": case.healed,
+        "steps": [{"step": step.name, "ok": step.ok, "said": step.said} for step in case.steps],
     }  # fmt: skip
 
 
@@ -135,7 +175,9 @@ def metrics(
         figures = read_figures(jobs)
         data = textfile(figures) if out is None else write_textfile(out, figures)
     if json:
-        print(jsonlib.dumps({"path": None if out is None else str(out), "bytes": len(data)}))
+        told = [{"name": sample.name, "labels": sample.labels, "value": sample.value}
+                for family in figures.collect() for sample in family.samples]  # fmt: skip
+        print(dumps({"path": out, "bytes": len(data), "figures": told}))
     elif out is None:
         print(data.decode(), end="")
 

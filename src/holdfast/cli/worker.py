@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json as jsonlib
 import sys
+from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
 from typing import Annotated, Any
@@ -12,9 +13,11 @@ import typer
 
 from holdfast import config, log
 from holdfast.cli.contact import find_contact
-from holdfast.cli.options import AsJson, Home
-from holdfast.errors import Invalid
-from holdfast.jobs.indexing import queries as indexing
+from holdfast.cli.job_words import KINDS
+from holdfast.cli.options import Apply, AsJson, Home
+from holdfast.coordination.owners import Owner
+from holdfast.coordination.runfile import RunFile
+from holdfast.errors import Unavailable
 from holdfast.jobs.indexing import steps
 from holdfast.jobs.schedule.queries import Silence, stale_held
 from holdfast.wiring import open_ground
@@ -24,15 +27,12 @@ from holdfast.worker.loop import Duty, Report, Roster, work
 from holdfast.worker.roster import CHORES, RUNNERS
 from holdfast.worker.stops import obeying_signals
 
-KINDS = ("crawl", "annual", "shard", "feed")
 _MOST = 10_000
-_LOOK_S = 0.1
 
 app_command = typer.Typer(
     add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None, no_args_is_help=True,
     help="What runs jobs, queues them, and clears up after those that fell silent. Example: holdfast worker start",
 )  # fmt: skip
-Apply = Annotated[bool, typer.Option("--apply", help="Do it; without, only show what would be done.")]
 
 
 @app_command.command()
@@ -57,12 +57,12 @@ def start(
 
     Example: holdfast start-worker --concurrency 2
     """
-    settings = config.load(home=home)
+    wanted, settings = _kinds(kinds or []), config.load(home=home)
     log.configure(settings.log_level, as_json=not sys.stderr.isatty())
     settings = config.load(home=home, contact=find_contact(settings, None))
     duty = Duty(
         once=once, poll_s=poll_interval if poll_interval is not None else settings.jobs.poll_s,
-        concurrency=concurrency or settings.worker.concurrency, kinds=_kinds(kinds or []), schedules=scheduler,
+        concurrency=concurrency or settings.worker.concurrency, kinds=wanted, schedules=scheduler,
     )  # fmt: skip
     with obeying_signals() as stops:
         report = work(settings, duty, stops, Roster(RUNNERS, CHORES))
@@ -74,7 +74,7 @@ def start(
 def _kinds(given: list[str]) -> tuple[str, ...] | None:
     kinds = [kind.strip() for one in given for kind in one.split(",") if kind.strip()]
     if unknown := [kind for kind in kinds if kind not in KINDS]:
-        raise Invalid(f"there are no jobs of kind {unknown[0]!r}; the kinds are {', '.join(KINDS)}")
+        raise typer.BadParameter(f"{unknown[0][:40]!r} is none of {', '.join(KINDS)}", param_hint="--kinds")
     return tuple(kinds) or None
 
 
@@ -111,7 +111,17 @@ def schedule(
         settings = settings.model_copy(update={"jobs": settings.jobs.model_copy(update={"poll_s": poll_interval})})
     with obeying_signals() as stops, open_ground(settings) as ground, open_jobs(settings) as jobs:
         jobs.scheduler.start(dead_owners=dead_holders(ground, jobs.database))
-        jobs.scheduler.run(stops)
+        owner = Owner(ground.hot, ground.clock, run=RunFile(ground.run_folder), kind="scheduler", execution_id=None)
+
+        def beat() -> None:
+            with ground.hot.write() as tx:
+                owner.beat(tx)
+
+        try:
+            jobs.scheduler.run(stops, on_tick=beat)
+        finally:
+            with suppress(Unavailable):  # then the next start buries us
+                owner.end()
 
 
 @app_command.command("recover-stale")
@@ -143,7 +153,7 @@ def recover_stale(
 
 @app_command.command("reconcile-indexing")
 def reconcile_indexing(
-    limit: Annotated[int, typer.Option(min=1, max=_MOST, help="Executions to look at, oldest first.")] = 1000,
+    limit: Annotated[int, typer.Option(min=1, max=_MOST, help="Executions at most, oldest first.")] = 1000,
     apply: Apply = False,
     json: AsJson = False,
     home: Home = None,
@@ -153,13 +163,12 @@ def reconcile_indexing(
     Example: holdfast reconcile-completed-indexing --apply
     """
     with open_jobs(config.load(home=home)) as jobs:
-        with jobs.database.read() as session:
-            found = [one for one in indexing.unindexed(session, limit=limit) if one.files or _has_files(one.output_dir)]
+        found = steps.find_unindexed(jobs.database, _has_files, limit=limit)
         asked = 0
         for one in found if apply else ():
-            with jobs.database.write() as session:
+            with suppress(steps.NotIndexable), jobs.database.write() as session:  # unless somebody asked meanwhile
                 steps.ask_again(session, one.execution_id, now=jobs.clock.now())
-            asked += 1
+                asked += 1
     if json:
         rows = [{"execution": one.execution_id, "source": one.source, "kind": one.kind, "files": one.files}
                 for one in found]  # fmt: skip

@@ -55,6 +55,7 @@ class CrawlEngine:
                  control: Control, limits: Limits) -> None:  # fmt: skip
         self.crew, self.frontier, self.ledger = crew, frontier, ledger
         self.limits, self.control = limits, control
+        self._started_at = crew.clock.now()
         self.database = DatabaseThread()
         self.fleet = Fleet(crew, limits, room=self._enter, starving=self._starving)
         self.settler = Settler(crew, frontier, ledger, self.fleet, database=self.database, at_desk=lambda: self.waiting)
@@ -214,14 +215,23 @@ class CrawlEngine:
         return await self.database.run(self._count_open) == 0
 
     def _count_open(self) -> int:
-        """Return how many attempts are left, on the database's thread; those of domains that nobody may ask end now."""
-        execution_id = self.ledger.execution_id
+        """Return how many attempts are left, on the database's thread; those of domains that nobody may ask end now.
+
+        So do those of domains that another execution found unreachable, and that may not be tried again within what an
+        execution waits for one: no lane would ever open to find that out.
+        """
+        execution_id, patience_s = self.ledger.execution_id, self.crew.settings.politeness.unreachable_s
+        hopeless = self.frontier.hopeless_domains(execution_id, since=self._started_at, patience_s=patience_s)
         for domain_id in self.frontier.forbidden_domains(execution_id):
-            while self.frontier.close_domain(
-                execution_id, domain_id, outcome=Outcome.EXCLUDED, reason="domain_forbidden"
-            ):
-                pass
+            self._close_domain(domain_id, Outcome.EXCLUDED, "domain_forbidden")
+        for domain_id in hopeless:
+            _log.warning("crawl.domain_unreachable", domain_id=domain_id, action="not asked")
+            self._close_domain(domain_id, Outcome.FAILED, "domain_unreachable")
         return self.frontier.open_count(execution_id)
+
+    def _close_domain(self, domain_id: int, outcome: Outcome, reason: str) -> None:
+        while self.frontier.close_domain(self.ledger.execution_id, domain_id, outcome=outcome, reason=reason):
+            pass
 
     async def _close_pages(self) -> None:
         """Close the pages that are over the limit; what the captured ones need is still fetched."""

@@ -69,6 +69,8 @@ class Lane:
         self.fed = asyncio.Event()
         self.dry = False
         """Set when there is nothing more to be had: the lane ends."""
+        self.made_way = False
+        """Set when somebody else waits for the domain: the lane ends after the page under way."""
         self.lost = False
         self.working = True
         self.hungry_since: float | None = None
@@ -90,6 +92,12 @@ class Lane:
         if self.hungry_since is None:
             self.hungry_since = now
         return now - self.hungry_since >= linger_s
+
+    def make_way(self) -> None:
+        """Ask for no more after the page under way; what was taken stays open, and is asked for later."""
+        self.made_way = self.dry = True
+        self.queue.clear()
+        self.fed.set()
 
     def refill(self, attempts: Sequence[Attempt], *, limit: int) -> None:
         """Take more due pages; fewer than asked for means that there are no more."""

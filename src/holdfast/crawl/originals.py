@@ -14,7 +14,7 @@ from holdfast.types import Attempt, Original
 from holdfast.warc import queries as files
 from holdfast.warc.payload import HttpHead
 from holdfast.warc.reader import read_response_at
-from holdfast.warc.roots import StrayFile, locate
+from holdfast.warc.roots import placed
 
 
 class Originals:
@@ -32,17 +32,7 @@ class Originals:
             return
         with self._hot.read() as tx:
             for file_id in unknown:
-                self._paths[file_id] = self._located(files.path_of(tx, file_id))
-
-    def _located(self, stored: str | None) -> Path | None:
-        """Return where a file lies that can be read; a row that names a place where none of ours may lie counts not."""
-        if stored is None:
-            return None
-        try:
-            path = locate(self._home, stored)
-        except StrayFile:
-            return None
-        return path if path.is_file() else None
+                self._paths[file_id] = placed(self._home, files.path_of(tx, file_id))
 
     def readable(self, attempt: Attempt) -> bool:
         """Return whether this attempt's original can be read, as far as we know."""

@@ -26,6 +26,10 @@ _SOON_S = 0.1
 """Shortest time between two settles that a hungry lane may cause."""
 _AGAIN_S = 0.5
 """Wait after the database was away: a server that comes back must not meet a crowd."""
+_WAY_SHARE = 1 / 12
+"""Share of a lease, 5 s mostly, between two looks whether a poll of feeds waits for what we hold (decision 0017)."""
+_ASIDE_S = 3.0
+"""How long such a domain is left to the other, who looks for it ten times a second."""
 _SAY_S = 1.0
 """Totals are written at least this often, also when nothing was settled: `holdfast status` reads them."""
 
@@ -41,7 +45,7 @@ class Settler:
         """Set to settle now."""
         self._turn = asyncio.Lock()
         self._started_at = crew.clock.now()
-        self._settled_at = 0.0
+        self._settled_at = self._looked_at = 0.0
         self._soon: asyncio.TimerHandle | None = None
         self._sitemaps: list[Found] = []
 
@@ -74,6 +78,7 @@ class Settler:
             added = await self._settle_batch()
             added |= await self._add_sitemaps()
             self._fleet.note_new(added)
+            await self._make_way()
             await self._release()
             await self._feed(added)
 
@@ -122,6 +127,17 @@ class Settler:
             self._sitemaps = []
         return {lane.lease.domain_id for lane in lanes}
 
+    async def _make_way(self) -> None:
+        """Give up the domains that a poll of feeds waits for: it is short, a crawl may last for days."""
+        now = self._crew.clock.monotonic()
+        held = {lane.lease.domain_id: lane for lane in self._fleet.lanes.values() if lane.working and not lane.dry}
+        if self._crew.plan.polls or not held or now - self._looked_at < self._crew.settings.lease.seconds * _WAY_SHARE:
+            return
+        self._looked_at = now
+        for domain_id in await self._database.run(lambda: self._frontier.wanted(held)):
+            _log.info("crawl.makes_way", domain=held[domain_id].lease.domain)
+            held[domain_id].make_way()
+
     async def _release(self) -> None:
         """Give back the domains of lanes that have ended; they are forgotten only when that is written."""
         ready = self._fleet.releasable()
@@ -132,14 +148,16 @@ class Settler:
         if ours:
             updates = [farewell(self._crew, lane) for lane in ours]
             try:
-                await self._database.run(lambda: self._give_back(updates))
+                await self._database.run(lambda: self._give_back(ours, updates))
             except BaseException:
                 untold(ours, updates)
                 raise
         self._fleet.forget(ready)
 
-    def _give_back(self, updates: Sequence[DomainUpdate]) -> None:
+    def _give_back(self, lanes: Sequence[Lane], updates: Sequence[DomainUpdate]) -> None:
         self._frontier.release(self._ledger.execution_id, self._ledger.owner_id, updates)
+        aside = [lane.lease.domain_id for lane in lanes if lane.made_way]
+        self._frontier.rest(self._ledger.execution_id, aside, seconds=_ASIDE_S)
         reach("after_release")
 
     def _gives_up(self, lane: Lane) -> bool:

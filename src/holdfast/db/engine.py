@@ -8,19 +8,24 @@ from contextlib import contextmanager
 from typing import Any
 
 from sqlalchemy import Engine, create_engine, event
-from sqlalchemy.exc import DBAPIError, OperationalError
+from sqlalchemy.exc import DBAPIError, InternalError, OperationalError
 from sqlalchemy.orm import Session
 
 from holdfast.db.connect import sqlite_path
+from holdfast.db.server import STATEMENT_S, connect_arguments
+from holdfast.db.text import to_json
 from holdfast.errors import Unavailable
 
 
-def _engine(database_url: str) -> Engine:
+def _engine(database_url: str, statement_s: float | None) -> Engine:
     path = sqlite_path(database_url)
     if path is None:
         _, _, rest = database_url.partition("://")
-        return create_engine(f"postgresql+psycopg://{rest}", pool_pre_ping=True, pool_size=5, max_overflow=10)
-    engine = create_engine(f"sqlite:///{path}")
+        return create_engine(
+            f"postgresql+psycopg://{rest}", json_serializer=to_json, pool_pre_ping=True, pool_size=5, max_overflow=10,
+            connect_args=connect_arguments(statement_s=statement_s),
+        )  # fmt: skip
+    engine = create_engine(f"sqlite:///{path}", json_serializer=to_json)
 
     @event.listens_for(engine, "connect")
     def _prepare(connection: sqlite3.Connection, _record: Any) -> None:
@@ -34,9 +39,10 @@ def _engine(database_url: str) -> Engine:
 class Database:
     """One database, whichever kind it is."""
 
-    def __init__(self, database_url: str) -> None:
+    def __init__(self, database_url: str, *, statement_s: float | None = STATEMENT_S) -> None:
+        """Connect at the first session; no statement on a server takes longer than that, None lifts the limit."""
         self.url = database_url
-        self.engine = _engine(database_url)
+        self.engine = _engine(database_url, statement_s)
 
     @contextmanager
     def write(self) -> Iterator[Session]:
@@ -57,7 +63,7 @@ class Database:
                 if self.engine.dialect.name == "sqlite":
                     session.connection().exec_driver_sql(begin)
                 yield session
-        except OperationalError as exc:
+        except (OperationalError, InternalError) as exc:  # the latter where the server ended an idle transaction
             raise Unavailable(f"the database did not answer: {_plain(exc)}") from exc
 
     def close(self) -> None:

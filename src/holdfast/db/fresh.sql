@@ -362,11 +362,8 @@ CREATE TABLE changes (
 	CONSTRAINT fk_changes_source_id FOREIGN KEY(source_id) REFERENCES sources (id), 
 	CONSTRAINT uq_changes_to_snapshot_id UNIQUE (to_snapshot_id)
 );
-CREATE INDEX ix_changes_execution ON changes (to_execution_id, id);
-CREATE INDEX ix_changes_execution_told ON changes (to_execution_id, id) WHERE type <> 'unchanged';
 CREATE INDEX ix_changes_source_told ON changes (source_id, to_captured_at, id) WHERE type <> 'unchanged';
 CREATE INDEX ix_changes_moment ON changes (to_captured_at, id);
-CREATE INDEX ix_changes_page ON changes (url_hash, to_captured_at);
 CREATE INDEX ix_changes_source ON changes (source_id, to_captured_at, id);
 CREATE TABLE index_runs (
 	warc_file_id INTEGER NOT NULL, 
@@ -451,8 +448,8 @@ CREATE TABLE "warc_files" (
 	origin_sha256 VARCHAR(64), 
 	index_state VARCHAR(8) DEFAULT 'pending' NOT NULL, first_at BIGINT, last_at BIGINT, 
 	CONSTRAINT pk_warc_files PRIMARY KEY (id), 
-	CONSTRAINT uq_warc_files_path UNIQUE (path), 
-	CONSTRAINT fk_warc_files_execution_id FOREIGN KEY(execution_id) REFERENCES executions (id)
+	CONSTRAINT fk_warc_files_execution_id FOREIGN KEY(execution_id) REFERENCES executions (id), 
+	CONSTRAINT uq_warc_files_path UNIQUE (path)
 );
 CREATE INDEX ix_warc_files_execution_id ON warc_files (execution_id, id);
 CREATE INDEX ix_warc_files_open ON warc_files (owner_id) WHERE state = 'open';
@@ -587,12 +584,15 @@ CREATE TABLE feeds (
 	last_error TEXT, 
 	last_error_type VARCHAR(20), 
 	disabled_at BIGINT, 
-	lease_owner VARCHAR, 
-	lease_epoch BIGINT DEFAULT '0' NOT NULL, 
-	lease_until BIGINT, 
 	CONSTRAINT pk_feeds PRIMARY KEY (id), 
 	CONSTRAINT fk_feeds_source_id FOREIGN KEY(source_id) REFERENCES sources (id), 
 	CONSTRAINT uq_feeds_source_id_url_hash UNIQUE (source_id, url_hash)
 );
 CREATE INDEX ix_feeds_due ON feeds (next_poll_at, id) WHERE next_poll_at IS NOT NULL;
-INSERT INTO alembic_version(version_num) VALUES ('0004');
+CREATE INDEX ix_changes_execution ON changes (to_execution_id, to_captured_at, id);
+CREATE INDEX ix_changes_execution_told ON changes (to_execution_id, to_captured_at, id) WHERE type <> 'unchanged';
+CREATE INDEX ix_changes_moment_told ON changes (to_captured_at, id) WHERE type <> 'unchanged';
+CREATE INDEX ix_changes_source_order ON changes (source_id, id);
+CREATE INDEX ix_feeds_disabled ON feeds (disabled_at, id) WHERE disabled_at IS NOT NULL;
+CREATE INDEX ix_executions_failed ON executions (finished_at, id) WHERE pruned_at IS NULL AND (state = 'failed' OR index_state = 'index_failed');
+INSERT INTO alembic_version(version_num) VALUES ('0005');

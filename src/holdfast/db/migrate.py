@@ -1,6 +1,7 @@
-"""Bring a database to the schema of this code, once, under a lock: `python -m holdfast.db.migrate URL`.
+"""Bring a database to the schema of this code, once, under a lock: `python -m holdfast.db.migrate URL`; or back.
 
-It runs as a process of its own, so that nobody else pays for loading Alembic.
+It runs as a process of its own, so that nobody else pays for loading Alembic. All steps are one transaction: a process
+that is killed in the middle leaves the database as it was, and the same command does it again.
 """
 
 from __future__ import annotations
@@ -8,7 +9,7 @@ from __future__ import annotations
 import fcntl
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
@@ -59,15 +60,29 @@ def migrations() -> list[Migration]:
 
 def upgrade(database_url: str) -> None:
     """Run every migration that this database has not seen."""
-    database = Database(database_url)
-    try:
-        with _alone(database), database.engine.connect() as connection:
-            config = _config()
-            config.attributes["connection"] = connection
-            command.upgrade(config, "head")
-            connection.commit()
-    finally:
-        database.close()
+    with _migrating(database_url) as config:
+        command.upgrade(config, "head")
+
+
+def downgrade(database_url: str, revision: str) -> None:
+    """Undo every migration after this one, with the columns and tables that they brought and what stands in them."""
+    with _migrating(database_url) as config:
+        command.downgrade(config, revision)
+
+
+@contextmanager
+def _migrating(database_url: str) -> Iterator[Config]:
+    """Hold the lock and one transaction, which is committed at the end of the block."""
+    with closing(Database(database_url)) as database, _alone(database), database.engine.connect() as connection:
+        if database.engine.dialect.name == "sqlite":
+            # A table that is made anew is dropped first, and what refers to it must wait for the new one; SQLite
+            # changes this switch outside a transaction only, and begins none by itself.
+            connection.exec_driver_sql("PRAGMA foreign_keys=OFF")
+            connection.exec_driver_sql("BEGIN IMMEDIATE")
+        config = _config()
+        config.attributes["connection"] = connection
+        yield config
+        connection.commit()
 
 
 if __name__ == "__main__":

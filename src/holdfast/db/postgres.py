@@ -9,6 +9,7 @@ from typing import Any
 import psycopg
 
 from holdfast.db.hot import Row, Transaction
+from holdfast.db.server import STATEMENT_S, connect_arguments
 from holdfast.errors import NoSpace, Unavailable
 
 
@@ -43,9 +44,8 @@ class PostgresHot:
 
     dialect = "postgresql"
 
-    def __init__(self, url: str, *, statement_timeout_s: float = 30.0) -> None:
-        self._url = url
-        self._timeout_ms = int(statement_timeout_s * 1000)
+    def __init__(self, url: str, *, statement_s: float = STATEMENT_S) -> None:
+        self._url, self._statement_s = url, statement_s
         self._texts: dict[str, str] = {}
         self._connection = self._connect()
         self.generation = 1
@@ -53,11 +53,8 @@ class PostgresHot:
 
     def _connect(self) -> psycopg.Connection[Row]:
         try:
-            return psycopg.connect(
-                self._url, autocommit=True, connect_timeout=5, prepare_threshold=3,
-                options=f"-c statement_timeout={self._timeout_ms} -c idle_in_transaction_session_timeout=30000",
-                keepalives_idle=5, keepalives_interval=2, keepalives_count=3, tcp_user_timeout=self._timeout_ms,
-            )  # fmt: skip
+            return psycopg.connect(self._url, autocommit=True, prepare_threshold=3,
+                                   **connect_arguments(statement_s=self._statement_s))  # fmt: skip
         except psycopg.Error as exc:
             raise Unavailable("cannot reach PostgreSQL; check HOLDFAST_DATABASE_URL and that the server runs") from exc
 
@@ -75,7 +72,7 @@ class PostgresHot:
                 yield _PostgresTransaction(cursor, self._texts)
         except psycopg.errors.DiskFull as exc:
             raise NoSpace("the disk of the database is full; free some space, nothing committed is lost") from exc
-        except (psycopg.OperationalError, psycopg.InterfaceError) as exc:
+        except (psycopg.OperationalError, psycopg.InterfaceError, psycopg.InternalError) as exc:
             raise Unavailable(f"the database did not take the transaction: {exc}") from exc
 
     def write(self) -> AbstractContextManager[Transaction]:

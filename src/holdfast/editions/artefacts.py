@@ -6,7 +6,6 @@ Whoever reads one sees it whole. One process writes an edition's files at a time
 from __future__ import annotations
 
 import csv
-import fcntl
 import io
 import os
 import shutil
@@ -16,8 +15,9 @@ from hashlib import sha256
 from pathlib import Path
 from tempfile import mkdtemp
 from types import TracebackType
-from typing import Any, BinaryIO, NamedTuple, Self
+from typing import Any, BinaryIO, Final, NamedTuple, Self
 
+from holdfast.coordination.turns import alone
 from holdfast.editions.refusals import EditionBusy
 from holdfast.errors import NoSpace
 
@@ -32,15 +32,39 @@ def edition_folder(home: Path, code: str, year: int) -> Path:
     return home.resolve() / "editions" / code / str(year)
 
 
+def placed(home: Path, stored: str) -> Path | None:
+    """Return where a file of an edition lies that a row names so, if it is there; None if none may lie there.
+
+    A database may be restored from elsewhere or tampered with: links are followed, and what is outside is refused.
+    """
+    root = home.resolve() / "editions"
+    try:
+        path = (home.resolve() / stored).resolve()
+        return path if path.is_relative_to(root) and path.is_file() else None
+    except (OSError, ValueError):
+        return None
+
+
+_CONTROL: Final = dict.fromkeys([*range(32), *range(127, 160), 0x2028, 0x2029], " ")
+_FORMULA: Final = ("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20")
+"""What a spreadsheet takes for the beginning of a formula; the last four are the wide ones."""
+
+
 def csv_line(cells: Iterable[Any]) -> bytes:
-    """Return a line of a table; no spreadsheet takes a cell of it for a formula."""
+    """Return a line of a table, one line whatever is in it; no spreadsheet takes a cell of it for a formula."""
+    return table_line(_cell(cell) if isinstance(cell, str) else cell for cell in cells)
+
+
+def table_line(cells: Iterable[Any]) -> bytes:
+    """Return a line of a table with cells that are safe already."""
     out = io.StringIO()
-    csv.writer(out, lineterminator="\n").writerow([_cell(cell) for cell in cells])
+    csv.writer(out, lineterminator="\n").writerow(cells)
     return out.getvalue().encode("utf-8", "replace")
 
 
-def _cell(value: Any) -> Any:
-    return f"'{value}" if isinstance(value, str) and value[:1] in "=+-@\t\r" and value else value
+def _cell(value: str) -> str:
+    plain = value.translate(_CONTROL)
+    return f"'{plain}" if plain.lstrip().startswith(_FORMULA) else plain
 
 
 class Written(NamedTuple):
@@ -121,7 +145,7 @@ def draft(folder: Path) -> Iterator[Draft]:
     """Open a draft of an edition's files, removed at the end; EditionBusy if somebody has one, NoSpace if it fails."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        with _alone(folder / ".lock"):
+        with alone(folder / ".lock", EditionBusy(_BUSY)):
             for left in folder.glob(".building-*"):
                 shutil.rmtree(left, ignore_errors=True)
             scratch = Path(mkdtemp(dir=folder, prefix=".building-"))
@@ -133,14 +157,4 @@ def draft(folder: Path) -> Iterator[Draft]:
         raise NoSpace(f"cannot write the files of the edition: {exc.strerror}; free some space and try again") from exc
 
 
-@contextmanager
-def _alone(path: Path) -> Iterator[None]:
-    handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
-    try:
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as exc:
-            raise EditionBusy("the files of this edition are being written; try again in a moment") from exc
-        yield
-    finally:
-        os.close(handle)
+_BUSY = "the files of this edition are being written; try again in a moment"

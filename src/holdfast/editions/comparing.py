@@ -1,7 +1,8 @@
 """Two editions held against each other: what is new, gone, changed, unchanged, and what moved to another address.
 
 Each edition is read once, sorted by address outside memory, and merged with the other. The body that vanished here and
-the one that appeared there are then matched by their digest. A frozen edition is compared as it was frozen.
+the one that appeared there are then matched by their digest. A frozen edition is compared as it was frozen. Its ledger
+says what was meant to be captured: an address that was asked for in vain, or not reached, is not gone.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from itertools import groupby, islice
+from itertools import chain, groupby
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -18,22 +19,29 @@ from holdfast.changes.site.queries import Held
 from holdfast.clock import from_micros, to_micros
 from holdfast.db.engine import Database
 from holdfast.editions import queries
-from holdfast.editions.freezing import captures_of, frozen_list
+from holdfast.editions.artefacts import LEDGER, edition_folder
+from holdfast.editions.captured import captures_of
+from holdfast.editions.frozen import cited_list, entries
+from holdfast.editions.ledger.rows import Fate
 from holdfast.editions.queries import CaptureRow
+from holdfast.editions.refusals import EditionNotReady
 from holdfast.editions.volume import Volume
+from holdfast.index.keys import identify
 from holdfast.sorting import sorted_lines
 
 WITHDRAWN: Final = "withdrawn"
-_AT_ONCE = 500
 
 
 class Kept(NamedTuple):
-    """What an edition holds of a page: its last capture that may be seen, or only that it was withdrawn."""
+    """What an edition holds of a page: its last capture that may be seen, or only that it was meant, or withdrawn."""
 
     place: tuple[bytes, bytes]
-    held: Held | None
-    """None if everything of it was withdrawn."""
-    id: int
+    held: Held | None = None
+    id: int | None = None
+    is_withdrawn: bool = False
+    """Whether everything of it was."""
+    is_meant: bool = True
+    """Whether it has a row in the ledger, or is where one of those leads; not so robots.txt, or what pages embed."""
 
 
 class Difference(NamedTuple):
@@ -49,34 +57,63 @@ class Difference(NamedTuple):
 
 
 def pages_of(database: Database, home: Path, volume: Volume, scratch: Path) -> Iterator[Kept]:
-    """Yield each page of an edition once, by address: as it was frozen, or as its executions have it."""
+    """Yield each page of an edition once, by address: as it was frozen, or as its executions have it.
+
+    EditionNotReady if it has no ledger, or no frozen list where it was frozen; FrozenListDamaged.
+    """
     rows = _frozen(database, home, volume) if volume.edition.frozen_at else _live(database, volume)
-    for place, group in groupby(sorted_lines(map(_pack, rows), scratch), key=_place):
+    lines = chain(_meant(home, volume), map(_pack, rows))
+    for place, group in groupby(sorted_lines(lines, scratch), key=_place):
         yield _kept(place, [json.loads(line.rsplit(b"\x00", 1)[1]) for line in group])
 
 
+def _meant(home: Path, volume: Volume) -> Iterator[bytes]:
+    """Yield a line for every address of an edition's ledger, and for every one that those led to."""
+    label = f"{volume.source.code} {volume.edition.year}"
+    again = f"write it with: holdfast edition report --year {volume.edition.year} --sources {volume.source.code}"
+    path = edition_folder(home, volume.source.code, volume.edition.year) / LEDGER
+    try:
+        with path.open("rb") as file:
+            for line in file:
+                row = json.loads(line)
+                yield _mark(row["url"])
+                if row["redirected_to"] and row["outcome"] == Fate.CAPTURED:
+                    yield _mark(row["redirected_to"])
+    except FileNotFoundError as exc:
+        raise EditionNotReady(f"{label} has no report; {again}") from exc
+    except (ValueError, KeyError, TypeError) as exc:
+        raise EditionNotReady(f"the ledger of {label} is damaged; {again}") from exc
+
+
+def _mark(url: str) -> bytes:
+    found = identify(url)
+    return b"%b\x00%b\x00null\n" % _place_of(found.url_key, found.url_hash)
+
+
 def _live(database: Database, volume: Volume) -> Iterator[CaptureRow]:
-    return captures_of(database, volume, pages_only=True)
+    return (row for _, row in captures_of(database, volume))
 
 
 def _frozen(database: Database, home: Path, volume: Volume) -> Iterator[CaptureRow]:
-    with frozen_list(home, volume.edition).open("rb") as file:
-        while batch := list(islice(file, _AT_ONCE)):
-            ids = [row["snapshot_id"] for line in batch if (row := json.loads(line)).get("page", True)]
-            with database.read() as session:
-                found = queries.captures_by_id(session, ids)
-            yield from (found[number] for number in ids if number in found and found[number].is_page)
+    for batch in entries(cited_list(home, volume.edition)):
+        ids = [row["snapshot_id"] for row in batch if row is not None and row.get("page", True)]
+        with database.read() as session:
+            found = queries.captures_by_id(session, ids)
+        yield from (found[number] for number in ids if number in found and found[number].is_page)
 
 
 def _pack(row: CaptureRow) -> bytes:
-    key = row.url_key.replace("\x00", "%00").replace("\n", "%0A").encode("utf-8", "replace")
     body = row.body_hash.hex() if row.body_hash is not None else None
     fields = [row.id, row.execution_id, row.url, row.url_hash, to_micros(row.captured_at), row.status, body,
               row.withdrawn]  # fmt: skip
-    page = row.url_hash & 0xFFFF_FFFF_FFFF_FFFF
-    return b"%b\x00%016x\x00%020d\x00%020d\x00%b\n" % (
-        key, page, to_micros(row.captured_at), row.id, json.dumps(fields).encode()
+    return b"%b\x00%b\x00%020d\x00%020d\x00%b\n" % (
+        *_place_of(row.url_key, row.url_hash), to_micros(row.captured_at), row.id, json.dumps(fields).encode()
     )  # fmt: skip
+
+
+def _place_of(url_key: str, url_hash: int) -> tuple[bytes, bytes]:
+    key = url_key.replace("\x00", "%00").replace("\n", "%0A").encode("utf-8", "replace")
+    return key, b"%016x" % (url_hash & 0xFFFF_FFFF_FFFF_FFFF)
 
 
 def _place(line: bytes) -> tuple[bytes, bytes]:
@@ -84,14 +121,16 @@ def _place(line: bytes) -> tuple[bytes, bytes]:
     return key, page
 
 
-def _kept(place: tuple[bytes, bytes], captures: list[list[Any]]) -> Kept:
-    """Return the last capture that may be seen; lines of one page come in the order of time."""
+def _kept(place: tuple[bytes, bytes], found: list[list[Any] | None]) -> Kept:
+    """Return the last capture that may be seen; lines of one page come in the order of time, marks are None."""
+    captures = [capture for capture in found if capture is not None]
+    is_meant = len(captures) < len(found)
     seen = [capture for capture in captures if not capture[7]]
     if not seen:
-        return Kept(place, None, captures[-1][0])
+        return Kept(place, None, captures[-1][0] if captures else None, bool(captures), is_meant)
     number, execution, url, page, micros, status, body, _ = seen[-1]
     held = Held(number, execution, url, page, from_micros(micros), status, bytes.fromhex(body) if body else None, None)
-    return Kept(place, held, number)
+    return Kept(place, held, number, is_meant=is_meant)
 
 
 def compare(before: Iterable[Kept], now: Iterable[Kept], scratch: Path) -> Iterator[Difference]:
@@ -162,18 +201,22 @@ def joined(before: Iterable[Kept], now: Iterable[Kept]) -> Iterator[tuple[Kept |
 
 
 def verdict(before: Kept | None, now: Kept | None) -> str | None:
-    """Return what became of a page, by the rules of `changes.site`; None if it was never there to begin with."""
-    if (before is not None and before.held is None) or (now is not None and now.held is None):
+    """Return what became of a page, by the rules of `changes.site`; None if it was never there to begin with.
+
+    Of what nobody meant nothing is told that only one of the two holds. What was meant and not captured is an error.
+    """
+    if (before is not None and before.is_withdrawn) or (now is not None and now.is_withdrawn):
         return WITHDRAWN
     was = before.held if before is not None else None
     is_now = now.held if now is not None else None
     was_there = was is not None and was.is_ok
     if is_now is None or not is_now.is_ok:
-        if not was_there:
+        if not was_there or (now is None and before is not None and not before.is_meant):
             return None
-        return SiteKind.ERROR if is_now is not None and is_now.has_failed else SiteKind.GONE
+        in_vain = now is not None and (is_now is None or is_now.has_failed)
+        return SiteKind.ERROR if in_vain else SiteKind.GONE
     if was is None or not was_there:
-        return SiteKind.NEW
+        return SiteKind.NEW if before is not None or (now is not None and now.is_meant) else None
     return SiteKind.UNCHANGED if was.body_hash is not None and was.body_hash == is_now.body_hash else SiteKind.CHANGED
 
 

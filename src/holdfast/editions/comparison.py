@@ -37,7 +37,7 @@ def comparison_stem(earlier_year: int) -> str:
 def write_comparison(database: Database, home: Path, clock: Clock, earlier_id: int, later_id: int) -> Comparison:
     """Compare two editions of one source and write the result beside the later one; Invalid if they cannot be compared.
 
-    EditionNotFound; EditionNotReady if a frozen list is gone; EditionBusy, NoSpace.
+    EditionNotFound; EditionNotReady if a report or a frozen list is gone, FrozenListDamaged; EditionBusy, NoSpace.
     """
     with database.read() as session:
         earlier, later = read_volume(session, earlier_id), read_volume(session, later_id)

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
 from holdfast.editions.artefacts import Written
-from holdfast.editions.ledger.tally import Tally
+from holdfast.editions.ledger.reading import MeantSeed, seeds_of
+from holdfast.editions.ledger.tally import MissingSeed, Tally
 from holdfast.editions.queries import LeftOut
-from holdfast.editions.readiness import ACCEPTED, INDEXED, Readiness, judge
+from holdfast.editions.readiness import INDEXED, Acceptance, judge
 from holdfast.editions.volume import Shard, Volume
+from holdfast.urls import parse_seed
 
 STANDARD = "documented_attainable"
-_SHOWN = 50
+_HEAD = ("edition_id", "source", "source_name", "year")
+SHOWN = 50
 _SEEDS_SHOWN = 1000
 
 
@@ -33,13 +36,13 @@ class Figures:
 def compose(volume: Volume, figures: Figures, files: Iterable[Written], *, now: datetime) -> dict[str, Any]:
     """Return the report's content."""
     tally, edition = figures.tally, volume.edition
-    counts = {**tally.counts(), "excluded_rules": len(figures.left_out), **shard_counts(volume.shards)}
-    ready = judge([shard.state for shard in volume.shards], captured=counts["captured_urls"],
-                  missing_seeds=tally.blocking_seeds)  # fmt: skip
-    return {
+    outcomes: dict[int | None, dict[str, int]] = {}
+    for (job_id, fate), count in sorted(tally.shards.items(), key=lambda one: one[0][1]):
+        outcomes.setdefault(job_id, {})[fate] = count
+    measured = {
         "edition_id": edition.id, "source": volume.source.code, "source_name": volume.source.name,
-        "year": edition.year, **_ready(ready), "standard": STANDARD,
-        "generated_at": now.isoformat().replace("+00:00", "Z"), "counts": counts,
+        "year": edition.year, "standard": STANDARD, "generated_at": now.isoformat().replace("+00:00", "Z"),
+        "counts": {**tally.counts(), "excluded_rules": len(figures.left_out)},
         "outcomes": dict(sorted(tally.outcomes.items())), "origins": dict(sorted(tally.origins.items())),
         "reasons": tally.top_reasons(), "backend_counts": dict(sorted(tally.backends.items())),
         "fidelity_counts": dict(sorted(tally.fidelities.items())),
@@ -47,24 +50,36 @@ def compose(volume: Volume, figures: Figures, files: Iterable[Written], *, now: 
         "seeds": [
             {"url": seed, "gaps": tally.gaps_of(seed)} for seed in list(volume.seeds)[:_SEEDS_SHOWN]
         ],
-        "missing_seeds": [seed._asdict() for seed in tally.missing_seeds[:_SEEDS_SHOWN]],
         "sitemaps": dict(sorted(figures.sitemaps.items())),
         "unnamed": {"failed": figures.unnamed_failed, "not_reached": figures.unnamed_waiting},
-        "shards": [shard_object(shard, tally) for shard in volume.shards],
+        "shards": [{"jobId": shard.job_id, "outcomes": outcomes.get(shard.job_id, {})} for shard in volume.shards],
         "artifacts": {file.name: file.described() for file in files}, "notes": _notes(figures),
+    }  # fmt: skip
+    return assess(volume, measured, tally.missing_seeds)
+
+
+def assess(volume: Volume, measured: Mapping[str, Any], missing: Sequence[MissingSeed]) -> dict[str, Any]:
+    """Return what was measured with the edition's standing: its shards, its missing seeds, what it is ready for.
+
+    `missing` are all of them; which are accepted is decided by the shards as they are now. A report shows the first.
+    """
+    meant = seeds_of(volume)
+    seeds = [_judged(seed, meant.get(parse_seed(seed.url).hash64)) for seed in missing]
+    blocking = sum(not seed.accepted for seed in seeds)
+    counts = {**measured["counts"], "missing_seeds": len(seeds), "blocking_seeds": blocking,
+              **shard_counts(volume.shards)}  # fmt: skip
+    ready = judge([shard.state for shard in volume.shards], captured=counts["captured_urls"], missing_seeds=blocking)
+    outcomes = {shard["jobId"]: shard["outcomes"] for shard in measured["shards"]}
+    standing = ready.as_object()
+    return {
+        **{name: measured[name] for name in _HEAD}, **standing, **measured, **standing, "counts": counts,
+        "missing_seeds": [seed._asdict() for seed in seeds[:_SEEDS_SHOWN]],
+        "shards": [{**shard_object(shard), "outcomes": outcomes.get(shard.job_id, {})} for shard in volume.shards],
     }  # fmt: skip
 
 
-def reassess(volume: Volume, content: dict[str, Any]) -> dict[str, Any]:
-    """Return a report's content with its shards as they stand now; the ledger's figures stay."""
-    accepted = {shard.key for shard in volume.shards if shard.acceptance in ACCEPTED}
-    seeds = [{**seed, "accepted": seed["shard_key"] in accepted} for seed in content["missing_seeds"]]
-    counts = {**content["counts"], **shard_counts(volume.shards)}
-    ready = judge([shard.state for shard in volume.shards], captured=counts["captured_urls"],
-                  missing_seeds=sum(not seed["accepted"] for seed in seeds))  # fmt: skip
-    before = {shard["jobId"]: shard.get("outcomes", {}) for shard in content["shards"]}
-    shards = [{**shard_object(shard), "outcomes": before.get(shard.job_id, {})} for shard in volume.shards]
-    return {**content, **_ready(ready), "counts": counts, "missing_seeds": seeds, "shards": shards}
+def _judged(seed: MissingSeed, meant: MeantSeed | None) -> MissingSeed:
+    return seed if meant is None else seed._replace(url=meant.url, accepted=meant.is_accepted)
 
 
 def shard_counts(shards: Iterable[Shard]) -> dict[str, int]:
@@ -76,21 +91,18 @@ def shard_counts(shards: Iterable[Shard]) -> dict[str, int]:
     }  # fmt: skip
 
 
-def shard_object(shard: Shard, tally: Tally | None = None) -> dict[str, Any]:
+def shard_object(shard: Shard) -> dict[str, Any]:
     """Return a shard as the report and the admin routes show it (1.7 of the facts)."""
     latest = shard.runs[-1] if shard.runs else None
-    shown: dict[str, Any] = {
+    return {
         "jobId": shard.job_id, "name": shard.name, "status": shard.status, "shardKey": shard.key,
         "shardKind": shard.kind,
-        "acceptanceState": "needs_review" if shard.state.needs_review else shard.acceptance,
+        "acceptanceState": Acceptance.NEEDS_REVIEW.value if shard.state.needs_review else shard.acceptance,
         "acceptanceReason": shard.reason, "captureBackend": shard.backend, "indexedPageCount": shard.indexed_pages,
         "pagesCrawled": latest.items_crawled if latest else 0, "pagesTotal": latest.items_total if latest else 0,
         "pagesFailed": latest.items_failed if latest else 0, "retryCount": shard.retries,
         "executions": [run.id for run in shard.runs],
     }  # fmt: skip
-    if tally is not None:
-        shown["outcomes"] = {fate: count for (key, fate), count in sorted(tally.shards.items()) if key == shard.key}
-    return shown
 
 
 def summary(volume: Volume, content: dict[str, Any]) -> dict[str, Any]:
@@ -98,15 +110,9 @@ def summary(volume: Volume, content: dict[str, Any]) -> dict[str, Any]:
     kept = ("outcomes", "origins", "fidelity_counts", "sitemaps", "unnamed", "artifacts", "notes", "standard")
     return {
         "seeds": list(volume.seeds), **{name: content[name] for name in kept},
-        "reasons": content["reasons"][:_SHOWN], "exclusion_rules": content["exclusion_rules"][:_SHOWN],
-        "missing_seeds": content["missing_seeds"][:_SHOWN], "missing_seed_count": content["counts"]["missing_seeds"],
+        "reasons": content["reasons"][:SHOWN], "exclusion_rules": content["exclusion_rules"][:SHOWN],
+        "missing_seeds": content["missing_seeds"][:SHOWN], "missing_seed_count": content["counts"]["missing_seeds"],
         "gaps": {seed["url"]: seed["gaps"] for seed in content["seeds"] if seed["gaps"]},
-    }  # fmt: skip
-
-
-def _ready(ready: Readiness) -> dict[str, Any]:
-    return {
-        "status": ready.status.value, "search_ready": ready.search_ready, "research_ready": ready.research_ready,
     }  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""Freezes an edition into a list that can be cited, and says later whether the archive still holds what it names.
+"""Freezes an edition into a list that can be cited; `verifying` says later whether the archive still holds it.
 
 The list is named by its digest and never written over: a later freeze adds another, and whoever cited the first can
 still check it. A capture that is withdrawn is named by its number alone, and said to be withdrawn.
@@ -7,29 +7,22 @@ still check it. A capture that is withdrawn is named by its number alone, and sa
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
-from hashlib import sha256
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from holdfast import audit
 from holdfast.clock import Clock, to_micros
 from holdfast.db.engine import Database
-from holdfast.db.models import Edition
 from holdfast.editions import artefacts, queries
 from holdfast.editions.artefacts import FROZEN, Draft, Written, edition_folder
-from holdfast.editions.queries import CaptureRow
+from holdfast.editions.captured import captures_of
+from holdfast.editions.queries import CaptureRow, Which
 from holdfast.editions.readiness import judge
 from holdfast.editions.refusals import EditionFrozen, EditionNotReady
 from holdfast.editions.volume import Volume, read_volume
 from holdfast.sorting import sorted_lines
-
-_AT_ONCE = 500
-_SHOWN = 20
-_COMPARED = ("warc_record_id", "url", "captured_at", "payload_digest")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,22 +43,23 @@ def freeze(database: Database, home: Path, clock: Clock, edition_id: int, *, aga
     """Write the list of everything that an edition holds, and remember its digest.
 
     EditionNotReady while a shard is still to be crawled, indexed or accepted, or nothing was captured; EditionFrozen if
-    there is a list and `again` was not asked for. Freezing again what has not changed keeps the list and its date.
+    there is a list and `again` was not asked for; EditionBusy, NoSpace. Freezing again what has not changed keeps the
+    digest and its date, and puts the list back in its place if it was lost or damaged.
     """
     with database.read() as session:
-        volume = read_volume(session, edition_id)
-    _demand_ready(volume, again=again)
-    folder = edition_folder(home, volume.source.code, volume.edition.year)
+        known = read_volume(session, edition_id)
+    folder = edition_folder(home, known.source.code, known.edition.year)
     with artefacts.draft(folder) as made:
+        with database.read() as session:
+            volume = read_volume(session, edition_id)
+        _demand_ready(volume, again=again)
         listed = _write(database, made, volume)
-        digest = f"sha256:{listed.sha256}"
         if not listed.rows:
             raise EditionNotReady(f"nothing of {volume.source.code} {volume.edition.year} is indexed; there is no list")
         name = f"frozen-{listed.sha256[:16]}.jsonl"
-        if volume.edition.frozen_digest != digest:
-            (made.scratch / FROZEN).rename(made.scratch / name)
-            made.publish(listed._replace(name=name))
-    return _record(database, clock, volume, folder / name, listed)
+        (made.scratch / FROZEN).rename(made.scratch / name)
+        made.publish(listed._replace(name=name))
+        return _record(database, clock, volume, folder / name, listed)
 
 
 def _demand_ready(volume: Volume, *, again: bool) -> None:
@@ -98,24 +92,11 @@ def _record(database: Database, clock: Clock, volume: Volume, path: Path, listed
 
 def _write(database: Database, made: Draft, volume: Volume) -> Written:
     """Write the list by address, time and number: the same captures give the same bytes."""
-    lines = (_sortable(row) for row in captures_of(database, volume))
+    lines = (_sortable(row) for _, row in captures_of(database, volume, which=Which.ALL))
     with made.sheet(FROZEN) as sheet:
         for line in sorted_lines(lines, made.scratch):
             sheet.line(line.rsplit(b"\x00", 1)[1])
         return sheet.close()
-
-
-def captures_of(database: Database, volume: Volume, *, pages_only: bool = False) -> Iterator[CaptureRow]:
-    """Yield every capture of an edition's executions, in short sessions; withdrawn ones are marked."""
-    for _, run in volume.runs:
-        after = -1
-        while True:
-            with database.read() as session:
-                rows = queries.captures(session, run.id, after=after, pages_only=pages_only)
-            yield from rows
-            if len(rows) < queries.STRETCH:
-                break
-            after = rows[-1].id
 
 
 def _sortable(row: CaptureRow) -> bytes:
@@ -137,80 +118,3 @@ def frozen_row(row: CaptureRow) -> dict[str, Any]:
         "captured_at": row.captured_at.isoformat().replace("+00:00", "Z"), "payload_digest": row.payload_digest,
         "page": row.is_page,
     }  # fmt: skip
-
-
-@dataclass(slots=True, kw_only=True)
-class Verified:
-    """Whether the archive still holds what a list names."""
-
-    digest_matches: bool
-    listed: int = 0
-    missing: int = 0
-    changed: int = 0
-    withdrawn: int = 0
-    examples: list[str]
-
-    @property
-    def holds(self) -> bool:
-        """Whether the list is what was cited, and everything on it is here; what was withdrawn is here, unseen."""
-        return self.digest_matches and not self.missing and not self.changed
-
-
-def frozen_list(home: Path, edition: Edition) -> Path:
-    """Return where the frozen list of an edition lies; EditionNotReady if it was never frozen or the file is gone."""
-    if edition.frozen_path is None:
-        raise EditionNotReady("this edition was never frozen; do so with: holdfast edition freeze")
-    path = home.resolve() / edition.frozen_path
-    if ".." in Path(edition.frozen_path).parts or not path.is_file():
-        raise EditionNotReady(f"the frozen list {Path(edition.frozen_path).name} is gone; restore it from a backup")
-    return path
-
-
-def verify_frozen(database: Database, home: Path, edition_id: int) -> Verified:
-    """Hold the frozen list of an edition against the archive: its digest, and every capture that it names."""
-    with database.read() as session:
-        volume = read_volume(session, edition_id)
-    path = frozen_list(home, volume.edition)
-    hasher = sha256()
-    found = Verified(digest_matches=False, examples=[])
-    with path.open("rb") as file:
-        while batch := list(islice(file, _AT_ONCE)):
-            for line in batch:
-                hasher.update(line)
-            _hold(database, found, batch)
-    found.digest_matches = f"sha256:{hasher.hexdigest()}" == volume.edition.frozen_digest
-    if not found.digest_matches:
-        found.examples.append(f"{path.name} is sha256:{hasher.hexdigest()}, cited was {volume.edition.frozen_digest}")
-    return found
-
-
-def _hold(database: Database, found: Verified, batch: Iterable[bytes]) -> None:
-    rows = [_entry(line) for line in batch]
-    with database.read() as session:
-        here = queries.captures_by_id(session, [row["snapshot_id"] for row in rows if row is not None])
-    for row in rows:
-        found.listed += 1
-        held = None if row is None else here.get(row["snapshot_id"])
-        if row is None or held is None:
-            found.missing += 1
-            _example(found, f"snapshot {row['snapshot_id'] if row else '?'} is not in the archive")
-        elif held.withdrawn or row.get("withdrawn"):
-            found.withdrawn += 1
-        elif differing := [name for name in _COMPARED if frozen_row(held)[name] != row.get(name)]:
-            found.changed += 1
-            _example(found, f"snapshot {held.id} differs in {', '.join(differing)}")
-
-
-def _example(found: Verified, words: str) -> None:
-    if len(found.examples) < _SHOWN:
-        found.examples.append(words)
-
-
-def _entry(line: bytes) -> dict[str, Any] | None:
-    """Return a line of a list, None if somebody has damaged it."""
-    try:
-        row = json.loads(line)
-    except ValueError:
-        return None
-    number = row.get("snapshot_id") if isinstance(row, dict) else None
-    return row if isinstance(number, int) and not isinstance(number, bool) and abs(number) < 1 << 63 else None

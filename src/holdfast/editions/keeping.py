@@ -7,31 +7,20 @@ from collections.abc import Collection
 from sqlalchemy.orm import Session
 
 from holdfast.editions import queries
-from holdfast.editions.composition import shard_counts
 from holdfast.editions.volume import Volume, read_volume
 
 _AT_REST = frozenset({"indexed", "failed", "index_failed", "cancelled"})
 
 
-def next_due(session: Session, *, passed: Collection[int] = ()) -> int | None:
-    """Return an edition whose report is to be written, None if there is none; those in `passed` are left out.
+def due(session: Session, *, passed: Collection[int] = ()) -> list[int]:
+    """Return the editions whose report is to be written, those in `passed` left out; mostly none.
 
-    A look costs a few short questions for each edition that is under way, whatever the archive's size.
+    Mostly one question: what waits for its date, and what has not changed since its report, is not looked at.
     """
-    for edition_id in queries.under_way(session):
-        if edition_id not in passed and is_due(read_volume(session, edition_id)):
-            return edition_id
-    return None
+    return [found for found in queries.unaccounted(session)
+            if found not in passed and is_at_rest(read_volume(session, found))]  # fmt: skip
 
 
-def is_due(volume: Volume) -> bool:
-    """Return whether nothing of an edition is going to happen by itself, and its report does not know that yet."""
-    row = volume.edition
-    if not volume.runs or any(not shard.state.is_accepted and shard.status not in _AT_REST for shard in volume.shards):
-        return False
-    if row.generated_at is None:
-        return True
-    counted = {"shards": row.shard_count, "indexed_shards": row.indexed_shard_count,
-               "needs_review_shards": row.needs_review_shard_count}  # fmt: skip
-    ended = [run.finished_at for _, run in volume.runs if run.finished_at is not None]
-    return shard_counts(volume.shards) != counted or (bool(ended) and max(ended) > row.generated_at)
+def is_at_rest(volume: Volume) -> bool:
+    """Return whether nothing of an edition is going to happen by itself."""
+    return bool(volume.shards) and all(shard.state.is_accepted or shard.status in _AT_REST for shard in volume.shards)

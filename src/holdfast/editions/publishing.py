@@ -1,7 +1,7 @@
 """What readers may have of an edition: the report without its shards' inner life, the tables, the frozen list.
 
-Files were written at one moment; what was withdrawn since is taken out of every line as it is read, at once and for
-everybody. Rows stay, so the counts still add up. No path of a server is ever told (HA-086).
+Files were written at one moment; what was withdrawn since is taken out of every line before anybody reads it, at once
+and for everybody. Rows stay, so the counts still add up. No path of a server is ever told (HA-086).
 """
 
 from __future__ import annotations
@@ -9,25 +9,32 @@ from __future__ import annotations
 import csv
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from enum import StrEnum
+from itertools import islice
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, BinaryIO, Final, NamedTuple
 
 from sqlalchemy.orm import Session
 
+from holdfast.db.engine import Database
 from holdfast.db.models import Edition, Source
 from holdfast.editions import artefacts, queries
-from holdfast.editions.artefacts import csv_line, edition_folder
+from holdfast.editions.artefacts import edition_folder, placed, table_line
 from holdfast.editions.comparison import comparison_stem
+from holdfast.editions.copies import open_copy
+from holdfast.editions.frozen import entries
 from holdfast.editions.queries import Hidden
 from holdfast.editions.refusals import ArtefactNotFound
 from holdfast.index.keys import identify
+from holdfast.index.queries import withdrawals_word
 
 WITHDRAWN: Final = "(withdrawn)"
 _ADDRESSES: Final = ("url", "via", "redirected_to", "from_url")
 _SNAPSHOTS: Final = ("snapshot_id", "from_snapshot_id", "to_snapshot_id")
 _CHUNK = 1 << 16
+_AT_ONCE = 500
+_DIGITS = 19
 _SEEDS_SHOWN = 100
 
 
@@ -47,36 +54,40 @@ class Opened(NamedTuple):
     chunks: Iterator[bytes]
 
 
-def open_public(session: Session, home: Path, edition: Edition, source: Source, name: str) -> Opened:
+def open_public(database: Database, home: Path, edition: Edition, source: Source, name: str) -> Opened:
     """Return a file of an edition as the public may read it; ArtefactNotFound.
 
-    Names: coverage-report.json, coverage.csv, frozen.jsonl, comparison-<year>.json, comparison-<year>.csv. The session
-    is used before this returns; the chunks are read later, without it.
+    Names: coverage-report.json, coverage.csv, frozen.jsonl, comparison-<year>.json, comparison-<year>.csv. A long file
+    is read as it lies, or from a copy without what is withdrawn; the first who asks after a withdrawal has it made, and
+    others get CopyBusy meanwhile. NoSpace.
     """
-    folder, hidden = edition_folder(home, source.code, edition.year), queries.hidden(session)
-    label = f"{source.code}-{edition.year}"
+    folder, shown = edition_folder(home, source.code, edition.year), f"{source.code}-{edition.year}-{name}"
     compared = re.fullmatch(r"comparison-([0-9]{4})\.(json|csv)", name)
     if name == artefacts.REPORT_JSON:
-        return Opened(f"{label}-{name}", Form.JSON, iter([_report(_read(folder / name, name), hidden)]))
+        return Opened(shown, Form.JSON, iter([_report(database, _read(folder / name, name))]))
     if compared and compared[2] == "json":
         path = folder / f"{comparison_stem(int(compared[1]))}.json"
-        return Opened(f"{label}-{name}", Form.JSON, iter([_comparison(_read(path, name), hidden)]))
+        return Opened(shown, Form.JSON, iter([_comparison(database, _read(path, name))]))
     if name == artefacts.CSV or compared:
-        return Opened(f"{label}-{name}", Form.CSV, _table(_there(folder / name, name), hidden))
+        chunks = _long(database, home, f"{source.code}-{edition.year}", _there(folder / name, name), _table)
+        return Opened(shown, Form.CSV, chunks)
     if name == artefacts.FROZEN and edition.frozen_path is not None:
-        path = home.resolve() / edition.frozen_path
-        return Opened(f"{label}-{name}", Form.LINES, _lines(_there(path, name), hidden))
+        path = _there(placed(home, edition.frozen_path), name)
+        return Opened(shown, Form.LINES, _long(database, home, f"{source.code}-{edition.year}", path, _lines))
     raise ArtefactNotFound(f"there is no {name[:60]!r} of {source.code} {edition.year} for the public")
 
 
-def _there(path: Path, name: str) -> Path:
-    if not path.is_file():
+def _there(path: Path | None, name: str) -> Path:
+    if path is None or not path.is_file():
         raise ArtefactNotFound(f"{name} has not been written yet")
     return path
 
 
 def _read(path: Path, name: str) -> dict[str, Any]:
-    content: dict[str, Any] = json.loads(_there(path, name).read_bytes())
+    try:
+        content: dict[str, Any] = json.loads(_there(path, name).read_bytes())
+    except ValueError as exc:
+        raise ArtefactNotFound(f"{name} is damaged; whoever runs this archive can write it again") from exc
     return content
 
 
@@ -84,7 +95,7 @@ def public_summary(session: Session, edition: Edition) -> dict[str, Any]:
     """Return an edition's summary as anybody may read it: seeds that were withdrawn are not named."""
     told = edition.coverage_summary
     seeds, missing = told.get("seeds", [])[:_SEEDS_SHOWN], told.get("missing_seeds", [])
-    gone = queries.hidden_among(session, {identify(url).url_hash for url in [*seeds, *(one["url"] for one in missing)]})
+    gone = _among(session, [*seeds, *(one["url"] for one in missing)])
     shown = {key: value for key, value in told.items() if key not in ("seeds", "gaps", "missing_seeds", "artifacts")}
     if seeds:
         shown["seeds"] = [_shown(url, gone) for url in seeds]
@@ -99,16 +110,32 @@ def public_summary(session: Session, edition: Edition) -> dict[str, Any]:
     return shown
 
 
-def _shown(url: str, gone: Hidden) -> str:
-    return WITHDRAWN if _is_hidden(url, gone) else url
+class _Gone(NamedTuple):
+    """What nobody may see among some addresses and captures."""
+
+    addresses: frozenset[str]
+    snapshots: frozenset[int] = frozenset()
 
 
-def _seed(seed: dict[str, Any], gone: Hidden) -> dict[str, Any]:
-    return {**{key: value for key, value in seed.items() if key != "shard_key"}, "url": _shown(seed["url"], gone)}
+def _among(session: Session, addresses: Iterable[str], snapshots: Iterable[int] = ()) -> _Gone:
+    pages = {address: identify(address).url_hash for address in set(addresses)}
+    hidden: Hidden = queries.hidden_among(session, set(pages.values()), set(snapshots))
+    return _Gone(frozenset(address for address, page in pages.items() if page in hidden.pages), hidden.snapshots)
 
 
-def _report(content: dict[str, Any], gone: Hidden) -> bytes:
+def _shown(url: str, gone: _Gone) -> str:
+    return WITHDRAWN if url in gone.addresses else url
+
+
+def _seed(seed: dict[str, Any], gone: _Gone) -> dict[str, Any]:
+    told = {key: value for key, value in seed.items() if key not in ("shard_key", "job_id")}
+    return {**told, "url": _shown(seed["url"], gone)}
+
+
+def _report(database: Database, content: dict[str, Any]) -> bytes:
     """Return the report without what only concerns whoever runs the crawls."""
+    with database.read() as session:
+        gone = _among(session, [seed["url"] for seed in (*content["seeds"], *content["missing_seeds"])])
     shown = {key: value for key, value in content.items() if key != "shards"}
     shown["seeds"] = [{**seed, "url": _shown(seed["url"], gone)} for seed in content["seeds"]]
     shown["missing_seeds"] = [_seed(seed, gone) for seed in content["missing_seeds"]]
@@ -116,56 +143,89 @@ def _report(content: dict[str, Any], gone: Hidden) -> bytes:
     return json.dumps({**shown, "artifacts": files}, ensure_ascii=False).encode("utf-8", "replace") + b"\n"
 
 
-def _comparison(content: dict[str, Any], hidden: Hidden) -> bytes:
-    examples = {
-        kind: [url for url in urls if not _is_hidden(url, hidden)] for kind, urls in content["examples"].items()
-    }
+def _comparison(database: Database, content: dict[str, Any]) -> bytes:
+    with database.read() as session:
+        gone = _among(session, [url for urls in content["examples"].values() for url in urls])
+    examples = {kind: [url for url in urls if url not in gone.addresses] for kind, urls in content["examples"].items()}
     files = {name: value for name, value in content["artifacts"].items() if name.endswith(".csv")}
     shown = {**content, "examples": examples, "artifacts": files}
     return json.dumps(shown, ensure_ascii=False).encode("utf-8", "replace") + b"\n"
 
 
-def _table(path: Path, hidden: Hidden) -> Iterator[bytes]:
-    """Yield a table; as it lies if nothing is withdrawn, else line by line."""
-    if not hidden.snapshots and not hidden.pages:
-        with path.open("rb") as file:
-            yield from iter(lambda: file.read(_CHUNK), b"")
-        return
+def _long(
+    database: Database, home: Path, label: str, path: Path, clear: Callable[[Database, Path], Iterator[bytes]]
+) -> Iterator[bytes]:
+    """Return the chunks of a file; as it lies if nothing at all is withdrawn, else of a copy that was cleared."""
+    with database.read() as session:
+        word = withdrawals_word(session) if queries.is_any_hidden(session) else None
+    try:
+        if word is None:
+            file: BinaryIO = path.open("rb")
+        else:
+            place = home.resolve() / "cache" / "editions" / label
+            file = open_copy(place, path, word, lambda found: clear(database, found))
+    except FileNotFoundError as exc:
+        raise ArtefactNotFound(f"{path.name} is gone; whoever runs this archive can write it again") from exc
+    return _whole(file)
+
+
+def _table(database: Database, path: Path) -> Iterator[bytes]:
+    """Yield a table, some hundred rows at a time, without what is withdrawn."""
     with path.open(encoding="utf-8", newline="") as text:
         rows = csv.reader(text)
-        head = next(rows)
-        addresses = [at for at, name in enumerate(head) if name in _ADDRESSES]
-        numbers = [at for at, name in enumerate(head) if name in _SNAPSHOTS]
-        own = [at for at, name in enumerate(head) if name in ("url", "from_url")]
-        yield csv_line(head)
-        for row in rows:
-            for at in addresses:
-                if row[at] and _is_hidden(row[at], hidden):
-                    row[at] = WITHDRAWN
-            is_gone = any(row[at] == WITHDRAWN for at in own)
-            for at in numbers:
-                if is_gone or (row[at].isdecimal() and int(row[at]) in hidden.snapshots):
-                    row[at] = ""
-            yield _again(row)
+        head = next(rows, [])
+        yield table_line(head)
+        places = _Places(
+            [at for at, name in enumerate(head) if name in _ADDRESSES],
+            [at for at, name in enumerate(head) if name in _SNAPSHOTS],
+            [at for at, name in enumerate(head) if name in ("url", "from_url")],
+        )
+        while some := list(islice(rows, _AT_ONCE)):
+            batch = [row for row in some if len(row) == len(head)]
+            with database.read() as session:
+                gone = _among(session, places.addresses_of(batch), places.snapshots_of(batch))
+            yield b"".join(table_line(places.cleared(row, gone)) for row in batch)
 
 
-def _again(row: list[str]) -> bytes:
-    """Return a row that was read from a table of ours: its cells are safe already."""
-    return csv_line(cell.removeprefix("'") if cell[:1] == "'" else cell for cell in row)
+class _Places(NamedTuple):
+    """Which columns of a table tell what."""
+
+    addresses: list[int]
+    snapshots: list[int]
+    own: list[int]
+    """Addresses of the page that the row is about; without them nothing of it is told."""
+
+    def addresses_of(self, rows: Iterable[list[str]]) -> list[str]:
+        """Return all addresses in these rows."""
+        return [row[at] for row in rows for at in self.addresses if row[at]]
+
+    def snapshots_of(self, rows: Iterable[list[str]]) -> list[int]:
+        """Return the numbers of all captures in these rows."""
+        return [int(row[at]) for row in rows for at in self.snapshots if row[at].isdecimal() and len(row[at]) < _DIGITS]
+
+    def cleared(self, row: list[str], gone: _Gone) -> list[str]:
+        """Return a row without what nobody may see."""
+        for at in self.addresses:
+            row[at] = _shown(row[at], gone)
+        is_gone = any(row[at] == WITHDRAWN for at in self.own)
+        for at in self.snapshots:
+            if is_gone or (row[at].isdecimal() and int(row[at]) in gone.snapshots):
+                row[at] = ""
+        return row
 
 
-def _lines(path: Path, hidden: Hidden) -> Iterator[bytes]:
+def _lines(database: Database, path: Path) -> Iterator[bytes]:
     """Yield the frozen list; what was withdrawn since is named by its number alone."""
-    with path.open("rb") as file:
-        if not hidden.snapshots and not hidden.pages:
-            yield from iter(lambda: file.read(_CHUNK), b"")
-            return
-        for line in file:
-            row = json.loads(line)
-            if row["snapshot_id"] in hidden.snapshots or _is_hidden(row.get("url") or "", hidden):
-                line = json.dumps({"snapshot_id": row["snapshot_id"], "withdrawn": True}).encode() + b"\n"
-            yield line
+    for batch in entries(path):
+        rows = [row for row in batch if row is not None]
+        with database.read() as session:
+            gone = _among(session, [str(row.get("url") or "") for row in rows], [row["snapshot_id"] for row in rows])
+        for row in rows:
+            hidden = row["snapshot_id"] in gone.snapshots or row.get("url") in gone.addresses
+            told = {"snapshot_id": row["snapshot_id"], "withdrawn": True} if hidden else row
+            yield json.dumps(told, ensure_ascii=False).encode("utf-8", "replace") + b"\n"
 
 
-def _is_hidden(url: str, hidden: Hidden) -> bool:
-    return bool(hidden.pages) and bool(url) and identify(url).url_hash in hidden.pages
+def _whole(file: BinaryIO) -> Iterator[bytes]:
+    with file:
+        yield from iter(lambda: file.read(_CHUNK), b"")

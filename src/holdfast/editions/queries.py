@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from datetime import datetime
+from enum import Enum
 from typing import Any, NamedTuple
 
-from sqlalchemy import and_, exists, func, or_, select, tuple_
+from sqlalchemy import and_, exists, func, or_, select, text, tuple_
 from sqlalchemy.orm import Session, aliased
 
-from holdfast.db.models import Edition, Feed, FeedItem, Job, Snapshot, Source, WarcFile, Withdrawal
-from holdfast.db.models.frontier import Exclusion, Page, PageCrawl
+from holdfast.db.models import Edition, Execution, Feed, FeedItem, Job, Snapshot, Source, WarcFile, Withdrawal
+from holdfast.db.models.frontier import Domain, Exclusion, Page, PageCrawl
 
 STRETCH = 2000
 
@@ -53,18 +54,33 @@ def insert_edition(session: Session, made: Edition) -> Edition:
     return made
 
 
-def under_way(session: Session) -> list[int]:
-    """Return the editions that are not finished, or whose jobs have changed since they were accounted for."""
+_Newer = aliased(Execution)
+_WAITING = ("pending", "running", "paused")
+_CRAWLED = ("completed", "scheduled")
+
+
+def unaccounted(session: Session) -> list[int]:
+    """Return the editions that changed since their report, or have none; not those with a job that waits or runs.
+
+    A job changes when it is run, decided about, added or removed; that its files were read shows in its execution.
+    """
+    mine = and_(Job.edition_id == Edition.id, Job.deleted_at.is_(None))
+    undecided = or_(Job.acceptance_state.is_(None), Job.acceptance_state.in_(("pending", "needs_review")))
+    waiting = exists().where(mine, Job.state.in_(_WAITING), undecided)
+    is_newest = ~exists().where(_Newer.job_id == Execution.job_id, _Newer.number > Execution.number)
+    indexed = (
+        select(func.count()).select_from(Job).join(Execution, Execution.job_id == Job.id)
+        .where(mine, or_(Job.state.is_(None), Job.state.in_(_CRAWLED)), Execution.index_state == "indexed", is_newest)
+        .correlate(Edition).scalar_subquery()
+    )  # fmt: skip
     changed = exists().where(Job.edition_id == Edition.id, Job.updated_at > Edition.generated_at)
-    rows = select(Edition.id).where(or_(Edition.status != "research_ready", changed)).order_by(Edition.id)
-    return list(session.scalars(rows))
+    stale = or_(Edition.generated_at.is_(None), changed, indexed != Edition.indexed_shard_count)
+    return list(session.scalars(select(Edition.id).where(stale, exists().where(mine), ~waiting).order_by(Edition.id)))
 
 
 class AttemptRow(NamedTuple):
     """The last attempt of an execution on a page."""
 
-    domain_id: int
-    page_id: int
     url: str
     url_hash: int
     depth: int
@@ -80,42 +96,116 @@ class AttemptRow(NamedTuple):
     via_kind: str | None
 
 
+Place = tuple[int, int, int]
+"""Domain, page and attempt: the order in which an execution's rows are read."""
 _Via, _ViaPage, _Next = aliased(PageCrawl), aliased(Page), aliased(PageCrawl)
 
 
-def attempts(session: Session, execution_id: int, *, after: tuple[int, int], limit: int = STRETCH) -> list[AttemptRow]:
+def _is_retried(one: Any) -> Any:
+    """Return whether an attempt was followed by another: the last one is how a page stands."""
+    return exists().where(_Next.execution_id == one.execution_id, _Next.domain_id == one.domain_id,
+                          _Next.page_id == one.page_id, _Next.attempt == one.attempt + 1)  # fmt: skip
+
+
+def _by_index(session: Session) -> None:
+    """Have stretches read in the order of their index, also from a table that PostgreSQL has no statistics of yet.
+
+    It would read and sort all that is left for each stretch.
+    """
+    if session.get_bind().dialect.name == "postgresql":
+        session.execute(text("SET LOCAL enable_bitmapscan = off"))
+
+
+_WHOLE = or_(Snapshot.is_page, Snapshot.redirect_to.is_not(None))
+
+
+class Stretch(NamedTuple):
+    """The next pages of an execution."""
+
+    rows: list[AttemptRow]
+    last: Place | None
+    """Where to go on; None at the end."""
+
+
+def attempts(session: Session, execution_id: int, *, after: Place = (-1, -1, -1), limit: int = STRETCH) -> Stretch:
     """Return the current state of the next pages of an execution: pages alone, what they embed is no page."""
-    later = exists().where(
-        _Next.execution_id == PageCrawl.execution_id, _Next.domain_id == PageCrawl.domain_id,
-        _Next.page_id == PageCrawl.page_id, _Next.attempt == PageCrawl.attempt + 1,
-    )  # fmt: skip
-    found_on = and_(
-        _Via.execution_id == PageCrawl.execution_id, _Via.domain_id == _ViaPage.domain_id,
-        _Via.page_id == _ViaPage.id, _Via.attempt == 1,
-    )  # fmt: skip
+    _by_index(session)
+    key = PageCrawl.domain_id, PageCrawl.page_id, PageCrawl.attempt
+    part = (
+        select(PageCrawl).where(PageCrawl.execution_id == execution_id, tuple_(*key) > tuple_(*after))
+        .order_by(*key).limit(limit)
+    ).subquery()  # fmt: skip
+    one = aliased(PageCrawl, part)
+    found_on = and_(_Via.execution_id == one.execution_id, _Via.domain_id == _ViaPage.domain_id,
+                    _Via.page_id == _ViaPage.id, _Via.attempt == 1)  # fmt: skip
     rows = session.execute(
         select(
-            PageCrawl.domain_id, PageCrawl.page_id, Page.url, Page.url_hash, PageCrawl.depth, PageCrawl.outcome,
-            PageCrawl.reason, PageCrawl.message, PageCrawl.status_code, PageCrawl.completed_at,
-            PageCrawl.redirected_to, PageCrawl.warc_file_id, PageCrawl.warc_ordinal, _ViaPage.url, _Via.kind,
+            one.domain_id, one.page_id, one.attempt, or_(one.kind != "page", _is_retried(one)), Page.url,
+            Page.url_hash, one.depth, one.outcome, one.reason, one.message, one.status_code, one.completed_at,
+            one.redirected_to, one.warc_file_id, one.warc_ordinal, _ViaPage.url, _Via.kind,
         )
-        .join(Page, Page.id == PageCrawl.page_id)
-        .outerjoin(_ViaPage, _ViaPage.id == PageCrawl.via_page_id)
+        .join(Page, Page.id == one.page_id)
+        .outerjoin(_ViaPage, _ViaPage.id == one.via_page_id)
         .outerjoin(_Via, found_on)
-        .where(
-            PageCrawl.execution_id == execution_id, PageCrawl.kind == "page",
-            tuple_(PageCrawl.domain_id, PageCrawl.page_id) > tuple_(*after), ~later,
-        )
-        .order_by(PageCrawl.domain_id, PageCrawl.page_id)
-        .limit(limit)
+        .order_by(one.domain_id, one.page_id, one.attempt)
+    ).all()  # fmt: skip
+    last = rows[-1] if len(rows) == limit else None
+    return Stretch(
+        [AttemptRow._make(row[4:]) for row in rows if not row[3]], None if last is None else (last[0], last[1], last[2])
+    )
+
+
+def with_frontier(session: Session, executions: Collection[int]) -> set[int]:
+    """Return which executions kept a frontier of their own, so that every address that they met has a row."""
+    kept = exists().where(PageCrawl.execution_id == Execution.id)
+    return set(session.scalars(select(Execution.id).where(Execution.id.in_(executions), kept)))
+
+
+class Asked(NamedTuple):
+    """How an execution's last attempt on a page ended."""
+
+    url_hash: int
+    execution_id: int
+    outcome: str | None
+    reason: str | None
+    status_code: int | None
+    redirected_to: str | None
+
+
+def attempts_on(
+    session: Session, executions: Collection[int], pages: Collection[int], domains: Collection[str]
+) -> list[Asked]:
+    """Return how these executions' attempts on a few pages of these domains ended."""
+    if not executions or not pages:
+        return []
+    places = select(Domain.id).where(Domain.name.in_(domains)).scalar_subquery()
+    rows = session.execute(
+        select(Page.url_hash, PageCrawl.execution_id, PageCrawl.outcome, PageCrawl.reason, PageCrawl.status_code,
+               PageCrawl.redirected_to)
+        .join(PageCrawl, and_(PageCrawl.domain_id == Page.domain_id, PageCrawl.page_id == Page.id))
+        .where(Page.domain_id.in_(places), Page.url_hash.in_(pages), PageCrawl.execution_id.in_(executions),
+               ~_is_retried(PageCrawl))
     )  # fmt: skip
-    return [AttemptRow._make(row) for row in rows]
+    return [Asked._make(row) for row in rows]
 
 
-def has_attempts(session: Session, execution_id: int) -> bool:
-    """Return whether an execution kept a frontier of its own, so that every address that it met has a row."""
-    found = select(PageCrawl.id).where(PageCrawl.execution_id == execution_id).limit(1)
-    return session.scalar(found) is not None
+class Seen(NamedTuple):
+    """An answer that an execution captured."""
+
+    url_hash: int
+    status: int | None
+    redirect_to: str | None
+
+
+def captures_of_pages(session: Session, executions: Collection[int], pages: Collection[int]) -> list[Seen]:
+    """Return what these executions captured of a few addresses: pages, and answers that lead elsewhere."""
+    if not executions or not pages:
+        return []
+    rows = session.execute(
+        select(Snapshot.url_hash, Snapshot.status, Snapshot.redirect_to)
+        .where(Snapshot.url_hash.in_(pages), Snapshot.execution_id.in_(executions), Snapshot.method.is_(None), _WHOLE)
+    )  # fmt: skip
+    return [Seen._make(row) for row in rows]
 
 
 class CaptureRow(NamedTuple):
@@ -137,46 +227,69 @@ class CaptureRow(NamedTuple):
     redirect_to: str | None
     backend: str
     fidelity: str
+    warc_file_id: int
     warc_path: str | None
     withdrawn: bool
 
 
-def _is_withdrawn() -> Any:
-    lifted = Withdrawal.lifted_at.is_(None)
-    return or_(
-        exists().where(lifted, Withdrawal.snapshot_id == Snapshot.id),
-        exists().where(lifted, Withdrawal.url_hash == Snapshot.url_hash),
+def _captures(one: Any) -> Any:
+    standing = Withdrawal.lifted_at.is_(None)
+    withdrawn = or_(
+        exists().where(standing, Withdrawal.snapshot_id == one.id),
+        exists().where(standing, Withdrawal.url_hash == one.url_hash),
     )
-
-
-def _captures() -> Any:
     return select(
-        Snapshot.id, Snapshot.execution_id, Snapshot.url, Snapshot.url_key, Snapshot.url_hash, Snapshot.captured_at,
-        Snapshot.status, Snapshot.record_id, Snapshot.record_type, Snapshot.payload_digest, Snapshot.body_hash,
-        Snapshot.is_page, Snapshot.method, Snapshot.redirect_to, Snapshot.backend, Snapshot.fidelity, WarcFile.path,
-        _is_withdrawn().label("withdrawn"),
-    ).outerjoin(WarcFile, WarcFile.id == Snapshot.warc_file_id)  # fmt: skip
+        one.id, one.execution_id, one.url, one.url_key, one.url_hash, one.captured_at, one.status, one.record_id,
+        one.record_type, one.payload_digest, one.body_hash, one.is_page, one.method, one.redirect_to, one.backend,
+        one.fidelity, one.warc_file_id, WarcFile.path, withdrawn,
+    ).outerjoin(WarcFile, WarcFile.id == one.warc_file_id)  # fmt: skip
+
+
+class Which(Enum):
+    """Which captures of an execution are wanted."""
+
+    ALL = "all"
+    PAGES = "pages"
+    PAGES_AND_REDIRECTS = "pages_and_redirects"
 
 
 def captures(
-    session: Session, execution_id: int, *, after: int, pages_only: bool = True, limit: int = STRETCH
+    session: Session, execution_id: int, *, after: int, which: Which = Which.PAGES, limit: int = STRETCH
 ) -> list[CaptureRow]:
     """Return the next captures of an execution by id, those that were withdrawn marked as such."""
-    query = _captures().where(Snapshot.execution_id == execution_id, Snapshot.id > after)
-    if pages_only:
-        query = query.where(Snapshot.is_page)
-    return [_capture(row) for row in session.execute(query.order_by(Snapshot.id).limit(limit))]
+    _by_index(session)
+    part = select(Snapshot).where(Snapshot.execution_id == execution_id, Snapshot.id > after)
+    if which is not Which.ALL:
+        part = part.where(Snapshot.is_page if which is Which.PAGES else _WHOLE)
+    one = aliased(Snapshot, part.order_by(Snapshot.id).limit(limit).subquery())
+    return [_capture(row) for row in session.execute(_captures(one).order_by(one.id))]
 
 
 def captures_by_id(session: Session, ids: Sequence[int]) -> dict[int, CaptureRow]:
     """Return these captures; what is not there any more is left out."""
-    rows = session.execute(_captures().where(Snapshot.id.in_(ids)))
+    rows = session.execute(_captures(Snapshot).where(Snapshot.id.in_(ids)))
     return {row[0]: _capture(row) for row in rows}
 
 
 def _capture(row: Any) -> CaptureRow:
     found = CaptureRow._make(row)
     return found._replace(withdrawn=bool(found.withdrawn), is_page=bool(found.is_page))
+
+
+class FileRow(NamedTuple):
+    """A WARC file as it was sealed."""
+
+    path: str
+    size: int | None
+    sha256: str | None
+
+
+def warc_file(session: Session, warc_file_id: int) -> FileRow | None:
+    """Return a WARC file."""
+    row = session.execute(
+        select(WarcFile.path, WarcFile.size, WarcFile.sha256).where(WarcFile.id == warc_file_id)
+    ).one_or_none()
+    return None if row is None else FileRow._make(row)
 
 
 class LeftOut(NamedTuple):
@@ -204,7 +317,7 @@ def sitemaps(session: Session, executions: Collection[int]) -> dict[str, int]:
     """Return how reading sitemaps ended, by reason; one that could not be read hides what it would have named."""
     rows = session.execute(
         select(func.coalesce(PageCrawl.reason, "open"), func.count())
-        .where(PageCrawl.execution_id.in_(executions), PageCrawl.kind == "sitemap", PageCrawl.attempt == 1)
+        .where(PageCrawl.execution_id.in_(executions), PageCrawl.kind == "sitemap", ~_is_retried(PageCrawl))
         .group_by(PageCrawl.reason)
     )
     return {row[0]: row[1] for row in rows}
@@ -213,50 +326,51 @@ def sitemaps(session: Session, executions: Collection[int]) -> dict[str, int]:
 class ItemRow(NamedTuple):
     """An address that a feed or a sitemap of the source told."""
 
-    id: int
     url: str
     url_hash: int
-    kind: str
-    feed: str
+    kind: str | None
+    """None if the feed that named it was removed since."""
+    feed: str | None
     execution_id: int | None
+    """The poll that took it."""
 
 
 def feed_items(
-    session: Session, source_id: int, *, executions: Collection[int], until: datetime, after: int, limit: int = STRETCH
+    session: Session, source_id: int, *, since: datetime, until: datetime, after: int | None, limit: int = STRETCH
 ) -> list[ItemRow]:
-    """Return the next items that these executions took, or that waited when they ended: whoever took them later."""
-    left = or_(FeedItem.execution_id.is_(None), FeedItem.execution_id > max(executions))
-    mine = or_(FeedItem.execution_id.in_(executions), and_(left, FeedItem.found_at <= until))
-    rows = session.execute(
-        select(FeedItem.id, FeedItem.url, FeedItem.url_hash, Feed.kind, Feed.url, FeedItem.execution_id)
-        .join(Feed, Feed.id == FeedItem.feed_id)
-        .where(FeedItem.source_id == source_id, FeedItem.id > after, mine)
-        .order_by(FeedItem.id)
-        .limit(limit)
-    )
+    """Return the next addresses by hash that feeds named between two moments, and those that have waited for longer."""
+    query = (
+        select(FeedItem.url, FeedItem.url_hash, Feed.kind, Feed.url, FeedItem.execution_id)
+        .outerjoin(Feed, Feed.id == FeedItem.feed_id)
+        .where(FeedItem.source_id == source_id, FeedItem.found_at <= until,
+               or_(FeedItem.execution_id.is_(None), FeedItem.found_at >= since))
+    )  # fmt: skip
+    if after is not None:
+        query = query.where(FeedItem.url_hash > after)
+    rows = session.execute(query.order_by(FeedItem.url_hash).limit(limit))
     return [ItemRow._make(row) for row in rows]
 
 
 class Hidden(NamedTuple):
-    """Everything that is withdrawn now; small, whatever the archive's size."""
+    """What nobody may see, of what was asked for."""
 
     snapshots: frozenset[int]
     pages: frozenset[int]
 
 
-def hidden_among(session: Session, pages: Collection[int]) -> Hidden:
-    """Return which of a few addresses nobody may see."""
-    rows = session.scalars(
-        select(Withdrawal.url_hash).where(Withdrawal.lifted_at.is_(None), Withdrawal.url_hash.in_(pages))
-    )
-    return Hidden(frozenset(), frozenset(row for row in rows if row is not None))
+def hidden_among(session: Session, pages: Collection[int], snapshots: Collection[int] = ()) -> Hidden:
+    """Return which of some addresses and captures nobody may see."""
+    standing = Withdrawal.lifted_at.is_(None)
+    urls = session.scalars(select(Withdrawal.url_hash).where(standing, Withdrawal.url_hash.in_(pages)))
+    ids = session.scalars(select(Withdrawal.snapshot_id).where(standing, Withdrawal.snapshot_id.in_(snapshots)))
+    return Hidden(frozenset(row for row in ids if row is not None), frozenset(row for row in urls if row is not None))
 
 
-def hidden(session: Session) -> Hidden:
-    """Return which captures and which addresses nobody may see."""
-    rows = session.execute(
-        select(Withdrawal.snapshot_id, Withdrawal.url_hash).where(Withdrawal.lifted_at.is_(None))
-    ).all()
-    return Hidden(
-        frozenset(row[0] for row in rows if row[0] is not None), frozenset(row[1] for row in rows if row[1] is not None)
-    )
+def is_any_hidden(session: Session) -> bool:
+    """Return whether anything at all is withdrawn now."""
+    for column in (Withdrawal.url_hash, Withdrawal.snapshot_id):
+        # Ordered, so that the partial index of what stands is read and not the table with all that was lifted.
+        found = select(Withdrawal.id).where(Withdrawal.lifted_at.is_(None), column.is_not(None)).order_by(column)
+        if session.scalar(found.limit(1)) is not None:
+            return True
+    return False

@@ -21,7 +21,17 @@ class Status(StrEnum):
     RESEARCH_READY = "research_ready"
 
 
-ACCEPTED = frozenset({"accepted", "accepted_gap", "excluded"})
+class Acceptance(StrEnum):
+    """What is decided about a shard, in the words of document 000."""
+
+    PENDING = "pending"
+    NEEDS_REVIEW = "needs_review"
+    ACCEPTED = "accepted"
+    ACCEPTED_GAP = "accepted_gap"
+    EXCLUDED = "excluded"
+
+
+_SETTLED = frozenset({Acceptance.ACCEPTED, Acceptance.ACCEPTED_GAP, Acceptance.EXCLUDED})
 INDEXED = "indexed"
 _BROKEN = frozenset({"failed", "index_failed", "cancelled"})
 
@@ -35,7 +45,7 @@ class ShardState(NamedTuple):
     @property
     def is_accepted(self) -> bool:
         """Whether somebody has settled it, whatever its job did."""
-        return self.acceptance in ACCEPTED
+        return self.acceptance in _SETTLED
 
     @property
     def is_blocking(self) -> bool:
@@ -54,6 +64,10 @@ class Readiness(NamedTuple):
     status: Status
     search_ready: bool
     research_ready: bool
+
+    def as_object(self) -> dict[str, object]:
+        """Return it as reports and rows have it."""
+        return {"status": self.status.value, "search_ready": self.search_ready, "research_ready": self.research_ready}
 
 
 def judge(shards: Sequence[ShardState], *, captured: int, missing_seeds: int | None) -> Readiness:

@@ -9,12 +9,10 @@ from sqlalchemy.orm import Session
 
 from holdfast.db.models import Edition, Source
 from holdfast.editions import artefacts, queries
-from holdfast.editions.composition import shard_counts
-from holdfast.editions.readiness import Status, judge
+from holdfast.editions.composition import SHOWN, shard_counts
+from holdfast.editions.readiness import Acceptance, Status, judge
 from holdfast.editions.volume import Volume
 from holdfast.jobs.shards import queries as shards
-
-NEEDS_REVIEW, PENDING = "needs_review", "pending"
 
 
 def ensure_edition(session: Session, source: Source, year: int, *, seeds: tuple[str, ...], now: datetime) -> Edition:
@@ -48,18 +46,23 @@ def record_report(
 def record_standing(session: Session, volume: Volume, content: dict[str, Any], *, now: datetime) -> None:
     """Bring an edition's row up to what is decided about its shards; what was measured stays."""
     row = queries.locked(session, volume.edition.id)
-    row.coverage_summary = {**row.coverage_summary, "missing_seeds": content["missing_seeds"][:50]}
+    row.coverage_summary = {**row.coverage_summary, "missing_seeds": content["missing_seeds"][:SHOWN]}
     _stand(row, content)
     mark_shards(session, volume, now=now)
 
 
 def record_plan(session: Session, volume: Volume, *, now: datetime) -> None:
-    """Bring the status of an edition that was never measured up to its shards."""
+    """Bring the status of an edition whose measure is not known up to its shards; a report is to be written."""
     row = queries.locked(session, volume.edition.id)
     ready = judge([shard.state for shard in volume.shards], captured=row.captured_url_count, missing_seeds=None)
-    ready_words = {"status": ready.status.value, "search_ready": ready.search_ready, "research_ready": False}
-    _stand(row, {**ready_words, "counts": shard_counts(volume.shards)})
+    _stand(row, {**ready.as_object(), "counts": shard_counts(volume.shards)})
     mark_shards(session, volume, now=now)
+
+
+def forget_report(session: Session, volume: Volume, *, now: datetime) -> None:
+    """Take note that the files of a report cannot be read any more: the edition is to be accounted for anew."""
+    queries.locked(session, volume.edition.id).generated_at = None
+    record_plan(session, volume, now=now)
 
 
 def _stand(row: Edition, content: dict[str, Any]) -> None:
@@ -73,7 +76,7 @@ def _stand(row: Edition, content: dict[str, Any]) -> None:
 def mark_shards(session: Session, volume: Volume, *, now: datetime) -> None:
     """Write which shards need review; one that was tried again and got better is pending again."""
     for shard in volume.shards:
-        wanted = NEEDS_REVIEW if shard.state.needs_review else PENDING
+        wanted = (Acceptance.NEEDS_REVIEW if shard.state.needs_review else Acceptance.PENDING).value
         if shard.state.is_accepted or shard.acceptance == wanted:
             continue
         job = shards.job_of_edition(session, shard.job_id)

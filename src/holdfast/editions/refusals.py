@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from holdfast.errors import Conflict, Invalid, NotFound
+from holdfast.errors import Conflict, Invalid, NotFound, Unavailable
 
 
 class EditionNotFound(NotFound):
@@ -48,6 +48,18 @@ class EditionFrozen(Conflict):
     """The edition was frozen before: its list is cited."""
 
     code = "edition_frozen"
+
+
+class CopyBusy(Unavailable):
+    """The public copy of a file is being made."""
+
+    code = "copy_busy"
+
+
+class FrozenListDamaged(Conflict):
+    """The frozen list is not the one that was cited."""
+
+    code = "frozen_list_damaged"
 
 
 class EditionBusy(Conflict):

@@ -1,14 +1,15 @@
 """Writes the account of an edition: the ledger, the manifest of captures, and the report that sums them up.
 
-Stages: read the edition; sort what its executions know by address; unite it, one row each; write ledger and table while
-counting; write the manifest; count the written file again and refuse what does not add up; put all files in place.
+Stages, all of them while nobody else writes the edition's files: read the edition; sort what its executions know by
+address; unite it, one row each; write ledger and table while counting; write the manifest; count the written file again
+and refuse what does not add up; put all files in place; bring the row up to them.
 """
 
 from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from pathlib import Path, PurePath
 from typing import Any, NamedTuple
 
@@ -16,13 +17,13 @@ from holdfast.clock import Clock
 from holdfast.db.engine import Database
 from holdfast.editions import artefacts, queries
 from holdfast.editions.artefacts import Draft, Written, csv_line
-from holdfast.editions.composition import Figures, compose, summary
+from holdfast.editions.captured import captures_of
+from holdfast.editions.composition import Figures, assess, compose, summary
 from holdfast.editions.ledger.reading import seeds_of, sightings
 from holdfast.editions.ledger.rows import CSV_COLUMNS, Row, as_cells, as_object, pack, unite
 from holdfast.editions.ledger.tally import Tally
 from holdfast.editions.markdown import report_text
 from holdfast.editions.queries import CaptureRow
-from holdfast.editions.readiness import ACCEPTED
 from holdfast.editions.records import record_report
 from holdfast.editions.volume import Shard, Volume, read_volume
 from holdfast.sorting import sorted_lines
@@ -47,12 +48,13 @@ def write_report(
     EditionNotFound; LedgerUnbalanced if the rows do not add up, EditionBusy, NoSpace: then nothing is changed.
     """
     with database.read() as session:
-        volume = read_volume(session, edition_id)
-    now = clock.now()
-    folder = artefacts.edition_folder(home, volume.source.code, volume.edition.year)
+        known = read_volume(session, edition_id)
+    folder = artefacts.edition_folder(home, known.source.code, known.edition.year)
     with artefacts.draft(folder) as made:
-        accepted = [shard.key for shard in volume.shards if shard.acceptance in ACCEPTED]
-        tally = Tally([(page, url) for page, (url, _) in seeds_of(volume).items()], accepted_shards=accepted)
+        now = clock.now()
+        with database.read() as session:
+            volume = read_volume(session, edition_id)
+        tally = Tally([(page, seed.url) for page, seed in seeds_of(volume).items()])
         lines = (pack(one) for one in sightings(database, volume, now=now, tell=tell))
         ledger, table = _write_ledger(made, unite(sorted_lines(lines, made.scratch)), tally)
         manifest = _write_manifest(database, made, volume)
@@ -60,20 +62,21 @@ def write_report(
         figures = _figures(database, volume, tally)
         content = compose(volume, figures, [ledger, manifest, table], now=now)
         report = made.whole(artefacts.REPORT_JSON, _json(content))
-        text = made.whole(artefacts.REPORT_MD, report_text(content).encode())
+        text = made.whole(artefacts.REPORT_MD, report_text(content).encode("utf-8", "replace"))
         made.publish(ledger, manifest, table, text, report)
-    with database.write() as session:
-        record_report(session, volume, content, summary(volume, content), now=now)
+        with database.write() as session:
+            # Shards may have been added or decided about meanwhile: the row says how the edition stands now.
+            volume = read_volume(session, edition_id)
+            standing = assess(volume, content, tally.missing_seeds)
+            record_report(session, volume, standing, summary(volume, standing), now=now)
     return Report(volume, content, folder)
 
 
-def rewrite_report(home: Path, volume: Volume, content: dict[str, Any]) -> None:
+def rewrite_report(made: Draft, content: dict[str, Any]) -> None:
     """Write the report again with other words about its shards; the ledger stays as it is."""
-    folder = artefacts.edition_folder(home, volume.source.code, volume.edition.year)
-    with artefacts.draft(folder) as made:
-        report = made.whole(artefacts.REPORT_JSON, _json(content))
-        text = made.whole(artefacts.REPORT_MD, report_text(content).encode())
-        made.publish(text, report)
+    report = made.whole(artefacts.REPORT_JSON, _json(content))
+    text = made.whole(artefacts.REPORT_MD, report_text(content).encode("utf-8", "replace"))
+    made.publish(text, report)
 
 
 def _write_ledger(made: Draft, rows: Iterable[Row], tally: Tally) -> tuple[Written, Written]:
@@ -94,22 +97,10 @@ def _recount(path: Path) -> Counter[str]:
 
 def _write_manifest(database: Database, made: Draft, volume: Volume) -> Written:
     with made.sheet(artefacts.MANIFEST) as manifest:
-        for shard, row in _captures(database, volume):
+        for shard, row in captures_of(database, volume):
             content = json.dumps(_manifest_row(volume, shard, row), ensure_ascii=False)
             manifest.line(content.encode("utf-8", "replace") + b"\n")
         return manifest.close()
-
-
-def _captures(database: Database, volume: Volume) -> Iterator[tuple[Shard, CaptureRow]]:
-    for shard, run in volume.runs:
-        after = -1
-        while True:
-            with database.read() as session:
-                rows = queries.captures(session, run.id, after=after)
-            yield from ((shard, row) for row in rows)
-            if len(rows) < queries.STRETCH:
-                break
-            after = rows[-1].id
 
 
 def _manifest_row(volume: Volume, shard: Shard, row: CaptureRow) -> dict[str, Any]:
@@ -137,8 +128,8 @@ def _figures(database: Database, volume: Volume, tally: Tally) -> Figures:
     with database.read() as session:
         left_out = queries.links_left_out(session, ids) if ids else []
         sitemaps = queries.sitemaps(session, ids) if ids else {}
-        bare = {run.id for _, run in runs if not queries.has_attempts(session, run.id)}
-    newest = {shard.key: run for shard, run in runs if run.id in bare}
+        kept = queries.with_frontier(session, ids)
+    newest = {shard.job_id: run for shard, run in runs if run.id not in kept}
     failed = sum(run.items_failed for run in newest.values())
     waiting = sum(max(0, run.items_total - run.items_crawled - run.items_failed) for run in newest.values())
     return Figures(tally=tally, left_out=left_out, sitemaps=sitemaps, unnamed_failed=failed, unnamed_waiting=waiting)

@@ -11,15 +11,13 @@ from sqlalchemy.orm import Session
 from holdfast.db.models import Edition, Execution, Source
 from holdfast.editions import queries
 from holdfast.editions.campaign import FIRST_YEAR, LAST_YEAR
-from holdfast.editions.readiness import ShardState
+from holdfast.editions.readiness import Acceptance, ShardState
 from holdfast.editions.refusals import EditionNotFound
 from holdfast.errors import HoldfastError
 from holdfast.jobs.shards import queries as shards
 from holdfast.jobs.shards.queries import Standing
 from holdfast.sources.config import SourceConfig, merged
 from holdfast.sources.registry import config_of
-
-EXCLUDED = "excluded"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,6 +32,8 @@ class Run:
     items_total: int
     items_crawled: int
     seeds: tuple[str, ...]
+    landing: tuple[str, ...]
+    """Where its seeds led: those hosts were in scope too."""
 
     @property
     def ended(self) -> str:
@@ -58,7 +58,6 @@ class Shard:
     """Why somebody accepted it as it is."""
     backend: str
     retries: int
-    stage: str | None
     seeds: tuple[str, ...]
     runs: tuple[Run, ...]
     indexed_pages: int
@@ -71,7 +70,7 @@ class Shard:
     @property
     def counts(self) -> bool:
         """Whether it is part of the edition; somebody may have excluded it."""
-        return self.acceptance != EXCLUDED
+        return self.acceptance != Acceptance.EXCLUDED
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,12 +89,12 @@ class Volume:
         return sorted(found, key=lambda pair: pair[1].id)
 
     @property
-    def seeds(self) -> dict[str, Shard | None]:
-        """The seeds that the edition was planned with and those of its shards, with the shard that has each."""
-        found: dict[str, Shard | None] = {str(seed): None for seed in self.edition.coverage_summary.get("seeds", ())}
+    def seeds(self) -> dict[str, list[Shard]]:
+        """The seeds that the edition was planned with and those of its shards, with every shard that has each."""
+        found: dict[str, list[Shard]] = {str(seed): [] for seed in self.edition.coverage_summary.get("seeds", ())}
         for shard in self.shards:
-            if shard.counts:
-                found.update({seed: shard for seed in shard.seeds if found.get(seed) is None})
+            for seed in shard.seeds:
+                found.setdefault(seed, []).append(shard)
         return found
 
 
@@ -125,7 +124,7 @@ def read_volume(session: Session, edition_id: int) -> Volume:
 
 
 def _shard(standing: Standing, executions: list[Execution], base: SourceConfig) -> Shard:
-    job, latest = standing.job, standing.latest
+    job = standing.job
     config = _config(base, job.config)
     runs = tuple(_run(execution) for execution in executions)
     asked: tuple[str, ...] = tuple(dict.fromkeys(seed for run in runs for seed in run.seeds))
@@ -135,7 +134,7 @@ def _shard(standing: Standing, executions: list[Execution], base: SourceConfig) 
         job_id=job.id, name=job.name or f"job-{job.id}", key=job.shard_key or f"job-{job.id}",
         kind=job.shard_kind or "full_site", status=standing.status, acceptance=job.acceptance_state,
         reason=told.get("reason"), backend=config.backend, retries=job.current_retry_count,
-        stage=latest.stage if latest is not None else None, seeds=own or asked or base.seeds, runs=runs,
+        seeds=own or asked or base.seeds, runs=runs,
         indexed_pages=sum(execution.items_indexed for execution in executions),
     )  # fmt: skip
 
@@ -161,4 +160,5 @@ def _run(execution: Execution) -> Run:
         id=execution.id, state=execution.state, reason=execution.reason, finished_at=execution.finished_at,
         items_failed=execution.items_failed, items_total=execution.items_total, items_crawled=execution.items_crawled,
         seeds=tuple(str(seed) for seed in execution.config.get("seeds") or ()),
+        landing=tuple(str(place) for place in execution.config.get("landing") or ()),
     )  # fmt: skip

@@ -27,6 +27,7 @@ from holdfast.exports.queries import ExecutionRow, FileRow, HiddenRecord
 from holdfast.exports.records import Records
 from holdfast.exports.redaction import blanked, find_gaps
 from holdfast.exports.zipping import FileRange, Member, MemberChanged, Segment, read_segments
+from holdfast.index.queries import withdrawals_word
 from holdfast.jobs.names import execution_name
 from holdfast.sorting import sorted_lines
 from holdfast.warc.roots import locate
@@ -108,7 +109,7 @@ def _contents(session: Session, executions: list[ExecutionRow], title: str, name
         files += sealed
     return Contents(
         executions=tuple(executions), title=title, name=name, files=tuple(files), hidden=tuple(hidden),
-        withdrawals=queries.withdrawals_word(session),
+        withdrawals=withdrawals_word(session),
     )  # fmt: skip
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from sqlalchemy import ColumnElement, and_, false, func, not_, or_, select
+from sqlalchemy import ColumnElement, and_, false, not_, or_, select
 from sqlalchemy.orm import Session
 
 from holdfast.db.models import (
@@ -79,7 +79,7 @@ def next_stretch(session: Session, reach: Reach, *, after: int) -> Stretch | Non
 
     There is no index by time over all captures; files whose captures are all of other days are not looked into.
     """
-    in_days = [WarcFile.index_state == "indexed", WarcFile.first_at.is_not(None)]
+    in_days = [WarcFile.index_state == "indexed", WarcFile.last_at.is_not(None)]
     outside = []
     if reach.since is not None:
         outside.append(WarcFile.last_at < reach.since)
@@ -132,27 +132,27 @@ def _snapshots(
     return [SnapshotRow._make(row) for row in session.execute(query)]
 
 
-def change_id_after(session: Session, after: int, count: int) -> int | None:
-    """Return the id of the last of the next `count` changes, None if there is none."""
-    ids = select(Change.id).where(Change.id > after).order_by(Change.id).limit(count).subquery()
-    found: int | None = session.scalar(select(func.max(ids.c.id)))
-    return found
+def changes_after(session: Session, reach: Reach, *, after: int, limit: int) -> list[int]:
+    """Return the ids of the next changes in reach behind one: by id, or, of some days, in the order of time.
 
-
-def change_in_reach(session: Session, reach: Reach, *, after: int) -> int | None:
-    """Return the smallest id behind one of the changes of a source or of these days; None if there is none.
-
-    Reads what is in reach from an index that holds all it needs, and nothing of other sources or days.
+    Each is the order of an index, so that nothing but these is read.
     """
-    wanted = select(func.min(Change.id)).where(Change.id > after)
+    query = select(Change.id).limit(limit)
     if reach.source_id is not None:
-        wanted = wanted.where(Change.source_id == reach.source_id)
+        query = query.where(Change.source_id == reach.source_id)
+    if not reach.has_dates:
+        return list(session.scalars(query.where(Change.id > after).order_by(Change.id)))
     if reach.since is not None:
-        wanted = wanted.where(Change.to_captured_at >= reach.since)
+        query = query.where(Change.to_captured_at >= reach.since)
     if reach.until is not None:
-        wanted = wanted.where(Change.to_captured_at < reach.until)
-    found: int | None = session.scalar(wanted)
-    return found
+        query = query.where(Change.to_captured_at < reach.until)
+    last = session.execute(
+        select(Change.to_captured_at, Change.id).where(Change.id <= after).order_by(Change.id.desc()).limit(1)
+    ).one_or_none()
+    if last is not None:
+        same_moment = and_(Change.to_captured_at == last[0], Change.id > last[1])
+        query = query.where(Change.to_captured_at >= last[0], or_(Change.to_captured_at > last[0], same_moment))
+    return list(session.scalars(query.order_by(Change.to_captured_at, Change.id)))
 
 
 class IndexRow(NamedTuple):
@@ -322,10 +322,3 @@ def hidden_records(session: Session, execution_id: int, file_ids: list[int]) -> 
         found.update(map(HiddenRecord._make, rows))
     known = set(file_ids)
     return sorted(record for record in found if record.warc_file_id in known)
-
-
-def withdrawals_word(session: Session) -> str:
-    """Return a word that is another after every withdrawal and every lifting of one."""
-    last = session.scalar(select(func.max(Withdrawal.id)))
-    standing = session.scalar(select(func.count()).select_from(Withdrawal).where(Withdrawal.lifted_at.is_(None)))
-    return f"{last or 0}-{standing or 0}"

@@ -14,7 +14,7 @@ from holdfast.exports import queries
 from holdfast.exports.cdxj import cdxj_line
 from holdfast.exports.queries import IndexRow
 from holdfast.exports.zipping import FileRange
-from holdfast.warc.roots import StrayFile, locate
+from holdfast.warc.roots import placed
 
 ORIGINALS = "originals"
 """The member that holds bodies which earlier executions captured."""
@@ -55,16 +55,8 @@ class Records:
             unknown = {row.warc_file_id for row in rows} - self._names.keys() - self._paths.keys()
             paths = queries.file_paths(session, sorted(unknown))
         for file_id in unknown:
-            self._paths[file_id] = self._placed(paths.get(file_id))
+            self._paths[file_id] = placed(self._home, paths.get(file_id))
         return {row.id: row for row in rows}
-
-    def _placed(self, stored: str | None) -> Path | None:
-        """Return where a file lies; None if it is gone, or its row is none to be believed."""
-        try:
-            path = None if stored is None else locate(self._home, stored)
-        except StrayFile:
-            return None
-        return path if path is not None and path.is_file() else None
 
     def _borrow(self, original: IndexRow) -> bool:
         """Give a record a place in a member of its own kind; False if there is none, or its file is gone."""

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from holdfast.changes.compare import DIFF_VERSION, NORMALISATION_VERSION
 from holdfast.changes.feed import compare_path
 from holdfast.changes.listing.events import Event
-from holdfast.changes.listing.queries import events_after
+from holdfast.changes.listing.queries import events_of
 from holdfast.db.engine import Database
 from holdfast.exports import queries
 from holdfast.exports.queries import Reach, SnapshotRow
@@ -63,25 +63,16 @@ def _snapshot(row: SnapshotRow, site: str) -> Row:
 
 
 def change_rows(database: Database, extent: Extent, *, site: str) -> Iterator[Row]:
-    """Yield the rows of `CHANGE_COLUMNS`, by id."""
+    """Yield the rows of `CHANGE_COLUMNS`, by id; of some days in the order of time."""
     left, after = extent.limit, extent.after
     while left is None or left > 0:
         with database.read() as session:
-            until = queries.change_id_after(session, after, _PAGE)
-            if until is None:
-                return
-            reach = extent.reach
-            page = events_after(
-                session, source_id=reach.source_id, after_id=after, until_id=until, since=reach.since, until=reach.until
-            )
-            if not page and (reach.source_id is not None or reach.has_dates):
-                # None of these hundreds: go straight to the next one that counts.
-                following = queries.change_in_reach(session, reach, after=until)
-                if following is None:
-                    return
-                until = following - 1
+            ids = queries.changes_after(session, extent.reach, after=after, limit=_PAGE)
+            page = events_of(session, ids) if ids else []
+        if not ids:
+            return
         yield from (_change(event, site) for event in page[:left])
-        after, left = until, None if left is None else left - len(page)
+        after, left = ids[-1], None if left is None else left - len(page)
 
 
 def _change(event: Event, site: str) -> Row:

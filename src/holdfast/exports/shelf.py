@@ -6,14 +6,11 @@ builds it at a time; the others are told to come back.
 
 from __future__ import annotations
 
-import fcntl
 import json
-import os
 import shutil
 import zlib
 from collections import OrderedDict
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
@@ -22,6 +19,7 @@ from threading import Lock
 from typing import Any
 
 from holdfast.clock import from_micros, to_micros
+from holdfast.coordination.turns import alone
 from holdfast.db.engine import Database
 from holdfast.errors import NoSpace, Unavailable
 from holdfast.exports.package import Contents, build, read_contents, read_edition
@@ -99,7 +97,8 @@ class Shelf:
         """Build into a folder of its own, then move it to its place: whoever sees it sees all of it."""
         try:
             folder.parent.mkdir(parents=True, exist_ok=True)
-            with _alone(folder.parent / ".lock"):
+            busy = PackageBusy("this package is being put together; ask again in a few seconds")
+            with alone(folder.parent / ".lock", busy):
                 if (folder / LAYOUT).exists():
                     return
                 _forget(folder.parent)
@@ -119,19 +118,6 @@ def _forget(folder: Path) -> None:
     found = sorted((path for path in folder.iterdir() if path.is_dir()), key=lambda path: path.stat().st_mtime)
     for old in [path for path in found if not (path / LAYOUT).exists()] + found[:-1]:
         shutil.rmtree(old, ignore_errors=True)
-
-
-@contextmanager
-def _alone(path: Path) -> Iterator[None]:
-    fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
-    try:
-        try:
-            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as exc:
-            raise PackageBusy("this package is being put together; ask again in a few seconds") from exc
-        yield
-    finally:
-        os.close(fd)
 
 
 def _item(member: Member, home: Path, fresh: Path, folder: Path) -> dict[str, Any]:

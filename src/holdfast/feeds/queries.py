@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from sqlalchemy import ColumnElement, and_, func, or_, select, update
+from sqlalchemy import and_, func, or_, select, update
 from sqlalchemy.orm import Session
 
 from holdfast.db.models import Execution, Feed, FeedItem, Job, Page, PageCrawl, Source
-from holdfast.feeds.troubles import Trouble
 
 _CRAWLS = ("crawl", "annual", "shard")
 """What a worker holds under a lease: an ad-hoc crawl that was killed stays `running` until somebody resumes it."""
@@ -71,16 +70,9 @@ def feeds_of_source(session: Session, *, source_id: int) -> list[Feed]:
     return list(session.scalars(select(Feed).where(Feed.source_id == source_id).order_by(Feed.id)))
 
 
-def due(session: Session, *, source_id: int, now: datetime, soon: datetime, sitemaps: bool) -> list[Feed]:
-    """Return the feeds of a source to poll now: those that are due, or would be before `soon`.
-
-    One that told us to stay away is not asked before its time. Without `sitemaps`, only those that somebody added.
-    """
-    limited = Feed.last_error_type == Trouble.RATE_LIMITED.value
-    come: ColumnElement[bool] = or_(
-        Feed.next_poll_at <= now, and_(Feed.next_poll_at <= soon, or_(Feed.last_error_type.is_(None), ~limited))
-    )
-    query = select(Feed).where(Feed.source_id == source_id, Feed.disabled_at.is_(None), come)
+def polled_feeds(session: Session, *, source_id: int, sitemaps: bool) -> list[Feed]:
+    """Return the feeds of a source that are polled, by their turn; without `sitemaps`, of those only the added ones."""
+    query = select(Feed).where(Feed.source_id == source_id, Feed.disabled_at.is_(None), Feed.next_poll_at.is_not(None))
     if not sitemaps:
         query = query.where(or_(Feed.kind != "sitemap", Feed.origin == "configured"))
     return list(session.scalars(query.order_by(Feed.next_poll_at, Feed.id)))
@@ -138,8 +130,9 @@ def last_landing(session: Session, *, source_id: int) -> tuple[str, ...]:
     return tuple(str(place) for place in latest.get("landing") or ())
 
 
-def is_crawled_now(session: Session, *, source_id: int) -> bool:
-    """Return whether a crawl of this source runs."""
-    query = select(Execution.id).join(Job, Job.id == Execution.job_id)
+def crawls_now(session: Session, *, source_id: int) -> list[tuple[dict[str, Any], dict[str, Any]]]:
+    """Return the crawls of this source that run: what their job says, and what the source says."""
+    query = select(Job.config, Source.config).join(Execution, Execution.job_id == Job.id)
+    query = query.join(Source, Source.id == Job.source_id)
     query = query.where(Job.source_id == source_id, Job.kind.in_(_CRAWLS), Execution.state == "running")
-    return session.scalar(query.limit(1)) is not None
+    return [(row[0], row[1]) for row in session.execute(query)]

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Any
 
 from sqlalchemy.orm import Session
 
@@ -18,7 +19,7 @@ from holdfast.db.engine import Database
 from holdfast.db.models import Feed, Source
 from holdfast.feeds import queries
 from holdfast.feeds.refusals import FeedNotFound, FeedsTooMany, FeedTaken
-from holdfast.feeds.troubles import Health, Trouble, after_failure
+from holdfast.feeds.troubles import BY_HAND, Health, Trouble, after_failure, asked_to_wait, interval_of
 from holdfast.sources.config import SourceConfig
 from holdfast.urls import parse_seed
 
@@ -49,7 +50,7 @@ def add(session: Session, clock: Clock, source: Source, url: str, *, kind: str =
     now = clock.now()
     made = queries.insert_feed(session, Feed(
         source_id=source.id, url=address.fetch, url_hash=address.hash64, kind=kind, origin="configured",
-        created_at=now, next_poll_at=now, consecutive_errors=0, lease_epoch=0,
+        created_at=now, next_poll_at=now, consecutive_errors=0,
     ))  # fmt: skip
     _tell(session, clock, "feed.added", made)
     return made
@@ -73,23 +74,34 @@ def enable(session: Session, clock: Clock, feed_id: int) -> Feed:
 
 
 def disable(session: Session, clock: Clock, feed_id: int) -> Feed:
-    """Poll a feed no more, until somebody enables it."""
+    """Poll a feed no more, until somebody enables it: no answer that is still under way does."""
     feed = find(session, feed_id)
-    feed.disabled_at, feed.next_poll_at, feed.last_error = feed.disabled_at or clock.now(), None, "disabled by hand"
+    feed.disabled_at, feed.next_poll_at, feed.consecutive_errors = feed.disabled_at or clock.now(), None, 0
+    feed.last_error_type, feed.last_error = BY_HAND, "disabled by hand"
     _tell(session, clock, "feed.disabled", feed)
     return feed
 
 
-def make_due(session: Session, clock: Clock, feeds: Sequence[Feed]) -> list[Feed]:
+def make_due(clock: Clock, feeds: Sequence[Feed], settings: FeedSettings) -> list[Feed]:
     """Let feeds be polled at the next run; those that are disabled, or told us to stay away, keep their time.
 
     So do the sitemaps of an index: whether they are worth asking for, the index tells.
     """
     waiting = [one for one in feeds if one.disabled_at is None and one.origin != "index"]
-    ready = [one for one in waiting if one.last_error_type != Trouble.RATE_LIMITED]
+    ready = [one for one in waiting if not _must_wait(one, settings)]
     for feed in ready:
         feed.next_poll_at = clock.now()
     return ready
+
+
+def _health(feed: Feed) -> Health:
+    return Health(errors=feed.consecutive_errors, trouble=feed.last_error_type, disabled_at=feed.disabled_at,
+                  next_poll_at=feed.next_poll_at)  # fmt: skip
+
+
+def _must_wait(feed: Feed, settings: FeedSettings) -> bool:
+    interval = interval_of(feed.origin, settings)
+    return asked_to_wait(_health(feed), polled_at=feed.last_polled_at, interval=interval)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,7 +115,7 @@ class Brief:
     landing: tuple[str, ...]
     """Where the seeds of the source landed when it was last crawled."""
     crawled_now: bool
-    """A crawl of the source runs and holds its domain: what is due waits for the next turn."""
+    """A crawl of the source runs that makes no way for us (zimit): what is due waits for the next turn."""
 
     @property
     def is_idle(self) -> bool:
@@ -115,14 +127,29 @@ def read_brief(session: Session, source: Source, config: SourceConfig, settings:
                now: datetime) -> Brief:  # fmt: skip
     """Return what is to be polled and searched now."""
     soon = now + timedelta(minutes=settings.interval_minutes) * _SLACK
+    polled = queries.polled_feeds(session, source_id=source.id, sitemaps=config.sitemaps)
     sought = source.feeds_sought_at
     stale = sought is None or now - sought >= timedelta(hours=settings.search_hours)
     return Brief(
-        feeds=tuple(queries.due(session, source_id=source.id, now=now, soon=soon, sitemaps=config.sitemaps)),
+        feeds=tuple(feed for feed in polled if _is_due(feed, settings, now=now, soon=soon)),
         search=settings.discovery and stale, waiting=queries.waiting_count(session, source_id=source.id),
         landing=queries.last_landing(session, source_id=source.id),
-        crawled_now=queries.is_crawled_now(session, source_id=source.id),
+        crawled_now=any(map(_holds_on, queries.crawls_now(session, source_id=source.id))),
     )  # fmt: skip
+
+
+def _holds_on(crawl: tuple[dict[str, Any], dict[str, Any]]) -> bool:
+    """Return whether a crawl asks the site without our leases: then nobody else may."""
+    return next((config["backend"] for config in crawl if config.get("backend")), "native") != "native"
+
+
+def _is_due(feed: Feed, settings: FeedSettings, *, now: datetime, soon: datetime) -> bool:
+    """Return whether a feed's turn has come, or nearly: also by an interval that has become shorter since."""
+    told = feed.next_poll_at or feed.created_at
+    if _must_wait(feed, settings):
+        return told <= now
+    usual = (feed.last_polled_at or feed.created_at) + interval_of(feed.origin, settings)
+    return min(told, usual) <= soon
 
 
 def recover_items(database: Database, *, job_id: int, source_id: int) -> int:
@@ -146,10 +173,10 @@ def count_unreached(session: Session, brief: Brief, settings: FeedSettings, *, s
     """Count a poll against the feeds that a run did not get to ask: their domain stayed away. Return how many."""
     ids = [feed.id for feed in brief.feeds]
     asked = queries.polled_since(session, ids=ids, since=since)
-    missed = [feed for feed in (queries.feed_by_id(session, number) for number in ids) if feed and feed.id not in asked]
+    rows = (queries.feed_by_id(session, number) for number in ids if number not in asked)
+    missed = [feed for feed in rows if feed is not None and feed.last_error_type != BY_HAND]
     for feed in missed:
-        health = Health(errors=feed.consecutive_errors, trouble=feed.last_error_type, disabled_at=feed.disabled_at)
-        after = after_failure(health, Trouble.NETWORK, now=now, interval=timedelta(minutes=settings.interval_minutes))
+        after = after_failure(_health(feed), Trouble.NETWORK, now=now, interval=interval_of(feed.origin, settings))
         feed.consecutive_errors, feed.last_error_type, feed.last_polled_at = after.errors, after.trouble, now
         feed.disabled_at, feed.next_poll_at = after.disabled_at, after.next_poll_at
         feed.last_error = "its domain could not be reached"

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 
+from holdfast.config import FeedSettings
 from holdfast.types import Outcome
 
 
@@ -27,6 +28,9 @@ DISABLE_AFTER = {
     Trouble.PARSE_ERROR: 5,
 }  # fmt: skip
 """Polls in a row that end so until the feed is asked no more; the others never disable one."""
+
+BY_HAND = "by_hand"
+"""Stands where a trouble does while somebody has disabled the feed: then no answer enables it."""
 
 _BY_STATUS = {429: Trouble.RATE_LIMITED, 403: Trouble.FORBIDDEN, 404: Trouble.NOT_FOUND, 410: Trouble.GONE}
 _LIMIT_STEP = timedelta(minutes=5)
@@ -76,6 +80,25 @@ def after_failure(before: Health, trouble: Trouble, *, now: datetime, interval: 
     wait = limited_wait(errors) if trouble is Trouble.RATE_LIMITED else interval
     wait = max(wait, timedelta(seconds=retry_after_s or 0.0))
     return Health(errors=errors, trouble=trouble.value, next_poll_at=now + wait)
+
+
+def interval_of(origin: str, settings: FeedSettings) -> timedelta:
+    """Return the usual time between two polls: long for a sitemap of an index, which tells when it changes."""
+    if origin == "index":
+        return timedelta(hours=settings.child_hours)
+    return timedelta(minutes=settings.interval_minutes)
+
+
+def asked_to_wait(health: Health, *, polled_at: datetime | None, interval: timedelta) -> bool:
+    """Return whether the server wants to be left alone until the next poll: a 429, or a Retry-After beyond the usual.
+
+    Such a feed is never asked early, neither by the rhythm of its job nor by hand.
+    """
+    if health.trouble == Trouble.RATE_LIMITED:
+        return True
+    if health.trouble is None or health.next_poll_at is None or polled_at is None:
+        return False
+    return health.next_poll_at - polled_at > interval
 
 
 def after_success(*, now: datetime, interval: timedelta) -> Health:

@@ -10,10 +10,10 @@ from collections.abc import Iterable, Sequence
 from operator import eq, itemgetter
 
 from holdfast.db.hot import Row
+from holdfast.db.text import clean
 from holdfast.frontier import sql
 from holdfast.frontier.connection import Connection, Spoken
 from holdfast.frontier.heads import Heads
-from holdfast.frontier.text import clean
 from holdfast.types import Found, Kind
 
 FoundRow = tuple[int, int, str, str, int, int, int | None, int | None]

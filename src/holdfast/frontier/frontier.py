@@ -12,6 +12,7 @@ from typing import Any
 
 from holdfast.clock import Clock, from_micros, to_micros
 from holdfast.db.hot import Hot
+from holdfast.db.text import clean
 from holdfast.frontier import queries
 from holdfast.frontier.adding import Adding
 from holdfast.frontier.closing import Closing, Ending
@@ -20,7 +21,6 @@ from holdfast.frontier.heads import Heads
 from holdfast.frontier.leasing import Leases
 from holdfast.frontier.settling import Settlement, Totals
 from holdfast.frontier.signals import forget_signals, known_signals, signal_links
-from holdfast.frontier.text import clean
 from holdfast.frontier.values import FrontierSettings, FrontierStats, KnownSignals, OpenAttempt, Settled
 from holdfast.types import Attempt, DomainLease, DomainUpdate, Found, Kind, Outcome, Visit
 
@@ -115,6 +115,15 @@ class Frontier:
         """
         return self._leases.release(execution_id, owner_id, updates)
 
+    def wanted(self, domain_ids: Collection[int]) -> set[int]:
+        """Return which of these domains a poll of feeds waits for: it is short, and a crawl may last for days."""
+        return self._leases.wanted(domain_ids) if domain_ids else set()
+
+    def rest(self, execution_id: int, domain_ids: Collection[int], *, seconds: float) -> None:
+        """Let an execution ask for these domains again only after so many seconds: others may take them first."""
+        if domain_ids:
+            self._leases.rest(execution_id, domain_ids, seconds=seconds)
+
     def let_go(self, leases: Collection[tuple[int, int]]) -> int:
         """Let go of (domain, token) pairs that we hold and do not work on: their lease's answer was lost on the way.
 
@@ -198,6 +207,20 @@ class Frontier:
         """Return domains with open attempts that an operator forbids: the caller closes them."""
         with self._connection.read() as tx:
             return queries.forbidden_domains(tx, execution_id, limit=limit)
+
+    def hopeless_domains(self, execution_id: int, *, since: datetime, patience_s: float, limit: int = 100) -> list[int]:
+        """Return domains with open attempts that stay unreachable for longer than one waits: the caller closes them."""
+        now, patience = to_micros(self._clock.now()), round(patience_s * 1_000_000)
+        with self._connection.read() as tx:
+            return queries.hopeless_domains(
+                tx, execution_id, since=to_micros(since), patience=patience, now=now, limit=limit
+            )
+
+    def reachable_at(self, execution_id: int) -> datetime | None:
+        """Return when what an execution could not reach may be asked again, None if there is no such thing."""
+        with self._connection.read() as tx:
+            found = queries.reachable_at(tx, execution_id, now=to_micros(self._clock.now()))
+        return None if found is None else from_micros(found)
 
     def stats(self, execution_id: int | None = None) -> FrontierStats:
         """Return the figures of one execution, or of all."""

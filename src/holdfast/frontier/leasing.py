@@ -167,6 +167,18 @@ class Leases:
             tx.execute(sql.LET_GO, (tx.list([domain_id for domain_id in ours if domain_id not in clean]),))
             _next_due(tx, execution_id, tx.list(ours))
 
+    def wanted(self, domain_ids: Collection[int]) -> set[int]:
+        """Return which of these domains a poll of feeds has something to ask of now."""
+        with self._connection.read() as tx:
+            rows = tx.execute(sql.WANTED, (tx.list(domain_ids), to_micros(self._clock.now())))
+        return {row[0] for row in rows}
+
+    def rest(self, execution_id: int, domain_ids: Collection[int], *, seconds: float) -> None:
+        """Let an execution wait so long for domains that it gave back: those who want them come first."""
+        until = to_micros(self._clock.now() + timedelta(seconds=seconds))
+        with self._connection.write() as tx:
+            tx.execute(sql.REST, (until, execution_id, tx.list(sorted(domain_ids))))
+
     def let_go(self, leases: Collection[tuple[int, int]]) -> int:
         """Let go of held (domain, token) pairs that nobody works on; return how many were still in force."""
         with self._connection.write() as tx:

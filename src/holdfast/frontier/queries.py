@@ -67,6 +67,32 @@ def forbidden_domains(tx: Spoken, execution_id: int, *, limit: int) -> list[int]
     return [row[0] for row in rows]
 
 
+def hopeless_domains(tx: Spoken, execution_id: int, *, since: int, patience: int, now: int, limit: int) -> list[int]:
+    """Return domains with open attempts that cannot be reached, and are not to be asked again within our patience.
+
+    It is counted from `since`, or from when they became unreachable if that was later. Those that are held now are
+    their holder's business.
+    """
+    rows = tx.execute(
+        "SELECT q.domain_id FROM queues q CROSS JOIN domains d WHERE q.execution_id = ? AND q.open > 0"
+        " AND d.id = q.domain_id AND d.is_allowed AND d.unreachable_since IS NOT NULL"
+        " AND d.next_allowed_at >= ? AND d.next_allowed_at >= d.unreachable_since + ?"
+        " AND (d.lease_owner IS NULL OR d.lease_expires_at <= ?) ORDER BY q.domain_id LIMIT ?",
+        (execution_id, since + patience, patience, now, limit),
+    )
+    return [row[0] for row in rows]
+
+
+def reachable_at(tx: Spoken, execution_id: int, *, now: int) -> int | None:
+    """Return when the first of an execution's domains that cannot be reached may be asked again, None if all can be."""
+    rows = tx.execute(
+        "SELECT min(d.next_allowed_at) FROM queues q CROSS JOIN domains d WHERE q.execution_id = ?"
+        " AND d.id = q.domain_id AND d.unreachable_since IS NOT NULL AND d.next_allowed_at > ?",
+        (execution_id, now),
+    )
+    return None if rows[0][0] is None else int(rows[0][0])
+
+
 def stats(tx: Spoken, execution_id: int | None, *, now: int) -> FrontierStats:
     """Return the figures of one execution, or of all."""
     where, values = ("WHERE execution_id = ?", (execution_id,)) if execution_id is not None else ("", ())

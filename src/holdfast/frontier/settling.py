@@ -14,13 +14,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from holdfast.clock import Clock, to_micros
+from holdfast.db.text import clean
 from holdfast.frontier import sql
 from holdfast.frontier.adding import Adding, FoundRow
 from holdfast.frontier.connection import Connection, Spoken
 from holdfast.frontier.domains import fence, write_updates
 from holdfast.frontier.heads import Heads
 from holdfast.frontier.signals import SignalRows, weight
-from holdfast.frontier.text import clean
 from holdfast.frontier.values import Settled
 from holdfast.types import DomainUpdate, Kind, Outcome, Visit
 

@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from holdfast.clock import from_micros, to_micros
+from holdfast.db.text import clean
 from holdfast.frontier import sql
 from holdfast.frontier.connection import Spoken
-from holdfast.frontier.text import clean
 from holdfast.frontier.values import KnownSignals
 from holdfast.types import Visit
 

@@ -197,6 +197,13 @@ UPDATE queues SET due_at = GREATEST(
                            AND c.outcome IS NULL AND c.scheduled_for IS NOT NULL), 0) END)
  WHERE execution_id = ? AND domain_id AMONG ?"""
 
+# Those who only want to know what is new: they are few, and soon done.
+WANTED = """
+SELECT q.domain_id FROM jobs j CROSS JOIN executions e CROSS JOIN queues q
+ WHERE j.state = 'running' AND j.kind = 'feed' AND e.job_id = j.id AND e.state = 'running'
+   AND q.execution_id = e.id AND q.domain_id AMONG ? AND q.open > 0 AND q.due_at <= ?"""
+REST = "UPDATE queues SET due_at = GREATEST(due_at, ?) WHERE execution_id = ? AND domain_id AMONG ?"
+
 _ATTEMPT = """c.id, c.page_id, c.domain_id, p.url, p.url_hash, c.kind, c.depth, c.attempt, c.priority, p.etag,
        p.last_modified, p.original_record_id, p.original_url, p.original_at, p.original_digest, p.original_file_id,
        p.original_offset"""

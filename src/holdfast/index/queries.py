@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
@@ -15,7 +15,6 @@ from holdfast.db.models import (
     Document,
     DocumentText,
     Execution,
-    IndexRun,
     Job,
     Snapshot,
     Source,
@@ -144,7 +143,7 @@ def holding_of(session: Session, execution_id: int) -> Holding | None:
     low, high, since, until, known, count = session.execute(
         select(
             func.min(WarcFile.id), func.max(WarcFile.id), func.min(WarcFile.first_at), func.max(WarcFile.last_at),
-            func.count(WarcFile.first_at), func.count(),
+            func.count(WarcFile.last_at), func.count(),
         ).where(WarcFile.execution_id == execution_id)
     ).one()  # fmt: skip
     if low is None:
@@ -203,6 +202,13 @@ def withdrawals_of(session: Session, *, snapshot_id: int | None, url_hashes: Ite
     return list(session.scalars(select(Withdrawal).where(Withdrawal.lifted_at.is_(None), by).order_by(Withdrawal.id)))
 
 
+def withdrawals_word(session: Session) -> str:
+    """Return a word that is another after every withdrawal and every lifting of one."""
+    last = session.scalar(select(func.max(Withdrawal.id)))
+    standing = session.scalar(select(func.count()).select_from(Withdrawal).where(Withdrawal.lifted_at.is_(None)))
+    return f"{last or 0}-{standing or 0}"
+
+
 class HiddenPage(NamedTuple):
     """A withdrawn capture of a page, and what it must not be counted in."""
 
@@ -242,24 +248,23 @@ def captures_of(session: Session, url_hashes: Iterable[int]) -> int:
 
 
 def warc_files(
-    session: Session, *, source: str | None = None, execution_id: int | None = None, after: int = 0, limit: int = 100
-) -> list[tuple[WarcFile, str, int]]:
-    """Return WARC files by id with their source, and how many snapshots each gave (0 before it is indexed)."""
+    session: Session, *, source: str | None = None, execution_id: int | None = None, newest: bool = False
+) -> Iterator[tuple[WarcFile, str]]:
+    """Yield WARC files with the code of their source, by id, or the newest first; a portion at a time."""
     query = (
-        select(WarcFile, Source.code, IndexRun.records)
+        select(WarcFile, Source.code)
         .join(Execution, Execution.id == WarcFile.execution_id)
         .join(Job, Job.id == Execution.job_id)
         .join(Source, Source.id == Job.source_id)
-        .outerjoin(IndexRun, IndexRun.warc_file_id == WarcFile.id)
-        .where(WarcFile.id > after, WarcFile.state != "discarded")
-        .order_by(WarcFile.id)
-        .limit(limit)
+        .where(WarcFile.state != "discarded")
+        .order_by(WarcFile.id.desc() if newest else WarcFile.id)
     )
     if source is not None:
         query = query.where(Source.code == source)
     if execution_id is not None:
         query = query.where(WarcFile.execution_id == execution_id)
-    return [(row[0], row[1], row[2] or 0) for row in session.execute(query)]
+    for row in session.execute(query.execution_options(yield_per=500)):
+        yield row[0], row[1]
 
 
 def file_by_path(session: Session, path: str) -> WarcFile | None:

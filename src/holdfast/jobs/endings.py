@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
@@ -31,6 +32,17 @@ class Counts:
     items_total: int = 0
     cpu_ms: int | None = None
     peak_memory_bytes: int | None = None
+
+    @property
+    def items(self) -> tuple[int, int, int, int]:
+        """What was done, without what it cost."""
+        return self.items_crawled, self.items_indexed, self.items_failed, self.items_total
+
+    def after(self, before: Counts) -> Counts:
+        """Return the same, with what earlier holders of the execution cost: time adds up, the most memory counts."""
+        spent = [one for one in (before.cpu_ms, self.cpu_ms) if one is not None]
+        peaks = [one for one in (before.peak_memory_bytes, self.peak_memory_bytes) if one is not None]
+        return replace(self, cpu_ms=sum(spent) if spent else None, peak_memory_bytes=max(peaks, default=None))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,5 +76,7 @@ class Ending:
     """`pending` if there are WARC files to index."""
     artifacts: dict[str, Any] = field(default_factory=dict)
     """Files beside the WARC files, by kind: combined_log, state_file, final_zim, coverage_report."""
+    not_before: datetime | None = None
+    """When what could not be reached may be asked again: a retry that begins earlier would only wait."""
     verdict: Verdict | None = None
     """Heard only if the crawl itself failed."""

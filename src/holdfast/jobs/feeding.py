@@ -39,6 +39,7 @@ def follow_feeds(session: Session, board: Board, source: Source, settings: FeedS
 
     One that runs is left alone until it has ended. Invalid if the source cannot be crawled as it is.
     """
+    queries.locked_source(session, source.id)  # before its jobs, as everywhere (decision 0012)
     job = feed_job(session, source_id=source.id)
     if not (settings.poll and config_of(source).feeds):
         if job is None or state_of(job) is State.RUNNING:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import secrets
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -15,9 +15,9 @@ from typing import Any, NamedTuple
 from sqlalchemy.orm import Session
 
 from holdfast.clock import Clock
-from holdfast.db.dbclock import DatabaseClock
 from holdfast.db.engine import Database
 from holdfast.db.models import Execution, Job, Source
+from holdfast.db.sessionclock import moment_in
 from holdfast.errors import LeaseLost
 from holdfast.jobs.adaptive import StartPage
 from holdfast.jobs.endings import Counts, Ending
@@ -25,12 +25,12 @@ from holdfast.jobs.journal.events import emit, progress, status
 from holdfast.jobs.moves import state_of
 from holdfast.jobs.schedule import queries
 from holdfast.jobs.schedule.queries import Claim
-from holdfast.jobs.settling import Settler
+from holdfast.jobs.settling import Settler, reported
 from holdfast.jobs.states import State
 from holdfast.urls import parse
 
-_TRIES = 20
-"""Executions that are tried in one call; more are only met where as many workers start at the same moment."""
+_TRIES = 5
+"""How often a look is repeated whose execution was withdrawn between the look and the lock."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,6 +47,8 @@ class Lease:
     output_dir: Path
     resumed: bool
     """True if somebody worked on this execution, or on the one that it retries, before."""
+    before: Counts = field(default_factory=Counts)
+    """What earlier holders of this execution counted, and what they cost."""
 
 
 class Word(NamedTuple):
@@ -63,33 +65,33 @@ class _Gone(Exception):
 
 
 class Leases:
-    """The leases of one worker. Each call is one short transaction; times come from the database's clock."""
+    """The leases of one worker. Each call is one short transaction; times are the database's, read after locking."""
 
     def __init__(self, database: Database, clock: Clock, settler: Settler, *, home: Path) -> None:
         self._database, self._clock, self._settler, self._home = database, clock, settler, home
 
     def take(self, owner: str, *, kinds: tuple[str, ...] | None = None, job_id: int | None = None) -> Lease | None:
         """Return a lease on the execution that has waited longest, of any job or of one; None if nothing waits."""
-        missed: queries.Candidate | None = None
+        wanted = queries.Wanted(kinds, job_id)
         for _ in range(_TRIES):
             with self._database.read() as session:
-                candidate = queries.next_queued(session, now=self._clock.now(), kinds=kinds, job_id=job_id)
-            if candidate is None:
+                now = moment_in(session, self._clock)
+                waits = queries.next_queued(session, wanted, now=now)
+            if waits is None:
                 return None
             with suppress(_Gone), self._database.write() as session:
-                return self._take(session, candidate, owner)
-            if candidate == missed:
-                # Whoever was quicker has taken it out of the queue by now: this one belongs to nobody.
-                with self._database.write() as session:
-                    queries.close_stray(session, execution_id=candidate.execution_id, now=self._clock.now())
-            missed = candidate
+                # One that another worker is taking at this moment is left to it: nobody waits for anybody.
+                free = queries.lock_next(session, wanted, now=now)
+                if not waits.may_begin:
+                    queries.close_stray(session, execution_id=waits.execution_id, now=now)
+                return None if free is None else self._take(session, free, owner)
         return None
 
     def tell_waiting(self, reason: str, *, kinds: tuple[str, ...] | None = None) -> int | None:
         """Tell, as an event, why the execution that is next is not begun; return its id, None if nothing waits."""
-        now = self._clock.now()
         with self._database.write() as session:
-            candidate = queries.next_queued(session, now=now, kinds=kinds)
+            now = moment_in(session, self._clock)
+            candidate = queries.next_queued(session, queries.Wanted(kinds), now=now)
             if candidate is None:
                 return None
             job, _ = queries.job_and_source(session, candidate.job_id)
@@ -98,10 +100,8 @@ class Leases:
             return candidate.execution_id
 
     def _take(self, session: Session, candidate: queries.Candidate, owner: str) -> Lease:
-        now, token = self._clock.now(), secrets.token_hex(16)
-        epoch = queries.lock_job(session, job_id=candidate.job_id, token=token, owner=owner, now=now)
-        if epoch is None:
-            raise _Gone
+        now, token = moment_in(session, self._clock), secrets.token_hex(16)  # the row is locked: nobody ends later
+        epoch = queries.hold_job(session, job_id=candidate.job_id, token=token, owner=owner, now=now)
         execution = queries.begin_execution(session, execution_id=candidate.execution_id, now=now)
         if execution is None:
             raise _Gone  # and the job's lock is undone with the transaction
@@ -114,7 +114,7 @@ class Leases:
         emit(session, [status(job.id, State.RUNNING, execution_id=execution.id, owner=owner)], now=now)
         return Lease(
             claim=claim, execution_id=execution.id, number=execution.number, owner=owner, source=source, job=job,
-            output_dir=Path(execution.output_dir), resumed=resumed,
+            output_dir=Path(execution.output_dir), resumed=resumed, before=reported(execution),
         )  # fmt: skip
 
     def _folder(self, session: Session, execution: Execution, source: Source, now: datetime) -> str:
@@ -125,10 +125,8 @@ class Leases:
 
     def renew(self, lease: Lease) -> Word:
         """Say that the holder lives, and hear what it is asked; LeaseLost if somebody else holds the job."""
-        if isinstance(self._clock, DatabaseClock):
-            self._clock.synchronise()
         with self._database.write() as session:
-            state = queries.beat(session, lease.claim, now=self._clock.now())
+            state = queries.beat(session, lease.claim, now=moment_in(session, self._clock))
             stop = queries.stop_word(session, execution_id=lease.execution_id)
         if state is None:
             raise _lost(lease)
@@ -151,6 +149,8 @@ class Leases:
             _, execution, now = self._held(session, lease)
             execution.items_crawled, execution.items_failed = counts.items_crawled, counts.items_failed
             execution.items_total = counts.items_total
+            whole = counts.after(lease.before)
+            execution.cpu_ms, execution.peak_memory_bytes = whole.cpu_ms, whole.peak_memory_bytes
             execution.metrics = metrics or execution.metrics
             told = progress(lease.claim.job_id, lease.execution_id, items_found=counts.items_crawled,
                             items_indexed=execution.items_indexed)  # fmt: skip
@@ -161,13 +161,14 @@ class Leases:
         with self._database.write() as session:
             job, execution, now = self._held(session, lease)
             queries.end_hold(session, job_id=job.id, epoch=lease.claim.epoch, ending="released", now=now)
-            emit(session, self._settler.hand_back(job, execution, now=now, reason="released"), now=now)
+            emit(session, self._settler.hand_back(session, job, execution, now=now, reason="released"), now=now)
 
     def settle(self, lease: Lease, ending: Ending) -> State:
         """Write how a run ended and what its job does next; return its state. LeaseLost changes nothing."""
         with self._database.write() as session:
             job, execution, now = self._held(session, lease)
             queries.end_hold(session, job_id=job.id, epoch=lease.claim.epoch, ending="settled", now=now)
+            ending = replace(ending, counts=ending.counts.after(lease.before))
             events = self._settler.settle(session, job, execution, ending, now=now)
             emit(session, events, now=now)
             return state_of(job)
@@ -176,7 +177,7 @@ class Leases:
         job = queries.held_job(session, lease.claim)
         if job is None:
             raise _lost(lease)
-        return job, queries.execution(session, lease.execution_id), self._clock.now()
+        return job, queries.execution(session, lease.execution_id), moment_in(session, self._clock)
 
 
 def _lost(lease: Lease) -> LeaseLost:

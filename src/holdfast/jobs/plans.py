@@ -1,16 +1,37 @@
-"""From a source's configuration to the plan of one native crawl. Contact and private networks are the server's."""
+"""What a job runs with: its backend, its configuration, its plan. Contact and private networks are the server's."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, Final, NamedTuple
 
 from holdfast.crawl.plan import CrawlPlan, Polled
-from holdfast.sources.config import SourceConfig
+from holdfast.db.models import Job, Source
+from holdfast.jobs.board.queries import FEED
+from holdfast.sources.config import SourceConfig, merged
+from holdfast.sources.registry import config_of
 
 POLL_S = 3600.0
 """What one poll may take (document 003's limit of an execution); items that it did not get to wait for the next."""
+
+OWN: Final = ("native", FEED)
+"""Backends that are our own crawler: it registers its files itself."""
+
+
+def backend_of(kind: str, *configs: Mapping[str, Any]) -> str:
+    """Return who runs a job of this kind: the first configuration that says so, our own crawler if none does.
+
+    Whatever crawls a source, its feeds are polled by us.
+    """
+    if kind == FEED:
+        return FEED
+    return next((str(config["backend"]) for config in configs if config.get("backend")), "native")
+
+
+def job_config(job: Job, source: Source) -> SourceConfig:
+    """Return the configuration that a job runs with: its source's, and what the job has otherwise; Invalid names it."""
+    return merged(config_of(source), overrides=job.config)
 
 
 class House(NamedTuple):

@@ -6,7 +6,7 @@ executions (one for each turn of a job, one open for each job) are the authority
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Protocol
@@ -16,8 +16,8 @@ from sqlalchemy.orm import Session
 from holdfast import log
 from holdfast.clock import Clock
 from holdfast.config import JobSettings
-from holdfast.db.dbclock import DatabaseClock
 from holdfast.db.engine import Database
+from holdfast.db.sessionclock import moment_in
 from holdfast.errors import Unavailable
 from holdfast.jobs import pruning
 from holdfast.jobs.board.queries import open_execution
@@ -70,7 +70,7 @@ class Scheduler:
         What runs elsewhere is left alone.
         """
         with self._database.read() as session:
-            self._placement.refresh(session, now=self._clock.now())
+            self._placement.refresh(session, now=moment_in(session, self._clock))
         return self.sweep(dead_owners=dead_owners, orphans=True)
 
     def tick(self) -> Tick:
@@ -79,23 +79,23 @@ class Scheduler:
         cleared = pruned = 0
         elapsed = self._clock.monotonic()
         if elapsed >= self._sweep_at:
-            if isinstance(self._clock, DatabaseClock):
-                self._clock.synchronise()
             cleared, pruned = self.sweep(), self._prune()
             self._sweep_at = elapsed + self._settings.sweep_s
         if elapsed >= self._count_at:
             with self._database.read() as session:
-                self.metrics = count_metrics(session, now=self._clock.now(), last_check_at=self._checked_at)
+                now = moment_in(session, self._clock)
+                self.metrics = count_metrics(session, now=now, last_check_at=self._checked_at)
             for warning in self.metrics.warnings():
                 _log.warning("scheduler.warning", message=warning)
             self._count_at = elapsed + self._settings.metrics_s
         return Tick(queued=queued, cleared=cleared, pruned=pruned)
 
-    def run(self, stop: Stop) -> None:
-        """Tick until told to stop; a database that is away is waited for."""
+    def run(self, stop: Stop, *, on_tick: Callable[[], object] = lambda: None) -> None:
+        """Tick until told to stop, and tell each time that it went well; a database that is away is waited for."""
         while not stop.wait(self._settings.poll_s):
             try:
                 tick = self.tick()
+                on_tick()
             except Unavailable as exc:
                 _log.warning("scheduler.waits", message=str(exc))
                 continue
@@ -103,9 +103,8 @@ class Scheduler:
                 _log.info("scheduler.tick", queued=len(tick.queued), cleared=tick.cleared, pruned=tick.pruned)
 
     def _queue_due(self) -> dict[int, int]:
-        now = self._clock.now()
-        self._checked_at = now
         with self._database.read() as session:
+            self._checked_at = now = moment_in(session, self._clock)
             if not queries.anything_due(session, now=now):
                 return {}
         with self._database.write() as session:
@@ -130,9 +129,9 @@ class Scheduler:
         """
         total = 0
         while True:
-            stale = self._clock.now() - timedelta(seconds=self._settings.stale_s)
-            silence = queries.Silence(before or stale, tuple(dead_owners), orphans)
             with self._database.read() as session:
+                stale = moment_in(session, self._clock) - timedelta(seconds=self._settings.stale_s)
+                silence = queries.Silence(before or stale, tuple(dead_owners), orphans)
                 if not queries.stale_ids(session, silence, limit=1):
                     return total
             with self._database.write() as session:
@@ -142,8 +141,8 @@ class Scheduler:
                 return total
 
     def _sweep_some(self, session: Session, silence: queries.Silence) -> int:
-        now = self._clock.now()
         stale = queries.stale_jobs(session, silence, limit=_SWEPT)
+        now = moment_in(session, self._clock)  # after locking: whoever takes one of them next begins later
         events: list[Event] = []
         for job in stale:
             _log.warning("job.lock_stale", job_id=job.id, owner=job.lock_owner, epoch=job.lock_epoch)
@@ -157,10 +156,10 @@ class Scheduler:
         return len(stale)
 
     def _prune(self) -> int:
-        now = self._clock.now()
-        before = now - timedelta(days=self._settings.history_days)
-        told = now - timedelta(days=self._settings.events_days)
         with self._database.read() as session:
+            now = moment_in(session, self._clock)
+            before = now - timedelta(days=self._settings.history_days)
+            told = now - timedelta(days=self._settings.events_days)
             if not pruning.anything_aged(session, before=before) and not has_events(session, before=told):
                 return 0
         with self._database.write() as session:

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 from sqlalchemy.orm import Session
 
 from holdfast.config import JobSettings
 from holdfast.db.models import Execution, Job
+from holdfast.db.text import clean
 from holdfast.jobs import adaptive, pruning
 from holdfast.jobs.adaptive import Watched
-from holdfast.jobs.endings import MAX_ERROR_CHARS, MAX_STACK_CHARS, Ending, Result, Verdict
+from holdfast.jobs.endings import MAX_ERROR_CHARS, MAX_STACK_CHARS, Counts, Ending, Result, Verdict
 from holdfast.jobs.intervals import interval_of
 from holdfast.jobs.journal.events import Event, completed, status
 from holdfast.jobs.moves import move, state_of
 from holdfast.jobs.placement import Placement
-from holdfast.jobs.retries import Again, Failure, RetryPolicy, after_failure, policy_for
+from holdfast.jobs.plans import backend_of
+from holdfast.jobs.retries import CAP_S, Again, Failure, RetryPolicy, after_failure, policy_for
 from holdfast.jobs.schedule import queries
 from holdfast.jobs.slots import next_turn, turns_between
 from holdfast.jobs.states import State
@@ -53,13 +56,15 @@ class Settler:
         queries.count_hour(session, _hour(now), **{kind: 1, "duration_ms": duration})
         return events
 
-    def hand_back(self, job: Job, execution: Execution, *, now: datetime, reason: str) -> list[Event]:
+    def hand_back(self, session: Session, job: Job, execution: Execution, *, now: datetime,
+                  reason: str) -> list[Event]:  # fmt: skip
         """Put an execution back into the queue, at its old place; one of a cancelled job is closed instead."""
+        if state_of(job) is State.CANCELLED:
+            ending = Ending(result=Result.CANCELLED, reason=reason, counts=reported(execution),
+                            metrics=execution.metrics)  # fmt: skip
+            return self.settle(session, job, execution, ending, now=now)
         _spend(execution, job, now)
         _free(job, now)
-        if state_of(job) is State.CANCELLED:
-            execution.state, execution.reason, execution.finished_at = "cancelled", reason, now
-            return [status(job.id, State.CANCELLED, execution_id=execution.id, reason=reason)]
         execution.state = "queued"  # a word that was said to it stays: the next holder hears it
         return [move(job, State.SCHEDULED, now=now, execution_id=execution.id, reason=reason)]
 
@@ -74,7 +79,7 @@ class Settler:
             message = f"its owners fell silent {execution.takeovers} times"
             ending = Ending(result=Result.FAILED, failure=Failure.LEASE_LOST, reason="lease_lost", error=message)
             return self.settle(session, job, execution, ending, now=now)
-        return self.hand_back(job, execution, now=now, reason="lease_lost")
+        return self.hand_back(session, job, execution, now=now, reason="lease_lost")
 
     def _orphan(self, job: Job, now: datetime) -> list[Event]:
         event = move(job, State.SCHEDULED, now=now, reason="orphaned")
@@ -110,7 +115,7 @@ class Settler:
 
     def _failed(self, session: Session, job: Job, execution: Execution, ending: Ending,
                 now: datetime) -> list[Event]:  # fmt: skip
-        job.last_failure_at, job.error_message = now, execution.error or ending.reason
+        job.last_failure_at, job.error_message = now, execution.error or execution.reason
         if state_of(job) is not State.RUNNING:
             return []
         failure = ending.failure or Failure.FAILED
@@ -122,15 +127,15 @@ class Settler:
         if again is None:
             return [move(job, State.FAILED, now=now, execution_id=execution.id, failure=failure.value)]
         job.current_retry_count, job.infra_retry_count = again.retries, again.infra_retries
+        wait = max(again.wait, min((ending.not_before or now) - now, timedelta(seconds=CAP_S)))
         event = move(job, State.SCHEDULED, now=now, execution_id=execution.id, failure=failure.value,
-                     retry_in_s=again.wait.total_seconds())  # fmt: skip
-        job.next_run_at = now + again.wait
+                     retry_in_s=wait.total_seconds())  # fmt: skip
+        job.next_run_at = now + wait
         return [event]
 
     def _policy(self, session: Session, job: Job) -> RetryPolicy:
         _, source = queries.job_and_source(session, job.id)
-        backend = job.config.get("backend") or source.config.get("backend") or "native"
-        return policy_for(backend, RetryPolicy(
+        return policy_for(backend_of(job.kind, job.config, source.config), RetryPolicy(
             max_retries=job.max_retries, base_s=job.retry_backoff_seconds,
             infra_cooldown_s=self._settings.infra_cooldown_s, infra_retries=self._settings.infra_retries,
         ))  # fmt: skip
@@ -160,21 +165,39 @@ def _spend(execution: Execution, job: Job, now: datetime) -> None:
         execution.run_seconds += max(0.0, (now - job.lock_acquired_at).total_seconds())
 
 
+def reported(execution: Execution) -> Counts:
+    """Return what a run has told of itself so far."""
+    return Counts(
+        items_crawled=execution.items_crawled, items_indexed=execution.items_indexed,
+        items_failed=execution.items_failed, items_total=execution.items_total, cpu_ms=execution.cpu_ms,
+        peak_memory_bytes=execution.peak_memory_bytes,
+    )  # fmt: skip
+
+
 def _close(execution: Execution, ending: Ending, now: datetime) -> None:
-    counts = ending.counts
-    execution.state, execution.reason, execution.failure = ending.result.value, ending.reason, ending.failure
+    counts, metrics = ending.counts, ending.metrics
+    if ending.result is Result.FAILED and not any(counts.items):  # whatever broke it, it has done what it told before
+        told, metrics = reported(execution), metrics or execution.metrics
+        counts = replace(told, cpu_ms=_most(counts.cpu_ms, told.cpu_ms),
+                         peak_memory_bytes=_most(counts.peak_memory_bytes, told.peak_memory_bytes))  # fmt: skip
+    execution.state, execution.failure = ending.result.value, ending.failure
+    execution.reason = clean(ending.reason, MAX_ERROR_CHARS)
     execution.finished_at, execution.stop_requested = now, None
     began = execution.started_at or now
     execution.duration_ms = max(0, round((now - began).total_seconds() * 1000))
-    # PostgreSQL takes no NUL, and the log of a machine that lost its power may hold some.
-    execution.error = ending.error and ending.error[:MAX_ERROR_CHARS].replace("\0", "?")
-    execution.stack = ending.stack and ending.stack[-MAX_STACK_CHARS:].replace("\0", "?")
-    execution.exit_code, execution.stage, execution.metrics = ending.exit_code, ending.stage, ending.metrics
+    # The log of a machine that lost its power may hold NUL, and a path any octets.
+    execution.error = clean(ending.error, MAX_ERROR_CHARS)
+    execution.stack = clean(ending.stack and ending.stack[-MAX_STACK_CHARS:], MAX_STACK_CHARS)
+    execution.exit_code, execution.stage, execution.metrics = ending.exit_code, ending.stage, metrics
     execution.cpu_ms, execution.peak_memory_bytes = counts.cpu_ms, counts.peak_memory_bytes
     execution.items_crawled, execution.items_indexed = counts.items_crawled, counts.items_indexed
     execution.items_failed, execution.items_total = counts.items_failed, counts.items_total
     execution.index_state = ending.index_state
     execution.artifacts = {**(execution.artifacts or {}), **ending.artifacts}
+
+
+def _most(one: int | None, other: int | None) -> int | None:
+    return max((number for number in (one, other) if number is not None), default=None)
 
 
 def _free(job: Job, now: datetime) -> None:

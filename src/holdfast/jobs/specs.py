@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
 
+from holdfast.db.models import Job
 from holdfast.errors import Conflict, Invalid, NotFound, UrlRefused
 from holdfast.jobs.intervals import interval_of
 from holdfast.sources.config import SourceConfig
@@ -30,9 +31,10 @@ class JobNotFound(NotFound):
     """There is no such job, or it was deleted."""
 
     code = "job_not_found"
+    summary = "Job not found"
 
     def __init__(self) -> None:
-        super().__init__("Job not found")
+        super().__init__("Job not found; see them with: holdfast job list, or GET /api/v1/jobs")
 
 
 class JobBusy(Conflict):
@@ -61,6 +63,16 @@ class JobSpec:
     config: dict[str, Any] = field(default_factory=dict)
     """Fields of the source's configuration that this job has otherwise."""
     details: dict[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, job: Job) -> JobSpec:
+        """Return the plan that a job has: what an edit begins with."""
+        return cls(
+            source_id=job.source_id, url=job.url, name=job.name, interval_minutes=job.interval_minutes,
+            interval_type=job.interval_type, schedule_enabled=job.schedule_enabled,
+            adaptive_scheduling=job.adaptive_scheduling, max_retries=job.max_retries,
+            retry_backoff_seconds=job.retry_backoff_seconds, config=dict(job.config), details=dict(job.details),
+        )  # fmt: skip
 
     @property
     def interval(self) -> timedelta | None:

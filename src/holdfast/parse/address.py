@@ -91,3 +91,10 @@ def refresh(content: str) -> str:
     if target[:1] in {"'", '"'}:
         target = target[1:].partition(target[0])[0]
     return address(target)
+
+
+def written_link(text: str) -> str:
+    """Return an address as it is written, absolute or relative; nothing for schemes that are not ours."""
+    text = text.strip(SPACE)
+    scheme, colon, _ = text[:16].partition(":")
+    return "" if colon and scheme.isalnum() and scheme.lower() not in ("http", "https") else text

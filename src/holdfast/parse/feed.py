@@ -10,16 +10,14 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
-from itertools import chain
 from typing import Any, NamedTuple
 
-from holdfast.parse.address import SPACE
+from holdfast.parse.address import SPACE, written_link
 from holdfast.parse.charset import decode_text
 from holdfast.parse.moments import read_moment
 from holdfast.parse.problems import Problem
-from holdfast.parse.sniff import looks_like_html
-from holdfast.parse.stream import GZIP, Repair, as_is, chunks_of, escape_ampersands, is_xml, trimmed
-from holdfast.parse.xml import Element, XmlBroken, declares_entities, elements
+from holdfast.parse.stream import GZIP, Repair, as_is, escape_ampersands, open_document
+from holdfast.parse.xml import Element, XmlBroken, based, elements
 
 MAX_ENTRIES = 50_000
 _MAX_URL_CHARS = 2048
@@ -112,21 +110,15 @@ def _undeclared(text: str) -> str:
 
 def _parse(body: bytes, repair: Repair) -> FeedParse:
     found = _Found()
-    chunks = chunks_of(body, found.note)
-    head = trimmed(next(chunks, b""))
-    if head.startswith(GZIP):
-        return FeedParse(problems=(Problem.GZIP_NESTED,))
-    if looks_like_html(head):
-        return FeedParse(problems=(Problem.HTML_INSTEAD,))
-    if declares_entities(head):
-        return FeedParse(problems=(Problem.XML_ENTITIES,))
-    chunks = chain([head], chunks)
-    if is_xml(head):
-        _read_xml(repair(chunks), found)
-    elif head.startswith(b"{"):
-        _read_json(chunks, found)
+    opened = open_document(body, found.note)
+    if opened is None:
+        return found.result()
+    if opened.is_xml:
+        _read_xml(repair(opened.chunks), found)
+    elif opened.head.startswith(b"{"):
+        _read_json(opened.chunks, found)
     else:
-        _read_text(b"".join(chunks), found)
+        _read_text(opened.addresses(), found)
     return found.result()
 
 
@@ -178,27 +170,20 @@ class _Item:
         elif name in _IDS:
             self.ids.append(element.text)
         elif "href" not in attributes:
-            self.links.append(element.text)
+            self.links.append(based(element, element.text))
         elif element.parent == "entry" and attributes.get("rel", "alternate") == "alternate":
-            self.links.append(attributes["href"])
+            self.links.append(based(element, attributes["href"]))
 
     def url(self, about: str) -> str | None:
         """Return the item's address: its link, else an id that is an http address, else none."""
         for link in self.links:
-            if text := _link(link):
+            if text := written_link(link):
                 return text
         return next((text.strip(SPACE) for text in (*self.ids, about) if _is_http(text)), None)
 
 
 def _is_http(text: str) -> bool:
     return text.strip(SPACE)[:8].lower().startswith(("http://", "https://"))
-
-
-def _link(text: str) -> str:
-    """Return an address, absolute or relative; nothing for schemes that are not ours."""
-    text = text.strip(SPACE)
-    scheme, colon, _ = text[:16].partition(":")
-    return "" if colon and scheme.isalnum() and scheme.lower() not in ("http", "https") else text
 
 
 def _read_xml(chunks: Iterable[bytes], found: _Found) -> None:
@@ -260,13 +245,10 @@ def _text(value: object) -> str:
     return value if isinstance(value, str) else ""
 
 
-def _read_text(body: bytes, found: _Found) -> None:
-    text, _ = decode_text(body)
-    for line in text.splitlines():
-        address = line.strip()
-        if _is_http(address):
-            found.form = FeedForm.TEXT
-            if not found.add(address, ()):
-                return
+def _read_text(addresses: Iterable[str], found: _Found) -> None:
+    for address in addresses:
+        found.form = FeedForm.TEXT
+        if not found.add(address, ()):
+            return
     if found.form is None:
         found.note(Problem.NOT_A_SITEMAP)

@@ -7,14 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from itertools import chain
 
-from holdfast.parse.address import SPACE
-from holdfast.parse.charset import decode_text
+from holdfast.parse.address import written_link
 from holdfast.parse.problems import Problem
-from holdfast.parse.sniff import looks_like_html
-from holdfast.parse.stream import GZIP, Repair, as_is, chunks_of, escape_ampersands, is_xml, trimmed
-from holdfast.parse.xml import Element, XmlBroken, declares_entities, elements
+from holdfast.parse.stream import Repair, as_is, escape_ampersands, open_document
+from holdfast.parse.xml import Element, XmlBroken, based, elements
 
 MAX_URLS = 50_000
 _MAX_URL_CHARS = 2048
@@ -51,19 +48,13 @@ def parse_sitemap(body: bytes, url: str) -> SitemapParse:
 
 def _parse(body: bytes, url: str, repair: Repair) -> SitemapParse:
     found = _Found(url)
-    chunks = chunks_of(body, found.note)
-    head = next(chunks, b"")
-    if head.startswith(GZIP):
-        return SitemapParse(problems=(Problem.GZIP_NESTED,))
-    if looks_like_html(head):
-        return SitemapParse(problems=(Problem.HTML_INSTEAD,))
-    if declares_entities(head):
-        return SitemapParse(problems=(Problem.XML_ENTITIES,))
-    chunks = chain([trimmed(head)], chunks)
-    if is_xml(head):
-        _read_xml(repair(chunks), found)
+    opened = open_document(body, found.note)
+    if opened is None:
+        return found.result()
+    if opened.is_xml:
+        _read_xml(repair(opened.chunks), found)
     else:
-        _read_text(b"".join(chunks), found)
+        _read_text(opened.addresses(), found)
     return found.result()
 
 
@@ -80,9 +71,8 @@ class _Found:
         self._problems[problem] = None
 
     def add(self, raw: str, *, child: bool = False) -> None:
-        text = raw.strip(SPACE)
-        scheme, colon, _ = text[:16].partition(":")
-        if not text or (colon and scheme.isalnum() and scheme.lower() not in {"http", "https"}):
+        text = written_link(raw)
+        if not text:
             return
         if len(text) > _MAX_URL_CHARS or self.full:
             self.note(Problem.URLS_CUT)
@@ -126,7 +116,7 @@ def _take(element: Element, found: _Found) -> None:
     elif name == "link" and "href" in element.attributes:
         # Atom entries, and the language variants of a sitemap's page.
         if parent in {"entry", "url"} and element.attributes.get("rel", "alternate") == "alternate":
-            found.add(element.attributes["href"])
+            found.add(based(element, element.attributes["href"]))
     elif name == "link":
         if parent == "item":
             found.add(element.text)
@@ -134,14 +124,11 @@ def _take(element: Element, found: _Found) -> None:
         found.add(element.text if element.text.startswith("http") else "")
 
 
-def _read_text(body: bytes, found: _Found) -> None:
-    text, _ = decode_text(body)
-    for line in text.splitlines():
-        address = line.strip()
-        if address.lower().startswith(("http://", "https://")):
-            found.add(address)
-            if found.full:
-                found.note(Problem.URLS_CUT)
-                return
+def _read_text(addresses: Iterable[str], found: _Found) -> None:
+    for address in addresses:
+        found.add(address)
+        if found.full:
+            found.note(Problem.URLS_CUT)
+            return
     if not found.result().urls:
         found.note(Problem.NOT_A_SITEMAP)

@@ -1,6 +1,6 @@
 """The bytes of a sitemap or a feed as a stream: inflated within bounds, trimmed, its bare ampersands mended.
 
-Refuses nothing by itself; what is odd is noted to whoever reads.
+Refuses unread, for both: gzip inside gzip, HTML, and documents that declare entities. The rest that is odd is noted.
 """
 
 from __future__ import annotations
@@ -8,13 +8,19 @@ from __future__ import annotations
 import re
 import zlib
 from collections.abc import Callable, Iterator
+from itertools import chain
+from typing import NamedTuple
 
+from holdfast.parse.charset import decode_text
 from holdfast.parse.problems import Problem
+from holdfast.parse.sniff import looks_like_html
+from holdfast.parse.xml import declares_entities
 
 MAX_BYTES = 50 * 1024 * 1024
 """Read of one document, after inflating: the sitemap protocol's limit."""
 GZIP = b"\x1f\x8b"
 _CHUNK_BYTES = 64 * 1024
+_HTTP = ("http://", "https://")
 _MAX_REFERENCE = 10
 _BARE_AMPERSAND = re.compile(rb"&(?!(?:amp|lt|gt|quot|apos|#[0-9]{1,7}|#x[0-9A-Fa-f]{1,6});)")
 
@@ -22,17 +28,44 @@ Note = Callable[[Problem], None]
 Repair = Callable[[Iterator[bytes]], Iterator[bytes]]
 
 
-def chunks_of(body: bytes, note: Note) -> Iterator[bytes]:
+class Opened(NamedTuple):
+    """A document that may be read: its first bytes, trimmed, and all of it."""
+
+    head: bytes
+    chunks: Iterator[bytes]
+
+    @property
+    def is_xml(self) -> bool:
+        """Whether it begins as XML does, in ASCII or in UTF-16."""
+        return self.head.startswith((b"<", b"\xff\xfe<\0", b"\xfe\xff\0<", b"\0<\0"))
+
+    def addresses(self) -> Iterator[str]:
+        """Yield the lines of a text that are addresses."""
+        text, _ = decode_text(b"".join(self.chunks))
+        return (line for line in map(str.strip, text.splitlines()) if line[:8].lower().startswith(_HTTP))
+
+
+def open_document(body: bytes, note: Note) -> Opened | None:
+    """Return a sitemap's or a feed's bytes, inflated; None, with a note, for what is refused unread."""
+    chunks = _chunks_of(body, note)
+    head = _trimmed(next(chunks, b""))
+    if head.startswith(GZIP):
+        note(Problem.GZIP_NESTED)
+    elif looks_like_html(head):
+        note(Problem.HTML_INSTEAD)
+    elif declares_entities(head):
+        note(Problem.XML_ENTITIES)
+    else:
+        return Opened(head, chain([head], chunks))
+    return None
+
+
+def _chunks_of(body: bytes, note: Note) -> Iterator[bytes]:
     """Yield a body in pieces of bounded size, at most 50 MiB in all; a gzip file is inflated on the way."""
     return _inflated(body, note) if body.startswith(GZIP) else _pieces(body, note)
 
 
-def is_xml(head: bytes) -> bool:
-    """Return whether a document begins as XML does, in ASCII or in UTF-16."""
-    return trimmed(head).startswith((b"<", b"\xff\xfe<\0", b"\xfe\xff\0<", b"\0<\0"))
-
-
-def trimmed(head: bytes) -> bytes:
+def _trimmed(head: bytes) -> bytes:
     """Return the first bytes without mark and white space, which XML forbids before its declaration and the web has."""
     return head if head.startswith((b"\xff\xfe", b"\xfe\xff", b"\0")) else head.removeprefix(b"\xef\xbb\xbf").lstrip()
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple, cast
+from urllib.parse import urljoin
 
 from lxml import etree
 
@@ -12,6 +13,10 @@ _PROLOG_BYTES = 64 * 1024
 _MAX_TEXT_CHARS = 8192
 # 50,000 pages with twenty elements each; more is an attack on our time (about 2 us each).
 _MAX_ELEMENTS = 1_000_000
+_XML_BASE = "{http://www.w3.org/XML/1998/namespace}base"
+# A feed has one, or one for each entry; a base is joined to the one above it, and that takes time.
+_MAX_BASES = 1000
+_MAX_BASE_CHARS = 2048
 
 
 # XML_ERR_ENTITYREF_SEMICOL_MISSING, XML_ERR_UNDECLARED_ENTITY, XML_ERR_NAME_REQUIRED
@@ -33,6 +38,18 @@ class Element(NamedTuple):
     parent: str
     text: str
     attributes: dict[str, str]
+    base: str = ""
+    """What its references are relative to (`xml:base`); empty: the document."""
+
+
+def based(element: Element, reference: str) -> str:
+    """Return a reference as it is meant where it stands; one that cannot be joined as it is written."""
+    if not element.base:
+        return reference
+    try:
+        return urljoin(element.base, reference)
+    except ValueError:
+        return reference
 
 
 def declares_entities(head: bytes) -> bool:
@@ -78,6 +95,9 @@ class _Target:
         self._done: list[Element] = []
         self._count = 0
         self._chars = 0
+        self._bases: list[tuple[int, str]] = []
+        """The depth at which each base holds that is open, and the base."""
+        self._based = 0
 
     def start(self, tag: str, attributes: dict[str, str]) -> None:
         name = tag.rpartition("}")[2]
@@ -86,10 +106,23 @@ class _Target:
             self._done.append(Element(name, "", "", {}))
         elif self._count > _MAX_ELEMENTS:
             raise ValueError("too many elements")
+        if _XML_BASE in attributes:
+            self._rebase(attributes[_XML_BASE])
         if name in self._names:
             self._open.append(({key.rpartition("}")[2]: value for key, value in attributes.items()}, []))
             self._chars = 0
         self._above.append(name)
+
+    def _rebase(self, written: str) -> None:
+        """Let a base hold for the element that begins now and what is in it; one that is no address is left out."""
+        self._based += 1
+        if self._based > _MAX_BASES or len(written) > _MAX_BASE_CHARS:
+            return
+        above = self._bases[-1][1] if self._bases else ""
+        try:
+            self._bases.append((len(self._above), urljoin(above, written.strip())[:_MAX_BASE_CHARS]))
+        except ValueError:
+            return
 
     def data(self, text: str) -> None:
         if self._open and self._chars < _MAX_TEXT_CHARS:
@@ -101,7 +134,10 @@ class _Target:
         if name in self._names:
             attributes, parts = self._open.pop()
             parent = self._above[-1] if self._above else ""
-            self._done.append(Element(name, parent, "".join(parts)[:_MAX_TEXT_CHARS].strip(), attributes))
+            base = self._bases[-1][1] if self._bases else ""
+            self._done.append(Element(name, parent, "".join(parts)[:_MAX_TEXT_CHARS].strip(), attributes, base))
+        if self._bases and self._bases[-1][0] == len(self._above):
+            self._bases.pop()
 
     def close(self) -> None:
         """The document has ended; there is nothing to build."""

@@ -142,8 +142,9 @@ class Search:
 
     def __init__(self, database: Database, home: Path, clock: Clock) -> None:
         self._database, self._clock = database, clock
-        self._shelf, self._place = Shelf(home, clock), Place(home)
+        self._shelf, self._place = Shelf(home, clock, prepare=self._prepare), Place(home)
         self._notes: Notes[_Counted] | None = None
+        self._prepared: Notes[_Counted] | None = None
         self.exact_documents, self.filtered_documents = EXACT_DOCUMENTS, FILTERED_DOCUMENTS
         self.browsed_rows = BROWSED_ROWS
 
@@ -160,9 +161,7 @@ class Search:
         with self._database.read() as session:
             self._demand_index(session)
             sources = {row.id: (row.code, row.name) for row in queries.sources(session)}
-            mark, gate = notes.gate(session)
-            asked = (mark, replace(request, page=1, page_size=1, explain=False), self._clock.now().date())
-            counted = notes.result(asked, lambda: self._count(notes, question, request, gate, sources))
+            counted = self._counted(session, notes, question, request, sources)
             hits = self._hits(session, notes, question, request, counted, sources)
         return Answer(
             hits=hits, total=len(counted.shown.rows), exact=counted.exact, mode=counted.match.mode,
@@ -171,6 +170,28 @@ class Search:
             took_ms=(self._clock.monotonic() - started) * 1_000,
         )  # fmt: skip
 
+    def _counted(
+        self, session: Session, notes: Notes[_Counted], question: Question, request: Request,
+        sources: dict[int, tuple[str, str]],
+    ) -> _Counted:  # fmt: skip
+        """Return what a request comes to, as it was kept, or counted now."""
+        mark, gate = notes.gate(session)
+        alike = replace(request, page=1, page_size=1, explain=False)
+        if question.intent is Intent.BROWSE:
+            alike = replace(alike, q=None, sort=None, ranking=Ranking.V3)
+        asked = (mark, alike, self._clock.now().date())
+        return notes.result(asked, lambda: self._count(notes, question, request, gate, sources))
+
+    def _prepare(self, view: View) -> None:
+        """Count all pages of a view that is about to serve: the one question whose cost grows with the archive."""
+        notes: Notes[_Counted] = Notes(view)
+        with self._database.read() as session:
+            sources = {row.id: (row.code, row.name) for row in queries.sources(session)}
+            for kind in Kind:
+                self._counted(session, notes, understand(""), Request(view=kind), sources)
+        notes.owned()
+        self._prepared = notes
+
     def _demand_index(self, session: Session) -> None:
         try:
             demand_outbox(session, self._place)
@@ -178,9 +199,9 @@ class Search:
             raise NoIndexHere(str(exc)) from exc
 
     def _notes_on(self, view: View) -> Notes[_Counted]:
-        notes = self._notes
+        notes, prepared = self._notes, self._prepared
         if notes is None or notes.view is not view:
-            notes = self._notes = Notes(view)
+            notes = self._notes = prepared if prepared is not None and prepared.view is view else Notes(view)
         return notes
 
     def _count(

@@ -7,6 +7,7 @@ the old view serves until the new one is built. It refuses nothing; without an i
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -76,11 +77,16 @@ def _open_view(folder: Path, before: View | None) -> View:
     return View(folder=folder, manifest=manifest, reader=reader, columns=columns, segments=segments)
 
 
+def _nothing(_view: View) -> None:
+    pass
+
+
 class Shelf:
     """Hands out the newest view; safe to ask from several threads."""
 
-    def __init__(self, home: Path, clock: Clock) -> None:
-        self._place, self._clock = Place(home), clock
+    def __init__(self, home: Path, clock: Clock, *, prepare: Callable[[View], None] = _nothing) -> None:
+        """`prepare` works out what requests will ask of a view that is built beside them, before they get it."""
+        self._place, self._clock, self._prepare = Place(home), clock, prepare
         self._lock = threading.Lock()
         self._view: View | None = None
         self._cost_s = 0.0
@@ -95,7 +101,7 @@ class Shelf:
             return view
         if view is None or wait or self._cost_s < _INLINE_S:
             with self._lock:
-                return self._renew(mark)
+                return self._renew(mark, _nothing)
         if self._clock.monotonic() - self._built_at > _REST * self._cost_s and self._lock.acquire(blocking=False):
             threading.Thread(target=self._renew_beside, args=(mark,), name="search view", daemon=True).start()
         return view
@@ -108,11 +114,12 @@ class Shelf:
             return str(folder), 0, 0
         return str(folder), found.st_mtime_ns, found.st_ino
 
-    def _renew(self, mark: tuple[str, int, int]) -> View:
+    def _renew(self, mark: tuple[str, int, int], prepare: Callable[[View], None]) -> View:
         if self._view is not None and mark == self._seen:
             return self._view
         started = self._clock.monotonic()
         view = open_view(self._place.current(), self._view)
+        prepare(view)
         self._view, self._seen = view, mark
         self._built_at = self._clock.monotonic()
         self._cost_s = self._built_at - started
@@ -120,7 +127,7 @@ class Shelf:
 
     def _renew_beside(self, mark: tuple[str, int, int]) -> None:
         try:
-            self._renew(mark)
+            self._renew(mark, self._prepare)
         except Exception as exc:  # the old view goes on serving; the next question tries again
             self._built_at = self._clock.monotonic()
             _log.warning("search.view_failed", error=str(exc))

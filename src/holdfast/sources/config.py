@@ -76,9 +76,24 @@ class SourceConfig:
         found = []
         if self.max_depth > DEEP:
             found.append(f"max_depth: {self.max_depth} is more than {DEEP}: the crawl may grow very large")
+        if self.delay_s < 1.0:
+            found.append(f"delay_s: {self.delay_s:g} holds only inside an allowed private network; elsewhere it is 1")
         if self.storage == "signals" and self.backend == "zimit":
             found.append("storage: zimit always writes WARC files; signals takes effect with the native backend")
+        if self.backend == "zimit":
+            found += self._unheeded()
         return tuple(found)
+
+    def _unheeded(self) -> list[str]:
+        """Return what zimit's browser heeds less than our own crawler does, or not at all."""
+        found = []
+        if self.robots == "obey":
+            found.append("robots: zimit asks robots.txt for pages only, and takes one that does not answer for leave")
+        if self.user_agents:
+            found.append("user_agents: zimit goes by its browser's own name, with the contact; these are not used")
+        if not self.requisites:
+            found.append("requisites: zimit's browser always fetches what pages embed")
+        return found
 
     def user_agent(self, number: int) -> str | None:
         """Return the user agent for an execution: the list in turn, from its number on (NC-042)."""

@@ -2,12 +2,51 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from holdfast.sources.refusals import SourceRefused
 
 MAX_LIST = 10_000
+_MAX_NESTED = 32
+_MAX_WHOLE = 1 << 63
+_NAME_CHARS = 60
+
+
+def demand_plain(value: object, place: str, *, nested: int = 0) -> None:
+    """Raise SourceRefused with the place of the first value that cannot be kept or written out again.
+
+    Plain are text that any database holds, finite numbers, true, false, null, lists, and objects whose names are text.
+    """
+    if nested > _MAX_NESTED:
+        raise SourceRefused(place, f"it is nested more than {_MAX_NESTED} deep")
+    if isinstance(value, Mapping):
+        for name, one in value.items():
+            if not isinstance(name, str):  # YAML has such names, JSON and TOML do not
+                raise SourceRefused(place, f"{str(name)[:_NAME_CHARS]} is no name; names are text")
+            inner = f"{place}.{ascii(name[:_NAME_CHARS])[1:-1]}"
+            demand_plain(name, inner)
+            demand_plain(one, inner, nested=nested + 1)
+    elif isinstance(value, list | tuple):
+        for number, one in enumerate(value):
+            demand_plain(one, f"{place}[{number}]", nested=nested + 1)
+    elif (reason := _why_not_plain(value)) is not None:
+        raise SourceRefused(place, reason)
+
+
+def _why_not_plain(value: object) -> str | None:
+    if isinstance(value, str):
+        if "\x00" in value:
+            return "it holds a NUL character"
+        half = any("\ud800" <= char <= "\udfff" for char in value)
+        return "it holds half of a character (a lone surrogate)" if half else None
+    if isinstance(value, float) and not math.isfinite(value):
+        return "it is no finite number"
+    if isinstance(value, int) and not -_MAX_WHOLE <= value < _MAX_WHOLE:
+        return "it is a larger number than we keep"
+    plain = value is None or isinstance(value, int | float)
+    return None if plain else "it must be a plain value: text, a number, true, false, a list or an object"
 
 
 class Fields:
@@ -108,6 +147,7 @@ class Fields:
         for key, one in value.items():
             if not isinstance(key, str) or not isinstance(one, str | int | float | bool | dict | None):
                 raise self.refuse(f"{name}.{str(key)[:80]}", "it must be a plain value")
+        demand_plain(value, self.named(name))
         return dict(value)
 
     def inner(self, name: str) -> Fields:

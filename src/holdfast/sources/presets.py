@@ -70,7 +70,7 @@ PRESETS: Final = (
             ["https://www.canada.ca/en/public-health.html", "https://www.canada.ca/fr/sante-publique.html"],
             [r"^https?://www\.canada\.ca/(en/public-health|fr/sante-publique)(/|\.html|$)"],
         ),
-        unconfirmed=("both seeds", "the scope rules"),
+        unconfirmed=("the addresses of both seeds (document 000 has its home page, without one)", "the scope rules"),
     ),
     Preset(
         code="cihr",

@@ -177,13 +177,11 @@ def read_specs(entries: Iterable[Any]) -> list[SourceSpec]:
     return list(specs.values())
 
 
-def take_in(session: Session, clock: Clock, entries: Iterable[Any], *, apply: bool = True) -> Imported:
-    """Create and update sources from the entries of a file: all of them, or none if one is wrong (it is named)."""
-    return take_in_specs(session, clock, read_specs(entries), apply=apply)
+def take_in(session: Session, clock: Clock, specs: Sequence[SourceSpec], *, apply: bool = True) -> Imported:
+    """Create and update the sources of a file that `read_specs` has checked; return what was done, or would be.
 
-
-def take_in_specs(session: Session, clock: Clock, specs: Sequence[SourceSpec], *, apply: bool = True) -> Imported:
-    """Do the same with what was checked before: little more than rows, so that hundreds make a short transaction."""
+    It is little more than rows, so that hundreds make a short transaction.
+    """
     found = queries.sources_by_code(session, [spec.code for spec in specs])
     fates: dict[str, list[str]] = {"created": [], "updated": [], "unchanged": []}
     for spec in specs:

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 import yaml  # type: ignore[import-untyped]
 
+from holdfast.sources.fields import demand_plain
 from holdfast.sources.refusals import SourceRefused
 
 FORMS: Final = ("yaml", "toml", "json")
@@ -24,6 +25,17 @@ class _PlainLoader(yaml.SafeLoader):  # type: ignore[misc]
         if self.check_event(yaml.events.AliasEvent):
             raise yaml.YAMLError("aliases are not accepted; write the value out")
         return super().compose_node(parent, index)
+
+
+class _ExactDumper(yaml.SafeDumper):  # type: ignore[misc]
+    """YAML whose strings come back as they were: odd separators of lines are escaped, not folded."""
+
+
+def _written(dumper: Any, text: str) -> Any:
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=None if text.isprintable() else '"')
+
+
+_ExactDumper.add_representer(str, _written)
 
 
 _READERS: Final[Mapping[str, Callable[[str], Any]]] = {
@@ -46,6 +58,7 @@ def read_text(text: str, form: str) -> list[Any]:
         raise SourceRefused(
             "sources", "the file must hold a list named `sources`; see one with: holdfast source export"
         )
+    demand_plain(entries, "sources")
     return entries
 
 
@@ -55,7 +68,7 @@ def write_text(entries: Sequence[Mapping[str, Any]], form: str) -> str:
         return json.dumps({"sources": list(entries)}, ensure_ascii=False, indent=2) + "\n"
     if form == "yaml":
         plain = json.loads(json.dumps({"sources": list(entries)}))
-        text: str = yaml.safe_dump(plain, sort_keys=False, allow_unicode=True, width=110)
+        text: str = yaml.dump(plain, Dumper=_ExactDumper, sort_keys=False, allow_unicode=True, width=110)
         return text
     return "\n".join(line for entry in entries for line in ("[[sources]]", *_table(entry, "sources"), ""))
 

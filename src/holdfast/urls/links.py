@@ -12,10 +12,13 @@ from holdfast.urls.address import MAX_URL_CHARS, hash64_all, host_problem, parse
 from holdfast.urls.normalisation import DEFAULT, Normalisation
 from holdfast.urls.sites import Site, sites_of
 
-# The pages of a site share most of their links, and a crawl visits them one after the other: a link that was met before
-# costs a third of a new one. Bounded by number and length to some 3 MB a policy.
-_REMEMBERED_LINKS: Final = 8192
+# The pages of a site share most of their links, and a crawl visits them one after the other: what was written and met
+# before costs a twentieth of a new one, what was met in another spelling a third. Bounded by number and length to some
+# 8 MB a policy.
+_REMEMBERED_LINKS: Final = 16_384
 _REMEMBERED_CHARS: Final = 512
+_WHOLE: Final = ("/", "http://", "https://")
+"""How a reference begins that says the same on every page of a site."""
 
 
 class Resolved(NamedTuple):
@@ -37,10 +40,34 @@ class Resolution(NamedTuple):
     """References that are no address we would ask for; repeats are not counted."""
 
 
+class _Memory:
+    """What was met before: by the address as the parser writes it, and by site as its pages write it."""
+
+    __slots__ = ("_count", "met", "sites")
+
+    def __init__(self) -> None:
+        self.met: dict[str, Resolved] = {}
+        self.sites: dict[str, dict[str, Resolved]] = {}
+        self._count = 0
+
+    def keep(self, site: str, said: dict[str, Resolved], met: dict[str, Resolved]) -> None:
+        """Remember what the references of a page said, and addresses; all is forgotten when there is too much."""
+        short = {
+            href: link for href, link in said.items() if href.startswith(_WHOLE) and len(href) <= _REMEMBERED_CHARS
+        }
+        addresses = {fetch: link for fetch, link in met.items() if len(fetch) <= _REMEMBERED_CHARS}
+        if self._count + len(short) > _REMEMBERED_LINKS or len(self.met) + len(addresses) > _REMEMBERED_LINKS:
+            self.met, self.sites, self._count = {}, {}, 0
+        if max(len(short), len(addresses)) <= _REMEMBERED_LINKS:
+            self.sites.setdefault(site, {}).update(short)
+            self.met.update(addresses)
+            self._count += len(short) + 1
+
+
 @lru_cache(maxsize=32)
-def _links_of(policy: Normalisation) -> dict[str, Resolved]:
-    """Return the one memory of links for this policy, by the address as the parser writes it."""
-    return {}
+def _memory_of(policy: Normalisation) -> _Memory:
+    """Return the one memory of links for this policy."""
+    return _Memory()
 
 
 def _after_many_slashes(join: Callable[[str], URL], href: str) -> str:
@@ -52,10 +79,13 @@ def _after_many_slashes(join: Callable[[str], URL], href: str) -> str:
         return ""
 
 
+_NONE: Final[dict[str, Resolved]] = {}
+
+
 class Base:
     """What the references of one page are relative to."""
 
-    __slots__ = ("_join", "_links", "_sites", "url")
+    __slots__ = ("_join", "_memory", "_site", "_sites", "url")
 
     def __init__(self, url: str, href: str | None = None, policy: Normalisation = DEFAULT) -> None:
         """Take the page's own address and the href of its base element, which is ignored where it makes no sense.
@@ -72,24 +102,38 @@ class Base:
             if not joined.cannot_be_a_base:
                 base = joined
         self._join: Callable[[str], URL] = base.join
+        written = str(base)
+        self._site = written[: written.find("/", 8)]
         self._sites = sites_of(policy)
-        self._links = _links_of(policy)
+        self._memory = _memory_of(policy)
 
     def resolve(self, hrefs: Iterable[str]) -> Resolution:
         """Return the addresses that these references spell, in order and each page once, and how many spell none."""
-        written, dropped = self._written_out(hrefs)
-        known = self._links.get
-        links = {fetch: known(fetch) for fetch in written}
-        if new := [fetch for fetch, link in links.items() if link is None]:
-            met = self._meet(new)
-            links |= met
-            self._remember(met)
-            dropped += len(new) - len(met)
+        hrefs = list(hrefs)
+        links = list(map(self._memory.sites.get(self._site, _NONE).get, hrefs))
+        dropped = 0
+        if new := [href for href, link in zip(hrefs, links, strict=True) if link is None]:
+            said, dropped = self._read(new)
+            links = [link or said.get(href) for href, link in zip(hrefs, links, strict=True)]
         pages: dict[int, Resolved] = {}
-        for link in links.values():
+        for link in links:
             if link is not None:
                 pages.setdefault(link[2], link)
         return Resolution(list(pages.values()), dropped)
+
+    def _read(self, hrefs: list[str]) -> tuple[dict[str, Resolved], int]:
+        """Return what references say that were not met in this spelling, and how many say nothing."""
+        written, dropped = self._written_out(hrefs)
+        known = self._memory.met.get
+        links = {fetch: known(fetch) for fetch in written.values()}
+        met: dict[str, Resolved] = {}
+        if new := [fetch for fetch, link in links.items() if link is None]:
+            met = self._meet(new)
+            links |= met
+            dropped += len(new) - len(met)
+        said = {href: link for href, fetch in written.items() if (link := links[fetch]) is not None}
+        self._memory.keep(self._site, said, met)
+        return said, dropped
 
     def absolute(self, href: str) -> str | None:
         """Return one reference written out, less its fragment, or None where it spells no http(s) address.
@@ -97,11 +141,11 @@ class Base:
         Host and port are not judged; `resolve` does that.
         """
         written, _ = self._written_out((href,))
-        return next((fetch for fetch in written if fetch.startswith(("https://", "http://"))), None)
+        return next((fetch for fetch in written.values() if fetch.startswith(("https://", "http://"))), None)
 
-    def _written_out(self, hrefs: Iterable[str]) -> tuple[dict[str, None], int]:
-        """Return what the WHATWG parser makes of the references, each once, and how many it could not take."""
-        written: dict[str, None] = {}
+    def _written_out(self, hrefs: Iterable[str]) -> tuple[dict[str, str], int]:
+        """Return what the WHATWG parser makes of each reference, and how many it could not take."""
+        written: dict[str, str] = {}
         dropped = 0
         join = self._join
         for href in hrefs:
@@ -116,7 +160,7 @@ class Base:
             if "#" in fetch:
                 fetch = fetch.partition("#")[0]
             if fetch:
-                written[fetch] = None
+                written[href] = fetch
         return written, dropped
 
     def _meet(self, new: list[str]) -> dict[str, Resolved]:
@@ -139,13 +183,6 @@ class Base:
             fetch: tuple.__new__(Resolved, (fetch, normalised, bits, site.domain, site.host, site.scheme))
             for (fetch, normalised, site), bits in zip(spelled, hashes, strict=True)
         }
-
-    def _remember(self, met: dict[str, Resolved]) -> None:
-        short = {fetch: link for fetch, link in met.items() if len(fetch) <= _REMEMBERED_CHARS}
-        if len(self._links) + len(short) > _REMEMBERED_LINKS:
-            self._links.clear()
-        if len(short) <= _REMEMBERED_LINKS:
-            self._links.update(short)
 
 
 def resolve(base: Base, hrefs: Iterable[str]) -> list[Resolved]:

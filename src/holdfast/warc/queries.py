@@ -132,11 +132,6 @@ def sealed_file(tx: Transaction, file_id: int) -> tuple[str, Sealing, str | None
     return path, Sealing(size, sha256, crc32, records, bool(repaired)), origin
 
 
-def set_record_count(tx: Transaction, file_id: int, records: int) -> None:
-    """Note how many records a file has, once somebody has read it to its end."""
-    tx.execute("UPDATE warc_files SET record_count = ? WHERE id = ? AND record_count IS NULL", (records, file_id))
-
-
 def set_index_state(tx: Transaction, file_id: int, state: str) -> None:
     """Say how the index stands to a file: pending, running, indexed, failed."""
     tx.execute("UPDATE warc_files SET index_state = ? WHERE id = ?", (state, file_id))
@@ -152,21 +147,24 @@ def set_span(tx: Transaction, file_id: int, span: Span | None) -> None:
     tx.execute("UPDATE warc_files SET first_at = ?, last_at = ? WHERE id = ?", (first, last, file_id))
 
 
-def fill_span(tx: Transaction, file_id: int, span: Span) -> int:
-    """Say so of a file that was indexed before spans were noted; return 0 if somebody reads it again meanwhile."""
+def fill_span(tx: Transaction, file_id: int, span: Span | None) -> int:
+    """Say so of a file that was indexed before spans were noted; return 0 if somebody reads it again meanwhile.
+
+    A file without captures (None) is marked by an end without a beginning, so that nobody asks for it again.
+    """
     rows = tx.execute(
-        "UPDATE warc_files SET first_at = ?, last_at = ? WHERE id = ? AND index_state = 'indexed' AND first_at IS NULL"
+        "UPDATE warc_files SET first_at = ?, last_at = ? WHERE id = ? AND index_state = 'indexed' AND last_at IS NULL"
         " RETURNING 1",
-        (*span, file_id),
+        (*(span or (None, 0)), file_id),
     )
     return len(rows)
 
 
 def files_without_span(tx: Transaction, *, limit: int) -> list[int]:
-    """Return files with captures, by id, of which nobody noted from when they are: those of older versions."""
+    """Return indexed files, by id, of which nobody noted from when their captures are: those of older versions."""
     rows = tx.execute(
         "SELECT f.id FROM warc_files f JOIN index_runs r ON r.warc_file_id = f.id"
-        " WHERE f.index_state = 'indexed' AND f.first_at IS NULL AND r.records > 0 ORDER BY f.id LIMIT ?",
+        " WHERE f.index_state = 'indexed' AND f.last_at IS NULL AND r.records > 0 ORDER BY f.id LIMIT ?",
         (limit,),
     )
     return [int(row[0]) for row in rows]

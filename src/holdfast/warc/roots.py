@@ -47,6 +47,18 @@ def locate(home: Path, stored: str) -> Path:
     raise StrayFile(stored)
 
 
+def placed(home: Path, stored: str | None) -> Path | None:
+    """Return where the file lies that a row names so, if it is there to be read.
+
+    None if there is no row, if the file is gone, or if the row names a place where no file of ours may lie.
+    """
+    try:
+        path = None if stored is None else locate(home, stored)
+        return path if path is not None and path.is_file() else None
+    except (StrayFile, OSError):
+        return None
+
+
 def may_lie_at(path: Path) -> bool:
     """Return whether a file of this name is taken for a WARC file at all."""
     return _NAME.search(path.name) is not None

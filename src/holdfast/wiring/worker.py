@@ -19,7 +19,6 @@ class Pulse:
     """What says that a worker lives: leases that are renewed, and the row of the worker itself; for one thread."""
 
     ground: Ground
-    database: Database
     leases: Leases
 
 
@@ -29,4 +28,4 @@ def open_pulse(settings: Settings) -> Iterator[Pulse]:
     with open_ground(settings) as ground, closing(Database(settings.database)) as database:
         settler = Settler(settings.jobs, Placement())
         leases = Leases(database, ground.clock, settler, home=settings.home)
-        yield Pulse(ground=ground, database=database, leases=leases)
+        yield Pulse(ground=ground, leases=leases)

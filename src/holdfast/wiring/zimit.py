@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from holdfast.archive_tool.contract import Host, JobConfig, read_job_config
+from holdfast.archive_tool.manners import manner_flags, with_robots
 from holdfast.archive_tool.scope_flags import scope_flags
 from holdfast.config import Settings
 from holdfast.sources.config import SourceConfig, zimit_job
@@ -11,10 +12,14 @@ from holdfast.sources.config import SourceConfig, zimit_job
 def zimit_config(config: SourceConfig, settings: Settings) -> JobConfig:
     """Return the checked configuration of a zimit crawl; ToolConfigRefused names the field that is wrong.
 
-    Scope, rules, depth and pages of the source become zimit's flags, where it gives none itself. Permissions are
-    loosened where nobody says otherwise and the environment is not strict (HA-111).
+    Scope, rules, depth, pages, delay and quota of the source become zimit's flags, where it gives none itself, and
+    robots.txt a setting of the browser in it. Permissions are loosened where nobody says otherwise and the environment
+    is not strict (HA-111).
     """
     host, content = Host.of(settings.zimit), zimit_job(config)
-    options = {"relax_perms": not settings.api.strict, **content["tool_options"]}
-    flags = [*scope_flags(config, settings.contact, host.extra_flags), *content["zimit_passthrough_args"]]
+    options = with_robots(config, {"relax_perms": not settings.api.strict, **content["tool_options"]})
+    flags = [
+        *scope_flags(config, settings.contact, host.extra_flags), *manner_flags(config, host.extra_flags),
+        *content["zimit_passthrough_args"],
+    ]  # fmt: skip
     return read_job_config({**content, "tool_options": options, "zimit_passthrough_args": flags}, host)

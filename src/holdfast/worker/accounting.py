@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from holdfast import log
-from holdfast.editions.keeping import next_due
+from holdfast.editions.keeping import due
 from holdfast.editions.refusals import EditionBusy, LedgerUnbalanced
 from holdfast.editions.report import write_report
 from holdfast.worker.chores import Bench
@@ -27,19 +27,21 @@ class Accounting:
         """Editions that this worker could not account for; another, or a person, may."""
 
     def run_once(self) -> bool:
-        """Write one report that is due; False if none is, or if the worker ends meanwhile."""
-        bench = self._bench
-        with bench.database.read() as session:
-            edition_id = next_due(session, passed=self._passed)
-        if edition_id is None:
-            return False
-        ground = bench.ground
+        """Write one report that is due; False if none is, if others are at all of them, or if the worker ends."""
+        with self._bench.database.read() as session:
+            found = due(session, passed=self._passed)
         try:
-            written = write_report(bench.database, ground.settings.home, ground.clock, edition_id, tell=self._look)
+            return any(self._account(edition_id) for edition_id in found)
         except _Stopped:
             return False
+
+    def _account(self, edition_id: int) -> bool:
+        """Write a report; False if somebody else is at it."""
+        bench, ground = self._bench, self._bench.ground
+        try:
+            written = write_report(bench.database, ground.settings.home, ground.clock, edition_id, tell=self._look)
         except EditionBusy:
-            return False  # somebody is at it
+            return False
         except LedgerUnbalanced as exc:
             _log.error("edition.unbalanced", edition_id=edition_id, message=str(exc))
             self._passed.add(edition_id)

@@ -22,12 +22,13 @@ from holdfast.index.owning import free_the_dead, open_indexer
 from holdfast.index.runs.queries import FileToIndex, Progress, pending_files
 from holdfast.jobs.imports import ImportBegun, ImportWish
 from holdfast.jobs.indexing import steps
-from holdfast.jobs.indexing.queries import FileStates, ToIndex, file_states, open_files
+from holdfast.jobs.indexing.queries import FileStates, ToIndex, file_states, open_files, quality
+from holdfast.jobs.plans import OWN
 from holdfast.search.drain import drain
 from holdfast.search.place import IndexBusy
 from holdfast.warc import queries as files
+from holdfast.warc.roots import StrayFile, locate
 from holdfast.worker.chores import Bench
-from holdfast.worker.paths import absolute
 from holdfast.worker.recovery import recover
 
 _log = log.get()
@@ -48,7 +49,8 @@ class Aftermath:
         self._compared_at = 0.0
         self._news = True
         """Whether there may be captures that nobody compared."""
-        self._taken_in: set[int] = set()
+        self._refused: dict[int, list[str]] = {}
+        """Executions whose folder was searched for files of a tool, and what could not be taken in from there."""
 
     def run_once(self) -> bool:
         """Do the first of these that waits: read a file, let search take in what was read, compare captures."""
@@ -102,10 +104,16 @@ class Aftermath:
         return False
 
     def _is_there(self, warc_file_id: int) -> bool:
-        """Return whether the folder of a file is there; if its storage is away, the file waits and is not failed."""
+        """Return whether the folder of a file is there; if its storage is away, the file waits and is not failed.
+
+        A place where no file may lie will not become one: whoever reads it says so.
+        """
         with self._bench.ground.hot.read() as tx:
             stored = files.path_of(tx, warc_file_id)
-        return stored is not None and absolute(self._bench.ground.settings.home, stored).parent.is_dir()
+        try:
+            return stored is not None and locate(self._bench.ground.settings.home, stored).parent.is_dir()
+        except StrayFile:
+            return True
 
     def _free(self) -> None:
         """Let go of what dead indexers and crawl processes of this machine held."""
@@ -122,15 +130,18 @@ class Aftermath:
             with self._bench.database.write() as session:
                 is_new = steps.take_up(session, found.execution_id, now=now)
         except steps.NotIndexable:  # another worker has finished it
+            self._refused.pop(found.execution_id, None)
             return False
-        errors = self._take_in(found)
+        if is_new:  # asked for again: the folder may hold other files by now
+            self._refused.pop(found.execution_id, None)
+        self._take_in(found)
         states = self._files(found)
         if is_new and states.failed:
             self._ask_again(states)
             states = self._files(found)
         if self._read_one(states.waiting):
             return True
-        return not states.waiting and self._conclude(found, states, errors)
+        return not states.waiting and self._seal(found) and self._conclude(found, states)
 
     def _files(self, found: ToIndex) -> FileStates:
         with self._bench.database.read() as session:
@@ -142,11 +153,11 @@ class Aftermath:
             for warc_file_id in states.failed:
                 files.set_index_state(tx, warc_file_id, "pending")
 
-    def _take_in(self, found: ToIndex) -> list[str]:
+    def _take_in(self, found: ToIndex) -> None:
         """Register and read what a tool left in the execution's folder; our own crawler registers its files itself."""
         folder = Path(found.output_dir)
-        if found.backend == "native" or found.execution_id in self._taken_in or not folder.is_dir():
-            return []
+        if found.backend in OWN or found.execution_id in self._refused or not folder.is_dir():
+            return
         ground = self._bench.ground
         wish = ImportWish(source=found.source, name=None, home=ground.settings.home, config={})
         importer = Importer(self._bench.database, ground.hot, ground.clock, self._indexer, wish)
@@ -155,24 +166,33 @@ class Aftermath:
         importer.begun = ImportBegun(execution_id=found.execution_id, folder=folder / KEPT)
         if new:
             importer.begun.folder.mkdir(exist_ok=True)
-        errors = [one.error for one in importer.run(new) if one.error is not None]
-        self._taken_in.add(found.execution_id)
-        return errors
+        self._refused[found.execution_id] = [one.error for one in importer.run(new) if one.error is not None]
 
-    def _conclude(self, found: ToIndex, states: FileStates, errors: list[str]) -> bool:
+    def _seal(self, found: ToIndex) -> bool:
+        """Have files sealed that a dead process left open; False while there is one that may yet be."""
         with self._bench.database.read() as session:
             still_written = open_files(session, execution_id=found.execution_id)
-        if still_written:
-            recover(self._bench.ground)  # its process died, or is just sealing
-            return self._files(found).waiting != ()
+        if not still_written:
+            return True
+        left = recover(self._bench.ground).left  # its process died, or is just sealing
+        lost = [left[number] for number in still_written if number in left and self._is_there(number)]
+        if len(lost) < len(still_written):
+            return False
+        self._refused.setdefault(found.execution_id, []).extend(lost)
+        return True
+
+    def _conclude(self, found: ToIndex, states: FileStates) -> bool:
+        errors = self._refused.pop(found.execution_id, [])
         if names := list(states.failed.values()):
             errors = [*errors, f"could not be read: {', '.join(Path(path).name for path in names[:5])}"]
-        if not states.total:
-            errors = [*errors, f"there is no WARC file in {found.output_dir}"]
+        if not states.total and not errors:
+            errors = [f"there is no WARC file in {found.output_dir}"]
+        with self._bench.database.read() as session:
+            pages = quality(session, execution_id=found.execution_id)
         with suppress(steps.NotIndexable), self._bench.database.write() as session:
             now = self._bench.ground.clock.now()
-            quality = steps.conclude(session, found.execution_id, error="; ".join(errors) or None, now=now)
-            _log.info("worker.indexed", execution=found.execution_id, pages=quality.items_indexed, errors=len(errors))
+            steps.conclude(session, found.execution_id, pages, error="; ".join(errors) or None, now=now)
+            _log.info("worker.indexed", execution=found.execution_id, pages=pages.items_indexed, errors=len(errors))
         return True
 
     def _search(self) -> bool:

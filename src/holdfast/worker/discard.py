@@ -5,8 +5,8 @@ from __future__ import annotations
 from holdfast import log
 from holdfast.warc import queries as files
 from holdfast.warc.manifest import remove_from_manifest
+from holdfast.warc.roots import StrayFile, locate
 from holdfast.wiring import Ground
-from holdfast.worker.paths import absolute
 
 _log = log.get()
 
@@ -14,7 +14,8 @@ _log = log.get()
 def discard(ground: Ground, execution_id: int) -> int:
     """Remove an execution's WARC files, and the signals of pages that it saw last; return how many files there were.
 
-    Rows go first, so that nothing ever points at bytes that are gone.
+    Rows go first, so that nothing ever points at bytes that are gone. A row that names a place where no file of ours
+    may lie is struck off, and nothing is removed there.
     """
     with ground.hot.read() as tx:
         rows = files.files_of(tx, execution_id=execution_id)
@@ -22,7 +23,11 @@ def discard(ground: Ground, execution_id: int) -> int:
         ground.frontier.forget_originals(row.id)
         with ground.hot.write() as tx:
             files.discard_file(tx, row.id)
-        path = absolute(ground.settings.home, row.path)
+        try:
+            path = locate(ground.settings.home, row.path)
+        except StrayFile as exc:
+            _log.error("discard.file_left", action="discard", message=str(exc))
+            continue
         remove_from_manifest(path.parent, row.id)
         path.unlink(missing_ok=True)
         _log.info("discard.removed", file=path.name)

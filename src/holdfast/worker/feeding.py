@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections import Counter
 from contextlib import closing
 from dataclasses import replace
-from pathlib import Path
 
 from holdfast.config import Settings
 from holdfast.crawl.plan import CrawlPlan, Polled
@@ -19,11 +18,10 @@ from holdfast.jobs.endings import Ending, Result
 from holdfast.jobs.feeding import follow_all
 from holdfast.jobs.journal.events import emit, status
 from holdfast.jobs.leases import Lease
-from holdfast.jobs.plans import feed_plan
+from holdfast.jobs.plans import feed_plan, job_config
 from holdfast.jobs.states import State
-from holdfast.sources.config import merged
 from holdfast.sources.queries import note_search
-from holdfast.sources.registry import config_of
+from holdfast.warc.queries import files_of
 from holdfast.wiring import Ground, open_ground
 from holdfast.wiring.feeds import open_feeds
 from holdfast.wiring.jobs import Jobs
@@ -53,7 +51,9 @@ class FeedRunner:
             ending = NativeRunner(alone, plan=poll.begin()).run(lease, holding)
             if ending is None or ending.result is Result.CANCELLED:
                 return ending
-            ending = as_poll(ending, lease.output_dir)
+            with ground.hot.read() as tx:
+                has_files = bool(files_of(tx, execution_id=lease.execution_id))
+            ending = as_poll(ending, has_files=has_files)
             poll.conclude(ending)
             return ending
 
@@ -64,7 +64,7 @@ class _Poll:
     def __init__(self, ground: Ground, database: Database, lease: Lease, holding: Holding) -> None:
         self._ground, self._database, self._lease, self._holding = ground, database, lease, holding
         self._settings, self._began = ground.settings.feeds, ground.clock.now()
-        self._config = merged(config_of(lease.source), overrides=lease.job.config)
+        self._config = job_config(lease.job, lease.source)
         self.brief = self._read()
 
     def _read(self) -> Brief:
@@ -115,11 +115,10 @@ class _Poll:
                            items_waiting=waiting)  # fmt: skip
 
 
-def as_poll(ending: Ending, folder: Path) -> Ending:
+def as_poll(ending: Ending, *, has_files: bool) -> Ending:
     """Return the ending of a poll: that no feed answered well is theirs to bear, and what they said is indexed."""
     if ending.reason != "nothing_captured":
         return ending
-    has_files = folder.is_dir() and any(folder.glob("*.warc.gz"))
     return replace(ending, result=Result.COMPLETED, failure=None, reason="done", error=None,
                    index_state="pending" if has_files else None)  # fmt: skip
 

@@ -1,6 +1,7 @@
 """The heartbeat of a worker: on a thread of its own it says that every lease is alive, and hears what is asked of each.
 
-A lease that somebody else took, or that could not be renewed for the stale period, is lost: its run is told at once.
+A lease that somebody else took is lost: its run is told at once. One that could not be renewed for the stale period
+lapses by itself, whatever keeps this thread: each run is told until when its lease is good.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from holdfast.worker.running import Holding, Stop
 
 _log = log.get()
 _LISTEN_S = 1.0
+_LET_GO_S = 10.0
 _OWNER_S = 15.0
 """How often the worker's own row is renewed; a worker is gone after two minutes of silence."""
 
@@ -46,19 +48,15 @@ class Heart:
         self._thread.start()
 
     def stop(self) -> None:
-        """Beat no more; what is still held falls silent."""
+        """Beat no more; what is still held falls silent. A beat that hangs in the database is not waited for."""
         self._ended.set()
-        self._thread.join()
+        self._thread.join(_LET_GO_S)
 
-    @property
-    def is_beating(self) -> bool:
-        """Whether the thread lives; a worker whose heart stands still must end."""
-        return self._thread.is_alive()
-
-    def keep(self, lease: Lease, holding: Holding, *, now: float) -> None:
-        """Keep a lease alive from now on."""
+    def keep(self, lease: Lease, holding: Holding, *, taken_at: float) -> None:
+        """Keep a lease alive that was taken no earlier than this moment."""
+        holding.good_until(taken_at + self._settings.jobs.stale_s)
         with self._lock:
-            self._held[lease.execution_id] = _Held(lease, holding, now)
+            self._held[lease.execution_id] = _Held(lease, holding, taken_at)
 
     def drop(self, lease: Lease) -> None:
         """Keep a lease alive no longer: it was settled, handed back or lost."""
@@ -81,8 +79,11 @@ class Heart:
         with self._lock:
             held = list(self._held.values())
         for one in held:
-            self._renew(pulse, one, now)
-            one.holding.flush()
+            try:
+                self._renew(pulse, one, pulse.ground.clock.monotonic())
+                one.holding.flush()
+            except Exception as exc:  # the one place where a lease may fail to beat: the others do not wait for it
+                _log.error("worker.beat_failed", action="beat", execution=one.lease.execution_id, error=repr(exc))
         if now - self._owner_at >= min(_OWNER_S, self._settings.jobs.heartbeat_s):
             with suppress(Unavailable), pulse.ground.hot.write() as tx:
                 self._owner.beat(tx)
@@ -96,6 +97,7 @@ class Heart:
             if now - one.renewed_at >= settings.heartbeat_s:
                 word = pulse.leases.renew(one.lease)
                 one.renewed_at = now
+                one.holding.good_until(now + settings.stale_s)
             else:
                 word = pulse.leases.hear(one.lease)
         except LeaseLost as exc:
@@ -103,8 +105,6 @@ class Heart:
             one.holding.ask(Stop.LOST)
         except Unavailable as exc:
             _log.warning("worker.database_unavailable", message=str(exc))
-            if now - one.renewed_at > settings.stale_s:  # somebody else may have it by now: nobody can tell us
-                one.holding.ask(Stop.LOST)
         else:
             asked = asked_for(word)
             if asked is not None:

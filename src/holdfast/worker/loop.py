@@ -19,11 +19,12 @@ from holdfast.config import Settings
 from holdfast.coordination.disk import is_low
 from holdfast.coordination.owners import Owner
 from holdfast.coordination.runfile import RunFile
+from holdfast.db.sessionclock import SessionClock
 from holdfast.errors import LeaseLost, Unavailable
-from holdfast.jobs.board.queries import FEED
 from holdfast.jobs.endings import Ending, Result
 from holdfast.jobs.leases import Lease, Leases
 from holdfast.jobs.placement import Placement
+from holdfast.jobs.plans import backend_of
 from holdfast.jobs.retries import Failure
 from holdfast.jobs.settling import Settler
 from holdfast.wiring import Ground, open_ground
@@ -42,7 +43,8 @@ _log = log.get()
 _LOOK_S = 0.1
 _LET_GO_S = 10.0
 """How long runs may take to let go after the second signal."""
-KIND = "worker"
+SCHEDULING, RUNNING = "worker", "runner"
+"""What a worker is called among the owners: one that also queues what is due, and one that leaves it to others."""
 
 
 class Roster(NamedTuple):
@@ -72,7 +74,7 @@ class Report:
     """What a worker did."""
 
     endings: Counter[str] = field(default_factory=Counter)
-    """completed, failed, cancelled, released, lost."""
+    """completed, failed, cancelled, released, lost, unsettled."""
     executions: list[int] = field(default_factory=list)
     low_disk: bool = False
     """Whether something waits that was not begun for want of space."""
@@ -93,20 +95,22 @@ class Shop:
 
 
 @contextmanager
-def open_shop(settings: Settings, roster: Roster) -> Iterator[Shop]:
+def open_shop(settings: Settings, roster: Roster, *, schedules: bool = True) -> Iterator[Shop]:
     """Open connections, register the worker and start its heart and its chores; all of it ends with the block."""
     with ExitStack() as stack:
         ground = stack.enter_context(open_ground(settings))
         jobs = stack.enter_context(open_jobs(settings))
         recover(ground)
-        owner = Owner(ground.hot, ground.clock, run=RunFile(ground.run_folder), kind=KIND, execution_id=None)
+        kind = SCHEDULING if schedules else RUNNING
+        owner = Owner(ground.hot, ground.clock, run=RunFile(ground.run_folder), kind=kind, execution_id=None)
         stack.callback(_say_goodbye, owner)
         heart, rounds = Heart(settings, owner), Rounds(settings, roster.chores)
         heart.start()
         stack.callback(heart.stop)
         rounds.start()
         stack.callback(rounds.stop, _LET_GO_S)
-        telling = Leases(jobs.database, SystemClock(), Settler(settings.jobs, Placement()), home=settings.home)
+        clock = SessionClock(SystemClock())
+        telling = Leases(jobs.database, clock, Settler(settings.jobs, Placement()), home=settings.home)
         yield Shop(ground=ground, jobs=jobs, name=name_of(owner.id), heart=heart, rounds=rounds, telling=telling)
 
 
@@ -150,6 +154,10 @@ class Worker:
             step()
         except Unavailable as exc:  # nothing is lost: the next look finds the same rows
             _log.warning("worker.waits", action="look", message=str(exc))
+        except Exception:  # what nobody foresaw: the runs go on, and so does the worker, unless it is to end anyway
+            _log.exception("worker.look_failed", action="look")
+            if self._duty.once and not self._runs:
+                raise
 
     def _begin(self) -> None:
         jobs = self._shop.jobs
@@ -191,11 +199,12 @@ class Worker:
         """Begin as many executions as there is room for; return whether one was begun or may be at the next look."""
         taken = False
         while len(self._runs) < self._duty.concurrency and not self._is_done() and self._has_space():
+            asked_at = self._clock.monotonic()
             lease = self._shop.jobs.leases.take(self._shop.name, kinds=self._duty.kinds, job_id=self._duty.job_id)
             if lease is None:
                 break
             taken = True
-            self._start(lease)
+            self._start(lease, asked_at)
         return taken or bool(self._runs)
 
     def _has_space(self) -> bool:
@@ -211,9 +220,9 @@ class Worker:
         self._is_low = low
         return not low
 
-    def _start(self, lease: Lease) -> None:
+    def _start(self, lease: Lease, asked_at: float) -> None:
         holding = holding_for(lease, self._shop.jobs.database, self._shop.telling, self._settings.jobs)
-        self._shop.heart.keep(lease, holding, now=self._clock.monotonic())
+        self._shop.heart.keep(lease, holding, taken_at=asked_at)
         run = Run(lease, lambda: self._runner(lease), holding, wake=self._wake.set)
         self._runs.append(run)
         self.report.executions.append(lease.execution_id)
@@ -222,31 +231,51 @@ class Worker:
         run.start()
 
     def _runner(self, lease: Lease) -> Runner:
-        backend = lease.job.config.get("backend") or lease.source.config.get("backend") or "native"
-        if lease.job.kind == FEED:  # whatever crawls the source, its feeds are polled by us
-            backend = FEED
+        backend = backend_of(lease.job.kind, lease.job.config, lease.source.config)
         make = self._runners.get(backend)
         return _Nobody(backend) if make is None else make(self._settings)
 
     def _settle(self, run: Run) -> None:
         """Write how a run ended, under its lease; a database that is away leaves it for the next look."""
-        leases, word = self._shop.jobs.leases, "lost"
         try:
-            if run.holding.stop is not Stop.LOST:
-                if run.ending is None:
-                    leases.release(run.lease)
-                    word = "released"
-                else:
-                    leases.settle(run.lease, run.ending)
-                    word = run.ending.result.value
-        except LeaseLost as exc:
-            _log.warning("worker.lease_lost", execution=run.lease.execution_id, message=str(exc))
+            word = self._write(run, run.ending)
+        except Unavailable:
+            raise
+        except Exception as exc:  # the rows do not take this ending: one that says so is written in its place
+            _log.exception("worker.settle_failed", action="settle", execution=run.lease.execution_id)
+            word = self._give_up(run, exc)
         self._shop.heart.drop(run.lease)
         self._runs.remove(run)
         self.report.endings[word] += 1
         self._shop.rounds.wake()
         _log.info("worker.run_ends", execution=run.lease.execution_id, ending=word,
                   reason=run.ending.reason if run.ending else None)  # fmt: skip
+
+    def _write(self, run: Run, ending: Ending | None) -> str:
+        """Settle or hand back what is still ours; return the word for it."""
+        leases = self._shop.jobs.leases
+        try:
+            if ending is None or run.is_lost:  # one that only lapsed is handed back, so that nobody waits for its end
+                leases.release(run.lease)
+                return "released"
+            leases.settle(run.lease, ending)
+            return ending.result.value
+        except LeaseLost as exc:
+            _log.warning("worker.lease_lost", execution=run.lease.execution_id, message=str(exc))
+            return "lost"
+
+    def _give_up(self, run: Run, exc: Exception) -> str:
+        """Settle a run as failed whose ending could not be written; if that fails, too, its lock goes stale."""
+        error = f"its ending could not be written: {exc!r}"
+        try:
+            return self._write(
+                run, Ending(result=Result.FAILED, failure=Failure.FAILED, reason="unsettled", error=error)
+            )
+        except Unavailable:
+            raise
+        except Exception:
+            _log.exception("worker.settle_failed", action="give_up", execution=run.lease.execution_id)
+            return "unsettled"
 
     def _pass_on(self) -> None:
         """Tell the runs and the chores what the signals said; runs that do not let go are left to the next worker."""
@@ -275,7 +304,7 @@ class _Nobody:
 
 def work(settings: Settings, duty: Duty, stops: Stops, roster: Roster) -> Report:
     """Be a worker until told to stop, or until nothing is due; Unavailable if it cannot even begin."""
-    with open_shop(settings, roster) as shop:
+    with open_shop(settings, roster, schedules=duty.schedules) as shop:
         _log.info("worker.starts", name=shop.name, concurrency=duty.concurrency, schedules=duty.schedules)
         report = Worker(shop, duty, stops, roster).run()
         _log.info("worker.ends", name=shop.name, **report.endings)

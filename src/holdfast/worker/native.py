@@ -15,27 +15,25 @@ from holdfast.db.engine import Database
 from holdfast.errors import Invalid
 from holdfast.frontier.queries import summary
 from holdfast.jobs.adaptive import StartPage
-from holdfast.jobs.endings import Counts, Ending, Result
+from holdfast.jobs.endings import Ending, Result
 from holdfast.jobs.executions import Begun
 from holdfast.jobs.leases import Lease, start_page
 from holdfast.jobs.live import queries
 from holdfast.jobs.live.queries import from_json
-from holdfast.jobs.plans import House, crawl_plan
+from holdfast.jobs.plans import House, crawl_plan, job_config
 from holdfast.jobs.retries import Failure
 from holdfast.jobs.status import Status, read_status
-from holdfast.jobs.tally import Timing, counted, counts_of, crawl_metrics
-from holdfast.sources.config import merged
-from holdfast.sources.registry import config_of
+from holdfast.jobs.tally import Timing, counted, crawl_metrics
 from holdfast.types import Outcome
 from holdfast.warc import queries as files
 from holdfast.wiring import Ground, open_ground
 from holdfast.worker.blame import Footing, storage_trouble, tail
 from holdfast.worker.discard import discard
 from holdfast.worker.recovery import recover
-from holdfast.worker.running import Holding, Stop
+from holdfast.worker.running import Holding, Progress, Stop
 from holdfast.worker.stops import Stops
 from holdfast.worker.supervisor import Conclusion, Supervisor
-from holdfast.worker.watch import Watch
+from holdfast.worker.watch import Watch, with_cost
 
 _LOOK_S = 0.25
 _LISTED = 100
@@ -86,7 +84,7 @@ class NativeRunner:
             watch = Watch(holding, lease.output_dir / "crawl.log", now=ground.clock.monotonic())
             supervisor = Supervisor(
                 ground, begun, plan, workers=self._settings.worker.processes,
-                show=lambda status: watch.look(status, now=ground.clock.monotonic()),
+                show=lambda status: watch.look(status, supervisor.cost, now=ground.clock.monotonic()),
             )  # fmt: skip
             conclusion = supervisor.crawl(stops, epoch=lease.claim.epoch)
             watch.read_log()
@@ -97,7 +95,7 @@ class NativeRunner:
             if conclusion.state == "failed" and (trouble := storage_trouble(lease.output_dir)):
                 return _infra(trouble, stack=tail(lease.output_dir / "crawl.log"))
             status = read_status(ground.hot, ground.clock, lease.execution_id)
-            watch.look(status, now=ground.clock.monotonic())
+            watch.look(status, conclusion.cost, now=ground.clock.monotonic())
             watch.note_metrics(status)
             return self._ending(ground, lease, holding, conclusion, status)
 
@@ -106,13 +104,14 @@ class NativeRunner:
         """Return how it went: what was drained for the worker's sake is to be continued, the rest is over."""
         if conclusion.state == "cancelled":
             return Ending(result=Result.CANCELLED, reason="discarded")
-        ending = Ending(result=Result.COMPLETED, reason=conclusion.reason, counts=_counts(status, conclusion))
+        ending = Ending(result=Result.COMPLETED, reason=conclusion.reason, counts=with_cost(status, conclusion.cost))
         if conclusion.state == "failed":
             ending = replace(ending, result=Result.FAILED, failure=Failure.FAILED, error=conclusion.reason,
                              stack=tail(lease.output_dir / "crawl.log"))  # fmt: skip
         elif conclusion.state == "stopped":
             word = holding.hear()
             if word not in (Stop.FINISH, Stop.CANCEL, Stop.DISCARD):
+                holding.tell(Progress(counts=ending.counts))
                 return None
             ending = _given_up(ground, lease, word, ending)
             if word is Stop.DISCARD:
@@ -133,7 +132,7 @@ class NativeRunner:
         if ending.result is Result.COMPLETED and not ending.counts.items_crawled and ending.counts.items_failed:
             error = f"nothing could be captured: {_worst(metrics)}"
             ending = replace(ending, result=Result.FAILED, failure=Failure.FAILED, reason="nothing_captured",
-                             error=error)  # fmt: skip
+                             error=error, not_before=ground.frontier.reachable_at(lease.execution_id))  # fmt: skip
         over = ending.result is not Result.FAILED and has_files
         return replace(ending, metrics=metrics, start=self._start_page(lease), index_state="pending" if over else None)
 
@@ -149,7 +148,7 @@ def plan_of(settings: Settings, lease: Lease) -> CrawlPlan:
     if not settings.contact:
         raise Invalid("no contact, so nothing is crawled; give one with HOLDFAST_CONTACT")
     house = House(settings.contact, settings.user_agent, tuple(map(str, settings.allow_networks)))
-    plan = crawl_plan(merged(config_of(lease.source), overrides=lease.job.config), house, number=lease.number)
+    plan = crawl_plan(job_config(lease.job, lease.source), house, number=lease.number)
     plan.build_scope()
     Credentials(plan)
     return plan
@@ -198,14 +197,6 @@ def _given_up(ground: Ground, lease: Lease, word: Stop, ending: Ending) -> Endin
         discard(ground, lease.execution_id)
         return Ending(result=Result.CANCELLED, reason="discarded")
     return replace(ending, reason=reason, result=Result.COMPLETED if word is Stop.FINISH else Result.CANCELLED)
-
-
-def _counts(status: Status, conclusion: Conclusion) -> Counts:
-    counts = counts_of(status.outcomes, pages=status.pages, queue=status.queue)
-    return Counts(
-        items_crawled=counts.items_crawled, items_failed=counts.items_failed, items_total=counts.items_total,
-        cpu_ms=round(conclusion.cpu_s * 1000), peak_memory_bytes=conclusion.peak_bytes or None,
-    )  # fmt: skip
 
 
 def _note_failures(ground: Ground, lease: Lease, holding: Holding) -> None:

@@ -10,14 +10,14 @@ from holdfast import log
 from holdfast.clock import to_micros
 from holdfast.coordination.owners import DeadOwner, bury, cleaning_up, dead_owners
 from holdfast.coordination.runfile import acquit
-from holdfast.errors import HoldfastError
+from holdfast.errors import HoldfastError, Unavailable
 from holdfast.failpoints import reach
 from holdfast.warc import queries as files
 from holdfast.warc.manifest import ManifestEntry, add_to_manifest
 from holdfast.warc.queries import OpenFile
 from holdfast.warc.repair import adopt
+from holdfast.warc.roots import locate
 from holdfast.wiring import Ground
-from holdfast.worker.paths import absolute
 
 _log = log.get()
 
@@ -33,6 +33,8 @@ class Recovery:
     orphans: int = 0
     """Records that are kept although no settled attempt points to them: they will be fetched again."""
     torn_bytes: int = 0
+    left: dict[int, str] = field(default_factory=dict)
+    """Files that cannot be sealed as they are, by id, and why; what only waits (a full disk) is not among them."""
 
 
 def recover(ground: Ground) -> Recovery:
@@ -73,21 +75,23 @@ def _blame(ground: Ground, owner: DeadOwner, report: Recovery) -> None:
 def _adopt(ground: Ground, file: OpenFile, report: Recovery) -> bool:
     """Repair and seal one file of a dead process; a file that never got a record is struck off.
 
-    False if that cannot be done now (the disk is away, or the file is damaged): the crawl goes on, the next start tries
-    again.
+    False if that cannot be done now (the disk is away, the file is damaged, its row names a place where none may lie):
+    the crawl goes on, the next start tries again.
     """
-    path = absolute(ground.settings.home, file.path)
     try:
+        path = locate(ground.settings.home, file.path)
         adopted = adopt(path)
         reach("recovery_adopted")
         if adopted is not None:
             add_to_manifest(path.parent, ManifestEntry.of(file.id, adopted.sealed))
             reach("recovery_listed")
     except HoldfastError as exc:
-        _log.error("recovery.file_left", action="adopt", file=path.name, message=str(exc))
+        _log.error("recovery.file_left", action="adopt", file=Path(file.path).name, message=str(exc))
+        if not isinstance(exc, Unavailable):
+            report.left[file.id] = str(exc)
         return False
     if adopted is None:
-        return _strike_off(ground, file, path)
+        return _strike_off(ground, file, path, report)
     sealed = adopted.sealed
     with ground.hot.write() as tx:
         sealing = files.Sealing(sealed.size, sealed.sha256, sealed.crc32, sealed.record_count, repaired=True)
@@ -101,10 +105,11 @@ def _adopt(ground: Ground, file: OpenFile, report: Recovery) -> bool:
     return True
 
 
-def _strike_off(ground: Ground, file: OpenFile, path: Path) -> bool:
+def _strike_off(ground: Ground, file: OpenFile, path: Path, report: Recovery) -> bool:
     with ground.hot.write() as tx:
         if not (never_used := not files.pointed_offsets(tx, file.id)):
             _log.error("recovery.file_missing", action="adopt", file=str(path))
+            report.left[file.id] = f"{path} is missing"
         else:
             files.discard_file(tx, file.id)
     return never_used

@@ -31,6 +31,8 @@ class Run:
         self._make_runner, self._wake = make_runner, wake
         self.ending: Ending | None = None
         """None if it is to be continued, or is lost."""
+        self.is_lost = False
+        """Whether its lease was lost before the runner came back: then what it returned is not heard."""
         self._thread = threading.Thread(target=self._work, name=f"execution {lease.execution_id}", daemon=True)
 
     def start(self) -> None:
@@ -45,11 +47,6 @@ class Run:
         """Whether the runner has come back."""
         return not self._thread.is_alive()
 
-    def join(self, seconds: float) -> bool:
-        """Wait so long for the runner; return whether it has come back."""
-        self._thread.join(seconds)
-        return self.is_over
-
     def _work(self) -> None:
         try:
             self.ending = self._make_runner().run(self.lease, self.holding)
@@ -59,6 +56,7 @@ class Run:
             _log.exception("worker.run_failed", action="run", execution=self.lease.execution_id)
             self.ending = crashed(exc, self.lease.output_dir)
         finally:
+            self.is_lost = self.holding.stop is Stop.LOST
             self._say_how()
             self._wake()
 

@@ -5,6 +5,7 @@ A runner never writes a job or an execution itself: what it returns is settled u
 
 from __future__ import annotations
 
+import math
 import threading
 from collections.abc import Callable
 from contextlib import suppress
@@ -40,6 +41,10 @@ class Stop(IntEnum):
     """Somebody else holds the execution: end at once and write nothing; what is returned is not heard."""
 
 
+LEAVING = (Stop.DRAIN, Stop.NOW, Stop.LOST)
+"""Words after which this worker has no more to do with a run, whoever goes on with it."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Progress:
     """How far a run is."""
@@ -58,13 +63,20 @@ class Holding:
         self._lock = threading.Lock()
         self._changed = threading.Condition()
         self._stop: Stop | None = None
+        self._good_until = math.inf
         self._told = Progress()
         self._told_at = clock.monotonic()
 
     @property
     def stop(self) -> Stop | None:
         """The strongest word so far, None while the run may go on."""
+        if self._stop is not Stop.LOST and self._clock.monotonic() > self._good_until:
+            self.ask(Stop.LOST)  # somebody else may have it by now, and nobody could tell us
         return self._stop
+
+    def good_until(self, moment: float) -> None:
+        """Say until when, by the monotonic clock, the lease is good if nothing more is heard of it."""
+        self._good_until = moment
 
     def ask(self, word: Stop) -> None:
         """Ask the run to end; a weaker word than before changes nothing."""
@@ -78,14 +90,14 @@ class Holding:
         with suppress(Unavailable):
             if (word := self._listen()) is not None:
                 self.ask(word)
-        return self._stop
+        return self.stop
 
     def wait(self, seconds: float) -> Stop | None:
         """Wait so long, or until there is a stronger word than before; return the word."""
         with self._changed:
             before = self._stop
             self._changed.wait_for(lambda: self._stop is not before, timeout=seconds)
-            return self._stop
+        return self.stop
 
     def note(self, level: str, category: str, message: str, **fields: Any) -> None:
         """Write a line of the execution's log; the word after `crawler.` names the category, such as `lifecycle`."""
@@ -103,13 +115,19 @@ class Holding:
         """Tell how far the run is, as often as one likes: it is passed on each ten items or five seconds."""
         now = self._clock.monotonic()
         with self._lock:
-            if progress == self._told or self._stop is Stop.LOST:
+            same = progress.counts.items == self._told.counts.items and progress.metrics == self._told.metrics
+            if same or self._stop is Stop.LOST:  # time and memory alone are no news
                 return
             grown = _items(progress) - _items(self._told)
             if grown < _ITEMS and now - self._told_at < _EVERY_S:
                 return
             self._told, self._told_at = progress, now
         self._report(progress)
+
+    def tell(self, progress: Progress) -> None:
+        """Tell how far the run is and what it cost, whenever that was last told: before it is handed back."""
+        if self._stop is not Stop.LOST:
+            self._report(progress)
 
 
 def _items(progress: Progress) -> int:

@@ -53,8 +53,7 @@ class Conclusion:
     state: str
     reason: str
     seconds: float
-    cpu_s: float
-    peak_bytes: int
+    cost: Cost
 
 
 class Supervisor:
@@ -114,6 +113,11 @@ class Supervisor:
                 child.kill()
             with suppress(Unavailable):  # then the next start cleans up
                 owner.end()
+
+    @property
+    def cost(self) -> Cost:
+        """What the processes have cost so far: all their time, and the most that they took of memory together."""
+        return Cost(cpu_s=sum(one.cpu_s for one in self._costs.values()), peak_bytes=self._peak_bytes)
 
     def _patiently(self, call: Callable[[], T]) -> T:
         """Return what a call gives, waiting for a database that is away; somebody who says stop twice ends that."""
@@ -260,8 +264,7 @@ class Supervisor:
 
     def _concluded(self, state: str, reason: str) -> Conclusion:
         seconds = self._ground.clock.monotonic() - self._started
-        cpu_s = sum(one.cpu_s for one in self._costs.values())
-        return Conclusion(state=state, reason=reason, seconds=seconds, cpu_s=cpu_s, peak_bytes=self._peak_bytes)
+        return Conclusion(state=state, reason=reason, seconds=seconds, cost=self.cost)
 
     def _close_rest(self, reason: str) -> None:
         while self._ground.frontier.close_rest(self._begun.execution_id, outcome=Outcome.EXCLUDED, reason=reason):

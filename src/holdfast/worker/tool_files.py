@@ -18,9 +18,7 @@ from holdfast.index.indexer import Indexer
 from holdfast.index.intake.importer import Imported, Importer, Step
 from holdfast.jobs.imports import ImportBegun, ImportWish
 from holdfast.wiring import Ground
-from holdfast.worker.running import Holding, Stop
-
-_LEAVING = (Stop.DRAIN, Stop.NOW, Stop.LOST)
+from holdfast.worker.running import LEAVING, Holding
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,7 +53,7 @@ def keep_files(ground: Ground, database: Database, execution_id: int, output_dir
             importer.begun, importer.only_register = ImportBegun(execution_id=execution_id, folder=folder), True
 
             def on_step(_step: Step) -> None:
-                indexer.stopping = holding.stop in _LEAVING
+                indexer.stopping = holding.stop in LEAVING
 
             importer.on_step = on_step
             done = [_told(one, holding) for one in importer.run(paths)]

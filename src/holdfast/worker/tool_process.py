@@ -11,6 +11,7 @@ import subprocess
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
+from itertools import pairwise
 from pathlib import Path
 from typing import Protocol
 
@@ -20,6 +21,8 @@ from holdfast.archive_tool.program import ToolMissing
 
 KILLED = -signal.SIGKILL
 """The exit code of a tool that left no word of its end."""
+HURRY = (signal.SIGTERM, signal.SIGINT)
+"""Two requests to end. Two signals of one kind could be one by the time that they are heard."""
 
 
 class Tool(Protocol):
@@ -33,7 +36,11 @@ class Tool(Protocol):
         ...
 
     def ask_to_end(self) -> None:
-        """Ask it to stop its container and end; a second time takes the grace away."""
+        """Ask it to stop its container and end."""
+        ...
+
+    def hurry(self) -> None:
+        """Ask it to end without its container's grace, whether it was asked before or not."""
         ...
 
     def kill(self) -> None:
@@ -62,6 +69,10 @@ class StartedTool:
     def ask_to_end(self) -> None:
         self._process.terminate()
 
+    def hurry(self) -> None:
+        for number in HURRY:
+            self._process.send_signal(number)
+
     def kill(self) -> None:
         self._process.kill()
         self._process.wait()
@@ -83,6 +94,10 @@ class AdoptedTool:
     def ask_to_end(self) -> None:
         self._signal(signal.SIGTERM)
 
+    def hurry(self) -> None:
+        for number in HURRY:
+            self._signal(number)
+
     def kill(self) -> None:
         self._signal(signal.SIGKILL)
 
@@ -93,7 +108,7 @@ class AdoptedTool:
 def signal_holder(output_dir: Path, holder: Holder, number: signal.Signals) -> bool:
     """Send a signal to the tool that holds a directory; False if it is not here, or is not what it says it is.
 
-    A number alone is no identity: the process must have this directory among its arguments.
+    A number alone is no identity: the process must have this directory as its output directory.
     """
     if not holder.is_here or not _works_in(holder.pid, output_dir):
         return False
@@ -103,12 +118,27 @@ def signal_holder(output_dir: Path, holder: Holder, number: signal.Signals) -> b
     return False
 
 
+def hurry_tools(output_dir: Path) -> int:
+    """Ask every tool that writes to this directory to end at once; return how many there were.
+
+    The directory itself is not touched: it may be on storage that holds whoever does.
+    """
+    asked = 0
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit() and int(entry.name) != os.getpid() and _works_in(int(entry.name), output_dir):
+            with suppress(ProcessLookupError, PermissionError):
+                for number in HURRY:
+                    os.kill(int(entry.name), number)
+                asked += 1
+    return asked
+
+
 def _works_in(pid: int, output_dir: Path) -> bool:
     try:
         words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
     except OSError:
         return False
-    return os.fsencode(output_dir) in words
+    return (b"--output-dir", os.fsencode(output_dir)) in pairwise(words)
 
 
 def newest_words(output_dir: Path) -> Path | None:

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
+from holdfast.jobs.endings import Counts
 from holdfast.jobs.status import Status
 from holdfast.jobs.tally import counts_of
+from holdfast.worker.child import Cost
 from holdfast.worker.running import Holding, Progress
 
 _METRICS_S: Final = 30.0
@@ -30,8 +35,8 @@ class Watch:
         self._condition = "running"
         self._metrics_at = now
 
-    def look(self, status: Status, *, now: float) -> None:
-        """Tell what is new since the last look."""
+    def look(self, status: Status, cost: Cost, *, now: float) -> None:
+        """Tell what is new since the last look, with what it has cost so far."""
         self.read_log()
         if status.condition != self._condition:
             self._condition = status.condition
@@ -45,8 +50,7 @@ class Watch:
         if now - self._metrics_at >= _METRICS_S:
             self._metrics_at = now
             self.note_metrics(status)
-        counts = counts_of(status.outcomes, pages=status.pages, queue=status.queue)
-        self._holding.progress(Progress(counts=counts))
+        self._holding.progress(Progress(counts=with_cost(status, cost)))
 
     def note_metrics(self, status: Status) -> None:
         """Tell how it stands, in numbers."""
@@ -64,19 +68,19 @@ class Watch:
         self._slow = set(slow)
 
     def read_log(self) -> None:
-        """Pass on the events that the processes have written since the last look; half a line waits."""
-        try:
-            with self._log_path.open("rb") as file:
+        """Pass on the events that the processes have written up to now; half a line waits, one over long is dropped."""
+        with suppress(OSError), self._log_path.open("rb") as file:
+            end = os.fstat(file.fileno()).st_size
+            while self._position < end:
                 file.seek(self._position)
-                piece = file.read(_LINE_BYTES)
-        except OSError:
-            return
-        whole = piece.rpartition(b"\n")[0]
-        self._position += len(whole) + 1 if whole else len(piece) if len(piece) == _LINE_BYTES else 0
-        for line in whole.splitlines():
-            event = _event(line)
-            if event is not None:
-                self._pass_on(event)
+                piece = file.read(min(_LINE_BYTES, end - self._position))
+                whole, newline, _ = piece.rpartition(b"\n")
+                if not newline and len(piece) < _LINE_BYTES:
+                    return
+                self._position += len(whole) + 1 if newline else len(piece)
+                for line in whole.splitlines():
+                    if (event := _event(line)) is not None:
+                        self._pass_on(event)
 
     def _pass_on(self, event: Mapping[str, Any]) -> None:
         name = str(event["event"])
@@ -92,6 +96,12 @@ class Watch:
         self._holding.note(
             str(event.get("level", "info")), category, name, **{"event_fields": fields} if fields else {}
         )
+
+
+def with_cost(status: Status, cost: Cost) -> Counts:
+    """Return the counts of a crawl, and what its processes have cost."""
+    counts = counts_of(status.outcomes, pages=status.pages, queue=status.queue)
+    return replace(counts, cpu_ms=round(cost.cpu_s * 1000), peak_memory_bytes=cost.peak_bytes or None)
 
 
 def _event(line: bytes) -> Mapping[str, Any] | None:

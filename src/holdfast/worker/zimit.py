@@ -30,6 +30,7 @@ from holdfast.archive_tool.program import find_program
 from holdfast.archive_tool.refusals import OutputBusy
 from holdfast.archive_tool.state import STATE_NAME
 from holdfast.config import Settings
+from holdfast.db.audits import append_event
 from holdfast.db.engine import Database
 from holdfast.errors import HoldfastError, Unavailable
 from holdfast.index.execution import KEPT
@@ -38,12 +39,12 @@ from holdfast.jobs import endings
 from holdfast.jobs.endings import Ending, Verdict
 from holdfast.jobs.leases import Lease
 from holdfast.jobs.live.queries import store_config
+from holdfast.jobs.plans import job_config
 from holdfast.jobs.retries import Failure
-from holdfast.sources.config import SourceConfig, merged
-from holdfast.sources.registry import config_of
+from holdfast.sources.config import SourceConfig
 from holdfast.wiring import Ground, open_ground
 from holdfast.wiring.zimit import zimit_config
-from holdfast.worker.running import Holding, Stop
+from holdfast.worker.running import LEAVING, Holding, Stop
 from holdfast.worker.tool_files import keep_files
 from holdfast.worker.tool_follow import ToolFollower, counts_of
 from holdfast.worker.tool_process import KILLED, AdoptedTool, StartedTool, Tool, words_of
@@ -54,7 +55,6 @@ _LAST_S = 10.0
 """How long a tool that was killed may take to be gone."""
 _STAMP = re.compile(r"(\d{8}T\d{6})Z__")
 _FAILURES = {CrawlerStatus.INFRA: Failure.INFRA, CrawlerStatus.CONFIG: Failure.CONFIG}
-_LEAVING = (Stop.DRAIN, Stop.NOW, Stop.LOST)
 
 
 class ZimitRunner:
@@ -86,7 +86,7 @@ class _Run:
 
     def run(self, outer: Mapping[str, str]) -> Ending | None:
         """Crawl unless that is done, then see to the files."""
-        self._config = merged(config_of(self._lease.source), overrides=self._lease.job.config)
+        self._config = job_config(self._lease.job, self._lease.source)
         job = zimit_config(self._config, self._settings)
         self._prepare(job)
         end = last_end(self._dir) if holder_of(self._dir) is None else None
@@ -125,6 +125,10 @@ class _Run:
         }  # fmt: skip
         with self._ground.hot.write() as tx:
             store_config(tx, execution_id=self._lease.execution_id, config=json.dumps(content))
+            if self._config is not None and self._config.robots == "ignore":
+                append_event(tx, self._ground.clock, action="robots.ignored",
+                             subject=f"execution {self._lease.execution_id}",
+                             detail={"reason": self._config.robots_reason, "seeds": list(job.seeds)})  # fmt: skip
 
     def _name(self) -> str:
         """Return what the crawl is called: the same whenever this directory is taken up."""
@@ -149,7 +153,7 @@ class _Run:
                 asked, deadline = True, now + self._settings.zimit.stop_s
                 self._holding.note("info", "lifecycle", "the tool is asked to end", word=word.name.lower())
             if word in (Stop.NOW, Stop.LOST):
-                tool.ask_to_end()  # once more: without its grace
+                tool.hurry()
                 return None
             if now >= deadline and killed:
                 return None  # it is out of reach: on another machine, or stuck in the kernel
@@ -177,7 +181,7 @@ class _Run:
             return replace(self._completed(code, "stopped"), reason="stopped")
         if word is Stop.CANCEL:
             return replace(self._completed(code, "stopped"), result=endings.Result.CANCELLED, reason="cancelled")
-        if word in _LEAVING or result.stage == "stopped":
+        if word in LEAVING or result.stage == "stopped":
             return None  # it goes on in the same directory, with this worker or another
         return self._failed(code, result, words_of(self._dir, said))
 

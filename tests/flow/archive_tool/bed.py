@@ -72,9 +72,9 @@ class Bed:
         """The output directory."""
         return self.root / "job"
 
-    def script(self, *runs: list[Step], down: bool = False) -> None:
-        """Say what each `docker run` does."""
-        (self.engine / "script.json").write_text(json.dumps({"runs": runs, "down": down}))
+    def script(self, *runs: list[Step], down: bool = False, hidden: int = 0) -> None:
+        """Say what each `docker run` does, and how often its container is looked for in vain."""
+        (self.engine / "script.json").write_text(json.dumps({"runs": runs, "down": down, "hidden": hidden}))
 
     def command(self, *flags: str) -> list[str]:
         """Return the command line."""

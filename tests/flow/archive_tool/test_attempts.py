@@ -20,15 +20,28 @@ def _meaning(bed: Bed, ended: Ended) -> Result:
     return classify_exit(ended.code, bed.output, f"{ended.out}\n{ended.err}")
 
 
-@pytest.mark.parametrize("code", [16, 32, 33])
+@pytest.mark.parametrize("code", [14, 15, 16, 32, 33])
 def test_a_limit_that_was_reached_is_a_success(bed: Bed, code: int) -> None:
-    """Disk use, size and time: zimit ends on its own terms, and what it captured is whole."""
+    """Size, time and disk use, in the numbers of two ages: zimit ends on its own terms, what it captured is whole."""
     bed.script([{"warc": "a.warc.gz"}, {"exit": code}])
 
     ended = bed.run(ONLY_WARCS)
 
     assert (ended.code, ended.state) == (0, "success")
     assert len(bed.calls("run")) == 1
+
+
+def test_a_size_limit_counts_over_all_stages_and_no_container_is_started_beyond_it(bed: Bed) -> None:
+    bed.script([{"warc": "a.warc.gz"}, {"yaml": {"left": 8}}, {"exit": 9}])
+
+    ended = bed.run(ONLY_WARCS, "--sizeSoftLimit", "500")
+
+    assert (ended.code, ended.state) == (0, "success"), ended.err
+    given = [int(bed.zimit(turn)[bed.zimit(turn).index("--sizeSoftLimit") + 1]) for turn in (0, 1)]
+    size = next(bed.output.glob(".tmp*/collections/*/archive/a.warc.gz")).stat().st_size
+    assert given == [500, 500 - size]
+    assert len(bed.calls("run")) == 2
+    assert "crawl.size_limit_reached" in ended.err
 
 
 def test_a_failure_with_a_saved_queue_is_resumed_as_the_next_attempt(bed: Bed) -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from holdfast.archive_tool.discovery import warcs_below
 from holdfast.archive_tool.hold import holder_of, last_end
 from tests.flow.archive_tool.bed import Bed, Step
 
@@ -131,3 +132,38 @@ def test_one_directory_has_one_tool(bed: Bed) -> None:
     assert (holder.pid, holder.is_here) == (first.pid, True)
     assert bed.finish(first).state == "stopped"
     assert len(bed.calls("run")) == 1
+
+
+MOMENTS = ("made", "first", "queue", "second")
+"""When it may happen: before any file, between two, after a queue was saved, at the end of the crawl."""
+
+
+@pytest.mark.parametrize(
+    ("victim", "moment"), [("both", "made"), ("container", "first"), ("tool", "queue"), ("both", "second")]
+)
+def test_whoever_is_killed_and_whenever_no_warc_file_is_lost(bed: Bed, victim: str, moment: str) -> None:
+    """F29: WARCs lost 0; the next run joins what is there, and every file is whole under a stable name."""
+    steps: dict[str, list[Step]] = {
+        "made": [], "first": [{"warc": "a.warc.gz"}, {"stats": [1, 9, 1, 0]}], "queue": [{"yaml": {"left": 8}}],
+        "second": [{"warc": "b.warc.gz"}, {"stats": [2, 9, 1, 0]}],
+    }  # fmt: skip
+    before = [step for name in MOMENTS[: MOMENTS.index(moment) + 1] for step in steps[name]]
+    bed.script([*before, {"touch": str(bed.root / "mark")}, {"hang": 60}], GOOD)
+    process = bed.start(ONLY_WARCS, "--max-attempts", "1")
+    bed.wait_for(bed.root / "mark")
+    captured = [file.path.read_bytes() for file in warcs_below(bed.output)]
+    if victim != "container":
+        os.kill(process.pid, signal.SIGKILL)
+    if victim != "tool":
+        for pid in bed.running():
+            os.kill(pid, signal.SIGKILL)
+    assert process.wait(20)
+
+    ended = bed.run(ONLY_WARCS)
+
+    assert ended.code == 0, ended.err
+    stable = [file.path.read_bytes() for file in warcs_below(bed.output / "warcs")]
+    assert len(captured) == {"made": 0, "first": 1, "queue": 1, "second": 2}[moment]
+    assert all(data in stable for data in captured)
+    assert len(stable) == len(captured) + 1
+    assert bed.stages()[-1].startswith("resume" if moment in MOMENTS[2:] else "new" if captured else "initial")

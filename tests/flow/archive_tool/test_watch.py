@@ -46,9 +46,9 @@ def test_a_standstill_is_noticed_while_pages_are_pending(bed: Bed) -> None:
 
 
 def test_a_crawl_with_nothing_pending_may_take_its_time(bed: Bed) -> None:
-    bed.script([{"stats": [1, 9, 0, 0]}, {"sleep": 3.6}, *GOOD])
+    bed.script([{"stats": [1, 9, 0, 0]}, {"sleep": 2.4}, *GOOD])
 
-    ended = bed.run(*WATCH, "--enable-adaptive-restart", "--stall-timeout-minutes", "50")
+    ended = bed.run(*WATCH, "--enable-adaptive-restart", "--stall-timeout-minutes", "30")
 
     assert ended.code == 0
     assert len(bed.calls("run")) == 1

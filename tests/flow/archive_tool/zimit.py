@@ -16,7 +16,7 @@ from typing import Any, NoReturn
 
 _KNOWN = (
     "seeds", "name", "workers", "scopeType", "scopeIncludeRx", "scopeExcludeRx", "depth", "pageLimit", "title",
-    "description", "warcs", "config", "zim-file", "output", "adminEmail", "lang",
+    "description", "warcs", "config", "zim-file", "output", "adminEmail", "lang", "pageExtraDelay", "sizeSoftLimit",
 )  # fmt: skip
 
 
@@ -45,7 +45,7 @@ def _container(output: Path, arguments: list[str], steps: list[dict[str, Any]]) 
     """Be zimit, to the end."""
     os.setsid()
     try:
-        zimit = _Zimit(output, _parse(arguments))
+        zimit = _Zimit(output, _parse(arguments), mute={"mute": True} in steps)
         atexit.register(zimit.leave)
         signal.signal(signal.SIGTERM, zimit.stopped)
         for step in steps:
@@ -69,7 +69,7 @@ def _parse(arguments: list[str]) -> argparse.Namespace:
 class _Zimit:
     """One crawl inside the container."""
 
-    def __init__(self, output: Path, known: argparse.Namespace) -> None:
+    def __init__(self, output: Path, known: argparse.Namespace, *, mute: bool) -> None:
         self.output, self.known = output, known
         self.temp = output / f".tmp{os.urandom(4).hex()}"
         self.collection = self.temp / "collections" / "crawl-20260101"
@@ -77,7 +77,8 @@ class _Zimit:
         self.deaf = False
         self.queue: dict[str, Any] | None = None
         keeps = "will keep" if known.keep else "will delete"
-        self.say(f"[zimit::2026-01-01 00:00:00,000] INFO:Output to tempdir: /output/{self.temp.name} - {keeps}")
+        if not mute:
+            self.say(f"[zimit::2026-01-01 00:00:00,000] INFO:Output to tempdir: /output/{self.temp.name} - {keeps}")
 
     def leave(self) -> None:
         """What the real one registers to run at its end."""
@@ -104,6 +105,9 @@ class _Zimit:
         """Do one step of the script."""
         for name, value in step.items():
             getattr(self, f"do_{name}")(value)
+
+    def do_mute(self, _value: bool) -> None:
+        """Nothing: the directory was not announced."""
 
     def do_say(self, value: str) -> None:
         self.say(value)

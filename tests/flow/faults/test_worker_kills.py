@@ -19,6 +19,8 @@ from tests.flow.plant import STALE_S, Plant, be_scheduler, be_worker
 from tests.site import Site, judge
 
 _DELAY_S = 0.1
+_STALL_S = 10 * STALE_S
+"""Longer than anything may stand still: a lock is stale, swept and taken again within a few seconds."""
 
 
 @pytest.fixture
@@ -88,12 +90,21 @@ def _everything_is_done(plant: Plant, count: int) -> bool:
     return len(found) == count and all(one.state == "completed" and one.index_state == "indexed" for one in found)
 
 
-def _wait_for_all(plant: Plant, count: int, *, within_s: float) -> None:
-    try:
-        until(lambda: _everything_is_done(plant, count), within_s=within_s, what="all jobs ran and were indexed")
-    except AssertionError as exc:
-        states = [(one.id, one.state, one.index_state) for one in plant.executions()]
-        raise AssertionError(f"{exc}: {states}\n{plant.log()[-4000:]}") from exc
+def _wait_for_all(plant: Plant, count: int) -> None:
+    """Wait for as long as something moves: how long all of it takes is up to the machine."""
+    seen, moved_at = _standing(plant), time.monotonic()
+    while not _everything_is_done(plant, count):
+        threading.Event().wait(0.2)
+        if (now := _standing(plant)) != seen:
+            seen, moved_at = now, time.monotonic()
+        if time.monotonic() - moved_at > _STALL_S:
+            raise AssertionError(f"nothing moved for {_STALL_S:g} s: {seen}\n{plant.log()[-4000:]}")
+
+
+def _standing(plant: Plant) -> tuple[object, ...]:
+    """Return how far everything is: the executions, and the pages that are settled."""
+    states = tuple((one.id, one.state, one.index_state) for one in plant.executions())
+    return states, rows(plant.crawler, "SELECT count(*) FROM page_crawls WHERE outcome IS NOT NULL")[0][0]
 
 
 def _survives(plant: Plant, *, jobs: int, pages: int, seconds: float, seed: int) -> None:
@@ -105,7 +116,7 @@ def _survives(plant: Plant, *, jobs: int, pages: int, seconds: float, seed: int)
             chaos.start(role)
         until(lambda: len(plant.holders()) >= 2, within_s=30, what="two workers at work")
         chaos.run(seconds)
-        _wait_for_all(plant, jobs, within_s=40 + 2 * seconds)
+        _wait_for_all(plant, jobs)
         codes = chaos.drain()
         log = site.settled()
     holds = plant.all(Hold)
@@ -142,7 +153,7 @@ def test_a_killed_workers_execution_goes_on_within_a_stale_period_and_asks_for_n
         first.join()
         until(lambda: len(plant.all(Hold)) == 2, within_s=30, what="taken over")
         until(lambda: not set(crawlers) & set(plant.crawler.processes()), within_s=10, what="its crawl has ended")
-        _wait_for_all(plant, 1, within_s=60)
+        _wait_for_all(plant, 1)
         log = site.settled()
     took_s = plant.all(Hold)[1].acquired_at.timestamp() - killed_at
     asked = fetched(log)

@@ -69,6 +69,19 @@ def test_what_the_caller_wrote_comes_back_as_data_only(client: Client) -> None:
     assert answer.headers["x-content-type-options"] == "nosniff"
 
 
+@pytest.mark.parametrize(
+    ("body", "place"),
+    [(b"{", "line 1, column 2"), (b'{\n  "source_id": 1,\n  "url": nope\n}', "line 3, column 10"),
+     ("{\n\u00e9".encode(), "line 2, column 1"), (b'{"a": 1} {}', "line 1, column 10"), (b"\n\n", "line 3, column 1")],
+)  # fmt: skip
+def test_json_that_is_none_is_refused_with_its_line_and_column(client: Client, body: bytes, place: str) -> None:
+    answer = client.post("/api/v1/jobs", content=body, headers={"content-type": "application/json"})
+
+    assert (answer.status_code, answer.json()["code"]) == (400, "invalid")
+    assert f"no JSON at {place}: " in answer.json()["detail"]
+    assert "send it again" in answer.json()["detail"]
+
+
 def test_an_odd_address_resolves_to_nothing(client: Client) -> None:
     for url in ("javascript:alert(1)", "%00", "http://", "data:,x", "http://[::1", "\\\\share"):
         answer = client.get("/api/replay/resolve", params={"url": url})

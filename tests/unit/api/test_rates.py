@@ -50,8 +50,9 @@ def test_after_the_time_that_was_named_one_may_ask_again(make_client: MakeClient
 
 
 @pytest.mark.parametrize(
-    "path", ["/metrics", "/api/v1/jobs", "/api/v1/scheduler/metrics", "/api/admin/jobs", "/api/pages"]
-)
+    "path", ["/metrics", "/api/v1/jobs", "/api/v1/scheduler/metrics", "/api/admin/jobs", "/api/pages",
+             "/api/v1/sources/x.wacz", "/api/admin/jobs/1.wacz"],
+)  # fmt: skip
 def test_guessing_the_admin_token_is_slow(make_client: MakeClient, path: str) -> None:
     client = make_client(admin_token="x" * 20)
     guesses = [client.get(path, headers={"x-admin-token": f"guess {n}"}).status_code for n in range(11)]

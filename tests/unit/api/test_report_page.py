@@ -64,9 +64,10 @@ def test_a_filled_trap_is_thanked_and_dropped(client: Client, archive: Archive) 
 
 
 def test_a_page_of_another_origin_cannot_send_it(client: Client, archive: Archive) -> None:
-    answer = client.post("/report", content=_SENT, headers={**_FORM, "Origin": "https://evil.example"})
+    for origin in ("https://evil.example", "null", "http://127.0.0.1:8061", ""):
+        answer = client.post("/report", content=_SENT, headers={**_FORM, "Origin": origin})
+        assert answer.status_code == 403, origin
 
-    assert answer.status_code == 403
     assert client.post("/report", content=b"{}", headers={"Content-Type": "text/plain"}).status_code == 415
     assert _kept(archive) == []
 

@@ -15,7 +15,7 @@ from holdfast.archive_tool.storage import (
     storage_statistics,
     verify_manifest,
     verify_warc,
-    verify_warcs,
+    warc_report,
 )
 from holdfast.errors import Invalid
 from tests.clock import FakeClock
@@ -98,7 +98,7 @@ def test_a_disk_that_does_not_answer_is_not_a_damaged_file(tmp_path: Path) -> No
 def test_the_report_counts_by_kind(tmp_path: Path) -> None:
     files = [_file(tmp_path, WHOLE), _file(tmp_path, b"", "b.warc.gz"), _file(tmp_path, RECORD, "c.warc")]
 
-    report = verify_warcs(files, 2)
+    report = warc_report([verify_warc(path, 2) for path in files], 2)
 
     assert (report["warcs_total"], report["warcs_ok"], report["warcs_failed"]) == (3, 2, 1)
     assert report["errors"]["empty_file"] == 1

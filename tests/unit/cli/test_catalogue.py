@@ -57,7 +57,7 @@ def test_help_is_one_screen() -> None:
     page = usage().splitlines()
 
     assert len(page) <= 40, "one screen: give the new command Group.FLAT, it stands in `holdfast help all`"
-    assert max(map(len, page)) <= 100
+    assert [line for line in (*page, *usage(everything=True).splitlines()) if len(line) > 80] == [], "80 columns"
     assert all(f"\n{group}:" in usage(everything=True) for group in Group)
 
 
@@ -71,11 +71,25 @@ def test_all_names_are_in_the_long_help_and_shown_once_in_the_short_one() -> Non
     assert "(job list)" in whole
 
 
-def test_help_loads_nothing_heavy_and_takes_no_time() -> None:
+def _cost(*arguments: str) -> float:
+    """Return the seconds of CPU that a start of Python takes, of five."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    for _ in range(5):
+        subprocess.run([sys.executable, *arguments], capture_output=True, check=True)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return (after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime) / 5
+
+
+def test_help_takes_little_more_than_python_itself() -> None:
+    bare, shown = _cost("-c", "pass"), _cost("-m", "holdfast.cli.main", "--help")
+
+    assert shown < 0.3, "the figure of the issue; 0.044 s where bare Python takes 0.018 s"
+    assert shown < 6 * bare, "something heavy is loaded"
+
+
+def test_help_loads_nothing_heavy() -> None:
     ask = "import sys, json; from holdfast.cli import main; main._help([]); print(json.dumps(sorted(sys.modules)))"
     done = subprocess.run([sys.executable, "-c", ask], capture_output=True, text=True, check=True)
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
     loaded = set(json.loads(done.stdout.splitlines()[-1]))
 
     heavy = {"typer", "click", "rich", "pydantic", "sqlalchemy", "alembic", "tantivy", "numpy", "fastapi", "asyncio"}
@@ -83,7 +97,6 @@ def test_help_loads_nothing_heavy_and_takes_no_time() -> None:
     assert {name for name in loaded if name.startswith("holdfast.")} == {
         "holdfast.cli", "holdfast.cli.catalogue", "holdfast.cli.main",
     }  # fmt: skip
-    assert after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime < 0.3
 
 
 @pytest.mark.parametrize("name", COMMANDS)
@@ -112,8 +125,10 @@ def test_flat_names_stand_for_a_noun() -> None:
     assert [name for name, command in flat.items() if command.group is not Group.FLAT] == []
 
 
-def test_every_command_of_the_documents_is_there() -> None:
+def test_every_command_of_the_documents_is_there_by_its_flat_name_and_in_a_group() -> None:
     assert [name for name in DOCUMENTED if name not in COMMANDS] == []
+    alone = [name for name in DOCUMENTED if COMMANDS[name].subcommand is None]
+    assert alone == ["check-env", "status"], "give the others a place below a noun"
 
 
 def test_every_command_prints_json() -> None:

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import pytest
 import typer
 
-from holdfast.cli.assignments import merge, read_assignments
+from holdfast.cli.assignments import leaves, merge, read_assignments
 from holdfast.cli.settings import redacted
 from holdfast.cli.tables import fields, table
 
@@ -41,6 +41,21 @@ def test_rows_are_aligned_and_cannot_write_to_the_terminal() -> None:
     shown = table(("id", "name"), [(1, "a\x1b[31mred\nline"), (12, None), (3, True)])
 
     assert shown.splitlines() == ["id  name", "1   a\ufffd[31mred\ufffdline", "12  -", "3   yes"]
+
+
+def test_a_table_fits_a_terminal_by_cutting_what_is_widest() -> None:
+    rows = [(1, "https://example.org/a/very/long/address", "short"), (2, "x", None)]
+
+    narrow = table(("id", "url", "name"), rows, columns=40).splitlines()
+    assert max(map(len, narrow)) <= 40
+    assert narrow[1] == "1   https://example.org/a/very/l…  short"
+    assert "very/long/address" in table(("id", "url", "name"), rows), "nothing is cut in a pipe"
+
+
+def test_a_configuration_is_shown_by_the_names_that_set_takes() -> None:
+    assert list(leaves({"a": 1, "zimit": {"tool_options": {"x": True}, "passthrough_args": []}, "b": {}})) == [
+        ("a", 1), ("zimit.tool_options.x", True), ("zimit.passthrough_args", []), ("b", {}),
+    ]  # fmt: skip
 
 
 def test_fields_leave_out_what_is_empty_but_not_a_zero() -> None:

@@ -77,3 +77,23 @@ def test_a_database_on_this_machine_is_read_once(clock: FakeClock) -> None:
 
     assert ours.synchronise() == 0.0
     assert ours.now() == before
+
+
+class FrozenOnce(ClockOnly):
+    """Its first answer lies in the socket for a while: the process that asked was stopped."""
+
+    def __init__(self, ours: FakeClock, *, frozen_s: float) -> None:
+        super().__init__(ours, ahead_s=0.0)
+        self._clock, self._frozen_s = ours, frozen_s
+
+    def now_micros(self) -> int | None:
+        micros = super().now_micros()
+        self._clock.advance(self._frozen_s)
+        self._frozen_s = 0.0
+        return micros
+
+
+def test_a_process_that_was_frozen_while_it_read_the_clock_reads_it_again(clock: FakeClock) -> None:
+    ours = DatabaseClock(FrozenOnce(clock, frozen_s=4.0), clock)
+
+    assert ours.now() == clock.now()

@@ -24,7 +24,7 @@ def kept(path: str, content: tuple[int, str] | None, *, number: int) -> Kept:
     """Return what an edition holds of a page."""
     place = path.encode(), b"0"
     if content is None:
-        return Kept(place, None, number)
+        return Kept(place, None, number, is_withdrawn=True)
     status, body = content
     held = Held(number, 1, f"https://a.ca{path}", hash(path), MOMENT, status, sha256(body.encode()).digest(), None)
     return Kept(place, held, number)
@@ -58,6 +58,29 @@ def test_a_page_has_the_fate_that_the_comparison_of_two_crawls_gives_it(
     sides = [kept("/", one, number=1) if one is not None else None for one in (before, now)]
 
     assert verdict(*sides) == said
+
+
+MEANT = Kept((b"/", b"0"))
+"""A page that was meant, and not captured."""
+
+
+@pytest.mark.parametrize(("before", "now", "said"), [
+    (OK, MEANT, "error"), (MEANT, OK, "new"), (LOST, MEANT, None), (MEANT, MEANT, None), (MEANT, LOST, None),
+])  # fmt: skip
+def test_what_was_asked_for_in_vain_or_not_reached_is_not_gone(
+    before: tuple[int, str] | Kept, now: tuple[int, str] | Kept, said: str | None
+) -> None:
+    sides = [one if isinstance(one, Kept) else kept("/", one, number=1) for one in (before, now)]
+
+    assert verdict(*sides) == said
+
+
+def test_of_what_nobody_meant_nothing_is_told_that_one_edition_alone_holds() -> None:
+    here = kept("/robots.txt", OK, number=1)._replace(is_meant=False)
+
+    assert verdict(here, None) is None
+    assert verdict(None, here) is None
+    assert verdict(here, here) == "unchanged"
 
 
 def test_a_withdrawn_page_is_named_as_withdrawn_and_not_shown() -> None:

@@ -123,6 +123,9 @@ def test_the_best_outcome_wins_and_then_the_latest() -> None:
         ("excluded", "redirect_out_of_scope:scope:host", "done", (Fate.EXCLUDED, "redirect_out_of_scope:scope:host")),
         ("excluded", "over_limit:max_pages", "done", (Fate.OVER_LIMIT, "max_pages")),
         (None, None, "stopped", (Fate.NOT_REACHED, "execution_stopped")),
+        ("excluded", "stopped", "stopped", (Fate.NOT_REACHED, "execution_stopped")),
+        ("excluded", "cancelled", "cancelled", (Fate.NOT_REACHED, "execution_cancelled")),
+        ("excluded", "domain_forbidden", "done", (Fate.EXCLUDED, "domain_forbidden")),
         (None, None, "max_bytes", (Fate.OVER_LIMIT, "max_bytes")),
         ("failed", None, "done", (Fate.FAILED, "failed")),
     ],
@@ -196,3 +199,18 @@ def test_a_table_keeps_its_columns_and_no_cell_of_it_is_a_formula() -> None:
     assert len(cells) == len(CSV_COLUMNS)
     assert cells[3] == "'=cmd()"
     assert "secret" not in ",".join(cells)
+
+
+@pytest.mark.parametrize("value", ["=1+1", "+1", "-1", "@a", "\t=1", "\r\n=1", " =1", "\uff1d1+1", "\x00=1"])
+def test_a_cell_that_a_spreadsheet_would_run_begins_with_a_quote(value: str) -> None:
+    assert csv_line([value, 1]).startswith(b"'")
+
+
+def test_a_line_of_a_table_is_one_line_whatever_is_in_it() -> None:
+    odd = ['a,b;c"d', "a\nb\rc\u2028d\x00e", "https://a.ca/\ud800", "'quoted", None, -5]
+
+    line = csv_line(odd).decode()
+
+    assert line.count("\n") == 1
+    assert len(line.splitlines()) == 1
+    assert next(csv.reader(io.StringIO(line))) == ['a,b;c"d', "a b c d e", "https://a.ca/?", "'quoted", "", "-5"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from holdfast.frontier import Summary
-from holdfast.jobs.tally import Timing, counts_of, crawl_metrics
+from holdfast.jobs.tally import Timing, counted, counts_of, crawl_metrics
 
 
 def test_the_metrics_add_up_to_the_account() -> None:
@@ -31,3 +31,16 @@ def test_what_a_rule_left_out_is_no_failure() -> None:
     )
 
     assert (counts.items_crawled, counts.items_failed, counts.items_total) == (5, 4, 22)
+
+
+def test_an_account_counts_pages_and_not_what_they_need_nor_what_a_rule_left_out() -> None:
+    summary = Summary(
+        total=20, open=1, outcomes={"success": 9, "failed": 2, "timeout": 1, "excluded": 4, "blocked_robots": 3},
+        reasons={}, kinds={("page", "success"): 5, ("requisite", "success"): 4, ("page", "failed"): 2}, statuses={},
+        media_types={}, domains={}, depths={}, wire_bytes=0, exclusions={},
+    )  # fmt: skip
+
+    counts = counted(summary)
+
+    assert (counts.items_crawled, counts.items_failed, counts.items_total) == (5, 3, 20)
+    assert (counts.items_indexed, counts.cpu_ms, counts.peak_memory_bytes) == (0, None, None)

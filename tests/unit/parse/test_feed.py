@@ -83,6 +83,37 @@ def test_atom_gives_the_alternate_link_and_the_newest_date() -> None:
     assert read(body) == {"/one": _AT, "http://a.test/two": None}
 
 
+@pytest.mark.parametrize(
+    ("feed", "entry", "link", "expected"),
+    [
+        ("https://a.example/blog/", "", "", "https://a.example/blog/1"),
+        ("https://a.example/blog/", "../news/", "", "https://a.example/news/1"),
+        ("/blog/", "", "", "/blog/1"),
+        ("https://a.example/", "https://b.example/", "sub/", "https://b.example/sub/1"),
+        ("http://[", "", "", "1"),
+        ("x" * 3000, "", "", "1"),
+    ],
+)
+def test_addresses_are_relative_to_the_base_that_is_declared_around_them(
+    feed: str, entry: str, link: str, expected: str
+) -> None:
+    def base(written: str) -> str:
+        return f' xml:base="{written}"' if written else ""
+
+    body = f"""<feed xmlns="http://www.w3.org/2005/Atom"{base(feed)}><entry{base("https://c.example/")}><id>x</id></entry>
+        <entry{base(entry)}><link href="1"{base(link)}/></entry></feed>"""
+
+    assert [found.url for found in parse_feed(body.encode()).entries] == [expected]
+
+
+def test_a_flood_of_bases_is_left_out_in_no_time() -> None:
+    body = (
+        b'<feed xml:base="https://a.example/">' + b'<entry xml:base="b/"><link href="1"/></entry>' * 20_000 + b"</feed>"
+    )
+
+    assert {found.url for found in parse_feed(body).entries} == {"https://a.example/b/1", "https://a.example/1"}
+
+
 def test_a_json_feed_gives_urls_and_dates() -> None:
     items = [
         {"id": "1", "url": "/one", "date_published": "2026-08-01", "date_modified": "2026-09-01T10:00:00Z"},

@@ -12,7 +12,7 @@ from holdfast.sources.presets import PRESETS
 from holdfast.sources.refusals import SourceRefused
 from holdfast.sources.texts import FORMS, read_text, write_text
 
-_texts = st.text(st.characters(codec="utf-8", exclude_categories=["Cs"]), max_size=20)
+_texts = st.text(st.characters(codec="utf-8", exclude_categories=["Cs"], exclude_characters="\0"), max_size=20)
 _values = st.one_of(st.booleans(), st.integers(-(2**60), 2**60), st.floats(allow_nan=False, allow_infinity=False),
                     _texts, st.lists(_texts, max_size=3))  # fmt: skip
 _entries = st.lists(
@@ -29,10 +29,11 @@ def test_the_presets_come_back_as_they_were(form: str) -> None:
     assert read_text(write_text(entries, form), form) == entries
 
 
-@settings(max_examples=150, deadline=None)
-@given(_entries.filter(bool))
-def test_whatever_is_written_as_toml_is_read_back(entries: list[dict[str, Any]]) -> None:
-    assert read_text(write_text(entries, "toml"), "toml") == entries
+@pytest.mark.parametrize("form", FORMS)
+@settings(max_examples=100, deadline=None)
+@given(entries=_entries.filter(bool))
+def test_whatever_is_written_is_read_back(form: str, entries: list[dict[str, Any]]) -> None:
+    assert read_text(write_text(entries, form), form) == entries
 
 
 @pytest.mark.parametrize(
@@ -52,3 +53,27 @@ def test_whatever_is_written_as_toml_is_read_back(entries: list[dict[str, Any]])
 def test_what_is_no_list_of_plain_sources_is_refused(form: str, text: str) -> None:
     with pytest.raises(SourceRefused):
         read_text(text, form)
+
+
+@pytest.mark.parametrize(
+    ("form", "text", "field", "words"),
+    [
+        ("yaml", "sources: [{1: 2}]", "sources[0]", "names are text"),
+        ("yaml", "sources: [{code: x, config: {zimit: {tool_options: {null: 2}}}}]",
+         "sources[0].config.zimit.tool_options", "names are text"),
+        ("yaml", "sources: [{code: x, description: 2026-01-01}]", "sources[0].description", "plain value"),
+        ("yaml", 'sources: [{code: x, config: {zimit: {tool_options: {a: "b\\0"}}}}]',
+         "sources[0].config.zimit.tool_options.a", "NUL"),
+        ("json", '{"sources": [{"code": "x\\ud800"}]}', "sources[0].code", "half of a character"),
+        ("json", '{"sources": [{"config": {"delay_s": NaN}}]}', "sources[0].config.delay_s", "finite"),
+        ("toml", "[[sources]]\nx = 2024-01-01", "sources[0].x", "plain value"),
+        ("json", '{"sources": [' + "[" * 40 + "]" * 40 + "]}", "sources[0]" + "[0]" * 32, "deep"),
+        ("yaml", f"sources: [{{code: x, config: {{max_pages: {2**63}}}}}]", "sources[0].config.max_pages", "larger"),
+        ("yaml", "# " + "x" * (4 * 1024 * 1024), "file", "longer"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_kept_is_refused_by_its_place(form: str, text: str, field: str, words: str) -> None:
+    with pytest.raises(SourceRefused, match=words) as refused:
+        read_text(text, form)
+
+    assert refused.value.field == field

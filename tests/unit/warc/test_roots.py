@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.warc.roots import ROOTS, StrayFile, locate, may_lie_at, record_root, recorded_roots
+from holdfast.warc.roots import ROOTS, StrayFile, locate, may_lie_at, placed, record_root, recorded_roots
 
 
 def test_what_lies_below_the_data_directory_is_found_there(tmp_path: Path) -> None:
@@ -24,6 +24,17 @@ def test_what_lies_below_the_data_directory_is_found_there(tmp_path: Path) -> No
 def test_any_other_place_is_refused(tmp_path: Path, stored: str) -> None:
     with pytest.raises(StrayFile, match="import --in-place"):
         locate(tmp_path, stored)
+
+
+def test_a_file_is_placed_only_where_it_lies_and_may_lie(tmp_path: Path) -> None:
+    home, stray = tmp_path / "home", tmp_path / "stray.warc.gz"
+    (home / "warcs").mkdir(parents=True)
+    for path in (home / "warcs/a.warc.gz", home / "notes.txt", stray):
+        path.touch()
+
+    assert placed(home, "warcs/a.warc.gz") == home.resolve() / "warcs/a.warc.gz"
+    for stored in (None, "", "warcs/gone.warc.gz", "notes.txt", "../stray.warc.gz", str(stray), f"{'n' * 300}.warc"):
+        assert placed(home, stored) is None
 
 
 def test_a_recorded_folder_may_hold_files_and_its_neighbours_may_not(tmp_path: Path) -> None:

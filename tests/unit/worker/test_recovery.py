@@ -15,6 +15,7 @@ from holdfast.warc import queries as files
 from holdfast.warc.manifest import read_manifest
 from holdfast.warc.writer import WarcWriter
 from holdfast.wiring import Ground
+from holdfast.worker.discard import discard
 from holdfast.worker.paths import relative
 from holdfast.worker.recovery import recover
 from tests.contract.frontier_bed import many
@@ -149,3 +150,37 @@ def test_the_living_keep_everything(ground: Ground, dead: Dead) -> None:
     with ground.hot.read() as tx:
         assert tx.execute("SELECT lease_token FROM domains WHERE lease_expires_at > 0") == [(lease.token,)]
     dead.die()
+
+
+def test_a_row_that_names_a_strange_place_is_left_and_told(ground: Ground, dead: Dead) -> None:
+    dead.settle(dead.lease(), dead.write())
+    strange = dead.path.parent.parent.parent / "strange.warc.gz"
+    open_path = dead.path.with_name("dead.warc.gz.open")
+    torn = open_path.read_bytes()
+    strange.with_name("strange.warc.gz.open").write_bytes(torn)
+    with ground.hot.write() as tx:
+        tx.execute("UPDATE warc_files SET path = ? WHERE id = ?", (str(strange), dead.file_id))
+    dead.die()
+
+    report = recover(ground)
+
+    assert report.repaired == []
+    assert "no place for a WARC file" in report.left[dead.file_id]
+    assert _state(ground, dead.file_id)[0] == "open"
+    assert strange.with_name("strange.warc.gz.open").read_bytes() == torn
+
+
+def test_what_is_discarded_is_removed_only_where_files_of_ours_may_lie(ground: Ground, tmp_path: Path) -> None:
+    strange = tmp_path / "mine.warc.gz"
+    ours = ground.settings.home / "warcs" / "ours.warc.gz"
+    ours.parent.mkdir(parents=True, exist_ok=True)
+    with ground.hot.write() as tx:
+        for path in (strange, ours):
+            path.write_bytes(b"content")
+            files.insert_file(tx, execution_id=1, owner_id=1, path=relative(ground.settings.home, path), now=0)
+
+    assert discard(ground, 1) == 2
+
+    assert (strange.read_bytes(), ours.exists()) == (b"content", False)
+    with ground.hot.read() as tx:
+        assert files.files_of(tx, execution_id=1) == []

@@ -49,6 +49,22 @@ def test_the_rows_are_asked_at_the_moment_of_the_question(tmp_path: Path, clock:
     assert holding.hear() is Stop.FINISH
 
 
+def test_a_lease_that_is_not_renewed_in_time_is_lost_whoever_is_at_fault(tmp_path: Path, clock: FakeClock) -> None:
+    holding = _holding(tmp_path, clock, [])
+    holding.good_until(clock.monotonic() + 10)
+    clock.advance(9)
+    assert holding.stop is None
+    holding.good_until(clock.monotonic() + 10)
+    clock.advance(9)
+    assert holding.wait(0.0) is None
+
+    clock.advance(2)
+
+    assert holding.stop is Stop.LOST
+    holding.good_until(clock.monotonic() + 10)
+    assert holding.stop is Stop.LOST, "a run that was told so does not go on"
+
+
 def test_progress_is_passed_on_each_ten_items_or_five_seconds_and_only_if_it_is_new(
     tmp_path: Path, clock: FakeClock
 ) -> None:

@@ -7,8 +7,12 @@ from pathlib import Path
 from typing import Any
 
 from holdfast.jobs.status import Status
+from holdfast.worker.child import Cost
 from holdfast.worker.running import Holding, Progress
 from holdfast.worker.watch import Watch
+
+
+COST = Cost(cpu_s=1.5, peak_bytes=1000)
 
 
 class Notes(Holding):
@@ -58,23 +62,38 @@ def test_events_of_the_processes_are_passed_on_once_and_half_a_line_waits(tmp_pa
     assert notes.lines[0][3]["event_fields"] == {"domain": "ex", "seconds": 9}
 
 
+def test_a_burst_of_events_is_passed_on_whole_and_a_line_that_never_ends_is_dropped(tmp_path: Path) -> None:
+    log, notes = tmp_path / "crawl.log", Notes()
+    watch = Watch(notes, log, now=0.0)
+    padding = "x" * 200
+    burst = [json.dumps({"event": "crawl.burst", "level": "info", "n": n, "padding": padding}) for n in range(1500)]
+    endless = "y" * 300_000
+    log.write_text("\n".join([*burst[:700], endless, *burst[700:]]) + "\n")
+    assert log.stat().st_size > 10 * 65536
+
+    watch.read_log()
+
+    assert [fields["event_fields"]["n"] for _, _, _, fields in notes.lines] == list(range(1500))
+
+
 def test_only_new_trouble_is_noted(tmp_path: Path) -> None:
     notes = Notes()
     watch = Watch(notes, tmp_path / "none.log", now=0.0)
-    watch.look(_status(), now=1.0)
-    watch.look(_status(outcomes={"success": 3, "timeout": 2}), now=2.0)
-    watch.look(_status(outcomes={"success": 4, "timeout": 2}), now=3.0)
+    watch.look(_status(), COST, now=1.0)
+    watch.look(_status(outcomes={"success": 3, "timeout": 2}), COST, now=2.0)
+    watch.look(_status(outcomes={"success": 4, "timeout": 2}), COST, now=3.0)
 
     assert notes.lines == [("warning", "fetch", "pages that could not be captured", {"timeout": 2})]
     assert [one.counts.items_failed for one in notes.told] == [0, 2, 2]
+    assert (notes.told[-1].counts.cpu_ms, notes.told[-1].counts.peak_memory_bytes) == (1500, 1000)
 
 
 def test_a_full_disk_slow_domains_and_totals_are_told(tmp_path: Path) -> None:
     notes = Notes()
     watch = Watch(notes, tmp_path / "none.log", now=0.0)
     slow = ({"domain": "ex.example", "seconds": 30.0, "why": "Retry-After"},)
-    watch.look(_status(condition="no_space", slow=slow), now=1.0)
-    watch.look(_status(condition="no_space", slow=slow), now=40.0)
+    watch.look(_status(condition="no_space", slow=slow), COST, now=1.0)
+    watch.look(_status(condition="no_space", slow=slow), COST, now=40.0)
 
     said = [(category, message) for _, category, message, _ in notes.lines]
     assert said.count(("lifecycle", "the crawl is no_space")) == 1

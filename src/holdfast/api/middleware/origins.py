@@ -8,13 +8,13 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from holdfast.api.middleware.areas import is_admin_path
 from holdfast.api.middleware.entrance import Refusal
 from holdfast.api.problems import OriginRefused
 
 _READ = "GET, HEAD, OPTIONS"
 _WRITE = {"/api/reports": "POST, OPTIONS"}
 """The one public route that takes something in."""
-_PRIVATE = ("/api/admin", "/api/v1", "/api/v2", "/api/pages", "/metrics")
 _OPEN = ("/wacz", ".wacz")
 """Packages are read by replay tools that run in pages of any origin."""
 _SAFE = ("GET", "HEAD", "OPTIONS")
@@ -36,24 +36,21 @@ class Origins:
         headers = Headers(scope=scope) if scope["type"] == "http" else Headers()
         origin = headers.get("origin")
         path = scope.get("path", "")
-        readable = bool(origin) and (origin in self._allowed or path.endswith(_OPEN)) and not _is_private(path)
+        readable = bool(origin) and (origin in self._allowed or path.endswith(_OPEN)) and not is_admin_path(path)
         if scope["type"] != "http":
             await self._app(scope, receive, send)
         elif origin and scope["method"] == "OPTIONS" and "access-control-request-method" in headers:
             answer = _preflight(scope["path"], origin, headers) if readable else None
             await (answer or Refusal(OriginRefused()))(scope, receive, send)
-        elif origin and scope["method"] not in _SAFE and _is_private(path) and not _is_own(origin, headers):
+        elif origin and scope["method"] not in _SAFE and is_admin_path(path) and not is_own_origin(origin, headers):
             # Browsers send a bodiless POST without asking: without a token, any page could stop a job.
             await Refusal(OriginRefused())(scope, receive, send)
         else:
             await self._app(scope, receive, _marked(send, origin if readable else None))
 
 
-def _is_private(path: str) -> bool:
-    return any(path == prefix or path.startswith(f"{prefix}/") for prefix in _PRIVATE)
-
-
-def _is_own(origin: str, headers: Headers) -> bool:
+def is_own_origin(origin: str, headers: Headers) -> bool:
+    """Return whether a page of this host sent a request; `null` is nobody's."""
     return origin.partition("://")[2] == headers.get("host")
 
 

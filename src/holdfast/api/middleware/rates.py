@@ -10,6 +10,7 @@ from typing import NamedTuple
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from holdfast.api.middleware.areas import is_admin_path
 from holdfast.api.middleware.entrance import Refusal
 from holdfast.api.problems import TooManyRequests
 from holdfast.api.roles import is_admin
@@ -111,12 +112,12 @@ class RateLimits:
 
     def _tier(self, scope: Scope) -> Tier:
         settings, path = self._settings, scope["path"]
-        if self._is_replay or path.startswith(("/web/", "/api/snapshots/raw/")) or path.endswith(("/wacz", ".wacz")):
-            return Tier("replay", settings.replay_per_minute)
-        if path == "/metrics" or path.startswith(("/api/admin/", "/api/v1/", "/api/v2/", "/api/pages")):
+        if not self._is_replay and is_admin_path(path):  # first: no ending of a path makes guessing tokens quicker
             if is_admin(settings, Headers(scope=scope)):
                 return Tier("admin", settings.admin_per_minute)
             return Tier("intruder", settings.intruder_per_minute)
+        if self._is_replay or path.startswith(("/web/", "/api/snapshots/raw/")) or path.endswith(("/wacz", ".wacz")):
+            return Tier("replay", settings.replay_per_minute)
         if path == "/api/search":
             return Tier("search", settings.search_per_minute)
         if path.startswith("/api/exports/") or (path.startswith("/api/coverage/") and path.endswith(_FILES)):

@@ -10,15 +10,12 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from holdfast import log
 from holdfast.api.errors import broken
+from holdfast.api.middleware.areas import kind_of
 from holdfast.clock import Clock
 
 _log = log.get()
 _SAFE_ID = re.compile(r"[A-Za-z0-9._-]{1,128}")
 API_VERSION = "1"
-_KINDS = frozenset(
-    {"health", "stats", "sources", "coverage", "search", "snapshot", "snapshots", "replay", "changes", "exports",
-     "usage", "reports", "admin", "metrics", "web", "cdx", "wacz", "v1", "v2"}
-)  # fmt: skip
 
 
 class Shell:
@@ -57,10 +54,3 @@ class Shell:
         self.state.metrics.answered(kind_of(scope["path"]), status, seconds)
         _log.info("api.request", method=scope["method"], path=scope["path"], status=status,
                   ms=round(seconds * 1000, 1), request_id=request_id)  # fmt: skip
-
-
-def kind_of(path: str) -> str:
-    """Return the kind of route that a path belongs to: a bounded word for metrics."""
-    first, _, rest = path.lstrip("/").partition("/")
-    word = rest.partition("/")[0] if first == "api" else first
-    return word if word in _KINDS else "other"

@@ -5,11 +5,15 @@ from __future__ import annotations
 from typing import Annotated
 
 from fastapi import APIRouter, Path, Query
+from pydantic import AfterValidator
 
+from holdfast import audit
 from holdfast.api.deps import ArchiveDep, SessionDep
 from holdfast.api.errors import answers
+from holdfast.api.hands import HandDep
 from holdfast.api.roles import ADMIN
 from holdfast.api.schemas.editions import AdminEdition, AdminEditionDetail, AdminEditionList, EditionShard
+from holdfast.api.schemas.forms import checked_text
 from holdfast.db.models import Edition, Source
 from holdfast.editions import queries
 from holdfast.editions.acceptance import LEAST_CHARS, MOST_CHARS, accept_gap
@@ -23,6 +27,7 @@ JobId = Annotated[int, Path(ge=0, le=_MAX_ID, description="The job of a shard.",
 Reason = Annotated[
     str,
     Query(min_length=LEAST_CHARS, max_length=MOST_CHARS, description="Why the gap is accepted.", examples=["closed"]),
+    AfterValidator(checked_text),
 ]
 
 
@@ -47,9 +52,10 @@ def annual_edition(session: SessionDep, id: EditionId) -> AdminEditionDetail:
 
 
 @router.post("/jobs/{job_id}/accept-gap", responses=answers(403, 404, 409, 422, 503))
-def accept_shard_gap(archive: ArchiveDep, job_id: JobId, reason: Reason) -> AdminEditionDetail:
-    """Accept what a shard did not bring: it no longer blocks its edition, and the report says why."""
-    return _detail(accept_gap(archive.database, archive.home, archive.clock, job_id=job_id, reason=reason))
+def accept_shard_gap(archive: ArchiveDep, hand: HandDep, job_id: JobId, reason: Reason) -> AdminEditionDetail:
+    """Accept what a shard did not bring: it no longer blocks its edition, and the report says why, and who said so."""
+    with audit.acting(hand.actor):
+        return _detail(accept_gap(archive.database, archive.home, archive.clock, job_id=job_id, reason=reason))
 
 
 def _detail(volume: Volume) -> AdminEditionDetail:

@@ -65,9 +65,9 @@ def changes(
     since, until = span(from_, to)
     scope = Scope(source_id=source_id, since=since, until=until, unchanged=include_unchanged)
     if job_id is not None:
-        scope = scope._replace(execution_ids=(job_id,))
+        scope = scope._replace(execution_id=job_id)
     elif latest or (source is None and since is None and until is None):
-        scope = scope._replace(execution_ids=tuple(listing.latest_executions(session, source_id)))
+        scope = scope._replace(latest=True)
     found = listing.page_of_events(session, scope, offset=(page - 1) * page_size, limit=page_size)
     return ChangeList(
         enabled=True, total=found.total, total_is_exact=found.is_exact, page=page, page_size=page_size,

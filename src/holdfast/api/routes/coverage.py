@@ -48,7 +48,7 @@ def coverage_file(
 ) -> StreamingResponse:  # fmt: skip
     """Return a file of an edition; what was withdrawn since it was written is taken out as it is read."""
     row, kept = edition_of(session, source, year)
-    opened = open_public(session, archive.home, row, kept, file)
+    opened = open_public(archive.database, archive.home, row, kept, file)
     headers = {"Content-Disposition": f'attachment; filename="{opened.name}"', "Cache-Control": "no-cache"}
     return StreamingResponse(opened.chunks, headers=headers, media_type=opened.form.value)
 

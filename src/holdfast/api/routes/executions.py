@@ -8,11 +8,11 @@ from fastapi import APIRouter, Path, Query
 
 from holdfast.api.deps import SessionDep
 from holdfast.api.errors import answers
+from holdfast.api.problems import ExecutionNotFound
 from holdfast.api.roles import ADMIN
 from holdfast.api.routes.jobs import JobId, Limit, Offset, shown
 from holdfast.api.schemas.forms import MAX_ID
 from holdfast.api.schemas.jobs import EventList, EventShown, ExecutionList, ExecutionShown
-from holdfast.errors import NotFound
 from holdfast.jobs.journal.events import last_event, payload, read_events
 from holdfast.jobs.listing import queries
 from holdfast.jobs.listing.shapes import execution_shape
@@ -38,7 +38,7 @@ def execution_detail(session: SessionDep, id: Annotated[int, Path(ge=0, le=MAX_I
     """Return one run, of an ad-hoc crawl or an import too; what it counts while it runs is a few seconds old."""
     row = queries.execution(session, id)
     if row is None:
-        raise NotFound("Execution not found")
+        raise ExecutionNotFound
     return ExecutionShown(**execution_shape(row, queries.pages_of(session, row)))
 
 

@@ -93,7 +93,7 @@ def export_changes(
     from_: Since = None,
     to: Until = None,
 ) -> Response:
-    """Return changes by id; go on with `afterId` of the last row."""
+    """Return changes by id, of some days in the order of time; go on with `afterId` of the last row."""
     reach = _reach(archive, source, span(from_, to))
     wish = _Wish(form, compressed, _extent(archive, reach, after_id, limit), site_of(request, archive.settings))
     rows = change_rows(archive.database, wish.extent, site=wish.site)

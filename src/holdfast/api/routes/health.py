@@ -4,44 +4,27 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from fastapi import APIRouter, Query
+from fastapi import APIRouter, Depends, Query
 from fastapi.responses import JSONResponse
 from sqlalchemy.exc import SQLAlchemyError
 
 from holdfast import __version__, log
 from holdfast.api import queries
-from holdfast.api.deps import ArchiveDep, MetricsDep, TotalsDep
+from holdfast.api.deps import ArchiveDep, MetricsDep, TotalsDep, WorkDep
 from holdfast.api.roles import PUBLIC
 from holdfast.api.schemas.archive import Checks, Health, Services
-from holdfast.api.totals import Totals
 from holdfast.errors import HoldfastError
-from holdfast.metrics import ServerMetrics
-from holdfast.wiring.archive import Archive
 
 _log = log.get()
 router = APIRouter(tags=["archive"], dependencies=[PUBLIC])
 _BROKEN = {"status": "error", "checks": {"db": "error"}}
 _EXAMPLE = {"description": "The database does not answer.", "content": {"application/json": {"example": _BROKEN}}}
-Details = Annotated[bool, Query(description="Add executions by state, and how many captures there are.")]
+Details = Annotated[bool, Query(description="Add jobs by status, and how many captures there are; as last counted.")]
 
 
-@router.get("/api/health", response_model=Health, response_model_exclude_none=True, responses={500: _EXAMPLE})
-def health(
-    archive: ArchiveDep, totals: TotalsDep, metrics: MetricsDep, details: Details = False
-) -> Health | JSONResponse:
-    """Say whether the archive answers; 500 if its database does not (HA-051)."""
-    return _check(archive, totals, metrics, details) or JSONResponse(_BROKEN, 500)
-
-
-@router.get("/health", response_model=Health, response_model_exclude_none=True, responses={503: _EXAMPLE})
-def health_of_service(
-    archive: ArchiveDep, totals: TotalsDep, metrics: MetricsDep, details: Details = False
-) -> Health | JSONResponse:
-    """Say the same as `/api/health`, with 503 if the database does not answer (TC-030)."""
-    return _check(archive, totals, metrics, details) or JSONResponse(_BROKEN, 503)
-
-
-def _check(archive: Archive, totals: Totals, metrics: ServerMetrics, details: bool) -> Health | None:
+def look(
+    archive: ArchiveDep, totals: TotalsDep, work: WorkDep, metrics: MetricsDep, details: Details = False
+) -> Health | None:
     """Return what is well; None, and a line in the log, if the database is not."""
     try:
         with archive.database.read() as session:
@@ -49,7 +32,7 @@ def _check(archive: Archive, totals: Totals, metrics: ServerMetrics, details: bo
             checks = Checks(db="ok")
             if details:
                 total = totals.read(session).snapshots
-                checks = Checks(db="ok", jobs=queries.jobs_by_state(session), snapshots={"total": total})
+                checks = Checks(db="ok", jobs=work.read(session).jobs, snapshots={"total": total})
     except (HoldfastError, SQLAlchemyError) as exc:
         _log.error("health.failed", message=str(exc).splitlines()[0])
         return None
@@ -58,3 +41,18 @@ def _check(archive: Archive, totals: Totals, metrics: ServerMetrics, details: bo
         uptime=round(archive.clock.monotonic() - metrics.started, 3),
         services=Services(database="ok", redis="not configured"), workers=workers,
     )  # fmt: skip
+
+
+Found = Annotated[Health | None, Depends(look)]
+
+
+@router.get("/api/health", response_model=Health, response_model_exclude_none=True, responses={500: _EXAMPLE})
+def health(found: Found) -> Health | JSONResponse:
+    """Say whether the archive answers; 500 if its database does not (HA-051)."""
+    return found or JSONResponse(_BROKEN, 500)
+
+
+@router.get("/health", response_model=Health, response_model_exclude_none=True, responses={503: _EXAMPLE})
+def health_of_service(found: Found) -> Health | JSONResponse:
+    """Say the same as `/api/health`, with 503 if the database does not answer (TC-030)."""
+    return found or JSONResponse(_BROKEN, 503)

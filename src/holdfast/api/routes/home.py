@@ -21,7 +21,7 @@ _SHOWN = 200
 def home(archive: ArchiveDep, session: SessionDep, totals: TotalsDep) -> HTMLResponse:
     """Show the sources with the newest capture of each one's first page."""
     kept = totals.read(session)
-    listed = kept.sources[:_SHOWN]
+    listed = kept.listed[:_SHOWN]
     shown = queries.snapshots_by_id(session, [one for total in listed for one in kept.faces[total.source_id].entry])
     rows = []
     for total in listed:
@@ -31,12 +31,13 @@ def home(archive: ArchiveDep, session: SessionDep, totals: TotalsDep) -> HTMLRes
             link = browse_url(archive.settings, url=entry.url, captured_at=entry.captured_at, snapshot_id=entry.id)
             name = f'<a href="{escape(link)}">{name}</a>'
         rows.append(f"<li>{name}: {total.snapshots:,} captures, {total.first:%Y-%m-%d} to {total.last:%Y-%m-%d}")
+    captures, pages = sum(one.snapshots for one in kept.listed), sum(one.pages for one in kept.listed)
     about = "" if archive.settings.api.strict else ' · <a href="/docs">all routes</a>'
     return HTMLResponse(
         page(
             "Holdfast",
             "<h1>Holdfast</h1>"
-            f"<p>{kept.snapshots:,} captures of {kept.pages:,} pages from {len(kept.sources):,} sources.</p>"
+            f"<p>{captures:,} captures of {pages:,} pages from {len(kept.listed):,} sources.</p>"
             "<form action=/api/search><label for=q>Search</label> <input id=q name=q required maxlength=256> "
             f"<button>Find</button></form><ul>{''.join(rows)}</ul>"
             f"<p><a href=/api/stats>figures</a> · <a href=/api/sources>sources</a>{about} · "

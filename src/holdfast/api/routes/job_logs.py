@@ -8,12 +8,13 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, Query
-from fastapi.responses import StreamingResponse
+from fastapi import APIRouter, Query, Request
+from fastapi.responses import Response, StreamingResponse
 from sqlalchemy.orm import Session
 
 from holdfast.api.deps import ArchiveDep, SessionDep
 from holdfast.api.errors import answers
+from holdfast.api.problems import ExecutionNotFound
 from holdfast.api.roles import ADMIN
 from holdfast.api.routes.jobs import JobId, Limit, Offset, shown
 from holdfast.api.schemas.forms import MAX_ID
@@ -70,7 +71,7 @@ def _run(session: Session, job_id: int, which: str) -> Execution:
         raise JobRefused("execution", "write `latest` or the number of an execution")
     found = queries.numbered_execution(session, job_id=job_id, number=None if which == "latest" else int(which))
     if found is None:
-        raise NotFound("Execution not found")
+        raise ExecutionNotFound
     return found
 
 
@@ -115,18 +116,23 @@ def _view(run: Execution, lines: list[LogLine], after: int) -> LogView:
     )  # fmt: skip
 
 
+@router.head("/api/v1/jobs/{id}/logs/download", include_in_schema=False, name="download_log_head")
 @router.get("/api/v1/jobs/{id}/logs/download", response_class=StreamingResponse, responses=_FILE | _READ)
-def download_log(archive: ArchiveDep, id: JobId, execution: Which = "latest") -> StreamingResponse:
-    """Return a whole log as a compressed file, one JSON object a line; 404 if it has none, or none any more."""
+def download_log(request: Request, archive: ArchiveDep, id: JobId, execution: Which = "latest") -> Response:
+    """Return a whole log as a compressed file, one JSON object a line; 404 if it has none, or none any more.
+
+    While the job runs it ends with what was written by then. It is packed as it is sent: parts cannot be asked for.
+    """
     with archive.database.read() as session:
         run = _run(session, id, execution)
     if log_key(run) is None:
         raise NotFound(f"execution {run.number} of job {id} has no log, or none any more")
     name = f"job-{id}-exec-{run.number}.log.gz"
-    return StreamingResponse(
-        _packed(archive.database, run), media_type="application/gzip",
-        headers={"Content-Disposition": f'attachment; filename="{name}"', "Cache-Control": "no-store"},
-    )  # fmt: skip
+    headers = {"Content-Disposition": f'attachment; filename="{name}"', "Cache-Control": "no-store",
+               "Accept-Ranges": "none"}  # fmt: skip
+    if request.method == "HEAD":
+        return Response(headers=headers, media_type="application/gzip")
+    return StreamingResponse(_packed(archive.database, run), headers=headers, media_type="application/gzip")
 
 
 def _packed(database: Database, run: Execution) -> Iterator[bytes]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from dataclasses import replace
+from typing import Annotated
 
 from fastapi import APIRouter, Path, Query, Response
 from sqlalchemy.orm import Session
@@ -125,17 +126,12 @@ def change_job(hand: HandDep, id: JobId, form: JobChanges) -> JobMade:
 
 def _changed(job: Job, form: JobChanges) -> JobSpec:
     """Return the plan of a job with what somebody wants to be otherwise."""
-    present: dict[str, Any] = {
-        "source_id": job.source_id, "url": job.url, "name": job.name, "interval_minutes": job.interval_minutes,
-        "interval_type": job.interval_type, "schedule_enabled": job.schedule_enabled,
-        "adaptive_scheduling": job.adaptive_scheduling, "max_retries": job.max_retries,
-        "retry_backoff_seconds": job.retry_backoff_seconds, "config": job.config, "metadata": job.details,
-    }  # fmt: skip
     wished = form.model_dump(include=form.model_fields_set - {"type", "source_name"})
     if wished.get("source_id", job.source_id) is None:
         del wished["source_id"]
-    plan = present | wished
-    return JobSpec(details=plan.pop("metadata"), **plan)
+    if "metadata" in wished:
+        wished["details"] = wished.pop("metadata")
+    return replace(JobSpec.of(job), **wished)
 
 
 @router.delete("/api/v1/jobs/{id}", responses=_CHANGED)

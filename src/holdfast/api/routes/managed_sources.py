@@ -9,10 +9,10 @@ from sqlalchemy.orm import Session
 
 from holdfast.api.deps import SessionDep
 from holdfast.api.errors import answers
-from holdfast.api.hands import Hand, HandDep
+from holdfast.api.hands import DeskDep, Hand, HandDep
 from holdfast.api.roles import ADMIN
 from holdfast.api.routes.jobs import Limit, Offset
-from holdfast.api.schemas.forms import MAX_ID, Words, check_values
+from holdfast.api.schemas.forms import MAX_ID, Words
 from holdfast.api.schemas.jobs import Message
 from holdfast.api.schemas.managed_sources import (
     ImportedShown,
@@ -106,17 +106,21 @@ async def _file(request: Request) -> tuple[str, bytes]:
     return form, await request.body()
 
 
+def read_file(sent: Annotated[tuple[str, bytes], Depends(_file)], desk: DeskDep) -> list[registry.SourceSpec]:
+    """Return the sources of a file, all of them checked: on a thread, and before anybody's turn at the desk."""
+    specs = registry.read_specs(_entries(*sent))
+    for spec in specs:
+        desk.check(spec.config)
+    return specs
+
+
 @router.post("/api/v1/sources/import", responses=_CHANGED, openapi_extra=_FILE)
 def import_sources(
-    hand: HandDep,
-    sent: Annotated[tuple[str, bytes], Depends(_file)],
+    specs: Annotated[list[registry.SourceSpec], Depends(read_file)],
+    hand: HandDep,  # after the file: a long one is read while others write
     dry_run: Annotated[bool, Query(description="Say what would change, and change nothing.")] = False,
 ) -> ImportedShown:
     """Create and update sources from YAML, TOML or JSON: all of them, or none if one is wrong (it is named)."""
-    form, content = sent
-    specs = registry.read_specs(_entries(form, content))
-    for spec in specs:
-        hand.desk.check(spec.config)
     with hand.write() as session:
         done = take_in_sources(session, hand.desk.clock, hand.desk.board, specs, apply=not dry_run)
     return ImportedShown(created=list(done.created), updated=list(done.updated), unchanged=list(done.unchanged),
@@ -130,11 +134,6 @@ def _entries(form: str, content: bytes) -> list[Any]:
         raise SourceRefused("file", "it is no UTF-8 text") from exc
     if len(entries) > _IMPORTED:
         raise SourceRefused("sources", f"{len(entries)} at once are more than {_IMPORTED}; send them in portions")
-    try:
-        check_values(entries, "sources")
-    except ValueError as exc:
-        field, _, reason = str(exc).partition(": ")
-        raise SourceRefused(field, reason) from exc
     return entries
 
 

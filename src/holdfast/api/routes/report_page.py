@@ -11,6 +11,7 @@ from fastapi.responses import HTMLResponse, Response
 from pydantic import ValidationError
 
 from holdfast.api.deps import ArchiveDep, UsageDep
+from holdfast.api.middleware.origins import is_own_origin
 from holdfast.api.pages import STYLE, page
 from holdfast.api.problems import OriginRefused
 from holdfast.api.roles import PUBLIC
@@ -46,7 +47,7 @@ def report_form(
 async def _sent(request: Request) -> dict[str, str]:
     """Return the fields of a form; OriginRefused if a page of another origin sent it."""
     origin = request.headers.get("origin")
-    if origin not in (None, "null") and str(origin).partition("://")[2] != request.headers.get("host"):
+    if origin is not None and not is_own_origin(origin, request.headers):  # `null` too: an archived page is sandboxed
         raise OriginRefused
     body = (await request.body()).decode("utf-8", "replace")
     try:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from datetime import datetime
-from itertools import groupby
 from typing import Annotated, Literal
 
 from fastapi import APIRouter, Path, Query
@@ -12,6 +10,14 @@ from sqlalchemy.orm import Session
 
 from holdfast.api import queries
 from holdfast.api.addresses import browse_url
+from holdfast.api.captured.queries import (
+    Crawl,
+    Extent,
+    crawls,
+    ends_of_execution,
+    extent_of_execution,
+    newest_crawls,
+)
 from holdfast.api.deps import ArchiveDep, SessionDep, TotalsDep
 from holdfast.api.errors import answers
 from holdfast.api.roles import PUBLIC
@@ -25,9 +31,9 @@ from holdfast.wiring.archive import Archive
 
 router = APIRouter(tags=["sources"], dependencies=[PUBLIC])
 _FEW_RECORDS = 5000
-"""An execution with no more is looked at whole; of a larger one, what was noted of its files when they were indexed."""
-_UNLISTED = "test"
-"""A source that everybody may use to try things, and nobody is shown (1.6 of the facts)."""
+"""A crawl of no more is looked at whole where a part of it was withdrawn; a larger one is counted without that part."""
+_MOST = 200
+"""Crawls of one answer: each takes a few seeks."""
 Code = Annotated[str, Path(description="A source's code.", max_length=64, examples=["example-org"])]
 Language = Annotated[Literal["en", "fr"] | None, Query(description="Which language's entry page to name.")]
 
@@ -39,9 +45,7 @@ def sources(archive: ArchiveDep, session: SessionDep, totals: TotalsDep, lang: L
     faces = [face for faces in kept.faces.values() for face in (*faces.newest, *faces.entry)]
     shown = queries.snapshots_by_id(session, faces)
     found = []
-    for total in kept.sources:
-        if total.code == _UNLISTED:
-            continue
+    for total in kept.listed:
         newest = next((number for number in kept.faces[total.source_id].newest if number in shown), None)
         entry = next((shown[number] for number in kept.faces[total.source_id].entry if number in shown), None)
         if lang is not None:
@@ -65,37 +69,38 @@ def _browse(archive: Archive, entry: Snapshot | None) -> str | None:
 
 
 @router.get("/api/sources/{code}/editions", responses=answers(404, 422, 503))
-def editions(archive: ArchiveDep, session: SessionDep, code: Code) -> list[EditionSummary]:
-    """Return the crawls of a source that were indexed, the newest capture first."""
+def editions(
+    archive: ArchiveDep,
+    session: SessionDep,
+    code: Code,
+    limit: Annotated[int, Query(ge=1, le=_MOST, description="Crawls of an answer.")] = _MOST,
+    offset: Annotated[int, Query(ge=0, le=10_000, description="Newer crawls to leave out.")] = 0,
+) -> list[EditionSummary]:
+    """Return the crawls of a source that were indexed last, the newest capture first."""
     source = _source(session, code)
+    ids = newest_crawls(session, source_id=source.id, limit=offset + limit)[offset:]
     hidden = Counter(page.execution_id for page in hidden_pages(session, source_id=source.id))
     found = []
-    for execution, files in groupby(queries.indexed_files(session, source_id=source.id), lambda file: file.execution):
-        extent = _extent(session, execution.id, list(files), hidden[execution.id])
+    for crawl in crawls(session, ids):
+        extent = _extent(session, crawl, hidden[crawl.execution_id])
         if extent is None:
             continue
         entry = closest(session, source.base_url, extent.last, ok_only=True) if source.base_url else None
         found.append((extent.last, EditionSummary(
-            job_id=execution.id, job_name=execution_name(source.code, execution.id), record_count=extent.pages,
-            first_capture=extent.first.date(), last_capture=extent.last.date(),
+            job_id=crawl.execution_id, job_name=execution_name(source.code, crawl.execution_id),
+            record_count=extent.pages, first_capture=extent.first.date(), last_capture=extent.last.date(),
             entry_browse_url=_browse(archive, entry),
         )))  # fmt: skip
     return [edition for _, edition in sorted(found, key=lambda row: (row[0], row[1].job_id), reverse=True)]
 
 
-def _extent(
-    session: Session, execution_id: int, files: list[queries.IndexedFile], hidden: int
-) -> queries.Extent | None:
-    if sum(file.records for file in files) <= _FEW_RECORDS:
-        return queries.extent_of_execution(session, execution_id)
-    moments: list[datetime] = []
-    for file in files:
-        if file.first_at is None or file.last_at is None:
-            moments += queries.ends_of_file(session, file.warc_file_id)
-        else:
-            moments += (file.first_at, file.last_at)
-    pages = sum(file.pages for file in files) - hidden
-    return queries.Extent(pages, min(moments), max(moments)) if moments and pages > 0 else None
+def _extent(session: Session, crawl: Crawl, hidden: int) -> Extent | None:
+    """Return what may be shown of a crawl: as it was noted, or, where something small was withdrawn, as it is left."""
+    if hidden and crawl.records <= _FEW_RECORDS:
+        return extent_of_execution(session, crawl.execution_id)
+    noted = [moment for moment in (crawl.first, crawl.last) if moment is not None]
+    moments, pages = noted or ends_of_execution(session, crawl.execution_id), crawl.pages - hidden
+    return Extent(pages, min(moments), max(moments)) if moments and pages > 0 else None
 
 
 @router.get("/api/sources/{code}/preview", responses=answers(404, 422))

@@ -137,7 +137,9 @@ class Checks(Answer):
     """What was asked, and what it said."""
 
     db: Literal["ok", "error"]
-    jobs: dict[str, int] | None = Field(None, description="Executions by state, with details=1.")
+    jobs: dict[str, int] | None = Field(
+        None, description="Jobs by status, in the words of `/api/admin/jobs`, with details=1."
+    )
     snapshots: dict[str, int] | None = Field(None, description="`total`, with details=1.")
 
 

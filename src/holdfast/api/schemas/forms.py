@@ -12,7 +12,7 @@ _MAX_WHOLE = 1 << 63
 _NAME_CHARS = 60
 
 
-def _checked(text: str) -> str:
+def checked_text(text: str) -> str:
     """Return a string that both databases can hold; ValueError says why this is none."""
     if "\x00" in text:
         raise ValueError("it holds a NUL character")
@@ -28,8 +28,6 @@ def check_values(value: Any, path: str = "") -> None:
     place = path or "body"
     if isinstance(value, dict):
         for name, one in value.items():
-            if not isinstance(name, str):  # YAML has such names, JSON and TOML do not
-                raise ValueError(f"{place}: {str(name)[:_NAME_CHARS]} is no name; names are text")
             shown = name[:_NAME_CHARS].encode("ascii", "replace").decode().replace("\x00", "?")
             check_values(name, f"{path}.{shown}" if path else shown)
             check_values(one, f"{path}.{shown}" if path else shown)
@@ -38,7 +36,7 @@ def check_values(value: Any, path: str = "") -> None:
             check_values(one, f"{path}[{number}]")
     elif isinstance(value, str):
         try:
-            _checked(value)
+            checked_text(value)
         except ValueError as exc:
             raise ValueError(f"{place}: {exc}") from None
     elif isinstance(value, float) and not math.isfinite(value):
@@ -59,5 +57,5 @@ class Form(BaseModel):
         return content
 
 
-Words = Annotated[str, StringConstraints(max_length=200), AfterValidator(_checked)]
+Words = Annotated[str, StringConstraints(max_length=200), AfterValidator(checked_text)]
 """A short text in a query."""

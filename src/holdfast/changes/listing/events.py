@@ -12,7 +12,9 @@ class Scope(NamedTuple):
     """Which changes are meant."""
 
     source_id: int | None = None
-    execution_ids: tuple[int, ...] | None = None
+    execution_id: int | None = None
+    latest: bool = False
+    """Only the latest crawl of the source, or of each source."""
     since: datetime | None = None
     until: datetime | None = None
     """Exclusive."""

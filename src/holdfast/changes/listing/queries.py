@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 from functools import cache
-from itertools import islice
+from itertools import islice, takewhile
 from typing import Any, NamedTuple
 
-from sqlalchemy import ColumnElement, Select, Subquery, and_, column, exists, func, select, text
+from sqlalchemy import ColumnElement, Select, and_, column, exists, func, select, text
 from sqlalchemy.orm import Session
 
 from holdfast.changes.listing.events import Event, Page, Scope, TimelineEntry
@@ -20,7 +20,7 @@ from holdfast.index.queries import visible
 MAX_LISTED = 10_000
 """Changes that are counted and paged through, newest first; as many as search counts."""
 _LEAST_EACH = 20
-_MAX_SOURCES = 200
+_MAX_CRAWLS = 200
 
 
 def shown(change: Any = Change) -> tuple[ColumnElement[bool], ...]:
@@ -33,30 +33,48 @@ def shown(change: Any = Change) -> tuple[ColumnElement[bool], ...]:
     )
 
 
-def latest_executions(session: Session, source_id: int | None) -> list[int]:
-    """Return the execution of the newest change of a source, or of each source: two seeks each."""
-    found: list[int] = []
-    for known in _sources_with_changes(session) if source_id is None else [source_id]:
-        newest = session.scalar(
-            select(Change.to_execution_id)
-            .where(Change.source_id == known)
-            .order_by(Change.to_captured_at.desc(), Change.id.desc())
-            .limit(1)
-        )
-        if newest is not None:
-            found.append(newest)
-    return found
+class Crawl(NamedTuple):
+    """The crawl that brought the newest change of a source."""
+
+    at: datetime
+    """When that was."""
+    execution_id: int
 
 
-def _sources_with_changes(session: Session) -> list[int]:
-    """Return the sources that have changes, from one to the next; for one that has none a planner may walk it all."""
-    found: list[int] = []
-    while len(found) < _MAX_SOURCES:
-        following = session.scalar(select(func.min(Change.source_id)).where(Change.source_id > (found or [-1])[-1]))
-        if following is None:
-            break
-        found.append(following)
-    return found
+def latest_crawls(session: Session, source_id: int | None, *, limit: int) -> list[Crawl]:
+    """Return the latest crawl of a source, or of each source that has changes: the newest ones, newest first.
+
+    From one source to the next: for a source that has no changes a planner may walk them all. Three seeks each.
+    """
+    if source_id is not None:
+        crawls = _CRAWLS_OF_SOURCE.where(Change.source_id == source_id)
+        return [Crawl._make(row) for row in session.execute(crawls.limit(1))]
+    return [Crawl._make(row) for row in session.execute(_CRAWLS.limit(limit))]
+
+
+_CRAWLS_OF_SOURCE = select(Change.to_captured_at, Change.to_execution_id).order_by(
+    Change.to_captured_at.desc(), Change.id.desc()
+)
+
+
+def _crawls() -> Select[*tuple[Any, ...]]:
+    known = select(func.min(Change.source_id).label("id")).cte("known", recursive=True)
+    following = select(func.min(Change.source_id)).where(Change.source_id > known.c.id).scalar_subquery()
+    known = known.union_all(select(following).where(known.c.id.is_not(None)))
+    newest = (
+        select(column_).where(Change.source_id == known.c.id)
+        .order_by(Change.to_captured_at.desc(), Change.id.desc()).limit(1).scalar_subquery()
+        for column_ in (Change.to_captured_at, Change.to_execution_id)
+    )  # fmt: skip
+    moment, execution = newest
+    return (
+        select(moment.label("at"), execution.label("execution_id"))
+        .where(known.c.id.is_not(None))
+        .order_by(text("at DESC"), text("execution_id DESC"))
+    )
+
+
+_CRAWLS = _crawls()
 
 
 def page_of_events(session: Session, scope: Scope, *, offset: int, limit: int, listed: int = MAX_LISTED) -> Page:
@@ -64,11 +82,11 @@ def page_of_events(session: Session, scope: Scope, *, offset: int, limit: int, l
 
     Paging ends there too: what is older is reached with an earlier `until`.
     """
-    read = _of_sources if scope.execution_ids is None else _of_executions
-    found = read(session, scope, listed)
-    ids = [row.id for row in found.rows[offset : offset + limit]]
-    events = {row[0]: Event._make(row) for row in session.execute(_events().where(Change.id.in_(ids)))}
-    return Page(events=tuple(events[change_id] for change_id in ids), total=len(found.rows), is_exact=found.is_all)
+    found = (_of_latest if scope.latest else _of_one)(session, scope, listed)
+    places = [row.id for row in found.rows if row.is_shown]
+    return Page(
+        events=tuple(events_of(session, places[offset : offset + limit])), total=len(places), is_exact=found.is_all
+    )
 
 
 class _Place(NamedTuple):
@@ -81,53 +99,64 @@ class _Place(NamedTuple):
 
 class _Newest(NamedTuple):
     rows: list[_Place]
-    """Those that may be shown, newest first."""
+    """Newest first."""
     is_all: bool
 
 
-def _of_executions(session: Session, scope: Scope, listed: int) -> _Newest:
-    """Return the newest changes of some executions: as many of each, by their ids, which is the order of its files."""
-    wanted = scope.execution_ids or ()
-    each = max(_LEAST_EACH, listed // max(1, len(wanted)))
-    found: list[_Place] = []
-    is_all = True
-    for execution_id in wanted:
-        rows = _read(session, scope, _Slice("execution", execution_id, each + 1))
-        is_all = is_all and len(rows) <= each
-        found += rows[:each]
-    return _Newest([row for row in sorted(found, reverse=True) if row.is_shown], is_all)
+def _of_one(session: Session, scope: Scope, listed: int) -> _Newest:
+    """Return the newest changes of an execution, of a source, or of all: one stretch of one index."""
+    if scope.execution_id is not None:
+        part = _Slice("execution", scope.execution_id, listed + 1)
+    elif scope.source_id is not None:
+        part = _Slice("source", scope.source_id, listed + 1)
+    else:
+        part = _Slice("moment", None, listed + 1)
+    rows = _read(session, scope, part)
+    return _Newest(rows[:listed], len(rows) <= listed)
 
 
-def _of_sources(session: Session, scope: Scope, listed: int) -> _Newest:
-    """Return the newest changes of a source, or of all sources: one stream each, merged as far as anybody looks."""
-    sources = _sources_with_changes(session) if scope.source_id is None else [scope.source_id]
-    batch = max(_LEAST_EACH, listed // max(1, len(sources)) + 1)
-    streams = [_stream(session, scope, _Slice("source", source_id, batch)) for source_id in sources]
-    rows = list(islice(heapq.merge(*streams, reverse=True), listed + 1))
-    return _Newest([row for row in rows[:listed] if row.is_shown], len(rows) <= listed)
+def _of_latest(session: Session, scope: Scope, listed: int) -> _Newest:
+    """Return the newest changes of the latest crawls: one stream each, merged as far as anybody looks.
+
+    Only so many crawls are looked into; where the next one could say something, the list ends, and is not all.
+    """
+    crawls = latest_crawls(session, scope.source_id, limit=_MAX_CRAWLS + 1)
+    beyond = crawls[_MAX_CRAWLS].at if len(crawls) > _MAX_CRAWLS else None
+    batch = max(_LEAST_EACH, listed // max(1, len(crawls)) + 1)
+    streams = [_stream(session, scope, crawl, batch) for crawl in crawls[:_MAX_CRAWLS]]
+    merged = (row for row in heapq.merge(*streams, reverse=True) if row.id != _AHEAD)
+    rows = list(islice(takewhile(lambda row: beyond is None or row.at > beyond, merged), listed + 1))
+    return _Newest(rows[:listed], beyond is None and len(rows) <= listed)
 
 
 class _Slice(NamedTuple):
-    """The newest changes of one owner."""
+    """The newest changes of one owner, in the order of time."""
 
     by: str
-    """source, in the order of time; or execution, in the order of ids."""
-    owner: int
+    """execution, source, or moment: nobody's and everybody's."""
+    owner: int | None
     most: int
 
 
-def _stream(session: Session, scope: Scope, part: _Slice) -> Iterator[_Place]:
-    """Yield the changes of a source, newest first, read from one index a batch at a time."""
+_AHEAD = (1 << 63) - 1
+
+
+def _stream(session: Session, scope: Scope, crawl: Crawl, batch: int) -> Iterator[_Place]:
+    """Yield the changes of a crawl, newest first, read a batch at a time, and nothing before its turn has come."""
+    yield _Place(crawl.at, _AHEAD, False)
+    part = _Slice("execution", crawl.execution_id, batch)
     rows = _read(session, scope, part)
     yield from rows
-    while len(rows) == part.most:
+    while len(rows) == batch:
         rows = _read(session, scope, part, behind=rows[-1])
         yield from rows
 
 
 def _read(session: Session, scope: Scope, part: _Slice, *, behind: _Place | None = None) -> list[_Place]:
     """Return where the changes of a slice stand, newest first, and whether they may be shown."""
-    given: dict[str, object] = {"owner": part.owner, "most": part.most}
+    given: dict[str, object] = {"most": part.most}
+    if part.owner is not None:
+        given["owner"] = part.owner
     if scope.since is not None:
         given["since"] = to_micros(scope.since)
     if scope.until is not None:
@@ -136,8 +165,8 @@ def _read(session: Session, scope: Scope, part: _Slice, *, behind: _Place | None
         given["source"] = scope.source_id
     if behind is not None:
         given |= {"at": to_micros(behind.at), "id": behind.id}
-    change = _slice(part.by, scope.unchanged, session.get_bind().dialect.name == "sqlite", frozenset(given))
-    rows = session.execute(select(change.c.to_captured_at, change.c.id, and_(*shown(change.c))), given)
+    question = _slice(part.by, scope.unchanged, session.get_bind().dialect.name == "sqlite", frozenset(given))
+    rows = session.execute(question, given)
     return sorted((_Place(row[0], row[1], bool(row[2])) for row in rows), reverse=True)
 
 
@@ -148,22 +177,24 @@ _NARROWED = {
 
 
 @cache
-def _slice(by: str, unchanged: bool, is_sqlite: bool, given: frozenset[str]) -> Subquery:
+def _slice(by: str, unchanged: bool, is_sqlite: bool, given: frozenset[str]) -> Select[*tuple[Any, ...]]:
     """Return the question for a slice; only it is read, and only once.
 
     Written out for the sake of a hint: without statistics SQLite takes the index that holds the unchanged ones too, and
     walks through all of them. `+ 0` keeps the index of sources away from a question about an execution.
     """
-    owner, order = ("source_id", "to_captured_at DESC, id DESC") if by == "source" else ("to_execution_id", "id DESC")
+    owner = {"execution": ["to_execution_id = :owner"], "source": ["source_id = :owner"], "moment": []}[by]
     index = f"ix_changes_{by}" if unchanged else f"ix_changes_{by}_told"
-    clauses = [f"{owner} = :owner", *([] if unchanged else ["type <> 'unchanged'"])]
+    clauses = [*owner, *([] if unchanged else ["type <> 'unchanged'"])]
     clauses += [clause for name, clause in _NARROWED.items() if name in given]
     statement = text(
         "SELECT id, url_hash, from_snapshot_id, to_snapshot_id, to_captured_at FROM changes"  # noqa: S608 - all ours
-        f"{f' INDEXED BY {index}' if is_sqlite else ''} WHERE {' AND '.join(clauses)} ORDER BY {order} LIMIT :most"
+        f"{f' INDEXED BY {index}' if is_sqlite else ''} WHERE {' AND '.join(clauses) or 'true'}"
+        " ORDER BY to_captured_at DESC, id DESC LIMIT :most"
     )
     kept = (Change.id, Change.url_hash, Change.from_snapshot_id, Change.to_snapshot_id, Change.to_captured_at)
-    return statement.columns(*(column(one.key, one.type) for one in kept)).subquery("change")
+    change = statement.columns(*(column(one.key, one.type) for one in kept)).subquery("change")
+    return select(change.c.to_captured_at, change.c.id, and_(*shown(change.c)))
 
 
 def _events() -> Select[*tuple[Any, ...]]:
@@ -188,19 +219,11 @@ def event_at(session: Session, to_snapshot_id: int) -> Event | None:
     return None if row is None else Event._make(row)
 
 
-def events_after(
-    session: Session, *, source_id: int | None, after_id: int, until_id: int, since: datetime | None,
-    until: datetime | None,
-) -> list[Event]:  # fmt: skip
-    """Return the events whose ids stand between two, by id, that may be shown."""
-    query = _events().where(Change.id > after_id, Change.id <= until_id, *shown())
-    if source_id is not None:
-        query = query.where(Change.source_id == source_id)
-    if since is not None:
-        query = query.where(Change.to_captured_at >= since)
-    if until is not None:
-        query = query.where(Change.to_captured_at < until)
-    return [Event._make(row) for row in session.execute(query.order_by(Change.id))]
+def events_of(session: Session, ids: Sequence[int]) -> list[Event]:
+    """Return these changes in this order, less what may not be shown; ask for some hundred."""
+    rows = session.execute(_events().where(Change.id.in_(ids), *shown()))
+    found = {row[0]: Event._make(row) for row in rows}
+    return [found[change_id] for change_id in ids if change_id in found]
 
 
 def timeline(session: Session, group_id: int, *, limit: int) -> list[TimelineEntry]:

@@ -1,6 +1,7 @@
 """Pages whose body is not kept, found by their keywords and domain. What was withdrawn is not found.
 
-A question starts from the rarest of its words and looks the others up; nothing walks through all pages for it.
+A question starts from the rarest of its words and looks the others up. Its window is read in the order of an index, but
+its total is counted: that walks through all that it finds, so these are questions of an operator.
 """
 
 from __future__ import annotations
@@ -109,7 +110,7 @@ def page_ids(session: Session, question: Question, *, domain: int | None) -> lis
 
 
 def total(session: Session, question: Question, *, domain: int | None) -> int:
-    """Return how many pages a question finds."""
+    """Return how many pages a question finds; all of them are walked through, all pages if it has no word."""
     statement, _ = _found(question.words, domain)
     return session.scalar(select(func.count()).select_from(statement.subquery())) or 0
 
@@ -121,7 +122,7 @@ def pages(session: Session, ids: Sequence[int]) -> dict[int, PageRow]:
 
 
 def pages_by_hash(session: Session, url_hash: int, *, domain: int | None = None) -> list[PageRow]:
-    """Return the pages whose address has this hash; without a domain, each domain is looked at by index."""
+    """Return the pages whose address has this hash; without a domain, with a seek in each domain there is."""
     statement = _shown().where(Page.url_hash == url_hash, _visible())
     if domain is not None:
         return [PageRow._make(row) for row in session.execute(statement.where(Page.domain_id == domain))]

@@ -16,7 +16,7 @@ from holdfast.errors import Unavailable
 from holdfast.parse.sniff import Form
 from holdfast.types import Attempt, Fetched, Kind, Outcome, ParsedPage, Signals, Visit
 from holdfast.urls import Base, hash64, parse
-from holdfast.urls.edges import edges_of, leading_out
+from holdfast.urls.edges import edges_of, group_hash
 from holdfast.warc.payload import parse_head
 
 __all__ = ["SignalMemory", "SignalStorage", "signals_of"]
@@ -81,14 +81,18 @@ class SignalStorage:
 
 
 def signals_of(address: str, page: ParsedPage, reading: Reading) -> Signals:
-    """Return what is kept of a page. One that asks not to be indexed has no keywords."""
+    """Return what is kept of a page. One that asks not to be indexed has no keywords.
+
+    Of links to one path the first is kept, and none to its own. All are counted: a 304 is asked for only where all are
+    kept, because they lead on in the place of the body.
+    """
     url = parse(address)
     own_hash = hash64(url.group)
     resolved = Base(url.fetch, page.base).resolve([link.url for link in reading.links]).links
-    leading = leading_out(resolved, own_hash=own_hash)
+    leading = ((to, link) for link in resolved if (to := group_hash(link)) != own_hash)
     return Signals(
         description=page.description,
         words=() if page.noindex else keywords_of((page.title, page.description, page.text)),
         from_hash=own_hash, links=tuple((to, link.fetch) for to, link in edges_of(leading).items()),
-        links_count=len(leading),
+        links_count=sum(link.hash64 != url.hash64 for link in resolved),
     )  # fmt: skip

@@ -37,7 +37,8 @@ class WarcFile(Model):
     """pending, running, indexed, failed."""
     first_at: Mapped[datetime | None]
     last_at: Mapped[datetime | None]
-    """Dates of its earliest and latest snapshot, set when it is indexed: who looks for a time skips whole files."""
+    """Dates of its earliest and latest snapshot, set when it is indexed: who looks for a time skips whole files. Only a
+    latest one, in 1970: it has no snapshots."""
 
     __table_args__ = (
         UniqueConstraint("path"),

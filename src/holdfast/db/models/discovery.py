@@ -22,7 +22,7 @@ class Feed(Model):
     kind: Mapped[str] = mapped_column(String(8))
     """feed or sitemap."""
     origin: Mapped[str] = mapped_column(String(10))
-    """configured, discovered or robots."""
+    """configured, discovered, robots or index."""
     created_at: Mapped[datetime]
     last_polled_at: Mapped[datetime | None]
     """A 304 counts."""
@@ -37,9 +37,6 @@ class Feed(Model):
     last_error: Mapped[str | None] = mapped_column(Text)
     last_error_type: Mapped[str | None] = mapped_column(String(20))
     disabled_at: Mapped[datetime | None]
-    lease_owner: Mapped[str | None]
-    lease_epoch: Mapped[int] = mapped_column(BigInteger, server_default="0")
-    lease_until: Mapped[datetime | None]
 
     __table_args__ = (
         UniqueConstraint("source_id", "url_hash"),
@@ -49,6 +46,13 @@ class Feed(Model):
             "id",
             sqlite_where=text("next_poll_at IS NOT NULL"),
             postgresql_where=text("next_poll_at IS NOT NULL"),
+        ),
+        Index(
+            "ix_feeds_disabled",
+            "disabled_at",
+            "id",
+            sqlite_where=text("disabled_at IS NOT NULL"),
+            postgresql_where=text("disabled_at IS NOT NULL"),
         ),
     )
 

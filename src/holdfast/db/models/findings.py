@@ -47,6 +47,12 @@ class Diff(Model):
     __table_args__ = (UniqueConstraint("from_document_id", "to_document_id", "version"),)
 
 
+def _told(name: str, *columns: str) -> Index:
+    """Return an index of the changes that are more than a capture at which nothing had changed."""
+    told = text("type <> 'unchanged'")
+    return Index(name, *columns, sqlite_where=told, postgresql_where=told)
+
+
 class Change(Model):
     """What happened to one page between two adjacent snapshots. One row for each later snapshot."""
 
@@ -70,24 +76,12 @@ class Change(Model):
 
     __table_args__ = (
         Index("ix_changes_source", "source_id", "to_captured_at", "id"),
+        Index("ix_changes_source_order", "source_id", "id"),
         Index("ix_changes_moment", "to_captured_at", "id"),
-        Index("ix_changes_execution", "to_execution_id", "id"),
-        Index("ix_changes_page", "url_hash", "to_captured_at"),
-        Index(
-            "ix_changes_execution_told",
-            "to_execution_id",
-            "id",
-            sqlite_where=text("type <> 'unchanged'"),
-            postgresql_where=text("type <> 'unchanged'"),
-        ),
-        Index(
-            "ix_changes_source_told",
-            "source_id",
-            "to_captured_at",
-            "id",
-            sqlite_where=text("type <> 'unchanged'"),
-            postgresql_where=text("type <> 'unchanged'"),
-        ),
+        Index("ix_changes_execution", "to_execution_id", "to_captured_at", "id"),
+        _told("ix_changes_execution_told", "to_execution_id", "to_captured_at", "id"),
+        _told("ix_changes_source_told", "source_id", "to_captured_at", "id"),
+        _told("ix_changes_moment_told", "to_captured_at", "id"),
     )
 
 

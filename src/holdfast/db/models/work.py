@@ -219,6 +219,13 @@ class Execution(Model):
             sqlite_where=text("pruned_at IS NULL AND finished_at IS NOT NULL"),
             postgresql_where=text("pruned_at IS NULL AND finished_at IS NOT NULL"),
         ),
+        Index(
+            "ix_executions_failed",
+            "finished_at",
+            "id",
+            sqlite_where=text("pruned_at IS NULL AND (state = 'failed' OR index_state = 'index_failed')"),
+            postgresql_where=text("pruned_at IS NULL AND (state = 'failed' OR index_state = 'index_failed')"),
+        ),
     )
 
 

@@ -4,11 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from datetime import datetime
+from typing import NamedTuple
 
 from holdfast.clock import to_micros
 from holdfast.db.engine import Database
 from holdfast.editions import queries
-from holdfast.editions.ledger.rows import Fate, Origin, Sighting, fate_of
+from holdfast.editions.campaign import FIRST_YEAR, campaign_date
+from holdfast.editions.ledger.redirects import Trail
+from holdfast.editions.ledger.rows import (
+    FEED_ITEM_POLLED,
+    FEED_ITEM_WAITS,
+    REDIRECTED,
+    Fate,
+    Origin,
+    Sighting,
+    fate_of,
+    fate_of_status,
+)
 from holdfast.editions.queries import AttemptRow, CaptureRow, ItemRow
 from holdfast.editions.volume import Run, Shard, Volume
 from holdfast.errors import UrlRefused
@@ -19,16 +31,28 @@ NATIVE = "native"
 _MAX_DETAIL = 500
 
 
-def seeds_of(volume: Volume) -> dict[int, tuple[str, Shard | None]]:
-    """Return the address of each seed by its page, with the shard that has it, if one does."""
-    found: dict[int, tuple[str, Shard | None]] = {}
-    for seed, shard in volume.seeds.items():
+class MeantSeed(NamedTuple):
+    """A seed of an edition."""
+
+    url: str
+    shards: list[Shard]
+    """All that were to bring it."""
+
+    @property
+    def is_accepted(self) -> bool:
+        """Whether somebody accepted the gap of one of them: then it may be missing."""
+        return any(shard.state.is_accepted for shard in self.shards)
+
+
+def seeds_of(volume: Volume) -> dict[int, MeantSeed]:
+    """Return the seeds of an edition by their pages."""
+    found: dict[int, MeantSeed] = {}
+    for seed, shards in volume.seeds.items():
         try:
             url = parse_seed(seed)
         except UrlRefused:
             continue
-        if url.hash64 not in found or found[url.hash64][1] is None:
-            found[url.hash64] = url.fetch, shard
+        found.setdefault(url.hash64, MeantSeed(url.fetch, [])).shards.extend(shards)
     return found
 
 
@@ -37,116 +61,132 @@ def sightings(database: Database, volume: Volume, *, now: datetime, tell: Callab
 
     A seed is meant whatever happens, so it is sighted even if nobody ran. `tell` hears of every row that was read.
     """
-    yield from _seeds(volume)
-    yield from _items(database, volume, now=now)
+    seeds = seeds_of(volume)
+    yield from (_seed(page, seed) for page, seed in seeds.items())
+    if not volume.runs:
+        return
+    scope = _scope(volume, seeds)
+    if scope is not None:
+        yield from _items(database, volume, scope, now=now)
+    with database.read() as session:
+        kept = queries.with_frontier(session, [run.id for _, run in volume.runs])
+    trail = Trail(database, volume.runs, scope, with_frontier=kept)
     count = 0
     for shard, run in volume.runs:
-        for sighting in _run(database, shard, run):
+        own = _Read(database, shard, run, trail)
+        for sighting in own.from_frontier() if run.id in kept else own.from_captures(frozenset(seeds)):
             count += 1
             tell(count)
             yield sighting
 
 
-def _seeds(volume: Volume) -> Iterator[Sighting]:
-    for url_hash, (url, shard) in seeds_of(volume).items():
-        reason = "no_shard" if shard is None else f"shard_{shard.status}"
-        yield Sighting(
-            url=url, url_hash=url_hash, origin=Origin.SEED, fate=Fate.NOT_REACHED, reason=reason, depth=0,
-            job_id=shard.job_id if shard else None, shard_key=shard.key if shard else None,
-            shard_kind=shard.kind if shard else None,
-        )  # fmt: skip
-
-
-def _items(database: Database, volume: Volume, *, now: datetime) -> Iterator[Sighting]:
-    """Yield what feeds and sitemaps told and these executions took or left waiting, as far as it is in scope."""
-    runs, seeds = volume.runs, [parse_seed(url) for url, _ in seeds_of(volume).values()]
-    if not runs or not seeds:
-        return
-    ends = [run.finished_at or now for _, run in runs]
-    scope = Scope.build(seeds, ScopeKind(volume.config.scope), volume.config.include, volume.config.exclude)
-    owners = {run.id: shard for shard, run in runs}
-    after = 0
-    while True:
-        with database.read() as session:
-            rows = queries.feed_items(session, volume.source.id, executions=list(owners), until=max(ends), after=after)
-        for row in rows:
-            try:
-                meant = scope.decide(parse_seed(row.url), 1).allowed
-            except UrlRefused:
-                continue
-            if meant:
-                yield _item(row, owners.get(row.execution_id or 0))
-        if len(rows) < queries.STRETCH:
-            return
-        after = rows[-1].id
-
-
-def _item(row: ItemRow, shard: Shard | None) -> Sighting:
+def _seed(page: int, seed: MeantSeed) -> Sighting:
+    shard = seed.shards[0] if seed.shards else None
     return Sighting(
-        url=row.url, url_hash=row.url_hash, origin=Origin.SITEMAP if row.kind == "sitemap" else Origin.FEED,
-        fate=Fate.NOT_REACHED, reason="feed_item_waits" if shard is None else "feed_item_not_reached",
-        via=row.feed, execution_id=row.execution_id if shard else None, job_id=shard.job_id if shard else None,
+        url=seed.url, url_hash=page, origin=Origin.SEED, fate=Fate.NOT_REACHED, depth=0,
+        reason="no_shard" if shard is None else f"shard_{shard.status}", job_id=shard.job_id if shard else None,
         shard_key=shard.key if shard else None, shard_kind=shard.kind if shard else None,
     )  # fmt: skip
 
 
-def _run(database: Database, shard: Shard, run: Run) -> Iterator[Sighting]:
-    """Yield what one execution knows: from its frontier, or from its captures where another program kept that."""
-    with database.read() as session:
-        has_frontier = queries.has_attempts(session, run.id)
-    if has_frontier:
-        yield from _from_frontier(database, shard, run)
-    else:
-        yield from _from_captures(database, shard, run)
+def _scope(volume: Volume, seeds: dict[int, MeantSeed]) -> Scope | None:
+    """Return what an edition's crawls may have asked for, their seeds' landing places included; None without seeds."""
+    if not seeds:
+        return None
+    urls = [parse_seed(seed.url) for seed in seeds.values()]
+    scope = Scope.build(urls, ScopeKind(volume.config.scope), volume.config.include, volume.config.exclude)
+    for place in {place for _, run in volume.runs for place in run.landing}:
+        scope = scope.with_landing_host(parse_seed(place))
+    return scope
 
 
-def _from_frontier(database: Database, shard: Shard, run: Run) -> Iterator[Sighting]:
-    after = -1, -1
+def _items(database: Database, volume: Volume, scope: Scope, *, now: datetime) -> Iterator[Sighting]:
+    """Yield what feeds and sitemaps named since the campaign before, as far as it is in scope.
+
+    Only polls take items, and no poll is part of an edition: what no shard met besides is not reached.
+    """
+    since = campaign_date(max(volume.edition.year - 1, FIRST_YEAR))
+    until = max(run.finished_at or now for _, run in volume.runs)
+    after: int | None = None
     while True:
         with database.read() as session:
-            rows = queries.attempts(session, run.id, after=after)
+            rows = queries.feed_items(session, volume.source.id, since=since, until=until, after=after)
         for row in rows:
-            yield _attempted(row, shard, run)
+            try:
+                if scope.decide(parse_seed(row.url), 1).allowed:
+                    yield _item(row)
+            except UrlRefused:
+                continue
         if len(rows) < queries.STRETCH:
             return
-        after = rows[-1].domain_id, rows[-1].page_id
+        after = rows[-1].url_hash
 
 
-def _attempted(row: AttemptRow, shard: Shard, run: Run) -> Sighting:
-    fate, reason = fate_of(row.outcome, row.reason, ended=run.ended)
-    stored = fate is Fate.CAPTURED and row.warc_file_id is not None and row.warc_ordinal is not None
+def _item(row: ItemRow) -> Sighting:
+    taken = row.execution_id is not None
     return Sighting(
-        url=row.url, url_hash=row.url_hash, origin=Origin.SITEMAP if row.via_kind == "sitemap" else Origin.LINK,
-        fate=fate, reason=reason, detail=row.message[:_MAX_DETAIL] if row.message else None,
-        http_status=row.status_code, at=row.completed_at, via=row.via, depth=row.depth,
-        redirected_to=row.redirected_to, job_id=shard.job_id, execution_id=run.id, shard_key=shard.key,
-        shard_kind=shard.kind,
-        snapshot_id=snapshot_id(row.warc_file_id or 0, row.warc_ordinal or 0) if stored else None,
-        backend=NATIVE if fate is Fate.CAPTURED else None, fidelity="unknown" if fate is Fate.CAPTURED else None,
+        url=row.url, url_hash=row.url_hash, origin=Origin.SITEMAP if row.kind == "sitemap" else Origin.FEED,
+        fate=Fate.NOT_REACHED, reason=FEED_ITEM_POLLED if taken else FEED_ITEM_WAITS,
+        detail=f"taken by execution {row.execution_id}" if taken else None, via=row.feed,
     )  # fmt: skip
 
 
-def _from_captures(database: Database, shard: Shard, run: Run) -> Iterator[Sighting]:
-    after = -1
-    while True:
-        with database.read() as session:
-            rows = queries.captures(session, run.id, after=after)
-        # What was sent with a POST is part of such an address: nobody meant it, a script asked for it.
-        yield from (_captured(row, shard, run) for row in rows if row.method is None)
-        if len(rows) < queries.STRETCH:
-            return
-        after = rows[-1].id
+class _Read:
+    """What one execution of a shard knows."""
 
+    def __init__(self, database: Database, shard: Shard, run: Run, trail: Trail) -> None:
+        self._database, self._shard, self._run, self._trail = database, shard, run, trail
 
-def _captured(row: CaptureRow, shard: Shard, run: Run) -> Sighting:
-    status = row.status
-    is_error = status is not None and status >= 400
-    fate = Fate.FAILED if is_error else Fate.CAPTURED
-    reason = f"http_{status}" if is_error else "redirected" if status is not None and 300 <= status < 304 else "ok"
-    return Sighting(
-        url=row.url, url_hash=row.url_hash, origin=Origin.CRAWLER, fate=fate, reason=reason, http_status=status,
-        at=to_micros(row.captured_at), redirected_to=row.redirect_to, job_id=shard.job_id, execution_id=run.id,
-        shard_key=shard.key, shard_kind=shard.kind, snapshot_id=row.id if fate is Fate.CAPTURED else None,
-        backend=row.backend if fate is Fate.CAPTURED else None,
-        fidelity=row.fidelity if fate is Fate.CAPTURED else None,
-    )  # fmt: skip
+    def from_frontier(self) -> Iterator[Sighting]:
+        """Yield every address that it met, as its frontier has it."""
+        after: queries.Place | None = (-1, -1, -1)
+        while after is not None:
+            with self._database.read() as session:
+                rows, after = queries.attempts(session, self._run.id, after=after)
+            yield from self._trail.followed([self._attempted(row) for row in rows])
+
+    def _attempted(self, row: AttemptRow) -> Sighting:
+        shard, run = self._shard, self._run
+        fate, reason = fate_of(row.outcome, row.reason, ended=run.ended)
+        captured = fate is Fate.CAPTURED
+        stored = captured and row.warc_file_id is not None and row.warc_ordinal is not None
+        return Sighting(
+            url=row.url, url_hash=row.url_hash, origin=Origin.SITEMAP if row.via_kind == "sitemap" else Origin.LINK,
+            fate=fate, reason=reason, detail=row.message[:_MAX_DETAIL] if row.message else None,
+            http_status=row.status_code, at=row.completed_at, via=row.via, depth=row.depth,
+            redirected_to=row.redirected_to, job_id=shard.job_id, execution_id=run.id, shard_key=shard.key,
+            shard_kind=shard.kind,
+            snapshot_id=snapshot_id(row.warc_file_id or 0, row.warc_ordinal or 0) if stored else None,
+            backend=NATIVE if captured else None, fidelity="unknown" if captured else None,
+        )  # fmt: skip
+
+    def from_captures(self, seeds: frozenset[int]) -> Iterator[Sighting]:
+        """Yield what it captured, where another program kept the frontier.
+
+        An answer that leads elsewhere does not tell whether a page was asked for or what one embeds: it counts where
+        it led to a page, or where it is a seed's.
+        """
+        after = -1
+        while True:
+            with self._database.read() as session:
+                rows = queries.captures(session, self._run.id, after=after, which=queries.Which.PAGES_AND_REDIRECTS)
+            # What was sent with a POST is part of such an address: nobody meant it, a script asked for it.
+            asked = [row for row in rows if row.method is None]
+            found = [self._captured(row) for row in asked]
+            for one, end in zip(found, self._trail.followed(found), strict=True):
+                if one.reason != REDIRECTED or end.fate in (Fate.CAPTURED, Fate.FAILED) or one.url_hash in seeds:
+                    yield end
+            if len(rows) < queries.STRETCH:
+                return
+            after = rows[-1].id
+
+    def _captured(self, row: CaptureRow) -> Sighting:
+        shard, (fate, reason) = self._shard, fate_of_status(row.status)
+        captured = fate is Fate.CAPTURED
+        return Sighting(
+            url=row.url, url_hash=row.url_hash, origin=Origin.CRAWLER, fate=fate, reason=reason,
+            http_status=row.status, at=to_micros(row.captured_at), redirected_to=row.redirect_to, job_id=shard.job_id,
+            execution_id=self._run.id, shard_key=shard.key, shard_kind=shard.kind,
+            snapshot_id=row.id if captured else None, backend=row.backend if captured else None,
+            fidelity=row.fidelity if captured else None,
+        )  # fmt: skip

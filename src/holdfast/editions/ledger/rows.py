@@ -43,6 +43,14 @@ _ORIGINS: Final = {origin: rank for rank, origin in enumerate(Origin)}
 _FATES: Final = {fate: rank for rank, fate in enumerate(Fate)}
 _LIMITS: Final = frozenset({"max_pages", "max_bytes", "max_time"})
 _OVER: Final = "over_limit"
+_CUT_SHORT: Final = frozenset({"stopped", "cancelled"})
+"""What attempts are closed with when somebody ends an execution: nobody asked for them, no rule kept them out."""
+REDIRECTED: Final = "redirected"
+"""The reason of what was answered with another address; `redirects` says what came of that."""
+
+
+FEED_ITEM_WAITS, FEED_ITEM_POLLED = "feed_item_waits", "feed_item_polled"
+"""What feeds named and no shard met: nobody has asked for it yet, or only a poll, which is no part of an edition."""
 
 
 class Sighting(NamedTuple):
@@ -94,13 +102,33 @@ def fate_of(outcome: str | None, reason: str | None, *, ended: str) -> tuple[Fat
         return Fate.ROBOTS, found
     if outcome != Outcome.EXCLUDED:
         return Fate.FAILED, found
+    if found in _CUT_SHORT:
+        return Fate.NOT_REACHED, f"execution_{found}"
     if found.startswith(_OVER):
         return Fate.OVER_LIMIT, found.removeprefix(_OVER).lstrip(":") or _OVER
     return Fate.EXCLUDED, found
 
 
+def fate_of_status(status: int | None) -> tuple[Fate, str]:
+    """Return what a captured answer means for the ledger where nothing but the answer is known."""
+    if status is not None and status >= 400:
+        return Fate.FAILED, f"http_{status}"
+    is_redirect = status is not None and 300 <= status < 400 and status != 304
+    return Fate.CAPTURED, REDIRECTED if is_redirect else "ok"
+
+
+def rank_of(fate: Fate) -> int:
+    """Return how good an end is: 0 is the best."""
+    return _FATES[fate]
+
+
 def is_gap(row: Row) -> bool:
-    """Return whether another try could bring an address: it was not reached, or failed otherwise than by a 4xx."""
+    """Return whether another try could bring an address: it was not reached, or failed otherwise than by a 4xx.
+
+    What only a poll of a feed knows is not found by crawling again.
+    """
+    if row.seen.reason == FEED_ITEM_POLLED:
+        return False
     if row.seen.fate is Fate.FAILED:
         status = row.seen.http_status
         return status is None or not 400 <= status < 500 or status in (408, 425, 429)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
@@ -12,6 +13,8 @@ from holdfast.editions.ledger.rows import Fate, Origin, Row, is_gap
 from holdfast.editions.refusals import LedgerUnbalanced
 
 _REASONS = 200
+_MISSING_SEED = b'"intent_source": "seed", "status": "missing"'
+"""As `as_object` writes it; inside a value its quotes would be escaped."""
 _RULED_OUT = (Fate.EXCLUDED, Fate.ROBOTS, Fate.OVER_LIMIT)
 
 
@@ -21,9 +24,21 @@ class MissingSeed(NamedTuple):
     url: str
     outcome: str
     reason: str
+    job_id: int | None
+    """The shard that decided."""
     shard_key: str | None
-    accepted: bool
-    """Whether somebody accepted the gap of its shard."""
+    accepted: bool = False
+    """Whether somebody accepted the gap of a shard that was to bring it, whichever of them decided."""
+
+
+def missing_seeds(ledger: Iterable[bytes]) -> list[MissingSeed]:
+    """Return the seeds that a written ledger has as missing; ValueError, KeyError or TypeError if it is damaged."""
+    rows = (json.loads(line) for line in ledger if _MISSING_SEED in line)
+    return [
+        MissingSeed(url=row["url"], outcome=row["outcome"], reason=row["reason"], job_id=row["job_id"],
+                    shard_key=row["shard_key"])
+        for row in rows
+    ]  # fmt: skip
 
 
 class Area(NamedTuple):
@@ -41,10 +56,9 @@ def area_of(url: str) -> Area:
 class Tally:
     """The figures of one ledger."""
 
-    def __init__(self, seeds: Iterable[tuple[int, str]], *, accepted_shards: Iterable[str] = ()) -> None:
-        """Count for these seeds (page and address); the gaps of `accepted_shards` count as accepted."""
+    def __init__(self, seeds: Iterable[tuple[int, str]]) -> None:
+        """Count for these seeds (page and address)."""
         self._seeds = dict(seeds)
-        self._accepted = frozenset(accepted_shards)
         self._hosts = {area_of(url).host for url in self._seeds.values()}
         self._last = b"", -1
         self._met: set[int] = set()
@@ -52,7 +66,8 @@ class Tally:
         self.outcomes: Counter[str] = Counter()
         self.origins: Counter[str] = Counter()
         self.reasons: Counter[tuple[str, str]] = Counter()
-        self.shards: Counter[tuple[str, str]] = Counter()
+        self.shards: Counter[tuple[int | None, str]] = Counter()
+        """By the job that decided, and the outcome: names of shards may be given twice."""
         self.backends: Counter[str] = Counter()
         self.fidelities: Counter[str] = Counter()
         self.gaps: Counter[Area] = Counter()
@@ -69,7 +84,7 @@ class Tally:
         self.outcomes[seen.fate.value] += 1
         self.origins[seen.origin.value] += 1
         self.reasons[seen.fate.value, seen.reason] += 1
-        self.shards[seen.shard_key or "", seen.fate.value] += 1
+        self.shards[seen.job_id, seen.fate.value] += 1
         if seen.fate is Fate.CAPTURED:
             self.backends[seen.backend or "unknown"] += 1
             self.fidelities[seen.fidelity or "unknown"] += 1
@@ -80,24 +95,19 @@ class Tally:
             if seen.fate is not Fate.CAPTURED:
                 self.missing_seeds.append(
                     MissingSeed(url=self._seeds[seen.url_hash], outcome=seen.fate.value, reason=seen.reason,
-                                shard_key=seen.shard_key, accepted=seen.shard_key in self._accepted)
+                                job_id=seen.job_id, shard_key=seen.shard_key)
                 )  # fmt: skip
 
     def of(self, *fates: Fate) -> int:
         """Return how many addresses had one of these ends."""
         return sum(self.outcomes[fate.value] for fate in fates)
 
-    @property
-    def blocking_seeds(self) -> int:
-        """How many seeds are missing and nobody has accepted it."""
-        return sum(not seed.accepted for seed in self.missing_seeds)
-
     def counts(self) -> dict[str, int]:
         """Return the figures of the report: captured, failed, missing and excluded add up to intended."""
         return {
             "intended_urls": self.rows, "captured_urls": self.of(Fate.CAPTURED), "failed_urls": self.of(Fate.FAILED),
             "missing_urls": self.of(Fate.NOT_REACHED), "excluded_urls": self.of(*_RULED_OUT),
-            "missing_seeds": len(self.missing_seeds), "fallback_urls": self.fidelities["fallback"],
+            "fallback_urls": self.fidelities["fallback"],
         }  # fmt: skip
 
     def top_reasons(self) -> list[dict[str, Any]]:

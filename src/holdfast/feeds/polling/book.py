@@ -15,16 +15,24 @@ from holdfast import log
 from holdfast.clock import Clock, from_micros, to_micros
 from holdfast.config import FeedSettings
 from holdfast.db.hot import Hot, Transaction
+from holdfast.db.text import clean
 from holdfast.errors import UrlRefused
 from holdfast.failpoints import reach
 from holdfast.feeds.items import sort_out
 from holdfast.feeds.polling import queries
 from holdfast.feeds.polling.queries import FeedRow, NewFeed, Waiting
 from holdfast.feeds.polling.search import Search
-from holdfast.feeds.troubles import Trouble, after_failure, after_success, trouble_of
+from holdfast.feeds.troubles import (
+    BY_HAND,
+    Trouble,
+    after_failure,
+    after_success,
+    asked_to_wait,
+    interval_of,
+    trouble_of,
+)
 from holdfast.frontier import Frontier
 from holdfast.frontier.connection import Spoken
-from holdfast.frontier.text import clean
 from holdfast.types import Found, Kind, Listed, Listing, Visit
 from holdfast.urls import parse
 
@@ -133,6 +141,8 @@ class FeedBook:
             if row is None:
                 return
         self._pages[row.id] = attempt.page_id
+        if row.health.trouble == BY_HAND:
+            return  # disabled while it was asked
         if row.last_polled_at is not None and row.last_polled_at >= to_micros(visit.finished_at):
             return  # told before
         trouble = _trouble(visit)
@@ -158,9 +168,9 @@ class FeedBook:
 
     def _failed(self, row: FeedRow, visit: Visit, trouble: Trouble) -> None:
         """Count a poll that brought nothing; disable the feed if there were too many."""
-        now = self._clock.now()
         retry_after = visit.listing.retry_after_s if visit.listing is not None else None
-        health = after_failure(row.health, trouble, now=now, interval=self._interval(row), retry_after_s=retry_after)
+        health = after_failure(row.health, trouble, now=visit.finished_at, interval=self._interval(row),
+                               retry_after_s=retry_after)  # fmt: skip
         words = visit.listing.problem if visit.listing is not None and trouble is Trouble.PARSE_ERROR else visit.reason
         error = clean(": ".join(filter(None, (words, visit.message))), 500) or trouble.value
         with self._hot.write() as tx:
@@ -183,7 +193,7 @@ class FeedBook:
                 row, kind="feed" if listing.is_feed else "sitemap", count=listing.named,
                 content_hash=visit.content_hash, etag=visit.etag, last_modified=visit.last_modified,
             )  # fmt: skip
-        health = after_success(now=self._clock.now(), interval=self._interval(told))
+        health = after_success(now=visit.finished_at, interval=self._interval(told))
         with self._hot.write() as tx:
             polled_at = to_micros(visit.finished_at)
             queries.write_poll(tx, replace(told, last_polled_at=polled_at, health=health), error=None)
@@ -200,9 +210,7 @@ class FeedBook:
             _log.info("feed.moved", url=row.url, to=url.fetch)
 
     def _interval(self, row: FeedRow) -> timedelta:
-        if row.origin == "index":
-            return timedelta(hours=self._settings.child_hours)
-        return timedelta(minutes=self._settings.interval_minutes)
+        return interval_of(row.origin, self._settings)
 
     # What it names.
 
@@ -250,9 +258,10 @@ class FeedBook:
                     return False
                 return queries.insert_feed(tx, NewFeed(found.url, found.url_hash, "sitemap", "index"),
                                            source_id=source_id, now=to_micros(now))  # fmt: skip
-            if row.health.disabled_at is not None or row.health.trouble == Trouble.RATE_LIMITED:
-                return False
             read_at = None if row.last_polled_at is None else from_micros(row.last_polled_at)
+            waits = asked_to_wait(row.health, polled_at=read_at, interval=self._interval(row))
+            if row.health.disabled_at is not None or waits:
+                return False
             if read_at is not None and (child.told_at is None or child.told_at <= read_at):
                 return False
             queries.make_due(tx, feed_id=row.id, now=to_micros(now))

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, Protocol
 
 from holdfast.clock import from_micros, to_micros
 from holdfast.db.hot import Row, Transaction
-from holdfast.feeds.troubles import Health
+from holdfast.feeds.troubles import BY_HAND, Health
 
 _AT_ONCE = 500
 """Values of one IN: enough to make round trips few, and far below what SQLite binds."""
@@ -117,15 +117,19 @@ def move_feed(tx: Transaction, *, feed_id: int, source_id: int, url: str, url_ha
 
 
 def write_poll(tx: Transaction, row: FeedRow, *, error: str | None) -> bool:
-    """Write a feed's row as a poll leaves it; False if that poll, or a later one, is written already."""
+    """Write a feed's row as a poll leaves it; False if that poll, or a later one, is written already.
+
+    So it is if somebody has disabled the feed meanwhile: that stays.
+    """
     health = row.health
     rows = tx.execute(
         "UPDATE feeds SET last_polled_at = ?, next_poll_at = ?, consecutive_errors = ?, last_error = ?,"
         " last_error_type = ?, disabled_at = ?, kind = ?, last_item_count = ?, etag = ?, last_modified = ?,"
-        " content_hash = ? WHERE id = ? AND (last_polled_at IS NULL OR last_polled_at < ?) RETURNING id",
+        " content_hash = ? WHERE id = ? AND (last_polled_at IS NULL OR last_polled_at < ?)"
+        " AND (last_error_type IS NULL OR last_error_type <> ?) RETURNING id",
         (row.last_polled_at, _micros(health.next_poll_at), health.errors, error, health.trouble,
          _micros(health.disabled_at), row.kind, row.count, row.etag, row.last_modified, row.content_hash, row.id,
-         row.last_polled_at),
+         row.last_polled_at, BY_HAND),
     )  # fmt: skip
     return bool(rows)
 

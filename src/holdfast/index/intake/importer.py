@@ -29,8 +29,8 @@ from holdfast.index.intake.placing import (
 )
 from holdfast.jobs.imports import ImportBegun, ImportWish, begin_import
 from holdfast.warc import queries as files
+from holdfast.warc import roots
 from holdfast.warc.manifest import ManifestEntry, add_to_manifest
-from holdfast.warc.roots import may_lie_at, record_root
 
 _log = log.get(room="index")
 
@@ -142,13 +142,13 @@ class Importer:
             known = files.known_file(tx, path=self._stored(path), sha256=digests.sha256)
         if known is not None:
             done = Imported(origin=origin, state="again", warc_file_id=known, how="known")
-            if self.in_place and may_lie_at(path):
-                record_root(self._wish.home, path.resolve().parent)
+            if self.in_place and roots.may_lie_at(path):
+                roots.record_root(self._wish.home, path.resolve().parent)
             return self._index(done, known)
         self._phase("reading", 0)
         looked = look_at(path, self._pulse)
         done = Imported(origin=origin, damage=looked.damage, damaged=looked.damaged)
-        if self.in_place and "!" not in origin and looked.form is Form.WARC and may_lie_at(path.resolve()):
+        if self.in_place and "!" not in origin and looked.form is Form.WARC and roots.may_lie_at(path.resolve()):
             placed = Placed(path=path.resolve(), digests=digests, records=looked.records, how="in place")
         else:
             placed = place(path, self._ensure_begun().folder, looked, digests, name=name, pulse=self._pulse)
@@ -170,7 +170,7 @@ class Importer:
         begun = self._ensure_begun()
         sealing = files.Sealing(placed.digests.size, placed.digests.sha256, placed.digests.crc32, placed.records)
         row = files.ImportedFile(begun.execution_id, self._stored(placed.path), sealing, done.origin, origin.sha256)
-        record_root(self._wish.home, placed.path.resolve().parent)
+        roots.record_root(self._wish.home, placed.path.resolve().parent)
         with self.hot.write() as tx:
             file_id = files.insert_imported(tx, row, now=to_micros(self._clock.now()))
         reach("import_registered")
@@ -183,8 +183,8 @@ class Importer:
         """Complete the manifest after an import that died between the row and the list."""
         with self.hot.read() as tx:
             stored, sealing, origin = files.sealed_file(tx, file_id)
-        path = self._wish.home.resolve() / stored
-        if origin is not None and not Path(stored).is_absolute() and path.is_file():
+        path = roots.placed(self._wish.home, stored)
+        if origin is not None and not Path(stored).is_absolute() and path is not None:
             add_to_manifest(path.parent, _entry(file_id, path.name, sealing))
 
     def _index(self, done: Imported, file_id: int) -> Imported:

@@ -10,9 +10,10 @@ _AT_ONCE = 100
 
 
 def note_spans(hot: Hot, *, most: int = _AT_ONCE) -> int:
-    """Look into some old files and note their spans; return how many. What is left waits for the next call.
+    """Look into some old files and note their spans, or that they have none; return how many were noted.
 
-    Nobody depends on it: a file without a span is looked into by whoever needs a time.
+    What is left waits for the next call. Nobody depends on it: a file without a span is looked into by whoever needs a
+    time.
     """
     with hot.read() as tx:
         waiting = files.files_without_span(tx, limit=most)
@@ -20,7 +21,6 @@ def note_spans(hot: Hot, *, most: int = _AT_ONCE) -> int:
     for file_id in waiting:
         with hot.read() as tx:
             span = queries.span_of(tx, file_id)
-        if span is not None:
-            with hot.write() as tx:
-                noted += files.fill_span(tx, file_id, span)
+        with hot.write() as tx:
+            noted += files.fill_span(tx, file_id, span)
     return noted

@@ -88,23 +88,24 @@ class Board:
         return Upserted(job=made, created=True, warnings=config.warnings())
 
     def edit(self, session: Session, job_id: int, spec: JobSpec) -> Upserted:
-        """Give a job a new plan, as `upsert` does; JobNotFound, or Conflict if it is cancelled."""
+        """Give a job a new plan; JobNotFound, or Conflict if it is cancelled.
+
+        Other than a wish for a job (`upsert`), this wakes nobody: what is paused stays so, and what is over is run
+        again only if its interval changes.
+        """
         spec.check()
         found, source = self.hold(session, job_id)
         if source.id != spec.source_id:
             raise JobRefused("source_id", "a job stays with its source")
-        return self._apply(session, found, spec, self._config(source, spec), enabled=source.enabled)
+        config, rests = self._config(source, spec), _rests(found, spec)
+        return self._apply(session, found, spec, config, enabled=source.enabled, rests=rests)
 
     def hold(self, session: Session, job_id: int) -> tuple[Job, Source]:
-        """Return a job and its source, both locked until the transaction ends; JobNotFound if there is none.
-
-        The source first, as everywhere: two who change the same job never wait for each other.
-        """
-        source_id = queries.source_of_job(session, job_id)
-        source = None if source_id is None else queries.locked_source(session, source_id)
-        if source is None:
+        """Return a job and its source, both locked until the transaction ends; JobNotFound if there is none."""
+        both = queries.locked_both(session, job_id)
+        if both is None:
             raise JobNotFound
-        return self._locked(session, job_id), source
+        return both
 
     def act(self, session: Session, job_id: int, action: Action) -> Job:
         """Pause, resume, cancel, retry or force a job; JobNotFound, or IllegalTransition if its state forbids it."""
@@ -181,17 +182,18 @@ class Board:
         _write(job, spec, config)
         return queries.insert_job(session, job)
 
-    def _apply(self, session: Session, job: Job, spec: JobSpec, config: SourceConfig, *, enabled: bool) -> Upserted:
-        """Give a job a new plan, and bring its state and its next run in line with it."""
+    def _apply(self, session: Session, job: Job, spec: JobSpec, config: SourceConfig, *, enabled: bool,
+               rests: bool = False) -> Upserted:  # fmt: skip
+        """Give a job a new plan, and bring its state and its next run in line with it, unless it rests or runs."""
         now = self._clock.now()
         target = State.SCHEDULED if spec.recurring else State.PENDING
-        runs = state_of(job) is State.RUNNING
-        steps = () if runs else route(state_of(job), target)  # refused before anything is written
+        stays = rests or state_of(job) is State.RUNNING
+        steps = () if stays else route(state_of(job), target)  # refused before anything is written
         changed = interval_of(job.interval_minutes, job.interval_type) != spec.interval
         _write(job, spec, config)
         job.updated_at = now
         events = [move(job, step, now=now, replanned=True) for step in steps]
-        if runs or queries.open_execution(session, job_id=job.id) is not None:
+        if stays or queries.open_execution(session, job_id=job.id) is not None:
             job.next_run_at = None
         elif enabled and (steps or changed or job.next_run_at is None):
             self._schedule(session, job, now=now)
@@ -216,6 +218,14 @@ class Board:
     def _tell(self, session: Session, deed: str, job: Job) -> None:
         detail = {"state": job.state, "source_id": job.source_id, "kind": job.kind}
         audit.record(session, self._clock, action=f"job.{deed}", subject=f"job {job.id}", detail=detail)
+
+
+def _rests(job: Job, spec: JobSpec) -> bool:
+    """Return whether a job does nothing, and a new plan is no reason to begin."""
+    when = interval_of(job.interval_minutes, job.interval_type), job.schedule_enabled
+    if state_of(job) in (State.COMPLETED, State.FAILED):
+        return when == (spec.interval, spec.schedule_enabled)
+    return state_of(job) is State.PAUSED
 
 
 def _write(job: Job, spec: JobSpec, config: SourceConfig) -> None:

@@ -40,6 +40,17 @@ def locked_source(session: Session, source_id: int) -> Source | None:
     return session.scalars(query).one_or_none()
 
 
+def locked_both(session: Session, job_id: int) -> tuple[Job, Source] | None:
+    """Return a job that is not deleted and its source, both locked; None if there is none.
+
+    The source first, as everywhere (decision 0012): two who change the same job never wait for each other.
+    """
+    source_id = source_of_job(session, job_id)
+    source = None if source_id is None else locked_source(session, source_id)
+    job = None if source is None else locked_job(session, job_id)
+    return None if job is None or source is None else (job, source)
+
+
 def crawl_job(session: Session, *, source_id: int, kind: str = CRAWL) -> Job | None:
     """Return the one crawl job of a source (or the one that polls its feeds) that is not over for good, locked."""
     return session.scalars(

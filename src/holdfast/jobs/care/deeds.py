@@ -15,7 +15,7 @@ from holdfast import audit
 from holdfast.clock import Clock
 from holdfast.db.models import Execution, Job
 from holdfast.errors import Conflict, NotFound
-from holdfast.jobs.board.queries import locked_job, locked_source, open_execution
+from holdfast.jobs.board.queries import locked_both, locked_job, open_execution
 from holdfast.jobs.care import queries
 from holdfast.jobs.care.queries import Run
 from holdfast.jobs.imports import IMPORT
@@ -97,14 +97,13 @@ def make_due(session: Session, clock: Clock, job_id: int, *, force: bool = False
 
     An annual job is not begun before its date unless somebody insists.
     """
-    job = locked_job(session, job_id)
-    if job is None or job.state is None:
+    both = locked_both(session, job_id)
+    if both is None or both[0].state is None:
         raise JobNotFound
-    now = clock.now()
+    (job, source), now = both, clock.now()
     if job.state not in (State.PENDING, State.SCHEDULED):
         raise JobInUse(f"job {job_id} is {job.state}; only one that waits can be run, see: holdfast job retry")
-    source = locked_source(session, job.source_id)
-    if source is None or not source.enabled:
+    if not source.enabled:
         raise JobInUse(f"the source of job {job_id} is disabled; enable it first: holdfast source enable")
     early = job.kind in _ANNUAL and job.next_run_at is not None and job.next_run_at > now
     if early and not force and not job.current_retry_count + job.infra_retry_count:
@@ -115,10 +114,10 @@ def make_due(session: Session, clock: Clock, job_id: int, *, force: bool = False
 
 def raise_options(session: Session, clock: Clock, job_id: int, options: Mapping[str, Any], *, why: str) -> bool:
     """Give a job other tool options, at work or not: its next run has them. False if it has them already."""
-    job = locked_job(session, job_id)
-    source = None if job is None else locked_source(session, job.source_id)
-    if job is None or source is None:
+    both = locked_both(session, job_id)
+    if both is None:
         raise JobNotFound
+    job, source = both
     zimit = asdict(effective(job, source).zimit)
     fresh = {**zimit["tool_options"], **options}
     if fresh == zimit["tool_options"]:

@@ -3,14 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from hashlib import sha256
 from typing import NamedTuple
 
-from sqlalchemy import Select, exists, func, or_, select
+from sqlalchemy import Select, delete, exists, func, or_, select
 from sqlalchemy.orm import Session
 
-from holdfast.db.models import Execution, Job, Recovery, Snapshot, Source, WarcFile
+from holdfast.clock import from_micros
+from holdfast.db.models import (
+    Execution,
+    Job,
+    JobEvent,
+    Queue,
+    Recovery,
+    Snapshot,
+    Source,
+    WarcFile,
+)
+from holdfast.jobs.journal.events import PROGRESS
+
+_REMEMBERED = timedelta(days=30)
+_FORGOTTEN = 20
 
 
 class Run(NamedTuple):
@@ -123,6 +137,49 @@ def waiting(session: Session, *, after: datetime, limit: int) -> list[Job]:
     return list(session.scalars(query))
 
 
+def uncleaned_runs(
+    session: Session, *, backends: Sequence[str], before: datetime, after: int, limit: int
+) -> list[Run]:  # fmt: skip
+    """Return executions of some backends that are indexed, ended before a moment and were never cleaned up, by id."""
+    query = (
+        _runs()
+        .where(Execution.index_state == "indexed", Execution.cleanup_status == "none", Execution.finished_at < before)
+        .where(Execution.id > after, Execution.config["backend"].as_string().in_(list(backends)))
+        .order_by(Execution.id)
+        .limit(limit)
+    )
+    return [Run(*row) for row in session.execute(query)]
+
+
+def last_progress(session: Session, run: Run) -> datetime | None:
+    """Return when a run's counts last changed, by its events; None if they never did."""
+    query = select(JobEvent.at).where(
+        JobEvent.job_id == run.job.id, JobEvent.execution_id == run.execution.id, JobEvent.name == PROGRESS
+    )
+    return session.scalar(query.order_by(JobEvent.id.desc()).limit(1))
+
+
+def next_due(session: Session, *, execution_id: int) -> datetime | None:
+    """Return when an execution of our own crawler has something to ask for; None if nothing is open."""
+    query = select(func.min(Queue.due_at)).where(Queue.execution_id == execution_id, Queue.open > 0)
+    found = session.scalar(query)
+    return None if found is None else from_micros(found)
+
+
+def newest_directories(session: Session, *, source_id: int, count: int) -> list[str]:
+    """Return the directories of a source's newest executions, newest first; a retry in the same one counts as one."""
+    newest = func.max(Execution.id).label("newest")
+    query = (
+        select(Execution.output_dir, newest)
+        .join(Job, Job.id == Execution.job_id)
+        .where(Job.source_id == source_id, Execution.output_dir != "")
+        .group_by(Execution.output_dir)
+        .order_by(newest.desc())
+        .limit(count)
+    )
+    return [row[0] for row in session.execute(query)]
+
+
 def busy_count(session: Session) -> int:
     """Return how many executions are queued or run."""
     query = select(func.count()).select_from(Execution).where(Execution.state.in_(("queued", "running")))
@@ -136,8 +193,14 @@ def recoveries(session: Session, *, job_ids: Sequence[int], since: datetime) -> 
 
 
 def add_recovery(session: Session, recovery: Recovery) -> None:
-    """Note what was done for a job."""
+    """Note what was done for a job; the oldest notes go, a few with each new one, once they decide nothing any more."""
     session.add(recovery)
+    oldest = select(Recovery.id).order_by(Recovery.id).limit(_FORGOTTEN).scalar_subquery()
+    session.execute(
+        delete(Recovery)
+        .where(Recovery.id.in_(oldest), Recovery.at < recovery.at - _REMEMBERED)
+        .execution_options(synchronize_session=False)
+    )
 
 
 def run_in(session: Session, output_dir: str) -> Execution | None:

@@ -9,6 +9,9 @@ from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from holdfast.db.models import Document, Execution, Job, Snapshot, Source, WarcFile
+from holdfast.db.text import clean
+from holdfast.jobs.endings import MAX_ERROR_CHARS
+from holdfast.jobs.plans import backend_of
 
 _OVER = ("completed", "failed", "cancelled")
 
@@ -43,8 +46,8 @@ class Quality(NamedTuple):
 def next_to_index(session: Session, *, after: int) -> ToIndex | None:
     """Return the first execution by id that waits to be indexed; by the partial index of those."""
     row = session.execute(
-        select(Execution.id, Execution.job_id, Source.code, Execution.output_dir, Execution.config, Job.config,
-               Source.config)
+        select(Execution.id, Execution.job_id, Source.code, Execution.output_dir, Job.kind, Execution.config,
+               Job.config, Source.config)
         .join(Job, Job.id == Execution.job_id)
         .join(Source, Source.id == Job.source_id)
         .where(Execution.index_state.in_(("pending", "indexing")), Execution.state.in_(_OVER), Execution.id > after)
@@ -53,8 +56,7 @@ def next_to_index(session: Session, *, after: int) -> ToIndex | None:
     ).one_or_none()  # fmt: skip
     if row is None:
         return None
-    backend = next((config["backend"] for config in row[4:] if config.get("backend")), "native")
-    return ToIndex(row[0], row[1], row[2], row[3], backend)
+    return ToIndex(row[0], row[1], row[2], row[3], backend_of(*row[4:]))
 
 
 def set_state(session: Session, *, execution_id: int, state: str, allowed: Sequence[str | None]) -> Moved | None:
@@ -88,15 +90,20 @@ def quality(session: Session, *, execution_id: int) -> Quality:
     return Quality(*(int(value) for value in row))
 
 
-def note_quality(session: Session, *, execution_id: int, found: Quality) -> None:
-    """Keep what was found: the count in its column, the rest with the metrics of the crawl."""
+def note_findings(session: Session, *, execution_id: int, found: Quality, error: str | None) -> None:
+    """Keep what was found: the count in its column, the rest with the metrics of the crawl; and what went wrong.
+
+    A crawl that failed or was cancelled keeps its own error.
+    """
     execution = session.get_one(Execution, execution_id, populate_existing=True)
+    if execution.state == "completed":
+        execution.error = clean(error, MAX_ERROR_CHARS)
     execution.items_indexed = found.items_indexed
     execution.metrics = {**execution.metrics, "extraction_quality": found._asdict()}
 
 
 class Unindexed(NamedTuple):
-    """An execution that is completed and that nobody has asked to index, although it has files."""
+    """An execution that is completed and that nobody has asked to index."""
 
     execution_id: int
     source: str
@@ -105,30 +112,31 @@ class Unindexed(NamedTuple):
     output_dir: str
 
 
-def unindexed(session: Session, *, limit: int) -> list[Unindexed]:
-    """Return completed executions without an index state, oldest first, with the sealed files they have (HA-045)."""
+def unindexed(session: Session, *, after: int, limit: int) -> list[Unindexed]:
+    """Return completed executions without an index state after this one, with the number of their sealed files."""
     files = (
-        select(WarcFile.execution_id, func.count().label("files"))
-        .where(WarcFile.state == "sealed")
-        .group_by(WarcFile.execution_id)
-        .subquery()
+        select(func.count())
+        .where(WarcFile.execution_id == Execution.id, WarcFile.state == "sealed")
+        .correlate(Execution)
+        .scalar_subquery()
     )
     rows = session.execute(
-        select(Execution.id, Source.code, Job.kind, func.coalesce(files.c.files, 0), Execution.output_dir)
+        select(Execution.id, Source.code, Job.kind, files, Execution.output_dir)
         .join(Job, Job.id == Execution.job_id)
         .join(Source, Source.id == Job.source_id)
-        .outerjoin(files, files.c.execution_id == Execution.id)
-        .where(Execution.state == "completed", Execution.index_state.is_(None), Job.kind != "import")
+        .where(
+            Execution.state == "completed", Execution.index_state.is_(None), Job.kind != "import", Execution.id > after
+        )
         .order_by(Execution.id)
         .limit(limit)
     )
-    return [Unindexed(*row) for row in rows]
+    return [Unindexed(*row) for row in rows]  # fmt: skip
 
 
-def open_files(session: Session, *, execution_id: int) -> int:
-    """Return how many files of an execution are still being written."""
-    query = select(func.count()).where(WarcFile.execution_id == execution_id, WarcFile.state == "open")
-    return session.scalar(query) or 0
+def open_files(session: Session, *, execution_id: int) -> list[int]:
+    """Return the files of an execution that nobody has sealed yet."""
+    query = select(WarcFile.id).where(WarcFile.execution_id == execution_id, WarcFile.state == "open")
+    return list(session.scalars(query.order_by(WarcFile.id)))
 
 
 class FileStates(NamedTuple):

@@ -9,16 +9,20 @@ An execution that is `indexing` belongs to nobody: its files are leased one by o
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
 from sqlalchemy.orm import Session
 
+from holdfast.db.engine import Database
 from holdfast.errors import Conflict
 from holdfast.jobs.indexing import queries
-from holdfast.jobs.indexing.queries import Quality, ToIndex
+from holdfast.jobs.indexing.queries import Quality, ToIndex, Unindexed
 from holdfast.jobs.journal.events import emit, progress, status
+
+_PAGE = 1000
 
 
 class IndexState(StrEnum):
@@ -52,6 +56,24 @@ def next_to_index(session: Session, *, after: int = 0) -> ToIndex | None:
     return queries.next_to_index(session, after=after)
 
 
+def find_unindexed(database: Database, has_files: Callable[[str], bool], *, limit: int) -> list[Unindexed]:
+    """Return completed executions that have files and that nobody asked to index, oldest first (HA-045).
+
+    Files count that are registered, and those that `has_files` sees in the directory. Read a page at a time: there may
+    be any number of executions without files in between.
+    """
+    found: list[Unindexed] = []
+    after = 0
+    while len(found) < limit:
+        with database.read() as session:
+            page = queries.unindexed(session, after=after, limit=_PAGE)
+        found += [one for one in page if one.files or has_files(one.output_dir)]
+        if len(page) < _PAGE:
+            break
+        after = page[-1].execution_id
+    return found[:limit]
+
+
 def ask_again(session: Session, execution_id: int, *, now: datetime) -> None:
     """Have an execution's files read, for the first time or again; NotIndexable if it is open or waits already."""
     _step(session, execution_id, IndexState.PENDING, now=now)
@@ -65,13 +87,15 @@ def take_up(session: Session, execution_id: int, *, now: datetime) -> bool:
     return _step(session, execution_id, IndexState.INDEXING, now=now) == IndexState.PENDING
 
 
-def conclude(session: Session, execution_id: int, *, error: str | None, now: datetime) -> Quality:
-    """Say that an execution's files were read, or why that did not work; return what was found in them."""
-    found = queries.quality(session, execution_id=execution_id)
-    queries.note_quality(session, execution_id=execution_id, found=found)
+def conclude(session: Session, execution_id: int, found: Quality, *, error: str | None, now: datetime) -> None:
+    """Say that an execution's files were read, with what was found in them (counted before anything is locked).
+
+    Or why that did not work: for a crawl that was completed, that is its error from then on. NotIndexable if somebody
+    else has said so meanwhile.
+    """
+    queries.note_findings(session, execution_id=execution_id, found=found, error=error)
     target = IndexState.INDEXED if error is None else IndexState.FAILED
     _step(session, execution_id, target, now=now, items=found.items_indexed, **({"error": error} if error else {}))
-    return found
 
 
 def _step(session: Session, execution_id: int, target: IndexState, *, now: datetime, items: int | None = None,

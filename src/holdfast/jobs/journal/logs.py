@@ -14,6 +14,7 @@ from holdfast.clock import Clock
 from holdfast.config import JobSettings
 from holdfast.db.engine import Database
 from holdfast.db.models import LogLine
+from holdfast.db.text import clean
 from holdfast.jobs.journal import queries
 
 CATEGORIES: Final = tuple(
@@ -48,7 +49,7 @@ class LogBook:
         self._waiting.append({
             "execution_id": self._execution_id, "at": self._clock.now(), "level": number,
             "category": category if category in CATEGORIES else "crawler.lifecycle",
-            "message": message[:_MESSAGE_CHARS].replace("\x00", "\ufffd"), "fields": _bounded(fields),
+            "message": clean(message, _MESSAGE_CHARS), "fields": _bounded(fields),
         })  # fmt: skip
         if len(self._waiting) >= _BATCH:
             self.flush()
@@ -81,7 +82,7 @@ def _bounded(fields: dict[str, Any]) -> dict[str, Any]:
     text = json.dumps(plain, default=str)
     if len(text) > _FIELDS_CHARS:
         return {"truncated": True, "chars": len(text)}
-    made: dict[str, Any] = json.loads(text.replace("\\u0000", ""))
+    made: dict[str, Any] = json.loads(text)  # as it will be read: a value that is no JSON is its text from here on
     return made
 
 

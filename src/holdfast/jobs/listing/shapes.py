@@ -12,8 +12,8 @@ from holdfast.errors import Invalid
 from holdfast.jobs.journal.logs import LOG_NAME
 from holdfast.jobs.listing.values import Files, ListedJob, Pages, stats_of
 from holdfast.jobs.names import execution_name
-from holdfast.sources.config import merged, zimit_job
-from holdfast.sources.registry import config_of
+from holdfast.jobs.plans import job_config
+from holdfast.sources.config import zimit_job
 
 _MB = 1024 * 1024
 _WAITING = ("queued", "retryable")
@@ -116,7 +116,7 @@ def admin_name(listed: ListedJob) -> str:
 def admin_config(listed: ListedJob) -> dict[str, Any]:
     """Return a job's configuration in document 000's shape; as it is stored if it cannot be read any more."""
     try:
-        return zimit_job(merged(config_of(listed.source), overrides=listed.job.config))
+        return zimit_job(job_config(listed.job, listed.source))
     except Invalid:
         return listed.job.config
 

@@ -12,8 +12,9 @@ from holdfast import audit
 from holdfast.clock import Clock
 from holdfast.db.models import Job, Source
 from holdfast.errors import Conflict
-from holdfast.jobs.board.queries import locked_job, locked_source
+from holdfast.jobs.board.queries import locked_both
 from holdfast.jobs.operating.repair import word_for
+from holdfast.jobs.plans import job_config
 from holdfast.jobs.specs import BackendCheck, JobNotFound, JobRefused
 from holdfast.sources.config import SourceConfig, merged
 from holdfast.sources.refusals import SourceRefused
@@ -34,7 +35,7 @@ class NotPatchable(Conflict):
 def effective(job: Job, source: Source, *, check: BackendCheck | None = None) -> SourceConfig:
     """Return the configuration that a job runs with; JobRefused, or the backend's refusal, names what is wrong."""
     try:
-        made = merged(config_of(source), overrides=job.config)
+        made = job_config(job, source)
     except SourceRefused as exc:
         raise JobRefused(f"config.{exc.field}", exc.reason) from exc
     if check is not None:
@@ -55,10 +56,10 @@ def patch_zimit(session: Session, clock: Clock, job_id: int, changes: Mapping[st
 
     JobNotFound, NotPatchable for a job that is not waiting, or the refusal of what the change would make of it.
     """
-    job = locked_job(session, job_id)
-    source = None if job is None else locked_source(session, job.source_id)
-    if job is None or source is None or job.state is None:
+    both = locked_both(session, job_id)
+    if both is None or both[0].state is None:
         raise JobNotFound
+    job, source = both
     word = word_for(session, job.id)
     if word not in PATCHABLE or job.lock_token is not None:
         raise NotPatchable(job.id, word)

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from sqlalchemy import and_, bindparam, exists, func, insert, literal, or_, select, text, update
+from sqlalchemy import Select, and_, bindparam, exists, func, insert, literal, or_, select, text, update
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.orm import Session
 
@@ -93,40 +93,59 @@ def unstick(session: Session, ids: Sequence[int], *, moment: datetime) -> None:
 
 
 class Candidate(NamedTuple):
-    """A queued execution that may be begun."""
+    """A queued execution, and whether its job may begin it or has begun it."""
 
     execution_id: int
     job_id: int
+    may_begin: bool
 
 
-def next_queued(session: Session, *, now: datetime, kinds: Sequence[str] | None,
-                job_id: int | None = None) -> Candidate | None:  # fmt: skip
+class Wanted(NamedTuple):
+    """What a worker takes: some kinds of jobs, one job, or anything."""
+
+    kinds: tuple[str, ...] | None = None
+    job_id: int | None = None
+
+
+def next_queued(session: Session, wanted: Wanted, *, now: datetime) -> Candidate | None:
     """Return the execution that has waited longest; none before its time, none of a disabled source (HA-090)."""
+    row = session.execute(_queued(wanted, now)).one_or_none()
+    return None if row is None else Candidate(*row)
+
+
+def lock_next(session: Session, wanted: Wanted, *, now: datetime) -> Candidate | None:
+    """Return the same of those that may begin, with the row of its job locked; what others have locked is left out."""
+    free = _queued(wanted, now).where(Job.lock_token.is_(None), Job.state.in_(_STARTABLE))
+    # Without its key, as an update locks: rows that point to the job may be written meanwhile.
+    row = session.execute(free.with_for_update(of=Job, skip_locked=True, key_share=True)).one_or_none()
+    return None if row is None else Candidate(*row)
+
+
+def _queued(wanted: Wanted, now: datetime) -> Select[int, int, bool]:
     query = (
-        select(Execution.id, Execution.job_id)
+        select(Execution.id, Execution.job_id, or_(Job.state.in_(_STARTABLE), Job.lock_token.is_not(None)))
         .join(Job, Job.id == Execution.job_id)
         .join(Source, Source.id == Job.source_id)
         .where(Execution.state == "queued", Execution.queued_at <= now, Source.enabled)
         .order_by(Execution.queued_at, Execution.id)
         .limit(1)
     )
-    query = query if job_id is None else query.where(Job.id == job_id)
-    row = session.execute(query if kinds is None else query.where(Job.kind.in_(kinds))).one_or_none()
-    return None if row is None else Candidate(row[0], row[1])
+    query = query if wanted.job_id is None else query.where(Job.id == wanted.job_id)
+    return query if wanted.kinds is None else query.where(Job.kind.in_(wanted.kinds))
 
 
-def lock_job(session: Session, *, job_id: int, token: str, owner: str, now: datetime) -> int | None:
-    """Take a job's lock if nobody has it; return the new epoch, or None. From here on the job is running."""
-    return session.scalar(
+def hold_job(session: Session, *, job_id: int, token: str, owner: str, now: datetime) -> int:
+    """Give a job that `lock_next` has locked to an owner and return the new epoch; from here on it is running."""
+    return session.scalars(
         update(Job)
-        .where(Job.id == job_id, Job.lock_token.is_(None), Job.state.in_(_STARTABLE))
+        .where(Job.id == job_id)
         .values(
             state=State.RUNNING.value, lock_token=token, lock_epoch=Job.lock_epoch + 1, lock_owner=owner,
             lock_acquired_at=now, lock_heartbeat_at=now, next_run_at=None, updated_at=now,
         )
         .returning(Job.lock_epoch)
         .execution_options(synchronize_session=False)
-    )  # fmt: skip
+    ).one()  # fmt: skip
 
 
 def begin_execution(session: Session, *, execution_id: int, now: datetime) -> Execution | None:
@@ -171,16 +190,10 @@ def output_dir(session: Session, execution_id: int | None) -> str | None:
 
 
 def begin_hold(session: Session, claim: Claim, *, execution_id: int, owner: str, now: datetime) -> None:
-    """Note that an owner has begun to hold an execution.
-
-    The lock was free, so the order of the rows is the truth. Clocks of two processes differ by the error of a reading:
-    a hold is never written as begun before the last one has ended.
-    """
-    before = session.scalar(select(Hold.ended_at).where(Hold.job_id == claim.job_id, Hold.epoch == claim.epoch - 1))
-    acquired = max(now, before) if before is not None else now
+    """Note that an owner has begun to hold an execution."""
     session.execute(
         insert(Hold).values(
-            job_id=claim.job_id, execution_id=execution_id, epoch=claim.epoch, owner=owner, acquired_at=acquired
+            job_id=claim.job_id, execution_id=execution_id, epoch=claim.epoch, owner=owner, acquired_at=now
         )
     )
 

@@ -57,6 +57,11 @@ def job_of_edition(session: Session, job_id: int) -> Job | None:
     ).one_or_none()
 
 
+def edition_of(session: Session, job_id: int) -> int | None:
+    """Return the edition that a job is part of."""
+    return session.scalar(select(Job.edition_id).where(Job.id == job_id, Job.deleted_at.is_(None)))
+
+
 def executions_of(session: Session, job_ids: Collection[int]) -> list[Execution]:
     """Return what these jobs ran, oldest first; what waits and was never begun is left out."""
     return list(

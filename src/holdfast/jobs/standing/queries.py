@@ -20,19 +20,30 @@ class FailedRun(NamedTuple):
     index_state: str | None
     error: str | None
     next_run_at: int | None
+    mended: bool
+    """A later run of the same job went well."""
 
 
-def failed_runs(tx: Transaction, *, since: int, limit: int) -> list[FailedRun]:
-    """Return the runs that failed since a moment, newest first; by the index of what has finished."""
+_MENDED = (
+    "EXISTS (SELECT 1 FROM executions l WHERE l.job_id = e.job_id AND l.number > e.number AND l.state = 'completed'"
+    " AND COALESCE(l.index_state, '') <> 'index_failed')"
+)
+
+
+def failed_runs(tx: Transaction, *, since: int, limit: int, mended: bool) -> list[FailedRun]:
+    """Return the runs that failed since a moment, newest first, by an index of their own.
+
+    Those after which no run of the same job went well, or (`mended`) those after which one did.
+    """
     rows = tx.execute(
-        "SELECT e.id, e.job_id, s.code, j.state, e.finished_at, e.failure, e.index_state,"
+        "SELECT e.id, e.job_id, s.code, j.state, e.finished_at, e.failure, e.index_state,"  # noqa: S608
         " COALESCE(e.error, e.reason), j.next_run_at"
         " FROM executions e JOIN jobs j ON j.id = e.job_id JOIN sources s ON s.id = j.source_id"
-        " WHERE e.pruned_at IS NULL AND e.finished_at IS NOT NULL AND e.finished_at >= ?"
-        " AND (e.state = 'failed' OR e.index_state = 'index_failed') ORDER BY e.finished_at DESC, e.id DESC LIMIT ?",
+        " WHERE e.pruned_at IS NULL AND (e.state = 'failed' OR e.index_state = 'index_failed') AND e.finished_at >= ?"
+        f" AND {'' if mended else 'NOT '}{_MENDED} ORDER BY e.finished_at DESC, e.id DESC LIMIT ?",
         (since, limit),
     )
-    return [FailedRun(*row) for row in rows]
+    return [FailedRun(*row, mended) for row in rows]
 
 
 class SkippedRun(NamedTuple):

@@ -16,6 +16,8 @@ from holdfast.jobs.standing import queries
 from holdfast.jobs.standing.queries import FailedRun, QueuedRun, SkippedRun
 
 LATELY: Final = timedelta(days=7)
+_WORKERS: Final = ("worker", "runner")
+"""Owners that run jobs: with a scheduler of their own, or without."""
 _SHOWN: Final = 5
 _LOOKED_AT: Final = 500
 _MOST: Final = 10_000
@@ -45,6 +47,7 @@ class Standing:
     """How the jobs stand altogether."""
 
     failed: tuple[FailedRun, ...]
+    """Those that nobody has made good first."""
     skipped: tuple[SkippedRun, ...]
     waiting: tuple[Waiting, ...]
     """The first few, in the order in which they will be taken."""
@@ -66,7 +69,8 @@ def read_standing(hot: Hot, clock: Clock, settings: Settings, *, run_folder: Pat
     now = clock.now()
     since, due = to_micros(now - LATELY), now - timedelta(seconds=_OVERDUE_POLLS * settings.jobs.poll_s)
     with hot.read() as tx:
-        failed = queries.failed_runs(tx, since=since, limit=_SHOWN)
+        failed = queries.failed_runs(tx, since=since, limit=_SHOWN, mended=False)
+        failed += queries.failed_runs(tx, since=since, limit=_SHOWN - len(failed), mended=True)
         skipped = queries.skipped_runs(tx, since=since, looked_at=_LOOKED_AT)[:_SHOWN]
         first = queries.queued_runs(tx, limit=_SHOWN)
         queued = queries.queued_count(tx, most=_MOST)
@@ -75,7 +79,8 @@ def read_standing(hot: Hot, clock: Clock, settings: Settings, *, run_folder: Pat
         locks = queries.locked_by(tx)
     workers = tuple(
         AtWork(name=f"{seen.host}/{seen.id}", seen=seen, jobs=locks.get(f"{seen.host}/{seen.id}", 0))
-        for seen in seen_owners(hot, clock, kind="worker", folder=run_folder)
+        for kind in _WORKERS
+        for seen in seen_owners(hot, clock, kind=kind, folder=run_folder)
     )
     low = is_low(settings.home, settings.disk)
     alive = [worker for worker in workers if not worker.seen.is_gone]

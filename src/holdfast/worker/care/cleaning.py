@@ -19,8 +19,9 @@ from holdfast.jobs.care.queries import Run
 from holdfast.jobs.projection import Latest, admin_state
 from holdfast.warc.manifest import remove_from_manifest
 from holdfast.warc.queries import discard_file, relocate_file
+from holdfast.warc.roots import StrayFile, locate
 from holdfast.wiring import Ground
-from holdfast.worker.paths import absolute, relative
+from holdfast.worker.paths import relative
 
 _CLEANED = {"temp": "temp_cleaned", "temp-nonwarc": "temp_nonwarc_cleaned"}
 
@@ -69,7 +70,7 @@ def check_cleanup(database: Database, home: Path, run: Run, mode: CleanMode, *, 
         return folder
     with database.read() as session:
         files = queries.registered(session, execution_id=run.execution.id)
-    inside = [file.path for file in files if _is_temporary(absolute(home, file.path), folder)]
+    inside = [file.path for file in files if _is_temporary(_located(home, file.path), folder)]
     if inside:
         raise CleanupRefused(
             f"{len(inside)} registered WARC files stand in temporary directories ({inside[0]}); "
@@ -88,9 +89,17 @@ def would_lose(folder: Path) -> list[Path]:
     return lost_by_cleaning(folder, [folder / KEPT])
 
 
-def _is_temporary(path: Path, folder: Path) -> bool:
+def _located(home: Path, stored: str) -> Path | None:
+    """Return where a file lies that a row names so; None if no file of ours may lie there."""
+    try:
+        return locate(home, stored)
+    except StrayFile:
+        return None
+
+
+def _is_temporary(path: Path | None, folder: Path) -> bool:
     folder = folder.resolve()
-    return any(is_temp_dir(parent, folder) for parent in path.parents)
+    return path is not None and any(is_temp_dir(parent, folder) for parent in path.parents)
 
 
 def clean_up(ground: Ground, database: Database, run: Run, mode: CleanMode, folder: Path) -> Cleaned:
@@ -150,8 +159,8 @@ def _strike_out(ground: Ground, database: Database, run: Run, damaged: set[tuple
     with database.read() as session:
         files = queries.registered(session, execution_id=run.execution.id)
     for file in files:
-        path = absolute(ground.settings.home, file.path)
-        if (found := _identity(path)) is not None and found in damaged:
+        path = _located(ground.settings.home, file.path)
+        if path is not None and (found := _identity(path)) is not None and found in damaged:
             with ground.hot.write() as tx:
                 discard_file(tx, file.id)
             remove_from_manifest(path.parent, file.id)

@@ -7,20 +7,18 @@ from pathlib import Path
 
 from holdfast.archive_tool.files import write_whole
 from holdfast.errors import Unavailable
-from holdfast.jobs.care import queries
 from holdfast.jobs.listing.queries import admin_counts, cleanup_counts
 from holdfast.metrics import CrawlFigure, CrawlFigures, WarcCheckFigures, textfile
 from holdfast.wiring.jobs import Jobs
-from holdfast.worker.care.sights import RunSight, is_tool_run, see
+from holdfast.worker.care.sights import RunSight, see_all
 
 
 def read_figures(jobs: Jobs) -> CrawlFigures:
     """Return what is to be told of this installation now."""
     now = jobs.clock.now()
     with jobs.database.read() as session:
-        runs = [run for run in queries.running(session) if is_tool_run(run)]
         counts, cleanups = admin_counts(session), cleanup_counts(session)
-    sights = [see(run, now=now) for run in runs]
+    sights = see_all(jobs)
     return CrawlFigures(
         [_figure(sight, jobs.settings.recovery.stalled_s) for sight in sights], jobs=counts, cleanups=cleanups,
         free_bytes=shutil.disk_usage(jobs.settings.home).free, written_at=now.timestamp(),

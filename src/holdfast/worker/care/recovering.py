@@ -1,7 +1,8 @@
-"""`auto-recover`: crawls of zimit that do not get on are restarted where they are, with document 001's resiliency.
+"""`auto-recover`: crawls that do not get on are restarted where they are; zimit's with document 001's resiliency.
 
-A restart is a request to the tool itself: its worker hands the execution back, and the queue goes on with it in the
-same directory. Nothing is done while a deployment says so, and nothing to what other machines run.
+zimit is restarted by a request to the tool itself, on its own machine: its worker hands the execution back. A run of
+our own crawler is taken from its holder, wherever that is. The queue goes on with either in the same directory. Nothing
+is done while a deployment says so, or, for our own crawler, while it waits for room on the disk.
 """
 
 from __future__ import annotations
@@ -10,17 +11,21 @@ import signal
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 
 from holdfast.archive_tool.contract import ANNUAL_BACKOFF_MINUTES, ANNUAL_ERRORS, ANNUAL_RESTARTS
 from holdfast.config import RecoverySettings, Settings
+from holdfast.coordination.disk import is_low
 from holdfast.db.models import Recovery
 from holdfast.jobs.care import queries
 from holdfast.jobs.care.deeds import raise_options
+from holdfast.jobs.care.taking import take_to_restart
 from holdfast.jobs.operating.configuring import effective
 from holdfast.jobs.recovering import RESTARTS, Decision, Help, Helped, decide
+from holdfast.jobs.settling import Settler
 from holdfast.wiring.jobs import Jobs
-from holdfast.worker.care.sights import RunSight, is_tool_run, see
+from holdfast.worker.care.sights import RunSight, see_all
 from holdfast.worker.tool_process import signal_holder
 
 DEPLOY_LOCK = "deploy.lock"
@@ -39,7 +44,7 @@ class Case:
     raised: dict[str, int]
     """Tool options that are too low for a restart to help."""
     done: bool
-    """False in a dry run, and if the tool could not be reached from here."""
+    """False in a dry run, and if the run could not be reached from here, or has ended meanwhile."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,18 +62,19 @@ def recover(jobs: Jobs, *, apply: bool, ask: Signal | None = None) -> Recovered:
     limits, now = jobs.settings.recovery, jobs.clock.now()
     if is_deploying(jobs.settings, now):
         return Recovered(deploying=True, cases=(), woken=())
+    sights, low = see_all(jobs), is_low(jobs.settings.home, jobs.settings.disk)
     with jobs.database.read() as session:
-        runs = [run for run in queries.running(session) if is_tool_run(run)]
-        rows = queries.recoveries(session, job_ids=[run.job.id for run in runs], since=now - _REMEMBERED)
+        rows = queries.recoveries(session, job_ids=[one.run.job.id for one in sights], since=now - _REMEMBERED)
     history: dict[int, list[Helped]] = {}
     for row in rows:
         history.setdefault(row.job_id, []).append(Helped(row.at, row.action, row.pages))
     cases = []
-    for run in runs:
-        sight = see(run, now=now)
-        decision = decide(sight.sight, history.get(run.job.id, ()), limits, now=now)
-        raised = minima(sight) if decision.help in RESTARTS else {}
-        done = apply and _help(jobs, sight, decision, raised, ask or ask_tool)
+    for sight in sights:
+        decision = decide(sight.sight, history.get(sight.run.job.id, ()), limits, now=now)
+        if low and not sight.is_tool:
+            decision = Decision(help=Help.NOTHING, reason="no_space")
+        raised = minima(sight) if sight.is_tool and decision.help in RESTARTS else {}
+        done = apply and _help(jobs, sight, decision, raised, ask or partial(restart, jobs))
         cases.append(Case(sight=sight, decision=decision, raised=raised, done=done))
     return Recovered(deploying=False, cases=tuple(cases), woken=_wake(jobs, limits, now, apply=apply))
 
@@ -119,6 +125,15 @@ def _help(jobs: Jobs, sight: RunSight, decision: Decision, raised: dict[str, int
             reason=decision.reason, pages=sight.sight.pages,
         ))  # fmt: skip
     return True
+
+
+def restart(jobs: Jobs, sight: RunSight) -> bool:
+    """Have a run gone on with where it is; False if it cannot be reached from here, or is over."""
+    if sight.is_tool:
+        return ask_tool(sight)
+    settler = Settler(jobs.settings.jobs, jobs.placement)
+    with jobs.database.write() as session:
+        return take_to_restart(session, jobs.clock, settler, sight.run, reason="auto_recover")
 
 
 def ask_tool(sight: RunSight) -> bool:

@@ -1,33 +1,44 @@
-"""What can be seen from outside of crawls that run: how far, how fast, since when nothing moved, and who holds them."""
+"""What can be seen from outside of crawls that run: how far, how fast, since when nothing moved, and who holds them.
+
+Of a tool the directory is looked at, of our own crawler the rows.
+"""
 
 from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from holdfast.archive_tool.hold import Holder, holder_of
 from holdfast.archive_tool.logs import newest_log, read_progress
 from holdfast.archive_tool.state import STATE_NAME, load_state
+from holdfast.jobs.care import queries
 from holdfast.jobs.care.queries import Run
+from holdfast.jobs.operating.configuring import effective
 from holdfast.jobs.recovering import Sight
+from holdfast.wiring.jobs import Jobs
 
-_TOOLS = ("zimit", "http_warc", "playwright_warc")
+TOOLS = ("zimit", "http_warc", "playwright_warc")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunSight:
-    """One running execution of zimit."""
+    """One running execution."""
 
     run: Run
     sight: Sight
     holder: Holder | None
-    """The tool that works in the directory; None if none does."""
+    """The tool that works in the directory; None if none does, and for our own crawler."""
     state_ok: bool
     restarts: int
     errors: dict[str, int]
     log: str | None
+
+    @property
+    def is_tool(self) -> bool:
+        """Whether `archive-tool` runs it; our own crawler otherwise."""
+        return is_tool_run(self.run)
 
     @property
     def is_annual(self) -> bool:
@@ -37,11 +48,41 @@ class RunSight:
 
 def is_tool_run(run: Run) -> bool:
     """Return whether an execution is run by `archive-tool`."""
-    return run.execution.config.get("backend") in _TOOLS
+    return run.execution.config.get("backend") in TOOLS
 
 
-def see(run: Run, *, now: datetime) -> RunSight:
-    """Look at a running execution's directory. The newest log counts, whatever the row says; nothing is changed."""
+def see_all(jobs: Jobs) -> list[RunSight]:
+    """Look at every execution that runs, by job; nothing is changed."""
+    now = jobs.clock.now()
+    with jobs.database.read() as session:
+        runs = queries.running(session)
+        rows = {
+            run.job.id: (queries.last_progress(session, run), queries.next_due(session, execution_id=run.execution.id))
+            for run in runs if not is_tool_run(run)
+        }  # fmt: skip
+    return [see_native(run, *rows[run.job.id], now=now) if run.job.id in rows else see_tool(run, now=now)
+            for run in runs]  # fmt: skip
+
+
+def see_native(run: Run, moved: datetime | None, due: datetime | None, *, now: datetime) -> RunSight:
+    """Return how a run of our own crawler gets on: since its counts changed, or it had something to ask for.
+
+    Its pace is what politeness allows, so nothing is said of it; waiting, as a site or its own delay asks, is no
+    standstill.
+    """
+    taken = run.job.lock_acquired_at or run.execution.started_at or now
+    since = max(filter(None, (taken, moved, due))) + timedelta(seconds=effective(run.job, run.source).delay_s)
+    return RunSight(
+        run=run, holder=None, state_ok=True, restarts=0, errors={}, log=None,
+        sight=Sight(
+            pages=run.execution.items_crawled, running_s=max(0.0, (now - taken).total_seconds()),
+            idle_s=max(0.0, (now - since).total_seconds()), pages_per_minute=None,
+        ),
+    )  # fmt: skip
+
+
+def see_tool(run: Run, *, now: datetime) -> RunSight:
+    """Look at a tool's directory. The newest log counts, whatever the row says; nothing is changed."""
     folder = Path(run.execution.output_dir)
     log, state = newest_log(folder), load_state(folder, 1)
     taken = run.job.lock_acquired_at or run.execution.started_at or now

@@ -1,0 +1,1 @@
+"""How feeds stand altogether: which were disabled by their answers, and which are not polled in time."""

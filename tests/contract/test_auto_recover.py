@@ -1,0 +1,115 @@
+"""Runs of our own crawler that do not get on, as rows: taken from their holder and gone on with, by the same limits."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from sqlalchemy import select
+
+from holdfast.clock import to_micros
+from holdfast.config import DiskSettings, RecoverySettings, Settings
+from holdfast.db.models import Domain, Queue, Recovery
+from holdfast.errors import LeaseLost
+from holdfast.jobs.endings import Counts
+from holdfast.jobs.leases import Lease
+from holdfast.wiring.jobs import Jobs
+from holdfast.worker.care.recovering import Case, recover
+from tests.clock import FakeClock
+from tests.jobs_bed import Bed, open_bed
+
+ROOMY = DiskSettings(free_bytes=0, free_percent=0)
+
+
+@pytest.fixture
+def bed(migrated_url: str, clock: FakeClock, tmp_path: Path) -> Iterator[Bed]:
+    with open_bed(migrated_url, clock, tmp_path) as made:
+        yield made
+
+
+def _jobs(bed: Bed, disk: DiskSettings = ROOMY) -> Jobs:
+    party = bed.party
+    settings = Settings(home=bed.home, disk=disk, recovery=RecoverySettings(keep_running=0))
+    return Jobs(settings=settings, database=bed.database, clock=bed.clock, placement=party.placement,
+                board=party.board, scheduler=party.scheduler, leases=party.leases)  # fmt: skip
+
+
+def _running(bed: Bed) -> Lease:
+    bed.party.scheduler.tick()
+    return bed.party.taken("far/1")
+
+
+def _look(bed: Bed, *, apply: bool = True) -> Case:
+    [case] = recover(_jobs(bed), apply=apply).cases
+    return case
+
+
+def test_a_crawl_without_progress_for_an_hour_goes_on_with_another_holder_and_burns_no_retry(
+    bed: Bed, clock: FakeClock
+) -> None:
+    job_id = bed.once()
+    lease = _running(bed)
+    clock.advance(5000)
+    bed.party.leases.report(lease, Counts(items_crawled=40), {})
+    clock.advance(3600)
+    assert _look(bed).decision.reason == "healthy", "its own delay of a second is no standstill"
+    clock.advance(1)
+
+    dry, case = _look(bed, apply=False), _look(bed)
+
+    assert (dry.decision.help, dry.done, case.done, case.raised) == ("restart_stalled", False, True, {})
+    assert (bed.job(job_id).state, bed.job(job_id).current_retry_count) == ("scheduled", 0)
+    assert bed.holds(job_id) == [("far/1", "lease_lost")]
+    with pytest.raises(LeaseLost):
+        bed.party.leases.release(lease)
+    again = bed.party.taken("near/2")
+    assert (again.execution_id, again.output_dir, again.resumed) == (lease.execution_id, lease.output_dir, True)
+    with bed.database.read() as session:
+        [row] = session.scalars(select(Recovery))
+    assert (row.action, row.pages) == ("restart_stalled", 40)
+
+
+def test_what_waits_as_a_site_asks_is_not_stalled(bed: Bed, clock: FakeClock) -> None:
+    bed.once()
+    lease = _running(bed)
+    clock.advance(4000)
+    with bed.database.write() as session:
+        session.add(Domain(id=1, name="ex.example", created_at=clock.now()))
+        session.add(Queue(execution_id=lease.execution_id, domain_id=1, open=3, due_at=to_micros(clock.now())))
+
+    assert _look(bed).decision.reason == "healthy"
+    clock.advance(3601)
+    assert _look(bed).decision.help == "restart_stalled"
+
+
+def test_a_patient_source_is_not_taken_for_a_stalled_one(bed: Bed, clock: FakeClock) -> None:
+    bed.upsert(bed.source(delay_s=3600))
+    _running(bed)
+    clock.advance(7199)
+
+    assert _look(bed).decision.reason == "healthy"
+
+
+def test_a_crawl_that_waits_for_room_on_the_disk_is_left_alone(bed: Bed, clock: FakeClock) -> None:
+    bed.once()
+    _running(bed)
+    clock.advance(9000)
+
+    [case] = recover(_jobs(bed, DiskSettings(free_bytes=10**18)), apply=True).cases
+
+    assert (case.decision.reason, case.done) == ("no_space", False)
+
+
+def test_three_restarts_in_vain_are_enough(bed: Bed, clock: FakeClock) -> None:
+    bed.once()
+    reasons = []
+    for _ in range(5):
+        _running(bed)
+        clock.advance(9 * 3600)
+        reasons.append(_look(bed).decision.reason)
+        bed.party.scheduler.tick()
+        if reasons[-1] != "stalled":
+            break
+
+    assert reasons == ["stalled", "stalled", "stalled", "breaker_open"]

@@ -1,0 +1,69 @@
+"""The two ways to a PostgreSQL server share one set of limits: nothing waits for ever, nobody keeps a lock asleep."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+
+import pytest
+from sqlalchemy import text
+
+from holdfast.db.connect import connect
+from holdfast.db.engine import Database
+from holdfast.db.postgres import PostgresHot
+from holdfast.errors import Unavailable
+
+pytestmark = pytest.mark.postgres
+_LIMITS = "SELECT current_setting('statement_timeout'), current_setting('idle_in_transaction_session_timeout')"
+_PROBES = ("connect_timeout", "keepalives_idle", "keepalives_interval", "keepalives_count", "tcp_user_timeout")
+
+
+@contextmanager
+def _database(url: str, statement_s: float | None) -> Iterator[Database]:
+    with closing(Database(url, statement_s=statement_s)) as database:
+        yield database
+
+
+def test_both_ways_to_a_server_have_the_same_limits(postgres_url: str) -> None:
+    with closing(Database(postgres_url)) as database, closing(connect(postgres_url)) as hot:
+        with database.read() as session, hot.read() as tx:
+            limits = tuple(session.execute(text(_LIMITS)).one()), tx.execute(_LIMITS)[0]
+            line = session.connection().connection.dbapi_connection
+        assert isinstance(hot, PostgresHot)
+        probes = [one.info.get_parameters() for one in (line, hot._connection)]  # type: ignore[union-attr]
+
+    assert limits == (("30s", "30s"), ("30s", "30s"))
+    assert [[given.get(name) for name in _PROBES] for given in probes] == [["5", "5", "2", "3", "30000"]] * 2
+
+
+def test_a_statement_that_takes_too_long_is_ended(postgres_url: str) -> None:
+    with _database(postgres_url, 0.2) as database:
+        with pytest.raises(Unavailable, match="statement timeout"), database.read() as session:
+            session.execute(text("SELECT pg_sleep(60)"))
+        with database.read() as session:
+            assert session.scalar(text("SELECT 1")) == 1
+
+
+def test_a_transaction_whose_process_stands_still_lets_go_of_its_locks(postgres_url: str) -> None:
+    with _database(postgres_url, 0.2) as database, _database(postgres_url, 10.0) as other:
+        with database.write() as session:
+            session.execute(text("CREATE TABLE things AS SELECT 1 AS id"))
+
+        def fall_asleep() -> None:
+            with pytest.raises(Unavailable), database.write() as session:
+                session.execute(text("SELECT id FROM things FOR UPDATE"))
+                asleep.set()
+                awake.wait(30)
+                session.execute(text("UPDATE things SET id = 2"))
+
+        asleep, awake = threading.Event(), threading.Event()
+        sleeper = threading.Thread(target=fall_asleep, name="asleep")
+        sleeper.start()
+        assert asleep.wait(30)
+        with other.write() as session:
+            session.execute(text("UPDATE things SET id = 3"))
+        awake.set()
+        sleeper.join(30)
+        with other.read() as session:
+            assert session.scalar(text("SELECT id FROM things")) == 3

@@ -1,0 +1,106 @@
+"""What `holdfast status` says of feeds, on both databases: which were disabled by their answers, and which are late."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from holdfast.cli.feed_words import as_object, lines
+from holdfast.clock import to_micros
+from holdfast.config import FeedSettings
+from holdfast.db.connect import connect
+from holdfast.feeds import registry
+from holdfast.feeds.standing import queries
+from holdfast.feeds.standing.standing import FeedStanding, read_feed_standing
+from holdfast.jobs.feeding import follow_all
+from holdfast.jobs.following import disable_source
+from holdfast.sources import registry as sources
+from tests.clock import FakeClock
+from tests.jobs_bed import Bed, open_bed
+
+_TURN = timedelta(minutes=15)
+
+
+@pytest.fixture
+def jobs(migrated_url: str, clock: FakeClock, tmp_path: Path) -> Iterator[Bed]:
+    with open_bed(migrated_url, clock, tmp_path) as bed:
+        bed.source("ex", feeds=True)
+        follow_all(bed.database, bed.party.board, FeedSettings())
+        yield bed
+
+
+def add(jobs: Bed, path: str, **facts: Any) -> int:
+    """Let the source have a feed."""
+    with jobs.database.write() as session:
+        made = registry.add(session, jobs.clock, sources.find(session, "ex"), f"https://ex.example{path}")
+        for name, value in facts.items():
+            setattr(made, name, value)
+        return made.id
+
+
+def standing(jobs: Bed) -> FeedStanding:
+    """Return how the feeds stand."""
+    with closing(connect(jobs.url)) as hot:
+        return read_feed_standing(hot, jobs.clock, FeedSettings())
+
+
+def test_feeds_that_are_polled_in_time_are_not_worth_a_word(jobs: Bed, clock: FakeClock) -> None:
+    add(jobs, "/due")
+    add(jobs, "/soon", next_poll_at=clock.now() + _TURN)
+    clock.advance(2 * _TURN.total_seconds())
+
+    assert lines(standing(jobs)) == []
+
+
+def test_a_feed_that_its_answers_disabled_is_shown_and_one_by_hand_is_not(jobs: Bed, clock: FakeClock) -> None:
+    gone = add(jobs, "/gone", disabled_at=clock.now(), last_error_type="gone", next_poll_at=None)
+    add(jobs, "/old", disabled_at=clock.now() - timedelta(days=8), last_error_type="gone", next_poll_at=None)
+    unwanted = add(jobs, "/unwanted")
+    with jobs.database.write() as session:
+        registry.disable(session, clock, unwanted)
+
+    [said] = lines(standing(jobs))
+
+    assert said == (
+        f"feed {gone} of ex is disabled (gone): https://ex.example/gone; try again: holdfast feed enable {gone}"
+    )
+    assert [one["feed"] for one in as_object(standing(jobs))["disabled"]] == [gone]
+
+
+def test_feeds_that_nobody_polls_are_late_unless_they_are_not_meant_to_be_polled(jobs: Bed, clock: FakeClock) -> None:
+    since = clock.now()
+    add(jobs, "/one")
+    add(jobs, "/two", next_poll_at=since + _TURN)
+    add(jobs, "/map.xml", kind="sitemap", origin="robots")
+    clock.advance(4 * _TURN.total_seconds())
+
+    assert [tuple(one) for one in standing(jobs).late] == [("ex", 3, to_micros(since))]
+    assert "holdfast start-worker --kinds feed" in lines(standing(jobs))[0]
+    with jobs.database.write() as session:
+        sources.edit(session, clock, "ex", {"config": {"sitemaps": False}})
+    assert [one.feeds for one in standing(jobs).late] == [2]
+    with jobs.database.write() as session:
+        disable_source(session, clock, "ex")
+    assert standing(jobs).late == ()
+
+
+def test_the_overview_of_feeds_walks_no_table(jobs: Bed, clock: FakeClock) -> None:
+    at = to_micros(clock.now())
+    with closing(connect(jobs.url)) as hot, hot.write() as tx:
+        explain = "EXPLAIN QUERY PLAN " if hot.dialect == "sqlite" else "EXPLAIN "
+        tx.execute(
+            "INSERT INTO feeds (source_id, url, url_hash, kind, origin, created_at, next_poll_at)"
+            " SELECT 1, 'u', n, 'feed', 'index', 1, 9000000000000000 FROM"
+            " (WITH RECURSIVE c(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c WHERE n < 3000) SELECT n FROM c) t"
+        )
+        tx.execute("ANALYZE")
+        plans = [" ".join(str(row[-1]) for row in tx.execute(explain + text, values))
+                 for text, values in ((queries.DISABLED, (at, "x", 5)), (queries.LATE, (at, 5)))]  # fmt: skip
+
+    assert "ix_feeds_disabled" in plans[0], plans
+    assert "ix_feeds_due" in plans[1], plans

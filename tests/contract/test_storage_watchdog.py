@@ -1,0 +1,176 @@
+"""The watch over storage, as rows: sights add up, runs end as the machine's fault, and what was done is on record."""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlalchemy import select
+
+from holdfast.config import Settings, StorageSettings, ZimitSettings
+from holdfast.db.models import AuditEvent, Recovery
+from holdfast.errors import LeaseLost
+from holdfast.jobs.endings import Ending, Result
+from holdfast.jobs.leases import Lease
+from holdfast.wiring.jobs import Jobs
+from holdfast.worker.care.hotpath import Guard, Guarded
+from holdfast.worker.care.probes import Health, Probe
+from holdfast.worker.care.recovering import DEPLOY_LOCK
+from tests.clock import FakeClock
+from tests.jobs_bed import Bed, open_bed
+
+HERE = f"{socket.gethostname()}/1"
+DEAD = Probe(Health.DEAD, 107)
+
+
+@pytest.fixture
+def bed(migrated_url: str, clock: FakeClock, tmp_path: Path) -> Iterator[Bed]:
+    with open_bed(migrated_url, clock, tmp_path) as made:
+        yield made
+
+
+class Machine:
+    """A machine whose mount dies and comes back as the test says."""
+
+    def __init__(self, bed: Bed, clock: FakeClock, **storage: Any) -> None:
+        self.clock, self.dead = clock, True
+        settings = Settings(home=bed.home, storage=StorageSettings(**storage))
+        party = bed.party
+        self.jobs = Jobs(settings=settings, database=bed.database, clock=clock, placement=party.placement,
+                         board=party.board, scheduler=party.scheduler, leases=party.leases)  # fmt: skip
+        self.mount = bed.home.resolve()
+
+    def look(self, *, apply: bool = True, seconds: float = 0) -> Guarded:
+        """Let time pass, and look."""
+        self.clock.advance(seconds)
+        return Guard(jobs=self.jobs, ask=self._ask, table=lambda: f"1 1 0:1 / {self.mount} rw").look(apply=apply)
+
+    def _ask(self, paths: Iterable[Path]) -> Mapping[Path, Probe]:
+        return dict.fromkeys(paths, DEAD if self.dead else Probe(Health.ALIVE))
+
+
+def _running(bed: Bed, code: str = "ex", owner: str = HERE) -> Lease:
+    bed.once(code)
+    bed.party.scheduler.tick()
+    return bed.party.taken(owner)
+
+
+def _notes(bed: Bed) -> list[tuple[int, str]]:
+    with bed.database.read() as session:
+        return [(row.job_id, row.action) for row in session.scalars(select(Recovery).order_by(Recovery.id))]
+
+
+def test_a_dead_path_is_freed_at_the_second_look_and_its_run_costs_no_retry(bed: Bed, clock: FakeClock) -> None:
+    lease = _running(bed)
+    machine = Machine(bed, clock, unmount_command="true {mount}", mount_command="true {mount}")
+
+    [first] = machine.look().cases
+    [second] = machine.look(seconds=120).cases
+
+    assert (first.decision.jobs, second.decision.jobs) == ((), (lease.job.id,))
+    assert [(step.name, step.ok) for step in second.steps] == [
+        (f"end job {lease.job.id}", True), ("unmount", True), ("mount", True), ("probe", False),
+    ]  # fmt: skip
+    job, [execution] = bed.job(lease.job.id), bed.executions(lease.job.id)
+    assert (job.state, job.current_retry_count, job.infra_retry_count) == ("scheduled", 0, 1)
+    assert (execution.failure, execution.reason) == ("infra_error", "storage")
+    assert "errno 107" in (execution.error or "")
+    assert bed.holds(job.id) == [(HERE, "lease_lost")]
+    with pytest.raises(LeaseLost):
+        bed.party.leases.settle(lease, Ending(result=Result.COMPLETED))
+    with bed.database.read() as session:
+        [told] = session.scalars(select(AuditEvent).where(AuditEvent.action == "storage.path_freed"))
+    assert (told.subject, told.detail["jobs"]) == (f"path {machine.mount}", [job.id])
+    assert [step["step"] for step in told.detail["steps"]] == [step.name for step in second.steps]
+    assert _notes(bed) == [(job.id, "seen_dead"), (job.id, "path_freed")]
+
+
+def test_without_commands_in_the_settings_nothing_is_run_and_the_run_ends_all_the_same(
+    bed: Bed, clock: FakeClock
+) -> None:
+    lease, machine = _running(bed), Machine(bed, clock)
+    machine.look()
+
+    [case] = machine.look(seconds=200).cases
+
+    assert [step.said for step in case.steps][1] == "HOLDFAST_STORAGE_UNMOUNT_COMMAND is not set: nothing was run"
+    assert (case.healed, bed.job(lease.job.id).infra_retry_count) == (False, 1)
+
+
+def test_a_dry_run_notes_nothing_and_so_confirms_nothing(bed: Bed, clock: FakeClock) -> None:
+    lease, machine = _running(bed), Machine(bed, clock)
+
+    for _ in range(3):
+        found = machine.look(apply=False, seconds=300)
+
+    assert (found.is_well, found.cases[0].decision.reason) == (False, "seen dead 1 of 2 times")
+    assert (_notes(bed), bed.job(lease.job.id).state) == ([], "running")
+
+
+def test_a_path_that_answers_again_is_noted_and_counted_anew(bed: Bed, clock: FakeClock) -> None:
+    lease, machine = _running(bed), Machine(bed, clock)
+    machine.look()
+    machine.dead = False
+    assert machine.look(seconds=300).is_well
+    machine.look(seconds=300)
+    machine.dead = True
+
+    [case] = machine.look(seconds=300).cases
+
+    assert case.decision.jobs == ()
+    assert [action for _, action in _notes(bed)] == ["seen_dead", "seen_alive", "seen_dead"]
+    assert bed.job(lease.job.id).state == "running"
+
+
+def test_a_job_that_waits_for_its_machine_is_a_reason_to_mount_again_and_a_cooldown_holds(
+    bed: Bed, clock: FakeClock
+) -> None:
+    lease = _running(bed)
+    machine = Machine(bed, clock, unmount_command="true", mount_command="true")
+    machine.look()
+    machine.look(seconds=120)
+    assert bed.job(lease.job.id).infra_retry_count == 1
+
+    waits = [machine.look(seconds=200).cases[0].decision for _ in range(4)]
+    again = machine.look(seconds=200).cases[0]
+
+    assert [one.reason for one in waits] == ["seen dead 1 of 2 times", *["something was done a short while ago"] * 3]
+    assert (again.decision.jobs, [step.name for step in again.steps]) == (
+        (lease.job.id,),
+        ["unmount", "mount", "probe"],
+    )
+
+
+def test_runs_of_another_machine_and_deployments_are_left_alone(bed: Bed, clock: FakeClock) -> None:
+    _running(bed, owner="elsewhere/7")
+    machine = Machine(bed, clock)
+    assert machine.look().looked_at == ()
+
+    _running(bed, "other")
+    assert len(machine.look().looked_at) == 1
+    (bed.home / DEPLOY_LOCK).touch()
+    os.utime(bed.home / DEPLOY_LOCK, (clock.now().timestamp(),) * 2)
+    assert (machine.look(seconds=7199).deploying, machine.look(seconds=1).deploying) == (True, False)
+
+
+def test_a_store_that_is_not_mounted_is_dead_whatever_stands_in_its_place(bed: Bed, clock: FakeClock) -> None:
+    lease, machine = _running(bed), Machine(bed, clock)
+    root = lease.output_dir.parents[2]
+    storage = StorageSettings(mount_command="true {mount}")
+    settings = Settings(home=bed.home, storage=storage, zimit=ZimitSettings(store_root=root))
+
+    def ask(paths: Iterable[Path]) -> Mapping[Path, Probe]:
+        return {path: Probe(Health.MISSING if path.name == ".holdfast-store" else Health.ALIVE) for path in paths}
+
+    guard = Guard(jobs=replace(machine.jobs, settings=settings), ask=ask, table=lambda: "")
+    guard.look(apply=True)
+    clock.advance(130)
+    [case] = guard.look(apply=True).cases
+
+    assert (case.path, case.is_mount, case.decision.jobs) == (root, True, (lease.job.id,))
+    assert [step.said for step in case.steps][1:3] == ["it is not mounted", "ended with 0"]

@@ -1,0 +1,30 @@
+"""What lies where: every route is guarded by what its path says, and counted under a word of its own."""
+
+from __future__ import annotations
+
+import pytest
+from fastapi.routing import APIRoute
+
+from holdfast.api.middleware.areas import ADMIN_PREFIXES, is_admin_path, kind_of
+from holdfast.api.roles import Role, roles_of
+from holdfast.api.routes import REPLAY_ROUTERS, ROUTERS
+
+_ROUTES = [route for router in (*ROUTERS, *REPLAY_ROUTERS) for route in router.routes if isinstance(route, APIRoute)]
+_FOR_PEOPLE = {"/", "/docs", "/openapi.json", "/api/openapi.json", "/style.css"}
+
+
+def test_a_path_is_guarded_if_and_only_if_its_route_wants_the_token() -> None:
+    assert len(_ROUTES) > 60
+    for route in _ROUTES:
+        assert is_admin_path(route.path) == (roles_of(route) == [Role.ADMIN]), route.path
+    for prefix in ADMIN_PREFIXES:
+        assert any(is_admin_path(route.path) and route.path.startswith(prefix) for route in _ROUTES), prefix
+
+
+def test_every_route_is_counted_under_a_word_of_its_own() -> None:
+    assert {route.path for route in _ROUTES if kind_of(route.path) == "other"} == _FOR_PEOPLE
+
+
+@pytest.mark.parametrize("path", ["/api/pagesets", "/api/v10/jobs", "/metricsfoo", "/api", "/api/administrators"])
+def test_a_name_that_only_begins_alike_is_another(path: str) -> None:
+    assert not is_admin_path(path)

@@ -1,0 +1,103 @@
+"""Counts that are kept ready: when they are made anew, and that neither counting nor asking wears a server out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from sqlalchemy.orm import Session
+
+from holdfast.api.counting import Counting
+from holdfast.api.work import FRESH_S, Work
+from holdfast.config import Settings
+from holdfast.db.engine import Database
+from holdfast.db.models import Job, Source
+from holdfast.wiring import prepare
+from tests.clock import FakeClock
+
+
+@pytest.fixture
+def database(tmp_path: Path) -> Iterator[Database]:
+    """An empty database."""
+    settings = Settings(home=tmp_path)
+    prepare(settings)
+    opened = Database(settings.database)
+    yield opened
+    opened.close()
+
+
+class _Slow:
+    """What is counted: asking whether it changed takes time."""
+
+    def __init__(self, clock: FakeClock, asking_s: float) -> None:
+        self.clock, self.asking_s = clock, asking_s
+        self.value = self.asked = self.counted = 0
+
+    def state(self, _session: Session) -> int:
+        self.clock.advance(self.asking_s)
+        self.asked += 1
+        return self.value
+
+    def count(self, _session: Session) -> int:
+        self.counted += 1
+        return self.value
+
+
+@pytest.mark.parametrize(("asking_s", "asked"), [(0.001, 14), (0.02, 4)])
+def test_asking_that_takes_long_rests_ten_times_as_long(
+    database: Database, clock: FakeClock, asking_s: float, asked: int
+) -> None:
+    slow = _Slow(clock, asking_s)
+    counting = Counting(database, clock, state=slow.state, count=slow.count)
+    with database.read() as session:
+        for _ in range(10):
+            assert counting.read(session) == 0
+        slow.value = 1
+        told = counting.read(session)
+        clock.advance(1)
+        later = counting.read(session)
+    counting.close()
+
+    assert slow.asked == asked, "at each look, and once more before each of the two counts"
+    assert (told, later) == ((1, 1) if asking_s < 0.01 else (0, 1))
+    assert slow.counted == 2
+
+
+def test_figures_of_jobs_are_a_few_seconds_old_at_most(database: Database, clock: FakeClock) -> None:
+    work = Work(database, clock)
+    with database.read() as session:
+        before = work.read(session).jobs
+    with database.write() as session:
+        source = Source(code="ex", name="ex", enabled=True, config={}, created_at=clock.now(), updated_at=clock.now())
+        session.add(source)
+        session.flush()
+        session.add(Job(source_id=source.id, kind="crawl", fingerprint="", created_at=clock.now(), state="pending"))
+
+    with database.read() as session:
+        same = work.read(session).jobs
+        clock.advance(FRESH_S)
+        fresh = work.read(session).jobs
+    work.close()
+
+    assert (before, same, fresh) == ({}, {}, {"queued": 1})
+
+
+def test_who_looks_in_seldom_waits_a_moment_and_is_not_told_old_news(database: Database, clock: FakeClock) -> None:
+    slow = _Slow(clock, 0.0)
+
+    def count(session: Session) -> int:
+        clock.advance(0.5)
+        return slow.count(session)
+
+    counting = Counting(database, clock, state=slow.state, count=count)
+    with database.read() as session:
+        counting.read(session)
+        slow.value = 1
+        clock.advance(1)
+        soon = counting.read(session)
+        clock.advance(60)
+        late = counting.read(session)
+    counting.close()
+
+    assert (soon, late, slow.counted) == (0, 1, 2)

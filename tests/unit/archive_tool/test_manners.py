@@ -1,0 +1,55 @@
+"""A source's manners in zimit's words: whoever switches the backend stays as polite, as far as zimit can be."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from holdfast.archive_tool.manners import manner_flags
+from holdfast.archive_tool.refusals import FlagRefused, ToolConfigRefused
+from holdfast.config import Settings
+from holdfast.sources.config import read_config
+from holdfast.wiring.zimit import zimit_config
+
+
+def _config(*given: str, options: dict[str, Any] | None = None, **fields: Any) -> Any:
+    zimit = {"passthrough_args": list(given), "tool_options": options or {}}
+    return read_config({"seeds": ["https://example.org/"], "backend": "zimit", "zimit": zimit, **fields})
+
+
+@pytest.mark.parametrize(
+    ("fields", "given", "options", "flags"),
+    [
+        ({}, (), {}, ["--pageExtraDelay", "1"]),
+        ({"delay_s": 0}, (), {}, []),
+        ({"delay_s": 0.2}, (), {}, ["--pageExtraDelay", "1"]),
+        ({"delay_s": 2.5}, (), {"initial_workers": 3}, ["--pageExtraDelay", "8"]),
+        ({"delay_s": 2}, ("--workers", "4"), {"initial_workers": 3}, ["--pageExtraDelay", "8"]),
+        ({"quota_bytes": 9}, ("--delay", "7"), {}, ["--sizeSoftLimit", "9"]),
+        ({"quota_bytes": 9}, ("--pageExtraDelay=7", "--sizeHardLimit", "5"), {}, []),
+    ],
+)
+def test_delay_and_quota_become_flags_unless_zimit_is_told_itself(
+    fields: dict[str, Any], given: tuple[str, ...], options: dict[str, Any], flags: list[str]
+) -> None:
+    assert manner_flags(_config(*given, options=options, **fields)) == flags
+
+
+def test_robots_are_obeyed_beside_other_managed_settings_unless_the_source_says_otherwise() -> None:
+    managed = {"browsertrix_config": {"behaviors": "autoscroll"}}
+
+    obeying = zimit_config(_config(options=managed), Settings()).tool_options.browsertrix_config
+    assert obeying == {"behaviors": "autoscroll", "useRobots": True}
+    ignoring = _config(options=managed, robots="ignore", robots_reason="ours")
+    assert zimit_config(ignoring, Settings()).tool_options.browsertrix_config == {"behaviors": "autoscroll"}
+
+
+def test_robots_are_not_ignored_behind_the_back_of_the_source() -> None:
+    with pytest.raises(ToolConfigRefused, match=r"browsertrix_config\.useRobots.*robots"):
+        zimit_config(_config(options={"browsertrix_config": {"useRobots": False}}), Settings())
+
+
+def test_two_limits_that_zimit_would_refuse_are_refused_before_anything_is_queued() -> None:
+    with pytest.raises(FlagRefused, match="--sizeSoftLimit, not both"):
+        zimit_config(_config("--sizeSoftLimit", "1", "--sizeHardLimit", "2"), Settings())

@@ -1,0 +1,43 @@
+"""What is kept of a page whose body is not: a 304 may stand for it only if all that it leads to is kept."""
+
+from __future__ import annotations
+
+import pytest
+
+from holdfast.crawl.reading import Reading
+from holdfast.crawl.signals.taking import signals_of
+from holdfast.types import Link, ParsedPage, Signals
+
+_PAGE = "https://example.org/list"
+
+
+def _signals(*hrefs: str) -> Signals:
+    page = ParsedPage(links=tuple(Link(href, "a") for href in hrefs))
+    return signals_of(_PAGE, page, Reading(page=page, links=page.links))
+
+
+@pytest.mark.parametrize(
+    ("hrefs", "kept"),
+    [
+        (["/a", "/b", "/a#part"], ["/a", "/b"]),
+        (["#top", "/list", "/a"], ["/a"]),
+        (["/feed.xml", "/data.zip", "/a"], ["/a", "/data.zip", "/feed.xml"]),
+        (["/a?x=1"], ["/a?x=1"]),
+    ],
+)
+def test_links_that_are_all_kept_are_counted_as_many(hrefs: list[str], kept: list[str]) -> None:
+    signals = _signals(*hrefs)
+
+    assert sorted(url.removeprefix("https://example.org") for _, url in signals.links) == kept
+    assert signals.links_count == len(signals.links)
+
+
+@pytest.mark.parametrize(
+    "hrefs", [["?page=2"], ["/a?page=1", "/a?page=2"], [f"/{number}" for number in range(201)]],
+    ids=["other pages of its own path", "several queries of one path", "more than are kept"],
+)  # fmt: skip
+def test_links_that_are_not_kept_are_counted_all_the_same(hrefs: list[str]) -> None:
+    signals = _signals(*hrefs)
+
+    assert signals.links_count == len(hrefs)
+    assert len(signals.links) < len(hrefs)
