@@ -224,9 +224,7 @@ def visit(hot: Hot, rows: int, *, pages: int) -> dict[str, Any]:
 def run(url: str, folder: Path, *, rows: int, hosts: int, count: int) -> None:
     """Measure one database with so many known URLs."""
     upgrade(url)
-    filling: Any = (
-        SqliteHot(folder / "holdfast.db") if url.startswith("sqlite") else PostgresHot(url, statement_s=3600)
-    )
+    filling: Any = SqliteHot(folder / "holdfast.db") if url.startswith("sqlite") else PostgresHot(url, statement_s=3600)
     began = time.perf_counter()
     if filling.dialect == "sqlite":
         filling._connection.execute("PRAGMA synchronous = OFF")

@@ -90,7 +90,7 @@ def measure(url: str, jobs: int) -> dict[str, list[tuple[float, float]]]:
     """Fill an empty database and measure the scheduler on it."""
     upgrade(url)
     clock = StillClock()
-    with closing(Database(url)) as database, tempfile.TemporaryDirectory() as folder:
+    with closing(Database(url, statement_s=None)) as database, tempfile.TemporaryDirectory() as folder:
         fill(database, jobs)
         with database.engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
             connection.execute(text("ANALYZE"))  # as PostgreSQL does by itself a minute later

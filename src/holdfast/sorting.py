@@ -16,13 +16,15 @@ def sorted_lines(lines: Iterable[bytes], folder: Path, *, run_lines: int = _RUN_
     """Yield lines, each ending in a line feed, in the order of their bytes; OSError if the folder has no room."""
     with TemporaryDirectory(dir=folder, prefix=".sorting-") as scratch:
         runs: list[Path] = []
-        held: list[bytes] = []
         incoming = iter(lines)
-        while part := list(islice(incoming, run_lines)):
-            if held:
-                runs.append(_written(held, Path(scratch) / str(len(runs))))
-            part.sort()
-            held = part
+        held = sorted(islice(incoming, run_lines))
+        # A run is written before the next is read: never more than one is in memory, and the last stays there.
+        for first in incoming:
+            runs.append(_written(held, Path(scratch) / str(len(runs))))
+            held.clear()
+            held.append(first)
+            held.extend(islice(incoming, run_lines - 1))
+            held.sort()
         yield from heapq.merge(*(_read(run) for run in runs), held)
 
 

@@ -1,20 +1,15 @@
-"""The API's own routes on both databases: what they say of an archive, and that none of it grows with its size."""
+"""The API's own routes on both databases: what they say of an archive."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
-from typing import Any
 
 import pytest
-from sqlalchemy import event
 
 from holdfast.api import queries
-from holdfast.api.captured.queries import newest_crawls
 from holdfast.api.totals import Totals
 from holdfast.db.engine import Database
 from holdfast.db.migrate import upgrade
@@ -38,7 +33,6 @@ _SHOTS = [
     Shot(url="https://other.org/", source="other", moment=days_later(3)),
 ]
 _LIMITS = ("statement_timeout", "idle_in_transaction_session_timeout")
-_BIG = ("snapshots", "documents", "page_groups", "document_texts", "page_crawls", "pages", "page_links", "changes")
 
 
 @pytest.fixture(scope="module", params=["sqlite", pytest.param("postgres", marks=pytest.mark.postgres)])
@@ -336,81 +330,3 @@ def test_a_column_that_is_gone_is_a_database_of_another_version(own: Archive, ow
     assert (answer.status_code, answer.json()["code"]) == (503, "schema_mismatch")
     assert "upgrade holdfast" in answer.json()["detail"]
     assert own_client.get(f"/api/snapshot/{number}").status_code == 200
-
-
-@contextmanager
-def _statements(archive: Archive) -> Iterator[list[tuple[str, Any]]]:
-    """Note every question that is asked of the database in this block."""
-    noted: list[tuple[str, Any]] = []
-
-    def note(_connection: Any, _cursor: Any, statement: str, parameters: Any, _context: Any, _many: bool) -> None:
-        if statement.lstrip().upper().startswith(("SELECT", "WITH")):
-            noted.append((statement, parameters))
-
-    event.listen(archive.database.engine, "before_cursor_execute", note)
-    try:
-        yield noted
-    finally:
-        event.remove(archive.database.engine, "before_cursor_execute", note)
-
-
-def _walks(archive: Archive, statement: str, parameters: Any) -> list[str]:
-    """Return what a plan reads from end to end."""
-    with archive.database.engine.connect() as connection:
-        if archive.database.engine.dialect.name == "sqlite":
-            rows = connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {statement}", parameters).all()
-            lines = [str(row[3]) for row in rows]
-            bounded = " LIMIT " in statement.upper()
-            shape = r"SCAN (\w+)(?! USING)" if bounded else r"SCAN (\w+)"
-        else:
-            connection.exec_driver_sql("SET enable_seqscan = off")
-            lines = [str(row[0]) for row in connection.exec_driver_sql(f"EXPLAIN {statement}", parameters).all()]
-            shape = r"Seq Scan on (\w+)"
-    found = [match[1] for line in lines if (match := re.search(shape, line))]
-    return [name for name in found if name in _BIG]
-
-
-def test_monitors_are_answered_from_what_was_counted_before(archive: Archive) -> None:
-    """Neither a scrape nor a look at the health reads a row a run or a file; they did, once, when the server began."""
-    paths = ("/metrics", "/api/health?details=1", "/health?details=1")
-    with asking(replace(archive, clock=FakeClock())) as watched:
-        with _statements(archive) as first:
-            before = [watched.get(path).json()["checks"] for path in paths[1:]]
-        with _statements(archive) as later:
-            after = [watched.get(path).json()["checks"] for path in paths[1:]]
-            assert 'holdfast_jobs_total{status="completed"} 3.0' in watched.get("/metrics").text
-
-    asked = " ".join(statement for statement, _ in later)
-    assert "executions" in " ".join(statement for statement, _ in first)
-    assert before == after
-    assert not re.search(r"(FROM|JOIN) (executions|jobs|warc_files)\b", asked), asked
-
-
-def test_a_crawl_among_thousands_is_found_by_seeks(archive: Archive) -> None:
-    with _statements(archive) as asked, archive.database.read() as session:
-        newest = newest_crawls(session, source_id=1, limit=1)
-        every = newest_crawls(session, source_id=1, limit=200)
-
-    assert every[:1] == newest
-    assert len(every) == 2
-    for statement, values in asked:
-        assert _walks(archive, statement, values) == []
-        assert "WITH RECURSIVE" in statement or "warc_files.id IN" in statement
-
-
-def test_no_route_reads_a_large_table_from_end_to_end(archive: Archive, client: Client) -> None:
-    number = _snapshot(archive, _HOME)
-    paths = ["/", "/api/health?details=1", "/api/stats", "/api/sources", "/api/sources?lang=fr",
-             f"/api/snapshot/{number}", "/api/sources/example/editions", "/metrics", "/api/usage",
-             f"/api/snapshots/{number}/latest?requireHtml=1",
-             "/api/replay/resolve?url=http://www.example.org/notes&timestamp=20240302000000"]  # fmt: skip
-    for path in paths:
-        client.get(path)
-
-    with _statements(archive) as asked:
-        for path in paths:
-            assert client.get(path).status_code == 200
-
-    walks = {statement: found for statement, values in asked if (found := _walks(archive, statement, values))}
-    assert len(asked) > 20
-    assert walks == {}

@@ -269,6 +269,22 @@ def test_a_seed_whose_area_is_whole_needs_no_shard(bed: EditionBed) -> None:
     assert _shards(bed) == [("lang-en", "seed_covered"), ("lang-fr", None)]
 
 
+def test_a_seed_that_is_not_there_is_not_covered_however_it_is_written_and_however_many_there_are(
+    bed: EditionBed,
+) -> None:
+    hosts = [f"https://s{number}.example" for number in range(52)]
+    bed.jobs.source("hc", seeds=hosts)
+    bed.schedule("hc")
+    lease = bed.begin()
+    bed.meet(lease.execution_id, hosts[0], "success", "ok", status_code=200)
+    for host in hosts[1:]:
+        bed.meet(lease.execution_id, host, "blocked_4xx", "http_404", status_code=404)
+    bed.end(lease)
+    bed.report("hc")
+
+    assert [reason for _, reason in _shards(bed, apply=False)] == ["seed_covered", *[None] * 51]
+
+
 def test_a_report_without_gaps_needs_no_shards(bed: EditionBed) -> None:
     bed.jobs.source("hc", seeds=SEEDS[:1])
     bed.schedule("hc")

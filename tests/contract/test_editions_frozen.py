@@ -116,26 +116,22 @@ def _flip(path: Path) -> None:
     path.write_bytes(content)
 
 
-@pytest.mark.parametrize(
-    ("harm", "missing", "damaged", "quickly"),
-    [(Path.unlink, 1, 0, False), (_cut, 0, 1, False), (_flip, 0, 1, True)],
-)
-def test_a_warc_file_that_is_gone_or_not_what_was_sealed_is_found(
-    archive: Archive, edition_id: int, harm: Callable[[Path], None], missing: int, damaged: int, quickly: bool
-) -> None:
+def test_a_warc_file_that_is_gone_or_not_what_was_sealed_is_found(archive: Archive, edition_id: int) -> None:
     _freeze(archive, edition_id)
     with archive.database.read() as session:
-        stored = session.scalars(select(WarcFile.path).order_by(WarcFile.id)).first()
-    whole = _verify(archive, edition_id)
+        path = archive.home / session.scalars(select(WarcFile.path).order_by(WarcFile.id)).all()[0]
+    content = path.read_bytes()
+    harms: list[Callable[[Path], None]] = [lambda _path: None, _cut, _flip, Path.unlink]
+    told = []
+    for harm in harms:
+        path.write_bytes(content)
+        harm(path)
+        found, glanced = _verify(archive, edition_id), _verify(archive, edition_id, quick=True)
+        told.append((found.holds, glanced.holds, found.files, found.files_missing, found.files_damaged))
+        assert (found.missing, found.changed, found.digest_matches) == (0, 0, True)
 
-    harm(archive.home / str(stored))
-    found, glanced = _verify(archive, edition_id), _verify(archive, edition_id, quick=True)
-
-    assert (whole.holds, whole.files) == (True, 1)
-    assert (found.holds, found.files_missing, found.files_damaged) == (False, missing, damaged)
-    assert (found.missing, found.changed, found.digest_matches) == (0, 0, True)
-    assert Path(str(stored)).name in found.examples[0]
-    assert glanced.holds is quickly
+    assert told == [(True, True, 1, 0, 0), (False, False, 1, 0, 1), (False, True, 1, 0, 1), (False, False, 1, 1, 0)]
+    assert path.name in found.examples[0]
 
 
 def test_two_years_are_not_compared_by_a_list_that_was_edited(archive: Archive, edition_id: int) -> None:
@@ -154,14 +150,11 @@ def test_two_years_are_not_compared_by_a_list_that_was_edited(archive: Archive, 
     assert (told["unchanged"], told["gone"], told["new"]) == (1, 1, 0)
 
 
-@pytest.mark.parametrize("stored", ["../outside.jsonl", "/etc/hostname", "holdfast.db", "editions/../../outside.jsonl",
-                                    "editions/link.jsonl", f"editions/{'x' * 300}"])  # fmt: skip
-def test_a_row_cannot_lead_readers_out_of_the_editions(archive: Archive, edition_id: int, stored: str) -> None:
+def test_a_row_cannot_lead_readers_out_of_the_editions(archive: Archive, edition_id: int) -> None:
     _freeze(archive, edition_id)
     (archive.home.parent / "outside.jsonl").write_text("{}\n")
-    (archive.home / "editions" / "link.jsonl").symlink_to(archive.home.parent / "outside.jsonl")
     with archive.database.write() as session:
-        session.execute(update(Edition).values(frozen_path=stored))
+        session.execute(update(Edition).values(frozen_path="../outside.jsonl"))
 
     with asking(archive) as client:
         assert client.get("/api/coverage/example/2025/frozen.jsonl").status_code == 404

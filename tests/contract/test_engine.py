@@ -51,14 +51,18 @@ def test_a_transaction_whose_process_stands_still_lets_go_of_its_locks(postgres_
             session.execute(text("CREATE TABLE things AS SELECT 1 AS id"))
 
         def fall_asleep() -> None:
-            with pytest.raises(Unavailable), database.write() as session:
+            with database.write() as session:
                 session.execute(text("SELECT id FROM things FOR UPDATE"))
                 asleep.set()
                 awake.wait(30)
                 session.execute(text("UPDATE things SET id = 2"))
 
+        def sleep() -> None:
+            with pytest.raises(Unavailable):
+                fall_asleep()
+
         asleep, awake = threading.Event(), threading.Event()
-        sleeper = threading.Thread(target=fall_asleep, name="asleep")
+        sleeper = threading.Thread(target=sleep, name="asleep")
         sleeper.start()
         assert asleep.wait(30)
         with other.write() as session:

@@ -294,6 +294,37 @@ def test_a_temporary_redirect_moves_nothing(feeds: Bed) -> None:
     assert feeds.feed("http://b.test/f") is None
 
 
+@pytest.mark.parametrize(("status", "word"), [(200, None), (404, "not_found"), (None, "network")])
+def test_the_answer_of_another_site_that_a_feed_sends_us_to_is_its_own(
+    feeds: Bed, status: int | None, word: str | None
+) -> None:
+    near, far = ("http://a.test/feed", "http://a.test/rss"), "http://b.test/f"
+    for url in near:
+        feeds.add(url)
+    for number in (1, 2):
+        book = feeds.worker(number).book
+        book.tell([feeds.visit(url, status=302, reason="redirected", redirected_to=far) for url in near])
+        answer = feeds.document("/1", url=far) if status == 200 else feeds.failure(status, far)
+        book.tell([answer])
+        book.tell([answer])
+
+    assert feeds.feed(far) is None
+    found = [(feeds.known(url).last_error_type, feeds.known(url).consecutive_errors) for url in near]
+    assert found == [(word, 2 if word else 0)] * 2
+    assert feeds.items() == ({"/1": 1} if status == 200 else {})
+
+
+def test_two_feeds_that_send_us_to_a_list_which_has_answered_are_well(feeds: Bed) -> None:
+    feeds.add()
+    feeds.add("http://b.test/f")
+    book = feeds.worker().book
+    book.tell([feeds.document("/1", url="http://b.test/f")])
+
+    book.tell([feeds.visit(status=302, reason="redirected", redirected_to="http://b.test/f")])
+
+    assert (feeds.known().last_error_type, feeds.known().last_polled_at is not None) == (None, True)
+
+
 def test_a_crawl_notes_the_feeds_of_its_first_pages_and_a_poll_finds_out_what_they_are(feeds: Bed) -> None:
     crawl = feeds.worker(1, polls=False).book
     for depth, path in ((0, "/real"), (1, "/false"), (2, "/comments")):

@@ -116,6 +116,8 @@ def test_a_cancelled_job_stays_and_a_new_wish_makes_another(bed: Bed) -> None:
     ("spec", "field"),
     [
         ({"source_id": 999}, "source_id"),
+        ({"name": "a\x00b"}, "name"),
+        ({"name": "half \ud800"}, "name"),
         ({"interval_minutes": 0}, "interval_minutes"),
         ({"interval_minutes": -5, "schedule_enabled": True}, "interval_minutes"),
         ({"schedule_enabled": True}, "interval_minutes"),

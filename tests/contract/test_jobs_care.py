@@ -7,8 +7,9 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
+from sqlalchemy import select
 
-from holdfast.db.models import AuditEvent, Execution
+from holdfast.db.models import AuditEvent, Execution, Recovery
 from holdfast.errors import Conflict, NotFound
 from holdfast.jobs.care import queries
 from holdfast.jobs.care.deeds import (
@@ -200,3 +201,18 @@ def test_a_directory_is_wanted_by_what_is_to_go_on_there(bed: Bed) -> None:
     assert is_wanted()
     bed.party.leases.settle(bed.party.taken(), DONE)
     assert not is_wanted()
+
+
+def test_notes_of_recoveries_are_forgotten_once_they_decide_nothing(bed: Bed, clock: FakeClock) -> None:
+    def note() -> None:
+        with bed.database.write() as session:
+            queries.add_recovery(session, Recovery(job_id=1, at=clock.now(), action="seen_slow"))
+
+    for _ in range(30):
+        note()
+    clock.advance(31 * 86400)
+    note()
+    note()
+
+    with bed.database.read() as session:
+        assert [row.at for row in session.scalars(select(Recovery))] == [clock.now()] * 2

@@ -7,12 +7,13 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from sqlalchemy import select
+from sqlalchemy import func, insert, select
 
 from holdfast.db.models import Execution, LogLine, WarcFile
 from holdfast.jobs.endings import Counts, Ending, Result
 from holdfast.jobs.journal.events import last_event, payload, read_events
 from holdfast.jobs.journal.logs import LogBook, all_lines, entry, last_lines, read_lines
+from holdfast.jobs.pruning import prune_aged
 from holdfast.jobs.states import Action, State
 from tests.clock import FakeClock
 from tests.jobs_bed import DONE, Bed, failed, open_bed
@@ -87,6 +88,28 @@ def test_what_is_older_than_thirty_days_loses_its_log_and_stays_if_something_ref
     assert kept[max(kept)].pruned_at is None
     with bed.database.read() as session:
         assert session.scalars(select(LogLine.id)).all() == []
+
+
+def test_a_long_log_is_let_go_of_in_short_transactions(bed: Bed, clock: FakeClock) -> None:
+    job_id = bed.recurring(minutes=60)
+    bed.set_next_run(job_id, clock.now())
+    bed.run_once(job_id, DONE, seconds=0)
+    (old,) = bed.executions(job_id)
+    line = {"execution_id": old.id, "at": clock.now(), "level": 20, "category": "crawler.fetch", "message": "m",
+            "fields": {}}  # fmt: skip
+    with bed.database.write() as session:
+        session.execute(insert(LogLine), [line] * 25)
+        session.add(WarcFile(execution_id=old.id, path="a.warc.gz", state="sealed", created_at=clock.now()))
+    later = clock.now() + timedelta(days=31)
+
+    left = []
+    for _ in range(3):
+        with bed.database.write() as session:
+            done = prune_aged(session, before=later, now=later, lines=10)
+        with bed.database.read() as session:
+            left.append((session.scalar(select(func.count()).select_from(LogLine)), done.stripped, done.is_all))
+    assert left == [(15, 0, False), (5, 0, False), (0, 1, True)]
+    assert bed.executions(job_id)[0].pruned_at == later
 
 
 def test_logs_are_structured_bounded_and_readable_while_they_grow(bed: Bed, clock: FakeClock) -> None:

@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from typing import Any
 
 import pytest
 from sqlalchemy import select
+from sqlalchemy.orm import Session
 
+from holdfast.clock import to_micros
+from holdfast.db.connect import connect
 from holdfast.db.engine import Database
 from holdfast.db.models import AuditEvent, Job, Source
+from holdfast.errors import Conflict
+from holdfast.feeds import registry as feeds
 from holdfast.sources import registry
-from holdfast.sources.queries import sources
+from holdfast.sources.adhoc.queries import ensure_source
+from holdfast.sources.queries import named_source, sources
 from holdfast.sources.refusals import SourceInUse, SourceNotFound, SourceRefused, SourceTaken
-from holdfast.sources.texts import read_text, write_text
+from holdfast.sources.texts import FORMS, read_text, write_text
 from tests.clock import FakeClock
 
 
@@ -98,6 +105,32 @@ def test_only_a_source_that_nothing_belongs_to_can_be_deleted(database: Database
         assert [source.code for source in sources(session)] == ["used"]
 
 
+def test_of_two_who_make_the_same_source_or_feed_at_once_one_is_told(database: Database, clock: FakeClock) -> None:
+    together, said = threading.Barrier(2), []
+    deeds: list[Callable[[Session], object]] = [
+        lambda session: registry.create(session, clock, spec()),
+        lambda session: feeds.add(session, clock, registry.find(session, "ex"), "https://ex.example/feed"),
+    ]
+
+    def work(deed: Callable[[Session], object]) -> None:
+        together.wait()
+        try:
+            with database.write() as session:
+                deed(session)
+            said.append("made")
+        except Conflict:
+            said.append("told")
+
+    for deed in deeds:
+        threads = [threading.Thread(target=work, args=(deed,)) for _ in range(2)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+
+    assert (sorted(said[:2]), sorted(said[2:])) == (["made", "told"], ["made", "told"])
+
+
 def test_sources_are_listed_by_code_and_by_switch(database: Database, clock: FakeClock) -> None:
     with database.write() as session:
         for code in ("c", "a", "b"):
@@ -120,6 +153,30 @@ def test_an_export_is_imported_unchanged(database: Database, clock: FakeClock, f
     with database.write() as session:
         again = registry.take_in(session, clock, registry.read_specs(read_text(text, form)))
     assert again == registry.Imported(created=(), updated=(), unchanged=("cihr", "hc", "phac"))
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_sources_that_a_crawl_or_an_import_of_files_made_do_not_spoil_an_export(
+    database: Database, clock: FakeClock, form: str
+) -> None:
+    now = to_micros(clock.now())
+    with closing(connect(str(database.engine.url.render_as_string(hide_password=False)))) as hot, hot.write() as tx:
+        ensure_source(tx, host="ad.hoc.example", base_url="https://ad.hoc.example/start", now=now)
+    with database.write() as session:
+        named_source(session, clock, code="files")
+    with database.read() as session:
+        text = write_text(registry.export(session), form)
+    with database.write() as session:
+        again = registry.take_in(session, clock, registry.read_specs(read_text(text, form)))
+
+    assert again == registry.Imported(created=(), updated=(), unchanged=("ad-hoc-example",))
+
+
+def test_a_name_that_no_file_could_bring_back_is_refused_in_an_edit_too(database: Database, clock: FakeClock) -> None:
+    with database.write() as session:
+        registry.create(session, clock, spec())
+    with database.write() as session, pytest.raises(SourceRefused, match="name"):
+        registry.edit(session, clock, "ex", {"name": "x" * 201})
 
 
 def test_an_import_creates_and_updates_or_does_nothing_at_all(database: Database, clock: FakeClock) -> None:

@@ -48,9 +48,14 @@ class Machine:
     def look(self, *, apply: bool = True, seconds: float = 0) -> Guarded:
         """Let time pass, and look."""
         self.clock.advance(seconds)
-        return Guard(jobs=self.jobs, ask=self._ask, table=lambda: f"1 1 0:1 / {self.mount} rw").look(apply=apply)
+        return Guard(jobs=self.jobs, ask=self.ask, table=self.table).look(apply=apply)
 
-    def _ask(self, paths: Iterable[Path]) -> Mapping[Path, Probe]:
+    def table(self) -> str:
+        """Return the kernel's list."""
+        return f"1 1 0:1 / {self.mount} rw"
+
+    def ask(self, paths: Iterable[Path]) -> Mapping[Path, Probe]:
+        """Return how every path is."""
         return dict.fromkeys(paths, DEAD if self.dead else Probe(Health.ALIVE))
 
 
@@ -88,6 +93,23 @@ def test_a_dead_path_is_freed_at_the_second_look_and_its_run_costs_no_retry(bed:
     assert (told.subject, told.detail["jobs"]) == (f"path {machine.mount}", [job.id])
     assert [step["step"] for step in told.detail["steps"]] == [step.name for step in second.steps]
     assert _notes(bed) == [(job.id, "seen_dead"), (job.id, "path_freed")]
+
+
+def test_of_two_watchdogs_at_the_same_moment_one_acts(bed: Bed, clock: FakeClock) -> None:
+    lease, machine = _running(bed), Machine(bed, clock)
+    machine.look()
+    clock.advance(200)
+    other = Guard(jobs=machine.jobs, ask=machine.ask, table=machine.table)
+
+    def slow(paths: Iterable[Path]) -> Mapping[Path, Probe]:
+        if not bed.holds(lease.job.id)[0][1]:  # between its look and its deed, another does all of it
+            assert other.look(apply=True).cases[0].decision.jobs == (lease.job.id,)
+        return machine.ask(paths)
+
+    [late] = Guard(jobs=machine.jobs, ask=slow, table=machine.table).look(apply=True).cases
+
+    assert (late.decision.jobs, late.steps) == ((), ())
+    assert [action for _, action in _notes(bed)] == ["seen_dead", "path_freed", "seen_dead"]
 
 
 def test_without_commands_in_the_settings_nothing_is_run_and_the_run_ends_all_the_same(

@@ -110,7 +110,7 @@ def test_jobs_that_nobody_queues_are_overdue_and_low_disk_is_the_first_line(data
 
 def test_failures_that_a_later_run_made_good_come_last_and_say_so(bed: WorkerBed) -> None:
     first, second = bed.job("mended", max_retries=0), bed.job("broken", max_retries=0)
-    bed.work(_fail)
+    bed.work(lambda _lease, _holding: Ending(result=Result.FAILED, error="it broke"))
     with bed.database.write() as session:
         session.execute(update(Execution).where(Execution.job_id == second).values(finished_at=datetime.now(UTC)
                                                                                  - timedelta(hours=1)))  # fmt: skip

@@ -42,7 +42,7 @@ class WorkerBed:
     """One database, and workers on it."""
 
     def __init__(self, url: str, home: Path, **groups: Mapping[str, Any]) -> None:
-        jobs = {"poll_s": 0.05, "heartbeat_s": 0.1, "stale_s": 0.6, "sweep_s": 0.1, **groups.pop("jobs", {})}
+        jobs = {"poll_s": 0.05, "heartbeat_s": 0.1, "stale_s": 20.0, "sweep_s": 0.1, **groups.pop("jobs", {})}
         self.settings: Settings = config.load(
             home=home, database_url=None if url.startswith("sqlite") else url, contact="tests@example.org", jobs=jobs,
             **{"disk": {"free_bytes": 0, "free_percent": 0}, "worker": {"rest_s": 0.05}, **groups},

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import importlib
 import json
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
 
-from holdfast.cli import runner
-from holdfast.cli.catalogue import COMMANDS
+from tests.typed import Typist
 
 
 class Said(NamedTuple):
@@ -23,7 +21,7 @@ class Said(NamedTuple):
     @property
     def object(self) -> dict[str, Any]:
         """What `--json` printed."""
-        made: dict[str, Any] = json.loads(self.out.splitlines()[-1])
+        made: dict[str, Any] = json.loads(self.out)
         return made
 
 
@@ -31,18 +29,8 @@ class Terminal:
     """Types commands that work on one data directory."""
 
     def __init__(self, home: Path, capsys: pytest.CaptureFixture[str]) -> None:
-        self._home, self._capsys = home, capsys
+        self._typist = Typist(home, capsys)
 
     def type(self, name: str, *arguments: str) -> Said:
         """Run a command to its end."""
-        command = COMMANDS[name]
-        app = importlib.import_module(f"holdfast.cli.{command.module}").app_command
-        words = [*arguments, "--home", str(self._home)]
-        self._capsys.readouterr()
-        code = 0
-        try:
-            runner.run(app, f"holdfast {name}", words, subcommand=command.subcommand)
-        except SystemExit as ended:
-            code = ended.code if isinstance(ended.code, int) else 1
-        said = self._capsys.readouterr()
-        return Said(code, said.out, said.err)
+        return Said(*self._typist(name, *arguments))

@@ -13,6 +13,7 @@ import sys
 from pathlib import Path
 
 from holdfast import config
+from holdfast.archive_tool.integrity import integrity_report
 from holdfast.jobs.specs import JobSpec
 from holdfast.sources import registry
 from holdfast.wiring.jobs import open_jobs
@@ -54,10 +55,11 @@ def main(home: Path) -> None:
         assert lease is not None
         lease.output_dir.mkdir(parents=True)
         kill_mount(home / "warcs")
+        verdict = integrity_report(lease.output_dir)["issues"][0]["code"]
         looks = [look(home), look(home)]
         with jobs.database.read() as session:
             job = session.get_one(type(lease.job), lease.job.id)
-            print(json.dumps({"looks": looks, "state": job.state, "infra": job.infra_retry_count,
+            print(json.dumps({"looks": looks, "verdict": verdict, "state": job.state, "infra": job.infra_retry_count,
                               "alive": lease.output_dir.is_dir()}))  # fmt: skip
 
 

@@ -179,7 +179,7 @@ class Plant:
         """Return the process numbers of the workers that hold jobs now."""
         with closing(self.crawler.hot()) as hot, hot.read() as tx:
             owners = {row[0] for row in tx.execute("SELECT lock_owner FROM jobs WHERE lock_token IS NOT NULL")}
-            pids = tx.execute("SELECT id, pid FROM owners WHERE kind = 'worker' AND ended_at IS NULL")
+            pids = tx.execute("SELECT id, pid FROM owners WHERE ended_at IS NULL")
         return {pid for owner_id, pid in pids if f"{socket.gethostname()}/{owner_id}" in owners}
 
     def asked_after_settled(self, entries: Sequence[Entry]) -> list[str]:

@@ -67,6 +67,8 @@ def test_rows_that_went_wrong_are_told_dry_and_set_right_with_apply(typed: Typis
 def test_files_are_listed_read_again_and_checked_for_replay(typed: Typist) -> None:
     assert [one["id"] for one in typed("list-warcs --recent --json").object["files"]] == [2, 1]
     assert [one["id"] for one in typed("list-warcs --limit 1 --json").object["files"]] == [1]
+    assert [one["id"] for one in typed("list-warcs --id 1 --recent --json").object["files"]] == [2, 1]
+    assert [one["id"] for one in typed("list-warcs --execution 2 --json").object["files"]] == [2]
     assert typed("refresh-snapshot-metadata --execution 1").out.endswith(
         "job 1, execution 1: 1 files read, 0 snapshots changed, 0 files failed\n"
     )
@@ -124,6 +126,7 @@ def test_files_of_our_own_crawler_are_verified_too(typed: Typist) -> None:
         ("restore-deduped-snapshots --execution 9", 1, "there is no execution 9"),
         ("refresh-snapshot-metadata --id 9", 1, "there is no job 9"),
         ("refresh-snapshot-metadata --source nobody", 1, "there is no source 'nobody'"),
+        ("list-warcs --id 9", 1, "there is no job 9"),
         ("list-warcs --source nobody", 1, "there is no source 'nobody'"),
         ("rebuild-pages --source nobody", 1, "there is no source 'nobody'"),
         ("replay-generate-previews", 1, "previews need a browser"),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import importlib
 import io
 import json
 import zipfile
@@ -13,10 +12,9 @@ from typing import NamedTuple
 
 import pytest
 
-from holdfast.cli import runner
-from holdfast.cli.catalogue import COMMANDS
 from tests.archive import build_archive
 from tests.flow.wacz_stage import shots
+from tests.typed import Typist
 
 
 class Ended(NamedTuple):
@@ -42,14 +40,8 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def typing(home: Path, capsys: pytest.CaptureFixture[str]) -> Typing:
     """Type commands at that archive, in this process: starting one takes longer than what it does."""
 
-    def run(name: str, *arguments: str) -> Ended:
-        command = importlib.import_module(f"holdfast.cli.{COMMANDS[name].module}").app_command
-        capsys.readouterr()
-        with pytest.raises(SystemExit) as ended:
-            runner.run(command, f"holdfast {name}", [*arguments, "--home", str(home)])
-        return Ended(int(ended.value.code or 0), *capsys.readouterr())
-
-    return run
+    typist = Typist(home, capsys)
+    return lambda name, *arguments: Ended(*typist(name, *arguments))
 
 
 def test_what_changed_from_the_first_look_to_the_words(typing: Typing) -> None:

@@ -111,6 +111,20 @@ def test_the_machine_is_looked_at(typed: Typist, tmp_path: Path, monkeypatch: py
     assert "nothing new starts" in typed("check-env").out
 
 
+def test_variables_that_do_nothing_are_told(typed: Typist, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in (("HOLDFAST_HOEM", "5"), ("CRAWLER_PORT", "1"), ("HOLDFAST_ZIMIT_COMMAND", "")):
+        monkeypatch.setenv(name, value)
+    looked = typed("check-env --json")
+    told = {one["what"]: one["value"] for one in looked.object["checks"]}
+
+    assert looked.code == 0
+    assert told["HOLDFAST_HOEM"] == "no setting has this name; see: holdfast settings"
+    assert told["CRAWLER_PORT"] == "is not read; docs/settings.md says what took its place"
+    assert "it is empty" in told["archive-tool"]
+    monkeypatch.setenv("HOLDFAST_CONFIG", "/nowhere.toml")
+    assert "mend HOLDFAST_CONFIG" in typed("check-env").out
+
+
 def test_settings_never_print_a_secret(typed: Typist, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOLDFAST_DATABASE_URL", "postgresql://me:hunter2@db/holdfast")
     monkeypatch.setenv("HOLDFAST_API_ADMIN_TOKEN", "hunter2-hunter2-hunter2")

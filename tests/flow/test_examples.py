@@ -56,7 +56,11 @@ MADE_FIRST = {
     "holdfast job resume 3": ["job pause 3"],
     "holdfast storage verify-manifest": ["storage consolidate --id 3 --apply"],
     "holdfast edition verify": ["edition freeze hc 2026"],
-    "holdfast edition compare": ["edition freeze hc 2025", "edition freeze hc 2026"],
+    "holdfast edition compare": [
+        f"edition {line}"
+        for year in (2025, 2026)
+        for line in (f"report --year {year} --sources hc", f"freeze hc {year}")
+    ],
     "holdfast edition report": ["schedule-annual --year 2026 --sources phac --apply"],
     "holdfast edition ledger": ["edition report --year 2026"],
 }

@@ -1,4 +1,4 @@
-"""`holdfast job`, its flat names, and `holdfast scheduler`, as people type them."""
+"""`holdfast job` and its flat names, as people type them."""
 
 from __future__ import annotations
 
@@ -10,19 +10,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlalchemy import select
 
 from holdfast import config
 from holdfast.cli.job_history import news
-from holdfast.db.models import AuditEvent, Execution, Job, WarcFile
+from holdfast.db.models import Execution, Job, WarcFile
 from holdfast.jobs.endings import Ending, Result
 from holdfast.jobs.journal.logs import LogBook
 from holdfast.jobs.retries import Failure
 from holdfast.jobs.specs import JobSpec
 from holdfast.sources import registry
-from holdfast.wiring.archive import open_archive
 from holdfast.wiring.jobs import Jobs, open_jobs
-from tests.client import asking
 from tests.typed import Typist
 
 
@@ -82,17 +79,6 @@ def _change(typed: Typist, job_id: int, **values: Any) -> None:
                 setattr(row, name, value)
 
     _with(typed, change)
-
-
-def _spoil(typed: Typist, code: str) -> None:
-    """Give a source a flag that is allowed elsewhere and not here: it was refused if somebody wrote it here."""
-
-    def spoil(jobs: Jobs) -> None:
-        with jobs.database.write() as session:
-            row = registry.find(session, code)
-            row.config = {**row.config, "backend": "zimit", "zimit": {"passthrough_args": ["--evil"]}}
-
-    _with(typed, spoil)
 
 
 FAILED = Ending(result=Result.FAILED, failure=Failure.CONFIG, error="it broke")
@@ -331,48 +317,6 @@ def test_a_job_that_no_scheduler_runs_is_shown_but_not_managed(typed: Typist) ->
         assert (ended.code, "job 1 is of kind adhoc" in ended.err) == (1, True), action
 
 
-def test_the_schedule_is_counted_drawn_and_balanced(typed: Typist) -> None:
-    assert typed("sync-enabled-sources --json").object["created"] == ["ex"]
-    assert typed("sync-enabled-sources").out == "1 sources, 1 enabled: 0 jobs made, 1 had one, 0 resumed\n"
-    assert typed("scheduler metrics --json").object["jobs"]["scheduled"] == 1
-    assert "100% good" in typed("scheduler metrics").out
-    spread = typed("scheduler distribution --json").object
-    assert (spread["total_jobs"], spread["peak_count"], len(spread["hourly_distribution"])) == (1, 1, 24)
-    assert typed("scheduler distribution").out.count("\n") == 25
-    planned, dry = typed("scheduler preview --json").object, typed("scheduler rebalance --json").object
-    assert planned == dry
-    assert planned["skipped"] == [{"job_id": 1, "reason": "protection_window"}]
-    assert typed("scheduler rebalance --apply").out.endswith("0 moved, 1 stay, score 0.00\n")
-
-
-def test_the_schedule_is_told_as_the_api_tells_it(typed: Typist) -> None:
-    typed("create-job --source ex --every 6h")
-    with open_archive(config.load(home=typed.home)) as archive, asking(archive) as client:
-        for command, method, route in (
-            ("metrics", "GET", "scheduler/metrics"), ("distribution", "GET", "scheduler/distribution"),
-            ("preview", "POST", "scheduler/rebalance/preview"), ("rebalance --apply", "POST", "scheduler/rebalance"),
-            ("sync", "POST", "admin/sync-enabled-sources"),
-        ):  # fmt: skip
-            told = typed(f"scheduler {command} --json").object
-            asked = client.request(method, f"/api/v1/{route}").json()
-            assert {**told, "last_metrics_update": None, "applied": None} == {
-                **asked, "last_metrics_update": None, "applied": None,
-            }, command  # fmt: skip
-
-
-def test_a_rebalance_stands_in_the_audit_log(typed: Typist) -> None:
-    typed("create-job --source ex --every 6h")
-    typed("scheduler rebalance")
-    typed("scheduler rebalance --apply")
-
-    def deeds(jobs: Jobs) -> list[dict[str, Any]]:
-        with jobs.database.read() as session:
-            query = select(AuditEvent).where(AuditEvent.action == "scheduler.rebalanced")
-            return [row.detail for row in session.scalars(query)]
-
-    assert _with(typed, deeds) == [{"moved": 0, "skipped": 1}]
-
-
 def test_a_job_that_has_files_is_shown_with_them(typed: Typist) -> None:
     typed("create-job --source ex")
     execution = _run(typed, Ending(result=Result.COMPLETED))
@@ -387,26 +331,6 @@ def test_a_job_that_has_files_is_shown_with_them(typed: Typist) -> None:
     shown = typed("job show 1 --json").object
     assert (shown["warc_files"], shown["warc_bytes"]) == (1, 1234)
     assert "1 WARC files, 1,234 bytes" in typed("job show 1").out
-
-
-@pytest.mark.parametrize("words", ["--kinds canary,crawl --kinds feed", "--kinds nope"])
-def test_a_worker_takes_kinds_that_there_are(typed: Typist, words: str) -> None:
-    (typed.home / "contact").write_text("keeper@example.org\n")
-    ended = typed(f"start-worker --once {words} --json")
-
-    if "nope" in words:
-        assert (ended.code, "'nope' is none of crawl, annual, shard, feed, canary" in ended.err) == (2, True)
-    else:
-        assert (ended.code, ended.object["executions"]) == (0, []), ended
-
-
-def test_a_source_that_cannot_be_crawled_does_not_stop_the_others(typed: Typist) -> None:
-    typed("seed-sources")
-    _spoil(typed, "hc")
-    ended = typed("sync-enabled-sources")
-
-    assert (ended.code, ended.out) == (1, "4 sources, 4 enabled: 3 jobs made, 0 had one, 0 resumed\n")
-    assert ended.err.startswith("hc: zimit_passthrough_args: unrecognized arguments")
 
 
 def test_real_processes_speak_the_same(typed: Typist) -> None:

@@ -280,6 +280,7 @@ def test_the_tool_is_run_without_a_job_and_zimits_flags_stand_behind_two_dashes(
     assert json.loads(done.stdout)["state"] == "success"
     argv = bed.engine.zimit(0)
     assert argv[argv.index("--scopeType") + 1] == "host"
+    assert (argv[argv.index("--pageExtraDelay") + 1], "--config" in argv) == ("1", True), "it is as polite as a job"
     assert bed.files() == []
     refused = terminal.type(*words, "--driver", "evil.js")
     assert (refused.code, "--driver" in refused.err) == (1, True)

@@ -17,6 +17,7 @@ from holdfast.search.drain import drain
 from holdfast.wiring.archive import Archive
 from tests.archive import BEGIN, Shot, build_archive
 from tests.client import Client, asking
+from tests.flow.commands import Terminal
 
 _FLU = (
     "<html lang=en><title>Flu vaccine</title><body><main><h1>Flu</h1><p>The flu vaccine is given in every clinic of the"
@@ -161,21 +162,17 @@ def test_the_command_line_prints_the_same_object(archive: Archive, client: Clien
     assert mine == theirs
 
 
-def _run(archive: Archive, *arguments: str) -> str:
-    command = [sys.executable, "-m", "holdfast.cli.main", *arguments, "--home", str(archive.home)]
-    return subprocess.run(command, capture_output=True, text=True, check=True).stdout
-
-
-def test_the_index_is_looked_after_from_the_command_line(archive: Archive) -> None:
-    before = json.loads(_run(archive, "search-index", "status", "--json"))
+def test_the_index_is_looked_after_from_the_command_line(archive: Archive, capsys: pytest.CaptureFixture[str]) -> None:
+    terminal = Terminal(archive.home, capsys)
+    before = terminal.type("search-index", "status", "--json").object
     assert (before["pages"], before["waiting"]) == (5, 0)
 
-    assert json.loads(_run(archive, "search-index", "rebuild", "--json"))["pages"] == 5
-    assert "pages have signals" in _run(archive, "recompute-page-signals")
+    assert terminal.type("search-index", "rebuild", "--json").object["pages"] == 5
+    assert "pages have signals" in terminal.type("recompute-page-signals").out
 
-    after = json.loads(_run(archive, "search-index", "status", "--json"))
+    after = terminal.type("search-index", "status", "--json").object
     assert (after["pages"], int(after["generation"])) == (5, int(before["generation"]) + 1)
-    told = _run(archive, "search", "securite")
+    told = terminal.type("search", "securite").out
     assert "La grippe" in told
     assert "1 to 1 of 1 snapshots" in told
 

@@ -6,6 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from holdfast import config
+from holdfast.db.models import Source
+from holdfast.errors import Conflict
+from holdfast.wiring.jobs import open_jobs
 from tests.typed import Typist
 
 
@@ -95,6 +99,21 @@ def test_mistakes_name_what_is_wrong(typed: Typist, line: str, code: int, said: 
     assert (ended.code, ended.out) == (code, "")
     assert said in ended.err
     assert "Traceback" not in ended.err
+
+
+def _insert_again(home: Path) -> None:
+    """Do what one does whose look found no such source, a moment too late."""
+    with open_jobs(config.load(home=home)) as jobs, jobs.database.write() as session:
+        now = jobs.clock.now()
+        session.add(Source(code="ex", name="ex", enabled=True, config={}, created_at=now, updated_at=now))
+
+
+def test_two_who_make_the_same_source_at_once_are_told_apart(typed: Typist) -> None:
+    typed("source create ex --seed https://example.org")
+
+    with pytest.raises(Conflict, match="look again, then repeat it"):
+        _insert_again(typed.home)
+    assert typed("source show ex").code == 0
 
 
 _EVIL = 'zimit={"passthrough_args":["--evil"]}'

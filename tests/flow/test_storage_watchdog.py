@@ -31,6 +31,7 @@ def test_a_mount_whose_other_end_is_gone_is_freed_by_the_servers_own_commands(tm
 
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
+    assert found["verdict"] == "infra_error", "a disk that does not answer has not lost its files"
     first, second = found["looks"]
     [seen], [freed] = first["dead"], second["dead"]
     assert (seen["path"], seen["mount"], seen["errno"]) == (str(home / "warcs"), True, errno.ENOTCONN)

@@ -242,17 +242,17 @@ def test_a_fresh_failure_leads_to_the_fallback_which_captures_and_is_told_apart(
     assert bed.row(job_id).current_retry_count == 0
 
 
-def test_two_failures_of_the_fallback_are_the_end(bed: ZimitBed, site: Site) -> None:
-    bed.engine.environment |= {**FAST, "HOLDFAST_POLITENESS_DELAY_S": "0"}
+def test_two_failures_of_the_fallback_are_the_end(tmp_path: Path) -> None:
     promoted = {**POLICY, "capture_backend": "http_warc", "primary_backend": "browsertrix"}
-    bed.job({"delay_s": 0}, execution_policy=promoted, seeds=[site.url(0, "/no-such-page")])
-    with bed.jobs.database.write() as session:
-        session.execute(update(Job).values(current_retry_count=1))  # as a promotion leaves it
+    with open_zimit_bed(tmp_path, None, contact=None) as bed:
+        bed.job(execution_policy=promoted)
+        with bed.jobs.database.write() as session:
+            session.execute(update(Job).values(current_retry_count=1))  # as a promotion leaves it
 
-    ends = []
-    for _ in range(2):
-        lease = bed.take()
-        ends.append((bed.settled(lease), bed.execution(lease.execution_id).stage))
+        ends = []
+        for _ in range(2):
+            lease = bed.take()
+            ends.append((bed.settled(lease), bed.execution(lease.execution_id).stage))
 
-    assert ends == [("scheduled", "fallback_failed"), ("failed", "fallback_exhausted")]
-    assert bed.engine.raw_calls() == []
+        assert ends == [("scheduled", "fallback_failed"), ("failed", "fallback_exhausted")]
+        assert bed.engine.raw_calls() == []

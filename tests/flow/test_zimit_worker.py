@@ -55,11 +55,11 @@ def _waiting(bed: ZimitBed, *, then: list[Step]) -> list[Step]:
     return [{"warc": "a.warc.gz"}, {"queue": {"left": 1}}, {"stats": [1, 9, 1, 0]}, {"touch": mark}, *then]
 
 
-def test_a_killed_worker_costs_nothing_its_tool_is_taken_over_at_once_and_ends_on_the_search_page(
+def test_a_killed_worker_s_tool_is_taken_over_a_drained_one_stops_it_and_the_third_ends_on_the_search_page(
     bed: ZimitBed, capsys: pytest.CaptureFixture[str]
 ) -> None:
     bed.job()
-    bed.engine.script(_waiting(bed, then=[{"await": str(bed.engine.heard)}, {"stats": [9, 9, 0, 0]}]))
+    bed.engine.script(_waiting(bed, then=[{"hang": 60}]), WHOLE)
     first = _worker(bed)
     bed.engine.wait_for(bed.engine.root / "mark")
     os.kill(first.pid, signal.SIGKILL)
@@ -67,25 +67,15 @@ def test_a_killed_worker_costs_nothing_its_tool_is_taken_over_at_once_and_ends_o
 
     second = _worker(bed)
     bed.engine.wait_until(lambda: "a tool that was left behind goes on" in bed.lines(_execution(bed).id))
-    bed.engine.heard.touch()
+    assert len(bed.engine.calls("run")) == 1, "it is followed, not started again"
+    second.terminate()
+    assert _finished(second) == {"released": 1}
+    assert bed.processes() == []
 
-    assert _finished(second) == {"completed": 1}
+    assert _finished(_worker(bed)) == {"completed": 1}
+    assert "/output/.zimit_resume.yaml" in bed.engine.zimit(1)
     done = _execution(bed)
-    assert (done.state, done.takeovers, done.items_crawled, done.index_state) == ("completed", 1, 9, "indexed")
-    assert len(bed.engine.calls("run")) == 1
+    assert (done.state, done.takeovers, done.items_crawled, done.index_state) == ("completed", 1, 30, "indexed")
     found = Terminal(bed.settings.home, capsys).type("search", "kept", "--json").object
     assert [hit["originalUrl"] for hit in found["results"]] == ["https://example.org/a.warc.gz"]
-
-
-def test_a_drained_worker_stops_the_container_and_the_next_one_resumes(bed: ZimitBed) -> None:
-    bed.job()
-    bed.engine.script(_waiting(bed, then=[{"hang": 60}]), WHOLE)
-    first = _worker(bed)
-    bed.engine.wait_for(bed.engine.root / "mark")
-    first.terminate()
-
-    assert _finished(first) == {"released": 1}
-    assert bed.processes() == []
-    assert _finished(_worker(bed)) == {"completed": 1}
     assert len(bed.snapshots()) == 2
-    assert "/output/.zimit_resume.yaml" in bed.engine.zimit(1)

@@ -162,10 +162,12 @@ class ZimitBed:
 
 
 @contextmanager
-def open_zimit_bed(root: Path, database_url: str | None, **zimit: Any) -> Iterator[ZimitBed]:
-    """Open a bed; at its end nothing may run any more."""
+def open_zimit_bed(
+    root: Path, database_url: str | None, *, contact: str | None = "t@example.org", **zimit: Any
+) -> Iterator[ZimitBed]:
+    """Open a bed; at its end nothing may run any more. Without a contact our own crawler refuses at once."""
     settings = config.load(
-        home=root / "home", database_url=database_url, zimit={"command": COMMAND, **zimit}, contact="t@example.org",
+        home=root / "home", database_url=database_url, zimit={"command": COMMAND, **zimit}, contact=contact,
         allow_networks="127.0.0.0/8",
     )  # fmt: skip
     with open_jobs(settings) as jobs:

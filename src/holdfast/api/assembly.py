@@ -42,6 +42,7 @@ def assemble(title: str, routers: tuple[APIRouter, ...], archive: Archive, **opt
         **options,
     )  # fmt: skip
     app.state.archive = archive
+    app.state.routes = tuple(route for router in routers for route in router.routes)
     errors.install(app)
     for router in routers:
         _name_roles(router)

@@ -166,8 +166,19 @@ def _http(request: Request, exc: Exception) -> JSONResponse:
                            request_id=_id(request))  # fmt: skip
     if exc.status_code == 404 and sentence == HTTPStatus.NOT_FOUND.phrase:
         sentence = "there is nothing at this address; docs/api.md lists the routes"
-    body = _body(sentence, sentence, _WORDS.get(exc.status_code, "error"), _id(request))
-    return JSONResponse(body, exc.status_code, exc.headers)
+    headers, detail = dict(exc.headers or {}), sentence
+    if exc.status_code == 405:
+        headers["Allow"] = ", ".join(_methods_at(request))
+        detail = f"this address does not take {request.method}; it takes {headers['Allow']}"
+    body = _body(sentence, detail, _WORDS.get(exc.status_code, "error"), _id(request))
+    return JSONResponse(body, exc.status_code, headers)
+
+
+def _methods_at(request: Request) -> list[str]:
+    """Return what may be done at an address, over all routes that it has: the framework names those of the first."""
+    found = (route for route in request.app.state.routes if route.path_regex.match(request.scope["path"]))
+    methods = {method for route in found for method in route.methods}
+    return sorted(methods | ({"HEAD"} if "GET" in methods else set()))
 
 
 def _id(request: Request) -> str:

@@ -94,6 +94,7 @@ class AdminTokenMissing(HoldfastError):
 class ExecutionNotFound(NotFound):
     """There is no such run, or its job has none of this number."""
 
+    code = "execution_not_found"
     summary = "Execution not found"
 
     def __init__(self) -> None:

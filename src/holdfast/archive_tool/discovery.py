@@ -1,7 +1,11 @@
-"""Every WARC file of a job: stable and temporary ones together, each body of bytes once. Empty files do not count."""
+"""Every WARC file of a job: stable and temporary ones together, each body of bytes once. Empty files do not count.
+
+A disk that does not answer raises OSError: files that cannot be seen are not files that are not there.
+"""
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import stat
@@ -14,6 +18,7 @@ from holdfast.archive_tool.manifest import WARCS, Manifest, ManifestStatus, read
 from holdfast.archive_tool.state import load_state, temp_dirs_in
 
 _WARC = re.compile(r".+\.warc(?:\.gz)?")
+_NOWHERE = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP)
 FALLBACK_NAMES = (".tmp-http-warc", ".tmp-playwright-warc")
 """Temporary directories of the backends that are not zimit."""
 
@@ -35,7 +40,7 @@ class WarcFile(NamedTuple):
 def warcs_below(folder: Path) -> Iterator[WarcFile]:
     """Yield the WARC files in a folder and all folders below, by path; no empty ones, no dangling links, no loops."""
     found = []
-    for root, folders, names in os.walk(folder, followlinks=False):
+    for root, folders, names in os.walk(folder, onerror=_unless_gone, followlinks=False):
         folders.sort()
         for name in names:
             if _WARC.fullmatch(name) and (file := _file(Path(root, name))) is not None:
@@ -43,10 +48,16 @@ def warcs_below(folder: Path) -> Iterator[WarcFile]:
     yield from sorted(found)
 
 
+def _unless_gone(exc: OSError) -> None:
+    if exc.errno not in _NOWHERE:
+        raise exc
+
+
 def _file(path: Path) -> WarcFile | None:
     try:
         seen = path.stat()
-    except OSError:
+    except OSError as exc:
+        _unless_gone(exc)
         return None
     if not stat.S_ISREG(seen.st_mode) or seen.st_size == 0:
         return None

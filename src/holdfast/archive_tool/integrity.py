@@ -10,7 +10,14 @@ from holdfast.archive_tool.discovery import discover_warcs
 from holdfast.archive_tool.manifest import ManifestStatus
 from holdfast.archive_tool.outcome import crawl_statistics
 from holdfast.archive_tool.state import temp_dirs_in
-from holdfast.archive_tool.storage import ManifestLevel, storage_statistics, verify_manifest, verify_warc
+from holdfast.archive_tool.storage import (
+    NO_WEIGHT,
+    ErrorKind,
+    ManifestLevel,
+    storage_statistics,
+    verify_manifest,
+    verify_warc,
+)
 
 
 class Verdict(StrEnum):
@@ -36,10 +43,13 @@ def integrity_report(output_dir: Path, *, level: int = 1) -> dict[str, Any]:
     that only stand in temporary directories, a crawl with pages left). `level` is that of the files' own verification.
     """
     output_dir = output_dir.resolve()
-    issues = _issues(output_dir, level)
+    try:
+        issues, weight = _issues(output_dir, level), storage_statistics(output_dir)
+    except OSError as exc:
+        trouble = Issue(ErrorKind.INFRA.value, f"{output_dir}: errno {exc.errno}: {exc.strerror}", True)
+        issues, weight = [trouble], NO_WEIGHT
     fails = any(issue.fails for issue in issues)
     verdict = Verdict.FAIL if fails else Verdict.INCOMPLETE if issues else Verdict.PASS
-    weight = storage_statistics(output_dir)
     return {
         "verdict": verdict.value, "output_dir": str(output_dir), "level": level,
         "issues": [{"code": issue.code, "detail": issue.detail, "fails": issue.fails} for issue in issues],

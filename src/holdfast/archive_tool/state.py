@@ -24,15 +24,26 @@ def is_temp_dir(path: Path, output_dir: Path) -> bool:
 
 
 def temp_dirs_in(output_dir: Path) -> list[Path]:
-    """Return every temporary directory that stands in an output directory, oldest first."""
+    """Return every temporary directory that stands in an output directory, oldest first.
+
+    None where there is no such directory; OSError if the disk does not answer, for that is not the same.
+    """
     try:
-        return _by_age(path for path in output_dir.iterdir() if is_temp_dir(path, output_dir))
-    except OSError:
+        found = list(output_dir.iterdir())
+    except (FileNotFoundError, NotADirectoryError):
         return []
+    return _by_age(path for path in found if is_temp_dir(path, output_dir))
 
 
 def _by_age(paths: Iterable[Path]) -> list[Path]:
-    return sorted(dict.fromkeys(paths), key=lambda path: (path.stat().st_mtime, path.name))
+    return sorted(dict.fromkeys(paths), key=lambda path: (_changed_at(path), path.name))
+
+
+def _changed_at(path: Path) -> float:
+    try:
+        return path.stat().st_mtime
+    except FileNotFoundError:
+        return 0.0
 
 
 @dataclass(slots=True, kw_only=True)

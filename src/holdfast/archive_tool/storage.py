@@ -37,8 +37,11 @@ class StorageStatistics:
     tmp_non_warc_bytes: int
 
 
+NO_WEIGHT = StorageStatistics(warc_files=0, warc_bytes=0, output_bytes=0, tmp_bytes=0, tmp_non_warc_bytes=0)
+
+
 def storage_statistics(output_dir: Path) -> StorageStatistics:
-    """Return what a job's directory weighs; Unavailable is never raised: what cannot be read weighs nothing."""
+    """Return what a job's directory weighs; OSError if the disk does not answer."""
     output_dir = output_dir.resolve()
     temp = _inodes(temp_dirs_in(output_dir))
     warcs = {file.identity: file.size for file in warcs_below(output_dir)}
@@ -194,6 +197,7 @@ class ManifestReport:
     def describe(self) -> str:
         """Return it as lines for a person; the last is the verdict."""
         problems = [
+            *([] if self.status is ManifestStatus.VALID else [f"the manifest is {self.status.value}"]),
             *(f"missing: {name}" for name in self.missing),
             *(f"size differs: {name}" for name in self.size_mismatches),
             *(f"hash differs: {name}" for name in self.hash_mismatches),

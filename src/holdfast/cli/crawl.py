@@ -70,12 +70,13 @@ def crawl(
     log.configure(settings.log_level if not sys.stderr.isatty() else "ERROR")
     if robots is Robots.IGNORE and not (reason or "").strip():
         raise Invalid("--robots ignore needs --reason TEXT, which is kept in the audit log")
+    most_bytes, most_time_s = read_size(max_bytes), read_time(max_time)
     networks = [*map(str, settings.allow_networks), *map(read_network, allow_network or [])]
     plan = CrawlPlan(
         seeds=tuple(read_seeds(seeds or [], seeds_file or [], networks)), contact=find_contact(settings, contact),
         scope=scope.value, include=tuple(include or ()), exclude=tuple(exclude or ()),
-        max_depth=None if depth < 0 else depth, max_pages=max_pages, max_bytes=read_size(max_bytes),
-        max_time_s=read_time(max_time), delay_s=settings.politeness.delay_s if delay is None else delay,
+        max_depth=None if depth < 0 else depth, max_pages=max_pages, max_bytes=most_bytes,
+        max_time_s=most_time_s, delay_s=settings.politeness.delay_s if delay is None else delay,
         user_agent=user_agent or settings.user_agent, sitemaps=sitemaps, requisites=requisites,
         headers=tuple(map(read_header, header or [])), cookies=read_cookies(cookie_file), robots=robots.value,
         robots_reason=reason, allow_networks=tuple(networks), allow_invalid_tls=allow_invalid_tls,

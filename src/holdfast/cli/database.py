@@ -42,7 +42,7 @@ def check(json: AsJson = False, home: Home = None) -> None:
     else:
         print(fields([("database", redacted(settings.database)), ("dialect", f"{found.dialect} {found.version}"),
                       ("schema", found.schema or "none"), ("expected", found.expected),
-                      ("missing", found.missing)]))  # fmt: skip
+                      *(("missing", name) for name in found.missing if found.schema is not None)]))  # fmt: skip
         print("ok" if found.is_whole else "not as this program expects it; see: holdfast migrate")
     if not found.is_whole:
         raise typer.Exit(1)
@@ -129,4 +129,4 @@ def _print(steps: list[Migration], *, down: bool, done: bool) -> None:
             else "nothing was changed; run them with: holdfast migrate up"
         )
     elif down:
-        print("the next command of this program brings it up to date again; install the older one first")
+        print("the next command of this program runs it again: install the older one first")

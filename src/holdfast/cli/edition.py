@@ -144,6 +144,7 @@ def report(year: Year, sources: Sources = None, json: AsJson = False, home: Home
     Example: holdfast edition report --year 2026 --sources hc,phac
     """
     with _open(home) as jobs:
+        year = campaign_year(year, now=jobs.clock.now())
         with jobs.database.read() as session:
             every = [source.code for _, source in queries.listed(session, year=year, limit=100_000)[0]]
         written = [_write_report(jobs, code, year) for code in in_order(_codes(sources) or every)]

@@ -15,12 +15,14 @@ from typing import NamedTuple
 import typer
 
 from holdfast import __version__, config
+from holdfast.archive_tool.program import ToolMissing, find_program
 from holdfast.cli.options import AsJson, Home
-from holdfast.cli.settings import redacted
+from holdfast.cli.settings import redacted, walk
 from holdfast.cli.tables import table
 from holdfast.config import Settings
 
 _FILES = 1024
+_THEIRS = ("HEALTHARCHIVE_", "CRAWLER_", "FETCHER_", "JOB_LOGS_", "AUTH_JWT_")
 
 
 class Finding(NamedTuple):
@@ -65,10 +67,30 @@ def findings(settings: Settings) -> Iterator[Finding]:
     yield Finding("admin token", "set" if token else "not set",
                   "a strict environment needs HOLDFAST_API_ADMIN_TOKEN" if lacking else None)  # fmt: skip
     yield Finding("contact", settings.contact or "not set: crawls ask for --contact")
-    for program, used in ((settings.zimit.command.split()[0], "jobs with backend zimit"), ("docker", "archive-tool")):
-        beside = Path(sys.executable).with_name(program)
-        where = shutil.which(program) or (str(beside) if beside.exists() else None)
-        yield Finding(program, where or f"not found; only {used} needs it")
+    yield _tool(settings.zimit.command)
+    yield Finding("docker", shutil.which("docker") or "not found; only archive-tool needs it")
+    yield from _variables(settings)
+
+
+def _tool(command: str) -> Finding:
+    try:
+        return Finding("archive-tool", find_program(command)[0])
+    except ToolMissing as exc:
+        return Finding("archive-tool", f"{exc}; only jobs with backend zimit need it")
+
+
+def _variables(settings: Settings) -> Iterator[Finding]:
+    """Yield what stands in the environment and does nothing there: misspelled, or of a design document."""
+    file = os.environ.get("HOLDFAST_CONFIG")
+    if file is not None:
+        there = Path(file).is_file()
+        yield Finding("settings file", file, None if there else "it is not there: mend HOLDFAST_CONFIG")
+    known = {name for name, *_ in walk(settings)} | {"HOLDFAST_CONFIG"}
+    for name in sorted(os.environ):
+        if name.startswith("HOLDFAST_") and name not in known:
+            yield Finding(name, "no setting has this name; see: holdfast settings")
+        elif name.startswith(_THEIRS):
+            yield Finding(name, "is not read; docs/settings.md says what took its place")
 
 
 def _directory(home: Path) -> Finding:

@@ -54,7 +54,7 @@ def import_(
         print(jsonlib.dumps(_facts(source, done, found, is_whole=is_whole)))
     else:
         _print_rest(done, found, is_whole=is_whole)
-    if found.missing or not done or any(one.error for one in done) or not is_whole:
+    if found.missing or found.unreadable or not done or any(one.error for one in done) or not is_whole:
         raise typer.Exit(130 if not is_whole else 1)
 
 
@@ -105,7 +105,9 @@ def _print_rest(done: list[Imported], found: Found, *, is_whole: bool) -> None:
         typer.echo(f"passed over {path}: {why}")
     for path in found.missing:
         typer.echo(f"failed    {path}: there is no such file or folder", err=True)
-    if not done and is_whole and not found.missing:
+    for path, why in found.unreadable:
+        typer.echo(f"failed    {path}: it cannot be looked into ({why}); mend that and import it again", err=True)
+    if not done and is_whole and not (found.missing or found.unreadable):
         typer.echo("holdfast: no archives there (looked for .warc, .arc and .wacz, compressed or not)", err=True)
     good = [one for one in done if one.error is None]
     snapshots = sum(one.indexed.snapshots for one in good if one.indexed is not None)
@@ -120,6 +122,7 @@ def _facts(source: str, done: list[Imported], found: Found, *, is_whole: bool) -
         "finished": is_whole,
         "files": [_file(one) for one in done],
         "missing": [str(path) for path in found.missing],
+        "unreadable": [{"path": str(path), "reason": why} for path, why in found.unreadable],
         "passed_over": [{"path": str(path), "reason": why} for path, why in found.passed_over],
     }
 

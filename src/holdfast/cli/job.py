@@ -19,6 +19,7 @@ from holdfast.cli.job_words import (
     job_number,
     job_object,
     naming,
+    slowed_text,
     stats_object,
 )
 from holdfast.cli.options import AsJson, Home
@@ -105,7 +106,7 @@ def list_all(
 
 
 def _print_list(rows: list[ListedJob], total: int, offset: int) -> None:
-    print(table(("job", "source", "kind", "status", "runs", "next run", "retries", "name"),
+    print(table(("job", "source", "kind", "status", "runs", "next run", "tries", "name"),
                 [(row.job.id, row.source.code, row.job.kind, row.admin_status, interval_text(row.job),
                   row.job.next_run_at, row.retries or None, row.job.name) for row in rows]))  # fmt: skip
     if total > len(rows):
@@ -133,6 +134,7 @@ def show(job: JobArgument = None, job_id: JobOption = None, json: AsJson = False
     print(fields([
         ("job", row.id), ("name", row.name), ("source", found.source.code), ("kind", row.kind), ("state", row.state),
         ("status", found.admin_status), ("url", row.url), ("runs", interval_text(row) if row.state else None),
+        ("at present", slowed_text(row)), ("paused by", row.paused_by),
         ("next run", row.next_run_at), ("last run", row.last_execution_at), ("held by", row.lock_owner),
         ("retries", f"{found.retries} of {row.max_retries}" if found.retries else None), ("error", row.error_message),
         ("history", f"{row.total_runs} runs, {row.successful_runs} good, {row.failed_runs} failed"),

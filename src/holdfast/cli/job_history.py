@@ -53,7 +53,7 @@ def executions(
     elif not rows:
         print(f"job {number} has no executions" + (" there" if total else " yet"))
     else:
-        print(table(("number", "execution", "state", "index", "started", "took", "pages", "failed", "why"),
+        print(table(("no", "execution", "state", "index", "started", "took", "pages", "fails", "why"),
                     [_row(row) for row in rows]))  # fmt: skip
 
 

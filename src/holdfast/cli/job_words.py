@@ -9,9 +9,12 @@ from typing import Annotated, Any
 
 import typer
 
+from holdfast.cli.wording import duration
 from holdfast.db.engine import Database
 from holdfast.db.models import Execution, Job
 from holdfast.errors import Conflict, NotFound
+from holdfast.jobs import adaptive
+from holdfast.jobs.intervals import interval_of
 from holdfast.jobs.listing.queries import shown_job
 from holdfast.jobs.listing.values import ListedJob, stats_of
 from holdfast.jobs.specs import JobNotFound
@@ -61,6 +64,18 @@ def interval_text(job: Job) -> str:
         return "once"
     unit = job.interval_type.removesuffix("s")
     return f"every {unit}" if job.interval_minutes == 1 else f"every {job.interval_minutes} {job.interval_type}"
+
+
+def slowed_text(job: Job) -> str | None:
+    """Return how often a job runs at present, if a start page that stays the same has slowed it down."""
+    baseline = interval_of(job.interval_minutes, job.interval_type)
+    if baseline is None or not (job.schedule_enabled and job.adaptive_scheduling):
+        return None
+    present = adaptive.interval(baseline, job.unchanged_count)
+    if present == baseline:
+        return None
+    often = f"{job.unchanged_count} times" if job.unchanged_count > 1 else "once"
+    return f"every {duration(present.total_seconds())}: its start page stayed the same {often}"
 
 
 def job_object(found: ListedJob) -> dict[str, Any]:

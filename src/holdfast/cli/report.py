@@ -31,6 +31,8 @@ def report(
 
     Example: holdfast report 3 --csv > urls.csv
     """
+    if csv + urls + json > 1:
+        raise typer.BadParameter("choose one of --urls, --csv and --json")
     with open_ground(config.load(home=home)) as ground:
         execution_id = find_execution(ground, execution)
         if csv:

@@ -6,7 +6,7 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 from functools import cache
-from typing import Any
+from typing import Any, cast
 
 import typer
 from typer.core import TyperCommand, TyperGroup
@@ -17,6 +17,7 @@ Built = TyperCommand | TyperGroup
 INTERRUPTED = 130
 """What shells say of a program that Ctrl-C ended."""
 _TOLD = 300
+_LARGEST = 2**63 - 1
 EXIT_CODES = "Exit: 0 done, 1 refused, not found or failed, 2 arguments that do not parse."
 
 
@@ -29,11 +30,6 @@ def run(
     except HoldfastError as exc:
         print(f"holdfast: {exc}", file=sys.stderr)
         sys.exit(INTERRUPTED if exc.code == "interrupted" else 1)
-    except OverflowError as exc:
-        if "too large to convert" not in str(exc):
-            raise
-        print("holdfast: a number among the arguments is larger than any that is kept here", file=sys.stderr)
-        sys.exit(2)
     except OSError as exc:
         print(f"holdfast: {_place(exc)}{exc.strerror or exc}", file=sys.stderr)
         sys.exit(1)
@@ -62,11 +58,27 @@ def built(command: Callable[..., Any] | typer.Typer, subcommand: str | None = No
     if isinstance(made, TyperGroup):
         for one in made.commands.values():
             one.epilog = one.epilog or EXIT_CODES
+            one.callback = _bounded(one.callback) if one.callback is not None else None
         if subcommand is not None:
-            made = made.commands[subcommand]
+            return cast(Built, made.commands[subcommand])
     made.epilog = made.epilog or EXIT_CODES
+    if made.callback is not None:
+        made.callback = _bounded(made.callback)
     assert isinstance(made, TyperGroup | TyperCommand)
     return made
+
+
+def _bounded(callback: Callable[..., Any]) -> Callable[..., Any]:
+    """Return the callback, which refuses whole numbers that no database column holds."""
+
+    def checked(**values: Any) -> Any:
+        for name, value in values.items():
+            for one in value if isinstance(value, list | tuple) else (value,):
+                if isinstance(one, int) and abs(one) > _LARGEST:
+                    raise typer.BadParameter("the number is larger than any that is kept here", param_hint=name)
+        return callback(**values)
+
+    return checked
 
 
 def options(made: Built) -> list[str]:

@@ -86,7 +86,8 @@ def as_object(shown: Status) -> dict[str, Any]:
     """Return an execution for `--json`."""
     return {
         "execution": shown.execution_id, "source": shown.source, "state": shown.state, "reason": shown.reason,
-        "condition": shown.condition if shown.state == "running" else None, "pages": shown.pages, "pages_s": shown.pages_s,
+        "condition": shown.condition if shown.state == "running" else None,
+        "pages": shown.pages, "pages_s": shown.pages_s,
         "requests": shown.requests, "bytes": shown.bytes, "queue": shown.queue,
         "active_domains": shown.active_domains, "outcomes": shown.outcomes,
         "slow": list(shown.slow), "seconds": round(shown.run_seconds, 3), "output_dir": str(shown.output_dir),

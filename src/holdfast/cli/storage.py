@@ -23,7 +23,14 @@ from holdfast.archive_tool.hold import forget_end, hold_output
 from holdfast.archive_tool.integrity import Verdict, integrity_report
 from holdfast.archive_tool.resume import RESUME_NAME
 from holdfast.archive_tool.state import STATE_NAME, load_state
-from holdfast.archive_tool.storage import ManifestLevel, storage_statistics, verify_manifest, verify_warc, warc_report
+from holdfast.archive_tool.storage import (
+    NO_WEIGHT,
+    ManifestLevel,
+    storage_statistics,
+    verify_manifest,
+    verify_warc,
+    warc_report,
+)
 from holdfast.archive_tool.survey import reset
 from holdfast.cli.care import ExecutionNumber, JobId, demand_tool, dry_run, run_facts, tell, the_run, warcs_of
 from holdfast.cli.display import size
@@ -90,18 +97,28 @@ def report(
             runs = [the_run(archive.database, job_id, execution)]
         rows = []
         for run in runs:
-            weight = asdict(storage_statistics(Path(run.execution.output_dir)))
-            rows.append({**run_facts(run), **weight, "missing": not Path(run.execution.output_dir).is_dir()})
-            if apply:
+            weight, trouble = _weigh(Path(run.execution.output_dir))
+            rows.append({**run_facts(run), **weight, "missing": trouble == "missing", "error": trouble})
+            if apply and trouble is None:
                 with archive.database.write() as session:
                     note_storage(session, archive.clock, run.execution.id, weight)
     if json:
         print(jsonlib.dumps({"runs": rows, "stored": apply}))
         return
-    print(table(("job", "execution", "source", "warcs", "warc bytes", "all", "temporary", "not warc"), [
+    print(table(("job", "execution", "source", "warcs", "warc bytes", "all", "temporary", "not warc", ""), [
         (row["job"], row["execution"], row["source"], row["warc_files"], size(row["warc_bytes"]),
-         size(row["output_bytes"]), size(row["tmp_bytes"]), size(row["tmp_non_warc_bytes"])) for row in rows
+         size(row["output_bytes"]), size(row["tmp_bytes"]), size(row["tmp_non_warc_bytes"]), row["error"] or "")
+        for row in rows
     ]))  # fmt: skip
+
+
+def _weigh(folder: Path) -> tuple[dict[str, int], str | None]:
+    """Return what a directory weighs, and why nothing can be said if that is so."""
+    try:
+        found = storage_statistics(folder)
+        return asdict(found), None if folder.is_dir() else "missing"
+    except OSError as exc:
+        return asdict(NO_WEIGHT), exc.strerror
 
 
 @app_command.command("verify")
@@ -286,8 +303,8 @@ def sweep(apply: Apply = False, json: AsJson = False, home: Home = None) -> None
     settings = config.load(home=home)
     with open_ground(settings) as ground, closing(Database(settings.database)) as database:
         cases = Sweep(ground, database).run(apply=apply)
-    rows = [{**run_facts(case.run), "used_percent": round(case.used_percent, 1), "freed_bytes": case.freed_bytes,
-             "refusal": case.refusal} for case in cases]  # fmt: skip
+    rows = [{**run_facts(case.run), "used_percent": case.used_percent and round(case.used_percent, 1),
+             "freed_bytes": case.freed_bytes, "refusal": case.refusal} for case in cases]  # fmt: skip
     freed = sum(case.freed_bytes for case in cases)
     if json:
         print(jsonlib.dumps({"applied": apply, "freed_bytes": freed, "runs": rows}))

@@ -17,9 +17,11 @@ _LEAST = 8
 
 def table(head: Sequence[str], rows: Iterable[Sequence[object]], *, columns: int | None = None) -> str:
     """Return the rows as text, in so many columns if they are given, else as the terminal has them."""
+    rows = list(rows)
     cells = [list(head), *([text(value) for value in row] for row in rows)]
     widths = [max(len(row[column]) for row in cells) for column in range(len(head))]
-    _fit(widths, columns or terminal_columns())
+    words = [column for column in range(len(head)) if any(isinstance(row[column], str) for row in rows)]
+    _fit(widths, words, columns or terminal_columns())
     return "\n".join(
         _GAP.join(_cut(cell, width).ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
         for row in cells
@@ -31,10 +33,13 @@ def terminal_columns() -> int | None:
     return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
 
 
-def _fit(widths: list[int], columns: int | None) -> None:
-    """Take letters from the widest column, one by one, until the row has room."""
-    while columns is not None and sum(widths) + len(_GAP) * (len(widths) - 1) > columns and max(widths) > _LEAST:
-        widths[widths.index(max(widths))] -= 1
+def _fit(widths: list[int], words: Sequence[int], columns: int | None) -> None:
+    """Take letters from the widest column of words, one by one, until the row has room; numbers and moments stay."""
+    while columns is not None and sum(widths) + len(_GAP) * (len(widths) - 1) > columns:
+        widest = max(words, key=lambda column: widths[column], default=None)
+        if widest is None or widths[widest] <= _LEAST:
+            return
+        widths[widest] -= 1
 
 
 def _cut(cell: str, width: int) -> str:

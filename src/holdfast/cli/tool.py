@@ -17,6 +17,7 @@ from holdfast.archive_tool.contract import Host, read_job_config, strip_separato
 from holdfast.archive_tool.discovery import discover_warcs
 from holdfast.archive_tool.docker import Docker, DockerMissing
 from holdfast.archive_tool.hold import holder_of, last_end
+from holdfast.archive_tool.manners import manner_flags, with_robots
 from holdfast.archive_tool.options import read_name
 from holdfast.archive_tool.program import ToolMissing, find_program
 from holdfast.archive_tool.times import Times
@@ -31,6 +32,7 @@ from holdfast.errors import Conflict, Invalid, NotFound
 from holdfast.jobs.care.deeds import make_due, register_directory
 from holdfast.jobs.listing.queries import execution as one_execution
 from holdfast.jobs.specs import JobNotFound, JobSpec
+from holdfast.sources.config import read_config
 from holdfast.sources.registry import config_of, find
 from holdfast.wiring.jobs import open_jobs
 from holdfast.worker.aftermath import Aftermath
@@ -89,15 +91,20 @@ def run(
 ) -> None:
     """Run archive-tool at once, without a job; other flags go to zimit, behind `--` or not. Its exit code is ours.
 
-    Take what it captured in with: holdfast tool register
+    robots.txt and a second between pages are kept, unless its flags say otherwise. Take in what it captured with:
+    holdfast tool register
 
     Example: holdfast run-job --name test --seeds https://example.org -- --scopeType host --pageLimit 10
     """
     settings = config.load(home=home)
     options = {"initial_workers": initial_workers, "skip_final_build": True, "relax_perms": not settings.api.strict,
                **read_assignments(option or [], "--tool-option")}  # fmt: skip
-    content = {"seeds": seeds, "zimit_passthrough_args": strip_separator(context.args), "tool_options": options}
-    made, host = read_job_config(content, Host.of(settings.zimit)), Host.of(settings.zimit)
+    host, given = Host.of(settings.zimit), strip_separator(context.args)
+    polite = read_config({"seeds": seeds, "zimit": {"passthrough_args": given, "tool_options": options}})
+    made = read_job_config({
+        "seeds": list(polite.seeds), "tool_options": with_robots(polite, options),
+        "zimit_passthrough_args": [*manner_flags(polite, host.extra_flags), *given],
+    }, host)  # fmt: skip
     folder = output_dir or _new_folder(settings, read_name(name))
     if not dry_run:
         folder.parent.mkdir(parents=True, exist_ok=True)

@@ -25,7 +25,7 @@ def url(
         try:
             shown.append(_facts(text, parse_seed(text)))
         except UrlRefused as exc:
-            typer.echo(f"error: {exc}", err=True)
+            typer.echo(f"holdfast: {exc}", err=True)
             refused = True
     if json and (shown or len(urls) > 1):
         typer.echo(dumps(shown[0] if len(urls) == 1 else shown, indent=2))

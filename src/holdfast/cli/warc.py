@@ -13,6 +13,7 @@ from sqlalchemy.orm import Session
 
 from holdfast import config
 from holdfast.cli.display import size
+from holdfast.cli.meant import OfExecution, OfJob, find_executions
 from holdfast.cli.options import AsJson, Home
 from holdfast.cli.tables import table
 from holdfast.db.models import WarcFile
@@ -33,7 +34,8 @@ _RECENT = 20
 @app_command.command("list")
 def list_files(
     source: Annotated[str | None, typer.Option("--source", "-s", help="Only files of this source.")] = None,
-    execution: Annotated[int | None, typer.Option("--execution", help="Only files of this execution.")] = None,
+    job_id: OfJob = None,
+    execution: OfExecution = None,
     recent: Annotated[bool, typer.Option("--recent", help="Newest first, and only the newest.")] = False,
     limit: Annotated[int | None, typer.Option("--limit", min=1, help="Most files; 20 with --recent.")] = None,
     json: AsJson = False,
@@ -41,13 +43,15 @@ def list_files(
 ) -> None:
     """List the WARC files: where they are, how large, and whether they are indexed.
 
-    Example: holdfast warc list --source health
+    Example: holdfast warc list --source hc
     """
     wanted = limit or (_RECENT if recent else None)
     with open_archive(config.load(home=home)) as archive, archive.database.read() as session:
         if source is not None:
             find(session, source)
-        rows = queries.warc_files(session, source=source, execution_id=execution, newest=recent)
+        meant = find_executions(archive.database, job_id, execution).each()
+        rows = (row for one in (reversed(meant) if recent else meant)
+                for row in queries.warc_files(session, source=source, execution_id=one, newest=recent))  # fmt: skip
         shown = [_facts(file, code) for file, code in itertools.islice(rows, wanted)]
     if json:
         print(jsonlib.dumps({"files": shown}))

@@ -28,6 +28,7 @@ from holdfast.worker.roster import CHORES, RUNNERS
 from holdfast.worker.stops import obeying_signals
 
 _MOST = 10_000
+_log = log.get()
 
 app_command = typer.Typer(
     add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None, no_args_is_help=True,

@@ -64,6 +64,7 @@ class Lane:
         self.put_off_until: datetime | None = None
         """Set when nothing may be asked for a while: the engine gives the domain back."""
         self.current: str | None = None
+        self._met_at = ""
         self.unsettled = 0
         """Attempts that were handed on and are not in the database yet."""
         self.fed = asyncio.Event()
@@ -258,7 +259,8 @@ class Lane:
         if isinstance(result, Fetched):
             if (head := crew.credentials.hidden(result.request_head)) is not result.request_head:
                 result = replace(result, request_head=head)
-            if pace is self.pace:
+            if pace is self.pace and result.ip != self._met_at:
+                self._met_at = result.ip
                 self.manners.met(is_private=crew.is_private(result.ip))
             crew.progress.asked(len(result.response_head) + result.body.size)
             first = None if result.first_byte_s is None else sent_at + result.first_byte_s

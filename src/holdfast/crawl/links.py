@@ -88,7 +88,7 @@ class Sieve:
              generation: int = 0) -> Sieved:  # fmt: skip
         """Return the addresses to add from one document at this depth; its requisites are of this generation."""
         sieved = Sieved()
-        base = Base(page.fetch, base_href)
+        base = Base(page, base_href)
         self._take(self._resolve(base, [link.url for link in links], page.host, sieved), Kind.PAGE, depth + 1, sieved)
         if self._requisites:
             needed = [link.url for link in resources]

@@ -38,7 +38,7 @@ def feeds_of(page: Url, base_href: str | None, links: Iterable[Link]) -> list[Fo
     hrefs = [link.url for link in links if link.rel == "feed"][:MAX_FEEDS]
     if not hrefs:
         return []
-    found = Base(page.fetch, base_href).resolve(hrefs).links
+    found = Base(page, base_href).resolve(hrefs).links
     return [Found(link.fetch, link.hash64, link.domain, Kind.SITEMAP, 1, 0) for link in found]
 
 

@@ -11,7 +11,7 @@ MAX_REDIRECTS = 5
 def follow(url: Url, location: str) -> Url:
     """Return the address that a Location header spells, seen from this one; UrlRefused if it spells none."""
     text = location.encode("latin-1", "replace").decode("utf-8", "replace")  # servers send UTF-8 in headers
-    found = resolve(Base(url.fetch), [text])
+    found = resolve(Base(url), [text])
     if not found:
         raise UrlRefused(text, "a redirect to something that is no http(s) address that may be asked")
     return parse(found[0].fetch)

@@ -63,7 +63,7 @@ def table_line(cells: Iterable[Any]) -> bytes:
 
 
 def _cell(value: str) -> str:
-    plain = value.translate(_CONTROL)
+    plain = value if value.isprintable() else value.translate(_CONTROL)
     return f"'{plain}" if plain.lstrip().startswith(_FORMULA) else plain
 
 

@@ -23,6 +23,7 @@ HINT: Final = "annual"
 """The `schedule_hint` of sources that a campaign takes when nobody names any."""
 _FIRST: Final = ("hc", "phac", "cihr")
 _LANGUAGES: Final = {"en": "en", "e": "en", "eng": "en", "fr": "fr", "f": "fr", "fra": "fr"}
+LANGUAGES: Final = frozenset(_LANGUAGES.values())
 _MINIMA: Final = (
     "max_container_restarts",
     "error_threshold_timeout",

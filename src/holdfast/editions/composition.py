@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
 from holdfast.editions.artefacts import Written
 from holdfast.editions.ledger.reading import MeantSeed, seeds_of
+from holdfast.editions.ledger.rows import FEED_ITEM_POLLED, Fate
 from holdfast.editions.ledger.tally import MissingSeed, Tally
 from holdfast.editions.queries import LeftOut
 from holdfast.editions.readiness import INDEXED, Acceptance, judge
 from holdfast.editions.volume import Shard, Volume
+from holdfast.errors import UrlRefused
 from holdfast.urls import parse_seed
 
 STANDARD = "documented_attainable"
@@ -47,15 +50,24 @@ def compose(volume: Volume, figures: Figures, files: Iterable[Written], *, now: 
         "reasons": tally.top_reasons(), "backend_counts": dict(sorted(tally.backends.items())),
         "fidelity_counts": dict(sorted(tally.fidelities.items())),
         "exclusion_rules": [left._asdict() for left in figures.left_out],
-        "seeds": [
-            {"url": seed, "gaps": tally.gaps_of(seed)} for seed in list(volume.seeds)[:_SEEDS_SHOWN]
-        ],
+        "seeds": _seeds(volume, tally),
         "sitemaps": dict(sorted(figures.sitemaps.items())),
         "unnamed": {"failed": figures.unnamed_failed, "not_reached": figures.unnamed_waiting},
         "shards": [{"jobId": shard.job_id, "outcomes": outcomes.get(shard.job_id, {})} for shard in volume.shards],
         "artifacts": {file.name: file.described() for file in files}, "notes": _notes(figures),
     }  # fmt: skip
     return assess(volume, measured, tally.missing_seeds)
+
+
+def _seeds(volume: Volume, tally: Tally) -> list[dict[str, Any]]:
+    """Return each seed as it was given: whether it was captured, and what another try could bring in its area."""
+    missing = {parse_seed(seed.url).hash64 for seed in tally.missing_seeds}
+    found = []
+    for seed in volume.seeds:
+        with suppress(UrlRefused):
+            is_captured = parse_seed(seed).hash64 not in missing
+            found.append({"url": seed, "captured": is_captured, "gaps": tally.gaps_of(seed)})
+    return found
 
 
 def assess(volume: Volume, measured: Mapping[str, Any], missing: Sequence[MissingSeed]) -> dict[str, Any]:
@@ -112,7 +124,7 @@ def summary(volume: Volume, content: dict[str, Any]) -> dict[str, Any]:
         "seeds": list(volume.seeds), **{name: content[name] for name in kept},
         "reasons": content["reasons"][:SHOWN], "exclusion_rules": content["exclusion_rules"][:SHOWN],
         "missing_seeds": content["missing_seeds"][:SHOWN], "missing_seed_count": content["counts"]["missing_seeds"],
-        "gaps": {seed["url"]: seed["gaps"] for seed in content["seeds"] if seed["gaps"]},
+        "gaps": {seed["url"]: seed["gaps"] or 1 for seed in content["seeds"] if seed["gaps"] or not seed["captured"]},
     }  # fmt: skip
 
 
@@ -127,6 +139,9 @@ def _notes(figures: Figures) -> list[str]:
     unread = {reason: count for reason, count in figures.sitemaps.items() if reason not in _READ}
     if unread:
         notes.append(f"Sitemaps that could not be read, and may have named more: {unread}.")
+    polled = figures.tally.reasons[Fate.NOT_REACHED.value, FEED_ITEM_POLLED]
+    if polled:
+        notes.append(f"{polled} addresses that feeds named were taken by polls alone, which are no part of an edition.")
     if figures.unnamed_failed or figures.unnamed_waiting:
         notes.append(
             f"A crawler told of {figures.unnamed_failed} failures and {figures.unnamed_waiting} pages that it did not "

@@ -18,7 +18,7 @@ def report_text(content: Mapping[str, Any]) -> str:
         f"Status: **{content['status']}**. Ready for search: {_yes(content['search_ready'])}. "
         f"Ready for research: {_yes(content['research_ready'])}. Written {content['generated_at']}.",
         "",
-        *_table(("count", "URLs"), [(name.replace("_", " "), count) for name, count in counts.items()]),
+        *_table(("figure", "count"), [(name.replace("_", " "), count) for name, count in counts.items()]),
         *_part("Outcomes", ("outcome", "URLs"), content["outcomes"].items()),
         *_part("How they came to be meant", ("origin", "URLs"), content["origins"].items()),
         *_part("Reasons", ("outcome", "reason", "URLs"),

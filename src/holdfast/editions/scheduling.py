@@ -122,7 +122,7 @@ class Campaigns:
         if skip is not None:
             there = annual[0].job.id if annual else None
             return [replace(made, step=Step.SKIP, reason=skip.value, at=None, job_id=there)]
-        return [self._create(session, source, turn, made, campaign.FULL_KEY)]
+        return self._recorded(session, source, turn, [self._create(session, source, turn, made, campaign.FULL_KEY)])
 
     def _create(self, session: Session, source: Source, turn: Turn, entry: Entry, key: str) -> Entry:
         """Make the job of an entry, and an edition for it if there is none; what is wrong with it is the entry's."""
@@ -141,8 +141,6 @@ class Campaigns:
             return replace(entry, step=Step.ERROR, reason=str(exc))
         kind = campaign.SEED_GROUP if is_shard else campaign.FULL_SITE
         shards.attach(job, edition_id=edition.id, key=key, kind=kind, now=turn.now)
-        session.flush()
-        record_plan(session, read_volume(session, edition.id), now=turn.now)
         return replace(entry, job_id=job.id, notes=free.notes)
 
     def _shard_one(self, session: Session, source: Source, turn: Turn) -> list[Entry]:
@@ -159,7 +157,16 @@ class Campaigns:
             seeds = campaign.shard_seeds(config_of(source).seeds)
         except Invalid as exc:
             return [replace(skipped, step=Step.ERROR, reason=str(exc))]
-        return [self._shard(session, source, turn, (number, seed), edition, taken) for number, seed in enumerate(seeds)]
+        made = [self._shard(session, source, turn, (number, seed), edition, taken) for number, seed in enumerate(seeds)]
+        return self._recorded(session, source, turn, made)
+
+    def _recorded(self, session: Session, source: Source, turn: Turn, entries: list[Entry]) -> list[Entry]:
+        """Return entries, after the edition's row was brought up to the jobs that were made of them."""
+        edition = queries.edition(session, source_id=source.id, year=turn.year)
+        if edition is not None and any(entry.job_id is not None for entry in entries if entry.step is Step.CREATE):
+            session.flush()
+            record_plan(session, read_volume(session, edition.id), now=turn.now)
+        return entries
 
     def _shard(self, session: Session, source: Source, turn: Turn, seed: tuple[int, ShardSeed],
                edition: Edition | None, taken: set[str | None]) -> Entry:  # fmt: skip
@@ -255,8 +262,7 @@ def _has_no_gaps(edition: Edition) -> bool:
 def _is_covered(edition: Edition, seed: str) -> bool:
     """Return whether the last report has a seed captured, and nothing in its area that another try could bring."""
     told = edition.coverage_summary
-    missing = {one.get("url") for one in told.get("missing_seeds", ())}
-    return seed in told.get("seeds", ()) and seed not in missing and not told.get("gaps", {}).get(seed)
+    return seed in told.get("seeds", ()) and not told.get("gaps", {}).get(seed)
 
 
 def _free_key(taken: set[str | None], *, several: bool) -> str:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
+from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
 from holdfast import audit, log
@@ -17,6 +18,7 @@ from holdfast.clock import Clock
 from holdfast.config import FeedSettings
 from holdfast.db.engine import Database
 from holdfast.db.models import Feed, Source
+from holdfast.errors import Conflict
 from holdfast.feeds import queries
 from holdfast.feeds.refusals import FeedNotFound, FeedsTooMany, FeedTaken
 from holdfast.feeds.troubles import BY_HAND, Health, Trouble, after_failure, asked_to_wait, interval_of
@@ -48,10 +50,12 @@ def add(session: Session, clock: Clock, source: Source, url: str, *, kind: str =
     if len([one for one in queries.feeds_of_source(session, source_id=source.id) if one.disabled_at is None]) >= limit:
         raise FeedsTooMany(limit)
     now = clock.now()
-    made = queries.insert_feed(session, Feed(
-        source_id=source.id, url=address.fetch, url_hash=address.hash64, kind=kind, origin="configured",
-        created_at=now, next_poll_at=now, consecutive_errors=0,
-    ))  # fmt: skip
+    row = Feed(source_id=source.id, url=address.fetch, url_hash=address.hash64, kind=kind, origin="configured",
+               created_at=now, next_poll_at=now, consecutive_errors=0)  # fmt: skip
+    try:
+        made = queries.insert_feed(session, row)
+    except IntegrityError as exc:  # another process was a moment faster; this transaction is over
+        raise Conflict(f"{address.fetch} was added at this moment; see it with: holdfast feed list") from exc
     _tell(session, clock, "feed.added", made)
     return made
 

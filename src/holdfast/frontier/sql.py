@@ -81,7 +81,6 @@ SETUP = {
         "SET enable_hashjoin = off",
         "SET enable_mergejoin = off",
         "SET enable_material = off",
-        "SET jit = off",
         *(
             f"CREATE TEMPORARY TABLE IF NOT EXISTS {table} ON COMMIT DELETE ROWS"
             for table in (_FOUND, _DOMAINS, _HEADS, _EXCLUSIONS)

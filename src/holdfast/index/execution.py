@@ -12,7 +12,7 @@ from holdfast.db.engine import Database
 from holdfast.errors import Conflict, HoldfastError, NotFound
 from holdfast.index import queries
 from holdfast.index.indexer import Indexed, Indexer
-from holdfast.index.intake.discovery import discover
+from holdfast.index.intake.discovery import Found, discover
 from holdfast.index.intake.importer import Importer
 from holdfast.index.runs import queries as runs
 from holdfast.jobs.imports import ImportBegun
@@ -84,7 +84,9 @@ def index_execution(database: Database, importer: Importer, indexer: Indexer, ex
 
 
 def _take_in(importer: Importer, folder: Path, execution_id: int, done: IndexedExecution) -> None:
-    new = [path for path in discover([folder]).files if not importer.is_known(path)] if folder.is_dir() else []
+    found = discover([folder]) if folder.is_dir() else Found()
+    done.errors += [f"{path} cannot be looked into: {why}" for path, why in found.unreadable]
+    new = [path for path in found.files if not importer.is_known(path)]
     if not new:
         return
     importer.begun = ImportBegun(execution_id=execution_id, folder=folder / KEPT)

@@ -186,10 +186,15 @@ def _lost(lease: Lease) -> LeaseLost:
     )
 
 
-def start_page(session: Session, *, execution_id: int, url: str) -> StartPage:
-    """Return what an execution saw at its job's start address, for `Ending.start`."""
+def start_page(session: Session, *, execution_id: int, url: str, etag: str | None = None) -> StartPage:
+    """Return what an execution saw at its job's start address, for `Ending.start`; `etag` is what it had before."""
     address = parse(url)
-    code, content_hash = queries.start_answer(
-        session, execution_id=execution_id, domain=address.domain, url_hash=address.hash64
-    )
-    return StartPage(content_hash=content_hash, not_modified=code == 304)
+    found = queries.start_answer(session, execution_id=execution_id, domain=address.domain, url_hash=address.hash64)
+    same = etag is not None and found.etag == etag and found.content_hash is not None
+    return StartPage(content_hash=found.content_hash, not_modified=found.status == 304 or same)
+
+
+def start_etag(session: Session, *, url: str) -> str | None:
+    """Return the ETag that a start page had when it was last seen: read before a run, for `start_page` after it."""
+    address = parse(url)
+    return queries.page_etag(session, domain=address.domain, url_hash=address.hash64)

@@ -32,6 +32,8 @@ _log = log.get()
 _SWEPT = 50
 """Locks that one transaction clears: SQLite's writers wait for no longer than that."""
 _PRUNED = 100
+_PORTIONS = 20
+"""Transactions of one sweep that let go of old things; what is left waits for the next."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -162,7 +164,12 @@ class Scheduler:
             told = now - timedelta(days=self._settings.events_days)
             if not pruning.anything_aged(session, before=before) and not has_events(session, before=told):
                 return 0
-        with self._database.write() as session:
-            pruned = pruning.prune_aged(session, before=before, now=now, limit=_PRUNED)
-            drop_events(session, before=told, limit=10 * _PRUNED)
-        return pruned.stripped
+        total = 0
+        for _ in range(_PORTIONS):
+            with self._database.write() as session:
+                pruned = pruning.prune_aged(session, before=before, now=now, limit=_PRUNED)
+                dropped = drop_events(session, before=told, limit=10 * _PRUNED)
+            total += pruned.stripped
+            if pruned.is_all and pruned.stripped < _PRUNED and dropped < 10 * _PRUNED:
+                break
+        return total

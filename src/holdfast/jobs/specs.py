@@ -8,6 +8,7 @@ from datetime import timedelta
 from typing import Any
 
 from holdfast.db.models import Job
+from holdfast.db.text import clean
 from holdfast.errors import Conflict, Invalid, NotFound, UrlRefused
 from holdfast.jobs.intervals import interval_of
 from holdfast.sources.config import SourceConfig
@@ -92,6 +93,8 @@ class JobSpec:
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= most:
                 raise JobRefused(name, f"it must be a whole number from 0 to {most}")
+        if self.name is not None and clean(self.name, len(self.name)) != self.name:
+            raise JobRefused("name", "it holds a character that cannot be stored: NUL, or half of one")
         if self.url is not None:
             try:
                 parse_seed(self.url)

@@ -9,7 +9,7 @@ from typing import Any
 from holdfast.sources.refusals import SourceRefused
 
 MAX_LIST = 10_000
-_MAX_NESTED = 32
+MAX_NESTED = 32
 _MAX_WHOLE = 1 << 63
 _NAME_CHARS = 60
 
@@ -19,8 +19,8 @@ def demand_plain(value: object, place: str, *, nested: int = 0) -> None:
 
     Plain are text that any database holds, finite numbers, true, false, null, lists, and objects whose names are text.
     """
-    if nested > _MAX_NESTED:
-        raise SourceRefused(place, f"it is nested more than {_MAX_NESTED} deep")
+    if nested > MAX_NESTED:
+        raise SourceRefused(place, f"it is nested more than {MAX_NESTED} deep")
     if isinstance(value, Mapping):
         for name, one in value.items():
             if not isinstance(name, str):  # YAML has such names, JSON and TOML do not

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
 from holdfast import audit
@@ -22,6 +23,9 @@ from holdfast.sources.fields import Fields
 from holdfast.sources.presets import PRESETS
 from holdfast.sources.refusals import SourceInUse, SourceNotFound, SourceRefused, SourceTaken
 from holdfast.urls import parse_seed
+
+_LIMITS = {"name": 200, "base_url": 2048, "description": 4000}
+"""Characters that the texts of a source may have, however they come."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,13 +46,18 @@ def read_spec(content: Mapping[str, Any]) -> SourceSpec:
     code = given.text("code", limit=CODE_CHARS)
     if code is None or not queries.is_code(code):
         raise given.refuse("code", f"1 to {CODE_CHARS} lower-case letters, digits and hyphens")
+    name, base_url = given.text("name", limit=_LIMITS["name"]) or code, _address(given.text("base_url"))
     spec = SourceSpec(
-        code=code, name=given.text("name", limit=200) or code, base_url=_address(given.text("base_url")),
-        description=given.text("description", limit=4000), enabled=given.switch("enabled", True),
-        config=_config(given.mapping("config")),
+        code=code, name=name, base_url=base_url, description=given.text("description", limit=_LIMITS["description"]),
+        enabled=given.switch("enabled", True), config=_config({**_front(base_url), **given.mapping("config")}),
     )  # fmt: skip
     given.done()
     return spec
+
+
+def _front(base_url: str | None) -> dict[str, Any]:
+    """Return the seeds of a source that names none: its front page, if it has one."""
+    return {"seeds": [base_url]} if base_url else {}
 
 
 def _config(content: Mapping[str, Any]) -> SourceConfig:
@@ -77,7 +86,10 @@ def create(session: Session, clock: Clock, spec: SourceSpec) -> Source:
     """Add a source; SourceTaken if its code is in use."""
     if queries.source_by_code(session, spec.code) is not None:
         raise SourceTaken(spec.code)
-    return queries.insert_source(session, _made(session, clock, spec))
+    try:
+        return queries.insert_source(session, _made(session, clock, spec))
+    except IntegrityError as exc:  # another process was a moment faster; this transaction is over
+        raise SourceTaken(spec.code) from exc
 
 
 def _made(session: Session, clock: Clock, spec: SourceSpec) -> Source:
@@ -97,7 +109,7 @@ def edit(session: Session, clock: Clock, code: str, changes: Mapping[str, Any]) 
     """
     source = find(session, code)
     given = Fields(changes)
-    fresh = {name: given.text(name, limit=4000) for name in ("name", "base_url", "description") if name in changes}
+    fresh = {name: given.text(name, limit=limit) for name, limit in _LIMITS.items() if name in changes}
     config = given.mapping("config")
     given.done()
     if "base_url" in fresh:
@@ -140,13 +152,16 @@ def config_of(source: Source) -> SourceConfig:
 
 
 def _content(source: Source) -> dict[str, Any]:
-    seeds = {"seeds": [source.base_url]} if source.base_url else {}
-    return {**seeds, **source.config}
+    return {**_front(source.base_url), **source.config}
 
 
 def export(session: Session, *, codes: Iterable[str] = ()) -> list[dict[str, Any]]:
-    """Return sources as entries of a file: those named, or all; SourceNotFound for a code that is none."""
-    rows = [find(session, code) for code in codes] or queries.sources(session, limit=100_000)
+    """Return sources as entries of a file: those named, or all that can be crawled; SourceNotFound names a wrong code.
+
+    One that only names where imported files belong has no seeds, and no file could bring it back.
+    """
+    rows = [find(session, code) for code in codes]
+    rows = rows or [row for row in queries.sources(session, limit=100_000) if _content(row).get("seeds")]
     return [
         {key: value for key, value in (("code", row.code), ("name", row.name), ("base_url", row.base_url),
          ("description", row.description), ("enabled", row.enabled), ("config", row.config)) if value is not None}
@@ -218,8 +233,11 @@ def _write(session: Session, clock: Clock, source: Source, spec: SourceSpec, *, 
 
 
 def _anew(source: Source, spec: SourceSpec) -> dict[str, Any]:
-    return {"name": spec.name, "base_url": spec.base_url or source.base_url, "description": spec.description,
-            "enabled": spec.enabled, "config": spec.config.stored()}  # fmt: skip
+    config, base_url = spec.config.stored(), spec.base_url or source.base_url
+    if "seeds" not in source.config and config["seeds"] == [base_url]:
+        del config["seeds"]  # it began at its front page before, and still does
+    return {"name": spec.name, "base_url": base_url, "description": spec.description, "enabled": spec.enabled,
+            "config": config}  # fmt: skip
 
 
 def _present(source: Source) -> dict[str, Any]:

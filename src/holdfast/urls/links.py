@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 
 from url import URL, URLError
 
-from holdfast.urls.address import MAX_URL_CHARS, hash64_all, host_problem, parse
+from holdfast.urls.address import MAX_URL_CHARS, Url, hash64_all, host_problem, parse
 from holdfast.urls.normalisation import DEFAULT, Normalisation
 from holdfast.urls.sites import Site, sites_of
 
@@ -17,8 +17,6 @@ from holdfast.urls.sites import Site, sites_of
 # 8 MB a policy.
 _REMEMBERED_LINKS: Final = 16_384
 _REMEMBERED_CHARS: Final = 512
-_WHOLE: Final = ("/", "http://", "https://")
-"""How a reference begins that says the same on every page of a site."""
 
 
 class Resolved(NamedTuple):
@@ -41,27 +39,31 @@ class Resolution(NamedTuple):
 
 
 class _Memory:
-    """What was met before: by the address as the parser writes it, and by site as its pages write it."""
+    """What was met before: by the address as the parser writes it, and by site what its pages write from its root."""
 
-    __slots__ = ("_count", "met", "sites")
+    __slots__ = ("_rooted", "met", "sites")
 
     def __init__(self) -> None:
         self.met: dict[str, Resolved] = {}
         self.sites: dict[str, dict[str, Resolved]] = {}
-        self._count = 0
+        self._rooted = 0
 
-    def keep(self, site: str, said: dict[str, Resolved], met: dict[str, Resolved]) -> None:
-        """Remember what the references of a page said, and addresses; all is forgotten when there is too much."""
-        short = {
-            href: link for href, link in said.items() if href.startswith(_WHOLE) and len(href) <= _REMEMBERED_CHARS
-        }
-        addresses = {fetch: link for fetch, link in met.items() if len(fetch) <= _REMEMBERED_CHARS}
-        if self._count + len(short) > _REMEMBERED_LINKS or len(self.met) + len(addresses) > _REMEMBERED_LINKS:
-            self.met, self.sites, self._count = {}, {}, 0
-        if max(len(short), len(addresses)) <= _REMEMBERED_LINKS:
-            self.sites.setdefault(site, {}).update(short)
-            self.met.update(addresses)
-            self._count += len(short) + 1
+    def keep(self, met: dict[str, Resolved]) -> None:
+        """Remember addresses; all are forgotten when there are too many."""
+        short = {fetch: link for fetch, link in met.items() if len(fetch) <= _REMEMBERED_CHARS}
+        if len(self.met) + len(short) > _REMEMBERED_LINKS:
+            self.met = {}
+        if len(short) <= _REMEMBERED_LINKS:
+            self.met.update(short)
+
+    def keep_said(self, site: str, said: dict[str, Resolved]) -> None:
+        """Remember what references say that begin with a slash: the same on every page of a site."""
+        rooted = {href: link for href, link in said.items() if href[:1] == "/" and len(href) <= _REMEMBERED_CHARS}
+        self._rooted += len(rooted) + 1
+        if self._rooted > _REMEMBERED_LINKS:
+            self.sites, self._rooted = {}, len(rooted)
+        if len(rooted) <= _REMEMBERED_LINKS:
+            self.sites.setdefault(site, {}).update(rooted)
 
 
 @lru_cache(maxsize=32)
@@ -87,12 +89,12 @@ class Base:
 
     __slots__ = ("_join", "_memory", "_site", "_sites", "url")
 
-    def __init__(self, url: str, href: str | None = None, policy: Normalisation = DEFAULT) -> None:
+    def __init__(self, url: str | Url, href: str | None = None, policy: Normalisation = DEFAULT) -> None:
         """Take the page's own address and the href of its base element, which is ignored where it makes no sense.
 
         Raises UrlRefused if the page's address is none.
         """
-        self.url = parse(url, policy).fetch
+        self.url = (url if isinstance(url, Url) else parse(url, policy)).fetch
         base = URL.parse(self.url)
         if href is not None and len(href) <= MAX_URL_CHARS:
             try:
@@ -112,8 +114,8 @@ class Base:
         hrefs = list(hrefs)
         links = list(map(self._memory.sites.get(self._site, _NONE).get, hrefs))
         dropped = 0
-        if new := [href for href, link in zip(hrefs, links, strict=True) if link is None]:
-            said, dropped = self._read(new)
+        if None in links:
+            said, dropped = self._read([href for href, link in zip(hrefs, links, strict=True) if link is None])
             links = [link or said.get(href) for href, link in zip(hrefs, links, strict=True)]
         pages: dict[int, Resolved] = {}
         for link in links:
@@ -122,17 +124,19 @@ class Base:
         return Resolution(list(pages.values()), dropped)
 
     def _read(self, hrefs: list[str]) -> tuple[dict[str, Resolved], int]:
-        """Return what references say that were not met in this spelling, and how many say nothing."""
-        written, dropped = self._written_out(hrefs)
+        """Return what references say that this site's pages did not write before, and how many say nothing."""
         known = self._memory.met.get
+        # An address that is written out in full, as the parser would, needs no parser.
+        said = {href: link for href in hrefs if (link := known(href)) is not None}
+        written, dropped = self._written_out([href for href in hrefs if href not in said])
         links = {fetch: known(fetch) for fetch in written.values()}
-        met: dict[str, Resolved] = {}
         if new := [fetch for fetch, link in links.items() if link is None]:
             met = self._meet(new)
             links |= met
+            self._memory.keep(met)
             dropped += len(new) - len(met)
-        said = {href: link for href, fetch in written.items() if (link := links[fetch]) is not None}
-        self._memory.keep(self._site, said, met)
+        said |= {href: link for href, fetch in written.items() if (link := links[fetch]) is not None}
+        self._memory.keep_said(self._site, said)
         return said, dropped
 
     def absolute(self, href: str) -> str | None:

@@ -6,11 +6,14 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 
+from sqlalchemy.exc import IntegrityError
+
 from holdfast.clock import Clock, SystemClock
 from holdfast.config import Settings
 from holdfast.db.connect import connect
 from holdfast.db.dbclock import DatabaseClock
 from holdfast.db.engine import Database
+from holdfast.errors import Conflict
 from holdfast.jobs.board.board import Board
 from holdfast.jobs.leases import Leases
 from holdfast.jobs.placement import Placement
@@ -47,13 +50,22 @@ def check_backend(settings: Settings) -> BackendCheck:
 
 
 @contextmanager
+def _one_first() -> Iterator[None]:
+    try:
+        yield
+    except IntegrityError as exc:
+        raise Conflict("somebody else changed the same thing at this moment; look again, then repeat it") from exc
+
+
+@contextmanager
 def open_jobs(settings: Settings, *, backend_check: BackendCheck | None = None) -> Iterator[Jobs]:
     """Open the data directory and its database, migrated where that is needed and safe.
 
-    A configuration is checked with `check_backend` before anything is queued, unless another check is given.
+    A configuration is checked with `check_backend` before anything is queued, unless another check is given. What two
+    parties wanted to be first at ends the block of the second with Conflict.
     """
     prepare(settings)
-    with closing(connect(settings.database)) as hot, closing(Database(settings.database)) as database:
+    with closing(connect(settings.database)) as hot, closing(Database(settings.database)) as database, _one_first():
         clock: Clock = DatabaseClock(hot) if hot.dialect == "postgresql" else SystemClock()
         placement = Placement()
         settler = Settler(settings.jobs, placement)

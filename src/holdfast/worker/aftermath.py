@@ -162,11 +162,15 @@ class Aftermath:
         wish = ImportWish(source=found.source, name=None, home=ground.settings.home, config={})
         importer = Importer(self._bench.database, ground.hot, ground.clock, self._indexer, wish)
         importer.on_step = lambda _step: setattr(self._indexer, "stopping", self._bench.is_stopping())
-        new = [path for path in discover([folder]).files if not importer.is_known(path)]
+        there = discover([folder])
+        new = [path for path in there.files if not importer.is_known(path)]
         importer.begun = ImportBegun(execution_id=found.execution_id, folder=folder / KEPT)
         if new:
             importer.begun.folder.mkdir(exist_ok=True)
-        self._refused[found.execution_id] = [one.error for one in importer.run(new) if one.error is not None]
+        self._refused[found.execution_id] = [
+            *(f"{path} cannot be looked into: {why}" for path, why in there.unreadable),
+            *(one.error for one in importer.run(new) if one.error is not None),
+        ]
 
     def _seal(self, found: ToIndex) -> bool:
         """Have files sealed that a dead process left open; False while there is one that may yet be."""

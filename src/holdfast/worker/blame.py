@@ -54,17 +54,18 @@ class Footing:
     """The place that a run writes to, known by device and inode: a mount that vanished is never written through."""
 
     def __init__(self, folder: Path) -> None:
-        self._folder, self._known = folder, _identity(folder)
+        self._folder, self._known = folder, identity_of(folder)
 
     @property
     def is_firm(self) -> bool:
         """Whether the folder is still the one that it was."""
-        return self._known is not None and _identity(self._folder) == self._known
+        return self._known is not None and identity_of(self._folder) == self._known
 
 
-def _identity(folder: Path) -> tuple[int, int] | None:
+def identity_of(path: Path) -> tuple[int, int] | None:
+    """Return the device and the inode of a file or folder, None if it cannot be seen."""
     try:
-        seen = folder.stat()
+        seen = path.stat()
     except OSError:
         return None
     return seen.st_dev, seen.st_ino

@@ -101,6 +101,9 @@ class Heart:
             else:
                 word = pulse.leases.hear(one.lease)
         except LeaseLost as exc:
+            with self._lock:
+                if one.lease.execution_id not in self._held:  # it was settled meanwhile
+                    return
             _log.warning("worker.lease_lost", execution=one.lease.execution_id, message=str(exc))
             one.holding.ask(Stop.LOST)
         except Unavailable as exc:

@@ -12,12 +12,12 @@ from holdfast.crawl.credentials import Credentials
 from holdfast.crawl.plan import CrawlPlan
 from holdfast.db.audits import append_event
 from holdfast.db.engine import Database
-from holdfast.errors import Invalid
+from holdfast.errors import Invalid, Unavailable
 from holdfast.frontier.queries import summary
 from holdfast.jobs.adaptive import StartPage
 from holdfast.jobs.endings import Ending, Result
 from holdfast.jobs.executions import Begun
-from holdfast.jobs.leases import Lease, start_page
+from holdfast.jobs.leases import Lease, start_etag, start_page
 from holdfast.jobs.live import queries
 from holdfast.jobs.live.queries import from_json
 from holdfast.jobs.plans import House, crawl_plan, job_config
@@ -26,12 +26,14 @@ from holdfast.jobs.status import Status, read_status
 from holdfast.jobs.tally import Timing, counted, crawl_metrics
 from holdfast.types import Outcome
 from holdfast.warc import queries as files
+from holdfast.warc.roots import placed
 from holdfast.wiring import Ground, open_ground
 from holdfast.worker.blame import Footing, storage_trouble, tail
 from holdfast.worker.discard import discard
 from holdfast.worker.recovery import recover
 from holdfast.worker.running import Holding, Progress, Stop
 from holdfast.worker.stops import Stops
+from holdfast.worker.store import open_store
 from holdfast.worker.supervisor import Conclusion, Supervisor
 from holdfast.worker.watch import Watch, with_cost
 
@@ -71,10 +73,11 @@ class NativeRunner:
     def __init__(self, settings: Settings, *, plan: CrawlPlan | None = None) -> None:
         """Take a plan of another's making (a poll of feeds), or make one from the source's configuration."""
         self._settings, self._given = settings, plan
+        self._etag: str | None = None
 
     def run(self, lease: Lease, holding: Holding) -> Ending | None:
         """Crawl, as `Runner` has it."""
-        plan = self._given or plan_of(self._settings, lease)
+        plan, self._etag = self._given or plan_of(self._settings, lease), self._known_etag(lease)
         with open_ground(self._settings) as ground:
             recover(ground)
             if (trouble := _prepared(ground, lease)) is not None:
@@ -130,9 +133,11 @@ class NativeRunner:
         ending = replace(ending, counts=replace(
             counted(found), cpu_ms=costs.cpu_ms, peak_memory_bytes=costs.peak_memory_bytes))  # fmt: skip
         if ending.result is Result.COMPLETED and not ending.counts.items_crawled and ending.counts.items_failed:
+            rests_until = ground.frontier.reachable_at(lease.execution_id)
             error = f"nothing could be captured: {_worst(metrics)}"
+            error += f"; nothing is asked there before {rests_until:%Y-%m-%d %H:%M} UTC" if rests_until else ""
             ending = replace(ending, result=Result.FAILED, failure=Failure.FAILED, reason="nothing_captured",
-                             error=error, not_before=ground.frontier.reachable_at(lease.execution_id))  # fmt: skip
+                             error=error, not_before=rests_until)  # fmt: skip
         over = ending.result is not Result.FAILED and has_files
         return replace(ending, metrics=metrics, start=self._start_page(lease), index_state="pending" if over else None)
 
@@ -140,7 +145,14 @@ class NativeRunner:
         if lease.job.url is None:
             return StartPage()
         with closing(Database(self._settings.database)) as database, database.read() as session:
-            return start_page(session, execution_id=lease.execution_id, url=lease.job.url)
+            return start_page(session, execution_id=lease.execution_id, url=lease.job.url, etag=self._etag)
+
+    def _known_etag(self, lease: Lease) -> str | None:
+        """Return the start page's ETag of earlier runs; nothing if this one may have seen the page already."""
+        if lease.job.url is None or lease.resumed:
+            return None
+        with closing(Database(self._settings.database)) as database, database.read() as session:
+            return start_etag(session, url=lease.job.url)
 
 
 def plan_of(settings: Settings, lease: Lease) -> CrawlPlan:
@@ -156,13 +168,18 @@ def plan_of(settings: Settings, lease: Lease) -> CrawlPlan:
 
 def _prepared(ground: Ground, lease: Lease) -> str | None:
     """Make the output directory and return what is wrong with it; one that holds files is never made again."""
-    folder = lease.output_dir
-    if not folder.is_dir():
-        with ground.hot.read() as tx:
-            if files.files_of(tx, execution_id=lease.execution_id):
-                return f"{folder} is gone, although this execution has written there: is its storage mounted?"
+    folder, home = lease.output_dir, ground.settings.home
+    with ground.hot.read() as tx:
+        before = queries.resumed_from(tx, execution_id=lease.execution_id)
+        ids = [lease.execution_id, *([] if before is None else [before])]
+        written = [file for one in ids for file in files.files_of(tx, execution_id=one) if file.state == "sealed"]
+    if written and not any(placed(home, file.path) for file in written):
+        return f"{folder} has none of the files that were written there: is its storage mounted?"
     try:
+        open_store(home, lease.source.code)
         folder.mkdir(parents=True, exist_ok=True)
+    except Unavailable as exc:
+        return str(exc)
     except OSError as exc:
         return f"{folder} cannot be made: {exc.strerror or exc}"
     return storage_trouble(folder)

@@ -71,9 +71,10 @@ class Solo:
                 delay=lambda: max(self._delay_s, self._wishes.get(url.domain, 0.0)),
             )  # fmt: skip
         async with pace.turn():
-            at = self._clock.monotonic()
             request = Request(url=url.fetch, deadline_s=deadline_s, max_body_bytes=_MAX_BYTES)
             result = await self._client.fetch(request)
+            # Counted back from now: a pause of this process between two readings may only lengthen the delay.
+            at = self._clock.monotonic() - result.took_s
             first = result.first_byte_s if isinstance(result, Fetched) else None
             sent_at = at + (result.sent_s or 0.0)
             pace.asked(sent_at=sent_at, first_byte_at=None if first is None else at + first)

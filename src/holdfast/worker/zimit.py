@@ -45,6 +45,7 @@ from holdfast.sources.config import SourceConfig
 from holdfast.wiring import Ground, open_ground
 from holdfast.wiring.zimit import zimit_config
 from holdfast.worker.running import LEAVING, Holding, Stop
+from holdfast.worker.store import open_store
 from holdfast.worker.tool_files import keep_files
 from holdfast.worker.tool_follow import ToolFollower, counts_of
 from holdfast.worker.tool_process import KILLED, AdoptedTool, StartedTool, Tool, words_of
@@ -114,9 +115,8 @@ class _Run:
     def _prepare(self, job: JobConfig) -> None:
         """Make the directory and say with what it is filled; StoreMissing rather than one in a wrong place."""
         store_root = self._settings.zimit.store_root
-        if store_root is None:
-            self._dir.parent.mkdir(parents=True, exist_ok=True)
-        self._place = open_place(self._dir, store_root.resolve() if store_root else None)
+        store = store_root.resolve() if store_root else open_store(self._settings.home, self._lease.source.code)
+        self._place = open_place(self._dir, store)
         backend = job.execution_policy.capture_backend
         content = {
             "backend": "zimit" if backend == Backend.BROWSERTRIX.value else backend, "seeds": list(job.seeds),

@@ -54,10 +54,10 @@ def _is_alive(pid: int) -> bool:
 
 
 def _ps(root: Path, script: dict[str, Any], arguments: list[str]) -> int:
-    asked = (root / "calls.jsonl").read_text().count('"argv": ["ps", "-q", "--filter", "label=archive_job')
-    if asked <= script.get("hidden", 0):
-        return 0
     label = arguments[arguments.index("--filter") + 1].removeprefix("label=")
+    asked = (root / "calls.jsonl").read_text().count('"argv": ["ps", "-q", "--filter", "label=archive_job')
+    if label.startswith("archive_job") and asked <= script["hidden"]:
+        return 0
     for container in _containers(root):
         if label in container["labels"]:
             print(container["id"])

@@ -24,8 +24,7 @@ def test_workers_among_zimits_flags_win(bed: Bed) -> None:
 
 @pytest.mark.parametrize(
     "shape",
-    ["collections/crawl-1/crawls/crawl-9.yml", "collections/crawl-1/crawls/mine.yaml", "crawls/mine.yaml",
-     "collections/crawl-1/crawl-9.yaml"],
+    ["collections/crawl-1/crawls/crawl-9.yml", "crawls/mine.yaml", "collections/crawl-1/crawl-9.yaml"],
 )  # fmt: skip
 def test_a_queue_is_found_in_each_of_its_places_and_old_workers_are_capped(bed: Bed, shape: str) -> None:
     saved = bed.output / ".tmpold" / shape

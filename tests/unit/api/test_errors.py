@@ -82,6 +82,15 @@ def test_json_that_is_none_is_refused_with_its_line_and_column(client: Client, b
     assert "send it again" in answer.json()["detail"]
 
 
+def test_a_method_that_is_not_taken_is_refused_with_those_that_are(client: Client) -> None:
+    answer = client.request("PATCH", "/api/v1/jobs/1", json={})
+
+    assert (answer.status_code, answer.json()["code"]) == (405, "method_not_allowed")
+    assert answer.headers["allow"] == "DELETE, GET, HEAD, PUT"
+    assert answer.json()["detail"] == "this address does not take PATCH; it takes DELETE, GET, HEAD, PUT"
+    assert client.post("/api/stats").headers["allow"] == "GET, HEAD"
+
+
 def test_an_odd_address_resolves_to_nothing(client: Client) -> None:
     for url in ("javascript:alert(1)", "%00", "http://", "data:,x", "http://[::1", "\\\\share"):
         answer = client.get("/api/replay/resolve", params={"url": url})

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
+from typing import Any
 
 from holdfast.api.reference import operations, reference_page
 from tests.client import Client
@@ -24,6 +26,31 @@ def test_every_route_says_what_it_does_for_whom_and_how_it_fails(client: Client)
         assert one.told, one.path
         assert one.role in ("public", "admin"), one.path
         assert {"400", "414", "429", "503"} <= {status for status, _ in one.statuses}, one.path
+
+
+def test_everything_that_a_manager_may_say_is_explained_and_every_object_has_an_example(client: Client) -> None:
+    document = client.get("/openapi.json").json()
+    managing = [(f"{verb} {path}", operation) for path, verbs in document["paths"].items() if _MANAGED.match(path)
+                for verb, operation in verbs.items()]  # fmt: skip
+
+    assert len(managing) > 30
+    for name, operation in managing:
+        for one in operation.get("parameters", ()):
+            assert one.get("description"), (name, one["name"])
+        for part in (operation.get("requestBody", {}), *operation["responses"].values()):
+            schema = part.get("content", {}).get("application/json", {}).get("schema", {})
+            assert not schema or _has_example(schema, document), (name, schema)
+
+
+_MANAGED = re.compile(r"/api/(v1|v2)/|/api/admin/jobs")
+
+
+def _has_example(schema: dict[str, Any], document: dict[str, Any]) -> bool:
+    """Return whether an object, or what a list holds, or one of its fields, is shown by an example."""
+    name = schema.get("$ref", "").rpartition("/")[2]
+    found = document["components"]["schemas"][name] if name else schema
+    below = [found.get("items", {}), *found.get("properties", {}).values()]
+    return "examples" in found or any(_has_example(one, document) for one in below if one)
 
 
 def test_every_error_answer_has_the_one_body(client: Client) -> None:

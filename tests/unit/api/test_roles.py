@@ -56,8 +56,9 @@ def test_admin_routes_are_shut_without_the_token_and_with_a_wrong_one(make_clien
     for route in _ADMIN:
         refused = [client.request(_method(route), _filled(route.path), headers=headers) for headers in tries]
         assert {answer.status_code for answer in refused} == {403}, route.path
-        assert {answer.json()["code"] for answer in refused} == {"admin_token_wrong"}
-        assert refused[0].json()["error"] == "Insufficient permissions"
+        if _method(route) != "HEAD":  # which has no body
+            assert {answer.json()["code"] for answer in refused} == {"admin_token_wrong"}
+            assert refused[0].json()["error"] == "Insufficient permissions"
 
 
 def test_admin_routes_open_with_the_token_in_either_header(make_client: MakeClient) -> None:

@@ -53,3 +53,10 @@ def test_robots_are_not_ignored_behind_the_back_of_the_source() -> None:
 def test_two_limits_that_zimit_would_refuse_are_refused_before_anything_is_queued() -> None:
     with pytest.raises(FlagRefused, match="--sizeSoftLimit, not both"):
         zimit_config(_config("--sizeSoftLimit", "1", "--sizeHardLimit", "2"), Settings())
+
+
+def test_what_zimit_does_not_heed_is_said_when_the_source_is_saved() -> None:
+    said = _config(user_agents=["mine"], requisites=False).warnings()
+
+    assert [warning.partition(":")[0] for warning in said] == ["robots", "user_agents", "requisites"]
+    assert _config(robots="ignore", robots_reason="ours").warnings() == ()

@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 
 from holdfast.archive_tool.consolidation import consolidate
-from holdfast.archive_tool.discovery import warcs_in
+from holdfast.archive_tool.discovery import discover_warcs, warcs_in
+from holdfast.archive_tool.integrity import integrity_report
+from holdfast.archive_tool.state import temp_dirs_in
 from holdfast.archive_tool.storage import (
     ErrorKind,
     ManifestLevel,
@@ -138,3 +140,13 @@ def test_an_orphan_alone_only_warns_and_a_missing_manifest_fails(tmp_path: Path,
     assert report.valid
     assert "warning: stray.warc" in report.describe()
     assert report.describe().endswith("Status: OK")
+
+
+def test_files_that_cannot_be_seen_are_not_taken_for_files_that_are_not_there(tmp_path: Path) -> None:
+    job, unseen = _job(tmp_path), tmp_path / ("x" * 300)
+    assert warcs_in([job / "nowhere"]) == []
+
+    for look in (discover_warcs, temp_dirs_in, storage_statistics):
+        with pytest.raises(OSError, match="too long"):
+            look(unseen)
+    assert [issue["code"] for issue in integrity_report(unseen)["issues"]] == ["infra_error"]

@@ -16,6 +16,7 @@ from typer.core import TyperGroup
 from holdfast.cli import runner
 from holdfast.cli.catalogue import COMMANDS, Command, Group, noun_of, usage
 from holdfast.cli.main import words
+from holdfast.index.indexer import Interrupted
 
 DOCUMENTED = (
     "check-env", "check-archive-tool", "check-db", "run-job", "create-job", "run-db-job", "index-job",
@@ -31,6 +32,22 @@ DOCUMENTED = (
     "probe-browser-fetch", "data-integrity-report", "compact-warcs",
 )  # fmt: skip
 """HA-110, 1.9, 1.10, NC-051 and NC-059 of the facts."""
+OPTIONS = {
+    "create-job": "--source --page-limit --depth", "run-db-job": "--id --no-index", "index-job": "--id",
+    "register-job-dir": "--source --output-dir --name", "show-job": "--id", "retry-job": "--id",
+    "cleanup-job": "--id --mode --force", "replay-index-job": "--id", "start-worker": "--poll-interval --once",
+    "salvage-annual-edition": "--year", "plan-annual-shards": "--year --sources --apply --shard-target-url-cap",
+    "accept-annual-shard-gap": "--job-id --reason", "annual-status": "--year --sources",
+    "schedule-annual": "--year --sources --max-create-per-run --apply", "dedupe-snapshots": "--id --apply",
+    "restore-deduped-snapshots": "--id --apply", "list-warcs": "--id --recent", "recover-stale-jobs":
+    "--older-than-minutes --apply", "reset-retry-count": "--id --reason --limit --apply", "validate-job-config": "--id",
+    "patch-job-config": "--id --set-tool-option --set-execution-policy --apply", "auto-recover": "--apply",
+    "reconcile-annual-tool-options": "--year --apply", "verify-warcs": "--id --level --quarantine",
+    "verify-warc-manifest": "--id --level", "run-job": "--name --seeds --output-dir --initial-workers --dry-run",
+    "reset-crawl-state": "--id --apply", "consolidate-warcs": "--id --apply", "job-storage-report": "--id",
+    "data-integrity-report": "--id", "compact-warcs": "--id --apply", "create-canary-job": "--source --apply",
+}  # fmt: skip
+"""Options that the same places name, by command."""
 STREAMS = (
     "export", "snapshot cat", "warc extract", "edition ledger", "api", "worker schedule", "start-scheduler",
     "completion",
@@ -131,6 +148,13 @@ def test_every_command_of_the_documents_is_there_by_its_flat_name_and_in_a_group
     assert alone == ["check-env", "status"], "give the others a place below a noun"
 
 
+def test_every_option_of_the_documents_is_there() -> None:
+    tree = words()
+
+    missing = {name: set(said.split()) - set(tree[name]) for name, said in OPTIONS.items()}
+    assert {name: lacks for name, lacks in missing.items() if lacks} == {}
+
+
 def test_every_command_prints_json() -> None:
     tree = words()
     leaves = {name: after for name, after in tree.items() if not after or after[0].startswith("--")}
@@ -149,6 +173,29 @@ def test_an_alias_is_called_by_its_own_name_and_tells_its_exit_codes(capsys: pyt
     assert ended.value.code == 0
     assert shown.startswith("Usage: holdfast list-jobs [OPTIONS]")
     assert "Exit: 0 done, 1 refused" in " ".join(shown.split())
+
+
+@pytest.mark.parametrize(
+    ("raised", "code", "said"),
+    [
+        (OSError(28, "No space left on device", "/archive/x"), 1, "cannot use /archive/x: No space left on device"),
+        (TypeError("no\nsuch thing"), 1, "a fault of this program, please report it: TypeError: no such thing; "),
+        (Interrupted("stopped between two batches"), 130, "stopped between two batches"),
+        (KeyboardInterrupt(), 130, ""),
+    ],
+)
+def test_nobody_is_shown_a_traceback(
+    raised: BaseException, code: int, said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def break_() -> None:
+        raise raised
+
+    with pytest.raises(SystemExit) as ended:
+        runner.run(break_, "holdfast break", [])
+
+    told = capsys.readouterr()
+    assert (ended.value.code, told.out, said in told.err) == (code, "", True)
+    assert told.err.count("\n") <= 1
 
 
 def test_a_misspelled_command_is_told_the_nearest() -> None:

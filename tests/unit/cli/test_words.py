@@ -8,8 +8,10 @@ import pytest
 import typer
 
 from holdfast.cli.assignments import leaves, merge, read_assignments
+from holdfast.cli.job_words import slowed_text
 from holdfast.cli.settings import redacted
 from holdfast.cli.tables import fields, table
+from holdfast.db.models import Job
 
 
 def test_assignments_have_the_types_that_json_gives_them() -> None:
@@ -50,6 +52,8 @@ def test_a_table_fits_a_terminal_by_cutting_what_is_widest() -> None:
     assert max(map(len, narrow)) <= 40
     assert narrow[1] == "1   https://example.org/a/very/l…  short"
     assert "very/long/address" in table(("id", "url", "name"), rows), "nothing is cut in a pipe"
+    at = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
+    assert "2026-01-02 03:04:05" in table(("at", "what"), [(at, "word " * 9)], columns=30), "moments stay whole"
 
 
 def test_a_configuration_is_shown_by_the_names_that_set_takes() -> None:
@@ -79,3 +83,23 @@ def test_fields_leave_out_what_is_empty_but_not_a_zero() -> None:
 )
 def test_secrets_are_not_printed(written: str, shown: str) -> None:
     assert redacted(written) == shown
+
+
+@pytest.mark.parametrize(
+    ("number", "unit", "unchanged", "adaptive", "said"),
+    [
+        (1, "minutes", 0, True, None),
+        (1, "minutes", 1, True, "every 2m 00s: its start page stayed the same once"),
+        (1, "hours", 5, True, "every 24h 00m: its start page stayed the same 5 times"),
+        (2, "days", 3, True, None),
+        (1, "minutes", 3, False, None),
+        (None, "minutes", 3, True, None),
+    ],
+)
+def test_a_job_that_an_unchanged_page_slows_down_says_so(
+    number: int | None, unit: str, unchanged: int, adaptive: bool, said: str | None
+) -> None:
+    job = Job(interval_minutes=number, interval_type=unit, schedule_enabled=True, adaptive_scheduling=adaptive,
+              unchanged_count=unchanged)  # fmt: skip
+
+    assert slowed_text(job) == said

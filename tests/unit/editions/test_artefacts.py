@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.editions.artefacts import draft, edition_folder
+from holdfast.editions.artefacts import draft, edition_folder, placed
 from holdfast.editions.markdown import report_text
 from holdfast.editions.refusals import EditionBusy
 
@@ -60,6 +60,20 @@ def test_what_a_killed_writer_left_is_swept_away(tmp_path: Path) -> None:
 
 def test_an_edition_lies_below_the_data_directory(tmp_path: Path) -> None:
     assert edition_folder(tmp_path, "hc", 2026) == tmp_path.resolve() / "editions" / "hc" / "2026"
+
+
+@pytest.mark.parametrize("stored", ["../outside.jsonl", "/etc/hostname", "holdfast.db", "editions/../../outside.jsonl",
+                                    "editions/link.jsonl", f"editions/{'x' * 300}", "editions/a\0b", "editions",
+                                    "editions/none.jsonl", ""])  # fmt: skip
+def test_a_file_of_an_edition_lies_below_the_editions_or_nowhere(tmp_path: Path, stored: str) -> None:
+    home = tmp_path / "home"
+    (home / "editions").mkdir(parents=True)
+    for path in (tmp_path / "outside.jsonl", home / "holdfast.db", home / "editions" / "in.jsonl"):
+        path.touch()
+    (home / "editions" / "link.jsonl").symlink_to(tmp_path / "outside.jsonl")
+
+    assert placed(home, stored) is None
+    assert placed(home, "editions/in.jsonl") == (home / "editions" / "in.jsonl").resolve()
 
 
 def test_words_from_the_web_cannot_break_a_report() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import json
 import random
 from collections import Counter
 from typing import Any
@@ -27,7 +28,7 @@ from holdfast.editions.ledger.rows import (
     unite,
     unpack,
 )
-from holdfast.editions.ledger.tally import Tally
+from holdfast.editions.ledger.tally import Tally, missing_seeds
 from holdfast.editions.refusals import LedgerUnbalanced
 from holdfast.urls import parse_seed
 
@@ -214,3 +215,15 @@ def test_a_line_of_a_table_is_one_line_whatever_is_in_it() -> None:
     assert line.count("\n") == 1
     assert len(line.splitlines()) == 1
     assert next(csv.reader(io.StringIO(line))) == ['a,b;c"d', "a b c d e", "https://a.ca/?", "'quoted", "", "-5"]
+
+
+def test_a_written_ledger_tells_all_seeds_that_are_missing_however_many() -> None:
+    seeds = [sighting(f"https://a.ca/{number}", origin=Origin.SEED, job_id=7) for number in range(1500)]
+    others = [sighting('https://a.ca/x"intent_source": "seed", "status": "missing"'), sighting("https://b.org/")]
+    found = sighting("https://a.ca/found", origin=Origin.SEED, fate=Fate.CAPTURED)
+
+    lines = [json.dumps(as_object(row)).encode() for row in united([*seeds, *others, found])]
+    told = missing_seeds(lines)
+
+    assert {seed.url for seed in told} == {one.url for one in seeds}
+    assert told[0][1:] == ("not_reached", "x", 7, None, False)

@@ -111,3 +111,17 @@ def test_what_is_no_archive_is_said_in_words(tmp_path: Path, content: bytes, tol
         look_at(path, lambda count: None)
 
     assert told in str(caught.value)
+
+
+def test_a_folder_that_cannot_be_looked_into_is_told_and_not_taken_for_empty(tmp_path: Path) -> None:
+    write(tmp_path / "there.warc.gz", record())
+    place = os.open(tmp_path, os.O_RDONLY)
+    for _ in range(20):  # so deep that the kernel refuses its whole name
+        os.mkdir("x" * 250, dir_fd=place)
+        below = os.open("x" * 250, os.O_RDONLY, dir_fd=place)
+        os.close(place)
+        place = below
+    os.close(place)
+    found = discover([tmp_path])
+    assert [path.name for path in found.files] == ["there.warc.gz"]
+    assert [why for _, why in found.unreadable] == ["File name too long"]

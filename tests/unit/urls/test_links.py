@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holdfast.errors import UrlRefused
-from holdfast.urls import Base, Normalisation, parse, resolve
+from holdfast.urls import Base, Normalisation, Url, parse, resolve
 
 PAGE = "https://www.example.org/a/b/page.html?q=1"
 PIECES = (
@@ -211,3 +211,34 @@ def test_a_hundred_links_take_less_than_their_share_of_a_page() -> None:
         best = min(best, time.process_time() - started)
 
     assert best < 0.005  # measured 0.0005; the margin is for a busy machine
+
+
+def test_a_link_says_on_each_site_what_it_says_there_however_often_it_was_met() -> None:
+    hrefs = ["/c?b=1&a=2", "https://example.net/x", "d.html", "/c?a=2&b=1#top", "//example.com/", "mailto:a@b.c"]
+    sites = [PAGE, "http://example.net:8080/deep/er/", "https://www.example.org/other/", PAGE]
+
+    found = [[link.fetch for link in Base(site).resolve(hrefs).links] for site in sites for _ in range(2)]
+
+    assert found == [[url.fetch for url in _alone(site, hrefs)] for site in sites for _ in range(2)]
+    assert all(len(one) == 4 for one in found)
+
+
+def _alone(site: str, hrefs: list[str]) -> list[Url]:
+    """Return what references say, each page once, read one by one as if nothing had been met before."""
+    pages: dict[str, Url] = {}
+    for href in hrefs:
+        if (fetch := Base(site).absolute(href)) is not None:
+            url = parse(fetch)
+            pages.setdefault(url.normalised, url)
+    return list(pages.values())
+
+
+def test_what_is_remembered_of_links_is_bounded() -> None:
+    policy = Normalisation(tracking=frozenset({"only-for-this-test"}))
+    base = Base(PAGE, None, policy)
+    for start in range(0, 60_000, 1000):
+        links = base.resolve([f"/p{number}" for number in range(start, start + 1000)]).links
+        assert (len(links), links[-1].fetch) == (1000, f"https://www.example.org/p{start + 999}")
+
+    assert len(base._memory.met) <= 16_384
+    assert sum(map(len, base._memory.sites.values())) <= 16_384

@@ -11,7 +11,6 @@ from holdfast.worker.child import Cost
 from holdfast.worker.running import Holding, Progress
 from holdfast.worker.watch import Watch
 
-
 COST = Cost(cpu_s=1.5, peak_bytes=1000)
 
 

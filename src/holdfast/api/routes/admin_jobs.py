@@ -24,15 +24,15 @@ Status = Literal[
     "queued", "running", "retryable", "failed", "completed", "indexing", "indexed", "index_failed", "paused",
     "cancelled",
 ]  # fmt: skip
-Limit = Annotated[int, Query(ge=1, le=500)]
-Offset = Annotated[int, Query(ge=0, le=MAX_OFFSET)]
+Limit = Annotated[int, Query(ge=1, le=500, description="Rows of a page.")]
+Offset = Annotated[int, Query(ge=0, le=MAX_OFFSET, description="Rows to leave out first.")]
 
 
 @router.get("", responses=answers(403, 422, 503))
 def admin_jobs(
     session: SessionDep,
-    source: Annotated[Words | None, Query(description="A source's code.")] = None,
-    status: Annotated[Status | None, Query()] = None,
+    source: Annotated[Words | None, Query(description="A source's code.", examples=["example"])] = None,
+    status: Annotated[Status | None, Query(description="Only these.")] = None,
     limit: Limit = 50,
     offset: Offset = 0,
 ) -> AdminJobList:

@@ -16,15 +16,16 @@ from holdfast.feedback import queries
 from holdfast.feedback.reports import Category, ReportStatus
 
 router = APIRouter(prefix="/api/admin/reports", tags=["admin"], dependencies=[ADMIN])
+ReportId = Annotated[int, Path(ge=0, lt=1 << 63, description="A report's id.", examples=[1])]
 
 
 @router.get("", responses=answers(403, 422, 503))
 def list_reports(
     session: SessionDep,
-    status: Annotated[ReportStatus | None, Query()] = None,
-    category: Annotated[Category | None, Query()] = None,
-    limit: Annotated[int, Query(ge=1, le=500)] = 50,
-    offset: Annotated[int, Query(ge=0, le=1_000_000)] = 0,
+    status: Annotated[ReportStatus | None, Query(description="Only these.", examples=["new"])] = None,
+    category: Annotated[Category | None, Query(description="Only these.", examples=["takedown"])] = None,
+    limit: Annotated[int, Query(ge=1, le=500, description="Rows of a page.")] = 50,
+    offset: Annotated[int, Query(ge=0, le=1_000_000, description="Rows to leave out first.")] = 0,
 ) -> ReportList:
     """Return reports, newest first."""
     rows, total = queries.reports(session, status=status, category=category, limit=limit, offset=offset)
@@ -32,7 +33,7 @@ def list_reports(
 
 
 @router.get("/{id}", responses=answers(403, 404, 422, 503))
-def report_detail(session: SessionDep, id: Annotated[int, Path(ge=0, lt=1 << 63)]) -> ReportDetail:
+def report_detail(session: SessionDep, id: ReportId) -> ReportDetail:
     """Return one report."""
     row = queries.report(session, id)
     if row is None:

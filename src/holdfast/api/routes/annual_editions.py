@@ -34,10 +34,12 @@ Reason = Annotated[
 @router.get("", responses=answers(403, 422, 503))
 def annual_editions(
     session: SessionDep,
-    source: Annotated[str | None, Query(description="A source's code.", max_length=64, pattern="^[a-z0-9-]*$")] = None,
-    year: Annotated[int | None, Query(ge=1970, le=9999)] = None,
-    limit: Annotated[int, Query(ge=1, le=500)] = 50,
-    offset: Annotated[int, Query(ge=0, le=1_000_000)] = 0,
+    source: Annotated[
+        str | None, Query(description="A source's code.", max_length=64, pattern="^[a-z0-9-]*$", examples=["example"])
+    ] = None,
+    year: Annotated[int | None, Query(ge=1970, le=9999, description="Of this year.", examples=[2026])] = None,
+    limit: Annotated[int, Query(ge=1, le=500, description="Rows of a page.")] = 50,
+    offset: Annotated[int, Query(ge=0, le=1_000_000, description="Rows to leave out first.")] = 0,
 ) -> AdminEditionList:
     """Return editions, the latest year first."""
     rows, total = queries.listed(session, source=source, year=year, limit=limit, offset=offset)

@@ -21,6 +21,7 @@ from holdfast.jobs.listing.values import DEFAULT_LIMIT, MAX_OFFSET, bounded_limi
 router = APIRouter(tags=["jobs"], dependencies=[ADMIN])
 _READ = answers(400, 403, 404, 503)
 _EVENTS = 1000
+ExecutionId = Annotated[int, Path(ge=0, le=MAX_ID, description="An execution's id.", examples=[1])]
 
 
 @router.get("/api/v1/jobs/{id}/executions", responses=_READ)
@@ -34,7 +35,7 @@ def job_executions(session: SessionDep, id: JobId, limit: Limit = DEFAULT_LIMIT,
 
 
 @router.get("/api/v1/executions/{id}", responses=_READ)
-def execution_detail(session: SessionDep, id: Annotated[int, Path(ge=0, le=MAX_ID, examples=[1])]) -> ExecutionShown:
+def execution_detail(session: SessionDep, id: ExecutionId) -> ExecutionShown:
     """Return one run, of an ad-hoc crawl or an import too; what it counts while it runs is a few seconds old."""
     row = queries.execution(session, id)
     if row is None:
@@ -46,8 +47,8 @@ def execution_detail(session: SessionDep, id: Annotated[int, Path(ge=0, le=MAX_I
 def events(
     session: SessionDep,
     after: Annotated[int, Query(ge=0, le=MAX_ID, description="The last event that was seen.")] = 0,
-    job_id: Annotated[int | None, Query(ge=0, le=MAX_ID, description="Of this job only.")] = None,
-    limit: Annotated[int, Query(ge=1, le=_EVENTS)] = 100,
+    job_id: Annotated[int | None, Query(ge=0, le=MAX_ID, description="Of this job only.", examples=[1])] = None,
+    limit: Annotated[int, Query(ge=1, le=_EVENTS, description="Events of an answer.")] = 100,
 ) -> EventList:
     """Return what happened to jobs after an event, oldest first: ask again with `next_after` to follow."""
     newest = last_event(session)

@@ -94,7 +94,9 @@ def tail_log(
     session: SessionDep,
     id: JobId,
     execution: Which = "latest",
-    after: Annotated[int | None, Query(ge=0, le=MAX_ID, description="The last line that was seen.")] = None,
+    after: Annotated[
+        int | None, Query(ge=0, le=MAX_ID, description="The last line that was seen.", examples=[7])
+    ] = None,
     level: Level = "debug",
     limit: Count = REPLAYED,
 ) -> LogView:

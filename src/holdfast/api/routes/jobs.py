@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Query, Response
 from sqlalchemy.orm import Session
@@ -34,6 +34,9 @@ from holdfast.jobs.states import Action, State
 router = APIRouter(tags=["jobs"], dependencies=[ADMIN])
 _READ = answers(400, 403, 404, 503)
 _CHANGED = answers(400, 403, 404, 413, 415, 503)
+_COUNTED: dict[int | str, dict[str, Any]] = {
+    200: {"content": {"application/json": {"schema": {"examples": [{state.value: 0 for state in State}]}}}}
+}
 JobId = Annotated[int, Path(ge=0, le=MAX_ID, description="A job's id.", examples=[1])]
 Limit = Annotated[int, Query(description="Rows of a page; more than 250 count as 250.")]
 Offset = Annotated[int, Query(description="Rows to leave out first.")]
@@ -45,7 +48,7 @@ def list_jobs(
     limit: Limit = DEFAULT_LIMIT,
     offset: Offset = 0,
     status: Annotated[Words, Query(description="States, separated by commas.")] = "",
-    source_id: Annotated[int | None, Query(ge=0, le=MAX_ID)] = None,
+    source_id: Annotated[int | None, Query(ge=0, le=MAX_ID, description="Of this source.", examples=[1])] = None,
     search: Annotated[Words, Query(description="A part of a source's name or code, of a job's name or address.")] = "",
     sort_by: Annotated[
         str, Query(description="created_at, updated_at, status, source_name, next_run_at, last_run_at or type.")
@@ -94,7 +97,7 @@ def _made(session: Session, done: Upserted) -> JobMade:
     return JobMade(**job_shape(shown(session, done.job.id)), created=done.created, warnings=list(done.warnings))
 
 
-@router.get("/api/v1/jobs/status-counts", responses=_READ)
+@router.get("/api/v1/jobs/status-counts", responses=_COUNTED | _READ)
 def job_status_counts(session: SessionDep) -> dict[str, int]:
     """Return how many jobs are in each of the seven states (NC-010)."""
     found = queries.state_counts(session)
@@ -136,7 +139,7 @@ def _changed(job: Job, form: JobChanges) -> JobSpec:
 
 @router.delete("/api/v1/jobs/{id}", responses=_CHANGED)
 def delete_job(hand: HandDep, id: JobId) -> Message:
-    """Remove a job; what it captured stays. One that runs must be cancelled first (NC-005)."""
+    """Remove a job; its runs and what they captured stay. One that runs must be cancelled first (NC-005)."""
     with hand.write() as session:
         shown(session, id)
         hand.desk.board.delete(session, id)

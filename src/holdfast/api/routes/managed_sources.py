@@ -37,14 +37,16 @@ _CHANGED = answers(400, 403, 404, 413, 415, 503)
 _IMPORTED = 500
 """Sources of one import: they are written in one transaction, which must stay short."""
 _TYPES = {"yaml": "application/yaml", "toml": "application/toml", "json": "application/json"}
+_EXAMPLE = {"sources": [{"code": "example", "name": "Example", "config": {"seeds": ["https://example.org/"]}}]}
+_AS_JSON = {"type": "object", "examples": [_EXAMPLE]}
 _TEXT: dict[int | str, dict[str, Any]] = {
     200: {
-        "content": {media: {"schema": {"type": "object"}} if form == "json" else {} for form, media in _TYPES.items()},
+        "content": {media: {"schema": _AS_JSON} if form == "json" else {} for form, media in _TYPES.items()},
         "description": "A file.",
     }
 }
 _FILE = {"requestBody": {"required": True, "content": {
-    "application/json": {"schema": {"type": "object", "required": ["sources"], "properties": {
+    "application/json": {"schema": {**_AS_JSON, "required": ["sources"], "properties": {
         "sources": {"type": "array", "maxItems": _IMPORTED, "items": {"type": "object"}}}}},
     "application/yaml": {"schema": {"type": "string"}}, "application/toml": {"schema": {"type": "string"}},
 }}}  # fmt: skip
@@ -56,7 +58,7 @@ def list_sources(
     session: SessionDep,
     limit: Limit = DEFAULT_LIMIT,
     offset: Offset = 0,
-    enabled: Annotated[bool | None, Query(description="Only those.")] = None,
+    enabled: Annotated[bool | None, Query(description="Only those that are, or are not.", examples=[True])] = None,
     search: Annotated[Words, Query(description="A part of a code, a name or an address.")] = "",
 ) -> ManagedSourceList:
     """Return sources by code (NC-062)."""
@@ -90,8 +92,10 @@ def create_source(hand: HandDep, form: SourceForm) -> ManagedSource:
 @router.get("/api/v1/sources/export", response_class=Response, responses=_TEXT | _READ)
 def export_sources(
     session: SessionDep,
-    format: Annotated[Literal["yaml", "toml", "json"], Query()] = "yaml",
-    code: Annotated[list[Words] | None, Query(max_length=500, description="Of these only; repeatable.")] = None,
+    format: Annotated[Literal["yaml", "toml", "json"], Query(description="Of the file.")] = "yaml",
+    code: Annotated[
+        list[Words] | None, Query(max_length=500, description="Of these only; repeatable.", examples=[["example"]])
+    ] = None,
 ) -> Response:
     """Return sources as a file that the import takes: all of them, or those named."""
     text = write_text(registry.export(session, codes=code or ()), format)
@@ -211,7 +215,7 @@ def disable(hand: HandDep, id: SourceId) -> SwitchedSource:
 
 @router.delete("/api/v1/sources/{id}", responses=_CHANGED)
 def delete_source(hand: HandDep, id: SourceId) -> Message:
-    """Remove a source that nothing belongs to; any other is disabled instead."""
+    """Remove a source that nothing belongs to. One with captures, editions, jobs or feeds stays: disable it instead."""
     with hand.write() as session:
         registry.delete(session, hand.desk.clock, _source(session, id).code)
     return Message(message="Source deleted")

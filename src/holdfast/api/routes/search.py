@@ -24,9 +24,9 @@ Words = Annotated[str | None, Query(
     min_length=1, max_length=MAX_QUERY_CHARS, examples=["flu vaccine", "title:flu AND NOT url:archive"],
     description="Words, an address, or AND, OR, NOT, parentheses, quotes, title:, snippet:, url:. Newest without it.",
 )]  # fmt: skip
-SourceCode = Annotated[str | None, Query(pattern=r"^[a-z0-9-]{1,16}$", description="A source's code.")]
-Page = Annotated[int, Query(ge=1, le=1_000_000_000)]
-PageSize = Annotated[int, Query(alias="pageSize", ge=1, le=MAX_PAGE_SIZE)]
+SourceCode = Annotated[str | None, Query(pattern=r"^[a-z0-9-]{1,16}$", description="A source's code.", examples=["hc"])]
+Page = Annotated[int, Query(ge=1, le=1_000_000_000, description="Which page of results.")]
+PageSize = Annotated[int, Query(alias="pageSize", ge=1, le=MAX_PAGE_SIZE, description="Results of a page.")]
 SortBy = Annotated[Sort | None, Query(description="relevance where there are words, newest where there are none.")]
 Non2xx = Annotated[bool, Query(alias="includeNon2xx", description="Redirects and errors too, after the rest.")]
 Duplicates = Annotated[bool, Query(alias="includeDuplicates", description="Equal captures of one day too.")]

@@ -24,15 +24,15 @@ class JobForm(Form):
         "schedule_enabled": True,
     }]})  # fmt: skip
 
-    source_id: int = Field(ge=0, le=MAX_ID)
+    source_id: int = Field(ge=0, le=MAX_ID, description="The source's id.")
     url: str = Field(min_length=1, max_length=8192, description="The start page.")
-    type: Literal["crawl"] = "crawl"
-    name: str | None = Field(None, max_length=200)
+    type: Literal["crawl"] = Field("crawl", description="Other kinds are made by their own commands.")
+    name: str | None = Field(None, max_length=200, description="For people; may be left out.")
     source_name: str | None = Field(None, max_length=200, description="Not read: a source has its own name.")
     interval_minutes: int | None = Field(None, description="In units of `interval_type`; left out: the job runs once.")
     interval_type: str = Field("minutes", description="minutes, hours or days.")
-    schedule_enabled: bool = False
-    adaptive_scheduling: bool = True
+    schedule_enabled: bool = Field(False, description="Whether it recurs; that needs an interval.")
+    adaptive_scheduling: bool = Field(True, description="Whether a start page that stays the same lengthens the wait.")
     max_retries: int = Field(3, description="0 to 100.")
     retry_backoff_seconds: int = Field(60, description="0 to 3600; doubled for each further try.")
     config: dict[str, Any] = Field(
@@ -44,54 +44,70 @@ class JobForm(Form):
 class JobChanges(Form):
     """What is to be otherwise about a job; what is left out stays."""
 
+    model_config = ConfigDict(json_schema_extra={"examples": [{"interval_minutes": 12, "interval_type": "hours"}]})
+
     source_id: int | None = Field(None, ge=0, le=MAX_ID, description="A job stays with its source.")
-    url: str | None = Field(None, max_length=8192)
-    type: Literal["crawl"] | None = None
-    name: str | None = Field(None, max_length=200)
+    url: str | None = Field(None, max_length=8192, description="The start page.")
+    type: Literal["crawl"] | None = Field(None, description="It stays as it is.")
+    name: str | None = Field(None, max_length=200, description="For people; null takes it away.")
     source_name: str | None = Field(None, max_length=200, description="Not read.")
     interval_minutes: int | None = Field(None, description="null: the job runs once.")
-    interval_type: str = "minutes"
-    schedule_enabled: bool = False
-    adaptive_scheduling: bool = True
-    max_retries: int = 3
-    retry_backoff_seconds: int = 60
-    config: dict[str, Any] = Field(default_factory=dict)
-    metadata: dict[str, Any] = Field(default_factory=dict)
+    interval_type: str = Field("minutes", description="minutes, hours or days.")
+    schedule_enabled: bool = Field(False, description="Whether it recurs.")
+    adaptive_scheduling: bool = Field(True, description="Whether a start page that stays the same lengthens the wait.")
+    max_retries: int = Field(3, description="0 to 100.")
+    retry_backoff_seconds: int = Field(60, description="0 to 3600.")
+    config: dict[str, Any] = Field(default_factory=dict, description="Written anew as a whole.")
+    metadata: dict[str, Any] = Field(default_factory=dict, description="Written anew as a whole.")
+
+
+_JOB: dict[str, Any] = {
+    "id": 1, "source_id": 1, "source_code": "example", "source_name": "Example", "name": None, "type": "crawl",
+    "url": "https://example.org/", "status": "scheduled", "interval_minutes": 6, "interval_type": "hours",
+    "schedule_enabled": True, "adaptive_scheduling": True, "next_run_at": "2026-11-15T18:15:00Z",
+    "last_run_at": "2026-11-15T12:20:41Z", "is_paused": False, "paused_at": None, "paused_by": None,
+    "cancelled_at": None, "lock_token": None, "lock_owner": None, "lock_acquired_at": None, "max_retries": 3,
+    "retry_backoff_seconds": 60, "current_retry_count": 0, "failure_count": 0, "last_failure_at": None,
+    "error_message": None, "started_at": "2026-11-15T12:15:03Z", "completed_at": "2026-11-15T12:20:41Z", "config": {},
+    "metadata": {}, "created_at": "2026-11-01T09:00:00Z", "updated_at": "2026-11-15T12:20:41Z",
+}  # fmt: skip
 
 
 class JobShown(Shown):
     """A job."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [_JOB]})
 
     id: int
     source_id: int
     source_code: str
     source_name: str
     name: str | None
-    type: str
-    url: str | None
-    status: str
-    interval_minutes: int | None
+    type: str = Field(description="crawl, annual, shard, feed or canary.")
+    url: str | None = Field(description="The start page.")
+    status: str = Field(description="pending, scheduled, running, paused, completed, failed or cancelled.")
+    interval_minutes: int | None = Field(description="In units of `interval_type`; null: it runs once.")
     interval_type: str
     schedule_enabled: bool
     adaptive_scheduling: bool
-    next_run_at: datetime | None
-    last_run_at: datetime | None
+    next_run_at: datetime | None = Field(description="When it is queued next; null while it is queued, runs or rests.")
+    last_run_at: datetime | None = Field(description="When its last run ended.")
     is_paused: bool
     paused_at: datetime | None
-    paused_by: str | None
+    paused_by: str | None = Field(description="user, or source if its source was disabled.")
     cancelled_at: datetime | None
-    lock_token: str | None
+    lock_token: str | None = Field(description="Of the worker that runs it.")
     lock_owner: str | None
     lock_acquired_at: datetime | None
     max_retries: int
     retry_backoff_seconds: int
-    current_retry_count: int
-    failure_count: int
+    current_retry_count: int = Field(description="Retries of the present failure so far.")
+    failure_count: int = Field(description="Failed runs of all time.")
     last_failure_at: datetime | None
-    error_message: str | None
-    started_at: datetime | None
-    completed_at: datetime | None
-    config: dict[str, Any]
+    error_message: str | None = Field(description="Of its last failure.")
+    started_at: datetime | None = Field(description="When its newest run began.")
+    completed_at: datetime | None = Field(description="When its newest run ended.")
+    config: dict[str, Any] = Field(description="What it has otherwise than its source.")
     metadata: dict[str, Any]
     created_at: datetime
     updated_at: datetime | None
@@ -99,6 +115,8 @@ class JobShown(Shown):
 
 class JobMade(JobShown):
     """A job that was just made or given a new plan."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{**_JOB, "created": True, "warnings": []}]})
 
     created: bool = Field(description="False if the source had a job, which has a new plan now.")
     warnings: list[str] = Field(description="What is allowed but worth a second look.")
@@ -118,11 +136,16 @@ class JobList(Shown):
 class Message(Shown):
     """What was done, in a sentence."""
 
+    model_config = ConfigDict(json_schema_extra={"examples": [{"message": "Job deleted"}]})
+
     message: str
 
 
 class ForceRun(Shown):
     """A job that was put in front of its turn."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [
+        {"message": "Job queued for immediate execution", "job_id": 1}]})  # fmt: skip
 
     message: str
     job_id: int
@@ -131,8 +154,14 @@ class ForceRun(Shown):
 class JobStatsShown(Shown):
     """A job's history in a few figures (NC-009)."""
 
+    model_config = ConfigDict(json_schema_extra={"examples": [{
+        "job_id": 1, "total_executions": 12, "successful_runs": 11, "failed_runs": 1, "average_duration_ms": 338000.0,
+        "last_execution_at": "2026-11-15T12:20:41Z", "next_scheduled_at": "2026-11-15T18:15:00Z",
+        "success_rate": 0.9166666666666666,
+    }]})  # fmt: skip
+
     job_id: int
-    total_executions: int
+    total_executions: int = Field(description="Runs of all time, those that were cancelled too.")
     successful_runs: int
     failed_runs: int
     average_duration_ms: float
@@ -144,32 +173,42 @@ class JobStatsShown(Shown):
 class ExecutionShown(Shown):
     """One run of a job."""
 
+    model_config = ConfigDict(json_schema_extra={"examples": [{
+        "id": 12, "job_id": 1, "execution_number": 12, "status": "completed", "reason": "done",
+        "queued_at": "2026-11-15T12:15:00Z", "started_at": "2026-11-15T12:15:03Z",
+        "completed_at": "2026-11-15T12:20:41Z", "duration_ms": 338000, "items_crawled": 560, "items_failed": 2,
+        "items_indexed": 558, "index_status": "indexed", "error_message": None, "failure": None, "stack_trace": None,
+        "cpu_time_ms": 7300, "memory_peak_mb": 64.7, "retry_attempt": 0, "exit_code": None, "stage": None,
+        "log_object_key": "logs/1/12.log.gz", "log_size_bytes": 6120, "log_line_count": 70, "log_dropped_lines": 0,
+        "metadata": {"crawl_metrics": {"requests_total": 562, "status_codes": {"200": 560, "404": 2}}},
+    }]})  # fmt: skip
+
     id: int
     job_id: int
     execution_number: int
     status: str = Field(description="queued, running, stopped, completed, failed or cancelled.")
-    reason: str | None
+    reason: str | None = Field(description="Why it ended, in a word: done, cancelled, max_pages…")
     queued_at: datetime | None
     started_at: datetime | None
     completed_at: datetime | None
     duration_ms: int | None
-    items_crawled: int
+    items_crawled: int = Field(description="Pages; while it runs, as of a few seconds ago.")
     items_failed: int
     items_indexed: int
-    index_status: str | None
+    index_status: str | None = Field(description="pending, indexing, indexed or index_failed; null: nothing to index.")
     error_message: str | None
-    failure: str | None
+    failure: str | None = Field(description="failed, infra_error, infra_error_config or lease_lost.")
     stack_trace: str | None
     cpu_time_ms: int | None
     memory_peak_mb: float | None
     retry_attempt: int
-    exit_code: int | None
-    stage: str | None
-    log_object_key: str | None
+    exit_code: int | None = Field(description="Of zimit.")
+    stage: str | None = Field(description="Of zimit.")
+    log_object_key: str | None = Field(description="The log's name; null: it has none, or none any more.")
     log_size_bytes: int
     log_line_count: int
-    log_dropped_lines: int
-    metadata: dict[str, Any]
+    log_dropped_lines: int = Field(description="Lines that found no room.")
+    metadata: dict[str, Any] = Field(description="`crawl_metrics`: requests by status, errors, response times.")
 
 
 class ExecutionList(Shown):
@@ -183,6 +222,11 @@ class ExecutionList(Shown):
 
 class LogOfExecution(Shown):
     """Whether an execution's log can be read."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{
+        "execution_id": 12, "execution_number": 12, "status": "completed", "started_at": "2026-11-15T12:15:03Z",
+        "completed_at": "2026-11-15T12:20:41Z", "log_available": True, "log_object_key": "logs/1/12.log.gz",
+    }]})  # fmt: skip
 
     execution_id: int
     execution_number: int
@@ -208,11 +252,17 @@ class LogList(Shown):
 class LogEntry(Shown):
     """One line of a log."""
 
+    model_config = ConfigDict(json_schema_extra={"examples": [{
+        "id": 7, "schema_version": 1, "timestamp": "2026-11-15T12:20:41Z", "level": "info",
+        "category": "crawler.lifecycle", "message": "run completed", "job_id": 1, "execution_id": 12,
+        "fields": {"reason": "done", "items_crawled": 560},
+    }]})  # fmt: skip
+
     id: int
     schema_version: int
     timestamp: datetime
     level: str
-    category: str
+    category: str = Field(description="crawler.lifecycle, .fetch, .extract, .error, .rate_limit, .queue or .metrics.")
     message: str
     job_id: int
     execution_id: int
@@ -235,6 +285,11 @@ class LogView(Shown):
 
 class EventShown(Shown):
     """Something that happened to a job."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{
+        "id": 40, "event": "job:status",
+        "data": {"job_id": 1, "status": "running", "timestamp": "2026-11-15T12:15:03Z", "details": {}},
+    }]})  # fmt: skip
 
     id: int
     event: str = Field(description="job:status, job:progress or job:completed.")

@@ -38,10 +38,10 @@ class SourceForm(_Writing):
     code: str | None = Field(
         None, max_length=64, description="1 to 16 lower-case letters, digits and hyphens; for ever."
     )
-    name: str | None = Field(None, max_length=200)
+    name: str | None = Field(None, max_length=200, description="Its code if left out.")
     base_url: str | None = Field(None, max_length=8192, description="The first seed if left out.")
-    description: str | None = Field(None, max_length=4000)
-    enabled: bool = True
+    description: str | None = Field(None, max_length=4000, description="For readers.")
+    enabled: bool = Field(True, description="Whether its jobs run.")
     config: dict[str, Any] = Field(default_factory=dict, description=_CONFIG)
 
 
@@ -51,15 +51,25 @@ class SourceChanges(_Writing):
     model_config = ConfigDict(json_schema_extra={"examples": [{"config": {"delay_s": 5}}]})
 
     code: str | None = Field(None, max_length=64, description="It stays for ever.")
-    name: str | None = Field(None, max_length=200)
-    base_url: str | None = Field(None, max_length=8192)
-    description: str | None = Field(None, max_length=4000)
-    enabled: bool | None = None
+    name: str | None = Field(None, max_length=200, description="It has one always.")
+    base_url: str | None = Field(None, max_length=8192, description="The address of its first page.")
+    description: str | None = Field(None, max_length=4000, description="For readers.")
+    enabled: bool | None = Field(None, description="Its jobs wait or go on, as with enable and disable.")
     config: dict[str, Any] | None = Field(None, description=_CONFIG)
+
+
+_SOURCE: dict[str, Any] = {
+    "id": 1, "code": "example", "name": "Example", "base_url": "https://example.org/", "description": None,
+    "enabled": True, "config": {"seeds": ["https://example.org/"], "max_depth": 9},
+    "warnings": ["max_depth: 9 is more than 5: the crawl may grow very large"], "created_at": "2026-11-01T09:00:00Z",
+    "updated_at": "2026-11-01T09:00:00Z",
+}  # fmt: skip
 
 
 class ManagedSource(Shown):
     """A source with what differs from the defaults in its configuration."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [_SOURCE]})
 
     id: int
     code: str
@@ -67,14 +77,16 @@ class ManagedSource(Shown):
     base_url: str | None
     description: str | None
     enabled: bool
-    config: dict[str, Any]
-    warnings: list[str]
+    config: dict[str, Any] = Field(description=_CONFIG)
+    warnings: list[str] = Field(description="What is worth a second look, or why it cannot be used any more.")
     created_at: datetime
     updated_at: datetime
 
 
 class SwitchedSource(ManagedSource):
     """A source that was enabled or disabled."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{**_SOURCE, "jobs": 1}]})
 
     jobs: int = Field(description="Jobs that go on, or wait, because of it.")
 
@@ -90,6 +102,9 @@ class ManagedSourceList(Shown):
 
 class ImportedShown(Shown):
     """What an import did, or would do; sources by their code."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [
+        {"created": ["new"], "updated": [], "unchanged": ["example"], "dry_run": True}]})  # fmt: skip
 
     created: list[str]
     updated: list[str]

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
-from holdfast.editions.campaign import language_of
+from holdfast.editions.campaign import LANGUAGES, language_of
 from holdfast.editions.ledger.rows import Fate, Origin, Row, is_gap
 from holdfast.editions.refusals import LedgerUnbalanced
 
@@ -119,12 +119,10 @@ class Tally:
 
     def gaps_of(self, seed: str) -> int:
         """Return how many addresses in a seed's area may still be had by another try."""
-        wanted = area_of(seed)
-        return sum(
-            count
-            for area, count in self.gaps.items()
-            if area.host == wanted.host and wanted.language in (None, area.language)
-        )
+        host, language = area_of(seed)
+        if language is not None:
+            return self.gaps[Area(host, language)]
+        return sum(self.gaps[Area(host, one)] for one in (None, *LANGUAGES))
 
     def check(self, *, written: int, recounted: Mapping[str, int]) -> None:
         """Raise LedgerUnbalanced unless all agree: the figures, the lines that were written, a count of the file."""

@@ -75,6 +75,10 @@ class FeedBook:
         self._room = settings.items
         self._pages: dict[int, int] = {}
         """The page of each feed that was polled here: items name it as where they were found."""
+        self._heard: set[int] = set()
+        """Addresses of lists that have answered here."""
+        self._sent: dict[int, set[int]] = {}
+        """Feeds that sent us to another domain for now, by where: that answer is theirs."""
 
     def tell(self, visits: Iterable[Visit]) -> None:
         """Write what these visits mean for feeds, and enqueue what is new; called before the visits are settled."""
@@ -130,9 +134,13 @@ class FeedBook:
     def _polled(self, visit: Visit) -> None:
         """Judge the answer of a feed or a sitemap; one that nobody knew becomes a feed if it names anything."""
         attempt, listing = visit.attempt, visit.listing
-        with self._hot.read() as tx:
-            row = queries.feed_by_hash(tx, source_id=self.charge.source_id, url_hash=attempt.url_hash)
+        row = self._row(attempt.url_hash)
         named = listing is not None and listing.problem is None and listing.named > 0
+        self._heard.add(attempt.url_hash)
+        if row is None and (senders := self._sent.get(attempt.url_hash)):
+            for sender in filter(None, map(self._row, senders)):
+                self._judge(sender, visit, named=named)
+            return
         if row is None:
             if named and listing is not None:
                 row = self._adopt(visit, listing)
@@ -140,19 +148,29 @@ class FeedBook:
                 self._try(self._search.tried(attempt.url_hash, good=row is not None))
             if row is None:
                 return
-        self._pages[row.id] = attempt.page_id
+        self._judge(row, visit, named=named)
+
+    def _row(self, url_hash: int) -> FeedRow | None:
+        with self._hot.read() as tx:
+            return queries.feed_by_hash(tx, source_id=self.charge.source_id, url_hash=url_hash)
+
+    def _judge(self, row: FeedRow, visit: Visit, *, named: bool) -> None:
+        """Count an answer for or against a feed; where it sends us elsewhere for now, the answer from there counts."""
+        self._pages[row.id] = visit.attempt.page_id
         if row.health.trouble == BY_HAND:
             return  # disabled while it was asked
         if row.last_polled_at is not None and row.last_polled_at >= to_micros(visit.finished_at):
             return  # told before
-        trouble = _trouble(visit)
-        if trouble is not None:
+        elsewhere, trouble = _sent_to(visit), _trouble(visit)
+        if elsewhere is not None and elsewhere not in self._heard and self._row(elsewhere) is None:
+            self._sent.setdefault(elsewhere, set()).add(row.url_hash)
+        elif trouble is not None:
             self._failed(row, visit, trouble)
         elif row.count is None and row.origin != "configured" and not named:
             with self._hot.write() as tx:  # noticed on a page, and no feed after all
                 queries.delete_unverified(tx, feed_id=row.id)
         else:
-            self._succeeded(row, visit, listing)
+            self._succeeded(row, visit, visit.listing)
 
     def _adopt(self, visit: Visit, listing: Listing) -> FeedRow | None:
         attempt, now = visit.attempt, to_micros(self._clock.now())
@@ -302,6 +320,16 @@ def _trouble(visit: Visit) -> Trouble | None:
     if trouble is None and visit.listing is not None and visit.listing.problem is not None:
         return Trouble.PARSE_ERROR
     return trouble
+
+
+def _sent_to(visit: Visit) -> int | None:
+    """Return the address (its hash) on another domain that an answer sends us to for now."""
+    if visit.listing is not None or visit.redirected_to is None or visit.status not in (302, 303, 307):
+        return None
+    try:
+        return parse(visit.redirected_to).hash64
+    except UrlRefused:
+        return None
 
 
 def _moved_to(visit: Visit) -> str | None:

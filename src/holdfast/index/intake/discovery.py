@@ -26,6 +26,8 @@ class Found:
     passed_over: list[tuple[Path, str]] = field(default_factory=list)
     missing: list[Path] = field(default_factory=list)
     """Named, and not there."""
+    unreadable: list[tuple[Path, str]] = field(default_factory=list)
+    """Folders that nobody could look into: what lies there is not known, which is not the same as nothing."""
 
 
 def discover(paths: Iterable[Path]) -> Found:
@@ -33,7 +35,7 @@ def discover(paths: Iterable[Path]) -> Found:
     found, seen = Found(), set[tuple[int, int]]()
     for path in paths:
         if path.is_dir():
-            for file in _below(path):
+            for file in _below(path, found):
                 _take(file, found, seen)
         elif path.is_file():
             _take(path, found, seen, named=True)
@@ -58,15 +60,19 @@ def _take(path: Path, found: Found, seen: set[tuple[int, int]], *, named: bool =
         found.files.append(path)
 
 
-def _below(folder: Path) -> Iterator[Path]:
+def _below(folder: Path, told: Found) -> Iterator[Path]:
     """Yield the archives of a folder by name, stable ones before those in temporary folders; links are not followed.
 
     Folders that a tool's state file names as its temporary ones belong to it, wherever they are.
     """
+
+    def refuse(exc: OSError) -> None:
+        told.unreadable.append((Path(str(exc.filename)), exc.strerror or str(exc)))
+
     found = []
     roots = [folder, *_tracked(folder)]
     for root in roots:
-        for parent, folders, names in os.walk(root, followlinks=False):
+        for parent, folders, names in os.walk(root, onerror=refuse, followlinks=False):
             folders[:] = sorted(name for name in folders if name not in ASIDE)
             found += [Path(parent, name) for name in names if name.lower().endswith(SUFFIXES)]
     yield from sorted(set(found), key=lambda path: (any(part.startswith(".tmp") for part in path.parts), str(path)))

@@ -10,14 +10,14 @@ from sqlalchemy.orm import Session
 from holdfast import audit
 from holdfast.clock import Clock
 from holdfast.db.models import Recovery
-from holdfast.jobs.care.queries import Run
+from holdfast.jobs.care.queries import Run, add_recovery
 
 
 def note(session: Session, clock: Clock, runs: Iterable[Run], action: str, reason: str) -> None:
     """Note a sight of a path, or a deed for it, with each of its jobs."""
     now = clock.now()
     for run in runs:
-        session.add(Recovery(
+        add_recovery(session, Recovery(
             job_id=run.job.id, execution_id=run.execution.id, at=now, action=action, reason=reason,
             pages=run.execution.items_crawled,
         ))  # fmt: skip

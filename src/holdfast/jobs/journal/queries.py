@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -105,6 +105,8 @@ def last_lines(session: Session, *, execution_id: int, level: int, limit: int) -
     return list(reversed(session.scalars(query.order_by(LogLine.id.desc()).limit(limit)).all()))
 
 
-def drop_logs(session: Session, *, execution_ids: Iterable[int]) -> None:
-    """Remove the logs of executions."""
-    session.execute(delete(LogLine).where(LogLine.execution_id.in_(list(execution_ids))))
+def drop_lines(session: Session, *, execution_id: int, limit: int) -> int:
+    """Remove the first lines of an execution's log, so many at most; return how many there were."""
+    first = select(LogLine.id).where(LogLine.execution_id == execution_id).order_by(LogLine.id).limit(limit)
+    gone = delete(LogLine).where(LogLine.id.in_(first.scalar_subquery())).returning(LogLine.id)
+    return len(session.scalars(gone.execution_options(synchronize_session=False)).all())

@@ -89,6 +89,12 @@ def execution(tx: Transaction, execution_id: int) -> ExecutionRow | None:
     return _execution(tx.execute(f"{_EXECUTION} WHERE e.id = ?", (execution_id,)))
 
 
+def resumed_from(tx: Transaction, *, execution_id: int) -> int | None:
+    """Return the execution that this one retries in the same directory, None if it is the first there."""
+    rows = tx.execute("SELECT resumed_from FROM executions WHERE id = ?", (execution_id,))
+    return rows[0][0] if rows else None
+
+
 def open_execution(tx: Transaction, *, job_id: int) -> ExecutionRow | None:
     """Return the job's unfinished execution; there is at most one."""
     return _execution(

@@ -339,10 +339,24 @@ def last_scheduled_at(session: Session) -> datetime | None:
     return session.scalar(select(func.max(Owner.heartbeat_at)).where(Owner.ended_at.is_(None), schedules))
 
 
-def start_answer(session: Session, *, execution_id: int, domain: str, url_hash: int) -> tuple[int | None, str | None]:
-    """Return the status and the content hash with which an execution's start page was answered last."""
+class Answer(NamedTuple):
+    """What a start page was answered with."""
+
+    status: int | None = None
+    content_hash: str | None = None
+    etag: str | None = None
+
+
+def page_etag(session: Session, *, domain: str, url_hash: int) -> str | None:
+    """Return the ETag that a page had when it was last seen."""
+    query = select(Page.etag).join(Domain, Domain.id == Page.domain_id)
+    return session.scalar(query.where(Domain.name == domain, Page.url_hash == url_hash))
+
+
+def start_answer(session: Session, *, execution_id: int, domain: str, url_hash: int) -> Answer:
+    """Return what an execution's start page was answered with last."""
     row = session.execute(
-        select(PageCrawl.status_code, func.coalesce(PageCrawl.content_hash, PageCrawl.payload_digest))
+        select(PageCrawl.status_code, func.coalesce(PageCrawl.content_hash, PageCrawl.payload_digest), Page.etag)
         .join(Page, Page.id == PageCrawl.page_id)
         .join(Domain, Domain.id == PageCrawl.domain_id)
         .where(
@@ -352,4 +366,4 @@ def start_answer(session: Session, *, execution_id: int, domain: str, url_hash: 
         .order_by(PageCrawl.attempt.desc())
         .limit(1)
     ).one_or_none()  # fmt: skip
-    return (None, None) if row is None else (row[0], row[1])
+    return Answer() if row is None else Answer(*row)

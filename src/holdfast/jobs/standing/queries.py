@@ -43,7 +43,7 @@ def failed_runs(tx: Transaction, *, since: int, limit: int, mended: bool) -> lis
         f" AND {'' if mended else 'NOT '}{_MENDED} ORDER BY e.finished_at DESC, e.id DESC LIMIT ?",
         (since, limit),
     )
-    return [FailedRun(*row, mended) for row in rows]
+    return [FailedRun(*(*row, mended)) for row in rows]
 
 
 class SkippedRun(NamedTuple):

@@ -21,6 +21,7 @@ from holdfast.warc.manifest import remove_from_manifest
 from holdfast.warc.queries import discard_file, relocate_file
 from holdfast.warc.roots import StrayFile, locate
 from holdfast.wiring import Ground
+from holdfast.worker.blame import identity_of
 from holdfast.worker.paths import relative
 
 _CLEANED = {"temp": "temp_cleaned", "temp-nonwarc": "temp_nonwarc_cleaned"}
@@ -143,7 +144,7 @@ def check_quarantine(database: Database, run: Run) -> Path:
 def move_damaged(ground: Ground, database: Database, run: Run, verdicts: list[WarcVerdict]) -> Quarantined:
     """Move damaged files aside and let the job go on, with its whole retry budget; the crawl is not over any more."""
     folder = check_quarantine(database, run)
-    damaged = {_identity(verdict.path) for verdict in verdicts if not verdict.ok}
+    damaged = {identity_of(verdict.path) for verdict in verdicts if not verdict.ok}
     moved = quarantine(folder, verdicts, ground.clock)
     if not moved:
         return Quarantined((), runs_again=False)
@@ -160,16 +161,8 @@ def _strike_out(ground: Ground, database: Database, run: Run, damaged: set[tuple
         files = queries.registered(session, execution_id=run.execution.id)
     for file in files:
         path = _located(ground.settings.home, file.path)
-        if path is not None and (found := _identity(path)) is not None and found in damaged:
+        if path is not None and (found := identity_of(path)) is not None and found in damaged:
             with ground.hot.write() as tx:
                 discard_file(tx, file.id)
             remove_from_manifest(path.parent, file.id)
             path.unlink()
-
-
-def _identity(path: Path) -> tuple[int, int] | None:
-    try:
-        seen = path.stat()
-    except OSError:
-        return None
-    return seen.st_dev, seen.st_ino

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from holdfast.archive_tool.files import SENTINEL
 from holdfast.config import StorageSettings
+from holdfast.jobs.board.queries import locked_job
 from holdfast.jobs.care.queries import Run, running
 from holdfast.jobs.care.taking import take_for_storage
 from holdfast.jobs.hotpath import deeds
@@ -127,9 +128,15 @@ class Guard:
                 deeds.note(session, self.jobs.clock, again, SEEN_ALIVE, "it answers again")
 
     def _act(self, case: PathCase) -> PathCase:
-        """Note a sight, or do all there is to do; the deed is noted first, so that it counts whatever happens."""
-        wanted = [run for run in case.runs if run.job.id in case.decision.jobs]
+        """Note a sight, or do all there is to do; the deed is noted first, so that it counts whatever happens.
+
+        With the jobs locked it is decided once more: of two watchdogs at the same moment, one does it.
+        """
+        now = self.jobs.clock.now()
         with self.jobs.database.write() as session:
+            ids = [run.job.id for run in case.runs if locked_job(session, run.job.id) is not None]
+            case = replace(case, decision=decide(ids, notes_since(session, now - DAY), self._limits, now=now))
+            wanted = [run for run in case.runs if run.job.id in case.decision.jobs]
             if not wanted:
                 deeds.note(session, self.jobs.clock, case.runs, SEEN_DEAD, case.describe())
                 return case
@@ -149,9 +156,10 @@ class Guard:
         for run in wanted:
             with self.jobs.database.write() as session:
                 taken = take_for_storage(session, self.jobs.clock, settler, run, error=case.describe())
-            if taken:
-                asked = hurry_tools(_folder(run))
-                steps.append(Step(f"end job {run.job.id}", True, f"infra_error; {asked} tools were asked to end"))
+            asked = hurry_tools(_folder(run))  # also one that a run left behind which has failed already
+            if taken or asked:
+                told = f"{'infra_error' if taken else 'it had ended'}; {asked} tools were asked to end"
+                steps.append(Step(f"end job {run.job.id}", True, told))
         return steps
 
     def _remount(self, case: PathCase) -> list[Step]:

@@ -82,11 +82,22 @@ def see_native(run: Run, moved: datetime | None, due: datetime | None, *, now: d
 
 
 def see_tool(run: Run, *, now: datetime) -> RunSight:
-    """Look at a tool's directory. The newest log counts, whatever the row says; nothing is changed."""
-    folder = Path(run.execution.output_dir)
-    log, state = newest_log(folder), load_state(folder, 1)
+    """Look at a tool's directory. The newest log counts, whatever the row says; nothing is changed.
+
+    A disk that does not answer shows nothing: the run looks as if nothing had moved since it was taken.
+    """
     taken = run.job.lock_acquired_at or run.execution.started_at or now
     running_s = max(0.0, (now - taken).total_seconds())
+    folder = Path(run.execution.output_dir)
+    try:
+        return _see_directory(run, folder, running_s, now)
+    except OSError:
+        blind = Sight(pages=run.execution.items_crawled, running_s=running_s, idle_s=running_s, pages_per_minute=None)
+        return RunSight(run=run, holder=None, state_ok=False, restarts=0, errors={}, log=None, sight=blind)
+
+
+def _see_directory(run: Run, folder: Path, running_s: float, now: datetime) -> RunSight:
+    log, state = newest_log(folder), load_state(folder, 1)
     progress = None if log is None else read_progress(log)
     moved = None if progress is None else progress.changed_at
     if moved is None and log is not None:

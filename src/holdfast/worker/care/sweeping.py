@@ -47,8 +47,8 @@ class SweepCase:
     """One directory that was, or would be, cleaned up; or why it was not."""
 
     run: Run
-    used_percent: float
-    """Of its disk, before."""
+    used_percent: float | None
+    """Of its disk, before; None if nobody can tell."""
     freed_bytes: int
     """Temporary files that are no WARC files."""
     refusal: str | None = None
@@ -72,11 +72,14 @@ class Sweep:
         cases: dict[Path, SweepCase] = {}
         for run in self._old():
             folder = Path(run.execution.output_dir)
-            if folder in cases or folder in newest(run.source.id) or not folder.is_dir() or not all_temp_dirs(folder):
+            if folder in cases or folder in newest(run.source.id):
                 continue
-            used = self._used_percent(folder)
-            if used >= self._limits.clean_percent:
-                cases[folder] = self._clean(run, folder, used, apply=apply)
+            try:
+                case = self._case(run, folder, apply=apply)
+            except (HoldfastError, OSError) as exc:  # of this directory alone: the next may be on another disk
+                case = SweepCase(run=run, used_percent=None, freed_bytes=0, refusal=str(exc))
+            if case is not None:
+                cases[folder] = case
         return list(cases.values())
 
     def _old(self) -> Iterator[Run]:
@@ -100,15 +103,18 @@ class Sweep:
         free = room.free + self._planned[folder.stat().st_dev]
         return 100.0 * (room.total - free) / room.total if room.total else 0.0
 
-    def _clean(self, run: Run, folder: Path, used: float, *, apply: bool) -> SweepCase:
+    def _case(self, run: Run, folder: Path, *, apply: bool) -> SweepCase | None:
+        """Clean a directory up if there is something to do and its disk is full; OSError, or a refusal of ours."""
+        if not folder.is_dir() or not all_temp_dirs(folder):
+            return None
+        used = self._used_percent(folder)
+        if used < self._limits.clean_percent:
+            return None
         freed = storage_statistics(folder).tmp_non_warc_bytes
-        try:
-            check_cleanup(self._database, self._ground.settings.home, run, CleanMode.TEMP_NONWARC, replays=False)
-            if apply:
-                with hold_output(folder):
-                    clean_up(self._ground, self._database, run, CleanMode.TEMP_NONWARC, folder)
-            else:
-                self._planned[folder.stat().st_dev] += freed
-        except (HoldfastError, OSError) as exc:
-            return SweepCase(run=run, used_percent=used, freed_bytes=0, refusal=str(exc))
+        check_cleanup(self._database, self._ground.settings.home, run, CleanMode.TEMP_NONWARC, replays=False)
+        if apply:
+            with hold_output(folder):
+                clean_up(self._ground, self._database, run, CleanMode.TEMP_NONWARC, folder)
+        else:
+            self._planned[folder.stat().st_dev] += freed
         return SweepCase(run=run, used_percent=used, freed_bytes=freed)

@@ -1,0 +1,84 @@
+"""What happens beside a poll, on both databases: a feed is disabled by hand, a crawl holds the domain."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+
+from holdfast.clock import to_micros
+from holdfast.db.models import Job
+from holdfast.feeds import registry
+from holdfast.feeds.polling import queries
+from holdfast.types import CircuitState, DomainLease, DomainUpdate, Kind
+from tests.clock import FakeClock
+from tests.contract.feeds_bed import Bed, listed, open_bed
+
+
+@pytest.fixture
+def feeds(migrated_url: str, clock: FakeClock) -> Iterator[Bed]:
+    with open_bed(migrated_url, clock) as opened:
+        yield opened
+
+
+@pytest.mark.parametrize("status", [200, 304, 404, 410])
+def test_a_feed_that_was_disabled_by_hand_while_it_was_asked_stays_so(
+    feeds: Bed, clock: FakeClock, status: int
+) -> None:
+    feed = feeds.add()
+    book = feeds.worker().book
+    with feeds.database.write() as session:
+        registry.disable(session, clock, feed.id)
+    asked_at = clock.now()
+
+    book.tell([feeds.document("/1", status=status) if status < 400 else feeds.failure(status)])
+
+    after = feeds.known()
+    assert (after.disabled_at, after.next_poll_at, after.last_error_type) == (asked_at, None, "by_hand")
+    assert (feeds.items(), feeds.queued()) == ({}, [])
+
+
+def test_a_poll_that_read_its_feed_before_it_was_disabled_by_hand_does_not_undo_that(
+    feeds: Bed, clock: FakeClock
+) -> None:
+    feed = feeds.add()
+    worker = feeds.worker()
+    with worker.hot.read() as tx:
+        row = queries.feed_by_hash(tx, source_id=feeds.source_id, url_hash=feed.url_hash)
+    assert row is not None
+    with feeds.database.write() as session:
+        registry.disable(session, clock, feed.id)
+
+    with worker.hot.write() as tx:
+        assert not queries.write_poll(tx, replace(row, last_polled_at=to_micros(clock.now())), error=None)
+
+    assert feeds.known().disabled_at is not None
+
+
+def test_a_crawl_hears_that_a_poll_waits_for_its_domain_and_lets_it_go_first(feeds: Bed, clock: FakeClock) -> None:
+    crawl, poll = feeds.worker(1).frontier, feeds.worker(2).frontier
+    with feeds.database.write() as session:
+        for job in session.query(Job):
+            job.state, job.kind = "running", "crawl" if job.id == 1 else "feed"
+    crawl.add(1, [listed("/a").found])
+    [held] = crawl.lease(1, 10, domains=1, pages=5)
+    before = crawl.wanted([held.domain_id])
+    poll.add(2, [listed("/feed", Kind.SITEMAP).found])
+
+    assert (before, crawl.wanted([held.domain_id]), crawl.wanted([99])) == (set(), {held.domain_id}, set())
+    crawl.release(1, 10, [_given_back(held, clock)])
+    crawl.rest(1, [held.domain_id], seconds=3)
+    assert crawl.lease(1, 10, domains=1, pages=5) == []
+    [taken] = poll.lease(2, 20, domains=1, pages=5)
+    assert not taken.taken_over
+    clock.advance(3)
+    assert crawl.lease(1, 10, domains=1, pages=5) == []
+    poll.release(2, 20, [_given_back(taken, clock)])
+    assert [lease.domain_id for lease in crawl.lease(1, 10, domains=1, pages=5)] == [held.domain_id]
+
+
+def _given_back(lease: DomainLease, clock: FakeClock) -> DomainUpdate:
+    return DomainUpdate(
+        domain_id=lease.domain_id, token=lease.token, circuit=CircuitState(), next_allowed_at=clock.now()
+    )

@@ -1,0 +1,97 @@
+"""F28 with a real mount: the storage of one source goes away under its crawl, and comes back."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.flow.crawler import Crawler
+from tests.flow.faults.bed import until
+from tests.flow.plant import Plant
+from tests.site import Site
+
+_PAGES = 60
+
+
+class Mount:
+    """A disk of its own at a folder, that can be taken away and brought back with what is on it."""
+
+    def __init__(self, disk: Path, at: Path) -> None:
+        self._disk, self.at = disk, at
+
+    def go(self) -> None:
+        """Unmount it, whoever has files open there."""
+        subprocess.run(["umount", "--lazy", str(self.at)], check=True)
+
+    def come(self) -> None:
+        """Mount it."""
+        subprocess.run(["mount", "--bind", str(self._disk), str(self.at)], check=True)
+
+
+@pytest.fixture
+def plant(crawler: Crawler) -> Iterator[Plant]:
+    """An installation with small WARC files, whose infrastructure retries come at once."""
+    made = Plant(
+        crawler,
+        settings={
+            "HOLDFAST_WARC_BYTES": "4096",
+            "HOLDFAST_JOBS_INFRA_COOLDOWN_S": "1",
+            "HOLDFAST_JOBS_INFRA_RETRIES": "1000",
+        },
+    )
+    yield made
+    made.end()
+
+
+@pytest.fixture
+def mount(plant: Plant, tmp_path: Path) -> Iterator[Mount]:
+    """A disk where the source `ex` stores its captures; the test is skipped where nobody may mount."""
+    disk, at = tmp_path / "disk", plant.crawler.home / "warcs" / "ex"
+    disk.mkdir()
+    at.mkdir(parents=True)
+    made = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=64m", "tmpfs", str(disk)], capture_output=True, check=False
+    )
+    if made.returncode:
+        pytest.skip(f"mounting needs root: {made.stderr.decode().strip()}")
+    found = Mount(disk, at)
+    found.come()
+    yield found
+    plant.end()
+    subprocess.run(["umount", "--lazy", str(at)], capture_output=True, check=False)
+    subprocess.run(["umount", "--lazy", str(disk)], check=True)
+
+
+def test_storage_that_is_unmounted_under_a_crawl_costs_no_retry_and_no_byte_below_it(
+    plant: Plant, mount: Mount
+) -> None:
+    with Site.plain(hosts=2, pages=_PAGES) as site:
+        job_id = plant.job("ex", site.url(0), max_depth=-1, delay_s=0.1)
+        other = plant.job("other", site.url(1), max_depth=-1)
+        worker = plant.worker(concurrency=2)
+        until(lambda: len(list(mount.at.rglob("*.warc.gz"))) > 2, within_s=60, what="some files sealed")
+        mount.go()
+        until(lambda: len(_failures(plant, job_id)) >= 3, within_s=60, what="noticed, and tried again twice")
+        until(lambda: plant.a_job(other).state == "completed", within_s=60, what="the other source goes on")
+        job = plant.a_job(job_id)
+        written = list(mount.at.rglob("*"))
+        mount.come()
+        until(lambda: plant.a_job(job_id).state == "completed", within_s=60, what="it goes on by itself")
+        worker.terminate()
+        worker.join(30)
+    runs = [run for run in plant.executions() if run.job_id == job_id]
+
+    assert written == [], "not a byte, not a folder below the mount"
+    assert {failure for failure in _failures(plant, job_id)} == {"infra_error"}
+    assert job.current_retry_count == 0
+    assert job.infra_retry_count >= 3
+    assert {run.output_dir for run in runs} == {runs[0].output_dir}
+    assert runs[-1].state == "completed"
+    assert plant.a_job(other).total_runs == 1
+
+
+def _failures(plant: Plant, job_id: int) -> list[str | None]:
+    return [run.failure for run in plant.executions() if run.job_id == job_id and run.state == "failed"]

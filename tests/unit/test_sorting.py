@@ -1,0 +1,41 @@
+"""Sorting outside memory: the order of all lines, whatever their number, and never more than one run at hand."""
+
+from __future__ import annotations
+
+import tracemalloc
+from collections.abc import Iterator
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from holdfast.sorting import sorted_lines
+
+
+@pytest.mark.parametrize("count", [0, 1, 6, 7, 8, 14, 15, 100])
+def test_lines_come_in_order_however_they_fall_into_runs(tmp_path: Path, count: int) -> None:
+    lines = [b"%03d\n" % number for number in range(count)]
+    shuffled = lines[:]
+    Random(1).shuffle(shuffled)
+
+    assert list(sorted_lines(shuffled, tmp_path, run_lines=7)) == lines
+    assert list(tmp_path.iterdir()) == []
+
+
+def _peak(count: int, folder: Path) -> int:
+    def lines() -> Iterator[bytes]:
+        chance = Random(count)
+        for _ in range(count):
+            yield b"%d%0200d\n" % (chance.getrandbits(64), 0)
+
+    tracemalloc.start()
+    try:
+        for _ in sorted_lines(lines(), folder, run_lines=1000):
+            pass
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+def test_many_lines_take_no_more_memory_than_some(tmp_path: Path) -> None:
+    assert _peak(8000, tmp_path) < 1.6 * _peak(1000, tmp_path)
