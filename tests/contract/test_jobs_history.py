@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import closing, contextmanager, suppress
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
 from sqlalchemy import func, insert, select
+from sqlalchemy.orm import Session
 
+from holdfast.db.engine import Database
 from holdfast.db.models import Execution, LogLine, WarcFile
+from holdfast.errors import Unavailable
 from holdfast.jobs.endings import Counts, Ending, Result
 from holdfast.jobs.journal.events import last_event, payload, read_events
 from holdfast.jobs.journal.logs import LogBook, all_lines, entry, last_lines, read_lines
@@ -140,6 +144,38 @@ def test_logs_are_structured_bounded_and_readable_while_they_grow(bed: Bed, cloc
     assert len(errors) == 1
     assert (len(errors[0].message), errors[0].fields["truncated"]) == (4096, True)
     assert len(list(all_lines(bed.database, execution_id))) == 99
+
+
+class _Away(Database):
+    """A database that is away until it is told to be back."""
+
+    is_away = True
+
+    @contextmanager
+    def write(self) -> Iterator[Session]:
+        if self.is_away:
+            raise Unavailable("away")
+        with super().write() as session:
+            yield session
+
+
+def test_while_the_database_is_away_lines_wait_in_bounds_and_the_rest_is_counted(bed: Bed, clock: FakeClock) -> None:
+    bed.once()
+    bed.party.scheduler.tick()
+    execution_id = bed.party.taken().execution_id
+    with closing(_Away(bed.database.url)) as database:
+        book = LogBook(database, clock, execution_id, bed.settings)
+        for number in range(10_050):
+            with suppress(Unavailable):
+                book.write("info", "crawler.fetch", f"page {number}")
+        database.is_away = False
+        book.flush()
+
+    with bed.database.read() as session:
+        execution = session.get_one(Execution, execution_id)
+        tail = last_lines(session, execution_id, limit=1)
+    assert (execution.log_lines, execution.log_dropped) == (10_000, 50)
+    assert tail[0].message == "page 9999"
 
 
 ODD = "half \ud800, nothing \x00, a whole \U0001f600 and the text \\u0000"

@@ -56,13 +56,17 @@ def test_an_edition_is_shown_reported_and_printed(terminal: Terminal) -> None:
     shown = terminal.type("edition", "show", "cihr", "2026")
     early = terminal.type("edition", "ledger", "cihr", "2026")
     status = terminal.type("annual-status", "--year", "2026")
-    reported = terminal.type("annual-edition-report", "--year", "2026")
+    thought = terminal.type("annual-edition-report", "--year", "2026")
+    still = terminal.type("edition", "ledger", "cihr", "2026")
+    reported = terminal.type("annual-edition-report", "--year", "2026", "--apply")
     table = terminal.type("edition", "ledger", "cihr", "2026", "--csv")
     unfrozen = terminal.type("edition", "verify", "cihr", "2026")
     short = terminal.type("accept-annual-shard-gap", "--job-id", "1", "--reason", "x")
 
     assert [row[1:3] for row in _lines(shown)[-2:]] == [["lang-en", "queued"], ["lang-fr", "queued"]]
-    assert early.code == 1
+    assert (early.code, still.code) == (1, 1)
+    assert thought.out.splitlines()[:-2] == reported.out.splitlines()[:-2]
+    assert "nothing was changed" in thought.out
     assert "holdfast edition report --year 2026" in early.err
     assert "0 of 3 indexed, 1 in progress, 0 failed, 2 missing" in status.out
     assert "missing seed  https://cihr-irsc.gc.ca/e/193.html  not_reached: shard_queued" in reported.out

@@ -110,7 +110,7 @@ def test_a_campaign_ends_in_the_right_statuses_and_a_report_that_adds_up(
         "hc": "indexed", "phac": "indexed", "cihr": "failed",
     }  # fmt: skip
     by_itself = {code: office.json("edition", "show", code, "2026")["status"] for code in ("hc", "phac", "cihr")}
-    reports = {one["source"]: one for one in office.json("annual-edition-report", *_YEAR)["reports"]}
+    reports = {one["source"]: one for one in office.json("annual-edition-report", *_YEAR, "--apply")["reports"]}
     assert {code: one["status"] for code, one in reports.items()} == by_itself == {
         "hc": "research_ready", "phac": "search_ready", "cihr": "needs_review",
     }  # fmt: skip
@@ -128,13 +128,18 @@ def test_a_campaign_ends_in_the_right_statuses_and_a_report_that_adds_up(
 def _settle(office: Office, job_id: int) -> None:
     """Accept the gap, freeze the editions, and hold the lists against the archive."""
     refused = office.terminal.type("edition", "freeze", "cihr", "2026")
-    accepted = office.json("accept-annual-shard-gap", "--job-id", str(job_id), "--reason", "the tool was wrong")
+    gap = ("accept-annual-shard-gap", "--job-id", str(job_id), "--reason", "the tool was wrong")
+    thought = office.json(*gap)
+    still = office.json("edition", "show", "cihr", "2026")
+    accepted = office.json(*gap, "--apply")
     frozen = office.json("edition", "freeze", "cihr", "2026")
     held = office.json("edition", "verify", "cihr", "2026")
 
     assert refused.code == 1
     assert "neither indexed nor accepted" in refused.err
-    assert accepted["status"] == "research_ready"
+    assert (thought["status"], thought["applied"], still["status"]) == ("research_ready", False, "needs_review")
+    assert [shard["acceptanceState"] for shard in still["shard_list"]].count("accepted_gap") == 0
+    assert (accepted["status"], accepted["applied"]) == ("research_ready", True)
     assert frozen["captures"] >= 2
     assert (held["holds"], held["listed"]) == (True, frozen["captures"])
     again = office.json("schedule-annual", *_YEAR, "--sources", "hc,phac", "--apply")

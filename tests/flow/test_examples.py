@@ -59,10 +59,10 @@ MADE_FIRST = {
     "holdfast edition compare": [
         f"edition {line}"
         for year in (2025, 2026)
-        for line in (f"report --year {year} --sources hc", f"freeze hc {year}")
+        for line in (f"report --year {year} --sources hc --apply", f"freeze hc {year}")
     ],
     "holdfast edition report": ["schedule-annual --year 2026 --sources phac --apply"],
-    "holdfast edition ledger": ["edition report --year 2026"],
+    "holdfast edition ledger": ["edition report --year 2026 --apply"],
 }
 """What is typed before an example."""
 

@@ -13,7 +13,7 @@ import typer
 
 from holdfast import config
 from holdfast.cli.indexing import ProgressLine
-from holdfast.cli.options import AsJson, Home
+from holdfast.cli.options import Apply, AsJson, Home
 from holdfast.cli.tables import fields, table
 from holdfast.db.models import Edition, Source
 from holdfast.editions import queries
@@ -44,10 +44,10 @@ Sources = Annotated[
     list[str] | None,
     typer.Option("--sources", "-s", help="Codes, comma-separated or repeated; all annual ones if left out."),
 ]
-Apply = Annotated[bool, typer.Option("--apply", help="Do it; without this, only say what would be done.")]
 Most = Annotated[int | None, typer.Option("--max-create-per-run", min=0, help="Jobs to make at most.", metavar="N")]
 Code = Annotated[str, typer.Argument(help="The source's code.", metavar="CODE")]
 OneYear = Annotated[int, typer.Argument(help="The edition's year.", metavar="YEAR")]
+_NOTHING = "nothing was changed; do it with --apply"
 
 
 @contextmanager
@@ -138,60 +138,66 @@ def plan(
 
 
 @app_command.command()
-def report(year: Year, sources: Sources = None, json: AsJson = False, home: Home = None) -> None:
-    """Account for every address that was meant to be kept, and write ledger, manifest and report of each edition.
+def report(
+    year: Year, sources: Sources = None, apply: Apply = False, json: AsJson = False, home: Home = None
+) -> None:  # fmt: skip
+    """Account for every address that was meant to be kept; with --apply write ledger, manifest and report.
 
-    Example: holdfast edition report --year 2026 --sources hc,phac
+    Example: holdfast edition report --year 2026 --sources hc,phac --apply
     """
     with _open(home) as jobs:
         year = campaign_year(year, now=jobs.clock.now())
         with jobs.database.read() as session:
             every = [source.code for _, source in queries.listed(session, year=year, limit=100_000)[0]]
-        written = [_write_report(jobs, code, year) for code in in_order(_codes(sources) or every)]
+        written = [_write_report(jobs, code, year, apply=apply) for code in in_order(_codes(sources) or every)]
     if json:
-        print(jsonlib.dumps({"year": year, "reports": [one.content for one in written]}, ensure_ascii=False))
+        told = {"year": year, "applied": apply, "reports": [one.content for one in written]}
+        print(jsonlib.dumps(told, ensure_ascii=False))
         return
     for one in written:
-        _print_report(one)
+        _print_report(one, applied=apply)
     if not written:
         print(f"there is no edition of {year}; make one with: holdfast edition schedule --year {year} --apply")
 
 
-def _write_report(jobs: Jobs, code: str, year: int) -> Report:
+def _write_report(jobs: Jobs, code: str, year: int, *, apply: bool = True) -> Report:
     with jobs.database.read() as session:
         edition = find_edition(session, find_source(session, code), year)
     line = ProgressLine(jobs.clock)
     try:
-        return write_report(jobs.database, jobs.settings.home, jobs.clock, edition.id,
+        return write_report(jobs.database, jobs.settings.home, jobs.clock, edition.id, apply=apply,
                             tell=lambda count: line.say(f"{code} {year}: {count:,} rows read"))  # fmt: skip
     finally:
         line.clear()
 
 
-def _print_report(one: Report) -> None:
+def _print_report(one: Report, *, applied: bool) -> None:
     content, counts = one.content, one.content["counts"]
     print(f"{content['source']} {content['year']}: {content['status']}")
     print(fields([(name.replace("_", " "), f"{count:,}") for name, count in counts.items()]))
     for seed in content["missing_seeds"][:10]:
         accepted = " (accepted)" if seed["accepted"] else ""
         print(f"missing seed  {seed['url']}  {seed['outcome']}: {seed['reason']}{accepted}")
-    print(f"written to {one.folder}\n")
+    print(f"written to {one.folder}\n" if applied else f"{_NOTHING}\n")
 
 
 @app_command.command(name="accept-gap")
 def accept_gap_command(
     job_id: Annotated[int, typer.Option("--job-id", help="The shard's job.", min=0)],
     reason: Annotated[str, typer.Option("--reason", help="Why, in at least 3 characters; kept in the report.")],
+    apply: Apply = False,
     json: AsJson = False,
     home: Home = None,
 ) -> None:
     """Accept what a shard did not bring, so that it no longer blocks its edition.
 
-    Example: holdfast edition accept-gap --job-id 7 --reason "the site was closed in March"
+    Example: holdfast edition accept-gap --job-id 7 --reason "the site was closed in March" --apply
     """
     with _open(home) as jobs:
-        volume = accept_gap(jobs.database, jobs.settings.home, jobs.clock, job_id=job_id, reason=reason)
-    _show_volume(volume, json=json)
+        volume = accept_gap(jobs.database, jobs.settings.home, jobs.clock, job_id=job_id, reason=reason, apply=apply)
+    _show_volume(volume, json=json, applied=apply)
+    if not apply and not json:
+        print(_NOTHING)
 
 
 @app_command.command()
@@ -333,7 +339,7 @@ def ledger(
                 sys.stdout.buffer.write(chunk)
     except FileNotFoundError as exc:
         raise ArtefactNotFound(
-            f"no report of {code} {year} was written yet; do so with: holdfast edition report --year {year}"
+            f"no report of {code} {year} was written yet; do so with: holdfast edition report --year {year} --apply"
         ) from exc
     sys.stdout.buffer.flush()
 
@@ -344,8 +350,10 @@ def _find(jobs: Jobs, code: str, year: int) -> tuple[Edition, Source]:
         return find_edition(session, source, campaign_year(year, now=jobs.clock.now())), source
 
 
-def _show_volume(volume: Volume, *, json: bool) -> None:
+def _show_volume(volume: Volume, *, json: bool, applied: bool | None = None) -> None:
     shown = edition_object(volume.edition, volume.source)
+    if json and applied is not None:
+        shown["applied"] = applied
     shards = [shard_object(shard) for shard in volume.shards]
     if json:
         print(jsonlib.dumps({**shown, "shard_list": shards}, ensure_ascii=False))
@@ -372,6 +380,6 @@ def _show_plan(plan: Plan, *, json: bool, wanted: bool) -> None:
         if plan.errors:
             print("nothing was changed: mend the errors first", file=sys.stderr)
         elif not wanted:
-            print("nothing was changed; do it with --apply")
+            print(_NOTHING)
     if plan.errors:
         sys.exit(1)

@@ -245,8 +245,8 @@ class Lane:
 
     async def _send(self, request: Request, pace: Pace) -> Fetched | FetchFailed:
         """Send a request whose turn it is, and note when it was seen and what the answer asks of us."""
-        crew, sent_at = self._crew, self._crew.clock.monotonic()
-        if (left_s := pace.lease_until - sent_at) < crew.settings.fetch.deadline_s:
+        crew = self._crew
+        if (left_s := pace.lease_until - crew.clock.monotonic()) < crew.settings.fetch.deadline_s:
             request = replace(request, send_within_s=left_s)
         self.current = request.url
         try:
@@ -256,6 +256,8 @@ class Lane:
             raise
         finally:
             self.current = None
+        # Counted back from now: a pause of this process makes the request look later than it was, never earlier.
+        began_at = crew.clock.monotonic() - result.took_s
         if isinstance(result, Fetched):
             if (head := crew.credentials.hidden(result.request_head)) is not result.request_head:
                 result = replace(result, request_head=head)
@@ -263,16 +265,16 @@ class Lane:
                 self._met_at = result.ip
                 self.manners.met(is_private=crew.is_private(result.ip))
             crew.progress.asked(len(result.response_head) + result.body.size)
-            first = None if result.first_byte_s is None else sent_at + result.first_byte_s
-            pace.asked(sent_at=sent_at + result.sent_s, first_byte_at=first)
+            first = None if result.first_byte_s is None else began_at + result.first_byte_s
+            pace.asked(sent_at=began_at + result.sent_s, first_byte_at=first)
             self._heed(result, pace)
         elif result.sent_s is not None:
             crew.progress.asked(0)
-            pace.asked(sent_at=sent_at + result.sent_s, first_byte_at=None)
+            pace.asked(sent_at=began_at + result.sent_s, first_byte_at=None)
         elif crew.clock.monotonic() >= pace.lease_until:
             raise LeaseLost("the lease of this domain ran out before the request could leave")
         elif result.problem.transient:
-            pace.tried(sent_at)
+            pace.tried(began_at)
         return result
 
     def _heed(self, answer: Fetched, pace: Pace) -> None:

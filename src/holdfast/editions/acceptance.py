@@ -24,8 +24,10 @@ LEAST_CHARS, MOST_CHARS = 3, 2000
 _log = log.get()
 
 
-def accept_gap(database: Database, home: Path, clock: Clock, *, job_id: int, reason: str) -> Volume:
-    """Accept what a shard did not bring; return its edition as it stands then.
+def accept_gap(
+    database: Database, home: Path, clock: Clock, *, job_id: int, reason: str, apply: bool = True
+) -> Volume:  # fmt: skip
+    """Accept what a shard did not bring; return its edition as it stands then, or would stand without `apply`.
 
     Invalid without a reason of at least three characters, ShardNotFound if the job is no part of an edition,
     EditionBusy while its report is written: then nothing is changed. What was measured stays; a worker measures anew.
@@ -37,7 +39,9 @@ def accept_gap(database: Database, home: Path, clock: Clock, *, job_id: int, rea
     folder = edition_folder(home, known.source.code, known.edition.year)
     with draft(folder) as made:
         written = read_report(folder) if known.edition.generated_at is not None else None
-        content = _accept(database, clock, job_id, said, written)
+        volume, content = _accept(database, clock, job_id, said, written, apply=apply)
+        if not apply:
+            return volume
         if content is not None:
             try:
                 rewrite_report(made, content)
@@ -60,9 +64,9 @@ _Written = tuple[dict[str, Any], list[MissingSeed]]
 
 
 def _accept(
-    database: Database, clock: Clock, job_id: int, said: str, written: _Written | None
-) -> dict[str, Any] | None:
-    """Write down what is decided; return the report as it reads now, None if there is none."""
+    database: Database, clock: Clock, job_id: int, said: str, written: _Written | None, *, apply: bool
+) -> tuple[Volume, dict[str, Any] | None]:
+    """Write down what is decided, or undo that; return the edition, and its report as it reads now if there is one."""
     now = clock.now()
     with database.write() as session:
         job = shards.job_of_edition(session, job_id)
@@ -74,12 +78,16 @@ def _accept(
         audit.record(session, clock, action="edition.gap_accepted", subject=f"job {job_id}", detail={"reason": said})
         session.flush()
         volume = read_volume(session, job.edition_id)
-        if written is None:
+        content = None if written is None else assess(volume, *written)
+        if content is None:
             forget_report(session, volume, now=now)
-            return None
-        content = assess(volume, *written)
-        record_standing(session, volume, content, now=now)
-        return content
+        else:
+            record_standing(session, volume, content, now=now)
+        if not apply:
+            session.flush()
+            session.expunge_all()  # what was thought through stays readable
+            session.rollback()
+        return volume, content
 
 
 def read_report(folder: Path) -> _Written | None:

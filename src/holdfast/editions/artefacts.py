@@ -20,6 +20,7 @@ from typing import Any, BinaryIO, Final, NamedTuple, Self
 from holdfast.coordination.turns import alone
 from holdfast.editions.refusals import EditionBusy
 from holdfast.errors import NoSpace
+from holdfast.spreadsheets import guarded
 
 LEDGER, MANIFEST = "target-ledger.jsonl", "capture-manifest.jsonl"
 REPORT_JSON, REPORT_MD, CSV = "coverage-report.json", "coverage-report.md", "coverage.csv"
@@ -46,8 +47,6 @@ def placed(home: Path, stored: str) -> Path | None:
 
 
 _CONTROL: Final = dict.fromkeys([*range(32), *range(127, 160), 0x2028, 0x2029], " ")
-_FORMULA: Final = ("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20")
-"""What a spreadsheet takes for the beginning of a formula; the last four are the wide ones."""
 
 
 def csv_line(cells: Iterable[Any]) -> bytes:
@@ -63,8 +62,7 @@ def table_line(cells: Iterable[Any]) -> bytes:
 
 
 def _cell(value: str) -> str:
-    plain = value if value.isprintable() else value.translate(_CONTROL)
-    return f"'{plain}" if plain.lstrip().startswith(_FORMULA) else plain
+    return guarded(value if value.isprintable() else value.translate(_CONTROL))
 
 
 class Written(NamedTuple):

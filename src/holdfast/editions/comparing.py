@@ -69,8 +69,8 @@ def pages_of(database: Database, home: Path, volume: Volume, scratch: Path) -> I
 
 def _meant(home: Path, volume: Volume) -> Iterator[bytes]:
     """Yield a line for every address of an edition's ledger, and for every one that those led to."""
-    label = f"{volume.source.code} {volume.edition.year}"
-    again = f"write it with: holdfast edition report --year {volume.edition.year} --sources {volume.source.code}"
+    code, year = volume.source.code, volume.edition.year
+    label, again = f"{code} {year}", f"write it with: holdfast edition report --year {year} --sources {code} --apply"
     path = edition_folder(home, volume.source.code, volume.edition.year) / LEDGER
     try:
         with path.open("rb") as file:

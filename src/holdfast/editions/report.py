@@ -41,9 +41,10 @@ class Report(NamedTuple):
 
 
 def write_report(
-    database: Database, home: Path, clock: Clock, edition_id: int, *, tell: Tell = lambda _count: None
-) -> Report:
-    """Write the files of an edition and bring its row up to date.
+    database: Database, home: Path, clock: Clock, edition_id: int, *, tell: Tell = lambda _count: None,
+    apply: bool = True,
+) -> Report:  # fmt: skip
+    """Write the files of an edition and bring its row up to date; without `apply` only return what they would say.
 
     EditionNotFound; LedgerUnbalanced if the rows do not add up, EditionBusy, NoSpace: then nothing is changed.
     """
@@ -61,6 +62,8 @@ def write_report(
         tally.check(written=ledger.rows, recounted=_recount(made.scratch / ledger.name))
         figures = _figures(database, volume, tally)
         content = compose(volume, figures, [ledger, manifest, table], now=now)
+        if not apply:
+            return Report(volume, content, folder)
         report = made.whole(artefacts.REPORT_JSON, _json(content))
         text = made.whole(artefacts.REPORT_MD, report_text(content).encode("utf-8", "replace"))
         made.publish(ledger, manifest, table, text, report)

@@ -13,6 +13,8 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any
 
+from holdfast.spreadsheets import guarded
+
 SNAPSHOT_COLUMNS = (
     "snapshot_id", "source_code", "source_name", "captured_url", "normalized_url_group", "capture_timestamp_utc",
     "language", "status_code", "mime_type", "title", "job_id", "job_name", "snapshot_url", "capture_backend",
@@ -25,7 +27,6 @@ CHANGE_COLUMNS = (
     "high_noise", "diff_truncated", "diff_version", "normalization_version", "computed_at_utc", "compare_url",
 )  # fmt: skip
 
-_FORMULA = ("=", "+", "-", "@", "\t", "\r")
 Value = str | int | float | bool | datetime | None
 Row = Sequence[Value]
 
@@ -84,7 +85,7 @@ def cell(value: Value) -> str:
     if isinstance(value, datetime):
         return stamp(value)
     text = str(value).replace("\0", "")
-    return f"'{text}" if isinstance(value, str) and text.startswith(_FORMULA) else text
+    return guarded(text) if isinstance(value, str) else text
 
 
 def stamp(moment: datetime) -> str:

@@ -106,8 +106,9 @@ def _adopt(ground: Ground, file: OpenFile, report: Recovery) -> bool:
 
 
 def _strike_off(ground: Ground, file: OpenFile, path: Path, report: Recovery) -> bool:
+    """Forget a file that was never written to; not while its whole folder is away, as that of a lost mount is."""
     with ground.hot.write() as tx:
-        if not (never_used := not files.pointed_offsets(tx, file.id)):
+        if not (never_used := path.parent.is_dir() and not files.pointed_offsets(tx, file.id)):
             _log.error("recovery.file_missing", action="adopt", file=str(path))
             report.left[file.id] = f"{path} is missing"
         else:

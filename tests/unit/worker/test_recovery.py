@@ -110,6 +110,20 @@ def test_a_file_that_was_registered_and_never_made_is_struck_off(ground: Ground,
     assert _state(ground, dead.file_id)[0] == "discarded"
 
 
+def test_a_file_that_no_row_points_to_is_waited_for_while_its_whole_folder_is_away(ground: Ground, dead: Dead) -> None:
+    dead.write()
+    dead.die()
+    away = dead.path.parent.with_name("unmounted")
+    dead.path.parent.rename(away)
+
+    report = recover(ground)
+    assert (report.repaired, list(report.left)) == ([], [dead.file_id])
+    assert _state(ground, dead.file_id)[0] == "open"
+    away.rename(dead.path.parent)
+
+    assert recover(ground).repaired == ["dead.warc.gz"]
+
+
 def test_a_file_that_rows_point_to_is_waited_for_while_its_disk_is_away(ground: Ground, dead: Dead) -> None:
     lease = dead.lease()
     dead.settle(lease, dead.write())

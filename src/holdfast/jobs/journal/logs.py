@@ -29,6 +29,8 @@ _FIELDS_CHARS: Final = 8192
 _RESERVED: Final = 0.02
 """Share of the lines that only warnings and errors may fill: the end of a noisy log still tells what went wrong."""
 _BATCH: Final = 200
+_WAITING: Final = 10_000
+"""Lines held while the database is away; what comes then is only counted."""
 _PAGE: Final = 1000
 _SECRET: Final = re.compile(r"authorization|cookie|password|secret|token", re.I)
 
@@ -40,11 +42,15 @@ class LogBook:
         self._database, self._clock, self._execution_id = database, clock, execution_id
         self._limit, self._least = settings.log_lines, level_number(settings.log_level)
         self._waiting: list[dict[str, Any]] = []
+        self._dropped = 0
 
     def write(self, level: str, category: str, message: str, **fields: Any) -> None:
         """Note a line; below the level of the settings it is dropped, and a full batch is written at once."""
         number = level_number(level)
         if number < self._least:
+            return
+        if len(self._waiting) >= _WAITING:
+            self._dropped += 1
             return
         self._waiting.append({
             "execution_id": self._execution_id, "at": self._clock.now(), "level": number,
@@ -68,8 +74,9 @@ class LogBook:
                     kept.append(line)
             size = sum(len(line["message"]) + len(json.dumps(line["fields"])) for line in kept)
             queries.append_lines(session, kept, execution_id=self._execution_id, size=size,
-                                 dropped=len(self._waiting) - len(kept))  # fmt: skip
+                                 dropped=len(self._waiting) - len(kept) + self._dropped)  # fmt: skip
         self._waiting.clear()
+        self._dropped = 0
 
 
 def level_number(level: str) -> int:
