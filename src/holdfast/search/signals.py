@@ -91,8 +91,8 @@ def recompute(database: Database, clock: Clock, *, progress: Callable[[int], Non
     """Compute all signals anew and write them; return how many pages have any. Readers see old and new ones mixed
     until it is done; the search index takes them over afterwards (`drain.take_over_signals`)."""
     with database.read() as session:
-        rows = signals_of(graph_of(queries.links(session, chunk=_CHUNK)))
-    now = clock.now()
+        graph = graph_of(queries.links(session, chunk=_CHUNK))
+    rows, now = signals_of(graph), clock.now()
     for start in range(0, len(rows), _WRITE):
         with database.write() as session:
             queries.put_signals(session, rows[start : start + _WRITE], computed_at=now)
