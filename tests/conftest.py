@@ -29,7 +29,9 @@ def missing_service(what: str, package: str) -> None:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark what needs PostgreSQL, so that `make quick` can leave it out."""
     for item in items:
-        if isinstance(item, pytest.Function) and {"postgres", "postgres_url"} & set(item.fixturenames):
+        if isinstance(item, pytest.Function) and {"postgres", "postgres_url", "bare_postgres_url"} & set(
+            item.fixturenames
+        ):
             item.add_marker(pytest.mark.postgres)
 
 
@@ -67,8 +69,14 @@ def postgres() -> Iterator[Postgres]:
 
 @pytest.fixture
 def postgres_url(postgres: Postgres) -> str:
-    """A fresh PostgreSQL database for this test alone."""
+    """A PostgreSQL database for this test alone, with the schema and no rows."""
     return postgres.fresh()
+
+
+@pytest.fixture
+def bare_postgres_url(postgres: Postgres) -> str:
+    """A PostgreSQL database for this test alone with nothing in it."""
+    return postgres.bare()
 
 
 @pytest.fixture
@@ -79,8 +87,15 @@ def sqlite_url(tmp_path: Path) -> str:
 
 @pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.postgres)])
 def database_url(request: pytest.FixtureRequest) -> str:
-    """A fresh database of each kind: a test that asks for it runs on both."""
+    """A database of each kind, without rows and, on SQLite, not there yet: a test that asks for it runs on both."""
     url: str = request.getfixturevalue(f"{request.param}_url")
+    return url
+
+
+@pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.postgres)])
+def bare_url(request: pytest.FixtureRequest) -> str:
+    """The same with nothing in it at all, for what makes the schema."""
+    url: str = request.getfixturevalue("sqlite_url" if request.param == "sqlite" else "bare_postgres_url")
     return url
 
 

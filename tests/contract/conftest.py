@@ -27,9 +27,7 @@ def _sqlite_template(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def _postgres_database(postgres: Postgres) -> str:
-    url = postgres.fresh()
-    upgrade(url)
-    return url
+    return postgres.fresh()
 
 
 @pytest.fixture

@@ -27,13 +27,13 @@ def test_a_migrated_database_is_whole(migrated_url: str) -> None:
     assert found.version[0].isdigit()
 
 
-def test_what_is_missing_is_named(database_url: str) -> None:
-    upgrade(database_url)
-    with closing(Database(database_url)) as database, database.engine.begin() as connection:
+def test_what_is_missing_is_named(bare_url: str) -> None:
+    upgrade(bare_url)
+    with closing(Database(bare_url)) as database, database.engine.begin() as connection:
         connection.execute(text("DROP TABLE recoveries"))
         connection.execute(text("ALTER TABLE holds RENAME COLUMN owner TO holder"))
 
-    found = compare(database_url)
+    found = compare(bare_url)
 
     assert (sorted(found.missing), found.is_whole) == (["holds.owner", "recoveries"], False)
 
@@ -48,9 +48,9 @@ def test_a_database_that_is_not_there_is_told_so(tmp_path: Path) -> None:
         compare("mysql://nobody@127.0.0.1/none")
 
 
-def test_migrations_are_undone_and_run_again_and_rows_stay(database_url: str) -> None:
-    upgrade(database_url)
-    with closing(Database(database_url)) as database, database.engine.begin() as connection:
+def test_migrations_are_undone_and_run_again_and_rows_stay(bare_url: str) -> None:
+    upgrade(bare_url)
+    with closing(Database(bare_url)) as database, database.engine.begin() as connection:
         for insert in (
             "sources(code, name, enabled, config, created_at, updated_at) VALUES ('a', 'A', true, '{}', 1, 1)",
             "jobs(source_id, kind, fingerprint, config, created_at) VALUES (1, 'x', 'y', '{}', 1)",
@@ -58,27 +58,27 @@ def test_migrations_are_undone_and_run_again_and_rows_stay(database_url: str) ->
             connection.execute(text(f"INSERT INTO {insert}"))
     first = migrations()[0].revision
 
-    downgrade(database_url, first)
-    assert schema_of(database_url) == first
-    upgrade(database_url)
+    downgrade(bare_url, first)
+    assert schema_of(bare_url) == first
+    upgrade(bare_url)
 
-    assert compare(database_url).is_whole
-    with closing(Database(database_url)) as database, database.engine.connect() as connection:
+    assert compare(bare_url).is_whole
+    with closing(Database(bare_url)) as database, database.engine.connect() as connection:
         assert connection.execute(text("SELECT source_id, kind FROM jobs")).all() == [(1, "x")]
 
 
-def test_a_migration_that_is_killed_has_changed_nothing_and_runs_again(database_url: str) -> None:
+def test_a_migration_that_is_killed_has_changed_nothing_and_runs_again(bare_url: str) -> None:
     for at in (3, 40, 120):
         child = os.fork()
         if child == 0:
             _die_at(at)
-            upgrade(database_url)
+            upgrade(bare_url)
             os._exit(0)
         assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL
-        assert schema_of(database_url) is None, "all of it is one transaction"
+        assert schema_of(bare_url) is None, "all of it is one transaction"
 
-    upgrade(database_url)
-    assert compare(database_url).is_whole
+    upgrade(bare_url)
+    assert compare(bare_url).is_whole
 
 
 def _die_at(number: int) -> None:

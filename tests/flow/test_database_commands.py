@@ -84,10 +84,10 @@ def test_only_what_is_missing_is_run(typed: Typist) -> None:
     assert (newer.code, "upgrade holdfast" in newer.err) == (1, True)
 
 
-def test_postgresql_is_migrated_by_the_same_command(postgres_url: str, tmp_path: Path) -> None:
+def test_postgresql_is_migrated_by_the_same_command(bare_postgres_url: str, tmp_path: Path) -> None:
     def run(*words: str) -> subprocess.CompletedProcess[str]:
         command = [sys.executable, "-m", "holdfast.cli.main", *words, "--home", str(tmp_path / "home")]
-        environment = {**os.environ, "HOLDFAST_DATABASE_URL": postgres_url}
+        environment = {**os.environ, "HOLDFAST_DATABASE_URL": bare_postgres_url}
         return subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
 
     assert run("migrate", "--apply").stdout.startswith(f"current none, latest {SCHEMA}\n  ran 0001")

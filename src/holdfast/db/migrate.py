@@ -73,7 +73,11 @@ def downgrade(database_url: str, revision: str) -> None:
 @contextmanager
 def _migrating(database_url: str) -> Iterator[Config]:
     """Hold the lock and one transaction, which is committed at the end of the block."""
-    with closing(Database(database_url)) as database, _alone(database), database.engine.connect() as connection:
+    with (
+        closing(Database(database_url, statement_s=None)) as database,
+        _alone(database),
+        database.engine.connect() as connection,
+    ):
         if database.engine.dialect.name == "sqlite":
             # A table that is made anew is dropped first, and what refers to it must wait for the new one; SQLite
             # changes this switch outside a transaction only, and begins none by itself.
