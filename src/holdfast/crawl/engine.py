@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from enum import StrEnum
 
@@ -27,6 +27,7 @@ from holdfast.errors import Unavailable
 from holdfast.failpoints import reach
 from holdfast.frontier import Frontier
 from holdfast.types import DomainLease, Kind, Outcome, Visit
+from holdfast.urls import parse_seed
 
 _log = log.get()
 _LEASE_AT_ONCE = 64
@@ -56,6 +57,7 @@ class CrawlEngine:
         self.crew, self.frontier, self.ledger = crew, frontier, ledger
         self.limits, self.control = limits, control
         self._started_at = crew.clock.now()
+        self._landing: set[str] = set()
         self.database = DatabaseThread()
         self.fleet = Fleet(crew, limits, room=self._enter, starving=self._starving)
         self.settler = Settler(crew, frontier, ledger, self.fleet, database=self.database, at_desk=lambda: self.waiting)
@@ -255,24 +257,36 @@ class CrawlEngine:
         before = self.crew.clock.monotonic()
         if places <= 0 or self.fleet.awaits_word(before):
             return 0
-        leases = await self.database.run(lambda: self._take(working, places))
+        leases, landing = await self.database.run(lambda: self._take(working, places))
         until = self.lease_until(before)
         if leases and self.crew.clock.monotonic() >= until:
             # The answer took longer than the lease lasts: what we got may be another's by now.
             await self._let_go([(lease.domain_id, lease.token) for lease in leases])
             return 0
+        self.widen_scope(landing)
         for lease in leases:
             self.fleet.start(tasks, lease, lease_until=until)
         return len(leases)
 
-    def _take(self, working: int, places: int) -> list[DomainLease]:
-        """Lease on the database's thread, and learn where the originals of what was leased lie."""
+    def widen_scope(self, landing: Iterable[str]) -> None:
+        """Take the places where seeds landed, seen by any process, into the scope."""
+        for address in landing:
+            if address not in self._landing:
+                self._landing.add(address)
+                self.crew.scope = self.crew.scope.with_landing_host(parse_seed(address))
+
+    def _take(self, working: int, places: int) -> tuple[list[DomainLease], tuple[str, ...]]:
+        """Lease on the database's thread, and learn where the originals of what was leased lie, and where seeds landed.
+
+        The latter in the same breath: the page that a seed leads to may be the first of a domain that is leased here,
+        and its links count only for those who know.
+        """
         leases = self.frontier.lease(
             self.ledger.execution_id, self.ledger.owner_id, domains=self._share(working, places), pages=FEED
         )
         reach("after_lease")
         self.crew.originals.learn(attempt for lease in leases for attempt in lease.attempts)
-        return leases
+        return leases, self.control.listen().landing if leases and self.crew.processes > 1 else ()
 
     def _share(self, working: int, places: int) -> int:
         """Return how many domains to take: this process's part of those with work, so that all processes have some.

@@ -16,7 +16,6 @@ from holdfast.crawl.engine import CrawlEngine, Ending
 from holdfast.crawl.lane import Lane
 from holdfast.errors import HoldfastError, Unavailable
 from holdfast.failpoints import reach
-from holdfast.urls import parse_seed
 
 _log = log.get()
 _PULSE_S = 0.25
@@ -31,7 +30,6 @@ class Keeper:
 
     def __init__(self, run: RunFile, folder: Path, *, parent: int) -> None:
         self._run, self._folder, self._parent = run, folder, parent
-        self._landing: set[str] = set()
         self._is_orphan = False
 
     @property
@@ -114,10 +112,7 @@ class Keeper:
                 await asyncio.sleep(1.0)
                 continue
             engine.limits.hear(word)
-            for address in word.landing:
-                if address not in self._landing:
-                    self._landing.add(address)
-                    engine.crew.scope = engine.crew.scope.with_landing_host(parse_seed(address))
+            engine.widen_scope(word.landing)
             if word.stop is not None:
                 engine.drain()
             await asyncio.sleep(0.5)
