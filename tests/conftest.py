@@ -18,6 +18,11 @@ __all__ = ["FakeClock"]
 os.environ["HOLDFAST_INDEX_NICE"] = "0"
 
 
+_SERVED = {"postgres", "postgres_url", "bare_postgres_url"}
+_LONG = {"test_real_site.py", "test_feeds_odd.py"}
+"""Files of one long test: begun last, they would keep one core waiting for the other."""
+
+
 def missing_service(what: str, package: str) -> None:
     """Skip the test with one clear line, or fail where services are promised (CI, `make test`)."""
     message = f"{what} is not installed; `tools/services` installs it (package {package})"
@@ -27,12 +32,11 @@ def missing_service(what: str, package: str) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark what needs PostgreSQL, so that `make quick` can leave it out."""
+    """Mark what needs PostgreSQL, so that `make quick` can leave it out; what takes longest comes first."""
     for item in items:
-        if isinstance(item, pytest.Function) and {"postgres", "postgres_url", "bare_postgres_url"} & set(
-            item.fixturenames
-        ):
+        if isinstance(item, pytest.Function) and _SERVED & set(item.fixturenames):
             item.add_marker(pytest.mark.postgres)
+    items.sort(key=lambda item: item.path.name not in _LONG)
 
 
 def pytest_make_parametrize_id(val: object, argname: str) -> str | None:

@@ -41,11 +41,10 @@ def documentation() -> Iterator[str]:
 def test_a_real_site_is_captured_as_completely_as_wget_finds_it(
     documentation: str, crawler: Crawler, tmp_path: Path
 ) -> None:
-    crawler.crawl(documentation, "--delay", "0", "--depth", "-1", "--no-sitemaps", timeout_s=110)
-    subprocess.run(
-        ["wget", "-q", "-r", "-l", "inf", "-p", "-np", "-e", "robots=off", "-P", str(tmp_path / "wget"), documentation],
-        check=False, timeout=110,
-    )  # fmt: skip
+    options = ("-q", "-r", "-l", "inf", "-p", "-np", "-e", "robots=off", "-P", str(tmp_path / "wget"))
+    with subprocess.Popen(["wget", *options, documentation]) as wget:
+        crawler.crawl(documentation, "--delay", "0", "--depth", "-1", "--no-sitemaps", timeout_s=110)
+        wget.wait(timeout=110)
 
     outcomes = crawler.outcomes()
     captured = {_path(url) for url, (outcome, _) in outcomes.items() if outcome == "success"}
