@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import timedelta
 from itertools import product
 from pathlib import Path
@@ -98,6 +99,18 @@ def test_a_change_of_its_plan_wakes_no_job_that_rests(bed: Bed, state: str, minu
     assert (job.next_run_at is not None) == (after == "scheduled")
     if state == "paused":
         assert bed.party.act(job_id, Action.RESUME).next_run_at is not None
+
+
+def test_a_run_that_was_forced_outlives_a_new_plan(bed: Bed, clock: FakeClock) -> None:
+    job_id = bed.recurring(minutes=60)
+    bed.party.act(job_id, Action.FORCE_RUN)
+    with bed.database.write() as session:
+        spec = replace(JobSpec.of(session.get_one(Job, job_id)), interval_minutes=120)
+        bed.party.board.edit(session, job_id, spec)
+
+    assert (bed.job(job_id).state, bed.job(job_id).next_run_at) == ("pending", clock.now())
+    bed.run_once(job_id)
+    assert (bed.job(job_id).state, bed.job(job_id).interval_minutes) == ("scheduled", 120)
 
 
 def test_a_cancelled_job_stays_and_a_new_wish_makes_another(bed: Bed) -> None:

@@ -187,15 +187,15 @@ class Board:
         """Give a job a new plan, and bring its state and its next run in line with it, unless it rests or runs."""
         now = self._clock.now()
         target = State.SCHEDULED if spec.recurring else State.PENDING
-        stays = rests or state_of(job) is State.RUNNING
-        steps = () if stays else route(state_of(job), target)  # refused before anything is written
+        stays, forced = rests or state_of(job) is State.RUNNING, _is_forced(job, spec)
+        steps = () if stays or forced else route(state_of(job), target)  # refused before anything is written
         changed = interval_of(job.interval_minutes, job.interval_type) != spec.interval
         _write(job, spec, config)
         job.updated_at = now
         events = [move(job, step, now=now, replanned=True) for step in steps]
         if stays or queries.open_execution(session, job_id=job.id) is not None:
             job.next_run_at = None
-        elif enabled and (steps or changed or job.next_run_at is None):
+        elif enabled and not forced and (steps or changed or job.next_run_at is None):
             self._schedule(session, job, now=now)
         self._note(job)
         self._tell(session, "replanned", job)
@@ -226,6 +226,12 @@ def _rests(job: Job, spec: JobSpec) -> bool:
     if state_of(job) in (State.COMPLETED, State.FAILED):
         return when == (spec.interval, spec.schedule_enabled)
     return state_of(job) is State.PAUSED
+
+
+def _is_forced(job: Job, spec: JobSpec) -> bool:
+    """Return whether a recurring job waits for a run that somebody asked for, which a new plan does not take back."""
+    recurs = job.schedule_enabled and interval_of(job.interval_minutes, job.interval_type) is not None
+    return recurs and spec.recurring and state_of(job) is State.PENDING
 
 
 def _write(job: Job, spec: JobSpec, config: SourceConfig) -> None:
