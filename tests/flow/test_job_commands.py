@@ -95,7 +95,7 @@ def test_a_job_through_its_states(typed: Typist) -> None:
     assert typed("job run-now 1").out.startswith("job 1: pending; next run ")
     edited = typed("job edit 1 --every 1d --max-retries 5 --no-adaptive --set delay_s=3 --json").object
     assert (edited["interval_minutes"], edited["interval_type"], edited["max_retries"]) == (1, "days", 5)
-    assert (edited["adaptive_scheduling"], edited["config"]["delay_s"], edited["state"]) == (False, 3, "scheduled")
+    assert (edited["adaptive_scheduling"], edited["config"]["delay_s"], edited["state"]) == (False, 3, "pending")
     assert edited["config"]["max_pages"] == 100, "what is not named stays"
     assert typed("job cancel 1").out == "job 1: cancelled\n"
     assert "holdfast create-job --source ex" in typed("job resume 1").err
