@@ -29,6 +29,8 @@ from tests.flow.jobs_process import Crew, World, schedule, work
 from tests.jobs_bed import DONE, Party
 
 JOBS, TURNS = 200, 5
+FEW = 40
+"""Jobs that workers run to their end, too."""
 
 
 @pytest.fixture
@@ -59,6 +61,11 @@ def _wait_until(true: object, seconds: float) -> None:
     while not true():
         assert time.monotonic() < deadline, "it did not come to pass in time"
         pause.wait(0.05)
+
+
+def _finished(party: Party) -> int:
+    with party.database.read() as session:
+        return session.scalar(select(func.count()).where(Execution.state == "completed")) or 0
 
 
 def _queued(party: Party) -> int:
@@ -97,6 +104,23 @@ def _check_history(party: Party) -> dict[int, int]:
     for execution in executions:
         assert settled[execution.id] == (execution.state == "completed"), "an end without its owner"
     return done
+
+
+def test_four_schedulers_run_each_turn_once(world: World) -> None:
+    party = world.party()
+    _jobs(party, world, FEW)
+    party.database.close()  # no connection is shared with a fork; it opens anew
+    with Crew() as crew:
+        for _ in range(4):
+            crew.start(schedule, world)
+        for number in range(2):
+            crew.start(work, world, f"w{number}", 0.0)
+        _wait_until(lambda: _finished(party) >= 2 * FEW, 40)
+    done = _check_history(party)
+
+    assert len(done) == FEW
+    assert min(done.values()) >= 1
+    party.database.close()
 
 
 def test_four_schedulers_queue_each_turn_of_200_jobs_once(world: World) -> None:

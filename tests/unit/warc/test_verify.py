@@ -43,7 +43,7 @@ def test_a_file_of_ours_is_well(tmp_path: Path) -> None:
 
 
 def test_no_flipped_bit_goes_undetected(tmp_path: Path) -> None:
-    sealed, _ = write(tmp_path, 2, body=b"<li class='item'><a href='/'>word</a></li>\n" * 300)
+    sealed, _ = write(tmp_path, 4, body=b"<li class='item'><a href='/'>word</a></li>\n" * 300)
     content = sealed.path.read_bytes()
     dice = random.Random(12)
     undetected = []
