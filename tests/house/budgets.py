@@ -8,8 +8,8 @@ from collections.abc import Iterable
 
 from tests.house.source import Module, functions
 
-FILE_LINES = 400
-BODY_LINES = 40
+FILE_LINES = 600
+BODY_LINES = 60
 PARAMETERS = 6
 _FORBIDDEN_NAMES = re.compile(r"(?:^|_)(utils?|common|helpers?|services?|managers?|misc)(?:_|$)")
 _FORBIDDEN_CLASSES = re.compile(r"(Manager|Helper|Utils?|Impl)$")
