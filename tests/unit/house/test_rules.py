@@ -67,14 +67,14 @@ def test_a_circle_of_imports_is_found_and_a_package_importing_its_parts_is_none(
     assert floors.cycles([package, a]) == []
 
 
-_LONG = "def f():\n" + '    """Doc."""\n' + "    x = 1\n" * 41
-_FITS = "def f():\n" + '    """Doc\n\n    of some length.\n    """\n' + "    x = 1\n" * 40
+_LONG = "def f():\n" + '    """Doc."""\n' + "    x = 1\n" * 61
+_FITS = "def f():\n" + '    """Doc\n\n    of some length.\n    """\n' + "    x = 1\n" * 60
 
 
 @pytest.mark.parametrize(
     ("rule", "bad", "good"),
     [
-        (budgets.long_files, "x = 1\n" * 401, "x = 1\n" * 400),
+        (budgets.long_files, "x = 1\n" * 601, "x = 1\n" * 600),
         (budgets.long_functions, _LONG, _FITS),
         (budgets.many_parameters, "def f(a, b, c, *, d, e, f, g): ...", "def f(self, a, b, c, *, d, e, f): ..."),
         (budgets.many_parameters, "def f(a, b, c, d, e, *f, **g): ...", "lambda a, b, c, d, e, f, g: 1"),
