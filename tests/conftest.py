@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests import needs
 from tests.clock import FakeClock
 from tests.postgres import Postgres, find_binaries
 from tests.site import Site
@@ -21,14 +22,6 @@ os.environ["HOLDFAST_INDEX_NICE"] = "0"
 _SERVED = {"postgres", "postgres_url", "bare_postgres_url"}
 _LONG = {"test_real_site.py", "test_feeds_odd.py"}
 """Files of one long test: begun last, they would keep one core waiting for the other."""
-
-
-def missing_service(what: str, package: str) -> None:
-    """Skip the test with one clear line, or fail where services are promised (CI, `make test`)."""
-    message = f"{what} is not installed; `tools/services` installs it (package {package})"
-    if os.environ.get("CI") == "true" or os.environ.get("HOLDFAST_REQUIRE_SERVICES") == "1":
-        pytest.fail(message, pytrace=False)
-    pytest.skip(message)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -64,7 +57,7 @@ def postgres() -> Iterator[Postgres]:
     """A throw-away cluster; each xdist worker has its own, so that a test may kill it."""
     binaries = find_binaries()
     if binaries is None:
-        missing_service("PostgreSQL 15", "postgresql")
+        needs.lacking("PostgreSQL 15", "`tools/services` installs it (package postgresql)")
     assert binaries is not None
     cluster = Postgres(binaries)
     yield cluster

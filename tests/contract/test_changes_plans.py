@@ -204,10 +204,10 @@ def test_every_question_seeks(database: Database) -> None:
     assert walked == {}, json.dumps(walked, indent=1)
 
 
+# PostgreSQL's planner chooses by cost: there, rows are counted instead.
+@pytest.mark.parametrize("database", ["sqlite", "sqlite without statistics"], indirect=True)
 @pytest.mark.parametrize("name", INDEXES)
 def test_sqlite_goes_by_the_narrow_index(database: Database, name: str) -> None:
-    if database.engine.dialect.name != "sqlite":
-        pytest.skip("PostgreSQL's rows are counted instead")
     with _noting(database) as asked, database.read() as session:
         QUESTIONS[name](session)
     with database.engine.connect() as connection:

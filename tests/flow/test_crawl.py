@@ -6,11 +6,11 @@ import json
 import subprocess
 from pathlib import Path
 
-import pytest
 from fastwarc.warc import ArchiveIterator
 from warcio.archiveiterator import ArchiveIterator as WarcioIterator
 
 from holdfast.warc.reader import read_records
+from tests import needs
 from tests.flow.crawler import Crawler, fetched
 from tests.site import Site, judge
 
@@ -59,9 +59,7 @@ def test_other_tools_read_what_we_write_and_agree(crawler: Crawler) -> None:
 
 
 def test_pywb_indexes_what_we_write_and_agrees_on_counts_and_digests(crawler: Crawler) -> None:
-    indexer = ROOT / ".venv-peers" / "bin" / "cdxj-indexer"
-    if not indexer.exists():
-        pytest.skip("pywb is not installed; `make peers` builds its environment")
+    indexer = needs.peer(ROOT / ".venv-peers" / "bin" / "cdxj-indexer")
     with Site.plain(hosts=1, pages=10) as site:
         crawler.crawl(site.url(0), "--delay", "0")
 

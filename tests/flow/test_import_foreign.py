@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 import subprocess
 import threading
 import warnings
@@ -26,7 +25,7 @@ from warcio.archiveiterator import ArchiveIterator
 from holdfast.db.engine import Database
 from holdfast.db.models import Snapshot, WarcFile
 from holdfast.index.records import open_stored
-from tests.conftest import missing_service
+from tests import needs
 from tests.flow.crawler import Crawler
 from tests.unit.warc.archives import foreign_archives
 
@@ -217,10 +216,7 @@ def test_importing_all_of_it_again_changes_no_id(imported: Imported) -> None:
 
 
 def test_what_wget_wrote_is_imported(tmp_path: Path, crawler: Crawler) -> None:
-    wget = shutil.which("wget")
-    if wget is None:
-        missing_service("wget", "wget")
-    assert wget is not None
+    wget = needs.program("wget")
     site = tmp_path / "site"
     site.mkdir()
     (site / "index.html").write_text("<title>Front</title><p>One <a href='two.html'>two</a> <img src='i.png'></p>")

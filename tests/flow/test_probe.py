@@ -12,6 +12,7 @@ import pytest
 from holdfast.clock import SystemClock
 from holdfast.urls import parse
 from holdfast.worker.care.probing import BROWSERS, ask_with_browser, browser_command
+from tests import needs
 from tests.flow.commands import Terminal
 from tests.site import Site
 
@@ -23,7 +24,13 @@ def open_folder() -> Iterator[Path]:
         yield Path(name)
 
 
-WITH_BROWSER = pytest.mark.skipif(not any(map(shutil.which, BROWSERS)), reason="no browser is installed")
+@pytest.fixture
+def browser() -> str:
+    """Where a browser is."""
+    return next(filter(None, map(shutil.which, BROWSERS)), None) or needs.program("chromium")
+
+
+WITH_BROWSER = pytest.mark.usefixtures("browser")
 LOOPBACK = ("--allow-network", "127.0.0.0/8", "--contact", "t@example.org")
 
 

@@ -12,6 +12,7 @@ from urllib.parse import unquote, urlsplit
 
 import pytest
 
+from tests import needs
 from tests.flow.crawler import Crawler
 
 _DOCS = Path("/usr/share/doc/python3-doc/html")
@@ -29,7 +30,7 @@ class _Quiet(SimpleHTTPRequestHandler):
 @pytest.fixture
 def documentation() -> Iterator[str]:
     if not _DOCS.is_dir():
-        pytest.skip("Debian's python3-doc is not installed; `tools/services` installs it")
+        needs.lacking("Debian's python3-doc", "`tools/services` installs it")
     server = ThreadingHTTPServer(("127.0.0.1", 0), partial(_Quiet, directory=str(_DOCS.resolve())))
     threading.Thread(target=server.serve_forever, daemon=True).start()
     yield f"http://127.0.0.1:{server.server_port}/"

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+from tests import needs
 from tests.archive import Shot, days_later
-from tests.conftest import missing_service
 
 PEERS = Path(__file__).parents[2] / ".venv-peers"
 VALIDATE = PEERS / "bin" / "wacz"
@@ -15,8 +15,7 @@ WABAC = PEERS / "lib" / "python3.11" / "site-packages" / "pywb" / "static" / "wa
 
 def needs_peers() -> None:
     """Skip where the tools of others are not installed."""
-    if not VALIDATE.exists():
-        missing_service("wacz with pywb", "make peers")
+    needs.peer(VALIDATE)
 
 
 def _page(title: str, words: str) -> str:

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from holdfast.warc.verify import verify_file
+from tests import needs
 from tests.flow.crawler import Crawler
 from tests.flow.faults.bed import rows, settled, until
 from tests.site import Site
@@ -32,7 +33,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
         ["mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", str(folder)], capture_output=True, check=False
     )
     if mounted.returncode:
-        pytest.skip(f"a small disk needs root and mount: {mounted.stderr.decode().strip()}")
+        needs.may_mount(mounted.stderr.decode().strip())
     yield folder
     subprocess.run(["umount", "--lazy", str(folder)], check=True)
 

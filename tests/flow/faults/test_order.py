@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import re
-import shutil
 from pathlib import Path
 from typing import NamedTuple
 
-import pytest
-
+from tests import needs
 from tests.flow.crawler import Crawler
 from tests.flow.faults.bed import seeds
 from tests.flow.faults.team import Team
@@ -45,8 +43,8 @@ def _calls(trace: Path) -> list[Call]:
     return found
 
 
-@pytest.mark.skipif(shutil.which("strace") is None, reason="strace is not installed (package strace)")
 def test_warc_bytes_and_their_directory_are_synced_before_every_commit(crawler: Crawler, tmp_path: Path) -> None:
+    needs.program("strace")
     trace = tmp_path / "trace"
     crawler.environment.update(
         HOLDFAST_ENGINE_SETTLE_S="0.01", HOLDFAST_ENGINE_SETTLE_PAGES="2", HOLDFAST_WARC_BYTES="200000"

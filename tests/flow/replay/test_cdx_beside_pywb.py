@@ -22,6 +22,7 @@ from holdfast.db.engine import Database
 from holdfast.replay.cdx.question import read_question
 from holdfast.replay.cdx.server import CdxServer
 from holdfast.replay.place import place_of
+from tests import needs
 from tests.flow.crawler import Crawler
 
 ROOT = Path(__file__).parents[3]
@@ -50,8 +51,7 @@ def pywb(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """pywb over the archives; its address."""
     if not (FOREIGN / "pywb").is_dir():
         pytest.skip("archives of other writers are not here; HOLDFAST_FOREIGN_ARCHIVES names their folder")
-    if not (PEERS / "wayback").exists():
-        pytest.skip("pywb is not here; `make peers` installs it")
+    needs.peer(PEERS / "wayback")
     folder = tmp_path_factory.mktemp("pywb")
     files = [shutil.copy(FOREIGN / "pywb" / name, folder) for name in NAMES]
     for arguments in (["init", "c"], ["add", "c", *files]):

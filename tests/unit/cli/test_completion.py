@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 from pathlib import Path
 
@@ -10,6 +9,7 @@ import pytest
 
 from holdfast.cli.completion import script
 from holdfast.cli.main import words
+from tests import needs
 
 TREE = {
     "url": ["--json"],
@@ -19,7 +19,13 @@ TREE = {
 }
 
 
-@pytest.mark.skipif(shutil.which("bash") is None, reason="bash is not installed")
+@pytest.fixture
+def bash() -> str:
+    """Where bash is."""
+    return needs.program("bash")
+
+
+@pytest.mark.usefixtures("bash")
 @pytest.mark.parametrize(
     ("typed", "offered"),
     [

@@ -1,0 +1,38 @@
+"""A promise that no test would notice when it breaks is not made: docs/promises.md names the test of each."""
+
+from __future__ import annotations
+
+from tests.house import promises
+from tests.house.source import ROOT, modules
+
+
+def test_every_promise_of_readme_and_architecture_names_the_test_that_would_fail_if_it_were_untrue() -> None:
+    readme = promises.section((ROOT / "README.md").read_text(), "What you can rely on")
+    faults = promises.section((ROOT / "docs/architecture.md").read_text(), "What is promised when things break")
+    made = [*promises.bullet_sentences(readme), *(f"{row[0]}: {row[1]}" for row in promises.table_rows(faults))]
+
+    assert len(made) > 20
+    wrong = promises.untested(
+        made, promises.kept_by((ROOT / "docs/promises.md").read_text()), promises.test_ids(modules("tests"))
+    )
+    assert wrong == [], "docs/promises.md names for each promise a test that would fail if it were untrue"
+
+
+def test_a_promise_without_a_test_a_test_that_is_none_and_a_stale_row_are_told() -> None:
+    kept = {"One.": ["tests/a.py::test_a"], "Old.": ["tests/a.py::test_gone"]}
+
+    assert promises.untested(["One.", "Two."], kept, {"tests/a.py::test_a"}) == [
+        "no test: Two.",
+        "promised nowhere: Old.",
+        "no such test: tests/a.py::test_gone",
+    ]
+
+
+def test_sentences_of_a_list_are_told_apart_and_bare_links_left_out() -> None:
+    text = "- **Polite.** One at a time, and\n  a second between. RFC 9309 in full.\n- **Safe.** Yes. See [x](y).\n"
+
+    assert promises.bullet_sentences(text) == [
+        "One at a time, and a second between.",
+        "RFC 9309 in full.",
+        "Yes.",
+    ]
