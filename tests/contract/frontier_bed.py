@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
 from functools import cached_property
@@ -16,6 +15,7 @@ from holdfast.errors import Unavailable
 from holdfast.frontier import Frontier, FrontierSettings, queries
 from holdfast.types import Attempt, CircuitState, DomainLease, DomainUpdate, Found, Kind, Outcome, Visit
 from tests.clock import FakeClock
+from tests.weighed import WeighedHot
 
 EXECUTION = 1
 LEASE_S = 60.0
@@ -53,10 +53,11 @@ class Bed:
         self._hots.append(connect(self.url))
         return Frontier(self._hots[-1], self.clock, FrontierSettings(lease_s=LEASE_S, **settings))
 
-    def timed(self, took: Callable[[float], None]) -> Frontier:
-        """Open one more frontier that tells how many seconds each of its transactions took."""
+    def weighed(self) -> tuple[Frontier, list[int]]:
+        """Open one more frontier, and the list that gets the number of rows of each of its write transactions."""
         self._hots.append(connect(self.url))
-        return Frontier(_Timed(self._hots[-1], took), self.clock)
+        hot = WeighedHot(self._hots[-1])
+        return Frontier(hot, self.clock), hot.rows
 
     def breaking(self) -> tuple[Frontier, Breaking]:
         """Open one more frontier, and the switch that breaks its connection."""
@@ -117,23 +118,6 @@ class Breaking:
     def read(self) -> Iterator[Transaction]:
         with self._hot.read() as tx:
             yield tx
-
-
-class _Timed:
-    """A hot connection that measures its write transactions."""
-
-    def __init__(self, hot: Hot, took: Callable[[float], None]) -> None:
-        self._hot, self._took = hot, took
-        self.dialect, self.generation = hot.dialect, hot.generation
-        self.read, self.now_micros, self.close = hot.read, hot.now_micros, hot.close
-
-    @contextmanager
-    def write(self) -> Iterator[Transaction]:
-        clock = time.thread_time if self.dialect == "sqlite" else time.perf_counter
-        with self._hot.write() as tx:
-            began = clock()
-            yield tx
-        self._took(clock() - began)
 
 
 @contextmanager

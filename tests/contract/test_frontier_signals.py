@@ -7,6 +7,7 @@ from typing import Any
 
 from holdfast.types import DomainLease, Original, RecordRef, Signals
 from tests.contract.frontier_bed import EXECUTION, LEASE_S, Bed, many
+from tests.weighed import MOST_ROWS
 
 
 def signals(*words: str, links: int = 2, **changes: Any) -> Signals:
@@ -110,17 +111,17 @@ def test_of_two_visits_of_one_page_in_a_batch_the_later_counts(bed: Bed) -> None
 
 
 def test_many_signals_are_settled_in_several_short_transactions(bed: Bed) -> None:
-    took: list[float] = []
-    frontier = bed.timed(took.append)
+    frontier, transactions = bed.weighed()
     frontier.add(EXECUTION, many("a.example", 120))
     [lease] = frontier.lease(EXECUTION, 7, domains=1, pages=120)
     words = [f"word{number}" for number in range(256)]
     kept = signals(*words, links=200)
-    took.clear()
+    transactions.clear()
 
     frontier.settle(EXECUTION, 7, [bed.visit(lease, attempt, signals=kept) for attempt in lease.attempts])
 
-    assert len(took) > 2
+    assert len(transactions) > 2
+    assert max(transactions) < MOST_ROWS
     assert bed.rows("SELECT count(*) FROM signal_words") == [(120 * 256,)]
     assert bed.rows("SELECT count(*) FROM signal_links") == [(120 * 200,)]
     bed.assert_sound()

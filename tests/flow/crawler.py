@@ -19,6 +19,7 @@ from holdfast.db.hot import Hot
 from holdfast.frontier.queries import account, audit
 from holdfast.warc.manifest import read_manifest
 from holdfast.warc.verify import verify_file
+from tests import patience
 
 FAST = {
     "HOLDFAST_LEASE_SECONDS": "2", "HOLDFAST_LEASE_RENEW_S": "0.5", "HOLDFAST_FETCH_DEADLINE_S": "3",
@@ -64,7 +65,7 @@ class Crawler:
     def finish(self, process: subprocess.Popen[str], *, timeout_s: float = 60.0) -> dict[str, Any]:
         """Wait for a crawl that was started and return its final object."""
         try:
-            out, err = process.communicate(timeout=timeout_s)
+            out, err = process.communicate(timeout=patience.deadline(timeout_s))
         except subprocess.TimeoutExpired:
             os.killpg(process.pid, signal.SIGKILL)
             process.communicate()
@@ -76,9 +77,13 @@ class Crawler:
     def run(self, name: str, *arguments: str, timeout_s: float = 60.0) -> subprocess.CompletedProcess[str]:
         """Run another command and return how it ended."""
         return subprocess.run(
-            self.command(name, *arguments), capture_output=True, text=True, env=self.variables, timeout=timeout_s,
+            self.command(name, *arguments),
+            capture_output=True,
+            text=True,
+            env=self.variables,
+            timeout=patience.deadline(timeout_s),
             check=False,
-        )  # fmt: skip
+        )
 
     def log(self) -> str:
         """Return what the crawl processes logged."""

@@ -13,6 +13,7 @@ import pytest
 
 from holdfast.cli.worker import reconcile_indexing, recover_stale
 from holdfast.jobs.states import Action
+from tests import patience
 from tests.flow.crawler import Crawler, fetched
 from tests.flow.faults.bed import arm, disarmed, rows, until
 from tests.flow.plant import Plant
@@ -86,7 +87,7 @@ def test_a_worker_that_is_terminated_drains_and_the_next_one_asks_for_nothing_ag
 
     counts = fetched(log)
     print(f"drained in {took_s:.1f} s, {counts.total() - len(counts)} pages asked again")
-    assert took_s < 3 + 2 + 3, "the fetch deadline, two seconds, and a busy machine"
+    assert took_s < patience.allowed(3 + 2 + 3), "the fetch deadline, two seconds, and a busy machine"
     assert counts.total() == len(counts)
     assert judge(log, delay_s=0.05) == []
     assert [(run.state, run.items_crawled, run.index_state) for run in plant.executions()] == [
@@ -103,15 +104,16 @@ def test_a_second_signal_hands_back_at_once(plant: Plant) -> None:
         worker = plant.worker()
         until(lambda: any("late" in entry.path for entry in site.log()), within_s=30, what="the slow page")
         worker.terminate()
-        until(lambda: rows(plant.crawler, "SELECT count(*) FROM jobs WHERE lock_token IS NOT NULL") == [(1,)],
-              within_s=1, what="still draining")  # fmt: skip
+        until(lambda: "draining" in str(rows(plant.crawler, "SELECT counts FROM execution_counts")),
+              within_s=30, what="it drains")  # fmt: skip
+        assert rows(plant.crawler, "SELECT count(*) FROM jobs WHERE lock_token IS NOT NULL") == [(1,)]
         told_at = time.monotonic()
         assert worker.pid is not None
         os.kill(worker.pid, signal.SIGINT)
         worker.join(30)
         took_s = time.monotonic() - told_at
 
-    assert took_s < 8
+    assert took_s < patience.allowed(8)
     assert worker.exitcode == 0
     assert plant.executions()[0].state == "queued"
     assert plant.crawler.faults() == []

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
+from tests import patience
 from tests.flow.crawler import Crawler, fetched
 from tests.site import Site
 
@@ -22,7 +23,7 @@ T = TypeVar("T")
 
 def until(condition: Callable[[], T], *, within_s: float, what: str) -> T:
     """Return what the condition gives as soon as that is something; fail with these words if it takes too long."""
-    deadline = time.monotonic() + within_s
+    deadline = time.monotonic() + patience.deadline(within_s)
     while not (found := condition()):
         assert time.monotonic() < deadline, f"not within {within_s} s: {what}"
         threading.Event().wait(0.01)

@@ -7,7 +7,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -143,10 +142,8 @@ def test_a_process_killed_in_the_middle_of_writing_leaves_a_file_that_can_be_ado
     child.stdout.close()
     child.wait()
 
-    began = time.monotonic()
     adoption = adopt(tmp_path / "archive.warc.gz")
 
-    assert time.monotonic() - began < 5
     assert adoption is not None
     assert adoption.sealed.record_count >= 41
     assert verify_file(adoption.sealed.path).ok

@@ -1,0 +1,50 @@
+"""A connection that counts the rows of each write transaction: how long it holds the database, in something to count."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from holdfast.db.hot import Hot, Row, Transaction
+
+MOST_ROWS = 60_000
+"""About half a second of SQLite at 8 microseconds a row with its indexes: no write transaction may hold more."""
+
+
+class _WeighedTransaction:
+    def __init__(self, tx: Transaction) -> None:
+        self._tx = tx
+        self.rows = 0
+
+    def execute(self, statement: str, values: Sequence[Any] = ()) -> list[Row]:
+        self.rows += 1
+        return self._tx.execute(statement, values)
+
+    def many(self, statement: str, rows: Iterable[Sequence[Any]]) -> None:
+        taken = list(rows)
+        self.rows += len(taken)
+        self._tx.many(statement, taken)
+
+    def load(self, table: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
+        self.rows += len(rows)
+        self._tx.load(table, columns, rows)
+
+
+class WeighedHot:
+    """Like the connection that it wraps; `rows` has one number for each write transaction."""
+
+    def __init__(self, hot: Hot) -> None:
+        self._hot = hot
+        self.rows: list[int] = []
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._hot, name)
+
+    @contextmanager
+    def write(self) -> Iterator[Transaction]:
+        """Open a transaction that may write."""
+        with self._hot.write() as tx:
+            weighed = _WeighedTransaction(tx)
+            yield weighed
+        self.rows.append(weighed.rows)
