@@ -1,4 +1,4 @@
-"""A connection that counts the rows of each write transaction: how long it holds the database, in something to count."""
+"""A connection that counts the rows of each write transaction: how long it holds the database, as a number of rows."""
 
 from __future__ import annotations
 
