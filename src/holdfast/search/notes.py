@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 from sqlalchemy.orm import Session
 
+from holdfast.db.visibility import Mark, withdrawal_mark
 from holdfast.search import counting, queries, ranking
 from holdfast.search.ranking import Coefficients, Standing
 from holdfast.search.shelf import View
@@ -44,7 +45,7 @@ class Notes(Generic[Kept]):
         self._lock = threading.Lock()
         self._standings: dict[tuple[Coefficients, int], Standing] = {}
         self._documents: dict[int, npt.NDArray[np.bool_]] = {}
-        self._gate: tuple[tuple[int, int], Gate] | None = None
+        self._gate: tuple[Mark, Gate] | None = None
         self._hidden: Counter[int] = Counter()
         self._owned: counting.Owned | None = None
         self._results: OrderedDict[Hashable, Kept] = OrderedDict()
@@ -75,9 +76,9 @@ class Notes(Generic[Kept]):
             found = self._owned = counting.owned_rows(self.view.columns)
         return found
 
-    def gate(self, session: Session) -> tuple[tuple[int, int], Gate]:
+    def gate(self, session: Session) -> tuple[Mark, Gate]:
         """Return what each row may pass, with a mark that changes when something is withdrawn or lifted."""
-        mark = queries.withdrawal_mark(session)
+        mark = withdrawal_mark(session)
         known = self._gate
         if known is not None and known[0] == mark:
             return known

@@ -23,9 +23,8 @@ from holdfast.db.models import (
     SignalLink,
     Snapshot,
     Source,
-    Withdrawal,
 )
-from holdfast.index.queries import visible
+from holdfast.db.visibility import visible, withdrawn_captures
 
 
 class PageRow(NamedTuple):
@@ -156,15 +155,8 @@ class SourceRow(NamedTuple):
 
 
 def withdrawn_ids(session: Session) -> list[int]:
-    """Return the ids of all withdrawn snapshots, by themselves and with their address."""
-    single = select(Withdrawal.snapshot_id).where(Withdrawal.lifted_at.is_(None), Withdrawal.snapshot_id.is_not(None))
-    found = {snapshot_id for snapshot_id in session.scalars(single) if snapshot_id is not None}
-    by_address = (
-        select(Snapshot.id)
-        .join(Withdrawal, Withdrawal.url_hash == Snapshot.url_hash)
-        .where(Withdrawal.lifted_at.is_(None))
-    )
-    return sorted(found | set(session.scalars(by_address)))
+    """Return the ids of all withdrawn snapshots, by themselves and with their page."""
+    return sorted({row[0] for question in withdrawn_captures(Snapshot.id) for row in session.execute(question)})
 
 
 class HitRow(NamedTuple):
@@ -201,7 +193,6 @@ _HITS: Final = (
 )  # fmt: skip
 _TEXTS: Final = select(DocumentText.document_id, DocumentText.text).where(DocumentText.document_id.in_(_IDS))
 _SOURCES: Final = select(Source.id, Source.code, Source.name)
-_WITHDRAWN: Final = select(func.count(), func.max(Withdrawal.id)).where(Withdrawal.lifted_at.is_(None))
 
 
 def hits(session: Session, ids: Sequence[int]) -> dict[int, HitRow]:
@@ -217,12 +208,6 @@ def packed_texts(session: Session, document_ids: Sequence[int]) -> dict[int, byt
 def sources(session: Session) -> list[SourceRow]:
     """Return all sources."""
     return [SourceRow._make(row) for row in session.connection().execute(_SOURCES)]
-
-
-def withdrawal_mark(session: Session) -> tuple[int, int]:
-    """Return a mark that changes whenever something is withdrawn or a withdrawal is lifted."""
-    count, last = session.connection().execute(_WITHDRAWN).one()
-    return count, last or 0
 
 
 def links(session: Session, *, chunk: int) -> Iterator[Sequence[tuple[int, int]]]:
