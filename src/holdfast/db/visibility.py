@@ -38,7 +38,8 @@ def visible_change(change: Any) -> tuple[ColumnElement[bool], ...]:
 
 def visible_page(page_id: Any) -> ColumnElement[bool]:
     """Return the clause that leaves out withdrawn pages of which only signals are kept."""
-    return ~exists().where(SignalPage.page_id == page_id, _by_key(SignalPage.page_key))
+    here = aliased(SignalPage)  # the question around it may read the same table
+    return ~exists().where(here.page_id == page_id, _by_key(here.page_key))
 
 
 def _by_id(snapshot_id: Any) -> ColumnElement[bool]:
@@ -52,10 +53,12 @@ def _by_key(key: Any) -> ColumnElement[bool]:
 def withdrawn_captures(*columns: Any) -> tuple[Select[*tuple[Any, ...]], ...]:
     """Return questions that together find all withdrawn captures, some twice: a seek for each withdrawal in force."""
     wanted = select(*columns).select_from(Withdrawal).where(_IN_FORCE)
+    # An expression is in no index: the planner has to go from the few withdrawals to the captures, not the other way.
+    key = Withdrawal.url_key.concat("")
     return (
-        wanted.join(Snapshot, Snapshot.id == Withdrawal.snapshot_id),
-        wanted.join(Snapshot, Snapshot.url_key == Withdrawal.url_key).where(Snapshot.page_key.is_(None)),
-        wanted.join(Snapshot, Snapshot.page_key == Withdrawal.url_key),
+        wanted.join(Snapshot, Snapshot.id == Withdrawal.snapshot_id + 0),
+        wanted.join(Snapshot, Snapshot.url_key == key).where(Snapshot.page_key.is_(None)),
+        wanted.join(Snapshot, Snapshot.page_key == key),
     )
 
 
