@@ -16,11 +16,13 @@ from sqlalchemy.orm import InstrumentedAttribute, Session
 from holdfast.db.models import (
     Document,
     DocumentText,
+    IndexRun,
     PageGroup,
     PageLink,
     PageSignal,
     SearchOutbox,
     SignalLink,
+    SignalPage,
     Snapshot,
     Source,
 )
@@ -261,9 +263,15 @@ def put_signals(session: Session, rows: Sequence[SignalRow], *, computed_at: dat
     session.execute(insert(PageSignal), values)
 
 
-def drop_stale_signals(session: Session, *, before: datetime, limit: int) -> int:
-    """Remove signals that an earlier computation left, at most this many; return how many."""
-    stale = list(session.scalars(select(PageSignal.url_hash).where(PageSignal.computed_at < before).limit(limit)))
-    if stale:
-        session.execute(delete(PageSignal).where(PageSignal.url_hash.in_(stale)))
-    return len(stale)
+def drop_signals(session: Session, url_hashes: Sequence[int]) -> None:
+    """Remove the signals of these addresses."""
+    session.execute(delete(PageSignal).where(PageSignal.url_hash.in_(url_hashes)))
+
+
+def links_figure(session: Session) -> int:
+    """Return a figure that grows with the link graph: pages that were indexed, and pages of which signals are kept.
+
+    A row a WARC file is read, not one a link.
+    """
+    indexed = session.scalar(select(func.coalesce(func.sum(IndexRun.pages), 0))) or 0
+    return int(indexed) + (session.scalar(select(func.max(SignalPage.page_id))) or 0)
