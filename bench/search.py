@@ -177,7 +177,9 @@ def _common_words(home: Path, documents: int) -> list[str]:
     """Return words that are found, with all their forms, in 5 to 25% of all documents."""
     reader = Shelf(home, SystemClock()).view().reader
     assert reader is not None
-    frequent = sorted(word for word, count in reader.vocabulary("") if len(word) >= 3 and count > 0.01 * documents)
+    frequent = sorted(
+        word for word, count in reader.vocabulary("", limit=1 << 30) if len(word) >= 3 and count > 0.01 * documents
+    )
     return [word for word in frequent if 0.05 <= reader.words([word], [], limit=1).count / documents <= 0.25]
 
 

@@ -30,7 +30,7 @@ from holdfast.db.models import (
 )
 from holdfast.search.drain import drain
 from holdfast.search.search import Answer, Request, Search
-from holdfast.urls import hash64, parse
+from holdfast.urls import hash64, page_key, parse
 from tests.clock import FakeClock
 
 DAY = datetime(2025, 3, 10, 12, 0, tzinfo=UTC)
@@ -98,7 +98,7 @@ class Bed:
     def withdraw(self, *, snapshot_id: int | None = None, url: str | None = None) -> int:
         """Hide a snapshot or an address; return the withdrawal's id."""
         row = Withdrawal(
-            snapshot_id=snapshot_id, url_hash=None if url is None else parse(url).hash64, subject=url or "",
+            snapshot_id=snapshot_id, url_key=None if url is None else page_key(url), subject=url or "",
             reason="test", actor="test", created_at=self.clock.now(),
         )  # fmt: skip
         with self.database.write() as session:

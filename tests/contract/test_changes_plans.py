@@ -103,7 +103,7 @@ def _fill(session: Session) -> None:
                    lifted_at=NOW if run % 2 else None)
         for run in range(20)
     )  # fmt: skip
-    session.add(Withdrawal(url_hash=6, subject="x", reason="r", actor="a", created_at=NOW))
+    session.add(Withdrawal(url_key="org,example)/6", subject="x", reason="r", actor="a", created_at=NOW))
 
 
 def _day(run: int) -> datetime:

@@ -11,6 +11,7 @@ from sqlalchemy import select, update
 
 from holdfast.coordination.turns import alone
 from holdfast.db.models import Edition, WarcFile
+from holdfast.db.visibility import is_any_withdrawn, withdrawn_among
 from holdfast.editions import queries
 from holdfast.editions.comparison import write_comparison
 from holdfast.editions.freezing import Frozen, freeze
@@ -204,8 +205,8 @@ def test_what_is_withdrawn_is_looked_up_and_never_read_whole(archive: Archive, e
 
     def ask() -> None:
         with archive.database.read() as session:
-            assert queries.is_any_hidden(session)
-            queries.hidden_among(session, {1, 2}, {3, 4})
+            assert is_any_withdrawn(session)
+            withdrawn_among(session, keys={"a", "b"}, snapshots={3, 4})
             queries.attempts_on(session, [1, 2], {1, 2}, {"example.org"})
             queries.captures_of_pages(session, [1, 2], {1, 2})
             queries.unaccounted(session)

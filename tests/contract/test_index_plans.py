@@ -16,7 +16,7 @@ from holdfast.db.connect import connect, sqlite_path
 from holdfast.db.engine import Database
 from holdfast.db.hot import Transaction
 from holdfast.index.indexer import Indexer
-from holdfast.index.queries import closest, document_of, documents, page_hashes, path_of, snapshot, text_of
+from holdfast.index.queries import captures_of, closest, document_of, documents, path_of, snapshot, text_of
 from holdfast.index.writing import queries
 from holdfast.warc.ids import ORDINALS
 from tests.archive import BEGIN, Shot, build_archive
@@ -71,7 +71,7 @@ def test_no_reader_walks_through_the_archive(database: Database, tmp_path: Path)
         documents(session, [found.document_id or 0, 3, 4])
         text_of(session, found.document_id or 0)
         path_of(session, tmp_path / "home", found.warc_file_id)
-        page_hashes(session, found.url_key)
+        captures_of(session, found.url_key)
 
     asked = [(statement, values) for statement, values in statements if statement.startswith("SELECT")]
     assert len(asked) >= 8

@@ -98,7 +98,7 @@ def test_a_domain_narrows_a_question_and_an_unknown_one_finds_nothing(database: 
 def test_what_was_withdrawn_is_hidden_at_once(database: Database, clock: FakeClock) -> None:
     address = parse("https://b.example/6")
     with database.write() as session:
-        session.add(Withdrawal(url_hash=address.hash64, subject=address.fetch, reason="asked", actor="tests",
+        session.add(Withdrawal(url_key=address.key, subject=address.fetch, reason="asked", actor="tests",
                                created_at=clock.now()))  # fmt: skip
 
     assert _find(database, "page6") == Found(pages=(), total=0)

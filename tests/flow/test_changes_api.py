@@ -340,7 +340,7 @@ def test_what_is_withdrawn_disappears_at_once(tmp_path: Path) -> None:
     with asking(archive) as client:
         assert "tides" in _types(client.get("/api/changes").json())
 
-        for hidden in ({"snapshot_id": first}, {"url_hash": _page_of(archive, first)}):
+        for hidden in ({"snapshot_id": first}, {"url_key": _page_of(archive, first)}):
             with archive.database.write() as session:
                 session.add(Withdrawal(
                     **hidden, subject="x", reason="asked", actor="tests", created_at=archive.clock.now()
@@ -356,6 +356,6 @@ def test_what_is_withdrawn_disappears_at_once(tmp_path: Path) -> None:
     archive.database.close()
 
 
-def _page_of(archive: Archive, snapshot_id: int) -> int:
+def _page_of(archive: Archive, snapshot_id: int) -> str:
     with archive.database.read() as session:
-        return session.get_one(Snapshot, snapshot_id).url_hash
+        return session.get_one(Snapshot, snapshot_id).url_key

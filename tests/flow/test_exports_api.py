@@ -246,7 +246,7 @@ def test_what_is_withdrawn_is_not_exported(tmp_path: Path) -> None:
         hidden = session.scalars(select(Snapshot).where(Snapshot.url == "https://example.org/")).first()
         assert hidden is not None
         session.add(Withdrawal(
-            url_hash=hidden.url_hash, subject=hidden.url, reason="asked", actor="t", created_at=archive.clock.now()
+            url_key=hidden.url_key, subject=hidden.url, reason="asked", actor="t", created_at=archive.clock.now()
         ))  # fmt: skip
     with asking(archive) as client:
         assert len(rows(client, "snapshots")) == len(rows(client, "changes")) == 2

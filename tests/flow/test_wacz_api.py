@@ -267,7 +267,7 @@ def test_what_is_withdrawn_is_blank_at_once_and_the_rest_stays(tmp_path: Path, b
 def _withdraw(archive: Archive, *, by_page: bool) -> None:
     with archive.database.write() as session:
         found = session.scalars(select(Snapshot).where(Snapshot.url == SECRET)).one()
-        what = {"url_hash": found.url_hash} if by_page else {"snapshot_id": found.id}
+        what = {"url_key": found.url_key} if by_page else {"snapshot_id": found.id}
         session.add(Withdrawal(**what, subject=SECRET, reason="asked", actor="t", created_at=archive.clock.now()))
 
 

@@ -23,9 +23,9 @@ from holdfast.db.models import (
     Snapshot,
     Source,
     WarcFile,
-    Withdrawal,
 )
-from holdfast.index.queries import Holding, hidden_pages, is_ok, visible
+from holdfast.db.visibility import LAST_WITHDRAWALS, visible
+from holdfast.index.queries import Holding, hidden_pages, is_ok
 from holdfast.urls import surt
 
 _STATEMENT_MS = 10_000
@@ -57,7 +57,7 @@ def take_time(session: Session) -> None:
 
 _FIGURES = (
     func.count(IndexRun.warc_file_id), func.sum(IndexRun.records), func.max(IndexRun.progress_at),
-    func.max(Withdrawal.id), func.max(Withdrawal.lifted_at), func.count(Source.id), func.max(Source.updated_at),
+    *LAST_WITHDRAWALS, func.count(Source.id), func.max(Source.updated_at),
     func.count(ExecutionCount.owner_id), func.max(ExecutionCount.updated_at),
 )  # fmt: skip
 _STATE = select(*(select(figure).scalar_subquery() for figure in _FIGURES))

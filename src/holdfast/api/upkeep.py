@@ -12,11 +12,15 @@ from holdfast.changes.compute import Wish, compute_pending
 from holdfast.errors import HoldfastError
 from holdfast.search.drain import drain
 from holdfast.search.place import IndexBusy
+from holdfast.search.signals import refresh
 from holdfast.wiring.archive import Archive
 
 _REST_S = 2.0
 _DRAIN_S = 5.0
 _EVENTS = 200
+_LOOK_S = 60.0
+"""Between two looks whether the link signals are due."""
+_FEW_PAGES = 50_000
 _log = log.get()
 
 
@@ -25,6 +29,7 @@ class Upkeep:
 
     def __init__(self, archive: Archive, *, rest_s: float = _REST_S) -> None:
         self._archive, self._rest_s, self._ending = archive, rest_s, Event()
+        self._looked_at: float | None = None
         self._thread = Thread(target=self._run, name="upkeep", daemon=True)
 
     def start(self) -> None:
@@ -55,12 +60,23 @@ class Upkeep:
         """Do a little of what waits; return whether more does. What fails is logged and tried again later."""
         archive = self._archive
         more = self._tried("search", lambda: not drain(
-            archive.database, archive.home, archive.clock, limit_s=_DRAIN_S).finished)  # fmt: skip
+            archive.database, archive.home, archive.clock, limit_s=_DRAIN_S, is_stopping=self._ending.is_set,
+        ).finished)  # fmt: skip
         if archive.settings.api.changes and not self._ending.is_set():
             wish = Wish(max_events=_EVENTS)
             more |= self._tried("changes", lambda: compute_pending(
                 archive.database, archive.clock, wish).events >= _EVENTS)  # fmt: skip
+        if not more and not self._ending.is_set():
+            self._tried("signals", self._signals)
         return more
+
+    def _signals(self) -> bool:
+        """Compute what links say of pages, where no worker does and there are few enough to do it beside requests."""
+        archive, now = self._archive, self._archive.clock.monotonic()
+        if self._looked_at is not None and now - self._looked_at < _LOOK_S:
+            return False
+        self._looked_at = now
+        return refresh(archive.database, archive.home, archive.clock, most=_FEW_PAGES, is_stopping=self._ending.is_set)
 
     def _tried(self, what: str, work: Callable[[], bool]) -> bool:
         try:

@@ -1,4 +1,9 @@
-"""Any two captures of one page held against each other; the diff is taken from the cache, or made and put there."""
+"""Any two captures of one page held against each other. Reading stores nothing: there are as many pairs as captures
+squared, and a reader does not wait for a writer.
+
+The diffs of neighbours are made and kept by `changes.compute`; every other one is made for whoever asks, in work that
+is bounded by counting it (`changes.alignment`).
+"""
 
 from __future__ import annotations
 
@@ -9,9 +14,8 @@ from typing import NamedTuple
 
 from sqlalchemy.orm import Session
 
-from holdfast import log
 from holdfast.changes import queries
-from holdfast.changes.compare import VERSION, WHOLE_VERSION, Comparison, Hunk, compare
+from holdfast.changes.compare import VERSION, WHOLE_VERSION, Hunk, compare
 from holdfast.changes.listing import queries as listing
 from holdfast.changes.listing.events import Event
 from holdfast.changes.rendering import unpack
@@ -21,10 +25,8 @@ from holdfast.changes.whole import read_whole
 from holdfast.clock import Clock
 from holdfast.db.engine import Database
 from holdfast.db.models import Diff, Snapshot
-from holdfast.errors import Invalid, NotFound, Unavailable
+from holdfast.errors import Invalid, NotFound
 from holdfast.index.queries import snapshot
-
-_log = log.get(room="changes")
 
 
 class PairMismatch(Invalid):
@@ -110,7 +112,7 @@ class _Two(NamedTuple):
 
 
 def _diff(database: Database, home: Path, clock: Clock, two: _Two, mode: TextMode) -> tuple[Diff, TextMode]:
-    """Return the diff, from the cache or new, and of which text it is."""
+    """Return the diff, as it is kept or made now, and of which text it is; one that is not kept has the id 0."""
     version = WHOLE_VERSION if mode is TextMode.FULL else VERSION
     with database.read() as session:
         found = queries.diff(session, two.documents, version)
@@ -119,7 +121,7 @@ def _diff(database: Database, home: Path, clock: Clock, two: _Two, mode: TextMod
     a, b = _wholes(database, home, two) if mode is TextMode.FULL else _mains(database, two)
     if a is None or b is None:
         return _diff(database, home, clock, two, TextMode.MAIN)
-    return _kept(database, clock, two.documents, compare(a, b), version), mode
+    return Diff(id=0, **queries.diff_values(two.documents, compare(a, b), clock.now(), version)), mode
 
 
 def _mains(database: Database, two: _Two) -> list[Reading]:
@@ -158,18 +160,6 @@ def _verdict(now: Capture, before: Capture | None) -> Verdict:
         return Verdict(ChangeType.NEW_PAGE, None)
     found = judge(now, before, before if before.is_answered else None)
     return Verdict(ChangeType.UPDATED, before) if found.type == ChangeType.NEW_PAGE else found._replace(before=before)
-
-
-def _kept(database: Database, clock: Clock, pair: tuple[int, int], made: Comparison, version: int) -> Diff:
-    """Return a new diff, kept where the database takes it; a reader is not refused because somebody else writes."""
-    try:
-        with database.write() as session:
-            queries.insert_diffs(session, {pair: made}, clock.now(), version)
-            kept = queries.diff(session, pair, version)
-    except Unavailable as exc:
-        _log.warning("changes.diff_not_kept", error=str(exc))
-        kept = None
-    return kept or Diff(id=0, **queries.diff_values(pair, made, clock.now(), version))
 
 
 def _event(session: Session, later: Snapshot, verdict: Verdict) -> Event:

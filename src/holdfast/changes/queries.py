@@ -27,7 +27,8 @@ from holdfast.changes.compare import VERSION, Comparison
 from holdfast.changes.rendering import pack
 from holdfast.changes.verdict import Capture, Verdict
 from holdfast.db.models import Change, Diff, Document, DocumentText, Snapshot, Source
-from holdfast.index.queries import unpack_text, visible
+from holdfast.db.visibility import visible
+from holdfast.index.queries import unpack_text
 
 _LOCK = 0x686F6C6463686E67
 """`holdchng`: the advisory lock that makes PostgreSQL's writers of changes take turns, as SQLite's do anyway."""

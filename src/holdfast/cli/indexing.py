@@ -22,6 +22,7 @@ from holdfast.index.intake.importer import Step
 from holdfast.index.runs.queries import FileToIndex, Progress
 from holdfast.search.drain import drain
 from holdfast.search.place import IndexBusy
+from holdfast.search.signals import refresh
 
 _LINE_S = 5.0
 _LIVE_S = 0.2
@@ -90,9 +91,10 @@ def stoppable(indexer: Indexer) -> Iterator[None]:
 
 
 def take_in(settings: Settings, clock: Clock) -> None:
-    """Let search take in what was read; if another process is at it, that one does it."""
+    """Let search take in what was read, and what its links say; if another process is at it, that one does it."""
     with closing(Database(settings.database)) as database, suppress(IndexBusy):
         drain(database, settings.home, clock)
+        refresh(database, settings.home, clock)
 
 
 def describe(done: Indexed) -> str:

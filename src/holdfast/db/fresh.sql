@@ -260,17 +260,15 @@ CREATE TABLE usage_counts (
 CREATE TABLE withdrawals (
 	id INTEGER NOT NULL, 
 	snapshot_id BIGINT, 
-	url_hash BIGINT, 
 	subject TEXT NOT NULL, 
 	reason TEXT NOT NULL, 
 	actor VARCHAR NOT NULL, 
 	created_at BIGINT NOT NULL, 
 	lifted_at BIGINT, 
-	lifted_by VARCHAR, 
+	lifted_by VARCHAR, url_key TEXT, 
 	CONSTRAINT pk_withdrawals PRIMARY KEY (id)
 );
 CREATE INDEX ix_withdrawals_snapshot ON withdrawals (snapshot_id) WHERE lifted_at IS NULL;
-CREATE INDEX ix_withdrawals_url ON withdrawals (url_hash) WHERE lifted_at IS NULL;
 CREATE TABLE diffs (
 	id INTEGER NOT NULL, 
 	from_document_id INTEGER NOT NULL, 
@@ -415,7 +413,7 @@ CREATE TABLE snapshots (
 	problems VARCHAR, 
 	backend VARCHAR(16) DEFAULT 'native' NOT NULL, 
 	fidelity VARCHAR(8) DEFAULT 'unknown' NOT NULL, 
-	compared BOOLEAN DEFAULT (false) NOT NULL, 
+	compared BOOLEAN DEFAULT (false) NOT NULL, page_key TEXT, 
 	CONSTRAINT pk_snapshots PRIMARY KEY (id), 
 	CONSTRAINT fk_snapshots_document_id FOREIGN KEY(document_id) REFERENCES documents (id), 
 	CONSTRAINT fk_snapshots_execution_id FOREIGN KEY(execution_id) REFERENCES executions (id), 
@@ -448,11 +446,11 @@ CREATE TABLE "warc_files" (
 	origin_sha256 VARCHAR(64), 
 	index_state VARCHAR(8) DEFAULT 'pending' NOT NULL, first_at BIGINT, last_at BIGINT, 
 	CONSTRAINT pk_warc_files PRIMARY KEY (id), 
-	CONSTRAINT fk_warc_files_execution_id FOREIGN KEY(execution_id) REFERENCES executions (id), 
-	CONSTRAINT uq_warc_files_path UNIQUE (path)
+	CONSTRAINT uq_warc_files_path UNIQUE (path), 
+	CONSTRAINT fk_warc_files_execution_id FOREIGN KEY(execution_id) REFERENCES executions (id)
 );
-CREATE INDEX ix_warc_files_execution_id ON warc_files (execution_id, id);
 CREATE INDEX ix_warc_files_open ON warc_files (owner_id) WHERE state = 'open';
+CREATE INDEX ix_warc_files_execution_id ON warc_files (execution_id, id);
 CREATE INDEX ix_warc_files_origin_sha256 ON warc_files (origin_sha256);
 CREATE INDEX ix_warc_files_to_index ON warc_files (id) WHERE state = 'sealed' AND index_state IN ('pending','running');
 CREATE TABLE holds (
@@ -555,7 +553,7 @@ CREATE TABLE signal_pages (
 	title VARCHAR, 
 	description TEXT, 
 	word_count INTEGER DEFAULT '0' NOT NULL, 
-	links_count INTEGER DEFAULT '0' NOT NULL, 
+	links_count INTEGER DEFAULT '0' NOT NULL, page_key TEXT DEFAULT '' NOT NULL, 
 	CONSTRAINT pk_signal_pages PRIMARY KEY (page_id)
 );
 CREATE INDEX ix_signal_pages_source ON signal_pages (source_id, page_id);
@@ -595,4 +593,6 @@ CREATE INDEX ix_changes_moment_told ON changes (to_captured_at, id) WHERE type <
 CREATE INDEX ix_changes_source_order ON changes (source_id, id);
 CREATE INDEX ix_feeds_disabled ON feeds (disabled_at, id) WHERE disabled_at IS NOT NULL;
 CREATE INDEX ix_executions_failed ON executions (finished_at, id) WHERE pruned_at IS NULL AND (state = 'failed' OR index_state = 'index_failed');
-INSERT INTO alembic_version(version_num) VALUES ('0005');
+CREATE INDEX ix_withdrawals_key ON withdrawals (url_key) WHERE lifted_at IS NULL;
+CREATE INDEX ix_snapshots_page_key ON snapshots (page_key) WHERE page_key IS NOT NULL;
+INSERT INTO alembic_version(version_num) VALUES ('0006');

@@ -19,15 +19,15 @@ from sqlalchemy.orm import Session
 
 from holdfast.db.engine import Database
 from holdfast.db.models import Edition, Source
-from holdfast.editions import artefacts, queries
+from holdfast.db.visibility import is_any_withdrawn, withdrawn_among
+from holdfast.editions import artefacts
 from holdfast.editions.artefacts import edition_folder, placed, table_line
 from holdfast.editions.comparison import comparison_stem
 from holdfast.editions.copies import open_copy
 from holdfast.editions.frozen import entries
-from holdfast.editions.queries import Hidden
 from holdfast.editions.refusals import ArtefactNotFound
-from holdfast.index.keys import identify
 from holdfast.index.queries import withdrawals_word
+from holdfast.urls import page_key
 
 WITHDRAWN: Final = "(withdrawn)"
 _ADDRESSES: Final = ("url", "via", "redirected_to", "from_url")
@@ -118,9 +118,12 @@ class _Gone(NamedTuple):
 
 
 def _among(session: Session, addresses: Iterable[str], snapshots: Iterable[int] = ()) -> _Gone:
-    pages = {address: identify(address).url_hash for address in set(addresses)}
-    hidden: Hidden = queries.hidden_among(session, set(pages.values()), set(snapshots))
-    return _Gone(frozenset(address for address, page in pages.items() if page in hidden.pages), hidden.snapshots)
+    pages = {address: page_key(address) for address in set(addresses)}
+    hidden = withdrawn_among(session, keys=set(pages.values()), snapshots=set(snapshots))
+    return _Gone(
+        frozenset(address for address, key in pages.items() if key in hidden),
+        frozenset(number for number in hidden if isinstance(number, int)),
+    )
 
 
 def _shown(url: str, gone: _Gone) -> str:
@@ -157,7 +160,7 @@ def _long(
 ) -> Iterator[bytes]:
     """Return the chunks of a file; as it lies if nothing at all is withdrawn, else of a copy that was cleared."""
     with database.read() as session:
-        word = withdrawals_word(session) if queries.is_any_hidden(session) else None
+        word = withdrawals_word(session) if is_any_withdrawn(session) else None
     try:
         if word is None:
             file: BinaryIO = path.open("rb")

@@ -10,8 +10,9 @@ from typing import Any, NamedTuple
 from sqlalchemy import and_, exists, func, or_, select, text, tuple_
 from sqlalchemy.orm import Session, aliased
 
-from holdfast.db.models import Edition, Execution, Feed, FeedItem, Job, Snapshot, Source, WarcFile, Withdrawal
+from holdfast.db.models import Edition, Execution, Feed, FeedItem, Job, Snapshot, Source, WarcFile
 from holdfast.db.models.frontier import Domain, Exclusion, Page, PageCrawl
+from holdfast.db.visibility import is_withdrawn
 
 STRETCH = 2000
 
@@ -233,15 +234,10 @@ class CaptureRow(NamedTuple):
 
 
 def _captures(one: Any) -> Any:
-    standing = Withdrawal.lifted_at.is_(None)
-    withdrawn = or_(
-        exists().where(standing, Withdrawal.snapshot_id == one.id),
-        exists().where(standing, Withdrawal.url_hash == one.url_hash),
-    )
     return select(
         one.id, one.execution_id, one.url, one.url_key, one.url_hash, one.captured_at, one.status, one.record_id,
         one.record_type, one.payload_digest, one.body_hash, one.is_page, one.method, one.redirect_to, one.backend,
-        one.fidelity, one.warc_file_id, WarcFile.path, withdrawn,
+        one.fidelity, one.warc_file_id, WarcFile.path, is_withdrawn(one),
     ).outerjoin(WarcFile, WarcFile.id == one.warc_file_id)  # fmt: skip
 
 
@@ -349,28 +345,3 @@ def feed_items(
         query = query.where(FeedItem.url_hash > after)
     rows = session.execute(query.order_by(FeedItem.url_hash).limit(limit))
     return [ItemRow._make(row) for row in rows]
-
-
-class Hidden(NamedTuple):
-    """What nobody may see, of what was asked for."""
-
-    snapshots: frozenset[int]
-    pages: frozenset[int]
-
-
-def hidden_among(session: Session, pages: Collection[int], snapshots: Collection[int] = ()) -> Hidden:
-    """Return which of some addresses and captures nobody may see."""
-    standing = Withdrawal.lifted_at.is_(None)
-    urls = session.scalars(select(Withdrawal.url_hash).where(standing, Withdrawal.url_hash.in_(pages)))
-    ids = session.scalars(select(Withdrawal.snapshot_id).where(standing, Withdrawal.snapshot_id.in_(snapshots)))
-    return Hidden(frozenset(row for row in ids if row is not None), frozenset(row for row in urls if row is not None))
-
-
-def is_any_hidden(session: Session) -> bool:
-    """Return whether anything at all is withdrawn now."""
-    for column in (Withdrawal.url_hash, Withdrawal.snapshot_id):
-        # Ordered, so that the partial index of what stands is read and not the table with all that was lifted.
-        found = select(Withdrawal.id).where(Withdrawal.lifted_at.is_(None), column.is_not(None)).order_by(column)
-        if session.scalar(found.limit(1)) is not None:
-            return True
-    return False

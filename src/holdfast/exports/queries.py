@@ -18,13 +18,11 @@ from holdfast.db.models import (
     Snapshot,
     Source,
     WarcFile,
-    Withdrawal,
 )
+from holdfast.db.visibility import visible, withdrawn_captures
 from holdfast.errors import NotFound
-from holdfast.index.queries import is_ok, visible
+from holdfast.index.queries import is_ok
 from holdfast.warc.ids import ORDINALS
-
-_PAGES_AT_ONCE = 500
 
 
 class SnapshotRow(NamedTuple):
@@ -296,29 +294,11 @@ class HiddenRecord(NamedTuple):
 
 
 def hidden_records(session: Session, execution_id: int, file_ids: list[int]) -> list[HiddenRecord]:
-    """Return where the withdrawn records of an execution stand, in order; one seek for each standing withdrawal."""
-    standing = Withdrawal.lifted_at.is_(None)
-    columns = (Snapshot.warc_file_id, Snapshot.warc_offset, Snapshot.warc_length)
-    found: set[HiddenRecord] = set()
-    if file_ids:
-        # A snapshot's id begins with its file's, so only withdrawals that can be of this execution are looked at.
-        rows = session.execute(
-            select(*columns)
-            .join(Withdrawal, Withdrawal.snapshot_id == Snapshot.id)
-            .where(
-                standing, Withdrawal.snapshot_id >= min(file_ids) * ORDINALS,
-                Withdrawal.snapshot_id < (max(file_ids) + 1) * ORDINALS, Snapshot.execution_id + 0 == execution_id,
-            )
-        )  # fmt: skip
-        found.update(map(HiddenRecord._make, rows))
-    pages = list(session.scalars(select(Withdrawal.url_hash).where(standing, Withdrawal.url_hash.is_not(None))))
-    for at in range(0, len(pages), _PAGES_AT_ONCE):
-        # `+ 0` keeps the planner on the index of pages: the one of executions would read the whole execution.
-        rows = session.execute(
-            select(*columns).where(
-                Snapshot.url_hash.in_(pages[at : at + _PAGES_AT_ONCE]), Snapshot.execution_id + 0 == execution_id
-            )
-        )
-        found.update(map(HiddenRecord._make, rows))
+    """Return where the withdrawn records of an execution stand, in order; a seek for each withdrawal in force."""
     known = set(file_ids)
+    found: set[HiddenRecord] = set()
+    for question in withdrawn_captures(Snapshot.warc_file_id, Snapshot.warc_offset, Snapshot.warc_length):
+        # `+ 0` keeps the planner on the withdrawals: the index of executions would read the whole execution.
+        rows = session.execute(question.where(Snapshot.execution_id + 0 == execution_id))
+        found.update(map(HiddenRecord._make, rows))
     return sorted(record for record in found if record.warc_file_id in known)

@@ -15,6 +15,7 @@ from holdfast.frontier import sql
 from holdfast.frontier.connection import Spoken
 from holdfast.frontier.values import KnownSignals
 from holdfast.types import Visit
+from holdfast.urls import page_key
 
 ROWS_A_LINK = 2
 """Rows of words and links that weigh as much in a transaction as one found address: 5 to 8 us each on SQLite, with
@@ -73,6 +74,7 @@ def _page(visit: Visit) -> tuple[Any, ...]:
     return (
         to_micros(visit.finished_at), visit.status, clean(visit.media_type, 255), content_hash, clean(language, 35),
         clean(visit.title, 1000), clean(signals.description, 2000), len(signals.words), signals.links_count,
+        page_key(visit.attempt.url),
     )  # fmt: skip
 
 

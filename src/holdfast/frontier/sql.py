@@ -287,12 +287,13 @@ SELECT page_id, execution_id FROM signal_pages WHERE source_id = ? AND page_id >
 SOURCE_OF = "SELECT j.source_id FROM executions e CROSS JOIN jobs j WHERE e.id = ? AND j.id = e.job_id"
 UPSERT_SIGNALS = """
 INSERT INTO signal_pages (page_id, source_id, execution_id, fetched_at, status_code, media_type, content_hash, language,
-                          title, description, word_count, links_count)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+                          title, description, word_count, links_count, page_key)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT (page_id) DO UPDATE SET source_id = excluded.source_id, execution_id = excluded.execution_id,
        fetched_at = excluded.fetched_at, status_code = excluded.status_code, media_type = excluded.media_type,
        content_hash = excluded.content_hash, language = excluded.language, title = excluded.title,
-       description = excluded.description, word_count = excluded.word_count, links_count = excluded.links_count"""
+       description = excluded.description, word_count = excluded.word_count, links_count = excluded.links_count,
+       page_key = excluded.page_key"""
 KNOWN_SIGNALS = """
 SELECT s.page_id, s.fetched_at, s.content_hash, s.links_count,
        (SELECT count(*) FROM signal_links l WHERE l.page_id = s.page_id)

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from hashlib import sha256
 from typing import NamedTuple
 
-from holdfast.errors import UrlRefused
-from holdfast.urls import hash64, parse, surt
+from holdfast.urls import MAX_KEY_BYTES, hash64, normalised_or_plain, page_key, shortened, url_key
 
-MAX_KEY_BYTES = 2000
-"""Longer keys end in a hash of the rest: a PostgreSQL index takes no entry above 2,704 bytes."""
+__all__ = ["MAX_KEY_BYTES", "Identity", "identify", "page_key", "shortened", "url_key"]
 
 
 class Identity(NamedTuple):
@@ -19,27 +16,17 @@ class Identity(NamedTuple):
     url_hash: int
     group: str
     group_hash: int
-
-
-def url_key(url: str) -> str:
-    """Return the key that snapshots of this address are stored under: its SURT, shortened where it is monstrous."""
-    return shortened(surt(url))
-
-
-def shortened(key: str) -> str:
-    """Return a key as it is stored."""
-    raw = key.encode("utf-8", "replace")
-    if len(raw) <= MAX_KEY_BYTES:
-        return key
-    return raw[: MAX_KEY_BYTES - 34].decode("utf-8", "ignore") + "~" + sha256(raw).hexdigest()[:32]
+    page_key: str | None = None
+    """The key that the page is withdrawn under, where it is not `url_key`: of a request that carried data, and of an
+    address with tracking parameters."""
 
 
 def identify(url: str, request_data: str = "") -> Identity:
     """Return the identity of a capture; what was sent with a request other than GET is part of it."""
     whole = f"{url}{'&' if '?' in url else '?'}{request_data}" if request_data else url
-    try:
-        normalised = parse(whole).normalised
-    except UrlRefused:
-        normalised = whole.partition("#")[0]
+    normalised = normalised_or_plain(whole)
     group = normalised.partition("?")[0]
-    return Identity(url_key(whole), hash64(normalised), group, hash64(group))
+    key = url_key(whole)
+    # Only a query is normalised further than a SURT key is, so most addresses are spared a second key.
+    page = page_key(url) if request_data else url_key(normalised) if "?" in whole else key
+    return Identity(key, hash64(normalised), group, hash64(group), page if page != key else None)

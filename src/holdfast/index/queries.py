@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import zstandard
-from sqlalchemy import ColumnElement, and_, exists, func, literal, or_, select, tuple_, update
+from sqlalchemy import ColumnElement, and_, func, literal, or_, select, tuple_, update
 from sqlalchemy.orm import Session
 
 from holdfast.db.models import (
@@ -19,8 +19,8 @@ from holdfast.db.models import (
     Snapshot,
     Source,
     WarcFile,
-    Withdrawal,
 )
+from holdfast.db.visibility import of_page, visible, withdrawal_mark, withdrawn_captures
 from holdfast.errors import NotFound
 from holdfast.index.keys import url_key
 from holdfast.warc.ids import ORDINALS
@@ -37,15 +37,6 @@ class SnapshotNotFound(NotFound):
     """No such snapshot is here, or it was withdrawn; nobody is told which."""
 
     code = "snapshot_not_found"
-
-
-def visible() -> tuple[ColumnElement[bool], ...]:
-    """Return the clauses over Snapshot that leave out what is withdrawn, by itself or with its address."""
-    lifted = Withdrawal.lifted_at.is_(None)
-    return (
-        ~exists().where(lifted, Withdrawal.snapshot_id == Snapshot.id),
-        ~exists().where(lifted, Withdrawal.url_hash == Snapshot.url_hash),
-    )
 
 
 def is_ok() -> ColumnElement[bool]:
@@ -187,26 +178,18 @@ def compare_again(session: Session, found: Snapshot) -> None:
     _compare_anew(session, Snapshot.id.in_([found.id, *(row[0] for row in rows[:until])]))
 
 
-def compare_pages_again(session: Session, url_hashes: Iterable[int]) -> None:
-    """Let `changes` look again at all captures of these pages: those that came while they were hidden were passed."""
-    _compare_anew(session, Snapshot.url_hash.in_(list(url_hashes)))
+def compare_page_again(session: Session, key: str) -> None:
+    """Let `changes` look again at all captures of a page: those that came while it was hidden were passed."""
+    _compare_anew(session, of_page(key))
 
 
 def _compare_anew(session: Session, which: ColumnElement[bool]) -> None:
     session.execute(update(Snapshot).where(which, Snapshot.is_page).values(compared=False))
 
 
-def withdrawals_of(session: Session, *, snapshot_id: int | None, url_hashes: Iterable[int]) -> list[Withdrawal]:
-    """Return the withdrawals in force of one snapshot, or of these addresses."""
-    by = Withdrawal.snapshot_id == snapshot_id if snapshot_id is not None else Withdrawal.url_hash.in_(list(url_hashes))
-    return list(session.scalars(select(Withdrawal).where(Withdrawal.lifted_at.is_(None), by).order_by(Withdrawal.id)))
-
-
 def withdrawals_word(session: Session) -> str:
     """Return a word that is another after every withdrawal and every lifting of one."""
-    last = session.scalar(select(func.max(Withdrawal.id)))
-    standing = session.scalar(select(func.count()).select_from(Withdrawal).where(Withdrawal.lifted_at.is_(None)))
-    return f"{last or 0}-{standing or 0}"
+    return "-".join(map(str, withdrawal_mark(session)))
 
 
 class HiddenPage(NamedTuple):
@@ -218,33 +201,18 @@ class HiddenPage(NamedTuple):
 
 
 def hidden_pages(session: Session, *, source_id: int | None = None) -> set[HiddenPage]:
-    """Return the withdrawn captures of pages, by themselves or with their address; a seek each, for there are few."""
-    standing = Withdrawal.lifted_at.is_(None)
-    wanted = select(Snapshot.id, Snapshot.group_id, Snapshot.execution_id).where(
-        Snapshot.is_page, Snapshot.group_id.is_not(None)
-    )
+    """Return the withdrawn captures of pages, by themselves or with their page; a seek each, for there are few."""
+    kept = [Snapshot.is_page, Snapshot.group_id.is_not(None)]
     if source_id is not None:
         # `+ 0`: a planner that goes by the source reads all of it.
-        wanted = wanted.where(Snapshot.source_id + 0 == source_id)
-    single = wanted.join(Withdrawal, Withdrawal.snapshot_id == Snapshot.id).where(standing)
-    by_address = wanted.join(Withdrawal, Withdrawal.url_hash == Snapshot.url_hash).where(standing)
-    return {HiddenPage._make(row) for query in (single, by_address) for row in session.execute(query)}
+        kept.append(Snapshot.source_id + 0 == source_id)
+    questions = withdrawn_captures(Snapshot.id, Snapshot.group_id, Snapshot.execution_id)
+    return {HiddenPage._make(row) for question in questions for row in session.execute(question.where(*kept))}
 
 
-def page_hashes(session: Session, key: str) -> set[int]:
-    """Return the hashes of all pages that are stored under a key, those that were posted to included."""
-    posted = f"{key}{'&' if '?' in key else '?'}__wb_method="
-    rows = session.scalars(
-        select(Snapshot.url_hash)
-        .where(or_(Snapshot.url_key == key, and_(Snapshot.url_key >= posted, Snapshot.url_key < f"{posted}~")))
-        .distinct()
-    )
-    return set(rows)
-
-
-def captures_of(session: Session, url_hashes: Iterable[int]) -> int:
-    """Return how many captures these pages have, withdrawn or not."""
-    return session.scalar(select(func.count()).where(Snapshot.url_hash.in_(list(url_hashes)))) or 0
+def captures_of(session: Session, key: str) -> int:
+    """Return how many captures a page has, withdrawn or not, under all spellings of its address."""
+    return session.scalar(select(func.count()).where(of_page(key))) or 0
 
 
 def warc_files(

@@ -1,4 +1,8 @@
-"""Taking captures out of sight, at once and for every reader, and bringing them back; each with a reason, audited."""
+"""Taking captures out of sight, at once and for every reader, and bringing them back; each with a reason, audited.
+
+A page is withdrawn by its key, so it stays hidden under every spelling of its address and in every capture that comes
+later, until the withdrawal is lifted.
+"""
 
 from __future__ import annotations
 
@@ -10,10 +14,10 @@ from holdfast import audit
 from holdfast.clock import Clock
 from holdfast.db.engine import Database
 from holdfast.db.models import SearchOutbox, Withdrawal
-from holdfast.errors import Conflict, Invalid, NotFound
+from holdfast.db.visibility import withdrawals_of
+from holdfast.errors import Conflict, Invalid, NotFound, UrlRefused
 from holdfast.index import queries
-from holdfast.index.keys import identify, url_key
-from holdfast.urls import parse_seed
+from holdfast.urls import page_key, parse_seed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,82 +29,94 @@ class Withdrawn:
     """Captures that are stored now and concerned by it."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Subject:
+    """What is meant: one snapshot, or the page with this key."""
+
+    snapshot_id: int | None = None
+    key: str | None = None
+
+
 def hide(database: Database, clock: Clock, subject: str, *, reason: str) -> Withdrawn:
-    """Hide a snapshot (by its id) or all captures of an address, present and future.
+    """Hide a snapshot (by its id), or all captures of a page by any spelling of its address, present and future.
 
     Invalid without a reason; NotFound if there is no such snapshot; Conflict if it is hidden already.
     """
     if not reason.strip():
         raise Invalid("say why with --reason; it is kept in the audit log")
     with database.write() as session:
-        snapshot_id, hashes = _meant(session, subject)
-        if snapshot_id is not None and queries.any_snapshot(session, snapshot_id) is None:
-            raise NotFound(f"there is no snapshot {snapshot_id}")
-        known = queries.withdrawals_of(session, snapshot_id=snapshot_id, url_hashes=hashes)
-        hidden = {(row.snapshot_id, row.url_hash) for row in known}
-        wanted = [(snapshot_id, None)] if snapshot_id is not None else [(None, one) for one in hashes]
-        new = [pair for pair in wanted if pair not in hidden]
-        if not new:
+        meant = _meant(session, subject)
+        if meant.snapshot_id is not None and queries.any_snapshot(session, meant.snapshot_id) is None:
+            raise NotFound(f"there is no snapshot {meant.snapshot_id}")
+        if withdrawals_of(session, snapshot_id=meant.snapshot_id, key=meant.key):
             raise Conflict(f"{subject} is hidden already; show it again with: holdfast snapshot unhide {subject}")
-        for one, url_hash in new:
-            session.add(
-                Withdrawal(
-                    snapshot_id=one, url_hash=url_hash, subject=subject, reason=reason.strip(), actor=audit.actor(),
-                    created_at=clock.now(),
-                )
-            )  # fmt: skip
+        session.add(
+            Withdrawal(
+                snapshot_id=meant.snapshot_id,
+                url_key=meant.key,
+                subject=subject,
+                reason=reason.strip(),
+                actor=audit.actor(),
+                created_at=clock.now(),
+            )
+        )
         session.flush()
-        _compare_again(session, snapshot_id, [])
-        return _told(session, clock, "hidden", subject, (snapshot_id, hashes), reason)
+        if meant.snapshot_id is not None:
+            _compare_again(session, meant)
+        return _told(session, clock, subject, meant, reason=reason)
 
 
 def unhide(database: Database, clock: Clock, subject: str) -> Withdrawn:
-    """Lift the withdrawals of a snapshot or an address; NotFound if it is not hidden."""
+    """Lift the withdrawals of a snapshot or a page; NotFound if it is not hidden."""
     with database.write() as session:
-        snapshot_id, hashes = _meant(session, subject)
-        rows = queries.withdrawals_of(session, snapshot_id=snapshot_id, url_hashes=hashes)
+        meant = _meant(session, subject)
+        rows = withdrawals_of(session, snapshot_id=meant.snapshot_id, key=meant.key)
         if not rows:
             raise NotFound(f"{subject} is not hidden")
         for row in rows:
             row.lifted_at, row.lifted_by = clock.now(), audit.actor()
         session.flush()
-        _compare_again(session, snapshot_id, hashes)
-        return _told(session, clock, "shown", subject, (snapshot_id, hashes), None)
+        _compare_again(session, meant)
+        return _told(session, clock, subject, meant, reason=None)
 
 
-def _compare_again(session: Session, snapshot_id: int | None, hashes: list[int]) -> None:
+def _compare_again(session: Session, meant: _Subject) -> None:
     """Leave word for `changes`: the capture behind a hidden one is held against the one before it, and back again."""
-    found = None if snapshot_id is None else queries.any_snapshot(session, snapshot_id)
-    if found is not None:
+    if meant.key is not None:
+        queries.compare_page_again(session, meant.key)
+    elif meant.snapshot_id is not None and (found := queries.any_snapshot(session, meant.snapshot_id)) is not None:
         queries.compare_again(session, found)
-    if hashes:
-        queries.compare_pages_again(session, hashes)
 
 
-def _meant(session: Session, subject: str) -> tuple[int | None, list[int]]:
-    """Return the snapshot's id, or the hashes of all spellings of an address under its key."""
+def _meant(session: Session, subject: str) -> _Subject:
+    """Return what a subject names; UrlRefused if it is neither a number nor an address, nor anything in the archive."""
     if subject.isascii() and subject.isdecimal():
-        return int(subject[:19]), []
-    address = parse_seed(subject)
-    other = address.fetch.replace("https://", "http://", 1) if address.scheme == "https" else None
-    other = other or address.fetch.replace("http://", "https://", 1)
-    hashes = {address.hash64, identify(other).url_hash}
-    hashes.update(queries.page_hashes(session, url_key(address.fetch)))
-    return None, sorted(hashes)
+        return _Subject(snapshot_id=int(subject[:19]))
+    try:
+        return _Subject(key=page_key(parse_seed(subject).fetch))
+    except UrlRefused:
+        # Imported captures may have addresses that no crawl would ask for (an odd port, `dns:`): these are taken if
+        # they are here.
+        key = page_key(subject)
+        if ":" in subject and queries.captures_of(session, key):
+            return _Subject(key=key)
+        raise
 
 
-def _told(
-    session: Session, clock: Clock, done: str, subject: str, meant: tuple[int | None, list[int]], reason: str | None
-) -> Withdrawn:
-    snapshot_id, hashes = meant
+def _told(session: Session, clock: Clock, subject: str, meant: _Subject, *, reason: str | None) -> Withdrawn:
+    """Say in the audit log and to the search index what was done: hidden with a reason, shown again without one."""
+    done = "shown" if reason is None else "hidden"
     session.add(
         SearchOutbox(
-            kind="withdrawal", first_id=snapshot_id, last_id=snapshot_id, created_at=clock.now(),
-            refs={"url_hashes": hashes, "hidden": done == "hidden"},
+            kind="withdrawal",
+            first_id=meant.snapshot_id,
+            last_id=meant.snapshot_id,
+            created_at=clock.now(),
+            refs={"url_key": meant.key, "hidden": reason is not None},
         )
-    )  # fmt: skip
-    detail = {"reason": reason, "snapshot_id": snapshot_id, "url_hashes": hashes}
+    )
+    detail = {"reason": reason, "snapshot_id": meant.snapshot_id, "url_key": meant.key}
     audit.record(session, clock, action=f"snapshot.{done}", subject=subject, detail=detail)
     session.flush()
-    count = 1 if snapshot_id is not None else queries.captures_of(session, hashes)
+    count = 1 if meant.key is None else queries.captures_of(session, meant.key)
     return Withdrawn(subject=subject, snapshots=count)

@@ -11,7 +11,8 @@ from sqlalchemy import ColumnElement, Select, bindparam, literal, select, tuple_
 from sqlalchemy.orm import Session
 
 from holdfast.db.models import Snapshot
-from holdfast.index.queries import Holding, SnapshotNotFound, visible
+from holdfast.db.visibility import visible
+from holdfast.index.queries import Holding, SnapshotNotFound
 
 
 class Sighting(NamedTuple):

@@ -51,7 +51,7 @@ class Filters:
         return any(value is not None for value in named)
 
 
-_PUBLIC: Final = 1
+PUBLIC: Final = 1
 _OK: Final = 2
 _FIRST: Final = 4
 
@@ -60,16 +60,16 @@ def gates(columns: Columns, hidden: Rows) -> npt.NDArray[np.uint8]:
     """Return for each row what it may pass: public, of good status, first of its day."""
     good = np.isin(columns.profiles["status"], (0, 2))
     ok = good[columns.profile]
-    found = np.where((columns.flags & NOINDEX) == 0, _PUBLIC, 0).astype(np.uint8)
+    found = np.where((columns.flags & NOINDEX) == 0, PUBLIC, 0).astype(np.uint8)
     found |= np.where(ok, _OK, 0).astype(np.uint8)
     found |= np.where((columns.flags & DUPLICATE) == 0, _FIRST, 0).astype(np.uint8)
-    found[hidden] &= ~np.uint8(_PUBLIC)
+    found[hidden] &= ~np.uint8(PUBLIC)
     return found
 
 
 def passing(columns: Columns, rows: Rows, gate: npt.NDArray[np.uint8], filters: Filters) -> Keep:
     """Return which of the rows pass the filters."""
-    need = _PUBLIC | (0 if filters.non_2xx or filters.status else _OK) | (0 if filters.duplicates else _FIRST)
+    need = PUBLIC | (0 if filters.non_2xx or filters.status else _OK) | (0 if filters.duplicates else _FIRST)
     keep: Keep = (gate[rows] & np.uint8(need)) == need
     # Rows stand in the order of time: a range of dates is a range of row numbers.
     if filters.since is not None:

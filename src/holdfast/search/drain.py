@@ -7,6 +7,7 @@ with a smaller id waits for the next drain, and a crash replays what was not str
 from __future__ import annotations
 
 import errno
+import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -20,12 +21,15 @@ from holdfast.clock import Clock
 from holdfast.db.engine import Database
 from holdfast.db.models import SearchOutbox
 from holdfast.errors import NoSpace, Unavailable
+from holdfast.index.indexer import Interrupted
 from holdfast.search import queries
 from holdfast.search.place import IndexElsewhere, Place, is_at
 from holdfast.search.scribe import Scribe
 
 Progress = Callable[[int], None]
 """Told how many pages were taken in so far."""
+Stopping = Callable[[], bool]
+"""Says whether the work is to be left to the next drain; asked every few hundred documents."""
 
 _OUTBOX_AT_ONCE: Final = 200
 _PAGES_AT_ONCE: Final = 5_000
@@ -50,10 +54,24 @@ def _silent(_pages: int) -> None:
     return None
 
 
+def _never() -> bool:
+    return False
+
+
+def checked(is_stopping: Stopping) -> Callable[[], None]:
+    """Return what a step calls between two pieces of work; it raises Interrupted when the work is to end."""
+
+    def check() -> None:
+        if is_stopping():
+            raise Interrupted("stopped; what was taken in stands, and the next drain goes on")
+
+    return check
+
+
 @contextmanager
-def _scribe(folder: Path, database: Database) -> Iterator[Scribe]:
+def _scribe(folder: Path, database: Database, is_stopping: Stopping = _never) -> Iterator[Scribe]:
     try:
-        scribe = Scribe(folder, database)
+        scribe = Scribe(folder, database, check=checked(is_stopping))
         try:
             yield scribe
         finally:
@@ -64,12 +82,19 @@ def _scribe(folder: Path, database: Database) -> Iterator[Scribe]:
 
 
 def drain(
-    database: Database, home: Path, clock: Clock, *, limit_s: float | None = None, progress: Progress = _silent
+    database: Database,
+    home: Path,
+    clock: Clock,
+    *,
+    limit_s: float | None = None,
+    progress: Progress = _silent,
+    is_stopping: Stopping = _never,
 ) -> Drained:
     """Take in what the outbox holds, for as long as allowed; IndexBusy if another process is at it.
 
-    A drain with nothing to do costs a few seeks and opens nothing. An index that was thrown away is made anew first.
-    IndexElsewhere if another data directory's index takes in the changes of this database.
+    Told to stop, it leaves off within a few hundred documents, an index in the making included: what was committed
+    stands, the rest waits. A drain with nothing to do costs a few seeks and opens nothing. An index that was thrown
+    away is made anew first. IndexElsewhere if another data directory's index takes in the changes of this database.
     """
     place = Place(home)
     with database.read() as session:
@@ -78,28 +103,47 @@ def drain(
         demand_outbox(session, place)
     if waits or lost:
         _own_outbox(database, place, clock, by_force=False)
-    if lost:
-        return _first(database, home, clock, progress)
-    if not waits:
+    if not (waits or lost):
         return Drained(changes=0, pages=0, finished=True)
-    deadline = None if limit_s is None else clock.monotonic() + limit_s
-    changes = pages = 0
-    with place.writing(), _scribe(place.current(), database) as scribe:
-        while True:
+    done = _Done()
+    try:
+        if lost:
+            return _first(database, home, clock, progress, is_stopping)
+        deadline = None if limit_s is None else clock.monotonic() + limit_s
+        with place.writing(), _scribe(place.current(), database, is_stopping) as scribe:
+            finished = _drain_into(scribe, database, clock, deadline, done, progress)
+    except Interrupted:
+        finished = False
+    return Drained(changes=done.changes, pages=done.pages, finished=finished)
+
+
+@dataclass(slots=True)
+class _Done:
+    """What a drain has done so far, and is in force."""
+
+    changes: int = 0
+    pages: int = 0
+
+
+def _drain_into(
+    scribe: Scribe, database: Database, clock: Clock, deadline: float | None, done: _Done, progress: Progress
+) -> bool:
+    """Take in what waits until a moment; return whether nothing is left."""
+    while True:
+        with database.read() as session:
+            rows = queries.waiting(session, limit=_OUTBOX_AT_ONCE)
+        if not rows:
+            return True
+        pages = _take_in(scribe, database, rows, done.pages, progress)
+        scribe.commit()
+        with database.write() as session:
+            queries.taken_in(session, [row.id for row in rows])
+        done.changes += len(rows)
+        done.pages = pages
+        _log.info("search.drained", changes=len(rows), pages=pages)
+        if deadline is not None and clock.monotonic() >= deadline:
             with database.read() as session:
-                rows = queries.waiting(session, limit=_OUTBOX_AT_ONCE)
-            if not rows:
-                break
-            pages = _take_in(scribe, database, rows, pages, progress)
-            scribe.commit()
-            with database.write() as session:
-                queries.taken_in(session, [row.id for row in rows])
-            changes += len(rows)
-            _log.info("search.drained", changes=len(rows), pages=pages)
-            if deadline is not None and clock.monotonic() >= deadline:
-                with database.read() as session:
-                    return Drained(changes=changes, pages=pages, finished=not queries.waiting(session, limit=1))
-    return Drained(changes=changes, pages=pages, finished=True)
+                return not queries.waiting(session, limit=1)
 
 
 def demand_outbox(session: Session, place: Place) -> None:
@@ -127,11 +171,11 @@ def _own_outbox(database: Database, place: Place, clock: Clock, *, by_force: boo
         demand_outbox(session, place)
 
 
-def _first(database: Database, home: Path, clock: Clock, progress: Progress) -> Drained:
+def _first(database: Database, home: Path, clock: Clock, progress: Progress, is_stopping: Stopping) -> Drained:
     """Make an index where there is none; changes that waited before it began are in it, later ones go on waiting."""
     with database.read() as session:
         waited = queries.waiting_ids(session)
-    pages = rebuild(database, home, clock, progress=progress)
+    pages = rebuild(database, home, clock, progress=progress, is_stopping=is_stopping)
     for start in range(0, len(waited), _STRUCK_AT_ONCE):
         with database.write() as session:
             queries.taken_in(session, waited[start : start + _STRUCK_AT_ONCE])
@@ -159,6 +203,7 @@ def _range(
     """Take in the pages of an id range, a piece at a time, committing what is ready when there is much of it."""
     first, last = ids
     while first <= last:
+        scribe.check()
         with database.read() as session:
             found = queries.pages_between(session, first, last, limit=_PAGES_AT_ONCE)
         until = found[-1].id if len(found) == _PAGES_AT_ONCE else last
@@ -181,8 +226,12 @@ def take_over_signals(database: Database, home: Path) -> None:
         scribe.commit()
 
 
-def rebuild(database: Database, home: Path, clock: Clock, *, progress: Progress = _silent) -> int:
+def rebuild(
+    database: Database, home: Path, clock: Clock, *, progress: Progress = _silent, is_stopping: Stopping = _never
+) -> int:
     """Make the index anew from SQL while the old one serves, and put it in force; return the pages taken in.
+
+    Told to stop it raises Interrupted, and what it had made is gone.
 
     What changes meanwhile waits in the outbox for the next drain, and is this index's from here on: one of another data
     directory refuses then. IndexBusy if another process writes the index.
@@ -192,13 +241,17 @@ def rebuild(database: Database, home: Path, clock: Clock, *, progress: Progress 
     with place.writing():
         _own_outbox(database, place, clock, by_force=True)
         folder = place.fresh()
-        with _scribe(folder, database) as scribe:
-            with database.read() as session:
-                bounds = queries.id_bounds(session)
-            if bounds is not None:
-                pages = _range(scribe, database, bounds, 0, progress, every=_COMMIT_REBUILD)
-            scribe.signals()
-            scribe.commit()
+        try:
+            with _scribe(folder, database, is_stopping) as scribe:
+                with database.read() as session:
+                    bounds = queries.id_bounds(session)
+                if bounds is not None:
+                    pages = _range(scribe, database, bounds, 0, progress, every=_COMMIT_REBUILD)
+                scribe.signals()
+                scribe.commit()
+        except BaseException:
+            shutil.rmtree(folder, ignore_errors=True)
+            raise
         place.swap(folder)
     _log.info("search.rebuilt", pages=pages)
     return pages

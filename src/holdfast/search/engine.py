@@ -9,7 +9,7 @@ from __future__ import annotations
 import gc
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from operator import itemgetter
 from pathlib import Path
 from typing import Any, Final
@@ -34,6 +34,9 @@ MAX_TEXT_CHARS: Final = 2_000_000
 """Of one document; what is beyond is not indexed."""
 _VOCABULARY_CHARS: Final = 4_000
 """Of a document that its words are taken from for typos: what is not there in any document is too rare to be meant."""
+_SHORT_GRAMS: Final = 512
+"""Trigrams that a term of one or two letters is looked for in, the most frequent ones: joining more costs more than all
+documents do."""
 _TITLE_WEIGHT: Final = 2.0
 _PHRASE_WEIGHT: Final = 0.5
 
@@ -213,8 +216,12 @@ class Reader:
                 found.append(tantivy.Query.phrase_query(_SCHEMA, f"title_{language}", kept))
         return self._ask(_constant(_any(found)), limit).keys
 
-    def substring(self, text: str, field: Field, *, limit: int) -> Ids:
-        """Return keys whose trigrams allow the substring: candidates, to be checked against the text itself."""
+    def substring(self, text: str, field: Field, *, limit: int) -> Found:
+        """Return keys whose trigrams allow the substring: candidates, to be checked against the text itself.
+
+        More are counted than are returned where there are more, or may be.
+        """
+        least = 0
         name = f"{field}_grams"
         grams = _GRAMS.analyze(text)
         if grams:
@@ -222,14 +229,24 @@ class Reader:
             step = max(1, len(grams) // 16)
             query = _all([_term(name, gram) for gram in dict.fromkeys([*grams[::step], grams[-1]])])
         else:
-            starts = self._searcher.terms_with_prefix(name, text)
-            query = _any([_term(name, gram) for gram, _ in starts])
-        return self._ask(_constant(query), limit).keys
+            starts = self._searcher.terms_with_prefix(name, text, limit=_SHORT_GRAMS + 1)
+            query = _any([_term(name, gram) for gram, _ in starts[:_SHORT_GRAMS]])
+            least = limit + 1 if len(starts) > _SHORT_GRAMS else 0
+        found = self._ask(_constant(query), limit)
+        return replace(found, count=max(found.count, least))
 
-    def vocabulary(self, prefix: str) -> list[tuple[str, int]]:
-        """Return the words that start so, folded and unstemmed, with the number of documents that have each."""
-        found: list[tuple[str, int]] = self._searcher.terms_with_prefix("words", prefix)
+    def frequency(self, word: str) -> int:
+        """Return in how many documents a word stands, folded and unstemmed; one look-up in the dictionary."""
+        return int(self._searcher.doc_freq("words", word))
+
+    def vocabulary(self, prefix: str, *, limit: int) -> list[tuple[str, int]]:
+        """Return the most frequent words that start so, folded and unstemmed, with the number of their documents."""
+        found: list[tuple[str, int]] = self._searcher.terms_with_prefix("words", prefix, limit=limit)
         return found
+
+    def with_word(self, word: str, *, limit: int) -> Ids:
+        """Return documents in which a word of the vocabulary stands, as it is."""
+        return self._ask(_constant(_term("words", word)), limit).keys
 
     def _ask(self, query: Any, limit: int) -> Found:
         if query is None or limit < 1 or self._searcher.num_docs == 0:

@@ -14,8 +14,10 @@ import numpy as np
 import numpy.typing as npt
 
 from holdfast.parse.folding import fold
+from holdfast.search.budget import Budget
 from holdfast.search.columns import Columns, Floats, Rows
-from holdfast.search.engine import Found, Reader
+from holdfast.search.counting import PUBLIC
+from holdfast.search.engine import Reader
 from holdfast.search.query import NO_WORDS, Both, Intent, Node, Question, Term, Words, wanted_terms
 from holdfast.search.ranking import TITLE_ALL, TITLE_ANY, TITLE_EXACT, TITLE_PHRASE
 from holdfast.search.shelf import View
@@ -51,6 +53,8 @@ class Match:
     """How many documents match, counted in full even where not all were read."""
     complete: bool = True
     """False if there were more documents than are read."""
+    goes_on: bool = False
+    """Whether a further reach would read more of them."""
     shown: Words = NO_WORDS
     """What to highlight."""
     substrings: tuple[str, ...] = ()
@@ -68,27 +72,41 @@ def _plain_rows(rows: Rows, mode: Mode, **more: object) -> Match:
     return replace(match, **more)  # type: ignore[arg-type]
 
 
+_WITNESSES: Final = 1_000
+"""Documents that are looked at to see whether a word stands in anything that may be shown."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reach:
-    """How far a plain query looks: at most `scan` documents, the best by text, and of these only the `allowed` ones."""
+    """How far a query looks, and what it may see: what no reader may see decides nothing, not even how it looks on."""
 
     scan: int
+    """Documents that are read at most for plain words, the best by text."""
+    gate: npt.NDArray[np.uint8]
+    """By row: what it may pass."""
+    budget: Budget
     allowed: npt.NDArray[np.bool_] | None = None
-    """By document; None for all."""
+    """By document: those of one source; None for all."""
+
+    def shows(self, rows: Rows) -> npt.NDArray[np.bool_]:
+        """Return which of these rows may be seen at all."""
+        shown: npt.NDArray[np.bool_] = (self.gate[rows] & np.uint8(PUBLIC)) != 0
+        return shown
 
 
 def find(view: View, question: Question, reach: Reach) -> Match:
-    """Return what answers a question."""
+    """Return what answers a question; SearchTooLong if that takes too long."""
     columns = view.columns
     if question.intent is Intent.BROWSE or view.reader is None:
         count = len(columns) if question.intent is Intent.BROWSE else 0
         return _plain_rows(np.arange(count, dtype=np.int32), Mode.NEWEST)
     if question.intent is Intent.URL:
         rows = columns.rows_of_groups(np.array(question.groups, np.int64))
+        rows = rows[reach.shows(rows)]
         if len(rows) or question.certain:
             return _plain_rows(rows, Mode.URL)
     if question.intent is Intent.BOOLEAN and question.tree is not None:
-        match = _boolean(view.reader, columns, question.tree, Mode.BOOLEAN)
+        match = _boolean(view.reader, columns, question.tree, Mode.BOOLEAN, reach)
         if len(match.rows) or question.certain:
             return match
     return _plain(view.reader, columns, question, reach)
@@ -97,26 +115,32 @@ def find(view: View, question: Question, reach: Reach) -> Match:
 def _plain(reader: Reader, columns: Columns, question: Question, reach: Reach) -> Match:
     words = question.words
     if words.words or words.phrases:
-        found = reader.words(words.words, words.phrases, limit=reach.scan)
-        if found.count:
-            return _scored(reader, columns, found, words, reach)
+        match = _worded(reader, columns, words, reach)
+        if match is not None:
+            return match
         words = words.telling()
         if words != question.words:
-            found = reader.words(words.words, words.phrases, limit=reach.scan)
-            if found.count:
-                return replace(_scored(reader, columns, found, words, reach), mode=Mode.FALLBACK)
-    match = _boolean(reader, columns, _substrings_of(question), Mode.FALLBACK)
-    if len(match.rows) or not words.all_words:
-        return match
-    near = corrected(reader, words.words) if words.words else None
+            match = _worded(reader, columns, words, reach)
+            if match is not None:
+                return replace(match, mode=Mode.FALLBACK)
+    parts = _boolean(reader, columns, _substrings_of(question), Mode.FALLBACK, reach)
+    if len(parts.rows) or not words.words:
+        return parts
+    near = corrected(reader, words.words, reach.budget, lambda word: _is_shown(reader, columns, word, reach))
     if near is None:
-        return match
+        return parts
     meant = replace(words, words=near)
-    found = reader.words(meant.words, meant.phrases, limit=reach.scan)
-    if not found.count:
-        return match
-    match = _scored(reader, columns, found, meant, reach)
+    match = _worded(reader, columns, meant, reach)
+    if match is None:
+        return parts
     return replace(match, mode=Mode.FUZZY, did_you_mean=_spoken(question, words, meant))
+
+
+def _is_shown(reader: Reader, columns: Columns, word: str, reach: Reach) -> bool:
+    """Return whether a word stands in a document of which a capture may be seen."""
+    reach.budget.check()
+    documents = columns.documents.known(reader.with_word(word, limit=_WITNESSES))
+    return bool(reach.shows(columns.of_document.rows(documents)[0]).any())
 
 
 def _spoken(question: Question, words: Words, meant: Words) -> str:
@@ -136,30 +160,43 @@ def _substrings_of(question: Question) -> Node:
     return terms[0] if len(terms) == 1 else Both(tuple(terms))
 
 
-def _boolean(reader: Reader, columns: Columns, tree: Node, mode: Mode) -> Match:
-    substrings = Substrings(reader, columns)
-    rows = substrings.matching(tree)
+def _boolean(reader: Reader, columns: Columns, tree: Node, mode: Mode, reach: Reach) -> Match:
+    substrings = Substrings(reader, columns, reach.budget)
+    rows, whole = substrings.matching(tree)
+    rows = rows[reach.shows(rows)]
     score = substrings.score(tree, rows)
     best = float(score.max()) if len(score) else 0.0
     terms = tuple(dict.fromkeys(term.text for term in wanted_terms(tree)))
     text = score / np.float32(best) if best else score
     documents = int(np.count_nonzero(np.bincount(columns.doc[rows]))) if len(rows) else 0
-    return _plain_rows(rows, mode, text=text, substrings=terms, documents=documents)
+    return _plain_rows(rows, mode, text=text, substrings=terms, documents=documents, complete=whole)
 
 
-def _scored(reader: Reader, columns: Columns, found: Found, words: Words, reach: Reach) -> Match:
+def _worded(reader: Reader, columns: Columns, words: Words, reach: Reach) -> Match | None:
+    """Return the captures of the documents in which all words stand; None if there are none that may be seen."""
+    reach.budget.check()
+    found = reader.words(words.words, words.phrases, limit=reach.scan)
     places = columns.documents.places(found.keys)
     here = places < len(columns.documents.keys)
-    if reach.allowed is not None:
-        here &= reach.allowed[places]
     best = found.scores[0] if len(found.scores) else np.float32(1)
     places, scores = places[here], found.scores[here]
     rows, counts = columns.of_document.rows(places)
+    keep = reach.shows(rows)
+    if not keep.any():
+        return None
+    if reach.allowed is not None:
+        keep &= np.repeat(reach.allowed[places], counts)
     bits = _title_bits(reader, columns, words, limit=len(found.keys))
     return Match(
-        rows=rows, text=np.repeat(scores / best, counts), titles=np.repeat(bits[places], counts), mode=Mode.FTS,
-        shown=words, documents=found.count, complete=found.count <= len(found.keys),
-    )  # fmt: skip
+        rows=rows[keep],
+        text=np.repeat(scores / best, counts)[keep],
+        titles=np.repeat(bits[places], counts)[keep],
+        mode=Mode.FTS,
+        shown=words,
+        documents=found.count,
+        complete=found.count <= len(found.keys),
+        goes_on=found.count > len(found.keys),
+    )
 
 
 def _title_bits(reader: Reader, columns: Columns, words: Words, *, limit: int) -> npt.NDArray[np.uint8]:

@@ -1,25 +1,33 @@
 """What was worked out on one view and is asked for again: standings, gates, the results of the last queries.
 
-Everything here can be worked out anew; it is thrown away with its view, and never holds more than a few million rows.
+Everything here can be worked out anew; it is thrown away with its view. Each cache has a bound, whatever is asked for.
 """
 
 from __future__ import annotations
 
 import threading
-from collections import Counter, OrderedDict
+from collections import Counter
 from collections.abc import Callable, Hashable
 from typing import Final, Generic, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
+from cachetools import LRUCache
 from sqlalchemy.orm import Session
 
+from holdfast.db.visibility import Mark, withdrawal_mark
 from holdfast.search import counting, queries, ranking
 from holdfast.search.ranking import Coefficients, Standing
 from holdfast.search.shelf import View
 
 _ROWS: Final = 2_000_000
 """Rows that kept results may hold altogether: some 40 MB."""
+_LEAST_ROWS: Final = 1_000
+"""Rows that a kept result counts for at least: one that found nothing takes memory too, and there is no end of them."""
+_STANDINGS: Final = 8
+"""One for each version of the ranking and breadth of a query: there are seven."""
+_MARKED_BYTES: Final = 64_000_000
+"""Of marks that say which documents each source has: a byte a document and source."""
 
 Gate = npt.NDArray[np.uint8]
 
@@ -36,36 +44,50 @@ class Sized(Protocol):
 Kept = TypeVar("Kept", bound=Sized)
 
 
+def _weight(kept: Sized) -> int:
+    return max(_LEAST_ROWS, kept.size)
+
+
+def _bytes(marks: npt.NDArray[np.bool_]) -> int:
+    return marks.nbytes
+
+
 class Notes(Generic[Kept]):
     """The notes on one view; safe to use from several threads, two of which may now and then do the same work."""
 
     def __init__(self, view: View) -> None:
         self.view = view
+        rows, documents = len(view.columns), len(view.columns.documents.keys) + 1
         self._lock = threading.Lock()
-        self._standings: dict[tuple[Coefficients, int], Standing] = {}
-        self._documents: dict[int, npt.NDArray[np.bool_]] = {}
-        self._gate: tuple[tuple[int, int], Gate] | None = None
+        self._standings: LRUCache[tuple[Coefficients, int], Standing] = LRUCache(_STANDINGS)
+        self._documents: LRUCache[int, npt.NDArray[np.bool_]] = LRUCache(max(_MARKED_BYTES, documents), _bytes)
+        self._gate: tuple[Mark, Gate] | None = None
         self._hidden: Counter[int] = Counter()
         self._owned: counting.Owned | None = None
-        self._results: OrderedDict[Hashable, Kept] = OrderedDict()
+        # The count of everything, as captures and as pages, is always worth keeping.
+        self._results: LRUCache[Hashable, Kept] = LRUCache(max(_ROWS, 2 * max(_LEAST_ROWS, rows)), _weight)
 
     def standing(self, weights: Coefficients, now_micros: int) -> Standing:
         """Return what pages are worth by themselves under these coefficients, today."""
         key = (weights, now_micros // 86_400_000_000)
-        found = self._standings.get(key)
+        with self._lock:
+            found = self._standings.get(key)
         if found is None:
             found = ranking.standing(self.view.columns, weights, now_micros=now_micros)
             with self._lock:
-                if any(day != key[1] for _, day in self._standings):
-                    self._standings = {}
+                for old in [known for known in self._standings if known[1] != key[1]]:
+                    del self._standings[old]
                 self._standings[key] = found
         return found
 
     def documents_of(self, source: int) -> npt.NDArray[np.bool_]:
         """Return which documents a source has captured."""
-        found = self._documents.get(source)
+        with self._lock:
+            found = self._documents.get(source)
         if found is None:
-            found = self._documents[source] = counting.documents_of(self.view.columns, source)
+            found = counting.documents_of(self.view.columns, source)
+            with self._lock:
+                self._documents[source] = found
         return found
 
     def owned(self) -> counting.Owned:
@@ -75,16 +97,16 @@ class Notes(Generic[Kept]):
             found = self._owned = counting.owned_rows(self.view.columns)
         return found
 
-    def gate(self, session: Session) -> tuple[tuple[int, int], Gate]:
+    def gate(self, session: Session) -> tuple[Mark, Gate]:
         """Return what each row may pass, with a mark that changes when something is withdrawn or lifted."""
-        mark = queries.withdrawal_mark(session)
+        mark = withdrawal_mark(session)
         known = self._gate
         if known is not None and known[0] == mark:
             return known
         hidden = self.view.columns.rows_of_ids(np.array(queries.withdrawn_ids(session), np.int64))
         self._hidden = Counter(self.view.columns.group[hidden].tolist())
-        self._gate = (mark, counting.gates(self.view.columns, hidden))
-        return self._gate
+        found = self._gate = (mark, counting.gates(self.view.columns, hidden))
+        return found
 
     def hidden_in(self, group: int) -> int:
         """Return how many captures of a page (by the place of its group) were withdrawn when the gate was last set."""
@@ -93,12 +115,15 @@ class Notes(Generic[Kept]):
     def result(self, key: Hashable, work: Callable[[], Kept]) -> Kept:
         """Return what this work gave the last time, or do it; the longest unused results are forgotten."""
         with self._lock:
-            if key in self._results:
-                self._results.move_to_end(key)
-                return self._results[key]
+            known = self._results.get(key)
+        if known is not None:
+            return known
         found = work()
         with self._lock:
             self._results[key] = found
-            while len(self._results) > 1 and sum(one.size for one in self._results.values()) > _ROWS:
-                self._results.popitem(last=False)
         return found
+
+    @property
+    def kept(self) -> int:
+        """How many results are kept."""
+        return len(self._results)

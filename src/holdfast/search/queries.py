@@ -16,16 +16,17 @@ from sqlalchemy.orm import InstrumentedAttribute, Session
 from holdfast.db.models import (
     Document,
     DocumentText,
+    IndexRun,
     PageGroup,
     PageLink,
     PageSignal,
     SearchOutbox,
     SignalLink,
+    SignalPage,
     Snapshot,
     Source,
-    Withdrawal,
 )
-from holdfast.index.queries import visible
+from holdfast.db.visibility import visible, withdrawn_captures
 
 
 class PageRow(NamedTuple):
@@ -156,15 +157,8 @@ class SourceRow(NamedTuple):
 
 
 def withdrawn_ids(session: Session) -> list[int]:
-    """Return the ids of all withdrawn snapshots, by themselves and with their address."""
-    single = select(Withdrawal.snapshot_id).where(Withdrawal.lifted_at.is_(None), Withdrawal.snapshot_id.is_not(None))
-    found = {snapshot_id for snapshot_id in session.scalars(single) if snapshot_id is not None}
-    by_address = (
-        select(Snapshot.id)
-        .join(Withdrawal, Withdrawal.url_hash == Snapshot.url_hash)
-        .where(Withdrawal.lifted_at.is_(None))
-    )
-    return sorted(found | set(session.scalars(by_address)))
+    """Return the ids of all withdrawn snapshots, by themselves and with their page."""
+    return sorted({row[0] for question in withdrawn_captures(Snapshot.id) for row in session.execute(question)})
 
 
 class HitRow(NamedTuple):
@@ -201,7 +195,6 @@ _HITS: Final = (
 )  # fmt: skip
 _TEXTS: Final = select(DocumentText.document_id, DocumentText.text).where(DocumentText.document_id.in_(_IDS))
 _SOURCES: Final = select(Source.id, Source.code, Source.name)
-_WITHDRAWN: Final = select(func.count(), func.max(Withdrawal.id)).where(Withdrawal.lifted_at.is_(None))
 
 
 def hits(session: Session, ids: Sequence[int]) -> dict[int, HitRow]:
@@ -217,12 +210,6 @@ def packed_texts(session: Session, document_ids: Sequence[int]) -> dict[int, byt
 def sources(session: Session) -> list[SourceRow]:
     """Return all sources."""
     return [SourceRow._make(row) for row in session.connection().execute(_SOURCES)]
-
-
-def withdrawal_mark(session: Session) -> tuple[int, int]:
-    """Return a mark that changes whenever something is withdrawn or a withdrawal is lifted."""
-    count, last = session.connection().execute(_WITHDRAWN).one()
-    return count, last or 0
 
 
 def links(session: Session, *, chunk: int) -> Iterator[Sequence[tuple[int, int]]]:
@@ -276,9 +263,15 @@ def put_signals(session: Session, rows: Sequence[SignalRow], *, computed_at: dat
     session.execute(insert(PageSignal), values)
 
 
-def drop_stale_signals(session: Session, *, before: datetime, limit: int) -> int:
-    """Remove signals that an earlier computation left, at most this many; return how many."""
-    stale = list(session.scalars(select(PageSignal.url_hash).where(PageSignal.computed_at < before).limit(limit)))
-    if stale:
-        session.execute(delete(PageSignal).where(PageSignal.url_hash.in_(stale)))
-    return len(stale)
+def drop_signals(session: Session, url_hashes: Sequence[int]) -> None:
+    """Remove the signals of these addresses."""
+    session.execute(delete(PageSignal).where(PageSignal.url_hash.in_(url_hashes)))
+
+
+def links_figure(session: Session) -> int:
+    """Return a figure that grows with the link graph: pages that were indexed, and pages of which signals are kept.
+
+    A row a WARC file is read, not one a link.
+    """
+    indexed = session.scalar(select(func.coalesce(func.sum(IndexRun.pages), 0))) or 0
+    return int(indexed) + (session.scalar(select(func.max(SignalPage.page_id))) or 0)

@@ -145,6 +145,12 @@ def standing(columns: Columns, weights: Coefficients, *, now_micros: int) -> Sta
     )  # fmt: skip
 
 
+def quality(columns: Columns, rows: Rows) -> Floats:
+    """Return the place of each row's status in the order of statuses: the greater comes first."""
+    found: Floats = _QUALITY[columns.profiles["status"]][columns.profile[rows]]
+    return found
+
+
 def _share(signal: Floats) -> Floats:
     return np.minimum(np.log1p(signal) / np.float32(_FULL), 1).astype(np.float32)
 

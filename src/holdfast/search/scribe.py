@@ -6,7 +6,7 @@ drain strike out its outbox rows; whatever is taken in twice replaces itself.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
@@ -46,11 +46,16 @@ class _Pool:
         return at
 
 
+def _go_on() -> None:
+    pass
+
+
 class Scribe:
     """Writes one generation. Pages are gathered by `pages`, documents by `documents`; `commit` puts all in force."""
 
-    def __init__(self, folder: Path, database: Database) -> None:
-        self.folder = folder
+    def __init__(self, folder: Path, database: Database, *, check: Callable[[], None] = _go_on) -> None:
+        """`check` is called every few hundred documents; what it raises ends the work, and nothing is put in force."""
+        self.folder, self.check = folder, check
         self._database = database
         self.manifest = disk.read_manifest(folder)
         known = [disk.load(folder, name) for name in self.manifest.segments]
@@ -92,6 +97,7 @@ class Scribe:
         """Take in documents, new or changed; ids that are not there are passed over."""
         self._begin()
         for chunk in _chunks(sorted(set(ids)), _DOCUMENTS_AT_ONCE):
+            self.check()
             with self._database.read() as session:
                 found = queries.documents_with_text(session, chunk)
             for row in found:

@@ -20,6 +20,7 @@ from holdfast.db.engine import Database
 from holdfast.errors import Invalid, Unavailable
 from holdfast.index.queries import unpack_text
 from holdfast.search import counting, queries, ranking
+from holdfast.search.budget import CANDIDATES, SECONDS, Budget
 from holdfast.search.counting import Count, Filters, Keys, Shown, Spread
 from holdfast.search.drain import demand_outbox
 from holdfast.search.highlight import Finder, Piece
@@ -120,6 +121,8 @@ class Answer:
     histogram_unit: str
     histogram: list[tuple[str, int]]
     took_ms: float
+    spent: int = 0
+    """Entries and words of the index that were read beside the documents that are counted: bounded by the budget."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,6 +133,7 @@ class _Counted:
     match: Match
     exact: bool
     spread: Spread
+    spent: int
 
     @property
     def size(self) -> int:
@@ -147,12 +151,16 @@ class Search:
         self._prepared: Notes[_Counted] | None = None
         self.exact_documents, self.filtered_documents = EXACT_DOCUMENTS, FILTERED_DOCUMENTS
         self.browsed_rows = BROWSED_ROWS
+        self.candidates, self.seconds = CANDIDATES, SECONDS
+
+    def _budget(self) -> Budget:
+        return Budget(self._clock, candidates=self.candidates, seconds=self.seconds)
 
     def ask(self, request: Request, *, wait: bool = False) -> Answer:
         """Return a page of results; past the end an empty one with the same total.
 
-        With `wait` it is answered from the newest index. BadSearch for bounds and dates that make no sense; Unavailable
-        if the database or the index cannot be read.
+        With `wait` it is answered from the newest index. BadSearch for bounds and dates that make no sense;
+        SearchTooLong if its time is used up; Unavailable if the database or the index cannot be read.
         """
         started = self._clock.monotonic()
         _check(request)
@@ -167,7 +175,7 @@ class Search:
             hits=hits, total=len(counted.shown.rows), exact=counted.exact, mode=counted.match.mode,
             breadth=ranking.breadth_of(question).value, did_you_mean=counted.match.did_you_mean,
             facets=counted.spread.facets, histogram_unit=counted.spread.unit, histogram=counted.spread.bars,
-            took_ms=(self._clock.monotonic() - started) * 1_000,
+            took_ms=(self._clock.monotonic() - started) * 1_000, spent=counted.spent,
         )  # fmt: skip
 
     def _counted(
@@ -208,16 +216,18 @@ class Search:
         self, notes: Notes[_Counted], question: Question, request: Request, gate: Gate,
         sources: dict[int, tuple[str, str]],
     ) -> _Counted:  # fmt: skip
-        columns, filters = notes.view.columns, _filters(request, sources)
+        columns, filters, budget = notes.view.columns, _filters(request, sources), self._budget()
         if question.intent is Intent.BROWSE and filters.any:
             rows, complete = counting.newest(columns, filters, notes.owned(), most=self.browsed_rows)
             match = browsed(rows, complete=complete)
             keep = counting.passing(columns, match.rows, gate, filters)
         else:
-            match, keep = self._found(notes, question, filters, gate)
+            match, keep = self._found(notes, question, filters, gate, budget)
         match = replace(match, rows=match.rows[keep], text=match.text[keep], titles=match.titles[keep])
         if _sort(request, question) is Sort.NEWEST:
             keys: Keys = match.rows.astype(np.float64)
+            if _mixes_statuses(request):
+                keys += ranking.quality(columns, match.rows) * np.float64(len(columns))
         else:
             worth = self._worth(notes, question, request)
             keys = ranking.order_keys(match.rows, match.text, match.titles, worth)
@@ -229,17 +239,17 @@ class Search:
             match = replace(match, mode=Mode.PAGES)
         exact = match.complete and match.documents <= self.exact_documents
         spread = counting.spread(columns, shown.rows, sources)
-        return _Counted(shown=shown, match=match, exact=exact, spread=spread)
+        return _Counted(shown=shown, match=match, exact=exact, spread=spread, spent=budget.spent)
 
     def _found(
-        self, notes: Notes[_Counted], question: Question, filters: Filters, gate: Gate
+        self, notes: Notes[_Counted], question: Question, filters: Filters, gate: Gate, budget: Budget
     ) -> tuple[Match, counting.Keep]:
         """Return what answers a question, and which of it passes; more is read where filters leave little."""
         allowed = None if filters.source is None else notes.documents_of(filters.source)
         for scan in self.filtered_documents if filters.any else (self.exact_documents,):
-            match = find(notes.view, question, Reach(scan=scan, allowed=allowed))
+            match = find(notes.view, question, Reach(scan=scan, gate=gate, budget=budget, allowed=allowed))
             keep = counting.passing(notes.view.columns, match.rows, gate, filters)
-            if match.complete or np.count_nonzero(keep) >= ENOUGH:
+            if not match.goes_on or np.count_nonzero(keep) >= ENOUGH:
                 break
         return match, keep
 
@@ -256,7 +266,7 @@ class Search:
         if skip >= len(shown.rows):
             return []
         relevance = _sort(request, question) is Sort.RELEVANCE
-        if question.intent is Intent.BROWSE:
+        if question.intent is Intent.BROWSE and not _mixes_statuses(request):
             # Rows stand in the order of time already: a page is a piece of their end.
             last = len(shown.rows) - skip
             places = np.arange(max(0, last - request.page_size), last)[::-1]
@@ -303,6 +313,11 @@ def _sort(request: Request, question: Question) -> Sort:
     if question.intent is Intent.BROWSE:
         return Sort.NEWEST
     return request.sort or Sort.RELEVANCE
+
+
+def _mixes_statuses(request: Request) -> bool:
+    """Return whether redirects and errors are among the results: they come after the rest, in every order."""
+    return request.non_2xx and request.status is None
 
 
 def _filters(request: Request, sources: dict[int, tuple[str, str]]) -> Filters:

@@ -6,17 +6,25 @@ the peak (a million edges: under 100 MB). It refuses nothing; links of a page to
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+import json
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Final
+from pathlib import Path
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from holdfast.clock import Clock
+from holdfast import log
+from holdfast.clock import Clock, to_micros
+from holdfast.coordination.turns import alone
 from holdfast.db.engine import Database
+from holdfast.index.indexer import Interrupted
 from holdfast.search import queries
+from holdfast.search.drain import Stopping, checked, demand_outbox, take_over_signals
+from holdfast.search.place import IndexBusy, IndexElsewhere, Place
 from holdfast.search.queries import SignalRow
+from holdfast.search.segments import write_safely
 
 DAMPING: Final = 0.85
 ROUNDS: Final = 40
@@ -24,6 +32,15 @@ TOLERANCE: Final = 1e-8
 _CHUNK: Final = 100_000
 _WRITE: Final = 2_000
 """Rows of one transaction: far below the half second that a writer may hold SQLite."""
+
+_MOVED: Final = 0.01
+"""Share by which a rank must move to be written: the order of results goes by its logarithm."""
+_SOON: Final = 60 * 1_000_000
+"""Microseconds between two computations while the archive grows fast."""
+_LATE: Final = 24 * 3_600 * 1_000_000
+"""And while it hardly grows."""
+
+_log = log.get(room="search")
 
 Ids = npt.NDArray[np.int64]
 Edges = npt.NDArray[np.int64]
@@ -87,17 +104,105 @@ def signals_of(graph: Graph) -> list[SignalRow]:
     return [SignalRow(*row) for row in zip(graph.pages.tolist(), inlinks, outlinks, ranks, strict=True)]
 
 
-def recompute(database: Database, clock: Clock, *, progress: Callable[[int], None] = lambda _rows: None) -> int:
-    """Compute all signals anew and write them; return how many pages have any. Readers see old and new ones mixed
-    until it is done; the search index takes them over afterwards (`drain.take_over_signals`)."""
+def recompute(database: Database, clock: Clock, *, check: Callable[[], None] = lambda: None) -> int:
+    """Compute all signals anew and write those that are others now; return how many pages have any.
+
+    Readers see old and new ones mixed until it is done; the search index takes them over afterwards
+    (`drain.take_over_signals`). `check` is called between two pieces of work; what it raises ends the work.
+    """
     with database.read() as session:
-        graph = graph_of(queries.links(session, chunk=_CHUNK))
+        graph = graph_of(_checked(queries.links(session, chunk=_CHUNK), check))
+    check()
     rows, now = signals_of(graph), clock.now()
-    for start in range(0, len(rows), _WRITE):
+    known = _known(database, check)
+    changed = [row for row in rows if _differs(row, known.pop(row.url_hash, None))]
+    for start in range(0, len(changed), _WRITE):
+        check()
         with database.write() as session:
-            queries.put_signals(session, rows[start : start + _WRITE], computed_at=now)
-        progress(min(start + _WRITE, len(rows)))
+            queries.put_signals(session, changed[start : start + _WRITE], computed_at=now)
+    stale = sorted(known)
+    for start in range(0, len(stale), _WRITE):
+        check()
+        with database.write() as session:
+            queries.drop_signals(session, stale[start : start + _WRITE])
+    return len(rows)
+
+
+def _checked(chunks: Iterable[Sequence[tuple[int, int]]], check: Callable[[], None]) -> Iterator[Any]:
+    for chunk in chunks:
+        check()
+        yield chunk
+
+
+def _known(database: Database, check: Callable[[], None]) -> dict[int, SignalRow]:
+    """Return the signals that are stored, by hash."""
+    found: dict[int, SignalRow] = {}
+    after = -(1 << 63)
     while True:
-        with database.write() as session:
-            if not queries.drop_stale_signals(session, before=now, limit=_WRITE):
-                return len(rows)
+        check()
+        with database.read() as session:
+            rows = queries.signals(session, after=after, limit=_CHUNK)
+        if not rows:
+            return found
+        found.update((row.url_hash, row) for row in rows)
+        after = rows[-1].url_hash
+
+
+def _differs(row: SignalRow, known: SignalRow | None) -> bool:
+    """Return whether a page's signals are worth writing: every rank moves a little with every link."""
+    if known is None or (row.inlinks, row.outlinks) != (known.inlinks, known.outlinks):
+        return True
+    return abs(row.pagerank - known.pagerank) > _MOVED * known.pagerank
+
+
+class _State(NamedTuple):
+    """What the signals in force were computed from, and when."""
+
+    figure: int
+    at: int
+    """Microseconds since 1970."""
+
+
+def refresh(
+    database: Database, home: Path, clock: Clock, *, most: int | None = None, is_stopping: Stopping = lambda: False
+) -> bool:
+    """Compute the signals anew if the archive has grown by a tenth, or at all for a day; return whether that was done.
+
+    So each link is read a few times however long the archive grows. False too if another process is at it, if the index
+    is kept elsewhere, if there are more than `most` pages, or if it was told to stop.
+    """
+    place, note = Place(home), home / "search" / "link-signals.json"
+    try:
+        with database.read() as session:
+            demand_outbox(session, place)
+            figure = queries.links_figure(session)
+        now = to_micros(clock.now())
+        if (most is not None and figure > most) or not is_due(_noted(note), figure, now):
+            return False
+        place.folder.mkdir(parents=True, exist_ok=True)
+        with alone(place.folder / "link-signals.lock", IndexBusy("another process computes the link signals")):
+            pages = recompute(database, clock, check=checked(is_stopping))
+            take_over_signals(database, home)
+            write_safely(note, json.dumps(_State(figure, now)._asdict()).encode())
+    except (IndexBusy, IndexElsewhere, Interrupted):
+        return False
+    _log.info("search.signals_computed", pages=pages)
+    return True
+
+
+def is_due(state: tuple[int, int] | None, figure: int, now: int) -> bool:
+    """Return whether signals that were computed from so much, then, are to be computed anew from this much, now."""
+    if state is None:
+        return figure > 0
+    before, at = state
+    waited, moved = abs(now - at), abs(figure - before)
+    return moved > 0 and waited >= (_SOON if moved * 10 >= before else _LATE)
+
+
+def _noted(path: Path) -> _State | None:
+    """Return what was noted the last time; None if nothing, or nothing that can be read: it is then done again."""
+    try:
+        fields = json.loads(path.read_text())
+        return _State(int(fields["figure"]), int(fields["at"]))
+    except (OSError, ValueError, KeyError, TypeError):
+        return None

@@ -1,25 +1,31 @@
 """Boolean queries: sets of rows whose title, snippet or URL holds a substring, joined as the tree says.
 
 Trigrams give candidates, the strings themselves decide. A set may be kept as its complement, so `NOT x` costs what `x`
-costs and the whole archive is counted out only if the query says nothing else.
+costs and the whole archive is counted out only if the query says nothing else. A term that is almost everywhere is read
+in part: its set is then not exact, nothing wrong is in it, and what it is joined with is checked row by row instead.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import reduce
 from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
-from holdfast.search.columns import Columns, Floats, Rows
+from holdfast.search.budget import CHECKED, Budget
+from holdfast.search.columns import Columns, Floats, Numbering, Rows
 from holdfast.search.engine import Reader
 from holdfast.search.query import Both, Either, Field, Node, Term, Without, wanted_terms
 
-_ALL: Final = 1 << 30
+_EACH: Final = 50_000
+"""Documents or addresses that are read for one term and field."""
 _GRAM: Final = 3
 _WEIGHTS: Final = {Field.TITLE: 3.0, Field.URL: 2.0, Field.SNIPPET: 1.0}
+
+Keep = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +34,8 @@ class RowSet:
 
     rows: Rows
     complement: bool = False
+    exact: bool = True
+    """False if rows are missing; then it is never a complement."""
 
 
 _DENSE: Final = 16
@@ -41,7 +49,7 @@ def _joined(parts: Sequence[Rows], size: int) -> Rows:
     return np.flatnonzero(_marks(parts, size)).astype(np.int32)
 
 
-def _marks(parts: Sequence[Rows], size: int) -> npt.NDArray[np.bool_]:
+def _marks(parts: Sequence[Rows], size: int) -> Keep:
     marks = np.zeros(size, np.bool_)
     for part in parts:
         marks[part] = True
@@ -78,59 +86,124 @@ def either(a: RowSet, b: RowSet, size: int) -> RowSet:
 class Substrings:
     """Answers substring terms on one view; a term is looked up once however often it is asked for."""
 
-    def __init__(self, reader: Reader, columns: Columns) -> None:
-        self._reader, self._columns = reader, columns
-        self._places: dict[tuple[str, Field], Rows] = {}
+    def __init__(self, reader: Reader, columns: Columns, budget: Budget, *, each: int = _EACH) -> None:
+        self._reader, self._columns, self._budget, self._each = reader, columns, budget, each
+        self._places: dict[tuple[str, Field], tuple[Rows, bool]] = {}
 
-    def places(self, text: str, field: Field) -> Rows:
-        """Return the documents (the addresses, for a URL) whose text in this one field has the substring."""
+    def places(self, text: str, field: Field) -> tuple[Rows, bool]:
+        """Return documents (addresses, for a URL) whose text in this one field has the substring, and whether all."""
         known = self._places.get((text, field))
-        if known is not None:
-            return known
-        candidates = self._reader.substring(text, field, limit=_ALL)
-        numbering = self._columns.addresses if field is Field.URL else self._columns.documents
-        found = numbering.known(candidates)
+        if known is None:
+            known = self._places[text, field] = self._look_up(text, field)
+        return known
+
+    def _look_up(self, text: str, field: Field) -> tuple[Rows, bool]:
+        limit = self._budget.grant(self._each)
+        if not limit:
+            return np.empty(0, np.int32), False
+        candidates = self._reader.substring(text, field, limit=limit)
+        self._budget.spend(len(candidates.keys))
+        found = self._numbering(field).known(candidates.keys)
         if len(text) > _GRAM:  # a term that is no longer than a trigram needs no check: the trigram is the proof
             found = self._columns.strings(field).holding(found, text.encode())
-        self._places[text, field] = found
-        return found
+        return found, candidates.count <= len(candidates.keys)
+
+    def _numbering(self, field: Field) -> Numbering:
+        return self._columns.addresses if field is Field.URL else self._columns.documents
 
     def rows(self, term: Term) -> RowSet:
         """Return the rows of a term."""
-        fields = [Field.TITLE, Field.SNIPPET, Field.URL] if term.field is Field.ANY else [term.field]
-        found = [self._rows_in(term.text, field) for field in fields]
-        return RowSet(_joined(found, len(self._columns)))
+        found = [self._rows_in(term.text, field) for field in _fields(term)]
+        return RowSet(_joined([rows for rows, _ in found], len(self._columns)), exact=all(whole for _, whole in found))
 
-    def _rows_in(self, text: str, field: Field) -> Rows:
+    def _rows_in(self, text: str, field: Field) -> tuple[Rows, bool]:
         owners = self._columns.of_address if field is Field.URL else self._columns.of_document
-        return owners.rows(self.places(text, field))[0]
+        places, whole = self.places(text, field)
+        return owners.rows(places)[0], whole
 
     def evaluate(self, node: Node) -> RowSet:
         """Return the rows that a tree asks for."""
+        size = len(self._columns)
         match node:
             case Term():
                 return self.rows(node)
             case Without(part):
-                return negated(self.evaluate(part))
+                found = self.evaluate(part)
+                # The complement of what is read in part would hold rows that the query excludes.
+                return negated(found) if found.exact else self._newest_holding(node)
             case Both(parts):
-                found = self.evaluate(parts[0])
-                for part in parts[1:]:
-                    found = both(found, self.evaluate(part), len(self._columns))
-                return found
+                return self._both(parts)
             case Either(parts):
-                found = self.evaluate(parts[0])
-                for part in parts[1:]:
-                    found = either(found, self.evaluate(part), len(self._columns))
-                return found
+                sets = [self.evaluate(part) for part in parts]
+                joined = reduce(lambda a, b: either(a, b, size), sets)
+                if all(one.exact for one in sets):
+                    return joined
+                return RowSet(self._listed(joined)[-CHECKED:] if joined.complement else joined.rows, exact=False)
 
-    def matching(self, node: Node) -> Rows:
-        """Return the rows of a tree as they are, complements counted out."""
-        found = self.evaluate(node)
+    def _both(self, parts: Sequence[Node]) -> RowSet:
+        """Join what is exact; what is not is checked on the rows that this leaves."""
+        sets = [(part, self.evaluate(part)) for part in parts]
+        exact = [found for _, found in sets if found.exact]
+        vague = [(part, found) for part, found in sets if not found.exact]
+        start = reduce(lambda a, b: both(a, b, len(self._columns)), exact) if exact else None
+        if not vague:
+            assert start is not None  # a tree has parts
+            return start
+        if start is not None and not start.complement:
+            left, whole = start.rows[-CHECKED:], len(start.rows) <= CHECKED
+        else:
+            # What was not read at all, because the budget was used up, gives nothing to begin from.
+            read = [found.rows for _, found in vague if len(found.rows)]
+            left, whole = min(read, key=len) if read else self._newest(), False
+            if start is not None:
+                left = both(RowSet(left), start, len(self._columns)).rows
+            left = left[-CHECKED:]
+        for part, _ in vague:
+            left = left[self._holds(part, left)]
+        return RowSet(left, exact=whole)
+
+    def _newest_holding(self, node: Node) -> RowSet:
+        """Return the rows among the newest ones that a tree asks for, looked at one by one."""
+        rows = self._newest()
+        return RowSet(rows[self._holds(node, rows)], exact=len(self._columns) <= CHECKED)
+
+    def _newest(self) -> Rows:
+        size = len(self._columns)
+        return np.arange(max(0, size - CHECKED), size, dtype=np.int32)
+
+    def _holds(self, node: Node, rows: Rows) -> Keep:
+        """Return which rows a tree asks for, from their texts alone."""
+        self._budget.check()
+        match node:
+            case Term():
+                return reduce(np.logical_or, [self._holds_in(node.text, field, rows) for field in _fields(node)])
+            case Without(part):
+                return ~self._holds(part, rows)
+            case Both(parts):
+                return reduce(np.logical_and, [self._holds(part, rows) for part in parts])
+            case Either(parts):
+                return reduce(np.logical_or, [self._holds(part, rows) for part in parts])
+
+    def _holds_in(self, text: str, field: Field, rows: Rows) -> Keep:
+        owners = (self._columns.url if field is Field.URL else self._columns.doc)[rows]
+        count = len(self._numbering(field).keys)
+        distinct = np.unique(owners[owners < count])
+        hit = np.zeros(count + 1, np.bool_)
+        hit[self._columns.strings(field).holding(distinct, text.encode())] = True
+        return hit[owners]
+
+    def _listed(self, found: RowSet) -> Rows:
+        """Return the rows of a set as they are, a complement counted out."""
         if not found.complement:
             return found.rows.astype(np.int32)
         keep = np.ones(len(self._columns), np.bool_)
         keep[found.rows] = False
         return np.flatnonzero(keep).astype(np.int32)
+
+    def matching(self, node: Node) -> tuple[Rows, bool]:
+        """Return the rows that a tree asks for, and whether these are all."""
+        found = self.evaluate(node)
+        return self._listed(found), found.exact
 
     def score(self, node: Node, rows: Rows) -> Floats:
         """Return 3 for each wanted term in the title, 2 in the URL, 1 in the snippet, added up."""
@@ -141,8 +214,11 @@ class Substrings:
                 if term.field not in (Field.ANY, field):
                     continue
                 owner = columns.url if field is Field.URL else columns.doc
-                size = len(columns.addresses.keys) if field is Field.URL else len(columns.documents.keys)
-                hit = np.zeros(size + 1, np.float32)
-                hit[self.places(term.text, field)] = weight
+                hit = np.zeros(len(self._numbering(field).keys) + 1, np.float32)
+                hit[self.places(term.text, field)[0]] = weight
                 total += hit[owner[rows]]
         return total
+
+
+def _fields(term: Term) -> list[Field]:
+    return [Field.TITLE, Field.SNIPPET, Field.URL] if term.field is Field.ANY else [term.field]

@@ -1,6 +1,7 @@
 """One spelling per page: parse and normalise, SURT key, scope, priority. Refuses what is no http(s) address."""
 
 from holdfast.urls.address import MAX_URL_CHARS, Url, hash64, parse, parse_seed, url_hash
+from holdfast.urls.keys import MAX_KEY_BYTES, normalised_or_plain, page_key, shortened, url_key
 from holdfast.urls.links import Base, Resolution, Resolved, resolve
 from holdfast.urls.normalisation import DEFAULT, NORMALISER_VERSION, Normalisation
 from holdfast.urls.patterns import InvalidPattern
@@ -14,6 +15,7 @@ from holdfast.urls.traps import TrapGuard, TrapLimits, path_trap
 __all__ = [
     "DEFAULT",
     "DENIED_PORTS",
+    "MAX_KEY_BYTES",
     "MAX_URL_CHARS",
     "NORMALISER_VERSION",
     "SURT_VERSION",
@@ -31,6 +33,8 @@ __all__ = [
     "hash64",
     "is_ip",
     "is_public_suffix",
+    "normalised_or_plain",
+    "page_key",
     "parse",
     "parse_seed",
     "path_trap",
@@ -38,6 +42,8 @@ __all__ = [
     "priority",
     "registrable",
     "resolve",
+    "shortened",
     "surt",
     "url_hash",
+    "url_key",
 ]

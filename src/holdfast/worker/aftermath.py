@@ -204,7 +204,14 @@ class Aftermath:
             return False
         ground = self._bench.ground
         with suppress(IndexBusy):  # then another process takes it in
-            return drain(self._bench.database, ground.settings.home, ground.clock, limit_s=_DRAIN_S).changes > 0
+            done = drain(
+                self._bench.database,
+                ground.settings.home,
+                ground.clock,
+                limit_s=_DRAIN_S,
+                is_stopping=self._bench.is_stopping,
+            )
+            return done.changes > 0
         return False
 
     def _compare(self) -> bool:

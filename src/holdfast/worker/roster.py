@@ -14,6 +14,7 @@ from holdfast.worker.accounting import Accounting
 from holdfast.worker.aftermath import Aftermath
 from holdfast.worker.chores import Bench, Chore
 from holdfast.worker.feeding import FeedRunner
+from holdfast.worker.link_signals import LinkSignals
 from holdfast.worker.native import NativeRunner
 from holdfast.worker.running import Runner
 from holdfast.worker.zimit import ZimitRunner
@@ -23,5 +24,5 @@ RUNNERS: Final[Mapping[str, Callable[[Settings], Runner]]] = {
     "zimit": ZimitRunner,
     "feed": FeedRunner,
 }
-CHORES: Final[tuple[Callable[[Bench], Chore], ...]] = (Aftermath, Accounting)
+CHORES: Final[tuple[Callable[[Bench], Chore], ...]] = (Aftermath, Accounting, LinkSignals)
 """In the order in which they are looked at."""

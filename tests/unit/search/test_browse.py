@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from holdfast.clock import SystemClock
-from holdfast.search.search import Kind, Request, Search
+from holdfast.search.search import Kind, Request, Search, Sort
 from tests.search_bed import DAY, Bed, Capture
 
 _CAPTURES = [
@@ -74,15 +74,16 @@ def test_filters_leave_what_a_walk_over_all_captures_leaves(bed: Bed, wish: dict
 def test_a_bounded_reading_shows_the_newest_and_says_that_it_is_not_all(bed: Bed, wish: dict[str, Any]) -> None:
     bed.fill(_CAPTURES)
     wish = {**wish, "non_2xx": True, "duplicates": True}
-    whole = [hit.row.id for hit in bed.ask(page_size=100, **wish).hits]
+    whole = [hit.row for hit in bed.ask(page_size=100, **wish).hits]
     search = Search(bed.database, bed.home, bed.clock)
     search.browsed_rows = 5
 
     answer = search.ask(Request(page_size=100, **wish))
 
-    found = [hit.row.id for hit in answer.hits]
+    found = [hit.row for hit in answer.hits]
     assert 1 <= len(found) <= 5 < len(whole), "five were read, of which some may fail another filter"
-    assert found == whole[: len(found)]
+    newest = sorted(whole, key=lambda row: (row.captured_at, row.id), reverse=True)[: len(found)]
+    assert found == sorted(newest, key=lambda row: (row.status or 0) // 100), "errors come after the rest"
     assert not answer.exact
 
 
@@ -141,3 +142,19 @@ def test_a_page_counts_no_capture_that_is_withdrawn(bed: Bed) -> None:
     bed.withdraw(snapshot_id=ids[2])
 
     assert [(hit.captures, hit.row.id) for hit in bed.ask(view=Kind.PAGES).hits] == [(2, ids[1])]
+
+
+@pytest.mark.parametrize("more", [{}, {"q": "words"}, {"q": "words", "view": Kind.PAGES}, {"host": "a.test"}], ids=str)
+def test_redirects_and_errors_come_after_the_rest_in_the_order_of_time_too(bed: Bed, more: dict[str, Any]) -> None:
+    statuses = (200, 301, 404, 200, 500, 302, None)
+    bed.fill(
+        Capture(url=f"https://a.test/{n}", text=f"words {n}", status=status, at=DAY + timedelta(days=n))
+        for n, status in enumerate(statuses)
+    )
+
+    hits = bed.ask(sort=Sort.NEWEST, non_2xx=True, **more).hits
+
+    assert [hit.row.status for hit in hits] == [200, 200, 302, 301, None, 500, 404]
+    assert [hit.row.url[-1] for hit in hits] == ["3", "0", "5", "1", "6", "4", "2"]
+    pages = [bed.ask(sort=Sort.NEWEST, non_2xx=True, page=page, page_size=3, **more).hits for page in (1, 2, 3)]
+    assert [hit.row.id for part in pages for hit in part] == [hit.row.id for hit in hits]

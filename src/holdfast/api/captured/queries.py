@@ -10,7 +10,7 @@ from sqlalchemy import case, func, literal, select
 from sqlalchemy.orm import Session, aliased
 
 from holdfast.db.models import Document, Execution, IndexRun, Snapshot, WarcFile
-from holdfast.index.queries import visible
+from holdfast.db.visibility import visible
 from holdfast.warc.ids import ORDINALS
 
 _FILES_AT_ONCE = 200

@@ -9,28 +9,18 @@ from functools import cache
 from itertools import islice, takewhile
 from typing import Any, NamedTuple
 
-from sqlalchemy import ColumnElement, Select, and_, column, exists, func, select, text
+from sqlalchemy import Select, and_, column, func, select, text
 from sqlalchemy.orm import Session
 
 from holdfast.changes.listing.events import Event, Page, Scope, TimelineEntry
 from holdfast.clock import to_micros
-from holdfast.db.models import Change, Diff, Document, PageGroup, Snapshot, Source, Withdrawal
-from holdfast.index.queries import visible
+from holdfast.db.models import Change, Diff, Document, PageGroup, Snapshot, Source
+from holdfast.db.visibility import visible, visible_change
 
 MAX_LISTED = 10_000
 """Changes that are counted and paged through, newest first; as many as search counts."""
 _LEAST_EACH = 20
 _MAX_CRAWLS = 200
-
-
-def shown(change: Any = Change) -> tuple[ColumnElement[bool], ...]:
-    """Return the clauses, over Change or what has its columns, that leave out what is withdrawn: capture or page."""
-    standing = Withdrawal.lifted_at.is_(None)
-    return (
-        ~exists().where(standing, Withdrawal.snapshot_id == change.to_snapshot_id),
-        ~exists().where(standing, Withdrawal.snapshot_id == change.from_snapshot_id),
-        ~exists().where(standing, Withdrawal.url_hash == change.url_hash),
-    )
 
 
 class Crawl(NamedTuple):
@@ -188,13 +178,13 @@ def _slice(by: str, unchanged: bool, is_sqlite: bool, given: frozenset[str]) -> 
     clauses = [*owner, *([] if unchanged else ["type <> 'unchanged'"])]
     clauses += [clause for name, clause in _NARROWED.items() if name in given]
     statement = text(
-        "SELECT id, url_hash, from_snapshot_id, to_snapshot_id, to_captured_at FROM changes"  # noqa: S608 - all ours
+        "SELECT id, from_snapshot_id, to_snapshot_id, to_captured_at FROM changes"  # noqa: S608 - all ours
         f"{f' INDEXED BY {index}' if is_sqlite else ''} WHERE {' AND '.join(clauses) or 'true'}"
         " ORDER BY to_captured_at DESC, id DESC LIMIT :most"
     )
-    kept = (Change.id, Change.url_hash, Change.from_snapshot_id, Change.to_snapshot_id, Change.to_captured_at)
+    kept = (Change.id, Change.from_snapshot_id, Change.to_snapshot_id, Change.to_captured_at)
     change = statement.columns(*(column(one.key, one.type) for one in kept)).subquery("change")
-    return select(change.c.to_captured_at, change.c.id, and_(*shown(change.c)))
+    return select(change.c.to_captured_at, change.c.id, and_(*visible_change(change.c)))
 
 
 def _events() -> Select[*tuple[Any, ...]]:
@@ -215,13 +205,15 @@ def _events() -> Select[*tuple[Any, ...]]:
 
 def event_at(session: Session, to_snapshot_id: int) -> Event | None:
     """Return what happened at this capture, if that is known and may be shown."""
-    row = session.execute(_events().where(Change.to_snapshot_id == to_snapshot_id, *shown())).one_or_none()
+    row = session.execute(
+        _events().where(Change.to_snapshot_id == to_snapshot_id, *visible_change(Change))
+    ).one_or_none()
     return None if row is None else Event._make(row)
 
 
 def events_of(session: Session, ids: Sequence[int]) -> list[Event]:
     """Return these changes in this order, less what may not be shown; ask for some hundred."""
-    rows = session.execute(_events().where(Change.id.in_(ids), *shown()))
+    rows = session.execute(_events().where(Change.id.in_(ids), *visible_change(Change)))
     found = {row[0]: Event._make(row) for row in rows}
     return [found[change_id] for change_id in ids if change_id in found]
 

@@ -10,8 +10,8 @@ from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from holdfast.db.models import Execution, Snapshot, WarcFile
+from holdfast.db.visibility import visible
 from holdfast.errors import NotFound
-from holdfast.index.queries import visible
 from holdfast.warc.ids import ORDINALS
 
 _MAX_TWINS = 50

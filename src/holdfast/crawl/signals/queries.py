@@ -14,7 +14,8 @@ from typing import Any, NamedTuple
 from sqlalchemy import Select, exists, func, select
 from sqlalchemy.orm import Session, aliased
 
-from holdfast.db.models import Domain, Page, SignalLink, SignalPage, SignalWord, Source, Withdrawal
+from holdfast.db.models import Domain, Page, SignalLink, SignalPage, SignalWord, Source
+from holdfast.db.visibility import visible_page
 
 _ENOUGH = 10_000
 """Of two words that are on more pages than this, neither is rare."""
@@ -57,12 +58,6 @@ _COLUMNS = (
 )  # fmt: skip
 
 
-def _visible() -> Any:
-    """Return the condition that an address was not withdrawn."""
-    withdrawn = exists().where(Withdrawal.url_hash == Page.url_hash, Withdrawal.lifted_at.is_(None))
-    return ~withdrawn
-
-
 def _shown() -> Select[Any]:
     statement: Any = (
         select(*_COLUMNS)
@@ -89,7 +84,7 @@ def _found(words: Sequence[str], domain_id: int | None) -> tuple[Select[Any], An
         column = SignalPage.page_id
     if domain_id is not None:
         statement = statement.where(Page.domain_id == domain_id)
-    return statement.where(_visible()), column
+    return statement.where(visible_page(column)), column
 
 
 def frequency(session: Session, word: str) -> int:
@@ -123,7 +118,7 @@ def pages(session: Session, ids: Sequence[int]) -> dict[int, PageRow]:
 
 def pages_by_hash(session: Session, url_hash: int, *, domain: int | None = None) -> list[PageRow]:
     """Return the pages whose address has this hash; without a domain, with a seek in each domain there is."""
-    statement = _shown().where(Page.url_hash == url_hash, _visible())
+    statement = _shown().where(Page.url_hash == url_hash, visible_page(SignalPage.page_id))
     if domain is not None:
         return [PageRow._make(row) for row in session.execute(statement.where(Page.domain_id == domain))]
     ids = session.scalars(

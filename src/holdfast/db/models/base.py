@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import JSON, BigInteger, Dialect, Integer, MetaData
+from sqlalchemy import JSON, BigInteger, Dialect, Integer, MetaData, Text
 from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.orm import DeclarativeBase
 from sqlalchemy.types import TypeDecorator
@@ -28,6 +28,9 @@ class Moment(TypeDecorator[datetime]):
 
 BigId = BigInteger().with_variant(Integer(), "sqlite")
 """A 64-bit key: SQLite only makes INTEGER PRIMARY KEY the rowid itself."""
+
+KeyText = Text().with_variant(Text(collation="C"), "postgresql")
+"""Text that sorts by its bytes in both databases, as the field's indexes do."""
 
 Json = JSON().with_variant(JSONB(), "postgresql")
 

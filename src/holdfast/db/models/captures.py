@@ -8,10 +8,7 @@ from typing import Any
 from sqlalchemy import BigInteger, ForeignKey, Index, LargeBinary, SmallInteger, String, Text, UniqueConstraint, text
 from sqlalchemy.orm import Mapped, mapped_column
 
-from holdfast.db.models.base import BigId, Model
-
-KeyText = Text().with_variant(Text(collation="C"), "postgresql")
-"""Text that sorts by its bytes in both databases, as the field's indexes do."""
+from holdfast.db.models.base import BigId, KeyText, Model
 
 
 class IndexRun(Model):
@@ -136,6 +133,8 @@ class Snapshot(Model):
     """SURT."""
     url_hash: Mapped[int] = mapped_column(BigInteger)
     """Of the normalised address, query included: which page this is."""
+    page_key: Mapped[str | None] = mapped_column(KeyText)
+    """The key that the page is withdrawn under, where that is not `url_key`."""
     group_id: Mapped[int | None] = mapped_column(ForeignKey("page_groups.id"))
     """Set for pages."""
     captured_at: Mapped[datetime]
@@ -174,6 +173,12 @@ class Snapshot(Model):
     __table_args__ = (
         Index("ix_snapshots_key", "url_key", "captured_at", "id"),
         Index("ix_snapshots_page", "url_hash", "captured_at", "id"),
+        Index(
+            "ix_snapshots_page_key",
+            "page_key",
+            sqlite_where=text("page_key IS NOT NULL"),
+            postgresql_where=text("page_key IS NOT NULL"),
+        ),
         Index("ix_snapshots_group", "group_id", "captured_at", "id"),
         Index("ix_snapshots_execution", "execution_id", "id"),
         Index("ix_snapshots_source", "source_id", "id"),
@@ -215,8 +220,9 @@ class Withdrawal(Model):
 
     id: Mapped[int] = mapped_column(BigId, primary_key=True)
     snapshot_id: Mapped[int | None] = mapped_column(BigInteger)
-    url_hash: Mapped[int | None] = mapped_column(BigInteger)
-    """Exactly one of the two is set."""
+    url_key: Mapped[str | None] = mapped_column(KeyText)
+    """The page's key, for every capture of it, whenever it came and however its address was spelled. Exactly one of
+    the two is set."""
     subject: Mapped[str] = mapped_column(Text)
     """What was asked for, as written."""
     reason: Mapped[str] = mapped_column(Text)
@@ -233,8 +239,8 @@ class Withdrawal(Model):
             postgresql_where=text("lifted_at IS NULL"),
         ),
         Index(
-            "ix_withdrawals_url",
-            "url_hash",
+            "ix_withdrawals_key",
+            "url_key",
             sqlite_where=text("lifted_at IS NULL"),
             postgresql_where=text("lifted_at IS NULL"),
         ),

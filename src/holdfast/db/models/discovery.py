@@ -7,7 +7,7 @@ from datetime import datetime
 from sqlalchemy import BigInteger, ForeignKey, Index, SmallInteger, String, Text, UniqueConstraint, text
 from sqlalchemy.orm import Mapped, mapped_column
 
-from holdfast.db.models.base import BigId, Model
+from holdfast.db.models.base import BigId, KeyText, Model
 
 
 class Feed(Model):
@@ -102,6 +102,8 @@ class SignalPage(Model):
     description: Mapped[str | None] = mapped_column(Text)
     word_count: Mapped[int] = mapped_column(server_default="0")
     links_count: Mapped[int] = mapped_column(server_default="0")
+    page_key: Mapped[str] = mapped_column(KeyText, server_default="")
+    """The key that the page is withdrawn under."""
 
     __table_args__ = (Index("ix_signal_pages_source", "source_id", "page_id"),)
 

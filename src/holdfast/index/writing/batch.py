@@ -169,4 +169,5 @@ def _row(capture: Capture, place: Place) -> Row:
         capture.body_hash, capture.document_id, capture.is_page, capture.noindex, capture.original_id,
         capture.refers_to_url, capture.refers_to_at, capture.redirect_to, capture.truncated,
         ",".join(dict.fromkeys(capture.problems)) or None, place.backend, place.fidelity,
+        identity.page_key,
     )  # fmt: skip

@@ -12,7 +12,7 @@ SNAPSHOT_COLUMNS = (
     "id", "warc_file_id", "execution_id", "source_id", "warc_offset", "warc_length", "record_id", "record_type", "url",
     "url_key", "url_hash", "group_id", "captured_at", "method", "status", "media_type", "payload_digest", "body_hash",
     "document_id", "is_page", "noindex", "original_id", "refers_to_url", "refers_to_at", "redirect_to", "truncated",
-    "problems", "backend", "fidelity",
+    "problems", "backend", "fidelity", "page_key",
 )  # fmt: skip
 DOCUMENT_COLUMNS = (
     "body_hash", "charset", "media_type", "body_bytes", "title", "description", "snippet", "headings", "language",

@@ -12,7 +12,7 @@ from sqlalchemy import ColumnElement, Integer, Select, bindparam, func, select, 
 from sqlalchemy.orm import Session
 
 from holdfast.db.models import Snapshot, WarcFile
-from holdfast.index.queries import visible
+from holdfast.db.visibility import visible
 
 
 class Capture(NamedTuple):

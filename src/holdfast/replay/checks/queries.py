@@ -6,7 +6,7 @@ from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from holdfast.db.models import Snapshot, WarcFile
-from holdfast.index.queries import visible
+from holdfast.db.visibility import visible
 
 
 def executions_after(session: Session, *, after: int, limit: int) -> list[int]:
