@@ -20,9 +20,9 @@ from holdfast.cli.seeds import read_seeds
 from holdfast.cli.values import Robots, Store, read_cookies, read_header, read_network, read_size, read_time
 from holdfast.coordination.owners import is_working
 from holdfast.crawl.credentials import Credentials
-from holdfast.crawl.manners import POLITE_S
 from holdfast.crawl.plan import CrawlPlan
 from holdfast.errors import Invalid
+from holdfast.frontier.politeness import MIN_DELAY_S
 from holdfast.jobs import executions
 from holdfast.jobs.status import Status
 from holdfast.urls import ScopeKind
@@ -84,8 +84,8 @@ def crawl(
     )  # fmt: skip
     plan.build_scope()
     Credentials(plan)
-    if plan.delay_s < POLITE_S:
-        print(f"holdfast: a delay under {POLITE_S:g} s holds in allowed private networks only", file=sys.stderr)
+    if plan.delay_s < MIN_DELAY_S:
+        print(f"holdfast: a delay under {MIN_DELAY_S:g} s holds in allowed private networks only", file=sys.stderr)
     if dry:
         # Loaded by name: it brings the whole fetcher and parser, which a crawl leaves to its processes.
         found = importlib.import_module("holdfast.worker.dryrun").dry_run(plan, settings)

@@ -17,12 +17,13 @@ from holdfast.frontier import queries
 from holdfast.frontier.adding import Adding
 from holdfast.frontier.closing import Closing, Ending
 from holdfast.frontier.connection import Connection, Spoken
+from holdfast.frontier.domains import robots_of_origin
 from holdfast.frontier.heads import Heads
 from holdfast.frontier.leasing import Leases
 from holdfast.frontier.settling import Settlement, Totals
 from holdfast.frontier.signals import forget_signals, known_signals, signal_links
 from holdfast.frontier.values import FrontierSettings, FrontierStats, KnownSignals, OpenAttempt, Settled
-from holdfast.types import Attempt, DomainLease, DomainUpdate, Found, Kind, Outcome, Visit
+from holdfast.types import Attempt, DomainLease, DomainUpdate, Found, Kind, Outcome, RobotsState, Visit
 
 ALL_KINDS = tuple(Kind)
 QUARANTINED = "quarantined"
@@ -80,6 +81,11 @@ class Frontier:
         """
         ids = self._adding.names.ids([domain], now=to_micros(self._clock.now()))
         return self._leases.lease_one(ids[domain], owner_id)
+
+    def robots(self, origin: str) -> RobotsState | None:
+        """Return what was last learned of an origin's robots.txt, by whichever process holds its domain."""
+        with self._connection.read() as tx:
+            return robots_of_origin(tx, origin)
 
     def refill(self, execution_id: int, domain_id: int, token: int, *, limit: int,
                holding: Collection[int] = ()) -> list[Attempt]:  # fmt: skip

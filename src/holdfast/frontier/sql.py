@@ -111,9 +111,9 @@ VALUES (?, ?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT (origin) DO UPDATE SET domain_id = excluded.domain_id, answer = excluded.answer, status = excluded.status,
        body = excluded.body, failures = excluded.failures, fetched_at = excluded.fetched_at,
        checked_at = excluded.checked_at"""
-ROBOTS = """
-SELECT domain_id, origin, answer, status, body, failures, fetched_at, checked_at
-  FROM robots WHERE domain_id AMONG ? ORDER BY domain_id, origin"""
+_ROBOTS = "SELECT domain_id, origin, answer, status, body, failures, fetched_at, checked_at FROM robots"
+ROBOTS = f"{_ROBOTS} WHERE domain_id AMONG ? ORDER BY domain_id, origin"
+ROBOTS_OF_ORIGIN = f"{_ROBOTS} WHERE origin = ?"
 
 # --- adding ----------------------------------------------------------------------------------------------------------
 
