@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Any
 
 import pytest
 
@@ -25,7 +26,7 @@ _ROBOTS = "http://a.test/robots.txt"
 class Clocked:
     """A client that is one function."""
 
-    fetch: Callable[[Request], Awaitable[Fetched | FetchFailed]]
+    fetch: Callable[[Request], Coroutine[Any, Any, Fetched | FetchFailed]]
 
 
 def _work(lane: Lane, one: Attempt) -> bool:
@@ -251,7 +252,7 @@ def test_only_an_answer_of_the_domain_itself_says_that_it_is_private() -> None:
 
 
 def test_a_host_that_is_away_costs_a_page_none_of_its_last_tries_and_opens_the_circuit() -> None:
-    bed = make_bed({"http://a.test/x": [FetchProblem.CONNECT] * 40 + [Answer()]})
+    bed = make_bed({"http://a.test/x": [*[FetchProblem.CONNECT] * 40, Answer()]})
     lane, minutes = bed.lane(), 0
     while not _work(lane, attempt("http://a.test/x", number=4)):
         assert lane.put_off_until == bed.clock.now() + timedelta(seconds=60)

@@ -117,7 +117,7 @@ def test_an_answer_is_never_used_beyond_a_day(status: int, held: Verdict) -> Non
 def test_failures_are_retried_for_half_an_hour_at_most_a_minute_apart_and_then_every_hour() -> None:
     state: RobotsState | None = None
     at = NOW
-    waits = []
+    waits: list[timedelta] = []
     while sum(waits, timedelta()) < 2 * HOUR:
         state = read_answer(state, OUTAGE, at)
         waits.append(next_try_at(state) - at)
