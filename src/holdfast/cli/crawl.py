@@ -133,6 +133,9 @@ def _summarise(ground: Ground, status: Status, recovery: Recovery, *, resumed: b
     if recovery.owners:
         print(f"  cleaned up after {recovery.owners} dead processes: {len(recovery.repaired)} files sealed, "
               f"{recovery.orphans} records kept that will be fetched again")  # fmt: skip
+    for away in ground.frontier.unreachable(status.execution_id):
+        when = f"since {away.since:%H:%M} UTC and is not asked before {away.next_try_at:%H:%M}"
+        print(f"  {away.domain} cannot be reached {when}; to try now: holdfast frontier reset {away.domain}")
     if status.queue:
         print(f"  {status.queue:,} still queued: the same command again resumes")
     for row, path in zip(rows, paths, strict=True):

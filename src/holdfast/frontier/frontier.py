@@ -22,7 +22,7 @@ from holdfast.frontier.heads import Heads
 from holdfast.frontier.leasing import Leases
 from holdfast.frontier.settling import Settlement, Totals
 from holdfast.frontier.signals import forget_signals, known_signals, signal_links
-from holdfast.frontier.values import FrontierSettings, FrontierStats, KnownSignals, OpenAttempt, Settled
+from holdfast.frontier.values import FrontierSettings, FrontierStats, KnownSignals, OpenAttempt, Settled, Unreachable
 from holdfast.types import Attempt, DomainLease, DomainUpdate, Found, Kind, Outcome, RobotsState, Visit
 
 ALL_KINDS = tuple(Kind)
@@ -227,6 +227,19 @@ class Frontier:
         with self._connection.read() as tx:
             found = queries.reachable_at(tx, execution_id, now=to_micros(self._clock.now()))
         return None if found is None else from_micros(found)
+
+    def unreachable(self, execution_id: int, *, limit: int = 5) -> list[Unreachable]:
+        """Return domains of an execution that cannot be reached, and when they may be asked again."""
+        with self._connection.read() as tx:
+            return queries.unreachable(tx, execution_id, now=to_micros(self._clock.now()), limit=limit)
+
+    def reset(self, domain: str) -> bool:
+        """Forget that a domain could not be reached: its circuit, its slow-down, the failures of its robots files.
+
+        It may then be asked at once, whatever was to be waited for. Return whether there was something to forget.
+        NotFound if the domain is not known, Conflict while a live process holds it: that one knows better.
+        """
+        return self._leases.reset(domain)
 
     def stats(self, execution_id: int | None = None) -> FrontierStats:
         """Return the figures of one execution, or of all."""
