@@ -43,6 +43,9 @@ def crawl(
     max_bytes: Annotated[str | None, typer.Option(help="Stop after this much, for example 500MB.")] = None,
     max_time: Annotated[str | None, typer.Option(help="Stop after this long, for example 90s, 30m, 2h.")] = None,
     delay: Annotated[float | None, typer.Option(min=0.0, help="Seconds between requests to one domain.")] = None,
+    per_ip_rate: Annotated[
+        float | None, typer.Option(min=0.0, help="Requests a second to one IP address; 0 is no limit.")
+    ] = None,
     workers: Annotated[int, typer.Option(min=1, max=64, help="Processes to crawl with.")] = 1,
     user_agent: Annotated[str | None, typer.Option(help="Own user agent; our token and contact are added.")] = None,
     contact: Annotated[str | None, typer.Option(help="E-mail or web address that site owners can reach.")] = None,
@@ -77,6 +80,7 @@ def crawl(
         scope=scope.value, include=tuple(include or ()), exclude=tuple(exclude or ()),
         max_depth=None if depth < 0 else depth, max_pages=max_pages, max_bytes=most_bytes,
         max_time_s=most_time_s, delay_s=settings.politeness.delay_s if delay is None else delay,
+        per_ip_rate=per_ip_rate,
         user_agent=user_agent or settings.user_agent, sitemaps=sitemaps, requisites=requisites,
         headers=tuple(map(read_header, header or [])), cookies=read_cookies(cookie_file), robots=robots.value,
         robots_reason=reason, allow_networks=tuple(networks), allow_invalid_tls=allow_invalid_tls,

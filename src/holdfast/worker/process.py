@@ -47,6 +47,7 @@ from holdfast.warc.writer import SealedFile
 from holdfast.wiring import Ground, open_ground
 from holdfast.wiring.feeds import open_feeds
 from holdfast.worker.assignment import Assignment
+from holdfast.worker.limiting import limiter_of
 from holdfast.worker.paths import relative
 from holdfast.worker.rows import RowControl
 from holdfast.worker.storing import policy_of
@@ -123,7 +124,8 @@ class Process:
         )  # fmt: skip
         guard = Guard(tuple(map(ip_network, plan.allow_networks)))
         names = Resolver(ResolverSettings(nameservers=tuple(fetch.nameservers)), guard, self._clock)
-        return Client(settings, guard, self._clock, names)
+        limiter = limiter_of(self._ground.settings, plan, self._clock, processes=self._assignment.processes)
+        return Client(settings, guard, self._clock, names, limiter)
 
     def _engine(self, client: Client) -> CrawlEngine:
         """Put the parts together."""
