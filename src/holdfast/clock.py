@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from datetime import UTC, datetime
-from typing import Protocol
+from typing import Final, Protocol
 
 
 class Clock(Protocol):
@@ -15,18 +16,27 @@ class Clock(Protocol):
         ...
 
     def monotonic(self) -> float:
-        """Return seconds that never run backwards."""
+        """Return seconds that never run backwards, and run on while the machine is suspended."""
         ...
+
+
+# Linux stops CLOCK_MONOTONIC in suspend. A laptop that wakes up after an hour would then hold leases that others have
+# taken over long ago, and two processes would ask one domain.
+_RUNS_ON_IN_SUSPEND: Final[int] = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 
 
 class SystemClock:
     """The machine's own clocks."""
 
+    def __init__(self, read: Callable[[int], float] = time.clock_gettime) -> None:
+        """Take what reads a clock of the kernel; a test passes one that can be suspended."""
+        self._read = read
+
     def now(self) -> datetime:
         return datetime.now(UTC)
 
     def monotonic(self) -> float:
-        return time.monotonic()
+        return self._read(_RUNS_ON_IN_SUSPEND)
 
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

@@ -67,6 +67,15 @@ class FetchSettings(_Group):
     min_rate_s: float = Field(10.0, ge=0.5, description="How long a transfer may stay below the minimum rate.")
     body_bytes: int = Field(100 * 1024**2, ge=1024, description="Largest body that is kept whole; the rest is cut off.")
     connections: int = Field(2000, ge=4, description="Open connections of one process, kept-alive ones included.")
+    per_ip_rate: float = Field(
+        20.0,
+        ge=0.0,
+        description="Requests a second to one IP address (IPv6: /64) by a crawl, whatever the hosts are "
+        "called; 0 is no limit. Allowed private networks are exempt unless this is set.",
+    )
+    per_ip_connections: int = Field(
+        20, ge=0, description="Requests under way to one IP address by a crawl; 0 is no limit. Exempt as above."
+    )
     nameservers: Annotated[list[str], NoDecode] = Field(
         default_factory=list, description="DNS servers to ask, comma-separated; empty means the system's."
     )

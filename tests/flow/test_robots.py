@@ -77,7 +77,8 @@ def test_rules_are_read_whatever_their_spelling_and_wherever_they_were_found(wor
 @pytest.mark.parametrize("answer", _UNREACHABLE)
 def test_a_file_that_cannot_be_read_forbids_everything_and_the_crawl_still_ends(world: World, answer: str) -> None:
     assert {world.outcome(answer, path) for path in _ASKED} == {("failed", "domain_unreachable")}
-    assert world.asked(answer) == ["/robots.txt"], "the next try lies beyond what an execution waits"
+    assert set(world.asked(answer)) == {"/robots.txt"}
+    assert len(world.asked(answer)) <= 3, "it is tried until an execution has waited long enough"
 
 
 @pytest.mark.parametrize("answer", ["disallow", "ours"])

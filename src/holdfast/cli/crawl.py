@@ -20,9 +20,9 @@ from holdfast.cli.seeds import read_seeds
 from holdfast.cli.values import Robots, Store, read_cookies, read_header, read_network, read_size, read_time
 from holdfast.coordination.owners import is_working
 from holdfast.crawl.credentials import Credentials
-from holdfast.crawl.manners import POLITE_S
 from holdfast.crawl.plan import CrawlPlan
 from holdfast.errors import Invalid
+from holdfast.frontier.politeness import MIN_DELAY_S
 from holdfast.jobs import executions
 from holdfast.jobs.status import Status
 from holdfast.urls import ScopeKind
@@ -43,6 +43,9 @@ def crawl(
     max_bytes: Annotated[str | None, typer.Option(help="Stop after this much, for example 500MB.")] = None,
     max_time: Annotated[str | None, typer.Option(help="Stop after this long, for example 90s, 30m, 2h.")] = None,
     delay: Annotated[float | None, typer.Option(min=0.0, help="Seconds between requests to one domain.")] = None,
+    per_ip_rate: Annotated[
+        float | None, typer.Option(min=0.0, help="Requests a second to one IP address; 0 is no limit.")
+    ] = None,
     workers: Annotated[int, typer.Option(min=1, max=64, help="Processes to crawl with.")] = 1,
     user_agent: Annotated[str | None, typer.Option(help="Own user agent; our token and contact are added.")] = None,
     contact: Annotated[str | None, typer.Option(help="E-mail or web address that site owners can reach.")] = None,
@@ -77,6 +80,7 @@ def crawl(
         scope=scope.value, include=tuple(include or ()), exclude=tuple(exclude or ()),
         max_depth=None if depth < 0 else depth, max_pages=max_pages, max_bytes=most_bytes,
         max_time_s=most_time_s, delay_s=settings.politeness.delay_s if delay is None else delay,
+        per_ip_rate=per_ip_rate,
         user_agent=user_agent or settings.user_agent, sitemaps=sitemaps, requisites=requisites,
         headers=tuple(map(read_header, header or [])), cookies=read_cookies(cookie_file), robots=robots.value,
         robots_reason=reason, allow_networks=tuple(networks), allow_invalid_tls=allow_invalid_tls,
@@ -84,8 +88,8 @@ def crawl(
     )  # fmt: skip
     plan.build_scope()
     Credentials(plan)
-    if plan.delay_s < POLITE_S:
-        print(f"holdfast: a delay under {POLITE_S:g} s holds in allowed private networks only", file=sys.stderr)
+    if plan.delay_s < MIN_DELAY_S:
+        print(f"holdfast: a delay under {MIN_DELAY_S:g} s holds in allowed private networks only", file=sys.stderr)
     if dry:
         # Loaded by name: it brings the whole fetcher and parser, which a crawl leaves to its processes.
         found = importlib.import_module("holdfast.worker.dryrun").dry_run(plan, settings)
@@ -133,6 +137,9 @@ def _summarise(ground: Ground, status: Status, recovery: Recovery, *, resumed: b
     if recovery.owners:
         print(f"  cleaned up after {recovery.owners} dead processes: {len(recovery.repaired)} files sealed, "
               f"{recovery.orphans} records kept that will be fetched again")  # fmt: skip
+    for away in ground.frontier.unreachable(status.execution_id):
+        when = f"since {away.since:%H:%M} UTC and is not asked before {away.next_try_at:%H:%M}"
+        print(f"  {away.domain} cannot be reached {when}; to try now: holdfast frontier reset {away.domain}")
     if status.queue:
         print(f"  {status.queue:,} still queued: the same command again resumes")
     for row, path in zip(rows, paths, strict=True):

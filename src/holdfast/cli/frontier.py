@@ -1,4 +1,4 @@
-"""`holdfast frontier`: what is queued, and leases that nobody renewed."""
+"""`holdfast frontier`: what is queued, leases that were not renewed, domains that could not be reached."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ import typer
 from holdfast import config, log
 from holdfast.cli.latest import find_execution
 from holdfast.cli.options import AsJson, ExecutionId, Home
+from holdfast.db.audits import append_event
 from holdfast.frontier import OpenAttempt
+from holdfast.urls import parse_seed
 from holdfast.wiring import open_ground
 from holdfast.worker.recovery import recover as clean_up
 
@@ -84,6 +86,33 @@ def recover(
                              "files": cleaned.repaired, "orphan_records": cleaned.orphans}))  # fmt: skip
         return
     print(f"{cleaned.domains + expired} domains freed, {len(cleaned.repaired)} WARC files repaired and sealed")
+
+
+@app_command.command()
+def reset(
+    domains: Annotated[list[str], typer.Argument(help="Hosts or addresses, for example example.org:8080.")],
+    json: AsJson = False,
+    home: Home = None,
+) -> None:
+    """Forget that domains could not be reached, so that the next crawl asks them at once.
+
+    After half an hour of failures (robots.txt answers 500, connections are refused) a domain is left alone for an hour,
+    by every crawl; also after a server's Retry-After. This lifts it, and is written to the audit log.
+
+    Example: holdfast frontier reset example.org
+    """
+    log.configure("ERROR")
+    names = [parse_seed(domain).domain for domain in domains]
+    with open_ground(config.load(home=home)) as ground:
+        lifted = {name: ground.frontier.reset(name) for name in names}
+        with ground.hot.write() as tx:
+            for name in names:
+                append_event(tx, ground.clock, action="domain.reset", subject=name, detail={"lifted": lifted[name]})
+    if json:
+        print(jsonlib.dumps({"domains": [{"domain": name, "lifted": done} for name, done in lifted.items()]}))
+        return
+    for name, done in lifted.items():
+        print(f"{name}: " + ("it may be asked again" if done else "nothing was in the way"))
 
 
 def _object(row: OpenAttempt) -> dict[str, Any]:

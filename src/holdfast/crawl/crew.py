@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from random import Random
 from typing import Protocol
 
@@ -16,7 +16,7 @@ from holdfast.crawl.pace import Pace
 from holdfast.crawl.plan import CrawlPlan, Polled
 from holdfast.crawl.progress import Progress
 from holdfast.fetch.robots import RobotsFile
-from holdfast.types import Attempt, Fetched, FetchFailed, Found, Original, Outcome, Request
+from holdfast.types import Attempt, Fetched, FetchFailed, Found, Original, Outcome, Request, RobotsState
 from holdfast.urls import Scope, Url
 from holdfast.warc.payload import HttpHead
 
@@ -53,12 +53,18 @@ class Capture:
     """None for robots.txt: stored, never an attempt of its own."""
     token: int
     started_at: datetime
+    """When the last request was made."""
     hops: tuple[Fetched, ...]
     outcome: Outcome
     reason: str
     message: str | None = None
     redirected_to: str | None = None
     retry_at: datetime | None = None
+
+    @property
+    def answered_at(self) -> datetime | None:
+        """When the last answer was whole; None if there was none. What follows is our own time, not the server's."""
+        return self.hops[-1].started_at + timedelta(seconds=self.hops[-1].took_s) if self.hops else None
 
 
 @dataclass(slots=True, kw_only=True)
@@ -87,6 +93,8 @@ class Crew:
     """Gives a capture to the desk."""
     borrow: Callable[[str], AbstractAsyncContextManager[Pace | None]] = field(init=False)
     """Takes a turn at another domain (a robots.txt that redirects there); None if it cannot be had."""
+    recall_robots: Callable[[str], Awaitable[RobotsState | None]] = field(init=False)
+    """Returns what any process has learned of an origin's robots.txt."""
     spool_full_at: float = float("-inf")
     """When the body of an answer last did not fit on the disk (monotonic)."""
     robots_files: dict[str, RobotsFile] = field(default_factory=dict)

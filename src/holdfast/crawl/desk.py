@@ -176,7 +176,8 @@ def _visit(capture: Capture, attempt: Attempt, now: datetime, filed: Sequence[Fi
     message = capture.message or ", ".join(notes) or None
     return Visit(
         attempt=attempt, token=capture.token, outcome=outcome, reason=reason, message=message,
-        started_at=capture.started_at, finished_at=now, status=capture.hops[-1].status if capture.hops else None,
+        started_at=capture.started_at, finished_at=capture.answered_at or now,
+        status=capture.hops[-1].status if capture.hops else None,
         media_type=last.head.media_type if last else None,
         wire_bytes=sum(len(hop.response_head) + hop.body.size for hop in capture.hops), requests=len(capture.hops),
         record=last.ref if last else None, payload_digest=last.payload_digest if last else None,

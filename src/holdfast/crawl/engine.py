@@ -25,8 +25,9 @@ from holdfast.crawl.pace import Pace
 from holdfast.crawl.settler import Settler
 from holdfast.errors import Unavailable
 from holdfast.failpoints import reach
+from holdfast.fetch import robots_state
 from holdfast.frontier import Frontier
-from holdfast.types import DomainLease, Kind, Outcome, Visit
+from holdfast.types import DomainLease, Kind, Outcome, RobotsState, Visit
 from holdfast.urls import parse_seed
 
 _log = log.get()
@@ -76,6 +77,7 @@ class CrawlEngine:
         """Domains that are held for one request of another domain's lane."""
         crew.hand_over = self._hand_over
         crew.borrow = self._borrow
+        crew.recall_robots = self._recall_robots
 
     async def run(self, watches: Sequence[Callable[[CrawlEngine], Coroutine[None, None, None]]]) -> Ending:
         """Crawl to the end and return why it ended. `watches` look after the process meanwhile."""
@@ -222,7 +224,9 @@ class CrawlEngine:
         So do those of domains that another execution found unreachable, and that may not be tried again within what an
         execution waits for one: no lane would ever open to find that out.
         """
-        execution_id, patience_s = self.ledger.execution_id, self.crew.settings.politeness.unreachable_s
+        execution_id, politeness = self.ledger.execution_id, self.crew.settings.politeness
+        # Beyond our own rhythm: a try that comes within it is waited for, as a lane does.
+        patience_s = politeness.unreachable_s + max(politeness.circuit_reset_s, robots_state.LONGEST.total_seconds())
         hopeless = self.frontier.hopeless_domains(execution_id, since=self._started_at, patience_s=patience_s)
         for domain_id in self.frontier.forbidden_domains(execution_id):
             self._close_domain(domain_id, Outcome.EXCLUDED, "domain_forbidden")
@@ -330,6 +334,9 @@ class CrawlEngine:
                 _log.warning("crawl.release_later", domain=domain, message=str(exc))  # by `renewed`, as a stray
             finally:
                 self._visiting.discard(lease.domain_id)
+
+    async def _recall_robots(self, origin: str) -> RobotsState | None:
+        return await self.database.run(lambda: self.frontier.robots(origin))
 
     async def renewed(self, leases: Mapping[int, int], *, asked_at: float) -> None:
         """Take what the database says we hold; let go of what nobody here works on (its answer was lost)."""

@@ -23,7 +23,7 @@ from holdfast.crawl.redirects import MAX_REDIRECTS, follow
 from holdfast.crawl.robots_gate import RobotsGate
 from holdfast.errors import LeaseLost, NoSpace, UrlRefused
 from holdfast.fetch.retry_after import read_retry_after
-from holdfast.frontier.backoff import retry_wait
+from holdfast.frontier import backoff
 from holdfast.types import Attempt, DomainLease, Fetched, FetchFailed, Kind, Outcome, Request
 from holdfast.urls import Url, parse
 from holdfast.warc.payload import parse_head
@@ -120,7 +120,7 @@ class Lane:
         try:
             permission = await self.gate.may_ask(url)
             if permission.ask_again_at is not None:
-                self._put_off(permission.ask_again_at)
+                self._put_off(permission.ask_again_at, is_busy=permission.is_busy)
                 return False
             if not permission.allowed:
                 self.end(self._trip(attempt), permission.outcome, permission.reason, message=permission.message)
@@ -135,9 +135,10 @@ class Lane:
             self.put_off_until = self.manners.closed_until or self._rest_until()
         return ended
 
-    def _put_off(self, until: datetime) -> None:
-        """Give the domain back until robots.txt may be asked for again; for good if that stays so."""
-        self.manners.unreachable()
+    def _put_off(self, until: datetime, *, is_busy: bool) -> None:
+        """Give the domain back until robots.txt may be asked for again; for good if it stays unreachable."""
+        if not is_busy:
+            self.manners.unreachable()
         self.put_off_until = until
 
     def _rest_until(self) -> datetime | None:
@@ -157,8 +158,7 @@ class Lane:
         for _ in range(MAX_REDIRECTS + 1):
             result = await self._ask(self._request(url, attempt if not hops else None))
             if isinstance(result, FetchFailed):
-                self._failed(trip, result)
-                return True
+                return self._failed(trip, result)
             hops.append(result)
             target = self._target(url, result)
             if target is None or isinstance(target, str):
@@ -175,7 +175,7 @@ class Lane:
             permission = await self.gate.may_ask(url)
             if permission.ask_again_at is not None:
                 self._keep(hops)
-                self._put_off(permission.ask_again_at)
+                self._put_off(permission.ask_again_at, is_busy=permission.is_busy)
                 return False
             if not permission.allowed:
                 self.end(trip, permission.outcome, f"redirect_{permission.reason}", redirected_to=url.fetch)
@@ -309,17 +309,29 @@ class Lane:
             self.manners.went_badly()
         else:
             self.manners.went_well()
-        retry_at = self._retry_at(trip.attempt, trip.hops[-1]) if outcomes.is_retried(status) else None
+        retry_at = self._retry_at(trip.attempt, trip.hops[-1]) if backoff.may_retry(status=status) else None
         self.end(trip, outcome, reason, message=refused, redirected_to=redirected_to, retry_at=retry_at)
 
-    def _failed(self, trip: Trip, failure: FetchFailed) -> None:
-        """End an attempt that got no answer."""
+    def _failed(self, trip: Trip, failure: FetchFailed) -> bool:
+        """End an attempt that got no answer.
+
+        False if the domain is away: that is not the page's fault, so it stays open until the domain is back, or given
+        up. A page that is tried for the last time counts as enough to tell.
+        """
         outcome, reason = outcomes.of_failure(failure)
-        retry_at = None
+        retry_at, politeness = None, self._crew.settings.politeness
         if failure.problem.transient:
-            self.manners.went_badly()
+            is_away = outcomes.is_away(failure) and not self._polls(trip.attempt)
+            self.manners.went_badly(at_once=is_away and trip.attempt.number > politeness.retries)
+            if is_away and self.manners.closed_until is not None:
+                self._keep(trip.hops)
+                self.put_off_until = self.manners.closed_until
+                return False
             retry_at = self._retry_at(trip.attempt, None)
+        if not trip.hops:
+            trip = trip._replace(started_at=failure.started_at)
         self.end(trip, outcome, reason, message=failure.message, retry_at=retry_at)
+        return True
 
     def _retry_at(self, attempt: Attempt, answer: Fetched | None) -> datetime | None:
         """Return when to try again, not before the domain's next turn; a 429 or 503 also slows the domain."""
@@ -327,9 +339,11 @@ class Lane:
         if answer is not None and answer.status in (429, 503):
             self.manners.slow_down()
         politeness = crew.settings.politeness
-        if attempt.number > politeness.retries or self._polls(attempt):
+        wait = backoff.next_try(
+            attempt.number, random=crew.random, retries=politeness.retries, base_s=politeness.retry_base_s
+        )
+        if wait is None or self._polls(attempt):
             return None
-        wait = retry_wait(attempt.number, base_s=politeness.retry_base_s, random=crew.random)
         return crew.clock.now() + timedelta(seconds=max(wait, self.pace.next_at - crew.clock.monotonic()))
 
     def _polls(self, attempt: Attempt) -> bool:
@@ -345,6 +359,8 @@ class Lane:
         """Hand an ended attempt to the desk."""
         self.unsettled += 1
         self._crew.hand_over(
-            Capture(attempt=trip.attempt, token=self.lease.token, started_at=trip.started_at, hops=tuple(trip.hops),
+            Capture(attempt=trip.attempt, token=self.lease.token, hops=tuple(trip.hops),
+                    # When the request that ended it was made: waits for the domain's turn are not the page's.
+                    started_at=trip.hops[-1].started_at if trip.hops else trip.started_at,
                     outcome=outcome, reason=reason, message=message, redirected_to=redirected_to, retry_at=retry_at)
         )  # fmt: skip

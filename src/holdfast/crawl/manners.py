@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from holdfast.clock import Clock
 from holdfast.config import PolitenessSettings
+from holdfast.fetch import robots_state
 from holdfast.frontier import circuit as breaker
 from holdfast.frontier import politeness
 from holdfast.types import CircuitState, DomainLease, DomainUpdate, RobotsState
-
-POLITE_S = 1.0
-"""No shorter delay outside an explicitly allowed private network."""
 
 
 class Manners:
@@ -32,16 +29,15 @@ class Manners:
     @property
     def delay_s(self) -> float:
         """Seconds between two starts: ours, the robots file's, and the slow-down after 429 and 503."""
-        floor = 0.0 if self._is_private else POLITE_S
-        wait = max(self._own_s, self._asked_s, floor)
-        return wait if self.circuit.penalty <= 1.0 else max(wait, POLITE_S) * self.circuit.penalty
+        asked_s = max(self._own_s, self._asked_s)
+        return politeness.delay_between(asked_s, penalty=self.circuit.penalty, is_private=self._is_private)
 
     @property
     def why_slow(self) -> str | None:
         """The reason for a delay beyond the plan's, in words for the display."""
         if self.circuit.penalty > 1.0:
             return f"slowed {self.circuit.penalty:g}x after 429 or 503"
-        return f"crawl-delay {self._asked_s:g} s" if self._asked_s > max(self._own_s, POLITE_S) else None
+        return f"crawl-delay {self._asked_s:g} s" if self._asked_s > max(self._own_s, politeness.MIN_DELAY_S) else None
 
     @property
     def _asked_s(self) -> float:
@@ -52,9 +48,9 @@ class Manners:
         """Note whether the domain's address lies in an allowed private network."""
         self._is_private = is_private
 
-    def crawl_delay(self, origin: str, seconds: float | None) -> None:
-        """Take the wish of an origin's robots file, up to the cap."""
-        self._robots_s[origin] = min(seconds or 0.0, self._settings.max_delay_s)
+    def crawl_delay(self, origin: str, seconds: float) -> None:
+        """Take the wish of an origin's robots file, which is capped already."""
+        self._robots_s[origin] = seconds
 
     def learn(self, state: RobotsState) -> None:
         """Take a new answer about an origin's robots.txt; it is written with the next settle."""
@@ -64,11 +60,10 @@ class Manners:
         """Note an answer that says the domain is in order."""
         self.circuit = breaker.on_success(politeness.relax(self.circuit))
 
-    def went_badly(self) -> None:
-        """Note a failure of the domain: enough of them in a row open its circuit."""
-        self.circuit = breaker.on_failure(
-            self.circuit, now=self._clock.now(), threshold=self._settings.circuit_failures
-        )
+    def went_badly(self, *, at_once: bool = False) -> None:
+        """Note a failure of the domain: enough of them in a row open its circuit, or this one `at_once`."""
+        threshold = 1 if at_once else self._settings.circuit_failures
+        self.circuit = breaker.on_failure(self.circuit, now=self._clock.now(), threshold=threshold)
 
     def slow_down(self) -> None:
         """Note a 429 or 503: the domain asks for less."""
@@ -81,15 +76,18 @@ class Manners:
 
     def unreachable(self) -> None:
         """Note that nothing can be asked for now (robots unreachable)."""
-        if self.circuit.unreachable_since is None:
-            self.circuit = replace(self.circuit, unreachable_since=self._clock.now())
+        self.circuit = breaker.mark_unreachable(self.circuit, now=self._clock.now())
 
     def gives_up(self, *, next_try_at: datetime, since: datetime) -> bool:
         """Return whether the domain stays unreachable beyond what an execution waits, counted from `since`."""
-        first = self.circuit.unreachable_since
-        if first is None:
-            return False
-        return next_try_at >= max(first, since) + timedelta(seconds=self._settings.unreachable_s)
+        return breaker.gives_up(
+            self.circuit,
+            now=self._clock.now(),
+            since=since,
+            patience_s=self._settings.unreachable_s,
+            next_try_at=next_try_at,
+            longest_wait_s=max(self._settings.circuit_reset_s, robots_state.LONGEST.total_seconds()),
+        )
 
     def told_to_rest(self, *, is_busy: bool) -> None:
         """Note that the server named the moment of the next request: it is written soon, so that it outlives us.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from holdfast.types import FetchFailed, FetchProblem, Outcome
 
-_RETRIED = frozenset({408, 425, 429})
+_UNREACHED = (FetchProblem.DNS, FetchProblem.CONNECT, FetchProblem.TIMEOUT)
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 
 
@@ -36,11 +36,11 @@ def is_redirect(status: int) -> bool:
     return status in _REDIRECTS
 
 
-def is_retried(status: int) -> bool:
-    """Return whether this status may be better next time: 408, 425, 429 and 5xx (design, limits)."""
-    return status in _RETRIED or status >= 500
-
-
 def hurts_domain(status: int) -> bool:
     """Return whether this status counts as a failure of the whole domain for its circuit."""
     return status >= 500 or status == 429
+
+
+def is_away(failure: FetchFailed) -> bool:
+    """Return whether no request left because the host could not be reached: that says nothing about the page."""
+    return failure.sent_s is None and failure.problem in _UNREACHED

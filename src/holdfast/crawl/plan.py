@@ -36,6 +36,8 @@ class CrawlPlan:
     max_bytes: int | None = None
     max_time_s: float | None = None
     delay_s: float = 1.0
+    per_ip_rate: float | None = None
+    """Requests a second to one IP address, private ones too; None leaves it to the settings."""
     user_agent: str | None = None
     sitemaps: bool = True
     requisites: bool = True

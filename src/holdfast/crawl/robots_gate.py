@@ -13,7 +13,7 @@ from holdfast.crawl.outcomes import is_redirect
 from holdfast.crawl.redirects import MAX_REDIRECTS, follow
 from holdfast.errors import UrlRefused
 from holdfast.fetch import robots_state as policy
-from holdfast.fetch.robots import RobotsFile
+from holdfast.fetch.robots import RobotsFile, capped
 from holdfast.types import Fetched, FetchFailed, FetchProblem, Outcome, RobotsAnswer, RobotsState, Truncated
 from holdfast.urls import Url, parse
 from holdfast.warc.payload import decode, parse_head, payload_chunks
@@ -25,6 +25,7 @@ _log = log.get()
 
 Ask = Callable[[Url, float, int], Awaitable[Fetched | FetchFailed | None]]
 """Makes one paced request: address, deadline, size cap. None if another process holds the domain that it leads to."""
+
 
 _BUSY = timedelta(seconds=2)
 """When to look again at a robots.txt that leads to a domain of another process: it may be free, or ours, by then."""
@@ -39,6 +40,8 @@ class Permission:
     reason: str = "robots:allowed"
     message: str | None = None
     ask_again_at: datetime | None = None
+    is_busy: bool = False
+    """Whether it could not be asked for because another process holds its domain: that is no outage."""
     outcome: Outcome = Outcome.BLOCKED_ROBOTS
     """How an attempt ends that is not allowed."""
 
@@ -103,8 +106,7 @@ class RobotsGate:
                         outcome=Outcome.SUCCESS, reason="robots")
             )  # fmt: skip
         if result is None:
-            again_at = self._crew.clock.now() + _BUSY
-            return Permission(allowed=False, reason="robots_elsewhere", ask_again_at=again_at)
+            return self._while_busy(previous)
         if isinstance(result, FetchFailed):
             return Permission(allowed=False, reason=result.problem.value, message=result.message,
                               outcome=Outcome.EXCLUDED)  # fmt: skip
@@ -113,18 +115,27 @@ class RobotsGate:
         self._note(state)
         return state
 
+    def _while_busy(self, previous: RobotsState | None) -> RobotsState | Permission:
+        """Return the last answer, good for a day, if the file leads to a domain that another process holds."""
+        now = self._crew.clock.now()
+        if previous is not None and policy.verdict(previous, now) in (policy.Verdict.RULES, policy.Verdict.ALLOW):
+            return previous
+        return Permission(allowed=False, reason="robots_elsewhere", ask_again_at=now + _BUSY, is_busy=True)
+
     def _note(self, state: RobotsState) -> None:
         """Take the delay that an answer asks for; its sitemaps and what is odd about it once per origin and process."""
         if state.answer is RobotsAnswer.UNREACHABLE:
             return
         file = self._file(state) if state.answer is RobotsAnswer.RULES else None
+        asked_s = (file.crawl_delay if file is not None else None) or 0.0
+        wish = capped(asked_s, self._crew.settings.politeness.max_delay_s)
         if self._crew.plan.robots == "obey":
-            self._manners.crawl_delay(state.origin, file.crawl_delay if file is not None else None)
+            self._manners.crawl_delay(state.origin, wish.seconds)
         if state.origin in self._crew.met_origins:
             return
         self._crew.met_origins.add(state.origin)
         self.sitemaps.append((state.origin, file.sitemaps if file is not None else ()))
-        if file is not None and (file.crawl_delay or 0.0) > self._crew.settings.politeness.max_delay_s:
+        if file is not None and wish.cut:
             _log.warning("robots.delay_capped", origin=state.origin, asked_s=file.crawl_delay)
         if file is not None and file.notes:
             _log.info("robots.noted", origin=state.origin, notes=list(file.notes))
@@ -140,7 +151,7 @@ class RobotsGate:
             deadline_s = min(ROBOTS_DEADLINE_S, self._crew.settings.fetch.deadline_s)
             result = await self._ask(url, deadline_s, MAX_ROBOTS_BYTES + 1)
             if result is None:
-                return None, hops
+                return await self._recall(origin, url), hops
             if isinstance(result, FetchFailed):
                 if not hops and result.problem in _NEVER_ASKED:
                     return result, hops
@@ -148,20 +159,36 @@ class RobotsGate:
             hops.append(result)
             location = parse_head(result.response_head).get("location") if is_redirect(result.status) else None
             if location is None:
-                return _read_of(origin, result), hops
+                return read_of(origin, result), hops
             try:
                 url = follow(url, location)
             except UrlRefused:
                 return policy.RobotsRead(origin=origin, failure=FetchProblem.URL_REFUSED), hops
         return policy.RobotsRead(origin=origin, status=hops[-1].status, too_many_redirects=True), hops
 
+    async def _recall(self, origin: str, url: Url) -> policy.RobotsRead | None:
+        """Return what the holder of another domain has read there, if this is where its robots.txt stands.
 
-def _read_of(origin: str, fetched: Fetched) -> policy.RobotsRead:
-    """Return what an answer says; a body that broke off is a failure, one that our own limit cut is not."""
+        An apex whose robots.txt leads to the www host, which another process crawls for days, has the same rules.
+        """
+        if url.fetch != f"{url.origin}/robots.txt" or url.origin == origin:
+            return None
+        state = await self._crew.recall_robots(url.origin)
+        verdict = policy.verdict(state, self._crew.clock.now())
+        if state is None or verdict not in (policy.Verdict.RULES, policy.Verdict.ALLOW):
+            return None
+        return policy.RobotsRead(origin=origin, status=state.status, body=state.body)
+
+
+def read_of(origin: str, fetched: Fetched) -> policy.RobotsRead:
+    """Return what an answer says. A body that broke off or cannot be decoded is a failure: half a file, or none that
+    can be read, forbids nothing. One that our own limit cut is read as far as it goes.
+    """
     broken = FetchProblem.DISCONNECTED if fetched.truncated in (Truncated.DISCONNECT, Truncated.TIME) else None
-    return policy.RobotsRead(origin=origin, status=fetched.status, body=_body(fetched), failure=broken)
-
-
-def _body(fetched: Fetched) -> bytes:
     head = parse_head(fetched.response_head)
-    return decode(head, b"".join(payload_chunks(head, fetched.body))).data[: MAX_ROBOTS_BYTES + 1]
+    decoded = decode(head, b"".join(payload_chunks(head, fetched.body)))
+    if decoded.problems and len(decoded.data) <= MAX_ROBOTS_BYTES and 200 <= fetched.status < 300:
+        _log.warning("robots.unreadable", origin=origin, problems=[str(problem) for problem in decoded.problems])
+        broken = FetchProblem.BAD_RESPONSE
+    body = decoded.data[: MAX_ROBOTS_BYTES + 1]
+    return policy.RobotsRead(origin=origin, status=fetched.status, body=body, failure=broken)

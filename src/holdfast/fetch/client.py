@@ -7,8 +7,8 @@ from __future__ import annotations
 import asyncio
 import resource
 from collections import deque
-from dataclasses import dataclass
-from datetime import datetime
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import NamedTuple
 
@@ -22,12 +22,16 @@ from holdfast.fetch.endings import Ending, Failure
 from holdfast.fetch.guard import REFUSAL, Guard
 from holdfast.fetch.headers import HeaderBook, Pairs
 from holdfast.fetch.multi import Multi
+from holdfast.fetch.per_ip import AddressLimit, AddressLimiter
 from holdfast.fetch.target import Origin, Target, parse_target
 from holdfast.fetch.tls import InvalidHosts, trust_store
 from holdfast.types import Fetched, FetchFailed, FetchProblem, Request
 
 _KEPT_DESCRIPTORS = 128
 """Descriptors left to the rest of the process (database, WARC files, spooled bodies) when sockets are counted out."""
+
+
+_UNNOTICED_S = 0.005
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,15 +69,33 @@ class _Call(NamedTuple):
     started_at: datetime
     begun: float
 
+    def after(self, waited_s: float) -> _Call:
+        """Return the call as if it had come later: a wait for its address's turn is politeness, not the server's."""
+        if waited_s < _UNNOTICED_S:
+            return self
+        request = self.request
+        if request.send_within_s is not None:
+            request = replace(request, send_within_s=request.send_within_s - waited_s)
+        return _Call(request, self.started_at + timedelta(seconds=waited_s), self.begun + waited_s)
+
 
 class Client:
     """Asks for one thing at a time per call, any number of calls at once, over connections that it keeps."""
 
-    def __init__(self, settings: ClientSettings, guard: Guard, clock: Clock, resolver: Resolver | None = None) -> None:
+    def __init__(
+        self,
+        settings: ClientSettings,
+        guard: Guard,
+        clock: Clock,
+        resolver: Resolver | None = None,
+        limiter: AddressLimiter | None = None,
+    ) -> None:
+        """Open nothing yet; without a limiter an address is asked as often as its callers like."""
         self._settings = settings
         self._guard = guard
         self._clock = clock
         self._resolver = resolver or Resolver(ResolverSettings(), guard, clock)
+        self._limiter = limiter or AddressLimiter(AddressLimit(), clock)
         self._spool = Spool(settings.spool_dir, settings.memory_bytes, settings.memory_room_bytes)
         self._invalid = InvalidHosts(clock)
         self._headers = HeaderBook(_common_headers(settings))
@@ -109,14 +131,17 @@ class Client:
             if resolved.problem is not None:
                 return self._failed(call, Failure(resolved.problem, resolved.message))
             address = resolved.addresses[0]
-        if self._in_use >= self._max_connections:
-            await self._turn()
-        exchange = self._take()
-        try:
-            exchange.ask(target, headers)
-            return await self._exchange(exchange, call, address)
-        finally:
-            self._put_back(exchange)
+        asked_at = self._clock.monotonic()
+        async with self._limiter.turn(address):
+            call = call.after(self._clock.monotonic() - asked_at)
+            if self._in_use >= self._max_connections:
+                await self._turn()
+            exchange = self._take()
+            try:
+                exchange.ask(target, headers)
+                return await self._exchange(exchange, call, address)
+            finally:
+                self._put_back(exchange)
 
     async def close(self) -> None:
         """Abort what is under way (its callers are cancelled) and close every connection. May be called again."""

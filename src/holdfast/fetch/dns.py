@@ -19,9 +19,16 @@ from holdfast.types import FetchProblem
 _MIN_TTL_S, _MAX_TTL_S = 1.0, 300.0
 _MAX_KEPT = 4
 """Addresses kept per name and family; a name with a thousand records is judged on all and dialled on few."""
-# The library underneath keeps a cache of its own that cannot be switched off and has no bound on entries; it is emptied
-# whenever the channel is set up anew.
-_QUERIES_PER_CHANNEL = 10_000
+_TRY_AT = (0.0, 0.2, 0.5)
+"""When a name is asked for again, as shares of the whole time. The earlier questions stay open: a nameserver that needs
+4 s for a name answers the first of them."""
+_ANSWERS_PER_CHANNEL = 2
+"""From its third answer on, c-ares gives a question five times the average answer, at least 0.25 s, instead of the time
+that it was told, and drops what comes later. So a channel is replaced before it has learned that much (measured:
+0.2 ms a channel). That also empties the cache that it keeps and that cannot be switched off."""
+_DEFINITE = (pycares.errno.ARES_ENODATA, pycares.errno.ARES_ENOTFOUND)
+"""Answers that a second question would only repeat."""
+_UNANSWERED = (pycares.errno.ARES_ETIMEOUT, pycares.errno.ARES_ECANCELLED, pycares.errno.ARES_EDESTRUCTION)
 _MAX_HOSTS_FILE_BYTES = 4 * 1024 * 1024
 
 
@@ -33,9 +40,10 @@ class ResolverSettings:
     """`address` or `address:port`; empty means those of the system."""
     hosts_file: Path | None = Path("/etc/hosts")
     timeout_s: float = 5.0
-    """For everything about one name, all tries together."""
-    tries: int = 2
-    negative_ttl_s: float = 10.0
+    """For everything about one name, all tries together; an answer that comes earlier is taken, however late."""
+    negative_ttl_s: float = 0.9
+    """How long it is remembered that a name does not exist or has no address: less than the wait before a first retry,
+    which would otherwise ask nobody. That a nameserver could not tell is not remembered at all."""
     max_entries: int = 10_000
     prefer_ipv6: bool = False
     """Which family is dialled first when a name has both. IPv4, because many crawlers' networks route IPv6 badly or not
@@ -55,19 +63,41 @@ class _Entry(NamedTuple):
     until: float
 
 
+class _Channel:
+    """One channel of the library, with what is under way on it."""
+
+    __slots__ = ("answered", "library", "open")
+
+    def __init__(self, servers: list[str] | None, timeout_s: float) -> None:
+        self.library = pycares.Channel(timeout=timeout_s, tries=1, servers=servers, lookups="b")
+        self.answered = 0
+        self.open = 0
+
+
+class _Question:
+    """One type of record of one name: asked up to three times, answered once."""
+
+    __slots__ = ("done", "error", "flying", "kind", "tries")
+
+    def __init__(self, kind: int) -> None:
+        self.kind = kind
+        self.tries = self.flying = 0
+        self.done = False
+        self.error: int | None = None
+
+
 class _Lookup:
-    """Two queries about one name, A and AAAA, and the future that waits for both."""
+    """Two questions about one name, A and AAAA, and the future that waits for both."""
 
-    __slots__ = ("answers", "errors", "future", "name", "open", "timer", "ttl_s")
+    __slots__ = ("answers", "future", "host", "name", "questions", "timers", "ttl_s")
 
-    def __init__(self, name: str, future: asyncio.Future[Resolved]) -> None:
-        self.name = name
+    def __init__(self, host: str, name: str, future: asyncio.Future[Resolved]) -> None:
+        self.host, self.name = host, name
         self.future = future
-        self.open = 2
+        self.questions = (_Question(pycares.QUERY_TYPE_A), _Question(pycares.QUERY_TYPE_AAAA))
         self.answers: list[str] = []
-        self.errors: list[int] = []
         self.ttl_s = _MAX_TTL_S
-        self.timer: asyncio.TimerHandle | None = None
+        self.timers: list[asyncio.TimerHandle] = []
 
 
 class Resolver:
@@ -80,8 +110,9 @@ class Resolver:
         self._hosts = _read_hosts(settings.hosts_file)
         self._cache: dict[str, _Entry] = {}
         self._pending: dict[str, _Lookup] = {}
-        self._channel: Any = None
-        self._queries = 0
+        self._channels: dict[int, _Channel] = {}
+        """By try: each begins with another nameserver, so that one that is silent does not cost the whole time."""
+        self._retired: set[_Channel] = set()
 
     def cached(self, host: str) -> Resolved | None:
         """Return what is remembered of this name, without waiting; None if it has to be asked for."""
@@ -115,9 +146,10 @@ class Resolver:
         """Give up every open lookup and the sockets underneath."""
         for lookup in list(self._pending.values()):
             self._fail(lookup, "the resolver was closed")
-        if self._channel is not None:
-            self._channel.close()
-            self._channel = None
+        for channel in (*self._channels.values(), *self._retired):
+            channel.library.close()
+        self._channels.clear()
+        self._retired.clear()
 
     def _local(self, name: str) -> Resolved | None:
         """Return what needs no nameserver: the hosts file, and the names that RFC 6761 keeps on this machine."""
@@ -128,63 +160,114 @@ class Resolver:
 
     def _ask(self, host: str, name: str) -> _Lookup:
         loop = asyncio.get_running_loop()
-        lookup = self._pending[host] = _Lookup(host, loop.create_future())
-        lookup.timer = loop.call_later(self._settings.timeout_s, self._settle, lookup)
+        lookup = self._pending[host] = _Lookup(host, name, loop.create_future())
+        whole_s = self._settings.timeout_s
+        lookup.timers = [loop.call_later(whole_s * share, self._ask_again, lookup) for share in _TRY_AT[1:]]
+        lookup.timers.append(loop.call_later(whole_s, self._settle, lookup))
+        for question in lookup.questions:
+            self._send(lookup, question)
+        return lookup
+
+    def _ask_again(self, lookup: _Lookup) -> None:
+        """Repeat what is unanswered: the question or its answer may have been lost."""
+        for question in lookup.questions:
+            if not question.done:
+                self._send(lookup, question)
+
+    def _send(self, lookup: _Lookup, question: _Question) -> None:
+        if question.tries >= len(_TRY_AT) or lookup.future.done():
+            return
+        loop = asyncio.get_running_loop()
+        channel = self._channel(question.tries)
 
         def answered(result: Any, error: int | None) -> None:
             # Runs on the library's own thread. A loop that has closed meanwhile no longer waits for anything.
+            channel.answered += error not in _UNANSWERED
             if not loop.is_closed():
-                loop.call_soon_threadsafe(self._take, lookup, result, error)
+                loop.call_soon_threadsafe(self._take, lookup, question, channel, result, error)
 
-        for kind in (pycares.QUERY_TYPE_A, pycares.QUERY_TYPE_AAAA):
-            try:
-                self._open_channel().query(name, kind, callback=answered)
-            except (pycares.AresError, UnicodeError, ValueError) as exc:
-                self._fail(lookup, f"not a name that can be looked up: {type(exc).__name__}")
-                break
-        return lookup
-
-    def _open_channel(self) -> Any:
-        self._queries += 1
-        if self._channel is None:
-            # Half of the time for the first try: the library doubles the wait for the second.
-            wait_s = self._settings.timeout_s / (2**self._settings.tries - 1)
-            servers = list(self._settings.nameservers) or None
-            self._channel = pycares.Channel(timeout=wait_s, tries=self._settings.tries, servers=servers, lookups="b")
-        elif self._queries % _QUERIES_PER_CHANNEL == 0:
-            self._channel.reinit()
-        return self._channel
-
-    def _take(self, lookup: _Lookup, result: Any, error: int | None) -> None:
-        if lookup.future.done():
+        question.tries += 1
+        try:
+            channel.library.query(lookup.name, question.kind, callback=answered)
+        except (pycares.AresError, UnicodeError, ValueError) as exc:
+            self._fail(lookup, f"not a name that can be looked up: {type(exc).__name__}")
             return
-        if error is not None:
-            lookup.errors.append(error)
+        question.flying += 1
+        channel.open += 1
+
+    def _channel(self, turn: int) -> _Channel:
+        """Return the channel of the first, second or third try; a new one if the present one has learned too much."""
+        channel = self._channels.get(turn)
+        if channel is not None and channel.answered < _ANSWERS_PER_CHANNEL:
+            return channel
+        if channel is not None:
+            self._retire(channel)
+        servers = list(self._settings.nameservers) or None
+        fresh = _Channel(servers, self._settings.timeout_s)
+        if turn and len(known := fresh.library.servers) > 1:
+            fresh.library.close()
+            at = turn % len(known)
+            fresh = _Channel([*known[at:], *known[:at]], self._settings.timeout_s)
+        self._channels[turn] = fresh
+        return fresh
+
+    def _retire(self, channel: _Channel) -> None:
+        if channel.open:
+            self._retired.add(channel)
         else:
+            self._retired.discard(channel)
+            channel.library.close()
+
+    def _take(self, lookup: _Lookup, question: _Question, channel: _Channel, result: Any, error: int | None) -> None:
+        channel.open -= 1
+        question.flying -= 1
+        if channel in self._retired:
+            self._retire(channel)
+        if lookup.future.done() or question.done:
+            return
+        if error is None:
+            question.error = None
             for record in result.answer:
                 lookup.ttl_s = min(lookup.ttl_s, record.ttl)
                 if record.type in (pycares.QUERY_TYPE_A, pycares.QUERY_TYPE_AAAA):
                     lookup.answers.append(record.data.addr)
-        lookup.open -= 1
-        if lookup.open == 0:
+        else:
+            question.error = error
+            if error not in _DEFINITE:
+                self._send(lookup, question)  # at once: whoever answered so will not answer better later
+                if question.flying:
+                    return
+        question.done = True
+        if all(other.done for other in lookup.questions):
             self._settle(lookup)
 
     def _settle(self, lookup: _Lookup) -> None:
         """Decide on what has come in: a family that did not answer in time is simply not dialled."""
         if lookup.answers:
-            resolved, ttl_s = self._judged(lookup.answers), max(_MIN_TTL_S, lookup.ttl_s)
+            found = self._remember(lookup.host, self._judged(lookup.answers), max(_MIN_TTL_S, lookup.ttl_s))
         else:
-            reason = "no answer in time" if lookup.open else _reason(lookup.errors)
-            resolved, ttl_s = Resolved((), FetchProblem.DNS, reason), self._settings.negative_ttl_s
-        self._finish(lookup, self._remember(lookup.name, resolved, ttl_s))
+            found = Resolved((), FetchProblem.DNS, self._reason(lookup))
+            if all(question.done and question.error in (None, *_DEFINITE) for question in lookup.questions):
+                self._remember(lookup.host, found, self._settings.negative_ttl_s)
+        self._finish(lookup, found)
+
+    def _reason(self, lookup: _Lookup) -> str:
+        """Return why there is no address, in words that tell a name that is gone from a nameserver that is."""
+        errors = [question.error for question in lookup.questions]
+        trouble = next((error for error in errors if error is not None and error not in _DEFINITE), None)
+        if trouble not in (None, pycares.errno.ARES_ETIMEOUT):
+            return "the nameserver could not tell: " + str(pycares.errno.strerror(trouble))
+        if trouble is not None or not all(question.done for question in lookup.questions):
+            return f"no nameserver answered within {self._settings.timeout_s:g} s"
+        return "the name does not exist" if pycares.errno.ARES_ENOTFOUND in errors else "the name has no address"
 
     def _fail(self, lookup: _Lookup, reason: str) -> None:
         self._finish(lookup, Resolved((), FetchProblem.DNS, reason))
 
     def _finish(self, lookup: _Lookup, resolved: Resolved) -> None:
-        self._pending.pop(lookup.name, None)
-        if lookup.timer is not None:
-            lookup.timer.cancel()
+        self._pending.pop(lookup.host, None)
+        for timer in lookup.timers:
+            timer.cancel()
         if not lookup.future.done():
             lookup.future.set_result(resolved)
 
@@ -202,12 +285,6 @@ class Resolver:
             del self._cache[next(iter(self._cache))]
         self._cache[host] = _Entry(resolved, self._clock.monotonic() + ttl_s)
         return resolved
-
-
-def _reason(errors: list[int]) -> str:
-    if not errors:
-        return "the name has no address"
-    return str(pycares.errno.strerror(errors[0]))
 
 
 def _read_hosts(path: Path | None) -> dict[str, tuple[str, ...]]:

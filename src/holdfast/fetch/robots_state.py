@@ -13,15 +13,28 @@ from holdfast.fetch.robots import MAX_BYTES
 from holdfast.types import FetchProblem, RobotsAnswer, RobotsState
 
 HOT = timedelta(hours=1)
-"""How long an answer is used before it is asked for anew (TC-021)."""
+"""How long an answer is used before it is asked for anew."""
 STALE = timedelta(hours=24)
 """How long an answer may be used at all (section 2.4)."""
-RETRIES = (timedelta(seconds=2), timedelta(seconds=4))
-"""The waits after the first and the second failure (TC-061)."""
+OUTAGE = timedelta(minutes=30)
+"""How long an origin that cannot be read is tried at short intervals: as long as an execution waits for a domain."""
+LONGEST = timedelta(seconds=60)
+"""The longest wait during that time: an origin that comes back is noticed within a minute."""
 SKIP = timedelta(hours=1)
-"""The wait after the third failure and every later one (TC-022)."""
+"""The wait after an outage that lasted longer."""
 SKEW = timedelta(minutes=5)
 """How far in our future another machine's clock may have dated a state."""
+
+
+def _waits() -> tuple[timedelta, ...]:
+    """Return the waits after each failure of an outage: 2, 4, 8 s and so on, then a minute each, until it is over."""
+    waits: list[timedelta] = []
+    while sum(waits, timedelta()) < OUTAGE:
+        waits.append(min(timedelta(seconds=2.0 * 2.0 ** len(waits)), LONGEST))
+    return tuple(waits)
+
+
+RETRIES = _waits()
 
 
 class Verdict(StrEnum):
@@ -39,7 +52,8 @@ class Verdict(StrEnum):
 class RobotsRead:
     """What came of one try to read an origin's robots.txt, redirects followed.
 
-    A body that broke off is a failure whatever its status; one that our size limit cut is not.
+    A body that broke off, or that cannot be decoded, is a failure whatever its status; one that our size limit cut is
+    not.
     """
 
     origin: str
@@ -56,9 +70,9 @@ def read_answer(previous: RobotsState | None, result: RobotsRead, now: datetime)
     """Return what is known of the origin after this try.
 
     2xx is rules; 4xx and more than five redirects mean that there is no file, so all is allowed; 429, 5xx, no response
-    and anything else mean unreachable: a file read in the last 24 hours stays in force, without one all is disallowed.
-    A 404 is no file to keep, so it does not outlive an outage. The RFC allows to treat 30 days of outage as "no file";
-    we do not: an origin that cannot answer has not agreed, and it is asked again every hour that somebody wants it.
+    and anything else mean unreachable: the last answer stays in force for 24 hours, whatever it was, and without one
+    all is disallowed. A site without a robots.txt that is down for a moment has not changed its mind. The RFC allows to
+    treat 30 days of outage as "no file"; we do not: an origin that cannot answer has not agreed.
     """
     answer = _answer_of(result)
     if answer is not RobotsAnswer.UNREACHABLE:
@@ -70,8 +84,10 @@ def read_answer(previous: RobotsState | None, result: RobotsRead, now: datetime)
         return RobotsState(
             origin=result.origin, answer=answer, fetched_at=now, checked_at=now, status=result.status, failures=1
         )
-    failed = replace(previous, checked_at=now, status=result.status, failures=previous.failures + 1)
-    if previous.answer is RobotsAnswer.UNREACHABLE or verdict(previous, now) is Verdict.RULES:
+    # A failure long after the last one begins a new outage: it is tried as patiently as the first.
+    before = 0 if now - previous.checked_at >= SKIP else previous.failures
+    failed = replace(previous, checked_at=now, status=result.status, failures=before + 1)
+    if verdict(previous, now) in (Verdict.RULES, Verdict.ALLOW) or previous.answer is RobotsAnswer.UNREACHABLE:
         return failed
     return replace(failed, answer=RobotsAnswer.UNREACHABLE, fetched_at=now, body=b"")
 

@@ -1,4 +1,4 @@
-"""Which failures are tried again, and after how long (TC-061): pure, with the randomness passed in."""
+"""Which failures are tried again, and after how long: pure, with the randomness passed in."""
 
 from __future__ import annotations
 
@@ -25,12 +25,9 @@ def retry_wait(number: int, *, base_s: float = BASE_S, random: Random) -> float:
     return base_s * (2.0 ** min(number - 1, 16) + random.uniform(0.0, JITTER))
 
 
-def next_try(number: int, *, random: Random, retries: int = RETRIES, base_s: float = BASE_S,
-             retry_after_s: float | None = None) -> float | None:  # fmt: skip
+def next_try(number: int, *, random: Random, retries: int = RETRIES, base_s: float = BASE_S) -> float | None:
     """Return the wait before attempt `number` is repeated, or None if it was the last one.
 
-    A server's Retry-After wins over our own wait, but never shortens it.
+    The domain's next turn may come later: its delay, the slow-down after 429 and 503, and Retry-After are its own.
     """
-    if number > retries:
-        return None
-    return max(retry_wait(number, base_s=base_s, random=random), retry_after_s or 0.0)
+    return None if number > retries else retry_wait(number, base_s=base_s, random=random)

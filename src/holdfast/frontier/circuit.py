@@ -1,4 +1,4 @@
-"""The breaker of one domain (TC-062): pure changes of a CircuitState. It defers, it never fails a page.
+"""The breaker of one domain: pure changes of a CircuitState. It defers, it never fails a page.
 
     closed ──(5 failures in a row)──▶ open ──(60 s)──▶ half open ──(2 successes)──▶ closed
                                        ▲                   │
@@ -59,11 +59,6 @@ def open_until(circuit: CircuitState, *, now: datetime, reset_s: float = RESET_S
     return until if until > now else None
 
 
-def is_trial(circuit: CircuitState, *, now: datetime, reset_s: float = RESET_S) -> bool:
-    """Return whether the next request is one that decides: the circuit is half open."""
-    return circuit.state != Circuit.CLOSED and open_until(circuit, now=now, reset_s=reset_s) is None
-
-
 def unreachable_for(circuit: CircuitState, *, now: datetime, since: datetime) -> timedelta:
     """Return how long the domain has been unreachable, counted from `since` at the earliest.
 
@@ -74,6 +69,27 @@ def unreachable_for(circuit: CircuitState, *, now: datetime, since: datetime) ->
     return max(timedelta(), now - max(circuit.unreachable_since, since))
 
 
+def gives_up(
+    circuit: CircuitState,
+    *,
+    now: datetime,
+    since: datetime,
+    patience_s: float,
+    next_try_at: datetime,
+    longest_wait_s: float = RESET_S,
+) -> bool:
+    """Return whether an execution that began to ask at `since` should wait for the domain no longer.
+
+    It waits `patience_s`, and for the first try after that. Our own tries are at most `longest_wait_s` apart; one that
+    is further away was named by the server, or follows an outage that lasted longer than this: if it comes too late,
+    there is nothing to wait for.
+    """
+    if circuit.unreachable_since is None:
+        return False
+    left_s = patience_s - unreachable_for(circuit, now=now, since=since).total_seconds()
+    return left_s <= 0 or (next_try_at - now).total_seconds() > left_s + longest_wait_s
+
+
 def mark_unreachable(circuit: CircuitState, *, now: datetime) -> CircuitState:
-    """Return the circuit of a domain that may not be asked because its robots.txt cannot be read."""
+    """Return the circuit of a domain that may not be asked: its robots.txt cannot be read, or it told us to rest."""
     return circuit if circuit.unreachable_since is not None else replace(circuit, unreachable_since=now)

@@ -42,6 +42,12 @@ def robots_of(tx: Spoken, domain_ids: Collection[int]) -> dict[int, tuple[Robots
     return {domain_id: tuple(found) for domain_id, found in states.items()}
 
 
+def robots_of_origin(tx: Spoken, origin: str) -> RobotsState | None:
+    """Return what is known of one robots file."""
+    rows = tx.execute(sql.ROBOTS_OF_ORIGIN, (origin,))
+    return _robots(rows[0]) if rows else None
+
+
 def _robots(row: Row) -> RobotsState:
     _, origin, answer, status, body, failures, fetched_at, checked_at = row
     return RobotsState(

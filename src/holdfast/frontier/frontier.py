@@ -17,12 +17,13 @@ from holdfast.frontier import queries
 from holdfast.frontier.adding import Adding
 from holdfast.frontier.closing import Closing, Ending
 from holdfast.frontier.connection import Connection, Spoken
+from holdfast.frontier.domains import robots_of_origin
 from holdfast.frontier.heads import Heads
 from holdfast.frontier.leasing import Leases
 from holdfast.frontier.settling import Settlement, Totals
 from holdfast.frontier.signals import forget_signals, known_signals, signal_links
-from holdfast.frontier.values import FrontierSettings, FrontierStats, KnownSignals, OpenAttempt, Settled
-from holdfast.types import Attempt, DomainLease, DomainUpdate, Found, Kind, Outcome, Visit
+from holdfast.frontier.values import FrontierSettings, FrontierStats, KnownSignals, OpenAttempt, Settled, Unreachable
+from holdfast.types import Attempt, DomainLease, DomainUpdate, Found, Kind, Outcome, RobotsState, Visit
 
 ALL_KINDS = tuple(Kind)
 QUARANTINED = "quarantined"
@@ -80,6 +81,11 @@ class Frontier:
         """
         ids = self._adding.names.ids([domain], now=to_micros(self._clock.now()))
         return self._leases.lease_one(ids[domain], owner_id)
+
+    def robots(self, origin: str) -> RobotsState | None:
+        """Return what was last learned of an origin's robots.txt, by whichever process holds its domain."""
+        with self._connection.read() as tx:
+            return robots_of_origin(tx, origin)
 
     def refill(self, execution_id: int, domain_id: int, token: int, *, limit: int,
                holding: Collection[int] = ()) -> list[Attempt]:  # fmt: skip
@@ -221,6 +227,19 @@ class Frontier:
         with self._connection.read() as tx:
             found = queries.reachable_at(tx, execution_id, now=to_micros(self._clock.now()))
         return None if found is None else from_micros(found)
+
+    def unreachable(self, execution_id: int, *, limit: int = 5) -> list[Unreachable]:
+        """Return domains of an execution that cannot be reached, and when they may be asked again."""
+        with self._connection.read() as tx:
+            return queries.unreachable(tx, execution_id, now=to_micros(self._clock.now()), limit=limit)
+
+    def reset(self, domain: str) -> bool:
+        """Forget that a domain could not be reached: its circuit, its slow-down, the failures of its robots files.
+
+        It may then be asked at once, whatever was to be waited for. Return whether there was something to forget.
+        NotFound if the domain is not known, Conflict while a live process holds it: that one knows better.
+        """
+        return self._leases.reset(domain)
 
     def stats(self, execution_id: int | None = None) -> FrontierStats:
         """Return the figures of one execution, or of all."""

@@ -13,6 +13,7 @@ from typing import Any
 from holdfast.clock import Clock, from_micros, to_micros
 from holdfast.db.dbclock import DatabaseClock
 from holdfast.db.hot import Row
+from holdfast.errors import Conflict, NotFound
 from holdfast.frontier import sql
 from holdfast.frontier.connection import Connection, Spoken
 from holdfast.frontier.domains import circuit_of, fence, robots_of, write_updates
@@ -178,6 +179,24 @@ class Leases:
         until = to_micros(self._clock.now() + timedelta(seconds=seconds))
         with self._connection.write() as tx:
             tx.execute(sql.REST, (until, execution_id, tx.list(sorted(domain_ids))))
+
+    def reset(self, domain: str) -> bool:
+        """Make a domain that was left alone ready to be asked; see `Frontier.reset`."""
+        now = to_micros(self._clock.now())
+        with self._connection.write() as tx:
+            rows = tx.execute(sql.DOMAIN_TO_RESET, (domain,))
+            if not rows:
+                raise NotFound(f"{domain} was never asked for anything; is it spelled as in: holdfast frontier list")
+            domain_id, owner, expires_at = rows[0]
+            if owner is not None and expires_at > now:
+                raise Conflict(f"a crawl works on {domain} at this moment; there is nothing to lift")
+            ids = tx.list([domain_id])
+            lifted = tx.execute(sql.FORGET_OUTAGE, (now, domain_id, now))
+            lifted += tx.execute(sql.FORGET_ROBOTS, (domain_id,))
+            tx.execute(sql.FORGET_ROBOTS_FAILURES, (domain_id,))
+            for (execution_id,) in tx.execute(sql.QUEUES_OF_DOMAIN, (domain_id,)):
+                _next_due(tx, execution_id, ids)
+        return bool(lifted)
 
     def let_go(self, leases: Collection[tuple[int, int]]) -> int:
         """Let go of held (domain, token) pairs that nobody works on; return how many were still in force."""

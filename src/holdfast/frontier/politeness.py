@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import datetime, timedelta
 
 from holdfast.types import CircuitState
 
@@ -13,8 +12,6 @@ MAX_PENALTY = 64.0
 """Slow-down after which a server's 429 changes nothing any more: about a minute at the default delay."""
 RELAX = 0.8
 """Factor of each good answer on the penalty: three forgive one doubling."""
-MAX_RETRY_AFTER_S = 86_400.0
-"""Longest Retry-After that is believed; a server must not be able to park a crawl for years."""
 
 
 def floor_delay(asked_s: float, *, is_private: bool) -> float:
@@ -22,17 +19,10 @@ def floor_delay(asked_s: float, *, is_private: bool) -> float:
     return max(asked_s, 0.0 if is_private else MIN_DELAY_S)
 
 
-def next_slot(*, started_at: datetime, now: datetime, delay_s: float, penalty: float = 1.0,
-              retry_after_s: float | None = None) -> datetime:  # fmt: skip
-    """Return when a domain may be asked again, given the start of its last request and the moment of its answer.
-
-    The delay counts from start to start. A server's Retry-After counts from its answer and wins over our own delay, but
-    never shortens it.
-    """
-    own = started_at + timedelta(seconds=delay_s * max(penalty, 1.0))
-    if retry_after_s is None:
-        return own
-    return max(own, now + timedelta(seconds=min(max(retry_after_s, 0.0), MAX_RETRY_AFTER_S)))
+def delay_between(asked_s: float, *, penalty: float, is_private: bool) -> float:
+    """Return the seconds between the starts of two requests, with the slow-down after 429 and 503."""
+    delay_s = floor_delay(asked_s, is_private=is_private)
+    return delay_s if penalty <= 1.0 else max(delay_s, MIN_DELAY_S) * penalty
 
 
 def penalise(circuit: CircuitState, *, most: float = MAX_PENALTY) -> CircuitState:

@@ -15,7 +15,7 @@ from holdfast.clock import from_micros
 from holdfast.db.hot import Hot, Row
 from holdfast.frontier.connection import Connection, Spoken
 from holdfast.frontier.domains import moment
-from holdfast.frontier.values import Account, FrontierStats, OpenAttempt, Summary
+from holdfast.frontier.values import Account, FrontierStats, OpenAttempt, Summary, Unreachable
 from holdfast.types import Kind, Outcome
 
 _PAGE = 1000
@@ -91,6 +91,17 @@ def reachable_at(tx: Spoken, execution_id: int, *, now: int) -> int | None:
         (execution_id, now),
     )
     return None if rows[0][0] is None else int(rows[0][0])
+
+
+def unreachable(tx: Spoken, execution_id: int, *, now: int, limit: int) -> list[Unreachable]:
+    """Return the domains of an execution that cannot be reached and may not be asked now, soonest first."""
+    rows = tx.execute(
+        "SELECT d.name, d.unreachable_since, d.next_allowed_at FROM queues q CROSS JOIN domains d"
+        " WHERE q.execution_id = ? AND d.id = q.domain_id AND d.unreachable_since IS NOT NULL"
+        " AND d.next_allowed_at > ? ORDER BY d.next_allowed_at, d.id LIMIT ?",
+        (execution_id, now, limit),
+    )
+    return [Unreachable(name, from_micros(since), from_micros(until)) for name, since, until in rows]
 
 
 def stats(tx: Spoken, execution_id: int | None, *, now: int) -> FrontierStats:

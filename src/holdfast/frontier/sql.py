@@ -111,9 +111,18 @@ VALUES (?, ?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT (origin) DO UPDATE SET domain_id = excluded.domain_id, answer = excluded.answer, status = excluded.status,
        body = excluded.body, failures = excluded.failures, fetched_at = excluded.fetched_at,
        checked_at = excluded.checked_at"""
-ROBOTS = """
-SELECT domain_id, origin, answer, status, body, failures, fetched_at, checked_at
-  FROM robots WHERE domain_id AMONG ? ORDER BY domain_id, origin"""
+_ROBOTS = "SELECT domain_id, origin, answer, status, body, failures, fetched_at, checked_at FROM robots"
+ROBOTS = f"{_ROBOTS} WHERE domain_id AMONG ? ORDER BY domain_id, origin"
+ROBOTS_OF_ORIGIN = f"{_ROBOTS} WHERE origin = ?"
+DOMAIN_TO_RESET = "SELECT id, lease_owner, lease_expires_at FROM domains WHERE name = ? LOCKED"
+FORGET_OUTAGE = """
+UPDATE domains SET next_allowed_at = LEAST(next_allowed_at, ?), circuit_state = 'closed', circuit_failures = 0,
+       circuit_successes = 0, circuit_opened_at = NULL, penalty = 1.0, unreachable_since = NULL
+ WHERE id = ? AND (circuit_state <> 'closed' OR penalty > 1.0 OR unreachable_since IS NOT NULL OR next_allowed_at > ?)
+RETURNING id"""
+FORGET_ROBOTS = "DELETE FROM robots WHERE domain_id = ? AND answer = 'unreachable' RETURNING origin"
+FORGET_ROBOTS_FAILURES = "UPDATE robots SET failures = 0 WHERE domain_id = ?"
+QUEUES_OF_DOMAIN = "SELECT execution_id FROM queues WHERE domain_id = ? AND open > 0 ORDER BY execution_id"
 
 # --- adding ----------------------------------------------------------------------------------------------------------
 

@@ -131,3 +131,11 @@ class Summary:
     wire_bytes: int
     exclusions: Mapping[tuple[str, str], int]
     """Links that were not added, by (rule, host): the largest thousand."""
+
+
+class Unreachable(NamedTuple):
+    """A domain that cannot be reached, and when it is tried again."""
+
+    domain: str
+    since: datetime
+    next_try_at: datetime

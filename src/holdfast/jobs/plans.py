@@ -47,9 +47,9 @@ def crawl_plan(config: SourceConfig, house: House, *, number: int) -> CrawlPlan:
     return CrawlPlan(
         seeds=config.seeds, contact=house.contact, scope=config.scope, include=config.include, exclude=config.exclude,
         max_depth=config.max_depth, max_pages=config.max_pages, max_bytes=config.quota_bytes, delay_s=config.delay_s,
-        user_agent=config.user_agent(number) or house.user_agent, sitemaps=config.sitemaps,
-        requisites=config.requisites, robots=config.robots, robots_reason=config.robots_reason,
-        allow_networks=house.allow_networks, storage=config.storage,
+        per_ip_rate=config.per_ip_rate, user_agent=config.user_agent(number) or house.user_agent,
+        sitemaps=config.sitemaps, requisites=config.requisites, robots=config.robots,
+        robots_reason=config.robots_reason, allow_networks=house.allow_networks, storage=config.storage,
         feeds="notice" if config.feeds else "off",
     )  # fmt: skip
 

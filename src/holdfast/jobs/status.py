@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from holdfast.clock import Clock
+from holdfast.clock import Clock, from_micros, to_micros
 from holdfast.db.hot import Hot
 from holdfast.errors import NotFound
 from holdfast.jobs.live import queries
@@ -52,6 +52,8 @@ def read_status(hot: Hot, clock: Clock, execution_id: int) -> Status:
             raise NotFound(f"there is no execution {execution_id}; see them with: holdfast status")
         written = queries.counts_of(tx, execution_id=execution_id)
         queue = queries.queue_of(tx, execution_id=execution_id)
+        is_live = execution.state == "running" and queue > 0
+        away = queries.away(tx, execution_id=execution_id, now=to_micros(clock.now())) if is_live else []
     counts = [totals for _, totals in written]
     fresh = clock.now() - timedelta(seconds=_FRESH_S)
     live = [totals for at, totals in written if at >= fresh] if execution.state == "running" else []
@@ -59,7 +61,7 @@ def read_status(hot: Hot, clock: Clock, execution_id: int) -> Status:
     for count in counts:
         outcomes.update(count.get("outcomes", {}))
     conditions = [count.get("state", "running") for count in live]
-    slow = [row for count in live for row in count.get("slow", ())]
+    slow = [row for count in live for row in count.get("slow", ())] + _away(away, clock.now())
     return Status(
         execution_id=execution.id, source=execution.source, state=execution.state, reason=execution.reason,
         stop_requested=execution.stop_requested, output_dir=Path(execution.output_dir),
@@ -70,6 +72,16 @@ def read_status(hot: Hot, clock: Clock, execution_id: int) -> Status:
         condition=next((c for c in ("no_space", "draining") if c in conditions), "running"),
         slow=tuple(sorted(slow, key=lambda row: -row["seconds"])[:5]), config=execution.config,
     )  # fmt: skip
+
+
+def _away(rows: list[tuple[str, int, int]], now: datetime) -> list[dict[str, Any]]:
+    """Return the domains that are waited for, as rows of what is slow."""
+    found = []
+    for domain, since, until in rows:
+        wait_s = (from_micros(until) - now).total_seconds()
+        why = f"cannot be reached since {from_micros(since):%H:%M:%S} UTC, tried again in {wait_s:.0f} s"
+        found.append({"domain": domain, "seconds": round(wait_s, 1), "why": why})
+    return found
 
 
 def _sum(counts: list[dict[str, Any]], key: str) -> int:

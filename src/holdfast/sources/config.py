@@ -50,6 +50,8 @@ class SourceConfig:
     quota_bytes: int | None = None
     """What one execution may take from the network."""
     delay_s: float = 1.0
+    per_ip_rate: float | None = None
+    """Requests a second to one IP address, whatever its hosts are called; None leaves it to the settings."""
     user_agents: tuple[str, ...] = ()
     """Taken in turn by execution; each still carries the product's token and the contact."""
     robots: str = "obey"
@@ -131,6 +133,7 @@ def read_config(content: Mapping[str, Any], *, needs_seeds: bool = True) -> Sour
         max_pages=given.whole("max_pages", least=1, most=10**12),
         quota_bytes=given.whole("quota_bytes", least=1, most=10**18),
         delay_s=_or(given.number("delay_s", least=0.0, most=3600.0), _DEFAULT.delay_s),
+        per_ip_rate=given.number("per_ip_rate", least=0.0, most=100_000.0),
         user_agents=_agents(given), robots=given.choice("robots", ("obey", "ignore"), "obey"),
         robots_reason=given.text("robots_reason", limit=500), sitemaps=given.switch("sitemaps", True),
         feeds=given.switch("feeds", False), requisites=given.switch("requisites", True),

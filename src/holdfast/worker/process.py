@@ -17,7 +17,7 @@ from random import Random
 import uvloop
 
 from holdfast import __version__, config, log
-from holdfast.clock import SystemClock, to_micros
+from holdfast.clock import Clock, SystemClock, to_micros
 from holdfast.coordination.owners import Owner
 from holdfast.coordination.runfile import RunFile
 from holdfast.crawl.credentials import Credentials
@@ -47,6 +47,7 @@ from holdfast.warc.writer import SealedFile
 from holdfast.wiring import Ground, open_ground
 from holdfast.wiring.feeds import open_feeds
 from holdfast.worker.assignment import Assignment
+from holdfast.worker.limiting import limiter_of
 from holdfast.worker.paths import relative
 from holdfast.worker.rows import RowControl
 from holdfast.worker.storing import policy_of
@@ -57,10 +58,17 @@ _log = log.get()
 class Process:
     """The parts of one crawl process, put together and taken apart in order."""
 
-    def __init__(self, ground: Ground, assignment: Assignment) -> None:
+    engine: CrawlEngine
+    """Set while it runs."""
+
+    def __init__(
+        self, ground: Ground, assignment: Assignment, *, clock: Clock | None = None, client: Client | None = None
+    ) -> None:
+        """Open what is written to; `clock` and `client` replace the machine's clock and the network."""
         self._ground, self._assignment = ground, assignment
         self._plan = CrawlPlan.from_json(assignment.plan)
-        self._clock = SystemClock()
+        self._clock: Clock = clock or SystemClock()
+        self._given = client
         run = RunFile(ground.run_folder, assignment.run_file)
         self._owner = Owner(ground.hot, ground.clock, run=run, kind="process", execution_id=assignment.execution_id)
         self._tape = Tape(
@@ -72,8 +80,8 @@ class Process:
 
     async def run(self) -> Ending:
         """Crawl until the engine ends, then seal and say goodbye."""
-        client = self._client()
-        engine = self._engine(client)
+        client = self._given or self._client()
+        engine = self.engine = self._engine(client)
         self._obey_signals(engine)
         self._tape.register = lambda path: engine.database.wait(lambda: self._register(path))
         self._tape.sealed = lambda file_id, sealed: engine.database.wait(lambda: self._seal(file_id, sealed))
@@ -116,7 +124,8 @@ class Process:
         )  # fmt: skip
         guard = Guard(tuple(map(ip_network, plan.allow_networks)))
         names = Resolver(ResolverSettings(nameservers=tuple(fetch.nameservers)), guard, self._clock)
-        return Client(settings, guard, self._clock, names)
+        limiter = limiter_of(self._ground.settings, plan, self._clock, processes=self._assignment.processes)
+        return Client(settings, guard, self._clock, names, limiter)
 
     def _engine(self, client: Client) -> CrawlEngine:
         """Put the parts together."""

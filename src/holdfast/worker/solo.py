@@ -1,7 +1,9 @@
-"""A few polite requests outside any crawl: what `holdfast robots` and a dry run need. Same guard, same manners."""
+"""A few polite requests outside any crawl: what `holdfast robots`, a dry run and a probe need. Same guard, same leases,
+same delays."""
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -12,17 +14,21 @@ from holdfast.config import Settings
 from holdfast.crawl.outcomes import is_redirect
 from holdfast.crawl.pace import Pace
 from holdfast.crawl.redirects import MAX_REDIRECTS, follow
-from holdfast.crawl.robots_gate import AGENT
+from holdfast.crawl.robots_gate import AGENT, read_of
 from holdfast.errors import UrlRefused
 from holdfast.fetch import robots_state
 from holdfast.fetch.client import Client, ClientSettings
+from holdfast.fetch.dns import Resolver, ResolverSettings
 from holdfast.fetch.guard import Guard
-from holdfast.fetch.robots import RobotsFile
+from holdfast.fetch.robots import RobotsFile, capped
 from holdfast.types import Fetched, FetchFailed, FetchProblem, Request, RobotsAnswer, RobotsState
 from holdfast.urls import Url, parse
 from holdfast.warc.payload import decode, parse_head, payload_chunks
+from holdfast.worker.domain_leases import PATIENCE_S, DomainLeases, busy, open_leases
 
 _MAX_BYTES = 10 * 1024 * 1024
+_LOOK_S = 0.5
+_IN_FORCE = (robots_state.Verdict.RULES, robots_state.Verdict.ALLOW)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,12 +43,13 @@ class Document:
 class Solo:
     """Asks one thing at a time, each domain at its pace."""
 
-    def __init__(self, client: Client, clock: Clock, *, delay_s: float, max_delay_s: float) -> None:
-        self._client, self._clock, self._delay_s, self._max_delay_s = client, clock, delay_s, max_delay_s
+    def __init__(
+        self, client: Client, clock: Clock, leases: DomainLeases, *, delay_s: float, max_delay_s: float
+    ) -> None:
+        self._client, self._clock, self._leases = client, clock, leases
+        self._delay_s, self._max_delay_s = delay_s, max_delay_s
         self._paces: dict[str, Pace] = {}
         self._robots: dict[str, RobotsState] = {}
-        self._wishes: dict[str, float] = {}
-        """The delays that robots files ask for, by domain."""
 
     async def get(self, url: Url, *, deadline_s: float) -> Document | FetchFailed | None:
         """Return what an address answers in the end; None after too many redirects."""
@@ -64,13 +71,10 @@ class Solo:
 
     async def _ask(self, url: Url, deadline_s: float) -> Fetched | FetchFailed:
         """Make one request in its domain's turn."""
-        pace = self._paces.get(url.domain)
-        if pace is None:
-            pace = self._paces[url.domain] = Pace(
-                self._clock, first_at=0.0, lease_until=float("inf"),
-                delay=lambda: max(self._delay_s, self._wishes.get(url.domain, 0.0)),
-            )  # fmt: skip
+        pace = self._paces.get(url.domain) or await self._open(url.domain)
         async with pace.turn():
+            if not self._leases.renew():  # the turn may have come long after the lease was over
+                raise busy(url.domain)
             request = Request(url=url.fetch, deadline_s=deadline_s, max_body_bytes=_MAX_BYTES)
             result = await self._client.fetch(request)
             # Counted back from now: a pause of this process between two readings may only lengthen the delay.
@@ -80,37 +84,58 @@ class Solo:
             pace.asked(sent_at=sent_at, first_byte_at=None if first is None else at + first)
         return result
 
+    async def _open(self, domain: str) -> Pace:
+        """Take a domain, so that no crawl asks it meanwhile; Unavailable if that cannot be had in time."""
+        looks = 0
+        while (wait_s := self._leases.try_take(domain)) is None:
+            looks += 1
+            if looks * _LOOK_S > PATIENCE_S:
+                raise busy(domain)
+            await asyncio.sleep(_LOOK_S)
+
+        def delay_s() -> float:
+            return max(self._delay_s, self._leases.wishes.get(domain, 0.0))
+
+        first_at = self._clock.monotonic() + wait_s
+        pace = self._paces[domain] = Pace(self._clock, first_at=first_at, lease_until=float("inf"), delay=delay_s)
+        return pace
+
     async def robots(self, url: Url) -> RobotsState:
-        """Return what an origin's robots.txt says, read once."""
+        """Return what an origin's robots.txt says, read once; what a crawl has read, while that holds the domain."""
         known = self._robots.get(url.origin)
         if known is not None:
             return known
+        if url.domain not in self._paces and self._leases.try_take(url.domain) is None:
+            known = self._leases.robots(url.origin)
+            if known is not None and robots_state.verdict(known, self._clock.now()) in _IN_FORCE:
+                self._robots[url.origin] = known
+                return known
         answer = await self.get(parse(f"{url.origin}/robots.txt"), deadline_s=10.0)
         if isinstance(answer, FetchFailed):
             read = robots_state.RobotsRead(origin=url.origin, failure=answer.problem)
         elif answer is None:
             read = robots_state.RobotsRead(origin=url.origin, status=310, too_many_redirects=True)
         else:
-            read = robots_state.RobotsRead(origin=url.origin, status=answer.fetched.status, body=answer.body)
+            read = read_of(url.origin, answer.fetched)
         state = robots_state.read_answer(None, read, self._clock.now())
         self._robots[url.origin] = state
         wish = rules_of(state, AGENT).crawl_delay if state.answer is RobotsAnswer.RULES else None
-        self._wishes[url.domain] = min(wish or 0.0, self._max_delay_s)
+        self._leases.wishes[url.domain] = capped(wish or 0.0, self._max_delay_s).seconds
         return state
 
 
 @asynccontextmanager
 async def open_solo(settings: Settings, *, agent: str, networks: Sequence[str], delay_s: float) -> AsyncIterator[Solo]:
-    """Open a client for a few requests and close it again."""
-    clock = SystemClock()
-    client = Client(
-        ClientSettings(user_agent=agent, connect_timeout_s=settings.fetch.connect_s),
-        Guard(tuple(map(ip_network, networks))), clock,
-    )  # fmt: skip
-    try:
-        yield Solo(client, clock, delay_s=delay_s, max_delay_s=settings.politeness.max_delay_s)
-    finally:
-        await client.close()
+    """Open a client for a few requests, which holds the domains that it asks, and close it again."""
+    clock, fetch = SystemClock(), settings.fetch
+    guard = Guard(tuple(map(ip_network, networks)))
+    names = Resolver(ResolverSettings(nameservers=tuple(fetch.nameservers)), guard, clock)
+    client = Client(ClientSettings(user_agent=agent, connect_timeout_s=fetch.connect_s), guard, clock, names)
+    with open_leases(settings, delay_s=delay_s) as leases:
+        try:
+            yield Solo(client, clock, leases, delay_s=delay_s, max_delay_s=settings.politeness.max_delay_s)
+        finally:
+            await client.close()
 
 
 def rules_of(state: RobotsState, agent: str) -> RobotsFile:

@@ -58,6 +58,7 @@ class Answer:
     body: bytes = b"<title>ok</title>"
     headers: tuple[tuple[str, str], ...] = ()
     ip: str = "127.0.0.1"
+    took_s: float = 0.0
 
 
 Line = Answer | FetchProblem | BaseException
@@ -97,7 +98,7 @@ def fetched(request: Request, answer: Answer, clock: FakeClock) -> Fetched:
     return Fetched(
         url=request.url, status=answer.status, request_head=f"GET / HTTP/1.1\r\nHost: x\r\n{sent}\r\n".encode(),
         response_head=f"HTTP/1.1 {answer.status} X\r\n{head}\r\n".encode(), body=Bytes(answer.body), ip=answer.ip,
-        started_at=clock.now(), took_s=0.0, first_byte_s=0.0,
+        started_at=clock.now(), took_s=answer.took_s, first_byte_s=0.0,
     )  # fmt: skip
 
 
@@ -109,6 +110,8 @@ class Bed:
     web: Web
     crew: Crew
     captures: list[Capture]
+    recalled: dict[str, RobotsState] = field(default_factory=dict)
+    """What other processes have learned of robots files, by origin."""
 
     def lane(self, domain: str = "a.test", **lease: Any) -> Lane:
         """Return a lane that works on a domain; `lease` says more about the lease."""
@@ -147,5 +150,10 @@ def make_bed(answers: Mapping[str, Line | list[Line]], borrow: Callable[[str], P
     async def lend(domain: str) -> AsyncIterator[Pace | None]:
         yield borrow(domain) if borrow is not None else None
 
+    async def recall(origin: str) -> RobotsState | None:
+        return bed.recalled.get(origin)
+
     crew.borrow = lend
-    return Bed(clock, web, crew, captures)
+    crew.recall_robots = recall
+    bed = Bed(clock, web, crew, captures)
+    return bed

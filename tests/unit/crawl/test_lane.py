@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from datetime import timedelta
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
 
 import pytest
 
@@ -12,11 +15,18 @@ from holdfast.crawl.crew import Capture
 from holdfast.crawl.lane import Lane
 from holdfast.crawl.pace import Pace
 from holdfast.errors import NoSpace
-from holdfast.types import Attempt, FetchProblem, Outcome
+from holdfast.types import Attempt, Fetched, FetchFailed, FetchProblem, Outcome, Request
 from tests.clock import FakeClock
 from tests.unit.crawl.bed import Answer, Bed, attempt, make_bed
 
 _ROBOTS = "http://a.test/robots.txt"
+
+
+@dataclass(frozen=True)
+class Clocked:
+    """A client that is one function."""
+
+    fetch: Callable[[Request], Coroutine[Any, Any, Fetched | FetchFailed]]
 
 
 def _work(lane: Lane, one: Attempt) -> bool:
@@ -239,3 +249,42 @@ def test_only_an_answer_of_the_domain_itself_says_that_it_is_private() -> None:
     _work(lane, attempt("http://a.test/x"))
     assert _only(bed).reason == "robots:line 2"
     assert lane.manners.delay_s == 1.0, "our own domain is public, wherever its robots.txt leads"
+
+
+def test_a_host_that_is_away_costs_a_page_none_of_its_last_tries_and_opens_the_circuit() -> None:
+    bed = make_bed({"http://a.test/x": [*[FetchProblem.CONNECT] * 40, Answer()]})
+    lane, minutes = bed.lane(), 0
+    while not _work(lane, attempt("http://a.test/x", number=4)):
+        assert lane.put_off_until == bed.clock.now() + timedelta(seconds=60)
+        bed.clock.advance(60)
+        minutes += 1
+
+    assert minutes == 40
+    assert _only(bed).outcome is Outcome.SUCCESS
+    assert lane.manners.circuit.unreachable_since is None
+
+
+def test_a_page_whose_answer_does_not_come_uses_up_its_tries() -> None:
+    bed = make_bed({"http://a.test/x": FetchProblem.TIMEOUT})
+
+    assert _work(bed.lane(), attempt("http://a.test/x", number=4))
+    assert (_only(bed).outcome, _only(bed).retry_at) == (Outcome.TIMEOUT, None)
+
+
+def test_an_attempt_begins_with_its_request_and_ends_with_its_answer() -> None:
+    hop = Answer(302, headers=(("Location", "/y"),), took_s=0.5)
+    bed = make_bed({"http://a.test/x": hop, "http://a.test/y": Answer(took_s=0.25)})
+    lane, asked = bed.lane(), bed.web.fetch
+    at: list[datetime] = []
+
+    async def fetch(request: Request) -> Fetched | FetchFailed:
+        bed.clock.advance(30.0)  # what the turn, robots.txt and a name cost
+        at.append(bed.clock.now())
+        return await asked(request)
+
+    bed.crew.client = Clocked(fetch)
+    assert _work(lane, attempt("http://a.test/x"))
+    capture = _only(bed)
+    assert len(at) == 3
+    assert capture.started_at == at[-1]
+    assert capture.answered_at == at[-1] + timedelta(seconds=0.25)

@@ -12,6 +12,12 @@ import dnslib
 
 _DATA = {"A": dnslib.A, "AAAA": dnslib.AAAA, "CNAME": dnslib.CNAME}
 
+
+class Held(list[str]):
+    """Records that are sent only when the same question has come once more, and then for the earlier one alone: a
+    nameserver that is slow, without a clock."""
+
+
 Zone = Callable[[str, str, int], list[str] | int | None]
 """Given name, type (A or AAAA) and how often it was asked before: records, an error code, or None for silence."""
 
@@ -24,11 +30,18 @@ class Nameserver:
         self._ttl_s = ttl_s
         self._sock = sock
         self.asked: Counter[tuple[str, str]] = Counter()
+        self.last: list[str] | int | None = None
+        self._held: dict[tuple[str, str], tuple[bytes, tuple[str, int]]] = {}
         self.address = "{}:{}".format(*sock.getsockname())
 
     def datagram(self) -> None:
         """Serve one datagram; an answer that is too long for it is marked as cut."""
         data, sender = self._sock.recvfrom(4096)
+        question = dnslib.DNSRecord.parse(data).q
+        key = str(question.qname).lower(), dnslib.QTYPE[question.qtype]
+        if key in self._held:
+            self._sock.sendto(*self._held.pop(key))
+            return
         answer = self._answer(data)
         if answer is None:
             return
@@ -37,6 +50,9 @@ class Nameserver:
             answer.rr.clear()
             answer.header.tc = 1
             packed = answer.pack()
+        if isinstance(self.last, Held):
+            self._held[key] = packed, sender
+            return
         self._sock.sendto(packed, sender)
 
     async def stream(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -55,6 +71,7 @@ class Nameserver:
         name, kind = str(query.q.qname).rstrip(".").lower(), dnslib.QTYPE[query.q.qtype]
         found = self._zone(name, kind, self.asked[name, kind])
         self.asked[name, kind] += 1
+        self.last = found
         if found is None:
             return None
         reply = query.reply()

@@ -114,18 +114,32 @@ def test_an_answer_is_never_used_beyond_a_day(status: int, held: Verdict) -> Non
     assert needs_fetch(state, NOW + DAY)
 
 
-def test_failures_are_retried_after_two_seconds_then_four_then_an_hour() -> None:
+def test_failures_are_retried_for_half_an_hour_at_most_a_minute_apart_and_then_every_hour() -> None:
     state: RobotsState | None = None
     at = NOW
-    waits = []
-    for _ in range(5):
+    waits: list[timedelta] = []
+    while sum(waits, timedelta()) < 2 * HOUR:
         state = read_answer(state, OUTAGE, at)
         waits.append(next_try_at(state) - at)
         assert not needs_fetch(state, next_try_at(state) - SECOND)
         at = next_try_at(state)
         assert needs_fetch(state, at)
 
-    assert waits == [2 * SECOND, 4 * SECOND, HOUR, HOUR, HOUR]
+    assert waits[:6] == [n * SECOND for n in (2, 4, 8, 16, 32, 60)]
+    short = waits[: waits.index(HOUR)]
+    assert max(short) == 60 * SECOND
+    assert 30 * 60 * SECOND <= sum(short, timedelta()) < 31 * 60 * SECOND
+
+
+def test_a_failure_long_after_the_last_one_begins_a_new_outage() -> None:
+    state: RobotsState | None = None
+    for _ in range(100):
+        state = read_answer(state, OUTAGE, NOW)
+    assert state is not None
+    assert next_try_at(state) == NOW + HOUR
+
+    again = read_answer(state, OUTAGE, NOW + HOUR)
+    assert next_try_at(again) == NOW + HOUR + 2 * SECOND
 
 
 def test_a_copy_read_within_a_day_stays_in_force_during_an_outage() -> None:
@@ -146,16 +160,18 @@ def test_a_copy_older_than_a_day_is_dropped_by_the_next_failure() -> None:
 
 def test_a_copy_is_asked_for_when_it_expires_and_not_an_hour_later() -> None:
     minutes = timedelta(minutes=1)
-    state = state_after((0 * HOUR, answered(200)), *(((23 * 60 + n) * minutes, OUTAGE) for n in (50, 51, 52)))
+    state = state_after((0 * HOUR, answered(200)), *[((23 * 60 + 50) * minutes, OUTAGE)] * 50)
 
-    assert state.failures == 3
+    assert state.failures == 50
     assert next_try_at(state) == NOW + DAY
 
 
-def test_a_missing_file_does_not_outlive_an_outage() -> None:
-    state = state_after((0 * HOUR, answered(404)), (HOUR, OUTAGE))
+def test_a_missing_file_stays_missing_for_a_day_of_outage() -> None:
+    state = state_after((0 * HOUR, answered(404)), (HOUR, OUTAGE), (HOUR + 2 * SECOND, OUTAGE))
 
-    assert verdict(state, NOW + HOUR) is Verdict.DISALLOW
+    assert verdict(state, NOW + DAY) is Verdict.ALLOW
+    assert (state.fetched_at, state.failures, next_try_at(state)) == (NOW, 2, NOW + HOUR + 6 * SECOND)
+    assert verdict(read_answer(state, OUTAGE, NOW + DAY + SECOND), NOW + DAY + SECOND) is Verdict.DISALLOW
 
 
 def test_one_good_answer_ends_an_outage() -> None:
@@ -175,7 +191,7 @@ def test_thirty_days_of_outage_still_disallow_and_remember_since_when() -> None:
     state = state_after((0 * HOUR, OUTAGE), (DAY, OUTAGE), (31 * DAY, OUTAGE))
 
     assert verdict(state, NOW + 40 * DAY) is Verdict.DISALLOW
-    assert (state.fetched_at, state.failures) == (NOW, 3)
+    assert (state.fetched_at, state.failures) == (NOW, 1)
     assert needs_fetch(state, NOW + 40 * DAY)
 
 

@@ -25,11 +25,6 @@ def test_there_are_three_retries() -> None:
     assert [wait is None for wait in waits] == [False, False, False, True]
 
 
-def test_retry_after_wins_but_never_shortens() -> None:
-    assert next_try(1, random=Random(1), retry_after_s=120.0) == 120.0
-    assert (next_try(3, random=Random(1), retry_after_s=0.1) or 0.0) >= 4.0
-
-
 def test_no_number_of_attempts_overflows() -> None:
     assert retry_wait(10_000, random=Random(1)) < 100_000
 

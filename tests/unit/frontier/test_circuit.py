@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from holdfast.frontier.circuit import (
     Circuit,
-    is_trial,
+    gives_up,
     mark_unreachable,
     on_failure,
     on_success,
@@ -43,16 +43,14 @@ def test_it_stays_open_for_a_minute_and_then_is_on_trial() -> None:
     circuit, now = _after("fffff")
 
     assert open_until(circuit, now=now) == now + timedelta(seconds=60)
-    assert not is_trial(circuit, now=now)
     later = now + timedelta(seconds=60)
     assert open_until(circuit, now=later) is None
-    assert is_trial(circuit, now=later)
 
 
 def test_two_successes_on_trial_close_it() -> None:
     circuit, now = _after("fffffs", apart_s=61)
     assert circuit.state == Circuit.HALF_OPEN
-    assert is_trial(circuit, now=now)
+    assert open_until(circuit, now=now) is None
 
     assert _after("fffffss", apart_s=61)[0] == CircuitState()
 
@@ -101,6 +99,33 @@ def test_an_unreadable_robots_file_marks_the_first_moment_only() -> None:
 
     assert mark_unreachable(once, now=NOW + timedelta(minutes=5)) == once
     assert on_success(once).unreachable_since is None
+
+
+MINUTE = timedelta(minutes=1)
+
+
+def _given_up(after_s: float, *, next_s: float = 60.0, since: datetime = NOW) -> bool:
+    away = mark_unreachable(CircuitState(), now=NOW)
+    now = NOW + timedelta(seconds=after_s)
+    return gives_up(away, now=now, since=since, patience_s=1800.0, next_try_at=now + timedelta(seconds=next_s))
+
+
+def test_a_domain_is_waited_for_as_long_as_was_promised_and_for_the_first_try_after_that() -> None:
+    assert not _given_up(0.0)
+    assert not _given_up(29 * 60.0)
+    assert not _given_up(1799.0), "the try that comes a minute later decides"
+    assert _given_up(1800.0)
+    assert not _given_up(1800.0, since=NOW + 10 * MINUTE), "yesterday's outage counts not"
+
+
+def test_there_is_nothing_to_wait_for_if_the_server_named_a_later_moment() -> None:
+    assert not _given_up(0.0, next_s=1800.0)
+    assert _given_up(0.0, next_s=1861.0)
+
+
+def test_a_domain_that_was_never_unreachable_is_not_given_up() -> None:
+    later = NOW + timedelta(days=1)
+    assert not gives_up(CircuitState(), now=later, since=NOW, patience_s=1800.0, next_try_at=later + 90 * MINUTE)
 
 
 @given(st.text("fs", max_size=40))

@@ -176,6 +176,22 @@ def counts_of(tx: Transaction, *, execution_id: int) -> list[tuple[datetime, dic
     return [(from_micros(at), from_json(counts)) for at, counts in rows]
 
 
+_LOOKED_AT = 50
+"""Domains, those that wait longest, among which the unreachable ones are looked for: an execution may have millions."""
+
+
+def away(tx: Transaction, *, execution_id: int, now: int) -> list[tuple[str, int, int]]:
+    """Return domains that cannot be reached and whose next try is still to come: name, since when, next try."""
+    rows = tx.execute(
+        "SELECT d.name, d.unreachable_since, d.next_allowed_at FROM (SELECT domain_id FROM queues"
+        " WHERE execution_id = ? AND open > 0 AND due_at > ? ORDER BY due_at DESC, domain_id LIMIT ?) q"
+        " JOIN domains d ON d.id = q.domain_id WHERE d.unreachable_since IS NOT NULL AND d.next_allowed_at > ?"
+        " ORDER BY d.next_allowed_at, d.id",
+        (execution_id, now, _LOOKED_AT, now),
+    )
+    return [(name, since, until) for name, since, until in rows]
+
+
 def queue_of(tx: Transaction, *, execution_id: int) -> int:
     """Return how many attempts of an execution are open."""
     return int(tx.execute("SELECT coalesce(sum(open), 0) FROM queues WHERE execution_id = ?", (execution_id,))[0][0])

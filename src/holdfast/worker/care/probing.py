@@ -27,6 +27,7 @@ from holdfast.errors import Invalid, NotPermitted, Unavailable
 from holdfast.fetch import robots_state
 from holdfast.types import FetchFailed
 from holdfast.urls import Url
+from holdfast.worker.domain_leases import hold_domains
 from holdfast.worker.solo import Document, open_solo, rules_of
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
@@ -152,7 +153,11 @@ def _title(text: str) -> str | None:
 
 def probe(settings: Settings, url: Url, answer: Document, program: str, clock: Clock, *, agent: str) -> Look:
     """Ask a browser for the page that our own client got, at the address that it got it from."""
-    with tempfile.TemporaryDirectory(prefix="holdfast-probe-") as name:
+    delay_s = settings.politeness.delay_s
+    with (
+        tempfile.TemporaryDirectory(prefix="holdfast-probe-") as name,
+        hold_domains(settings, [url.domain], delay_s=delay_s),
+    ):
         folder = Path(name)
         command = browser_command(program, url, ip=answer.fetched.ip, agent=agent, folder=folder)
         return ask_with_browser(command, folder, clock, deadline_s=settings.fetch.deadline_s)

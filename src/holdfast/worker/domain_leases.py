@@ -1,0 +1,121 @@
+"""Leases of domains outside a crawl: who asks a site for anything (a probe, a dry run, a tool) holds its domain first.
+
+Only the holder asks a domain, so a crawl and a probe never ask it at once, and the delay between them is kept. Where
+there is no database yet, no crawl can be under way, and nothing is made.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+from pathlib import Path
+
+from holdfast.config import Settings
+from holdfast.coordination.owners import Owner
+from holdfast.coordination.runfile import RunFile
+from holdfast.errors import Unavailable
+from holdfast.types import DomainLease, DomainUpdate, RobotsState
+from holdfast.wiring import Ground, open_ground
+
+KIND = "visitor"
+PATIENCE_S = 30.0
+"""How long a domain that is busy is waited for."""
+_LOOK_S = 0.5
+
+
+class DomainLeases:
+    """The domains that one command holds; used by the thread that opened it. Without a ground all are free."""
+
+    def __init__(self, ground: Ground | None) -> None:
+        self._ground = ground
+        self._owner = None
+        if ground is not None:
+            self._owner = Owner(ground.hot, ground.clock, run=RunFile(ground.run_folder), kind=KIND, execution_id=None)
+        self._held: dict[str, DomainLease] = {}
+        self.wishes: dict[str, float] = {}
+        """The delays that robots files ask for, by domain."""
+
+    def try_take(self, domain: str) -> float | None:
+        """Return the seconds after which a domain may be asked, now that it is ours; None if it cannot be had now."""
+        if self._ground is None or self._owner is None:
+            return 0.0
+        lease = self._held.get(domain) or self._ground.frontier.lease_named(self._owner.id, domain)
+        if lease is None:
+            return None
+        self._held[domain] = lease
+        wait = (lease.next_allowed_at - self._ground.clock.now()).total_seconds()
+        # The last owner died, and may have asked a moment ago.
+        return max(0.0, wait, self._ground.settings.politeness.delay_s if lease.taken_over else 0.0)
+
+    def take(self, domain: str, *, patience_s: float = PATIENCE_S, sleep: Callable[[float], None] = time.sleep) -> None:
+        """Take a domain and wait for its turn; Unavailable if others hold it, or it must rest, for longer than this."""
+        waited = 0.0
+        while (wait := self.try_take(domain)) is None:
+            if waited >= patience_s:
+                raise busy(domain)
+            sleep(_LOOK_S)
+            waited += _LOOK_S
+        sleep(wait)
+
+    def renew(self) -> bool:
+        """Extend what is held, to be called at least every 15 s; False if a domain was lost: ask it nothing more."""
+        if self._ground is None or self._owner is None or not self._held:
+            return True
+        leases = self._ground.frontier.renew(self._owner.id)
+        return all(leases.get(lease.domain_id, (None,))[0] == lease.token for lease in self._held.values())
+
+    def robots(self, origin: str) -> RobotsState | None:
+        """Return what a crawl has learned of an origin's robots.txt."""
+        return None if self._ground is None else self._ground.frontier.robots(origin)
+
+    def give_back(self, *, delay_s: float) -> None:
+        """Give all back: those who come next wait for the delay, as if we had asked just now."""
+        if self._ground is None or self._owner is None:
+            return
+        now = self._ground.clock.now()
+        updates = [
+            DomainUpdate(
+                domain_id=lease.domain_id,
+                token=lease.token,
+                next_allowed_at=now + timedelta(seconds=max(delay_s, self.wishes.get(domain, 0.0))),
+                circuit=lease.circuit,
+            )
+            for domain, lease in self._held.items()
+        ]
+        self._held.clear()
+        self._ground.frontier.release(0, self._owner.id, updates)
+        self._owner.end()
+
+
+def busy(domain: str) -> Unavailable:
+    """Return the refusal of a domain that others ask at this moment."""
+    return Unavailable(
+        f"{domain} is asked by a crawl at this moment, or must rest; try again later, or stop it with: holdfast stop"
+    )
+
+
+@contextmanager
+def open_leases(settings: Settings, *, delay_s: float) -> Iterator[DomainLeases]:
+    """Open the leases of a command, in the database if there is one, and give back what it took."""
+    if settings.database_url is None and not (Path(settings.home) / "holdfast.db").is_file():
+        yield DomainLeases(None)
+        return
+    with open_ground(settings) as ground:
+        leases = DomainLeases(ground)
+        try:
+            yield leases
+        finally:
+            leases.give_back(delay_s=delay_s)
+
+
+@contextmanager
+def hold_domains(
+    settings: Settings, domains: Iterable[str], *, delay_s: float, patience_s: float = PATIENCE_S
+) -> Iterator[DomainLeases]:
+    """Hold these domains while a tool asks them; call `renew` meanwhile. Unavailable if one of them stays busy."""
+    with open_leases(settings, delay_s=delay_s) as leases:
+        for domain in sorted(set(domains)):  # in one order, so that two tools never wait for each other
+            leases.take(domain, patience_s=patience_s)
+        yield leases

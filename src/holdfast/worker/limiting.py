@@ -1,0 +1,26 @@
+"""Which limit holds for one address: the plan's, else the settings'; shared by the processes of a crawl."""
+
+from __future__ import annotations
+
+from ipaddress import ip_address, ip_network
+
+from holdfast.clock import Clock
+from holdfast.config import Settings
+from holdfast.crawl.plan import CrawlPlan
+from holdfast.fetch.per_ip import AddressLimit, AddressLimiter
+
+
+def limiter_of(settings: Settings, plan: CrawlPlan, clock: Clock, *, processes: int = 1) -> AddressLimiter:
+    """Return the limiter of one process.
+
+    The default is for the servers of others: in a private network that was allowed, a limit holds only if one was set.
+    """
+    fetch, networks = settings.fetch, tuple(map(ip_network, plan.allow_networks))
+    rate = fetch.per_ip_rate if plan.per_ip_rate is None else plan.per_ip_rate
+    limit = AddressLimit(rate=rate, connections=fetch.per_ip_connections).shared_by(processes)
+    was_set = plan.per_ip_rate is not None or {"per_ip_rate", "per_ip_connections"} & fetch.model_fields_set
+
+    def is_exempt(address: str) -> bool:
+        return not was_set and any(ip_address(address) in network for network in networks)
+
+    return AddressLimiter(limit, clock, is_exempt=is_exempt)

@@ -1,0 +1,121 @@
+"""Commands that ask a site for something hold its domain meanwhile, as a crawl does."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from holdfast.config import Settings
+from holdfast.coordination.owners import Owner
+from holdfast.coordination.runfile import RunFile
+from holdfast.errors import Unavailable
+from holdfast.types import DomainUpdate, RobotsAnswer, RobotsState
+from holdfast.urls import parse
+from holdfast.wiring import Ground, open_ground
+from holdfast.worker.domain_leases import hold_domains, open_leases
+from holdfast.worker.solo import open_solo
+from tests.site import Site
+
+_NETWORKS = ["127.0.0.0/8"]
+
+
+@pytest.fixture
+def settings(database_url: str, tmp_path: Path) -> Settings:
+    return Settings(home=tmp_path, database_url=None if database_url.startswith("sqlite") else database_url)
+
+
+@pytest.fixture
+def crawl(settings: Settings) -> Iterator[Ground]:
+    """What a crawl beside us stands on."""
+    with open_ground(settings) as ground:
+        yield ground
+
+
+def _owner(ground: Ground) -> int:
+    return Owner(ground.hot, ground.clock, run=RunFile(ground.run_folder), kind="process", execution_id=None).id
+
+
+def test_a_domain_that_a_crawl_holds_is_not_asked(crawl: Ground, settings: Settings) -> None:
+    owner = _owner(crawl)
+    lease = crawl.frontier.lease_named(owner, "a.example")
+    assert lease is not None
+
+    slept: list[float] = []
+    with open_leases(settings, delay_s=1.0) as leases:
+        assert leases.try_take("a.example") is None
+        with pytest.raises(Unavailable, match="is asked by a crawl"):
+            leases.take("a.example", patience_s=5.0, sleep=slept.append)
+        assert sum(slept) == 5.0
+
+        update = DomainUpdate(domain_id=lease.domain_id, token=lease.token, circuit=lease.circuit,
+                              next_allowed_at=crawl.clock.now() + timedelta(seconds=9))  # fmt: skip
+        crawl.frontier.release(0, owner, [update])
+        wait_s = leases.try_take("a.example")
+        assert wait_s is not None
+        assert 5.0 < wait_s <= 9.0, "the delay of the one before is kept"
+
+
+def test_a_crawl_does_not_ask_what_a_command_holds_and_waits_its_delay_after_it(
+    crawl: Ground, settings: Settings
+) -> None:
+    owner = _owner(crawl)
+    with hold_domains(settings, ["b.example", "a.example", "a.example"], delay_s=25.0) as leases:
+        assert crawl.frontier.lease_named(owner, "a.example") is None
+        assert crawl.frontier.lease_named(owner, "b.example") is None
+        assert leases.renew()
+
+    lease = crawl.frontier.lease_named(owner, "a.example")
+    assert lease is not None
+    assert not lease.taken_over, "it was given back"
+    assert lease.next_allowed_at > crawl.clock.now() + timedelta(seconds=15)
+
+
+def test_a_command_that_lost_a_domain_is_told_so(crawl: Ground, settings: Settings) -> None:
+    with hold_domains(settings, ["a.example"], delay_s=0.0) as leases:
+        crawl.frontier.free([row[0] for row in _rows(crawl, "SELECT id FROM owners WHERE kind = 'visitor'")])
+        assert crawl.frontier.lease_named(_owner(crawl), "a.example") is not None
+
+        assert not leases.renew()
+
+
+def _rows(ground: Ground, statement: str) -> list[tuple[int, ...]]:
+    with ground.hot.read() as tx:
+        return [tuple(row) for row in tx.execute(statement)]
+
+
+def test_robots_of_a_host_that_is_being_crawled_are_those_that_the_crawl_has_read(
+    crawl: Ground, settings: Settings, site: Site
+) -> None:
+    url = parse(site.url(0, "/a/p1.html"))
+    owner = _owner(crawl)
+    lease = crawl.frontier.lease_named(owner, url.domain)
+    assert lease is not None
+    now = crawl.clock.now()
+    known = RobotsState(origin=url.origin, answer=RobotsAnswer.RULES, fetched_at=now, checked_at=now, status=200,
+                        body=b"User-agent: *\nDisallow: /a/\n")  # fmt: skip
+    update = DomainUpdate(domain_id=lease.domain_id, token=lease.token, circuit=lease.circuit, next_allowed_at=now,
+                          robots=(known,))  # fmt: skip
+    crawl.frontier.release(0, owner, [update])
+    assert crawl.frontier.lease_named(owner, url.domain) is not None
+
+    async def ask() -> RobotsState:
+        async with open_solo(settings, agent="t", networks=_NETWORKS, delay_s=0.0) as solo:
+            return await solo.robots(url)
+
+    assert asyncio.run(ask()) == known
+    assert site.log() == [], "nothing was asked beside the crawl"
+
+
+def test_without_a_database_nothing_is_made(tmp_path: Path, site: Site) -> None:
+    home = tmp_path / "home"
+
+    async def ask() -> RobotsState:
+        async with open_solo(Settings(home=home), agent="t", networks=_NETWORKS, delay_s=0.0) as solo:
+            return await solo.robots(parse(site.url(0, "/")))
+
+    assert asyncio.run(ask()).answer is not RobotsAnswer.UNREACHABLE
+    assert not home.exists()

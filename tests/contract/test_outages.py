@@ -1,0 +1,182 @@
+"""A whole crawl process on a clock that the test moves: a site that is away for less, or for more, than one waits."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from dataclasses import dataclass, field
+from datetime import timedelta
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from holdfast.config import DiskSettings, EngineSettings, LeaseSettings, ParseSettings, Settings
+from holdfast.coordination.runfile import new_name
+from holdfast.crawl.plan import CrawlPlan
+from holdfast.crawl.seeds import seeds_of
+from holdfast.db.connect import connect
+from holdfast.frontier import Frontier, FrontierSettings
+from holdfast.frontier.queries import account, audit
+from holdfast.jobs import executions
+from holdfast.types import Fetched, FetchFailed, FetchProblem, Request
+from holdfast.wiring import Ground, prepare
+from holdfast.worker.assignment import Assignment
+from holdfast.worker.process import Process
+from tests.clock import FakeClock
+from tests.unit.crawl.bed import Answer, fetched
+
+_PAGES = 12
+_BEFORE = 4
+"""Pages that are answered before the site goes away."""
+_HOUR_S = 3600.0
+
+
+@dataclass
+class Town:
+    """A site of some pages that goes away for a while; `robots` is what its robots.txt answers meanwhile."""
+
+    clock: FakeClock
+    away_s: float
+    robots: int | FetchProblem = FetchProblem.CONNECT
+    pages_too: bool = True
+    went_at: float | None = None
+    asked: list[tuple[float, str]] = field(default_factory=list)
+
+    async def fetch(self, request: Request) -> Fetched | FetchFailed:
+        now = self.clock.monotonic()
+        path = request.url.removeprefix("http://127.0.0.1:7000")
+        self.asked.append((now, path))
+        answered = len({path for _, path in self.asked if path != "/robots.txt"})
+        if self.went_at is None and answered > _BEFORE:
+            self.went_at = now
+        is_away = self.went_at is not None and now < self.went_at + self.away_s
+        if path == "/robots.txt":
+            line = self.robots if is_away else 404
+        else:
+            line = FetchProblem.CONNECT if is_away and self.pages_too else 200
+        if isinstance(line, FetchProblem):
+            return FetchFailed(url=request.url, problem=line, message="away", started_at=self.clock.now(), took_s=0.0)
+        links = "".join(f'<a href="/{n}">{n}</a>' for n in range(_PAGES)).encode()
+        return fetched(request, Answer(line, body=links, headers=(("Content-Type", "text/html"),)), self.clock)
+
+    async def close(self) -> None:
+        """There is nothing to close."""
+
+
+@dataclass
+class World:
+    """One execution in a database of its own, on a clock of its own."""
+
+    ground: Ground
+    clock: FakeClock
+    plan: CrawlPlan
+    execution_id: int
+    assignment: Callable[[], Assignment]
+
+    async def _run(self, town: Town) -> None:
+        process = Process(self.ground, self.assignment(), clock=self.clock, client=cast(Any, town))
+        running = asyncio.create_task(process.run())
+        with closing(connect(self.ground.settings.database)) as hot:
+            frontier = Frontier(hot, self.clock, FrontierSettings(lease_s=_HOUR_S * 4))
+            while not running.done():
+                await asyncio.sleep(0.005)
+                self._pass_time(process, frontier)
+        await running
+
+    def _pass_time(self, process: Process, frontier: Frontier) -> None:
+        """Let the clock run to the next moment at which something is to do, once nothing is under way."""
+        engine = getattr(process, "engine", None)
+        if engine is None or engine.fleet.lanes or engine.waiting or engine.ledger.visits:
+            return
+        due = frontier.next_due_at(self.execution_id)
+        wait_s = 0.0 if due is None else (due - self.clock.now()).total_seconds()
+        if 0.0 < wait_s < _HOUR_S * 2:  # a domain that is being leased at this moment is due after its lease
+            self.clock.advance(wait_s)
+        engine.fleet.look_again.set()
+
+    def crawl(self, town: Town) -> Counter[tuple[str | None, str | None]]:
+        """Crawl to the end; return how the addresses ended."""
+        asyncio.run(self._run(town))
+        assert audit(self.ground.hot, self.execution_id) == []
+        return Counter(
+            (row.outcome and row.outcome.value, row.reason) for row in account(self.ground.hot, self.execution_id)
+        )
+
+
+@pytest.fixture
+def world(database_url: str, tmp_path: Path, clock: FakeClock) -> Iterator[World]:
+    # Leases and parse deadlines are hours: the clock jumps, and nobody should notice.
+    settings = Settings(
+        home=tmp_path / "home", database_url=None if database_url.startswith("sqlite") else database_url,
+        lease=LeaseSettings(seconds=_HOUR_S * 4), parse=ParseSettings(deadline_s=_HOUR_S * 4),
+        engine=EngineSettings(settle_s=0.01), disk=DiskSettings(free_bytes=0, free_percent=0.0),
+    )  # fmt: skip
+    prepare(settings)
+    hot = connect(settings.database)
+    frontier = Frontier(hot, clock, FrontierSettings(lease_s=settings.lease.seconds))
+    ground = Ground(settings=settings, hot=hot, clock=clock, frontier=frontier)
+    plan = CrawlPlan(seeds=("http://127.0.0.1:7000/0",), contact="a@example.org", delay_s=0.0, sitemaps=False,
+                     allow_networks=("127.0.0.0/8",))  # fmt: skip
+    begun = executions.begin(hot, clock, plan, executions.Wish(settings.home), is_working=lambda _id: False)
+    frontier.add(begun.execution_id, seeds_of(plan))
+
+    def assignment() -> Assignment:
+        return Assignment(
+            plan=plan.to_json(), execution_id=begun.execution_id, source_code=begun.source_code,
+            output_dir=str(begun.output_dir), run_file=new_name(), processes=1, seconds_left=None,
+            supervisor=os.getppid(),
+        )  # fmt: skip
+
+    yield World(ground, clock, plan, begun.execution_id, assignment)
+    hot.close()
+
+
+def test_a_site_that_is_away_for_29_minutes_is_captured_to_the_end(world: World) -> None:
+    ended = world.crawl(Town(world.clock, away_s=29 * 60))
+
+    assert ended == {("success", "ok"): _PAGES}
+
+
+def test_a_site_that_is_away_for_31_minutes_is_given_up_after_30_and_the_rest_is_named(world: World) -> None:
+    town = Town(world.clock, away_s=31 * 60)
+    ended = world.crawl(town)
+
+    assert ended == {("success", "ok"): _BEFORE, ("failed", "domain_unreachable"): _PAGES - _BEFORE}
+    assert town.went_at is not None
+    last = town.asked[-1][0] - town.went_at
+    assert 1800 <= last < 1860, "the promised time was waited"
+
+
+@pytest.mark.parametrize("answer", [500, FetchProblem.TIMEOUT])
+def test_a_site_whose_robots_file_fails_from_the_start_is_waited_for_as_long(
+    world: World, answer: int | FetchProblem
+) -> None:
+    town = Town(world.clock, away_s=29 * 60, robots=answer, went_at=world.clock.monotonic())
+
+    assert world.crawl(town) == {("success", "ok"): _PAGES}
+
+
+def test_a_robots_file_that_never_answers_closes_the_host_after_half_an_hour(world: World) -> None:
+    town = Town(world.clock, away_s=31 * 60, robots=500, went_at=world.clock.monotonic())
+
+    assert world.crawl(town) == {("failed", "domain_unreachable"): 1}
+    assert {path for _, path in town.asked} == {"/robots.txt"}
+
+
+def test_a_failed_re_read_of_robots_changes_nothing_for_a_site_that_answers(world: World) -> None:
+    """The first read says that there is no file; an hour later every re-read fails, while pages are answered."""
+    town = Town(world.clock, away_s=10 * _HOUR_S, robots=500, pages_too=False)
+
+    class Slow(Town):
+        async def fetch(self, request: Request) -> Fetched | FetchFailed:
+            self.clock.advance(1_000.0)
+            return await super().fetch(request)
+
+    slow = Slow(town.clock, away_s=town.away_s, robots=500, pages_too=False)
+    assert world.crawl(slow) == {("success", "ok"): _PAGES}
+    assert [path for _, path in slow.asked].count("/robots.txt") > 2
+    assert world.clock.now() - timedelta(hours=3) > FakeClock().now()

@@ -1,0 +1,160 @@
+"""The robots files of a domain: which answer is in force when a re-read fails, is busy, or cannot be read."""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+from collections.abc import Callable
+
+import pytest
+
+from holdfast.crawl.lane import Lane
+from holdfast.crawl.pace import Pace
+from holdfast.types import FetchProblem, RobotsAnswer, RobotsState
+from tests.unit.crawl.bed import Answer, Bed, Line, attempt, make_bed
+
+_ROBOTS, _WWW, _PAGE = "http://a.test/robots.txt", "http://www.a.test/robots.txt", "http://a.test/x"
+_RULES = b"User-agent: *\nDisallow: /private\n"
+
+
+def _work(lane: Lane, url: str = _PAGE) -> bool:
+    return asyncio.run(lane.work(attempt(url)))
+
+
+def _reasons(bed: Bed) -> list[str]:
+    return [capture.reason for capture in bed.captures if capture.attempt is not None]
+
+
+@pytest.mark.parametrize("first", [Answer(404), Answer(body=_RULES)])
+@pytest.mark.parametrize("later", [Answer(500), FetchProblem.TIMEOUT, FetchProblem.CONNECT])
+def test_the_last_answer_stays_in_force_for_a_day_of_failed_re_reads(first: Answer, later: Line) -> None:
+    bed = make_bed({_ROBOTS: [first, later], _PAGE: Answer()})
+    lane = bed.lane()
+    assert _work(lane)
+
+    for hours in (1, 5, 12, 5.5):
+        bed.clock.advance(hours * 3600)
+        assert _work(lane), "the page is asked for"
+    assert lane.manners.circuit.unreachable_since is None
+    assert _reasons(bed) == ["ok"] * 5
+    assert bed.web.urls.count(_ROBOTS) == 5, "each time it was tried anew"
+
+    bed.clock.advance(3600)
+    assert not _work(lane), "after a day nothing is known any more"
+    assert lane.manners.circuit.unreachable_since == bed.clock.now()
+
+
+def test_half_an_hour_of_failures_of_the_first_read_does_not_close_the_domain_before_its_time() -> None:
+    bed = make_bed({_ROBOTS: Answer(500)})
+    lane, began = bed.lane(), bed.clock.now()
+    given_up_after = None
+    while given_up_after is None:
+        assert not _work(lane)
+        assert lane.put_off_until is not None
+        if lane.manners.gives_up(next_try_at=lane.put_off_until, since=began):
+            given_up_after = (bed.clock.now() - began).total_seconds()
+        bed.clock.advance((lane.put_off_until - bed.clock.now()).total_seconds())
+
+    assert 1800 <= given_up_after < 1860
+    assert bed.web.urls.count(_ROBOTS) == 35
+
+
+def _elsewhere(_domain: str) -> Pace | None:
+    return None
+
+
+def _led_to_www(known: RobotsAnswer | None, body: bytes = b"") -> Bed:
+    led = Answer(301, headers=(("Location", _WWW),))
+    bed = make_bed({_ROBOTS: led, _PAGE: Answer()}, borrow=_elsewhere)
+    if known is not None:
+        now = bed.clock.now()
+        bed.recalled["http://www.a.test"] = RobotsState(
+            origin="http://www.a.test", answer=known, fetched_at=now, checked_at=now, status=200, body=body
+        )
+    return bed
+
+
+def test_a_robots_file_on_a_host_of_another_process_is_known_from_what_that_one_has_read() -> None:
+    bed = _led_to_www(RobotsAnswer.RULES, _RULES)
+    lane = bed.lane()
+
+    assert _work(lane)
+    assert _work(lane, "http://a.test/private")
+    assert _reasons(bed) == ["ok", "robots:line 2"]
+    assert _WWW not in bed.web.urls
+
+
+@pytest.mark.parametrize("known", [None, RobotsAnswer.UNREACHABLE])
+def test_a_host_that_another_process_holds_is_busy_and_not_unreachable(known: RobotsAnswer | None) -> None:
+    bed = _led_to_www(known)
+    lane = bed.lane()
+
+    for _ in range(1000):
+        assert not _work(lane)
+        assert lane.put_off_until is not None
+        assert not lane.manners.gives_up(next_try_at=lane.put_off_until, since=bed.clock.now())
+        bed.clock.advance(2)
+    assert lane.manners.circuit.unreachable_since is None
+
+
+def test_rules_that_were_read_stay_in_force_while_their_host_is_busy() -> None:
+    paces: list[Pace | None] = []
+
+    def lend(_domain: str) -> Pace | None:
+        return paces.pop() if paces else None
+
+    led = Answer(301, headers=(("Location", _WWW),))
+    bed = make_bed({_ROBOTS: led, _WWW: Answer(body=_RULES), _PAGE: Answer()}, borrow=lend)
+    paces.append(Pace(bed.clock, first_at=0.0, lease_until=float("inf")))
+    lane = bed.lane()
+    assert _work(lane)
+
+    bed.clock.advance(23 * 3600)
+    assert _work(lane)
+    assert _work(lane, "http://a.test/private")
+    assert _reasons(bed) == ["ok", "ok", "robots:line 2"]
+
+
+_GZIP = ("Content-Encoding", "gzip")
+_PACKED = gzip.compress(b"User-agent: *\nDisallow: /private\n" * 200)
+
+
+def _unreadable() -> dict[str, Answer]:
+    corrupt = bytearray(_PACKED)
+    corrupt[len(corrupt) // 2] ^= 0xFF
+    return {
+        "corrupt gzip": Answer(body=bytes(corrupt), headers=(_GZIP,)),
+        "gzip cut in half": Answer(body=_PACKED[: len(_PACKED) // 2], headers=(_GZIP,)),
+        "not gzip at all": Answer(body=_RULES, headers=(_GZIP,)),
+        "three codings": Answer(body=_PACKED, headers=(("Content-Encoding", "gzip, gzip, gzip"),)),
+        "an unknown coding": Answer(body=_PACKED, headers=(("Content-Encoding", "lzma"),)),
+    }
+
+
+@pytest.mark.parametrize("answer", _unreadable().values(), ids=_unreadable().keys())
+def test_a_robots_file_that_cannot_be_read_forbids_as_a_server_error_does(answer: Answer) -> None:
+    bed = make_bed({_ROBOTS: answer, _PAGE: Answer()})
+    lane = bed.lane()
+
+    assert not _work(lane)
+    assert bed.web.urls == [_ROBOTS]
+    assert lane.manners.robots["http://a.test"].answer is RobotsAnswer.UNREACHABLE
+
+
+@pytest.mark.parametrize("pack", [bytes, gzip.compress], ids=["plain", "gzip"])
+def test_a_robots_file_that_is_longer_than_we_read_is_obeyed_as_far_as_it_goes(pack: Callable[[bytes], bytes]) -> None:
+    body = _RULES + b"# nothing\n" * 200_000
+    headers = () if pack is bytes else (_GZIP,)
+    bed = make_bed({_ROBOTS: Answer(body=pack(body), headers=headers), _PAGE: Answer()})
+    lane = bed.lane()
+
+    assert _work(lane)
+    assert _work(lane, "http://a.test/private")
+    assert _reasons(bed) == ["ok", "robots:line 2"]
+
+
+def test_a_page_of_errors_in_an_odd_coding_is_still_no_robots_file() -> None:
+    bed = make_bed({_ROBOTS: Answer(404, body=b"x", headers=(("Content-Encoding", "lzma"),)), _PAGE: Answer()})
+
+    assert _work(bed.lane())
+    assert _reasons(bed) == ["ok"]
