@@ -37,6 +37,16 @@ class Truncated(StrEnum):
     TIME = "time"
     DISCONNECT = "disconnect"
 
+    @property
+    def broke_off(self) -> bool:
+        """Whether the server stopped before its body ended; a body that our own size limit cut is what we asked for."""
+        return self is not Truncated.LENGTH
+
+
+BROKEN_OFF = frozenset({"disconnect", "time", "unspecified"})
+"""What WARC-Truncated says of a body that is not whole, in files of any maker. `length` is none of them: a revisit has
+it, and what a size limit cut is what was asked for."""
+
 
 class Body(Protocol):
     """The bytes that a server sent after the head, exactly as they came; small ones in memory, large ones on disk."""

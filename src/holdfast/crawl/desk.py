@@ -23,7 +23,7 @@ from holdfast.crawl.reading import UNREADABLE, Later, Reader, Reading
 from holdfast.crawl.slow_desk import SlowDesk
 from holdfast.errors import Unavailable
 from holdfast.failpoints import reach
-from holdfast.types import Attempt, Link, Outcome, Visit
+from holdfast.types import Attempt, Link, Outcome, Truncated, Visit
 
 _log = log.get()
 
@@ -170,8 +170,8 @@ def _visit(capture: Capture, attempt: Attempt, now: datetime, filed: Sequence[Fi
     notes = reading.notes if reading is not None else ()
     if reading is not None and reading.problem is not None and outcome is Outcome.SUCCESS:
         reason, notes = reading.problem, (*dict.fromkeys((*notes, reading.problem)),)
-    if capture.hops and capture.hops[-1].truncated is not None and outcome is Outcome.SUCCESS:
-        reason = f"truncated_{capture.hops[-1].truncated.value}"
+    if capture.hops and capture.hops[-1].truncated is Truncated.LENGTH and outcome is Outcome.SUCCESS:
+        reason = "truncated_length"
     page = reading.page if reading is not None else None
     message = capture.message or ", ".join(notes) or None
     return Visit(

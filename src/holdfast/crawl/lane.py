@@ -301,6 +301,9 @@ class Lane:
         """End an attempt that got an answer."""
         status = trip.hops[-1].status
         outcome, reason = outcomes.of_status(status)
+        if refused is None and redirected_to is None and outcome is Outcome.SUCCESS and outcomes.broke_off(trip.hops[-1]):
+            self._broke_off(trip)
+            return
         if refused is not None:
             outcome, reason = Outcome.EXCLUDED, "redirect_refused"
         elif status == 304 and not outcomes.is_conditional(trip.hops[-1].request_head):
@@ -311,6 +314,15 @@ class Lane:
             self.manners.went_well()
         retry_at = self._retry_at(trip.attempt, trip.hops[-1]) if outcomes.is_retried(status) else None
         self.end(trip, outcome, reason, message=refused, redirected_to=redirected_to, retry_at=retry_at)
+
+    def _broke_off(self, trip: Trip) -> None:
+        """End an attempt whose body did not come whole: tried again like a timeout, what came of it is stored.
+
+        The domain's circuit hears nothing of it: a server that sent a whole head is there.
+        """
+        answer = trip.hops[-1]
+        self.end(trip, Outcome.FAILED, outcomes.TRUNCATED, message=outcomes.how_it_broke_off(answer),
+                 retry_at=self._retry_at(trip.attempt, answer))  # fmt: skip
 
     def _failed(self, trip: Trip, failure: FetchFailed) -> None:
         """End an attempt that got no answer."""

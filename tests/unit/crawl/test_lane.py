@@ -12,7 +12,7 @@ from holdfast.crawl.crew import Capture
 from holdfast.crawl.lane import Lane
 from holdfast.crawl.pace import Pace
 from holdfast.errors import NoSpace
-from holdfast.types import Attempt, FetchProblem, Outcome
+from holdfast.types import Attempt, FetchProblem, Outcome, Truncated
 from tests.clock import FakeClock
 from tests.unit.crawl.bed import Answer, Bed, attempt, make_bed
 
@@ -239,3 +239,41 @@ def test_only_an_answer_of_the_domain_itself_says_that_it_is_private() -> None:
     _work(lane, attempt("http://a.test/x"))
     assert _only(bed).reason == "robots:line 2"
     assert lane.manners.delay_s == 1.0, "our own domain is public, wherever its robots.txt leads"
+
+
+@pytest.mark.parametrize("why", [Truncated.DISCONNECT, Truncated.TIME])
+def test_a_body_that_broke_off_is_tried_again_like_a_timeout_and_fails_when_it_stays_so(why: Truncated) -> None:
+    bed = make_bed({"http://a.test/x": Answer(body=b"<p>46 of 5,000 bytes", truncated=why)})
+    lane = bed.lane()
+    retries = bed.crew.settings.politeness.retries
+
+    _work(lane, attempt("http://a.test/x"))
+    _work(lane, attempt("http://a.test/x", number=retries + 1))
+
+    first, last = (capture for capture in bed.captures if capture.attempt is not None)
+    assert (first.outcome, first.reason, first.retry_at is not None) == (Outcome.FAILED, "truncated", True)
+    assert (last.outcome, last.reason, last.retry_at) == (Outcome.FAILED, "truncated", None)
+    assert last.hops[0].truncated is why, "what came of it is handed over to be stored"
+    assert lane.manners.circuit.failures == 0, "the server is there"
+
+
+def test_a_body_that_our_own_limit_cut_is_a_success() -> None:
+    bed = make_bed({"http://a.test/x": Answer(truncated=Truncated.LENGTH)})
+
+    _work(bed.lane(), attempt("http://a.test/x"))
+    assert (_only(bed).outcome, _only(bed).retry_at) == (Outcome.SUCCESS, None)
+
+
+def test_where_a_redirect_leads_is_followed_though_its_body_broke_off() -> None:
+    away = Answer(302, headers=(("Location", "/y"),), truncated=Truncated.DISCONNECT)
+    bed = make_bed({"http://a.test/x": away, "http://a.test/y": Answer()})
+
+    _work(bed.lane(), attempt("http://a.test/x"))
+    assert (_only(bed).outcome, _only(bed).reason) == (Outcome.SUCCESS, "ok")
+
+
+def test_an_error_page_that_broke_off_is_the_error_that_it_says() -> None:
+    bed = make_bed({"http://a.test/x": Answer(404, truncated=Truncated.DISCONNECT)})
+
+    _work(bed.lane(), attempt("http://a.test/x"))
+    assert (_only(bed).outcome, _only(bed).reason) == (Outcome.BLOCKED_4XX, "http_404")
