@@ -36,7 +36,9 @@ async def _stalls(exchange: Exchange) -> None:
     await exchange.silence()
 
 
-def test_a_body_that_breaks_off_is_asked_for_again_and_what_stays_broken_is_kept_and_named(any_crawler: Crawler) -> None:
+def test_a_body_that_breaks_off_is_asked_for_again_and_what_stays_broken_is_kept_and_named(
+    any_crawler: Crawler,
+) -> None:
     any_crawler.environment |= {"HOLDFAST_POLITENESS_RETRIES": "1", "HOLDFAST_FETCH_DEADLINE_S": "1"}
     with Site.start(hosts=1, pages=1) as site:
         site.on("/once", _BreaksOnce())

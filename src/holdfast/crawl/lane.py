@@ -67,6 +67,8 @@ class Lane:
         self._met_at = ""
         self.unsettled = 0
         """Attempts that were handed on and are not in the database yet."""
+        self.visitors = 0
+        """Lanes of other domains that wait for a turn here, or have it."""
         self.fed = asyncio.Event()
         self.dry = False
         """Set when there is nothing more to be had: the lane ends."""
@@ -125,7 +127,7 @@ class Lane:
             if not permission.allowed:
                 self.end(self._trip(attempt), permission.outcome, permission.reason, message=permission.message)
                 return True
-            ended = await self._visit(self._trip(attempt), url)
+            ended = await self._visited(self._trip(attempt), url)
         except NoSpace as exc:  # the body of an answer could not be spooled: nobody's fault, so the attempt stays open
             _log.error("crawl.no_space", url=attempt.url, message=str(exc))
             self._crew.spool_full_at = self._crew.clock.monotonic()
@@ -147,6 +149,14 @@ class Lane:
 
     def _trip(self, attempt: Attempt) -> Trip:
         return Trip(attempt, self._crew.clock.now(), [])
+
+    async def _visited(self, trip: Trip, url: Url) -> bool:
+        try:
+            return await self._visit(trip, url)
+        except BaseException:  # interrupted between two hops: nobody will store the first
+            for hop in trip.hops:
+                hop.body.close()
+            raise
 
     async def _visit(self, trip: Trip, url: Url) -> bool:
         """Fetch an attempt over its redirects inside this domain; a hop to another domain ends it.
@@ -240,8 +250,11 @@ class Lane:
         async with crew.borrow(url.domain) as pace:
             if pace is None:
                 return None
-            async with pace.turn():
-                return await self._send(request, pace)
+            try:
+                async with pace.turn():
+                    return await self._send(request, pace)
+            except LeaseLost:  # that domain's, not ours
+                return None
 
     async def _send(self, request: Request, pace: Pace) -> Fetched | FetchFailed:
         """Send a request whose turn it is, and note when it was seen and what the answer asks of us."""
@@ -301,7 +314,8 @@ class Lane:
         """End an attempt that got an answer."""
         status = trip.hops[-1].status
         outcome, reason = outcomes.of_status(status)
-        if refused is None and redirected_to is None and outcome is Outcome.SUCCESS and outcomes.broke_off(trip.hops[-1]):
+        stays = refused is None and redirected_to is None
+        if stays and outcome is Outcome.SUCCESS and outcomes.broke_off(trip.hops[-1]):
             self._broke_off(trip)
             return
         if refused is not None:

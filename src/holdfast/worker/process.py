@@ -24,7 +24,7 @@ from holdfast.crawl.credentials import Credentials
 from holdfast.crawl.crew import Capture, Crew
 from holdfast.crawl.desk import Desk
 from holdfast.crawl.engine import CrawlEngine, Ending
-from holdfast.crawl.keeper import Keeper
+from holdfast.crawl.keeper import Keeper, end_with_parent
 from holdfast.crawl.ledger import Ledger
 from holdfast.crawl.limits import Limits
 from holdfast.crawl.links import Sieve
@@ -146,9 +146,9 @@ class Process:
             return engine.database.wait(lambda: ground.frontier.signal_links(page_id))
 
         def landed(url: Url) -> None:
-            crew.scope = crew.scope.with_landing_host(url)
-            _log.info("crawl.seed_landed", url=url.fetch)
-            control.landed(url.fetch)
+            if crew.widen(url):
+                _log.info("crawl.seed_landed", url=url.fetch)
+                control.landed(url.fetch)
 
         def make_desk() -> Desk:
             storage = self._policy.make_storage(reader, links_of)
@@ -197,6 +197,7 @@ def main() -> None:
     assignment = Assignment.from_json(sys.stdin.read())
     settings = config.load()
     log.configure(settings.log_level)
+    end_with_parent(assignment.supervisor, patience_s=settings.lease.seconds)
     # What was loaded so far stays; a page makes some hundred tuples, and looking for circles among them after every
     # 700 costs a twentieth of its parse (measured).
     gc.freeze()
