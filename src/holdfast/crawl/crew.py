@@ -72,6 +72,7 @@ class Crew:
     plan: CrawlPlan
     settings: Settings
     clock: Clock
+    """The database's: what is written down is compared with leases, and read on other machines."""
     client: Fetcher
     progress: Progress
     credentials: Credentials

@@ -17,7 +17,7 @@ from random import Random
 import uvloop
 
 from holdfast import __version__, config, log
-from holdfast.clock import SystemClock, to_micros
+from holdfast.clock import Clock, SystemClock, to_micros
 from holdfast.coordination.owners import Owner
 from holdfast.coordination.runfile import RunFile
 from holdfast.crawl.credentials import Credentials
@@ -57,10 +57,11 @@ _log = log.get()
 class Process:
     """The parts of one crawl process, put together and taken apart in order."""
 
-    def __init__(self, ground: Ground, assignment: Assignment) -> None:
+    def __init__(self, ground: Ground, assignment: Assignment, machine: Clock | None = None) -> None:
+        """Take an assignment. `machine` dates captures; what rows say is dated by the database's clock alone."""
         self._ground, self._assignment = ground, assignment
         self._plan = CrawlPlan.from_json(assignment.plan)
-        self._clock = SystemClock()
+        self._clock = machine or SystemClock()
         run = RunFile(ground.run_folder, assignment.run_file)
         self._owner = Owner(ground.hot, ground.clock, run=run, kind="process", execution_id=assignment.execution_id)
         self._tape = Tape(
@@ -126,7 +127,8 @@ class Process:
         plan = replace(self._plan, landing=control.listen().landing or self._plan.landing)
         networks = tuple(map(ip_network, plan.allow_networks))
         crew = Crew(
-            plan=plan, settings=ground.settings, clock=self._clock, client=client, progress=progress,
+            # When a domain may be asked and an attempt repeated is compared with leases: one clock for all machines.
+            plan=plan, settings=ground.settings, clock=ground.clock, client=client, progress=progress,
             credentials=Credentials(plan),
             random=Random(), scope=plan.build_scope(), originals=self._policy.memory,  # noqa: S311
             processes=self._assignment.processes, polled=validators_of(plan),
@@ -152,7 +154,7 @@ class Process:
 
         def make_desk() -> Desk:
             storage = self._policy.make_storage(reader, links_of)
-            return Desk(storage=storage, sieve=sieve, reader=reader, run=self._owner.run, clock=self._clock, done=done)
+            return Desk(storage=storage, sieve=sieve, reader=reader, run=self._owner.run, clock=ground.clock, done=done)
 
         crew.landed, crew.forget = landed, sieve.forget
         engine = CrawlEngine(crew, ground.frontier, ledger, make_desk=make_desk, control=control, limits=limits)
@@ -164,7 +166,7 @@ class Process:
         with self._ground.hot.write() as tx:
             return files.insert_file(
                 tx, execution_id=self._assignment.execution_id, owner_id=self._owner.id,
-                path=relative(self._ground.settings.home, path), now=to_micros(self._clock.now()),
+                path=relative(self._ground.settings.home, path), now=to_micros(self._ground.clock.now()),
             )  # fmt: skip
 
     def _seal(self, file_id: int, sealed: SealedFile) -> None:
@@ -174,7 +176,7 @@ class Process:
         reach("after_manifest")
         with self._ground.hot.write() as tx:
             sealing = files.Sealing(sealed.size, sealed.sha256, sealed.crc32, sealed.record_count)
-            files.seal_file(tx, file_id, sealing, now=to_micros(self._clock.now()))
+            files.seal_file(tx, file_id, sealing, now=to_micros(self._ground.clock.now()))
         reach("after_register")
 
 

@@ -1,4 +1,4 @@
-"""One answer that takes very long to put together or to read: the others go on, and the crawl ends when it is told to."""
+"""One answer that takes very long to put together or to read: the others go on, and a stop ends the crawl."""
 
 from __future__ import annotations
 
