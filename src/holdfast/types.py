@@ -177,6 +177,10 @@ class Attempt:
     etag: str | None = None
     last_modified: str | None = None
     original: Original | None = None
+    hops: int = 0
+    """Redirects from one domain to another that led here from the address that was found."""
+    generation: int = 0
+    """Of a requisite: 0 if a page needs it, 1 if something that a page needs does, and so on."""
 
 
 class Found(NamedTuple):
@@ -190,6 +194,8 @@ class Found(NamedTuple):
     priority: int
     scheduled_for: int | None = None
     """Microseconds since 1970, or at once."""
+    hops: int = 0
+    generation: int = 0
 
 
 class Listed(NamedTuple):

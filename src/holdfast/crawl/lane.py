@@ -175,7 +175,10 @@ class Lane:
                 self._answered(trip, refused=target)
                 return True
             if target.domain != self.lease.domain:
-                self._answered(trip, redirected_to=target.fetch)
+                if attempt.hops >= MAX_REDIRECTS:
+                    self.end(trip, Outcome.FAILED, "too_many_redirects", redirected_to=target.fetch)
+                else:
+                    self._answered(trip, redirected_to=target.fetch)
                 return True
             url = target
             verdict = self._crew.scope.decide(url, attempt.depth, attempt.kind)

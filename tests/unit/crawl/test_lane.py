@@ -277,3 +277,21 @@ def test_an_error_page_that_broke_off_is_the_error_that_it_says() -> None:
 
     _work(bed.lane(), attempt("http://a.test/x"))
     assert (_only(bed).outcome, _only(bed).reason) == (Outcome.BLOCKED_4XX, "http_404")
+
+
+def test_a_chain_of_redirects_over_domains_that_is_too_long_is_a_failure_of_its_own() -> None:
+    away = Answer(302, headers=(("Location", "http://b.test/"),))
+    bed = make_bed({"http://a.test/x": away}, scope="any")
+    lane = bed.lane()
+
+    _work(lane, attempt("http://a.test/x", hops=4))
+    _work(lane, attempt("http://a.test/x", hops=5))
+
+    fifth, sixth = (capture for capture in bed.captures if capture.attempt is not None)
+    assert (fifth.outcome, fifth.reason) == (Outcome.SUCCESS, "redirected")
+    assert (sixth.outcome, sixth.reason, sixth.redirected_to) == (
+        Outcome.FAILED,
+        "too_many_redirects",
+        "http://b.test/",
+    )
+    assert sixth.retry_at is None
