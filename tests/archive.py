@@ -15,7 +15,7 @@ from holdfast.db.connect import connect
 from holdfast.db.engine import Database
 from holdfast.db.hot import Hot, Transaction
 from holdfast.index.indexer import Indexed, Indexer, index_pending
-from holdfast.types import Original
+from holdfast.types import Original, Truncated
 from holdfast.warc import queries as files
 from holdfast.warc.digest import sha256_of
 from holdfast.warc.exchange import Exchange
@@ -49,6 +49,7 @@ class Shot:
     method: str = "GET"
     sent: bytes = b""
     """What a POST carried."""
+    truncated: Truncated | None = None
 
 
 class _Bytes:
@@ -172,7 +173,7 @@ def _exchange(shot: Shot, originals: Mapping[str, Original]) -> Exchange:
     return Exchange(
         url=shot.url, started_at=shot.moment, ip="192.0.2.1", request_head=sent + b"\r\n" + shot.sent,
         response_head=head, body=content, payload_digest=sha256_of(payload_chunks(parse_head(head), content)),
-        revisit_of=original, profile=profile,
+        revisit_of=original, profile=profile, truncated=shot.truncated,
     )  # fmt: skip
 
 

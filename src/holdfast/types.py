@@ -37,6 +37,16 @@ class Truncated(StrEnum):
     TIME = "time"
     DISCONNECT = "disconnect"
 
+    @property
+    def broke_off(self) -> bool:
+        """Whether the server stopped before its body ended; a body that our own size limit cut is what we asked for."""
+        return self is not Truncated.LENGTH
+
+
+BROKEN_OFF = frozenset({"disconnect", "time", "unspecified"})
+"""What WARC-Truncated says of a body that is not whole, in files of any maker. `length` is none of them: a revisit has
+it, and what a size limit cut is what was asked for."""
+
 
 class Body(Protocol):
     """The bytes that a server sent after the head, exactly as they came; small ones in memory, large ones on disk."""
@@ -167,6 +177,10 @@ class Attempt:
     etag: str | None = None
     last_modified: str | None = None
     original: Original | None = None
+    hops: int = 0
+    """Redirects from one domain to another that led here from the address that was found."""
+    generation: int = 0
+    """Of a requisite: 0 if a page needs it, 1 if something that a page needs does, and so on."""
 
 
 class Found(NamedTuple):
@@ -180,6 +194,8 @@ class Found(NamedTuple):
     priority: int
     scheduled_for: int | None = None
     """Microseconds since 1970, or at once."""
+    hops: int = 0
+    generation: int = 0
 
 
 class Listed(NamedTuple):

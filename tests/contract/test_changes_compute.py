@@ -14,9 +14,10 @@ from holdfast.changes.listing import queries as listing
 from holdfast.changes.listing.events import Scope
 from holdfast.db.models import Change, Diff, Snapshot, Withdrawal
 from holdfast.index.withdrawals import hide, unhide
+from holdfast.types import Truncated
 from holdfast.wiring.archive import Archive
 from tests.archive import days_later
-from tests.contract.changes_bed import PAGE, Building, compute, day, open_building, told
+from tests.contract.changes_bed import PAGE, Building, compute, day, open_building, page, told
 
 
 @pytest.fixture
@@ -74,6 +75,20 @@ def test_a_revisit_is_unchanged(building: Building) -> None:
     compute(archive)
 
     assert [row[1] for row in told(archive)] == ["new_page", "unchanged", "unchanged"]
+
+
+def test_a_capture_that_broke_off_removes_no_lines_and_what_follows_is_held_against_the_whole_one(
+    building: Building,
+) -> None:
+    half = replace(day(1, "one"), body=page("one")[:60], truncated=Truncated.DISCONNECT)
+    archive = building([day(0, "one"), half, day(2, "one"), day(3, "two")])
+
+    compute(archive)
+
+    assert told(archive) == [(0, "new_page", None), (1, "error", 0), (2, "unchanged", 0), (3, "updated", 2)]
+    with archive.database.read() as session:
+        said = session.scalars(select(Change.error).where(Change.type == "error")).one()
+    assert said == "the body broke off (disconnect)"
 
 
 def test_sections_and_lines_are_counted(building: Building) -> None:

@@ -117,8 +117,10 @@ def test_an_answer_that_is_none_is_a_bad_response(world: World, group: str, name
 
 @pytest.mark.parametrize(("group", "name"), _pairs(_CUT_OFF))
 def test_what_came_before_the_break_is_kept_and_marked(world: World, group: str, name: str) -> None:
-    assert world.ended(group, name) == "success truncated_disconnect"
-    assert world.kept[world.url(group, name)][0].truncated == "disconnect"
+    assert world.ended(group, name) == "failed truncated"
+    kept = world.kept[world.url(group, name)]
+    assert [record.truncated for record in kept] == ["disconnect"] * 4, "asked again three times, like a timeout"
+    assert world.rows[world.url(group, name)]["attempts"] == 4
 
 
 @pytest.mark.parametrize(("group", "name"), _pairs(_TOO_LONG))

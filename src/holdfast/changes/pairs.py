@@ -99,7 +99,8 @@ def compare_captures(database: Database, home: Path, clock: Clock, wanted: Wante
         hunks = ()
     return Compared(
         event=_with_diff(event, found), earlier=earlier, later=later, hunks=hunks, touched=touched,
-        truncated=found is not None and found.truncated, mode=mode,
+        truncated=(found is not None and found.truncated) or now.broke_off or (before is not None and before.broke_off),
+        mode=mode,
     )  # fmt: skip
 
 

@@ -29,6 +29,7 @@ from holdfast.changes.verdict import Capture, Verdict
 from holdfast.db.models import Change, Diff, Document, DocumentText, Snapshot, Source
 from holdfast.db.visibility import visible
 from holdfast.index.queries import unpack_text
+from holdfast.types import BROKEN_OFF
 
 _LOCK = 0x686F6C6463686E67
 """`holdchng`: the advisory lock that makes PostgreSQL's writers of changes take turns, as SQLite's do anyway."""
@@ -48,7 +49,7 @@ _SHOWN = and_(Snapshot.canonical_id.is_(None), *visible())
 _CAPTURES = select(
     Snapshot.id, Snapshot.source_id, Snapshot.group_id, Snapshot.url_hash, Snapshot.execution_id, Snapshot.captured_at,
     Snapshot.status, Snapshot.body_hash, Snapshot.payload_digest, Snapshot.document_id, Document.media_type,
-    Snapshot.redirect_to, _SHOWN.label("counts"), Snapshot.compared,
+    Snapshot.redirect_to, Snapshot.truncated, _SHOWN.label("counts"), Snapshot.compared,
 ).outerjoin(Document, Document.id == Snapshot.document_id)  # fmt: skip
 _BY_ID = _CAPTURES.where(Snapshot.id.in_(bindparam("ids", expanding=True))).order_by(Snapshot.id)
 """Statements are built once: SQLAlchemy takes longer to put one together than SQLite takes to answer it."""
@@ -118,7 +119,11 @@ _LATER = (
     Snapshot.captured_at >= _Here.captured_at,
     or_(Snapshot.captured_at > _Here.captured_at, Snapshot.id > _Here.id),
 )
-_ANSWERED = or_(Snapshot.status.is_(None), Snapshot.status.between(200, 399))
+_WHOLE = or_(Snapshot.truncated.is_(None), Snapshot.truncated.not_in(sorted(BROKEN_OFF)))
+_ANSWERED = or_(
+    and_(Snapshot.status.is_(None), _WHOLE), and_(Snapshot.status.between(200, 299), _WHOLE),
+    Snapshot.status.between(300, 399),
+)  # fmt: skip
 _NEIGHBOURS = select(
     _Here.id, _nearest(*_EARLIER, newest=True), _nearest(*_EARLIER, _ANSWERED, newest=True),
     _nearest(*_LATER, newest=False),

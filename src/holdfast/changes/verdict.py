@@ -6,6 +6,8 @@ from datetime import datetime
 from enum import StrEnum
 from typing import NamedTuple
 
+from holdfast.types import BROKEN_OFF
+
 HTML = frozenset({"text/html", "application/xhtml+xml"})
 
 
@@ -44,13 +46,22 @@ class Capture(NamedTuple):
     document_type: str | None
     """The media type of the document's text."""
     redirect_to: str | None
+    truncated: str | None
+    """Why the stored body is short (WARC-Truncated)."""
     counts: bool
     """Neither withdrawn nor a duplicate of the same day."""
     compared: bool
 
     @property
+    def broke_off(self) -> bool:
+        """Whether the body ended before its server had sent all of it: what is missing was not removed."""
+        return self.truncated in BROKEN_OFF
+
+    @property
     def answer(self) -> Answer:
         """The answer in one word; what has no status (a resource) is there, and a 304 says that the page is."""
+        if self.broke_off and (self.status is None or self.status < 300):
+            return Answer.FAILED
         if self.status is None or 200 <= self.status < 300 or self.status == 304:
             return Answer.OK
         if 300 <= self.status < 400:
@@ -81,7 +92,8 @@ def judge(now: Capture, before: Capture | None, answered: Capture | None) -> Ver
     """
     match now.answer:
         case Answer.FAILED:
-            return Verdict(ChangeType.ERROR, before, f"the server answered {now.status}")
+            broken = f"the body broke off ({now.truncated})" if now.broke_off else f"the server answered {now.status}"
+            return Verdict(ChangeType.ERROR, before, broken)
         case Answer.GONE if before is not None and before.answer == Answer.GONE:
             return Verdict(ChangeType.UNCHANGED, before)
         case Answer.GONE if answered is None:

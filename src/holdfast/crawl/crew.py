@@ -6,7 +6,9 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from itertools import count
 from random import Random
+from threading import Lock
 from typing import Protocol
 
 from holdfast.clock import Clock
@@ -60,6 +62,8 @@ class Capture:
     message: str | None = None
     redirected_to: str | None = None
     retry_at: datetime | None = None
+    number: int = field(default_factory=count(1).__next__)
+    """Which capture of this process it is, through every copy: the engine's table of what is under way goes by it."""
 
     @property
     def answered_at(self) -> datetime | None:
@@ -74,12 +78,13 @@ class Crew:
     plan: CrawlPlan
     settings: Settings
     clock: Clock
+    """The database's: what is written down is compared with leases, and read on other machines."""
     client: Fetcher
     progress: Progress
     credentials: Credentials
     random: Random
     scope: Scope
-    """Widened when a seed's redirect lands on another host."""
+    """Read by any thread; changed by `widen` alone, when a seed's redirect lands on another host."""
     originals: Memory
     processes: int
     """How many processes share this execution here."""
@@ -103,3 +108,17 @@ class Crew:
     """What the last answers of polled feeds were marked with, by the hash of their address."""
     met_origins: set[str] = field(default_factory=set)
     """Origins whose sitemaps this process has taken from robots.txt."""
+    _landed: set[str] = field(default_factory=set)
+    _widening: Lock = field(default_factory=Lock)
+
+    def widen(self, url: Url) -> bool:
+        """Take the place where a seed landed into the scope; False if it is there already.
+
+        Parsing threads and the loop both learn of such places: without the lock, one of two would be lost.
+        """
+        with self._widening:
+            if url.normalised in self._landed:
+                return False
+            self._landed.add(url.normalised)
+            self.scope = self.scope.with_landing_host(url)
+            return True

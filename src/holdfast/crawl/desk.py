@@ -1,48 +1,73 @@
 """Where captures are filed and read: bytes first into the WARC file, then parsed, then sieved for new addresses.
 
-All of it happens on one thread beside the event loop. A page that a parser cannot finish is named in the run file's
-slot, so that only it is blamed if the process dies.
+One thread beside the event loop does it, so that records stand in one order in one file. No single answer may hold it
+up: a large body is taken out of its framing and digested on a second thread before it is filed, and a document that
+takes long to read is read on a third (`slow_desk`). A page that a parser cannot finish is named in the run file's slot,
+so that only it is blamed if the process dies.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
 from queue import SimpleQueue
-from threading import Event, Thread
+from threading import Event, Lock, Thread
 
 from holdfast import log
 from holdfast.clock import Clock
 from holdfast.coordination.runfile import RunFile
 from holdfast.crawl.crew import Capture
-from holdfast.crawl.filing import Filed, Storage
+from holdfast.crawl.filing import Filed, Payload, Storage
 from holdfast.crawl.links import Sieve, Sieved
 from holdfast.crawl.reading import UNREADABLE, Later, Reader, Reading
 from holdfast.crawl.slow_desk import SlowDesk
 from holdfast.errors import Unavailable
 from holdfast.failpoints import reach
-from holdfast.types import Attempt, Link, Outcome, Visit
+from holdfast.types import Attempt, Link, Outcome, Truncated, Visit
 
 _log = log.get()
+LARGE_BYTES = 1024 * 1024
+"""A larger body is prepared on a thread of its own: 100 MB in chunks of one byte take a minute to put together."""
+_POLL_S = 0.2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prepared:
+    """A large capture whose bodies were taken out of their framing and digested, on its way back to the desk."""
+
+    capture: Capture
+    payloads: tuple[Payload, ...]
+    problem: Exception | None = None
+    """What went wrong meanwhile: told where all such things end."""
+    taken: Event = field(default_factory=Event)
+    """Set by the desk: only then is the next one prepared, so that at most two payloads are in memory."""
 
 
 class Desk:
-    """The thread that files and reads captures, in the order they come."""
+    """The thread that files and reads captures, in the order they come; large ones when they are prepared."""
 
     def __init__(self, *, storage: Storage, sieve: Sieve, reader: Reader, run: RunFile, clock: Clock,
                  done: Callable[[Capture, Visit | None], None]) -> None:  # fmt: skip
         self._storage, self._sieve, self._reader = storage, sieve, reader
         self._run, self._clock, self._done = run, clock, done
-        self._inbox: SimpleQueue[Capture | Callable[[], None] | None] = SimpleQueue()
+        self._inbox: SimpleQueue[Capture | Prepared | Callable[[], None] | None] = SimpleQueue()
         self._slow = SlowDesk()
+        self._digests = ThreadPoolExecutor(max_workers=1, thread_name_prefix="digests")
+        self._preparing: dict[int, Capture] = {}
+        """Large captures that have not come back yet, by number; changed by the desk's thread alone."""
+        self._filing = Lock()
+        """Held while a record is written: an abandoned desk must not write beside its successor."""
         self.no_space = storage.no_space
         """Set while the disk has no room; cleared when a write succeeds again."""
         self.busy_since: float | None = None
         """Since when a parser has the page in hand; filing may wait for disk and database, and nobody is to blame."""
         self._in_hand: tuple[Capture, Attempt, list[Filed]] | None = None
         self._abandoned = Event()
+        self._given_up: int | None = None
+        """The capture that was closed as parse_timeout while a parser still had it."""
         self._thread = Thread(target=self._work, name="desk", daemon=True)
 
     def start(self) -> None:
@@ -50,7 +75,7 @@ class Desk:
         self._thread.start()
 
     def put(self, capture: Capture) -> None:
-        """Hand over a capture; `done` is called from the desk's thread when it is filed and read."""
+        """Hand over a capture; `done` is called from one of the desk's threads when it is filed and read."""
         self._inbox.put(capture)
 
     def stop(self) -> None:
@@ -63,17 +88,67 @@ class Desk:
         self._thread.join(timeout_s)
         return not self._thread.is_alive()
 
+    def is_filing(self) -> bool:
+        """Return whether a record is being written now; once abandoned and false, it stays so."""
+        if self._filing.acquire(blocking=False):
+            self._filing.release()
+            return False
+        return True
+
     def do(self, call: Callable[[], None]) -> None:
         """Have something done on the desk's thread, between two captures."""
         self._inbox.put(call)
 
     def _work(self) -> None:
-        while not self._abandoned.is_set() and (item := self._inbox.get()) is not None:
-            if isinstance(item, Capture):
-                self._survive(partial(self._handle, item), item)
+        closing = False
+        while not self._abandoned.is_set() and not (closing and not self._preparing):
+            item = self._inbox.get()
+            if item is None:
+                closing = True
+            elif isinstance(item, Capture):
+                self._survive(partial(self._receive, item), item)
+            elif isinstance(item, Prepared):
+                self._preparing.pop(item.capture.number, None)
+                item.taken.set()
+                self._survive(partial(self._handle_prepared, item), item.capture)
             else:
-                item()
+                self._between(item)
+        self._digests.shutdown(wait=False, cancel_futures=True)
         self._slow.close(wait=not self._abandoned.is_set())
+
+    def _between(self, call: Callable[[], None]) -> None:
+        with self._filing:
+            if not self._abandoned.is_set():
+                call()
+
+    def _receive(self, capture: Capture) -> None:
+        """File a capture, or have it prepared first if it is large."""
+        if any(hop.body.size > LARGE_BYTES for hop in capture.hops):
+            self._preparing[capture.number] = capture
+            self._digests.submit(self._prepare, capture)
+        else:
+            self._handle(capture, ())
+
+    def _prepare(self, capture: Capture) -> None:
+        """Take the bodies of a large capture out of their framing, and wait until the desk has taken them."""
+        if self._abandoned.is_set():
+            return
+        payloads: tuple[Payload, ...] = ()
+        problem = None
+        try:
+            reach("prepare", capture.hops[-1].url)
+            payloads = tuple(self._storage.read(hop) for hop in capture.hops)
+        except Exception as exc:
+            problem = exc
+        prepared = Prepared(capture=capture, payloads=payloads, problem=problem)
+        self._inbox.put(prepared)
+        while not prepared.taken.wait(_POLL_S) and not self._abandoned.is_set():
+            pass
+
+    def _handle_prepared(self, prepared: Prepared) -> None:
+        if prepared.problem is not None:
+            raise prepared.problem
+        self._handle(prepared.capture, prepared.payloads)
 
     def _survive(self, work: Callable[[], None], capture: Capture) -> None:
         """Do the work on a capture; the one place where what nobody foresaw ends, with the page closed and named."""
@@ -86,20 +161,30 @@ class Desk:
                 reason, message = "internal_error", repr(exc)[:500]
                 failed = replace(capture, hops=(), outcome=Outcome.FAILED, reason=reason, message=message)
                 visit = _visit(failed, capture.attempt, self._clock.now(), [], None, Sieved())
-            self._finish(capture, visit)
+            self._done(capture, visit)
 
-    def _handle(self, capture: Capture) -> None:
+    def _file(self, capture: Capture, payloads: Sequence[Payload]) -> list[Filed] | None:
+        """Write a capture's exchanges; None if that is not ours any more."""
+        with self._filing:
+            if self._abandoned.is_set():
+                return None
+            read = payloads or (None,) * len(capture.hops)
+            return [self._storage.file(hop, capture, one) for hop, one in zip(capture.hops, read, strict=True)]
+
+    def _handle(self, capture: Capture, payloads: Sequence[Payload]) -> None:
         try:
-            filed = [self._storage.file(hop, capture) for hop in capture.hops]
+            filed = self._file(capture, payloads)
         except Unavailable:
-            self._finish(capture, None)  # told to stop while waiting for disk or database: the attempt stays open
+            self._done(capture, None)  # told to stop while waiting for disk or database: the attempt stays open
             return
-        self._storage.rotate()
+        if filed is None:
+            return
+        self._between(self._storage.rotate)
         attempt = capture.attempt
         if attempt is None:
-            self._finish(capture, None)
+            self._done(capture, None)
         elif not filed:
-            self._finish(capture, _visit(capture, attempt, self._clock.now(), [], None, Sieved()))
+            self._done(capture, _visit(capture, attempt, self._clock.now(), [], None, Sieved()))
         elif (recalled := filed[-1].recalled) is not None:
             reading = Reading(links=tuple(Link(url, "a") for url in recalled))
             self._conclude(capture, attempt, filed, reading)
@@ -114,7 +199,7 @@ class Desk:
         reach("parse", attempt.url)
         last = filed[-1]
         reading = self._reader.read(capture, attempt, last.head, last.payload, last.payload_digest)
-        if self._abandoned.is_set():
+        if self._given_up == capture.number:
             return
         self._run.put_down(0)
         self.busy_since = self._in_hand = None
@@ -128,6 +213,7 @@ class Desk:
     def _read_slowly(self, capture: Capture, attempt: Attempt, filed: list[Filed], later: Later) -> None:
         self._run.take(1, attempt.id, self._clock.monotonic())
         try:
+            reach("read_slowly", attempt.url)
             reading = later.call()
         finally:
             self._run.put_down(1)
@@ -140,24 +226,26 @@ class Desk:
         capture = self._storage.judged(capture, attempt, reading)
         sieved = self._reader.sift(self._sieve, capture, attempt, reading)
         visit = _visit(capture, attempt, self._clock.now(), filed, reading, sieved)
-        self._finish(capture, self._storage.kept(visit, capture, reading))
-
-    def _finish(self, capture: Capture, visit: Visit | None) -> None:
-        self._done(capture, visit)
-        for hop in capture.hops:
-            hop.body.close()
+        self._done(capture, self._storage.kept(visit, capture, reading))
 
     def abandon(self) -> Iterator[tuple[Capture, Visit | None]]:
-        """Give up a thread that cannot finish a page: yield that page as parse_timeout, then what waits behind it."""
+        """Give up a thread that cannot finish a page: yield that page as parse_timeout, then what waits behind it.
+
+        What the slow desk has is still finished there. Whoever takes these must expect one of them from `done`, too:
+        the thread may have ended its page at this very moment.
+        """
         self._abandoned.set()
-        if self._in_hand is not None:
-            capture, attempt, filed = self._in_hand
+        if (in_hand := self._in_hand) is not None:
+            capture, attempt, filed = in_hand
+            self._given_up = capture.number
             reading = Reading(problem="parse_timeout")
             yield capture, _visit(capture, attempt, self._clock.now(), filed, reading, Sieved())
             self._run.put_down(0)
+        yield from ((capture, None) for capture in list(self._preparing.values()))
         while not self._inbox.empty():
             if isinstance(waiting := self._inbox.get(), Capture):
                 yield waiting, None
+        self._inbox.put(None)  # wakes a thread that waits for work: there is none
 
 
 def _visit(capture: Capture, attempt: Attempt, now: datetime, filed: Sequence[Filed], reading: Reading | None,
@@ -170,8 +258,8 @@ def _visit(capture: Capture, attempt: Attempt, now: datetime, filed: Sequence[Fi
     notes = reading.notes if reading is not None else ()
     if reading is not None and reading.problem is not None and outcome is Outcome.SUCCESS:
         reason, notes = reading.problem, (*dict.fromkeys((*notes, reading.problem)),)
-    if capture.hops and capture.hops[-1].truncated is not None and outcome is Outcome.SUCCESS:
-        reason = f"truncated_{capture.hops[-1].truncated.value}"
+    if capture.hops and capture.hops[-1].truncated is Truncated.LENGTH and outcome is Outcome.SUCCESS:
+        reason = "truncated_length"
     page = reading.page if reading is not None else None
     message = capture.message or ", ".join(notes) or None
     return Visit(

@@ -34,6 +34,10 @@ _log = log.get()
 _LEASE_AT_ONCE = 64
 _MARGIN = 0.1
 """Share of a lease that is left unused, so that no request starts when it may already be over."""
+_UNSETTLED_BATCHES = 5
+_UNSETTLED_LINKS = 100_000
+"""Results that may wait for the database, in batches and in the links that they brought (some 300 bytes each): while it
+is away, fetching pauses here and not only when the leases are over."""
 _DESK_S = 1.0
 """How long the desk may take at the end for what it has."""
 
@@ -58,23 +62,26 @@ class CrawlEngine:
         self.crew, self.frontier, self.ledger = crew, frontier, ledger
         self.limits, self.control = limits, control
         self._started_at = crew.clock.now()
-        self._landing: set[str] = set()
+        self._heard: set[str] = set()
+        """Places where seeds landed that were told to us."""
         self.database = DatabaseThread()
         self.fleet = Fleet(crew, limits, room=self._enter, starving=self._starving)
         self.settler = Settler(crew, frontier, ledger, self.fleet, database=self.database, at_desk=lambda: self.waiting)
         self.ending = Ending.DONE
-        self.waiting = 0
-        """Captures at the desk."""
+        self._under_way: dict[int, Capture] = {}
+        """Captures that the desk has, by number: each is finished once, whichever thread says so first."""
         self._make_desk = make_desk
         self.desk = make_desk()
         self.room = asyncio.Event()
-        """Set while fetched pages may be put on the desk and the disk has room."""
+        """Set while fetched pages may be put on the desk, the disk has room, and the database takes results."""
+        self.disk_is_full = False
         self._draining = asyncio.Event()
         self._drain_until = math.inf
         self.closing = False
         """Whether the desk was told to finish."""
         self._visiting: set[int] = set()
         """Domains that are held for one request of another domain's lane."""
+        self.settler.settled = self.look_for_room
         crew.hand_over = self._hand_over
         crew.borrow = self._borrow
         crew.recall_robots = self._recall_robots
@@ -128,17 +135,37 @@ class CrawlEngine:
         while not self.room.is_set() and not self.fleet.stopping:
             await self.room.wait()
 
-    def _hand_over(self, capture: Capture) -> None:
-        self.waiting += 1
-        if self.waiting >= self.crew.settings.engine.backlog:
+    @property
+    def waiting(self) -> int:
+        """How many captures are at the desk."""
+        return len(self._under_way)
+
+    def look_for_room(self) -> None:
+        """Let fetching go on, or pause it: what is fetched and not yet settled stays bounded, whoever holds it up."""
+        engine = self.crew.settings.engine
+        is_full = (
+            self.waiting >= engine.backlog
+            or len(self.ledger.visits) >= _UNSETTLED_BATCHES * engine.settle_pages
+            or self.ledger.links >= _UNSETTLED_LINKS
+            or self.desk.no_space.is_set()
+            or self.disk_is_full
+        )
+        if is_full:
             self.room.clear()
+        else:
+            self.room.set()
+
+    def _hand_over(self, capture: Capture) -> None:
+        self._under_way[capture.number] = capture
+        self.look_for_room()
         self.desk.put(capture)
 
     def finished(self, capture: Capture, visit: Visit | None) -> None:
-        """Take a capture back from the desk, on the loop."""
-        self.waiting -= 1
-        if self.waiting < self.crew.settings.engine.backlog and not self.desk.no_space.is_set():
-            self.room.set()
+        """Take a capture back from the desk, on the loop; a second word on the same one counts for nothing."""
+        if self._under_way.pop(capture.number, None) is None:
+            return
+        for hop in capture.hops:
+            hop.body.close()
         if visit is not None:
             self.ledger.add(visit)
             if len(self.ledger.visits) >= self.crew.settings.engine.settle_pages or self._nothing_moves():
@@ -149,6 +176,7 @@ class CrawlEngine:
             self.limits.ended(capture.attempt)
             if (lane := self.fleet.find(capture.attempt, capture.token)) is not None:
                 lane.unsettled -= 1
+        self.look_for_room()
 
     def _starving(self, lane: Lane) -> None:
         """Hear of a lane that has nothing to ask for: settle early if that may bring it something."""
@@ -187,7 +215,8 @@ class CrawlEngine:
             _log.warning("crawl.left_on_desk", captures=self.waiting)
             for _ in self.desk.abandon():
                 pass
-        while not self.desk.join(0.0) and self.desk.busy_since is None:  # noqa: ASYNC110 - it may be writing
+        # Not for the thread's end: it may wait for a document that takes long, and what that says counts no more.
+        while self.desk.is_filing():  # noqa: ASYNC110 - the file is sealed after this
             await asyncio.sleep(0.01)
 
     # Leasing.
@@ -275,9 +304,9 @@ class CrawlEngine:
     def widen_scope(self, landing: Iterable[str]) -> None:
         """Take the places where seeds landed, seen by any process, into the scope."""
         for address in landing:
-            if address not in self._landing:
-                self._landing.add(address)
-                self.crew.scope = self.crew.scope.with_landing_host(parse_seed(address))
+            if address not in self._heard:
+                self._heard.add(address)
+                self.crew.widen(parse_seed(address))
 
     def _take(self, working: int, places: int) -> tuple[list[DomainLease], tuple[str, ...]]:
         """Lease on the database's thread, and learn where the originals of what was leased lie, and where seeds landed.
@@ -313,7 +342,13 @@ class CrawlEngine:
         """Take a turn at another domain: our own lane's, or a lease of its own for this one request."""
         lane = self.fleet.named(domain)
         if lane is not None and not lane.lost:
-            yield lane.pace
+            lane.visitors += 1  # its domain is not given back while one of ours waits for its turn there
+            try:
+                yield lane.pace
+            finally:
+                lane.visitors -= 1
+                if not lane.working:
+                    self.settler.soon()
             return
         before = self.crew.clock.monotonic()
         lease = await self.database.run(lambda: self.frontier.lease_named(self.ledger.owner_id, domain))

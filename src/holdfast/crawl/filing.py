@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from threading import Event
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from holdfast import log
 from holdfast.crawl.crew import Capture
@@ -24,6 +24,14 @@ from holdfast.warc.writer import Exchange, Profile
 
 _log = log.get()
 _AGAIN_S = 1.0
+
+
+class Payload(NamedTuple):
+    """A body after transfer decoding."""
+
+    data: bytes | None
+    """None where it is too large to be read."""
+    digest: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,8 +57,15 @@ class Storage(Protocol):
     no_space: Event
     """Set while the disk has no room; cleared when a write succeeds again."""
 
-    def file(self, hop: Fetched, capture: Capture) -> Filed:
-        """Put one exchange away; Unavailable if told to stop while the disk or the database is waited for."""
+    def read(self, hop: Fetched) -> Payload:
+        """Return a body after transfer decoding; may be called from any thread."""
+        ...
+
+    def file(self, hop: Fetched, capture: Capture, payload: Payload | None = None) -> Filed:
+        """Put one exchange away; Unavailable if told to stop while the disk or the database is waited for.
+
+        `payload` is what `read` returned for it, if that was called before.
+        """
         ...
 
     def rotate(self) -> None:
@@ -78,10 +93,14 @@ class WarcStorage:
         self._stop = Event()
         self.no_space = Event()
 
-    def file(self, hop: Fetched, capture: Capture) -> Filed:
+    def read(self, hop: Fetched) -> Payload:
+        """Return a body after transfer decoding."""
+        return read_payload(parse_head(hop.response_head), hop, self._limit)
+
+    def file(self, hop: Fetched, capture: Capture, payload: Payload | None = None) -> Filed:
         """Write one exchange; wait while the disk is full."""
         head = parse_head(hop.response_head)
-        payload, digest = read_payload(head, hop, self._limit)
+        data, digest = payload or read_payload(head, hop, self._limit)
         attempt = capture.attempt
         original = self._refer_to(attempt) if attempt is not None and hop is capture.hops[0] else None
         profile = _profile(hop, digest, original)
@@ -109,7 +128,7 @@ class WarcStorage:
                 record_id=appended.record_id, url=hop.url, captured_at=hop.started_at, payload_digest=digest,
                 warc_file_id=appended.ref.warc_file_id, offset=appended.ref.offset,
             )  # fmt: skip
-        return Filed(ref=appended.ref, head=head, payload=payload, payload_digest=digest, original=fresh,
+        return Filed(ref=appended.ref, head=head, payload=data, payload_digest=digest, original=fresh,
                      is_revisit=profile is not None)  # fmt: skip
 
     def rotate(self) -> None:
@@ -129,12 +148,12 @@ class WarcStorage:
         return visit
 
 
-def read_payload(head: HttpHead, hop: Fetched, limit: int) -> tuple[bytes | None, str]:
+def read_payload(head: HttpHead, hop: Fetched, limit: int) -> Payload:
     """Return the transfer-decoded body, unless it is too large to read, and its digest."""
     if hop.body.size <= limit:
-        payload = b"".join(payload_chunks(head, hop.body))
-        return payload, sha256_of((payload,))
-    return None, sha256_of(payload_chunks(head, hop.body))
+        data = b"".join(payload_chunks(head, hop.body))
+        return Payload(data, sha256_of((data,)))
+    return Payload(None, sha256_of(payload_chunks(head, hop.body)))
 
 
 def _profile(hop: Fetched, digest: str, original: Original | None) -> Profile | None:

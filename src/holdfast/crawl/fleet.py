@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping
 from datetime import timedelta
 
@@ -95,8 +96,9 @@ class Fleet:
         return {domain_id: token for domain_id, token in leases.items() if domain_id not in self.lanes}
 
     def lose(self, lane: Lane) -> None:
-        """Stop working on a domain that somebody else holds now."""
+        """Stop working on a domain that somebody else holds now; a visitor who waits for its turn gets none."""
         lane.lost = True
+        lane.pace.lease_until = -math.inf
         self._stop(lane)
 
     def expire(self, moment: float) -> None:
@@ -126,8 +128,8 @@ class Fleet:
                 self._tasks[domain_id].cancel()
 
     def releasable(self) -> list[Lane]:
-        """Return the ended lanes whose results are all settled, or not wanted any more."""
-        return [lane for lane in self.ended if lane.lost or lane.unsettled <= 0]
+        """Return the ended lanes whose results are all settled, or not wanted any more, and that nobody visits."""
+        return [lane for lane in self.ended if lane.lost or (lane.unsettled <= 0 and lane.visitors == 0)]
 
     def forget(self, lanes: Collection[Lane]) -> None:
         """Forget lanes that were given back."""

@@ -25,6 +25,23 @@ _SPOOL_S = 2.0
 """How long fetching pauses after the body of an answer did not fit on the disk."""
 
 
+def end_with_parent(parent: int, *, patience_s: float) -> None:
+    """See to it that this process does not outlive its supervisor by more than `patience_s`.
+
+    On a thread of its own, from the first moment to the last: the loop may hang, and it is over before the process is.
+    What is left is cleaned up as after a kill.
+    """
+
+    def watch() -> None:
+        never = threading.Event()
+        while os.getppid() == parent:
+            never.wait(_PULSE_S)
+        never.wait(patience_s)
+        os._exit(1)
+
+    threading.Thread(target=watch, name="parent-watch", daemon=True).start()
+
+
 class Keeper:
     """Starts the watches of one process."""
 
@@ -59,15 +76,10 @@ class Keeper:
             await asyncio.sleep(_PULSE_S)
 
     def _leave(self, engine: CrawlEngine) -> None:
-        """Hand back: nobody looks after this process any more, and nobody would end it if that hung."""
+        """Hand back: nothing looks after this process any more (`end_with_parent` ends it if this hangs)."""
         if not self._is_orphan:
             self._is_orphan = True
             _log.warning("crawl.orphaned")
-            settings = engine.crew.settings
-            # On a thread: the loop itself may hang. What it leaves is cleaned up as after a kill.
-            last = threading.Timer(settings.lease.seconds + settings.engine.watchdog_s, os._exit, (1,))
-            last.daemon = True
-            last.start()
         engine.hand_back()
 
     def _look_at_disk(self, engine: CrawlEngine) -> None:
@@ -79,10 +91,8 @@ class Keeper:
         elif not full and progress.state == "no_space":
             progress.state = "running"
             _log.info("crawl.resumed", reason="space returned")
-        if full:
-            engine.room.clear()
-        elif engine.waiting < engine.crew.settings.engine.backlog:
-            engine.room.set()
+        engine.disk_is_full = full
+        engine.look_for_room()
 
     def _look_at_desk(self, engine: CrawlEngine, now: float) -> None:
         if engine.desk.join(0.0) and not engine.closing:

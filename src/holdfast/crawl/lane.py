@@ -67,6 +67,8 @@ class Lane:
         self._met_at = ""
         self.unsettled = 0
         """Attempts that were handed on and are not in the database yet."""
+        self.visitors = 0
+        """Lanes of other domains that wait for a turn here, or have it."""
         self.fed = asyncio.Event()
         self.dry = False
         """Set when there is nothing more to be had: the lane ends."""
@@ -125,7 +127,7 @@ class Lane:
             if not permission.allowed:
                 self.end(self._trip(attempt), permission.outcome, permission.reason, message=permission.message)
                 return True
-            ended = await self._visit(self._trip(attempt), url)
+            ended = await self._visited(self._trip(attempt), url)
         except NoSpace as exc:  # the body of an answer could not be spooled: nobody's fault, so the attempt stays open
             _log.error("crawl.no_space", url=attempt.url, message=str(exc))
             self._crew.spool_full_at = self._crew.clock.monotonic()
@@ -149,6 +151,14 @@ class Lane:
     def _trip(self, attempt: Attempt) -> Trip:
         return Trip(attempt, self._crew.clock.now(), [])
 
+    async def _visited(self, trip: Trip, url: Url) -> bool:
+        try:
+            return await self._visit(trip, url)
+        except BaseException:  # interrupted between two hops: nobody will store the first
+            for hop in trip.hops:
+                hop.body.close()
+            raise
+
     async def _visit(self, trip: Trip, url: Url) -> bool:
         """Fetch an attempt over its redirects inside this domain; a hop to another domain ends it.
 
@@ -165,7 +175,10 @@ class Lane:
                 self._answered(trip, refused=target)
                 return True
             if target.domain != self.lease.domain:
-                self._answered(trip, redirected_to=target.fetch)
+                if attempt.hops >= MAX_REDIRECTS:
+                    self.end(trip, Outcome.FAILED, "too_many_redirects", redirected_to=target.fetch)
+                else:
+                    self._answered(trip, redirected_to=target.fetch)
                 return True
             url = target
             verdict = self._crew.scope.decide(url, attempt.depth, attempt.kind)
@@ -240,8 +253,11 @@ class Lane:
         async with crew.borrow(url.domain) as pace:
             if pace is None:
                 return None
-            async with pace.turn():
-                return await self._send(request, pace)
+            try:
+                async with pace.turn():
+                    return await self._send(request, pace)
+            except LeaseLost:  # that domain's, not ours
+                return None
 
     async def _send(self, request: Request, pace: Pace) -> Fetched | FetchFailed:
         """Send a request whose turn it is, and note when it was seen and what the answer asks of us."""
@@ -301,6 +317,10 @@ class Lane:
         """End an attempt that got an answer."""
         status = trip.hops[-1].status
         outcome, reason = outcomes.of_status(status)
+        stays = refused is None and redirected_to is None
+        if stays and outcome is Outcome.SUCCESS and outcomes.broke_off(trip.hops[-1]):
+            self._broke_off(trip)
+            return
         if refused is not None:
             outcome, reason = Outcome.EXCLUDED, "redirect_refused"
         elif status == 304 and not outcomes.is_conditional(trip.hops[-1].request_head):
@@ -311,6 +331,15 @@ class Lane:
             self.manners.went_well()
         retry_at = self._retry_at(trip.attempt, trip.hops[-1]) if backoff.may_retry(status=status) else None
         self.end(trip, outcome, reason, message=refused, redirected_to=redirected_to, retry_at=retry_at)
+
+    def _broke_off(self, trip: Trip) -> None:
+        """End an attempt whose body did not come whole: tried again like a timeout, what came of it is stored.
+
+        The domain's circuit hears nothing of it: a server that sent a whole head is there.
+        """
+        answer = trip.hops[-1]
+        self.end(trip, Outcome.FAILED, outcomes.TRUNCATED, message=outcomes.how_it_broke_off(answer),
+                 retry_at=self._retry_at(trip.attempt, answer))  # fmt: skip
 
     def _failed(self, trip: Trip, failure: FetchFailed) -> bool:
         """End an attempt that got no answer.

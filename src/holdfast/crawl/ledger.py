@@ -28,8 +28,8 @@ class Ledger:
         self.feeds: FeedBook | None = None
         """Set where feeds are polled or noted."""
         self.visits: list[Visit] = []
-        self.has_news = False
-        """Whether one of them found an address that the frontier may not know."""
+        self.links = 0
+        """Addresses that they found."""
         self._counted: set[int] = set()
 
     def rotate(self) -> None:
@@ -39,18 +39,23 @@ class Ledger:
     def add(self, visit: Visit) -> None:
         """Take a finished attempt."""
         self.visits.append(visit)
-        self.has_news = self.has_news or bool(visit.found)
+        self.links += len(visit.found)
 
     def take(self, limit: int) -> list[Visit]:
         """Return the next batch; the rest stays."""
         batch, self.visits = self.visits[:limit], self.visits[limit:]
-        self.has_news = any(visit.found for visit in self.visits)
+        self.links -= sum(len(visit.found) for visit in batch)
         return batch
 
     def give_back(self, batch: Sequence[Visit]) -> None:
         """Keep a batch that could not be settled, in front."""
         self.visits[:0] = batch
-        self.has_news = any(visit.found for visit in self.visits)
+        self.links += sum(len(visit.found) for visit in batch)
+
+    @property
+    def has_news(self) -> bool:
+        """Whether one of them found an address that the frontier may not know."""
+        return self.links > 0
 
     def offer(self, sitemaps: Sequence[Found]) -> None:
         """Take the sitemaps that robots files name; runs on the database's thread."""

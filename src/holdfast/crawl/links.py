@@ -24,10 +24,10 @@ REQUISITE_PRIORITY = 4
 """Above every page: what a captured page needs is fetched before the next page, so that it replays whole."""
 MAX_GENERATIONS = 5
 """How far what a requisite needs is fetched: a style sheet may import one that imports one, but not for ever. Each
-generation ranks above the one before, which is also how an attempt knows to which it belongs."""
+generation ranks above the one before."""
 SITEMAP_PRIORITY = 3
 HOP_PRIORITY = 10
-"""Added with every redirect from one domain to another: such a target is asked first, and its chain can be counted."""
+"""Added after a redirect from one domain to another: such a target is asked first."""
 
 
 @dataclass(slots=True)
@@ -155,7 +155,11 @@ class Sieve:
                         self._seen.forget(link.hash64 ^ salt)  # a shorter way may lead there
                     continue
                 rank = _rank(link, kind, depth) + generation
-                sieved.found.append(Found(link.fetch, link.hash64, link.domain, kind, depth, rank))
+                sieved.found.append(
+                    Found(link.fetch, link.hash64, link.domain, kind, depth, rank, generation=generation)
+                    if generation
+                    else Found(link.fetch, link.hash64, link.domain, kind, depth, rank)
+                )
 
     def _pace(self, domain: str, sieved: Sieved) -> None:
         """Delay what a domain discovers beyond 100 URLs a second; a burst of one page's links passes at once."""

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from holdfast.types import FetchFailed, FetchProblem, Outcome
+from holdfast.types import Fetched, FetchFailed, FetchProblem, Outcome, Truncated
 
 _UNREACHED = (FetchProblem.DNS, FetchProblem.CONNECT, FetchProblem.TIMEOUT)
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
+TRUNCATED = "truncated"
+"""The reason of a page whose body broke off at every try; what came of it is stored, and marked as cut."""
 
 
 def of_status(status: int) -> tuple[Outcome, str]:
@@ -24,6 +26,17 @@ def of_failure(failure: FetchFailed) -> tuple[Outcome, str]:
     if failure.problem in (FetchProblem.ADDRESS_FORBIDDEN, FetchProblem.URL_REFUSED):
         return Outcome.EXCLUDED, failure.problem.value
     return Outcome.FAILED, failure.problem.value
+
+
+def broke_off(answer: Fetched) -> bool:
+    """Return whether a body ended before its server had sent all of it: such an answer is no success, but a try."""
+    return answer.truncated is not None and answer.truncated.broke_off
+
+
+def how_it_broke_off(answer: Fetched) -> str:
+    """Return in words how a body broke off."""
+    why = "the server stalled or was too slow" if answer.truncated is Truncated.TIME else "the connection ended"
+    return f"{why} before the body did: {answer.body.size} bytes came"
 
 
 def is_conditional(request_head: bytes) -> bool:

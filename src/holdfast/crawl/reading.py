@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
@@ -11,9 +10,8 @@ from functools import partial
 from holdfast import log
 from holdfast import parse as parsing
 from holdfast.crawl.crew import Capture, Crew
-from holdfast.crawl.links import HOP_PRIORITY, REQUISITE_PRIORITY, Sieve, Sieved
+from holdfast.crawl.links import HOP_PRIORITY, Sieve, Sieved
 from holdfast.crawl.polling import feeds_of, sift_poll
-from holdfast.crawl.redirects import MAX_REDIRECTS
 from holdfast.errors import UrlRefused
 from holdfast.parse import (
     FeedParse,
@@ -169,26 +167,25 @@ class Reader:
             url = parse(target)
         except UrlRefused:
             return Sieved()
-        hops = attempt.priority // HOP_PRIORITY + 1
-        if hops > MAX_REDIRECTS:
-            return Sieved(excluded=Counter({("over_limit:redirects", url.host): 1}))
         # Items of feeds are at depth 0 too, but no seeds: where they lead widens no scope.
         if attempt.depth == 0 and attempt.kind is Kind.PAGE and not self._crew.plan.polls:
             if not self._crew.credentials.covers(url):
                 _log.info("crawl.credentials_withheld", origin=url.origin)
             self._crew.landed(url)
         sieved = sieve.one(capture.hops[-1].url, target, attempt.kind, attempt.depth)
-        own = None if attempt.kind is Kind.PAGE else attempt.priority % HOP_PRIORITY
         sieved.found = [
-            found._replace(priority=hops * HOP_PRIORITY + (found.priority if own is None else own))
+            found._replace(
+                priority=found.priority + attempt.generation + HOP_PRIORITY, hops=attempt.hops + 1,
+                generation=attempt.generation,
+            )
             for found in sieved.found
-        ]
+        ]  # fmt: skip
         return sieved
 
 
 def _generation(attempt: Attempt) -> int:
     """Return to which generation the requisites of a document belong: 0 below a page, one more below a requisite."""
-    return 0 if attempt.kind is Kind.PAGE else attempt.priority % HOP_PRIORITY - REQUISITE_PRIORITY + 1
+    return 0 if attempt.kind is Kind.PAGE else attempt.generation + 1
 
 
 def _sift_sitemap(sieve: Sieve, url: Url, depth: int, reading: Reading) -> Sieved:

@@ -48,6 +48,8 @@ class Settler:
         self._settled_at = self._looked_at = 0.0
         self._soon: asyncio.TimerHandle | None = None
         self._sitemaps: list[Found] = []
+        self.settled: Callable[[], None] = lambda: None
+        """Called after each batch, on the loop; set by the engine."""
 
     def soon(self) -> None:
         """Settle before the usual time: a lane could ask now and has nothing to ask for."""
@@ -76,6 +78,7 @@ class Settler:
         """Settle one batch, give back lanes that have ended, and feed those that are hungry."""
         async with self._turn:
             added = await self._settle_batch()
+            self.settled()
             added |= await self._add_sitemaps()
             self._fleet.note_new(added)
             await self._make_way()

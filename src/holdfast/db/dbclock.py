@@ -17,13 +17,13 @@ _READINGS = 3
 
 
 class DatabaseClock:
-    """The database's time, by offset from our monotonic clock. Used by one thread with its connection."""
+    """The database's time, by offset from our monotonic clock; read by any thread, set right by its connection's."""
 
     def __init__(self, hot: Hot, base: Clock | None = None) -> None:
         self._hot = hot
         self._base: Clock = base or SystemClock()
-        self._at = self._base.now()
-        self._mark = self._base.monotonic()
+        self._reading = self._base.now(), self._base.monotonic()
+        """A moment of the server and ours (monotonic), in one attribute: other threads read it at any time."""
         self.synchronise()
 
     def synchronise(self) -> float:
@@ -44,13 +44,15 @@ class DatabaseClock:
                 break
         _, quickest, mark = min(readings)
         at = from_micros(quickest)
-        behind = at - (self._at + timedelta(seconds=mark - self._mark))
-        self._at, self._mark = at, mark
+        known, known_mark = self._reading
+        behind = at - (known + timedelta(seconds=mark - known_mark))
+        self._reading = at, mark
         return behind.total_seconds()
 
     def now(self) -> datetime:
         """Return the database's time, aware and in UTC."""
-        return self._at + timedelta(seconds=self._base.monotonic() - self._mark)
+        at, mark = self._reading
+        return at + timedelta(seconds=self._base.monotonic() - mark)
 
     def monotonic(self) -> float:
         """Return seconds that never run backwards."""

@@ -75,7 +75,7 @@ CREATE TABLE page_crawls (
 	warc_ordinal INTEGER, 
 	created_at BIGINT NOT NULL, 
 	started_at BIGINT, 
-	completed_at BIGINT, 
+	completed_at BIGINT, hops SMALLINT DEFAULT '0' NOT NULL, generation SMALLINT DEFAULT '0' NOT NULL, 
 	CONSTRAINT pk_page_crawls PRIMARY KEY (id), 
 	CONSTRAINT uq_page_crawls_execution_id_domain_id_page_id_attempt UNIQUE (execution_id, domain_id, page_id, attempt)
 );
@@ -595,4 +595,11 @@ CREATE INDEX ix_feeds_disabled ON feeds (disabled_at, id) WHERE disabled_at IS N
 CREATE INDEX ix_executions_failed ON executions (finished_at, id) WHERE pruned_at IS NULL AND (state = 'failed' OR index_state = 'index_failed');
 CREATE INDEX ix_withdrawals_key ON withdrawals (url_key) WHERE lifted_at IS NULL;
 CREATE INDEX ix_snapshots_page_key ON snapshots (page_key) WHERE page_key IS NOT NULL;
-INSERT INTO alembic_version(version_num) VALUES ('0006');
+CREATE TABLE rereads (
+	execution_id BIGINT NOT NULL, 
+	page_id BIGINT NOT NULL, 
+	domain_id BIGINT NOT NULL, 
+	depth INTEGER NOT NULL, 
+	CONSTRAINT pk_rereads PRIMARY KEY (execution_id, page_id)
+);
+INSERT INTO alembic_version(version_num) VALUES ('0007');

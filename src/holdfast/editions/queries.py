@@ -196,6 +196,7 @@ class Seen(NamedTuple):
     url_hash: int
     status: int | None
     redirect_to: str | None
+    truncated: str | None
 
 
 def captures_of_pages(session: Session, executions: Collection[int], pages: Collection[int]) -> list[Seen]:
@@ -203,7 +204,7 @@ def captures_of_pages(session: Session, executions: Collection[int], pages: Coll
     if not executions or not pages:
         return []
     rows = session.execute(
-        select(Snapshot.url_hash, Snapshot.status, Snapshot.redirect_to)
+        select(Snapshot.url_hash, Snapshot.status, Snapshot.redirect_to, Snapshot.truncated)
         .where(Snapshot.url_hash.in_(pages), Snapshot.execution_id.in_(executions), Snapshot.method.is_(None), _WHOLE)
     )  # fmt: skip
     return [Seen._make(row) for row in rows]
@@ -230,6 +231,7 @@ class CaptureRow(NamedTuple):
     fidelity: str
     warc_file_id: int
     warc_path: str | None
+    truncated: str | None
     withdrawn: bool
 
 
@@ -237,7 +239,7 @@ def _captures(one: Any) -> Any:
     return select(
         one.id, one.execution_id, one.url, one.url_key, one.url_hash, one.captured_at, one.status, one.record_id,
         one.record_type, one.payload_digest, one.body_hash, one.is_page, one.method, one.redirect_to, one.backend,
-        one.fidelity, one.warc_file_id, WarcFile.path, is_withdrawn(one),
+        one.fidelity, one.warc_file_id, WarcFile.path, one.truncated, is_withdrawn(one),
     ).outerjoin(WarcFile, WarcFile.id == one.warc_file_id)  # fmt: skip
 
 

@@ -57,6 +57,8 @@ def trouble_of(outcome: Outcome, status: int | None) -> Trouble | None:
             return _BY_STATUS[status]
         if 500 <= status <= 599:
             return Trouble.UPSTREAM_FAILURE
+        if outcome is Outcome.FAILED and 200 <= status <= 299:
+            return Trouble.NETWORK  # a good answer whose body broke off
         return None if outcome is Outcome.SUCCESS else Trouble.UNEXPECTED
     return Trouble.NETWORK if outcome in _SILENT else Trouble.UNEXPECTED
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 import errno
 import os
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import BinaryIO
 
@@ -21,13 +21,16 @@ _NO_SPACE = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 
 
 class MemoryBody:
-    """Bytes held in memory, in the pieces in which they came."""
+    """Bytes held in memory, in the pieces in which they came; `released` hears how many when they are let go."""
 
-    __slots__ = ("_pieces", "_size")
+    __slots__ = ("_pieces", "_released", "_size")
 
-    def __init__(self, pieces: Sequence[bytes] = (), size: int | None = None) -> None:
+    def __init__(
+        self, pieces: Sequence[bytes] = (), size: int | None = None, released: Callable[[int], None] | None = None
+    ) -> None:
         self._pieces = pieces
         self._size = sum(map(len, pieces)) if size is None else size
+        self._released = released
 
     @property
     def size(self) -> int:
@@ -39,8 +42,11 @@ class MemoryBody:
         return iter(self._pieces)
 
     def close(self) -> None:
-        """Let go of the memory."""
+        """Let go of the memory; may be called again."""
         self._pieces = ()
+        released, self._released = self._released, None
+        if released is not None:
+            released(self._size)
 
 
 class SpooledBody:
@@ -82,7 +88,7 @@ class Spool:
         self._threshold_bytes = threshold_bytes
         self._room_bytes = room_bytes
         self.held_bytes = 0
-        """What unfinished bodies hold in memory now."""
+        """What bodies hold in memory now: those that arrive, and those that were handed out and are not closed."""
 
     @property
     def calm_bytes(self) -> int:
@@ -92,6 +98,10 @@ class Spool:
     def is_full(self, body_bytes: int) -> bool:
         """Return whether a body of this size has to go to disk: it is large, or all of them together are."""
         return body_bytes > self._threshold_bytes or (self.held_bytes > self._room_bytes and body_bytes > _PIECE_BYTES)
+
+    def let_go(self, size: int) -> None:
+        """Take a body out of the account; on the loop, as everything here."""
+        self.held_bytes -= size
 
     def open(self) -> BinaryIO:
         """Return a new file without a name, unbuffered."""
@@ -181,14 +191,15 @@ class BodySink:
     def finish(self) -> Body:
         """Hand out the body as taken so far; the sink takes nothing more until `begin`."""
         size, self._size = self._size, 0
-        self._spool.held_bytes -= self._held
-        self._held = 0
         if self._file is not None:
+            self._spool.held_bytes -= self._held
+            self._held = 0
             file, self._file = self._file, None
             return SpooledBody(file, size)
         self._flush_tail()
         pieces, self._pieces = self._pieces, []
-        return MemoryBody(pieces, size)
+        self._held = 0  # it stays in the account until the body is closed
+        return MemoryBody(pieces, size, self._spool.let_go)
 
     def drop(self) -> None:
         """Forget what `finish` did not hand out."""

@@ -16,8 +16,8 @@ from holdfast.frontier.connection import Connection, Spoken
 from holdfast.frontier.heads import Heads
 from holdfast.types import Found, Kind
 
-FoundRow = tuple[int, int, str, str, int, int, int | None, int | None]
-"""domain id, hash, url, kind, priority, depth, scheduled for, via page."""
+FoundRow = tuple[int, int, str, str, int, int, int | None, int | None, int, int]
+"""domain id, hash, url, kind, priority, depth, scheduled for, via page, hops, generation."""
 Batch = tuple[Sequence[Found], int | None]
 """Found addresses and the page that they were found on."""
 
@@ -66,8 +66,19 @@ def rows_of(batches: Iterable[Batch], ids: dict[str, int], *, now: int) -> list[
     for batch, via in batches:
         # `_value_` and not `value`: the property costs more than the rest of the row.
         rows += [
-            (ids[domain], url_hash, url, "page" if kind is page else kind._value_, priority, depth, scheduled_for, via)
-            for url, url_hash, domain, kind, depth, priority, scheduled_for in batch
+            (
+                ids[domain],
+                url_hash,
+                url,
+                "page" if kind is page else kind._value_,
+                priority,
+                depth,
+                scheduled_for,
+                via,
+                hops,
+                generation,
+            )
+            for url, url_hash, domain, kind, depth, priority, scheduled_for, hops, generation in batch
         ]
     try:
         rows.sort()
@@ -102,11 +113,12 @@ def _is_plain(rows: Sequence[FoundRow]) -> bool:
 
 
 def _plain(row: FoundRow, now: int) -> FoundRow:
-    domain_id, url_hash, url, kind, priority, depth, scheduled_for, via = row
+    domain_id, url_hash, url, kind, priority, depth, scheduled_for, via, hops, generation = row
     if scheduled_for is not None and scheduled_for <= now:
         scheduled_for = None
     priority = max(-_SMALL, min(priority, _SMALL))
-    return domain_id, url_hash, clean(url, _MAX_URL) or "", kind, priority, depth, scheduled_for, via
+    url = clean(url, _MAX_URL) or ""
+    return domain_id, url_hash, url, kind, priority, depth, scheduled_for, via, hops, generation
 
 
 def _rank(row: FoundRow) -> tuple[bool, int, int]:

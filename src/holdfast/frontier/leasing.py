@@ -226,7 +226,7 @@ def _next_due(tx: Spoken, execution_id: int, ids: Any) -> None:
 
 def _attempt(row: Row) -> Attempt:
     (number, page_id, domain_id, url, url_hash, kind, depth, attempt, priority, etag, last_modified,
-     record_id, original_url, original_at, digest, file_id, offset) = row  # fmt: skip
+     record_id, original_url, original_at, digest, file_id, offset, hops, generation) = row  # fmt: skip
     original = None
     if record_id is not None:
         original = Original(
@@ -236,4 +236,5 @@ def _attempt(row: Row) -> Attempt:
     return Attempt(
         id=number, page_id=page_id, domain_id=domain_id, url=url, url_hash=url_hash, kind=_KINDS[kind], depth=depth,
         number=attempt, priority=priority, etag=etag, last_modified=last_modified, original=original,
+        hops=hops, generation=generation,
     )  # fmt: skip

@@ -49,10 +49,12 @@ def spell(statement: str, dialect: str) -> str:
 
 # --- the session -----------------------------------------------------------------------------------------------------
 
-FOUND_COLUMNS = ("domain_id", "url_hash", "url", "kind", "priority", "depth", "scheduled_for", "via_page_id")
+FOUND_COLUMNS = (
+    "domain_id", "url_hash", "url", "kind", "priority", "depth", "scheduled_for", "via_page_id", "hops", "generation",
+)  # fmt: skip
 _FOUND = (
     "new_found (domain_id BIGINT NOT NULL, url_hash BIGINT NOT NULL, url TEXT, kind TEXT, priority INTEGER,"
-    " depth INTEGER, scheduled_for BIGINT, via_page_id BIGINT)"
+    " depth INTEGER, scheduled_for BIGINT, via_page_id BIGINT, hops SMALLINT, generation SMALLINT)"
 )
 DOMAIN_COLUMNS = (
     "id", "next_allowed_at", "delay_s", "circuit_state", "circuit_failures", "circuit_successes", "circuit_opened_at",
@@ -131,9 +133,10 @@ INSERT INTO pages (domain_id, url_hash, url, created_at)
 SELECT f.domain_id, f.url_hash, f.url, ? FROM new_found f WHERE true UNLESS PAGE AS LOADED
 ON CONFLICT (domain_id, url_hash) DO NOTHING"""
 _ADD_ATTEMPTS = """
-INSERT INTO page_crawls (execution_id, domain_id, page_id, attempt, kind, priority, depth, via_page_id, scheduled_for,
-                         created_at)
-SELECT e.id, f.domain_id, p.id, 1, f.kind, f.priority, f.depth, f.via_page_id, f.scheduled_for, e.now
+INSERT INTO page_crawls (execution_id, domain_id, page_id, attempt, kind, priority, depth, hops, generation,
+                         via_page_id, scheduled_for, created_at)
+SELECT e.id, f.domain_id, p.id, 1, f.kind, f.priority, f.depth, f.hops, f.generation, f.via_page_id, f.scheduled_for,
+       e.now
   FROM (SELECT CAST(? AS BIGINT) AS id, CAST(? AS BIGINT) AS now) e CROSS JOIN new_found f CROSS JOIN pages p
  WHERE p.domain_id = f.domain_id AND p.url_hash = f.url_hash UNLESS ATTEMPT AS LOADED
 ON CONFLICT (execution_id, domain_id, page_id, attempt) DO NOTHING"""
@@ -214,8 +217,8 @@ REST = "UPDATE queues SET due_at = GREATEST(due_at, ?) WHERE execution_id = ? AN
 
 _ATTEMPT = """c.id, c.page_id, c.domain_id, p.url, p.url_hash, c.kind, c.depth, c.attempt, c.priority, p.etag,
        p.last_modified, p.original_record_id, p.original_url, p.original_at, p.original_digest, p.original_file_id,
-       p.original_offset"""
-_QUEUED = "c.id, c.page_id, c.domain_id, c.kind, c.depth, c.attempt, c.priority"
+       p.original_offset, c.hops, c.generation"""
+_QUEUED = "c.id, c.page_id, c.domain_id, c.kind, c.depth, c.attempt, c.priority, c.hops, c.generation"
 # Deferred attempts whose time has come go first: they have waited, and they are few.
 _LATE = f"""SELECT * FROM (
     SELECT 0 AS turn, c.scheduled_for AS place, {_QUEUED} FROM page_crawls c
@@ -267,9 +270,10 @@ UPDATE pages SET status = 'fetched', fetched_at = ?, error_count = 0, language =
 PAGE_FAILED = """
 UPDATE pages SET status = 'failed', failed_at = ?, error_count = LEAST(error_count + 1, 30000) WHERE id = ?"""
 INSERT_RETRY = """
-INSERT INTO page_crawls (execution_id, domain_id, page_id, attempt, kind, priority, depth, via_page_id, scheduled_for,
-                         crashes, created_at)
-SELECT execution_id, domain_id, page_id, attempt + 1, kind, priority, depth, via_page_id, ?, crashes, ?
+INSERT INTO page_crawls (execution_id, domain_id, page_id, attempt, kind, priority, depth, hops, generation,
+                         via_page_id, scheduled_for, crashes, created_at)
+SELECT execution_id, domain_id, page_id, attempt + 1, kind, priority, depth, hops, generation, via_page_id, ?, crashes,
+       ?
   FROM page_crawls WHERE id = ?"""
 UPSERT_EXCLUSIONS = """
 INSERT INTO exclusions (execution_id, rule, host, count)

@@ -20,6 +20,9 @@ MAX_BYTES = 50 * 1024 * 1024
 """Read of one document, after inflating: the sitemap protocol's limit."""
 GZIP = b"\x1f\x8b"
 _CHUNK_BYTES = 64 * 1024
+_SLICE_BYTES = 16 * 1024
+_MAX_MEMBERS = 10_000
+"""Members of one gzip file that are read: 50 MiB in the blocks of 64 KiB that bgzip writes are 800."""
 _HTTP = ("http://", "https://")
 _MAX_REFERENCE = 10
 _BARE_AMPERSAND = re.compile(rb"&(?!(?:amp|lt|gt|quot|apos|#[0-9]{1,7}|#x[0-9A-Fa-f]{1,6});)")
@@ -95,23 +98,30 @@ def _pieces(body: bytes, note: Note) -> Iterator[bytes]:
 
 
 def _inflated(body: bytes, note: Note) -> Iterator[bytes]:
-    """Yield the content of a gzip file, member after member, in pieces of bounded size and number."""
-    left, pending = MAX_BYTES, body
-    while pending.startswith(GZIP) and left > 0:
+    """Yield the content of a gzip file, member after member; pieces, members and bytes are bounded.
+
+    The body is fed in slices: what zlib hands back as not yet used is a copy, and copying the rest of the body for each
+    member or piece would make the time grow with the square of its size.
+    """
+    left, at = MAX_BYTES, 0
+    for _ in range(_MAX_MEMBERS):
+        if left <= 0 or not body.startswith(GZIP, at):
+            break
         member = zlib.decompressobj(31)
         while not member.eof and left > 0:
+            fed = body[at : at + _SLICE_BYTES]
             try:
-                piece = member.decompress(pending, _CHUNK_BYTES)
+                piece = member.decompress(fed, _CHUNK_BYTES)
             except zlib.error:
                 note(Problem.GZIP_BROKEN)
                 return
-            pending = member.unconsumed_tail
-            if not piece and not pending and not member.eof:
+            taken = len(fed) - len(member.unconsumed_tail) - len(member.unused_data)
+            at += taken
+            if not piece and not taken and not member.eof:
                 note(Problem.GZIP_BROKEN)
                 return
             left -= len(piece)
             if piece:
                 yield piece
-        pending = member.unused_data
-    if left <= 0:
+    if left <= 0 or body.startswith(GZIP, at):
         note(Problem.BODY_CUT)

@@ -24,7 +24,7 @@ from holdfast.crawl.credentials import Credentials
 from holdfast.crawl.crew import Capture, Crew
 from holdfast.crawl.desk import Desk
 from holdfast.crawl.engine import CrawlEngine, Ending
-from holdfast.crawl.keeper import Keeper
+from holdfast.crawl.keeper import Keeper, end_with_parent
 from holdfast.crawl.ledger import Ledger
 from holdfast.crawl.limits import Limits
 from holdfast.crawl.links import Sieve
@@ -64,7 +64,10 @@ class Process:
     def __init__(
         self, ground: Ground, assignment: Assignment, *, clock: Clock | None = None, client: Client | None = None
     ) -> None:
-        """Open what is written to; `clock` and `client` replace the machine's clock and the network."""
+        """Open what is written to; `clock` and `client` replace the machine's clock and the network.
+
+        The clock dates captures; what rows say is dated by the database's clock alone.
+        """
         self._ground, self._assignment = ground, assignment
         self._plan = CrawlPlan.from_json(assignment.plan)
         self._clock: Clock = clock or SystemClock()
@@ -135,7 +138,8 @@ class Process:
         plan = replace(self._plan, landing=control.listen().landing or self._plan.landing)
         networks = tuple(map(ip_network, plan.allow_networks))
         crew = Crew(
-            plan=plan, settings=ground.settings, clock=self._clock, client=client, progress=progress,
+            # When a domain may be asked and an attempt repeated is compared with leases: one clock for all machines.
+            plan=plan, settings=ground.settings, clock=ground.clock, client=client, progress=progress,
             credentials=Credentials(plan),
             random=Random(), scope=plan.build_scope(), originals=self._policy.memory,  # noqa: S311
             processes=self._assignment.processes, polled=validators_of(plan),
@@ -155,13 +159,13 @@ class Process:
             return engine.database.wait(lambda: ground.frontier.signal_links(page_id))
 
         def landed(url: Url) -> None:
-            crew.scope = crew.scope.with_landing_host(url)
-            _log.info("crawl.seed_landed", url=url.fetch)
-            control.landed(url.fetch)
+            if crew.widen(url):
+                _log.info("crawl.seed_landed", url=url.fetch)
+                control.landed(url.fetch)
 
         def make_desk() -> Desk:
             storage = self._policy.make_storage(reader, links_of)
-            return Desk(storage=storage, sieve=sieve, reader=reader, run=self._owner.run, clock=self._clock, done=done)
+            return Desk(storage=storage, sieve=sieve, reader=reader, run=self._owner.run, clock=ground.clock, done=done)
 
         crew.landed, crew.forget = landed, sieve.forget
         engine = CrawlEngine(crew, ground.frontier, ledger, make_desk=make_desk, control=control, limits=limits)
@@ -173,7 +177,7 @@ class Process:
         with self._ground.hot.write() as tx:
             return files.insert_file(
                 tx, execution_id=self._assignment.execution_id, owner_id=self._owner.id,
-                path=relative(self._ground.settings.home, path), now=to_micros(self._clock.now()),
+                path=relative(self._ground.settings.home, path), now=to_micros(self._ground.clock.now()),
             )  # fmt: skip
 
     def _seal(self, file_id: int, sealed: SealedFile) -> None:
@@ -183,7 +187,7 @@ class Process:
         reach("after_manifest")
         with self._ground.hot.write() as tx:
             sealing = files.Sealing(sealed.size, sealed.sha256, sealed.crc32, sealed.record_count)
-            files.seal_file(tx, file_id, sealing, now=to_micros(self._clock.now()))
+            files.seal_file(tx, file_id, sealing, now=to_micros(self._ground.clock.now()))
         reach("after_register")
 
 
@@ -206,6 +210,7 @@ def main() -> None:
     assignment = Assignment.from_json(sys.stdin.read())
     settings = config.load()
     log.configure(settings.log_level)
+    end_with_parent(assignment.supervisor, patience_s=settings.lease.seconds)
     # What was loaded so far stays; a page makes some hundred tuples, and looking for circles among them after every
     # 700 costs a twentieth of its parse (measured).
     gc.freeze()

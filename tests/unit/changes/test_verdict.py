@@ -21,10 +21,11 @@ def capture(
 ) -> Capture:
     """Return a capture."""
     document = body[0] if body else None
-    return Capture(1, 1, 1, 1, 1, MOMENT, status, body, None, document, kind, to, True, False)
+    return Capture(1, 1, 1, 1, 1, MOMENT, status, body, None, document, kind, to, None, True, False)
 
 
 OK, OTHER, GONE, DOWN = capture(), capture(body=b"b"), capture(404, b"x"), capture(500, b"y")
+CUT = capture(body=b"half")._replace(truncated="disconnect")
 MOVED = capture(301, b"", to="https://example.org/there")
 
 
@@ -46,6 +47,11 @@ MOVED = capture(301, b"", to="https://example.org/there")
         (DOWN, OK, OK, "error"),
         (DOWN, None, None, "error"),
         (DOWN, DOWN, OK, "error"),
+        (CUT, OK, OK, "error"),
+        (CUT, None, None, "error"),
+        (CUT._replace(truncated="time"), OK, OK, "error"),
+        (OK, CUT, OK, "unchanged"),
+        (OTHER._replace(truncated="length"), OK, OK, "updated"),
         (MOVED, None, None, "new_page"),
         (MOVED, OK, OK, "updated"),
         (MOVED, MOVED, MOVED, "unchanged"),

@@ -28,6 +28,7 @@ from holdfast.types import (
     Kind,
     Request,
     RobotsState,
+    Truncated,
 )
 from holdfast.urls import Url, parse
 from tests.clock import FakeClock
@@ -59,6 +60,7 @@ class Answer:
     headers: tuple[tuple[str, str], ...] = ()
     ip: str = "127.0.0.1"
     took_s: float = 0.0
+    truncated: Truncated | None = None
 
 
 Line = Answer | FetchProblem | BaseException
@@ -98,7 +100,7 @@ def fetched(request: Request, answer: Answer, clock: FakeClock) -> Fetched:
     return Fetched(
         url=request.url, status=answer.status, request_head=f"GET / HTTP/1.1\r\nHost: x\r\n{sent}\r\n".encode(),
         response_head=f"HTTP/1.1 {answer.status} X\r\n{head}\r\n".encode(), body=Bytes(answer.body), ip=answer.ip,
-        started_at=clock.now(), took_s=answer.took_s, first_byte_s=0.0,
+        started_at=clock.now(), took_s=answer.took_s, first_byte_s=0.0, truncated=answer.truncated,
     )  # fmt: skip
 
 

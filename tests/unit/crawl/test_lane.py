@@ -15,7 +15,7 @@ from holdfast.crawl.crew import Capture
 from holdfast.crawl.lane import Lane
 from holdfast.crawl.pace import Pace
 from holdfast.errors import NoSpace
-from holdfast.types import Attempt, Fetched, FetchFailed, FetchProblem, Outcome, Request
+from holdfast.types import Attempt, Fetched, FetchFailed, FetchProblem, Outcome, Request, Truncated
 from tests.clock import FakeClock
 from tests.unit.crawl.bed import Answer, Bed, attempt, make_bed
 
@@ -288,3 +288,59 @@ def test_an_attempt_begins_with_its_request_and_ends_with_its_answer() -> None:
     assert len(at) == 3
     assert capture.started_at == at[-1]
     assert capture.answered_at == at[-1] + timedelta(seconds=0.25)
+
+
+@pytest.mark.parametrize("why", [Truncated.DISCONNECT, Truncated.TIME])
+def test_a_body_that_broke_off_is_tried_again_like_a_timeout_and_fails_when_it_stays_so(why: Truncated) -> None:
+    bed = make_bed({"http://a.test/x": Answer(body=b"<p>46 of 5,000 bytes", truncated=why)})
+    lane = bed.lane()
+    retries = bed.crew.settings.politeness.retries
+
+    _work(lane, attempt("http://a.test/x"))
+    _work(lane, attempt("http://a.test/x", number=retries + 1))
+
+    first, last = (capture for capture in bed.captures if capture.attempt is not None)
+    assert (first.outcome, first.reason, first.retry_at is not None) == (Outcome.FAILED, "truncated", True)
+    assert (last.outcome, last.reason, last.retry_at) == (Outcome.FAILED, "truncated", None)
+    assert last.hops[0].truncated is why, "what came of it is handed over to be stored"
+    assert lane.manners.circuit.failures == 0, "the server is there"
+
+
+def test_a_body_that_our_own_limit_cut_is_a_success() -> None:
+    bed = make_bed({"http://a.test/x": Answer(truncated=Truncated.LENGTH)})
+
+    _work(bed.lane(), attempt("http://a.test/x"))
+    assert (_only(bed).outcome, _only(bed).retry_at) == (Outcome.SUCCESS, None)
+
+
+def test_where_a_redirect_leads_is_followed_though_its_body_broke_off() -> None:
+    away = Answer(302, headers=(("Location", "/y"),), truncated=Truncated.DISCONNECT)
+    bed = make_bed({"http://a.test/x": away, "http://a.test/y": Answer()})
+
+    _work(bed.lane(), attempt("http://a.test/x"))
+    assert (_only(bed).outcome, _only(bed).reason) == (Outcome.SUCCESS, "ok")
+
+
+def test_an_error_page_that_broke_off_is_the_error_that_it_says() -> None:
+    bed = make_bed({"http://a.test/x": Answer(404, truncated=Truncated.DISCONNECT)})
+
+    _work(bed.lane(), attempt("http://a.test/x"))
+    assert (_only(bed).outcome, _only(bed).reason) == (Outcome.BLOCKED_4XX, "http_404")
+
+
+def test_a_chain_of_redirects_over_domains_that_is_too_long_is_a_failure_of_its_own() -> None:
+    away = Answer(302, headers=(("Location", "http://b.test/"),))
+    bed = make_bed({"http://a.test/x": away}, scope="any")
+    lane = bed.lane()
+
+    _work(lane, attempt("http://a.test/x", hops=4))
+    _work(lane, attempt("http://a.test/x", hops=5))
+
+    fifth, sixth = (capture for capture in bed.captures if capture.attempt is not None)
+    assert (fifth.outcome, fifth.reason) == (Outcome.SUCCESS, "redirected")
+    assert (sixth.outcome, sixth.reason, sixth.redirected_to) == (
+        Outcome.FAILED,
+        "too_many_redirects",
+        "http://b.test/",
+    )
+    assert sixth.retry_at is None

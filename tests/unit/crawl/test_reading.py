@@ -8,7 +8,7 @@ from typing import Any, cast
 import pytest
 
 from holdfast.crawl.crew import Capture
-from holdfast.crawl.links import HOP_PRIORITY, Sieve
+from holdfast.crawl.links import HOP_PRIORITY, REQUISITE_PRIORITY, Sieve
 from holdfast.crawl.reading import UNREADABLE, Later, Reader, Reading
 from holdfast.parse import ParseChild
 from holdfast.types import Attempt, Kind, Original, Outcome, ParsedPage, Request
@@ -126,23 +126,19 @@ def _led(bed: Bed, target: str, one: Attempt, **more: Any) -> Any:
 def test_a_redirect_from_domain_to_domain_is_added_first_and_counted() -> None:
     bed = make_bed({}, scope="any")
     one = attempt(_URL, depth=2)
-    hops = []
-    for number in range(7):
-        sieved = _led(bed, f"http://b{number}.test/", one)
-        hops.append(len(sieved.found))
-        if sieved.found:
-            assert sieved.found[0].depth == 2
-            one = attempt(sieved.found[0].url, depth=2, priority=sieved.found[0].priority)
-
-    assert hops == [1, 1, 1, 1, 1, 0, 0]
-    assert one.priority // HOP_PRIORITY == 5
+    for number in range(3):
+        [found] = _led(bed, f"http://b{number}.test/", one).found
+        assert (found.depth, found.hops, found.generation) == (2, number + 1, 0)
+        assert HOP_PRIORITY < found.priority < 2 * HOP_PRIORITY, "its rank does not grow with the chain"
+        one = attempt(found.url, depth=2, priority=found.priority, hops=found.hops)
 
 
 def test_a_requisite_keeps_its_generation_over_a_redirect() -> None:
     bed = make_bed({})
-    [found] = _led(bed, "http://cdn.test/x.css", attempt(_URL, kind=Kind.REQUISITE, priority=6)).found
+    [found] = _led(bed, "http://cdn.test/x.css", attempt(_URL, kind=Kind.REQUISITE, generation=2)).found
 
-    assert (found.kind, found.priority) == (Kind.REQUISITE, HOP_PRIORITY + 6)
+    assert (found.kind, found.generation, found.hops) == (Kind.REQUISITE, 2, 1)
+    assert found.priority == HOP_PRIORITY + REQUISITE_PRIORITY + 2
 
 
 @pytest.mark.parametrize("outcome", [Outcome.FAILED, Outcome.EXCLUDED, Outcome.BLOCKED_ROBOTS])

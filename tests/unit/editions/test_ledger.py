@@ -23,6 +23,7 @@ from holdfast.editions.ledger.rows import (
     as_cells,
     as_object,
     fate_of,
+    fate_of_status,
     is_gap,
     pack,
     unite,
@@ -227,3 +228,14 @@ def test_a_written_ledger_tells_all_seeds_that_are_missing_however_many() -> Non
 
     assert {seed.url for seed in told} == {one.url for one in seeds}
     assert told[0][1:] == ("not_reached", "x", 7, None, False)
+
+
+@pytest.mark.parametrize(("status", "truncated", "said"), [
+    (200, None, (Fate.CAPTURED, "ok")), (200, "length", (Fate.CAPTURED, "ok")),
+    (200, "disconnect", (Fate.FAILED, "truncated")), (200, "time", (Fate.FAILED, "truncated")),
+    (301, "disconnect", (Fate.CAPTURED, "redirected")), (404, "time", (Fate.FAILED, "http_404")),
+])  # fmt: skip
+def test_a_capture_that_broke_off_is_no_capture_of_the_page(
+    status: int, truncated: str | None, said: tuple[Fate, str]
+) -> None:
+    assert fate_of_status(status, truncated) == said

@@ -38,6 +38,7 @@ _INTERVAL = timedelta(minutes=15)
         (Outcome.BLOCKED_4XX, 401, "unexpected"),
         (Outcome.BLOCKED_4XX, 418, "unexpected"),
         (Outcome.FAILED, 304, "unexpected"),
+        (Outcome.FAILED, 200, "network"),
         (Outcome.FAILED, None, "network"),
         (Outcome.TIMEOUT, None, "network"),
         (Outcome.BLOCKED_ROBOTS, None, "unexpected"),

@@ -28,7 +28,7 @@ def test_rows_are_unique_sorted_and_the_best_claim_wins(batches: list[tuple[list
     keys = [row[:2] for row in rows]
     everything = [found for batch, _ in batches for found in batch]
     assert keys == sorted({(IDS[found.domain], found.url_hash) for found in everything})
-    for domain_id, url_hash, _, kind, priority, depth, scheduled_for, _ in rows:
+    for domain_id, url_hash, _, kind, priority, depth, scheduled_for, *_ in rows:
         same = [found for found in everything if (IDS[found.domain], found.url_hash) == (domain_id, url_hash)]
         best = max((found.kind is Kind.PAGE, -found.depth) for found in same)
         assert (kind == "page", -depth) == best

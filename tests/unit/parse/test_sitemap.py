@@ -285,3 +285,16 @@ def test_there_is_one_call_site_of_lxml() -> None:
 def test_no_bytes_make_it_raise(body: bytes) -> None:
     for variant in (body, gzip.compress(body), b"\x1f\x8b" + body):
         assert isinstance(_parse(variant), SitemapParse)
+
+
+def test_a_file_of_nothing_but_empty_gzip_members_is_read_in_bounded_time() -> None:
+    """Ten megabytes of them took minutes: the rest of the file was copied for every member."""
+    assert _parse(gzip.compress(b"", mtime=0) * 1_000_000).problems == (Problem.BODY_CUT, Problem.NOT_A_SITEMAP)
+
+
+def test_a_gzip_file_in_many_small_members_is_read_whole() -> None:
+    body = _urlset(*(f"/{number}" for number in range(2000))).encode()
+    members = b"".join(gzip.compress(body[at : at + 64]) for at in range(0, len(body), 64))
+
+    assert _parse(members).urls == tuple(f"/{number}" for number in range(2000))
+    assert _parse(members).problems == ()

@@ -8,7 +8,7 @@ from threading import Event
 
 from holdfast import log
 from holdfast.crawl.crew import Capture
-from holdfast.crawl.filing import Filed, read_payload
+from holdfast.crawl.filing import Filed, Payload, read_payload
 from holdfast.crawl.reading import Reading
 from holdfast.crawl.signals.keywords import keywords_of
 from holdfast.crawl.signals.memory import SignalMemory
@@ -35,13 +35,17 @@ class SignalStorage:
         self._stop = Event()
         self.no_space = Event()
 
-    def file(self, hop: Fetched, capture: Capture) -> Filed:
+    def read(self, hop: Fetched) -> Payload:
+        """Return a body after transfer decoding."""
+        return read_payload(parse_head(hop.response_head), hop, self._limit)
+
+    def file(self, hop: Fetched, capture: Capture, payload: Payload | None = None) -> Filed:
         """Return the answer as it is read; of a page that has not changed, where it leads."""
         head = parse_head(hop.response_head)
-        payload, digest = read_payload(head, hop, self._limit)
+        data, digest = payload or read_payload(head, hop, self._limit)
         attempt = capture.attempt
         recalled = self._recall(attempt) if hop.status == 304 and attempt is not None else None
-        return Filed(ref=None, head=head, payload=payload, payload_digest=digest, recalled=recalled)
+        return Filed(ref=None, head=head, payload=data, payload_digest=digest, recalled=recalled)
 
     def _recall(self, attempt: Attempt) -> tuple[str, ...]:
         while True:

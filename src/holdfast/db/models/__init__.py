@@ -15,7 +15,7 @@ from holdfast.db.models.captures import (
 )
 from holdfast.db.models.discovery import Feed, FeedItem, SignalLink, SignalPage, SignalWord
 from holdfast.db.models.findings import Change, Diff, Edition, IssueReport, UsageCount
-from holdfast.db.models.frontier import Domain, Exclusion, ExecutionCount, Page, PageCrawl, Queue, Robots
+from holdfast.db.models.frontier import Domain, Exclusion, ExecutionCount, Page, PageCrawl, Queue, Reread, Robots
 from holdfast.db.models.work import (
     AuditEvent,
     Execution,
@@ -57,6 +57,7 @@ __all__ = [
     "PageSignal",
     "Queue",
     "Recovery",
+    "Reread",
     "Robots",
     "RunHour",
     "SearchOutbox",

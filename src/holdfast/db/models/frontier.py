@@ -121,6 +121,10 @@ class PageCrawl(Model):
     kind: Mapped[str] = mapped_column(String(9))
     priority: Mapped[int] = mapped_column(SmallInteger)
     depth: Mapped[int]
+    hops: Mapped[int] = mapped_column(SmallInteger, server_default="0")
+    """Redirects from domain to domain that led here."""
+    generation: Mapped[int] = mapped_column(SmallInteger, server_default="0")
+    """Of a requisite: how many requisites stand between it and its page."""
     via_page_id: Mapped[int | None] = mapped_column(BigInteger)
     scheduled_for: Mapped[int | None] = mapped_column(BigInteger)
     """Null means at once: only retries and over-eager discoveries wait, and they have an index of their own."""
@@ -226,3 +230,14 @@ class ExecutionCount(Model):
     owner_id: Mapped[int] = mapped_column(BigInteger, primary_key=True)
     counts: Mapped[dict[str, Any]]
     updated_at: Mapped[datetime]
+
+
+class Reread(Model):
+    """A page that was fetched before a shorter way to it was found: its links count from the smaller depth."""
+
+    __tablename__ = "rereads"
+
+    execution_id: Mapped[int] = mapped_column(BigInteger, primary_key=True, autoincrement=False)
+    page_id: Mapped[int] = mapped_column(BigInteger, primary_key=True, autoincrement=False)
+    domain_id: Mapped[int] = mapped_column(BigInteger)
+    depth: Mapped[int]

@@ -181,7 +181,7 @@ class _Read:
             after = rows[-1].id
 
     def _captured(self, row: CaptureRow) -> Sighting:
-        shard, (fate, reason) = self._shard, fate_of_status(row.status)
+        shard, (fate, reason) = self._shard, fate_of_status(row.status, row.truncated)
         captured = fate is Fate.CAPTURED
         return Sighting(
             url=row.url, url_hash=row.url_hash, origin=Origin.CRAWLER, fate=fate, reason=reason,

@@ -88,8 +88,8 @@ class Trail:
         for page, execution_id, outcome, reason, status, target in asked:
             fate, why = fate_of(outcome, reason, ended=self._ended[execution_id])
             _keep_best(best, page, _Stop(fate, why, status, target))
-        for page, status, target in seen:
-            fate, why = fate_of_status(status)
+        for page, status, target, truncated in seen:
+            fate, why = fate_of_status(status, truncated)
             _keep_best(best, page, _Stop(fate, why, status, target))
         return best
 

@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple
 
 from holdfast.clock import from_micros
 from holdfast.index.keys import url_key
-from holdfast.types import Outcome
+from holdfast.types import BROKEN_OFF, Outcome
 
 
 class Origin(StrEnum):
@@ -109,11 +109,16 @@ def fate_of(outcome: str | None, reason: str | None, *, ended: str) -> tuple[Fat
     return Fate.EXCLUDED, found
 
 
-def fate_of_status(status: int | None) -> tuple[Fate, str]:
-    """Return what a captured answer means for the ledger where nothing but the answer is known."""
+def fate_of_status(status: int | None, truncated: str | None = None) -> tuple[Fate, str]:
+    """Return what a captured answer means for the ledger where nothing but the answer is known.
+
+    A body that broke off (`truncated`, as its record has it) is no capture of the page.
+    """
     if status is not None and status >= 400:
         return Fate.FAILED, f"http_{status}"
     is_redirect = status is not None and 300 <= status < 400 and status != 304
+    if truncated in BROKEN_OFF and not is_redirect:
+        return Fate.FAILED, "truncated"
     return Fate.CAPTURED, REDIRECTED if is_redirect else "ok"
 
 

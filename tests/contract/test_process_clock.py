@@ -1,0 +1,134 @@
+"""Machines whose clocks are ten seconds apart keep a delay: what they write is dated by the database's clock."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from holdfast import config
+from holdfast.clock import Clock, SystemClock
+from holdfast.crawl.engine import CrawlEngine
+from holdfast.crawl.fleet import farewell
+from holdfast.crawl.lane import Lane
+from holdfast.crawl.plan import CrawlPlan
+from holdfast.db.connect import connect
+from holdfast.db.dbclock import DatabaseClock
+from holdfast.frontier import Frontier, FrontierSettings
+from holdfast.jobs import executions
+from holdfast.types import Kind
+from holdfast.wiring import Ground
+from holdfast.worker.assignment import Assignment
+from holdfast.worker.process import Process
+from tests.clock import FakeClock
+from tests.contract.frontier_bed import found
+from tests.unit.crawl.bed import Answer, Line, Web
+
+_PLAN = CrawlPlan(seeds=("http://a.test/",), contact="tests@example.org", delay_s=5.0)
+_PAGE = "http://a.test/1"
+
+
+class Skewed(SystemClock):
+    """A machine's clock that is wrong."""
+
+    def __init__(self, by_s: float) -> None:
+        super().__init__()
+        self._by = timedelta(seconds=by_s)
+
+    def now(self) -> datetime:
+        return super().now() + self._by
+
+
+@contextmanager
+def _ground(url: str, home: Path, machine: Clock) -> Iterator[Ground]:
+    hot = connect(url)
+    # As `wiring` chooses: where the database is a file, its clock is this machine's, for all processes the same one.
+    clock: Clock = DatabaseClock(hot, machine) if hot.dialect == "postgresql" else SystemClock()
+    try:
+        yield Ground(settings=config.load(home=home), hot=hot, clock=clock,
+                     frontier=Frontier(hot, clock, FrontierSettings(lease_s=60.0)))  # fmt: skip
+    finally:
+        hot.close()
+
+
+def _on_machine(ground: Ground, machine: Clock, answer: Line, work: Callable[[CrawlEngine], Any]) -> Any:
+    """Do something with the engine of a crawl process on a machine."""
+
+    async def run() -> Any:
+        web = Web(FakeClock(), {_PAGE: answer})
+        process = Process(ground, _assignment(ground), clock=machine)
+        engine = process._engine(cast(Any, web))
+        try:
+            found = work(engine)
+            return await found if asyncio.iscoroutine(found) else found
+        finally:
+            engine.close()
+
+    return asyncio.run(run())
+
+
+def _assignment(ground: Ground) -> Assignment:
+    begun = executions.begin(
+        ground.hot, ground.clock, _PLAN, executions.Wish(ground.settings.home), is_working=lambda _execution_id: False
+    )
+    folder = ground.settings.home / "out"
+    folder.mkdir(exist_ok=True)
+    return Assignment(
+        plan=_PLAN.to_json(), execution_id=begun.execution_id, source_code="a", output_dir=str(folder),
+        run_file=f"run-{id(ground)}", processes=1, seconds_left=None, supervisor=1,
+    )  # fmt: skip
+
+
+async def _ask_once(engine: CrawlEngine) -> tuple[int, float]:
+    """Lease the domain, ask for its page, and give it back; return the execution and when it may be asked again."""
+    execution_id = engine.ledger.execution_id
+    engine.frontier.add(execution_id, [found("a.test", 1)._replace(url=_PAGE, kind=Kind.PAGE),
+                                       found("a.test", 2)._replace(url="http://a.test/2")])  # fmt: skip
+    [lease] = engine.frontier.lease(execution_id, engine.ledger.owner_id, domains=1, pages=1)
+    lane = Lane(lease, engine.crew, lease_until=float("inf"))
+    now = engine.crew.clock.monotonic()
+    lane.pace.asked(sent_at=now, first_byte_at=now)
+    update = farewell(engine.crew, lane)
+    engine.frontier.release(execution_id, engine.ledger.owner_id, [update])
+    return execution_id, now
+
+
+@pytest.mark.parametrize("skew_s", [-10.0, 10.0])
+def test_a_machine_whose_clock_is_wrong_gives_a_domain_back_until_its_delay_is_over(
+    migrated_url: str, tmp_path: Path, skew_s: float
+) -> None:
+    machine = Skewed(skew_s)
+    with _ground(migrated_url, tmp_path, machine) as wrong, _ground(migrated_url, tmp_path, SystemClock()) as right:
+        execution_id, _ = _on_machine(wrong, machine, Answer(), _ask_once)
+        due_at = right.frontier.next_due_at(execution_id)
+        early = right.frontier.lease(execution_id, 999, domains=1, pages=1)
+
+        assert early == [], "the delay counts for the other machine too"
+        assert due_at is not None
+        assert timedelta(0) < due_at - right.clock.now() <= timedelta(seconds=5.1), "and is not longer than asked for"
+
+
+@pytest.mark.parametrize("skew_s", [-10.0, 10.0])
+def test_a_page_is_tried_again_when_its_time_has_come_by_the_databases_clock(
+    migrated_url: str, tmp_path: Path, skew_s: float
+) -> None:
+    machine = Skewed(skew_s)
+
+    def retry(engine: CrawlEngine) -> datetime:
+        engine.frontier.add(engine.ledger.execution_id, [found("a.test", 1)._replace(url=_PAGE)])
+        [lease] = engine.frontier.lease(engine.ledger.execution_id, engine.ledger.owner_id, domains=1, pages=1)
+        lane = Lane(lease, engine.crew, lease_until=float("inf"))
+        lane.manners.went_badly()
+        again = lane._retry_at(lease.attempts[0], None)
+        assert again is not None
+        return again
+
+    with _ground(migrated_url, tmp_path, machine) as wrong, _ground(migrated_url, tmp_path, SystemClock()) as right:
+        again = _on_machine(wrong, machine, Answer(), retry)
+
+        assert timedelta(0) <= again - right.clock.now() <= timedelta(seconds=3)

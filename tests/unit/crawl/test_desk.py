@@ -1,0 +1,138 @@
+"""The desk: no answer holds up the others, nothing is filed by a desk that was given up."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from queue import SimpleQueue
+from threading import Event
+
+import pytest
+
+from holdfast.config import WarcSettings
+from holdfast.coordination.runfile import RunFile
+from holdfast.crawl.crew import Capture
+from holdfast.crawl.desk import LARGE_BYTES, Desk
+from holdfast.crawl.filing import WarcStorage
+from holdfast.crawl.links import Sieve
+from holdfast.crawl.reading import Reader
+from holdfast.crawl.tape import Tape
+from holdfast.parse import ParseChild
+from holdfast.types import Body, Outcome, Request, Visit
+from holdfast.warc.digest import sha256_of
+from tests.unit.crawl.bed import Answer, Bed, Bytes, attempt, fetched, make_bed
+
+_WAIT_S = 30.0
+
+
+class Held:
+    """A large body that comes only when it is let go."""
+
+    def __init__(self, data: bytes) -> None:
+        self.data, self.free, self.asked = data, Event(), Event()
+
+    @property
+    def size(self) -> int:
+        return len(self.data)
+
+    def chunks(self) -> Iterator[bytes]:
+        self.asked.set()
+        assert self.free.wait(_WAIT_S)
+        yield self.data
+
+    def close(self) -> None:
+        """There is nothing to let go of."""
+
+
+class Stage:
+    """A desk with a real tape, and what it said."""
+
+    def __init__(self, folder: Path) -> None:
+        self.bed: Bed = make_bed({})
+        self.said: SimpleQueue[tuple[Capture, Visit | None]] = SimpleQueue()
+        self.tape = Tape(folder, "x", info={}, clock=self.bed.clock, settings=WarcSettings())
+        self.child = ParseChild(deadline_s=5.0)
+        reader = Reader(self.bed.crew, self.child)
+        self.desk = Desk(
+            storage=WarcStorage(self.tape, refer_to=lambda _attempt: None, limit=reader.max_bytes),
+            sieve=Sieve(self.bed.crew), reader=reader, run=RunFile(folder / "run", "1"), clock=self.bed.clock,
+            done=lambda capture, visit: self.said.put((capture, visit)),
+        )  # fmt: skip
+        self.desk.start()
+
+    def capture(self, path: str, body: Body) -> Capture:
+        """Return an answer to put on the desk."""
+        url = f"http://a.test/{path}"
+        hop = fetched(Request(url=url), Answer(headers=(("Content-Type", "application/pdf"),)), self.bed.clock)
+        return Capture(
+            attempt=attempt(url), token=7, started_at=self.bed.clock.now(), hops=(replace(hop, body=body),),
+            outcome=Outcome.SUCCESS, reason="ok",
+        )  # fmt: skip
+
+    def next(self) -> Visit:
+        """Return the next visit that the desk has finished."""
+        visit = self.said.get(timeout=_WAIT_S)[1]
+        assert visit is not None
+        return visit
+
+
+@pytest.fixture
+def stage(tmp_path: Path) -> Iterator[Stage]:
+    (tmp_path / "run").mkdir()
+    made = Stage(tmp_path)
+    yield made
+    made.desk.stop()
+    assert made.desk.join(_WAIT_S)
+    made.tape.close()
+    made.child.close()
+
+
+def test_a_large_body_that_takes_long_to_put_together_holds_nobody_up(stage: Stage) -> None:
+    large = Held(b"x" * (LARGE_BYTES + 1))
+    stage.desk.put(stage.capture("large", large))
+    assert large.asked.wait(_WAIT_S)
+    stage.desk.put(stage.capture("small", Bytes(b"y")))
+
+    assert stage.next().attempt.url == "http://a.test/small"
+    large.free.set()
+    visit = stage.next()
+    assert (visit.attempt.url, visit.payload_digest) == ("http://a.test/large", sha256_of((large.data,)))
+
+
+def test_a_desk_that_is_told_to_stop_finishes_what_is_being_prepared(stage: Stage) -> None:
+    large = Held(b"x" * (LARGE_BYTES + 1))
+    stage.desk.put(stage.capture("large", large))
+    assert large.asked.wait(_WAIT_S)
+    stage.desk.stop()
+    large.free.set()
+
+    assert stage.next().attempt.url == "http://a.test/large"
+
+
+def test_a_body_that_cannot_be_read_closes_its_page_with_a_name(stage: Stage) -> None:
+    class Broken(Held):
+        def chunks(self) -> Iterator[bytes]:
+            raise OSError("the disk is gone")
+
+    stage.desk.put(stage.capture("large", Broken(b"x" * (LARGE_BYTES + 1))))
+
+    assert (stage.next().reason) == "internal_error"
+
+
+def test_a_desk_that_was_given_up_hands_on_what_it_prepares_and_writes_nothing_more(stage: Stage) -> None:
+    large = Held(b"x" * (LARGE_BYTES + 1))
+    one, other = stage.capture("large", large), stage.capture("second", Held(b"x" * (LARGE_BYTES + 1)))
+    stage.desk.put(one)
+    stage.desk.put(other)
+    assert large.asked.wait(_WAIT_S)
+    stage.desk.put(stage.capture("small", Bytes(b"y")))
+    stage.next()  # so both large ones are being prepared
+
+    left = {capture.number for capture, _ in stage.desk.abandon()}
+    large.free.set()
+
+    assert left == {one.number, other.number}
+    assert stage.desk.join(_WAIT_S)
+    assert not stage.desk.is_filing()
+    assert stage.said.empty()

@@ -1,0 +1,192 @@
+"""The engine's table of what is under way: finished once, bounded, and no domain given back that is still asked."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from threading import Barrier, Event, Thread
+from typing import Any, cast
+
+from holdfast.config import Settings
+from holdfast.crawl.crew import Capture
+from holdfast.crawl.desk import Desk
+from holdfast.crawl.engine import CrawlEngine
+from holdfast.crawl.ledger import Ledger
+from holdfast.crawl.limits import Limits
+from holdfast.errors import LeaseLost
+from holdfast.fetch.body import MemoryBody
+from holdfast.types import Found, Kind, Outcome, Request, Visit
+from holdfast.urls import parse
+from tests.unit.crawl.bed import Answer, Bed, attempt, fetched, make_bed
+
+
+class Table:
+    """A desk that takes captures and finishes none by itself."""
+
+    def __init__(self) -> None:
+        self.no_space = Event()
+        self.taken: list[Capture] = []
+
+    def put(self, capture: Capture) -> None:
+        self.taken.append(capture)
+
+
+def _engine(bed: Bed) -> CrawlEngine:
+    nothing = cast(Any, None)
+    ledger = Ledger(nothing, nothing, bed.crew.progress, nothing, execution_id=1, owner_id=1)
+    limits = Limits(bed.crew.plan, bed.crew.progress, ends_at=None)
+    engine = CrawlEngine(
+        bed.crew, nothing, ledger, make_desk=lambda: cast(Desk, Table()), control=nothing, limits=limits
+    )
+    engine.look_for_room()
+    return engine
+
+
+def _inside(work: Callable[[Bed, CrawlEngine], Awaitable[None]], settings: Settings | None = None) -> None:
+    """Do something on a loop with an engine that does nothing by itself."""
+
+    async def run() -> None:
+        bed = make_bed({}, settings=settings)
+        engine = _engine(bed)
+        try:
+            await work(bed, engine)
+        finally:
+            engine.close()
+
+    asyncio.run(run())
+
+
+def _capture(bed: Bed, path: str = "x", body: bytes = b"page") -> Capture:
+    one = attempt(f"http://a.test/{path}")
+    hop = fetched(Request(url=one.url), Answer(body=body), bed.clock)
+    return Capture(attempt=one, token=7, started_at=bed.clock.now(), hops=(hop,), outcome=Outcome.SUCCESS, reason="ok")
+
+
+def _visit(bed: Bed, capture: Capture, found: int = 0) -> Visit:
+    assert capture.attempt is not None
+    now = bed.clock.now()
+    links = tuple(Found(f"http://a.test/{n}", n, "a.test", Kind.PAGE, 1, 1) for n in range(found))
+    return Visit(attempt=capture.attempt, token=7, outcome=Outcome.SUCCESS, reason="ok", started_at=now,
+                 finished_at=now, found=links)  # fmt: skip
+
+
+def test_a_capture_that_two_threads_finish_counts_once() -> None:
+    async def work(bed: Bed, engine: CrawlEngine) -> None:
+        capture = _capture(bed)
+        bed.crew.hand_over(capture)
+        engine.finished(capture, _visit(bed, capture))
+        engine.finished(capture, _visit(bed, capture))
+
+        assert engine.waiting == 0
+        assert len(engine.ledger.visits) == 1
+
+    _inside(work)
+
+
+def test_fetching_pauses_while_the_desk_is_behind_and_bodies_are_let_go_when_it_has_them() -> None:
+    async def work(bed: Bed, engine: CrawlEngine) -> None:
+        captures = [_capture(bed, str(number)) for number in range(bed.crew.settings.engine.backlog)]
+        for capture in captures:
+            bed.crew.hand_over(capture)
+        assert not engine.room.is_set()
+        engine.finished(captures[0], None)
+        assert engine.room.is_set()
+
+    _inside(work)
+
+
+def test_fetching_pauses_while_the_database_takes_no_results() -> None:
+    async def work(bed: Bed, engine: CrawlEngine) -> None:
+        done = 0
+        while engine.room.is_set():
+            capture = _capture(bed, str(done))
+            bed.crew.hand_over(capture)
+            engine.finished(capture, _visit(bed, capture))
+            done += 1
+        assert done == 5 * bed.crew.settings.engine.settle_pages
+        batch = engine.ledger.take(200)
+        engine.look_for_room()
+        assert engine.room.is_set()
+        engine.ledger.give_back(batch)
+        engine.look_for_room()
+        assert not engine.room.is_set()
+
+    _inside(work)
+
+
+def test_fetching_pauses_when_a_few_results_brought_very_many_links() -> None:
+    async def work(bed: Bed, engine: CrawlEngine) -> None:
+        for number in range(100):
+            capture = _capture(bed, str(number))
+            bed.crew.hand_over(capture)
+            engine.finished(capture, _visit(bed, capture, found=1000))
+        assert not engine.room.is_set()
+
+    _inside(work)
+
+
+def test_a_domain_is_not_given_back_while_a_lane_of_another_waits_for_its_turn_there() -> None:
+    async def work(bed: Bed, engine: CrawlEngine) -> None:
+        async with asyncio.TaskGroup() as tasks:
+            lane = engine.fleet.start(tasks, bed.lane().lease, lease_until=float("inf"))
+            async with bed.crew.borrow("a.test") as pace:
+                assert pace is lane.pace
+                lane.dry = True
+                lane.fed.set()
+                await engine.fleet.finished()
+                assert engine.fleet.ended == [lane]
+                assert engine.fleet.releasable() == []
+            assert engine.fleet.releasable() == [lane]
+
+    _inside(work)
+
+
+def test_a_visitor_gets_no_turn_at_a_domain_that_was_lost_meanwhile() -> None:
+    async def work(bed: Bed, engine: CrawlEngine) -> None:
+        turns = 0
+        async with asyncio.TaskGroup() as tasks:
+            lane = engine.fleet.start(tasks, bed.lane().lease, lease_until=float("inf"))
+            async with bed.crew.borrow("a.test") as pace:
+                assert pace is not None
+                engine.fleet.lose(lane)
+                try:
+                    async with pace.turn():
+                        turns += 1
+                except LeaseLost:
+                    pass
+            assert engine.fleet.releasable() == [] or engine.fleet.releasable() == [lane]
+        assert turns == 0
+
+    _inside(work)
+
+
+def test_places_where_seeds_landed_are_all_in_scope_whichever_thread_learns_of_them() -> None:
+    bed = make_bed({})
+    hosts = [f"http://host-{number}.test/" for number in range(64)]
+    start = Barrier(8)
+
+    def learn(part: list[str]) -> None:
+        start.wait()
+        for host in part:
+            bed.crew.widen(parse(host))
+
+    threads = [Thread(target=learn, args=(hosts[number::8],), name=f"learn-{number}") for number in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert all(bed.crew.scope.decide(parse(host), 1).allowed for host in hosts)
+    scope = bed.crew.scope
+    assert not bed.crew.widen(parse(hosts[0]))
+    assert bed.crew.scope is scope, "what is known is judged anew only when there is a reason"
+
+
+def test_bodies_are_accounted_for_until_they_are_closed() -> None:
+    released: list[int] = []
+    body = MemoryBody([b"x" * 100], released=released.append)
+
+    body.close()
+    body.close()
+
+    assert released == [100]
