@@ -114,7 +114,8 @@ def request_stop(hot: Hot, *, execution_id: int | None, cancel: bool) -> list[in
     with hot.write() as tx:
         if execution_id is not None:
             one = queries.execution(tx, execution_id)
-            ids = [one.id] if one is not None and one.state in queries.OPEN else []
+            is_begun = one is not None and (one.state in queries.OPEN or queries.handed_back(tx, one.id))
+            ids = [execution_id] if is_begun else []
         else:
             ids = queries.latest_executions(tx, limit=1000, running=True)
         queries.ask_to_stop(tx, execution_ids=ids, word="cancel" if cancel else "drain")

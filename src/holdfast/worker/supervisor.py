@@ -100,7 +100,7 @@ class Supervisor:
         owner = Owner(ground.hot, ground.clock, run=RunFile(ground.run_folder), kind="supervisor",
                       execution_id=begun.execution_id)  # fmt: skip
         try:
-            if epoch is None and has_rival(ground.hot, owner, folder=ground.run_folder):
+            if epoch is None and has_rival(ground.hot, ground.clock, owner, folder=ground.run_folder):
                 raise Conflict(f"execution {begun.execution_id} was taken up by another start a moment ago")
             self._patiently(lambda: ground.frontier.add(begun.execution_id, seeds_of(self._plan)))
             for _ in range(self._workers):

@@ -163,6 +163,38 @@ def end_execution(tx: Transaction, ending: Ending, *, now: int) -> None:
     )
 
 
+class Holding(NamedTuple):
+    """How an execution stands to those who may end it."""
+
+    state: str
+    is_of_job: bool
+    """A worker runs it under a lease; otherwise it is a crawl of its own."""
+    owner: str | None
+    """Who holds the lease."""
+    heard_at: datetime | None
+
+
+def holding(tx: Transaction, *, execution_id: int) -> Holding:
+    """Return who may end an execution; one that is not there has ended."""
+    rows = tx.execute(
+        "SELECT e.state, j.state IS NOT NULL, j.lock_owner, j.lock_heartbeat_at FROM executions e"
+        " JOIN jobs j ON j.id = e.job_id WHERE e.id = ?",
+        (execution_id,),
+    )
+    if not rows:
+        return Holding("cancelled", is_of_job=False, owner=None, heard_at=None)
+    state, is_of_job, owner, heard_at = rows[0]
+    return Holding(state, bool(is_of_job), owner, _moment(heard_at))
+
+
+def handed_back(tx: Transaction, execution_id: int) -> bool:
+    """Return whether an execution was begun and waits for the next worker."""
+    rows = tx.execute(
+        "SELECT 1 FROM executions WHERE id = ? AND state = 'queued' AND started_at IS NOT NULL", (execution_id,)
+    )
+    return bool(rows)
+
+
 def ask_to_stop(tx: Transaction, *, execution_ids: Sequence[int], word: str) -> None:
     """Leave a word for the processes of these executions: drain or cancel."""
     tx.many("UPDATE executions SET stop_requested = ? WHERE id = ?", [(word, number) for number in execution_ids])
