@@ -25,8 +25,9 @@ def dead_holders(ground: Ground, database: Database) -> list[str]:
     dead = []
     for name in names:
         host, _, number = name.rpartition("/")
-        if not number.isdecimal() or not (host == socket.gethostname() or is_registered(ground.hot, int(number), host=host)):
+        if not number.isdecimal():
             continue
-        if is_gone(ground.hot, ground.clock, int(number), folder=ground.run_folder):
+        known = host == socket.gethostname() or is_registered(ground.hot, int(number), host=host)
+        if known and is_gone(ground.hot, ground.clock, int(number), folder=ground.run_folder):
             dead.append(name)
     return dead

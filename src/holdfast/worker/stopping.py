@@ -63,7 +63,7 @@ def still_held(ground: Ground, ids: list[int]) -> list[Held]:
             continue
         if holding.is_of_job:
             silent = holding.heard_at is None or holding.heard_at <= ground.clock.now() - GONE
-            found.append(Held(one, holding.state, holding.owner, holding.heard_at, holding.owner is not None and silent))
+            found.append(Held(one, holding.state, holding.owner, holding.heard_at, silent))
             continue
         living = living_owners(ground.hot, ground.clock, execution_id=one, folder=ground.run_folder)
         last = max(living, key=lambda owner: owner.heartbeat_at, default=None)
