@@ -83,6 +83,7 @@ def test_a_worker_that_died_is_told_from_one_that_works(bed: WorkerBed, tmp_path
         living = Owner(ground.hot, ground.clock, run=RunFile(ground.run_folder), kind="worker", execution_id=None)
         dead = Owner(ground.hot, ground.clock, run=RunFile(ground.run_folder), kind="worker", execution_id=None)
         dead.run.close()
+        dead.run.path.touch()  # as a killed process leaves it: there, and held by none
         with bed.database.write() as session:
             far = OwnerRow(kind="worker", host="elsewhere", pid=1, run_file="gone.run", started_at=datetime.now(UTC),
                            heartbeat_at=datetime.now(UTC) - timedelta(minutes=3))  # fmt: skip

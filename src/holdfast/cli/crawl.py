@@ -110,7 +110,7 @@ def run(ground: Ground, plan: CrawlPlan, *, output: Path | None, resume: bool, w
     begun = executions.begin(
         ground.hot, ground.clock, plan, executions.Wish(ground.settings.home, output, resume),
         is_working=lambda execution_id: is_working(
-            ground.hot, execution_id=execution_id, kind="supervisor", folder=ground.run_folder
+            ground.hot, ground.clock, execution_id=execution_id, kind="supervisor", folder=ground.run_folder
         ),
     )  # fmt: skip
     if begun.resumed:

@@ -11,14 +11,10 @@ import typer
 from holdfast import config, log
 from holdfast.cli.options import AsJson, ExecutionId, Home
 from holdfast.clock import SystemClock
-from holdfast.coordination.owners import is_working
 from holdfast.errors import Unavailable
-from holdfast.jobs import executions
 from holdfast.jobs.status import read_status
-from holdfast.types import Outcome
 from holdfast.wiring import Ground, open_ground
-from holdfast.worker.discard import discard
-from holdfast.worker.recovery import recover
+from holdfast.worker.stopping import ask_to_stop, still_held
 
 
 def stop(
@@ -30,14 +26,13 @@ def stop(
 ) -> None:
     """Ask running crawls to stop: they finish what is under way, seal and keep it. `--cancel` discards instead.
 
+    A crawl ends where it runs, on whatever machine: this command leaves it a word, and waits.
+
     Example: holdfast stop 3
     """
     log.configure("ERROR")
     with open_ground(config.load(home=home)) as ground:
-        ids = executions.request_stop(ground.hot, execution_id=execution, cancel=cancel)
-        for execution_id in ids:
-            if not is_working(ground.hot, execution_id=execution_id, kind="supervisor", folder=ground.run_folder):
-                _end_here(ground, execution_id, cancel=cancel)
+        ids = ask_to_stop(ground, execution_id=execution, cancel=cancel)
         states = _wait(ground, ids, wait)
     if json:
         print(jsonlib.dumps({"executions": states}))
@@ -46,27 +41,16 @@ def stop(
             print(f"execution {execution_id}: {state}")
 
 
-def _end_here(ground: Ground, execution_id: int, *, cancel: bool) -> None:
-    """End an execution whose processes are gone already."""
-    recover(ground)
-    if cancel:
-        while ground.frontier.close_rest(execution_id, outcome=Outcome.EXCLUDED, reason="cancelled"):
-            pass
-        discard(ground, execution_id)
-    state = "cancelled" if cancel else "stopped"
-    executions.end(ground.hot, ground.clock, executions.Ending(execution_id, state, "stop requested", 0.0))
-
-
 def _wait(ground: Ground, ids: list[int], seconds: float) -> dict[int, str]:
+    """Return how the executions stand once all have ended; Unavailable says who is to end those that have not."""
     clock = SystemClock()
     until = clock.monotonic() + seconds
-    while True:
-        states = {one: read_status(ground.hot, ground.clock, one).state for one in ids}
-        if "running" not in states.values():
-            return states
-        if clock.monotonic() >= until:
-            raise Unavailable("still draining; look again with: holdfast status")
+    while held := still_held(ground, ids):
+        may_end = any(one.holder is not None and not one.is_silent for one in held)
+        if not may_end or clock.monotonic() >= until:
+            raise Unavailable("; ".join(one.sentence() for one in held))
         time.sleep(0.2)
+    return {one: read_status(ground.hot, ground.clock, one).state for one in ids}
 
 
 app_command = stop

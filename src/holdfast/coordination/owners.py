@@ -1,4 +1,9 @@
-"""Owners: processes that may hold leases. A start on the same machine finds the dead ones at once by their locks."""
+"""Owners: processes that may hold leases, and whether they live.
+
+A run file that can be seen from here is judged by its lock, whatever its machine is called now: a container that was
+replaced and a machine that was renamed are cleaned up after at once. A process whose run file cannot be seen from here
+belongs to another machine, and only its silence tells.
+"""
 
 from __future__ import annotations
 
@@ -8,15 +13,26 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from enum import Enum, auto
 from pathlib import Path
 
 from holdfast.clock import Clock, from_micros, to_micros
 from holdfast.coordination import sql
-from holdfast.coordination.runfile import InHand, RunFile, claimed, in_hand, is_held
+from holdfast.coordination.runfile import InHand, RunFile, boot_id, claimed, in_hand, is_held
 from holdfast.db.hot import Hot, Transaction
 
 GONE = timedelta(minutes=2)
-"""Silence after which an owner counts as gone whose run file cannot be found: its lock can say nothing."""
+"""Silence after which an owner counts as gone whose lock can say nothing."""
+
+
+class Life(Enum):
+    """What can be told of an owner from here."""
+
+    ALIVE = auto()
+    DEAD = auto()
+    """Its lock is free, and that lock is the word of the kernel that ran it; or its files are here and it is silent."""
+    AWAY = auto()
+    """It is of another machine, and has been silent for long: what lies on that machine is not ours to touch."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,10 +41,14 @@ class DeadOwner:
 
     id: int
     kind: str
+    host: str
     pid: int
     execution_id: int | None
+    heartbeat_at: datetime
     in_hand: tuple[InHand, ...]
     run_path: Path
+    is_away: bool = False
+    """It is of another machine: its leases are free, but only files of it that are seen here may be touched."""
 
 
 class Owner:
@@ -39,7 +59,7 @@ class Owner:
         self.run = run
         self.kind = kind
         self.execution_id = execution_id
-        newcomer = sql.Newcomer(kind, socket.gethostname(), os.getpid(), str(run.path.resolve()), execution_id)
+        newcomer = sql.NewOwner(kind, socket.gethostname(), os.getpid(), str(run.path.resolve()), execution_id)
         with hot.write() as tx:
             self.id = sql.insert_owner(tx, newcomer, now=to_micros(clock.now()))
 
@@ -54,32 +74,65 @@ class Owner:
         self.run.close()
 
 
-def dead_owners(hot: Hot, clock: Clock, *, folder: Path) -> list[DeadOwner]:
-    """Return the owners of this machine whose file lock is free. Nothing is changed: see `cleaning_up`.
+def _locate(folder: Path, run_file: str) -> Path:
+    """Return where a run file lies: in this data directory, wherever that was when it was made, or where it was made.
 
-    An owner whose run file is not to be found (it has another data directory, or that was moved) is dead only if it
-    has been silent for long: nothing alive is ever taken for dead.
+    Its name is drawn at random, so that a file of this name is the one that was meant.
+    """
+    path = Path(run_file)
+    ours = folder / path.name
+    return path if not ours.exists() and path.exists() else ours
+
+
+def _life(row: sql.OwnerRow, folder: Path, *, silent_since: int) -> Life:
+    """Return whether an owner lives. Nothing alive is ever taken for dead."""
+    path = _locate(folder, row.run_file)
+    is_silent, is_here = row.heartbeat_at <= silent_since, row.host == socket.gethostname()
+    if is_held(path):
+        return Life.ALIVE
+    if path.exists():
+        # A lock that seems free was taken on another kernel if the run file says so: then the storage is shared, and
+        # may be of a kind that keeps locks to each machine.
+        if is_here or is_silent or boot_id(path) in (None, boot_id()):
+            return Life.DEAD
+        return Life.ALIVE
+    if not is_silent:
+        return Life.ALIVE
+    return Life.DEAD if is_here else Life.AWAY
+
+
+def dead_owners(hot: Hot, clock: Clock, *, folder: Path) -> list[DeadOwner]:
+    """Return the owners that ended without a word, as far as can be told from here. Nothing is changed.
+
+    `cleaning_up` takes one of them in hand.
     """
     with hot.read() as tx:
-        rows = sql.open_owners(tx, host=socket.gethostname())
-    silent = to_micros(clock.now() - GONE)
+        rows = sql.open_owners(tx)
+    silent_since = to_micros(clock.now() - GONE)
     dead = []
     for row in rows:
-        path = _locate(folder, row.run_file)
-        if is_held(path) or (not path.exists() and row.heartbeat_at > silent):
-            continue
-        dead.append(
-            DeadOwner(
-                id=row.id, kind=row.kind, pid=row.pid, execution_id=row.execution_id, in_hand=tuple(in_hand(path)),
-                run_path=path,
+        life = _life(row, folder, silent_since=silent_since)
+        if life is not Life.ALIVE:
+            path = _locate(folder, row.run_file)
+            dead.append(
+                DeadOwner(
+                    id=row.id,
+                    kind=row.kind,
+                    host=row.host,
+                    pid=row.pid,
+                    execution_id=row.execution_id,
+                    heartbeat_at=from_micros(row.heartbeat_at),
+                    in_hand=tuple(in_hand(path)),
+                    run_path=path,
+                    is_away=life is Life.AWAY,
+                )
             )
-        )  # fmt: skip
     return dead
 
 
 @contextmanager
 def cleaning_up(hot: Hot, owner: DeadOwner) -> Iterator[bool]:
-    """Hold a dead owner while cleaning up after it; False if somebody else is at it, or has done it."""
+    """Hold a dead owner while cleaning up after it; False if another start is at it, or has done it."""
     with claimed(owner.run_path) as ours:
         if ours:
             with hot.read() as tx:
@@ -96,15 +149,22 @@ def bury(hot: Hot, clock: Clock, owner: DeadOwner) -> bool:
 
 
 def is_gone(hot: Hot, clock: Clock, owner_id: int, *, folder: Path) -> bool:
-    """Return whether an owner of this machine has ended or died; one that nobody knows is gone."""
+    """Return whether an owner has ended or died; one that was never registered is gone.
+
+    One of another machine that fell silent is not called gone here: its jobs have a heartbeat of their own.
+    """
     with hot.read() as tx:
-        found = sql.whereabouts(tx, owner_id=owner_id)
-    if found is None or found.ended:
+        row = sql.owner(tx, owner_id=owner_id)
+    if row is None or row.ended_at is not None:
         return True
-    path = _locate(folder, found.run_file)
-    if is_held(path):
-        return False
-    return path.exists() or found.heartbeat_at <= to_micros(clock.now() - GONE)
+    return _life(row, folder, silent_since=to_micros(clock.now() - GONE)) is Life.DEAD
+
+
+def is_registered(hot: Hot, owner_id: int, *, host: str) -> bool:
+    """Return whether there is, or was, an owner of this number on a machine of this name."""
+    with hot.read() as tx:
+        row = sql.owner(tx, owner_id=owner_id)
+    return row is not None and row.host == host
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,44 +177,57 @@ class OwnerSeen:
     started_at: datetime
     heartbeat_at: datetime
     is_gone: bool
-    """Its lock is free, if it is of this machine; or it has been silent for too long."""
+    """Its lock is free, if its run file can be seen from here; or it has been silent for too long."""
 
 
 def seen_owners(hot: Hot, clock: Clock, *, kind: str, folder: Path) -> list[OwnerSeen]:
     """Return the owners of one kind, on all machines, that have not said goodbye; nothing is changed."""
     with hot.read() as tx:
-        rows = sql.open_of_kind(tx, kind=kind)
-    here, silent = socket.gethostname(), to_micros(clock.now() - GONE)
-    found = []
-    for row in rows:
-        dead = row.host == here and not is_held(_locate(folder, row.run_file))
-        found.append(
-            OwnerSeen(
-                id=row.id, host=row.host, pid=row.pid, started_at=from_micros(row.started_at),
-                heartbeat_at=from_micros(row.heartbeat_at), is_gone=dead or row.heartbeat_at <= silent,
-            )
-        )  # fmt: skip
-    return found
+        rows = sql.open_owners(tx)
+    silent_since = to_micros(clock.now() - GONE)
+    return [
+        OwnerSeen(
+            id=row.id,
+            host=row.host,
+            pid=row.pid,
+            started_at=from_micros(row.started_at),
+            heartbeat_at=from_micros(row.heartbeat_at),
+            is_gone=row.heartbeat_at <= silent_since or _life(row, folder, silent_since=silent_since) is Life.DEAD,
+        )
+        for row in rows
+        if row.kind == kind
+    ]
 
 
-def is_working(hot: Hot, *, execution_id: int, kind: str, folder: Path) -> bool:
-    """Return whether a live process of this machine works on the execution in this role."""
-    return any(is_held(_locate(folder, row.run_file)) for row in _rows(hot, execution_id, kind))
+def living_owners(hot: Hot, clock: Clock, *, execution_id: int, folder: Path) -> list[OwnerSeen]:
+    """Return who works on an execution now, in any role and on any machine, as far as can be told from here."""
+    return [
+        OwnerSeen(
+            id=row.id,
+            host=row.host,
+            pid=row.pid,
+            started_at=from_micros(row.started_at),
+            heartbeat_at=from_micros(row.heartbeat_at),
+            is_gone=False,
+        )
+        for row in _living(hot, clock, execution_id, folder)
+    ]
 
 
-def has_rival(hot: Hot, owner: Owner, *, folder: Path) -> bool:
+def is_working(hot: Hot, clock: Clock, *, execution_id: int, kind: str, folder: Path) -> bool:
+    """Return whether a live process, of any machine, works on the execution in this role."""
+    return any(row.kind == kind for row in _living(hot, clock, execution_id, folder))
+
+
+def has_rival(hot: Hot, clock: Clock, owner: Owner, *, folder: Path) -> bool:
     """Return whether a live owner has had the same role on the same execution for longer: of two, the later yields."""
     assert owner.execution_id is not None
-    rows = _rows(hot, owner.execution_id, owner.kind)
-    return any(row.id < owner.id and is_held(_locate(folder, row.run_file)) for row in rows)
+    rows = _living(hot, clock, owner.execution_id, folder)
+    return any(row.id < owner.id and row.kind == owner.kind for row in rows)
 
 
-def _rows(hot: Hot, execution_id: int, kind: str) -> list[sql.OwnerRow]:
+def _living(hot: Hot, clock: Clock, execution_id: int, folder: Path) -> list[sql.OwnerRow]:
     with hot.read() as tx:
-        return sql.open_owner_of(tx, execution_id=execution_id, kind=kind)
-
-
-def _locate(folder: Path, run_file: str) -> Path:
-    """Return where a run file lies: where it was made, or in this data directory if that was moved since."""
-    path = Path(run_file)
-    return path if path.exists() else folder / path.name
+        rows = sql.open_owners_of(tx, execution_id=execution_id)
+    silent_since = to_micros(clock.now() - GONE)
+    return [row for row in rows if _life(row, folder, silent_since=silent_since) is Life.ALIVE]

@@ -14,12 +14,16 @@ import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 _SLOTS = 8
 _TICK = struct.Struct("<d")
+_BOOT = struct.Struct("<36s")
+_BOOT_AT = 16
 _SLOT = struct.Struct("<qd")
 _SIZE = 4096
+_BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,6 +44,7 @@ class RunFile:
         os.ftruncate(self._fd, _SIZE)
         fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         self._memory = mmap.mmap(self._fd, _SIZE)
+        _BOOT.pack_into(self._memory, _BOOT_AT, (boot_id() or "").encode())
 
     def tick(self, now: float) -> None:
         """Say that the event loop is alive."""
@@ -80,21 +85,49 @@ def is_held(path: Path) -> bool:
     return False
 
 
+def boot_id(path: Path | None = None) -> str | None:
+    """Return which boot of which kernel a run file was made under, or the one that we run under; None if unknown.
+
+    Containers of one machine share it, and so does a machine that was renamed.
+    """
+    if path is None:
+        return _own_boot_id()
+    memory = _read(path)
+    return _BOOT.unpack_from(memory, _BOOT_AT)[0].rstrip(b"\0").decode("ascii", "replace") or None if memory else None
+
+
+@cache
+def _own_boot_id() -> str | None:
+    try:
+        return _BOOT_ID.read_text().strip()[: _BOOT.size] or None
+    except OSError:
+        return None
+
+
 @contextmanager
 def claimed(path: Path) -> Iterator[bool]:
-    """Hold the run file of a dead process while cleaning up after it; False if it lives or another start is at it."""
+    """Hold the run file of a dead process while cleaning up after it; False if it lives or another start is at it.
+
+    A run file that is gone cannot be held: a file beside its place is, for as long as it takes.
+    """
+    claim: Path | None = None
     try:
         fd = os.open(path, os.O_RDWR | os.O_CLOEXEC)
     except FileNotFoundError:
-        yield True
-        return
+        claim = path.with_suffix(".claim")
+        claim.parent.mkdir(parents=True, exist_ok=True)
+        fd = os.open(claim, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         try:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             yield False
         else:
-            yield True
+            try:
+                yield True
+            finally:
+                if claim is not None:
+                    claim.unlink(missing_ok=True)
     finally:
         os.close(fd)
 

@@ -8,7 +8,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from holdfast.clock import Clock, to_micros
-from holdfast.frontier import sql
+from holdfast.frontier import reopening_queries, sql
 from holdfast.frontier.connection import Connection, Spoken
 from holdfast.frontier.heads import Heads
 from holdfast.types import Kind, Outcome
@@ -51,6 +51,29 @@ class Closing:
             guilty = sorted(number for number, crashes in rows if crashes >= limit)
             self._end(tx, guilty, ending)
         return guilty
+
+    def reopen(self, execution_id: int, domain_id: int, *, limit: int) -> int:
+        """Ask once more for up to `limit` addresses of a domain that had failed; return how many there were."""
+        with self._connection.read() as tx:
+            rows = tx.execute(reopening_queries.FAILED_OF_DOMAIN, (execution_id, domain_id, limit))
+        if not rows:
+            return 0
+        now = to_micros(self._clock.now())
+        with self._connection.write() as tx:
+            _lock(tx, [row[0] for row in rows])
+            tx.many(sql.INSERT_RETRY, [(None, now, attempt_id) for attempt_id, _ in rows])
+            for outcome, count in Counter(outcome for _, outcome in rows).items():
+                _count(tx, execution_id, Outcome(outcome), -count, now)
+            heads = Heads()
+            heads.reopened(domain_id, now, len(rows))
+            heads.write(tx, execution_id)
+        return len(rows)
+
+    def failed_domains(self, execution_id: int, *, every_domain: bool) -> list[int]:
+        """Return the domains that were given up, or every one with addresses that failed."""
+        with self._connection.read() as tx:
+            chosen = reopening_queries.FAILED_DOMAINS if every_domain else reopening_queries.DOMAINS_GIVEN_UP
+            return [row[0] for row in tx.execute(chosen, (execution_id,))]
 
     def forget_originals(self, warc_file_id: int, *, chunk: int) -> None:
         """Take the originals in one WARC file, and the validators that went with them, from their pages."""

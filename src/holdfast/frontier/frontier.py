@@ -167,6 +167,17 @@ class Frontier:
         """
         return self._closing.close_rest(execution_id, Ending(outcome=outcome, reason=reason), kinds=kinds, limit=limit)
 
+    def reopen(self, execution_id: int, *, every_domain: bool = False, limit: int = 2000) -> int:
+        """Ask once more for what failed on domains that were given up, or on every domain; return how much that is.
+
+        In short transactions, before any process works on the execution. A repeat finds nothing to do.
+        """
+        reopened = 0
+        for domain_id in self._closing.failed_domains(execution_id, every_domain=every_domain):
+            while some := self._closing.reopen(execution_id, domain_id, limit=limit):
+                reopened += some
+        return reopened
+
     def forget_originals(self, warc_file_id: int) -> None:
         """Forget every original in a WARC file that is going: no revisit may point there, no 304 stand for it."""
         self._closing.forget_originals(warc_file_id, chunk=5000)

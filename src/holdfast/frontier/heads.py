@@ -37,6 +37,11 @@ class Heads:
         if not retried:
             change[ending(outcome)] += 1
 
+    def reopened(self, domain_id: int, due_at: int, count: int) -> None:
+        """Count addresses that had failed and are asked for once more."""
+        self.opened(domain_id, due_at, count)
+        self._of(domain_id)[_FAILED] -= count
+
     def write(self, tx: Spoken, execution_id: int) -> None:
         """Bring the changes into the table."""
         if self._changes:

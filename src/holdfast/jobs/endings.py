@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
-from typing import Any
+from typing import Any, Self
 
 from holdfast.jobs.adaptive import StartPage
+from holdfast.jobs.reading import Reading, Rule, rule_of, sentence_of
 from holdfast.jobs.retries import Failure
 
 MAX_ERROR_CHARS = 4_000
@@ -63,6 +65,8 @@ class Ending:
 
     result: Result
     reason: str | None = None
+    shortfalls: Mapping[str, int] = field(default_factory=dict)
+    """What it fell short of, by the words of `jobs.reading`, the worst first."""
     failure: Failure | None = None
     """Whose fault it was, if it failed."""
     error: str | None = None
@@ -80,3 +84,19 @@ class Ending:
     """When what could not be reached may be asked again: a retry that begins earlier would only wait."""
     verdict: Verdict | None = None
     """Heard only if the crawl itself failed."""
+
+    @classmethod
+    def of(cls, reading: Reading, **fields: Any) -> Self:
+        """Return the ending that a reading stands for: completed, failed by the crawl's own fault, or cancelled."""
+        result = Result(reading.state)
+        failure = Failure.FAILED if result is Result.FAILED else None
+        return cls(result=result, reason=reading.reason, shortfalls=reading.shortfalls, failure=failure, **fields)
+
+    @property
+    def rule(self) -> Rule:
+        """What follows from it."""
+        return rule_of(self.result.value, self.reason)
+
+    def sentence(self) -> str:
+        """Return it in words for people."""
+        return sentence_of(self.result.value, self.reason, self.shortfalls)

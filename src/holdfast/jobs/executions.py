@@ -15,9 +15,10 @@ from holdfast.db.hot import Hot, Transaction
 from holdfast.errors import Conflict, Invalid, NotFound
 from holdfast.jobs.live import queries
 from holdfast.jobs.live.queries import Ending, ExecutionRow
+from holdfast.jobs.reading import Reading, facts_of, read
 from holdfast.sources.adhoc.queries import ensure_source
 
-__all__ = ["Begun", "Ending", "Wish", "begin", "end", "request_stop"]
+__all__ = ["Begun", "Ending", "Wish", "begin", "end", "read_ending", "request_stop"]
 
 ADHOC = "adhoc"
 
@@ -32,6 +33,13 @@ class Begun:
     resumed: bool
     run_seconds: float
     landing: tuple[str, ...] = ()
+    goes_on_with: int | None = None
+    """The execution whose frontier it goes on with, if it retries one."""
+
+    @property
+    def frontier_id(self) -> int:
+        """The execution whose frontier it works on."""
+        return self.execution_id if self.goes_on_with is None else self.goes_on_with
 
 
 class Wish(NamedTuple):
@@ -109,12 +117,20 @@ def end(hot: Hot, clock: Clock, ending: Ending) -> None:
         queries.end_execution(tx, ending, now=to_micros(clock.now()))
 
 
+def read_ending(hot: Hot, *, frontier_id: int, stopped: int | None = None) -> Reading:
+    """Return what a run is that has nothing open any more; `stopped` is what a person left over."""
+    with hot.read() as tx:
+        groups = queries.ended_as(tx, frontier_id=frontier_id)
+    return read(facts_of(groups, stopped=stopped))
+
+
 def request_stop(hot: Hot, *, execution_id: int | None, cancel: bool) -> list[int]:
     """Ask one execution, or all that run, to drain or to discard; return their ids. NotFound if none runs."""
     with hot.write() as tx:
         if execution_id is not None:
             one = queries.execution(tx, execution_id)
-            ids = [one.id] if one is not None and one.state in queries.OPEN else []
+            is_begun = one is not None and (one.state in queries.OPEN or queries.handed_back(tx, one.id))
+            ids = [execution_id] if is_begun else []
         else:
             ids = queries.latest_executions(tx, limit=1000, running=True)
         queries.ask_to_stop(tx, execution_ids=ids, word="cancel" if cancel else "drain")

@@ -12,12 +12,14 @@ from holdfast.db.models import Execution, Job
 from holdfast.db.text import clean
 from holdfast.jobs import adaptive, pruning
 from holdfast.jobs.adaptive import Watched
+from holdfast.jobs.board.queries import FEED
 from holdfast.jobs.endings import MAX_ERROR_CHARS, MAX_STACK_CHARS, Counts, Ending, Result, Verdict
 from holdfast.jobs.intervals import interval_of
 from holdfast.jobs.journal.events import Event, completed, status
 from holdfast.jobs.moves import move, state_of
 from holdfast.jobs.placement import Placement
 from holdfast.jobs.plans import backend_of
+from holdfast.jobs.reading import Retry
 from holdfast.jobs.retries import CAP_S, Again, Failure, RetryPolicy, after_failure, policy_for
 from holdfast.jobs.schedule import queries
 from holdfast.jobs.slots import next_turn, turns_between
@@ -74,7 +76,10 @@ class Settler:
         if execution is None:
             _free(job, now)
             return self._orphan(job, now) if state_of(job) is State.RUNNING else []
-        execution.takeovers += 1
+        # A run of weeks may lose many workers: only those count that were lost with nothing done between.
+        done = execution.items_crawled + execution.items_failed
+        execution.takeovers = 1 if done > execution.lost_items else execution.takeovers + 1
+        execution.lost_items = max(done, execution.lost_items)
         if execution.takeovers > self._settings.takeovers and state_of(job) is State.RUNNING:
             message = f"its owners fell silent {execution.takeovers} times"
             ending = Ending(result=Result.FAILED, failure=Failure.LEASE_LOST, reason="lease_lost", error=message)
@@ -88,6 +93,13 @@ class Settler:
 
     def _succeeded(self, session: Session, job: Job, execution: Execution, ending: Ending,
                    now: datetime) -> list[Event]:  # fmt: skip
+        # What a poll could not reach waits for the next poll.
+        if ending.rule.retry is Retry.YES and state_of(job) is State.RUNNING and job.kind != FEED:
+            again = after_failure(Failure.FAILED, self._policy(session, job), retries=job.current_retry_count,
+                                  infra_retries=0)  # fmt: skip
+            if again is not None:
+                job.error_message = ending.sentence()
+                return [self._again(job, execution, again, ending, now)]
         job.current_retry_count = job.infra_retry_count = 0
         job.error_message = None
         if state_of(job) is not State.RUNNING:
@@ -126,12 +138,17 @@ class Settler:
                                   infra_retries=job.infra_retry_count)  # fmt: skip
         if again is None:
             return [move(job, State.FAILED, now=now, execution_id=execution.id, failure=failure.value)]
+        return [self._again(job, execution, again, ending, now)]
+
+    def _again(self, job: Job, execution: Execution, again: Again, ending: Ending, now: datetime) -> Event:
+        """Set when a run is tried again that failed, or that gave up part of what it was to ask."""
         job.current_retry_count, job.infra_retry_count = again.retries, again.infra_retries
         wait = max(again.wait, min((ending.not_before or now) - now, timedelta(seconds=CAP_S)))
-        event = move(job, State.SCHEDULED, now=now, execution_id=execution.id, failure=failure.value,
-                     retry_in_s=wait.total_seconds())  # fmt: skip
+        why = {"failure": (ending.failure or Failure.FAILED).value} if ending.result is Result.FAILED else {}
+        event = move(job, State.SCHEDULED, now=now, execution_id=execution.id, reason=ending.reason,
+                     retry_in_s=wait.total_seconds(), **why)  # fmt: skip
         job.next_run_at = now + wait
-        return [event]
+        return event
 
     def _policy(self, session: Session, job: Job) -> RetryPolicy:
         _, source = queries.job_and_source(session, job.id)
@@ -182,6 +199,7 @@ def _close(execution: Execution, ending: Ending, now: datetime) -> None:
                          peak_memory_bytes=_most(counts.peak_memory_bytes, told.peak_memory_bytes))  # fmt: skip
     execution.state, execution.failure = ending.result.value, ending.failure
     execution.reason = clean(ending.reason, MAX_ERROR_CHARS)
+    execution.shortfalls = dict(ending.shortfalls)
     execution.finished_at, execution.stop_requested = now, None
     began = execution.started_at or now
     execution.duration_ms = max(0, round((now - began).total_seconds() * 1000))

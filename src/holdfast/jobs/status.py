@@ -12,6 +12,7 @@ from holdfast.clock import Clock, from_micros, to_micros
 from holdfast.db.hot import Hot
 from holdfast.errors import NotFound
 from holdfast.jobs.live import queries
+from holdfast.jobs.reading import Rule, rule_of, sentence_of
 
 _FRESH_S = 10.0
 """Totals that were written longer ago come from a process that is gone or stuck: they count, but say nothing of now."""
@@ -42,6 +43,23 @@ class Status:
     """running, draining, or no_space: the worst of the processes'."""
     slow: tuple[dict[str, Any], ...]
     config: dict[str, Any]
+    frontier_id: int
+    shortfalls: dict[str, int]
+    error: str | None
+    retry_at: datetime | None
+    """When its job is tried again, if that is set."""
+
+    @property
+    def rule(self) -> Rule:
+        """What follows from how it ended; of one that runs, nothing yet."""
+        return rule_of(self.state, self.reason)
+
+    @property
+    def sentence(self) -> str | None:
+        """How it ended and what it fell short of, in words; None while it has not."""
+        if self.state in ("queued", "running"):
+            return None
+        return sentence_of(self.state, self.reason, self.shortfalls)
 
 
 def read_status(hot: Hot, clock: Clock, execution_id: int) -> Status:
@@ -50,10 +68,11 @@ def read_status(hot: Hot, clock: Clock, execution_id: int) -> Status:
         execution = queries.execution(tx, execution_id)
         if execution is None:
             raise NotFound(f"there is no execution {execution_id}; see them with: holdfast status")
-        written = queries.counts_of(tx, execution_id=execution_id)
-        queue = queries.queue_of(tx, execution_id=execution_id)
+        written = queries.counts_of(tx, execution_id=execution.frontier_id)
+        queue = queries.queue_of(tx, execution_id=execution.frontier_id)
         is_live = execution.state == "running" and queue > 0
-        away = queries.away(tx, execution_id=execution_id, now=to_micros(clock.now())) if is_live else []
+        now = to_micros(clock.now())
+        away = queries.away(tx, execution_id=execution.frontier_id, now=now) if is_live else []
     counts = [totals for _, totals in written]
     fresh = clock.now() - timedelta(seconds=_FRESH_S)
     live = [totals for at, totals in written if at >= fresh] if execution.state == "running" else []
@@ -71,6 +90,8 @@ def read_status(hot: Hot, clock: Clock, execution_id: int) -> Status:
         active_domains=_sum(live, "active_domains"), outcomes={k: v for k, v in outcomes.items() if v},
         condition=next((c for c in ("no_space", "draining") if c in conditions), "running"),
         slow=tuple(sorted(slow, key=lambda row: -row["seconds"])[:5]), config=execution.config,
+        frontier_id=execution.frontier_id, shortfalls=execution.shortfalls, error=execution.error,
+        retry_at=execution.retry_at,
     )  # fmt: skip
 
 

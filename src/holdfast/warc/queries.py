@@ -58,6 +58,15 @@ def open_files(tx: Transaction, *, owner_id: int) -> list[OpenFile]:
     return [OpenFile(*row) for row in rows]
 
 
+def stray_files(tx: Transaction) -> list[OpenFile]:
+    """Return the files that were begun and not sealed by owners whose rows are closed; there should be none."""
+    rows = tx.execute(
+        "SELECT f.id, f.execution_id, f.path FROM warc_files f JOIN owners o ON o.id = f.owner_id"
+        " WHERE f.state = 'open' AND o.ended_at IS NOT NULL ORDER BY f.id"
+    )
+    return [OpenFile(*row) for row in rows]
+
+
 def path_of(tx: Transaction, file_id: int) -> str | None:
     """Return where a file lies, unless it was discarded."""
     rows = tx.execute("SELECT path FROM warc_files WHERE id = ? AND state <> 'discarded'", (file_id,))

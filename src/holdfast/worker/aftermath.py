@@ -178,8 +178,9 @@ class Aftermath:
             still_written = open_files(session, execution_id=found.execution_id)
         if not still_written:
             return True
-        left = recover(self._bench.ground).left  # its process died, or is just sealing
-        lost = [left[number] for number in still_written if number in left and self._is_there(number)]
+        mended = recover(self._bench.ground)  # its process died, or is just sealing
+        lost = [mended.left[number] for number in still_written if number in mended.left and self._is_there(number)]
+        lost += [mended.elsewhere[number] for number in still_written if number in mended.elsewhere]
         if len(lost) < len(still_written):
             return False
         self._refused.setdefault(found.execution_id, []).extend(lost)

@@ -22,6 +22,13 @@ class Assignment:
     """The number of the process that looks after this one: when it is gone, this one hands back and ends."""
     epoch: int | None = None
     """Of the lease under which the execution runs: when it is over, this one drains. None for a crawl of its own."""
+    goes_on_with: int | None = None
+    """The execution whose frontier this one goes on with, if it retries one."""
+
+    @property
+    def frontier_id(self) -> int:
+        """The execution whose frontier is worked on."""
+        return self.execution_id if self.goes_on_with is None else self.goes_on_with
 
     def to_json(self) -> str:
         """Return it as text for standard input."""

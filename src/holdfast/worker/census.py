@@ -1,10 +1,10 @@
-"""Who holds jobs on this machine, and who of them is dead: known at once, long before the stale period is over."""
+"""Who holds jobs, and who of them is dead: by their locks at once, long before the stale period is over."""
 
 from __future__ import annotations
 
 import socket
 
-from holdfast.coordination.owners import is_gone
+from holdfast.coordination.owners import is_gone, is_registered
 from holdfast.db.engine import Database
 from holdfast.jobs.schedule.queries import lock_owners
 from holdfast.wiring import Ground
@@ -16,14 +16,18 @@ def name_of(owner_id: int) -> str:
 
 
 def dead_holders(ground: Ground, database: Database) -> list[str]:
-    """Return the holders of jobs that ran on this machine and are gone."""
+    """Return the holders of jobs that are gone, as far as can be told from here, whatever their machine was called.
+
+    Holders of another machine are left to the stale period: their run files cannot be seen from here.
+    """
     with database.read() as session:
         names = lock_owners(session)
     dead = []
     for name in names:
         host, _, number = name.rpartition("/")
-        if host != socket.gethostname() or not number.isdecimal():
+        if not number.isdecimal():
             continue
-        if is_gone(ground.hot, ground.clock, int(number), folder=ground.run_folder):
+        known = host == socket.gethostname() or is_registered(ground.hot, int(number), host=host)
+        if known and is_gone(ground.hot, ground.clock, int(number), folder=ground.run_folder):
             dead.append(name)
     return dead

@@ -6,6 +6,7 @@ import json
 from contextlib import closing
 from dataclasses import replace
 
+from holdfast import log
 from holdfast.clock import Clock
 from holdfast.config import Settings
 from holdfast.crawl.credentials import Credentials
@@ -16,11 +17,12 @@ from holdfast.errors import Invalid, Unavailable
 from holdfast.frontier.queries import summary
 from holdfast.jobs.adaptive import StartPage
 from holdfast.jobs.endings import Ending, Result
-from holdfast.jobs.executions import Begun
+from holdfast.jobs.executions import Begun, read_ending
 from holdfast.jobs.leases import Lease, start_etag, start_page
 from holdfast.jobs.live import queries
 from holdfast.jobs.live.queries import from_json
 from holdfast.jobs.plans import House, crawl_plan, job_config
+from holdfast.jobs.reading import Reading, Retry, Shortfall
 from holdfast.jobs.retries import Failure
 from holdfast.jobs.status import Status, read_status
 from holdfast.jobs.tally import Timing, counted, crawl_metrics
@@ -37,6 +39,7 @@ from holdfast.worker.store import open_store
 from holdfast.worker.supervisor import Conclusion, Supervisor
 from holdfast.worker.watch import Watch, with_cost
 
+_log = log.get()
 _LOOK_S = 0.25
 _LISTED = 100
 """Addresses that could not be captured and are named in the log; the report has them all."""
@@ -83,7 +86,7 @@ class NativeRunner:
             if (trouble := _prepared(ground, lease)) is not None:
                 return _infra(trouble)
             stops = LeaseStops(holding, Footing(lease.output_dir), ground.clock)
-            begun = _begin(ground, lease, plan)
+            begun = _begin(ground, lease, plan, resumes=self._given is None)
             watch = Watch(holding, lease.output_dir / "crawl.log", now=ground.clock.monotonic())
             supervisor = Supervisor(
                 ground, begun, plan, workers=self._settings.worker.processes,
@@ -95,7 +98,7 @@ class NativeRunner:
                 return None
             if stops.has_vanished:
                 return _infra(f"{lease.output_dir} has vanished while it was written to: is its storage mounted?")
-            if conclusion.state == "failed" and (trouble := storage_trouble(lease.output_dir)):
+            if conclusion.reading.reason == Shortfall.CRASHED and (trouble := storage_trouble(lease.output_dir)):
                 return _infra(trouble, stack=tail(lease.output_dir / "crawl.log"))
             status = read_status(ground.hot, ground.clock, lease.execution_id)
             watch.look(status, conclusion.cost, now=ground.clock.monotonic())
@@ -105,47 +108,47 @@ class NativeRunner:
     def _ending(self, ground: Ground, lease: Lease, holding: Holding, conclusion: Conclusion,
                 status: Status) -> Ending | None:  # fmt: skip
         """Return how it went: what was drained for the worker's sake is to be continued, the rest is over."""
+        reading, counts = conclusion.reading, with_cost(status, conclusion.cost)
         if conclusion.state == "cancelled":
             return Ending(result=Result.CANCELLED, reason="discarded")
-        ending = Ending(result=Result.COMPLETED, reason=conclusion.reason, counts=with_cost(status, conclusion.cost))
-        if conclusion.state == "failed":
-            ending = replace(ending, result=Result.FAILED, failure=Failure.FAILED, error=conclusion.reason,
-                             stack=tail(lease.output_dir / "crawl.log"))  # fmt: skip
-        elif conclusion.state == "stopped":
+        if conclusion.state == "stopped":
             word = holding.hear()
             if word not in (Stop.FINISH, Stop.CANCEL, Stop.DISCARD):
-                holding.tell(Progress(counts=ending.counts))
+                holding.tell(Progress(counts=counts))
                 return None
-            ending = _given_up(ground, lease, word, ending)
             if word is Stop.DISCARD:
-                return ending
-        _note_failures(ground, lease, holding)
+                _close_rest(ground, status.frontier_id, "cancelled")
+                discard(ground, lease.execution_id)
+                return Ending(result=Result.CANCELLED, reason="discarded")
+            reading = _given_up(ground, status, word)
+        stack = tail(lease.output_dir / "crawl.log") if reading.reason == Shortfall.CRASHED else None
+        ending = Ending.of(reading, counts=counts, error=conclusion.error, stack=stack)
+        _note_failures(ground, status.frontier_id, holding)
         return self._complete(ground, lease, status, ending)
 
     def _complete(self, ground: Ground, lease: Lease, status: Status, ending: Ending) -> Ending:
         """Return the ending with its metrics, its start page, and whether there is something to index."""
         with ground.hot.read() as tx:
-            timing = Timing(*queries.timing(tx, execution_id=lease.execution_id))
+            timing = Timing(*queries.timing(tx, execution_id=status.frontier_id))
             has_files = bool(files.files_of(tx, execution_id=lease.execution_id))
-        found = summary(ground.hot, lease.execution_id)
+        found = summary(ground.hot, status.frontier_id)
         metrics = crawl_metrics(found, timing, requests=status.requests)
         costs = ending.counts
         ending = replace(ending, counts=replace(
             counted(found), cpu_ms=costs.cpu_ms, peak_memory_bytes=costs.peak_memory_bytes))  # fmt: skip
-        if ending.result is Result.COMPLETED and not ending.counts.items_crawled and ending.counts.items_failed:
-            rests_until = ground.frontier.reachable_at(lease.execution_id)
-            error = f"nothing could be captured: {_worst(metrics)}"
-            error += f"; nothing is asked there before {rests_until:%Y-%m-%d %H:%M} UTC" if rests_until else ""
-            ending = replace(ending, result=Result.FAILED, failure=Failure.FAILED, reason="nothing_captured",
-                             error=error, not_before=rests_until)  # fmt: skip
+        if ending.reason in (Shortfall.NO_SERVER, Shortfall.NOTHING_CAPTURED):
+            ending = replace(ending, error=f"nothing could be captured: {_worst(metrics)}; {ending.error}")
+        if ending.rule.retry is Retry.YES:
+            ending = replace(ending, not_before=ground.frontier.reachable_at(status.frontier_id))
         over = ending.result is not Result.FAILED and has_files
-        return replace(ending, metrics=metrics, start=self._start_page(lease), index_state="pending" if over else None)
+        start = self._start_page(lease, status.frontier_id)
+        return replace(ending, metrics=metrics, start=start, index_state="pending" if over else None)
 
-    def _start_page(self, lease: Lease) -> StartPage:
+    def _start_page(self, lease: Lease, frontier_id: int) -> StartPage:
         if lease.job.url is None:
             return StartPage()
         with closing(Database(self._settings.database)) as database, database.read() as session:
-            return start_page(session, execution_id=lease.execution_id, url=lease.job.url, etag=self._etag)
+            return start_page(session, execution_id=frontier_id, url=lease.job.url, etag=self._etag)
 
     def _known_etag(self, lease: Lease) -> str | None:
         """Return the start page's ETag of earlier runs; nothing if this one may have seen the page already."""
@@ -186,39 +189,75 @@ def _prepared(ground: Ground, lease: Lease) -> str | None:
 
 
 def _infra(trouble: str, *, stack: str | None = None) -> Ending:
-    return Ending(result=Result.FAILED, failure=Failure.INFRA, reason="storage", error=trouble, stack=stack)
+    return Ending(
+        result=Result.FAILED,
+        failure=Failure.INFRA,
+        reason=Shortfall.STORAGE.value,
+        shortfalls={Shortfall.STORAGE.value: 1},
+        error=trouble,
+        stack=stack,
+    )
 
 
-def _begin(ground: Ground, lease: Lease, plan: CrawlPlan) -> Begun:
+def _begin(ground: Ground, lease: Lease, plan: CrawlPlan, *, resumes: bool) -> Begun:
     """Write the plan into the execution, with where its seeds landed before; ignoring robots.txt lands in the audit."""
+    frontier_id = _frontier(ground, lease.execution_id) if resumes else lease.execution_id
     with ground.hot.write() as tx:
         row = queries.execution(tx, lease.execution_id)
         assert row is not None
-        landing = tuple(from_json(row.config).get("landing", ())) or plan.landing
+        known = queries.execution(tx, frontier_id) if frontier_id != row.id else row
+        before = from_json(known.config).get("landing", ()) if known is not None else ()
+        landing = tuple(from_json(row.config).get("landing", ())) or tuple(before) or plan.landing
         queries.store_config(tx, execution_id=row.id, config=json.dumps({**plan.public(), "landing": list(landing)}))
         if plan.robots == "ignore":
             append_event(tx, ground.clock, action="robots.ignored", subject=f"execution {row.id}",
                          detail={"reason": plan.robots_reason, "seeds": list(plan.seeds)})  # fmt: skip
     return Begun(
         execution_id=row.id, source_code=lease.source.code, output_dir=lease.output_dir, resumed=lease.resumed,
-        run_seconds=row.run_seconds, landing=landing,
+        run_seconds=row.run_seconds, landing=landing, goes_on_with=frontier_id if frontier_id != row.id else None,
     )  # fmt: skip
 
 
-def _given_up(ground: Ground, lease: Lease, word: Stop, ending: Ending) -> Ending:
-    """Close what will not be asked any more, because somebody wants this run to end."""
-    reason = "stopped" if word is Stop.FINISH else "cancelled"
-    while ground.frontier.close_rest(lease.execution_id, outcome=Outcome.EXCLUDED, reason=reason):
-        pass
-    if word is Stop.DISCARD:
-        discard(ground, lease.execution_id)
-        return Ending(result=Result.CANCELLED, reason="discarded")
-    return replace(ending, reason=reason, result=Result.COMPLETED if word is Stop.FINISH else Result.CANCELLED)
+def _frontier(ground: Ground, execution_id: int) -> int:
+    """Return whose frontier a run works on: a retry goes on with that of the run before it.
 
-
-def _note_failures(ground: Ground, lease: Lease, holding: Holding) -> None:
+    What that one had captured is not asked again; what it had left open, and what it had given up, is.
+    """
     with ground.hot.read() as tx:
-        rows = queries.failures(tx, execution_id=lease.execution_id, limit=_LISTED)
+        known, before = queries.frontier_of(tx, execution_id), queries.resumed_from(tx, execution_id=execution_id)
+        if known != execution_id or before is None:
+            return known
+        root = queries.frontier_of(tx, before)
+        earlier = queries.execution(tx, before)
+        if earlier is None or not queries.has_frontier(tx, execution_id=root):
+            return execution_id
+    whole = earlier.reason in (Shortfall.NO_SERVER, Shortfall.NOTHING_CAPTURED)
+    reopened = ground.frontier.reopen(root, every_domain=whole)
+    # Said last: if this process dies before, the next one reopens what is still closed.
+    with ground.hot.write() as tx:
+        queries.go_on_with(tx, execution_id=execution_id, frontier_id=root)
+    _log.info("crawl.frontier_resumed", execution=execution_id, frontier=root, reopened=reopened)
+    return root
+
+
+def _given_up(ground: Ground, status: Status, word: Stop) -> Reading:
+    """Close what will not be asked any more, because a person wants this run to end; return what it is."""
+    left = ground.frontier.open_count(status.frontier_id)
+    if word is Stop.CANCEL:
+        _close_rest(ground, status.frontier_id, "cancelled")
+        return Reading("cancelled", "cancelled", {})
+    _close_rest(ground, status.frontier_id, Shortfall.STOPPED.value)
+    return read_ending(ground.hot, frontier_id=status.frontier_id, stopped=left)
+
+
+def _close_rest(ground: Ground, frontier_id: int, reason: str) -> None:
+    while ground.frontier.close_rest(frontier_id, outcome=Outcome.EXCLUDED, reason=reason):
+        pass
+
+
+def _note_failures(ground: Ground, frontier_id: int, holding: Holding) -> None:
+    with ground.hot.read() as tx:
+        rows = queries.failures(tx, execution_id=frontier_id, limit=_LISTED)
     for url, outcome, reason, status, message in rows:
         holding.note("warning", "fetch", f"{url}: {reason}", url=url, outcome=outcome, status=status, detail=message)
 

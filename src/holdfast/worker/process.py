@@ -133,7 +133,13 @@ class Process:
     def _engine(self, client: Client) -> CrawlEngine:
         """Put the parts together."""
         ground, progress = self._ground, Progress(self._clock)
-        control = RowControl(ground, self._owner, self._assignment.execution_id, epoch=self._assignment.epoch)
+        control = RowControl(
+            ground,
+            self._owner,
+            self._assignment.execution_id,
+            epoch=self._assignment.epoch,
+            frontier_id=self._assignment.frontier_id,
+        )
         # A process that takes the place of another must know where seeds landed before it reads its first page.
         plan = replace(self._plan, landing=control.listen().landing or self._plan.landing)
         networks = tuple(map(ip_network, plan.allow_networks))
@@ -145,9 +151,9 @@ class Process:
             processes=self._assignment.processes, polled=validators_of(plan),
             is_private=lambda ip: any(ip_address(ip) in network for network in networks),
         )  # fmt: skip
-        ledger = Ledger(ground.frontier, self._tape, progress, control, execution_id=self._assignment.execution_id,
+        ledger = Ledger(ground.frontier, self._tape, progress, control, execution_id=self._assignment.frontier_id,
                         owner_id=self._owner.id)  # fmt: skip
-        ledger.feeds = open_feeds(ground, plan, self._assignment.execution_id)
+        ledger.feeds = open_feeds(ground, plan, self._assignment.frontier_id)
         left = self._assignment.seconds_left
         limits = Limits(plan, progress, ends_at=None if left is None else self._clock.monotonic() + left)
         sieve, reader, loop = Sieve(crew), Reader(crew, self._child), asyncio.get_running_loop()

@@ -2,24 +2,31 @@
 
 from __future__ import annotations
 
-import socket
 from dataclasses import dataclass, field
+from datetime import timedelta
 from pathlib import Path
 
 from holdfast import log
 from holdfast.clock import to_micros
 from holdfast.coordination.owners import DeadOwner, bury, cleaning_up, dead_owners
-from holdfast.coordination.runfile import acquit
+from holdfast.coordination.runfile import acquit, is_held
 from holdfast.errors import HoldfastError, Unavailable
 from holdfast.failpoints import reach
 from holdfast.warc import queries as files
 from holdfast.warc.manifest import ManifestEntry, add_to_manifest
+from holdfast.warc.outfile import OPEN_SUFFIX
 from holdfast.warc.queries import OpenFile
 from holdfast.warc.repair import adopt
 from holdfast.warc.roots import locate
 from holdfast.wiring import Ground
 
 _log = log.get()
+_LOST = timedelta(hours=1)
+"""Silence of another machine after which the files that it has not sealed are told as lost; if it comes back, it seals
+them, and they are read then."""
+
+
+_INDEXER = "indexer"
 
 
 @dataclass(slots=True)
@@ -35,15 +42,20 @@ class Recovery:
     torn_bytes: int = 0
     left: dict[int, str] = field(default_factory=dict)
     """Files that cannot be sealed as they are, by id, and why; what only waits (a full disk) is not among them."""
+    elsewhere: dict[int, str] = field(default_factory=dict)
+    """Files on a machine that has been silent for an hour, by id, and which one."""
 
 
 def recover(ground: Ground) -> Recovery:
-    """Free what this machine's dead processes held, and seal what they were writing. Safe to run at any time."""
+    """Free what dead processes held, and seal what they were writing here. Safe to run at any time."""
     report = Recovery()
     for owner in dead_owners(ground.hot, ground.clock, folder=ground.run_folder):
+        if owner.kind == _INDEXER:  # what it was reading is freed by the next indexer, before its row is closed
+            continue
         with cleaning_up(ground.hot, owner) as ours:
             if ours:
                 _clean_up(ground, owner, report)
+    _seal_strays(ground, report)
     if report.owners:
         _log.info("recovery.done", owners=report.owners, domains=report.domains, files=len(report.repaired),
                   orphans=report.orphans, torn_bytes=report.torn_bytes)  # fmt: skip
@@ -58,15 +70,46 @@ def _clean_up(ground: Ground, owner: DeadOwner, report: Recovery) -> None:
     reach("recovery_freed")
     with ground.hot.read() as tx:
         stale = files.open_files(tx, owner_id=owner.id)
-    if all([_adopt(ground, file, report) for file in stale]):
+    elsewhere = [file for file in stale if owner.is_away and not _is_here(ground, file)]
+    sealed = all([_adopt(ground, file, report) for file in stale if file not in elsewhere])
+    if ground.clock.now() - owner.heartbeat_at >= _LOST:
+        told = f"was being written on {owner.host}, which is silent since {owner.heartbeat_at:%Y-%m-%d %H:%M} UTC"
+        report.elsewhere.update((file.id, f"{Path(file.path).name} {told}") for file in elsewhere)
+    if sealed and not elsewhere:
         reach("recovery_sealed")
         bury(ground.hot, ground.clock, owner)
+    # Otherwise the row stays: a later start seals what is left, or the machine that has it.
+
+
+def _seal_strays(ground: Ground, report: Recovery) -> None:
+    """Seal files of owners whose rows are closed: a process that was cut off, taken for gone, went on and then died.
+
+    Only what lies here and what no living process holds: nothing is struck off, for it may be about to be made.
+    """
+    with ground.hot.read() as tx:
+        strays = files.stray_files(tx)
+    for file in strays:
+        if _is_here(ground, file) and not is_held(_open_path(ground, file)):
+            _adopt(ground, file, report)
+
+
+def _is_here(ground: Ground, file: OpenFile) -> bool:
+    try:
+        path = locate(ground.settings.home, file.path)
+    except HoldfastError:
+        return False
+    return path.exists() or _open_path(ground, file).exists()
+
+
+def _open_path(ground: Ground, file: OpenFile) -> Path:
+    path = locate(ground.settings.home, file.path)
+    return path.with_name(path.name + OPEN_SUFFIX)
 
 
 def _blame(ground: Ground, owner: DeadOwner, report: Recovery) -> None:
     if owner.kind != "process" or not owner.in_hand:
         return
-    evidence = f"process {owner.pid} on {socket.gethostname()} died while parsing this page"
+    evidence = f"process {owner.pid} on {owner.host} died while parsing this page"
     limit = ground.settings.parse.crashes
     report.quarantined += ground.frontier.blame([slot.attempt_id for slot in owner.in_hand], evidence, limit=limit)
     acquit(owner.run_path)

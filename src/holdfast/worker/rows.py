@@ -19,8 +19,17 @@ _BEAT_S = 5.0
 class RowControl:
     """Answers the engine from the execution's rows; used on the database's thread only."""
 
-    def __init__(self, ground: Ground, owner: Owner, execution_id: int, *, epoch: int | None = None) -> None:
+    def __init__(
+        self,
+        ground: Ground,
+        owner: Owner,
+        execution_id: int,
+        *,
+        epoch: int | None = None,
+        frontier_id: int | None = None,
+    ) -> None:
         self._ground, self._owner, self._execution_id, self._epoch = ground, owner, execution_id, epoch
+        self._frontier_id = execution_id if frontier_id is None else frontier_id
         self._landed: deque[str] = deque()
         self._beat_at = -_BEAT_S
 
@@ -32,7 +41,7 @@ class RowControl:
             stop, stored = queries.stop_word(tx, execution_id=self._execution_id)
             if not self._is_ours(tx):
                 stop = "drain"  # its worker fell silent: another one has the execution, or soon will
-            totals = queries.totals_of_others(tx, execution_id=self._execution_id, owner_id=self._owner.id)
+            totals = queries.totals_of_others(tx, execution_id=self._frontier_id, owner_id=self._owner.id)
             if beats:
                 self._owner.beat(tx)
                 self._beat_at = now

@@ -20,9 +20,11 @@ from holdfast.crawl.plan import CrawlPlan
 from holdfast.crawl.seeds import seeds_of
 from holdfast.errors import Conflict, NoSpace, Unavailable
 from holdfast.jobs import executions
-from holdfast.jobs.executions import Begun
+from holdfast.jobs.executions import Begun, read_ending
+from holdfast.jobs.reading import LIMITS, Reading, Shortfall
 from holdfast.jobs.status import Status, read_status
 from holdfast.types import Outcome
+from holdfast.warc import queries as files
 from holdfast.wiring import Ground
 from holdfast.worker.assignment import Assignment
 from holdfast.worker.child import Child, Cost, fresh_name
@@ -43,17 +45,22 @@ _ASLEEP_S = 2.0
 _DEATHS = 8
 _DEATHS_EACH = 4
 """So many deaths in a row, with nothing settled between, end the execution: in all, and for each process of it."""
-_LIMITS = ("max_pages", "max_bytes", "max_time")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Conclusion:
     """How a crawl ended (completed, stopped with more to do, cancelled and discarded, failed), and what it cost."""
 
-    state: str
-    reason: str
+    reading: Reading
     seconds: float
     cost: Cost
+    error: str | None = None
+    """What made it fail, in words."""
+
+    @property
+    def state(self) -> str:
+        """How it ended, in a word."""
+        return self.reading.state
 
 
 class Supervisor:
@@ -83,11 +90,19 @@ class Supervisor:
         """Bring the execution to an end and return its last status; Conflict if another live one is at it."""
         with obeying_signals() as stops:
             conclusion = self.crawl(stops)
-            ending = executions.Ending(
-                self._begun.execution_id, conclusion.state, conclusion.reason, conclusion.seconds
-            )
+            ending = self._patiently(lambda: self._ending(conclusion))
             self._patiently(lambda: executions.end(self._ground.hot, self._ground.clock, ending))
             return self._patiently(self._status)
+
+    def _ending(self, conclusion: Conclusion) -> executions.Ending:
+        """Return what the row of a crawl of its own says from now on; one that is over waits to be indexed."""
+        state, reason, shortfalls = conclusion.reading
+        with self._ground.hot.read() as tx:
+            has_files = bool(files.files_of(tx, execution_id=self._begun.execution_id))
+        index_state = "pending" if has_files and state in ("completed", "failed") else None
+        return executions.Ending(
+            self._begun.execution_id, state, reason, conclusion.seconds, shortfalls, conclusion.error, index_state
+        )
 
     def crawl(self, stops: Stops, *, epoch: int | None = None) -> Conclusion:
         """Crawl until nothing is open, a limit is reached or somebody says stop; its own row is not written.
@@ -100,9 +115,9 @@ class Supervisor:
         owner = Owner(ground.hot, ground.clock, run=RunFile(ground.run_folder), kind="supervisor",
                       execution_id=begun.execution_id)  # fmt: skip
         try:
-            if epoch is None and has_rival(ground.hot, owner, folder=ground.run_folder):
+            if epoch is None and has_rival(ground.hot, ground.clock, owner, folder=ground.run_folder):
                 raise Conflict(f"execution {begun.execution_id} was taken up by another start a moment ago")
-            self._patiently(lambda: ground.frontier.add(begun.execution_id, seeds_of(self._plan)))
+            self._patiently(lambda: ground.frontier.add(begun.frontier_id, seeds_of(self._plan)))
             for _ in range(self._workers):
                 if not stops.count:
                     self._start()
@@ -141,6 +156,7 @@ class Supervisor:
             plan=replace(self._plan, landing=begun.landing).to_json(), execution_id=begun.execution_id,
             source_code=begun.source_code, output_dir=str(begun.output_dir), run_file=fresh_name(),
             processes=self._workers, seconds_left=left, supervisor=os.getpid(), epoch=self._epoch,
+            goes_on_with=begun.goes_on_with,
         )  # fmt: skip
         self._children.append(
             Child(
@@ -245,27 +261,35 @@ class Supervisor:
 
     def _conclude(self) -> Conclusion:
         """Return how the execution ended, and close what will not be asked any more."""
-        execution_id = self._begun.execution_id
-        limit = next((ending for ending in self._endings if ending in _LIMITS), None)
+        limit = next((ending for ending in self._endings if ending in LIMITS), None)
         if self._stops.abandoned:
-            return self._concluded("stopped", "abandoned")
+            return self._concluded(Reading("stopped", "abandoned", {}))
         if self._status().stop_requested == "cancel":
             self._close_rest("cancelled")
-            discard(self._ground, execution_id)
-            return self._concluded("cancelled", "cancelled")
+            discard(self._ground, self._begun.execution_id)
+            return self._concluded(Reading("cancelled", "cancelled", {}))
         if self._failure is not None:
-            return self._concluded("failed", self._failure)
+            reading = Reading("failed", Shortfall.CRASHED.value, {Shortfall.CRASHED.value: self._deaths})
+            return self._concluded(reading, error=self._failure)
         if limit is not None and not self._stops.count:
             self._close_rest(f"over_limit:{limit}")
-            return self._concluded("completed", limit)
-        if self._ground.frontier.open_count(execution_id) == 0:
-            return self._concluded("completed", "done")
-        return self._concluded("stopped", "drained")
+        if left := self._ground.frontier.open_count(self._begun.frontier_id):
+            return self._concluded(Reading("stopped", Shortfall.STOPPED.value, {Shortfall.STOPPED.value: left}))
+        reading = read_ending(self._ground.hot, frontier_id=self._begun.frontier_id)
+        return self._concluded(reading, error=self._why(reading))
 
-    def _concluded(self, state: str, reason: str) -> Conclusion:
+    def _why(self, reading: Reading) -> str | None:
+        """Return the error of a crawl that captured nothing, with when its servers may be asked again."""
+        if reading.state != "failed":
+            return None
+        again_at = self._ground.frontier.reachable_at(self._begun.frontier_id)
+        rest = f"; nothing is asked there before {again_at:%Y-%m-%d %H:%M} UTC" if again_at else ""
+        return f"{reading.sentence()}{rest}"
+
+    def _concluded(self, reading: Reading, *, error: str | None = None) -> Conclusion:
         seconds = self._ground.clock.monotonic() - self._started
-        return Conclusion(state=state, reason=reason, seconds=seconds, cost=self.cost)
+        return Conclusion(reading=reading, seconds=seconds, cost=self.cost, error=error)
 
     def _close_rest(self, reason: str) -> None:
-        while self._ground.frontier.close_rest(self._begun.execution_id, outcome=Outcome.EXCLUDED, reason=reason):
+        while self._ground.frontier.close_rest(self._begun.frontier_id, outcome=Outcome.EXCLUDED, reason=reason):
             pass

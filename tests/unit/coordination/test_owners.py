@@ -8,7 +8,16 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.coordination.owners import Owner, bury, cleaning_up, dead_owners, has_rival, is_working
+from holdfast.coordination.owners import (
+    Owner,
+    bury,
+    cleaning_up,
+    dead_owners,
+    has_rival,
+    is_gone,
+    is_working,
+    living_owners,
+)
 from holdfast.coordination.runfile import RunFile
 from holdfast.db.hot import Hot
 from tests.clock import FakeClock
@@ -106,10 +115,11 @@ def test_a_dead_owner_is_cleaned_up_after_by_one_and_once(hot: Hot, clock: FakeC
 def test_of_two_supervisors_of_one_execution_the_later_yields(hot: Hot, clock: FakeClock, tmp_path: Path) -> None:
     first, second = (_owner(hot, clock, tmp_path, "supervisor") for _ in range(2))
 
-    assert (has_rival(hot, first, folder=tmp_path), has_rival(hot, second, folder=tmp_path)) == (False, True)
+    assert not has_rival(hot, clock, first, folder=tmp_path)
+    assert has_rival(hot, clock, second, folder=tmp_path)
 
     _die(first)
-    assert not has_rival(hot, second, folder=tmp_path)
+    assert not has_rival(hot, clock, second, folder=tmp_path)
     second.end()
 
 
@@ -118,7 +128,93 @@ def test_an_execution_is_worked_on_while_an_owner_in_that_role_lives(
 ) -> None:
     owner = _owner(hot, clock, tmp_path, "supervisor")
 
-    assert is_working(hot, execution_id=1, kind="supervisor", folder=tmp_path)
-    assert not is_working(hot, execution_id=1, kind="process", folder=tmp_path)
+    assert is_working(hot, clock, execution_id=1, kind="supervisor", folder=tmp_path)
+    assert not is_working(hot, clock, execution_id=1, kind="process", folder=tmp_path)
     _die(owner)
-    assert not is_working(hot, execution_id=1, kind="supervisor", folder=tmp_path)
+    assert not is_working(hot, clock, execution_id=1, kind="supervisor", folder=tmp_path)
+
+
+def _rename(hot: Hot, owner: Owner, host: str = "another-name") -> None:
+    """Have an owner registered under another host name, as before a container was replaced."""
+    with hot.write() as tx:
+        tx.execute("UPDATE owners SET host = ? WHERE id = ?", (host, owner.id))
+
+
+def test_a_run_file_in_our_folder_is_judged_by_its_lock_whatever_the_machine_was_called(
+    hot: Hot, clock: FakeClock, tmp_path: Path
+) -> None:
+    living, dead = _owner(hot, clock, tmp_path, "supervisor"), _owner(hot, clock, tmp_path, "supervisor")
+    for owner in (living, dead):
+        _rename(hot, owner)
+    _die(dead)
+
+    found = dead_owners(hot, clock, folder=tmp_path)
+    assert [(owner.id, owner.is_away) for owner in found] == [(dead.id, False)]
+    assert is_gone(hot, clock, dead.id, folder=tmp_path)
+
+    clock.advance(3600)
+    assert [owner.id for owner in dead_owners(hot, clock, folder=tmp_path)] == [dead.id]
+    assert is_working(hot, clock, execution_id=1, kind="supervisor", folder=tmp_path)
+    assert not is_gone(hot, clock, living.id, folder=tmp_path)
+    living.end()
+
+
+def test_an_owner_of_another_machine_lives_until_it_is_silent_and_is_then_away(
+    hot: Hot, clock: FakeClock, tmp_path: Path
+) -> None:
+    owner = _owner(hot, clock, tmp_path / "there", "supervisor")
+    _rename(hot, owner)
+    _die(owner).unlink()
+
+    clock.advance(119)
+    assert dead_owners(hot, clock, folder=tmp_path) == []
+    assert is_working(hot, clock, execution_id=1, kind="supervisor", folder=tmp_path)
+
+    clock.advance(2)
+    assert [(dead.id, dead.is_away) for dead in dead_owners(hot, clock, folder=tmp_path)] == [(owner.id, True)]
+    assert not is_working(hot, clock, execution_id=1, kind="supervisor", folder=tmp_path)
+    assert not is_gone(hot, clock, owner.id, folder=tmp_path)  # its jobs have a heartbeat of their own
+
+
+def test_a_lock_that_another_kernel_took_is_not_believed_to_be_free_while_its_owner_is_heard_of(
+    hot: Hot, clock: FakeClock, tmp_path: Path
+) -> None:
+    owner = _owner(hot, clock, tmp_path)
+    _rename(hot, owner)
+    path = _die(owner)
+    left = path.read_bytes()
+    path.write_bytes(left[:16] + b"0" * 36 + left[52:])
+
+    assert dead_owners(hot, clock, folder=tmp_path) == []
+
+    clock.advance(121)
+    assert [(dead.id, dead.is_away) for dead in dead_owners(hot, clock, folder=tmp_path)] == [(owner.id, False)]
+
+
+def test_an_owner_that_was_taken_for_gone_is_back_with_its_next_heartbeat(
+    hot: Hot, clock: FakeClock, tmp_path: Path
+) -> None:
+    owner = _owner(hot, clock, tmp_path / "there")
+    _rename(hot, owner)
+    _die(owner).unlink()
+    clock.advance(121)
+    [away] = dead_owners(hot, clock, folder=tmp_path)
+    with cleaning_up(hot, away) as ours:
+        assert ours
+        assert bury(hot, clock, away)
+
+    with hot.write() as tx:
+        owner.beat(tx)
+    assert [seen.id for seen in living_owners(hot, clock, execution_id=1, folder=tmp_path)] == [owner.id]
+
+
+def test_an_owner_whose_run_file_is_nowhere_is_cleaned_up_after_by_one(
+    hot: Hot, clock: FakeClock, tmp_path: Path
+) -> None:
+    _die(_owner(hot, clock, tmp_path)).unlink()
+    clock.advance(121)
+    [dead] = dead_owners(hot, clock, folder=tmp_path)
+
+    with cleaning_up(hot, dead) as one, cleaning_up(hot, dead) as other:
+        assert (one, other) == (True, False)
+    assert list(tmp_path.glob("*.claim")) == []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -63,6 +64,23 @@ class Dead:
     def take(self, attempt_id: int) -> None:
         self._owner.run.take(0, attempt_id, 1.0)
 
+    def move(self, host: str = "another-name") -> None:
+        """Have been started under another host name."""
+        with self._ground.hot.write() as tx:
+            tx.execute("UPDATE owners SET host = ? WHERE id = ?", (host, self._owner.id))
+
+    def vanish(self, *, hours: int = 0) -> None:
+        """Be of a machine whose run files cannot be seen from here, silent since three minutes or for hours."""
+        self.die()
+        self._owner.run.path.unlink()
+        with self._ground.hot.write() as tx:
+            past = to_micros(self._clock.now() - timedelta(hours=hours, minutes=3))
+            tx.execute("UPDATE owners SET heartbeat_at = ? WHERE id = ?", (past, self._owner.id))
+
+    def is_buried(self) -> bool:
+        with self._ground.hot.read() as tx:
+            return bool(tx.execute("SELECT 1 FROM owners WHERE id = ? AND ended_at IS NOT NULL", (self._owner.id,)))
+
     def die(self) -> None:
         path, left = self._owner.run.path, self._owner.run.path.read_bytes()
         self._owner.run.close()
@@ -100,6 +118,53 @@ def test_the_file_of_a_dead_process_is_sealed_listed_and_its_orphans_are_counted
     assert _state(ground, dead.file_id) == ("sealed", True)
     assert [entry.name for entry in read_manifest(dead.path.parent)] == ["dead.warc.gz"]
     assert recover(ground).owners == 0
+
+
+def test_the_file_of_a_process_of_another_host_name_is_sealed(ground: Ground, dead: Dead) -> None:
+    dead.settle(dead.lease(), dead.write())
+    dead.move()
+    dead.die()
+
+    report = recover(ground)
+
+    assert (report.owners, report.domains, report.repaired) == (1, 1, ["dead.warc.gz"])
+    assert _state(ground, dead.file_id) == ("sealed", True)
+
+
+def test_a_file_on_another_machine_is_neither_struck_off_nor_forgotten(ground: Ground, dead: Dead) -> None:
+    dead.write()
+    dead.path.with_name("dead.warc.gz.open").rename(dead.path.with_name("elsewhere"))
+    dead.move()
+    dead.vanish()
+
+    report = recover(ground)
+
+    assert (report.left, report.elsewhere, dead.is_buried()) == ({}, {}, False)
+    assert _state(ground, dead.file_id)[0] == "open"
+    dead.path.with_name("elsewhere").rename(dead.path.with_name("dead.warc.gz.open"))
+
+    assert recover(ground).repaired == ["dead.warc.gz"]  # its machine is back, or its disk is
+    assert dead.is_buried()
+
+
+def test_a_file_on_a_machine_that_stays_silent_is_told_as_lost(ground: Ground, dead: Dead) -> None:
+    dead.write()
+    dead.path.with_name("dead.warc.gz.open").unlink()
+    dead.move("far-away")
+    dead.vanish(hours=1)
+
+    assert "written on far-away, which is silent" in recover(ground).elsewhere[dead.file_id]
+    assert _state(ground, dead.file_id)[0] == "open"
+
+
+def test_a_file_of_an_owner_whose_row_was_closed_too_early_is_sealed(ground: Ground, dead: Dead) -> None:
+    dead.write()
+    with ground.hot.write() as tx:
+        tx.execute("UPDATE owners SET ended_at = heartbeat_at")
+    dead.die()
+
+    assert recover(ground).repaired == ["dead.warc.gz"]
+    assert _state(ground, dead.file_id) == ("sealed", True)
 
 
 def test_a_file_that_was_registered_and_never_made_is_struck_off(ground: Ground, dead: Dead) -> None:

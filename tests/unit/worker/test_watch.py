@@ -35,7 +35,8 @@ def _status(**changes: Any) -> Status:
         "execution_id": 1, "source": "ex", "state": "running", "reason": None, "stop_requested": None,
         "output_dir": Path("out"), "started_at": None, "finished_at": None, "run_seconds": 1.0, "queue": 5, "pages": 3,
         "requests": 4, "bytes": 100, "pages_s": 1.0, "active_domains": 1, "outcomes": {"success": 3},
-        "condition": "running", "slow": (), "config": {},
+        "condition": "running", "slow": (), "config": {}, "frontier_id": 1, "shortfalls": {}, "error": None,
+        "retry_at": None,
     }  # fmt: skip
     return Status(**{**base, **changes})
 

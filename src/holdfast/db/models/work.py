@@ -149,10 +149,14 @@ class Execution(Model):
     queued_at: Mapped[datetime | None]
     """Workers take the earliest first, and none before its time."""
     takeovers: Mapped[int] = mapped_column(SmallInteger, server_default="0")
-    """How often a silent owner lost it."""
+    """How often in a row a silent owner lost it, with nothing done between."""
+    lost_items: Mapped[int] = mapped_column(BigInteger, server_default="0")
+    """What it had done when a silent owner lost it last: progress since then forgives what was before."""
     retry_attempt: Mapped[int] = mapped_column(server_default="0")
     resumed_from: Mapped[int | None] = mapped_column(BigInteger)
     """The execution whose directory a retry goes on with."""
+    frontier_id: Mapped[int | None] = mapped_column(BigInteger)
+    """The execution whose frontier a retry goes on with; null if it has one of its own, or none."""
     failure: Mapped[str | None] = mapped_column(String(20))
     """failed, infra_error, infra_error_config or lease_lost."""
     exit_code: Mapped[int | None]
@@ -167,6 +171,8 @@ class Execution(Model):
     error: Mapped[str | None] = mapped_column(Text)
     stack: Mapped[str | None] = mapped_column(Text)
     metrics: Mapped[dict[str, Any]] = mapped_column(default=dict, server_default=text("'{}'"))
+    shortfalls: Mapped[dict[str, Any]] = mapped_column(default=dict, server_default=text("'{}'"))
+    """What it fell short of, by word and count, the worst first; the words are those of `jobs.reading`."""
     index_state: Mapped[str | None] = mapped_column(String(12))
     """pending, indexing, indexed, index_failed; null while there is nothing to index."""
     artifacts: Mapped[dict[str, Any]] = mapped_column(default=dict, server_default=text("'{}'"))

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from holdfast.clock import from_micros
 from holdfast.db.hot import Row, Transaction
+from holdfast.jobs.reading import EndedAs
 
 
 class Ending(NamedTuple):
@@ -19,6 +21,11 @@ class Ending(NamedTuple):
     reason: str | None
     seconds: float
     """Time at work since it was begun or resumed."""
+    shortfalls: Mapping[str, int] = MappingProxyType({})
+    """What it fell short of, by word."""
+    error: str | None = None
+    index_state: str | None = None
+    """`pending` if there are files to read."""
 
 
 def stop_word(tx: Transaction, *, execution_id: int) -> tuple[str | None, Any]:
@@ -68,11 +75,18 @@ class ExecutionRow(NamedTuple):
     started_at: datetime | None
     finished_at: datetime | None
     run_seconds: float
+    shortfalls: dict[str, Any]
+    error: str | None
+    frontier_id: int
+    """The execution whose frontier it works on: its own, or the one that it retries."""
+    retry_at: datetime | None
+    """When its job is tried again, if that is set."""
 
 
 _EXECUTION = """
 SELECT e.id, e.job_id, s.code, e.state, e.reason, e.stop_requested, e.config, e.output_dir, e.started_at, e.finished_at,
-       e.run_seconds
+       e.run_seconds, e.shortfalls, e.error, coalesce(e.frontier_id, e.id),
+       CASE WHEN j.current_retry_count + j.infra_retry_count > 0 THEN j.next_run_at END
   FROM executions e JOIN jobs j ON j.id = e.job_id JOIN sources s ON s.id = j.source_id"""
 
 
@@ -80,8 +94,13 @@ def _execution(rows: list[Row]) -> ExecutionRow | None:
     if not rows:
         return None
     found = ExecutionRow(*rows[0])
-    return found._replace(config=from_json(found.config), started_at=_moment(rows[0][8]),
-                          finished_at=_moment(rows[0][9]))  # fmt: skip
+    return found._replace(
+        config=from_json(found.config),
+        started_at=_moment(rows[0][8]),
+        finished_at=_moment(rows[0][9]),
+        shortfalls=from_json(found.shortfalls),
+        retry_at=_moment(rows[0][14]),
+    )
 
 
 def execution(tx: Transaction, execution_id: int) -> ExecutionRow | None:
@@ -157,10 +176,72 @@ def resume_execution(tx: Transaction, *, execution_id: int) -> bool:
 def end_execution(tx: Transaction, ending: Ending, *, now: int) -> None:
     """Say how an execution ended, and add the time that it took."""
     tx.execute(
-        "UPDATE executions SET state = ?, reason = ?, stop_requested = NULL, finished_at = ?,"
-        " run_seconds = run_seconds + ? WHERE id = ?",
-        (ending.state, ending.reason, now, ending.seconds, ending.execution_id),
+        "UPDATE executions SET state = ?, reason = ?, stop_requested = NULL, finished_at = ?, shortfalls = ?,"
+        " error = ?, index_state = ?, run_seconds = run_seconds + ? WHERE id = ?",
+        (ending.state, ending.reason, now, json.dumps(dict(ending.shortfalls)), ending.error, ending.index_state,
+         ending.seconds, ending.execution_id),
+    )  # fmt: skip
+
+
+def ended_as(tx: Transaction, *, frontier_id: int) -> list[EndedAs]:
+    """Return how the addresses of a frontier ended, by words and kind: one pass over its attempts."""
+    rows = tx.execute(
+        "SELECT c.outcome, c.reason, c.kind, count(*), count(DISTINCT c.domain_id), count(c.status_code)"
+        " FROM page_crawls c WHERE c.execution_id = ?"
+        " AND NOT EXISTS (SELECT 1 FROM page_crawls n WHERE n.execution_id = c.execution_id"
+        " AND n.domain_id = c.domain_id AND n.page_id = c.page_id AND n.attempt = c.attempt + 1)"
+        " GROUP BY 1, 2, 3 ORDER BY 1, 2, 3",
+        (frontier_id,),
     )
+    return [EndedAs(*row) for row in rows]
+
+
+def frontier_of(tx: Transaction, execution_id: int) -> int:
+    """Return the execution whose frontier an execution works on."""
+    rows = tx.execute("SELECT coalesce(frontier_id, id) FROM executions WHERE id = ?", (execution_id,))
+    return int(rows[0][0]) if rows else execution_id
+
+
+def go_on_with(tx: Transaction, *, execution_id: int, frontier_id: int) -> None:
+    """Say that an execution goes on with the frontier of another."""
+    tx.execute("UPDATE executions SET frontier_id = ? WHERE id = ?", (frontier_id, execution_id))
+
+
+def has_frontier(tx: Transaction, *, execution_id: int) -> bool:
+    """Return whether an execution has met addresses of its own."""
+    return bool(tx.execute("SELECT 1 FROM queues WHERE execution_id = ? LIMIT 1", (execution_id,)))
+
+
+class Holding(NamedTuple):
+    """How an execution stands to those who may end it."""
+
+    state: str
+    is_of_job: bool
+    """A worker runs it under a lease; otherwise it is a crawl of its own."""
+    owner: str | None
+    """Who holds the lease."""
+    heard_at: datetime | None
+
+
+def holding(tx: Transaction, *, execution_id: int) -> Holding:
+    """Return who may end an execution; one that is not there has ended."""
+    rows = tx.execute(
+        "SELECT e.state, j.state IS NOT NULL, j.lock_owner, j.lock_heartbeat_at FROM executions e"
+        " JOIN jobs j ON j.id = e.job_id WHERE e.id = ?",
+        (execution_id,),
+    )
+    if not rows:
+        return Holding("cancelled", is_of_job=False, owner=None, heard_at=None)
+    state, is_of_job, owner, heard_at = rows[0]
+    return Holding(state, bool(is_of_job), owner, _moment(heard_at))
+
+
+def handed_back(tx: Transaction, execution_id: int) -> bool:
+    """Return whether an execution was begun and waits for the next worker."""
+    rows = tx.execute(
+        "SELECT 1 FROM executions WHERE id = ? AND state = 'queued' AND started_at IS NOT NULL", (execution_id,)
+    )
+    return bool(rows)
 
 
 def ask_to_stop(tx: Transaction, *, execution_ids: Sequence[int], word: str) -> None:

@@ -1,0 +1,101 @@
+"""Stopping runs from outside: a word is left for whoever holds them, and only what no process holds is ended here.
+
+A run of a job is ended by the worker that holds it, or by the one that takes it over: never from here. A crawl of its
+own is ended here if no process works on it, on any machine; that is decided while holding its supervisor's place, so
+that a start at the same moment yields, or is yielded to.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import NamedTuple
+
+from holdfast.coordination.owners import GONE, Owner, living_owners
+from holdfast.coordination.runfile import RunFile
+from holdfast.jobs import executions
+from holdfast.jobs.live import queries
+from holdfast.types import Outcome
+from holdfast.wiring import Ground
+from holdfast.worker.discard import discard
+from holdfast.worker.recovery import recover
+
+
+class Held(NamedTuple):
+    """An execution that was asked to stop and has not ended, and who is to end it."""
+
+    execution_id: int
+    state: str
+    holder: str | None
+    """None if no process works on it: the next worker that takes it up ends it."""
+    heard_at: datetime | None
+    """When the holder was last heard of."""
+    is_silent: bool = False
+
+    def sentence(self) -> str:
+        """Return in words what it waits for."""
+        run = f"execution {self.execution_id}"
+        if self.holder is None:
+            return f"{run} is {self.state} and no process works on it: the next worker ends it (holdfast start-worker)"
+        heard = f"last heard of at {self.heard_at:%H:%M:%S} UTC" if self.heard_at else "not heard of yet"
+        if self.is_silent:
+            return f"{run} is held by {self.holder}, {heard}: a worker that takes it over ends it"
+        return f"{run} is still draining at {self.holder}, {heard}; look again with: holdfast status"
+
+
+def ask_to_stop(ground: Ground, *, execution_id: int | None, cancel: bool) -> list[int]:
+    """Ask one execution, or all that run, to stop, and end those that no process holds; return their ids.
+
+    NotFound if there is none to stop. With `cancel` what was captured is discarded, by whoever ends the run.
+    """
+    ids = executions.request_stop(ground.hot, execution_id=execution_id, cancel=cancel)
+    for one in ids:
+        _end_abandoned(ground, one, cancel=cancel)
+    return ids
+
+
+def still_held(ground: Ground, ids: list[int]) -> list[Held]:
+    """Return which of these executions have not ended, and who is to end them."""
+    found = []
+    for one in ids:
+        with ground.hot.read() as tx:
+            holding = queries.holding(tx, execution_id=one)
+        if holding.state not in ("running", "queued"):
+            continue
+        if holding.is_of_job:
+            silent = holding.heard_at is None or holding.heard_at <= ground.clock.now() - GONE
+            found.append(Held(one, holding.state, holding.owner, holding.heard_at, silent))
+            continue
+        living = living_owners(ground.hot, ground.clock, execution_id=one, folder=ground.run_folder)
+        last = max(living, key=lambda owner: owner.heartbeat_at, default=None)
+        name = f"{last.host} (pid {last.pid})" if last else None
+        found.append(Held(one, holding.state, name, last.heartbeat_at if last else None))
+    return found
+
+
+def _end_abandoned(ground: Ground, execution_id: int, *, cancel: bool) -> None:
+    """End a crawl of its own whose processes are gone; nothing happens if one lives, or if it is a job's run."""
+    if _is_held(ground, execution_id, before=None):
+        return
+    run = RunFile(ground.run_folder)
+    place = Owner(ground.hot, ground.clock, run=run, kind="supervisor", execution_id=execution_id)
+    try:
+        if _is_held(ground, execution_id, before=place.id):
+            return
+        recover(ground)
+        if cancel:
+            while ground.frontier.close_rest(execution_id, outcome=Outcome.EXCLUDED, reason="cancelled"):
+                pass
+            discard(ground, execution_id)
+        word = "cancelled" if cancel else "stopped"
+        executions.end(ground.hot, ground.clock, executions.Ending(execution_id, word, word, 0.0))
+    finally:
+        place.end()
+
+
+def _is_held(ground: Ground, execution_id: int, *, before: int | None) -> bool:
+    with ground.hot.read() as tx:
+        holding = queries.holding(tx, execution_id=execution_id)
+    if holding.is_of_job or holding.state not in queries.OPEN:
+        return True
+    living = living_owners(ground.hot, ground.clock, execution_id=execution_id, folder=ground.run_folder)
+    return any(before is None or owner.id < before for owner in living)
