@@ -82,8 +82,9 @@ def test_depth_counts_brackets_outside_strings() -> None:
 
 @pytest.mark.parametrize(
     "text",
-    [b'{"a": [1, {"b": "[[{{"}, "x\\"[[", "\\\\", [[]]]}', b'["\\\\\\"[", "", {"k": ["]"]}, "\xc3\xa9"]', b'"\\', b'["\\"'],
-)
+    [b'{"a": [1, {"b": "[[{{"}, "x\\"[[", "\\\\", [[]]]}',
+     b'["\\\\\\"[", "", {"k": ["]"]}, "\xc3\xa9"]', b'"\\', b'["\\"'],
+)  # fmt: skip
 def test_a_body_in_pieces_is_measured_as_the_whole(text: bytes) -> None:
     whole = _shape(text)
 
