@@ -137,6 +137,9 @@ class DiskSettings(_Group):
     free_percent: float = Field(5.0, ge=0, le=90, description="Free share of the disk to keep.")
 
 
+_RELAXED = ("development", "dev", "local", "test", "testing", "ci")
+
+
 class ApiSettings(_Group):
     """What is served over HTTP, to whom, and how much of it."""
 
@@ -145,7 +148,9 @@ class ApiSettings(_Group):
     admin_token: SecretStr | None = Field(
         None, min_length=1, description="Secret for admin routes; strict environments want at least 16 characters."
     )
-    environment: str = Field("development", description="Name of the installation; production and staging are strict.")
+    environment: str = Field(
+        "development", description="Name of the installation; strict unless it is development, dev, local, test or ci."
+    )
     site_url: str | None = Field(None, description="Where readers find this archive, for links in feeds and exports.")
     allowed_hosts: CommaList = Field((), description="Host names to answer to, beside loopback; comma-separated.")
     cors_origins: CommaList = Field(
@@ -176,8 +181,11 @@ class ApiSettings(_Group):
 
     @property
     def strict(self) -> bool:
-        """Whether a missing admin token is an error rather than an open door on loopback (HA-080)."""
-        return self.environment.lower() in ("production", "staging")
+        """Whether a missing admin token is an error rather than an open door on loopback.
+
+        A name that we do not know is taken for an installation that others rely on: `prod` and `live` are strict.
+        """
+        return self.environment.strip().lower() not in _RELAXED
 
 
 class ReplaySettings(_Group):

@@ -180,6 +180,9 @@ def test_a_signal_ends_it_in_order(tmp_path: Path, number: signal.Signals) -> No
     ("arguments", "variables", "word"),
     [(("--host", "0.0.0.0"), {}, "loopback"), ((), {"HOLDFAST_API_ENVIRONMENT": "production"}, "ADMIN_TOKEN"),
      ((), {"HOLDFAST_API_ENVIRONMENT": "staging", "HOLDFAST_API_ADMIN_TOKEN": "short"}, "16"),
+     ((), {"HOLDFAST_API_ENVIRONMENT": "prod"}, "ADMIN_TOKEN"),
+     ((), {"HOLDFAST_API_SITE_URL": "https://archive.example"}, "ADMIN_TOKEN"),
+     ((), {"HOLDFAST_API_TRUSTED_PROXIES": "127.0.0.1"}, "ADMIN_TOKEN"),
      (("--host", "203.0.113.7"), {"HOLDFAST_API_ADMIN_TOKEN": "x" * 20}, "cannot listen")],
 )  # fmt: skip
 def test_an_open_door_is_refused(
@@ -193,11 +196,17 @@ def test_an_open_door_is_refused(
     assert "Traceback" not in said
 
 
-@pytest.mark.parametrize(("proxies", "third"), [("", 429), ("127.0.0.1", 200)])
-def test_a_forwarded_address_is_believed_of_a_named_proxy_alone(tmp_path: Path, proxies: str, third: int) -> None:
+@pytest.mark.parametrize(
+    ("proxies", "forwarded", "third"),
+    [("", "203.0.113.{}", 429), ("127.0.0.1", "203.0.113.{}", 200), ("127.0.0.1", "made up {}", 429)],
+)
+def test_a_forwarded_address_is_believed_of_a_named_proxy_alone_and_junk_never(
+    tmp_path: Path, proxies: str, forwarded: str, third: int
+) -> None:
     limits = {"HOLDFAST_API_RATE_LIMITING": "true", "HOLDFAST_API_GENERAL_PER_MINUTE": "2"}
-    with _serving(tmp_path, HOLDFAST_API_TRUSTED_PROXIES=proxies, **limits) as running:
-        statuses = [running.get("/api/usage", **{"X-Forwarded-For": f"203.0.113.{n}"}).status_code for n in range(3)]
+    token = {"HOLDFAST_API_ADMIN_TOKEN": "a token of the proxy's server"}
+    with _serving(tmp_path, HOLDFAST_API_TRUSTED_PROXIES=proxies, **limits, **token) as running:
+        statuses = [running.get("/api/usage", **{"X-Forwarded-For": forwarded.format(n)}).status_code for n in range(3)]
 
     assert statuses == [200, 200, third]
 

@@ -40,10 +40,10 @@ def create_app(archive: Archive) -> Shell:
         return AppHeaders(Refusal(error), hsts=settings.hsts)
 
     app: ASGIApp = UsageCounts(inner, inner.state.usage) if settings.usage else inner
-    app = RateLimits(Bodies(Heads(app), limit=settings.body_bytes), rates, settings)
+    app = RateLimits(Bodies(Heads(app), limit=settings.body_bytes), rates, archive.settings)
     app = AppHeaders(Origins(app, allowed=settings.cors_origins), hsts=settings.hsts)
     replay: ASGIApp = Bodies(Heads(replay_inner), limit=settings.body_bytes)
-    replay = ReplayHeaders(RateLimits(replay, rates, settings, replay=True))
+    replay = ReplayHeaders(RateLimits(replay, rates, archive.settings, replay=True))
     hosts = Hosts(archive.settings)
     entrance = Entrance(hosts, app=app, replay=replay, refuse=refuse, query_chars=settings.query_chars)
     return Shell(entrance, archive.clock, inner.state)

@@ -11,6 +11,7 @@ from anyio import from_thread
 from fastapi import Depends, Request
 from sqlalchemy.orm import Session
 
+from holdfast.api.middleware.rates import peer_of
 from holdfast.errors import Unavailable
 from holdfast.wiring.desk import Desk
 
@@ -55,7 +56,7 @@ async def desk_of(request: Request) -> Desk:
 
 def actor_of(request: Request) -> str:
     """Return who asks, and from where: `admin@203.0.113.7`."""
-    return f"admin@{request.client.host if request.client else 'unknown'}"
+    return f"admin@{peer_of(request.scope) or 'unknown'}"
 
 
 async def open_hand(request: Request) -> AsyncIterator[Hand]:

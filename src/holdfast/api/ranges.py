@@ -7,7 +7,8 @@ from typing import NamedTuple
 
 from holdfast.errors import Invalid
 
-_RANGE = re.compile(r"bytes[ \t]*=[ \t]*(\d{0,18})[ \t]*-[ \t]*(\d{0,18})[ \t]*", re.IGNORECASE)
+_RANGE = re.compile(r"bytes[ \t]*+=[ \t]*+([0-9]{0,18})[ \t]*+-[ \t]*+([0-9]{0,18})[ \t]*+", re.IGNORECASE)
+"""Blanks are taken possessively: two runs with nothing between them could share them in very many ways."""
 
 
 class RangeRefused(Invalid):

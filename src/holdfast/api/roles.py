@@ -11,10 +11,12 @@ from fastapi import APIRouter, Depends, Request
 from fastapi.dependencies.models import Dependant
 from fastapi.routing import APIRoute
 from starlette.datastructures import Headers
+from starlette.types import Scope
 
 from holdfast.api.deps import ArchiveDep
 from holdfast.api.problems import AdminTokenMissing, AdminTokenWrong
-from holdfast.config import ApiSettings
+from holdfast.config import Settings
+from holdfast.wiring.serving import is_loopback, outside_hint
 
 
 class Role(StrEnum):
@@ -29,22 +31,40 @@ async def allow_everyone() -> None:
 
 
 async def require_admin(request: Request, archive: ArchiveDep) -> None:
-    """Let in who shows the admin token; NotPermitted otherwise (HA-080). Without a token the server is on loopback."""
-    settings = archive.settings.api
-    if settings.admin_token is None and settings.strict:
+    """Let in who shows the admin token, or who sits at a machine that needs none; NotPermitted otherwise."""
+    if archive.settings.api.admin_token is None and archive.settings.api.strict:
         raise AdminTokenMissing
-    if not is_admin(settings, request.headers):
+    if not is_admin(archive.settings, request.scope):
         raise AdminTokenWrong
 
 
-def is_admin(settings: ApiSettings, headers: Headers) -> bool:
-    """Return whether a request shows the admin token, or none is needed here."""
-    if settings.admin_token is None:
-        return not settings.strict
+def is_admin(settings: Settings, scope: Scope) -> bool:
+    """Return whether a request shows the admin token, or comes from this machine where none is needed."""
+    headers = Headers(scope=scope)
+    if settings.api.admin_token is None:
+        return _is_owner(settings, scope, headers)
     scheme, _, bearer = headers.get("authorization", "").partition(" ")
     shown = bearer.strip() if scheme.lower() == "bearer" else headers.get("x-admin-token", "")
     # Digests of equal length, so that neither the length nor the first wrong character can be timed.
-    return hmac.compare_digest(_digest(shown), _digest(settings.admin_token.get_secret_value()))
+    return hmac.compare_digest(_digest(shown), _digest(settings.api.admin_token.get_secret_value()))
+
+
+_FORWARDED = ("forwarded", "x-forwarded-for", "x-forwarded-host", "x-forwarded-proto", "x-real-ip", "via")
+
+
+def _is_owner(settings: Settings, scope: Scope, headers: Headers) -> bool:
+    """Return whether a request without a token is by a user of this machine, and nothing says that a proxy sent it."""
+    peer = scope.get("client")
+    host = headers.get("host", "")
+    name = host if host.endswith("]") else host.rpartition(":")[0] or host
+    return (
+        not settings.api.strict
+        and outside_hint(settings) is None
+        and peer is not None
+        and is_loopback(str(peer[0]))
+        and is_loopback(name)
+        and not any(header in headers for header in _FORWARDED)
+    )
 
 
 def _digest(secret: str) -> bytes:

@@ -36,30 +36,61 @@ def listen(settings: Settings) -> socket.socket:
         ) from exc
 
 
+def outside_hint(settings: Settings) -> str | None:
+    """Return which setting says that a proxy, or another machine, stands in front of this server; None if none does.
+
+    Behind a proxy on this machine every peer is loopback, and so may the Host be: neither tells who really asks.
+    """
+    api = settings.api
+    names = [
+        ("HOLDFAST_API_HOST", (api.host,)),
+        ("HOLDFAST_API_ALLOWED_HOSTS", api.allowed_hosts),
+        ("HOLDFAST_API_SITE_URL", (_hostname(api.site_url),)),
+        ("HOLDFAST_REPLAY_ORIGIN", (_hostname(settings.replay.origin),)),
+    ]
+    if api.trusted_proxies:
+        return f"HOLDFAST_API_TRUSTED_PROXIES names {api.trusted_proxies[0]}"
+    found = ((setting, name) for setting, given in names for name in given if name and not is_loopback(name))
+    return next((f"{setting} names {name}" for setting, name in found), None)
+
+
+def _hostname(url: str | None) -> str | None:
+    """Return the host of an address; what has none is returned whole, for it is no loopback name either."""
+    return (urlsplit(url).hostname or url) if url else None
+
+
 def demand_closed(settings: Settings) -> None:
-    """Refuse, with Invalid, settings under which a stranger could reach admin routes (S06)."""
+    """Refuse, with Invalid, settings under which a stranger could reach admin routes."""
     token = settings.api.admin_token
     if settings.api.strict and (token is None or len(token.get_secret_value()) < _SECRET_CHARS):
         raise Invalid(
             f"the environment {settings.api.environment} needs HOLDFAST_API_ADMIN_TOKEN with at least {_SECRET_CHARS} "
             "characters; make one with: openssl rand -hex 32"
         )
-    if token is None and not _is_loopback(settings.api.host):
+    if token is None and not is_loopback(settings.api.host):
         raise Invalid(
             f"without HOLDFAST_API_ADMIN_TOKEN the server listens on loopback only, not on {settings.api.host}; "
             "set one (openssl rand -hex 32) or leave out --host"
         )
+    hint = outside_hint(settings)
+    if token is None and hint is not None:
+        raise Invalid(
+            f"{hint}, so others than this machine's users reach the server, and admin routes would be open to them; "
+            "set HOLDFAST_API_ADMIN_TOKEN (openssl rand -hex 32), or take that setting away"
+        )
     replay = urlsplit(settings.replay.origin or "").hostname
     own = {urlsplit(settings.api.site_url or "").hostname, *settings.api.allowed_hosts, settings.api.host, "localhost"}
-    if replay is not None and (replay in own or _is_loopback(replay)):
+    if replay is not None and (replay in own or is_loopback(replay, below=False)):
         raise Invalid(
             f"HOLDFAST_REPLAY_ORIGIN names {replay}, which is the application's own host; archived pages need one of "
             "their own, such as https://replay.example.org"
         )
 
 
-def _is_loopback(host: str) -> bool:
+def is_loopback(host: str, *, below: bool = True) -> bool:
+    """Return whether a host is this machine's own: a loopback address, `localhost`, or a name below that."""
     try:
         return ip_address(host.strip("[]")).is_loopback
     except ValueError:
-        return host.lower() == "localhost"
+        name = host.lower()
+        return name == "localhost" or (below and name.endswith(".localhost"))

@@ -7,7 +7,7 @@ import json
 
 import pytest
 
-from holdfast.api.middleware.bodies import depth_of
+from holdfast.api.middleware.bodies import DEPTH, VALUES, JsonShape
 from tests.client import Client
 
 _JSON = {"content-type": "application/json"}
@@ -67,7 +67,66 @@ def test_hostile_json_is_refused_and_breaks_nothing(empty_client: Client, body: 
     assert _send(empty_client, body) == (422, "invalid")
 
 
+def _shape(*pieces: bytes) -> JsonShape:
+    shape = JsonShape()
+    for piece in pieces:
+        shape.feed(piece)
+    return shape
+
+
 def test_depth_counts_brackets_outside_strings() -> None:
-    assert depth_of(b'{"a": [1, {"b": "[[[[{{{{"}]}') == 3
-    assert depth_of(b'"\\"[["') == 0
-    assert depth_of(b"[" * 1000) == 33
+    assert _shape(b'{"a": [1, {"b": "[[[[{{{{"}]}').deepest == 3
+    assert _shape(b'"\\"[["').deepest == 0
+    assert _shape(b"[" * 1000).deepest == DEPTH + 1
+
+
+@pytest.mark.parametrize(
+    "text",
+    [b'{"a": [1, {"b": "[[{{"}, "x\\"[[", "\\\\", [[]]]}',
+     b'["\\\\\\"[", "", {"k": ["]"]}, "\xc3\xa9"]', b'"\\', b'["\\"'],
+)  # fmt: skip
+def test_a_body_in_pieces_is_measured_as_the_whole(text: bytes) -> None:
+    whole = _shape(text)
+
+    for size in (1, 2, 3, 7):
+        cut = _shape(*(text[at : at + size] for at in range(0, len(text), size)), b"")
+        assert (cut.deepest, cut.values) == (whole.deepest, whole.values), size
+
+
+_LARGE = 1 << 24
+_ENDLESS = [b'"' + b'\\"' * (_LARGE // 2), b'"' + b"\\" * (_LARGE - 1), b'"[]' * (_LARGE // 3), b"[]" * (_LARGE // 2),
+            b'""' * (_LARGE // 2), b"1," * (_LARGE // 2), b'"' + b"a" * _LARGE, b"9" * _LARGE]  # fmt: skip
+
+
+@pytest.mark.parametrize("number", range(len(_ENDLESS)))
+def test_each_byte_of_hostile_json_is_looked_at_once(number: int) -> None:
+    """16 MiB of it: where each byte is looked at again for every one before it, they take days."""
+    assert _shape(_ENDLESS[number]).values <= VALUES + 1
+
+
+@pytest.mark.parametrize(
+    "body",
+    [b"[" + b"1," * 500_000 + b"1]", b"[" + b"[]," * 300_000 + b"[]]", b'{"a":"' + b'\\"' * 500_000,
+     b"[]" * 500_000, b'""' * 500_000],
+)  # fmt: skip
+def test_a_body_of_very_many_values_never_reaches_a_route(empty_client: Client, body: bytes) -> None:
+    assert _send(empty_client, body) == (422, "invalid")
+
+
+def test_a_body_of_as_many_values_as_are_read_reaches_its_route(empty_client: Client) -> None:
+    good = json.dumps(_GOOD)[:-1] + ', "other": [' + "1," * (VALUES - 20) + "1]}"
+
+    answer = empty_client.post("/api/reports", content=good.encode(), headers=_JSON)
+
+    assert answer.status_code == 422
+    assert answer.json()["detail"].startswith("other: ")
+
+
+@pytest.mark.parametrize("path", ["/api/v1/jobs", "/api/reports", "/api/v1/sources"])
+def test_a_body_of_very_many_unknown_fields_is_refused_at_once(empty_client: Client, path: str) -> None:
+    body = json.dumps({f"field{number}": number for number in range(20_000)}).encode()
+
+    answer = empty_client.post(path, content=body, headers=_JSON)
+
+    assert answer.status_code in (400, 422)
+    assert len(answer.json()["detail"]) < 1000

@@ -102,11 +102,15 @@ def test_what_breaks_is_answered_without_a_trace() -> None:
         raise KeyError("secret of the house")
 
     client = Client(Shell(broken, SystemClock(), State({"metrics": ServerMetrics(started=0.0)})))
-    with captured():
+    with captured() as logged:
         answer = client.get("/x")
     client.close()
+    told = next(line["exception"] for line in logged if line["event"] == "api.broke")
 
     assert answer.status_code == 500
+    assert "Traceback" in told
+    assert "in broken" in told, "the log says where it broke, and is the only place that does"
+    assert "secret of the house" in told
     assert answer.json()["code"] == "error"
     assert "secret" not in answer.text
     assert "Traceback" not in answer.text

@@ -28,6 +28,14 @@ def test_what_lies_behind_the_end_is_refused(header: str) -> None:
         wanted_span(header, 100)
 
 
+def test_a_header_of_blanks_is_read_once() -> None:
+    """A million of them on either side: shared out in every possible way, they would take years."""
+    blanks = " \t" * 500_000
+
+    assert wanted_span(f"bytes={blanks}-{blanks}x", 100) is None
+    assert wanted_span(f"bytes{blanks}={blanks}1{blanks}-{blanks}2{blanks}", 100) == Span(1, 3)
+
+
 @given(st.text(max_size=20), st.integers(0, 1000))
 def test_no_header_breaks_it(text: str, size: int) -> None:
     try:

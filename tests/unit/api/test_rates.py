@@ -70,7 +70,7 @@ def test_the_replay_host_has_a_limit_of_its_own(make_client: MakeClient) -> None
 def test_counting_can_be_switched_off(make_client: MakeClient) -> None:
     client = make_client(rate_limiting=False, general_per_minute=1)
 
-    assert {client.get("/api/health").status_code for _ in range(3)} == {200}
+    assert {client.get("/api/stats").status_code for _ in range(3)} == {200}
 
 
 def test_no_minute_holds_more_than_the_limit_wherever_it_begins(clock: FakeClock) -> None:
@@ -114,4 +114,16 @@ def test_addresses_are_counted_apart_and_forgotten_in_time(clock: FakeClock) -> 
 )  # fmt: skip
 def test_whom_an_address_stands_for(one: str, other: str, same: bool) -> None:
     assert (address_of({"client": (one, 1)}) == address_of({"client": (other, 2)})) is same
-    assert address_of({"client": None}) == ""
+
+
+@pytest.mark.parametrize("client", [None, ("junk", 1), ("", 0), ("unknown", 0), ("203.0.113.7, x", 0), ("1.2.3", 0)])
+def test_what_is_no_address_counts_as_one_client(client: tuple[str, int] | None) -> None:
+    assert address_of({"client": client}) == "unknown"
+
+
+@pytest.mark.parametrize("path", ["/api/health", "/health", "/api/health?details=1", "/metrics"])
+def test_monitors_are_never_limited(make_client: MakeClient, path: str) -> None:
+    client = make_client(general_per_minute=1, admin_per_minute=1, intruder_per_minute=1)
+
+    assert {client.get(path).status_code for _ in range(5)} == {200}
+    assert [client.get("/api/stats").status_code for _ in range(2)] == [200, 429], "they count for nothing else"

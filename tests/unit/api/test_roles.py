@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from contextlib import closing
+from typing import Any
 
 import pytest
 from fastapi import APIRouter, Depends
@@ -70,7 +71,7 @@ def test_admin_routes_open_with_the_token_in_either_header(make_client: MakeClie
             assert answer.status_code not in (401, 403), route.path
 
 
-@pytest.mark.parametrize("environment", ["production", "staging", "Production"])
+@pytest.mark.parametrize("environment", ["production", "staging", "Production", "prod", "live"])
 def test_a_strict_environment_without_a_token_lets_nobody_in(make_client: MakeClient, environment: str) -> None:
     answer = make_client(environment=environment).get("/metrics", headers={"x-admin-token": ""})
 
@@ -80,6 +81,35 @@ def test_a_strict_environment_without_a_token_lets_nobody_in(make_client: MakeCl
 
 def test_without_a_token_a_loopback_server_is_open_to_its_owner(client: Client) -> None:
     assert client.get("/metrics").status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("host", "peer", "headers"),
+    [("archive.example", "127.0.0.1", {}), ("127.0.0.1:8060", "203.0.113.7", {}), ("localhost", "10.0.0.2", {}),
+     ("localhost", "junk", {}), ("localhost", "127.0.0.1", {"x-forwarded-for": "203.0.113.7"}),
+     ("localhost", "127.0.0.1", {"forwarded": "for=203.0.113.7"}), ("localhost", "127.0.0.1", {"via": "1.1 proxy"})],
+)  # fmt: skip
+def test_without_a_token_nobody_else_is_let_in(
+    make_client: MakeClient, host: str, peer: str, headers: dict[str, str]
+) -> None:
+    # As a host of the bind address it is answered, so that the role decides and not the list of hosts.
+    client = make_client(peer=peer, host=host if host == "archive.example" else "127.0.0.1", rate_limiting=False)
+
+    assert client.get("/metrics", headers={"host": host, **headers}).status_code == 403
+    assert client.get("/api/stats", headers={"host": host, **headers}).status_code == 200
+
+
+@pytest.mark.parametrize(
+    "api", [{"allowed_hosts": ("archive.example",)}, {"site_url": "https://archive.example"},
+            {"trusted_proxies": ("127.0.0.1",)}, {"replay_origin": "https://replay.example"}],
+)  # fmt: skip
+def test_without_a_token_a_server_behind_a_proxy_lets_nobody_in(make_client: MakeClient, api: dict[str, Any]) -> None:
+    assert make_client(**api).get("/metrics").status_code == 403
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "127.0.0.1:8060", "localhost:8060", "[::1]", "[::1]:8060"])
+def test_without_a_token_every_name_of_this_machine_lets_its_user_in(client: Client, host: str) -> None:
+    assert client.get("/metrics", headers={"host": host}).status_code == 200
 
 
 def test_a_public_route_asks_nobody_who_they_are(make_client: MakeClient) -> None:

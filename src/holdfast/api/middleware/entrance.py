@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import Callable
 from urllib.parse import urlsplit
 
+from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from holdfast.api.errors import response_to
@@ -74,6 +76,12 @@ class Entrance:
         return self._replay if host in self._hosts.replay else self._app
 
 
+UNREAD = "holdfast_body_unread"
+"""Where a request's scope says whether a part of its body has still to come; absent if nobody has begun to read it."""
+_DROPPED_BYTES = 32 * 1024**2
+_DROPPED_S = 10.0
+
+
 class Refusal:
     """Answers every request with one error."""
 
@@ -81,6 +89,33 @@ class Refusal:
         self._error = error
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Send the error's body, dressed as plain data."""
+        """Send the error's body, dressed as plain data, when what the client is sending has been read and dropped."""
         request_id = str(scope.get("holdfast_request_id", ""))
-        await response_to(self._error, path=scope["path"], request_id=request_id)(scope, receive, send)
+        response = response_to(self._error, path=scope["path"], request_id=request_id)
+        if await _drop_body(scope, receive):
+            response.headers["Connection"] = "close"
+        await response(scope, receive, send)
+
+
+async def _drop_body(scope: Scope, receive: Receive) -> bool:
+    """Read and drop what is left of a body, and return whether more would come.
+
+    A client that is still sending reads no answer, and a connection that is closed on it is reset: most clients would
+    never see why they were refused. One that asked first (Expect) waits for the answer and sends nothing.
+    """
+    headers = Headers(scope=scope)
+    has_body = "transfer-encoding" in headers or headers.get("content-length", "0").strip("0") != ""
+    if not scope.get(UNREAD, has_body):
+        return False
+    if "expect" in headers and UNREAD not in scope:
+        return True
+    dropped, more = 0, True
+    try:
+        async with asyncio.timeout(_DROPPED_S):
+            while more and dropped < _DROPPED_BYTES:
+                message = await receive()
+                dropped += len(message.get("body", b""))
+                more = message.get("more_body", False)  # not said by http.disconnect
+    except TimeoutError:
+        return True
+    return more

@@ -46,8 +46,8 @@ class Shell:
 
         try:
             await self._app(scope, receive, named)
-        except Exception as exc:
-            _log.error("api.broke", path=scope["path"], request_id=request_id, exc_info=exc)
+        except Exception:
+            _log.exception("api.broke", path=scope["path"], request_id=request_id)
             if not status:
                 await broken(scope["path"], request_id)(scope, receive, named)
         seconds = self._clock.monotonic() - began

@@ -10,6 +10,8 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, StringConstraints, m
 MAX_ID = (1 << 63) - 1
 _MAX_WHOLE = 1 << 63
 _NAME_CHARS = 60
+_FIELDS = 100
+"""Fields of a form: the largest has a dozen. More are refused together, for each wrong one would be told of."""
 
 
 def checked_text(text: str) -> str:
@@ -45,6 +47,13 @@ def check_values(value: Any, path: str = "") -> None:
         raise ValueError(f"{place}: it is a larger number than we keep")
 
 
+def check_fields(content: Any) -> Any:
+    """Return the content of a form; ValueError for one with more fields than any form has."""
+    if isinstance(content, dict) and len(content) > _FIELDS:
+        raise ValueError(f"it has {len(content):,} fields; leave out what docs/api.md does not name")
+    return content
+
+
 class Form(BaseModel):
     """What a request's body holds; a field that is wrong or unknown is named."""
 
@@ -53,7 +62,7 @@ class Form(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _plain(cls, content: Any) -> Any:
-        check_values(content)
+        check_values(check_fields(content))
         return content
 
 

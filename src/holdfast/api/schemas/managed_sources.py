@@ -7,7 +7,7 @@ from typing import Any
 
 from pydantic import ConfigDict, Field, model_validator
 
-from holdfast.api.schemas.forms import Form, check_values
+from holdfast.api.schemas.forms import Form, check_fields, check_values
 from holdfast.api.schemas.jobs import Shown
 
 _SHOWN_ONLY = ("id", "created_at", "updated_at", "warnings")
@@ -22,7 +22,7 @@ class _Writing(Form):
     @classmethod
     def _plain(cls, content: Any) -> Any:
         """Let an answer of ours be sent back as it is: what only we write is left out."""
-        check_values(content)
+        check_values(check_fields(content))
         if isinstance(content, dict):
             return {name: value for name, value in content.items() if name not in _SHOWN_ONLY}
         return content

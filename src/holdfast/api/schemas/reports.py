@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from datetime import datetime
-from typing import Annotated
+from typing import Annotated, Any
 
-from pydantic import BeforeValidator, ConfigDict, Field, StringConstraints
+from pydantic import BeforeValidator, ConfigDict, Field, StringConstraints, model_validator
 from pydantic.alias_generators import to_camel
 
 from holdfast.api.schemas.base import Answer
+from holdfast.api.schemas.forms import check_fields
 from holdfast.feedback.reports import Category, ReportStatus
 
 _CONTROLS = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
@@ -39,6 +40,11 @@ class ReportForm(Answer):
             "snapshotId": 4194305,
         }]},
     )  # fmt: skip
+
+    @model_validator(mode="before")
+    @classmethod
+    def _few(cls, content: Any) -> Any:
+        return check_fields(content)
 
     category: Category
     description: Sentences
