@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -149,9 +150,9 @@ class Inspection:
                 ledger.problem(offset, "field_missing", f"no {name}")
         if head.type == "revisit" and not head.get("WARC-Profile"):
             ledger.problem(offset, "field_missing", "no WARC-Profile in a revisit")
-        names = [name.lower() for name, _ in head.fields]
-        for name in {name for name in names if names.count(name) > 1} - _MANY:
-            ledger.fault(offset, "field_repeated", f"{name} is there {names.count(name)} times")
+        for name, count in Counter(name.lower() for name, _ in head.fields).items():
+            if count > 1 and name not in _MANY:
+                ledger.fault(offset, "field_repeated", f"{name} is there {count} times")
         if head.get("WARC-Date"):
             try:
                 _ = head.date

@@ -127,19 +127,30 @@ def parse_head(raw: bytes) -> RecordHead:
     if not _VERSION.fullmatch(version):
         raise BadHead(f"a record begins with {version[:40]!r} instead of WARC/1.1")
     fields: list[tuple[str, str]] = []
+    folded: list[str] = []
     for line in rest.decode("utf-8", "replace").split("\n"):
         line = line.rstrip("\r")
+        if line and line[0] in " \t" and fields:
+            folded.append(line.strip())
+            continue
+        if folded:
+            fields[-1] = _unfolded(fields[-1], folded)
+            folded = []
         if not line:
             break
-        if line[0] in " \t" and fields:
-            name, value = fields[-1]
-            fields[-1] = (name, f"{value} {line.strip()}".strip())
-            continue
         name, colon, value = line.partition(":")
         if not colon or not name or name != name.strip():
             raise BadHead(f"a header line reads {line[:60]!r}")
         fields.append((name, value.removeprefix(" ")))
+    if folded:
+        fields[-1] = _unfolded(fields[-1], folded)
     return RecordHead(version.decode(), tuple(fields))
+
+
+def _unfolded(field: tuple[str, str], folded: list[str]) -> tuple[str, str]:
+    """Return a field with the lines that continue it: joined once, for a head may hold tens of thousands of them."""
+    name, value = field
+    return name, " ".join((value, *folded)).strip()
 
 
 def bare_id(record_id: str) -> str:
