@@ -109,6 +109,8 @@ def read_capture(record: Record, around: Surroundings, fallback: datetime | None
         concurrent_to=frozenset(value.strip().strip("<>").removeprefix("urn:uuid:")
                                 for value in head.every("WARC-Concurrent-To")),
     )  # fmt: skip
+    if head.is_url_encoded_anew:
+        capture.problems.append("address_bytes")
     http, payload = record.http() if is_http and head.content_length else (None, record.block())
     if http is not None:
         _take_head(capture, http)
@@ -172,7 +174,7 @@ def _take_body(capture: Capture, body: Body) -> None:
 
 def _take_revisit(capture: Capture, head: RecordHead) -> None:
     capture.is_not_modified = "not-modified" in (head.get("WARC-Profile") or "")
-    capture.refers_to_url = _clean((head.get("WARC-Refers-To-Target-URI") or "").strip("<>"), _URL_CHARS)
+    capture.refers_to_url = _clean(head.address("WARC-Refers-To-Target-URI"), _URL_CHARS)
     stated = head.get("WARC-Refers-To-Date")
     if stated:
         try:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from itertools import islice
 
 from holdfast.warc.problem import PayloadProblem
 
@@ -114,11 +113,13 @@ class Dechunked:
                 yield from self._alike(size)
 
     def _tiny(self) -> list[bytes]:
-        scanned = iter(_TINY.scanner(self._buffer, self._at).match, None)
-        matches = list(islice(scanned, _STEP_CHUNKS))
-        if matches:
-            self._at = matches[-1].end()
-        return [match[match.lastindex or 0] for match in matches]
+        buffer, at = self._buffer, self._at
+        gathered: list[bytes] = []
+        while len(gathered) < _STEP_CHUNKS and (match := _TINY.match(buffer, at)):
+            gathered.append(match[match.lastindex or 0])
+            at = match.end()
+        self._at = at
+        return gathered
 
     def _plain(self) -> list[bytes]:
         buffer, at = self._buffer, self._at

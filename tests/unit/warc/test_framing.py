@@ -114,7 +114,8 @@ def test_hundreds_of_thousands_of_chunks_are_affordable() -> None:
 @pytest.mark.parametrize("step", [5, 16_384, 10_000_000])
 def test_runs_of_equal_chunks_come_out_as_they_went_in(sizes: list[int], step: int) -> None:
     data = bytes(range(256)) * 60
-    parts, at = [], 0
+    parts: list[bytes] = []
+    at = 0
     while at < len(data):
         size = sizes[len(parts) % len(sizes)]
         parts.append(data[at : at + size])
