@@ -33,7 +33,7 @@ from holdfast.warc.ids import ORDINALS
 from holdfast.warc.queries import Span
 from holdfast.warc.roots import locate
 
-INDEX_VERSION = 1
+INDEX_VERSION = 2
 """Raised with any change that gives a record another row: files that were read before may be read again."""
 _PDF_DEADLINE_S = 20.0
 _WAITS_S = (0.1, 0.3, 1.0, 3.0)
