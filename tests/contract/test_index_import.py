@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gzip
+import hashlib
+import json
 import shutil
 import zipfile
 from collections.abc import Iterator
@@ -48,12 +50,28 @@ def paths(tmp_path: Path) -> list[Path]:
     return [warc, arc, package, other]
 
 
-def _run(database: Database, home: Path, paths: list[Path]) -> list[Imported]:
+class Ticking(SystemClock):
+    """A clock on which a second passes with every look at it."""
+
+    def __init__(self) -> None:
+        self._looks = 0
+
+    def monotonic(self) -> float:
+        """Return how often anybody looked."""
+        self._looks += 1
+        return float(self._looks)
+
+
+def _run(
+    database: Database, home: Path, paths: list[Path], *, clock: SystemClock | None = None, strict: bool = False
+) -> list[Imported]:
     home.mkdir(exist_ok=True)
-    clock = SystemClock()
+    clock = clock or SystemClock()
     wish = ImportWish(source="foreign", name="Foreign", home=home, config={"paths": [str(path) for path in paths]})
     with closing(connect(database.url)) as hot, open_indexer(hot, clock, home) as indexer:
-        return list(Importer(database, hot, clock, indexer, wish).run(paths))
+        importer = Importer(database, hot, clock, indexer, wish)
+        importer.strict = strict
+        return list(importer.run(paths))
 
 
 def _counts(database: Database) -> tuple[int, ...]:
@@ -69,7 +87,7 @@ def test_every_kind_is_imported_once_and_a_bad_file_stops_no_other(
     done = _run(database, tmp_path / "home", paths)
 
     assert [(one.state, one.how) for one in done] == [
-        ("imported", "linked"), ("imported", "converted"), ("imported", "linked"), ("imported", "linked"),
+        ("imported", "copied"), ("imported", "converted"), ("imported", "unpacked"), ("imported", "unpacked"),
         ("failed", ""),
     ]  # fmt: skip
     assert "it begins with b'GIF89a'" in (done[-1].error or "")
@@ -119,3 +137,141 @@ def test_a_row_that_leads_out_of_the_data_directory_gets_no_list_beside_its_file
 
     assert again.warc_file_id == first.warc_file_id
     assert [path.name for path in (tmp_path / "outside").iterdir()] == ["a.warc.gz"]
+
+
+def test_a_file_that_begins_with_records_without_captures_is_read_whole(tmp_path: Path, database: Database) -> None:
+    notes = [record(b"x", kind="metadata") for _ in range(40)]
+    pages = [record(response(b"<p>%d</p>" % number), url=f"http://example.org/{number}") for number in range(3)]
+    path = write(tmp_path / "a.warc.gz", *notes, pages[0], *notes, *pages[1:], *notes)
+
+    done = _run(database, tmp_path / "home", [path], clock=Ticking())
+    again = _run(database, tmp_path / "home", [path])
+
+    assert [(one.error, one.records) for one in (*done, *again)] == [(None, 123)] * 2
+    assert done[0].indexed is not None
+    assert again[0].indexed is not None
+    assert (done[0].indexed.snapshots, again[0].indexed.changed) == (3, 0)
+    assert _counts(database)[:1] == (1,)
+
+
+def test_of_links_the_files_are_kept_and_nothing_points_out_of_the_archive(tmp_path: Path, database: Database) -> None:
+    home, store = tmp_path / "home", tmp_path / "annex"
+    (store / "objects").mkdir(parents=True)
+    write(store / "objects" / "KEY-1", record())
+    (store / "a.warc.gz").symlink_to("objects/KEY-1")
+    (store / "gone.warc.gz").symlink_to("objects/KEY-2")
+
+    first, second = _run(database, home, [store / "a.warc.gz", store / "gone.warc.gz"])
+    shutil.rmtree(store)
+
+    assert (first.error, first.how) == (None, "copied")
+    assert second.error is not None
+    assert not (home / "warc-roots.json").exists()
+    with database.read() as session:
+        (stored,) = session.scalars(select(WarcFile.path))
+    assert (home / stored).is_file()
+    assert [path for path in home.rglob("*") if path.is_symlink()] == []
+
+
+def test_what_its_owner_appends_to_a_file_does_not_reach_the_archive(tmp_path: Path, database: Database) -> None:
+    path = write(tmp_path / "a.warc.gz", record())
+    (done,) = _run(database, tmp_path / "home", [path])
+
+    with path.open("ab") as file:
+        file.write(b"more")
+
+    with database.read() as session:
+        file_row = session.scalars(select(WarcFile)).one()
+    kept = tmp_path / "home" / file_row.path
+    assert (done.how, kept.stat().st_size) == ("copied", file_row.size)
+
+
+def _wacz(path: Path, *members: tuple[str, bytes]) -> Path:
+    with zipfile.ZipFile(path, "w") as out:
+        for name, content in members:
+            out.writestr(name, content)
+    return path
+
+
+def _listing(**stated: bytes) -> bytes:
+    resources = [
+        {"path": f"archive/{name}.warc", "hash": f"sha256:{hashlib.sha256(content).hexdigest()}"}
+        for name, content in stated.items()
+    ]
+    return json.dumps({"resources": resources}).encode()
+
+
+def test_a_package_inside_a_package_is_read(tmp_path: Path, database: Database) -> None:
+    inner = _wacz(tmp_path / "crawl-1.wacz", ("archive/one.warc", record(url="http://example.org/one")))
+    other = _wacz(tmp_path / "crawl-2.wacz", ("archive/two.warc", record(url="http://example.org/two")))
+    bad = b"PK\x03\x04 no package"
+    path = _wacz(
+        tmp_path / "multi.wacz", ("crawl-1.wacz", inner.read_bytes()), ("crawl-2.wacz", other.read_bytes()),
+        ("crawl-3.wacz", bad), ("datapackage.json", b'{"profile": "multi-wacz-package", "resources": []}'),
+    )  # fmt: skip
+
+    done = _run(database, tmp_path / "home", [path])
+
+    assert [one.error is None for one in done] == [True, True, False]
+    assert [one.origin.partition("!")[2] for one in done] == [
+        "crawl-1.wacz!archive/one.warc", "crawl-2.wacz!archive/two.warc", "crawl-3.wacz",
+    ]  # fmt: skip
+    assert [path for path in (tmp_path / "home").rglob("*.wacz")] == []
+    with database.read() as session:
+        assert set(session.scalars(select(Snapshot.url))) == {"http://example.org/one", "http://example.org/two"}
+
+
+def test_members_that_are_not_read_are_listed(tmp_path: Path, database: Database) -> None:
+    path = _wacz(tmp_path / "a.wacz", ("archive/a.warc", record()), ("archive/sub/b.warc.gz", b"x"), ("c.WARC", b"x"))
+
+    done = _run(database, tmp_path / "home", [path])
+
+    assert [(one.origin.partition("!")[2], one.error is None) for one in done] == [
+        ("archive/a.warc", True), ("archive/sub/b.warc.gz", False), ("c.WARC", False),
+    ]  # fmt: skip
+
+
+def test_fixity_is_told_and_a_strict_import_refuses(tmp_path: Path, database: Database) -> None:
+    good, wrong = record(), record(more=b"WARC-Payload-Digest: sha1:AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA\r\n")
+    tampered = _wacz(tmp_path / "a.wacz", ("archive/a.warc", good), ("datapackage.json", _listing(a=b"other")))
+    faithful = _wacz(tmp_path / "b.wacz", ("archive/b.warc", good), ("datapackage.json", _listing(b=good)))
+    false = write(tmp_path / "c.warc.gz", wrong)
+    paths = [tampered, false, faithful]
+
+    refused = _run(database, tmp_path / "home", paths, strict=True)
+    told = _run(database, tmp_path / "home", paths)
+
+    assert [one.error is None for one in refused] == [False, False, True]
+    assert "does not have the digest that the package says" in str(refused[0].error)
+    assert "payload_digest" in str(refused[1].error)
+    assert [one.error for one in told] == [None] * 3
+    assert told[0].fixity == ["archive/a.warc does not have the digest that the package says"]
+    assert [list(one.indexed.warnings) for one in told if one.indexed] == [[], ["digest_mismatch"], []]
+    assert _counts(database)[:1] == (2,)
+
+
+def test_an_id_that_stands_for_two_bodies_is_told(tmp_path: Path, database: Database) -> None:
+    same = [record(response(b"<p>one</p>")), record(response(b"<p>one</p>"), url="http://example.org/2")]
+    (first,) = _run(database, tmp_path / "home", [write(tmp_path / "a.warc.gz", *same)])
+    other = record(response(b"<p>two</p>"), url="http://example.org/3")
+    (second,) = _run(database, tmp_path / "home", [write(tmp_path / "b.warc.gz", *same, other)])
+
+    assert first.indexed is not None
+    assert second.indexed is not None
+    assert "record_id_reused" not in first.indexed.warnings
+    assert second.indexed.warnings["record_id_reused"]["count"] == 1
+
+
+def test_addresses_that_differ_in_a_byte_that_is_not_utf8_stay_two(tmp_path: Path, database: Database) -> None:
+    pages = [record(response(b"<p>%d</p>" % number), url=f"http://example.org/?cat=%%{number}") for number in (8, 9)]
+    raw = [page.replace(b"%%8", b"\xe8").replace(b"%%9", b"\xe9") for page in pages]
+
+    (done,) = _run(database, tmp_path / "home", [write(tmp_path / "a.warc.gz", *raw)])
+
+    assert done.indexed is not None
+    assert done.indexed.warnings["address_bytes"]["count"] == 2
+    with database.read() as session:
+        assert sorted(session.scalars(select(Snapshot.url))) == [
+            "http://example.org/?cat=%E8", "http://example.org/?cat=%E9",
+        ]  # fmt: skip
+        assert session.scalar(select(func.count(Snapshot.url_key.distinct()))) == 2

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import resource
 import tracemalloc
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,6 +21,27 @@ def test_lines_come_in_order_however_they_fall_into_runs(tmp_path: Path, count: 
 
     assert list(sorted_lines(shuffled, tmp_path, run_lines=7)) == lines
     assert list(tmp_path.iterdir()) == []
+
+
+def test_any_number_of_runs_is_merged_with_a_few_open_files(tmp_path: Path) -> None:
+    lines = [b"%05d\n" % number for number in range(30_000)]
+    shuffled = lines[:]
+    Random(1).shuffle(shuffled)
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    open_now = len(list(Path("/proc/self/fd").iterdir()))
+    resource.setrlimit(resource.RLIMIT_NOFILE, (open_now + 80, before[1]))
+    try:
+        assert list(sorted_lines(shuffled, tmp_path, run_lines=10)) == lines
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("runs", [3, 4, 9, 16, 27, 40])
+def test_levels_of_runs_lose_no_line(tmp_path: Path, runs: int) -> None:
+    lines = [b"%d\n" % (number * 7919 % 1000) for number in range(2 * runs)]
+
+    assert list(sorted_lines(lines, tmp_path, run_lines=2, open_runs=3)) == sorted(lines)
 
 
 def _peak(count: int, folder: Path) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json as jsonlib
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 from typing import Annotated, Any
@@ -17,6 +18,7 @@ from holdfast.db.engine import Database
 from holdfast.index.indexer import Interrupted
 from holdfast.index.intake.discovery import Found, discover
 from holdfast.index.intake.importer import Imported, Importer
+from holdfast.index.intake.placing import Keeping
 from holdfast.index.owning import open_indexer
 from holdfast.jobs.imports import ImportWish, ensure_import_source
 from holdfast.wiring import Ground, open_ground
@@ -29,27 +31,42 @@ def import_(
     source: Annotated[str, typer.Option("--source", "-s", help="Code of the source; made if it is new.")],
     name: Annotated[str | None, typer.Option("--name", help="Name of a new source.")] = None,
     in_place: Annotated[bool, typer.Option("--in-place", help="Register the files where they lie; copy none.")] = False,
+    link: Annotated[
+        bool, typer.Option("--link", help="Hard links instead of copies: files that never change.")
+    ] = False,
+    strict: Annotated[
+        bool, typer.Option("--strict", help="Refuse files with damage or a digest that is wrong.")
+    ] = False,
+    follow_state: Annotated[
+        bool, typer.Option("--follow-state", help="Read folders elsewhere that a tool's state file names.")
+    ] = False,
     json: AsJson = False,
     home: Home = None,
 ) -> None:
     """Import archives and index them: .warc, .warc.gz, .warc.zst, .arc, .arc.gz, .wacz, folders, a tool's output.
 
-    Files are linked (or else copied) below the data directory. The same file again is indexed anew and keeps its ids.
-    Damage is reported with its place, whole records are kept. Exit 1 if a file could not be imported.
+    Files are copied below the data directory (sharing their blocks where the disk can). The same file again is indexed
+    anew and keeps its ids. Damage and wrong digests are reported with their place, whole records are kept; --strict
+    refuses such a file. Exit 1 if a file could not be imported.
 
     Example: holdfast import crawls/ --source health
     """
     settings = config.load(home=home)
     log.configure("WARNING", as_json=False)
     step_back(settings.index.nice)
-    found = discover(paths)
+    found = discover(paths, follow_state=follow_state)
     with open_ground(settings) as ground, closing(Database(settings.database)) as database:
         ensure_import_source(database, ground.clock, code=source, name=name)
         wish = ImportWish(
             source=source, name=name, home=settings.home,
             config={"paths": [str(path.resolve()) for path in paths], "in_place": in_place},
         )  # fmt: skip
-        done, is_whole = _run(ground, database, wish, found, in_place=in_place, quiet=json)
+
+        def prepare(importer: Importer) -> None:
+            importer.in_place, importer.strict = in_place, strict
+            importer.keeping = Keeping.LINK if link else Keeping.COPY
+
+        done, is_whole = _run(ground, database, wish, found, prepare, quiet=json)
     if json:
         print(jsonlib.dumps(_facts(source, done, found, is_whole=is_whole)))
     else:
@@ -59,14 +76,21 @@ def import_(
 
 
 def _run(
-    ground: Ground, database: Database, wish: ImportWish, found: Found, *, in_place: bool, quiet: bool
+    ground: Ground,
+    database: Database,
+    wish: ImportWish,
+    found: Found,
+    prepare: Callable[[Importer], None],
+    *,
+    quiet: bool,
 ) -> tuple[list[Imported], bool]:
     """Import the files; return what came of each, and whether all were reached."""
     line = ProgressLine(ground.clock, quiet=quiet)
     done: list[Imported] = []
     with open_indexer(ground.hot, ground.clock, wish.home, on_progress=line.progress) as indexer, stoppable(indexer):
         importer = Importer(database, ground.hot, ground.clock, indexer, wish)
-        importer.in_place, importer.on_step = in_place, line.step
+        importer.on_step = line.step
+        prepare(importer)
         try:
             for one in importer.run(found.files):
                 done.append(one)
@@ -91,12 +115,15 @@ def _print(one: Imported) -> None:
     typer.echo(f"{one.state:<9} {name}: {one.how}, {one.records:,} records{counts}, file {one.warc_file_id}")
     for note in one.notes:
         typer.echo(f"  note: {note}")
+    for wrong in one.fixity:
+        typer.echo(f"  warning: fixity: {wrong}", err=True)
     for damage in one.damage[:_SHOWN]:
         typer.echo(f"  warning: at {damage.offset}: {damage.kind}: {damage.detail}", err=True)
     if one.damaged > _SHOWN:
         typer.echo(f"  and {one.damaged - _SHOWN:,} more; --json lists them", err=True)
-    if one.indexed is not None and not one.damage:
-        for text in warning_lines(one.indexed):
+    if one.indexed is not None:
+        told = {damage.kind for damage in one.damage}
+        for text in warning_lines(one.indexed, leaving_out=told):
             typer.echo(text, err=True)
 
 
@@ -129,10 +156,18 @@ def _facts(source: str, done: list[Imported], found: Found, *, is_whole: bool) -
 
 def _file(one: Imported) -> dict[str, Any]:
     return {
-        "origin": one.origin, "state": one.state, "file": one.warc_file_id, "how": one.how, "records": one.records,
-        "notes": one.notes, "damage": [damage._asdict() for damage in one.damage], "damaged": one.damaged,
-        "indexed": as_object(one.indexed) if one.indexed is not None else None, "error": one.error,
-    }  # fmt: skip
+        "origin": one.origin,
+        "state": one.state,
+        "file": one.warc_file_id,
+        "how": one.how,
+        "records": one.records,
+        "notes": one.notes,
+        "fixity": one.fixity,
+        "damage": [damage._asdict() for damage in one.damage],
+        "damaged": one.damaged,
+        "indexed": as_object(one.indexed) if one.indexed is not None else None,
+        "error": one.error,
+    }
 
 
 app_command = import_

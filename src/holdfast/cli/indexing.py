@@ -6,7 +6,7 @@ And what follows it: search takes in what was read.
 from __future__ import annotations
 
 import signal
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import closing, contextmanager, suppress
 from types import FrameType
 from typing import Any
@@ -104,11 +104,12 @@ def describe(done: Indexed) -> str:
     return "\n".join(lines)
 
 
-def warning_lines(done: Indexed) -> list[str]:
+def warning_lines(done: Indexed, *, leaving_out: Collection[str] = ()) -> list[str]:
     """Return a line for each kind of trouble in a file, with its first place."""
     return [
         f"  warning: {kind}, {one['count']} times, first at {one['offset']}: {one['detail']}"
         for kind, one in sorted(done.warnings.items())
+        if kind not in leaving_out
     ]
 
 

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import lru_cache
 from json import dumps
 from pathlib import Path
 from typing import Annotated, Any
@@ -54,6 +55,7 @@ def verify(
 
     Example: holdfast verify holdfast-home
     """
+    _manifest.cache_clear()
     targets = list(_targets(paths))
     checked: list[Checked] = []
     with _progress(sum(path.stat().st_size for path, _ in targets if path.is_file())) as advance:
@@ -85,6 +87,7 @@ def _targets(paths: list[Path]) -> Iterator[tuple[Path, bool]]:
                 yield file, False
 
 
+@lru_cache(maxsize=64)
 def _manifest(folder: Path) -> tuple[dict[str, ManifestEntry], str | None]:
     """Return what a folder's manifest lists, by name, and why it cannot be read, if it cannot."""
     try:

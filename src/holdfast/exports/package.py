@@ -5,6 +5,7 @@ a description that are written to a folder once. The same rows give the same byt
 from __future__ import annotations
 
 import json
+import re
 import zlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -36,6 +37,7 @@ WACZ_VERSION = "1.1.1"
 LAYOUT_VERSION = 1
 """Raised with any change that gives the same rows other bytes."""
 _AT_ONCE = 500
+_ODD_IN_NAME = re.compile(r"[^A-Za-z0-9._=@-]+")
 
 
 class NothingSealed(Conflict):
@@ -169,8 +171,10 @@ def _archive_members(home: Path, contents: Contents) -> list[Resource]:
         path = locate(home, file.path)
         if not path.is_file() or path.stat().st_size != file.size:
             raise MemberChanged(f"{file.path} is not as it was sealed; see: holdfast verify {home}")
-        name = f"archive/{path.name}" if path.name not in taken else f"archive/{file.id}-{path.name}"
-        taken.add(path.name)
+        # Validators of packages take plain names only; ours may carry what its first owner called the file.
+        plain = _ODD_IN_NAME.sub("-", path.name)
+        name = f"archive/{plain}" if plain not in taken else f"archive/{file.id}-{plain}"
+        taken.add(plain)
         hidden = [record for record in contents.hidden if record.warc_file_id == file.id]
         if hidden:
             found.append(Resource(name, blanked(path, file.size, find_gaps(path, hidden), file.sealed_at)))

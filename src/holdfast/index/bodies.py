@@ -58,6 +58,8 @@ def read_body(head: HttpHead | None, payload: Iterable[bytes], stated: str | Non
     problems = []
     if isinstance(payload, Dechunked) and payload.problem is not None:
         problems.append(payload.problem.value)
+    elif head is not None and not head.is_chunked and _is_longer(head, size):
+        problems.append("beyond_content_length")
     if stated and checker is None:
         problems.append("digest_unknown")
     elif stated and checker is not None and not agrees(stated, checker):
@@ -67,6 +69,12 @@ def read_body(head: HttpHead | None, payload: Iterable[bytes], stated: str | Non
     if not coded or head is None or not size:
         return Body(start, size, ours.digest(), digest, tuple(problems))
     return _decoded(head, Body(start, size, None, digest, tuple(problems)), is_whole=kept_bytes == size)
+
+
+def _is_longer(head: HttpHead, size: int) -> bool:
+    """Whether a body has more bytes than its head states: some writers add a few, others store it decoded."""
+    stated = (head.get("content-length") or "").strip()
+    return len(stated) <= 18 and stated.isascii() and stated.isdigit() and size > int(stated)
 
 
 _CAPS = DecodeCaps()

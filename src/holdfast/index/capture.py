@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -22,6 +23,12 @@ from holdfast.warc.record import BadHead, RecordHead, parse_date
 
 CAPTURED = ("response", "resource", "revisit")
 _EARLIEST_YEAR = 1990
+_BEFORE_XML = b"\xef\xbb\xbf \t\r\n"
+_PROLOG_BYTES = 2048
+_SITEMAP = re.compile(
+    rb"(?:<\?[^>]{0,400}+>\s{0,64}+|<!--[^>]{0,400}+>\s{0,64}+){0,8}+<(?:[A-Za-z0-9]{1,16}:)?(?:urlset|sitemapindex)[\s>]"
+)
+"""The root of a sitemap behind declarations and comments."""
 _TYPE_CHARS, _ID_CHARS, _DIGEST_CHARS, _URL_CHARS = 255, 255, 255, 65_536
 # What a page may be called; everything else is hashed and not kept.
 _PAGE_TYPES = frozenset(
@@ -91,6 +98,17 @@ def is_captured(head: RecordHead) -> bool:
     return head.type in CAPTURED and head.url[:8].lower().startswith(("http://", "https://"))
 
 
+def is_for_crawlers(url: str, body: bytes) -> bool:
+    """Whether a capture is what only crawlers ask for: robots.txt, or a sitemap whatever its declared type.
+
+    It is kept and replayed like any other; it is no page that anybody would search, count or compare.
+    """
+    path = url.partition("://")[2].partition("#")[0].partition("?")[0].partition("/")[2]
+    if path.lower() == "robots.txt":
+        return True
+    return body.lstrip(_BEFORE_XML)[:1] == b"<" and _SITEMAP.match(body.lstrip(_BEFORE_XML)[:_PROLOG_BYTES]) is not None
+
+
 def read_capture(record: Record, around: Surroundings, fallback: datetime | None) -> Capture | None:
     """Return what a record says, its block read to the end; None if it has no date and nothing tells one.
 
@@ -109,6 +127,8 @@ def read_capture(record: Record, around: Surroundings, fallback: datetime | None
         concurrent_to=frozenset(value.strip().strip("<>").removeprefix("urn:uuid:")
                                 for value in head.every("WARC-Concurrent-To")),
     )  # fmt: skip
+    if head.is_url_encoded_anew:
+        capture.problems.append("address_bytes")
     http, payload = record.http() if is_http and head.content_length else (None, record.block())
     if http is not None:
         _take_head(capture, http)
@@ -121,7 +141,7 @@ def read_capture(record: Record, around: Surroundings, fallback: datetime | None
         _take_revisit(capture, head)
         for _ in payload:
             pass
-        capture.kind = kind_of(b"", capture.media_type)
+        capture.kind = Kind.OTHER if is_for_crawlers(url, b"") else kind_of(b"", capture.media_type)
     else:
         body = read_body(http, payload, stated, keep=_may_be_page(capture.media_type), pulse=around.pulse)
         _take_body(capture, body)
@@ -166,13 +186,15 @@ def _take_body(capture: Capture, body: Body) -> None:
     capture.body_hash, capture.body_bytes = body.body_hash, body.size
     capture.problems += body.problems
     capture.kind = kind_of(body.start, capture.media_type)
+    if is_for_crawlers(capture.url, body.start):
+        capture.kind = Kind.OTHER
     if capture.kind is not Kind.OTHER and body.body_hash is not None:
         capture.body = body.start
 
 
 def _take_revisit(capture: Capture, head: RecordHead) -> None:
     capture.is_not_modified = "not-modified" in (head.get("WARC-Profile") or "")
-    capture.refers_to_url = _clean((head.get("WARC-Refers-To-Target-URI") or "").strip("<>"), _URL_CHARS)
+    capture.refers_to_url = _clean(head.address("WARC-Refers-To-Target-URI"), _URL_CHARS)
     stated = head.get("WARC-Refers-To-Date")
     if stated:
         try:

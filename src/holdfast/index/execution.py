@@ -14,6 +14,7 @@ from holdfast.index import queries
 from holdfast.index.indexer import Indexed, Indexer
 from holdfast.index.intake.discovery import Found, discover
 from holdfast.index.intake.importer import Importer
+from holdfast.index.intake.placing import Keeping
 from holdfast.index.runs import queries as runs
 from holdfast.jobs.imports import ImportBegun
 
@@ -84,13 +85,14 @@ def index_execution(database: Database, importer: Importer, indexer: Indexer, ex
 
 
 def _take_in(importer: Importer, folder: Path, execution_id: int, done: IndexedExecution) -> None:
-    found = discover([folder]) if folder.is_dir() else Found()
+    found = discover([folder], follow_state=True) if folder.is_dir() else Found()
     done.errors += [f"{path} cannot be looked into: {why}" for path, why in found.unreadable]
     new = [path for path in found.files if not importer.is_known(path)]
     if not new:
         return
     importer.begun = ImportBegun(execution_id=execution_id, folder=folder / KEPT)
     importer.begun.folder.mkdir(exist_ok=True)
+    importer.keeping = Keeping.LINK  # the folder is the tool's own, and what it sealed it never writes again
     for one in importer.run(new):
         if one.state == "imported":
             done.taken_in += 1

@@ -30,7 +30,7 @@ _BOILERPLATE = (
     "tous droits réservés", "your browser", "votre navigateur", "privacy policy", "politique de confidentialité",
     "sign in", "log in", "subscribe to our", "©",
 )  # fmt: skip
-_ARCHIVED_TITLE = re.compile(r"\s*[\[(]?\s*archiv(?:ed|ée?s?)\s*(?:[\])]|[-–—:|]|$)", re.I)
+_ARCHIVED_TITLE = re.compile(r"[\[(]?\s{0,8}archiv(?:ed|ée?s?)\s{0,8}(?:[\])]|[-–—:|]|$)", re.I)
 _ARCHIVED_PHRASES = (
     "this page has been archived", "this content has been archived", "this document has been archived",
     "this web page has been archived", "has been archived on the web", "we have archived this page",
@@ -93,7 +93,7 @@ def _model() -> Any:
 
 def says_archived(title: str | None, text: str) -> bool:
     """Whether a page says of itself that it is no longer kept up; a plain mention of archives is not enough."""
-    if title and _ARCHIVED_TITLE.match(title):
+    if title and _ARCHIVED_TITLE.match(title.strip()):
         return True
     banner = text[:_BANNER_CHARS].lower().replace("\u2019", "'")
     return "archiv" in banner and any(phrase in banner for phrase in _ARCHIVED_PHRASES)

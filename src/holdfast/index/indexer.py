@@ -27,12 +27,13 @@ from holdfast.index.runs.lease import Lease, claim
 from holdfast.index.runs.queries import FileToIndex, Progress
 from holdfast.index.writing.batch import Batch, Place, write_batch
 from holdfast.index.writing.late import SeenKeys, resolve_late
+from holdfast.index.writing.repeats import RepeatedIds
 from holdfast.parse.child import ParseChild
 from holdfast.warc.ids import ORDINALS
 from holdfast.warc.queries import Span
 from holdfast.warc.roots import locate
 
-INDEX_VERSION = 1
+INDEX_VERSION = 2
 """Raised with any change that gives a record another row: files that were read before may be read again."""
 _PDF_DEADLINE_S = 20.0
 _WAITS_S = (0.1, 0.3, 1.0, 3.0)
@@ -141,7 +142,7 @@ class _Run:
     def __init__(self, hot: Hot, clock: Clock, file: FileToIndex, lease: Lease) -> None:
         self._hot, self._clock, self._file, self._lease = hot, clock, file, lease
         self._first_id = file.id * ORDINALS
-        self._seen = SeenKeys()
+        self._seen, self._repeats = SeenKeys(), RepeatedIds()
         self.span: Span | None = None
         """From when to when the captures are that were written so far."""
         self.done = Indexed(warc_file_id=file.id, path=file.path)
@@ -156,6 +157,7 @@ class _Run:
                 documents = _patiently(partial(extractor.prepare, captures))
                 progress = self._write(reading, captures, documents, is_last=is_last)
                 look(self._file, progress)
+        self._tell_repeats(reading, progress)
         reach("index_resolving")
         resolve_late(self._hot, self._lease, self._seen, now=to_micros(self._clock.now()))
         reach("index_finishing")
@@ -163,7 +165,10 @@ class _Run:
     def _write(
         self, reading: FileReading, captures: Sequence[Capture], documents: Sequence[NewDocument], *, is_last: bool
     ) -> Progress:
-        last_id = (self._file.id + 1) * ORDINALS - 1 if is_last else captures[-1].id
+        # An empty batch speaks for no id: what is stored behind the last capture is not looked at yet.
+        last_id = captures[-1].id if captures else self._first_id - 1
+        if is_last:
+            last_id = (self._file.id + 1) * ORDINALS - 1
         batch = Batch(captures=captures, documents=documents, first_id=self._first_id, last_id=last_id)
         done = self.done
         done.records, done.kinds, done.warnings = reading.records, dict(reading.kinds), reading.warnings.kinds
@@ -184,11 +189,20 @@ class _Run:
         done.changed += _patiently(write)
         reach("index_committed")
         for capture in captures:
+            self._repeats.add(capture)
             if capture.record_type != "revisit":
                 self._seen.add(capture.identity.url_key)
         self._widen([capture.captured_at for capture in captures])
         self._first_id = last_id + 1
         return progress
+
+    def _tell_repeats(self, reading: FileReading, progress: Progress) -> None:
+        """Note record ids that stand for different bodies, once all rows of the file are there to tell."""
+        for record_id, offset in self._repeats.confirmed(self._hot, self._file.id):
+            reading.warnings.add("record_id_reused", offset, f"different bodies have the id {record_id}")
+        if "record_id_reused" in reading.warnings.kinds:
+            with self._hot.write() as tx:
+                self._lease.note(tx, progress)
 
     def _widen(self, moments: Sequence[int]) -> None:
         if moments:

@@ -28,6 +28,14 @@ BATCH_BYTES = 16 * 1024 * 1024
 BATCH_S = 2.0
 """A batch is handed over when it has so many captures, so many bytes to parse, or took so long."""
 _WAITING = 1000
+_EXPECTED_SCHEMES = frozenset({"ftp", "ftps", "sftp", "file", "gopher"})
+"""Addresses that somebody may look for; `dns:`, `urn:` and the like are a crawler's own notes."""
+_TOLD_PROBLEMS = {
+    "digest_mismatch": "the payload does not have the digest that the record states",
+    "address_bytes": "the address holds bytes that are not UTF-8; they are percent-encoded",
+    "beyond_content_length": "the body has more bytes than its Content-Length says",
+}
+"""Problems of a capture that its importer is told of; the others are what many writers do, and stand in its row."""
 _INFO_BYTES = 64 * 1024
 _log = log.get(room="index")
 
@@ -79,7 +87,10 @@ class FileReading:
         return sum(count for kind, count in self.kinds.items() if kind != "other_scheme")
 
     def batches(self) -> Generator[tuple[list[Capture], bool], None, None]:
-        """Yield the captures in order of their ids, and whether these are the last: such a batch comes always."""
+        """Yield the captures in order of their ids, and whether these are the last: such a batch comes always.
+
+        A batch may be empty: a file may hold nothing but metadata for minutes, and its reader is to show that it lives.
+        """
         began = self._clock.monotonic()
         try:
             for record in read_records(self._path, self._damaged):
@@ -88,8 +99,9 @@ class FileReading:
                     break
                 self.position = record.offset
                 is_full = len(self._captures) >= BATCH_CAPTURES or self._bytes >= BATCH_BYTES
+                is_due = self._clock.monotonic() - began >= BATCH_S
                 # Cut in front of a capture: the request that belongs to the last one often stands behind it.
-                if is_captured(record.head) and (is_full or self._clock.monotonic() - began >= BATCH_S):
+                if (is_full or is_due) and (is_captured(record.head) or not self._captures):
                     yield self._taken(), False
                     began = self._clock.monotonic()
                 self._take(record)
@@ -115,7 +127,7 @@ class FileReading:
             elif head.type == "warcinfo":
                 self._take_info(record)
             elif head.type in ("response", "resource", "revisit"):
-                self.kinds["other_scheme"] += 1
+                self._take_other(record)
             record.check()
         except DamagedWarc as damage:
             self._damaged(damage)
@@ -125,7 +137,7 @@ class FileReading:
             raise  # another reader took over, or the disk does not answer
         except Exception as error:  # one record that nobody foresaw costs itself and no other (HA-044)
             _log.warning("index.record", action="read_record", offset=record.offset, error=repr(error)[:300])
-            self.warnings.add("unreadable", record.offset, repr(error))
+            self.warnings.add("unreadable", record.offset, f"it cannot be read ({type(error).__name__}; see the log)")
         self._last = record
 
     def _take_capture(self, record: Record) -> None:
@@ -145,8 +157,20 @@ class FileReading:
         self._last_sent = None
         if sent is not None:
             _give(capture, sent)
+        for problem in capture.problems:
+            if problem in _TOLD_PROBLEMS:
+                self.warnings.add(problem, record.offset, _TOLD_PROBLEMS[problem])
         self._captures.append(capture)
         self._bytes += len(capture.body)
+
+    def _take_other(self, record: Record) -> None:
+        """Count a capture of something else than a web page; say so where its owner may look for it."""
+        self.kinds["other_scheme"] += 1
+        scheme = record.head.url.partition(":")[0].lower()
+        if scheme in _EXPECTED_SCHEMES:
+            self.warnings.add(
+                "other_scheme", record.offset, f"a capture of {scheme}:; only http and https become snapshots"
+            )
 
     def _take_request(self, record: Record) -> None:
         raw, size = [], 0

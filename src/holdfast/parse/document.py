@@ -23,7 +23,7 @@ from holdfast.parse.problems import Problem
 from holdfast.parse.sniff import Form, media_type_of, sniff
 from holdfast.parse.text import clean_line, clean_text
 
-DOCUMENT_VERSION = 1
+DOCUMENT_VERSION = 2
 """Raised with any change that gives a body another text or other metadata: what was read before may be read again."""
 
 _OPTIONS = LexborDocumentOptions.WO_EVENTS.value
@@ -160,7 +160,7 @@ def _read_html(source: Decoded, problems: tuple[str, ...], *, whole: bool) -> Pa
     details = head.details | (read_ld_json(tree) if "ld+json" in words else {})
     content = read_whole(tree) if whole else read_content(tree, words)  # last: it removes what is hidden
     return ParsedDocument(
-        title=title,
+        title=title or _line(next(iter(content.headings), None), _TITLE_CHARS),
         description=_line(head.description or head.details.get("og:description"), _DESCRIPTION_CHARS),
         language=canonical_tag(declared) or canonical_tag(head.language),
         canonical=canonical,

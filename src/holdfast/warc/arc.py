@@ -11,21 +11,32 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+from holdfast.errors import Invalid
 from holdfast.warc.feed import Feed
 from holdfast.warc.member import MAGIC, BadBytes, Member
 from holdfast.warc.reader import DamagedWarc
-from holdfast.warc.record import format_head
+from holdfast.warc.record import BadHead, format_head, parse_date, percent_encoded
 from holdfast.warc.source import ByteSource, open_source
 from holdfast.warc.walk import Resync
 
 _LINE_BYTES = 64 * 1024
-_FIRST = re.compile(rb"filedesc://")
+_FIRST = b"filedesc://"
 _DEFAULT = ("url", "ip-address", "archive-date", "content-type", "archive-length")
 _V2 = (
-    "url", "ip-address", "archive-date", "content-type", "result-code", "checksum", "location", "offset", "filename",
+    "url",
+    "ip-address",
+    "archive-date",
+    "content-type",
+    "result-code",
+    "checksum",
+    "location",
+    "offset",
+    "filename",
     "archive-length",
-)  # fmt: skip
-_DATE = re.compile(r"\d{12,17}")
+)
+_DATE = re.compile(r"[0-9]{12,17}")
+_LENGTH = re.compile(r"[0-9]{1,18}")
+_SCHEME = re.compile(r"[a-z][a-z0-9+.-]{0,31}:", re.IGNORECASE)
 _CARRIED = {"url": "WARC-Target-URI", "ip-address": "WARC-IP-Address"}
 
 
@@ -42,13 +53,26 @@ class Converted(NamedTuple):
 
 
 def is_arc(path: Path) -> bool:
-    """Return whether a file begins as an ARC file does."""
+    """Return whether a file begins as an ARC file does: with its description, or with the header line of a record."""
     with open_source(path) as source:
         try:
             first = Member(source, 0).pieces() if source.at(0, 3) == MAGIC else _pieces(source, 0)
-            return _FIRST.match(next(first, b"")) is not None
+            start = next(first, b"")
         except BadBytes:
             return False
+        if start.startswith(_FIRST):
+            return True
+        line, end, _ = start.partition(b"\n")
+        return bool(end) and _is_header(line, _DEFAULT)
+
+
+def _is_header(line: bytes, names: tuple[str, ...]) -> bool:
+    """Return whether a line looks like the header of a record: an address, a date and a length in their places."""
+    parts = line.rstrip(b"\r").decode("latin-1").split(" ")
+    if len(parts) < len(names):
+        return False
+    date = parts[names.index("archive-date") - len(names)] if "archive-date" in names else "000000000000"
+    return bool(_LENGTH.fullmatch(parts[-1]) and _DATE.fullmatch(date) and _SCHEME.match(parts[0]))
 
 
 def read_arc(path: Path, seed: str, on_damage: Callable[[DamagedWarc], None]) -> Iterator[Converted]:
@@ -59,7 +83,7 @@ def read_arc(path: Path, seed: str, on_damage: Callable[[DamagedWarc], None]) ->
     with open_source(path) as source:
         reader = _ArcReader(seed, on_damage)
         if source.at(0, 3) != MAGIC:
-            yield from reader.records(Feed(_pieces(source, 0)), 0)
+            yield from reader.records(Feed(_pieces(source, 0)), None)
             return
         resync, at = Resync(source), 0
         while at < source.size:
@@ -88,29 +112,55 @@ class _ArcReader:
         self._seed, self._on_damage = seed, on_damage
         self._names: tuple[str, ...] = _DEFAULT
         self._count = 0
+        self._described_at: str | None = None
+        """When the file was begun, as its first record says: for records whose own date is none."""
 
-    def records(self, feed: Feed, at: int) -> Iterator[Converted]:
-        """Yield what stands in one stream: one record in a gzip member, all of them in a plain file."""
-        start = at
-        try:
-            while True:
+    def records(self, feed: Feed, at: int | None) -> Iterator[Converted]:
+        """Yield what stands in one stream: one record in the gzip member `at`, all of them in a plain file (None)."""
+        while True:
+            offset = at or 0
+            try:
                 while feed.peek(1) in (b"\n", b"\r"):
                     feed.drop(1)
-                offset = start + feed.position if start == 0 else start
+                offset = feed.position if at is None else at
                 line = self._line(feed)
                 if not line:
                     return
                 fields = self._fields(line)
                 size = int(fields["archive-length"])
-                is_first = fields["url"].startswith("filedesc://")
-                if is_first:
-                    feed = self._described(feed, size)
-                taken = Feed(self._block(feed, size))
-                yield Converted(offset, self._head(fields, size, offset), size, taken.take(size))
+                if fields["url"].startswith("filedesc://"):
+                    self._describe(feed, fields, size)
+            except BadBytes as bad:
+                self._on_damage(DamagedWarc(offset, bad.kind, bad.detail))
+                if bad.kind != "arc_header" or not self._resynchronise(feed):
+                    return
+                continue
+            taken = Feed(self._block(feed, size))
+            try:
+                head = self._head(fields, size, offset)
+            except Invalid as bad:
+                # An address that no field can hold costs its own record: the next one begins behind its block.
+                self._on_damage(DamagedWarc(offset, "arc_header", str(bad)))
+                head = None
+            try:
+                if head is not None:
+                    yield Converted(offset, head, size, taken.take(size))
                 taken.drain()
-        except (BadBytes, ValueError, KeyError) as bad:
-            kind = bad.kind if isinstance(bad, BadBytes) else "arc_header"
-            self._on_damage(DamagedWarc(at, kind, str(bad)))
+            except BadBytes as bad:
+                self._on_damage(DamagedWarc(offset, bad.kind, bad.detail))
+                return
+
+    def _resynchronise(self, feed: Feed) -> bool:
+        """Go on to the next line that looks like a header; False if there is none. A plain file has no other marks."""
+        try:
+            while ahead := feed.peek(_LINE_BYTES):
+                end = ahead.find(b"\n")
+                if end >= 0 and _is_header(ahead[:end], self._names):
+                    return True
+                feed.drop(end + 1 if end >= 0 else len(ahead))
+        except BadBytes as bad:
+            self._on_damage(DamagedWarc(feed.position, bad.kind, bad.detail))
+        return False
 
     def _line(self, feed: Feed) -> str:
         ahead = feed.peek(_LINE_BYTES if self._count else 4096)
@@ -121,7 +171,8 @@ class _ArcReader:
             return ""
         feed.drop(end + 1)
         self._count += 1
-        return ahead[:end].decode("utf-8", "replace").rstrip("\r")
+        # What is not UTF-8 is percent-encoded as a browser would send it: replaced, two addresses could become one.
+        return percent_encoded(ahead[:end].decode("utf-8", "surrogateescape").removesuffix("\r"))
 
     def _fields(self, line: str) -> dict[str, str]:
         parts = line.split(" ")
@@ -133,18 +184,21 @@ class _ArcReader:
         if extra < 0:
             raise BadBytes("arc_header", f"a header of {len(parts)} fields: {line[:60]!r}")
         values = [" ".join(parts[: extra + 1]), *parts[extra + 1 :]]
-        return dict(zip(names, values, strict=True))
+        fields = dict(zip(names, values, strict=True))
+        if not _LENGTH.fullmatch(fields.get("archive-length", "")) or "url" not in fields:
+            raise BadBytes("arc_header", f"no length at the end of {line[:60]!r}")
+        return fields
 
-    def _described(self, feed: Feed, size: int) -> Feed:
-        """Learn from the first record how the fields of all others are called; give its block back unread."""
+    def _describe(self, feed: Feed, fields: dict[str, str], size: int) -> None:
+        """Learn from the first record how the fields of all others are called; its block stays unread."""
+        self._described_at = _date(fields.get("archive-date", ""))
         text = feed.peek(min(size, 4096))
         lines = text.decode("utf-8", "replace").splitlines()
         named = tuple(lines[1].lower().split()) if len(lines) > 1 else ()
-        if named and named[0] == "url" and named[-1] in ("archive-length", "length"):
+        if named and named[0] == "url" and named[-1] in ("archive-length", "length") and len(set(named)) == len(named):
             self._names = (*named[:-1], "archive-length")
         elif lines and lines[0].startswith("2"):
             self._names = _V2
-        return feed
 
     def _block(self, feed: Feed, size: int) -> Iterator[bytes]:
         left = size
@@ -158,8 +212,14 @@ class _ArcReader:
         url, kind = fields["url"], fields.get("content-type", "")
         record_id = uuid.uuid5(uuid.NAMESPACE_URL, f"{self._seed}:{offset}:{self._count}")
         is_first, is_http = url.startswith("filedesc://"), url.lower().startswith(("http://", "https://"))
-        warc = [("WARC-Type", "warcinfo" if is_first else "response"), ("WARC-Record-ID", f"<urn:uuid:{record_id}>"),
-                ("WARC-Date", _date(fields.get("archive-date", "")))]  # fmt: skip
+        date = _date(fields.get("archive-date", "")) or self._described_at
+        if date is None:
+            raise Invalid(f"its date is {fields.get('archive-date', '')[:40]!r}, and the file has none to go by")
+        warc = [
+            ("WARC-Type", "warcinfo" if is_first else "response"),
+            ("WARC-Record-ID", f"<urn:uuid:{record_id}>"),
+            ("WARC-Date", date),
+        ]
         if is_first:
             warc.append(("WARC-Filename", url.removeprefix("filedesc://")))
         for name, value in fields.items():
@@ -174,12 +234,17 @@ class _ArcReader:
         return format_head(warc)
 
 
-def _date(text: str) -> str:
-    """Return an ARC date (14 digits; 12 and 17 were written too) as WARC-Date; what is none stays as it is."""
+def _date(text: str) -> str | None:
+    """Return an ARC date (14 digits; 12 and 17 were written too) as WARC-Date; None of what is no date."""
     if not _DATE.fullmatch(text):
-        return text
+        return None
     digits = text[:14].ljust(14, "0")
-    return f"{digits[:4]}-{digits[4:6]}-{digits[6:8]}T{digits[8:10]}:{digits[10:12]}:{digits[12:14]}Z"
+    spelt = f"{digits[:4]}-{digits[4:6]}-{digits[6:8]}T{digits[8:10]}:{digits[10:12]}:{digits[12:14]}Z"
+    try:
+        parse_date(spelt)
+    except BadHead:
+        return None
+    return spelt
 
 
 def _pieces(source: ByteSource, offset: int) -> Iterator[bytes]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -19,6 +20,7 @@ from holdfast.warc.record import (
     RecordHead,
     bare_id,
     parse_head,
+    percent_encoded,
 )
 
 _MANDATORY = ("WARC-Type", "WARC-Record-ID", "WARC-Date")
@@ -149,9 +151,9 @@ class Inspection:
                 ledger.problem(offset, "field_missing", f"no {name}")
         if head.type == "revisit" and not head.get("WARC-Profile"):
             ledger.problem(offset, "field_missing", "no WARC-Profile in a revisit")
-        names = [name.lower() for name, _ in head.fields]
-        for name in {name for name in names if names.count(name) > 1} - _MANY:
-            ledger.fault(offset, "field_repeated", f"{name} is there {names.count(name)} times")
+        for name, count in Counter(name.lower() for name, _ in head.fields).items():
+            if count > 1 and name not in _MANY:
+                ledger.fault(offset, "field_repeated", f"{percent_encoded(name)} is there {count} times")
         if head.get("WARC-Date"):
             try:
                 _ = head.date
@@ -180,7 +182,7 @@ class Inspection:
         feed.drop(len(breaks))
         if breaks == b"\r\n\r\n":
             return True
-        after = feed.peek(5)
+        after = feed.peek(5).upper()
         detail = f"after the block stands {near[:8]!r}, not two empty lines"
         if after not in (b"", b"WARC/"):
             self._ledger.problem(offset, "record_end", detail)

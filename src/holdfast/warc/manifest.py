@@ -1,6 +1,8 @@
 """`manifest.json` beside the WARC files: which sealed files there are, with their ids and digests.
 
-It is what a rebuild from files alone starts from. It is written whole or not at all, by any number of processes.
+It is what a rebuild from files alone starts from. Any number of processes write it: a change is one line at the end of
+`manifest.journal`, on disk before the caller goes on, and now and then the lines are united with the list. Whatever
+moment a process dies at, the list and the lines behind it say the same: a line may be read twice without harm.
 """
 
 from __future__ import annotations
@@ -9,18 +11,24 @@ import contextlib
 import fcntl
 import json
 import os
-from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
+import threading
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Self
+
+from cachetools import LRUCache
 
 from holdfast.errors import Conflict, Invalid
 from holdfast.warc.outfile import SealedFile, disk_error, sync_directory
 
 MANIFEST = "manifest.json"
+JOURNAL = "manifest.journal"
 _LOCK = ".manifest.lock"
 _TYPE = "holdfast-warc-manifest"
 _VERSION = 1
+_FEW_LINES = 64
+_TRIES = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,25 +61,55 @@ class ManifestDamaged(Invalid):
         self.is_ours = is_ours
 
 
+@dataclass(slots=True)
+class _Listed:
+    """What a folder's manifest says, and how far its journal was read for it."""
+
+    base: tuple[int, int, int] | None = None
+    """Which `manifest.json` it is: inode, when it was written, size. None if there is none."""
+    journal_bytes: int = 0
+    lines: int = 0
+    entries: dict[int, ManifestEntry] = field(default_factory=dict)
+    names: dict[str, int] = field(default_factory=dict)
+
+    def put(self, entry: ManifestEntry) -> None:
+        self.drop(entry.file_id)
+        self.entries[entry.file_id] = entry
+        self.names[entry.name] = entry.file_id
+
+    def drop(self, file_id: int) -> None:
+        known = self.entries.pop(file_id, None)
+        if known is not None and self.names.get(known.name) == file_id:
+            del self.names[known.name]
+
+
+_known: LRUCache[Path, _Listed] = LRUCache(maxsize=16)
+"""The manifests that this process last looked at, so that a sealed file costs its own line and not the whole list."""
+_guard = threading.Lock()
+
+
 def add_to_manifest(directory: Path, entry: ManifestEntry) -> None:
     """Note a sealed file; the same again changes nothing, and a repaired file's entry replaces the old one.
 
     Conflict if another file id has this name; NoSpace or Unavailable if the disk says so.
     """
-
-    def add(entries: dict[int, ManifestEntry]) -> None:
-        other = next((known for known in entries.values() if known.name == entry.name), None)
-        if other is not None and other.file_id != entry.file_id:
-            raise Conflict(f"{entry.name} is in the manifest as file {other.file_id}, not {entry.file_id}")
-        entries[entry.file_id] = entry
-
-    _change(directory, add)
+    with _changing(directory) as listed:
+        other = listed.names.get(entry.name, entry.file_id)
+        if other != entry.file_id:
+            raise Conflict(f"{entry.name} is in the manifest as file {other}, not {entry.file_id}")
+        if listed.entries.get(entry.file_id) != entry:
+            listed.put(entry)
+            _append(directory, listed, {"add": asdict(entry)})
 
 
 def remove_from_manifest(directory: Path, file_id: int) -> None:
     """Strike a file off; nothing happens if it is not there, nor if there is no manifest."""
-    if (directory / MANIFEST).exists():
-        _change(directory, lambda entries: entries.pop(file_id, None))
+    if not (directory / MANIFEST).exists():
+        return
+    with _changing(directory) as listed:
+        if file_id in listed.entries:
+            listed.drop(file_id)
+            _append(directory, listed, {"remove": file_id})
 
 
 def read_manifest(directory: Path) -> tuple[ManifestEntry, ...]:
@@ -79,39 +117,139 @@ def read_manifest(directory: Path) -> tuple[ManifestEntry, ...]:
 
     ManifestDamaged if there is one that makes no sense, or one that somebody else put there.
     """
-    path = directory / MANIFEST
+    with _guard:
+        entries = _current(directory).entries
+        return tuple(entries[file_id] for file_id in sorted(entries))
+
+
+@contextlib.contextmanager
+def _changing(directory: Path) -> Iterator[_Listed]:
+    """Yield what the manifest says, while no other process changes it."""
+    with _guard:
+        try:
+            with _locked(directory):
+                yield _current(directory)
+        except OSError as exc:
+            _known.pop(directory, None)
+            raise disk_error(exc, f"cannot write {directory / MANIFEST}: {exc.strerror}") from exc
+        except BaseException:
+            _known.pop(directory, None)
+            raise
+
+
+def _current(directory: Path) -> _Listed:
+    """Return what the manifest says now: what is known of it with the lines that came since, or all of it anew."""
+    for _ in range(_TRIES):
+        base = _identity(directory / MANIFEST)
+        listed = _known.get(directory)
+        if listed is None or listed.base != base:
+            listed = _Listed(base=base)
+            for entry in _base(directory / MANIFEST):
+                listed.put(entry)
+        try:
+            lines = _journal(directory / JOURNAL, listed.journal_bytes)
+        except FileNotFoundError:
+            lines = b""
+        # United with the list meanwhile: the lines that were just looked for stand in the new list, perhaps only there.
+        if _identity(directory / MANIFEST) == base:
+            _apply(directory / JOURNAL, listed, lines)
+            _known[directory] = listed
+            return listed
+        _known.pop(directory, None)
+    raise ManifestDamaged(directory / MANIFEST, "it never stands still", is_ours=True)
+
+
+def _identity(path: Path) -> tuple[int, int, int] | None:
+    try:
+        found = path.stat()
+    except FileNotFoundError:
+        return None
+    except OSError as exc:
+        raise disk_error(exc, f"cannot read {path}: {exc.strerror}") from exc
+    return found.st_ino, found.st_mtime_ns, found.st_size
+
+
+def _base(path: Path) -> list[ManifestEntry]:
     try:
         raw = path.read_bytes()
     except FileNotFoundError:
-        return ()
+        return []
     except OSError as exc:
         raise disk_error(exc, f"cannot read {path}: {exc.strerror}") from exc
     try:
         content = json.loads(raw)
         if content["type"] != _TYPE:
             raise ValueError("its type is another")
-        return tuple(_entry(item) for item in content["files"])
+        return [_entry(item) for item in content["files"]]
     except (ValueError, KeyError, TypeError, RecursionError) as exc:
         raise ManifestDamaged(path, repr(exc)[:100], is_ours=_TYPE.encode() in raw) from exc
 
 
-def _change(directory: Path, change: Callable[[dict[int, ManifestEntry]], object]) -> None:
+def _journal(path: Path, start: int) -> bytes:
+    """Return the whole lines behind `start`: the last one may be half written, and then was never promised."""
     try:
-        with _locked(directory):
-            before = {known.file_id: known for known in read_manifest(directory)}
-            after = dict(before)
-            change(after)
-            if after != before:
-                _write(directory, [after[file_id] for file_id in sorted(after)])
+        with path.open("rb") as file:
+            file.seek(start)
+            return b"".join(file.read().rpartition(b"\n")[:2])
+    except FileNotFoundError:
+        raise
     except OSError as exc:
-        raise disk_error(exc, f"cannot write {directory / MANIFEST}: {exc.strerror}") from exc
+        raise disk_error(exc, f"cannot read {path}: {exc.strerror}") from exc
+
+
+def _apply(path: Path, listed: _Listed, lines: bytes) -> None:
+    for line in lines.splitlines():
+        try:
+            change = json.loads(line)
+            if "add" in change:
+                listed.put(_entry(change["add"]))
+            else:
+                listed.drop(int(change["remove"]))
+        except (ValueError, KeyError, TypeError, RecursionError) as exc:
+            _known.pop(path.parent, None)
+            raise ManifestDamaged(path, repr(exc)[:100], is_ours=True) from exc
+        listed.lines += 1
+    listed.journal_bytes += len(lines)
+
+
+def _append(directory: Path, listed: _Listed, change: dict[str, Any]) -> None:
+    """Write a change that `listed` has taken already, and unite list and lines when there are as many as half of it."""
+    path = directory / JOURNAL
+    if listed.base is None or listed.lines >= max(_FEW_LINES, len(listed.entries) // 2):
+        _write(directory, [listed.entries[file_id] for file_id in sorted(listed.entries)])
+        # From here on the lines say nothing new; one that is left behind by a crash is read again, and changes nothing.
+        path.unlink(missing_ok=True)
+        sync_directory(directory)
+        listed.base, listed.journal_bytes, listed.lines = _identity(directory / MANIFEST), 0, 0
+        return
+    line = json.dumps(change).encode() + b"\n"
+    is_new = not path.exists()
+    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    try:
+        # Half a line of a process that died is written over: nobody was told that it is there.
+        os.ftruncate(fd, listed.journal_bytes)
+        os.lseek(fd, listed.journal_bytes, os.SEEK_SET)
+        written = 0
+        while written < len(line):
+            written += os.write(fd, line[written:])
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+    if is_new:
+        sync_directory(directory)
+    listed.journal_bytes += len(line)
+    listed.lines += 1
 
 
 def _entry(item: Any) -> ManifestEntry:
     entry = ManifestEntry(
-        file_id=int(item["file_id"]), name=str(item["name"]), size=int(item["size"]), sha256=str(item["sha256"]),
-        crc32=int(item["crc32"]), record_count=int(item["record_count"]),
-    )  # fmt: skip
+        file_id=int(item["file_id"]),
+        name=str(item["name"]),
+        size=int(item["size"]),
+        sha256=str(item["sha256"]),
+        crc32=int(item["crc32"]),
+        record_count=int(item["record_count"]),
+    )
     if "/" in entry.name or entry.name in ("", ".", ".."):
         raise ValueError(f"{entry.name[:80]!r} is no file name")
     return entry

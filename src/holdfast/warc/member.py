@@ -157,7 +157,7 @@ class Member:
             try:
                 piece = inflate.decompress(left, _INFLATED_BYTES if self.inflated else _FIRST_BYTES)
             except zlib.error as exc:
-                raise BadBytes("gzip_data", str(exc)) from exc
+                raise BadBytes("gzip_data", "the compressed bytes cannot be inflated") from exc
             if piece:
                 crc = crc32(piece, crc)
                 self.inflated += len(piece)

@@ -30,10 +30,11 @@ __all__ = [
 ]
 
 _MAX_HEADERS = 10_000
+_MAX_LINES = 20_000
+"""Lines of a head that are looked at, folded ones included."""
 
 _EMPTY_LINE = re.compile(rb"\n\r?\n")
 _STATUS_LINE = re.compile(r"HTTP/[0-9.]{1,8}[ \t]+([0-9]{3})(?:[ \t]+(.*))?")
-_FOLD = re.compile(r"[ \t]*\r?\n[ \t]+")
 _CHARSET = re.compile(r";[ \t]*charset[ \t]*=[ \t]*(?:\"([^\"]*)\"|'([^']*)'|([^;, \t]*))", re.IGNORECASE)
 
 
@@ -84,20 +85,36 @@ def split_head(block: bytes) -> tuple[bytes, bytes]:
 
 
 def parse_head(head: bytes) -> HttpHead:
-    """Return what a head says. Folded lines are joined; lines without a colon are passed over."""
-    text = head.decode("latin-1")
-    if "\n " in text or "\n\t" in text:
-        text = _FOLD.sub(" ", text)
-    first, _, rest = text.partition("\n")
-    match = _STATUS_LINE.match(first.rstrip("\r"))
+    """Return what a head says, in time linear to its size. Folded lines are joined; those without a colon pass by."""
+    lines = _unfolded(head.decode("latin-1"))
+    match = _STATUS_LINE.match(next(lines, ""))
     headers = []
-    for line in rest.split("\n", _MAX_HEADERS)[:_MAX_HEADERS]:
+    for line in lines:
         name, colon, value = line.partition(":")
         if colon:
             headers.append((name.strip(), value.strip()))
-        elif line in ("\r", ""):
+            if len(headers) == _MAX_HEADERS:
+                break
+        elif not line:
             break
     return HttpHead(int(match[1]) if match else 0, (match[2] or "") if match else "", tuple(headers))
+
+
+def _unfolded(text: str) -> Iterator[str]:
+    """Yield the lines of a head, each with those that continue it (RFC 9112, section 5.2) behind one blank each.
+
+    Line by line: a pattern that looks for blanks in front of a line break tries every blank of a run anew, and a head
+    of a few kilobytes then takes minutes.
+    """
+    lines = text.split("\n", _MAX_LINES)[:_MAX_LINES]
+    parts = [lines[0].removesuffix("\r")]
+    for line in lines[1:]:
+        if line.startswith((" ", "\t")):
+            parts.append(line.strip(" \t\r"))
+            continue
+        yield parts[0] if len(parts) == 1 else " ".join((parts[0].rstrip(" \t"), *parts[1:]))
+        parts = [line.removesuffix("\r")]
+    yield parts[0] if len(parts) == 1 else " ".join((parts[0].rstrip(" \t"), *parts[1:]))
 
 
 def payload_chunks(head: HttpHead, body: Body | Iterable[bytes]) -> Iterator[bytes]:

@@ -112,7 +112,7 @@ def read_records(path: Path, on_damage: OnDamage | None = None) -> Iterator[Reco
         walk = _Walk(source, on_damage)
         if source.size == 0:
             walk.damaged(0, BadBytes("empty_file", "there is nothing in it"))
-        elif source.at(0, 3) == MAGIC or (path.name.endswith((".gz", ".open")) and source.at(0, 5) != b"WARC/"):
+        elif source.at(0, 3) == MAGIC or (path.name.endswith((".gz", ".open")) and source.at(0, 5).upper() != b"WARC/"):
             yield from walk.members()
         elif is_zstd(source):
             yield from walk.frames()

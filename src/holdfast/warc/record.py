@@ -13,9 +13,9 @@ from enum import StrEnum
 from holdfast.errors import Invalid
 
 MAX_HEAD_BYTES = 64 * 1024
+"""No honest head is larger; one that is gets refused before it costs memory."""
 MAX_HTTP_HEAD_BYTES = 512 * 1024
 """Of an HTTP head inside a record: twice what the client lets a server send."""
-"""No honest head is larger; one that is gets refused before it costs memory."""
 
 LOST_TYPE = "application/x-holdfast-lost-record"
 """The media type of the record that a repair puts where a damaged one stood."""
@@ -60,13 +60,15 @@ class RecordHead:
     def __init__(self, version: str, fields: tuple[tuple[str, str], ...]) -> None:
         self.version = version
         self.fields = fields
-        """Names as written, in order."""
+        """Names as written, in order. Bytes that are not UTF-8 stand in values as surrogates, so that none is lost."""
         self._first = {name.lower(): value for name, value in reversed(fields)}
 
     def get(self, name: str) -> str | None:
-        """Return the first value of a field, whatever the case of its name."""
+        """Return the first value of a field, whatever the case of its name; bytes that are not UTF-8 are replaced."""
         value = self._first.get(name.lower())
-        return value.strip() if value is not None else None
+        if value is None:
+            return None
+        return value.strip() if value.isascii() else _REPLACED.sub("\ufffd", value.strip())
 
     def every(self, name: str) -> tuple[str, ...]:
         """Return all values of a field, less one leading space each."""
@@ -88,7 +90,20 @@ class RecordHead:
     @property
     def url(self) -> str:
         """The target, without the angle brackets that old writers put around it; empty if it has none."""
-        return (self.get("WARC-Target-URI") or "").strip("<>")
+        return self.address("WARC-Target-URI")
+
+    def address(self, name: str) -> str:
+        """Return the address in a field, empty if it has none. Bytes that are not UTF-8 are percent-encoded.
+
+        As a browser would send them: replaced, two addresses that differ in such a byte would become one.
+        """
+        return percent_encoded(self._first.get(name.lower(), "").strip().strip("<>"))
+
+    @property
+    def is_url_encoded_anew(self) -> bool:
+        """Whether the target holds bytes that are not UTF-8, and `url` therefore is not spelt as it was written."""
+        value = self._first.get("warc-target-uri", "")
+        return not value.isascii() and _REPLACED.search(value) is not None
 
     @property
     def content_length(self) -> int:
@@ -97,7 +112,7 @@ class RecordHead:
         if len(values) != 1:
             raise BadHead("no Content-Length" if not values else f"{len(values)} fields named Content-Length")
         if not _DIGITS.fullmatch(values[0]):
-            raise BadHead(f"Content-Length is {values[0][:40]!r}")
+            raise BadHead(f"Content-Length is {percent_encoded(values[0][:40])!r}")
         return int(values[0])
 
     @property
@@ -107,7 +122,9 @@ class RecordHead:
 
 
 _DIGITS = re.compile(r"[0-9]{1,18}")
-_VERSION = re.compile(rb"WARC/\d{1,2}\.\d{1,3}")
+_VERSION = re.compile(rb"WARC/\d{1,2}\.\d{1,3}", re.IGNORECASE)
+_REPLACED = re.compile("[\udc80-\udcff]")
+"""Bytes that were no UTF-8, as `surrogateescape` spells them."""
 _DATE = re.compile(r"(\d{4})(?:-(\d\d)(?:-(\d\d)(?:T(\d\d):(\d\d)(?::(\d\d)(?:\.(\d{1,9}))?)?(Z|[+-]\d\d:\d\d))?)?)?")
 
 
@@ -127,19 +144,35 @@ def parse_head(raw: bytes) -> RecordHead:
     if not _VERSION.fullmatch(version):
         raise BadHead(f"a record begins with {version[:40]!r} instead of WARC/1.1")
     fields: list[tuple[str, str]] = []
-    for line in rest.decode("utf-8", "replace").split("\n"):
+    folded: list[str] = []
+    for line in rest.decode("utf-8", "surrogateescape").split("\n"):
         line = line.rstrip("\r")
+        if line and line[0] in " \t" and fields:
+            folded.append(line.strip())
+            continue
+        if folded:
+            fields[-1] = _unfolded(fields[-1], folded)
+            folded = []
         if not line:
             break
-        if line[0] in " \t" and fields:
-            name, value = fields[-1]
-            fields[-1] = (name, f"{value} {line.strip()}".strip())
-            continue
         name, colon, value = line.partition(":")
         if not colon or not name or name != name.strip():
-            raise BadHead(f"a header line reads {line[:60]!r}")
+            raise BadHead(f"a header line reads {percent_encoded(line[:60])!r}")
         fields.append((name, value.removeprefix(" ")))
-    return RecordHead(version.decode(), tuple(fields))
+    if folded:
+        fields[-1] = _unfolded(fields[-1], folded)
+    return RecordHead(version.decode().upper(), tuple(fields))
+
+
+def percent_encoded(text: str) -> str:
+    """Return text whose bytes that are not UTF-8 (surrogates from decoding it) are percent-encoded."""
+    return text if text.isascii() else _REPLACED.sub(lambda odd: f"%{ord(odd[0]) - 0xDC00:02X}", text)
+
+
+def _unfolded(field: tuple[str, str], folded: list[str]) -> tuple[str, str]:
+    """Return a field with the lines that continue it: joined once, for a head may hold tens of thousands of them."""
+    name, value = field
+    return name, " ".join((value, *folded)).strip()
 
 
 def bare_id(record_id: str) -> str:

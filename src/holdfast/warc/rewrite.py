@@ -47,7 +47,7 @@ def _raw_records(path: Path, on_damage: OnDamage) -> Iterator[Raw]:
 
 def _head(head: RecordHead) -> bytes:
     lines = [head.version, *(f"{name}: {value}" for name, value in head.fields), "", ""]
-    return "\r\n".join(lines).encode()
+    return "\r\n".join(lines).encode("utf-8", "surrogateescape")
 
 
 def _of_arc(one: Converted) -> Raw:

@@ -35,14 +35,12 @@ class StrayFile(NotFound):
 
 def locate(home: Path, stored: str) -> Path:
     """Return where the file lies that a row names so; StrayFile if no file of ours may lie there. It need not exist."""
-    path = Path(stored)
+    path, top = Path(stored), home.resolve()
     if ".." in path.parts or "\0" in stored or not _NAME.search(path.name):
         raise StrayFile(stored)
-    if not path.is_absolute():
-        return home.resolve() / path
-    # Links are followed first: below a recorded folder may stand one that leads elsewhere.
-    real = path.resolve()
-    if real.is_relative_to(home.resolve()) or any(real.is_relative_to(root) for root in recorded_roots(home)):
+    # Links are followed first: below the data directory or a recorded folder may stand one that leads elsewhere.
+    real = (top / path).resolve()
+    if real.is_relative_to(top) or any(real.is_relative_to(root) for root in recorded_roots(home)):
         return real
     raise StrayFile(stored)
 

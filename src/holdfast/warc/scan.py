@@ -113,7 +113,7 @@ def _inflated(source: ByteSource, offset: int, resync: Resync, *, own_form: bool
         block = sum(map(len, feed.take(stated)))
         if block < stated:
             raise BadBytes("content_length", f"the block has {block} bytes, Content-Length says {stated}")
-        if feed.peek(5) not in _ENDS and b"WARC/" not in feed.peek(9):
+        if feed.peek(5) not in _ENDS and b"WARC/" not in feed.peek(9).upper():
             raise BadBytes("record_end", "the block is longer than Content-Length says")
         feed.drain()
     except BadHead as exc:

@@ -61,7 +61,7 @@ def verify_file(path: Path, expected: ManifestEntry | None = None, advance: Adva
         verifier = _Verifier(source, ledger, advance)
         if source.size == 0:
             ledger.problem(0, "empty_file", "there is nothing in it")
-        elif source.at(0, 3) == MAGIC or (path.name.endswith((".gz", ".open")) and source.at(0, 5) != b"WARC/"):
+        elif source.at(0, 3) == MAGIC or (path.name.endswith((".gz", ".open")) and source.at(0, 5).upper() != b"WARC/"):
             verifier.members()
         elif is_zstd(source):
             verifier.frames()
@@ -148,7 +148,7 @@ class _Verifier:
         """Look at what one member or frame holds: one record, and nothing else."""
         many = False
         follows = self._inspection.record(offset, feed)
-        while follows and feed.peek(5) == b"WARC/":
+        while follows and feed.peek(5).upper() == b"WARC/":
             many = True
             follows = self._inspection.record(offset, feed)
         left = feed.drain()

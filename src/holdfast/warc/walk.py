@@ -44,7 +44,7 @@ class Resync:
         at = self._source.find(MAGIC, offset + 1)
         while at is not None and self._tries > 0 and self._spare_bytes > 0:
             is_own = own_length(self._source.at(at, OWN_HEADER_BYTES)) is not None
-            if is_own or glimpse(self._source, at).startswith(b"WARC/"):
+            if is_own or glimpse(self._source, at)[:5].upper() == b"WARC/":
                 return at
             self._tries -= 1
             at = self._source.find(MAGIC, at + 1)

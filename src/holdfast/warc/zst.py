@@ -36,7 +36,7 @@ def load_dictionary(source: ByteSource) -> zstandard.ZstdCompressionDict | None:
             raw = zstandard.ZstdDecompressor().decompress(raw, max_output_size=_MAX_DICTIONARY_BYTES)
         return zstandard.ZstdCompressionDict(raw)
     except (zstandard.ZstdError, ValueError) as exc:
-        raise BadBytes("zstd_data", f"the dictionary cannot be used: {exc}") from exc
+        raise BadBytes("zstd_data", "the dictionary at the front of the file cannot be used") from exc
 
 
 def skip_frames(source: ByteSource, offset: int) -> int:
@@ -72,7 +72,7 @@ class ZstdFrame:
             try:
                 piece = inflate.decompress(raw)
             except zstandard.ZstdError as exc:
-                raise BadBytes("zstd_data", str(exc)) from exc
+                raise BadBytes("zstd_data", "these bytes are no zstd data, or damaged") from exc
             if piece:
                 self.inflated += len(piece)
                 yield piece

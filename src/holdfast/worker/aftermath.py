@@ -18,6 +18,7 @@ from holdfast.index.execution import KEPT
 from holdfast.index.indexer import Indexer, Interrupted
 from holdfast.index.intake.discovery import discover
 from holdfast.index.intake.importer import Importer
+from holdfast.index.intake.placing import Keeping
 from holdfast.index.owning import free_the_dead, open_indexer
 from holdfast.index.runs.queries import FileToIndex, Progress, pending_files
 from holdfast.jobs.imports import ImportBegun, ImportWish
@@ -161,8 +162,9 @@ class Aftermath:
         ground = self._bench.ground
         wish = ImportWish(source=found.source, name=None, home=ground.settings.home, config={})
         importer = Importer(self._bench.database, ground.hot, ground.clock, self._indexer, wish)
+        importer.keeping = Keeping.LINK
         importer.on_step = lambda _step: setattr(self._indexer, "stopping", self._bench.is_stopping())
-        there = discover([folder])
+        there = discover([folder], follow_state=True)
         new = [path for path in there.files if not importer.is_known(path)]
         importer.begun = ImportBegun(execution_id=found.execution_id, folder=folder / KEPT)
         if new:

@@ -82,7 +82,9 @@ def _judge(calls: list[Call]) -> tuple[list[str], int, int]:
             unsynced.add(last)
             sealed += last.endswith(".gz")
             broken += [f"{target} was renamed before it was synced"] if target in written else []
-        elif call.name.startswith("rename") and last.endswith("manifest.json"):
+        elif (call.name.startswith("rename") and last.endswith("manifest.json")) or (
+            call.name.startswith("write") and target.endswith("manifest.journal")
+        ):
             broken += [f"{name} was listed before its name was synced" for name in unsynced]
         elif call.name.startswith(("write", "pwrite")) and target.endswith(".open"):
             written.add(target)

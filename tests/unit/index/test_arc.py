@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import gzip
+from collections.abc import Callable
 from pathlib import Path
+
+import pytest
 
 from holdfast.warc.arc import is_arc
 from holdfast.warc.reader import DamagedWarc, read_records
@@ -108,3 +111,81 @@ def test_records_that_share_a_member_get_one_each(tmp_path: Path) -> None:
     assert [capture.body_bytes for capture in found.captures] == [11, 256 * 8192, 11]
     assert len({capture.offset for capture in found.captures}) == 3
     assert found.kinds == {}
+
+
+def test_an_address_that_is_not_utf8_keeps_its_bytes(tmp_path: Path) -> None:
+    for name, pack in (("old.arc", bytes), ("old.arc.gz", gzip.compress)):
+        old = tmp_path / name
+        urls = (b"http://example.org/?cat=\xe9", b"http://example.org/?cat=\xe8", "http://example.org/\u00e9".encode())
+        old.write_bytes(b"".join(pack(part) for part in (_first(), *map(_one, urls))))
+
+        new, damage = _convert(old, tmp_path / f"new-{name}")
+
+        assert damage == []
+        assert [one.head.url for one in read_records(new)][1:] == [
+            "http://example.org/?cat=%E9", "http://example.org/?cat=%E8", "http://example.org/\u00e9",
+        ]  # fmt: skip
+        assert verify_file(new).ok
+
+
+@pytest.mark.parametrize("odd", [b"\r", b"\0"])
+@pytest.mark.parametrize("pack", [bytes, gzip.compress], ids=["plain", "gzip"])
+def test_an_address_that_no_field_can_hold_costs_one_record(
+    tmp_path: Path, odd: bytes, pack: Callable[[bytes], bytes]
+) -> None:
+    old = tmp_path / "old.arc"
+    urls = (b"http://example.org/1", b"http://example.org/" + odd + b"x", b"http://example.org/3")
+    parts = [pack(part) for part in (_first(), *map(_one, urls))]
+    old.write_bytes(b"".join(parts))
+
+    new, damage = _convert(old, tmp_path / "new")
+
+    assert [one.head.url[-1:] for one in read_records(new)] == ["", "1", "3"]
+    assert [one.offset for one in damage] == [len(parts[0] + parts[1])]
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        pytest.param(b"no header at all\n", id="no header"),
+        pytest.param(b"http://example.org/x 192.0.2.9 20020910123456 text/html -2046788874\nabc\n", id="negative"),
+        pytest.param(b"http://example.org/x 192.0.2.9 20020910123456 text/html 12x\nabc\n", id="no number"),
+        pytest.param(b"\xff" * 200_000 + b"\n", id="a long line"),
+    ],
+)
+def test_after_a_bad_header_a_plain_file_is_read_from_the_next_good_one(tmp_path: Path, bad: bytes) -> None:
+    old = tmp_path / "old.arc"
+    before = _first() + _one(b"http://example.org/1")
+    old.write_bytes(before + bad + b"".join(_one(b"http://example.org/%d" % number) for number in (2, 3)))
+
+    new, damage = _convert(old, tmp_path / "new")
+
+    assert [one.head.url[-1:] for one in read_records(new)] == ["", "1", "2", "3"]
+    assert [(one.offset, one.kind) for one in damage] == [(len(before), "arc_header")]
+    assert verify_file(new).ok
+
+
+def test_a_date_that_is_none_is_replaced_by_that_of_the_file(tmp_path: Path) -> None:
+    old = tmp_path / "old.arc"
+    dates = (b"null", b"20021399000000", b"0")
+    old.write_bytes(_first() + b"".join(_one(b"http://example.org/", date) for date in dates))
+
+    new, damage = _convert(old, tmp_path / "new")
+
+    assert damage == []
+    heads = [one.head for one in read_records(new)][1:]
+    assert [head.get("WARC-Date") for head in heads] == ["2002-09-10T00:00:00Z"] * 3
+    assert [head.get("ARC-Archive-Date") for head in heads] == ["null", "20021399000000", "0"]
+    assert verify_file(new).ok
+
+
+def test_a_file_without_its_description_is_an_arc_file_too(tmp_path: Path) -> None:
+    for name, pack in (("old.arc", bytes), ("old.arc.gz", gzip.compress)):
+        old = tmp_path / name
+        old.write_bytes(pack(_one(b"http://example.org/1")) + pack(_one(b"http://example.org/2", b"null")))
+
+        assert is_arc(old)
+        new, damage = _convert(old, tmp_path / f"new-{name}")
+
+        assert [one.head.url[-1:] for one in read_records(new)] == ["1"]
+        assert "its date is 'null'" in str(damage[0])

@@ -9,7 +9,16 @@ from pathlib import Path
 import pytest
 
 from holdfast.index.intake.discovery import STATE_FILE, discover
-from holdfast.index.intake.placing import NotAnArchive, clean_name, digest_of, free_name, look_at, place
+from holdfast.index.intake.placing import (
+    Keeping,
+    NotAnArchive,
+    Target,
+    clean_name,
+    digest_of,
+    free_name,
+    look_at,
+    place,
+)
 from tests.unit.index.files import record, write
 
 
@@ -31,7 +40,7 @@ def test_stable_and_temporary_files_are_united_and_each_counts_once(tmp_path: Pa
     folder = _output(tmp_path)
     (folder / STATE_FILE).write_text(json.dumps({"temp_dirs_host_paths": [str(tmp_path / "elsewhere" / ".tmptwo"), 7]}))
 
-    found = discover([folder])
+    found = discover([folder], follow_state=True)
 
     assert [path.name for path in found.files] == ["warc-000001.warc.gz", "rec-3.warc.gz", "rec-2.warc.gz"]
     assert sorted((path.name, why) for path, why in found.passed_over) == [
@@ -81,16 +90,22 @@ def test_a_name_that_is_taken_gets_a_number(tmp_path: Path) -> None:
     assert free_name(tmp_path, "a.warc.gz").name == "a-3.warc.gz"
 
 
-def test_a_file_is_placed_with_the_digests_it_had(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("keeping", "how"), [(Keeping.COPY, "copied"), (Keeping.LINK, "linked"), (Keeping.MOVE, "unpacked")]
+)
+def test_a_file_is_placed_with_the_digests_it_had(tmp_path: Path, keeping: Keeping, how: str) -> None:
     path, folder = write(tmp_path / "a.warc.gz", record()), tmp_path / "home"
     folder.mkdir()
     digests = digest_of(path, lambda count: None)
 
-    placed = place(path, folder, look_at(path, lambda count: None), digests, name="a.warc.gz", pulse=lambda count: None)
+    looked, target = look_at(path, lambda count: None), Target(folder, "a.warc.gz", keeping)
+    placed = place(path, looked, digests, target, lambda count: None)
 
-    assert placed.how == "linked"
+    assert placed.how == how
+    assert path.exists() is (keeping is not Keeping.MOVE)
+    assert (path.exists() and placed.path.samefile(path)) is (keeping is Keeping.LINK)
     assert digest_of(placed.path, lambda count: None) == digests == placed.digests
-    path.unlink()
+    path.unlink(missing_ok=True)
     assert placed.path.is_file()
 
 
@@ -125,3 +140,43 @@ def test_a_folder_that_cannot_be_looked_into_is_told_and_not_taken_for_empty(tmp
     found = discover([tmp_path])
     assert [path.name for path in found.files] == ["there.warc.gz"]
     assert [why for _, why in found.unreadable] == ["File name too long"]
+
+
+def test_a_state_file_leads_out_of_its_folder_only_if_that_was_asked_for(tmp_path: Path) -> None:
+    folder, elsewhere = _output(tmp_path), tmp_path / "elsewhere" / ".tmptwo"
+    (folder / STATE_FILE).write_text(json.dumps({"temp_dirs_host_paths": [str(elsewhere)]}))
+
+    found = discover([folder])
+
+    assert [path.name for path in found.files] == ["warc-000001.warc.gz", "rec-2.warc.gz"]
+    assert (elsewhere, f"{STATE_FILE} names it, outside of {folder}") in found.passed_over
+
+
+def test_what_looks_like_an_archive_and_is_not_read_is_listed(tmp_path: Path) -> None:
+    names = ["a.warc.gz.open", "b.warc.wet.gz", "c.wat", "d.HAR", "e.txt", "f.open"]
+    for name in (*names, "g.warc"):
+        (tmp_path / name).write_bytes(b"x")
+
+    found = discover([tmp_path])
+
+    assert [path.name for path in found.files] == ["g.warc"]
+    assert [path.name for path, _ in found.passed_over] == names[:4]
+
+
+@pytest.mark.parametrize("keeping", list(Keeping))
+def test_of_a_link_the_file_is_kept(tmp_path: Path, keeping: Keeping) -> None:
+    folder, store = tmp_path / "home", tmp_path / "annex" / "objects"
+    folder.mkdir()
+    store.mkdir(parents=True)
+    write(store / "SHA256E-s1--abc", record())
+    link = tmp_path / "annex" / "a.warc.gz"
+    link.symlink_to(Path("objects") / "SHA256E-s1--abc")
+    digests = digest_of(link, lambda count: None)
+
+    target = Target(folder, link.name, keeping)
+    placed = place(link, look_at(link, lambda count: None), digests, target, lambda count: None)
+
+    assert not placed.path.is_symlink()
+    (store / "SHA256E-s1--abc").unlink(missing_ok=True)
+    assert digest_of(placed.path, lambda count: None) == digests
+    assert [path.name for path in folder.iterdir()] == ["a.warc.gz"]

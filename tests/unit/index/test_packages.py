@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import struct
 import warnings
 import zipfile
@@ -11,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from holdfast.index.intake.packages import BadPackage, open_package
+from holdfast.index.intake.signatures import check_signature
 from tests.unit.index.files import record
 
 WARC = record() * 3
@@ -56,6 +59,7 @@ def test_a_name_that_leads_elsewhere_is_no_member_of_ours(tmp_path: Path, name: 
     path = _package(tmp_path / "a.wacz", (name, WARC), ("archive/good.warc", WARC))
 
     assert list(_files(path)) == ["good.warc"]
+    assert list(_refused(path)) == [one for one in (name,) if not name.endswith("/")]
 
 
 def test_links_encryption_and_second_names_are_refused_one_by_one(tmp_path: Path) -> None:
@@ -136,3 +140,90 @@ def test_a_package_cut_anywhere_never_raises_anything_else(tmp_path: Path) -> No
         path.write_bytes(raw[:at] + bytes((raw[at] ^ 0xFF,)) + raw[at + 1 :])
         with suppress(BadPackage):
             assert set(_files(path).values()) <= {WARC}
+
+
+def _listed(*resources: tuple[str, bytes], seal: dict[str, object] | None = None) -> tuple[tuple[str, bytes], ...]:
+    """Return members with a list of their digests, sealed."""
+    listing = json.dumps({
+        "profile": "data-package",
+        "resources": [
+            {"path": path, "hash": f"sha256:{hashlib.sha256(content).hexdigest()}", "bytes": len(content)}
+            for path, content in resources
+        ],
+    }).encode()  # fmt: skip
+    digest = {"path": "datapackage.json", "hash": f"sha256:{hashlib.sha256(listing).hexdigest()}", **(seal or {})}
+    return *resources, ("datapackage.json", listing), ("datapackage-digest.json", json.dumps(digest).encode())
+
+
+def test_a_package_is_as_it_says(tmp_path: Path) -> None:
+    path = _package(tmp_path / "a.wacz", *_listed(("archive/a.warc", WARC), ("pages/pages.jsonl", b"{}")))
+
+    with open_package(path) as package:
+        fixity = package.fixity()
+
+    assert (fixity.problems, fixity.notes) == ((), ())
+    assert fixity.stated["archive/a.warc"] == f"sha256:{hashlib.sha256(WARC).hexdigest()}"
+
+
+def test_what_was_tampered_with_is_listed(tmp_path: Path) -> None:
+    members = dict(_listed(("archive/a.warc", WARC), ("pages/pages.jsonl", b"{}"), ("pages/gone.jsonl", b"")))
+    members["pages/pages.jsonl"] = b"[]"
+    members["datapackage.json"] += b" "
+    del members["pages/gone.jsonl"]
+
+    with open_package(_package(tmp_path / "a.wacz", *members.items())) as package:
+        problems = package.fixity().problems
+
+    assert problems == (
+        "pages/pages.jsonl does not have the digest that datapackage.json says",
+        "pages/gone.jsonl is listed and not there",
+        "datapackage.json does not have the digest that datapackage-digest.json says",
+    )
+
+
+@pytest.mark.parametrize("content", [b"", b"[]", b"{}", b'{"resources": 3}', b'{"resources": [3]}', b"[" * 100_000])
+def test_a_list_that_makes_no_sense_is_said_to_make_none(tmp_path: Path, content: bytes) -> None:
+    path = _package(tmp_path / "a.wacz", ("archive/a.warc", WARC), ("datapackage.json", content))
+
+    with open_package(path) as package:
+        assert package.fixity().problems == ("datapackage.json makes no sense",)
+
+
+KEYS = {
+    "P-384": (
+        "MHYwEAYHKoZIzj0CAQYFK4EEACIDYgAE7036b314mjy56f47EB/viq/Uifo5lmaAUZTCcTmxQ0w+wL00HMqIZNoTCDb7gJaXP69wolS/mWGTJvnp"
+        "GDpJuyYlWKfgbSU3/4O6FQoi9TnA8+KURnOhZ5AVr0dy00wN",
+        "DCAIJim/VdbP7/QXxuEJj59yGqrUlzyU3n/8TCJCbOeXxR6Ql+UwHKqkz2IzwC8a/tg1ZObktGfxSEXIIyBx67xiE3qkdPauWlAgUMiQedHrFw0J"
+        "y2Tj7tFo5sFRTp2m",
+    ),
+    "P-256": (
+        "MFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAEFT2DGg/gRSgWlZW2NLCGoR6EyY5Pk/1WAoTwI690Y0165Dm2R6tdR5+Vg5s7jWYdxigubq3CkQ0K"
+        "1OGWc5431g==",
+        "guOm/oN7gCQcWTkDHmXNQbFzhZS14EYgyPCfvsO7HnMGtYiYPtZlzPac24AhJ/1iNf3NklmIv9gt87rPY85Y/g==",
+    ),
+}
+"""Public keys and signatures that OpenSSL made over `sha256:` and a 7 behind 63 zeros."""
+
+
+@pytest.mark.parametrize("curve", list(KEYS))
+def test_a_signature_holds_for_its_digest_and_no_other(curve: str) -> None:
+    key, signature = KEYS[curve]
+    signed = {"hash": f"sha256:{7:064}", "publicKey": key, "signature": signature}
+
+    assert check_signature(signed) is True
+    assert check_signature(signed | {"hash": f"sha256:{8:064}"}) is False
+    assert check_signature(signed | {"signature": signature[::-1]}) is False
+    assert check_signature(signed | {"publicKey": "AAAA"}) is None
+    assert check_signature(signed | {"domainCert": "-----BEGIN"}) is None
+
+
+def test_a_signature_of_another_package_is_no_signature(tmp_path: Path) -> None:
+    key, signature = KEYS["P-384"]
+    seal: dict[str, object] = {
+        "signedData": {"hash": f"sha256:{7:064}", "publicKey": key, "signature": signature, "software": "x"}
+    }
+    with open_package(_package(tmp_path / "a.wacz", *_listed(("archive/a.warc", WARC), seal=seal))) as package:
+        fixity = package.fixity()
+
+    assert fixity.problems == ("the signature is one of another datapackage.json",)
+    assert fixity.notes == ("signed by a key of its own: the signature holds",)

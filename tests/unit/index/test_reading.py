@@ -293,3 +293,47 @@ def test_a_request_gives_its_capture_a_key_wherever_it_stands(tmp_path: Path) ->
             ("POST", "org,example)/form?__wb_method=post&a=1&b=2")
         ], name
         assert all(one.method is None for one in captures if one.url != url), name
+
+
+@pytest.mark.parametrize(
+    ("url", "body", "headers", "is_page"),
+    [
+        ("http://example.org/robots.txt", b"User-agent: *", b"Content-Type: text/plain\r\n", False),
+        ("http://example.org/ROBOTS.txt?x#y", b"<p>Not here</p>", b"Content-Type: text/html\r\n", False),
+        ("http://example.org/a/robots.txt", b"About robots.txt", b"Content-Type: text/plain\r\n", True),
+        (
+            "http://example.org/map",
+            b"<?xml version='1.0'?>\n<!-- x -->\n<urlset>",
+            b"Content-Type: text/plain\r\n",
+            False,
+        ),
+        ("http://example.org/map", b"\xef\xbb\xbf<s:sitemapindex xmlns:s='x'>", b"Content-Type: text/html\r\n", False),
+        ("http://example.org/map", b"<p>A sitemap begins with &lt;urlset></p>", b"Content-Type: text/html\r\n", True),
+    ],
+)
+def test_what_only_crawlers_ask_for_is_no_page(
+    tmp_path: Path, url: str, body: bytes, headers: bytes, is_page: bool
+) -> None:
+    (capture,) = read(write(tmp_path / "a.warc.gz", record(response(body, headers), url=url))).captures
+
+    assert capture.is_page is is_page
+    assert bool(capture.body) is is_page
+
+
+def test_captures_that_are_not_of_the_web_say_why_they_are_none(tmp_path: Path) -> None:
+    urls = ("ftp://example.org/a", "file:///a", "dns:example.org", "http://example.org/")
+    found = read(write(tmp_path / "a.warc.gz", *(record(b"x", kind="resource", url=url) for url in urls)))
+
+    assert found.kinds == {"other_scheme": 2}
+    assert "only http and https" in found.reading.warnings.kinds["other_scheme"]["detail"]
+    assert len(found.captures) == 1
+
+
+def test_bytes_beyond_the_stated_length_are_noted(tmp_path: Path) -> None:
+    longer = record(response(b"font\r\n", b"Content-Type: font/woff2\r\nContent-Length: 4\r\n"))
+    exact = record(response(b"font", b"Content-Type: font/woff2\r\nContent-Length: 4\r\n"))
+
+    found = read(write(tmp_path / "a.warc.gz", longer, exact))
+
+    assert [capture.problems for capture in found.captures] == [["beyond_content_length"], []]
+    assert found.kinds == {"beyond_content_length": 1}

@@ -162,3 +162,9 @@ def test_a_page_that_never_ends_is_given_up_with_a_note() -> None:
         page = _from_child(hasty, body, Kind.HTML)
 
         assert page.problems == (Problem.PARSE_TIMEOUT,)
+
+
+def test_a_page_without_a_title_is_called_by_its_first_heading() -> None:
+    assert _read(f"<body><h1> The  first </h1><p>{PROSE}</p><h2>Second</h2>").title == "The first"
+    assert _read(f"<title>Own</title><h1>Heading</h1><p>{PROSE}</p>").title == "Own"
+    assert _read(f"<p>{PROSE}</p>").title is None

@@ -100,3 +100,46 @@ def test_hundreds_of_thousands_of_chunks_are_affordable() -> None:
 
     assert b"".join(payload) == b"a" * 300_000
     assert time.process_time() - before < 2.0
+
+
+@pytest.mark.parametrize(
+    "sizes",
+    [
+        pytest.param([1], id="one byte"),
+        pytest.param([1, 2], id="changing"),
+        pytest.param([*[3] * 300, 4], id="runs that end"),
+        pytest.param([*[17] * 700, 1, 200], id="two digits"),
+    ],
+)
+@pytest.mark.parametrize("step", [5, 16_384, 10_000_000])
+def test_runs_of_equal_chunks_come_out_as_they_went_in(sizes: list[int], step: int) -> None:
+    data = bytes(range(256)) * 60
+    parts: list[bytes] = []
+    at = 0
+    while at < len(data):
+        size = sizes[len(parts) % len(sizes)]
+        parts.append(data[at : at + size])
+        at += size
+    wire = b"".join(b"%x\r\n%b\r\n" % (len(part), part) for part in parts) + b"0\r\n\r\n"
+
+    payload = dechunk(_slices(wire, step))
+
+    assert b"".join(payload) == data
+    assert payload.problem is None
+
+
+def test_a_run_of_chunks_that_breaks_keeps_what_came_before() -> None:
+    payload = dechunk([b"1\r\na\r\n" * 5000 + b"1\r\nab\r\n0\r\n\r\n"])
+
+    assert b"".join(payload) == b"a" * 5001
+    assert payload.problem is PayloadProblem.BAD_FRAMING
+
+
+@pytest.mark.parametrize(
+    "unit", [b"1\r\na\r\n", b"1\r\na\r\n2\r\nbb\r\n", b"20\r\n" + b"x" * 32 + b"\r\n21\r\n" + b"y" * 33 + b"\r\n"]
+)
+def test_one_step_hands_over_a_bounded_piece_of_a_body_in_one_buffer(unit: bytes) -> None:
+    pieces = list(dechunk([unit * (3 * MIB // len(unit)) + b"0\r\n\r\n"]))
+
+    assert max(map(len, pieces)) <= MIB
+    assert len(pieces) < 3 * MIB // len(unit)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import multiprocessing
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
@@ -72,9 +72,76 @@ def test_a_damaged_manifest_and_one_of_somebody_else_are_neither_read_nor_overwr
         assert path.read_text() == text
 
 
+def test_a_sealed_file_costs_a_line_and_not_the_whole_list(tmp_path: Path) -> None:
+    for file_id in range(1000):
+        add_to_manifest(tmp_path, entry(file_id))
+    base = (tmp_path / "manifest.json").stat()
+    before = (tmp_path / "manifest.journal").stat().st_size
+
+    add_to_manifest(tmp_path, entry(1000))
+
+    assert (tmp_path / "manifest.json").stat() == base
+    assert (tmp_path / "manifest.journal").stat().st_size - before < 300
+    assert len(read_manifest(tmp_path)) == 1001
+
+
+def test_lines_are_united_with_the_list_before_they_outgrow_it(tmp_path: Path) -> None:
+    lines = []
+    for file_id in range(600):
+        add_to_manifest(tmp_path, entry(file_id))
+        journal = tmp_path / "manifest.journal"
+        lines.append(len(journal.read_bytes().splitlines()) if journal.exists() else 0)
+
+    assert max(lines) <= 300
+    assert lines.count(0) < 12
+
+
+@pytest.mark.parametrize("left", ["half a line", "lines that are in the list already"])
+def test_what_a_killed_process_leaves_behind_does_no_harm(tmp_path: Path, left: str) -> None:
+    for file_id in range(5):
+        add_to_manifest(tmp_path, entry(file_id))
+    remove_from_manifest(tmp_path, 3)
+    journal = tmp_path / "manifest.journal"
+    lines = journal.read_bytes()
+    if left == "half a line":
+        journal.write_bytes(lines + b'{"add": {"file_id": 9, "na')
+    else:
+        listing = json.loads((tmp_path / "manifest.json").read_text())
+        listing["files"] = [asdict(one) for one in read_manifest(tmp_path)]
+        (tmp_path / "manifest.json").write_text(json.dumps(listing))
+
+    assert [one.file_id for one in read_manifest(tmp_path)] == [0, 1, 2, 4]
+    add_to_manifest(tmp_path, entry(7))
+    assert [one.file_id for one in _read_elsewhere(tmp_path)] == [0, 1, 2, 4, 7]
+
+
+def test_a_damaged_line_in_the_middle_is_told(tmp_path: Path) -> None:
+    for file_id in range(3):
+        add_to_manifest(tmp_path, entry(file_id))
+    journal = tmp_path / "manifest.journal"
+    journal.write_bytes(b"nonsense\n" + journal.read_bytes().partition(b"\n")[2])
+
+    with multiprocessing.get_context("spawn").Pool(1) as pool:
+        assert "manifest.journal is no manifest" in pool.apply(_problem, (tmp_path,))
+
+
+def _problem(folder: Path) -> str:
+    try:
+        read_manifest(folder)
+    except ManifestDamaged as exc:
+        return str(exc)
+    return ""
+
+
+def _read_elsewhere(folder: Path) -> tuple[ManifestEntry, ...]:
+    """Return what a process that has never seen this folder reads there."""
+    with multiprocessing.get_context("spawn").Pool(1) as pool:
+        return pool.apply(read_manifest, (folder,))
+
+
 def test_many_processes_write_one_manifest(tmp_path: Path) -> None:
     context = multiprocessing.get_context("spawn")
     with context.Pool(2) as pool:
-        pool.starmap(add_to_manifest, [(tmp_path, entry(file_id)) for file_id in range(12)])
+        pool.starmap(add_to_manifest, [(tmp_path, entry(file_id)) for file_id in range(200)])
 
-    assert [known.file_id for known in read_manifest(tmp_path)] == list(range(12))
+    assert [known.file_id for known in read_manifest(tmp_path)] == list(range(200))

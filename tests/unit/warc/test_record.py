@@ -132,3 +132,22 @@ def test_an_unknown_algorithm_and_an_odd_value_are_no_agreement() -> None:
     assert hasher is not None
     for value in ("", "zz", "ÄÖ", "====", "A" * 33):
         assert not agrees(f"sha1:{value}", hasher)
+
+
+def test_bytes_of_an_address_that_are_not_utf8_are_percent_encoded_and_no_other_is_touched() -> None:
+    head = parse_head(b"WARC/1.0\r\nWARC-Target-URI: <http://example.org/?cat=\xe9&x=\xc3\xa9>\r\nX: a\xe9\r\n\r\n")
+
+    assert head.url == "http://example.org/?cat=%E9&x=\u00e9"
+    assert head.is_url_encoded_anew
+    assert head.get("X") == "a\ufffd"
+    assert not parse_head("WARC/1.0\r\nWARC-Target-URI: http://example.org/\u00e9\r\n\r\n".encode()).is_url_encoded_anew
+
+
+def test_the_version_may_be_written_in_lower_case() -> None:
+    assert parse_head(b"warc/1.0\r\nWARC-Type: response\r\n\r\n").version == "WARC/1.0"
+
+
+def test_a_head_of_folded_lines_is_read_in_linear_time() -> None:
+    head = parse_head(b"WARC/1.0\r\nA: b\r\n" + b" c\r\n" * 2_000_000 + b"D: e\r\n\r\n")
+
+    assert (head.get("D"), len(head.get("A") or "")) == ("e", 4_000_001)

@@ -91,3 +91,19 @@ def test_the_list_is_read_anew_when_it_changes(tmp_path: Path) -> None:
 def test_only_names_of_warc_files_count() -> None:
     assert may_lie_at(Path("/x/a.warc.zst"))
     assert not may_lie_at(Path("/x/archive"))
+
+
+def test_a_link_out_of_the_data_directory_leads_nowhere(tmp_path: Path) -> None:
+    home, elsewhere = tmp_path / "home", tmp_path / "elsewhere"
+    (home / "warcs").mkdir(parents=True)
+    elsewhere.mkdir()
+    (elsewhere / "x.warc").touch()
+    (home / "warcs" / "away").symlink_to(elsewhere)
+    (home / "warcs" / "x.warc").symlink_to(elsewhere / "x.warc")
+
+    for stored in ("warcs/away/x.warc", "warcs/x.warc"):
+        with pytest.raises(StrayFile):
+            locate(home, stored)
+        assert placed(home, stored) is None
+    record_root(home, elsewhere)
+    assert locate(home, "warcs/away/x.warc") == elsewhere.resolve() / "x.warc"

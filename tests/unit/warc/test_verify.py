@@ -220,3 +220,14 @@ def test_a_head_without_end_is_refused_early(tmp_path: Path) -> None:
     endless = b"WARC/1.0\r\n" + b"".join(b"X-%d: %d\r\n" % (n, n) for n in range(20_000))
 
     assert kinds(tmp_path / "a.warc.gz", gzip.compress(endless)) == ["record_header"]
+
+
+def test_heads_of_thousands_of_fields_are_looked_at_in_linear_time(tmp_path: Path) -> None:
+    many = "".join(f"a{number}:\r\n" for number in range(4500)) * 2
+    content = b"".join(record(extra=many[: 60 * 1024].rpartition("\n")[0] + "\n") for _ in range(60))
+
+    (tmp_path / "a.warc").write_bytes(content)
+    report = verify_file(tmp_path / "a.warc")
+
+    assert (report.records, report.ok) == (60, True)
+    assert "field_repeated" in {note.kind for note in report.notes}

@@ -15,6 +15,16 @@ SUFFIXES = (".warc", ".warc.gz", ".warc.zst", ".arc", ".arc.gz", ".wacz")
 STATE_FILE = ".archive_state.json"
 ASIDE = ("warcs_quarantine", "warcs_compacted")
 """Folders of an archive_tool's output that hold what is not to be read: damaged files, and copies of others."""
+PASSED_OVER = {
+    ".open": "still being written, or left open by a crawl that died; seal it first",
+    ".wet": "text taken out of captures, not captures",
+    ".wet.gz": "text taken out of captures, not captures",
+    ".wat": "metadata taken out of captures, not captures",
+    ".wat.gz": "metadata taken out of captures, not captures",
+    ".har": "HAR, which is not read; convert it to WARC",
+    ".har.gz": "HAR, which is not read; convert it to WARC",
+}
+"""How names end that an archivist would look for among the files of a folder, and why they are not imported."""
 _MAX_STATE_BYTES = 16 * 1024 * 1024
 
 
@@ -30,12 +40,15 @@ class Found:
     """Folders that nobody could look into: what lies there is not known, which is not the same as nothing."""
 
 
-def discover(paths: Iterable[Path]) -> Found:
-    """Return the files that these paths mean, in order, each once. A file that was named is taken whatever its name."""
+def discover(paths: Iterable[Path], *, follow_state: bool = False) -> Found:
+    """Return the files that these paths mean, in order, each once. A file that was named is taken whatever its name.
+
+    A state file inside a folder may name any folder of this machine: those are read only if `follow_state` says so.
+    """
     found, seen = Found(), set[tuple[int, int]]()
     for path in paths:
         if path.is_dir():
-            for file in _below(path, found):
+            for file in _below(path, found, follow_state=follow_state):
                 _take(file, found, seen)
         elif path.is_file():
             _take(path, found, seen, named=True)
@@ -60,7 +73,7 @@ def _take(path: Path, found: Found, seen: set[tuple[int, int]], *, named: bool =
         found.files.append(path)
 
 
-def _below(folder: Path, told: Found) -> Iterator[Path]:
+def _below(folder: Path, told: Found, *, follow_state: bool) -> Iterator[Path]:
     """Yield the archives of a folder by name, stable ones before those in temporary folders; links are not followed.
 
     Folders that a tool's state file names as its temporary ones belong to it, wherever they are.
@@ -69,13 +82,25 @@ def _below(folder: Path, told: Found) -> Iterator[Path]:
     def refuse(exc: OSError) -> None:
         told.unreadable.append((Path(str(exc.filename)), exc.strerror or str(exc)))
 
+    elsewhere = _tracked(folder)
+    if not follow_state:
+        told.passed_over += [(path, f"{STATE_FILE} names it, outside of {folder}") for path in elsewhere]
     found = []
-    roots = [folder, *_tracked(folder)]
+    roots = [folder, *(elsewhere if follow_state else ())]
     for root in roots:
         for parent, folders, names in os.walk(root, onerror=refuse, followlinks=False):
             folders[:] = sorted(name for name in folders if name not in ASIDE)
             found += [Path(parent, name) for name in names if name.lower().endswith(SUFFIXES)]
+            told.passed_over += [(Path(parent, name), why) for name in sorted(names) if (why := _reason(name))]
     yield from sorted(set(found), key=lambda path: (any(part.startswith(".tmp") for part in path.parts), str(path)))
+
+
+def _reason(name: str) -> str:
+    """Return why a file of this name is not imported though it looks like an archive; nothing for all others."""
+    lowered = name.lower()
+    if lowered.endswith(".open") and not lowered.endswith(tuple(f"{suffix}.open" for suffix in SUFFIXES)):
+        return ""
+    return next((why for ending, why in PASSED_OVER.items() if lowered.endswith(ending)), "")
 
 
 def _tracked(folder: Path) -> list[Path]:

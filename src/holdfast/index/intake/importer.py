@@ -10,16 +10,18 @@ from holdfast import log
 from holdfast.clock import Clock, to_micros
 from holdfast.db.engine import Database
 from holdfast.db.hot import Hot
-from holdfast.errors import HoldfastError
+from holdfast.errors import HoldfastError, Invalid
 from holdfast.failpoints import reach
 from holdfast.index.indexer import Indexed, Indexer, Interrupted
-from holdfast.index.intake.packages import Package, PackedFile, is_package, open_package
+from holdfast.index.intake.packages import BadPackage, Fixity, Package, PackedFile, is_package, open_package
 from holdfast.index.intake.placing import (
     Damage,
     Digests,
     Form,
+    Keeping,
     Looked,
     Placed,
+    Target,
     digest_all,
     digest_of,
     free_name,
@@ -31,8 +33,15 @@ from holdfast.jobs.imports import ImportBegun, ImportWish, begin_import
 from holdfast.warc import queries as files
 from holdfast.warc import roots
 from holdfast.warc.manifest import ManifestEntry, add_to_manifest
+from holdfast.warc.verify import verify_file
 
 _log = log.get(room="index")
+
+
+class Unfaithful(Invalid):
+    """A file is not as it says itself, and the import was told to refuse such a one."""
+
+    code = "unfaithful_archive"
 
 
 @dataclass(slots=True, kw_only=True)
@@ -49,6 +58,8 @@ class Imported:
     damage: list[Damage] = field(default_factory=list)
     damaged: int = 0
     notes: list[str] = field(default_factory=list)
+    fixity: list[str] = field(default_factory=list)
+    """What is not as the package around it says; digests of records are among the warnings of `indexed`."""
     error: str | None = None
 
 
@@ -77,6 +88,10 @@ class Importer:
         """Where new files go; made when the first one comes, unless somebody says it."""
         self.in_place = False
         """Register files where they lie, if that can be."""
+        self.keeping = Keeping.COPY
+        """How files that are kept as they are come below the data directory."""
+        self.strict = False
+        """Refuse a file with damage, or with digests that are not those of its bytes."""
         self.only_register = False
         """Leave the indexing to whoever looks for sealed files that wait."""
         self.on_step: OnStep = lambda _step: None
@@ -88,7 +103,7 @@ class Importer:
             self._step = Step(number=number, of=len(paths), name=path.name, phase="", done=0, total=0)
             try:
                 if is_package(path):
-                    yield from self._package(path)
+                    yield from self._package(path, str(path.resolve()))
                 else:
                     yield self._file(path, str(path.resolve()), path.name)
             except Interrupted:
@@ -105,37 +120,77 @@ class Importer:
                 return True
             return files.known_file(tx, path="", sha256=digest_of(path, self._pulse).sha256) is not None
 
-    def _package(self, path: Path) -> Iterator[Imported]:
+    def _package(self, path: Path, origin: str, *, is_inner: bool = False) -> Iterator[Imported]:
         with open_package(path) as package:
-            members = package.files()
-            for member in members:
-                origin = f"{path.resolve()}!archive/{member.name}"
+            fixity, inner = package.fixity(), package.inner()
+            try:
+                members = package.files()
+            except BadPackage:
+                if not inner or is_inner:
+                    raise
+                members = []
+            for member in inner:
+                if is_inner:
+                    package.refused.append((member.path, "packages are read one inside another, and no deeper"))
+                else:
+                    yield from self._inner(package, member, fixity, f"{origin}!{member.path}")
+            for number, member in enumerate(members):
+                place = f"{origin}!archive/{member.name}"
                 try:
-                    yield self._member(package, member, origin)
+                    yield self._member(package, member, place, fixity if number == 0 else fixity._replace(notes=()))
                 except Interrupted:
                     raise
                 except HoldfastError as exc:
-                    yield Imported(origin=origin, error=str(exc))
+                    yield Imported(origin=place, error=str(exc))
             for name, why in package.refused:
-                yield Imported(origin=f"{path.resolve()}!{name}", error=f"{name} is not read: {why}")
+                yield Imported(origin=f"{origin}!{name}", error=f"{name} is not read: {why}")
 
-    def _member(self, package: Package, member: PackedFile, origin: str) -> Imported:
-        self._phase("hashing", member.size)
-        digests = digest_all(package.pieces(member), self._pulse)
-        with self.hot.read() as tx:
-            known = files.known_file(tx, path="", sha256=digests.sha256)
-        if known is not None:
-            return self._index(Imported(origin=origin, state="again", how="known"), known)
-        folder = self._ensure_begun().folder
-        self._phase("unpacking", member.size)
-        fresh = free_name(folder, f"unpacked-{member.name}")
+    def _inner(self, package: Package, member: PackedFile, fixity: Fixity, origin: str) -> Iterator[Imported]:
+        """Import a package that stands in another one."""
+        fresh = free_name(self._ensure_begun().folder, "unpacked.wacz")
         try:
-            write_new(package.pieces(member), fresh, self._pulse)
-            return self._file(fresh, origin, f"{Path(origin.partition('!')[0]).stem}--{member.name}")
+            self._phase("unpacking", member.size)
+            digests = write_new(package.pieces(member), fresh, self._pulse)
+            wrong = _judged(fixity, member.path, digests)
+            if wrong and self.strict:
+                raise Unfaithful(wrong[0])
+            for one in self._package(fresh, origin, is_inner=True):
+                one.fixity += wrong
+                yield one
+        except Interrupted:
+            raise
+        except HoldfastError as exc:
+            yield Imported(origin=origin, error=str(exc).replace(fresh.name, member.name))
         finally:
             fresh.unlink(missing_ok=True)
 
+    def _member(self, package: Package, member: PackedFile, origin: str, fixity: Fixity) -> Imported:
+        self._phase("hashing", member.size)
+        digests = digest_all(package.pieces(member), self._pulse)
+        wrong = [*fixity.problems, *_judged(fixity, member.path, digests)]
+        if wrong and self.strict:
+            raise Unfaithful(f"{member.name} is refused: {wrong[0]}")
+        with self.hot.read() as tx:
+            known = files.known_file(tx, path="", sha256=digests.sha256)
+        if known is not None:
+            done = self._index(Imported(origin=origin, state="again", how="known"), known)
+        else:
+            folder = self._ensure_begun().folder
+            self._phase("unpacking", member.size)
+            fresh = free_name(folder, f"unpacked-{member.name}")
+            try:
+                write_new(package.pieces(member), fresh, self._pulse)
+                stem = Path(origin.rpartition("!")[0].rpartition("!")[2]).stem
+                done = self._file(fresh, origin, f"{stem}--{member.name}")
+            finally:
+                fresh.unlink(missing_ok=True)
+        done.fixity += wrong
+        done.notes += fixity.notes
+        return done
+
     def _file(self, path: Path, origin: str, name: str) -> Imported:
+        # A link is followed once, here: what is hashed, looked at and kept is one and the same file.
+        path = path.resolve(strict=True)
         self._phase("hashing", path.stat().st_size)
         digests = digest_of(path, self._pulse)
         with self.hot.read() as tx:
@@ -143,19 +198,36 @@ class Importer:
         if known is not None:
             done = Imported(origin=origin, state="again", warc_file_id=known, how="known")
             if self.in_place and roots.may_lie_at(path):
-                roots.record_root(self._wish.home, path.resolve().parent)
+                roots.record_root(self._wish.home, path.parent)
             return self._index(done, known)
         self._phase("reading", 0)
         looked = look_at(path, self._pulse)
+        if self.strict:
+            self._demand_faithful(path, looked, name)
         done = Imported(origin=origin, damage=looked.damage, damaged=looked.damaged)
-        if self.in_place and "!" not in origin and looked.form is Form.WARC and roots.may_lie_at(path.resolve()):
-            placed = Placed(path=path.resolve(), digests=digests, records=looked.records, how="in place")
+        is_packed = "!" in origin
+        if self.in_place and not is_packed and looked.form is Form.WARC and roots.may_lie_at(path):
+            placed = Placed(path=path, digests=digests, records=looked.records, how="in place")
         else:
-            placed = place(path, self._ensure_begun().folder, looked, digests, name=name, pulse=self._pulse)
+            keeping = Keeping.MOVE if is_packed else self.keeping
+            target = Target(self._ensure_begun().folder, name, keeping)
+            placed = place(path, looked, digests, target, self._pulse)
         self._note(done, looked, placed)
         reach("import_placed")
         known = self._register(done, placed, digests)
         return self._index(done, known)
+
+    def _demand_faithful(self, path: Path, looked: Looked, name: str) -> None:
+        """Refuse a file with any damage, before anything is made of it; an ARC file has no digests to go by."""
+        if looked.damage:
+            first = looked.damage[0]
+            raise Unfaithful(f"{name} is refused: at {first.offset}: {first.kind}: {first.detail}")
+        if looked.form is not Form.ARC:
+            self._phase("checking", path.stat().st_size)
+            report = verify_file(path, advance=self._pulse)
+            faults = [one for one in report.problems if one.kind != "not_per_record"]
+            if faults:
+                raise Unfaithful(f"{name} is refused: at {faults[0].offset}: {faults[0].kind}: {faults[0].detail}")
 
     def _note(self, done: Imported, looked: Looked, placed: Placed) -> None:
         done.state, done.how, done.records = "imported", placed.how, placed.records
@@ -225,6 +297,13 @@ class Importer:
         self.on_step(self._step)
         if self._indexer.stopping:
             raise Interrupted("stopped; the same command goes on from here")
+
+
+def _judged(fixity: Fixity, path: str, digests: Digests) -> list[str]:
+    stated = fixity.stated.get(path)
+    if stated is None or stated == f"sha256:{digests.sha256}":
+        return []
+    return [f"{path} does not have the digest that the package says"]
 
 
 def _entry(file_id: int, name: str, sealing: files.Sealing) -> ManifestEntry:

@@ -5,6 +5,8 @@ It refuses what honest packages do not have: encryption, links, members that ove
 
 from __future__ import annotations
 
+import hashlib
+import json
 import re
 import stat
 import struct
@@ -16,8 +18,12 @@ from pathlib import Path
 from typing import IO, NamedTuple
 
 from holdfast.errors import Invalid
+from holdfast.index.intake.signatures import check_signature
 
 _MEMBER = re.compile(r"archive/(?P<name>[^/\\\x00-\x1f]{1,200}\.(?:warc|warc\.gz|warc\.zst))")
+_ARCHIVES = (".warc", ".warc.gz", ".warc.zst", ".arc", ".arc.gz")
+_LISTING, _SEAL = "datapackage.json", "datapackage-digest.json"
+_MAX_LISTING_BYTES = 64 * 1024 * 1024
 _MAX_MEMBERS = 100_000
 _MAX_DIRECTORY_BYTES = 64 * 1024 * 1024
 _MAX_RATIO = 200
@@ -42,6 +48,21 @@ class PackedFile(NamedTuple):
     size: int
     info: zipfile.ZipInfo
 
+    @property
+    def path(self) -> str:
+        """Its name inside the package."""
+        return self.info.filename
+
+
+class Fixity(NamedTuple):
+    """What a package says of its own bytes."""
+
+    stated: dict[str, str]
+    """`sha256:` and hex by the path of a resource."""
+    problems: tuple[str, ...] = ()
+    """What is not as the package says, apart from its WARC files."""
+    notes: tuple[str, ...] = ()
+
 
 class Package:
     """An open WACZ."""
@@ -57,19 +78,83 @@ class Package:
         for info in self._archive.infolist():
             match = _MEMBER.fullmatch(info.filename)
             if match is None:
+                if info.filename.lower().endswith(_ARCHIVES):
+                    self.refused.append((info.filename, "it does not stand directly below archive/ under a plain name"))
                 continue
             why = _objection(info) or ("a second member of this name" if match["name"] in found else "")
             if why:
                 self.refused.append((info.filename, why))
             else:
                 found[match["name"]] = PackedFile(match["name"], info.file_size, info)
-        self._refuse_overlaps(found)
+        self._refuse_overlaps()
         if not found:
             why = "; ".join(f"{name}: {reason}" for name, reason in self.refused[:3])
             raise BadPackage(f"{self._path.name} holds no WARC file below archive/" + (f" ({why})" if why else ""))
         return sorted(found.values())
 
-    def _refuse_overlaps(self, found: dict[str, PackedFile]) -> None:
+    def inner(self) -> list[PackedFile]:
+        """Return the packages in it, as a multi-WACZ of Browsertrix has them; BadPackage if it is built to harm."""
+        found = []
+        for info in self._archive.infolist():
+            if info.filename.lower().endswith(".wacz") and not info.is_dir():
+                why = _objection(info)
+                if why:
+                    self.refused.append((info.filename, why))
+                else:
+                    found.append(PackedFile(info.filename.rpartition("/")[2], info.file_size, info))
+        if found:
+            self._refuse_overlaps()
+        return sorted(found)
+
+    def fixity(self) -> Fixity:
+        """Check what the package says of itself: the digests of its resources, and that of the list of them.
+
+        The WARC files are left to who reads them. Nothing is raised: what is wrong is listed.
+        """
+        raw, seal = self._small(_LISTING), self._small(_SEAL)
+        if raw is None:
+            return Fixity({}, (), (f"there is no {_LISTING}, so nothing says what its bytes should be",))
+        try:
+            stated = _stated(json.loads(raw))
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+            return Fixity({}, (f"{_LISTING} makes no sense",))
+        problems, notes = self._resources(stated), list[str]()
+        if seal is not None:
+            problem, note = _judge_seal(seal, raw)
+            problems += problem
+            notes += note
+        return Fixity(stated, tuple(problems), tuple(notes))
+
+    def _resources(self, stated: dict[str, str]) -> list[str]:
+        problems = []
+        known = {info.filename: info for info in self._archive.infolist()}
+        for path, digest in stated.items():
+            info = known.get(path)
+            if info is None:
+                problems.append(f"{path} is listed and not there")
+            elif not path.lower().endswith((*_ARCHIVES, ".wacz")) and not _objection(info):
+                hasher = hashlib.sha256()
+                try:
+                    for piece in self.pieces(PackedFile(path, info.file_size, info)):
+                        hasher.update(piece)
+                except BadPackage as bad:
+                    problems.append(str(bad))
+                    continue
+                if f"sha256:{hasher.hexdigest()}" != digest:
+                    problems.append(f"{path} does not have the digest that {_LISTING} says")
+        return problems
+
+    def _small(self, name: str) -> bytes | None:
+        """Return a member that is small enough to hold, None if it is not there or not to be read."""
+        info = next((one for one in self._archive.infolist() if one.filename == name), None)
+        if info is None or info.file_size > _MAX_LISTING_BYTES or _objection(info):
+            return None
+        try:
+            return b"".join(self.pieces(PackedFile(name, info.file_size, info)))
+        except BadPackage:
+            return None
+
+    def _refuse_overlaps(self) -> None:
         end = 0
         for info in sorted(self._archive.infolist(), key=lambda one: one.header_offset):
             if info.header_offset < end and info.compress_size:
@@ -87,7 +172,9 @@ class Package:
                         raise BadPackage(f"{file.name} is longer than the package says")
                     yield piece
         except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, OSError) as exc:
-            raise BadPackage(f"{file.name} in {self._path.name} is damaged: {exc}") from exc
+            raise BadPackage(
+                f"{file.name} in {self._path.name} is damaged: its bytes are not those that were packed"
+            ) from exc
         if left:
             raise BadPackage(f"{file.name} in {self._path.name} ends {left} bytes too early")
 
@@ -100,13 +187,48 @@ def open_package(path: Path) -> Iterator[Package]:
         with zipfile.ZipFile(path) as archive:
             yield Package(archive, path)
     except (zipfile.BadZipFile, NotImplementedError, struct.error, ValueError, OverflowError) as exc:
-        raise BadPackage(f"{path.name} is no package that can be opened: {exc}") from exc
+        raise BadPackage(f"{path.name} is no package that can be opened: its list of members makes no sense") from exc
 
 
 def is_package(path: Path) -> bool:
     """Return whether a file begins as a ZIP does."""
     with path.open("rb") as file:
         return file.read(4) in (b"PK\x03\x04", b"PK\x05\x06")
+
+
+def _stated(listing: object) -> dict[str, str]:
+    """Return the digests that a list of resources states, by path; KeyError, TypeError or ValueError of nonsense."""
+    if not isinstance(listing, dict):
+        raise TypeError("no object")
+    found = {}
+    for one in listing["resources"]:
+        path, digest = one.get("path"), one.get("hash")
+        if isinstance(path, str) and isinstance(digest, str) and digest.startswith("sha256:"):
+            found[path] = digest.lower()
+    return found
+
+
+def _judge_seal(seal: bytes, listing: bytes) -> tuple[list[str], list[str]]:
+    """Return what is wrong with the digest of the list of resources, and what is to be known of its signature."""
+    digest = f"sha256:{hashlib.sha256(listing).hexdigest()}"
+    try:
+        content = json.loads(seal)
+        stated, signed = content["hash"], content.get("signedData")
+        if not isinstance(signed, dict | None):
+            raise TypeError("no object")
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        return [f"{_SEAL} makes no sense"], []
+    problems = [] if stated == digest else [f"{_LISTING} does not have the digest that {_SEAL} says"]
+    if signed is None:
+        return problems, []
+    if signed.get("hash") != digest:
+        problems.append(f"the signature is one of another {_LISTING}")
+    checked = check_signature(signed)
+    if checked is False:
+        problems.append("the signature is not that of the key beside it")
+    who = signed.get("domain") or "a key of its own"
+    note = "holds" if checked else "does not hold" if checked is False else "is of a kind that is not checked here"
+    return problems, [f"signed by {str(who)[:100]}: the signature {note}"]
 
 
 def _read(member: IO[bytes], count: int) -> bytes:

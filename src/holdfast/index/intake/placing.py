@@ -1,10 +1,11 @@
-"""A foreign file gets its place below the data directory: looked at, then linked, copied or written anew.
+"""A foreign file gets its place below the data directory: looked at, then copied, linked or written anew.
 
 What is in place is whole and synced. A file that is no archive is refused before anything is made.
 """
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import os
 import re
@@ -24,6 +25,8 @@ from holdfast.warc.zst import MAGIC as ZSTD_MAGIC
 
 _PIECE_BYTES = 1 << 20
 _MAX_NOTED = 100
+_FICLONE = 0x40049409
+"""The ioctl of Linux that lets two files share their blocks until one of them changes."""
 _STRANGE = re.compile(r"[^A-Za-z0-9._~+=@-]+")
 _SUFFIX = re.compile(r"\.(?:warc|arc)(?:\.gz|\.zst)?$", re.IGNORECASE)
 
@@ -44,6 +47,25 @@ class Form(StrEnum):
     UNSEEKABLE = "unseekable"
     """WARC with many records in one compressed member: no record has a place of its own."""
     ARC = "arc"
+
+
+class Keeping(StrEnum):
+    """How a file that is kept as it is comes below the data directory."""
+
+    COPY = "copy"
+    """A file of its own: what its first owner does to his stays his. Blocks are shared where the disk can do that."""
+    LINK = "link"
+    """A second name of the same file, which must never change again."""
+    MOVE = "move"
+    """For a file that an import has made itself."""
+
+
+class Target(NamedTuple):
+    """Where a file is to go."""
+
+    folder: Path
+    name: str
+    keeping: Keeping = Keeping.COPY
 
 
 class Damage(NamedTuple):
@@ -145,17 +167,17 @@ class Placed:
     digests: Digests
     records: int
     how: str
-    """linked, copied, rewritten, converted, in place."""
+    """copied, linked, unpacked, rewritten, converted, in place."""
 
 
-def place(path: Path, folder: Path, looked: Looked, digests: Digests, *, name: str, pulse: Pulse) -> Placed:
+def place(path: Path, looked: Looked, digests: Digests, target: Target, pulse: Pulse) -> Placed:
     """Put a file into a folder; a form that cannot be sought is written anew, one member a record."""
+    folder, name = target.folder, clean_name(target.name, path)
     if looked.form is Form.WARC:
-        target = free_name(folder, clean_name(name, path))
-        how = _link_or_copy(path, target, digests, pulse)
-        return Placed(path=target, digests=digests, records=looked.records, how=how)
-    stem = _SUFFIX.sub("", clean_name(name, path))
-    stem = free_name(folder, f"{stem}.warc.gz").name.removesuffix(".warc.gz")
+        fresh = free_name(folder, name)
+        how = _keep(path, fresh, digests, target.keeping, pulse)
+        return Placed(path=fresh, digests=digests, records=looked.records, how=how)
+    stem = free_name(folder, f"{_SUFFIX.sub('', name)}.warc.gz").name.removesuffix(".warc.gz")
 
     def passed_over(_damage: DamagedWarc) -> None:
         pulse(0)
@@ -196,17 +218,46 @@ def write_new(chunks: Iterable[bytes], target: Path, pulse: Pulse) -> Digests:
     return digests
 
 
-def _link_or_copy(path: Path, target: Path, digests: Digests, pulse: Pulse) -> str:
+def _keep(path: Path, target: Path, digests: Digests, keeping: Keeping, pulse: Pulse) -> str:
+    """Put a file into its place as it is; return how. The place holds a file, never a link to one."""
+    # A link of a link would point to where its owner may move or delete: the file itself is meant.
+    real = path.resolve()
     try:
-        os.link(path, target)
-        sync_directory(target.parent)
-        return "linked"
+        if keeping is Keeping.MOVE:
+            real.rename(target)
+            sync_directory(target.parent)
+            return "unpacked"
+        if keeping is Keeping.LINK:
+            os.link(real, target, follow_symlinks=False)
+            sync_directory(target.parent)
+            return "linked"
     except OSError:
         # Another disk, or a system that does not let us: the bytes then.
-        if write_new(_chunks(path), target, pulse) != digests:
-            target.unlink()
-            raise Invalid(f"{path} changed while it was copied; import it again") from None
+        pass
+    if _clone(real, target):
+        if digest_of(target, pulse) == digests:
+            return "copied"
+        target.unlink()
+    elif write_new(_chunks(real), target, pulse) == digests:
         return "copied"
+    else:
+        target.unlink()
+    raise Invalid(f"{path} changed while it was copied; import it again")
+
+
+def _clone(path: Path, target: Path) -> bool:
+    """Let a new file share the blocks of another; False, with nothing left behind, where the disk cannot do that."""
+    fresh = target.with_name(f".{target.name}.new")
+    try:
+        with path.open("rb") as source, fresh.open("wb") as out:
+            fcntl.ioctl(out.fileno(), _FICLONE, source.fileno())
+            os.fsync(out.fileno())
+        fresh.rename(target)
+        sync_directory(target.parent)
+    except OSError:
+        fresh.unlink(missing_ok=True)
+        return False
+    return True
 
 
 def clean_name(name: str, path: Path) -> str:

@@ -147,6 +147,20 @@ def rows_between(tx: Transaction, first_id: int, last_id: int) -> dict[int, Row]
     return {row[0]: _plain(row) for row in rows}
 
 
+def ambiguous_ids(tx: Transaction, record_ids: Sequence[str], *, first_id: int, last_id: int) -> list[tuple[str, int]]:
+    """Return which of these record ids have different bodies in this range of ids, and where the first of each is."""
+    found: list[tuple[str, int]] = []
+    for part in _parts(record_ids):
+        rows = tx.execute(
+            "SELECT record_id, MIN(warc_offset) FROM snapshots WHERE id BETWEEN ? AND ?"  # noqa: S608 - question marks
+            f" AND record_id IN ({_marks(part)}) GROUP BY record_id HAVING COUNT(DISTINCT body_hash) > 1"
+            " ORDER BY MIN(warc_offset)",
+            [first_id, last_id, *part],
+        )
+        found += [(str(row[0]), int(row[1])) for row in rows]
+    return found
+
+
 def _plain(row: Row) -> Row:
     return tuple(bytes(value) if isinstance(value, memoryview) else value for value in row)
 
