@@ -96,7 +96,8 @@ def note_findings(session: Session, *, execution_id: int, found: Quality, error:
     A crawl that failed or was cancelled keeps its own error.
     """
     execution = session.get_one(Execution, execution_id, populate_existing=True)
-    if execution.state == "completed":
+    # One with a stage has something to say of its own end (a ZIM that was not built), which a good index does not undo.
+    if execution.state == "completed" and (error is not None or execution.stage is None):
         execution.error = clean(error, MAX_ERROR_CHARS)
     execution.items_indexed = found.items_indexed
     execution.metrics = {**execution.metrics, "extraction_quality": found._asdict()}
