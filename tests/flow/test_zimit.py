@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
@@ -11,9 +12,11 @@ from sqlalchemy import select, update
 
 from holdfast.archive_tool.outcome import FINALIZATION_FAILED
 from holdfast.archive_tool.yaml_text import read_mapping
+from holdfast.cli.index import index
 from holdfast.db.models import AuditEvent, Job
 from holdfast.errors import Invalid
 from holdfast.jobs.care.deeds import make_due
+from holdfast.jobs.listing.queries import shown_job
 from holdfast.jobs.retries import Failure
 from holdfast.warc.manifest import read_manifest
 from holdfast.worker.running import Stop
@@ -228,6 +231,20 @@ def test_a_final_build_that_was_stopped_goes_on_without_another_crawl(bed: Zimit
 
     assert len(bed.files()) == 2
     assert ["--warcs" in bed.engine.zimit(turn) for turn in range(3)] == [False, True, True]
+
+
+def test_the_index_command_makes_a_job_indexed(bed: ZimitBed, capsys: pytest.CaptureFixture[str]) -> None:
+    job_id = bed.job()
+    bed.engine.script(WHOLE)
+    bed.settled(bed.take())
+
+    index(follow=False, source=None, workers=1, search=False, status=False, json=True, home=bed.settings.home)
+
+    with bed.jobs.database.read() as session:
+        listed = shown_job(session, job_id)
+    assert listed is not None
+    assert (listed.admin_status, listed.latest and listed.latest.items_indexed) == ("indexed", 1)
+    assert json.loads(capsys.readouterr().out)["finished"]
 
 
 def test_why_a_crawl_failed_stands_on_the_job(bed: ZimitBed) -> None:

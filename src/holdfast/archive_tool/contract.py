@@ -230,6 +230,6 @@ def with_annual_minima(options: ToolOptions) -> ToolOptions:
     )
 
 
-def annual_caps(config: JobConfig) -> list[str]:
+def annual_caps(config: JobConfig, host: Host) -> list[str]:
     """Return the flags that would cap an annual crawl by pages or depth, which it must not have."""
-    return [flag.name for flag in read_flags(config.zimit_passthrough_args) if flag.name in _CAPS]
+    return [flag.name for flag in read_flags(config.zimit_passthrough_args, host.extra_flags) if flag.name in _CAPS]

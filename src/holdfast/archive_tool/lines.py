@@ -113,7 +113,7 @@ def may_quote_a_page(line: bytes) -> bool:
 
 
 def sentence_of(line: bytes) -> str | None:
-    """Return what a line of a log says to a person: the words of the crawler's entry, else the line; None if nothing."""
+    """Return what a line of a log says to a person: an entry's words, else the line; or None."""
     entry = _entry(line)
     if entry is None:
         text = line[:_MAX_TEXT].decode("utf-8", "replace").strip()

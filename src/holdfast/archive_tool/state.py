@@ -59,7 +59,7 @@ class CrawlState:
     container_restarts: int = 0
     errors: dict[str, int] = field(default_factory=lambda: dict.fromkeys(ERROR_KINDS, 0))
     awaits_build: bool = False
-    """Whether the crawl has come to its end and only the ZIM is missing: the next run builds, and asks the site nothing."""
+    """Whether the crawl has come to its end and only the ZIM is missing: the next run only builds."""
     guard: Callable[[], None] = lambda: None
     """Asked before each write; raises if the directory is no longer the one that it was."""
 

@@ -10,7 +10,7 @@ import typer
 
 from holdfast import config
 from holdfast.archive_tool.refusals import ToolConfigRefused
-from holdfast.cli.assignments import leaves, merge, read_assignments
+from holdfast.cli.assignments import leaves, read_assignments
 from holdfast.cli.options import AsJson, Home
 from holdfast.cli.seed_sources import seed_sources
 from holdfast.cli.tables import fields, table
@@ -112,8 +112,6 @@ def edit(
         raise typer.BadParameter("say what to change, for example --name or --set max_depth=5")
     settings = config.load(home=home)
     with open_jobs(settings) as jobs, jobs.database.write() as session:
-        if "config" in changes:
-            changes["config"] = _within(registry.find(session, code).config, changes["config"])
         row = registry.edit(session, jobs.clock, code, changes)
         if "config" in changes:
             _demand_runnable(settings, registry.config_of(row))
@@ -257,13 +255,6 @@ def as_object(row: Source) -> dict[str, Any]:
 
 def _fields(seeds: list[str] | None, sets: list[str] | None) -> dict[str, Any]:
     return {**({"seeds": seeds} if seeds else {}), **read_assignments(sets or ())}
-
-
-def _within(present: dict[str, Any], fresh: dict[str, Any]) -> dict[str, Any]:
-    """Return the fresh fields, with what their groups held before; null stays, for the registry to understand."""
-    return {
-        name: merge(present.get(name, {}), value) if isinstance(value, dict) else value for name, value in fresh.items()
-    }
 
 
 def _print(row: Source, *, json: bool) -> None:

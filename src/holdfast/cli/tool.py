@@ -138,7 +138,7 @@ def run_one(
     json: AsJson = False,
     home: Home = None,
 ) -> None:
-    """Run one execution of a job that waits, here and now, and index what it captured; exit 1 unless it completed.
+    """Run one execution of a job that waits, here and now, and index what it captured; exit 1 unless both went well.
 
     Example: holdfast run-db-job --id 3
     """
@@ -167,7 +167,7 @@ def run_one(
         "output_dir": done.output_dir, "error": done.error,
     }  # fmt: skip
     tell(facts, json=json)
-    if done.state != "completed":
+    if done.state != "completed" or done.index_state == "index_failed":
         raise typer.Exit(1)
 
 

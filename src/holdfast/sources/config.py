@@ -143,19 +143,34 @@ def read_config(content: Mapping[str, Any], *, needs_seeds: bool = True) -> Sour
     return made
 
 
-def merged(config: SourceConfig, *, extra_seeds: tuple[str, ...] = (), overrides: Mapping[str, Any] | None = None,
-           tool_options: Mapping[str, Any] | None = None) -> SourceConfig:  # fmt: skip
-    """Return the configuration of one job: more seeds, other fields, other tool options (HA-023). Checked anew."""
-    content = {one.name: getattr(config, one.name) for one in fields(config)} | dict(overrides or {})
-    zimit = content["zimit"]
-    content["zimit"] = asdict(zimit) if isinstance(zimit, ZimitConfig) else zimit
-    if extra_seeds and isinstance(content["seeds"], list | tuple):
-        content["seeds"] = (*content["seeds"], *extra_seeds)
-    if tool_options and isinstance(content["zimit"], Mapping):
-        present = content["zimit"].get("tool_options") or {}
-        if isinstance(present, Mapping):
-            content["zimit"] = {**content["zimit"], "tool_options": {**present, **tool_options}}
+def merged(
+    config: SourceConfig, *, overrides: Mapping[str, Any] | None = None, start: str | None = None
+) -> SourceConfig:
+    """Return the configuration of one job: other fields, and its own start page as the first seed. Checked anew.
+
+    Of a group of fields (`zimit` and those below it) the job names what it has otherwise; the rest is its source's.
+    """
+    content = {one.name: getattr(config, one.name) for one in fields(config)}
+    content["zimit"] = asdict(config.zimit)
+    content = {**content, **{name: _within(content.get(name), value) for name, value in (overrides or {}).items()}}
+    if start is not None and isinstance(content["seeds"], list | tuple):
+        content["seeds"] = (start, *content["seeds"])
     return read_config(content)  # which also refuses what could not be added to
+
+
+def _within(present: Any, fresh: Any) -> Any:
+    return merge_fields(present, fresh) if isinstance(present, Mapping) and isinstance(fresh, Mapping) else fresh
+
+
+def merge_fields(present: Mapping[str, Any], fresh: Mapping[str, Any]) -> dict[str, Any]:
+    """Return fields with others set among them; in a group, what is not named stays, and null takes a field away."""
+    made = dict(present)
+    for name, value in fresh.items():
+        if value is None:
+            made.pop(name, None)
+        else:
+            made[name] = _within(made.get(name), value)
+    return made
 
 
 def zimit_job(config: SourceConfig) -> dict[str, Any]:
@@ -222,7 +237,7 @@ def _zimit(given: Fields) -> ZimitConfig:
     options = made.tool_options
     for name in ("enable_adaptive_workers", "enable_adaptive_restart", "enable_vpn_rotation"):
         if options.get(name) and not options.get("enable_monitoring"):
-            raise SourceRefused(inner.named(f"tool_options.{name}"), "it needs enable_monitoring (HA-023)")
+            raise SourceRefused(inner.named(f"tool_options.{name}"), "it needs enable_monitoring")
     if "vpn_connect_command" in options:
         raise SourceRefused(
             inner.named("tool_options.vpn_connect_command"), "commands come from the server's settings, never from here"

@@ -18,7 +18,7 @@ from holdfast.db.models import Source
 from holdfast.errors import UrlRefused
 from holdfast.sources import queries
 from holdfast.sources.adhoc.queries import CODE_CHARS
-from holdfast.sources.config import SourceConfig, read_config
+from holdfast.sources.config import SourceConfig, merge_fields, read_config
 from holdfast.sources.fields import Fields
 from holdfast.sources.presets import PRESETS
 from holdfast.sources.refusals import SourceInUse, SourceNotFound, SourceRefused, SourceTaken
@@ -103,7 +103,7 @@ def _made(session: Session, clock: Clock, spec: SourceSpec) -> Source:
 
 
 def edit(session: Session, clock: Clock, code: str, changes: Mapping[str, Any]) -> Source:
-    """Change the named fields of a source; below `config`, only the named ones too, and null means the default again.
+    """Change the named fields of a source; below `config` and in its groups only the named ones too, null: the default.
 
     SourceNotFound, or SourceRefused with the field that is wrong; then nothing is changed. Its code stays for ever.
     """
@@ -116,7 +116,7 @@ def edit(session: Session, clock: Clock, code: str, changes: Mapping[str, Any]) 
         fresh["base_url"] = _address(fresh["base_url"])
     if "name" in fresh and fresh["name"] is None:
         raise given.refuse("name", "a source has a name")
-    checked = _config({**_content(source), **config}) if config else None
+    checked = _config(merge_fields(content_of(source), config)) if config else None
     for name, value in fresh.items():
         setattr(source, name, value)
     if checked is not None:
@@ -148,10 +148,11 @@ def delete(session: Session, clock: Clock, code: str) -> None:
 
 def config_of(source: Source) -> SourceConfig:
     """Return a source's checked configuration; one that an ad-hoc crawl or an import made has its base URL as seed."""
-    return read_config(_content(source))
+    return read_config(content_of(source))
 
 
-def _content(source: Source) -> dict[str, Any]:
+def content_of(source: Source) -> dict[str, Any]:
+    """Return a source's configuration as it is kept, unchecked; it begins at its front page if it names no seed."""
     return {**_front(source.base_url), **source.config}
 
 
@@ -161,7 +162,7 @@ def export(session: Session, *, codes: Iterable[str] = ()) -> list[dict[str, Any
     One that only names where imported files belong has no seeds, and no file could bring it back.
     """
     rows = [find(session, code) for code in codes]
-    rows = rows or [row for row in queries.sources(session, limit=100_000) if _content(row).get("seeds")]
+    rows = rows or [row for row in queries.sources(session, limit=100_000) if content_of(row).get("seeds")]
     return [
         {key: value for key, value in (("code", row.code), ("name", row.name), ("base_url", row.base_url),
          ("description", row.description), ("enabled", row.enabled), ("config", row.config)) if value is not None}

@@ -177,4 +177,4 @@ def test_annual_jobs_get_their_minima_and_no_caps() -> None:
 
     assert (raised.max_container_restarts, raised.error_threshold_timeout) == (20, 50)
     assert (raised.error_threshold_http, raised.backoff_delay_minutes) == (99, 2)
-    assert annual_caps(low) == ["--pageLimit", "--depth"]
+    assert annual_caps(low, Host()) == ["--pageLimit", "--depth"]

@@ -134,6 +134,21 @@ def unindexed(session: Session, *, after: int, limit: int) -> list[Unindexed]:
     return [Unindexed(*row) for row in rows]  # fmt: skip
 
 
+def index_state(session: Session, *, execution_id: int) -> str | None:
+    """Return how far the index of an execution is, None if nothing was ever asked of it."""
+    return session.scalar(select(Execution.index_state).where(Execution.id == execution_id))
+
+
+def over_with_files(session: Session, file_ids: Sequence[int]) -> list[int]:
+    """Return the executions of these files that are over, by id."""
+    query = (
+        select(Execution.id)
+        .join(WarcFile, WarcFile.execution_id == Execution.id)
+        .where(WarcFile.id.in_(file_ids), Execution.state.in_(_OVER))
+    )
+    return list(session.scalars(query.distinct().order_by(Execution.id)))
+
+
 def open_files(session: Session, *, execution_id: int) -> list[int]:
     """Return the files of an execution that nobody has sealed yet."""
     query = select(WarcFile.id).where(WarcFile.execution_id == execution_id, WarcFile.state == "open")
