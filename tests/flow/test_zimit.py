@@ -161,7 +161,7 @@ def test_a_flag_that_the_image_does_not_know_is_tried_once_and_never_again(bed: 
 
 
 def test_a_configuration_that_could_not_run_is_refused_before_anything_is_queued(bed: ZimitBed) -> None:
-    with pytest.raises(Invalid, match="zimit_passthrough_args"):
+    with pytest.raises(Invalid, match=r"^zimit\.passthrough_args: "):
         bed.job(passthrough_args=["--driver", "evil.js"])
 
     assert bed.jobs.leases.take("w1") is None

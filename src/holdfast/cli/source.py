@@ -22,7 +22,7 @@ from holdfast.sources import registry
 from holdfast.sources.config import SourceConfig
 from holdfast.sources.queries import sources
 from holdfast.sources.refusals import SourceRefused
-from holdfast.sources.texts import FORMS, read_text, write_text
+from holdfast.sources.texts import FORMS, MAX_BYTES, read_text, write_text
 from holdfast.wiring.jobs import check_backend, open_jobs
 
 app_command = typer.Typer(
@@ -232,13 +232,17 @@ def _demand_runnable(settings: Settings, whole: SourceConfig, *, where: str = ""
     try:
         check_backend(settings)(whole)
     except ToolConfigRefused as exc:
-        raise SourceRefused(f"{where}config.zimit.{exc.field.removeprefix('zimit_')}", exc.reason) from exc
+        raise SourceRefused(f"{where}config.{exc.field}", exc.reason) from exc
 
 
 def read_file(file: Path) -> list[Any]:
     """Return the entries of a file; Invalid if it cannot be read, SourceRefused if it is no list of sources."""
     try:
-        text = file.read_text(encoding="utf-8")
+        with file.open("rb") as opened:  # a device or a pipe has no size to ask for first
+            data = opened.read(MAX_BYTES + 1)
+        if len(data) > MAX_BYTES:
+            raise Invalid(f"{file} is longer than {MAX_BYTES} bytes")
+        text = data.decode()
     except (OSError, UnicodeDecodeError) as exc:
         raise Invalid(f"cannot read {file}: {getattr(exc, 'strerror', None) or 'it is no UTF-8 text'}") from exc
     return read_text(text, "toml" if file.suffix.lower() == ".toml" else "yaml")

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from dataclasses import replace as dataclass_replace
 from typing import Any
 
 from sqlalchemy.exc import IntegrityError
@@ -248,18 +249,36 @@ def _present(source: Source) -> dict[str, Any]:
 def seed_presets(session: Session, clock: Clock) -> tuple[str, ...]:
     """Add the sources that ship with the product, in their order; return the codes that were new (`seed-sources`).
 
-    A source that is there already is left as its keeper has it.
+    One that is there already is left as its keeper has it, unless it is bare: made by a command that only needed a
+    name for files to belong to. Such a source could not be crawled, and a campaign would pass over it without a word.
     """
     added = []
     for preset in PRESETS:
-        if queries.source_by_code(session, preset.code) is None:
-            spec = SourceSpec(
-                code=preset.code, name=preset.name, base_url=preset.base_url, description=preset.description,
-                enabled=True, config=read_config(preset.config),
-            )  # fmt: skip
+        spec = SourceSpec(
+            code=preset.code,
+            name=preset.name,
+            base_url=preset.base_url,
+            description=preset.description,
+            enabled=True,
+            config=read_config(preset.config),
+        )
+        there = queries.source_by_code(session, preset.code)
+        if there is None:
             create(session, clock, spec)
-            added.append(preset.code)
+        elif is_bare(there):
+            name = spec.name if there.name == there.code else there.name
+            _write(
+                session, clock, there, dataclass_replace(spec, name=name, enabled=there.enabled), deed="source.seeded"
+            )
+        else:
+            continue
+        added.append(preset.code)
     return tuple(added)
+
+
+def is_bare(source: Source) -> bool:
+    """Return whether a source is a code and a name alone: files were put under it, and its keeper said no more."""
+    return not source.config and source.base_url is None
 
 
 def _tell(session: Session, clock: Clock, action: str, source: Source, config: SourceConfig | None) -> None:

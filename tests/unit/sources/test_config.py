@@ -80,7 +80,7 @@ def test_the_field_that_is_wrong_is_named(change: dict[str, Any], field: str) ->
     assert caught.value.field == field
 
 
-@pytest.mark.parametrize(("written", "depth", "warned"), [(0, 3, False), (None, 3, False), (5, 5, False), (6, 6, True),
+@pytest.mark.parametrize(("written", "depth", "warned"), [(0, 0, True), (None, 3, False), (5, 5, False), (6, 6, True),
                                                           (-1, -1, False)])  # fmt: skip
 def test_depth_is_three_unless_said_and_above_five_is_warned_about(written: int, depth: int, warned: bool) -> None:
     config = read_config({**SEED, "max_depth": written})
