@@ -10,6 +10,7 @@ import pytest
 from sqlalchemy import inspect
 
 from holdfast.db.models import Execution
+from holdfast.jobs.endings import Ending, Result
 from holdfast.jobs.states import Action, State
 from tests.api_bed import CONFIG_FAULT, Server
 from tests.jobs_bed import DONE
@@ -97,7 +98,7 @@ def test_a_running_job_keeps_its_state_and_its_run_when_it_is_given_a_new_plan(s
 
 @pytest.mark.parametrize(
     ("body", "field"),
-    [({}, "source_id"), ({"source_id": 1}, "url"), ({"url": "https://ex.example/"}, "source_id"),
+    [({}, "source_id"), ({"url": "https://ex.example/"}, "source_id"),
      ({"source_id": "1", "url": "https://ex.example/"}, "source_id"),
      ({"source_id": True, "url": "https://ex.example/"}, "source_id"),
      ({"source_id": 2**63, "url": "https://ex.example/"}, "source_id"),
@@ -126,6 +127,29 @@ def test_a_wrong_wish_is_400_with_the_field_and_leaves_nothing(
     assert answer.status_code == 400, answer.text
     assert field in answer.json()["error"]
     assert one_source.get("/api/v1/jobs").json()["total"] == 0
+
+
+def test_a_schedule_is_replaced_only_by_a_wish_that_says_when(server: Server) -> None:
+    job_id = server.recurring(minutes=60)
+    source_id = server.get(f"/api/v1/jobs/{job_id}").json()["source_id"]
+
+    kept = server.ask("POST", "/api/v1/jobs", source_id=source_id)
+    replaced = server.ask("POST", "/api/v1/jobs", source_id=source_id, schedule_enabled=False)
+
+    assert (kept.status_code, kept.json()["code"]) == (400, "schedule_kept")
+    assert (replaced.status_code, replaced.json()["status"]) == (201, "pending")
+
+
+def test_a_retry_over_http_computes_the_index_again_where_only_that_failed(server: Server) -> None:
+    job_id = server.job("ix")
+    server.bed.party.scheduler.tick()
+    lease = server.bed.party.taken()
+    server.bed.party.leases.settle(lease, Ending(result=Result.COMPLETED, index_state="index_failed"))
+
+    answer = server.ask("POST", f"/api/v1/jobs/{job_id}/retry")
+
+    assert (answer.status_code, answer.json()["status"]) == (200, "completed")
+    assert [run.index_state for run in server.bed.executions(job_id)] == ["pending"]
 
 
 @pytest.mark.parametrize("path", ["", "/stats", "/executions", "/logs", "/logs/view", "/logs/tail", "/logs/download"])

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import func, select
 
+from holdfast.archive_tool.contract import Host
 from holdfast.db.models import AuditEvent, Edition, Job, JobEvent
 from holdfast.editions.plans import Wish
 from holdfast.editions.refusals import CampaignRefused
@@ -203,7 +204,9 @@ def test_without_names_the_sources_that_are_meant_for_it_are_taken(bed: EditionB
 def test_two_who_apply_at_once_make_one_job(bed: EditionBed) -> None:
     for code in ("hc", "phac"):
         bed.jobs.source(code)
-    others = [Campaigns(party.database, party.board, bed.clock) for party in (bed.jobs.another(), bed.jobs.another())]
+    others = [
+        Campaigns(party.database, party.board, bed.clock, Host()) for party in (bed.jobs.another(), bed.jobs.another())
+    ]
     ready = threading.Barrier(2)
 
     def apply(campaigns: Campaigns) -> list[str]:

@@ -7,20 +7,23 @@ from dataclasses import replace
 from datetime import timedelta
 from itertools import product
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from holdfast.db.models import Job
+from holdfast.db.models import Job, Source
 from holdfast.errors import Conflict, Invalid, NotFound
 from holdfast.jobs import following
 from holdfast.jobs.listing.queries import list_jobs, state_counts
 from holdfast.jobs.listing.values import JobFilter
 from holdfast.jobs.moves import move
 from holdfast.jobs.placement import preview_rebalance, rebalance, show_distribution
+from holdfast.jobs.plans import job_config
 from holdfast.jobs.slots import slot_of
-from holdfast.jobs.specs import JobBusy, JobNotFound, JobSpec
+from holdfast.jobs.specs import JobBusy, JobNotFound, JobRefused, JobSpec, ScheduleKept
 from holdfast.jobs.states import TRANSITIONS, Action, IllegalTransition, State
 from holdfast.sources import registry
+from holdfast.sources.queries import named_source
 from holdfast.sources.refusals import SourceNotFound
 from tests.clock import FakeClock
 from tests.jobs_bed import Bed, failed, open_bed
@@ -78,7 +81,69 @@ def test_a_wish_revives_a_job_that_is_not_cancelled(bed: Bed, state: str) -> Non
 
     assert bed.upsert(source_id, interval_minutes=60, schedule_enabled=True).job.state == "scheduled"
     assert bed.job(job_id).next_run_at is not None
-    assert bed.upsert(source_id).job.state == "pending"
+    with pytest.raises(ScheduleKept, match=f"job {job_id} already"):
+        bed.upsert(source_id)
+    assert bed.job(job_id).schedule_enabled
+    spec = JobSpec(source_id=source_id)
+    with bed.database.write() as session:
+        assert bed.party.board.upsert(session, spec, replaces_schedule=True).job.state == "pending"
+
+
+def test_a_start_page_is_the_first_seed_and_goes_with_the_source_only_where_the_job_names_none(bed: Bed) -> None:
+    source_id = bed.source()
+    own = bed.upsert(source_id, url="https://ex.example/own").job.id
+
+    def seeds(job_id: int) -> tuple[str, ...]:
+        with bed.database.read() as session:
+            job = session.get_one(Job, job_id)
+            return job_config(job, session.get_one(Source, source_id)).seeds
+
+    first = seeds(own)
+    assert (first[0], len(first)) == ("https://ex.example/own", 2)
+    with bed.database.write() as session:
+        registry.edit(session, bed.clock, "ex", {"config": {"seeds": ["https://ex.example/moved"]}})
+    assert seeds(own) == ("https://ex.example/own", "https://ex.example/moved")
+
+    with bed.database.write() as session:
+        spec = replace(JobSpec.of(session.get_one(Job, own)), url=None)
+        bed.party.board.edit(session, own, spec)
+    assert (seeds(own), bed.job(own).url) == (("https://ex.example/moved",), "https://ex.example/moved")
+
+
+def test_a_source_without_seeds_is_crawled_from_the_start_page_of_its_job(bed: Bed) -> None:
+    with bed.database.write() as session:
+        bare = named_source(session, bed.clock, code="bare")
+    with pytest.raises(JobRefused, match="seeds"):
+        bed.upsert(bare.id)
+
+    job_id = bed.upsert(bare.id, url="https://bare.example/").job.id
+
+    with bed.database.read() as session:
+        assert job_config(session.get_one(Job, job_id), session.get_one(Source, bare.id)).seeds == (
+            "https://bare.example/",
+        )
+
+
+@pytest.mark.parametrize(
+    ("changes", "field"),
+    [
+        ({"config": {}}, "config.max_depth"),
+        ({"config": {"max_depth": -1, "max_pages": 5}}, "config.max_pages"),
+        ({"interval_minutes": 60, "schedule_enabled": True}, "interval_minutes"),
+    ],
+)
+def test_an_annual_job_is_never_capped_and_never_recurs(bed: Bed, changes: dict[str, Any], field: str) -> None:
+    spec = JobSpec(source_id=bed.source(), config={"max_depth": -1})
+    with bed.database.write() as session:
+        job_id = bed.party.board.add(session, spec, kind="annual", at=bed.clock.now()).job.id
+
+    with pytest.raises(JobRefused) as refused, bed.database.write() as session:
+        bed.party.board.edit(session, job_id, replace(spec, **changes))
+
+    assert refused.value.field == field
+    with bed.database.write() as session:
+        bed.party.board.edit(session, job_id, replace(spec, name="named"))
+    assert (bed.job(job_id).name, bed.job(job_id).config) == ("named", {"max_depth": -1})
 
 
 @pytest.mark.parametrize(

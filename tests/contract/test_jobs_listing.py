@@ -70,13 +70,14 @@ def _runs(database: Database, rows: list[dict[str, Any]]) -> None:
 
 def test_both_vocabularies_agree_on_every_combination_of_a_job_and_its_newest_run(bed: Bed) -> None:
     source_id = _source(bed.database)
-    ids = _jobs(bed.database, [{"source_id": source_id, "state": state, "current_retry_count": retries}
+    ids = _jobs(bed.database, [{"source_id": source_id, "state": state, "current_retry_count": retries,
+                                "error_message": "it failed" if retries else None}
                                for state, retries, _, _ in COMBINATIONS])  # fmt: skip
     runs = [{"job_id": job_id, "number": 2, "state": run, "index_state": index}
             for job_id, (_, _, run, index) in zip(ids, COMBINATIONS, strict=True) if run is not None]  # fmt: skip
     _runs(bed.database, [*({**run, "number": 1, "state": "failed", "index_state": "indexed"} for run in runs), *runs])
     expected = {
-        job_id: admin_state(state, retries=retries, latest=Latest(run, index) if run else None)
+        job_id: admin_state(state, retries=retries, latest=Latest(run, index) if run else None, failed=retries > 0)
         for job_id, (state, retries, run, index) in zip(ids, COMBINATIONS, strict=True)
     }
 

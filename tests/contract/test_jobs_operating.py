@@ -9,12 +9,13 @@ from typing import Any
 import pytest
 from sqlalchemy import select
 
-from holdfast.db.models import AuditEvent
+from holdfast.db.models import AuditEvent, Source
 from holdfast.errors import Conflict, Invalid
 from holdfast.jobs.endings import Ending, Result
 from holdfast.jobs.operating import queries
 from holdfast.jobs.operating.configuring import NotPatchable, patch_zimit
 from holdfast.jobs.operating.repair import NotRetryable, Retried, reset_retries, retry
+from holdfast.jobs.plans import job_config
 from holdfast.jobs.retries import Failure
 from holdfast.jobs.specs import JobNotFound
 from holdfast.sources.config import SourceConfig
@@ -120,7 +121,10 @@ def test_a_patch_keeps_the_sources_other_options_and_is_checked_first(bed: Bed) 
     _patch(bed, job_id, initial_workers=4, cleanup=None)
 
     config = bed.job(job_id).config
-    assert (config["max_depth"], config["zimit"]["tool_options"]) == (1, {"initial_workers": 4})
+    assert (config["max_depth"], config["zimit"]["tool_options"]) == (1, {"initial_workers": 4, "cleanup": None})
+    with bed.database.read() as session:
+        whole = job_config(bed.job(job_id), session.get_one(Source, source_id))
+    assert whole.zimit.tool_options == {"initial_workers": 4}, "what was taken away does not come back"
 
 
 def test_a_job_that_runs_or_is_done_is_not_patched(bed: Bed) -> None:

@@ -200,3 +200,23 @@ def test_an_import_creates_and_updates_or_does_nothing_at_all(database: Database
     with database.read() as session:
         assert not registry.find(session, "hc").enabled
         assert session.scalars(select(Source.code).where(Source.code == "new")).one() == "new"
+
+
+def test_a_source_that_only_named_where_files_belong_becomes_the_preset_of_its_code(
+    database: Database, clock: FakeClock
+) -> None:
+    with database.write() as session:
+        named_source(session, clock, code="hc")
+        named_source(session, clock, code="phac", name="Our own name")
+        spec = registry.read_spec({"code": "cihr", "config": {"seeds": ["https://ours.example/"]}})
+        registry.create(session, clock, spec)
+
+    with database.write() as session:
+        added = registry.seed_presets(session, clock)
+
+    assert added == ("hc", "phac")
+    with database.read() as session:
+        rows = [registry.find(session, code) for code in ("hc", "phac", "cihr")]
+        hints = [registry.config_of(row).schedule_hint for row in rows]
+    assert [row.name for row in rows] == ["Health Canada", "Our own name", "cihr"]
+    assert hints == ["annual", "annual", None]

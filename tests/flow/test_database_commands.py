@@ -13,6 +13,7 @@ import pytest
 
 from holdfast.db.migrate import migrations
 from holdfast.db.schema import SCHEMA
+from tests.flow.archive_tool.bed import Bed
 from tests.typed import Typist
 
 
@@ -97,6 +98,7 @@ def test_postgresql_is_migrated_by_the_same_command(bare_postgres_url: str, tmp_
 
 
 def test_the_machine_is_looked_at(typed: Typist, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))  # whether this machine has docker is not what is looked at
     found = typed("check-env --json")
     assert (found.code, found.object["ok"]) == (0, True)
     assert not typed.home.exists()
@@ -111,9 +113,27 @@ def test_the_machine_is_looked_at(typed: Typist, tmp_path: Path, monkeypatch: py
     assert "nothing new starts" in typed("check-env").out
 
 
+@pytest.mark.parametrize("down", [True, False])
+def test_the_daemon_of_docker_is_asked_not_only_its_command(
+    typed: Typist, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, down: bool
+) -> None:
+    engine = Bed(tmp_path / "engine-room")
+    engine.script([], down=down)
+    for name in ("PATH", "DOCKER_CONFIG"):
+        monkeypatch.setenv(name, engine.variables[name])
+
+    looked = typed("check-env --json")
+
+    [docker] = [one for one in looked.object["checks"] if one["what"] == "docker"]
+    assert looked.code == int(down)
+    assert ("daemon does not answer" in (docker["problem"] or "")) is down
+    assert ("engine 27.0.0" in docker["value"]) is not down
+
+
 def test_variables_that_do_nothing_are_told(typed: Typist, monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in (("HOLDFAST_HOEM", "5"), ("CRAWLER_PORT", "1"), ("HOLDFAST_ZIMIT_COMMAND", "")):
         monkeypatch.setenv(name, value)
+    monkeypatch.setenv("PATH", "/nowhere")
     looked = typed("check-env --json")
     told = {one["what"]: one["value"] for one in looked.object["checks"]}
 

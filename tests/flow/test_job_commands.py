@@ -136,9 +136,10 @@ def test_a_failed_job_is_shown_explained_and_retried(typed: Typist) -> None:
     after = json.loads(typed("job events --json --limit 1 --after 4").out)
     assert after["id"] == 5
 
-    assert typed("retry-job --id 1").out == "job 1: queued, to run again with its whole retry budget\n"
+    assert typed("retry-job --id 1").out == "job 1: retryable, to run again with its whole retry budget\n"
+    assert [job["id"] for job in typed("list-jobs --status retryable --json").object["jobs"]] == [1]
     again = typed("retry-job --id 1")
-    assert (again.code, "job 1 is queued; only failed and index_failed" in again.err) == (1, True)
+    assert (again.code, "job 1 is retryable; only failed and index_failed" in again.err) == (1, True)
 
 
 def test_a_log_is_followed_to_the_end_of_its_execution(typed: Typist) -> None:

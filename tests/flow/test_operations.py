@@ -228,6 +228,8 @@ def test_a_directory_that_was_filled_elsewhere_is_registered_and_indexed(bed: Zi
 
     indexed = terminal.type("index-job", "--id", str(made.object["job"]), "--json")
     assert (indexed.code, indexed.object["snapshots"]) == (0, 1), indexed
+    shown = terminal.type("show-job", "--id", str(made.object["job"]), "--json").object
+    assert (shown["status"], shown["latest_execution"]["items_indexed"]) == ("indexed", 1)
     [snapshot] = bed.snapshots()
     assert (snapshot.backend, snapshot.fidelity) == ("zimit", "high")
     assert terminal.type("register-job-dir", "--source", "old", "--output-dir", folder + "/no").code == 1

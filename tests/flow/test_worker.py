@@ -280,14 +280,13 @@ def test_what_was_crawled_outside_a_worker_is_indexed_after_reconciling(
     home = plant.crawler.home
     with Site.plain(hosts=1, pages=5) as site:
         plant.crawler.crawl(site.url(0), "--delay", "0.02")
-    reconcile_indexing(limit=10, apply=False, json=True, home=home)
+    reconcile_indexing(limit=10, now=True, apply=False, json=True, home=home)
     assert [one["execution"] for one in json.loads(capsys.readouterr().out)["unindexed"]] == [1]
     assert plant.executions()[0].index_state is None
 
-    reconcile_indexing(limit=10, apply=True, json=False, home=home)
-    assert plant.executions()[0].index_state == "pending"
-    plant.once()
+    reconcile_indexing(limit=10, now=True, apply=True, json=False, home=home)
 
-    assert plant.executions()[0].index_state == "indexed"
-    reconcile_indexing(limit=10, apply=False, json=False, home=home)
+    [done] = plant.executions()
+    assert (done.index_state, done.items_indexed) == ("indexed", 5)
+    reconcile_indexing(limit=10, now=True, apply=False, json=False, home=home)
     assert "nothing to do" in capsys.readouterr().out

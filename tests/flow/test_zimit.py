@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
@@ -11,11 +12,14 @@ from sqlalchemy import select, update
 
 from holdfast.archive_tool.outcome import FINALIZATION_FAILED
 from holdfast.archive_tool.yaml_text import read_mapping
+from holdfast.cli.index import index
 from holdfast.db.models import AuditEvent, Job
 from holdfast.errors import Invalid
 from holdfast.jobs.care.deeds import make_due
+from holdfast.jobs.listing.queries import shown_job
 from holdfast.jobs.retries import Failure
 from holdfast.warc.manifest import read_manifest
+from holdfast.worker.running import Stop
 from tests.flow.archive_tool.bed import Step
 from tests.flow.crawler import FAST
 from tests.flow.zimit_bed import WHOLE, ZimitBed, open_zimit_bed
@@ -157,7 +161,7 @@ def test_a_flag_that_the_image_does_not_know_is_tried_once_and_never_again(bed: 
 
 
 def test_a_configuration_that_could_not_run_is_refused_before_anything_is_queued(bed: ZimitBed) -> None:
-    with pytest.raises(Invalid, match="zimit_passthrough_args"):
+    with pytest.raises(Invalid, match=r"^zimit\.passthrough_args: "):
         bed.job(passthrough_args=["--driver", "evil.js"])
 
     assert bed.jobs.leases.take("w1") is None
@@ -184,6 +188,74 @@ def test_a_crawl_that_is_complete_is_indexed_although_its_end_failed(bed: ZimitB
     done = bed.execution(lease.execution_id)
     assert (state, done.stage, done.exit_code, done.index_state) == ("completed", FINALIZATION_FAILED, 1, "pending")
     assert len(bed.snapshots()) == 1
+
+
+TWO_FILES: list[Step] = [{"warc": "a.warc.gz"}, {"warc": "b.warc.gz"}, {"stats": [2, 2, 0, 0]}]
+BUILDS: dict[str, list[Step]] = {
+    "fails": [{"say": "warc2zim: cannot build"}, {"exit": 9}],
+    "is refused": [{"say": "zimit: error: unrecognized arguments: --zim-file"}, {"exit": 2}],
+    "has no room": [{"say": "No space left on device"}, {"exit": 1}],
+    "cannot start": [{"exit": 127}],
+}
+
+
+@pytest.mark.parametrize("how", BUILDS)
+def test_a_complete_crawl_outlives_a_final_build_that(bed: ZimitBed, how: str) -> None:
+    job_id = bed.job(tool_options={"skip_final_build": False}, execution_policy=POLICY)
+    bed.engine.script(TWO_FILES, BUILDS[how], WHOLE, WHOLE)
+    lease = bed.take()
+
+    state = bed.settled(lease)
+    bed.index()
+
+    done = bed.execution(lease.execution_id)
+    assert (state, done.stage, done.exit_code, done.index_state) == ("completed", FINALIZATION_FAILED, 1, "pending")
+    assert (done.items_crawled, done.items_total, len(bed.snapshots())) == (2, 2, 2)
+    assert done.error is not None
+    assert (how == "cannot start") is ("final_build" not in done.error)
+    assert len(bed.engine.calls("run")) == 2, "the site is crawled once, whatever the fallback"
+    assert (bed.row(job_id).current_retry_count, bed.row(job_id).failed_runs) == (0, 0)
+
+
+def test_a_final_build_that_was_stopped_goes_on_without_another_crawl(bed: ZimitBed) -> None:
+    bed.job(tool_options={"skip_final_build": False})
+    mark = bed.engine.root / "mark"
+    bed.engine.script(TWO_FILES, [{"touch": str(mark)}, {"await": str(bed.engine.heard)}], [])
+    lease = bed.take()
+    with bed.running(lease) as (holding, ends):
+        bed.engine.wait_for(mark)
+        holding.ask(Stop.DRAIN)
+    assert ends == [None], "it is handed back"
+
+    assert bed.settled(lease) == "completed"
+
+    assert len(bed.files()) == 2
+    assert ["--warcs" in bed.engine.zimit(turn) for turn in range(3)] == [False, True, True]
+
+
+def test_the_index_command_makes_a_job_indexed(bed: ZimitBed, capsys: pytest.CaptureFixture[str]) -> None:
+    job_id = bed.job()
+    bed.engine.script(WHOLE)
+    bed.settled(bed.take())
+
+    index(follow=False, source=None, workers=1, search=False, status=False, json=True, home=bed.settings.home)
+
+    with bed.jobs.database.read() as session:
+        listed = shown_job(session, job_id)
+    assert listed is not None
+    assert (listed.admin_status, listed.latest and listed.latest.items_indexed) == ("indexed", 1)
+    assert json.loads(capsys.readouterr().out)["finished"]
+
+
+def test_why_a_crawl_failed_stands_on_the_job(bed: ZimitBed) -> None:
+    job_id = bed.job()
+    bed.engine.script([{"stats": [1, 9, 1, 0]}, {"say": "browser crashed: out of handles"}, {"exit": 127}])
+    lease = bed.take()
+
+    bed.settled(lease)
+
+    assert "browser crashed: out of handles" in (bed.row(job_id).error_message or "")
+    assert "browser crashed: out of handles" in (bed.execution(lease.execution_id).error or "")
 
 
 def test_a_crawl_without_any_file_says_that_there_is_nothing_to_index(bed: ZimitBed) -> None:

@@ -26,11 +26,13 @@ from holdfast.warc.reader import read_records
 
 _LIMITS = {
     "--depth": "--depth", "--pageLimit": "--max-pages", "--limit": "--max-pages", "--maxPageLimit": "--max-pages",
-    "--timeLimit": "--max-time", "--timeSoftLimit": "--max-time", "--sizeLimit": "--max-bytes",
-    "--sizeSoftLimit": "--max-bytes", "--userAgent": "--user-agent", "--adminEmail": "--contact",
-    "--pageExtraDelay": "--delay", "--delay": "--delay",
+    "--timeLimit": "--max-time", "--timeSoftLimit": "--max-time", "--timeHardLimit": "--max-time",
+    "--sizeLimit": "--max-bytes", "--sizeSoftLimit": "--max-bytes", "--sizeHardLimit": "--max-bytes",
+    "--userAgent": "--user-agent", "--adminEmail": "--contact", "--pageExtraDelay": "--delay", "--delay": "--delay",
 }  # fmt: skip
 _INCLUDE, _EXCLUDE = ("--include", "--scopeIncludeRx"), ("--exclude", "--scopeExcludeRx")
+HEEDED = frozenset({*_LIMITS, *_INCLUDE, *_EXCLUDE, "--scopeType"})
+"""Flags for zimit that mean something to our own crawl, too."""
 _SCOPES = {"page-spa": "page", "custom": "page"}
 _ANSWER_S = 30.0
 
@@ -60,6 +62,11 @@ def crawl_command(options: Options) -> list[str]:
     return _holdfast(*words)
 
 
+def unheeded(options: Options) -> list[str]:
+    """Return the flags that are for zimit's browser or its ZIM alone, and do nothing here."""
+    return sorted({flag.name for flag in options.zimit} - HEEDED)
+
+
 def capture(tools: Tools, backend: Backend) -> StageEnd:
     """Capture without zimit and give what was written its stable names.
 
@@ -70,6 +77,8 @@ def capture(tools: Tools, backend: Backend) -> StageEnd:
         raise CaptureUnavailable(
             f"the capture backend {backend.value} is not available here yet; use http_warc, or zimit itself"
         )
+    if passed_over := unheeded(tools.options):
+        log.get().warning("capture.flags_unheeded", backend=backend.value, flags=passed_over)
     return _HttpCapture(tools).run()
 
 

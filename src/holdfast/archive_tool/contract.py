@@ -14,7 +14,7 @@ from typing import Any, Self
 
 from holdfast.archive_tool.browsertrix import check_managed
 from holdfast.archive_tool.flag_order import OPTION_FLAGS, POLICY_FLAGS, words
-from holdfast.archive_tool.options import Backend, ResumePolicy, read_seeds
+from holdfast.archive_tool.options import SHM_SIZE, SHM_SIZE_HINT, UNAVAILABLE, Backend, ResumePolicy, read_seeds
 from holdfast.archive_tool.refusals import ToolConfigRefused
 from holdfast.archive_tool.zimit_flags import read_flags, split_workers
 from holdfast.config import ZimitSettings
@@ -177,6 +177,8 @@ def _check_options(options: ToolOptions, host: Host) -> None:
         raise ToolConfigRefused("tool_options.log_level", f"it must be one of {', '.join(LOG_LEVELS)}")
     if options.min_workers is not None and options.min_workers > options.initial_workers:
         raise ToolConfigRefused("tool_options.min_workers", "it is more than initial_workers")
+    if options.docker_shm_size is not None and not SHM_SIZE.fullmatch(options.docker_shm_size):
+        raise ToolConfigRefused("tool_options.docker_shm_size", SHM_SIZE_HINT)
     if options.browsertrix_config is not None:
         check_managed(options.browsertrix_config)
 
@@ -189,6 +191,9 @@ def _check_policy(policy: ExecutionPolicy) -> None:
         ("fallback_backend", policy.fallback_backend, ["none", *backends[1:]]),
     )
     for name, value, allowed in rules:
+        if value in UNAVAILABLE:
+            why = f"{value} is not available here yet; use {Backend.HTTP_WARC.value}, or zimit itself"
+            raise ToolConfigRefused(f"execution_policy.{name}", why)
         if value not in allowed:
             raise ToolConfigRefused(f"execution_policy.{name}", f"it must be one of {', '.join(allowed)}")
 
@@ -230,6 +235,6 @@ def with_annual_minima(options: ToolOptions) -> ToolOptions:
     )
 
 
-def annual_caps(config: JobConfig) -> list[str]:
+def annual_caps(config: JobConfig, host: Host) -> list[str]:
     """Return the flags that would cap an annual crawl by pages or depth, which it must not have."""
-    return [flag.name for flag in read_flags(config.zimit_passthrough_args) if flag.name in _CAPS]
+    return [flag.name for flag in read_flags(config.zimit_passthrough_args, host.extra_flags) if flag.name in _CAPS]

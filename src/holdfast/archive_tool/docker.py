@@ -109,6 +109,17 @@ class Docker:
             raise DockerMissing(f"docker --version ended with {done.returncode}: {done.stderr[:200]}")
         return done.stdout.strip()
 
+    def daemon(self) -> str:
+        """Return the version of the engine itself; DockerMissing if only its command is there, or not even that."""
+        try:
+            done = self._ask(["docker", "version", "--format", "{{.Server.Version}}"])
+        except (OSError, subprocess.TimeoutExpired) as exc:
+            raise DockerMissing(f"docker does not answer ({exc}); install or start it, and run this again") from exc
+        if done.returncode != 0 or not done.stdout.strip():
+            said = " ".join((done.stderr or done.stdout).split())[:200]
+            raise DockerMissing(f"docker is installed, and its daemon does not answer: {said or done.returncode}")
+        return done.stdout.strip()
+
     def containers(self, label: str) -> list[str]:
         """Return the ids of running containers with a label; none if the engine does not answer."""
         try:

@@ -32,6 +32,8 @@ _PAGE_CONTEXTS = (
     "text",
 )
 _LOUD = ("error", "warn", "warning", "fatal")
+_QUIET_LINE = re.compile(r"\[[\w.]{1,40}::[^\]]{1,40}\] (?:INFO|DEBUG):")
+"""How zimit itself writes what is no trouble."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,6 +110,18 @@ def may_quote_a_page(line: bytes) -> bool:
     if entry is None:
         return False
     return str(entry.get("logLevel", "")).lower() not in ("error", "fatal") or entry.get("context") in _PAGE_CONTEXTS
+
+
+def sentence_of(line: bytes) -> str | None:
+    """Return what a line of a log says to a person: an entry's words, else the line; or None."""
+    entry = _entry(line)
+    if entry is None:
+        text = line[:_MAX_TEXT].decode("utf-8", "replace").strip()
+        return text if text and not _QUIET_LINE.match(text) else None
+    details = entry.get("details")
+    details = details if isinstance(details, dict) else {}
+    said = [entry.get("message"), details.get("msg"), details.get("message"), details.get("error")]
+    return ": ".join(one[:_MAX_TEXT].strip() for one in said if isinstance(one, str) and one.strip()) or None
 
 
 def _class_of(text: str) -> str | None:

@@ -10,7 +10,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
-from holdfast.archive_tool.lines import MAX_LINE_BYTES, Statistics, may_quote_a_page, read_statistics
+from holdfast.archive_tool.lines import MAX_LINE_BYTES, Statistics, may_quote_a_page, read_statistics, sentence_of
 from holdfast.archive_tool.state import is_temp_dir, temp_dirs_in
 
 STATISTICS_BYTES = 1024 * 1024
@@ -40,11 +40,27 @@ def stage_log(output_dir: Path, stage: str, at: datetime) -> StageLog:
     return StageLog(*(output_dir / f"{name}.{kind}.log" for kind in ("combined", "stdout", "stderr")))
 
 
+FINAL_BUILD = "Final Build"
+"""The stage that makes the ZIM from WARC files; it asks the site nothing and reports no crawl statistics."""
+_BUILD_LOGS = f"archive_{FINAL_BUILD.lower().replace(' ', '_')}_"
+
+
 def newest_log(output_dir: Path) -> Path | None:
     """Return the combined log that was written last, or None."""
+    return _newest(output_dir, "")
+
+
+def newest_crawl_log(output_dir: Path) -> Path | None:
+    """Return the combined log that a crawl wrote last, or None: a build's log says nothing of pages."""
+    return _newest(output_dir, _BUILD_LOGS)
+
+
+def _newest(output_dir: Path, but_for: str) -> Path | None:
     found = []
     try:
         for path in output_dir.glob("archive_*.combined.log"):
+            if but_for and path.name.startswith(but_for):
+                continue
             if path.is_file() and not path.is_symlink():
                 found.append((path.stat().st_mtime_ns, path.name, path))
     except OSError:
@@ -134,6 +150,17 @@ def failure_text(output_dir: Path) -> str:
     """Return the end of the newest log without the crawler's quiet talk: what says why a run failed."""
     path = newest_log(output_dir)
     return "" if path is None else loud_text(tail(path, FAILURE_BYTES))
+
+
+def last_loud_line(output_dir: Path) -> tuple[str, str] | None:
+    """Return the name of the newest log and the last thing that it says loudly; None if there is no such thing."""
+    path = newest_log(output_dir)
+    if path is None:
+        return None
+    for line in reversed(tail(path, FAILURE_BYTES).split(b"\n")):
+        if not may_quote_a_page(line) and (said := sentence_of(line)) is not None:
+            return path.name, said
+    return None
 
 
 def loud_text(data: bytes) -> str:

@@ -22,7 +22,8 @@ MAX_SEEDS = 1000
 MAX_ATTEMPTS = 100
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,119}")
 _IMAGE = re.compile(r"[a-z0-9][A-Za-z0-9._:/@-]{0,254}")
-_SIZE = re.compile(r"\d{1,9}[bkmgBKMG]?")
+SHM_SIZE = re.compile(r"\d{1,9}[bkmgBKMG]?")
+SHM_SIZE_HINT = "write for example 512m or 1g"
 
 
 class Backend(StrEnum):
@@ -31,6 +32,10 @@ class Backend(StrEnum):
     BROWSERTRIX = "browsertrix"
     HTTP_WARC = "http_warc"
     PLAYWRIGHT_WARC = "playwright_warc"
+
+
+UNAVAILABLE = (Backend.PLAYWRIGHT_WARC.value,)
+"""Backends that have a name and that nothing here runs yet."""
 
 
 class ResumePolicy(StrEnum):
@@ -228,7 +233,7 @@ def _options(known: argparse.Namespace, workers: int | None, flags: tuple[Flag, 
         skip_final_build=known.skip_final_build, dry_run=known.dry_run, log_level=known.log_level,
         image=_matching("--docker-image", known.docker_image, _IMAGE, "this is no name of an image"),
         shm_size=known.docker_shm_size
-        and _matching("--docker-shm-size", known.docker_shm_size, _SIZE, "write for example 512m or 1g"),
+        and _matching("--docker-shm-size", known.docker_shm_size, SHM_SIZE, SHM_SIZE_HINT),
         managed_config=read_managed(known.browsertrix_config_json),
         relax_perms_s=_relax_s(known),
         store_root=known.store_root and known.store_root.resolve(),

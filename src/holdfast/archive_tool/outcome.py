@@ -11,10 +11,11 @@ from typing import NamedTuple
 
 from holdfast.archive_tool.discovery import discover_warcs
 from holdfast.archive_tool.lines import Statistics
-from holdfast.archive_tool.logs import failure_text, last_statistics, newest_log
+from holdfast.archive_tool.logs import failure_text, last_loud_line, last_statistics, newest_crawl_log
+from holdfast.archive_tool.state import load_state
 
 FINALIZATION_FAILED = "warc_complete_finalization_failed"
-"""The stage of a job whose WARC files are complete although the run ended badly (HA-034)."""
+"""The stage of a job whose WARC files are complete although the run ended badly."""
 USAGE_MARK = "archive-tool: error:"
 STOPPED_MARK = "archive-tool: stopped"
 MAX_INFRA_ERRORS = 5
@@ -98,9 +99,9 @@ def is_infra_text(text: str) -> bool:
 def classify_exit(exit_code: int, output_dir: Path, said: str = "") -> Result:
     """Return what an exit code means, with the logs in the output directory and what the tool itself said.
 
-    In this order: success; a run that somebody stopped; a configuration that the tool refused; an output directory
-    that is none; storage trouble; a configuration that zimit refused; a crawl that failed, but whose WARC files are
-    complete; a crawl that failed.
+    In this order: success; a run that was stopped; a configuration that the tool refused; an output directory that is
+    none; a crawl that came to its end and whose final build failed, for whatever reason; storage trouble; a
+    configuration that zimit refused; a crawl that failed, but whose WARC files are complete; a crawl that failed.
     """
     if exit_code == 0:
         return _SUCCESS
@@ -108,6 +109,8 @@ def classify_exit(exit_code: int, output_dir: Path, said: str = "") -> Result:
         return Result("retryable", CrawlerStatus.FAILED, "stopped")
     if USAGE_MARK in said or not _is_directory(output_dir):
         return _CONFIG if USAGE_MARK in said or not is_infra_text(said) else _INFRA
+    if awaits_build(output_dir):
+        return Result("completed", CrawlerStatus.FAILED, FINALIZATION_FAILED)
     text = f"{said}\n{failure_text(output_dir)}"
     if is_infra_text(text):
         return _INFRA
@@ -126,15 +129,42 @@ def _is_directory(path: Path) -> bool:
 
 
 def is_warc_complete(output_dir: Path) -> bool:
-    """Return whether the crawl itself came to its end: nothing pending or queued, and WARC files to index (HA-034)."""
+    """Return whether the crawl itself came to its end: nothing pending or queued, and WARC files to index."""
     found = crawl_statistics(output_dir)
     return found is not None and found.is_complete and bool(discover_warcs(output_dir).files)
 
 
+def awaits_build(output_dir: Path) -> bool:
+    """Return whether the crawl came to its end with WARC files, and only its ZIM was not built."""
+    try:
+        return load_state(output_dir, 1).awaits_build and bool(discover_warcs(output_dir).files)
+    except OSError:
+        return False
+
+
 def crawl_statistics(output_dir: Path) -> Statistics | None:
-    """Return the last statistics of the newest combined log, or None (HA-035)."""
-    log = newest_log(output_dir)
+    """Return the last statistics of the newest log of a crawl, or None."""
+    log = newest_crawl_log(output_dir)
     return None if log is None else last_statistics(log)
+
+
+_MAX_REASON = 1000
+_STATE_LINE = re.compile(r"archive-tool: [a-z_]+")
+
+
+def failure_reason(output_dir: Path, said: str, exit_code: int) -> str:
+    """Return in one line why a run failed: what the tool itself said, and the last loud line of its newest log.
+
+    The combined log has the whole story; a person who looks at the job must not have to open it to know where to begin.
+    """
+    lines = [line.strip() for line in said.splitlines() if line.strip() and not line.lstrip().startswith("{")]
+    words = list(dict.fromkeys(lines))[-3:] or [f"archive-tool ended with {exit_code}"]
+    sentences = [line for line in words if not _STATE_LINE.fullmatch(line)]
+    reason = (sentences or words)[-1]
+    found = last_loud_line(output_dir)
+    if found is not None and not sentences:
+        reason = f"{reason}; {found[0]}: {found[1]}"
+    return reason[:_MAX_REASON]
 
 
 class PageCounts(NamedTuple):
@@ -147,8 +177,8 @@ class PageCounts(NamedTuple):
 
 
 def page_counts(output_dir: Path) -> PageCounts | None:
-    """Return the page counts of the newest combined log with its path, or None if it reports none."""
-    log = newest_log(output_dir)
+    """Return the page counts of the newest log of a crawl with its path, or None if it reports none."""
+    log = newest_crawl_log(output_dir)
     found = None if log is None else last_statistics(log)
     if log is None or found is None:
         return None

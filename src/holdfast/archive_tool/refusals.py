@@ -16,6 +16,12 @@ class ToolConfigRefused(Invalid):
         super().__init__(f"{field}: {reason}")
         self.field, self.reason = field, reason
 
+    def below(self, group: str) -> ToolConfigRefused:
+        """Return the same refusal with its field as a source's configuration names it: zimit.passthrough_args."""
+        made = ToolConfigRefused(f"{group}.{self.field.removeprefix(f'{group}_')}", self.reason)
+        made.code = self.code
+        return made
+
 
 class FlagRefused(ToolConfigRefused):
     """A flag that is not on the list of those that may reach zimit."""
@@ -23,7 +29,7 @@ class FlagRefused(ToolConfigRefused):
     code = "zimit_flag_refused"
 
     def __init__(self, flag: str, reason: str) -> None:
-        # "unrecognized arguments" is the phrase by which a configuration error is told from a failed crawl (HA-038).
+        # "unrecognized arguments" is the phrase by which a configuration error is told from a failed crawl.
         super().__init__("zimit_passthrough_args", f"unrecognized arguments: {flag[:200]!r} ({reason})")
         self.flag = flag
 

@@ -12,7 +12,7 @@ from typing import Any
 from holdfast.archive_tool.browsertrix import MANAGED_NAME, merged
 from holdfast.archive_tool.files import write_whole
 from holdfast.archive_tool.lines import Statistics
-from holdfast.archive_tool.logs import POISON_BYTES, last_statistics, newest_log, tail
+from holdfast.archive_tool.logs import POISON_BYTES, last_statistics, newest_crawl_log, newest_log, tail
 from holdfast.archive_tool.yaml_text import as_text, read_mapping
 
 RESUME_NAME = ".zimit_resume.yaml"
@@ -88,7 +88,8 @@ def is_poisoned(output_dir: Path, *, managed: bool) -> bool:
     if not managed or log is None:
         return False
     said = tail(log, POISON_BYTES).lower()
-    return any(phrase in said for phrase in _EMPTY_BUILD) and _all_failed(last_statistics(log))
+    crawl = newest_crawl_log(output_dir)  # the newest may be a final build's, which counts no pages
+    return any(phrase in said for phrase in _EMPTY_BUILD) and _all_failed(last_statistics(crawl) if crawl else None)
 
 
 def _all_failed(found: Statistics | None) -> bool:

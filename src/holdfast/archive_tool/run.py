@@ -9,7 +9,7 @@ from holdfast import log
 from holdfast.archive_tool.browsertrix import MANAGED_NAME
 from holdfast.archive_tool.capture import capture
 from holdfast.archive_tool.consolidation import consolidate
-from holdfast.archive_tool.discovery import all_temp_dirs, discover_warcs, warcs_in
+from holdfast.archive_tool.discovery import WarcFile, all_temp_dirs, discover_warcs, warcs_in
 from holdfast.archive_tool.docker import (
     DockerMissing,
     build_arguments,
@@ -19,7 +19,14 @@ from holdfast.archive_tool.docker import (
     prepare_launch,
 )
 from holdfast.archive_tool.files import Place
-from holdfast.archive_tool.logs import FAILURE_BYTES, announced_temp_dir, last_statistics, loud_text, tail
+from holdfast.archive_tool.logs import (
+    FAILURE_BYTES,
+    FINAL_BUILD,
+    announced_temp_dir,
+    last_statistics,
+    loud_text,
+    tail,
+)
 from holdfast.archive_tool.manifest import WARCS
 from holdfast.archive_tool.modes import Mode
 from holdfast.archive_tool.options import Backend, ResumePolicy
@@ -37,8 +44,6 @@ from holdfast.archive_tool.stage import End, Stage, StageEnd, Tools, stage_name
 from holdfast.archive_tool.survey import Survey, remove_temp_dirs, reset
 from holdfast.archive_tool.zimit_flags import size_limit
 
-FINAL_BUILD = "Final Build"
-
 
 class EndState(StrEnum):
     """How a run can end. Only the first is exit code 0."""
@@ -51,6 +56,7 @@ class EndState(StrEnum):
     STATE_ERROR = "failed_state_error"
     DOCKER_START = "docker_start_failed"
     STOPPED = "stopped"
+    BUILD_FAILED = "warc_complete_finalization_failed"
 
     @property
     def exit_code(self) -> int:
@@ -85,9 +91,20 @@ class Run:
                 log.get().error("docker.missing", reason=str(exc))
                 return EndState.DOCKER_START
             self._stop_orphans()
+        if self._only_builds(self._found.mode):
+            return self._finish()
         mode = self._begin(self._found.mode)
         ended = self._crawl(mode) if self._options.backend is Backend.BROWSERTRIX else self._capture()
         return self._finish() if ended is EndState.SUCCESS else ended
+
+    def _only_builds(self, mode: Mode) -> bool:
+        """Return whether an earlier run here came to the end of its crawl and was only kept from building the ZIM."""
+        awaits, wants = self._state.awaits_build, self._options.wants_build
+        if awaits and wants and mode is not Mode.OVERWRITE and discover_warcs(self._options.output_dir).files:
+            log.get().info("crawl.complete_already", warcs=self._found.warcs)
+            return True
+        self._state.note_crawl(awaits_build=False)
+        return False
 
     def _stop_orphans(self) -> None:
         """Stop containers that a killed archive-tool left running in this directory; `--keep` keeps their files."""
@@ -117,7 +134,7 @@ class Run:
         return mode
 
     def _crawl(self, mode: Mode) -> EndState:
-        """Run crawl stages until one ends well, nothing more may be tried, or somebody asks for the end."""
+        """Run crawl stages until one ends well, nothing more may be tried, or a stop is asked for."""
         attempt, fresh_failures = 1, 0
         while attempt <= self._options.max_attempts:
             self._place.check()
@@ -225,12 +242,16 @@ class Run:
         self._place.check()
         output_dir = self._options.output_dir
         consolidate(output_dir, warcs_in(all_temp_dirs(output_dir)), self._tools.clock)
+        files = self._own_files() if self._options.wants_build else []
+        # Written before the build begins: one that fails, is stopped or killed must not cost the site a second crawl.
+        self._state.note_crawl(awaits_build=bool(files))
         if self._tools.bell.stopping:
             return EndState.STOPPED
         if self._options.wants_build:
-            built = self._build()
+            built = self._build(files)
             if built is not EndState.SUCCESS:
                 return built
+            self._state.note_crawl(awaits_build=False)
         if self._options.cleanup:
             remove_temp_dirs(output_dir, all_temp_dirs(output_dir))
             (output_dir / RESUME_NAME).unlink(missing_ok=True)
@@ -238,10 +259,12 @@ class Run:
             log.get().info("remains.cleaned")
         return EndState.SUCCESS
 
-    def _build(self) -> EndState:
-        files = [
-            file for file in warcs_in([self._options.output_dir / WARCS]) if file.identity not in self._earlier
-        ]  # fmt: skip
+    def _own_files(self) -> list[WarcFile]:
+        """Return this crawl's WARC files by their stable names."""
+        stable = warcs_in([self._options.output_dir / WARCS])
+        return [file for file in stable if file.identity not in self._earlier]
+
+    def _build(self, files: list[WarcFile]) -> EndState:
         if not files:
             return EndState.NO_WARCS
         names = [inside_path(file.path, self._options.output_dir) for file in files]
@@ -258,6 +281,6 @@ class Run:
             self._state.add_temp_dir(folder)
         if ended.end is End.SUCCESS and not self._options.zim_path.exists():
             log.get().warning("build.zim_not_seen", expected=self._options.zim_path.name)
-        return {
-            End.SUCCESS: EndState.SUCCESS, End.STOPPED: EndState.STOPPED, End.NOT_STARTED: EndState.DOCKER_START,
-        }.get(ended.end, EndState.FAILED)  # fmt: skip
+        if ended.end is End.SUCCESS:
+            return EndState.SUCCESS
+        return EndState.STOPPED if ended.end is End.STOPPED else EndState.BUILD_FAILED

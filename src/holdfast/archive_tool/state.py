@@ -58,6 +58,8 @@ class CrawlState:
     worker_reductions: int = 0
     container_restarts: int = 0
     errors: dict[str, int] = field(default_factory=lambda: dict.fromkeys(ERROR_KINDS, 0))
+    awaits_build: bool = False
+    """Whether the crawl has come to its end and only the ZIM is missing: the next run only builds."""
     guard: Callable[[], None] = lambda: None
     """Asked before each write; raises if the directory is no longer the one that it was."""
 
@@ -75,6 +77,7 @@ class CrawlState:
             "temp_dirs_host_paths": [str(path) for path in self.temp_dirs],
             "vpn_rotations_done": self.vpn_rotations, "worker_reductions_done": self.worker_reductions,
             "container_restarts_done": self.container_restarts, "error_counts": self.errors,
+            "awaits_build": self.awaits_build,
         }  # fmt: skip
         try:
             write_whole(self.path, (json.dumps(content, indent=2) + "\n").encode())
@@ -107,6 +110,12 @@ class CrawlState:
         self.vpn_rotations += 1
         self.save()
 
+    def note_crawl(self, *, awaits_build: bool) -> None:
+        """Write down whether a crawl has come to its end and waits for its final build."""
+        if self.awaits_build != awaits_build:
+            self.awaits_build = awaits_build
+            self.save()
+
     def reset_adaptation(self) -> None:
         """Begin a new phase: all workers, nothing tried yet."""
         self.current_workers = self.initial_workers
@@ -118,6 +127,7 @@ class CrawlState:
         """Remove the file and begin as if nothing had been."""
         self.path.unlink(missing_ok=True)
         self.temp_dirs = []
+        self.awaits_build = False
         self.current_workers = self.initial_workers
         self.vpn_rotations = self.worker_reductions = self.container_restarts = 0
         self.errors = dict.fromkeys(ERROR_KINDS, 0)
@@ -136,6 +146,7 @@ def load_state(output_dir: Path, workers: int) -> CrawlState:
         vpn_rotations=_count(content, "vpn_rotations_done", 0),
         worker_reductions=_count(content, "worker_reductions_done", 0),
         container_restarts=_count(content, "container_restarts_done", 0),
+        awaits_build=content.get("awaits_build") is True,
     )  # fmt: skip
     counts = content.get("error_counts")
     if isinstance(counts, dict):

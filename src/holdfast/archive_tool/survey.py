@@ -14,7 +14,7 @@ from holdfast.archive_tool.browsertrix import MANAGED_NAME
 from holdfast.archive_tool.consolidation import Consolidation, consolidate
 from holdfast.archive_tool.discovery import all_temp_dirs, discover_warcs, warcs_in
 from holdfast.archive_tool.lines import Statistics
-from holdfast.archive_tool.logs import last_statistics, newest_log
+from holdfast.archive_tool.logs import last_statistics, newest_crawl_log
 from holdfast.archive_tool.modes import Mode, Situation, choose_mode
 from holdfast.archive_tool.options import Options, ResumePolicy
 from holdfast.archive_tool.resume import RESUME_NAME, is_poisoned, usable_resume
@@ -44,7 +44,7 @@ def survey(options: Options) -> Survey:
     resume = usable_resume(output_dir, temp_dirs)
     reset, may_resume = _judge(options, temp_dirs)
     files = discover_warcs(output_dir).files if output_dir.is_dir() else ()
-    newest = newest_log(output_dir)
+    newest = newest_crawl_log(output_dir)
     mode = choose_mode(Situation(
         zim_exists=options.zim_path.exists(), overwrite=options.overwrite, wants_build=options.wants_build,
         has_resume=resume is not None, has_warcs=bool(files), may_resume=may_resume,

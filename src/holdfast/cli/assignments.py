@@ -41,16 +41,3 @@ def leaves(fields: dict[str, Any], before: str = "") -> Iterator[tuple[str, Any]
             yield from leaves(value, f"{before}{name}.")
         else:
             yield f"{before}{name}", value
-
-
-def merge(present: dict[str, Any], fresh: dict[str, Any]) -> dict[str, Any]:
-    """Return fields with others set among them; in a group, what is not named stays, and null takes a field away."""
-    made = dict(present)
-    for name, value in fresh.items():
-        if value is None:
-            made.pop(name, None)
-        elif isinstance(value, dict) and isinstance(made.get(name), dict):
-            made[name] = merge(made[name], value)
-        else:
-            made[name] = value
-    return made

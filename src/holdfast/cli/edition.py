@@ -12,6 +12,7 @@ from typing import Annotated, Any
 import typer
 
 from holdfast import config
+from holdfast.archive_tool.contract import Host
 from holdfast.cli.indexing import ProgressLine
 from holdfast.cli.options import Apply, AsJson, Home
 from holdfast.cli.tables import fields, table
@@ -72,7 +73,7 @@ def schedule(
     """
     with _open(home) as jobs:
         wish = Wish(year=year, sources=_codes(sources), max_create=max_create_per_run, apply=apply)
-        plan = Campaigns(jobs.database, jobs.board, jobs.clock).schedule(wish)
+        plan = Campaigns(jobs.database, jobs.board, jobs.clock, Host.of(jobs.settings.zimit)).schedule(wish)
     _show_plan(plan, json=json, wanted=apply)
 
 
@@ -111,7 +112,7 @@ def salvage(
     """
     with _open(home) as jobs:
         wish = Wish(year=year, sources=_codes(sources), apply=apply)
-        plan = Campaigns(jobs.database, jobs.board, jobs.clock).salvage(wish)
+        plan = Campaigns(jobs.database, jobs.board, jobs.clock, Host.of(jobs.settings.zimit)).salvage(wish)
         if report and plan.applied:
             for code in in_order(entry.source for entry in plan.made):
                 _write_report(jobs, code, year)
@@ -133,7 +134,7 @@ def plan(
     with _open(home) as jobs:
         wish = Wish(year=year, sources=_codes(sources), max_create=max_create_per_run, apply=apply,
                     url_cap=shard_target_url_cap)  # fmt: skip
-        planned = Campaigns(jobs.database, jobs.board, jobs.clock).plan_shards(wish)
+        planned = Campaigns(jobs.database, jobs.board, jobs.clock, Host.of(jobs.settings.zimit)).plan_shards(wish)
     _show_plan(planned, json=json, wanted=apply)
 
 

@@ -15,7 +15,9 @@ from typing import NamedTuple
 import typer
 
 from holdfast import __version__, config
+from holdfast.archive_tool.docker import Docker, DockerMissing
 from holdfast.archive_tool.program import ToolMissing, find_program
+from holdfast.archive_tool.times import Times
 from holdfast.cli.options import AsJson, Home
 from holdfast.cli.settings import redacted, walk
 from holdfast.cli.tables import table
@@ -68,7 +70,7 @@ def findings(settings: Settings) -> Iterator[Finding]:
                   "a strict environment needs HOLDFAST_API_ADMIN_TOKEN" if lacking else None)  # fmt: skip
     yield Finding("contact", settings.contact or "not set: crawls ask for --contact")
     yield _tool(settings.zimit.command)
-    yield Finding("docker", shutil.which("docker") or "not found; only archive-tool needs it")
+    yield _docker()
     yield from _variables(settings)
 
 
@@ -77,6 +79,16 @@ def _tool(command: str) -> Finding:
         return Finding("archive-tool", find_program(command)[0])
     except ToolMissing as exc:
         return Finding("archive-tool", f"{exc}; only jobs with backend zimit need it")
+
+
+def _docker() -> Finding:
+    program = shutil.which("docker")
+    if program is None:
+        return Finding("docker", "not found; only archive-tool needs it")
+    try:
+        return Finding("docker", f"{program}, engine {Docker(Times()).daemon()}")
+    except DockerMissing as exc:
+        return Finding("docker", program, f"{exc}; no job with backend zimit can run")
 
 
 def _variables(settings: Settings) -> Iterator[Finding]:

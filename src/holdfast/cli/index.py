@@ -21,6 +21,7 @@ from holdfast.db.models import IndexRun
 from holdfast.index.indexer import Indexed, Indexer, Interrupted, each_pending
 from holdfast.index.owning import open_indexer
 from holdfast.index.runs.queries import latest_runs
+from holdfast.jobs.indexing.steps import close_accounts
 from holdfast.wiring import Ground, open_ground
 
 _LOOK_S = 1.0
@@ -72,7 +73,7 @@ def index(
 def _run(ground: Ground, *, follow: bool, source: str | None, search: bool, quiet: bool) -> tuple[list[Indexed], bool]:
     line = ProgressLine(ground.clock, quiet=quiet)
     done: list[Indexed] = []
-    home = ground.settings.home
+    told, home = 0, ground.settings.home
     with open_indexer(ground.hot, ground.clock, home, on_progress=line.progress) as indexer, stoppable(indexer):
         try:
             while True:
@@ -81,6 +82,8 @@ def _run(ground: Ground, *, follow: bool, source: str | None, search: bool, quie
                     line.clear()
                     if not quiet:
                         typer.echo(f"{one.path.rpartition('/')[2]}: {one.error or describe(one)}", err=bool(one.error))
+                _conclude(ground, done[told:])
+                told = len(done)
                 if search:
                     take_in(ground.settings, ground.clock)
                 if not follow or not _wait(indexer):
@@ -88,6 +91,13 @@ def _run(ground: Ground, *, follow: bool, source: str | None, search: bool, quie
         except Interrupted:
             line.clear()
             return done, follow
+
+
+def _conclude(ground: Ground, read: list[Indexed]) -> None:
+    """Say on the executions of these files that they are indexed, where nothing else of them waits."""
+    if read:
+        with closing(Database(ground.settings.database)) as database:
+            close_accounts(database, ground.clock, [one.warc_file_id for one in read])
 
 
 def _wait(indexer: Indexer) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json as jsonlib
+from collections.abc import Sequence
 from contextlib import closing
 
 import typer
@@ -11,9 +12,11 @@ from holdfast import config, log
 from holdfast.cli.indexing import ProgressLine, as_object, describe, stoppable, take_in
 from holdfast.cli.meant import NewestOfJob, OneExecution, find_completed
 from holdfast.cli.options import AsJson, Home
+from holdfast.config import Settings
 from holdfast.coordination.priority import step_back
 from holdfast.db.engine import Database
-from holdfast.index.execution import IndexedExecution, index_execution
+from holdfast.errors import Conflict, NotFound
+from holdfast.index.execution import IndexedExecution, NothingToIndex, index_execution
 from holdfast.index.intake.importer import Importer
 from holdfast.index.owning import open_indexer
 from holdfast.jobs.imports import ImportWish
@@ -37,7 +40,7 @@ def index_job(
         with opened as indexer, stoppable(indexer):
             wish = ImportWish(source="", name=None, home=settings.home, config={})
             importer = Importer(database, ground.hot, ground.clock, indexer, wish)
-            done = index_execution(database, importer, indexer, meant.only)
+            done = index_execution(database, importer, indexer, meant.only, clock=ground.clock)
         take_in(settings, ground.clock)
         line.clear()
     if json:
@@ -50,6 +53,34 @@ def index_job(
             typer.echo(f"failed: {error}", err=True)
     if done.errors:
         raise typer.Exit(1)
+
+
+def read_executions(settings: Settings, execution_ids: Sequence[int], *, quiet: bool) -> list[str]:
+    """Read the files of executions that wait for it, one after the other; return what went wrong, one line each.
+
+    Those that Ctrl-C leaves over wait for a worker, or for `holdfast index`.
+    """
+    if not execution_ids:
+        return []
+    step_back(settings.index.nice)
+    errors = []
+    with open_ground(settings) as ground, closing(Database(settings.database)) as database:
+        line = ProgressLine(ground.clock, quiet=quiet)
+        opened = open_indexer(ground.hot, ground.clock, settings.home, on_progress=line.progress)
+        with opened as indexer, stoppable(indexer):
+            wish = ImportWish(source="", name=None, home=settings.home, config={})
+            for execution_id in execution_ids:
+                importer = Importer(database, ground.hot, ground.clock, indexer, wish)
+                try:
+                    done = index_execution(database, importer, indexer, execution_id, clock=ground.clock)
+                except (NotFound, NothingToIndex, Conflict) as exc:
+                    errors.append(f"execution {execution_id}: {exc}")
+                    continue
+                if done.errors:
+                    errors.append(f"execution {execution_id}: {done.errors[0]}")
+        take_in(settings, ground.clock)
+        line.clear()
+    return errors
 
 
 def _facts(done: IndexedExecution) -> dict[str, object]:

@@ -12,9 +12,10 @@ import typer
 from holdfast import config
 from holdfast.archive_tool.contract import Host, annual_caps, tool_command
 from holdfast.archive_tool.patches import read_patch
-from holdfast.cli.job_words import ANNUAL, JobArgument, JobOption, find_job, job_number, naming
+from holdfast.cli.job_words import JobArgument, JobOption, find_job, job_number, naming
 from holdfast.cli.options import Apply, AsJson, Home
 from holdfast.errors import Invalid
+from holdfast.jobs.board.queries import UNCAPPED
 from holdfast.jobs.operating import queries
 from holdfast.jobs.operating.configuring import effective, patch_zimit
 from holdfast.jobs.operating.repair import Reset
@@ -34,16 +35,14 @@ def validate_config(job: JobArgument = None, job_id: JobOption = None, json: AsJ
     with open_jobs(settings) as jobs:
         found = find_job(jobs.database, job_number(job, job_id))
     whole = effective(found.job, found.source, check=check_backend(settings))
-    if found.job.kind in ANNUAL and (whole.max_pages is not None or whole.max_depth >= 0):
+    if found.job.kind in UNCAPPED and (whole.max_pages is not None or whole.max_depth >= 0):
         raise Invalid("an annual job has no cap on pages or depth: set max_pages=null and max_depth=-1")
     warnings, command = list(whole.warnings()), None
     if whole.backend == "zimit":
-        checked = zimit_config(whole, settings)
-        command = shlex.join(
-            tool_command(checked, Host.of(settings.zimit), name=found.source.code, output_dir=Path("OUTPUT"))
-        )
-        if found.job.kind in ANNUAL and annual_caps(checked):
-            raise Invalid(f"an annual job has no caps: take away {', '.join(annual_caps(checked))}")
+        checked, host = zimit_config(whole, settings), Host.of(settings.zimit)
+        command = shlex.join(tool_command(checked, host, name=found.source.code, output_dir=Path("OUTPUT")))
+        if found.job.kind in UNCAPPED and (caps := annual_caps(checked, host)):
+            raise Invalid(f"an annual job has no caps: take away {', '.join(caps)}")
     if json:
         print(jsonlib.dumps({"id": found.job.id, "valid": True, "backend": whole.backend, "config": whole.stored(),
                              "command": command, "warnings": warnings}, ensure_ascii=False))  # fmt: skip

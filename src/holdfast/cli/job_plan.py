@@ -7,12 +7,10 @@ from dataclasses import replace
 from typing import Annotated, Any, NamedTuple
 
 import typer
-from sqlalchemy.orm import Session
 
 from holdfast import config
-from holdfast.cli.assignments import merge, read_assignments
+from holdfast.cli.assignments import read_assignments
 from holdfast.cli.job_words import (
-    ANNUAL,
     JobArgument,
     JobOption,
     find_job,
@@ -23,12 +21,12 @@ from holdfast.cli.job_words import (
 )
 from holdfast.cli.options import AsJson, Home
 from holdfast.db.models import Source
-from holdfast.errors import Conflict, Invalid
 from holdfast.jobs.board.board import Upserted
-from holdfast.jobs.board.queries import CRAWL, crawl_job, locked_job
+from holdfast.jobs.board.queries import locked_job
 from holdfast.jobs.listing.queries import shown_job
 from holdfast.jobs.specs import JobNotFound, JobSpec
-from holdfast.sources.registry import config_of, find
+from holdfast.sources.config import merge_fields, read_config
+from holdfast.sources.registry import content_of, find
 from holdfast.wiring.jobs import Jobs, open_jobs
 
 _UNITS = {"m": "minutes", "h": "hours", "d": "days", "": "minutes"}
@@ -63,12 +61,8 @@ class Overrides(NamedTuple):
 
     def fields(self, present: dict[str, Any], base: Source) -> dict[str, Any]:
         """Return the fields of the configuration: those that the job had, and what is said anew."""
-        whole = {**config_of(base).stored(), **present}
-        fresh = read_assignments(self.sets or ())
-        # A group that a job has otherwise replaces its source's: so it begins as what the job runs with now.
-        groups = {name: whole[name] for name, value in fresh.items() if isinstance(value, dict) and name in whole}
-        made = merge({**present, **groups}, fresh)
-        there = made.get("seeds", whole.get("seeds"))
+        made = merge_fields(present, read_assignments(self.sets or ()))
+        there = made.get("seeds", read_config(content_of(base), needs_seeds=False).seeds)
         if self.seeds and isinstance(there, list | tuple):  # anything else is refused by the board
             made["seeds"] = [*there, *self.seeds]
         for name, value in (("max_pages", self.page_limit), ("max_depth", self.depth)):
@@ -91,15 +85,14 @@ def create(
     with open_jobs(config.load(home=home)) as jobs:
         with jobs.database.write() as session:
             row = find(session, source)
-            _keep_schedule(session, row, anew=interval is not None or once)
             number, unit = interval or (None, "minutes")
             spec = JobSpec(
                 source_id=row.id, url=url, interval_minutes=number, interval_type=unit,
-                name=name or config_of(row).job_name(row.code, jobs.clock.now()),
+                name=name or read_config(content_of(row), needs_seeds=False).job_name(row.code, jobs.clock.now()),
                 schedule_enabled=number is not None, config=wish.fields({}, row),
                 **_given(max_retries=max_retries, retry_backoff_seconds=retry_backoff, adaptive_scheduling=adaptive),
             )  # fmt: skip
-            done = jobs.board.upsert(session, spec)
+            done = jobs.board.upsert(session, spec, replaces_schedule=interval is not None or once)
         _print(jobs, done, json=json)
 
 
@@ -128,10 +121,6 @@ def edit(
             found = shown_job(session, number)
             if found is None:
                 raise JobNotFound
-            if found.job.kind in ANNUAL and (page_limit is not None or depth is not None):
-                raise Invalid("an annual job has no cap on pages or depth: its scope rules alone bound it")
-            if found.job.kind != CRAWL and interval is not None:
-                raise Invalid(f"job {number} is of kind {found.job.kind}: only a source's crawl job recurs")
             overrides = wish.fields(dict(found.job.config), found.source)
             done = jobs.board.edit(session, number, replace(JobSpec.of(found.job), **told, config=overrides))
         _print(jobs, done, json=json)
@@ -146,16 +135,6 @@ def _interval(every: str | None, *, once: bool) -> tuple[int, str] | None:
         why = "it does not go with --once" if once else f"{every[:40]!r} is none; write for example 30m, 6h or 7d"
         raise typer.BadParameter(why, param_hint="--every")
     return int(number), _UNITS.get(unit, "minutes")
-
-
-def _keep_schedule(session: Session, row: Source, *, anew: bool) -> None:
-    """Refuse to turn a schedule into a single run because somebody asked for a run: that must be said."""
-    there = crawl_job(session, source_id=row.id)
-    if there is not None and there.schedule_enabled and not anew:
-        raise Conflict(
-            f"{row.code} has job {there.id} already ({interval_text(there)}); let it run with: holdfast job run-now "
-            f"{there.id}; change it with: holdfast job edit {there.id}; or replace its schedule with --every or --once"
-        )
 
 
 def _given(**values: Any) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from holdfast.db.engine import Database
 from holdfast.db.models import Execution, Job
 from holdfast.errors import Conflict, NotFound
 from holdfast.jobs import adaptive
+from holdfast.jobs.board.queries import CRAWL, FEED, UNCAPPED
 from holdfast.jobs.intervals import interval_of
 from holdfast.jobs.listing.queries import shown_job
 from holdfast.jobs.listing.values import ListedJob, stats_of
@@ -23,9 +24,7 @@ JobArgument = Annotated[int | None, typer.Argument(help="The job's number.", met
 JobOption = Annotated[int | None, typer.Option("--id", help="The job's number, as the documents write it.")]
 
 
-ANNUAL = ("annual", "shard")
-"""Kinds without a cap on pages or depth."""
-KINDS = ("crawl", *ANNUAL, "feed", "canary")
+KINDS = (CRAWL, *UNCAPPED, FEED, "canary")
 """Kinds that a worker runs; ad-hoc crawls and imports have commands of their own."""
 
 

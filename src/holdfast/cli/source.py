@@ -10,7 +10,7 @@ import typer
 
 from holdfast import config
 from holdfast.archive_tool.refusals import ToolConfigRefused
-from holdfast.cli.assignments import leaves, merge, read_assignments
+from holdfast.cli.assignments import leaves, read_assignments
 from holdfast.cli.options import AsJson, Home
 from holdfast.cli.seed_sources import seed_sources
 from holdfast.cli.tables import fields, table
@@ -22,7 +22,7 @@ from holdfast.sources import registry
 from holdfast.sources.config import SourceConfig
 from holdfast.sources.queries import sources
 from holdfast.sources.refusals import SourceRefused
-from holdfast.sources.texts import FORMS, read_text, write_text
+from holdfast.sources.texts import FORMS, MAX_BYTES, read_text, write_text
 from holdfast.wiring.jobs import check_backend, open_jobs
 
 app_command = typer.Typer(
@@ -112,8 +112,6 @@ def edit(
         raise typer.BadParameter("say what to change, for example --name or --set max_depth=5")
     settings = config.load(home=home)
     with open_jobs(settings) as jobs, jobs.database.write() as session:
-        if "config" in changes:
-            changes["config"] = _within(registry.find(session, code).config, changes["config"])
         row = registry.edit(session, jobs.clock, code, changes)
         if "config" in changes:
             _demand_runnable(settings, registry.config_of(row))
@@ -234,13 +232,17 @@ def _demand_runnable(settings: Settings, whole: SourceConfig, *, where: str = ""
     try:
         check_backend(settings)(whole)
     except ToolConfigRefused as exc:
-        raise SourceRefused(f"{where}config.zimit.{exc.field.removeprefix('zimit_')}", exc.reason) from exc
+        raise SourceRefused(f"{where}config.{exc.field}", exc.reason) from exc
 
 
 def read_file(file: Path) -> list[Any]:
     """Return the entries of a file; Invalid if it cannot be read, SourceRefused if it is no list of sources."""
     try:
-        text = file.read_text(encoding="utf-8")
+        with file.open("rb") as opened:  # a device or a pipe has no size to ask for first
+            data = opened.read(MAX_BYTES + 1)
+        if len(data) > MAX_BYTES:
+            raise Invalid(f"{file} is longer than {MAX_BYTES} bytes")
+        text = data.decode()
     except (OSError, UnicodeDecodeError) as exc:
         raise Invalid(f"cannot read {file}: {getattr(exc, 'strerror', None) or 'it is no UTF-8 text'}") from exc
     return read_text(text, "toml" if file.suffix.lower() == ".toml" else "yaml")
@@ -257,13 +259,6 @@ def as_object(row: Source) -> dict[str, Any]:
 
 def _fields(seeds: list[str] | None, sets: list[str] | None) -> dict[str, Any]:
     return {**({"seeds": seeds} if seeds else {}), **read_assignments(sets or ())}
-
-
-def _within(present: dict[str, Any], fresh: dict[str, Any]) -> dict[str, Any]:
-    """Return the fresh fields, with what their groups held before; null stays, for the registry to understand."""
-    return {
-        name: merge(present.get(name, {}), value) if isinstance(value, dict) else value for name, value in fresh.items()
-    }
 
 
 def _print(row: Source, *, json: bool) -> None:

@@ -66,7 +66,7 @@ def check(json: AsJson = False, home: Home = None) -> None:
     except (OSError, subprocess.TimeoutExpired) as exc:
         raise ToolMissing(settings.zimit.command, str(exc)) from exc
     try:
-        docker = Docker(Times()).check()
+        docker = f"{Docker(Times()).check()}, engine {Docker(Times()).daemon()}"
     except DockerMissing as exc:
         docker = str(exc)
     facts = {"command": settings.zimit.command, "program": program[0], "exit_code": asked.returncode,
@@ -81,7 +81,7 @@ def check(json: AsJson = False, home: Home = None) -> None:
 def run(
     context: typer.Context,
     name: Annotated[str, typer.Option("--name", help="Name of the crawl and of its ZIM file.")],
-    seeds: Annotated[list[str], typer.Option("--seeds", help="Where it begins; repeatable.", metavar="URL")],
+    seeds: Annotated[list[str], typer.Option("--seeds", help="Where it begins; several, or repeated.", metavar="URL")],
     output_dir: Annotated[Path | None, typer.Option("--output-dir", help="Where it writes; new if left out.")] = None,
     initial_workers: Annotated[int, typer.Option("--initial-workers", min=1, help="Browser workers.")] = 1,
     option: Annotated[list[str] | None, typer.Option("--tool-option", help="NAME=VALUE; repeatable.")] = None,
@@ -99,8 +99,8 @@ def run(
     settings = config.load(home=home)
     options = {"initial_workers": initial_workers, "skip_final_build": True, "relax_perms": not settings.api.strict,
                **read_assignments(option or [], "--tool-option")}  # fmt: skip
-    host, given = Host.of(settings.zimit), strip_separator(context.args)
-    polite = read_config({"seeds": seeds, "zimit": {"passthrough_args": given, "tool_options": options}})
+    host, (more, given) = Host.of(settings.zimit), _split(context.args)
+    polite = read_config({"seeds": [*seeds, *more], "zimit": {"passthrough_args": given, "tool_options": options}})
     made = read_job_config({
         "seeds": list(polite.seeds), "tool_options": with_robots(polite, options),
         "zimit_passthrough_args": [*manner_flags(polite, host.extra_flags), *given],
@@ -126,6 +126,12 @@ def run(
     raise typer.Exit(code if code >= 0 else 1)
 
 
+def _split(words: list[str]) -> tuple[list[str], list[str]]:
+    """Return further seeds (`--seeds A B`, as archive-tool itself takes them), and what is for zimit."""
+    count = next((at for at, word in enumerate(words) if word.startswith("-")), len(words))
+    return words[:count], strip_separator(words[count:])
+
+
 def _new_folder(settings: Settings, name: str) -> Path:
     return settings.home.resolve() / "jobs" / f"{SystemClock().now():%Y%m%dT%H%M%SZ}__{name}"
 
@@ -138,7 +144,7 @@ def run_one(
     json: AsJson = False,
     home: Home = None,
 ) -> None:
-    """Run one execution of a job that waits, here and now, and index what it captured; exit 1 unless it completed.
+    """Run one execution of a job that waits, here and now, and index what it captured; exit 1 unless both went well.
 
     Example: holdfast run-db-job --id 3
     """
@@ -167,7 +173,7 @@ def run_one(
         "output_dir": done.output_dir, "error": done.error,
     }  # fmt: skip
     tell(facts, json=json)
-    if done.state != "completed":
+    if done.state != "completed" or done.index_state == "index_failed":
         raise typer.Exit(1)
 
 

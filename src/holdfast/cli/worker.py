@@ -13,6 +13,7 @@ import typer
 
 from holdfast import config, log
 from holdfast.cli.contact import find_contact
+from holdfast.cli.index_job import read_executions
 from holdfast.cli.job_words import KINDS
 from holdfast.cli.options import Apply, AsJson, Home
 from holdfast.coordination.owners import Owner
@@ -155,29 +156,39 @@ def recover_stale(
 @app_command.command("reconcile-indexing")
 def reconcile_indexing(
     limit: Annotated[int, typer.Option(min=1, max=_MOST, help="Executions at most, oldest first.")] = 1000,
+    now: Annotated[bool, typer.Option("--now/--later", help="Read them here, or leave that to a worker.")] = True,
     apply: Apply = False,
     json: AsJson = False,
     home: Home = None,
 ) -> None:
-    """Have completed executions indexed that were crawled outside a worker and have WARC files (HA-045).
+    """Index completed executions that were crawled outside a worker and have WARC files.
 
     Example: holdfast reconcile-completed-indexing --apply
     """
-    with open_jobs(config.load(home=home)) as jobs:
+    settings = config.load(home=home)
+    with open_jobs(settings) as jobs:
         found = steps.find_unindexed(jobs.database, _has_files, limit=limit)
-        asked = 0
+        asked: list[int] = []
         for one in found if apply else ():
-            with suppress(steps.NotIndexable), jobs.database.write() as session:  # unless somebody asked meanwhile
+            with suppress(steps.NotIndexable), jobs.database.write() as session:  # unless it was asked for meanwhile
                 steps.ask_again(session, one.execution_id, now=jobs.clock.now())
-                asked += 1
+                asked.append(one.execution_id)
+    errors = read_executions(settings, asked, quiet=json) if now else []
     if json:
         rows = [{"execution": one.execution_id, "source": one.source, "kind": one.kind, "files": one.files}
                 for one in found]  # fmt: skip
-        print(jsonlib.dumps({"unindexed": rows, "asked": asked, "applied": apply}))
-        return
-    for one in found:
-        typer.echo(f"execution {one.execution_id} of {one.source} ({one.kind}): {one.files} registered files")
-    typer.echo(_summary(len(found), asked, "will be indexed by the next worker", apply=apply))
+        told = {"unindexed": rows, "asked": len(asked), "indexed": len(asked) - len(errors) if now else 0,
+                "errors": errors, "applied": apply}  # fmt: skip
+        print(jsonlib.dumps(told))
+    else:
+        for one in found:
+            typer.echo(f"execution {one.execution_id} of {one.source} ({one.kind}): {one.files} registered files")
+        for error in errors:
+            typer.echo(f"failed: {error}", err=True)
+        word = "indexed" if now else "will be indexed by the next worker"
+        typer.echo(_summary(len(found), len(asked) - len(errors), word, apply=apply))
+    if errors:
+        raise typer.Exit(1)
 
 
 def _has_files(output_dir: str) -> bool:

@@ -137,7 +137,7 @@ CREATE TABLE jobs (
 	kind VARCHAR(16) NOT NULL, 
 	fingerprint VARCHAR(64) NOT NULL, 
 	config JSON NOT NULL, 
-	created_at BIGINT NOT NULL, updated_at BIGINT, deleted_at BIGINT, name VARCHAR, url VARCHAR, state VARCHAR(9), interval_minutes INTEGER, interval_type VARCHAR(7) DEFAULT 'minutes' NOT NULL, schedule_enabled BOOLEAN DEFAULT false NOT NULL, adaptive_scheduling BOOLEAN DEFAULT true NOT NULL, next_run_at BIGINT, due_at BIGINT, rhythm_at BIGINT, placed_at BIGINT, paused_at BIGINT, paused_by VARCHAR(6), cancelled_at BIGINT, lock_token VARCHAR(32), lock_epoch BIGINT DEFAULT '0' NOT NULL, lock_owner VARCHAR, lock_acquired_at BIGINT, lock_heartbeat_at BIGINT, max_retries INTEGER DEFAULT '3' NOT NULL, retry_backoff_seconds INTEGER DEFAULT '60' NOT NULL, current_retry_count INTEGER DEFAULT '0' NOT NULL, infra_retry_count INTEGER DEFAULT '0' NOT NULL, last_failure_at BIGINT, error_message VARCHAR, last_execution_at BIGINT, total_runs INTEGER DEFAULT '0' NOT NULL, successful_runs INTEGER DEFAULT '0' NOT NULL, failed_runs INTEGER DEFAULT '0' NOT NULL, total_duration_ms BIGINT DEFAULT '0' NOT NULL, start_hash VARCHAR(128), start_changed_at BIGINT, unchanged_count INTEGER DEFAULT '0' NOT NULL, details JSON DEFAULT '{}' NOT NULL, edition_id BIGINT, shard_key VARCHAR(64), shard_kind VARCHAR(20), acceptance_state VARCHAR(16), 
+	created_at BIGINT NOT NULL, updated_at BIGINT, deleted_at BIGINT, name VARCHAR, url VARCHAR, state VARCHAR(9), interval_minutes INTEGER, interval_type VARCHAR(7) DEFAULT 'minutes' NOT NULL, schedule_enabled BOOLEAN DEFAULT false NOT NULL, adaptive_scheduling BOOLEAN DEFAULT true NOT NULL, next_run_at BIGINT, due_at BIGINT, rhythm_at BIGINT, placed_at BIGINT, paused_at BIGINT, paused_by VARCHAR(6), cancelled_at BIGINT, lock_token VARCHAR(32), lock_epoch BIGINT DEFAULT '0' NOT NULL, lock_owner VARCHAR, lock_acquired_at BIGINT, lock_heartbeat_at BIGINT, max_retries INTEGER DEFAULT '3' NOT NULL, retry_backoff_seconds INTEGER DEFAULT '60' NOT NULL, current_retry_count INTEGER DEFAULT '0' NOT NULL, infra_retry_count INTEGER DEFAULT '0' NOT NULL, last_failure_at BIGINT, error_message VARCHAR, last_execution_at BIGINT, total_runs INTEGER DEFAULT '0' NOT NULL, successful_runs INTEGER DEFAULT '0' NOT NULL, failed_runs INTEGER DEFAULT '0' NOT NULL, total_duration_ms BIGINT DEFAULT '0' NOT NULL, start_hash VARCHAR(128), start_changed_at BIGINT, unchanged_count INTEGER DEFAULT '0' NOT NULL, details JSON DEFAULT '{}' NOT NULL, edition_id BIGINT, shard_key VARCHAR(64), shard_kind VARCHAR(20), acceptance_state VARCHAR(16), url_given BOOLEAN DEFAULT false NOT NULL, 
 	CONSTRAINT pk_jobs PRIMARY KEY (id), 
 	CONSTRAINT fk_jobs_source_id FOREIGN KEY(source_id) REFERENCES sources (id)
 );
@@ -446,8 +446,8 @@ CREATE TABLE "warc_files" (
 	origin_sha256 VARCHAR(64), 
 	index_state VARCHAR(8) DEFAULT 'pending' NOT NULL, first_at BIGINT, last_at BIGINT, 
 	CONSTRAINT pk_warc_files PRIMARY KEY (id), 
-	CONSTRAINT uq_warc_files_path UNIQUE (path), 
-	CONSTRAINT fk_warc_files_execution_id FOREIGN KEY(execution_id) REFERENCES executions (id)
+	CONSTRAINT fk_warc_files_execution_id FOREIGN KEY(execution_id) REFERENCES executions (id), 
+	CONSTRAINT uq_warc_files_path UNIQUE (path)
 );
 CREATE INDEX ix_warc_files_open ON warc_files (owner_id) WHERE state = 'open';
 CREATE INDEX ix_warc_files_execution_id ON warc_files (execution_id, id);
@@ -602,4 +602,4 @@ CREATE TABLE rereads (
 	depth INTEGER NOT NULL, 
 	CONSTRAINT pk_rereads PRIMARY KEY (execution_id, page_id)
 );
-INSERT INTO alembic_version(version_num) VALUES ('0008');
+INSERT INTO alembic_version(version_num) VALUES ('0009');

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from holdfast.db.connect import connect, sqlite_path
 
-SCHEMA = "0008"
+SCHEMA = "0009"
 """The migration that this code is written for; a test compares it with the newest one."""
 
 

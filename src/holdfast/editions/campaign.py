@@ -99,10 +99,10 @@ class Uncapped(NamedTuple):
     notes: tuple[str, ...]
 
 
-def uncapped(config: SourceConfig, seeds: Iterable[str]) -> Uncapped:
-    """Return the fields that an annual job has otherwise than its source: no caps, and document 001's minima for zimit.
+def uncapped(config: SourceConfig, seeds: Iterable[str], host: Host) -> Uncapped:
+    """Return the fields that an annual job has otherwise than its source: no caps, and the annual minima for zimit.
 
-    ToolConfigRefused or FlagRefused if the source's options for zimit cannot be used at all.
+    ToolConfigRefused or FlagRefused if the source's options for zimit cannot be used with what this `host` offers.
     """
     overrides: dict[str, Any] = {"seeds": list(seeds), "max_depth": UNLIMITED, "max_pages": None}
     notes = []
@@ -113,14 +113,14 @@ def uncapped(config: SourceConfig, seeds: Iterable[str]) -> Uncapped:
     if config.quota_bytes is not None:
         notes.append(f"quota_bytes {config.quota_bytes} stays: what is beyond it will be told as over_limit")
     if config.backend == "zimit":
-        overrides["zimit"], told = _resilient(config)
+        overrides["zimit"], told = _resilient(config, host)
         notes += told
     return Uncapped(overrides, tuple(notes))
 
 
-def _resilient(config: SourceConfig) -> tuple[dict[str, Any], list[str]]:
-    job = read_job_config(zimit_job(config), Host())
-    caps = annual_caps(job)
+def _resilient(config: SourceConfig, host: Host) -> tuple[dict[str, Any], list[str]]:
+    job = read_job_config(zimit_job(config), host)
+    caps = annual_caps(job, host)
     raised = with_annual_minima(job.tool_options)
     notes = [f"{name} removed: an annual crawl is bounded by its scope" for name in caps]
     notes += [
@@ -128,7 +128,8 @@ def _resilient(config: SourceConfig) -> tuple[dict[str, Any], list[str]]:
         for name in _MINIMA
         if getattr(raised, name) != getattr(job.tool_options, name)
     ]
-    flags = [word for flag in read_flags(job.zimit_passthrough_args) if flag.name not in caps for word in flag.words]
+    given = read_flags(job.zimit_passthrough_args, host.extra_flags)
+    flags = [word for flag in given if flag.name not in caps for word in flag.words]
     zimit = ZimitConfig(
         passthrough_args=tuple(flags), execution_policy=dict(config.zimit.execution_policy),
         tool_options={**config.zimit.tool_options, **{name: getattr(raised, name) for name in _MINIMA}},

@@ -14,6 +14,7 @@ from datetime import datetime, timedelta
 from sqlalchemy.orm import Session
 
 from holdfast import audit
+from holdfast.archive_tool.contract import Host
 from holdfast.clock import Clock
 from holdfast.db.engine import Database
 from holdfast.db.models import Edition, Source
@@ -65,8 +66,9 @@ class Turn:
 class Campaigns:
     """Plans campaigns on one installation."""
 
-    def __init__(self, database: Database, board: Board, clock: Clock) -> None:
-        self._database, self._board, self._clock = database, board, clock
+    def __init__(self, database: Database, board: Board, clock: Clock, host: Host) -> None:
+        """`host` is what this server runs zimit with: its VPN command and the flags that it lets through count."""
+        self._database, self._board, self._clock, self._host = database, board, clock, host
 
     def schedule(self, wish: Wish) -> Plan:
         """Give every source its annual job for a year; CampaignRefused if the year or the sources cannot be meant."""
@@ -129,7 +131,7 @@ class Campaigns:
         is_shard = entry.seed is not None
         try:
             config = config_of(source)
-            free = campaign.uncapped(config, (entry.seed,) if entry.seed is not None else config.seeds)
+            free = campaign.uncapped(config, (entry.seed,) if entry.seed is not None else config.seeds, self._host)
             edition = ensure_edition(session, source, turn.year, seeds=config.seeds, now=turn.now)
             spec = JobSpec(
                 source_id=source.id, name=entry.name, adaptive_scheduling=False, config=free.overrides,

@@ -1,6 +1,6 @@
-"""All files of one execution, read anew (HA-044); what its folder holds and nobody registered is taken in first.
+"""All files of one execution, read anew; what its folder holds and nobody registered is taken in first.
 
-That is how the output of a tool that ran outside the worker joins the archive (HA-040, HA-045).
+That is how the output of a tool that ran outside the worker joins the archive.
 """
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from holdfast.clock import Clock
 from holdfast.db.engine import Database
 from holdfast.errors import Conflict, HoldfastError, NotFound
 from holdfast.index import queries
@@ -17,6 +18,7 @@ from holdfast.index.intake.importer import Importer
 from holdfast.index.intake.placing import Keeping
 from holdfast.index.runs import queries as runs
 from holdfast.jobs.imports import ImportBegun
+from holdfast.jobs.indexing import steps
 
 KEPT = "archive"
 """Where files of other writers stand in an execution's folder; `warcs` is a tool's own, with a manifest of its own."""
@@ -47,10 +49,13 @@ class IndexedExecution:
         return sum(one.snapshots for one in self.files)
 
 
-def index_execution(database: Database, importer: Importer, indexer: Indexer, execution_id: int) -> IndexedExecution:
-    """Read every file of a completed execution, registered or found in its folder.
+def index_execution(
+    database: Database, importer: Importer, indexer: Indexer, execution_id: int, *, clock: Clock
+) -> IndexedExecution:
+    """Read every file of a completed execution, registered or found in its folder, and say so on it: it is `indexed`.
 
-    NotFound if there is no such execution or its folder is gone; Conflict unless it is completed; NothingToIndex.
+    One of which another process reads a file stays `indexing`. NotFound if there is no such execution or its folder is
+    gone; Conflict unless it is completed; NothingToIndex.
     """
     with database.read() as session:
         found = queries.execution_with_source(session, execution_id)
@@ -67,10 +72,13 @@ def index_execution(database: Database, importer: Importer, indexer: Indexer, ex
     if not folder.is_dir() and not known:
         raise NotFound(f"the folder of execution {execution_id} is gone: {folder}")
     done = IndexedExecution(execution_id=execution_id, source=source.code)
+    with database.write() as session:
+        steps.begin(session, execution_id, now=clock.now())
     _take_in(importer, folder, execution_id, done)
     with importer.hot.read() as tx:
         ids = runs.sealed_files_of(tx, execution_id)
     if not ids:
+        steps.close_account(database, clock, execution_id, errors=done.errors)
         raise NothingToIndex(f"execution {execution_id} has no WARC file, and there is none in {folder}")
     for warc_file_id in ids:
         if any(one.warc_file_id == warc_file_id for one in done.files):
@@ -80,7 +88,10 @@ def index_execution(database: Database, importer: Importer, indexer: Indexer, ex
             done.busy += 1
         else:
             done.files.append(result)
+    refused = list(done.errors)
     done.errors += [one.error for one in done.files if one.error]
+    if not done.busy:
+        steps.close_account(database, clock, execution_id, errors=refused)
     return done
 
 

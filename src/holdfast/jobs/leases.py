@@ -186,12 +186,21 @@ def _lost(lease: Lease) -> LeaseLost:
     )
 
 
+_REDIRECTS = (301, 302, 303, 307, 308)
+_MOST_REDIRECTS = 5
+
+
 def start_page(session: Session, *, execution_id: int, url: str, etag: str | None = None) -> StartPage:
     """Return what an execution saw at its job's start address, for `Ending.start`; `etag` is what it had before."""
-    address = parse(url)
-    found = queries.start_answer(session, execution_id=execution_id, domain=address.domain, url_hash=address.hash64)
-    same = etag is not None and found.etag == etag and found.content_hash is not None
-    return StartPage(content_hash=found.content_hash, not_modified=found.status == 304 or same)
+    for hop in range(_MOST_REDIRECTS + 1):
+        address = parse(url)
+        found = queries.start_answer(session, execution_id=execution_id, domain=address.domain, url_hash=address.hash64)
+        if found.redirected_to is None or found.status not in _REDIRECTS:
+            # The ETag that we had was the start page's own: it says nothing of the page that a redirect led to.
+            same = hop == 0 and etag is not None and found.etag == etag and found.content_hash is not None
+            return StartPage(content_hash=found.content_hash, not_modified=found.status == 304 or same)
+        url = found.redirected_to  # what a redirect itself says never changes: the page behind it is judged
+    return StartPage()
 
 
 def start_etag(session: Session, *, url: str) -> str | None:

@@ -8,9 +8,10 @@ from typing import Any, Final, NamedTuple
 
 from holdfast.crawl.plan import CrawlPlan, Polled
 from holdfast.db.models import Job, Source
+from holdfast.errors import Invalid
 from holdfast.jobs.board.queries import FEED
-from holdfast.sources.config import SourceConfig, merged
-from holdfast.sources.registry import config_of
+from holdfast.sources.config import SourceConfig, merged, read_config
+from holdfast.sources.registry import content_of
 
 POLL_S = 3600.0
 """What one poll may take (document 003's limit of an execution); items that it did not get to wait for the next."""
@@ -31,7 +32,25 @@ def backend_of(kind: str, *configs: Mapping[str, Any]) -> str:
 
 def job_config(job: Job, source: Source) -> SourceConfig:
     """Return the configuration that a job runs with: its source's, and what the job has otherwise; Invalid names it."""
-    return merged(config_of(source), overrides=job.config)
+    return planned_config(source, job.config, start=job.url if job.url_given else None)
+
+
+def planned_config(source: Source, overrides: Mapping[str, Any], *, start: str | None) -> SourceConfig:
+    """Return the configuration of a job with these fields of its own, and a start page where it names one.
+
+    A start page is a seed, the first: with one, the source need not have any. Invalid names the field that is wrong.
+    """
+    return merged(read_config(content_of(source), needs_seeds=False), overrides=overrides, start=start)
+
+
+def start_url(job: Job, source: Source) -> str | None:
+    """Return the page by which a job judges whether anything changed; None if its configuration cannot be used."""
+    if job.url_given:
+        return job.url
+    try:
+        return job_config(job, source).seeds[0]
+    except Invalid:
+        return job.url
 
 
 class House(NamedTuple):

@@ -26,18 +26,19 @@ class Latest(NamedTuple):
     index_state: str | None = None
 
 
-def admin_state(state: str | None, *, retries: int, latest: Latest | None) -> str:
+def admin_state(state: str | None, *, retries: int, latest: Latest | None, failed: bool = False) -> str:
     """Return the admin word for a job and its latest execution.
 
-    queued is pending, or scheduled without a retry; retryable is scheduled with one; what has been crawled shows how
-    far its index is. A job that the scheduler does not run (ad hoc, import) is what its execution is.
+    queued is pending, or scheduled without a retry; retryable is scheduled with one, or pending after a run that
+    `failed`; what has been crawled shows how far its index is. A job that the scheduler does not run (ad hoc, import)
+    is what its execution is.
     """
     if state is None:
         if latest is None:
             return "queued"
         return _ADHOC.get(latest.state) or _indexed(latest)
     if state == State.PENDING:
-        return "queued"
+        return "retryable" if failed else "queued"
     if state == State.SCHEDULED:
         if retries > 0:
             return "retryable"

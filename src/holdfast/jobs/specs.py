@@ -38,6 +38,19 @@ class JobNotFound(NotFound):
         super().__init__("Job not found; see them with: holdfast job list, or GET /api/v1/jobs")
 
 
+class ScheduleKept(Conflict):
+    """A source's job recurs, and a wish for one run would end that without having said so."""
+
+    code = "schedule_kept"
+
+    def __init__(self, code: str, job_id: int) -> None:
+        super().__init__(
+            f"{code} has job {job_id} already, which recurs; let it run with: holdfast job run-now {job_id}, change it "
+            f"with: holdfast job edit {job_id}, or replace its schedule: --every or --once (over HTTP: say "
+            "schedule_enabled)"
+        )
+
+
 class JobBusy(Conflict):
     """A job that runs cannot be deleted."""
 
@@ -53,7 +66,7 @@ class JobSpec:
 
     source_id: int
     url: str | None = None
-    """The start page; the source's first seed if left out."""
+    """The start page, a seed besides the source's; the first of those if left out."""
     name: str | None = None
     interval_minutes: int | None = None
     interval_type: str = "minutes"
@@ -69,11 +82,18 @@ class JobSpec:
     def of(cls, job: Job) -> JobSpec:
         """Return the plan that a job has: what an edit begins with."""
         return cls(
-            source_id=job.source_id, url=job.url, name=job.name, interval_minutes=job.interval_minutes,
-            interval_type=job.interval_type, schedule_enabled=job.schedule_enabled,
-            adaptive_scheduling=job.adaptive_scheduling, max_retries=job.max_retries,
-            retry_backoff_seconds=job.retry_backoff_seconds, config=dict(job.config), details=dict(job.details),
-        )  # fmt: skip
+            source_id=job.source_id,
+            url=job.url if job.url_given else None,
+            name=job.name,
+            interval_minutes=job.interval_minutes,
+            interval_type=job.interval_type,
+            schedule_enabled=job.schedule_enabled,
+            adaptive_scheduling=job.adaptive_scheduling,
+            max_retries=job.max_retries,
+            retry_backoff_seconds=job.retry_backoff_seconds,
+            config=dict(job.config),
+            details=dict(job.details),
+        )
 
     @property
     def interval(self) -> timedelta | None:

@@ -23,6 +23,13 @@ DEEP: Final = 5
 UNLIMITED: Final = -1
 STORAGE: Final = ("warc", "signals")
 BACKENDS: Final = ("native", "zimit")
+HTTP_WARC_FLAGS: Final = frozenset({
+    "--depth", "--pageLimit", "--limit", "--maxPageLimit", "--timeLimit", "--timeSoftLimit", "--timeHardLimit",
+    "--sizeLimit", "--sizeSoftLimit", "--sizeHardLimit", "--userAgent", "--adminEmail", "--pageExtraDelay", "--delay",
+    "--include", "--exclude", "--scopeIncludeRx", "--scopeExcludeRx", "--scopeType",
+})  # fmt: skip
+"""Flags for zimit that the backend `http_warc` heeds; a test compares with what it does."""
+_BROWSER_OPTIONS: Final = ("initial_workers", "docker_shm_size", "browsertrix_config", "enable_monitoring")
 _TEMPLATE: Final = re.compile(r"\{(?:code|date:((?:%[YmdHMS]|[-_.])+))\}")
 _PLAIN: Final = re.compile(r"[A-Za-z0-9._-]{0,120}")
 
@@ -45,7 +52,7 @@ class SourceConfig:
     include: tuple[str, ...] = ()
     exclude: tuple[str, ...] = ()
     max_depth: int = DEFAULT_DEPTH
-    """-1 is no limit."""
+    """-1 is no limit, 0 the seeds alone."""
     max_pages: int | None = None
     quota_bytes: int | None = None
     """What one execution may take from the network."""
@@ -76,6 +83,8 @@ class SourceConfig:
     def warnings(self) -> tuple[str, ...]:
         """Return what is allowed but worth a second look."""
         found = []
+        if self.max_depth == 0:
+            found.append("max_depth: 0 keeps the seeds alone, and what they embed")
         if self.max_depth > DEEP:
             found.append(f"max_depth: {self.max_depth} is more than {DEEP}: the crawl may grow very large")
         if self.delay_s < 1.0:
@@ -95,6 +104,12 @@ class SourceConfig:
             found.append("user_agents: zimit goes by its browser's own name, with the contact; these are not used")
         if not self.requisites:
             found.append("requisites: zimit's browser always fetches what pages embed")
+        policy = self.zimit.execution_policy
+        if "http_warc" in (policy.get("capture_backend"), policy.get("fallback_backend")):
+            flags = {one.partition("=")[0] for one in self.zimit.passthrough_args if one.startswith("--")}
+            options = [name for name in _BROWSER_OPTIONS if name in self.zimit.tool_options]
+            if lost := [*sorted(flags - HTTP_WARC_FLAGS - {"--"}), *options]:
+                found.append(f"zimit: the backend http_warc has no browser and passes over {', '.join(lost)}")
         return found
 
     def user_agent(self, number: int) -> str | None:
@@ -128,8 +143,7 @@ def read_config(content: Mapping[str, Any], *, needs_seeds: bool = True) -> Sour
     made = SourceConfig(
         seeds=seeds, scope=given.choice("scope", [kind.value for kind in ScopeKind], _DEFAULT.scope),
         include=_rules(given, "include"), exclude=_rules(given, "exclude"),
-        # 0 is how document 003 writes "not set".
-        max_depth=given.whole("max_depth", least=UNLIMITED, most=10_000) or DEFAULT_DEPTH,
+        max_depth=_depth(given),
         max_pages=given.whole("max_pages", least=1, most=10**12),
         quota_bytes=given.whole("quota_bytes", least=1, most=10**18),
         delay_s=_or(given.number("delay_s", least=0.0, most=3600.0), _DEFAULT.delay_s),
@@ -146,19 +160,34 @@ def read_config(content: Mapping[str, Any], *, needs_seeds: bool = True) -> Sour
     return made
 
 
-def merged(config: SourceConfig, *, extra_seeds: tuple[str, ...] = (), overrides: Mapping[str, Any] | None = None,
-           tool_options: Mapping[str, Any] | None = None) -> SourceConfig:  # fmt: skip
-    """Return the configuration of one job: more seeds, other fields, other tool options (HA-023). Checked anew."""
-    content = {one.name: getattr(config, one.name) for one in fields(config)} | dict(overrides or {})
-    zimit = content["zimit"]
-    content["zimit"] = asdict(zimit) if isinstance(zimit, ZimitConfig) else zimit
-    if extra_seeds and isinstance(content["seeds"], list | tuple):
-        content["seeds"] = (*content["seeds"], *extra_seeds)
-    if tool_options and isinstance(content["zimit"], Mapping):
-        present = content["zimit"].get("tool_options") or {}
-        if isinstance(present, Mapping):
-            content["zimit"] = {**content["zimit"], "tool_options": {**present, **tool_options}}
+def merged(
+    config: SourceConfig, *, overrides: Mapping[str, Any] | None = None, start: str | None = None
+) -> SourceConfig:
+    """Return the configuration of one job: other fields, and its own start page as the first seed. Checked anew.
+
+    Of a group of fields (`zimit` and those below it) the job names what it has otherwise; the rest is its source's.
+    """
+    content = {one.name: getattr(config, one.name) for one in fields(config)}
+    content["zimit"] = asdict(config.zimit)
+    content = {**content, **{name: _within(content.get(name), value) for name, value in (overrides or {}).items()}}
+    if start is not None and isinstance(content["seeds"], list | tuple):
+        content["seeds"] = (start, *content["seeds"])
     return read_config(content)  # which also refuses what could not be added to
+
+
+def _within(present: Any, fresh: Any) -> Any:
+    return merge_fields(present, fresh) if isinstance(present, Mapping) and isinstance(fresh, Mapping) else fresh
+
+
+def merge_fields(present: Mapping[str, Any], fresh: Mapping[str, Any]) -> dict[str, Any]:
+    """Return fields with others set among them; in a group, what is not named stays, and null takes a field away."""
+    made = dict(present)
+    for name, value in fresh.items():
+        if value is None:
+            made.pop(name, None)
+        else:
+            made[name] = _within(made.get(name), value)
+    return made
 
 
 def zimit_job(config: SourceConfig) -> dict[str, Any]:
@@ -170,6 +199,11 @@ def zimit_job(config: SourceConfig) -> dict[str, Any]:
     if config.zimit.execution_policy:
         made["execution_policy"] = dict(config.zimit.execution_policy)
     return made
+
+
+def _depth(given: Fields) -> int:
+    depth = given.whole("max_depth", least=UNLIMITED, most=10_000)
+    return DEFAULT_DEPTH if depth is None else depth
 
 
 def _or(value: float | None, default: float) -> float:
@@ -225,7 +259,7 @@ def _zimit(given: Fields) -> ZimitConfig:
     options = made.tool_options
     for name in ("enable_adaptive_workers", "enable_adaptive_restart", "enable_vpn_rotation"):
         if options.get(name) and not options.get("enable_monitoring"):
-            raise SourceRefused(inner.named(f"tool_options.{name}"), "it needs enable_monitoring (HA-023)")
+            raise SourceRefused(inner.named(f"tool_options.{name}"), "it needs enable_monitoring")
     if "vpn_connect_command" in options:
         raise SourceRefused(
             inner.named("tool_options.vpn_connect_command"), "commands come from the server's settings, never from here"

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from dataclasses import replace as dataclass_replace
 from typing import Any
 
 from sqlalchemy.exc import IntegrityError
@@ -18,7 +19,7 @@ from holdfast.db.models import Source
 from holdfast.errors import UrlRefused
 from holdfast.sources import queries
 from holdfast.sources.adhoc.queries import CODE_CHARS
-from holdfast.sources.config import SourceConfig, read_config
+from holdfast.sources.config import SourceConfig, merge_fields, read_config
 from holdfast.sources.fields import Fields
 from holdfast.sources.presets import PRESETS
 from holdfast.sources.refusals import SourceInUse, SourceNotFound, SourceRefused, SourceTaken
@@ -103,7 +104,7 @@ def _made(session: Session, clock: Clock, spec: SourceSpec) -> Source:
 
 
 def edit(session: Session, clock: Clock, code: str, changes: Mapping[str, Any]) -> Source:
-    """Change the named fields of a source; below `config`, only the named ones too, and null means the default again.
+    """Change the named fields of a source; below `config` and in its groups only the named ones too, null: the default.
 
     SourceNotFound, or SourceRefused with the field that is wrong; then nothing is changed. Its code stays for ever.
     """
@@ -116,7 +117,7 @@ def edit(session: Session, clock: Clock, code: str, changes: Mapping[str, Any]) 
         fresh["base_url"] = _address(fresh["base_url"])
     if "name" in fresh and fresh["name"] is None:
         raise given.refuse("name", "a source has a name")
-    checked = _config({**_content(source), **config}) if config else None
+    checked = _config(merge_fields(content_of(source), config)) if config else None
     for name, value in fresh.items():
         setattr(source, name, value)
     if checked is not None:
@@ -148,10 +149,11 @@ def delete(session: Session, clock: Clock, code: str) -> None:
 
 def config_of(source: Source) -> SourceConfig:
     """Return a source's checked configuration; one that an ad-hoc crawl or an import made has its base URL as seed."""
-    return read_config(_content(source))
+    return read_config(content_of(source))
 
 
-def _content(source: Source) -> dict[str, Any]:
+def content_of(source: Source) -> dict[str, Any]:
+    """Return a source's configuration as it is kept, unchecked; it begins at its front page if it names no seed."""
     return {**_front(source.base_url), **source.config}
 
 
@@ -161,7 +163,7 @@ def export(session: Session, *, codes: Iterable[str] = ()) -> list[dict[str, Any
     One that only names where imported files belong has no seeds, and no file could bring it back.
     """
     rows = [find(session, code) for code in codes]
-    rows = rows or [row for row in queries.sources(session, limit=100_000) if _content(row).get("seeds")]
+    rows = rows or [row for row in queries.sources(session, limit=100_000) if content_of(row).get("seeds")]
     return [
         {key: value for key, value in (("code", row.code), ("name", row.name), ("base_url", row.base_url),
          ("description", row.description), ("enabled", row.enabled), ("config", row.config)) if value is not None}
@@ -247,18 +249,36 @@ def _present(source: Source) -> dict[str, Any]:
 def seed_presets(session: Session, clock: Clock) -> tuple[str, ...]:
     """Add the sources that ship with the product, in their order; return the codes that were new (`seed-sources`).
 
-    A source that is there already is left as its keeper has it.
+    One that is there already is left as its keeper has it, unless it is bare: made by a command that only needed a
+    name for files to belong to. Such a source could not be crawled, and a campaign would pass over it without a word.
     """
     added = []
     for preset in PRESETS:
-        if queries.source_by_code(session, preset.code) is None:
-            spec = SourceSpec(
-                code=preset.code, name=preset.name, base_url=preset.base_url, description=preset.description,
-                enabled=True, config=read_config(preset.config),
-            )  # fmt: skip
+        spec = SourceSpec(
+            code=preset.code,
+            name=preset.name,
+            base_url=preset.base_url,
+            description=preset.description,
+            enabled=True,
+            config=read_config(preset.config),
+        )
+        there = queries.source_by_code(session, preset.code)
+        if there is None:
             create(session, clock, spec)
-            added.append(preset.code)
+        elif is_bare(there):
+            name = spec.name if there.name == there.code else there.name
+            _write(
+                session, clock, there, dataclass_replace(spec, name=name, enabled=there.enabled), deed="source.seeded"
+            )
+        else:
+            continue
+        added.append(preset.code)
     return tuple(added)
+
+
+def is_bare(source: Source) -> bool:
+    """Return whether a source is a code and a name alone: files were put under it, and its keeper said no more."""
+    return not source.config and source.base_url is None
 
 
 def _tell(session: Session, clock: Clock, action: str, source: Source, config: SourceConfig | None) -> None:

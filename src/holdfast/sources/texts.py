@@ -15,6 +15,8 @@ from holdfast.sources.refusals import SourceRefused
 
 FORMS: Final = ("yaml", "toml", "json")
 MAX_CHARS: Final = 4 * 1024 * 1024
+MAX_BYTES: Final = 4 * MAX_CHARS
+"""What a file of that many characters may weigh: no more of it is ever read."""
 _BARE: Final = re.compile(r"[A-Za-z0-9_-]+")
 
 
@@ -41,6 +43,38 @@ def _read_yaml(text: str) -> Any:
         loader.dispose()
 
 
+_TOML_STRING: Final = re.compile(
+    r'"""(?:[^"\\]|\\.|"(?!""))*+"{3,5}|"(?:[^"\\\n]|\\.)*+"'
+    r"|'''(?:[^']|'(?!''))*+'{3,5}|'[^'\n]*+'",
+    re.S,
+)
+_TOML_QUIET: Final = re.compile(r"[^\"'#.,=\n\[\]{}]++|#[^\n]*+")
+
+
+def _read_toml(text: str) -> Any:
+    """Return what a TOML text says, after a look at how deep it goes: `a.a.a.…` costs the parser time and memory that
+    grow with the square of its depth, before anything could be refused."""
+    at, dots, depth = 0, 0, 0
+    while at < len(text):
+        char = text[at]
+        if char in "\"'":
+            found = _TOML_STRING.match(text, at)
+            if found is None:
+                raise ValueError(f"a string does not end, at character {at}")
+            at = found.end()
+            continue
+        quiet = _TOML_QUIET.match(text, at)
+        if quiet is not None:
+            at = quiet.end()
+            continue
+        dots = dots + 1 if char == "." else 0
+        depth += (char in "[{") - (char in "]}")
+        if dots > MAX_NESTED or depth > MAX_NESTED:
+            raise ValueError(f"it is nested more than {MAX_NESTED} deep")
+        at += 1
+    return tomllib.loads(text)
+
+
 class _ExactDumper(yaml.SafeDumper):  # type: ignore[misc]
     """YAML whose strings come back as they were: odd separators of lines are escaped, not folded."""
 
@@ -53,7 +87,7 @@ _ExactDumper.add_representer(str, _written)
 
 
 _READERS: Final[Mapping[str, Callable[[str], Any]]] = {
-    "yaml": _read_yaml, "toml": tomllib.loads, "json": json.loads,
+    "yaml": _read_yaml, "toml": _read_toml, "json": json.loads,
 }  # fmt: skip
 
 

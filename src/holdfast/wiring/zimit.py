@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from holdfast.archive_tool.contract import Host, JobConfig, read_job_config
 from holdfast.archive_tool.manners import manner_flags, with_robots
+from holdfast.archive_tool.refusals import ToolConfigRefused
 from holdfast.archive_tool.scope_flags import scope_flags
 from holdfast.config import Settings
 from holdfast.sources.config import SourceConfig, zimit_job
@@ -14,12 +15,16 @@ def zimit_config(config: SourceConfig, settings: Settings) -> JobConfig:
 
     Scope, rules, depth, pages, delay and quota of the source become zimit's flags, where it gives none itself, and
     robots.txt a setting of the browser in it. Permissions are loosened where nobody says otherwise and the environment
-    is not strict (HA-111).
+    is not strict.
     """
     host, content = Host.of(settings.zimit), zimit_job(config)
-    options = with_robots(config, {"relax_perms": not settings.api.strict, **content["tool_options"]})
-    flags = [
-        *scope_flags(config, settings.contact, host.extra_flags), *manner_flags(config, host.extra_flags),
-        *content["zimit_passthrough_args"],
-    ]  # fmt: skip
-    return read_job_config({**content, "tool_options": options, "zimit_passthrough_args": flags}, host)
+    try:
+        options = with_robots(config, {"relax_perms": not settings.api.strict, **content["tool_options"]})
+        flags = [
+            *scope_flags(config, settings.contact, host.extra_flags),
+            *manner_flags(config, host.extra_flags),
+            *content["zimit_passthrough_args"],
+        ]
+        return read_job_config({**content, "tool_options": options, "zimit_passthrough_args": flags}, host)
+    except ToolConfigRefused as exc:
+        raise exc.below("zimit") from exc

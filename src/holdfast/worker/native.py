@@ -21,7 +21,7 @@ from holdfast.jobs.executions import Begun, read_ending
 from holdfast.jobs.leases import Lease, start_etag, start_page
 from holdfast.jobs.live import queries
 from holdfast.jobs.live.queries import from_json
-from holdfast.jobs.plans import House, crawl_plan, job_config
+from holdfast.jobs.plans import House, crawl_plan, job_config, start_url
 from holdfast.jobs.reading import Reading, Retry, Shortfall
 from holdfast.jobs.retries import Failure
 from holdfast.jobs.status import Status, read_status
@@ -145,17 +145,17 @@ class NativeRunner:
         return replace(ending, metrics=metrics, start=start, index_state="pending" if over else None)
 
     def _start_page(self, lease: Lease, frontier_id: int) -> StartPage:
-        if lease.job.url is None:
+        if (url := start_url(lease.job, lease.source)) is None:
             return StartPage()
         with closing(Database(self._settings.database)) as database, database.read() as session:
-            return start_page(session, execution_id=frontier_id, url=lease.job.url, etag=self._etag)
+            return start_page(session, execution_id=frontier_id, url=url, etag=self._etag)
 
     def _known_etag(self, lease: Lease) -> str | None:
         """Return the start page's ETag of earlier runs; nothing if this one may have seen the page already."""
-        if lease.job.url is None or lease.resumed:
+        if (url := start_url(lease.job, lease.source)) is None or lease.resumed:
             return None
         with closing(Database(self._settings.database)) as database, database.read() as session:
-            return start_etag(session, url=lease.job.url)
+            return start_etag(session, url=url)
 
 
 def plan_of(settings: Settings, lease: Lease) -> CrawlPlan:

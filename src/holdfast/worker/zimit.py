@@ -23,9 +23,17 @@ from holdfast.archive_tool.contract import ExecutionPolicy, Host, JobConfig, too
 from holdfast.archive_tool.environment import tool_environment
 from holdfast.archive_tool.files import Place, open_place
 from holdfast.archive_tool.hold import holder_of, last_end
-from holdfast.archive_tool.logs import newest_log
+from holdfast.archive_tool.logs import newest_crawl_log
 from holdfast.archive_tool.options import Backend
-from holdfast.archive_tool.outcome import CrawlerStatus, Result, classify_error, classify_exit, crawl_statistics
+from holdfast.archive_tool.outcome import (
+    FINALIZATION_FAILED,
+    CrawlerStatus,
+    Result,
+    classify_error,
+    classify_exit,
+    crawl_statistics,
+    failure_reason,
+)
 from holdfast.archive_tool.program import find_program
 from holdfast.archive_tool.refusals import OutputBusy
 from holdfast.archive_tool.state import STATE_NAME
@@ -200,10 +208,17 @@ class _Run:
     def _completed(self, code: int, stage: str | None) -> Ending:
         kept = keep_files(self._ground, self._database, self._lease.execution_id, self._dir, self._holding)
         stage = stage or (self._meaning(code, None).stage if code else None)
+        error = kept.errors[0] if kept.errors else None
+        if error is None and stage == FINALIZATION_FAILED:
+            error = failure_reason(self._dir, words_of(self._dir, None), code)
         return replace(
-            self._ending(endings.Result.COMPLETED), exit_code=code, stage=stage, index_state=kept.index_state,
-            reason=None if kept.registered else "no_warcs", error=kept.errors[0] if kept.errors else None,
-        )  # fmt: skip
+            self._ending(endings.Result.COMPLETED),
+            exit_code=code,
+            stage=stage,
+            index_state=kept.index_state,
+            reason=None if kept.registered else "no_warcs",
+            error=error,
+        )
 
     def _failed(self, code: int, result: Result, said: str) -> Ending:
         failure = _FAILURES.get(result.crawler_status, Failure.FAILED)
@@ -211,7 +226,7 @@ class _Run:
             self._keep_what_there_is()
         ending = replace(
             self._ending(endings.Result.FAILED), exit_code=code, failure=failure, reason=result.crawler_status.value,
-            error=_last_words(said) or f"archive-tool ended with {code}", stage=result.stage,
+            error=failure_reason(self._dir, said, code), stage=result.stage,
         )  # fmt: skip
         return self._rescued(ending) if failure is Failure.FAILED else ending
 
@@ -255,12 +270,14 @@ class _Run:
 
     def _ending(self, result: endings.Result) -> Ending:
         """Return an end with what the directory shows: counts, and the files beside the WARC files."""
-        found, log = crawl_statistics(self._dir), newest_log(self._dir)
+        found, log = crawl_statistics(self._dir), newest_crawl_log(self._dir)
         files = {"combined_log": log, "state_file": self._dir / STATE_NAME, "final_zim": self._zim()}
         return Ending(
-            result=result, counts=counts_of(found), metrics=found.as_json() if found else {},
+            result=result,
+            counts=counts_of(found),
+            metrics=found.as_json() if found else {},
             artifacts={kind: str(path) for kind, path in files.items() if path is not None and path.is_file()},
-        )  # fmt: skip
+        )
 
     def _zim(self) -> Path | None:
         return next(iter(sorted(self._dir.glob("*.zim"))), None)
@@ -281,9 +298,3 @@ def _set(options: Any) -> dict[str, Any]:
     """Return the options that differ from their defaults."""
     default = asdict(type(options)())
     return {name: value for name, value in asdict(options).items() if value != default[name]}
-
-
-def _last_words(said: str) -> str | None:
-    """Return the last line of a tool that is no event of its own: the sentence for people."""
-    lines = [line.strip() for line in said.splitlines() if line.strip() and not line.lstrip().startswith("{")]
-    return lines[-1][:1000] if lines else None

@@ -32,6 +32,9 @@ def main(arguments: list[str], run: Command) -> int:
     if arguments == ["--version"]:
         print("Docker version 27.0.0, build stand-in")
         return 0
+    if arguments[0] == "version":
+        print("27.0.0")
+        return 0
     known = {"run": run, "ps": _ps, "stop": _stop, "kill": _kill, "exec": _exec, "inspect": _inspect}
     return known[arguments[0]](root, script, arguments[1:])
 

@@ -148,16 +148,22 @@ def test_overwriting_begins_anew_and_builds_from_its_own_warcs(bed: Bed) -> None
     assert {"--overwrite", "--keep"} <= set(build)
 
 
-def test_a_final_build_joins_all_warcs_and_a_failed_one_fails_the_run(bed: Bed) -> None:
+def test_a_final_build_joins_all_warcs_and_a_failed_one_leaves_only_the_build_to_do(bed: Bed) -> None:
     _temp_dir(bed)
-    bed.script(GOOD, [{"say": "conversion failed"}, {"exit": 1}])
+    bed.script(GOOD, [{"say": "conversion failed"}, {"exit": 9}], [])
 
     ended = bed.run()
 
-    assert (ended.code, ended.state) == (1, "failed")
+    assert (ended.code, ended.state) == (1, "warc_complete_finalization_failed")
     build = bed.zimit(1)
     assert build[build.index("--warcs") + 1].count(",") == 1
     assert len(bed.calls("run")) == 2
+
+    again = bed.run("--resume-policy", "fresh_only")
+
+    assert (again.code, again.state) == (0, "success")
+    assert bed.stages()[1:] == ["final_build", "final_build"]
+    assert "--warcs" in bed.zimit(2)
 
 
 def test_a_build_without_warcs_is_its_own_failure(bed: Bed) -> None:

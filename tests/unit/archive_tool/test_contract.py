@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from holdfast.archive_tool.capture import HEEDED
 from holdfast.archive_tool.contract import (
     Host,
     annual_caps,
@@ -19,6 +20,7 @@ from holdfast.archive_tool.contract import (
 from holdfast.archive_tool.options import read_options
 from holdfast.archive_tool.refusals import FlagRefused, ToolConfigRefused
 from holdfast.config import load
+from holdfast.sources.config import HTTP_WARC_FLAGS, read_config
 
 HOST = Host(vpn_command="vpn up", store_root=None)
 FULL: dict[str, Any] = {
@@ -177,4 +179,33 @@ def test_annual_jobs_get_their_minima_and_no_caps() -> None:
 
     assert (raised.max_container_restarts, raised.error_threshold_timeout) == (20, 50)
     assert (raised.error_threshold_http, raised.backoff_delay_minutes) == (99, 2)
-    assert annual_caps(low) == ["--pageLimit", "--depth"]
+    assert annual_caps(low, Host()) == ["--pageLimit", "--depth"]
+
+
+@pytest.mark.parametrize(
+    ("group", "values", "field"),
+    [
+        ("execution_policy", {"capture_backend": "playwright_warc"}, "execution_policy.capture_backend"),
+        ("execution_policy", {"fallback_backend": "playwright_warc"}, "execution_policy.fallback_backend"),
+        ("tool_options", {"docker_shm_size": "much"}, "tool_options.docker_shm_size"),
+        ("tool_options", {"docker_shm_size": "1 g"}, "tool_options.docker_shm_size"),
+    ],
+)
+def test_what_could_only_fail_when_it_runs_is_refused_when_it_is_saved(
+    group: str, values: dict[str, Any], field: str
+) -> None:
+    with pytest.raises(ToolConfigRefused) as refused:
+        read_job_config({"seeds": ["https://example.org/"], group: values}, HOST)
+
+    assert refused.value.field == field
+
+
+def test_flags_that_the_backend_without_a_browser_passes_over_are_told() -> None:
+    flags = ["--scopeType", "host", "--waitUntil", "load", "--timeHardLimit=60"]
+    zimit = {"passthrough_args": flags, "execution_policy": {"fallback_backend": "http_warc"}}
+    told = read_config({"seeds": ["https://example.org/"], "backend": "zimit", "zimit": zimit}).warnings()
+
+    assert [one for one in told if "http_warc" in one] == [
+        "zimit: the backend http_warc has no browser and passes over --waitUntil"
+    ]
+    assert HTTP_WARC_FLAGS == HEEDED

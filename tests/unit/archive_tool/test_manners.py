@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from holdfast.archive_tool.manners import manner_flags
-from holdfast.archive_tool.refusals import FlagRefused, ToolConfigRefused
+from holdfast.archive_tool.refusals import ToolConfigRefused
 from holdfast.config import Settings
 from holdfast.sources.config import read_config
 from holdfast.wiring.zimit import zimit_config
@@ -51,7 +51,7 @@ def test_robots_are_not_ignored_behind_the_back_of_the_source() -> None:
 
 
 def test_two_limits_that_zimit_would_refuse_are_refused_before_anything_is_queued() -> None:
-    with pytest.raises(FlagRefused, match="--sizeSoftLimit, not both"):
+    with pytest.raises(ToolConfigRefused, match="--sizeSoftLimit, not both"):
         zimit_config(_config("--sizeSoftLimit", "1", "--sizeHardLimit", "2"), Settings())
 
 

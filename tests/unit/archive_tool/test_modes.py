@@ -41,6 +41,7 @@ def test_only_success_is_exit_code_zero_and_the_words_are_fixed() -> None:
     assert {state.value: state.exit_code for state in EndState} == {
         "success": 0, "failed": 1, "failed_max_attempts": 1, "failed_no_warcs": 1, "failed_warc_path_conversion": 1,
         "failed_state_error": 1, "docker_start_failed": 1, "stopped": 1,
+        "warc_complete_finalization_failed": 1,
     }  # fmt: skip
     assert {0, 14, 15, 16, 32, 33} == SUCCESS_CODES
     assert Options.__dataclass_fields__["max_attempts"].default == 100

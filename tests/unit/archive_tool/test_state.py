@@ -77,7 +77,7 @@ def test_what_is_saved_is_what_is_read(tmp_path: Path) -> None:
     assert json.loads((tmp_path / STATE_NAME).read_text()) == {
         "current_workers": 2, "initial_workers": 3, "temp_dirs_host_paths": [str(tmp_path / ".tmpx")],
         "vpn_rotations_done": 1, "worker_reductions_done": 1, "container_restarts_done": 1,
-        "error_counts": {"timeout": 0, "http": 0, "other": 0},
+        "error_counts": {"timeout": 0, "http": 0, "other": 0}, "awaits_build": False,
     }  # fmt: skip
     assert load_state(tmp_path, 3).current_workers == 2
     assert list(tmp_path.glob("*.new")) == []

@@ -7,11 +7,12 @@ from datetime import UTC, datetime
 import pytest
 import typer
 
-from holdfast.cli.assignments import leaves, merge, read_assignments
+from holdfast.cli.assignments import leaves, read_assignments
 from holdfast.cli.job_words import slowed_text
 from holdfast.cli.settings import redacted
 from holdfast.cli.tables import fields, table
 from holdfast.db.models import Job
+from holdfast.sources.config import merge_fields
 
 
 def test_assignments_have_the_types_that_json_gives_them() -> None:
@@ -33,7 +34,7 @@ def test_what_is_no_assignment_is_refused(words: list[str]) -> None:
 def test_a_group_keeps_what_is_not_named_and_null_takes_away() -> None:
     present = {"a": 1, "zimit": {"tool_options": {"x": 1, "y": 2}}}
 
-    assert merge(present, {"a": None, "zimit": {"tool_options": {"x": 3, "y": None}}, "b": 2}) == {
+    assert merge_fields(present, {"a": None, "zimit": {"tool_options": {"x": 3, "y": None}}, "b": 2}) == {
         "b": 2, "zimit": {"tool_options": {"x": 3}},
     }  # fmt: skip
     assert present == {"a": 1, "zimit": {"tool_options": {"x": 1, "y": 2}}}

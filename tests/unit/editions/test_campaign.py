@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
+from holdfast.archive_tool.contract import Host
 from holdfast.editions.campaign import (
     campaign_date,
     campaign_year,
@@ -16,6 +17,7 @@ from holdfast.editions.campaign import (
     uncapped,
 )
 from holdfast.editions.refusals import CampaignRefused
+from holdfast.errors import Invalid
 from holdfast.sources.config import merged, read_config
 
 NEW_YEAR = datetime(2027, 1, 1, 23, 59, tzinfo=UTC)
@@ -62,7 +64,7 @@ def test_each_seed_has_a_shard_named_by_its_language_or_its_place() -> None:
 def test_caps_on_pages_and_depth_are_lifted_and_told() -> None:
     config = read_config({"seeds": ["https://a.ca/"], "max_depth": 4, "max_pages": 100, "quota_bytes": 10**9})
 
-    free = uncapped(config, config.seeds)
+    free = uncapped(config, config.seeds, Host())
 
     made = merged(config, overrides=free.overrides)
     assert (made.max_depth, made.max_pages, made.quota_bytes) == (-1, None, 10**9)
@@ -72,7 +74,23 @@ def test_caps_on_pages_and_depth_are_lifted_and_told() -> None:
 def test_a_source_without_caps_has_nothing_to_tell() -> None:
     config = read_config({"seeds": ["https://a.ca/"], "max_depth": -1})
 
-    assert uncapped(config, config.seeds).notes == ()
+    assert uncapped(config, config.seeds, Host()).notes == ()
+
+
+def test_what_the_server_offers_zimit_counts_in_a_campaign_too() -> None:
+    zimit = {
+        "passthrough_args": ["--extraChromeArgs", "headless"],
+        "tool_options": {"enable_monitoring": True, "enable_vpn_rotation": True},
+    }
+    config = read_config({"seeds": ["https://a.ca/"], "max_depth": -1, "backend": "zimit", "zimit": zimit})
+    host = Host(vpn_command="vpn next", extra_flags=("extraChromeArgs",))
+
+    free = uncapped(config, config.seeds, host)
+
+    made = merged(config, overrides=free.overrides)
+    assert made.zimit.passthrough_args == ("--extraChromeArgs", "headless")
+    with pytest.raises(Invalid, match="VPN"):
+        uncapped(read_config({**config.stored(), "zimit": {**zimit, "passthrough_args": []}}), config.seeds, Host())
 
 
 def test_zimit_gets_the_annual_minima_and_loses_its_caps() -> None:
@@ -83,7 +101,7 @@ def test_zimit_gets_the_annual_minima_and_loses_its_caps() -> None:
                                    "error_threshold_http": 5}},
     })  # fmt: skip
 
-    free = uncapped(config, config.seeds)
+    free = uncapped(config, config.seeds, Host())
 
     made = merged(config, overrides=free.overrides)
     assert made.zimit.passthrough_args == ("--lang", "en")

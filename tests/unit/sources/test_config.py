@@ -80,7 +80,7 @@ def test_the_field_that_is_wrong_is_named(change: dict[str, Any], field: str) ->
     assert caught.value.field == field
 
 
-@pytest.mark.parametrize(("written", "depth", "warned"), [(0, 3, False), (None, 3, False), (5, 5, False), (6, 6, True),
+@pytest.mark.parametrize(("written", "depth", "warned"), [(0, 0, True), (None, 3, False), (5, 5, False), (6, 6, True),
                                                           (-1, -1, False)])  # fmt: skip
 def test_depth_is_three_unless_said_and_above_five_is_warned_about(written: int, depth: int, warned: bool) -> None:
     config = read_config({**SEED, "max_depth": written})
@@ -103,19 +103,24 @@ def test_a_job_is_named_by_its_date() -> None:
     assert read_config({**SEED, "name_template": "y{date:%Y}-{code}"}).job_name("hc", at) == "y2025-hc"
 
 
-def test_a_job_adds_seeds_and_changes_options() -> None:
-    base = read_config({**SEED, "zimit": {"tool_options": {"initial_workers": 2, "enable_monitoring": True}}})
-    made = merged(base, extra_seeds=("https://example.org/b", "https://example.org/"), overrides={"max_pages": 3},
-                  tool_options={"initial_workers": 4})  # fmt: skip
+def test_a_job_has_a_start_page_of_its_own_and_changes_options_within_their_group() -> None:
+    zimit = {
+        "passthrough_args": ["--lang", "en"],
+        "tool_options": {"initial_workers": 2, "enable_monitoring": True, "log_level": "DEBUG"},
+    }
+    base = read_config({**SEED, "zimit": zimit})
+    own = {"max_pages": 3, "zimit": {"tool_options": {"initial_workers": 4, "log_level": None}}}
 
-    assert made.seeds == ("https://example.org/", "https://example.org/b")
+    made = merged(base, start="https://example.org/b", overrides=own)
+
+    assert made.seeds == ("https://example.org/b", "https://example.org/")
     assert made.max_pages == 3
     assert zimit_job(made) == {
-        "seeds": ["https://example.org/", "https://example.org/b"], "zimit_passthrough_args": [],
+        "seeds": ["https://example.org/b", "https://example.org/"], "zimit_passthrough_args": ["--lang", "en"],
         "tool_options": {"initial_workers": 4, "enable_monitoring": True},
     }  # fmt: skip
     with pytest.raises(SourceRefused, match="enable_adaptive_restart"):
-        merged(read_config(SEED), tool_options={"enable_adaptive_restart": True})
+        merged(read_config(SEED), overrides={"zimit": {"tool_options": {"enable_adaptive_restart": True}}})
 
 
 def test_the_presets_are_valid_and_have_the_annual_minima() -> None:
@@ -139,6 +144,6 @@ def test_the_presets_are_valid_and_have_the_annual_minima() -> None:
 def test_overrides_of_the_wrong_shape_are_refused_by_name(overrides: dict[str, Any], field: str) -> None:
     base = read_config({"seeds": ["https://example.org/"]})
     with pytest.raises(SourceRefused) as refused:
-        merged(base, extra_seeds=("https://more.example/",), overrides=overrides, tool_options={"cleanup": True})
+        merged(base, start="https://more.example/", overrides=overrides)
 
     assert refused.value.field == field

@@ -28,6 +28,7 @@ from holdfast.jobs.board.board import Upserted
 from holdfast.jobs.listing import queries
 from holdfast.jobs.listing.shapes import job_shape, stats_shape
 from holdfast.jobs.listing.values import DEFAULT_LIMIT, MAX_OFFSET, JobFilter, ListedJob, bounded_limit, sort_word
+from holdfast.jobs.operating.repair import reset_index
 from holdfast.jobs.specs import JobNotFound, JobRefused, JobSpec
 from holdfast.jobs.states import Action, State
 
@@ -89,8 +90,10 @@ def upsert_job(hand: HandDep, form: JobForm, response: Response) -> JobMade:
     )  # fmt: skip
     response.headers["Deprecation"] = "true"
     response.headers["Link"] = '</docs>; rel="deprecation"'
+    # To say when is to replace a schedule; a wish that does not is none to end one.
+    says_when = not form.model_fields_set.isdisjoint({"interval_minutes", "schedule_enabled"})
     with hand.write() as session:
-        return _made(session, hand.desk.board.upsert(session, spec))
+        return _made(session, hand.desk.board.upsert(session, spec, replaces_schedule=says_when))
 
 
 def _made(session: Session, done: Upserted) -> JobMade:
@@ -166,8 +169,12 @@ def cancel_job(hand: HandDep, id: JobId) -> JobShown:
 
 @router.post("/api/v1/jobs/{id}/retry", responses=_CHANGED)
 def retry_job(hand: HandDep, id: JobId) -> JobShown:
-    """Let a failed job try again at once, with all its retries."""
-    return _acted(hand, id, Action.RETRY)
+    """Let a failed job try again at once, with all its retries; where only the index failed, it alone is computed."""
+    with hand.write() as session:
+        shown(session, id)
+        if not reset_index(session, hand.desk.clock, id):
+            hand.desk.board.act(session, id, Action.RETRY)
+        return JobShown(**job_shape(shown(session, id)))
 
 
 def _acted(hand: Hand, job_id: int, action: Action) -> JobShown:

@@ -25,7 +25,12 @@ class JobForm(Form):
     }]})  # fmt: skip
 
     source_id: int = Field(ge=0, le=MAX_ID, description="The source's id.")
-    url: str = Field(min_length=1, max_length=8192, description="The start page.")
+    url: str | None = Field(
+        None,
+        min_length=1,
+        max_length=8192,
+        description="The start page: a seed besides the source's, which need not have any then; left out: its first.",
+    )
     type: Literal["crawl"] = Field("crawl", description="Other kinds are made by their own commands.")
     name: str | None = Field(None, max_length=200, description="For people; may be left out.")
     source_name: str | None = Field(None, max_length=200, description="Not read: a source has its own name.")
@@ -47,7 +52,7 @@ class JobChanges(Form):
     model_config = ConfigDict(json_schema_extra={"examples": [{"interval_minutes": 12, "interval_type": "hours"}]})
 
     source_id: int | None = Field(None, ge=0, le=MAX_ID, description="A job stays with its source.")
-    url: str | None = Field(None, max_length=8192, description="The start page.")
+    url: str | None = Field(None, max_length=8192, description="The start page, a seed; null: the source's first.")
     type: Literal["crawl"] | None = Field(None, description="It stays as it is.")
     name: str | None = Field(None, max_length=200, description="For people; null takes it away.")
     source_name: str | None = Field(None, max_length=200, description="Not read.")
@@ -57,7 +62,10 @@ class JobChanges(Form):
     adaptive_scheduling: bool = Field(True, description="Whether a start page that stays the same lengthens the wait.")
     max_retries: int = Field(3, description="0 to 100.")
     retry_backoff_seconds: int = Field(60, description="0 to 3600.")
-    config: dict[str, Any] = Field(default_factory=dict, description="Written anew as a whole.")
+    config: dict[str, Any] = Field(
+        default_factory=dict,
+        description="What the job has otherwise than its source, written anew as a whole; groups join the source's.",
+    )
     metadata: dict[str, Any] = Field(default_factory=dict, description="Written anew as a whole.")
 
 

@@ -47,6 +47,8 @@ class Job(Model):
     name: Mapped[str | None]
     url: Mapped[str | None]
     """The start page: its content decides the adaptive interval."""
+    url_given: Mapped[bool] = mapped_column(server_default=text("false"))
+    """Whether the job names it: then it is a seed of its own. Otherwise it was the first seed when the job was made."""
     state: Mapped[str | None] = mapped_column(String(9))
     """One of `jobs.states`; null for what the scheduler does not run (ad hoc, import): there the execution tells."""
     interval_minutes: Mapped[int | None]

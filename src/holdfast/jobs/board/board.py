@@ -21,11 +21,11 @@ from holdfast.jobs.intervals import interval_of
 from holdfast.jobs.journal.events import emit, status
 from holdfast.jobs.moves import move, state_of
 from holdfast.jobs.placement import Placement
-from holdfast.jobs.specs import BackendCheck, JobBusy, JobNotFound, JobRefused, JobSpec
+from holdfast.jobs.plans import planned_config
+from holdfast.jobs.specs import BackendCheck, JobBusy, JobNotFound, JobRefused, JobSpec, ScheduleKept
 from holdfast.jobs.states import TERMINAL, Action, State, after, route
-from holdfast.sources.config import SourceConfig, merged
+from holdfast.sources.config import UNLIMITED, SourceConfig
 from holdfast.sources.refusals import SourceRefused
-from holdfast.sources.registry import config_of
 from holdfast.urls import parse_seed
 
 
@@ -44,12 +44,15 @@ class Board:
     def __init__(self, clock: Clock, placement: Placement, *, backend_check: BackendCheck | None = None) -> None:
         self._clock, self._placement, self._backend_check = clock, placement, backend_check
 
-    def upsert(self, session: Session, spec: JobSpec, *, kind: str = queries.CRAWL) -> Upserted:
-        """Make the crawl job of a source, or give the one it has a new plan; one that runs goes on running (NC-003).
+    def upsert(
+        self, session: Session, spec: JobSpec, *, kind: str = queries.CRAWL, replaces_schedule: bool = False
+    ) -> Upserted:
+        """Make the crawl job of a source, or give the one it has a new plan; one that runs goes on running.
 
         The job that polls a source's feeds is such a job too: there is one, and it recurs.
 
-        Invalid names what is wrong with the wish or with the source's configuration; then nothing is changed.
+        Invalid names what is wrong with the wish or with the source's configuration; ScheduleKept if the job recurs and
+        the wish is for one run, without saying that it replaces the schedule. Then nothing is changed.
         """
         spec.check()
         source = queries.locked_source(session, spec.source_id)
@@ -57,6 +60,8 @@ class Board:
             raise JobRefused("source_id", f"there is no source {spec.source_id}")
         config = self._config(source, spec)
         found = queries.crawl_job(session, source_id=source.id, kind=kind)
+        if found is not None and found.schedule_enabled and not spec.recurring and not replaces_schedule:
+            raise ScheduleKept(source.code, found.id)
         if found is not None:
             return self._apply(session, found, spec, config, enabled=source.enabled)
         now = self._clock.now()
@@ -98,6 +103,7 @@ class Board:
         if source.id != spec.source_id:
             raise JobRefused("source_id", "a job stays with its source")
         config, rests = self._config(source, spec), _rests(found, spec)
+        _check_kind(found, spec, config)
         return self._apply(session, found, spec, config, enabled=source.enabled, rests=rests)
 
     def hold(self, session: Session, job_id: int) -> tuple[Job, Source]:
@@ -168,7 +174,7 @@ class Board:
 
     def _config(self, source: Source, spec: JobSpec) -> SourceConfig:
         try:
-            config = merged(config_of(source), overrides=spec.config)
+            config = planned_config(source, spec.config, start=spec.url)
         except SourceRefused as exc:
             raise JobRefused(f"config.{exc.field}", exc.reason) from exc
         if self._backend_check is not None:
@@ -193,6 +199,8 @@ class Board:
         _write(job, spec, config)
         job.updated_at = now
         events = [move(job, step, now=now, replanned=True) for step in steps]
+        if steps:
+            job.error_message = None  # a new plan is no second try of the old one
         if stays or queries.open_execution(session, job_id=job.id) is not None:
             job.next_run_at = None
         elif enabled and not forced and (steps or changed or job.next_run_at is None):
@@ -228,6 +236,18 @@ def _rests(job: Job, spec: JobSpec) -> bool:
     return state_of(job) is State.PAUSED
 
 
+def _check_kind(job: Job, spec: JobSpec, config: SourceConfig) -> None:
+    """Raise JobRefused for a plan that jobs of this kind must not have."""
+    unchanged = spec.interval == interval_of(job.interval_minutes, job.interval_type)
+    if job.kind != queries.CRAWL and spec.interval is not None and not unchanged:
+        raise JobRefused("interval_minutes", f"job {job.id} is of kind {job.kind}: only a source's crawl job recurs")
+    if job.kind in queries.UNCAPPED:
+        for name, value, free in (("max_pages", config.max_pages, None), ("max_depth", config.max_depth, UNLIMITED)):
+            if value != free:
+                why = f"an annual job has no cap on pages or depth: its scope rules alone bound it; {value} is one"
+                raise JobRefused(f"config.{name}", why)
+
+
 def _is_forced(job: Job, spec: JobSpec) -> bool:
     """Return whether a recurring job waits for a run that somebody asked for, which a new plan does not take back."""
     recurs = job.schedule_enabled and interval_of(job.interval_minutes, job.interval_type) is not None
@@ -237,6 +257,7 @@ def _is_forced(job: Job, spec: JobSpec) -> bool:
 def _write(job: Job, spec: JobSpec, config: SourceConfig) -> None:
     """Put the plan into the row; its state is not touched."""
     url = parse_seed(spec.url).fetch if spec.url else config.seeds[0]
+    job.url_given = spec.url is not None
     values: dict[str, Any] = {
         "url": url, "name": spec.name, "interval_minutes": spec.interval_minutes, "interval_type": spec.interval_type,
         "schedule_enabled": spec.schedule_enabled, "adaptive_scheduling": spec.adaptive_scheduling,

@@ -14,6 +14,8 @@ from holdfast.jobs.intervals import UNITS
 from holdfast.jobs.slots import Turn
 
 CRAWL, FEED = "crawl", "feed"
+UNCAPPED = ("annual", "shard")
+"""Kinds that are bounded by their scope alone, never by a number of pages or a depth."""
 
 
 def locked_job(session: Session, job_id: int) -> Job | None:

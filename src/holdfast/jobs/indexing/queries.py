@@ -96,7 +96,8 @@ def note_findings(session: Session, *, execution_id: int, found: Quality, error:
     A crawl that failed or was cancelled keeps its own error.
     """
     execution = session.get_one(Execution, execution_id, populate_existing=True)
-    if execution.state == "completed":
+    # One with a stage has something to say of its own end (a ZIM that was not built), which a good index does not undo.
+    if execution.state == "completed" and (error is not None or execution.stage is None):
         execution.error = clean(error, MAX_ERROR_CHARS)
     execution.items_indexed = found.items_indexed
     execution.metrics = {**execution.metrics, "extraction_quality": found._asdict()}
@@ -131,6 +132,21 @@ def unindexed(session: Session, *, after: int, limit: int) -> list[Unindexed]:
         .limit(limit)
     )
     return [Unindexed(*row) for row in rows]  # fmt: skip
+
+
+def index_state(session: Session, *, execution_id: int) -> str | None:
+    """Return how far the index of an execution is, None if nothing was ever asked of it."""
+    return session.scalar(select(Execution.index_state).where(Execution.id == execution_id))
+
+
+def over_with_files(session: Session, file_ids: Sequence[int]) -> list[int]:
+    """Return the executions of these files that are over, by id."""
+    query = (
+        select(Execution.id)
+        .join(WarcFile, WarcFile.execution_id == Execution.id)
+        .where(WarcFile.id.in_(file_ids), Execution.state.in_(_OVER))
+    )
+    return list(session.scalars(query.distinct().order_by(Execution.id)))
 
 
 def open_files(session: Session, *, execution_id: int) -> list[int]:

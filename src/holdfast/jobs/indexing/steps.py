@@ -9,13 +9,16 @@ An execution that is `indexing` belongs to nobody: its files are leased one by o
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from datetime import datetime
 from enum import StrEnum
+from pathlib import Path
 from typing import Any
 
 from sqlalchemy.orm import Session
 
+from holdfast.clock import Clock
 from holdfast.db.engine import Database
 from holdfast.errors import Conflict
 from holdfast.jobs.indexing import queries
@@ -85,6 +88,53 @@ def take_up(session: Session, execution_id: int, *, now: datetime) -> bool:
     NotIndexable if somebody has finished them meanwhile.
     """
     return _step(session, execution_id, IndexState.INDEXING, now=now) == IndexState.PENDING
+
+
+def begin(session: Session, execution_id: int, *, now: datetime) -> None:
+    """Say that the files of an execution that is over are being read, whether that was asked for, begun or done before.
+
+    NotIndexable if it is not over.
+    """
+    if queries.index_state(session, execution_id=execution_id) not in (IndexState.PENDING, IndexState.INDEXING):
+        ask_again(session, execution_id, now=now)
+    take_up(session, execution_id, now=now)
+
+
+def close_account(database: Database, clock: Clock, execution_id: int, *, errors: Iterable[str] = ()) -> bool:
+    """Conclude an execution whose files have all been read; False while one waits, is being read, or is not sealed.
+
+    What could not be read fails it, and so do `errors` of the caller and the lack of any file.
+    """
+    with database.read() as session:
+        states = queries.file_states(session, execution_id=execution_id)
+        if states.waiting or queries.open_files(session, execution_id=execution_id):
+            return False
+        pages = queries.quality(session, execution_id=execution_id)
+    told = list(errors)
+    if names := list(states.failed.values()):
+        told.append(f"could not be read: {', '.join(Path(path).name for path in names[:5])}")
+    if not states.total and not told:
+        told.append("there is no WARC file")
+    with suppress(NotIndexable), database.write() as session:  # unless another process has said so meanwhile
+        conclude(session, execution_id, pages, error="; ".join(told) or None, now=clock.now())
+    return True
+
+
+def close_accounts(database: Database, clock: Clock, file_ids: Sequence[int]) -> list[int]:
+    """Conclude the executions of files that were just read, as far as nothing else of them waits; return which."""
+    with database.read() as session:
+        found = queries.over_with_files(session, file_ids)
+    closed = []
+    for execution_id in found:
+        with database.read() as session:
+            if queries.file_states(session, execution_id=execution_id).waiting:
+                continue
+        with suppress(NotIndexable):  # another process has it, or a retry has opened it again
+            with database.write() as session:
+                begin(session, execution_id, now=clock.now())
+            if close_account(database, clock, execution_id):
+                closed.append(execution_id)
+    return closed
 
 
 def conclude(session: Session, execution_id: int, found: Quality, *, error: str | None, now: datetime) -> None:

@@ -171,10 +171,14 @@ def _admin_status() -> ColumnElement[str]:
         (Job.current_retry_count + Job.infra_retry_count > 0, "retryable"), (run == "completed", indexed),
         else_=literal("queued", String()),
     )  # fmt: skip
+    asked_for = case((Job.error_message.is_not(None), "retryable"), else_=literal("queued", String()))
     return case(
-        (Job.state.is_(null()), unscheduled), (Job.state == State.PENDING.value, "queued"),
-        (Job.state == State.SCHEDULED.value, waiting), (Job.state == State.COMPLETED.value, indexed), else_=Job.state,
-    )  # fmt: skip
+        (Job.state.is_(null()), unscheduled),
+        (Job.state == State.PENDING.value, asked_for),
+        (Job.state == State.SCHEDULED.value, waiting),
+        (Job.state == State.COMPLETED.value, indexed),
+        else_=Job.state,
+    )
 
 
 def states_behind(status: str) -> frozenset[str | None]:
@@ -182,7 +186,8 @@ def states_behind(status: str) -> frozenset[str | None]:
     return frozenset(
         state
         for state, retries, run, index in product((None, *State), (0, 1), _EXECUTION_STATES, _INDEX_STATES)
-        if admin_state(state, retries=retries, latest=Latest(run, index) if run else None) == status
+        for failed in (False, True)
+        if admin_state(state, retries=retries, latest=Latest(run, index) if run else None, failed=failed) == status
     )
 
 

@@ -49,14 +49,16 @@ class ListedJob(NamedTuple):
 
     @property
     def retries(self) -> int:
-        """How often its present run was tried again, whoever was at fault."""
-        return self.job.current_retry_count + self.job.infra_retry_count
+        """How many retries its present run has burnt; trouble of the machine burns none."""
+        return self.job.current_retry_count
 
     @property
     def admin_status(self) -> str:
         """Its state in document 000's words."""
         latest = None if self.latest is None else Latest(self.latest.state, self.latest.index_state)
-        return admin_state(self.job.state, retries=self.retries, latest=latest)
+        tried = self.job.current_retry_count + self.job.infra_retry_count
+        failed = self.job.error_message is not None
+        return admin_state(self.job.state, retries=tried, latest=latest, failed=failed)
 
 
 class Files(NamedTuple):

@@ -14,11 +14,10 @@ from holdfast.db.models import Job, Source
 from holdfast.errors import Conflict
 from holdfast.jobs.board.queries import locked_both
 from holdfast.jobs.operating.repair import word_for
-from holdfast.jobs.plans import job_config
+from holdfast.jobs.plans import job_config, planned_config
 from holdfast.jobs.specs import BackendCheck, JobNotFound, JobRefused
-from holdfast.sources.config import SourceConfig, merged
+from holdfast.sources.config import SourceConfig
 from holdfast.sources.refusals import SourceRefused
-from holdfast.sources.registry import config_of
 
 PATCHABLE = ("queued", "retryable", "failed")
 
@@ -65,10 +64,13 @@ def patch_zimit(session: Session, clock: Clock, job_id: int, changes: Mapping[st
         raise NotPatchable(job.id, word)
     before = asdict(effective(job, source).zimit)
     after = {**before, **{group: _changed(before[group], given) for group, given in changes.items()}}
-    fresh = {**job.config, "zimit": {**after, "passthrough_args": list(after["passthrough_args"])}}
+    # What is taken away is kept as null: without that word the source's own value would come back.
+    taken = {group: dict.fromkeys(set(before[group]) - set(after[group])) for group in changes}
+    kept = {group: {**after[group], **taken[group]} for group in changes}
+    fresh = {**job.config, "zimit": {**after, **kept, "passthrough_args": list(after["passthrough_args"])}}
     try:
         # zimit's rules hold whatever the backend: the options wait for the day when it is chosen.
-        check(merged(config_of(source), overrides={**fresh, "backend": "zimit"}))
+        check(planned_config(source, {**fresh, "backend": "zimit"}, start=job.url if job.url_given else None))
     except SourceRefused as exc:
         raise JobRefused(f"config.{exc.field}", exc.reason) from exc
     if apply:

@@ -47,18 +47,27 @@ def retry(session: Session, clock: Clock, board: Board, job_id: int) -> Retried:
     job = locked_job(session, job_id)
     if job is None:
         raise JobNotFound
-    latest = queries.locked_latest(session, job_id=job.id)
-    word = word_for(session, job_id)
-    if word == "index_failed" and latest is not None:
-        _tell(session, clock, "job.index_reset", job.id, execution=latest.id)
-        ask_again(session, latest.id, now=clock.now())
+    if reset_index(session, clock, job_id):
         return Retried.INDEX_RESET
+    word = word_for(session, job_id)
     if job.state is None or word != "failed":
         hint = "; the same `holdfast crawl` command resumes it" if job.state is None else ""
         raise NotRetryable(job.id, word, hint)
     _tell(session, clock, "job.retried", job.id)
     board.act(session, job.id, Action.RETRY)
     return Retried.QUEUED
+
+
+def reset_index(session: Session, clock: Clock, job_id: int) -> bool:
+    """Have the newest run of a job read again if only its index failed; False if that is not how it stands."""
+    if locked_job(session, job_id) is None:
+        raise JobNotFound
+    latest = queries.locked_latest(session, job_id=job_id)
+    if latest is None or word_for(session, job_id) != "index_failed":
+        return False
+    _tell(session, clock, "job.index_reset", job_id, execution=latest.id)
+    ask_again(session, latest.id, now=clock.now())
+    return True
 
 
 def word_for(session: Session, job_id: int) -> str:

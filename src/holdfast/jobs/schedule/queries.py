@@ -345,6 +345,8 @@ class Answer(NamedTuple):
     status: int | None = None
     content_hash: str | None = None
     etag: str | None = None
+    redirected_to: str | None = None
+    """Where it led, if it was no page itself."""
 
 
 def page_etag(session: Session, *, domain: str, url_hash: int) -> str | None:
@@ -356,7 +358,12 @@ def page_etag(session: Session, *, domain: str, url_hash: int) -> str | None:
 def start_answer(session: Session, *, execution_id: int, domain: str, url_hash: int) -> Answer:
     """Return what an execution's start page was answered with last."""
     row = session.execute(
-        select(PageCrawl.status_code, func.coalesce(PageCrawl.content_hash, PageCrawl.payload_digest), Page.etag)
+        select(
+            PageCrawl.status_code,
+            func.coalesce(PageCrawl.content_hash, PageCrawl.payload_digest),
+            Page.etag,
+            PageCrawl.redirected_to,
+        )
         .join(Page, Page.id == PageCrawl.page_id)
         .join(Domain, Domain.id == PageCrawl.domain_id)
         .where(

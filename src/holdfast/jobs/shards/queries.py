@@ -47,7 +47,8 @@ def standing(session: Session, jobs: Iterable[Job]) -> list[Standing]:
 
 def _status(job: Job, latest: Execution | None) -> str:
     seen = None if latest is None else Latest(latest.state, latest.index_state)
-    return admin_state(job.state, retries=job.current_retry_count + job.infra_retry_count, latest=seen)
+    tried = job.current_retry_count + job.infra_retry_count
+    return admin_state(job.state, retries=tried, latest=seen, failed=job.error_message is not None)
 
 
 def job_of_edition(session: Session, job_id: int) -> Job | None:
