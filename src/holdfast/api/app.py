@@ -42,7 +42,7 @@ def create_app(archive: Archive) -> Shell:
     app: ASGIApp = UsageCounts(inner, inner.state.usage) if settings.usage else inner
     app = RateLimits(Bodies(Heads(app), limit=settings.body_bytes), rates, archive.settings)
     app = AppHeaders(Origins(app, allowed=settings.cors_origins), hsts=settings.hsts)
-    replay: ASGIApp = Bodies(Heads(replay_inner), limit=settings.body_bytes)
+    replay: ASGIApp = Bodies(Heads(replay_inner), limit=settings.body_bytes, any_type=True)
     replay = ReplayHeaders(RateLimits(replay, rates, archive.settings, replay=True))
     hosts = Hosts(archive.settings)
     entrance = Entrance(hosts, app=app, replay=replay, refuse=refuse, query_chars=settings.query_chars)

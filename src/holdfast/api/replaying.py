@@ -10,10 +10,12 @@ from urllib.parse import quote
 from fastapi import Request
 from starlette.responses import Response, StreamingResponse
 
+from holdfast.index.postquery import MAX_DATA_BYTES, request_data
 from holdfast.replay.answer import Answer, Asking, own_page
 from holdfast.replay.pages import refusal
 from holdfast.replay.place import Place, place_of
 from holdfast.replay.serving import Replay
+from holdfast.replay.site_pass import site_passes
 from holdfast.wiring.archive import Archive
 
 _PIECE_CHARS = 16_384
@@ -24,9 +26,13 @@ def replay_of(archive: Archive) -> Replay:
     """Return what serves the captures of an archive."""
     settings = archive.settings.replay
     return Replay(
-        database=archive.database, home=archive.home, clock=archive.clock, scripts=settings.scripts,
+        database=archive.database,
+        home=archive.home,
+        clock=archive.clock,
+        passes=site_passes(archive.home),
+        scripts=settings.scripts,
         rewrite_s=settings.rewrite_s,
-    )  # fmt: skip
+    )
 
 
 def place_here(request: Request, archive: Archive) -> Place:
@@ -36,12 +42,28 @@ def place_here(request: Request, archive: Archive) -> Place:
     return place_of(request.url.scheme, host, replay_origin=settings.replay.origin, site_url=settings.api.site_url)
 
 
-def asking_of(request: Request, archive: Archive) -> Asking:
-    """Return what of a request matters to replay."""
+def asking_of(request: Request, archive: Archive, body: bytes = b"") -> Asking:
+    """Return what of a request matters to replay; `body` is what it carries."""
     headers = request.headers
     return Asking(
-        place_here(request, archive), takes_gzip(request), headers.get("if-none-match", ""), headers.get("range", "")
+        place=place_here(request, archive),
+        accepts_gzip=takes_gzip(request),
+        if_none_match=headers.get("if-none-match", ""),
+        byte_range=headers.get("range", ""),
+        if_range=headers.get("if-range", ""),
+        sent=sent_with(request, body),
+        mode=headers.get("sec-fetch-mode", ""),
+        destination=headers.get("sec-fetch-dest", ""),
+        is_led=headers.get("sec-fetch-site", "none") != "none",
     )
+
+
+def sent_with(request: Request, body: bytes) -> str:
+    """Return what a request other than GET and HEAD carries, as the index spells it in a key."""
+    if request.method in ("GET", "HEAD"):
+        return ""
+    head = f"{request.method} / HTTP/1.1\r\nContent-Type: {request.headers.get('content-type', '')}\r\n\r\n"
+    return request_data(request.method, head.encode("latin-1", "replace"), body[:MAX_DATA_BYTES])
 
 
 def takes_gzip(request: Request) -> bool:

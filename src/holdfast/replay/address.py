@@ -12,10 +12,12 @@ from holdfast.errors import Invalid
 _MAX_URL_CHARS = 8192
 _FIRST = re.compile(r"([0-9]{1,14})([a-z]{2}_)?")
 _YEAR = re.compile(r"([0-9]{0,14})\*")
-_STARRED = re.compile(r"(.+)(?:\*|%2[aA])(?:\?after=([^&]*))?")
-_SCHEME = re.compile(r"([a-z][a-z0-9+.\-]*):/{1,}", re.IGNORECASE)
-_ANY_SCHEME = re.compile(r"[a-z][a-z0-9+.\-]*:", re.IGNORECASE)
-_PORT = re.compile(r"[a-z0-9.\-]+:[0-9]", re.IGNORECASE)
+_PASS = re.compile(r"~([A-Za-z0-9_-]{1,64})")
+_AFTER = "?after="
+# Bounded, so that no text makes them slow: no scheme has more than 32 characters, no host more than 253.
+_SCHEME = re.compile(r"([a-z][a-z0-9+.\-]{0,31}):(?=/)", re.IGNORECASE)
+_ANY_SCHEME = re.compile(r"[a-z][a-z0-9+.\-]{0,31}:", re.IGNORECASE)
+_PORT = re.compile(r"[a-z0-9.\-]{1,253}:[0-9]", re.IGNORECASE)
 _KEPT = "!#$%&'()*+,/:;=?@[]~-._"
 """What may stand in an address inside a header or a link: everything but blanks, quotes, brackets, controls."""
 _ODD = re.compile(rf"[^A-Za-z0-9{re.escape(_KEPT)}]")
@@ -64,6 +66,8 @@ class Wanted(NamedTuple):
     """1 to 14 of them; empty asks a TimeGate."""
     modifier: Modifier
     url: str
+    site_pass: str = ""
+    """The pass of a site (`site_pass`), with which a script asks for captures that it may read."""
 
 
 class Listing(NamedTuple):
@@ -85,17 +89,37 @@ def read_path(path: str) -> Wanted | Listing:
     first, slash, rest = path.partition("/")
     plain = first.replace("%2A", "*").replace("%2a", "*")
     if slash and (year := _YEAR.fullmatch(plain)):
-        starred = _STARRED.fullmatch(rest)
-        if starred is None:
-            return Listing(year[1], archived_url(rest), False)
-        return Listing(year[1], archived_url(starred[1]), True, unquote(starred[2] or "").replace("\0", ""))
+        return _listing(year[1], rest)
+    site_pass = ""
+    if slash and (allowed := _PASS.fullmatch(first)):
+        site_pass = allowed[1]
+        first, slash, rest = rest.partition("/")
+        if not _FIRST.fullmatch(first):
+            raise BadReplayAddress("there is no timestamp behind the pass of a site")
     if match := _FIRST.fullmatch(first):
         if not slash or not rest:
             raise BadReplayAddress("there is no address behind the timestamp")
         known = match[2] or ""
         modifier = _MODIFIERS.get(known, Modifier.OBJECT)
-        return Wanted(match[1], modifier, archived_url(rest))
+        return Wanted(match[1], modifier, archived_url(rest), site_pass)
     return Wanted("", Modifier.PAGE, archived_url(path))
+
+
+def _listing(digits: str, rest: str) -> Listing:
+    """Return what is to be listed: one address, or with a star at its end all that begin like it."""
+    before, mark, after = rest.rpartition(_AFTER)
+    prefix, after = (before, after) if mark and "&" not in after and _without_star(before) else (rest, "")
+    bare = _without_star(prefix)
+    if bare is None:
+        return Listing(digits, archived_url(rest), False)
+    return Listing(digits, archived_url(bare), True, unquote(after).replace("\0", ""))
+
+
+def _without_star(text: str) -> str | None:
+    for star in ("*", "%2A", "%2a"):
+        if text.endswith(star) and len(text) > len(star):
+            return text.removesuffix(star)
+    return None
 
 
 def archived_url(text: str) -> str:
@@ -109,7 +133,7 @@ def archived_url(text: str) -> str:
     if not url or len(url) > _MAX_URL_CHARS:
         raise BadReplayAddress("there is no address" if not url else f"an address has {_MAX_URL_CHARS} characters")
     if match := _SCHEME.match(url):
-        return f"{match[1].lower()}://{url[match.end() :]}"
+        return f"{match[1].lower()}://{url[match.end() :].lstrip('/')}"
     if url.startswith("//"):
         return f"http:{url}"
     if _ANY_SCHEME.match(url) and not _PORT.match(url):
@@ -117,9 +141,9 @@ def archived_url(text: str) -> str:
     return f"http://{url}"
 
 
-def replay_path(digits: str, modifier: str, url: str) -> str:
+def replay_path(digits: str, modifier: str, url: str, *, site_pass: str = "") -> str:
     """Return the path under which a capture is replayed; the address stands in it as it is, made safe for a header."""
-    return f"/web/{digits}{modifier}/{safe(url)}"
+    return f"/web/{'~' + site_pass + '/' if site_pass else ''}{digits}{modifier}/{safe(url)}"
 
 
 def safe(url: str) -> str:

@@ -28,6 +28,19 @@ class Asking(NamedTuple):
     accepts_gzip: bool = False
     if_none_match: str = ""
     byte_range: str = ""
+    if_range: str = ""
+    sent: str = ""
+    """What a request other than GET carried, spelt as part of its key (`index.postquery`); empty for GET and HEAD."""
+    mode: str = ""
+    destination: str = ""
+    """Sec-Fetch-Mode and Sec-Fetch-Dest: what a browser wants it for; empty where it does not say."""
+    is_led: bool = False
+    """Whether a page led the reader here, by Sec-Fetch-Site; an address that was typed in was not."""
+
+    @property
+    def is_framed(self) -> bool:
+        """Whether the answer is to be shown inside another page."""
+        return self.destination in ("iframe", "frame", "embed", "object")
 
 
 def own_page(body: bytes, status: int = 200, extra: Headers | None = None) -> Answer:

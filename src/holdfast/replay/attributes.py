@@ -84,7 +84,10 @@ _BY_AS = {
     "audio": Modifier.OBJECT, "document": Modifier.FRAME,
 }  # fmt: skip
 _OTHER_WINDOWS = frozenset({"_blank", "_new", "_top", "_parent"})
-_HINTS = frozenset({"preload", "prefetch", "prerender", "preconnect", "dns-prefetch"})
+# A preload is no mere hint: scripts of its own turn it into the style sheet (`onload="this.rel='stylesheet'"`).
+_HINTS = frozenset({"prefetch", "prerender", "preconnect", "dns-prefetch"})
+_READ = frozenset({"img", "image", "video", "audio", "source", "track"})
+"""What scripts can read once it is marked `crossorigin`: pixels, samples, cues."""
 
 
 _KINDS = {
@@ -114,6 +117,13 @@ def kind_of(tag: str, name: str, values: Mapping[str, str]) -> Kind | None:
     if name == "rel" and tag == "link" and _is_hint(values):
         return Kind.RETIRED
     return None
+
+
+def is_readable(tag: str, values: Mapping[str, str]) -> bool:
+    """Return whether a page asks for what it embeds here with leave to read it."""
+    if "crossorigin" not in values:
+        return False
+    return tag in _READ or (tag == "link" and values.get("as", "").strip().lower() == "fetch")
 
 
 def _kind_of_meta(name: str, values: Mapping[str, str]) -> Kind | None:

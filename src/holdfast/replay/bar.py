@@ -14,7 +14,8 @@ from holdfast.replay.place import Place
 from holdfast.replay.queries import Neighbours
 
 _BOX = (
-    "all:initial;display:block;position:sticky;top:0;left:0;z-index:2147483647;box-sizing:border-box;width:100%;"
+    # In the flow of the page, which it leaves by scrolling: a bar that stays would cover headers that do.
+    "all:initial;display:block;position:relative;z-index:2147483647;box-sizing:border-box;width:100%;flex:none;"
     "padding:4px 12px;background:#16324f;color:#fff;font:13px/1.6 system-ui,sans-serif;text-align:left;direction:ltr"
 )
 _LINK = "all:unset;color:#cfe6ff;text-decoration:underline;cursor:pointer;margin-right:12px;font:inherit"
@@ -46,7 +47,7 @@ def replay_bar(shown: Shown, around: Neighbours | None, place: Place) -> Bar:
 
 
 def raw_bar(shown: Shown, place: Place) -> Bar:
-    """Return the bar of the raw view (HA-057): links to replay, history, differences, metadata, and a citation."""
+    """Return the bar of the raw view: links to replay, history, differences, metadata, and a citation."""
     digits = timestamp(shown.captured_at)
     app = "" if not place.is_replay else place.app
     links = [

@@ -12,19 +12,29 @@ from holdfast.index.records import Stored
 from holdfast.parse.sniff import Form, looks_like_html, sniff
 from holdfast.replay.address import Modifier
 from holdfast.replay.deadline import Deadline, TooSlow
-from holdfast.replay.documents import rewrite_page, rewrite_sheet
+from holdfast.replay.documents import Additions, rewrite_page, rewrite_sheet, unrewritten_page
 from holdfast.replay.headers import clean
 from holdfast.replay.links import Links
-from holdfast.replay.markup import Bar
+from holdfast.replay.memory import HeldBody, MemoryBudget, Share
 
 MAX_REWRITTEN = 16 * 1024 * 1024
 """Larger documents are not rewritten; none that people read is that large."""
 _MAX_DECODED = 64 * 1024 * 1024
 """Where a body that has to be decoded is cut; what is stored plain is sent whole, piece by piece."""
 _WHOLE = 1024 * 1024
+MEMORY = MemoryBudget(3 * _MAX_DECODED)
+"""For bodies that are held whole, of all requests together: three of the largest, or a hundred pages."""
+_RATIO = 200
+"""What decoding makes of a byte at most (`DecodeCaps`)."""
+_COPIES = 4
+"""A page that is rewritten is there as bytes, as text, in pieces and as bytes again."""
+_MAX_EXCESS = 64
+"""Bytes behind the stated length that are taken for a writer's own; more of them, and the writer stored another form of
+the body than its header speaks of."""
 _GZIP = b"\x1f\x8b"
-_TYPE = re.compile(r"[a-z0-9!#$&^_.+-]{1,63}/[a-z0-9!#$&^_.+*-]{1,63}", re.I)
-_PAGES = frozenset({"text/html", "application/xhtml+xml", "application/vnd.wap.xhtml+xml"})
+_TYPE = re.compile(r"[a-z0-9!#$&^_.+-]{1,63}+/[a-z0-9!#$&^_.+*-]{1,63}", re.I)
+_XHTML = frozenset({"application/xhtml+xml", "application/vnd.wap.xhtml+xml"})
+_PAGES = frozenset({"text/html", *_XHTML})
 _DRAWING = "image/svg+xml"
 _SILENT = frozenset({"text/plain", "application/octet-stream", "text/html", ""})
 _SNIFFED = {Form.HTML: "text/html", Form.XML: "text/xml", Form.CSS: "text/css", Form.TEXT: "text/plain"}
@@ -47,6 +57,8 @@ class Body(NamedTuple):
     """The content coding that is left on it."""
     nojs: bool = False
     """Whether it could not be rewritten and must not run scripts."""
+    note: str = ""
+    """What is wrong with the record, where that shows."""
 
 
 class Rules(NamedTuple):
@@ -54,7 +66,7 @@ class Rules(NamedTuple):
 
     modifier: Modifier
     links: Links
-    bar: Bar | None
+    additions: Additions
     accepts_gzip: bool
     clock: Clock
     seconds: float
@@ -62,13 +74,56 @@ class Rules(NamedTuple):
 
 
 def body_of(stored: Stored, rules: Rules) -> Body:
-    """Return the body to send; DamagedWarc if its first bytes cannot be read."""
+    """Return the body to send; DamagedWarc if its first bytes cannot be read, ReplayBusy if there is no memory."""
     declared = (stored.media_type or "").lower()
     if not _TYPE.fullmatch(declared):
         declared = ""
+    cut = _Cut(stored)
+    stored.payload = iter(cut)
     if rules.modifier is not Modifier.RAW and _is_rewritten(declared, rules.modifier):
-        return _rewritten(stored, declared, rules)
-    return _passed_on(stored, declared, rules)
+        body = _rewritten(stored, declared, rules)
+    else:
+        body = _passed_on(stored, declared, rules)
+    return body._replace(note=f"{cut.dropped} bytes behind the stated length left out") if cut.dropped else body
+
+
+class _Cut:
+    """A payload that ends where its header says. Some writers add a line end or two, which a font does not bear."""
+
+    def __init__(self, stored: Stored) -> None:
+        self._payload = stored.payload
+        self._length = stated_length(stored)
+        self.dropped = 0
+
+    def __iter__(self) -> Iterator[bytes]:
+        if not self._length:
+            yield from self._payload
+            return
+        left, excess = self._length, b""
+        for piece in self._payload:
+            if left >= len(piece):
+                left -= len(piece)
+                yield piece
+                continue
+            if left:
+                yield piece[:left]
+            excess += piece[left:]
+            left = 0
+            if len(excess) > _MAX_EXCESS:
+                yield excess
+                yield from self._payload
+                return
+        self.dropped = len(excess)
+
+
+def stated_length(stored: Stored) -> int | None:
+    """Return how long a body is as its server said; None if it did not, or said so of chunks."""
+    head = stored.body_head
+    if head is None or head.get("transfer-encoding") is not None:
+        return None
+    declared = {value.strip() for value in head.get_all("content-length")}
+    text = declared.pop() if len(declared) == 1 else ""
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 19 else None
 
 
 def _is_rewritten(declared: str, modifier: Modifier) -> bool:
@@ -79,27 +134,53 @@ def _is_rewritten(declared: str, modifier: Modifier) -> bool:
     return declared in _PAGES or declared in ("", _DRAWING)
 
 
-def _rewritten(stored: Stored, declared: str, rules: Rules) -> Body:
+def _decoded(stored: Stored, *, copies: int = 1) -> tuple[bytes, Share]:
+    """Return a body without its content codings, and the memory that it takes."""
+    limit = _MAX_DECODED
+    if stored.record.type != "revisit":
+        ratio = _RATIO if _codings(stored) else 1
+        limit = min(limit, max(_WHOLE, stored.record.content_length * ratio))
+    share = MEMORY.take(limit * copies)
     content = stored.content(_MAX_DECODED)
+    share.shrink(max(len(content), 1) * copies)
+    return content, share
+
+
+def _held(content: bytes, share: Share) -> bytes | HeldBody:
+    """Return a body for sending; a large one keeps its share of the memory until it is sent."""
+    if len(content) <= _WHOLE:
+        return content
+    return HeldBody(content, share)
+
+
+def _rewritten(stored: Stored, declared: str, rules: Rules) -> Body:
+    content, share = _decoded(stored, copies=_COPIES)
     charset = stored.head.charset if stored.head is not None else None
-    if not declared and rules.modifier is not Modifier.STYLE:
-        form = sniff(content[:512], None).form
-        if form is not Form.HTML:
-            return Body(content, _guess(content))
-    media_type = declared or "text/html"
-    if len(content) > MAX_REWRITTEN:
-        return Body(content, _full_type(stored, media_type), nojs=True)
-    deadline = Deadline(rules.clock, rules.seconds)
-    try:
-        if declared == "text/css" or rules.modifier is Modifier.STYLE:
-            done = rewrite_sheet(content, charset, rules.links, deadline)
-            media_type = "text/css"
-        else:
-            bar = rules.bar if declared in _PAGES or looks_like_html(content) else None
-            done = rewrite_page(content, charset, rules.links, deadline, bar=bar)
-    except TooSlow:
-        return Body(content, _full_type(stored, media_type), nojs=True)
-    return Body(done.body, f"{media_type}; charset={done.charset}")
+    is_sheet = declared == "text/css" or rules.modifier is Modifier.STYLE
+    if not declared and not is_sheet and sniff(content[:512], None).form is not Form.HTML:
+        return Body(_held(content, share), _guess(content))
+    media_type = "text/css" if is_sheet else declared or "text/html"
+    if len(content) <= MAX_REWRITTEN:
+        deadline = Deadline(rules.clock, rules.seconds)
+        try:
+            if is_sheet:
+                done = rewrite_sheet(content, charset, rules.links, deadline)
+            else:
+                done = rewrite_page(content, charset, rules.links, deadline, _additions(content, declared, rules))
+            return Body(_held(done.body, share), f"{media_type}; charset={done.charset}")
+        except TooSlow:
+            pass
+    if is_sheet:
+        return Body(_held(content, share), _full_type(stored, media_type), nojs=True)
+    done = unrewritten_page(content, charset)
+    return Body(_held(done.body, share), f"{media_type}; charset={done.charset}", nojs=True)
+
+
+def _additions(content: bytes, declared: str, rules: Rules) -> Additions:
+    """Return what this page gets: a drawing, or what is no page in spite of its type, gets nothing."""
+    if declared in _PAGES or looks_like_html(content):
+        return rules.additions._replace(is_xml=declared in _XHTML)
+    return Additions(is_xml=declared == _DRAWING)
 
 
 def _passed_on(stored: Stored, declared: str, rules: Rules) -> Body:
@@ -111,8 +192,8 @@ def _passed_on(stored: Stored, declared: str, rules: Rules) -> Body:
         return Body(content, _type_of(stored, declared, b"", rules.modifier), coding="gzip")
     stored.payload = chain((first,), stored.payload)
     if codings:
-        decoded = stored.content(_MAX_DECODED)
-        return Body(decoded, _type_of(stored, declared, decoded[:512], rules.modifier))
+        decoded, share = _decoded(stored)
+        return Body(_held(decoded, share), _type_of(stored, declared, decoded[:512], rules.modifier))
     start = _first(stored.payload)
     return Body(_small_or_stream(start, stored.payload), _type_of(stored, declared, start[:512], rules.modifier))
 

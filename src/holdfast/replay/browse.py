@@ -27,7 +27,7 @@ _COUNTED = 50_000
 _LISTED = 1_000
 _ADDRESSES = 100
 _PAGE = re.compile(r"([0-9]{1,18})\.([0-9]{1,19})")
-_MAP = re.compile(r"([a-z]+)/(?:([0-9]+\.[0-9]+)/)?(.+)", re.DOTALL)
+_MAP = re.compile(r"([a-z]{1,8})/(?:([0-9]{1,18}\.[0-9]{1,19})/)?(.+)", re.DOTALL)
 
 
 def gate(session: Session, url: str, wanted: datetime | None) -> tuple[Sighting, tuple[Sighting, Sighting]]:

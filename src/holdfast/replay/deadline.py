@@ -25,9 +25,9 @@ class Deadline:
         self._ends_at = clock.monotonic() + seconds
         self._left = _STRIDE
 
-    def check(self) -> None:
-        """Count one step; TooSlow once time is up."""
-        self._left -= 1
+    def check(self, steps: int = 1) -> None:
+        """Count steps; TooSlow once time is up."""
+        self._left -= steps
         if self._left <= 0:
             self._left = _STRIDE
             if self._clock.monotonic() > self._ends_at:

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from typing import NamedTuple
 
+from selectolax.lexbor import LexborHTMLParser
+
 from holdfast.parse.charset import decode, decode_text
+from holdfast.parse.pathology import looks_pathological
+from holdfast.replay.attributes import RETIRED_PREFIX
 from holdfast.replay.deadline import Deadline
-from holdfast.replay.links import Links
-from holdfast.replay.markup import Bar, Markup
+from holdfast.replay.entities import escape
+from holdfast.replay.links import Links, is_elsewhere
+from holdfast.replay.markup import Bar, Markup, refresh_target
 from holdfast.replay.sheet import rewrite_css
 
 # In these a byte of markup may be part of another character: they are decoded, and served as UTF-8.
@@ -47,11 +53,81 @@ def _view(body: bytes, declared: str | None) -> _View:
     return _View(body.decode("latin-1"), charset, True)
 
 
-def rewrite_page(body: bytes, declared: str | None, links: Links, deadline: Deadline, *, bar: Bar | None) -> Rewritten:
+class Additions(NamedTuple):
+    """What a page gets from us."""
+
+    bar: Bar | None = None
+    shim: str = ""
+    is_xml: bool = False
+    """Whether browsers read it as XML, where no tag may be left out."""
+    framed_at: str = ""
+    """Where the page is without the bar: a frameset is shown below the bar in a frame of its own."""
+
+
+NOTHING = Additions()
+
+
+def rewrite_page(
+    body: bytes, declared: str | None, links: Links, deadline: Deadline, add: Additions = NOTHING
+) -> Rewritten:
     """Return a page whose references lead into the archive; `declared` is its header's charset. TooSlow if it drags."""
     view = _view(body, declared)
-    is_xml = view.text[:256].lstrip("\ufeffï»¿ \t\r\n").startswith("<?xml")
-    return view.packed(Markup(links, deadline, decode=view.real, is_xml=is_xml).rewrite(view.text, bar))
+    markup = Markup(links, deadline, decode=view.real, is_xml=add.is_xml, shim=add.shim)
+    text = markup.rewrite(view.text, add.bar)
+    if markup.has_frames and add.bar is not None and add.framed_at:
+        text = framed(markup.title, add.bar, add.framed_at)
+    elif _may_refresh(text) and _refreshes_elsewhere(text, links):
+        text = _without_refresh(text)
+    return view.packed(text)
+
+
+_FRAMED = (
+    "<!doctype html><html><head><title>{title}</title><style>html,body{{height:100%;margin:0}}"
+    "body{{display:flex;flex-direction:column}}iframe{{flex:1;border:0;width:100%}}</style></head>"
+    '<body>{bar}<iframe src="{address}"></iframe></body></html>\n'
+)
+
+
+def framed(title: str, bar: Bar, address: str) -> str:
+    """Return a page of ours with the bar above and the capture in a frame; the title is markup already."""
+    return _FRAMED.format(title=title, bar=bar.html, address=escape(address))
+
+
+_MAX_PARSED = 1024 * 1024
+_EQUIV = re.compile(r"http-equiv", re.IGNORECASE)
+_REFRESHES = re.compile(r"refresh", re.IGNORECASE)
+
+
+def _may_refresh(text: str) -> bool:
+    return _EQUIV.search(text) is not None and _REFRESHES.search(text) is not None
+
+
+def _refreshes_elsewhere(text: str, links: Links) -> bool:
+    """Return whether a browser would find a refresh in this page that leads out of the archive.
+
+    The rewriter goes by tags, and a hostile page may nest drawings, raw text and tables so that a tag shows up for a
+    browser where the rewriter saw none. A whole parser sees what a browser sees; what is dangerous to parse is guilty.
+    """
+    if len(text) > _MAX_PARSED or looks_pathological(text.encode("latin-1", "replace")) is not None:
+        return True
+    for meta in LexborHTMLParser(text).css("meta[http-equiv]"):
+        if (meta.attributes.get("http-equiv") or "").strip().lower() == "refresh":
+            target = refresh_target(meta.attributes.get("content") or "")
+            is_inside = target.startswith((f"{links.prefix}/web/", "#")) or is_elsewhere(target)
+            if target and not is_inside:
+                return True
+    return False
+
+
+def _without_refresh(text: str) -> str:
+    """Return a page in which no tag refreshes anything, wherever a browser finds one."""
+    return _EQUIV.sub(f"{RETIRED_PREFIX}http-equiv", text)
+
+
+def unrewritten_page(body: bytes, declared: str | None) -> Rewritten:
+    """Return a page that could not be rewritten, as it was but for its refreshes, which need no script to lead out."""
+    view = _view(body, declared)
+    return view.packed(_without_refresh(view.text) if _may_refresh(view.text) else view.text)
 
 
 def rewrite_sheet(body: bytes, declared: str | None, links: Links, deadline: Deadline) -> Rewritten:

@@ -9,17 +9,17 @@ from typing import NamedTuple
 
 from sqlalchemy.orm import Session
 
-from holdfast.errors import NotFound, UrlRefused
+from holdfast.errors import NotFound
+from holdfast.index.keys import identify
 from holdfast.index.queries import Holding
 from holdfast.replay.address import is_storable
 from holdfast.replay.moments import earliest, latest
 from holdfast.replay.queries import Sighting, around, of_key, of_page
-from holdfast.urls import parse, surt
 
 _WINDOW = 8
 """Captures that are looked at on each side: enough for a redirect, its target and a few broken ones."""
 
-_VARIANT = re.compile(r"^https?://(?:www\d*\.)?", re.IGNORECASE)
+_VARIANT = re.compile(r"^https?://(?:www\d{0,8}\.)?", re.IGNORECASE)
 
 
 class NotCaptured(NotFound):
@@ -32,27 +32,24 @@ class NotCaptured(NotFound):
         self.url = url
 
 
-def candidates(session: Session, url: str, digits: str, *, within: Holding | None = None) -> list[Sighting]:
+def candidates(
+    session: Session, url: str, digits: str, *, within: Holding | None = None, sent: str = ""
+) -> list[Sighting]:
     """Return the captures that could answer, best first; NotCaptured if there is none.
 
     Addresses are matched as archives do (scheme, `www`, case and session ids aside), then as our normaliser does
-    (tracking parameters aside). `within` leaves the captures of one execution.
+    (tracking parameters aside). `within` leaves the captures of one execution. `sent` is what a request other than GET
+    carries, as `index.postquery` spells it: only captures of the same request answer it.
     """
-    if not is_storable(url):
+    if not (is_storable(url) and is_storable(sent)):
         raise NotCaptured(url)
     low, high = earliest(digits), latest(digits)
-    found = around(session, of_key(surt(url)), high, each=_WINDOW, within=within)
-    ranked = rank(found, Asked(url, low, high, len(digits) == 14))
-    if not ranked:
-        try:
-            page = parse(url)
-        except UrlRefused:
-            raise NotCaptured(url) from None
-        found = around(session, of_page(page.hash64), high, each=_WINDOW, within=within)
-        ranked = rank(found, Asked(url, low, high, len(digits) == 14))
-    if not ranked:
-        raise NotCaptured(url)
-    return ranked
+    identity = identify(url, sent)
+    asked = Asked(url, low, high, len(digits) == 14)
+    for which in (of_key(identity.url_key), of_page(identity.url_hash)):
+        if ranked := rank(around(session, which, high, each=_WINDOW, within=within), asked):
+            return ranked
+    raise NotCaptured(url)
 
 
 class Asked(NamedTuple):
@@ -77,17 +74,22 @@ def rank(found: Iterable[Sighting], asked: Asked) -> list[Sighting]:
     return sorted(usable, key=lambda capture: _place(capture, asked))
 
 
-def _place(capture: Sighting, asked: Asked) -> tuple[bool, bool, bool, bool, float, bool]:
+def _place(capture: Sighting, asked: Asked) -> tuple[bool | int | float, ...]:
     in_period = asked.low <= capture.captured_at <= asked.high
     is_exact = _is_same(capture.url, asked.url)
     is_twin = capture.redirect_to is not None and _variant(capture.redirect_to) == _variant(capture.url)
     meant = asked.is_exact and in_period and is_exact
+    distance = abs((capture.captured_at - asked.high).total_seconds())
     return (
         _variant(capture.url) != _variant(asked.url),
-        (is_twin or capture.has_lost_body) and not meant,
+        capture.has_lost_body,
+        is_twin and not meant,
         not in_period,
         in_period and not is_exact,
-        abs((capture.captured_at - asked.high).total_seconds()),
+        # An address names a second: of two captures in one, the whole one comes before the one that broke off.
+        int(distance) if asked.is_exact else distance,
+        capture.truncated is not None,
+        distance,
         not is_exact,
     )
 

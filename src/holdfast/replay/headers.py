@@ -12,6 +12,8 @@ from holdfast.warc.payload import HttpHead
 ORIGINAL_PREFIX = "X-Archive-Orig-"
 
 _ALLOWED = frozenset({"content-language", "content-disposition"})
+NOTE = "X-Archive-Note"
+"""What is wrong with a record, where that shows."""
 _NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,128}")
 _UNSAFE = re.compile(r"[^\x20-\x7e\x80-\xff]")
 _MAX_HEADERS = 100
@@ -19,10 +21,11 @@ _MAX_BYTES = 16 * 1024
 _MAX_VALUE = 4096
 
 
-def replayed_headers(head: HttpHead | None, links: Links) -> list[tuple[str, str]]:
+def replayed_headers(head: HttpHead | None, links: Links, *, readable: bool = False) -> list[tuple[str, str]]:
     """Return the headers of an archived answer that may be sent again.
 
-    Location and Refresh lead into the archive. At most 100 others, 16 KiB together, come back under another name.
+    Location and Refresh lead into the archive. At most 100 others, 16 KiB together, come back under another name. With
+    `readable`, a redirect inside one site leads to what its scripts may read.
     """
     if head is None:
         return []
@@ -35,7 +38,8 @@ def replayed_headers(head: HttpHead | None, links: Links) -> list[tuple[str, str
             found.append(("Refresh", clean(refresh_into(value, links))))
     location = head.get("location")
     if location is not None and 300 <= head.status < 400:
-        target = links.to(clean(location).strip(), links.modifier)
+        written = clean(location).strip()
+        target = (links.to_readable(written, links.modifier) if readable else None) or links.to(written, links.modifier)
         if target is not None:
             found.append(("Location", target))
     return [*_once(found), *_originals(head.headers)]

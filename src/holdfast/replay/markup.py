@@ -2,7 +2,8 @@
 
 The text is cut into tags as the HTML standard's tokeniser does, in one pass that only goes forward, and whatever is
 not an address in a known place is copied. Scripts are not touched: the sandbox contains them (see `policy`). So is
-what a hostile page hides from this reader; rewriting is for fidelity, the policy for containment.
+what a hostile page hides from this reader; rewriting is for fidelity, the policy for containment. One thing is put in
+front of the page's own head and one in front of its body: our script (see `shim`) and our bar.
 """
 
 from __future__ import annotations
@@ -12,15 +13,19 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from holdfast.replay.address import Modifier
-from holdfast.replay.attributes import RETIRED_PREFIX, Kind, kind_of, modifier_of
+from holdfast.replay.attributes import RETIRED_PREFIX, Kind, is_readable, kind_of, modifier_of
 from holdfast.replay.deadline import Deadline
 from holdfast.replay.entities import escape, unescape
-from holdfast.replay.links import Links
+from holdfast.replay.links import MAX_CHARS, Links, is_elsewhere
 from holdfast.replay.sheet import rewrite_css
 from holdfast.replay.srcset import rewrite_srcset
 
 _MAX_NESTING = 2
 """How deep documents inside srcdoc attributes are rewritten; deeper ones are emptied."""
+_MAX_INNER = 16
+"""Documents inside attributes that get our script, too: it has ten thousand characters."""
+_MAX_RAW_ADDRESS = 8 * MAX_CHARS
+"""Characters of an address as it is written, references included; longer ones are not even read."""
 
 _SPACE = r"\t\n\f\r "
 _TAG_NAME = re.compile(rf"[A-Za-z][^{_SPACE}/>]*+")
@@ -51,6 +56,69 @@ _RAW_TEXT = {
     name: re.compile(rf"</{name}(?=[{_SPACE}/>])", re.I)
     for name in ("style", "textarea", "title", "xmp", "iframe", "noembed", "noframes")
 }
+_BLANK = re.compile(rf"[{_SPACE}]*+")
+_BYTE_ORDER_MARKS = ("\ufeff", "\xef\xbb\xbf")
+_CDATA = "<![CDATA["
+_OF_THE_HEAD = frozenset(
+    {"base", "basefont", "bgsound", "link", "meta", "noframes", "noscript", "script", "style", "template", "title"}
+)
+"""What may stand before the body without beginning it (HTML standard, "in head" and "after head")."""
+_FOREIGN = frozenset({"svg", "math"})
+_HTML_AGAIN = {
+    "svg": frozenset({"foreignobject", "desc", "title"}),
+    "math": frozenset({"mi", "mo", "mn", "ms", "mtext", "annotation-xml"}),
+}
+"""Elements inside which a drawing or formula holds HTML."""
+_BREAKOUT = frozenset(
+    {
+        "b",
+        "big",
+        "blockquote",
+        "body",
+        "br",
+        "center",
+        "code",
+        "dd",
+        "div",
+        "dl",
+        "dt",
+        "em",
+        "embed",
+        "h1",
+        "h2",
+        "h3",
+        "h4",
+        "h5",
+        "h6",
+        "head",
+        "hr",
+        "i",
+        "img",
+        "li",
+        "listing",
+        "menu",
+        "meta",
+        "nobr",
+        "ol",
+        "p",
+        "pre",
+        "ruby",
+        "s",
+        "small",
+        "span",
+        "strong",
+        "strike",
+        "sub",
+        "sup",
+        "table",
+        "tt",
+        "u",
+        "ul",
+        "var",
+    }
+)
+"""What ends a drawing or formula by standing in it (HTML standard, "rules for parsing tokens in foreign content")."""
+_MAX_FOREIGN = 1000
 
 
 class Bar(NamedTuple):
@@ -74,33 +142,50 @@ class Markup:
     """One document on its way through."""
 
     def __init__(
-        self, links: Links, deadline: Deadline, *, decode: Callable[[str], str] | None = None, is_xml: bool = False
+        self,
+        links: Links,
+        deadline: Deadline,
+        *,
+        decode: Callable[[str], str] | None = None,
+        is_xml: bool = False,
+        shim: str = "",
     ) -> None:
-        """Take what resolves references, the time there is, and how a value of the document's charset becomes text."""
+        """Take what resolves references, the time there is, and how a value of the document's charset becomes text.
+
+        `shim` is the element to put before the page's own first one; empty where scripts may not run.
+        """
         self._links = links
         self._deadline = deadline
         self._decode = decode or (lambda value: value)
         self._is_xml = is_xml
+        self._shim = shim
+        self._inner_left = _MAX_INNER
         self._nesting = 0
         self._start("", None)
 
     def _start(self, text: str, bar: Bar | None) -> None:
         self._text = text
-        self._bar = bar
         self._at = self._copied = 0
-        self._foreign = 0
+        self._foreign: list[str] = []
         self._pieces: list[str] = []
-        self._has_frames = False
+        self._pending_shim, self._pending_bar = self._shim, bar
+        self._held = ""
+        """The element before the body, `noscript` or `template`, whose content begins no body."""
+        self.has_frames = False
+        """Whether the page is a frameset, which has no body to put a bar into."""
+        self.title = ""
+        """The first title as it is written."""
 
     def rewrite(self, text: str, bar: Bar | None = None) -> str:
         """Return the document with its references in the archive and the bar first in its body; TooSlow if time is up.
 
-        Without a body tag the bar stands at the end, where browsers put it into the body; a frameset gets none.
+        Where no body tag is written, the bar stands before what begins the body; a frameset gets none.
         """
         self._start(text, bar)
+        self._at = next((len(mark) for mark in _BYTE_ORDER_MARKS if text.startswith(mark)), 0)
         while (at := self._next()) < len(text):
             self._deadline.check()
-            if simple := _ONE_ADDRESS.match(text, at):
+            if not self._is_pending and (simple := _ONE_ADDRESS.match(text, at)):
                 self._rewrite_one(simple)
                 continue
             self._at = at + 1
@@ -113,10 +198,44 @@ class Markup:
                 self._at = self._after(">", at)
             elif (name := _TAG_NAME.match(text, at + 1)) is not None:
                 self._start_tag(name)
+            else:
+                self._begin_body(at)
         self._pieces.append(text[self._copied :])
-        if self._bar is not None and not self._has_frames and not self._is_xml:
-            self._pieces.append(self._bar.html)
+        if self._pending_bar is not None and not self.has_frames and not self._is_xml:
+            self._pieces.append(self._pending_bar.html)
         return "".join(self._pieces)
+
+    @property
+    def _is_pending(self) -> bool:
+        """Whether our script or our bar is not yet in place."""
+        return bool(self._pending_shim) or (self._pending_bar is not None and not self.has_frames)
+
+    def _insert(self, at: int, *, shim: bool = False, bar: bool = False) -> None:
+        """Put in what is not yet in place."""
+        if shim and self._pending_shim:
+            self._pieces += (self._text[self._copied : at], self._pending_shim)
+            self._copied, self._pending_shim = at, ""
+        if bar and self._pending_bar is not None:
+            self._pieces += (self._text[self._copied : at], self._pending_bar.html)
+            self._copied, self._pending_bar = at, None
+
+    def _begin_body(self, at: int) -> None:
+        """Note that something stands here which begins a body of which no tag is written."""
+        if not self._held and not self._is_xml and not self.has_frames:
+            self._insert(at, shim=True, bar=True)
+
+    def _place_before(self, name: str, at: int) -> None:
+        """Put in what belongs before this start tag; in XML only what is written counts."""
+        if self._is_xml or self._held or name in ("html", "head"):
+            return
+        if name in _OF_THE_HEAD:
+            self._insert(at, shim=True)
+            self._held = name if name in ("noscript", "template") else ""
+        elif name in ("body", "frameset"):
+            self._insert(at, shim=True)
+            self.has_frames = name == "frameset" and self._pending_bar is not None
+        else:
+            self._begin_body(at)
 
     def _rewrite_one(self, tag: re.Match[str]) -> None:
         """Rewrite a link or image that has one address and nothing else of interest."""
@@ -128,6 +247,15 @@ class Markup:
 
     def _next(self) -> int:
         """Return where the next `<` stands that has to be looked at; the end of the text if there is none."""
+        if self._is_pending:
+            blank = _BLANK.match(self._text, self._at)
+            at = blank.end() if blank else self._at
+            if self._text.startswith("<", at) or at >= len(self._text):
+                return at
+            self._begin_body(at)
+            if self._is_pending:
+                found = self._text.find("<", at)
+                return len(self._text) if found < 0 else found
         passed = _NOTHING_TO_DO.match(self._text, self._at)
         return passed.end() if passed else self._at
 
@@ -136,9 +264,11 @@ class Markup:
         return len(self._text) if found < 0 else found + len(mark)
 
     def _pass_declaration(self, at: int) -> None:
-        """Go behind a comment or doctype; CDATA is a comment in HTML, and text in SVG, where nothing is lost by it."""
+        """Go behind a comment or doctype; CDATA is a comment in HTML, and text in drawings and in XML."""
         text = self._text
-        if not text.startswith("<!--", at):
+        if text.startswith(_CDATA, at) and (self._is_foreign or self._is_xml):
+            self._at = self._after("]]>", at)
+        elif not text.startswith("<!--", at):
             self._at = self._after(">", at)
         elif text.startswith((">", "->"), at + 4):
             self._at = self._after(">", at + 4)
@@ -146,14 +276,23 @@ class Markup:
             end = _COMMENT_END.search(text, at + 4)
             self._at = end.end() if end else len(text)
 
+    @property
+    def _is_foreign(self) -> bool:
+        """Whether this is the inside of a drawing or formula, where no element's text is raw."""
+        return bool(self._foreign) and self._foreign[-1] in _FOREIGN
+
     def _end_tag(self, at: int) -> None:
-        name = _TAG_NAME.match(self._text, at + 2)
-        if name is None:
+        match = _TAG_NAME.match(self._text, at + 2)
+        if match is None:
             self._at = self._after(">", at)
             return
-        if self._foreign and name[0].lower() in ("svg", "math"):
-            self._foreign -= 1
-        self._at = name.end()
+        name = match[0].lower()
+        if name in self._foreign and (self._is_foreign or self._foreign[-1] == name):
+            while self._foreign.pop() != name:
+                pass
+        if name == self._held:
+            self._held = ""
+        self._at = match.end()
         self._attributes()
 
     def _start_tag(self, match: re.Match[str]) -> None:
@@ -162,22 +301,63 @@ class Markup:
         attributes = self._attributes()
         if attributes is None:
             return  # the file ends inside this tag, which is then none
+        if self._is_pending:
+            self._place_before(name, match.start() - 1)
         if attributes:
             self._rewrite_tag(name, attributes)
-        if name in ("svg", "math"):
-            self._foreign += 1
-        if (self._is_xml or self._foreign) and self._text[self._at - 2 : self._at] == "/>":
-            if name in ("svg", "math"):
-                self._foreign -= 1
+        is_closed = self._text[self._at - 2 : self._at] == "/>"
+        was_foreign = self._is_foreign
+        self._descend(name, attributes, is_closed=is_closed)
+        if self._is_xml or self._is_foreign or (was_foreign and name not in _BREAKOUT):
+            if not is_closed:
+                self._enter_foreign(name)
             return
         self._enter(name)
 
+    def _descend(self, name: str, attributes: list[_Attribute], *, is_closed: bool) -> None:
+        """Note where a drawing or formula begins, and where HTML begins again inside one."""
+        if self._is_xml:
+            return
+        if self._is_foreign:
+            top = self._foreign[-1]
+            is_styled_font = name == "font" and any(one.name in ("color", "face", "size") for one in attributes)
+            if name in _BREAKOUT or is_styled_font:
+                while self._is_foreign:
+                    self._foreign.pop()
+            elif name in _HTML_AGAIN[top] and not is_closed and len(self._foreign) < _MAX_FOREIGN:
+                encoding = next((one.raw.strip().lower() for one in attributes if one.name == "encoding"), "")
+                if name != "annotation-xml" or encoding in ("text/html", "application/xhtml+xml"):
+                    self._foreign.append(name)
+        if name in _FOREIGN and not is_closed and len(self._foreign) < _MAX_FOREIGN:
+            self._foreign.append(name)
+
+    def _enter_foreign(self, name: str) -> None:
+        """Go on behind a start tag in XML, or in a drawing, where text is markup and may be a style sheet."""
+        if self._is_xml and name == "head":
+            self._insert(self._at, shim=True)
+        elif self._is_xml and name == "body":
+            self._insert(self._at, bar=True)
+        elif self._is_xml and (name in _RAW_TEXT or name == "script"):
+            self._enter(name)
+        elif name == "style":
+            blank = _BLANK.match(self._text, self._at)
+            start = blank.end() if blank else self._at
+            if self._text.startswith(_CDATA, start):
+                end = self._text.find("]]>", start)
+                self._style(start + len(_CDATA), len(self._text) if end < 0 else end)
+                self._at = self._after("]]>", start)
+            else:
+                end = self._text.find("<", self._at)
+                end = len(self._text) if end < 0 else end
+                self._style(self._at, end)
+                self._at = end
+
     def _enter(self, name: str) -> None:
-        """Go on behind a start tag: into a body, or over text that is no markup."""
-        if name == "body":
-            self._insert_bar()
-        elif name == "frameset":
-            self._has_frames = True
+        """Go on behind a start tag: into a head or body, or over text that is no markup."""
+        if name == "head":
+            self._insert(self._at, shim=True)
+        elif name == "body":
+            self._insert(self._at, bar=True)
         elif name == "script":
             self._pass_script()
         elif name == "plaintext":
@@ -188,12 +368,8 @@ class Markup:
             self._at = end.start() if end else len(self._text)
             if name == "style":
                 self._style(start, self._at)
-
-    def _insert_bar(self) -> None:
-        if self._bar is not None:
-            self._pieces += (self._text[self._copied : self._at], self._bar.html)
-            self._copied = self._at
-            self._bar = None
+            elif name == "title" and not self.title:
+                self.title = self._text[start : self._at]
 
     def _pass_script(self) -> None:
         """Go to the end of a script; inside `<!--` a nested `<script>` hides one end tag (double escaping)."""
@@ -246,17 +422,39 @@ class Markup:
             if attribute.name not in values:  # of two with one name, browsers take the first
                 values[attribute.name] = attribute.raw
                 first.append(attribute)
+        is_readable_here = is_readable(tag, values) and self._reads_own_site(values)
         for attribute in first:
             kind = kind_of(tag, attribute.name, values)
+            if attribute.name == "crossorigin" and is_readable(tag, values) and not is_readable_here:
+                kind = Kind.RETIRED  # another site's: shown, but not to be read
             if kind is None:
                 continue
             if kind is Kind.RETIRED:
                 self._retire(attribute)
             elif attribute.value_start >= 0:
-                value = self._text_of(attribute.raw)
-                new = self._value(kind, tag, attribute.name, values, value)
-                if new is not None and new != value:
-                    self._replace(attribute.value_start, attribute.value_end, f'"{escape(new)}"')
+                self._renew(tag, attribute, kind, values, readable=is_readable_here or tag in ("source", "track"))
+
+    def _reads_own_site(self, values: dict[str, str]) -> bool:
+        """Return whether the address of an element is one that scripts of this page may read, or it has none."""
+        written = values.get("src", values.get("href", ""))[:_MAX_RAW_ADDRESS]
+        return not written or self._links.to_readable(self._text_of(written), Modifier.OBJECT) is not None
+
+    def _renew(
+        self, tag: str, attribute: _Attribute, kind: Kind, values: dict[str, str], *, readable: bool = False
+    ) -> None:
+        """Put the new value of an attribute in place of its old one."""
+        if kind is Kind.ADDRESS and len(attribute.raw) > _MAX_RAW_ADDRESS:
+            # Too long to be an address of the archive, and too long to be read only to find that out.
+            new = self._links.to(attribute.raw, modifier_of(tag, attribute.name, values, self._links.modifier))
+            value = attribute.raw
+        else:
+            value = self._text_of(attribute.raw)
+            new = self._value(kind, tag, attribute.name, values, value)
+            if readable and kind is Kind.ADDRESS:
+                modifier = modifier_of(tag, attribute.name, values, self._links.modifier)
+                new = self._links.to_readable(value, modifier) or new
+        if new is not None and new != value:
+            self._replace(attribute.value_start, attribute.value_end, f'"{escape(new, self._deadline)}"')
 
     def _value(self, kind: Kind, tag: str, name: str, values: dict[str, str], value: str) -> str | None:
         """Return the new value of an attribute; None to leave it as it is."""
@@ -278,23 +476,32 @@ class Markup:
     def _srcdoc(self, value: str) -> str:
         if self._nesting >= _MAX_NESTING:
             return ""
-        inner = Markup(self._links, self._deadline)
-        inner._nesting = self._nesting + 1
-        return inner.rewrite(value)
+        shim = self._shim if self._inner_left > 0 else ""
+        self._inner_left -= 1
+        inner = Markup(self._links, self._deadline, shim=shim)
+        inner._nesting, inner._inner_left = self._nesting + 1, self._inner_left
+        new = inner.rewrite(value)
+        self._inner_left = inner._inner_left
+        return new
 
     def _style(self, start: int, end: int) -> None:
         """Rewrite the text of a style element, whose references alone are decoded."""
+        sheet = self._text[start:end]
+        # Outside HTML the text of a sheet is markup, in which `&` begins a reference; inside CDATA it is not.
+        is_escaped = (self._is_xml or self._is_foreign) and _CDATA not in self._text[max(0, start - 16) : start + 64]
 
         def resolve(reference: str, modifier: str) -> str | None:
-            return self._links.to(self._real(reference), modifier)
+            if not is_escaped:
+                return self._links.to(self._real(reference), modifier)
+            target = self._links.to(self._text_of(reference[:_MAX_RAW_ADDRESS]), modifier)
+            return None if target is None else escape(target)
 
-        sheet = self._text[start:end]
         new = rewrite_css(sheet, resolve, self._deadline)
         if new != sheet:
-            self._replace(start, end, escape(new) if self._is_xml and "&" in new else new)
+            self._replace(start, end, new)
 
     def _text_of(self, raw: str) -> str:
-        return unescape(self._real(raw))
+        return unescape(self._real(raw), self._deadline)
 
     def _real(self, raw: str) -> str:
         return raw if raw.isascii() else self._decode(raw)
@@ -308,12 +515,24 @@ class Markup:
 
 
 def refresh_into(content: str, links: Links) -> str:
-    """Return a meta refresh, or a Refresh header, whose target is in the archive; as it was if it has none."""
-    found = _REFRESH.fullmatch(content[:16_384])
-    target = found[2].strip() if found else ""
-    if found is None or not target:
+    """Return a meta refresh, or a Refresh header, whose target is in the archive; as it was if it has none.
+
+    A target that cannot be led into the archive is dropped, and the refresh with it.
+    """
+    target = refresh_target(content)
+    if not target:
         return content
+    new = links.to(target, links.modifier)
+    if new is not None:
+        found = _REFRESH.fullmatch(content[:64])
+        return f"{found[1] if found else '0;url='}{new}"
+    return content if target[0] == "#" or is_elsewhere(target) else ""
+
+
+def refresh_target(content: str) -> str:
+    """Return where a refresh leads, as it is written; empty if the page only loads itself again."""
+    found = _REFRESH.fullmatch(content)
+    target = found[2].strip() if found else ""
     if target[:1] in {"'", '"'}:
         target = target[1:].partition(target[0])[0]
-    new = links.to(target, links.modifier)
-    return content if new is None else f"{found[1]}{new}"
+    return target.strip()

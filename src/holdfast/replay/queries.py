@@ -26,11 +26,19 @@ class Sighting(NamedTuple):
     redirect_to: str | None
     record_type: str
     original_id: int | None
+    truncated: str | None = None
+    """Why its body is not all there; None if it is."""
 
     @property
     def has_lost_body(self) -> bool:
-        """Whether it is a revisit whose original nobody has."""
-        return self.record_type == "revisit" and self.original_id is None
+        """Whether it is a revisit whose original is not here, and would have had a body."""
+        return is_lost(self.record_type, self.original_id, self.status)
+
+
+def is_lost(record_type: str, original_id: int | None, status: int | None) -> bool:
+    """Return whether a capture is a revisit without its original; a redirect is whole without a body."""
+    is_redirect = status is not None and 300 <= status < 400 and status != 304
+    return record_type == "revisit" and original_id is None and not is_redirect
 
 
 _COLUMNS = (
@@ -42,6 +50,7 @@ _COLUMNS = (
     Snapshot.redirect_to,
     Snapshot.record_type,
     Snapshot.original_id,
+    Snapshot.truncated,
 )
 _FORWARD = (Snapshot.captured_at, Snapshot.id)
 _BACKWARD = (Snapshot.captured_at.desc(), Snapshot.id.desc())

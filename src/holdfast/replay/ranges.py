@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 
 from holdfast.replay.answer import Answer, Headers
+from holdfast.replay.memory import HeldBody
 
 _RANGE = re.compile(r"bytes=([0-9]{0,18})-([0-9]{0,18})")
 
@@ -17,6 +18,8 @@ def ranged(content: bytes | Iterator[bytes], size: int | None, headers: Headers,
     """
     if size is None:
         return Answer(status=200, headers=headers, body=content)
+    if isinstance(content, HeldBody) and not wanted:
+        headers = [*headers, ("Content-Length", str(size))]
     headers = [*headers, ("Accept-Ranges", "bytes")]
     match = _RANGE.fullmatch(wanted.strip())
     if match is None or not (match[1] or match[2]):

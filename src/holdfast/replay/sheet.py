@@ -11,6 +11,8 @@ from collections.abc import Callable
 from holdfast.replay.address import Modifier
 from holdfast.replay.deadline import Deadline
 
+_MAX_ESCAPED = 64 * 1024
+"""Characters of an address that has escapes; longer ones are left, and lead nowhere."""
 Resolve = Callable[[str, str], str | None]
 """From a reference and a modifier to an address in the archive; None leaves it as it is."""
 
@@ -20,7 +22,7 @@ _NEXT = re.compile(
 )
 _STRING_END = {quote: re.compile(rf"[{quote}\\\n\r\f]") for quote in "\"'"}
 _URL_END = re.compile(r"[)\\]")
-_BLANK = re.compile(r"[ \t\n\r\f]*")
+_BLANK = re.compile(r"[ \t\n\r\f]*+")
 _ESCAPE = re.compile(r"\\(?:([0-9a-fA-F]{1,6})(?:\r\n|[ \t\n\r\f])?|(\r\n|.))", re.S)
 
 
@@ -101,7 +103,11 @@ class _Sheet:
         self._replace(value, start, end, modifier)
 
     def _replace(self, value: str, start: int, end: int, modifier: str) -> None:
-        target = self._resolve(_ESCAPE.sub(_character, value) if "\\" in value else value, modifier)
+        if "\\" in value:
+            if len(value) > _MAX_ESCAPED:
+                return
+            value = _ESCAPE.sub(_character, value)
+        target = self._resolve(value, modifier)
         if target is not None:
             self._pieces += (self._text[self._copied : start], '"', target, '"')
             self._copied = end

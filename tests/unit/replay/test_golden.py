@@ -9,7 +9,7 @@ import pytest
 from holdfast.clock import SystemClock
 from holdfast.replay.address import Modifier
 from holdfast.replay.deadline import Deadline
-from holdfast.replay.documents import rewrite_page, rewrite_sheet
+from holdfast.replay.documents import Additions, rewrite_page, rewrite_sheet
 from holdfast.replay.links import Links
 from holdfast.replay.markup import Bar
 
@@ -23,7 +23,7 @@ def rewritten(name: str) -> bytes:
     body = (GOLDEN / name).read_bytes()
     if name.endswith(".css"):
         return rewrite_sheet(body, None, links, deadline).body
-    return rewrite_page(body, None, links, deadline, bar=Bar("<!--bar-->")).body
+    return rewrite_page(body, None, links, deadline, Additions(bar=Bar("<!--bar-->"), shim="<!--shim-->")).body
 
 
 @pytest.mark.parametrize("name", ["ordinary.html", "quirks.html", "sheet.css"])

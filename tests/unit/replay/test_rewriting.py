@@ -12,7 +12,7 @@ from selectolax.lexbor import LexborHTMLParser
 
 from holdfast.clock import SystemClock
 from holdfast.replay.deadline import Deadline, TooSlow
-from holdfast.replay.documents import rewrite_page, rewrite_sheet
+from holdfast.replay.documents import Additions, rewrite_page, rewrite_sheet
 from holdfast.replay.entities import escape, unescape
 from holdfast.replay.links import Links
 from holdfast.replay.markup import Bar, refresh_into
@@ -41,7 +41,7 @@ def deadline() -> Deadline:
 
 def page(body: str | bytes, charset: str | None = None, bar: Bar | None = None) -> str:
     raw = body.encode() if isinstance(body, str) else body
-    return rewrite_page(raw, charset, links(), deadline(), bar=bar).body.decode("utf-8", "replace")
+    return rewrite_page(raw, charset, links(), deadline(), Additions(bar=bar)).body.decode("utf-8", "replace")
 
 
 @given(PIECES.map("".join))
@@ -54,7 +54,7 @@ def test_any_markup_is_rewritten_without_an_error(markup: str) -> None:
 
 @given(st.binary(max_size=200))
 def test_any_bytes_are_rewritten_without_an_error(body: bytes) -> None:
-    rewrite_page(body, None, links(), deadline(), bar=None)
+    rewrite_page(body, None, links(), deadline())
     rewrite_sheet(body, "shift_jis", links(), deadline())
 
 
@@ -106,7 +106,7 @@ def test_twice_the_input_takes_about_twice_the_time(piece: str) -> None:
         best = 9.0
         for _ in range(2):
             start = time.process_time()
-            rewrite_page(body, "utf-8", links(), deadline(), bar=None)
+            rewrite_page(body, "utf-8", links(), deadline())
             rewrite_sheet(body, "utf-8", links(), deadline())
             best = min(best, time.process_time() - start)
         return best
@@ -118,7 +118,7 @@ def test_a_large_script_on_one_line_costs_next_to_nothing() -> None:
     body = b"<script>" + b"var a='<img src=x>';" * 250_000 + b"</script><img src=y>"
 
     start = time.process_time()
-    done = rewrite_page(body, "utf-8", links(), deadline(), bar=None)
+    done = rewrite_page(body, "utf-8", links(), deadline())
 
     assert time.process_time() - start < 1.0
     assert done.body.startswith(body[:-12])
@@ -131,7 +131,7 @@ def test_time_that_is_up_ends_the_work() -> None:
     clock.advance(2.0)
 
     with pytest.raises(TooSlow):
-        rewrite_page(b"<a href=x>" * 1000, None, links(), over, bar=None)
+        rewrite_page(b"<a href=x>" * 1000, None, links(), over)
     with pytest.raises(TooSlow):
         rewrite_css("a{b:url(x)}" * 1000, links().to, over)
 
@@ -139,7 +139,7 @@ def test_time_that_is_up_ends_the_work() -> None:
 def test_a_charset_is_kept_where_markup_is_safe_in_it() -> None:
     body = '<a href="/ä?q=ü" title="ß">ä</a>'.encode("windows-1252")
 
-    done = rewrite_page(body, "windows-1252", links(), deadline(), bar=None)
+    done = rewrite_page(body, "windows-1252", links(), deadline())
 
     assert done.charset == "windows-1252"
     assert done.body == (
@@ -151,7 +151,7 @@ def test_a_charset_is_kept_where_markup_is_safe_in_it() -> None:
 def test_a_charset_in_which_markup_hides_is_served_as_utf_8(charset: str) -> None:
     body = '<p>漢字</p><img src="絵.png">'.encode(charset)
 
-    done = rewrite_page(body, charset, links(), deadline(), bar=None)
+    done = rewrite_page(body, charset, links(), deadline())
 
     assert done.charset == "utf-8"
     assert done.body.decode() == (f'<p>漢字</p><img src="{PREFIX}im_/http://example.org/a/%E7%B5%B5.png">')
@@ -160,7 +160,7 @@ def test_a_charset_in_which_markup_hides_is_served_as_utf_8(charset: str) -> Non
 def test_shift_jis_keeps_its_bytes() -> None:
     body = '<img src="a.png" alt="ソ表">ソ'.encode("cp932")  # both end in a backslash byte
 
-    done = rewrite_page(body, "shift_jis", links(), deadline(), bar=None)
+    done = rewrite_page(body, "shift_jis", links(), deadline())
 
     assert done.body == body.replace(b'"a.png"', f'"{PREFIX}im_/http://example.org/a/a.png"'.encode())
 

@@ -14,7 +14,7 @@ _APP = {
     "Referrer-Policy": "strict-origin-when-cross-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
 }
-_REPLAY = {**_COMMON, "Referrer-Policy": "no-referrer", "Cross-Origin-Resource-Policy": "cross-origin"}
+_REPLAY = {**_COMMON, "Referrer-Policy": "same-origin", "Cross-Origin-Resource-Policy": "cross-origin"}
 _HSTS = "max-age=31536000; includeSubDomains"
 DATA_POLICY = "default-src 'none'; frame-ancestors 'none'"
 PAGE_POLICY = (

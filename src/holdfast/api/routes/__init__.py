@@ -12,6 +12,7 @@ from holdfast.api.routes import (
     admin_jobs,
     admin_reports,
     annual_editions,
+    astray,
     cdx,
     changes,
     coverage,
@@ -69,5 +70,5 @@ ROUTERS: tuple[APIRouter, ...] = (
 )
 """The application's host. Order matters only where two paths overlap: the narrower one first."""
 
-REPLAY_ROUTERS: tuple[APIRouter, ...] = (raw.router, cdx.router, wayback.router)
+REPLAY_ROUTERS: tuple[APIRouter, ...] = (raw.router, cdx.router, wayback.router, astray.router)
 """The replay host: only what may be read by anybody, archived pages included."""

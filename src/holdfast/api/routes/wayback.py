@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from fastapi import APIRouter, Request
+import re
+from typing import Annotated
+
+from fastapi import APIRouter, Depends, Request
 from fastapi.responses import HTMLResponse, Response
 
 from holdfast.api.deps import ArchiveDep
@@ -14,14 +17,45 @@ from holdfast.replay.address import Listing, Modifier, Wanted, archived_url, rea
 from holdfast.replay.answer import own_page, redirect
 from holdfast.replay.moments import parse_http_date, timestamp
 from holdfast.replay.place import Place
+from holdfast.replay.policy import READABLE
+from holdfast.replay.site_pass import site_passes
 from holdfast.wiring.archive import Archive
 
 router = APIRouter(tags=["replay"], dependencies=[PUBLIC])
 
+_HEADER_NAMES = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~, -]{1,4096}")
 
+
+async def sent_body(request: Request) -> bytes:
+    """Return the body of a request, which is in memory already."""
+    return await request.body()
+
+
+SentBody = Annotated[bytes, Depends(sent_body)]
+
+
+@router.options("/web/{target:path}", include_in_schema=False, name="web_options")
+def web_options(request: Request) -> Response:
+    """Let a script of an archived page send any request: what it may read of the answer is decided there."""
+    names = request.headers.get("access-control-request-headers", "")
+    headers = {"Allow": ", ".join(_METHODS), "Vary": "access-control-request-headers"}
+    if "access-control-request-method" in request.headers:
+        headers["Access-Control-Allow-Origin"] = "*"
+        headers["Access-Control-Allow-Methods"] = ", ".join(_METHODS)
+        headers["Access-Control-Max-Age"] = "600"
+        if _HEADER_NAMES.fullmatch(names):
+            headers["Access-Control-Allow-Headers"] = names
+    return Response(status_code=204, headers=headers)
+
+
+_SENDING = ["POST", "PUT", "PATCH", "DELETE"]
+_METHODS = ["GET", "HEAD", *_SENDING, "OPTIONS"]
+
+
+@router.api_route("/web/{target:path}", methods=_SENDING, include_in_schema=False, name="web_sent")
 @router.head("/web/{target:path}", include_in_schema=False, name="web_head")
 @router.get("/web/{target:path}", response_class=HTMLResponse)
-def web(request: Request, archive: ArchiveDep) -> Response:
+def web(request: Request, archive: ArchiveDep, body: SentBody) -> Response:
     """Show a capture (`/web/<digits><modifier>/<address>`) or choose one (`/web/<address>` with Accept-Datetime).
 
     `/web/timemap/{link,json,cdxj}/<address>` lists all captures, `/web/*/<address>` is a calendar, `/web/*/<address>*`
@@ -29,6 +63,7 @@ def web(request: Request, archive: ArchiveDep) -> Response:
     """
     place = place_here(request, archive)
     target = target_behind(request, "/web/")
+    wanted: Wanted | Listing | None = None
     try:
         if target.startswith("timemap/"):
             return _time_map(archive, place, target.removeprefix("timemap/"))
@@ -38,17 +73,27 @@ def web(request: Request, archive: ArchiveDep) -> Response:
                 return respond(own_page(browse.listing(session, wanted, place)))
         if not wanted.digits:
             return _time_gate(request, archive, place, wanted.url)
-        return _capture(request, archive, place, wanted)
+        return _capture(request, archive, wanted, body)
     except NotFound as exc:
-        return _missing(exc, place, target)
+        return _readable(_missing(exc, place, target), wanted, archive)
     except Invalid as exc:
         return refuse(400, "This address cannot be used", str(exc))
 
 
-def _capture(request: Request, archive: Archive, place: Place, wanted: Wanted) -> Response:
-    if not place.is_replay:
-        return respond(redirect(307, place.memento(wanted.digits, wanted.modifier, wanted.url), []))
-    return respond(replay_of(archive).capture(wanted, asking_of(request, archive)))
+def _capture(request: Request, archive: Archive, wanted: Wanted, body: bytes) -> Response:
+    asking = asking_of(request, archive, body)
+    if not asking.place.is_replay:
+        return respond(redirect(307, asking.place.memento(wanted.digits, wanted.modifier, wanted.url), []))
+    if wanted.site_pass and not site_passes(archive.home).admits(wanted.site_pass, wanted.url):
+        return refuse(403, "Not for this page", "this pass is not that of the address's site; load the page again")
+    return respond(replay_of(archive).capture(wanted, asking))
+
+
+def _readable(response: Response, wanted: Wanted | Listing | None, archive: Archive) -> Response:
+    """Return an answer that a script of the same site may read: what is missing has a status, too."""
+    if isinstance(wanted, Wanted) and site_passes(archive.home).admits(wanted.site_pass, wanted.url):
+        response.headers[READABLE[0]] = READABLE[1]
+    return response
 
 
 def _time_gate(request: Request, archive: Archive, place: Place, url: str) -> Response:

@@ -9,6 +9,7 @@ from dataclasses import replace
 from holdfast.db.engine import Database
 from holdfast.replay.cdx import queries
 from holdfast.replay.cdx.fields import Line, needs_files
+from holdfast.replay.cdx.problem import BadCdxParameter
 from holdfast.replay.cdx.queries import Capture, KeyRange, Spot
 from holdfast.replay.cdx.question import BLOCK, MAX_RECORDS, Mode, Output, Question
 from holdfast.replay.cdx.render import render
@@ -33,12 +34,8 @@ class CdxServer:
         else:
             cap = MAX_RECORDS
             if question.page is not None:
-                begins, behind = self._page_start(question)
-                if not begins:
-                    yield from render(iter(()), question, place, lambda: None)
-                    return
                 cap = question.page_size * BLOCK
-                question = replace(question, behind=behind)
+                question = replace(question, behind=self._page_start(question))
             walk = Walk(self.batch, question, cap)
             yield from render(walk.lines(), question, place, walk.rest)
 
@@ -59,28 +56,39 @@ class CdxServer:
         there = "-" if original is None else self._names.get(original.warc_file_id, "-")
         return Line(row, self._names.get(row.warc_file_id, "-"), original, there)
 
-    def _page_start(self, question: Question) -> tuple[bool, Spot | None]:
-        """Return whether a page is within reach, and the place that it begins behind."""
+    def _page_start(self, question: Question) -> Spot | None:
+        """Return the place that a page begins behind; BadCdxParameter behind the last page.
+
+        As pywb and Common Crawl answer: clients ask for one page after the other until they are refused.
+        """
         number = (question.page or 0) * question.page_size * BLOCK
         if number == 0:
-            return True, question.behind
-        if number >= MAX_RECORDS:
-            return False, None
-        with self._database.read() as session:
-            spot = queries.skip(session, question.ranges, question.behind, number)
-        return spot is not None, spot
+            return question.behind
+        spot = None
+        if number < MAX_RECORDS:
+            with self._database.read() as session:
+                spot = queries.skip(session, question.ranges, question.behind, number)
+                if spot is not None and queries.skip(session, question.ranges, spot, 1) is None:
+                    spot = None
+        if spot is None:
+            last = max(0, self._pages(question)[0] - 1)
+            raise BadCdxParameter("page", f"Page {question.page} invalid: First Page is 0, Last Page is {last}")
+        return spot
 
     def _page_count(self, question: Question) -> str:
-        """Return how many pages there are, counted up to the most that pages can reach."""
+        """Return how many pages there are."""
+        pages, blocks = self._pages(question)
+        if question.output in (Output.JSON, Output.NDJSON):
+            return json.dumps({"pages": pages, "pageSize": question.page_size, "blocks": blocks}) + "\n"
+        return f"{pages}\n"
+
+    def _pages(self, question: Question) -> tuple[int, int]:
+        """Return the pages and blocks that there are, counted up to the most that pages can reach."""
         found = 0
         with self._database.read() as session:
             for keys in question.ranges:
                 found += queries.count(session, keys, limit=MAX_RECORDS - found)
-        pages = -(-found // (question.page_size * BLOCK))
-        if question.output in (Output.JSON, Output.NDJSON):
-            blocks = -(-found // BLOCK)
-            return json.dumps({"pages": pages, "pageSize": question.page_size, "blocks": blocks}) + "\n"
-        return f"{pages}\n"
+        return -(-found // (question.page_size * BLOCK)), -(-found // BLOCK)
 
     def _page_index(self, question: Question) -> Iterator[str]:
         """Yield where each page begins: key, timestamp, number."""

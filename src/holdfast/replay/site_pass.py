@@ -1,0 +1,93 @@
+"""Which captures an archived script may read: those of its own site, and nothing else of the archive.
+
+An archived page has no origin (see `policy`), so a request of its script looks to a server like one of any page on
+the web: `Origin: null`, no Referer, no cookie. What tells them apart is a pass: a word that only we can make for a
+site, put into the pages of that site alone. Scripts can read an answer whose address carries the pass of its own site.
+"""
+
+from __future__ import annotations
+
+import hmac
+import os
+import secrets
+from base64 import urlsafe_b64encode
+from functools import lru_cache
+from pathlib import Path
+
+from url import URL, URLError
+
+from holdfast.urls import registrable
+
+KEY_FILE = "replay.key"
+"""Beside the database: the processes of one archive make the same passes. Deleting it only makes open pages stale."""
+_KEY_BYTES = 32
+_PASS_BYTES = 15
+
+
+def site_of(url: str) -> str:
+    """Return the site of an address: its registrable domain, or its whole host where there is none; empty if no host.
+
+    A port is no part of it, nor is the scheme.
+    """
+    try:
+        host = URL.parse(url).host_str
+    except (URLError, ValueError):
+        return ""
+    return (registrable(host) or host) if host else ""
+
+
+class SitePasses:
+    """Makes the passes of an archive, and judges them."""
+
+    __slots__ = ("_key",)
+
+    def __init__(self, key: bytes) -> None:
+        self._key = key
+
+    def of(self, url: str) -> str:
+        """Return the pass of the site that this address belongs to; empty if it has none."""
+        site = site_of(url)
+        if not site:
+            return ""
+        digest = hmac.digest(self._key, site.encode("utf-8", "replace"), "sha256")
+        return urlsafe_b64encode(digest[:_PASS_BYTES]).decode()
+
+    def admits(self, site_pass: str, url: str) -> bool:
+        """Return whether this is the pass of the site of this address."""
+        return bool(site_pass) and hmac.compare_digest(site_pass.encode(), self.of(url).encode())
+
+
+@lru_cache(maxsize=64)
+def site_passes(home: Path) -> SitePasses:
+    """Return the passes of the archive in this data directory, whose key is made with the first of them.
+
+    Where the key can be neither read nor written, this process makes do with a key of its own.
+    """
+    path = home / KEY_FILE
+    try:
+        return SitePasses(_read(path) or _create(path))
+    except OSError:
+        return SitePasses(secrets.token_bytes(_KEY_BYTES))
+
+
+def _read(path: Path) -> bytes | None:
+    try:
+        key = path.read_bytes()
+    except FileNotFoundError:
+        return None
+    return key if len(key) >= _KEY_BYTES else None
+
+
+def _create(path: Path) -> bytes:
+    """Write a new key under another name, then give it the real one: of two processes, the first one's key stays."""
+    draft = path.with_name(f"{path.name}.{secrets.token_hex(8)}")
+    key = secrets.token_bytes(_KEY_BYTES)
+    with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+        file.write(key)
+    try:
+        os.link(draft, path)
+    except FileExistsError:
+        key = _read(path) or key
+    finally:
+        draft.unlink()
+    return key
