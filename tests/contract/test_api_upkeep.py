@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from sqlalchemy import select
+
 from holdfast.api.upkeep import Upkeep
+from holdfast.db.models import PageSignal
 from holdfast.search.place import Place
 from tests.archive import Shot, build_archive, days_later
 from tests.client import asking
@@ -70,3 +73,25 @@ def test_half_of_the_time_belongs_to_requests_while_work_waits(tmp_path: Path) -
     archive.database.close()
 
     assert (upkeep.rest_s(4.5, more=True), upkeep.rest_s(4.5, more=False)) == (4.5, 2.0)
+
+
+def test_upkeep_that_ends_leaves_off_making_the_first_index(tmp_path: Path) -> None:
+    archive = build_archive(tmp_path / "home", [Shot(url="https://example.org/")])
+    upkeep = Upkeep(archive)
+    upkeep.close()
+
+    assert upkeep.step(), "the index is still to be made"
+
+    assert not Place(archive.home).exists()
+    archive.database.close()
+
+
+def test_a_server_alone_computes_what_links_say(tmp_path: Path) -> None:
+    archive = build_archive(tmp_path / "home", [Shot(url="https://example.org/", body='<a href="/b">b</a>')])
+    upkeep = Upkeep(archive)
+    while upkeep.step():
+        pass
+
+    with archive.database.read() as session:
+        assert {row.inlinks for row in session.scalars(select(PageSignal))} == {0, 1}
+    archive.database.close()

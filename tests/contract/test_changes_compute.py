@@ -7,16 +7,17 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from sqlalchemy import select
+from sqlalchemy import event, func, select
 
-from holdfast.changes.compute import Wish
+from holdfast.changes.compute import Wish, compute_pending
 from holdfast.changes.listing import queries as listing
 from holdfast.changes.listing.events import Scope
+from holdfast.changes.pairs import TextMode, Wanted, compare_captures
 from holdfast.db.models import Change, Diff, Snapshot, Withdrawal
 from holdfast.index.withdrawals import hide, unhide
 from holdfast.types import Truncated
 from holdfast.wiring.archive import Archive
-from tests.archive import days_later
+from tests.archive import Shot, build_archive, days_later
 from tests.contract.changes_bed import PAGE, Building, compute, day, open_building, page, told
 
 
@@ -313,3 +314,34 @@ def test_what_was_captured_while_a_page_was_hidden_is_told_when_it_is_shown_agai
     compute(archive)
 
     assert _shown(archive) == [(0, None), (1, 0), (2, 1)]
+
+
+def test_a_reader_who_compares_any_two_captures_writes_nothing(tmp_path: Path, migrated_url: str) -> None:
+    shots = [
+        Shot(url=PAGE, body=f"<p>version {number}", moment=days_later(number), execution=number)
+        for number in range(1, 6)
+    ]
+    archive = build_archive(tmp_path / "home", shots, database_url=migrated_url)
+    compute_pending(archive.database, archive.clock)
+    written: list[str] = []
+
+    def note(_connection: object, _cursor: object, statement: str, *_: object) -> None:
+        if statement.lstrip().upper().startswith(("INSERT", "UPDATE", "DELETE", "BEGIN IMMEDIATE")):
+            written.append(statement)
+
+    with archive.database.read() as session:
+        ids = list(session.scalars(select(Snapshot.id).order_by(Snapshot.captured_at)))
+        before = session.scalar(select(func.count()).select_from(Diff))
+    event.listen(archive.database.engine, "before_cursor_execute", note)
+    for mode in TextMode:
+        for later in ids:
+            for earlier in ids:
+                if earlier < later:
+                    wanted = Wanted(later, earlier, mode)
+                    assert compare_captures(archive.database, archive.home, archive.clock, wanted).hunks
+    event.remove(archive.database.engine, "before_cursor_execute", note)
+
+    assert written == []
+    with archive.database.read() as session:
+        assert session.scalar(select(func.count()).select_from(Diff)) == before == len(ids) - 1
+    archive.database.close()

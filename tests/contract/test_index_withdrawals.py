@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
-from sqlalchemy import select
+from sqlalchemy import select, text
 
-from holdfast.db.models import AuditEvent, IndexRun, SearchOutbox, Snapshot
+from holdfast.db.engine import Database
+from holdfast.db.migrate import downgrade, upgrade
+from holdfast.db.models import AuditEvent, IndexRun, SearchOutbox, Snapshot, Withdrawal
 from holdfast.db.visibility import visible
 from holdfast.errors import Conflict, Invalid, NotFound
 from holdfast.index.queries import SnapshotNotFound, closest, snapshot
 from holdfast.index.records import open_stored
 from holdfast.index.withdrawals import hide, unhide
+from holdfast.urls import parse
 from holdfast.wiring.archive import Archive
 from tests.archive import BEGIN, Shot, build_archive, days_later
 
@@ -118,4 +122,70 @@ def test_what_is_withdrawn_shows_through_none_of_its_revisits(tmp_path: Path, mi
         again = snapshot(session, revisit.id)
         with pytest.raises(NotFound), open_stored(session, archive.home, again):
             pass
+    archive.database.close()
+
+
+def test_withdrawals_of_before_are_moved_to_the_key_of_their_page(tmp_path: Path, bare_url: str) -> None:
+    """A schema that knew hashes alone kept a row for each spelling of one request."""
+    tracked = f"{URL}?utm_source=mail"
+    archive = build_archive(
+        tmp_path / "home",
+        [Shot(url=URL), Shot(url=tracked), Shot(url=URL, method="POST", sent=b"a=1"), Shot(url=f"{URL}/other")],
+        database_url=bare_url,
+    )
+    archive.database.close()
+    downgrade(bare_url, "0005")
+    with closing(Database(bare_url)) as database, database.engine.begin() as connection:
+        for number, (url, lifted) in enumerate([(URL, None), (f"http{URL[5:]}", None), (f"{URL}/other", 7)], 1):
+            connection.execute(
+                text(
+                    "INSERT INTO withdrawals(id, url_hash, subject, reason, actor, created_at, lifted_at)"
+                    " VALUES (:id, :hash, :subject, 'asked', 'me', 5, :lifted)"
+                ),
+                {
+                    "id": number,
+                    "hash": parse(url).hash64,
+                    "subject": "example.org/page" if lifted is None else url,
+                    "lifted": lifted,
+                },
+            )
+    upgrade(bare_url)
+
+    with closing(Database(bare_url)) as database, database.read() as session:
+        rows = session.execute(select(Withdrawal.url_key, Withdrawal.subject, Withdrawal.lifted_at.is_(None))).all()
+        seen = list(session.scalars(select(Snapshot.url).where(*visible())))
+        keys = session.execute(select(Snapshot.url, Snapshot.page_key).order_by(Snapshot.id)).all()
+
+    assert sorted(map(tuple, rows)) == [
+        ("org,example)/page", "example.org/page", True),
+        ("org,example)/page/other", f"{URL}/other", False),
+    ]
+    assert seen == [f"{URL}/other"]
+    assert [tuple(row) for row in keys] == [
+        (URL, None), (tracked, "org,example)/page"), (URL, "org,example)/page"), (f"{URL}/other", None),
+    ]  # fmt: skip
+
+
+def test_what_is_posted_later_to_a_withdrawn_address_with_a_query_is_hidden_too(
+    tmp_path: Path, migrated_url: str
+) -> None:
+    archive = build_archive(tmp_path / "home", [Shot(url=f"{URL}?z=1&b=2")], database_url=migrated_url)
+    hide(archive.database, archive.clock, f"{URL}?b=2&z=1", reason="asked")
+    archive.database.close()
+    later = Shot(url=f"{URL}?z=1&b=2", method="POST", sent=b"c=3", execution=2, moment=days_later(1))
+    archive = build_archive(tmp_path / "home", [later], database_url=migrated_url)
+
+    assert _seen(archive) == []
+    archive.database.close()
+
+
+def test_an_address_that_no_crawl_would_ask_for_is_withdrawn_if_it_is_here(tmp_path: Path, migrated_url: str) -> None:
+    odd = "http://example.org:22/page"
+    archive = build_archive(tmp_path / "home", [Shot(url=odd)], database_url=migrated_url)
+
+    with pytest.raises(Invalid):
+        hide(archive.database, archive.clock, "http://example.org:25/page", reason="asked")
+    assert hide(archive.database, archive.clock, odd, reason="asked").snapshots == 1
+
+    assert _seen(archive) == []
     archive.database.close()

@@ -73,12 +73,12 @@ def test_the_content_is_compared_unless_more_is_asked_for(client: Client, archiv
     assert client.get("/api/changes/compare", params={"toSnapshotId": 1, "mode": "half"}).status_code == 422
 
 
-def test_both_diffs_are_kept_apart_and_made_once(client: Client, archive: Archive) -> None:
+def test_both_diffs_are_told_apart_and_the_same_each_time(client: Client, archive: Archive) -> None:
     answers = [_compared(client, archive, 1, mode) for mode in ("main", "full", "full", "main")]
 
     assert answers[0]["diff"] == answers[3]["diff"] != answers[1]["diff"] == answers[2]["diff"]
     with archive.database.read() as session:
-        assert session.scalar(select(func.count()).select_from(Diff)) == 2
+        assert session.scalar(select(func.count()).select_from(Diff)) == 0, "only neighbours are kept, by the index"
 
 
 def test_a_page_that_would_hang_a_parser_is_read_in_a_child(client: Client, archive: Archive) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+
 import pytest
 
 from tests.house import budgets, calls, files, floors
@@ -71,6 +73,17 @@ def test_time_comes_from_the_clock(package: tuple[Module, ...]) -> None:
 
 def test_sql_stands_only_where_it_may(package: tuple[Module, ...]) -> None:
     _clean(calls.stray_sql(package))
+
+
+def test_no_reader_compares_withdrawals_by_itself(package: tuple[Module, ...]) -> None:
+    allowed = {"db.visibility", "db.models", "db.models.captures", "index.withdrawals"}
+    _clean([
+        f"{module.path}: leave out what is withdrawn with holdfast.db.visibility, as every reader does"
+        for module in package
+        if module.name not in allowed and ".migrations." not in module.name
+        and any(isinstance(node, ast.Name | ast.alias) and (node.id if isinstance(node, ast.Name) else node.name)
+                == "Withdrawal" for node in module.nodes)
+    ])  # fmt: skip
 
 
 def test_every_error_has_a_code_of_its_own(package: tuple[Module, ...]) -> None:

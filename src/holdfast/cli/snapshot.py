@@ -118,7 +118,9 @@ def hide_(
     json: AsJson = False,
     home: Home = None,
 ) -> None:
-    """Hide a snapshot, or all captures of an address, from search, replay, CDX, changes and exports, at once.
+    """Hide a snapshot, or a page with all its captures, from every reader, at once.
+
+    A page is named by any spelling of its address; it stays hidden under all others too, and in captures to come.
 
     Example: holdfast snapshot hide https://example.org/private --reason "asked by the owner"
     """

@@ -10,6 +10,7 @@ from sqlalchemy import delete, update
 
 from holdfast.db.models import Document, SearchOutbox, Snapshot
 from holdfast.errors import Unavailable
+from holdfast.index.indexer import Interrupted
 from holdfast.search.drain import drain, rebuild
 from holdfast.search.place import IndexBusy, Place
 from holdfast.search.shelf import Shelf
@@ -183,3 +184,45 @@ def test_readers_and_a_writer_at_the_same_time(bed: Bed) -> None:
 
     assert failures == []
     assert bed.ask("parrot").total == 8
+
+
+def test_a_first_drain_that_is_told_to_stop_leaves_nothing_behind_and_the_next_one_goes_on(bed: Bed) -> None:
+    bed.add(pages([f"parrot {n}" for n in range(1_200)]))
+    asked: list[bool] = []
+
+    def is_stopping() -> bool:
+        asked.append(True)
+        return len(asked) > 2
+
+    stopped = drain(bed.database, bed.home, bed.clock, is_stopping=is_stopping)
+
+    assert (stopped.finished, stopped.changes) == (False, 0)
+    assert not Place(bed.home).exists()
+    assert [path.name for path in Place(bed.home).folder.iterdir() if path.is_dir()] == []
+    assert drain(bed.database, bed.home, bed.clock).finished
+    assert bed.ask("parrot").total == 1_200
+
+
+def test_a_drain_that_is_told_to_stop_keeps_what_was_committed_and_repeats_the_rest(bed: Bed) -> None:
+    bed.fill(pages(["parrot one"]))
+    bed.add(pages([f"parrot {n}" for n in range(1_200)], host="two.test"))
+    asked: list[bool] = []
+
+    def is_stopping() -> bool:
+        asked.append(True)
+        return len(asked) > 2
+
+    assert not drain(bed.database, bed.home, bed.clock, is_stopping=is_stopping).finished
+    assert bed.ask("parrot").total == 1
+    assert drain(bed.database, bed.home, bed.clock).finished
+    assert bed.ask("parrot").total == 1_201
+
+
+def test_a_rebuild_that_is_told_to_stop_leaves_the_old_index_in_force(bed: Bed) -> None:
+    bed.fill(pages(["parrot one", "parrot two"]))
+
+    with pytest.raises(Interrupted):
+        rebuild(bed.database, bed.home, bed.clock, is_stopping=lambda: True)
+
+    assert bed.ask("parrot").total == 2
+    assert len([path for path in Place(bed.home).folder.iterdir() if path.is_dir()]) == 1

@@ -1,0 +1,193 @@
+"""What one search may cost: typos, substrings and time are bounded, and what is read in part is never wrong."""
+
+from __future__ import annotations
+
+import random
+from bisect import bisect_left
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from holdfast.search.budget import Budget, SearchTooLong
+from holdfast.search.matching import Mode
+from holdfast.search.notes import Notes
+from holdfast.search.query import Both, Either, Field, Node, Term, Without
+from holdfast.search.search import Request, Search
+from holdfast.search.shelf import Shelf
+from holdfast.search.substrings import Substrings
+from holdfast.search.typos import corrected, nearest
+from tests.clock import FakeClock
+from tests.search_bed import Bed, Capture, pages
+
+_SYLLABLES = [consonant + vowel for consonant in "bcdfghjklmnprstvwz" for vowel in "aeiou"]
+
+
+class _Words:
+    """A vocabulary that counts how much of it is read."""
+
+    def __init__(self, words: Sequence[str]) -> None:
+        self._words, self._known = sorted(words), set(words)
+        self.read = 0
+
+    def frequency(self, word: str) -> int:
+        """Look one word up."""
+        self.read += 1
+        return 1 + len(word) if word in self._known else 0
+
+    def vocabulary(self, prefix: str, *, limit: int) -> list[tuple[str, int]]:
+        """Return words that start so."""
+        first, last = bisect_left(self._words, prefix), bisect_left(self._words, f"{prefix}\U0010ffff")
+        found = [(word, 1) for word in self._words[first:last]]
+        self.read += len(found) + 1
+        return found[:limit]
+
+
+def _made_up(count: int) -> list[str]:
+    rng = random.Random(7)
+    return sorted({"".join(rng.choices(_SYLLABLES, k=4)) for _ in range(count)})
+
+
+def _yes(_word: str) -> bool:
+    return True
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [
+        ("vacine", "vaccine"),
+        ("xaccine", "vaccine"),
+        ("avccine", "vaccine"),
+        ("vaccinees", "vaccine"),
+        ("vaxcinne", "vaccine"),
+        ("vaccine", "vaccine"),
+        ("clinc", "clinic"),
+        ("klnic", None),
+        ("zzzzzzzz", None),
+        ("v" * 40, None),
+        ("привте", "привет"),
+    ],
+)
+def test_the_nearest_word_is_one_edit_away_or_two_in_a_long_word(typed: str, meant: str | None) -> None:
+    words = _Words(["vaccine", "clinic", "vaccinated", "привет"])
+
+    assert nearest(words, typed, Budget(FakeClock()), _yes) == meant
+
+
+def test_an_unknown_word_reads_no_more_of_a_large_vocabulary_than_of_a_small_one() -> None:
+    reads = []
+    for count in (2_000, 200_000):
+        words = _Words(_made_up(count))
+        assert corrected(words, ["qqqqxyqq", "xyqqzqqq"], Budget(FakeClock()), _yes) is None
+        reads.append(words.read)
+
+    assert reads[1] <= 1.5 * reads[0] + 2_000
+    assert max(reads) < 25_000
+
+
+def test_a_word_that_may_not_be_shown_is_passed_over() -> None:
+    words = _Words(["vaccine", "vaccina"])
+
+    assert nearest(words, "vaccinx", Budget(FakeClock()), lambda word: word != "vaccina") == "vaccine"
+    assert nearest(words, "vaccina", Budget(FakeClock()), lambda word: word != "vaccina") == "vaccine"
+    assert nearest(words, "vaccinx", Budget(FakeClock()), lambda _word: False) is None
+
+
+def test_a_storm_of_unknown_words_is_answered_within_its_budget(bed: Bed) -> None:
+    rng = random.Random(3)
+    vocabulary = _made_up(20_000)
+    bed.fill(pages([" ".join(rng.sample(vocabulary, 100)) for _ in range(200)]))
+    queries = [" ".join("".join(rng.choices("qxyz", k=9)) for _ in range(8)) for _ in range(60)]
+
+    with ThreadPoolExecutor(12) as clients:
+        answers = list(clients.map(bed.ask, queries))
+
+    assert {(answer.total, answer.did_you_mean) for answer in answers} == {(0, None)}
+    assert max(answer.spent for answer in answers) < 50_000
+    assert bed.ask(vocabulary[0]).mode in (Mode.FTS, Mode.FUZZY, Mode.FALLBACK), "it goes on answering"
+
+
+_TERMS = [Term("a"), Term("page"), Term("ge 1"), Term("example"), Term("odd"), Term("7", Field.TITLE), Term("zzz")]
+
+
+def _tree(rng: random.Random, depth: int) -> Node:
+    kind = rng.randrange(4) if depth else 0
+    if kind == 0:
+        return rng.choice(_TERMS)
+    if kind == 1:
+        return Without(_tree(rng, depth - 1))
+    parts = tuple(_tree(rng, depth - 1) for _ in range(rng.randint(2, 3)))
+    return Both(parts) if kind == 2 else Either(parts)
+
+
+@pytest.mark.parametrize("candidates", [0, 7, 60, 100_000])
+def test_what_is_read_in_part_holds_nothing_wrong(bed: Bed, candidates: int) -> None:
+    bed.fill(pages([f"{'odd' if n % 2 else 'even'} text {n}" for n in range(40)]))
+    view = Shelf(bed.home, bed.clock).view()
+    assert view.reader is not None
+    whole = Substrings(view.reader, view.columns, Budget(bed.clock))
+    rng = random.Random(candidates)
+
+    for _ in range(300):
+        tree = _tree(rng, 3)
+        budget = Budget(bed.clock, candidates=candidates)
+        rows, exact = Substrings(view.reader, view.columns, budget, each=5).matching(tree)
+        truth, all_of_it = Substrings(view.reader, view.columns, Budget(bed.clock)).matching(tree)
+        assert all_of_it
+        assert set(rows.tolist()) <= set(truth.tolist()), tree
+        assert not exact or rows.tolist() == truth.tolist(), tree
+        assert budget.spent <= candidates
+    assert whole.matching(Term("page"))[1]
+
+
+def test_a_search_that_reads_in_part_says_so(bed: Bed) -> None:
+    bed.fill(pages([f"text {n}" for n in range(40)]))
+    search = Search(bed.database, bed.home, bed.clock)
+    search.candidates = 10
+
+    partly, whole = search.ask(Request(q="url:example")), bed.ask("url:example")
+
+    assert (partly.exact, 0 < partly.total <= 10) == (False, True)
+    assert (whole.exact, whole.total) == (True, 40)
+
+
+class _Racing(FakeClock):
+    """A clock that runs on with every look at it."""
+
+    def monotonic(self) -> float:
+        """Return a second more each time."""
+        self.advance(1.0)
+        return super().monotonic()
+
+
+@pytest.mark.parametrize("q", ["title:a OR title:b OR title:c OR title:d", "qxqxqxqx yzyzyzyz xyxyxyxy"])
+def test_a_search_whose_time_is_up_ends(bed: Bed, q: str) -> None:
+    bed.fill(pages(["text"]))
+    search = Search(bed.database, bed.home, _Racing())
+    search.seconds = 3.0
+
+    with pytest.raises(SearchTooLong):
+        search.ask(Request(q=q))
+
+
+class _Nothing:
+    size = 0
+
+
+def test_results_that_found_nothing_are_not_kept_without_end(bed: Bed) -> None:
+    bed.fill([Capture(url="https://example.org/")])
+    notes: Notes[_Nothing] = Notes(Shelf(bed.home, bed.clock).view())
+
+    for number in range(5_000):
+        notes.result(number, _Nothing)
+
+    assert notes.kept <= 2_000
+    assert notes.result(4_999, lambda: pytest.fail("it is kept")).size == 0
+
+
+def test_many_sources_are_not_marked_without_end(bed: Bed) -> None:
+    bed.fill(Capture(url=f"https://example.org/{n}", source=f"s{n}") for n in range(30))
+    notes: Notes[_Nothing] = Notes(Shelf(bed.home, bed.clock).view())
+
+    for number in range(1, 31):
+        assert notes.documents_of(number).sum() == 1
