@@ -50,12 +50,20 @@ class PolitenessSettings(_Group):
     delay_s: float = Field(1.0, ge=0.0, description="Seconds between starts of two requests to one domain.")
     max_delay_s: float = Field(300.0, ge=1.0, description="Cap on a robots.txt crawl-delay; logged when it bites.")
     unreachable_s: float = Field(
-        1800.0, ge=1.0, description="How long a domain may stay unreachable before its pages are closed."
+        1800.0,
+        ge=1.0,
+        description="How long a domain may stay unreachable before its pages are closed; it is tried at "
+        "least once a minute meanwhile.",
     )
     circuit_failures: int = Field(5, ge=1, description="Failures in a row that open a domain's circuit.")
     circuit_reset_s: float = Field(60.0, ge=0.1, description="How long an open circuit waits before it tries again.")
     retries: int = Field(3, ge=0, description="How often a page is asked again after a transient failure.")
-    retry_base_s: float = Field(1.0, ge=0.0, description="First wait before a retry; it doubles each time.")
+    retry_base_s: float = Field(
+        1.0,
+        ge=0.0,
+        description="First wait before a retry; it doubles each time, with up to half of it more at random. "
+        "A retry never comes before the domain's next turn, and each 429 or 503 doubles the domain's delay.",
+    )
 
 
 class FetchSettings(_Group):

@@ -138,8 +138,8 @@ def test_robots_rules_hold_for_the_target_of_a_redirect(world: World) -> None:
 
 
 def test_answers_that_only_look_like_redirects_stay_where_they_are(world: World) -> None:
-    assert world.outcomes[world.url("nowhere")] == ("success", "redirected")
-    assert world.outcomes[world.url("empty")] == ("success", "redirected")
+    assert world.outcomes[world.url("nowhere")] == ("failed", "redirect_without_location")
+    assert world.outcomes[world.url("empty")] == ("failed", "redirect_without_location")
     assert world.outcomes[world.url("not-modified")] == ("failed", "not_modified_unasked")
     assert world.kept[world.url("not-modified")][0].type == "response"
 

@@ -325,6 +325,10 @@ class Lane:
             outcome, reason = Outcome.EXCLUDED, "redirect_refused"
         elif status == 304 and not outcomes.is_conditional(trip.hops[-1].request_head):
             outcome, reason = Outcome.FAILED, "not_modified_unasked"
+        elif status == 206 and outcomes.is_part(status, parse_head(trip.hops[-1].response_head).get("content-range")):
+            outcome, reason = Outcome.FAILED, "partial_unasked"
+        elif outcomes.is_redirect(status) and redirected_to is None:
+            outcome, reason = Outcome.FAILED, "redirect_without_location"
         if outcomes.hurts_domain(status):
             self.manners.went_badly()
         else:

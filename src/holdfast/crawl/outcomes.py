@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from holdfast.types import Fetched, FetchFailed, FetchProblem, Outcome, Truncated
 
 _UNREACHED = (FetchProblem.DNS, FetchProblem.CONNECT, FetchProblem.TIMEOUT)
@@ -52,6 +54,17 @@ def is_redirect(status: int) -> bool:
 def hurts_domain(status: int) -> bool:
     """Return whether this status counts as a failure of the whole domain for its circuit."""
     return status >= 500 or status == 429
+
+
+_WHOLE = re.compile(r"bytes 0-([0-9]{1,18})/([0-9]{1,18})")
+
+
+def is_part(status: int, content_range: str | None) -> bool:
+    """Return whether an answer is a part of a page; we never ask for one. A range that is all of it is no part."""
+    if status != 206:
+        return False
+    found = _WHOLE.fullmatch((content_range or "").strip())
+    return found is None or int(found[1]) + 1 != int(found[2])
 
 
 def is_away(failure: FetchFailed) -> bool:

@@ -50,4 +50,6 @@ def _problem(answer: Fetched, feed: FeedParse | None) -> str | None:
 
 
 def _moved_to(hops: tuple[Fetched, ...]) -> str | None:
-    return hops[-1].url if len(hops) > 1 and all(hop.status in _FOR_GOOD for hop in hops[:-1]) else None
+    """Return where a list has moved for good: only where it was found, so that a mistake of a day loses no feed."""
+    is_found = 200 <= hops[-1].status < 300 or hops[-1].status == 304
+    return hops[-1].url if len(hops) > 1 and is_found and all(hop.status in _FOR_GOOD for hop in hops[:-1]) else None

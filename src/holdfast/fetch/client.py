@@ -202,6 +202,8 @@ class Client:
             if sent_at is None:
                 self._resolver.demote(origin.host, address)
             return self._failed(call, answer, sent_at)
+        if endings.is_ambiguous(answer.head):
+            exchange.distrust()
         return Fetched(
             url=call.request.url,
             status=answer.status,

@@ -7,6 +7,7 @@ from __future__ import annotations
 import os
 import select
 import socket
+from contextlib import suppress
 from typing import NamedTuple
 
 import pycurl
@@ -65,6 +66,13 @@ class KeptSockets:
         self._by_end.pop(self._by_fd.pop(fd, (0, "", 0)), None)
         self._by_fd[fd] = local_port, peer, peer_port
         self._by_end[local_port, peer, peer_port] = fd
+
+    def spoil(self, local_port: int, peer: str, peer_port: int) -> None:
+        """End a kept connection that cannot be trusted: whoever takes it up again finds it dead, and dials anew."""
+        fd = self._by_end.get((local_port, peer, peer_port))
+        if fd is not None:
+            with suppress(OSError), socket.socket(fileno=os.dup(fd)) as line:
+                line.shutdown(socket.SHUT_RDWR)
 
     def is_quiet(self, local_port: int, peer: str, peer_port: int) -> bool:
         """Return whether a kept connection still stands and nothing unasked has come over it."""
@@ -184,6 +192,11 @@ class Exchange:
         if self._is_repeat:
             code, message = pycurl.E_GOT_NOTHING, "the kept connection broke before an answer came"
         return Ending(code, message, self.lines, self.sink.overflowed, self.refused)
+
+    def distrust(self) -> None:
+        """Let nobody use this connection again."""
+        info = self.curl.getinfo
+        self._kept.spoil(info(pycurl.LOCAL_PORT), self.peer, info(pycurl.PRIMARY_PORT))
 
     def waited_s(self) -> float:
         """Return how long after the request left the first byte of the answer came.

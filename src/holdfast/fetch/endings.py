@@ -86,6 +86,15 @@ def read(ending: Ending, max_header_bytes: int) -> Answer | Failure:
     return Answer(head, int(match[1]), _truncation(ending))
 
 
+def is_ambiguous(head: bytes) -> bool:
+    """Return whether a head gives its body two lengths, by Content-Length and Transfer-Encoding.
+
+    The latter counts; but what another reader takes for the next answer may lie on that connection (RFC 9112, 6.3).
+    """
+    lower = head.lower()
+    return b"\ntransfer-encoding:" in lower and b"\ncontent-length:" in lower
+
+
 def _failure(ending: Ending, max_header_bytes: int) -> Failure:
     if ending.refused:
         return Failure(FetchProblem.ADDRESS_FORBIDDEN, REFUSAL)

@@ -160,8 +160,8 @@ class _Lines:
         if not self._naming:
             self._naming = True
             self._current.clear()
-        if value[:1] == "*" and not product_token(value[1:]):
-            group = self.star
+        if value.split(None, 1)[:1] == ["*"] or (value[:1] == "*" and not product_token(value[1:])):
+            group = self.star  # `* foo` means everybody, whatever else was meant
         elif self._token and product_token(value) == self._token:
             group = self.own
         else:
@@ -196,12 +196,12 @@ class _Lines:
 
 
 def _read_loosely(line: str) -> tuple[int, str]:
-    """Read a line whose field is not spelled as usual: other letters, spaces around it, or no colon before a path."""
+    """Read a line whose field is not spelled as usual: other letters, spaces around it, or no colon after it."""
     key, _, value = line.partition(":")
     field = _SPELLINGS.get(key.strip().lower(), _OTHER)
     if field == _OTHER:
         key, *rest = line.split(None, 1) or [""]
-        if rest and rest[0][0] in "/*":
+        if rest:
             field, value = _SPELLINGS.get(key.lower(), _OTHER), rest[0]
     return field, value
 

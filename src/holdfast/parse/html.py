@@ -48,6 +48,7 @@ class _Harvest:
         "links",
         "og_description",
         "og_title",
+        "refreshes",
         "resources",
         "robots",
         "sent_language",
@@ -67,6 +68,7 @@ class _Harvest:
         self.og_description: str | None = None
         self.language: str | None = None
         self.sent_language: str | None = None
+        self.refreshes = False
 
     def follow(self, raw: str | None, rel: str) -> str:
         """Add a link and return its address; a plain link outranks one that asks not to be followed."""
@@ -261,7 +263,8 @@ def _read_meta(page: _Harvest, node: LexborNode) -> None:
     elif name == "og:title":
         page.og_title = page.og_title or content
     elif name == "refresh" and "http-equiv" in attributes:
-        page.follow(refresh(content), "refresh")
+        # A browser obeys the first that leads somewhere; a page with a thousand of them leads there and nowhere else.
+        page.refreshes = page.refreshes or bool(page.follow(refresh(content), "refresh"))
     elif name == "content-language":
         page.sent_language = page.sent_language or content
 

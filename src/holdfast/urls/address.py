@@ -25,7 +25,8 @@ _IGNORED = {ord("\t"): None, ord("\n"): None, ord("\r"): None}
 # Everything up to the end of the authority of an absolute or scheme-relative reference, in any spelling that the
 # parser would take for one. The authority ends at `/`, `?` or `#`; a backslash would end it too, and is refused.
 _AUTHORITY = re.compile(r"(?:https?:[/\\]*|[/\\]{2,})([^/?#]*)", re.IGNORECASE)
-_USERINFO = re.compile(r"(?<=[/\\:])[^/\\?#]*@")
+_PARTS = re.compile(r"[^/\\?#]+")
+_NO_HOST = re.compile(r"(?:https?:)?[/\\]{3,}", re.IGNORECASE)
 _HEAD = re.compile(r"[^/?#]*")
 
 _FIRST_64_BITS: Final = Struct(">q24x")
@@ -131,7 +132,16 @@ def _written_out(text: str) -> str:
 
 
 def _without_userinfo(text: str) -> str:
-    return _USERINFO.sub("", text[:MAX_URL_CHARS], count=1)
+    """Return a text less what could be credentials before its first `@`; one pass, whatever it holds."""
+    text = text[:MAX_URL_CHARS]
+    for found in _PARTS.finditer(text):
+        part, start = found[0], found.start()
+        last = part.rfind("@")
+        # After a slash all of it may be credentials, elsewhere what follows a scheme and its colon.
+        first = 0 if start and text[start - 1] in "/\\" else part.find(":", 0, max(last, 0)) + 1 or None
+        if last >= 0 and first is not None:
+            return text[: start + first] + text[start + last + 1 :]
+    return text
 
 
 def parse(text: str, policy: Normalisation = DEFAULT) -> Url:
@@ -175,6 +185,8 @@ def parse_seed(text: str, policy: Normalisation = DEFAULT) -> Url:
     A word without a dot is not taken for a host.
     """
     typed = text.strip(_EDGES)
+    if _NO_HOST.match(typed):
+        raise UrlRefused(text, "it names no host between its slashes")
     if _starts_with_host(typed):
         return parse(f"https://{typed}", policy)
     if typed.startswith("//"):

@@ -101,7 +101,7 @@ class Base:
                 joined = base.join(href)
             except (URLError, ValueError):
                 joined = base
-            if not joined.cannot_be_a_base:
+            if joined.scheme in ("http", "https"):  # `file:` and the like would take every link of the page with them
                 base = joined
         self._join: Callable[[str], URL] = base.join
         written = str(base)

@@ -344,3 +344,25 @@ def test_a_chain_of_redirects_over_domains_that_is_too_long_is_a_failure_of_its_
         "http://b.test/",
     )
     assert sixth.retry_at is None
+
+
+@pytest.mark.parametrize("headers", [(), (("Location", ""),), (("Location", "  "),)])
+def test_a_redirect_that_leads_nowhere_is_no_success(headers: tuple[tuple[str, str], ...]) -> None:
+    bed = make_bed({"http://a.test/x": Answer(301, headers=headers)})
+
+    assert _work(bed.lane(), attempt("http://a.test/x"))
+    assert (_only(bed).outcome, _only(bed).reason) == (Outcome.FAILED, "redirect_without_location")
+    assert len(_only(bed).hops) == 1, "what was answered is kept"
+
+
+@pytest.mark.parametrize(
+    ("told", "reason"),
+    [("bytes 0-9/1000", "partial_unasked"), (None, "partial_unasked"), ("bytes 0-9/*", "partial_unasked"),
+     ("bytes 0-16/17", "ok")],
+)  # fmt: skip
+def test_a_part_that_nobody_asked_for_is_no_page(told: str | None, reason: str) -> None:
+    headers = (("Content-Range", told),) if told is not None else ()
+    bed = make_bed({"http://a.test/x": Answer(206, headers=headers)})
+
+    assert _work(bed.lane(), attempt("http://a.test/x"))
+    assert _only(bed).reason == reason

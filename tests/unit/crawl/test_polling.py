@@ -115,6 +115,12 @@ def test_a_feed_says_where_it_moved_only_if_that_is_for_good() -> None:
     assert _listing(Answer(200, _RSS)).moved_to is None
 
 
+@pytest.mark.parametrize("status", [301, 403, 404, 500])
+def test_a_feed_has_not_moved_to_where_it_is_not_found(status: int) -> None:
+    assert _listing(Answer(301), Answer(status)).moved_to is None
+    assert _listing(Answer(301), Answer(304)).moved_to == "http://a.test/hop1"
+
+
 def test_a_sitemap_index_gives_its_parts() -> None:
     body = b"<sitemapindex><sitemap><loc>/a.xml</loc><lastmod>2026-09-01</lastmod></sitemap></sitemapindex>"
     listing = _listing(Answer(200, body))

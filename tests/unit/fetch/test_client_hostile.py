@@ -360,3 +360,17 @@ def test_with_few_descriptors_the_hosts_take_turns() -> None:
             assert server.most_open < 64
 
     run(main())
+
+
+def test_a_connection_whose_answer_had_two_lengths_is_not_used_again() -> None:
+    """What follows by the shorter length could be read as the answer to the next request."""
+    two = b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nbody\r\n0\r\n\r\n"
+
+    async def main() -> None:
+        async with serving(answering(two, then_wait=True)) as server, open_client() as client:
+            for n in range(3):
+                await ask(client, server.url(f"/{n}"))
+
+            assert (server.connections, len(server.requests)) == (3, 3)
+
+    run(main())

@@ -228,3 +228,28 @@ def test_lone_surrogates_in_an_address_are_compared_like_any_octet(target: str) 
     robots = parse("User-agent: *\nDisallow: /*\nAllow: /\ud7ff")
 
     assert robots.decide("/" + target).line in (2, 3)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "User-agent: * foo\nDisallow: /x",
+        "User-agent: *\tand everybody else\nDisallow: /x",
+        "User-agent *\nDisallow /x",
+        "User-agent holdfast\nDisallow /x",
+        "User-agent\tholdfast\nDisallow: /x",
+    ],
+)
+def test_what_is_badly_written_is_obeyed_as_it_was_meant(text: str) -> None:
+    assert not parse(text).decide("/x").allowed
+
+
+def test_other_lines_without_a_colon_are_read_too_and_prose_is_not() -> None:
+    robots = parse("User-agent *\nCrawl-delay 7\nSitemap https://example.com/s.xml\nPlease disallow /x\nRobots allow")
+
+    assert (robots.crawl_delay, robots.sitemaps) == (7.0, ("https://example.com/s.xml",))
+    assert robots.decide("/x").allowed
+
+
+def test_a_name_that_only_begins_with_a_star_is_another_robot() -> None:
+    assert parse("User-agent: *foo\nDisallow: /").decide("/x").allowed

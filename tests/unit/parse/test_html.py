@@ -176,3 +176,9 @@ def test_an_unclosed_script_of_five_megabytes_hides_the_rest() -> None:
     page = _parse("<a href=/before></a><script>" + "x</scrip" * 600_000 + "<a href=/after>")
 
     assert [link.url for link in page.links] == ["/before"]
+
+
+def test_only_the_first_refresh_is_followed() -> None:
+    many = "".join(f"<meta http-equiv=refresh content='0;url=/go{n}'>" for n in range(1_000))
+
+    assert _links(f"<meta http-equiv=refresh content=5>{many}") == [("refresh", "/go0")]

@@ -242,3 +242,10 @@ def test_what_is_remembered_of_links_is_bounded() -> None:
 
     assert len(base._memory.met) <= 16_384
     assert sum(map(len, base._memory.sites.values())) <= 16_384
+
+
+@pytest.mark.parametrize("base", ["file:///etc/", "ftp://files.example/", "ws://a.example/", "data:text/html,x"])
+def test_a_base_that_is_no_web_address_takes_no_links_with_it(base: str) -> None:
+    found = Base("https://a.example/dir/page", base).resolve(["other", "/root"])
+
+    assert [link.fetch for link in found.links] == ["https://a.example/dir/other", "https://a.example/root"]
