@@ -47,6 +47,10 @@ class Memory(Protocol):
         ...
 
 
+ROBOTS = "robots"
+"""The reason of a capture that is a robots.txt."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Capture:
     """One attempt as it was fetched, on its way to the WARC file and the parser."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from holdfast import log
-from holdfast.crawl.crew import Capture, Crew
+from holdfast.crawl.crew import ROBOTS, Capture, Crew
 from holdfast.crawl.manners import Manners
 from holdfast.crawl.outcomes import is_redirect
 from holdfast.crawl.redirects import MAX_REDIRECTS, follow
@@ -100,7 +100,7 @@ class RobotsGate:
         for hop in hops:
             self._crew.hand_over(
                 Capture(attempt=None, token=self._token, started_at=hop.started_at, hops=(hop,),
-                        outcome=Outcome.SUCCESS, reason="robots")
+                        outcome=Outcome.SUCCESS, reason=ROBOTS)
             )  # fmt: skip
         if result is None:
             again_at = self._crew.clock.now() + _BUSY

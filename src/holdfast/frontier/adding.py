@@ -113,11 +113,12 @@ def _is_plain(rows: Sequence[FoundRow]) -> bool:
 
 
 def _plain(row: FoundRow, now: int) -> FoundRow:
-    domain_id, url_hash, url, kind, priority, depth, scheduled_for, *rest = row
+    domain_id, url_hash, url, kind, priority, depth, scheduled_for, via, hops, generation = row
     if scheduled_for is not None and scheduled_for <= now:
         scheduled_for = None
     priority = max(-_SMALL, min(priority, _SMALL))
-    return domain_id, url_hash, clean(url, _MAX_URL) or "", kind, priority, depth, scheduled_for, *rest
+    url = clean(url, _MAX_URL) or ""
+    return domain_id, url_hash, url, kind, priority, depth, scheduled_for, via, hops, generation
 
 
 def _rank(row: FoundRow) -> tuple[bool, int, int]:
