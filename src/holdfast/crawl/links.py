@@ -92,7 +92,7 @@ class Sieve:
              generation: int = 0) -> Sieved:  # fmt: skip
         """Return the addresses to add from one document at this depth; its requisites are of this generation."""
         sieved = Sieved()
-        base = Base(page, base_href)
+        base = Base(page, base_href, self._crew.policy)
         self._take(self._resolve(base, [link.url for link in links], page.host, sieved), Kind.PAGE, depth + 1, sieved)
         if self._requisites:
             needed = [link.url for link in resources]
@@ -116,12 +116,12 @@ class Sieve:
     def sift_listed(self, base_url: str, urls: Iterable[str], kind: Kind, depth: int) -> Sieved:
         """Return the addresses to add from a list that says what they are (a sitemap)."""
         sieved = Sieved()
-        self._take(resolve(Base(base_url), urls), kind, depth, sieved)
+        self._take(resolve(Base(base_url, policy=self._crew.policy), urls), kind, depth, sieved)
         return sieved
 
     def sift_entries(self, base_url: str, entries: Iterable[Entry], kind: Kind, sieved: Sieved) -> list[Listed]:
         """Return what a polled feed or sitemap names, in scope and with its dates; met before or not."""
-        base, listed = Base(base_url), []
+        base, listed = Base(base_url, policy=self._crew.policy), []
         for url, told_at in entries:
             for link in base.resolve((url,)).links:
                 verdict = self._crew.scope.decide(link, 0, kind)

@@ -152,16 +152,19 @@ class Reader:
         if self._polls(attempt):
             return sift_poll(sieve, capture, reading.feed, self._crew.clock.now())
         if attempt.kind is Kind.SITEMAP:
-            return self._sift_sitemap(sieve, parse(capture.hops[-1].url), attempt.depth, reading)
+            return self._sift_sitemap(sieve, parse(capture.hops[-1].url, self._crew.policy), attempt.depth, reading)
         if (not reading.links and not reading.resources) or capture.outcome is Outcome.EXCLUDED:
             return Sieved()
-        url, base = parse(capture.hops[-1].url), reading.page.base if reading.page is not None else None
+        url, base = (
+            parse(capture.hops[-1].url, self._crew.policy),
+            reading.page.base if reading.page is not None else None,
+        )
         links = reading.links
         if attempt.kind is Kind.REQUISITE and not self._crew.scope.decide(url, attempt.depth, Kind.PAGE).allowed:
             links = ()  # a frame from elsewhere: what it needs is fetched, where it leads is not
         sieved = sieve.sift(url, base, links, reading.resources, attempt.depth, _generation(attempt))
         if self._crew.plan.feeds != "off" and attempt.kind is Kind.PAGE:
-            sieved.feeds = feeds_of(url, base, reading.links)
+            sieved.feeds = feeds_of(url, base, reading.links, self._crew.policy)
         return sieved
 
     def _sift_sitemap(self, sieve: Sieve, url: Url, depth: int, reading: Reading) -> Sieved:
@@ -184,7 +187,7 @@ class Reader:
 
     def _sift_redirect(self, sieve: Sieve, capture: Capture, attempt: Attempt, target: str) -> Sieved:
         try:
-            url = parse(target)
+            url = parse(target, self._crew.policy)
         except UrlRefused:
             return Sieved()
         # Items of feeds are at depth 0 too, but no seeds: where they lead widens no scope.

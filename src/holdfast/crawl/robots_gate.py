@@ -96,7 +96,7 @@ class RobotsGate:
     async def _read(self, url: Url, previous: RobotsState | None) -> RobotsState | Permission:
         """Fetch an origin's robots.txt, archive it, and remember what it means; or say why nothing may be asked."""
         origin = url.origin
-        result, hops = await self._fetch(parse(f"{origin}/robots.txt"))
+        result, hops = await self._fetch(parse(f"{origin}/robots.txt", self._crew.policy))
         for hop in hops:
             self._crew.hand_over(
                 Capture(attempt=None, token=self._token, started_at=hop.started_at, hops=(hop,),
@@ -150,7 +150,7 @@ class RobotsGate:
             if location is None:
                 return _read_of(origin, result), hops
             try:
-                url = follow(url, location)
+                url = follow(url, location, self._crew.policy)
             except UrlRefused:
                 return policy.RobotsRead(origin=origin, failure=FetchProblem.URL_REFUSED), hops
         return policy.RobotsRead(origin=origin, status=hops[-1].status, too_many_redirects=True), hops

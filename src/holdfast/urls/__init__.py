@@ -2,7 +2,7 @@
 
 from holdfast.urls.address import MAX_URL_CHARS, Url, hash64, parse, parse_seed, url_hash
 from holdfast.urls.links import Base, Resolution, Resolved, resolve
-from holdfast.urls.normalisation import DEFAULT, NORMALISER_VERSION, Normalisation
+from holdfast.urls.normalisation import DEFAULT, NORMALISER_VERSION, Normalisation, normalisation_of
 from holdfast.urls.patterns import InvalidPattern
 from holdfast.urls.priority import priority
 from holdfast.urls.scope import Scope, ScopeKind, Verdict
@@ -31,6 +31,7 @@ __all__ = [
     "hash64",
     "is_ip",
     "is_public_suffix",
+    "normalisation_of",
     "parse",
     "parse_seed",
     "path_trap",
