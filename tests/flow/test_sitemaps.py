@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.flow.crawler import Crawler
+from tests.flow.records import stored
 from tests.site import Site, judge
 from tests.site.log import Entry
 from tests.site.wire import Exchange
@@ -32,6 +34,7 @@ class World:
     port: int
     faults: list[str]
     left_out: dict[tuple[str, str], int]
+    warcs: list[Path]
 
     def url(self, name: str, path: str) -> str:
         return f"http://{self.host(name)}:{self.port}{path}"
@@ -67,7 +70,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> World:
     report = json.loads(crawler.run("report", "--json").stdout)
     assert result["state"] == "completed"
     return World({row["url"]: row for row in rows}, log, site.hosts, site.port, crawler.faults(),
-                {(row["rule"], row["host"]): row["count"] for row in report["excluded"]})  # fmt: skip
+                {(row["rule"], row["host"]): row["count"] for row in report["excluded"]}, crawler.warcs())  # fmt: skip
 
 
 def _naming(sitemap: str) -> Any:
@@ -141,3 +144,12 @@ def test_no_sitemap_leads_out_of_the_crawl_or_to_a_file_or_a_document_type(world
 def test_sitemaps_take_their_turns_like_pages_and_the_archive_is_whole(world: World) -> None:
     assert judge(world.log, delay_s=0.0) == []
     assert world.faults == []
+
+
+def test_what_the_crawler_asks_for_itself_is_marked_in_the_archive_and_content_is_not(world: World) -> None:
+    purposes = {record.url: record.headers.get("Holdfast-Purpose") for record in stored(world.warcs)
+                if record.type == "response"}  # fmt: skip
+
+    assert {purpose for url, purpose in purposes.items() if url.endswith("/robots.txt")} == {"robots"}
+    assert "sitemap" in purposes.values()
+    assert {purpose for url, purpose in purposes.items() if url.endswith("/")} == {None}

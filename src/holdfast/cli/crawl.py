@@ -57,6 +57,14 @@ def crawl(
     reason: Annotated[str | None, typer.Option(help="Why robots.txt is ignored.")] = None,
     allow_network: Annotated[list[str] | None, typer.Option(help="Private network (CIDR) that may be crawled.")] = None,
     allow_invalid_tls: Annotated[bool, typer.Option(help="Accept invalid certificates; noted in the WARC.")] = False,
+    allow_port: Annotated[
+        list[int] | None, typer.Option(min=1, max=65535, help="Port to ask besides usual ones.")
+    ] = None,
+    strip_trailing_slash: Annotated[bool, typer.Option(help="Take /a/ and /a for one page.")] = False,
+    force_https: Annotated[bool, typer.Option(help="Take http and https for one page.")] = False,
+    tracking: Annotated[
+        list[str] | None, typer.Option(help="Query parameter to ignore instead of the usual ones.")
+    ] = None,
     storage: Annotated[Store, typer.Option(help="Keep everything, or only keywords and links.")] = Store.WARC,
     output: Annotated[Path | None, typer.Option(help="Folder for the WARC files.")] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Only resume; never start a new crawl.")] = False,
@@ -76,7 +84,8 @@ def crawl(
     most_bytes, most_time_s = read_size(max_bytes), read_time(max_time)
     networks = [*map(str, settings.allow_networks), *map(read_network, allow_network or [])]
     plan = CrawlPlan(
-        seeds=tuple(read_seeds(seeds or [], seeds_file or [], networks)), contact=find_contact(settings, contact),
+        seeds=tuple(read_seeds(seeds or [], seeds_file or [], networks, allow_port or ())),
+        contact=find_contact(settings, contact),
         scope=scope.value, include=tuple(include or ()), exclude=tuple(exclude or ()),
         max_depth=None if depth < 0 else depth, max_pages=max_pages, max_bytes=most_bytes,
         max_time_s=most_time_s, delay_s=settings.politeness.delay_s if delay is None else delay,
@@ -84,7 +93,8 @@ def crawl(
         user_agent=user_agent or settings.user_agent, sitemaps=sitemaps, requisites=requisites,
         headers=tuple(map(read_header, header or [])), cookies=read_cookies(cookie_file), robots=robots.value,
         robots_reason=reason, allow_networks=tuple(networks), allow_invalid_tls=allow_invalid_tls,
-        storage=storage.value,
+        storage=storage.value, strip_trailing_slash=strip_trailing_slash, force_https=force_https,
+        tracking=tuple(tracking) if tracking else None, allow_ports=tuple(allow_port or ()),
     )  # fmt: skip
     plan.build_scope()
     Credentials(plan)

@@ -4,57 +4,61 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from ipaddress import ip_network
 from pathlib import Path
 
 from holdfast.errors import Invalid, UrlRefused
 from holdfast.fetch.guard import Guard
-from holdfast.urls import is_ip, parse_seed
+from holdfast.urls import DEFAULT, Normalisation, is_ip, parse_seed
 
 _MAX_COMPLAINTS = 20
 
 
-def read_seeds(arguments: Iterable[str], files: Iterable[Path], networks: Sequence[str] = ()) -> list[str]:
+def read_seeds(
+    arguments: Iterable[str], files: Iterable[Path], networks: Sequence[str] = (), ports: Sequence[int] = ()
+) -> list[str]:
     """Return all seeds, once each, in order; none that the guard would never dial, unless its network is allowed.
 
     Invalid if an argument is no address, or if nothing is left.
     """
     guard = Guard(tuple(map(ip_network, networks)))
+    policy = replace(DEFAULT, allow_ports=frozenset(ports))
     seeds: dict[str, None] = {}
     for argument in arguments:
         if argument == "-":
-            seeds.update(dict.fromkeys(_lines("standard input", iter(sys.stdin.buffer.readline, b""), guard)))
+            seeds.update(dict.fromkeys(_lines("standard input", iter(sys.stdin.buffer.readline, b""), guard, policy)))
         elif "://" not in argument and Path(argument).is_file():
-            seeds.update(dict.fromkeys(_file(Path(argument), guard)))
+            seeds.update(dict.fromkeys(_file(Path(argument), guard, policy)))
         else:
-            check_seed(argument, guard)
+            check_seed(argument, guard, policy)
             seeds[argument.strip()] = None
     for file in files:
-        seeds.update(dict.fromkeys(_file(file, guard)))
+        seeds.update(dict.fromkeys(_file(file, guard, policy)))
     if not seeds:
         raise Invalid("nothing to crawl: name at least one seed, for example: holdfast crawl https://example.org")
     return list(seeds)
 
 
-def check_seed(text: str, guard: Guard) -> None:
+def check_seed(text: str, guard: Guard, policy: Normalisation = DEFAULT) -> None:
     """Raise UrlRefused for what is no address to begin with, and for an IP address that may not be dialled."""
-    url = parse_seed(text)
+    url = parse_seed(text, policy)
     if is_ip(url.host) and not guard.judge(url.host.strip("[]")):
         raise UrlRefused(text.strip(), "address_forbidden: it is not public; allow its network with --allow-network")
 
 
-def _file(path: Path, guard: Guard) -> Iterator[str]:
+def _file(path: Path, guard: Guard, policy: Normalisation) -> Iterator[str]:
     if str(path) == "-":
-        yield from _lines("standard input", iter(sys.stdin.buffer.readline, b""), guard)
+        yield from _lines("standard input", iter(sys.stdin.buffer.readline, b""), guard, policy)
         return
     try:
         with path.open("rb") as lines:
-            yield from _lines(path.name, lines, guard)
+            yield from _lines(path.name, lines, guard, policy)
     except OSError as exc:
         raise Invalid(f"cannot read the seeds in {path}: {exc.strerror}; name a file with one address a line") from exc
 
 
-def _lines(name: str, lines: Iterable[bytes], guard: Guard) -> Iterator[str]:
+def _lines(name: str, lines: Iterable[bytes], guard: Guard, policy: Normalisation) -> Iterator[str]:
     """Yield the addresses of a seeds file: one a line; blank lines and comments (#) are passed over."""
     bad = 0
     for number, line in enumerate(lines, 1):
@@ -62,7 +66,7 @@ def _lines(name: str, lines: Iterable[bytes], guard: Guard) -> Iterator[str]:
         if not text or text.startswith("#"):
             continue
         try:
-            check_seed(text, guard)
+            check_seed(text, guard, policy)
         except UrlRefused as exc:
             bad += 1
             if bad <= _MAX_COMPLAINTS:

@@ -19,7 +19,7 @@ from holdfast.crawl.plan import CrawlPlan, Polled
 from holdfast.crawl.progress import Progress
 from holdfast.fetch.robots import RobotsFile
 from holdfast.types import Attempt, Fetched, FetchFailed, Found, Original, Outcome, Request, RobotsState
-from holdfast.urls import Scope, Url
+from holdfast.urls import Normalisation, Scope, Url
 from holdfast.warc.payload import HttpHead
 
 
@@ -45,6 +45,10 @@ class Memory(Protocol):
     def load(self, original: Original) -> tuple[HttpHead, bytes] | None:
         """Return an original's head and body; None if it cannot be read."""
         ...
+
+
+ROBOTS = "robots"
+"""The reason of a capture that is a robots.txt."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,8 +112,13 @@ class Crew:
     """What the last answers of polled feeds were marked with, by the hash of their address."""
     met_origins: set[str] = field(default_factory=set)
     """Origins whose sitemaps this process has taken from robots.txt."""
+    policy: Normalisation = field(init=False)
+    """How this crawl tells one page from another: every address is read by it."""
     _landed: set[str] = field(default_factory=set)
     _widening: Lock = field(default_factory=Lock)
+
+    def __post_init__(self) -> None:
+        self.policy = self.plan.normalisation()
 
     def widen(self, url: Url) -> bool:
         """Take the place where a seed landed into the scope; False if it is there already.

@@ -306,7 +306,7 @@ class CrawlEngine:
         for address in landing:
             if address not in self._heard:
                 self._heard.add(address)
-                self.crew.widen(parse_seed(address))
+                self.crew.widen(parse_seed(address, self.crew.policy))
 
     def _take(self, working: int, places: int) -> tuple[list[DomainLease], tuple[str, ...]]:
         """Lease on the database's thread, and learn where the originals of what was leased lie, and where seeds landed.

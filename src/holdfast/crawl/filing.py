@@ -12,12 +12,12 @@ from threading import Event
 from typing import NamedTuple, Protocol
 
 from holdfast import log
-from holdfast.crawl.crew import Capture
+from holdfast.crawl.crew import ROBOTS, Capture
 from holdfast.crawl.outcomes import is_conditional
 from holdfast.crawl.reading import Reading
 from holdfast.crawl.tape import Tape
 from holdfast.errors import NoSpace, Unavailable
-from holdfast.types import Attempt, Fetched, Original, RecordRef, Visit
+from holdfast.types import Attempt, Fetched, Kind, Original, RecordRef, Visit
 from holdfast.warc.digest import sha256_of
 from holdfast.warc.payload import HttpHead, parse_head, payload_chunks
 from holdfast.warc.writer import Exchange, Profile
@@ -86,10 +86,14 @@ class Storage(Protocol):
 
 
 class WarcStorage:
-    """Files on a tape. `refer_to` names the original that a revisit of an attempt's page may point to."""
+    """Files on a tape. `refer_to` names the original that a revisit of an attempt's page may point to.
 
-    def __init__(self, tape: Tape, *, refer_to: Callable[[Attempt], Original | None], limit: int) -> None:
-        self._tape, self._refer_to, self._limit = tape, refer_to, limit
+    With `polls`, lists of addresses are the feeds that a poll asks for.
+    """
+
+    def __init__(self, tape: Tape, *, refer_to: Callable[[Attempt], Original | None], limit: int,
+                 polls: bool = False) -> None:  # fmt: skip
+        self._tape, self._refer_to, self._limit, self._polls = tape, refer_to, limit, polls
         self._stop = Event()
         self.no_space = Event()
 
@@ -108,6 +112,7 @@ class WarcStorage:
             url=hop.url, started_at=hop.started_at, ip=hop.ip, request_head=hop.request_head,
             response_head=hop.response_head, body=hop.body, payload_digest=digest, truncated=hop.truncated,
             revisit_of=original if profile else None, profile=profile, tls_verified=hop.tls_verified,
+            purpose=_purpose(capture, polls=self._polls),
         )  # fmt: skip
         while True:
             try:
@@ -154,6 +159,15 @@ def read_payload(head: HttpHead, hop: Fetched, limit: int) -> Payload:
         data = b"".join(payload_chunks(head, hop.body))
         return Payload(data, sha256_of((data,)))
     return Payload(None, sha256_of(payload_chunks(head, hop.body)))
+
+
+def _purpose(capture: Capture, *, polls: bool) -> str | None:
+    """Return what the crawler asked for on its own account, so that no reader has to guess it from the address."""
+    if capture.attempt is None:
+        return "robots" if capture.reason == ROBOTS else None
+    if capture.attempt.kind is not Kind.SITEMAP:
+        return None
+    return "feed" if polls else "sitemap"
 
 
 def _profile(hop: Fetched, digest: str, original: Original | None) -> Profile | None:

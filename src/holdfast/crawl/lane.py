@@ -115,7 +115,7 @@ class Lane:
     async def work(self, attempt: Attempt) -> bool:
         """Bring one attempt to its ending and hand it on; False if the domain must wait and the attempt stays open."""
         try:
-            url = parse(attempt.url)
+            url = parse(attempt.url, self._crew.policy)
         except UrlRefused as exc:
             self.end(self._trip(attempt), Outcome.EXCLUDED, "url_refused", message=str(exc))
             return True
@@ -212,7 +212,7 @@ class Lane:
         if not location:
             return None
         try:
-            return follow(url, location)
+            return follow(url, location, self._crew.policy)
         except UrlRefused as exc:
             return exc.reason
 
@@ -299,7 +299,7 @@ class Lane:
         now = self._crew.clock.now()
         if b"set-cookie" in head:
             values = parse_head(answer.response_head).get_all("set-cookie")
-            self._crew.credentials.keep(parse(answer.url), values, now)
+            self._crew.credentials.keep(parse(answer.url, self._crew.policy), values, now)
         if answer.status < 300 or b"retry-after" not in head:
             return
         wish = read_retry_after(parse_head(answer.response_head).get("retry-after"), now)

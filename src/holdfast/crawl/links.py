@@ -10,6 +10,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from threading import Lock
 
+from cachetools import LRUCache
+
 from holdfast.clock import to_micros
 from holdfast.crawl.crew import Crew
 from holdfast.parse import Entry
@@ -20,6 +22,8 @@ MAX_LINKS = 1000
 """Links taken from one page (TC-027); the rest are counted as over_limit."""
 URLS_PER_S = 100.0
 """New URLs a second from one discovering domain (TC-027); more are only delayed."""
+_PACED_DOMAINS = 10_000
+"""Discovering domains whose pace is remembered: more are not asked within the ten seconds that a burst is worth."""
 REQUISITE_PRIORITY = 4
 """Above every page: what a captured page needs is fetched before the next page, so that it replays whole."""
 MAX_GENERATIONS = 5
@@ -82,13 +86,13 @@ class Sieve:
                        domain_urls=traps.domain_urls)
         )  # fmt: skip
         self._requisites = crew.plan.requisites and crew.plan.keeps_bodies
-        self._ready_at: dict[str, float] = {}
+        self._ready_at: LRUCache[str, float] = LRUCache(_PACED_DOMAINS)
 
     def sift(self, page: Url, base_href: str | None, links: Iterable[Link], resources: Iterable[Link], depth: int,
              generation: int = 0) -> Sieved:  # fmt: skip
         """Return the addresses to add from one document at this depth; its requisites are of this generation."""
         sieved = Sieved()
-        base = Base(page, base_href)
+        base = Base(page, base_href, self._crew.policy)
         self._take(self._resolve(base, [link.url for link in links], page.host, sieved), Kind.PAGE, depth + 1, sieved)
         if self._requisites:
             needed = [link.url for link in resources]
@@ -112,12 +116,12 @@ class Sieve:
     def sift_listed(self, base_url: str, urls: Iterable[str], kind: Kind, depth: int) -> Sieved:
         """Return the addresses to add from a list that says what they are (a sitemap)."""
         sieved = Sieved()
-        self._take(resolve(Base(base_url), urls), kind, depth, sieved)
+        self._take(resolve(Base(base_url, policy=self._crew.policy), urls), kind, depth, sieved)
         return sieved
 
     def sift_entries(self, base_url: str, entries: Iterable[Entry], kind: Kind, sieved: Sieved) -> list[Listed]:
         """Return what a polled feed or sitemap names, in scope and with its dates; met before or not."""
-        base, listed = Base(base_url), []
+        base, listed = Base(base_url, policy=self._crew.policy), []
         for url, told_at in entries:
             for link in base.resolve((url,)).links:
                 verdict = self._crew.scope.decide(link, 0, kind)
@@ -166,7 +170,7 @@ class Sieve:
         now = self._clock.monotonic()
         ready = max(self._ready_at.get(domain, 0.0), now - MAX_LINKS / URLS_PER_S)
         late = ready + len(sieved.found) / URLS_PER_S - now
-        self._ready_at[domain] = ready + len(sieved.found) / URLS_PER_S
+        self._ready_at[domain] = ready + len(sieved.found) / URLS_PER_S  # forgotten, it may pass one burst more
         if late > 0:
             first = max(0, len(sieved.found) - int(late * URLS_PER_S))
             start = to_micros(self._clock.now())

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, Self
 
 from holdfast import __version__
 from holdfast.errors import Invalid
-from holdfast.urls import Scope, ScopeKind, Url, parse_seed
+from holdfast.urls import DEFAULT, Normalisation, Scope, ScopeKind, Url, normalisation_of, parse_seed
 
 PRODUCT = "Holdfast"
 
@@ -47,6 +47,14 @@ class CrawlPlan:
     robots_reason: str | None = None
     allow_networks: tuple[str, ...] = ()
     allow_invalid_tls: bool = False
+    strip_trailing_slash: bool = False
+    """Whether `/a/` and `/a` are one page."""
+    force_https: bool = False
+    """Whether an address and the same one in https are one page."""
+    tracking: tuple[str, ...] | None = None
+    """Query parameters that do not change a page, `utm_*` for a family of them; None for the usual ones."""
+    allow_ports: tuple[int, ...] = ()
+    """Ports that may be asked though websites rarely live there."""
     storage: str = "warc"
     """`warc` keeps everything, `signals` drops bodies after links, language and keywords are taken (TR-010)."""
     landing: tuple[str, ...] = ()
@@ -66,10 +74,18 @@ class CrawlPlan:
 
     def seed_urls(self) -> tuple[Url, ...]:
         """Return the seeds as addresses, once each; Invalid names the first that cannot be used."""
-        urls = {url.hash64: url for url in map(parse_seed, self.seeds)}
+        policy = self.normalisation()
+        urls = {url.hash64: url for url in (parse_seed(seed, policy) for seed in self.seeds)}
         if not urls:
             raise Invalid("nothing to crawl: name at least one seed, for example: holdfast crawl https://example.org")
         return tuple(urls.values())
+
+    def normalisation(self) -> Normalisation:
+        """Return how this crawl tells one page from another."""
+        return normalisation_of(
+            strip_trailing_slash=self.strip_trailing_slash, force_https=self.force_https, tracking=self.tracking,
+            allow_ports=self.allow_ports,
+        )  # fmt: skip
 
     @property
     def polls(self) -> bool:
@@ -88,14 +104,16 @@ class CrawlPlan:
             max_depth=None if self.max_depth is not None and self.max_depth < 0 else self.max_depth,
         )  # fmt: skip
         for landing in self.landing:
-            scope = scope.with_landing_host(parse_seed(landing))
+            scope = scope.with_landing_host(parse_seed(landing, self.normalisation()))
         return scope
 
     def fingerprint(self) -> str:
         """Return what makes two commands the same crawl: seeds, scope, and whether bodies are kept; nothing else."""
         seeds = sorted(url.normalised for url in self.seed_urls())
-        same = [seeds, self.scope, sorted(self.include), sorted(self.exclude)]
+        same: list[Any] = [seeds, self.scope, sorted(self.include), sorted(self.exclude)]
         same += [] if self.keeps_bodies else [self.storage]
+        if self.normalisation() != DEFAULT:  # other identities: what was seen by one is not known to the other
+            same += [[self.strip_trailing_slash, self.force_https, self.tracking, sorted(self.allow_ports)]]
         return hashlib.sha256(json.dumps(same).encode()).hexdigest()
 
     def public(self) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from holdfast.crawl.links import Sieve, Sieved
 from holdfast.fetch.retry_after import parse_retry_after
 from holdfast.parse import FeedParse
 from holdfast.types import Fetched, Found, Kind, Link, Listing
-from holdfast.urls import Base, Url
+from holdfast.urls import DEFAULT, Base, Normalisation, Url
 from holdfast.warc.payload import parse_head
 
 MAX_FEEDS = 20
@@ -33,12 +33,12 @@ def sift_poll(sieve: Sieve, capture: Capture, feed: FeedParse | None, now: datet
     return sieved
 
 
-def feeds_of(page: Url, base_href: str | None, links: Iterable[Link]) -> list[Found]:
+def feeds_of(page: Url, base_href: str | None, links: Iterable[Link], policy: Normalisation = DEFAULT) -> list[Found]:
     """Return the feeds that a page names (`rel=alternate` with the type of a feed), resolved, at most twenty."""
     hrefs = [link.url for link in links if link.rel == "feed"][:MAX_FEEDS]
     if not hrefs:
         return []
-    found = Base(page, base_href).resolve(hrefs).links
+    found = Base(page, base_href, policy).resolve(hrefs).links
     return [Found(link.fetch, link.hash64, link.domain, Kind.SITEMAP, 1, 0) for link in found]
 
 

@@ -33,6 +33,8 @@ UNREADABLE = "original_unreadable"
 _FATAL = (Problem.PARSE_TIMEOUT, Problem.PARSE_CRASHED)
 _HTML = ("text/html", "application/xhtml+xml")
 _SITEMAP_DEPTH = 3
+MAX_SITEMAPS = 50_000
+"""Sitemaps that one process takes from indexes; one index may name as many, and each of them again."""
 _SLOW_SITEMAP_BYTES = 256 * 1024
 _SLOW_GZIP_BYTES = 16 * 1024
 """Sitemaps from here on take a second thread: 50,000 addresses cost about a second, and ten times as much is packed."""
@@ -79,6 +81,9 @@ class Reader:
     def __init__(self, crew: Crew, child: ParseChild) -> None:
         self._crew, self._child = crew, child
         self.max_bytes = crew.settings.parse.max_bytes
+        most = crew.plan.max_pages
+        self._sitemaps_left = MAX_SITEMAPS if most is None else min(max(most, 1), MAX_SITEMAPS)
+        """Sitemaps of indexes that may still be added: with one page from each, a crawl has all that it may have."""
 
     def may_refer_to(self, attempt: Attempt) -> Original | None:
         """Return the original that a revisit of this page may point to: one that is still there."""
@@ -147,16 +152,34 @@ class Reader:
         if self._polls(attempt):
             return sift_poll(sieve, capture, reading.feed, self._crew.clock.now())
         if attempt.kind is Kind.SITEMAP:
-            return _sift_sitemap(sieve, parse(capture.hops[-1].url), attempt.depth, reading)
+            return self._sift_sitemap(sieve, parse(capture.hops[-1].url, self._crew.policy), attempt.depth, reading)
         if (not reading.links and not reading.resources) or capture.outcome is Outcome.EXCLUDED:
             return Sieved()
-        url, base = parse(capture.hops[-1].url), reading.page.base if reading.page is not None else None
+        url, base = (
+            parse(capture.hops[-1].url, self._crew.policy),
+            reading.page.base if reading.page is not None else None,
+        )
         links = reading.links
         if attempt.kind is Kind.REQUISITE and not self._crew.scope.decide(url, attempt.depth, Kind.PAGE).allowed:
             links = ()  # a frame from elsewhere: what it needs is fetched, where it leads is not
         sieved = sieve.sift(url, base, links, reading.resources, attempt.depth, _generation(attempt))
         if self._crew.plan.feeds != "off" and attempt.kind is Kind.PAGE:
-            sieved.feeds = feeds_of(url, base, reading.links)
+            sieved.feeds = feeds_of(url, base, reading.links, self._crew.policy)
+        return sieved
+
+    def _sift_sitemap(self, sieve: Sieve, url: Url, depth: int, reading: Reading) -> Sieved:
+        """Return the pages and the sitemaps that a sitemap lists; of those no more than there may be pages."""
+        sieved = sieve.sift_listed(url.fetch, reading.listed, Kind.PAGE, 1)
+        if reading.children and depth >= _SITEMAP_DEPTH:
+            sieved.excluded["over_limit:sitemap_depth", url.host] += len(reading.children)
+        elif reading.children:
+            children = sieve.sift_listed(url.fetch, reading.children, Kind.SITEMAP, depth + 1)
+            taken = children.found[: self._sitemaps_left]
+            sieved.found += taken
+            sieved.excluded += children.excluded
+            if over := len(children.found) - len(taken):
+                sieved.excluded["over_limit:sitemaps", url.host] += over
+            self._sitemaps_left -= len(taken)
         return sieved
 
     def _polls(self, attempt: Attempt) -> bool:
@@ -164,7 +187,7 @@ class Reader:
 
     def _sift_redirect(self, sieve: Sieve, capture: Capture, attempt: Attempt, target: str) -> Sieved:
         try:
-            url = parse(target)
+            url = parse(target, self._crew.policy)
         except UrlRefused:
             return Sieved()
         # Items of feeds are at depth 0 too, but no seeds: where they lead widens no scope.
@@ -186,17 +209,6 @@ class Reader:
 def _generation(attempt: Attempt) -> int:
     """Return to which generation the requisites of a document belong: 0 below a page, one more below a requisite."""
     return 0 if attempt.kind is Kind.PAGE else attempt.generation + 1
-
-
-def _sift_sitemap(sieve: Sieve, url: Url, depth: int, reading: Reading) -> Sieved:
-    sieved = sieve.sift_listed(url.fetch, reading.listed, Kind.PAGE, 1)
-    if reading.children and depth >= _SITEMAP_DEPTH:
-        sieved.excluded["over_limit:sitemap_depth", url.host] += len(reading.children)
-    elif reading.children:
-        children = sieve.sift_listed(url.fetch, reading.children, Kind.SITEMAP, depth + 1)
-        sieved.found += children.found
-        sieved.excluded += children.excluded
-    return sieved
 
 
 def _read_sitemap(known: Reading, body: bytes, url: str) -> Reading:

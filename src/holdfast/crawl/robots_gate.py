@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from holdfast import log
-from holdfast.crawl.crew import Capture, Crew
+from holdfast.crawl.crew import ROBOTS, Capture, Crew
 from holdfast.crawl.manners import Manners
 from holdfast.crawl.outcomes import is_redirect
 from holdfast.crawl.redirects import MAX_REDIRECTS, follow
@@ -99,11 +99,11 @@ class RobotsGate:
     async def _read(self, url: Url, previous: RobotsState | None) -> RobotsState | Permission:
         """Fetch an origin's robots.txt, archive it, and remember what it means; or say why nothing may be asked."""
         origin = url.origin
-        result, hops = await self._fetch(parse(f"{origin}/robots.txt"))
+        result, hops = await self._fetch(parse(f"{origin}/robots.txt", self._crew.policy))
         for hop in hops:
             self._crew.hand_over(
                 Capture(attempt=None, token=self._token, started_at=hop.started_at, hops=(hop,),
-                        outcome=Outcome.SUCCESS, reason="robots")
+                        outcome=Outcome.SUCCESS, reason=ROBOTS)
             )  # fmt: skip
         if result is None:
             return self._while_busy(previous)
@@ -161,7 +161,7 @@ class RobotsGate:
             if location is None:
                 return read_of(origin, result), hops
             try:
-                url = follow(url, location)
+                url = follow(url, location, self._crew.policy)
             except UrlRefused:
                 return policy.RobotsRead(origin=origin, failure=FetchProblem.URL_REFUSED), hops
         return policy.RobotsRead(origin=origin, status=hops[-1].status, too_many_redirects=True), hops

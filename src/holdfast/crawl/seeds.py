@@ -22,10 +22,12 @@ def seeds_of(plan: CrawlPlan) -> list[Found]:
 
 def lists_of(plan: CrawlPlan) -> list[Found]:
     """Return the feeds and sitemaps that are due as addresses to add."""
-    urls = [parse(polled.url) for polled in plan.lists]
+    policy = plan.normalisation()
+    urls = [parse(polled.url, policy) for polled in plan.lists]
     return [Found(url.fetch, url.hash64, url.domain, Kind.SITEMAP, 0, _LIST_PRIORITY) for url in urls]
 
 
 def validators_of(plan: CrawlPlan) -> dict[int, Polled]:
     """Return what the last answers of polled feeds were marked with, by the hash of their address."""
-    return {parse(polled.url).hash64: polled for polled in plan.lists}
+    policy = plan.normalisation()
+    return {parse(polled.url, policy).hash64: polled for polled in plan.lists}

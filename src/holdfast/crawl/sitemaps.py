@@ -20,11 +20,11 @@ def sitemaps_of(crew: Crew, gate: RobotsGate) -> Iterator[Found]:
         return
     seeds = {url.origin for url in crew.plan.seed_urls()}
     for origin, named in origins:
-        if origin not in seeds and not crew.scope.decide(parse(f"{origin}/"), 0).allowed:
+        if origin not in seeds and not crew.scope.decide(parse(f"{origin}/", crew.policy), 0).allowed:
             continue  # the sitemaps of hosts that only lend us a picture are not ours to read
         for address in named or ((f"{origin}/sitemap.xml",) if origin in seeds else ()):
             try:
-                url = follow(parse(f"{origin}/"), address)
+                url = follow(parse(f"{origin}/", crew.policy), address, crew.policy)
             except UrlRefused:
                 continue
             yield Found(url.fetch, url.hash64, url.domain, Kind.SITEMAP, 1, SITEMAP_PRIORITY)

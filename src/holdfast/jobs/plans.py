@@ -69,6 +69,8 @@ def crawl_plan(config: SourceConfig, house: House, *, number: int) -> CrawlPlan:
         per_ip_rate=config.per_ip_rate, user_agent=config.user_agent(number) or house.user_agent,
         sitemaps=config.sitemaps, requisites=config.requisites, robots=config.robots,
         robots_reason=config.robots_reason, allow_networks=house.allow_networks, storage=config.storage,
+        strip_trailing_slash=config.strip_trailing_slash, force_https=config.force_https, tracking=config.tracking,
+        allow_ports=config.allow_ports,
         feeds="notice" if config.feeds else "off",
     )  # fmt: skip
 

@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from datetime import datetime
 from typing import Any, Final
 
 from holdfast.errors import Invalid, UrlRefused
 from holdfast.sources.fields import Fields
 from holdfast.sources.refusals import SourceRefused
-from holdfast.urls import InvalidPattern, ScopeKind, parse_seed
+from holdfast.urls import DEFAULT, InvalidPattern, ScopeKind, parse_seed
 from holdfast.urls.patterns import Patterns
 
 DEFAULT_DEPTH: Final = 3
@@ -66,6 +66,11 @@ class SourceConfig:
     sitemaps: bool = True
     feeds: bool = False
     requisites: bool = True
+    strip_trailing_slash: bool = False
+    force_https: bool = False
+    tracking: tuple[str, ...] | None = None
+    """Query parameters that do not change a page; None for the usual ones, an empty list for none."""
+    allow_ports: tuple[int, ...] = ()
     storage: str = "warc"
     backend: str = "native"
     name_template: str = "{code}-{date:%Y%m%d}"
@@ -137,7 +142,8 @@ _DEFAULT: Final = SourceConfig()
 def read_config(content: Mapping[str, Any], *, needs_seeds: bool = True) -> SourceConfig:
     """Return the configuration that somebody wrote; SourceRefused names the first field that is wrong."""
     given = Fields(content)
-    seeds = _seeds(given)
+    ports = given.wholes("allow_ports", least=1, most=65_535)
+    seeds = _seeds(given, frozenset(ports))
     if needs_seeds and not seeds:
         raise given.refuse("seeds", "at least one is needed, for example https://example.org/")
     made = SourceConfig(
@@ -151,6 +157,9 @@ def read_config(content: Mapping[str, Any], *, needs_seeds: bool = True) -> Sour
         user_agents=_agents(given), robots=given.choice("robots", ("obey", "ignore"), "obey"),
         robots_reason=given.text("robots_reason", limit=500), sitemaps=given.switch("sitemaps", True),
         feeds=given.switch("feeds", False), requisites=given.switch("requisites", True),
+        strip_trailing_slash=given.switch("strip_trailing_slash", False),
+        force_https=given.switch("force_https", False), tracking=_tracking(given, content),
+        allow_ports=ports,
         storage=given.choice("storage", STORAGE, "warc"), backend=given.choice("backend", BACKENDS, "native"),
         name_template=_template(given), schedule_hint=given.text("schedule_hint", limit=200), zimit=_zimit(given),
     )  # fmt: skip
@@ -206,15 +215,22 @@ def _depth(given: Fields) -> int:
     return DEFAULT_DEPTH if depth is None else depth
 
 
+def _tracking(given: Fields, content: Mapping[str, Any]) -> tuple[str, ...] | None:
+    """Return the tracking parameters that a source names; an empty list is another wish than none at all."""
+    names = given.texts("tracking", limit=100)
+    return None if content.get("tracking") is None else names
+
+
 def _or(value: float | None, default: float) -> float:
     return default if value is None else value
 
 
-def _seeds(given: Fields) -> tuple[str, ...]:
+def _seeds(given: Fields, ports: frozenset[int]) -> tuple[str, ...]:
     found: dict[int, str] = {}
+    policy = replace(DEFAULT, allow_ports=ports)
     for seed in given.texts("seeds", limit=8192):
         try:
-            url = parse_seed(seed)
+            url = parse_seed(seed, policy)
         except UrlRefused as exc:
             raise given.refuse("seeds", str(exc)) from exc
         found.setdefault(url.hash64, url.fetch)

@@ -105,6 +105,18 @@ class Fields:
             raise self.refuse(name, f"it must be a whole number from {least} to {most}")
         return value
 
+    def wholes(self, name: str, *, least: int, most: int) -> tuple[int, ...]:
+        """Return a list of whole numbers within bounds, each once and in order."""
+        value = self._take(name)
+        if value is None:
+            return ()
+        is_list = isinstance(value, list | tuple) and len(value) <= MAX_LIST
+        if not is_list or any(isinstance(one, bool) or not isinstance(one, int) for one in value):
+            raise self.refuse(name, "it must be a list of whole numbers")
+        if any(not least <= one <= most for one in value):
+            raise self.refuse(name, f"each must be from {least} to {most}")
+        return tuple(sorted(set(value)))
+
     def number(self, name: str, *, least: float, most: float) -> float | None:
         """Return a number within bounds, or None if it is left out."""
         value = self._take(name)

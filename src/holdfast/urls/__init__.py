@@ -3,7 +3,7 @@
 from holdfast.urls.address import MAX_URL_CHARS, Url, hash64, parse, parse_seed, url_hash
 from holdfast.urls.keys import MAX_KEY_BYTES, normalised_or_plain, page_key, shortened, url_key
 from holdfast.urls.links import Base, Resolution, Resolved, resolve
-from holdfast.urls.normalisation import DEFAULT, NORMALISER_VERSION, Normalisation
+from holdfast.urls.normalisation import DEFAULT, NORMALISER_VERSION, Normalisation, normalisation_of
 from holdfast.urls.patterns import InvalidPattern
 from holdfast.urls.priority import priority
 from holdfast.urls.scope import Scope, ScopeKind, Verdict
@@ -33,6 +33,7 @@ __all__ = [
     "hash64",
     "is_ip",
     "is_public_suffix",
+    "normalisation_of",
     "normalised_or_plain",
     "page_key",
     "parse",

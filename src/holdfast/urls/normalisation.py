@@ -6,7 +6,8 @@ It refuses nothing; `sites` decides which hosts and ports are acceptable, `addre
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from typing import Final
 
 NORMALISER_VERSION: Final = 1
@@ -60,6 +61,22 @@ class Normalisation:
 
 
 DEFAULT: Final = Normalisation()
+
+
+def normalisation_of(
+    *, strip_trailing_slash: bool, force_https: bool, tracking: Sequence[str] | None, allow_ports: Iterable[int]
+) -> Normalisation:
+    """Return the policy that a person wrote down; a name of `tracking` that ends in `*` stands for a family."""
+    chosen = DEFAULT
+    if tracking is not None:
+        names = [name.strip().lower() for name in tracking if name.strip()]
+        chosen = Normalisation(
+            tracking=frozenset(name for name in names if not name.endswith("*")),
+            tracking_prefixes=tuple(sorted({name[:-1] for name in names if name.endswith("*")})),
+        )
+    return replace(
+        chosen, strip_trailing_slash=strip_trailing_slash, force_https=force_https, allow_ports=frozenset(allow_ports)
+    )
 
 
 class PathAndQuery:

@@ -31,6 +31,8 @@ class Exchange:
     """What the payload is by its own bytes, if somebody looked (WARC-Identified-Payload-Type)."""
     protocol: str | None = None
     """`http/1.1`, `h2`… (WARC-Protocol)."""
+    purpose: str | None = None
+    """What the crawler asked for on its own account: `robots`, `sitemap` or `feed`; None for content."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,6 +76,9 @@ def response_head(
     if exchange.tls_verified is False:
         # WARC has no field for this; a reader that does not know ours passes over it.
         fields.append(("Holdfast-TLS", "unverified"))
+    if exchange.purpose is not None:
+        # Nor for this: a robots.txt or a sitemap that the crawler asked for itself is no page of the site.
+        fields.append(("Holdfast-Purpose", exchange.purpose))
     fields += (("Content-Type", "application/http; msgtype=response"), ("Content-Length", str(block_bytes)))
     return format_head(fields)
 

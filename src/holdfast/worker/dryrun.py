@@ -68,14 +68,14 @@ async def _look(plan: CrawlPlan, settings: Settings) -> DryRun:
                 rows[url.hash64] = (3, url, Kind.PAGE, 0, f"seed; cannot be read: {told}")
                 continue
             for kind, hrefs in _mentioned(answer, requisites=plan.requisites):
-                for link in resolve(Base(*hrefs[0]), hrefs[1]):
+                for link in resolve(Base(*hrefs[0], policy=plan.normalisation()), hrefs[1]):
                     depth = 1 if kind is Kind.PAGE else 0
                     verdict = scope.decide(link, depth, kind)
                     if not verdict.allowed:
                         excluded[verdict.rule, link.host] += 1
                     elif link.hash64 not in rows:
                         rank = priority(link.normalised, depth) if kind is Kind.PAGE else REQUISITE_PRIORITY
-                        rows[link.hash64] = (rank, parse(link.fetch), kind, depth, verdict.rule)
+                        rows[link.hash64] = (rank, parse(link.fetch, plan.normalisation()), kind, depth, verdict.rule)
         return await _ordered(plan, solo, rows.values(), excluded)
 
 

@@ -30,7 +30,7 @@ def policy_of(plan: CrawlPlan, ground: Ground, tape: Tape) -> Policy:
     if plan.keeps_bodies:
         return Policy(
             Originals(ground.hot, ground.settings.home),
-            lambda reader, _: WarcStorage(tape, refer_to=reader.may_refer_to, limit=reader.max_bytes),
+            lambda reader, _: WarcStorage(tape, refer_to=reader.may_refer_to, limit=reader.max_bytes, polls=plan.polls),
         )
     # Loaded by name: the tables that fold letters take time and memory which other crawls need not spend.
     signals = importlib.import_module("holdfast.crawl.signals.taking")

@@ -103,3 +103,12 @@ def test_the_memory_of_addresses_is_bounded_and_keeps_what_is_young() -> None:
     assert not seen.add(9_999)
     seen.forget(9_999)
     assert seen.add(9_999)
+
+
+def test_the_pace_of_discovering_domains_is_remembered_within_a_bound() -> None:
+    sieve = Sieve(make_bed({}, scope="any").crew)
+    for number in range(11_000):
+        links = [Link(f"http://target.test/{number}/{other}", "a") for other in range(2)]
+        sieve.sift(parse(f"http://d{number}.test/"), None, links, (), 0)
+
+    assert len(sieve._ready_at) == 10_000

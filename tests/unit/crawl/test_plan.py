@@ -6,6 +6,7 @@ import json
 
 from holdfast import __version__
 from holdfast.crawl.plan import CrawlPlan
+from holdfast.urls import DEFAULT
 
 
 def _plan(**more: object) -> CrawlPlan:
@@ -34,3 +35,15 @@ def test_the_same_crawl_is_the_same_seeds_and_scope_in_any_order() -> None:
     assert one.fingerprint() == other.fingerprint()
     assert one.fingerprint() != _plan(seeds=("https://a.test/",)).fingerprint()
     assert _plan(scope="domain").fingerprint() != _plan().fingerprint()
+
+
+def test_how_pages_are_told_apart_travels_to_the_process_and_makes_another_crawl() -> None:
+    plain = CrawlPlan(seeds=("http://a.test/",), contact="a@example.org")
+    own = CrawlPlan(seeds=("http://a.test/",), contact="a@example.org", strip_trailing_slash=True, force_https=True,
+                    tracking=("From", "x_*"), allow_ports=(6697,))  # fmt: skip
+
+    policy = CrawlPlan.from_json(own.to_json()).normalisation()
+    assert (policy.strip_trailing_slash, policy.force_https, policy.allow_ports) == (True, True, frozenset({6697}))
+    assert (policy.tracking, policy.tracking_prefixes) == (frozenset({"from"}), ("x_",))
+    assert plain.normalisation() == DEFAULT
+    assert own.fingerprint() != plain.fingerprint()

@@ -8,7 +8,7 @@ from typing import Any, cast
 import pytest
 
 from holdfast.crawl.crew import Capture
-from holdfast.crawl.links import HOP_PRIORITY, REQUISITE_PRIORITY, Sieve
+from holdfast.crawl.links import HOP_PRIORITY, REQUISITE_PRIORITY, Sieve, Sieved
 from holdfast.crawl.reading import UNREADABLE, Later, Reader, Reading
 from holdfast.parse import ParseChild
 from holdfast.types import Attempt, Kind, Original, Outcome, ParsedPage, Request
@@ -156,3 +156,19 @@ def test_only_a_seeds_redirect_widens_the_scope() -> None:
     assert landed == []
     _led(bed, "http://home.test/", attempt(_URL, depth=0))
     assert landed == ["http://home.test/"]
+
+
+def test_a_sitemap_index_adds_no_more_sitemaps_than_the_crawl_may_have_pages() -> None:
+    bed = make_bed({}, max_pages=10)
+    reader, sieve = Reader(bed.crew, cast(ParseChild, _Child())), Sieve(bed.crew)
+    one = attempt(_URL, kind=Kind.SITEMAP)
+    capture = _capture(bed, one, (fetched(Request(url=one.url), Answer(), bed.clock),))
+
+    def index(name: str) -> Sieved:
+        children = tuple(f"http://a.test/{name}-{number}.xml" for number in range(50_000))
+        return reader.sift(sieve, capture, one, Reading(children=children))
+
+    first, second = index("a"), index("b")
+    assert [found.kind for found in first.found] == [Kind.SITEMAP] * 10
+    assert first.excluded["over_limit:sitemaps", "a.test"] == 49_990
+    assert second.found == []

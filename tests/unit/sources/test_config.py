@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from holdfast.jobs.plans import House, crawl_plan
 from holdfast.sources.config import SourceConfig, merged, read_config, zimit_job
 from holdfast.sources.presets import PRESETS
 from holdfast.sources.refusals import SourceRefused
@@ -147,3 +148,37 @@ def test_overrides_of_the_wrong_shape_are_refused_by_name(overrides: dict[str, A
         merged(base, start="https://more.example/", overrides=overrides)
 
     assert refused.value.field == field
+
+
+def test_a_source_may_say_how_its_pages_are_told_apart_and_its_crawl_does_so() -> None:
+    content = {
+        "seeds": ["http://example.org:6697/"], "strip_trailing_slash": True, "force_https": True, "tracking": ["from"],
+        "allow_ports": [6697],
+    }  # fmt: skip
+    made = read_config(content)
+    policy = crawl_plan(made, House(contact="a@example.org"), number=1).normalisation()
+
+    assert made.stored() == content
+    assert merged(made) == made
+    assert (policy.strip_trailing_slash, policy.force_https) == (True, True)
+    assert (policy.tracking, policy.tracking_prefixes, policy.allow_ports) == (
+        frozenset({"from"}),
+        (),
+        frozenset({6697}),
+    )
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [("allow_ports", [0]), ("allow_ports", ["80"]), ("allow_ports", 6697), ("tracking", "ref"), ("force_https", 1)],
+)
+def test_what_is_no_such_policy_is_refused_by_name(field: str, value: object) -> None:
+    with pytest.raises(SourceRefused, match=field):
+        read_config({"seeds": ["https://example.org/"], field: value})
+
+
+def test_an_empty_list_of_tracking_parameters_drops_none() -> None:
+    made = read_config({"seeds": ["https://example.org/"], "tracking": []})
+
+    assert made.tracking == ()
+    assert crawl_plan(made, House(contact="a@example.org"), number=1).normalisation().tracking == frozenset()
