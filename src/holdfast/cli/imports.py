@@ -19,6 +19,7 @@ from holdfast.index.intake.discovery import Found, discover
 from holdfast.index.intake.importer import Imported, Importer
 from holdfast.index.owning import open_indexer
 from holdfast.jobs.imports import ImportWish, ensure_import_source
+from holdfast.jobs.indexing.closing import close_account
 from holdfast.wiring import Ground, open_ground
 
 _SHOWN = 10
@@ -76,6 +77,8 @@ def _run(
         except Interrupted:
             line.clear()
             return done, False
+    if importer.begun is not None:
+        close_account(database, ground.clock, importer.begun.execution_id)
     line.say("search takes it in")
     take_in(ground.settings, ground.clock)
     line.clear()

@@ -21,6 +21,7 @@ from holdfast.db.models import IndexRun
 from holdfast.index.indexer import Indexed, Indexer, Interrupted, each_pending
 from holdfast.index.owning import open_indexer
 from holdfast.index.runs.queries import latest_runs
+from holdfast.jobs.indexing.closing import close_accounts
 from holdfast.wiring import Ground, open_ground
 
 _LOOK_S = 1.0
@@ -81,6 +82,8 @@ def _run(ground: Ground, *, follow: bool, source: str | None, search: bool, quie
                     line.clear()
                     if not quiet:
                         typer.echo(f"{one.path.rpartition('/')[2]}: {one.error or describe(one)}", err=bool(one.error))
+                with closing(Database(ground.settings.database)) as database:
+                    close_accounts(database, ground.clock)
                 if search:
                     take_in(ground.settings, ground.clock)
                 if not follow or not _wait(indexer):
