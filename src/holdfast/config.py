@@ -254,6 +254,9 @@ class WorkerSettings(_Group):
 
     concurrency: int = Field(1, ge=1, le=64, description="Executions that one worker runs at once.")
     processes: int = Field(1, ge=1, le=64, description="Crawl processes of one execution.")
+    max_time_s: float = Field(
+        30 * 86_400.0, ge=0.0, description="Longest that one execution may be at work, in seconds; 0: no limit."
+    )
     rest_s: float = Field(2.0, ge=0.05, description="How long a worker rests when no chore (indexing, feeds) waits.")
 
 

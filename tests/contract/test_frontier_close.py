@@ -110,3 +110,30 @@ def test_a_visit_of_an_attempt_that_was_closed_meanwhile_counts_as_repeated(bed:
 
     assert (settled.closed, settled.new, settled.repeated) == (0, 0, (visit,))
     assert bed.rows("SELECT outcome, reason FROM page_crawls") == [("excluded", "cancelled")]
+
+
+def test_what_failed_on_a_domain_that_was_given_up_is_asked_once_more_and_nothing_else_is(bed: Bed) -> None:
+    bed.frontier.add(EXECUTION, [*many("a.example", 5), *many("b.example", 3)])
+    leases = bed.frontier.lease(EXECUTION, 7, domains=2, pages=100)
+    a, b = sorted(leases, key=lambda lease: lease.domain)
+    poison = a.attempts[4]
+    bed.frontier.settle(EXECUTION, 7, [
+        bed.visit(a, a.attempts[0]),
+        bed.visit(a, a.attempts[1], outcome=Outcome.TIMEOUT, reason="timeout", status=None),
+        bed.visit(b, b.attempts[0]),
+        bed.visit(b, b.attempts[1], outcome=Outcome.FAILED, reason="connection_refused", status=None),
+        bed.visit(b, b.attempts[2], outcome=Outcome.BLOCKED_4XX, reason="http_404", status=404),
+    ])  # fmt: skip
+    bed.frontier.blame([poison.id], "segfault", limit=1)
+    while bed.frontier.close_domain(EXECUTION, a.domain_id, outcome=Outcome.FAILED, reason="domain_unreachable"):
+        pass
+
+    assert bed.frontier.reopen(EXECUTION, limit=2) == 3
+    assert bed.frontier.reopen(EXECUTION) == 0
+
+    opened = bed.rows("SELECT page_id, attempt FROM page_crawls WHERE outcome IS NULL ORDER BY page_id")
+    assert opened == [(attempt.page_id, 2) for attempt in sorted(a.attempts[1:4], key=lambda one: one.page_id)]
+    assert (bed.frontier.stats(EXECUTION).failed, bed.frontier.open_count(EXECUTION)) == (3, 3)
+    assert _nobodys(bed) == {"outcomes": {"failed": 1, "timeout": -1}}
+
+    assert bed.frontier.reopen(EXECUTION, every_domain=True) == 1  # the one of b that was refused

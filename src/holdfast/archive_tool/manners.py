@@ -15,6 +15,7 @@ from holdfast.sources.config import SourceConfig
 
 _DELAY = ("--pageExtraDelay", "--delay")
 _SIZE = ("--sizeSoftLimit", "--sizeHardLimit", "--sizeLimit")
+_TIME = ("--timeSoftLimit", "--timeHardLimit", "--timeLimit")
 _ROBOTS = "useRobots"
 _MANAGED = "browsertrix_config"
 
@@ -33,6 +34,8 @@ def manner_flags(config: SourceConfig, allowed: Sequence[str] = ()) -> list[str]
         made += [_DELAY[0], str(math.ceil(config.delay_s * count))]
     if config.quota_bytes is not None and not given.intersection(_SIZE):
         made += [_SIZE[0], str(config.quota_bytes)]
+    if config.max_time_s is not None and not given.intersection(_TIME):
+        made += [_TIME[0], str(math.ceil(config.max_time_s))]
     return made
 
 

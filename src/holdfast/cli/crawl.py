@@ -110,8 +110,8 @@ def crawl(
     if files is not None and not json:
         print(f"indexed: {len(files)} files, {sum(file['snapshots'] for file in files):,} snapshots"
               f"   ·   next: holdfast search WORDS")  # fmt: skip
-    if status.state == "failed":
-        raise typer.Exit(1)
+    if status.rule.exit_code:
+        raise typer.Exit(status.rule.exit_code)
 
 
 def run(ground: Ground, plan: CrawlPlan, *, output: Path | None, resume: bool, workers: int, as_json: bool) -> Status:
@@ -140,6 +140,8 @@ def _summarise(ground: Ground, status: Status, recovery: Recovery, *, resumed: b
         print(jsonlib.dumps(as_object(status, paths, recovery, resumed=resumed)))
         return
     print(f"{status.source}: execution {status.execution_id} {status.state} ({status.reason})")
+    if status.shortfalls:
+        print(f"  {status.error or status.sentence}")
     rate = status.pages / status.run_seconds if status.run_seconds else 0.0
     print(f"  {status.pages:,} pages, {status.requests:,} requests, {size(status.bytes)} in "
           f"{duration(status.run_seconds)} ({rate:.1f} pages/s)")  # fmt: skip
@@ -166,6 +168,8 @@ def as_object(status: Status, paths: list[str], recovery: Recovery, *, resumed: 
     """Return the final object of `--json`."""
     return {
         "execution": status.execution_id, "source": status.source, "state": status.state, "reason": status.reason,
+        "shortfalls": status.shortfalls, "sentence": status.sentence, "error": status.error,
+        "research_ready": status.rule.is_ready,
         "resumed": resumed, "pages": status.pages, "requests": status.requests, "bytes": status.bytes,
         "seconds": round(status.run_seconds, 3),
         "pages_per_s": round(status.pages / status.run_seconds, 2) if status.run_seconds else 0.0,

@@ -22,6 +22,7 @@ from holdfast.cli.options import AsJson, Home
 from holdfast.cli.settings import redacted, walk
 from holdfast.cli.tables import table
 from holdfast.config import Settings
+from holdfast.coordination.disk import is_low, low_volume
 
 _FILES = 1024
 _THEIRS = ("HEALTHARCHIVE_", "CRAWLER_", "FETCHER_", "JOB_LOGS_", "AUTH_JWT_")
@@ -123,9 +124,9 @@ def _disk(settings: Settings) -> Finding:
         place = place.parent
     usage = shutil.disk_usage(place)
     share = 100 * usage.free / usage.total if usage.total else 0.0
-    low = usage.free < settings.disk.free_bytes or share < settings.disk.free_percent
-    return Finding("free disk", f"{usage.free / 1e9:.1f} GB ({share:.0f}%)",
-                   "below the mark of HOLDFAST_DISK_*: nothing new starts" if low else None)  # fmt: skip
+    low = place if is_low(place, settings.disk) else low_volume(settings)
+    trouble = f"{low} is below the mark of HOLDFAST_DISK_*: nothing new starts" if low is not None else None
+    return Finding("free disk", f"{usage.free / 1e9:.1f} GB ({share:.0f}%)", trouble)
 
 
 app_command = check_env

@@ -21,6 +21,7 @@ from holdfast.index.intake.importer import Imported, Importer
 from holdfast.index.intake.placing import Keeping
 from holdfast.index.owning import open_indexer
 from holdfast.jobs.imports import ImportWish, ensure_import_source
+from holdfast.jobs.indexing.steps import close_if_read
 from holdfast.wiring import Ground, open_ground
 
 _SHOWN = 10
@@ -100,6 +101,8 @@ def _run(
         except Interrupted:
             line.clear()
             return done, False
+    if importer.begun is not None:
+        close_if_read(database, ground.clock, importer.begun.execution_id)
     line.say("search takes it in")
     take_in(ground.settings, ground.clock)
     line.clear()

@@ -14,6 +14,7 @@ from holdfast.cli.job_words import (
     KINDS,
     JobArgument,
     JobOption,
+    ended_text,
     find_job,
     interval_text,
     job_number,
@@ -148,6 +149,8 @@ def show(job: JobArgument = None, job_id: JobOption = None, json: AsJson = False
         print(f"latest execution {latest.id} (number {latest.number}): {latest.state}"
               + (f", index {latest.index_state}" if latest.index_state else "")
               + (f", {size.number} WARC files, {size.size:,} bytes" if size else ""))  # fmt: skip
+        if latest.shortfalls:
+            print(f"  {ended_text(latest)}")
 
 
 def _whole(found: ListedJob) -> tuple[dict[str, Any], str | None]:

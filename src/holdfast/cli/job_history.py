@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from holdfast import config
-from holdfast.cli.job_words import JobArgument, JobOption, execution_object, find_job, job_number
+from holdfast.cli.job_words import JobArgument, JobOption, ended_text, execution_object, find_job, job_number
 from holdfast.cli.options import AsJson, Home
 from holdfast.cli.tables import table, text
 from holdfast.cli.wording import duration
@@ -59,7 +59,8 @@ def executions(
 
 def _row(row: Execution) -> tuple[object, ...]:
     took = duration(row.duration_ms / 1000) if row.duration_ms is not None else None
-    error = " ".join((row.error or row.reason or "").split())[:80]
+    short = ended_text(row) if row.shortfalls else None
+    error = " ".join((row.error or short or row.reason or "").split())[:80]
     return (row.number, row.id, row.state, row.index_state, row.started_at, took, row.items_crawled, row.items_failed,
             error)  # fmt: skip
 

@@ -20,6 +20,7 @@ from holdfast.cli.job_words import (
     naming,
 )
 from holdfast.cli.options import AsJson, Home
+from holdfast.cli.values import read_size, read_time
 from holdfast.db.models import Source
 from holdfast.jobs.board.board import Upserted
 from holdfast.jobs.board.queries import locked_job
@@ -40,6 +41,8 @@ Sets = Annotated[
 PageLimit = Annotated[
     int | None, typer.Option("--page-limit", min=1, help="At most so many pages; not for annual jobs.")
 ]
+MaxBytes = Annotated[str | None, typer.Option("--max-bytes", help="At most so much from the network, as 5GB.")]
+MaxTime = Annotated[str | None, typer.Option("--max-time", help="At most so long at work, as 30m, 6h or 7d.")]
 Depth = Annotated[int | None, typer.Option("--depth", min=-1, help="Links to follow from a seed; not for annual jobs.")]
 Name = Annotated[str | None, typer.Option("--name", help="Its name; by the source's template if left out.")]
 Address = Annotated[str | None, typer.Option("--url", help="The start page; the first seed if left out.")]
@@ -58,6 +61,8 @@ class Overrides(NamedTuple):
     sets: list[str] | None
     page_limit: int | None
     depth: int | None
+    max_bytes: str | None = None
+    max_time: str | None = None
 
     def fields(self, present: dict[str, Any], base: Source) -> dict[str, Any]:
         """Return the fields of the configuration: those that the job had, and what is said anew."""
@@ -65,7 +70,13 @@ class Overrides(NamedTuple):
         there = made.get("seeds", read_config(content_of(base), needs_seeds=False).seeds)
         if self.seeds and isinstance(there, list | tuple):  # anything else is refused by the board
             made["seeds"] = [*there, *self.seeds]
-        for name, value in (("max_pages", self.page_limit), ("max_depth", self.depth)):
+        limits = {
+            "max_pages": self.page_limit,
+            "max_depth": self.depth,
+            "quota_bytes": read_size(self.max_bytes),
+            "max_time_s": read_time(self.max_time),
+        }
+        for name, value in limits.items():
             if value is not None:
                 made[name] = value
         return made
@@ -74,14 +85,15 @@ class Overrides(NamedTuple):
 def create(
     source: Annotated[str, typer.Option("--source", help="The source's code.", metavar="CODE")],
     every: Every = None, once: Once = False, name: Name = None, url: Address = None, seed: Seeds = None,
-    sets: Sets = None, page_limit: PageLimit = None, depth: Depth = None, max_retries: Retries = None,
+    sets: Sets = None, page_limit: PageLimit = None, depth: Depth = None, max_bytes: MaxBytes = None,
+    max_time: MaxTime = None, max_retries: Retries = None,
     retry_backoff: Backoff = None, adaptive: Adaptive = None, json: AsJson = False, home: Home = None,
 ) -> None:  # fmt: skip
     """Make the crawl job of a source, or give the one that it has a new plan: on a schedule, or once and at once.
 
     Example: holdfast create-job --source hc --every 6h --set delay_s=2
     """
-    interval, wish = _interval(every, once=once), Overrides(seed, sets, page_limit, depth)
+    interval, wish = _interval(every, once=once), Overrides(seed, sets, page_limit, depth, max_bytes, max_time)
     with open_jobs(config.load(home=home)) as jobs:
         with jobs.database.write() as session:
             row = find(session, source)
@@ -99,15 +111,15 @@ def create(
 def edit(
     job: JobArgument = None, job_id: JobOption = None, every: Every = None, once: Once = False, name: Name = None,
     url: Address = None, seed: Seeds = None, sets: Sets = None, page_limit: PageLimit = None, depth: Depth = None,
-    max_retries: Retries = None, retry_backoff: Backoff = None, adaptive: Adaptive = None, json: AsJson = False,
-    home: Home = None,
+    max_bytes: MaxBytes = None, max_time: MaxTime = None, max_retries: Retries = None, retry_backoff: Backoff = None,
+    adaptive: Adaptive = None, json: AsJson = False, home: Home = None,
 ) -> None:  # fmt: skip
     """Change the plan of a job; what is not named stays. --set FIELD=null lets a field follow the source again.
 
     Example: holdfast job edit 3 --every 12h --max-retries 5
     """
     number, interval = job_number(job, job_id), _interval(every, once=once)
-    wish = Overrides(seed, sets, page_limit, depth)
+    wish = Overrides(seed, sets, page_limit, depth, max_bytes, max_time)
     told = _given(name=name, url=url, max_retries=max_retries, retry_backoff_seconds=retry_backoff,
                   adaptive_scheduling=adaptive)  # fmt: skip
     if interval is not None or once:

@@ -18,6 +18,7 @@ from holdfast.jobs.board.queries import CRAWL, FEED, UNCAPPED
 from holdfast.jobs.intervals import interval_of
 from holdfast.jobs.listing.queries import shown_job
 from holdfast.jobs.listing.values import ListedJob, stats_of
+from holdfast.jobs.reading import sentence_of
 from holdfast.jobs.specs import JobNotFound
 
 JobArgument = Annotated[int | None, typer.Argument(help="The job's number.", metavar="JOB")]
@@ -103,6 +104,7 @@ def execution_object(row: Execution) -> dict[str, Any]:
     """Return an execution for `--json`, without its stack and metrics."""
     return {
         "id": row.id, "number": row.number, "state": row.state, "reason": row.reason, "index_state": row.index_state,
+        "shortfalls": row.shortfalls, "sentence": ended_text(row),
         "failure": row.failure, "error": row.error, "exit_code": row.exit_code, "stage": row.stage,
         "retry_attempt": row.retry_attempt, "resumed_from": row.resumed_from, "queued_at": _moment(row.queued_at),
         "started_at": _moment(row.started_at), "finished_at": _moment(row.finished_at),
@@ -111,6 +113,13 @@ def execution_object(row: Execution) -> dict[str, Any]:
         "items_total": row.items_total, "log_lines": row.log_lines, "cleanup_status": row.cleanup_status,
         "output_dir": row.output_dir,
     }  # fmt: skip
+
+
+def ended_text(row: Execution) -> str | None:
+    """Return in words how an execution ended and what it fell short of; None while it has not ended."""
+    if row.state in ("queued", "running"):
+        return None
+    return sentence_of(row.state, row.reason, row.shortfalls)
 
 
 def _moment(value: datetime | None) -> str | None:

@@ -15,6 +15,8 @@ from holdfast.cli.latest import find_execution
 from holdfast.cli.options import AsJson, ExecutionId, Home
 from holdfast.frontier import Account, Summary
 from holdfast.frontier.queries import account, summary
+from holdfast.jobs.reading import shortfall_text
+from holdfast.jobs.status import Status, read_status
 from holdfast.wiring import open_ground
 
 _TOP = 15
@@ -34,16 +36,28 @@ def report(
     if csv + urls + json > 1:
         raise typer.BadParameter("choose one of --urls, --csv and --json")
     with open_ground(config.load(home=home)) as ground:
-        execution_id = find_execution(ground, execution)
+        status = read_status(ground.hot, ground.clock, find_execution(ground, execution))
         if csv:
-            _write_csv(account(ground.hot, execution_id))
+            _write_csv(account(ground.hot, status.frontier_id))
         elif urls:
-            for row in account(ground.hot, execution_id):
+            for row in account(ground.hot, status.frontier_id):
                 print(jsonlib.dumps(_row(row)))
         elif json:
-            print(jsonlib.dumps({"execution": execution_id, **as_object(summary(ground.hot, execution_id))}))
+            print(jsonlib.dumps({**_ending(status), **as_object(summary(ground.hot, status.frontier_id))}))
         else:
-            _print(execution_id, summary(ground.hot, execution_id))
+            _print(status, summary(ground.hot, status.frontier_id))
+
+
+def _ending(status: Status) -> dict[str, Any]:
+    """Return how a run ended and what it fell short of, for `--json`."""
+    return {
+        "execution": status.execution_id,
+        "state": status.state,
+        "reason": status.reason,
+        "shortfalls": status.shortfalls,
+        "sentence": status.sentence,
+        "research_ready": status.rule.is_ready if status.sentence is not None else None,
+    }
 
 
 def _row(row: Account) -> dict[str, Any]:
@@ -81,8 +95,13 @@ def _pairs(counts: Mapping[tuple[str, str], int], first: str, second: str) -> li
     return [{first: a, second: b, "count": count} for (a, b), count in counts.items()]
 
 
-def _print(execution_id: int, found: Summary) -> None:
-    print(f"execution {execution_id}: {found.total:,} URLs, {found.open:,} open")
+def _print(status: Status, found: Summary) -> None:
+    ended = f" ({status.reason})" if status.reason else ""
+    print(f"execution {status.execution_id} {status.state}{ended}: {found.total:,} URLs, {found.open:,} open")
+    for word, count in status.shortfalls.items():
+        print(f"  fell short: {shortfall_text(word, count)}")
+    if status.frontier_id != status.execution_id:
+        print(f"  it went on with the frontier of execution {status.frontier_id}: the counts are of both together")
     _table("outcome", found.outcomes)
     _table("status", found.statuses)
     _table("type", found.media_types)

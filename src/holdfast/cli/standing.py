@@ -12,7 +12,8 @@ def lines(standing: Standing) -> list[str]:
     """Return a line for each thing that deserves a look; none if all is well."""
     shown = []
     if standing.low_disk:
-        shown.append("low disk: nothing new starts until there is room")
+        where = f" at {standing.low_volume}" if standing.low_volume else ""
+        shown.append(f"low disk{where}: nothing new starts until there is room")
     for run in standing.failed:
         what = "index failed" if run.index_state == "index_failed" else run.failure or "failed"
         again = f"; again at {from_micros(run.next_run_at):%Y-%m-%d %H:%M}" if run.next_run_at else ""
@@ -41,7 +42,8 @@ def lines(standing: Standing) -> list[str]:
 def as_object(standing: Standing) -> dict[str, Any]:
     """Return the same for `--json`."""
     return {
-        "low_disk": standing.low_disk, "queued": standing.queued, "overdue": standing.overdue,
+        "low_disk": standing.low_disk, "low_volume": str(standing.low_volume) if standing.low_volume else None,
+        "queued": standing.queued, "overdue": standing.overdue,
         "unindexed": standing.unindexed,
         "failed": [
             {"execution": run.execution_id, "job": run.job_id, "source": run.source, "failure": run.failure,

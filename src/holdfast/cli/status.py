@@ -76,8 +76,10 @@ def describe(shown: Status) -> str:
     if shown.state == "running":
         slow = [f"\n       slow: {row['domain']} {row['seconds']} s, {row['why']}" for row in shown.slow]
         return f"{head}\n       {line(shown, shown.pages_s)}" + "".join(slow)
+    told = f"\n       {shown.sentence}" if shown.shortfalls else ""
+    again = f"; tried again at {shown.retry_at:%Y-%m-%d %H:%M} UTC" if shown.retry_at and told else ""
     return (
-        f"{head}\n       {shown.pages:,} pages, {shown.requests:,} requests, {size(shown.bytes)}, "
+        f"{head}{told}{again}\n       {shown.pages:,} pages, {shown.requests:,} requests, {size(shown.bytes)}, "
         f"{duration(shown.run_seconds)}, {shown.queue:,} queued; {outcomes(shown)}"
     )
 
@@ -86,6 +88,9 @@ def as_object(shown: Status) -> dict[str, Any]:
     """Return an execution for `--json`."""
     return {
         "execution": shown.execution_id, "source": shown.source, "state": shown.state, "reason": shown.reason,
+        "shortfalls": shown.shortfalls, "sentence": shown.sentence, "error": shown.error,
+        "research_ready": shown.rule.is_ready if shown.sentence is not None else None,
+        "retry_at": shown.retry_at.isoformat() if shown.retry_at else None,
         "condition": shown.condition if shown.state == "running" else None,
         "pages": shown.pages, "pages_s": shown.pages_s,
         "requests": shown.requests, "bytes": shown.bytes, "queue": shown.queue,

@@ -1,15 +1,69 @@
-"""Whether a disk has room for new work: who writes much asks here first."""
+"""Whether a volume has room for new work: a process that writes much asks here first."""
 
 from __future__ import annotations
 
 import os
+import threading
+from collections.abc import Iterable
 from pathlib import Path
 
-from holdfast.config import DiskSettings
+from holdfast.config import DiskSettings, Settings
 
 
 def is_low(folder: Path, marks: DiskSettings) -> bool:
-    """Return whether the disk under a folder has less room than we keep free."""
+    """Return whether the volume under a folder has less room than we keep free."""
     disk = os.statvfs(folder)
     free = disk.f_bavail * disk.f_frsize
     return free < marks.free_bytes or free < disk.f_blocks * disk.f_frsize * marks.free_percent / 100
+
+
+_ANSWER_S = 2.0
+_hanging: dict[Path, threading.Thread] = {}
+"""Looks that a dead mount keeps from coming back, by data directory: one at a time, and nothing waits for them."""
+
+
+def low_volume(settings: Settings) -> Path | None:
+    """Return the first volume that new work would be written to and that has too little room; None if all have.
+
+    The database and the captures may lie on different ones, and so may the captures of a source. One that is away, or
+    that does not answer, is not asked about room: what is to be written there says so itself.
+    """
+    found: list[Path] = []
+    before = _hanging.get(settings.home)
+    if before is not None and before.is_alive():
+        return None
+    look = threading.Thread(target=lambda: found.extend(_low(settings)), name="volumes", daemon=True)
+    look.start()
+    look.join(_ANSWER_S)
+    if look.is_alive():
+        _hanging[settings.home] = look
+    return found[0] if found else None
+
+
+def _low(settings: Settings) -> list[Path]:
+    stores = [settings.home / "warcs", *_mounts(settings.home / "warcs")]
+    if settings.zimit.store_root is not None:
+        stores.append(settings.zimit.store_root)
+    return [folder for folder in _volumes([settings.home, *stores]) if is_low(folder, settings.disk)][:1]
+
+
+def _mounts(store: Path) -> list[Path]:
+    """Return the folders of sources that are volumes of their own."""
+    try:
+        own = store.stat().st_dev
+        with os.scandir(store) as entries:
+            found = [entry.path for entry in entries if entry.is_dir() and entry.stat().st_dev != own]
+    except OSError:
+        return []
+    return sorted(map(Path, found))
+
+
+def _volumes(folders: Iterable[Path]) -> list[Path]:
+    """Return one folder of each volume, in this order; those that are not there are left out."""
+    found: dict[int, Path] = {}
+    for folder in folders:
+        try:
+            found.setdefault(folder.stat().st_dev, folder)
+        except OSError:
+            continue
+    return list(found.values())

@@ -80,7 +80,12 @@ def assess(volume: Volume, measured: Mapping[str, Any], missing: Sequence[Missin
     blocking = sum(not seed.accepted for seed in seeds)
     counts = {**measured["counts"], "missing_seeds": len(seeds), "blocking_seeds": blocking,
               **shard_counts(volume.shards)}  # fmt: skip
-    ready = judge([shard.state for shard in volume.shards], captured=counts["captured_urls"], missing_seeds=blocking)
+    ready = judge(
+        [shard.state for shard in volume.shards],
+        captured=counts["captured_urls"],
+        missing_seeds=blocking,
+        seeds=len(meant),
+    )
     outcomes = {shard["jobId"]: shard["outcomes"] for shard in measured["shards"]}
     standing = ready.as_object()
     return {
@@ -100,6 +105,7 @@ def shard_counts(shards: Iterable[Shard]) -> dict[str, int]:
     return {
         "shards": len(every), "indexed_shards": sum(shard.status == INDEXED for shard in every),
         "needs_review_shards": sum(shard.state.needs_review for shard in every),
+        "short_shards": sum(shard.state.falls_short for shard in every),
     }  # fmt: skip
 
 
@@ -113,7 +119,8 @@ def shard_object(shard: Shard) -> dict[str, Any]:
         "acceptanceReason": shard.reason, "captureBackend": shard.backend, "indexedPageCount": shard.indexed_pages,
         "pagesCrawled": latest.items_crawled if latest else 0, "pagesTotal": latest.items_total if latest else 0,
         "pagesFailed": latest.items_failed if latest else 0, "retryCount": shard.retries,
-        "executions": [run.id for run in shard.runs],
+        "executions": [run.id for run in shard.runs], "ended": latest.ended if latest else None,
+        "shortfalls": latest.shortfalls if latest else {}, "fallsShort": shard.state.falls_short,
     }  # fmt: skip
 
 

@@ -26,8 +26,8 @@ def report_text(content: Mapping[str, Any]) -> str:
         *_part("Seeds that are missing", ("seed", "outcome", "reason", "accepted"),
                [(one["url"], one["outcome"], one["reason"], _yes(one["accepted"]))
                 for one in content["missing_seeds"]]),
-        *_part("Shards", ("job", "shard", "kind", "status", "acceptance", "backend", "reason"),
-               [(one["jobId"], one["shardKey"], one["shardKind"], one["status"], one["acceptanceState"],
+        *_part("Shards", ("job", "shard", "kind", "status", "ended", "acceptance", "backend", "reason"),
+               [(one["jobId"], one["shardKey"], one["shardKind"], one["status"], _ended(one), one["acceptanceState"],
                  one["captureBackend"], one["acceptanceReason"] or "") for one in content["shards"]]),
         *_part("Links left out, by rule", ("rule", "links", "hosts"),
                [(one["rule"], one["links"], one["hosts"]) for one in content["exclusion_rules"]]),
@@ -37,6 +37,12 @@ def report_text(content: Mapping[str, Any]) -> str:
         "", "## Notes", "", *(f"- {_text(note)}" for note in content["notes"]), "",
     ]  # fmt: skip
     return "\n".join(lines)
+
+
+def _ended(shard: Mapping[str, Any]) -> str:
+    """Return how the last run of a shard ended, with what it fell short of."""
+    told = ", ".join(f"{word} {count}" for word, count in (shard.get("shortfalls") or {}).items())
+    return f"{shard.get('ended') or ''} ({told})" if told else str(shard.get("ended") or "")
 
 
 def comparison_text(content: Mapping[str, Any]) -> str:

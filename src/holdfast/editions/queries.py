@@ -158,7 +158,7 @@ def attempts(session: Session, execution_id: int, *, after: Place = (-1, -1, -1)
 
 def with_frontier(session: Session, executions: Collection[int]) -> set[int]:
     """Return which executions kept a frontier of their own, so that every address that they met has a row."""
-    kept = exists().where(PageCrawl.execution_id == Execution.id)
+    kept = or_(exists().where(PageCrawl.execution_id == Execution.id), Execution.frontier_id.is_not(None))
     return set(session.scalars(select(Execution.id).where(Execution.id.in_(executions), kept)))
 
 

@@ -1,7 +1,8 @@
 """When an edition is ready, and for what: decided from its shards and its coverage. Pure.
 
-A shard blocks until it is indexed or somebody has accepted its gap. An edition is ready for search when none blocks;
-for research when, besides, its coverage is documented and every seed was captured, or its gap accepted with a reason.
+A shard blocks until it is indexed or a person has accepted its gap. An edition is ready for search when none blocks;
+for research when, besides, its coverage is documented, it has seeds, every one of them was captured, and no shard's
+last run fell short of anything (`jobs.reading`); or when the gaps were accepted with a reason.
 """
 
 from __future__ import annotations
@@ -41,6 +42,8 @@ class ShardState(NamedTuple):
 
     status: str
     acceptance: str | None = None
+    is_whole: bool = True
+    """Whether its last run fell short of nothing: no host given up, no limit, no cut body, not stopped."""
 
     @property
     def is_accepted(self) -> bool:
@@ -51,6 +54,11 @@ class ShardState(NamedTuple):
     def is_blocking(self) -> bool:
         """Whether the edition waits for it."""
         return not self.is_accepted and self.status != INDEXED
+
+    @property
+    def falls_short(self) -> bool:
+        """Whether a person has to accept its gap before an edition can be ready for research."""
+        return not self.is_accepted and not self.is_whole
 
     @property
     def needs_review(self) -> bool:
@@ -70,13 +78,20 @@ class Readiness(NamedTuple):
         return {"status": self.status.value, "search_ready": self.search_ready, "research_ready": self.research_ready}
 
 
-def judge(shards: Sequence[ShardState], *, captured: int, missing_seeds: int | None) -> Readiness:
-    """Return how far an edition is; `missing_seeds` is None while no report has counted them."""
+def judge(
+    shards: Sequence[ShardState], *, captured: int, missing_seeds: int | None, seeds: int | None = None
+) -> Readiness:
+    """Return how far an edition is; `missing_seeds` is None while no report has counted them.
+
+    `seeds` is how many it has: without any, nothing says what was to be captured, so that it is ready for research only
+    if every shard was accepted.
+    """
     indexed = any(shard.status == INDEXED for shard in shards)
     blocking = any(shard.is_blocking for shard in shards)
     review = any(shard.needs_review for shard in shards)
     search_ready = indexed and not blocking and captured > 0
-    research_ready = search_ready and missing_seeds == 0
+    is_meant = bool(seeds) or all(shard.is_accepted for shard in shards)
+    research_ready = search_ready and missing_seeds == 0 and is_meant and not any(one.falls_short for one in shards)
     if research_ready:
         status = Status.RESEARCH_READY
     elif review:

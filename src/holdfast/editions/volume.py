@@ -14,6 +14,7 @@ from holdfast.editions.campaign import FIRST_YEAR, LAST_YEAR
 from holdfast.editions.readiness import Acceptance, ShardState
 from holdfast.editions.refusals import EditionNotFound
 from holdfast.errors import HoldfastError
+from holdfast.jobs.reading import rule_of
 from holdfast.jobs.shards import queries as shards
 from holdfast.jobs.shards.queries import Standing
 from holdfast.sources.config import SourceConfig, merged
@@ -31,6 +32,8 @@ class Run:
     items_failed: int
     items_total: int
     items_crawled: int
+    shortfalls: dict[str, int]
+    """What it fell short of, by word and count."""
     seeds: tuple[str, ...]
     landing: tuple[str, ...]
     """Where its seeds led: those hosts were in scope too."""
@@ -41,6 +44,11 @@ class Run:
         if self.state in ("running", "queued"):
             return self.state
         return self.reason or self.state
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether it fell short of nothing."""
+        return rule_of(self.state, self.reason).is_ready and not self.shortfalls
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,8 +72,9 @@ class Shard:
 
     @property
     def state(self) -> ShardState:
-        """What decides about it."""
-        return ShardState(self.status, self.acceptance)
+        """What decides about it: its last run tells what it is, for a retry goes on with what was left."""
+        is_whole = not self.runs or self.runs[-1].is_whole
+        return ShardState(self.status, self.acceptance, is_whole)
 
     @property
     def counts(self) -> bool:
@@ -159,6 +168,7 @@ def _run(execution: Execution) -> Run:
     return Run(
         id=execution.id, state=execution.state, reason=execution.reason, finished_at=execution.finished_at,
         items_failed=execution.items_failed, items_total=execution.items_total, items_crawled=execution.items_crawled,
+        shortfalls={str(word): int(count) for word, count in execution.shortfalls.items()},
         seeds=tuple(str(seed) for seed in execution.config.get("seeds") or ()),
         landing=tuple(str(place) for place in execution.config.get("landing") or ()),
     )  # fmt: skip

@@ -59,6 +59,8 @@ class House(NamedTuple):
     contact: str
     user_agent: str | None = None
     allow_networks: tuple[str, ...] = ()
+    max_time_s: float | None = None
+    """How long any execution may be at work: no site holds a worker for ever."""
 
 
 def crawl_plan(config: SourceConfig, house: House, *, number: int) -> CrawlPlan:
@@ -66,6 +68,7 @@ def crawl_plan(config: SourceConfig, house: House, *, number: int) -> CrawlPlan:
     return CrawlPlan(
         seeds=config.seeds, contact=house.contact, scope=config.scope, include=config.include, exclude=config.exclude,
         max_depth=config.max_depth, max_pages=config.max_pages, max_bytes=config.quota_bytes, delay_s=config.delay_s,
+        max_time_s=min((one for one in (config.max_time_s, house.max_time_s) if one), default=None),
         per_ip_rate=config.per_ip_rate, user_agent=config.user_agent(number) or house.user_agent,
         sitemaps=config.sitemaps, requisites=config.requisites, robots=config.robots,
         robots_reason=config.robots_reason, allow_networks=house.allow_networks, storage=config.storage,

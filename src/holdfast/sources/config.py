@@ -56,6 +56,8 @@ class SourceConfig:
     max_pages: int | None = None
     quota_bytes: int | None = None
     """What one execution may take from the network."""
+    max_time_s: float | None = None
+    """How long one execution may be at work, its resumptions together; a worker has a limit of its own besides."""
     delay_s: float = 1.0
     per_ip_rate: float | None = None
     """Requests a second to one IP address, whatever its hosts are called; None leaves it to the settings."""
@@ -152,6 +154,7 @@ def read_config(content: Mapping[str, Any], *, needs_seeds: bool = True) -> Sour
         max_depth=_depth(given),
         max_pages=given.whole("max_pages", least=1, most=10**12),
         quota_bytes=given.whole("quota_bytes", least=1, most=10**18),
+        max_time_s=given.number("max_time_s", least=1.0, most=10.0**9),
         delay_s=_or(given.number("delay_s", least=0.0, most=3600.0), _DEFAULT.delay_s),
         per_ip_rate=given.number("per_ip_rate", least=0.0, most=100_000.0),
         user_agents=_agents(given), robots=given.choice("robots", ("obey", "ignore"), "obey"),

@@ -16,7 +16,7 @@ from typing import NamedTuple
 from holdfast import log
 from holdfast.clock import SystemClock
 from holdfast.config import Settings
-from holdfast.coordination.disk import is_low
+from holdfast.coordination.disk import low_volume
 from holdfast.coordination.owners import Owner
 from holdfast.coordination.runfile import RunFile
 from holdfast.db.sessionclock import SessionClock
@@ -208,17 +208,17 @@ class Worker:
         return taken or bool(self._runs)
 
     def _has_space(self) -> bool:
-        """Return whether the disk has room for new work; the first time that it has not is told (HA-090, low disk)."""
-        low = is_low(self._settings.home, self._settings.disk)
-        if low and not self._is_low:
+        """Return whether every volume has room for new work; the first time that one has not is told."""
+        low = low_volume(self._settings)
+        if low is not None and not self._is_low:
             waits = self._shop.jobs.leases.tell_waiting("disk_space", kinds=self._duty.kinds)
-            _log.error("worker.low_disk", action="take", folder=str(self._settings.home), execution=waits)
+            _log.error("worker.low_disk", action="take", folder=str(low), execution=waits)
             self.report.low_disk = waits is not None
-        elif self._is_low and not low:
+        elif self._is_low and low is None:
             _log.info("worker.disk_has_room", folder=str(self._settings.home))
             self.report.low_disk = False
-        self._is_low = low
-        return not low
+        self._is_low = low is not None
+        return low is None
 
     def _start(self, lease: Lease, asked_at: float) -> None:
         holding = holding_for(lease, self._shop.jobs.database, self._shop.telling, self._settings.jobs)

@@ -162,7 +162,8 @@ def plan_of(settings: Settings, lease: Lease) -> CrawlPlan:
     """Return the plan of a leased execution; Invalid if its source cannot be crawled as it is configured."""
     if not settings.contact:
         raise Invalid("no contact, so nothing is crawled; give one with HOLDFAST_CONTACT")
-    house = House(settings.contact, settings.user_agent, tuple(map(str, settings.allow_networks)))
+    networks, most_s = tuple(map(str, settings.allow_networks)), settings.worker.max_time_s or None
+    house = House(settings.contact, settings.user_agent, networks, most_s)
     plan = crawl_plan(job_config(lease.job, lease.source), house, number=lease.number)
     plan.build_scope()
     Credentials(plan)

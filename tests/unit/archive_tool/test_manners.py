@@ -27,6 +27,8 @@ def _config(*given: str, options: dict[str, Any] | None = None, **fields: Any) -
         ({"delay_s": 2.5}, (), {"initial_workers": 3}, ["--pageExtraDelay", "8"]),
         ({"delay_s": 2}, ("--workers", "4"), {"initial_workers": 3}, ["--pageExtraDelay", "8"]),
         ({"quota_bytes": 9}, ("--delay", "7"), {}, ["--sizeSoftLimit", "9"]),
+        ({"max_time_s": 90.5}, ("--delay", "7"), {}, ["--timeSoftLimit", "91"]),
+        ({"max_time_s": 90}, ("--delay", "7", "--timeLimit", "5"), {}, []),
         ({"quota_bytes": 9}, ("--pageExtraDelay=7", "--sizeHardLimit", "5"), {}, []),
     ],
 )

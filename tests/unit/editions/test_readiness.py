@@ -35,4 +35,27 @@ ACCEPTED = ShardState("failed", "accepted_gap")
 def test_an_edition_is_as_ready_as_its_shards_and_seeds(
     shards: list[ShardState], captured: int, missing: int | None, said: tuple[str, bool, bool]
 ) -> None:
-    assert judge(shards, captured=captured, missing_seeds=missing) == Readiness(*said)  # type: ignore[arg-type]
+    assert judge(shards, captured=captured, missing_seeds=missing, seeds=1) == Readiness(*said)  # type: ignore[arg-type]
+
+
+SHORT = ShardState("indexed", "pending", is_whole=False)
+
+
+@pytest.mark.parametrize(
+    ("shards", "seeds", "is_ready"),
+    [
+        ([SHORT], 1, False),
+        ([DONE, SHORT], 1, False),
+        ([SHORT._replace(acceptance="accepted_gap")], 1, True),
+        ([DONE, SHORT._replace(acceptance="excluded")], 1, True),
+        ([DONE], 0, False),
+        ([DONE._replace(acceptance="accepted_gap")], 0, True),
+    ],
+)
+def test_a_run_that_fell_short_and_an_edition_without_seeds_need_a_decision(
+    shards: list[ShardState], seeds: int, *, is_ready: bool
+) -> None:
+    ready = judge(shards, captured=5, missing_seeds=0, seeds=seeds)
+
+    assert (ready.search_ready, ready.research_ready) == (True, is_ready)
+    assert ready.status == ("research_ready" if is_ready else "search_ready")

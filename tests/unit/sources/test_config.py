@@ -28,7 +28,8 @@ def test_a_seed_is_enough() -> None:
 def test_everything_survives_being_stored() -> None:
     content: dict[str, Any] = {
         "seeds": ["example.org/a", "https://example.org/b"], "scope": "prefix", "include": ["/x"], "exclude": ["/y"],
-        "max_depth": -1, "max_pages": 5, "quota_bytes": 10**9, "delay_s": 2.5, "user_agents": ["A/1", "B/2"],
+        "max_depth": -1, "max_pages": 5, "quota_bytes": 10**9, "max_time_s": 3600.0, "delay_s": 2.5,
+        "user_agents": ["A/1", "B/2"],
         "robots": "ignore", "robots_reason": "we own it", "sitemaps": False, "feeds": True, "requisites": False,
         "storage": "signals", "name_template": "x-{date:%Y}", "schedule_hint": "weekly",
         "zimit": {"passthrough_args": ["--lang", "en"], "tool_options": {"initial_workers": 2}},
@@ -55,6 +56,7 @@ def test_everything_survives_being_stored() -> None:
         ({"max_depth": True}, "max_depth"),
         ({"max_depth": "3"}, "max_depth"),
         ({"quota_bytes": 0}, "quota_bytes"),
+        ({"max_time_s": 0}, "max_time_s"),
         ({"max_pages": 1.5}, "max_pages"),
         ({"delay_s": -1}, "delay_s"),
         ({"delay_s": float("nan")}, "delay_s"),

@@ -182,7 +182,8 @@ class ExecutionShown(Shown):
     """One run of a job."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [{
-        "id": 12, "job_id": 1, "execution_number": 12, "status": "completed", "reason": "done",
+        "id": 12, "job_id": 1, "execution_number": 12, "status": "completed", "reason": "done", "shortfalls": {},
+        "sentence": "everything in scope was asked for, and nothing was cut short", "research_ready": True,
         "queued_at": "2026-11-15T12:15:00Z", "started_at": "2026-11-15T12:15:03Z",
         "completed_at": "2026-11-15T12:20:41Z", "duration_ms": 338000, "items_crawled": 560, "items_failed": 2,
         "items_indexed": 558, "index_status": "indexed", "error_message": None, "failure": None, "stack_trace": None,
@@ -195,7 +196,10 @@ class ExecutionShown(Shown):
     job_id: int
     execution_number: int
     status: str = Field(description="queued, running, stopped, completed, failed or cancelled.")
-    reason: str | None = Field(description="Why it ended, in a word: done, cancelled, max_pages…")
+    reason: str | None = Field(description="Why it ended, in a word: done, hosts_given_up, max_pages, stopped…")
+    shortfalls: dict[str, int] = Field(description="What it fell short of, by word and count, the worst first.")
+    sentence: str | None = Field(description="The same for people; null while it runs.")
+    research_ready: bool | None = Field(description="Whether an edition may rest on it as it is; null while it runs.")
     queued_at: datetime | None
     started_at: datetime | None
     completed_at: datetime | None

@@ -124,17 +124,20 @@ def close_accounts(database: Database, clock: Clock, file_ids: Sequence[int]) ->
     """Conclude the executions of files that were just read, as far as nothing else of them waits; return which."""
     with database.read() as session:
         found = queries.over_with_files(session, file_ids)
-    closed = []
-    for execution_id in found:
-        with database.read() as session:
-            if queries.file_states(session, execution_id=execution_id).waiting:
-                continue
-        with suppress(NotIndexable):  # another process has it, or a retry has opened it again
-            with database.write() as session:
-                begin(session, execution_id, now=clock.now())
-            if close_account(database, clock, execution_id):
-                closed.append(execution_id)
-    return closed
+    return [execution_id for execution_id in found if close_if_read(database, clock, execution_id)]
+
+
+def close_if_read(database: Database, clock: Clock, execution_id: int) -> bool:
+    """Conclude one execution if it is over and nothing of it waits; False if not, or if another process has it."""
+    with database.read() as session:
+        if queries.file_states(session, execution_id=execution_id).waiting:
+            return False
+    try:
+        with database.write() as session:
+            begin(session, execution_id, now=clock.now())
+        return close_account(database, clock, execution_id)
+    except NotIndexable:  # another process has it, or a retry has opened it again
+        return False
 
 
 def conclude(session: Session, execution_id: int, found: Quality, *, error: str | None, now: datetime) -> None:

@@ -240,8 +240,9 @@ def pages_of(session: Session, run: Execution) -> Pages:
     settled = Pages(run.items_crawled, run.items_total, run.items_failed)
     if any(settled):
         return settled
-    counts = list(session.scalars(select(ExecutionCount.counts).where(ExecutionCount.execution_id == run.id)))
-    waiting = session.scalar(select(func.coalesce(func.sum(Queue.open), 0)).where(Queue.execution_id == run.id)) or 0
+    frontier = run.frontier_id or run.id
+    counts = list(session.scalars(select(ExecutionCount.counts).where(ExecutionCount.execution_id == frontier)))
+    waiting = session.scalar(select(func.coalesce(func.sum(Queue.open), 0)).where(Queue.execution_id == frontier)) or 0
     crawled = sum(count.get("pages", 0) for count in counts)
     failed = sum(count.get("outcomes", {}).get(word, 0) for count in counts for word in _FAILED)
     return Pages(crawled, crawled + failed + int(waiting), failed)

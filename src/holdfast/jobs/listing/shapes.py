@@ -13,6 +13,7 @@ from holdfast.jobs.journal.logs import LOG_NAME
 from holdfast.jobs.listing.values import Files, ListedJob, Pages, stats_of
 from holdfast.jobs.names import execution_name
 from holdfast.jobs.plans import job_config
+from holdfast.jobs.reading import rule_of, sentence_of
 from holdfast.sources.config import zimit_job
 
 _MB = 1024 * 1024
@@ -41,10 +42,13 @@ def job_shape(listed: ListedJob) -> dict[str, Any]:
 
 def execution_shape(execution: Execution, pages: Pages | None = None) -> dict[str, Any]:
     """Return an execution as `/api/v1/executions/:id` shows it (NC-002); `pages` are newer counts of one that runs."""
-    memory = execution.peak_memory_bytes
+    memory, is_over = execution.peak_memory_bytes, execution.state not in ("queued", "running")
     return {
         "id": execution.id, "job_id": execution.job_id, "execution_number": execution.number,
-        "status": execution.state, "reason": execution.reason, "queued_at": execution.queued_at,
+        "status": execution.state, "reason": execution.reason, "shortfalls": execution.shortfalls,
+        "sentence": sentence_of(execution.state, execution.reason, execution.shortfalls) if is_over else None,
+        "research_ready": rule_of(execution.state, execution.reason).is_ready if is_over else None,
+        "queued_at": execution.queued_at,
         "started_at": execution.started_at, "completed_at": execution.finished_at,
         "duration_ms": execution.duration_ms,
         "items_crawled": pages.crawled if pages else execution.items_crawled,

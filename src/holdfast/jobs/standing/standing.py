@@ -9,7 +9,7 @@ from typing import Final
 
 from holdfast.clock import Clock, from_micros, to_micros
 from holdfast.config import Settings
-from holdfast.coordination.disk import is_low
+from holdfast.coordination.disk import low_volume
 from holdfast.coordination.owners import OwnerSeen, seen_owners
 from holdfast.db.hot import Hot
 from holdfast.jobs.standing import queries
@@ -57,6 +57,8 @@ class Standing:
     unindexed: int
     workers: tuple[AtWork, ...]
     low_disk: bool
+    low_volume: Path | None = None
+    """Which of the volumes has too little room."""
 
     @property
     def stale(self) -> tuple[AtWork, ...]:
@@ -82,12 +84,13 @@ def read_standing(hot: Hot, clock: Clock, settings: Settings, *, run_folder: Pat
         for kind in _WORKERS
         for seen in seen_owners(hot, clock, kind=kind, folder=run_folder)
     )
-    low = is_low(settings.home, settings.disk)
+    full = low_volume(settings)
+    low = full is not None
     alive = [worker for worker in workers if not worker.seen.is_gone]
     waiting = tuple(Waiting(run=run, why=_why(run, now, low=low, alive=alive)) for run in first)
     return Standing(
         failed=tuple(failed), skipped=tuple(skipped), waiting=waiting, queued=queued, overdue=overdue,
-        unindexed=unindexed, workers=workers, low_disk=low,
+        unindexed=unindexed, workers=workers, low_disk=low, low_volume=full,
     )  # fmt: skip
 
 

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from holdfast.archive_tool.contract import ANNUAL_BACKOFF_MINUTES, ANNUAL_ERRORS, ANNUAL_RESTARTS
 from holdfast.config import RecoverySettings, Settings
-from holdfast.coordination.disk import is_low
+from holdfast.coordination.disk import low_volume
 from holdfast.db.models import Recovery
 from holdfast.jobs.care import queries
 from holdfast.jobs.care.deeds import raise_options
@@ -62,7 +62,7 @@ def recover(jobs: Jobs, *, apply: bool, ask: Signal | None = None) -> Recovered:
     limits, now = jobs.settings.recovery, jobs.clock.now()
     if is_deploying(jobs.settings, now):
         return Recovered(deploying=True, cases=(), woken=())
-    sights, low = see_all(jobs), is_low(jobs.settings.home, jobs.settings.disk)
+    sights, low = see_all(jobs), low_volume(jobs.settings) is not None
     with jobs.database.read() as session:
         rows = queries.recoveries(session, job_ids=[one.run.job.id for one in sights], since=now - _REMEMBERED)
     history: dict[int, list[Helped]] = {}

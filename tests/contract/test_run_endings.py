@@ -1,0 +1,102 @@
+"""The table of endings, row by row: what a job and its execution become; on both databases."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from holdfast.db.models import Execution
+from holdfast.jobs.endings import Counts, Ending, Result
+from holdfast.jobs.reading import RULES, Retry, Rule
+from holdfast.jobs.retries import Failure
+from tests.clock import FakeClock
+from tests.jobs_bed import Bed, open_bed
+
+_FAILURES = {"storage": Failure.INFRA, "infra_error": Failure.INFRA, "infra_error_config": Failure.CONFIG,
+             "lease_lost": Failure.LEASE_LOST}  # fmt: skip
+_SETTLED = [rule for rule in RULES if rule.state in ("completed", "failed", "cancelled")]
+
+
+@pytest.fixture
+def bed(migrated_url: str, clock: FakeClock, tmp_path: Path) -> Iterator[Bed]:
+    """One database with jobs that are tried twice at most."""
+    with open_bed(migrated_url, clock, tmp_path, takeovers=3, infra_cooldown_s=600) as opened:
+        yield opened
+
+
+def _ending(rule: Rule) -> Ending:
+    failure = _FAILURES.get(rule.reason, Failure.FAILED) if rule.state == "failed" else None
+    return Ending(result=Result(rule.state), reason=rule.reason, shortfalls={rule.reason: 3}, failure=failure)
+
+
+@pytest.mark.parametrize("rule", _SETTLED, ids=lambda rule: f"{rule.state}-{rule.reason}")
+def test_a_job_does_what_the_table_says(bed: Bed, rule: Rule) -> None:
+    job_id = bed.once(max_retries=1, retry_backoff_seconds=60)
+
+    bed.run_once(job_id, _ending(rule))
+
+    job, [run] = bed.job(job_id), bed.executions(job_id)
+    assert (run.state, run.reason, run.shortfalls) == (rule.state, rule.reason, {rule.reason: 3})
+    if rule.retry is Retry.NO:
+        assert job.state == rule.state
+        assert (job.current_retry_count, job.next_run_at) == (0, None)
+        return
+    wait = 60 if rule.retry is Retry.YES else 600
+    assert job.next_run_at is not None
+    assert (job.state, (job.next_run_at - bed.clock.now()).total_seconds()) == ("scheduled", wait)
+    assert (job.current_retry_count, job.infra_retry_count) == ((1, 0) if wait == 60 else (0, 1))
+
+
+def test_a_run_that_gave_up_hosts_is_tried_so_often_and_is_then_completed(bed: Bed, clock: FakeClock) -> None:
+    job_id = bed.once(max_retries=2, retry_backoff_seconds=60)
+    given_up = Ending(result=Result.COMPLETED, reason="hosts_given_up", shortfalls={"hosts_given_up": 1})
+    for _ in range(3):
+        bed.run_once(job_id, given_up)
+        clock.advance(3600)
+
+    runs = bed.executions(job_id)
+    assert [run.resumed_from for run in runs] == [None, runs[0].id, runs[1].id]
+    assert len({run.output_dir for run in runs}) == 1
+    assert (bed.job(job_id).state, bed.job(job_id).current_retry_count) == ("completed", 0)
+
+
+def test_a_poll_that_could_not_reach_a_host_waits_for_the_next_poll(bed: Bed) -> None:
+    job_id = bed.once()
+    bed.change(job_id, lambda job: setattr(job, "kind", "feed"))
+
+    bed.run_once(job_id, Ending(result=Result.COMPLETED, reason="hosts_given_up", shortfalls={"hosts_given_up": 1}))
+
+    assert bed.job(job_id).state == "completed"
+
+
+def _lose(bed: Bed, clock: FakeClock, *, items: int) -> Execution:
+    """Let a worker tell of so many pages and fall silent."""
+    lease = bed.party.taken()
+    bed.party.leases.report(lease, Counts(items_crawled=items), {})
+    clock.advance(301)
+    bed.party.scheduler.sweep()
+    return bed.executions(lease.claim.job_id)[0]
+
+
+def test_take_overs_are_forgiven_by_progress(bed: Bed, clock: FakeClock) -> None:
+    job_id = bed.once()
+    bed.party.scheduler.tick()
+
+    counted = [_lose(bed, clock, items=items).takeovers for items in (0, 0, 0, 50, 50, 50, 80, 90, 100, 110)]
+
+    assert counted == [1, 2, 3, 1, 2, 3, 1, 1, 1, 1]
+    assert bed.executions(job_id)[0].state == "queued"
+
+
+def test_a_run_that_loses_worker_after_worker_and_gets_nowhere_fails(bed: Bed, clock: FakeClock) -> None:
+    job_id = bed.once(max_retries=0)
+    bed.party.scheduler.tick()
+
+    for _ in range(3):
+        run = _lose(bed, clock, items=7)
+        assert (run.state, run.reason) == ("queued", None)
+
+    run = _lose(bed, clock, items=7)
+    assert (run.state, run.reason, bed.job(job_id).state) == ("failed", "lease_lost", "failed")

@@ -1,0 +1,92 @@
+"""What a run is, from what happened to its addresses."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from holdfast.jobs.reading import (
+    RULES,
+    EndedAs,
+    Facts,
+    Retry,
+    Shortfall,
+    facts_of,
+    read,
+    rule_of,
+    sentence_of,
+    shortfall_text,
+)
+
+_GOOD = Facts(captured=10, answered=10)
+
+
+@pytest.mark.parametrize(
+    ("facts", "state", "reason", "shortfalls"),
+    [
+        (_GOOD, "completed", "done", {}),
+        (Facts(), "completed", "done", {}),
+        (Facts(captured=10, answered=12, failed=2), "completed", "done", {}),
+        (replace(_GOOD, failed=4, hosts_given_up=2), "completed", "hosts_given_up", {"hosts_given_up": 2}),
+        (replace(_GOOD, failed=1, truncated=1), "completed", "truncated", {"truncated": 1}),
+        (replace(_GOOD, over={"max_pages": 7}), "completed", "max_pages", {"max_pages": 7}),
+        (replace(_GOOD, over={"max_bytes": 7}), "completed", "max_bytes", {"max_bytes": 7}),
+        (replace(_GOOD, over={"max_time": 7}), "completed", "max_time", {"max_time": 7}),
+        (replace(_GOOD, stopped=90), "completed", "stopped", {"stopped": 90}),
+        (Facts(stopped=0), "completed", "stopped", {"stopped": 0}),
+        (Facts(failed=3, hosts_given_up=1), "failed", "no_server", {"no_server": 3, "hosts_given_up": 1}),
+        (Facts(answered=3, failed=3), "failed", "nothing_captured", {"nothing_captured": 3}),
+        (
+            replace(_GOOD, failed=9, hosts_given_up=3, truncated=2, over={"max_pages": 5}),
+            "completed",
+            "max_pages",
+            {"max_pages": 5, "hosts_given_up": 3, "truncated": 2},
+        ),
+    ],
+)
+def test_the_reason_is_the_worst_and_all_shortfalls_are_named(
+    facts: Facts, state: str, reason: str, shortfalls: dict[str, int]
+) -> None:
+    found = read(facts)
+
+    assert (found.state, found.reason, found.shortfalls) == (state, reason, shortfalls)
+    assert list(found.shortfalls) == list(shortfalls)
+    assert found.rule in RULES
+
+
+def test_facts_are_counted_by_the_words_of_the_frontier() -> None:
+    groups = [
+        EndedAs("success", "ok", "page", 5, 2, 5),
+        EndedAs("success", "ok", "requisite", 7, 3, 7),
+        EndedAs("failed", "domain_unreachable", "page", 20, 3, 0),
+        EndedAs("failed", "domain_unreachable", "requisite", 9, 9, 0),
+        EndedAs("failed", "truncated", "page", 1, 1, 1),
+        EndedAs("blocked_4xx", "http_404", "page", 2, 1, 2),
+        EndedAs("excluded", "over_limit:max_pages", "page", 30, 1, 0),
+        EndedAs("excluded", "over_limit:max_pages", "sitemap", 1, 1, 0),
+        EndedAs("blocked_robots", "robots", "page", 4, 1, 0),
+    ]
+
+    assert facts_of(groups) == Facts(
+        captured=5, answered=19, failed=32, hosts_given_up=3, truncated=1, over={"max_pages": 31}
+    )
+
+
+def test_a_site_that_forbids_everything_was_reached() -> None:
+    assert read(facts_of([EndedAs("blocked_robots", "robots", "page", 4, 1, 0)])).reason == "done"
+
+
+def test_a_word_that_is_not_in_the_table_is_never_ready() -> None:
+    assert rule_of("completed", None).is_ready
+    assert not rule_of("completed", "of another version").is_ready
+    assert (rule_of("failed", "odd").retry, rule_of("failed", "odd").exit_code) == (Retry.YES, 1)
+
+
+def test_only_what_is_done_is_ready_and_every_shortfall_has_its_words() -> None:
+    assert [rule.reason for rule in RULES if rule.is_ready] == ["done"]
+    assert {word.value for word in Shortfall} <= {rule.reason for rule in RULES}
+    assert shortfall_text("hosts_given_up", 1) == "1 host given up: nothing could be reached there"
+    assert sentence_of("completed", "truncated", {"truncated": 2}) == (
+        "bodies stayed cut off after every retry (2 bodies cut off by their servers)"
+    )
