@@ -45,7 +45,7 @@ def index(
     """Index all sealed WARC files that wait for it, and let search find them.
 
     Ctrl-C stops between two batches, the same command goes on. --rebuild makes an archive anew from its files and their
-    manifests, with the same ids; without --apply it only says what it would do. Stopped, it goes on with: holdfast index
+    manifests, with the same ids; without --apply it says what it would do. Stopped, it goes on with: holdfast index
 
     Example: holdfast index --follow
     """
