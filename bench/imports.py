@@ -1,7 +1,8 @@
 """Memory of an import by the size of its file: what a process takes for itself, not what it maps of files.
 
-Run as `python -m bench.imports --mb 100 400 2000 --folder FOLDER`; each import is a process of its own, sampled until
-it ends. `RssAnon` of `/proc/PID/status` is the figure that counts: pages of mapped files can be taken back at any time.
+Run as `python -m bench.imports --mb 100 400 --pictures 2000 --folder FOLDER`; each import is a process of its own,
+sampled until it ends. A file of pages grows the index with it, one of pictures (a megabyte each) only itself. `RssAnon`
+of `/proc/PID/status` is the figure that counts: pages of mapped files can be taken back at any time.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import subprocess
 import sys
 import time
 from base64 import b64encode
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import NamedTuple
@@ -25,7 +27,6 @@ from holdfast.warc.exchange import Exchange
 from holdfast.warc.writer import WarcWriter
 
 _REQUEST = b"GET / HTTP/1.1\r\nHost: example.org\r\n\r\n"
-_HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/html; charset=utf-8\r\n\r\n"
 _BEGIN = datetime(2024, 1, 1, tzinfo=UTC)
 _TEXT_BYTES, _NOISE_BYTES = 8_000, 40_000
 _LOOK_S = 0.05
@@ -40,24 +41,36 @@ class Peak(NamedTuple):
     seconds: float
 
 
-def write_file(path: Path, megabytes: int) -> Path:
-    """Return a WARC file of about this size: pages with 8 KB of text and a picture each, none like another."""
-    chance = random.Random(7)
+def _pages(chance: random.Random) -> Iterator[tuple[bytes, MemoryBody]]:
+    """Yield pages with 8 KB of text and a picture each, none like another."""
     words = ["".join(chance.choices("abcdefghijklmnopqrstuvwxyz", k=chance.randint(3, 10))) for _ in range(20_000)]
+    while True:
+        text = " ".join(chance.choices(words, k=_TEXT_BYTES // 7))
+        noise = b64encode(chance.randbytes(_NOISE_BYTES))
+        page = f"<html><head><title>{text[:40]}</title></head><body><p>{text}</p>".encode()
+        yield b"text/html; charset=utf-8", MemoryBody((page, b"<img src='data:image/png;base64,%b'>" % noise))
+
+
+def _pictures(chance: random.Random) -> Iterator[tuple[bytes, MemoryBody]]:
+    """Yield a megabyte of noise at a time."""
+    while True:
+        yield b"image/png", MemoryBody((chance.randbytes(1_000_000),))
+
+
+def write_file(path: Path, megabytes: int, *, pictures: bool) -> Path:
+    """Return a WARC file of about this size."""
+    bodies = (_pictures if pictures else _pages)(random.Random(7))
     writer = WarcWriter.create(path.parent, path.name.removesuffix(".warc.gz"), 1, {}, SystemClock(), max_bytes=1 << 40)
     number = 0
     while writer.size < megabytes * 1_000_000:
-        text = " ".join(chance.choices(words, k=_TEXT_BYTES // 7))
-        noise = b64encode(chance.randbytes(_NOISE_BYTES)).decode()
-        page = f"<html><head><title>Page {number}</title></head><body><p>{text}</p>"
-        body = MemoryBody((page.encode(), f"<img src='data:image/png;base64,{noise}'>".encode()))
+        media_type, body = next(bodies)
         writer.append_exchange(
             Exchange(
                 url=f"https://example.org/{number % 97}/{number}",
                 started_at=_BEGIN + timedelta(seconds=number),
                 ip="192.0.2.1",
                 request_head=_REQUEST,
-                response_head=_HEAD,
+                response_head=b"HTTP/1.1 200 OK\r\nContent-Type: %b\r\n\r\n" % media_type,
                 body=body,
                 payload_digest=sha256_of(body.chunks()),
             )
@@ -84,17 +97,18 @@ def measure(path: Path, home: Path) -> Peak:
 def main() -> None:
     """Print a line for each size."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--mb", type=int, nargs="+", default=[25, 100, 400])
+    parser.add_argument("--mb", type=int, nargs="*", default=[25, 100, 400])
+    parser.add_argument("--pictures", type=int, nargs="*", default=[])
     parser.add_argument("--folder", type=Path, required=True)
     asked = parser.parse_args()
     asked.folder.mkdir(parents=True, exist_ok=True)
-    for megabytes in asked.mb:
-        path = asked.folder / f"pages-{megabytes}.warc.gz"
-        home = asked.folder / f"home-{megabytes}"
+    for megabytes, pictures in [*((one, False) for one in asked.mb), *((one, True) for one in asked.pictures)]:
+        name = f"{'pictures' if pictures else 'pages'}-{megabytes}"
+        path, home = asked.folder / f"{name}.warc.gz", asked.folder / f"home-{name}"
         shutil.rmtree(home, ignore_errors=True)
-        found = measure(path if path.exists() else write_file(path, megabytes), home)
+        found = measure(path if path.exists() else write_file(path, megabytes, pictures=pictures), home)
         print(
-            f"{megabytes} MB: {found.anonymous_mb:.0f} MB of its own, {found.resident_mb:.0f} MB with mapped files, "
+            f"{name}: {found.anonymous_mb:.0f} MB of its own, {found.resident_mb:.0f} MB with mapped files, "
             f"{found.seconds:.0f} s",
             flush=True,
         )

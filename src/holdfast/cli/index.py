@@ -13,15 +13,17 @@ from holdfast import config, log
 from holdfast.cli.display import duration, size
 from holdfast.cli.following import indexing
 from holdfast.cli.indexing import ProgressLine, as_object, describe, stoppable, take_in
-from holdfast.cli.options import AsJson, Home
+from holdfast.cli.options import Apply, AsJson, Home
 from holdfast.clock import Clock
 from holdfast.coordination.priority import step_back
 from holdfast.db.engine import Database
 from holdfast.db.models import IndexRun
 from holdfast.index.indexer import Indexed, Indexer, Interrupted, each_pending
 from holdfast.index.owning import open_indexer
+from holdfast.index.rebuild import plan_rebuild, restore_files
 from holdfast.index.runs.queries import latest_runs
 from holdfast.jobs.indexing.steps import close_accounts
+from holdfast.warc.queries import read_all_again
 from holdfast.wiring import Ground, open_ground
 
 _LOOK_S = 1.0
@@ -33,13 +35,18 @@ def index(
     source: Annotated[str | None, typer.Option("--source", "-s", help="Only files of this source.")] = None,
     workers: Annotated[int, typer.Option("--workers", min=1, max=64, help="Processes that read at once.")] = 1,
     search: Annotated[bool, typer.Option("--search/--no-search", help="Let search take it in at once.")] = True,
+    rebuild: Annotated[
+        bool, typer.Option("--rebuild", help="Register what manifests list and rows lost; read all files again.")
+    ] = False,
+    apply: Apply = False,
     status: Annotated[bool, typer.Option("--status", help="Only show what is being read, and what was.")] = False,
     json: AsJson = False,
     home: Home = None,
 ) -> None:
     """Index all sealed WARC files that wait for it, and let search find them.
 
-    Ctrl-C stops between two batches, the same command goes on.
+    Ctrl-C stops between two batches, the same command goes on. --rebuild makes an archive anew from its files and their
+    manifests, with the same ids; without --apply it says what it would do. Stopped, it goes on with: holdfast index
 
     Example: holdfast index --follow
     """
@@ -48,6 +55,8 @@ def index(
     with open_ground(settings) as ground:
         if status:
             _show_status(ground, as_json=json)
+            return
+        if rebuild and not _rebuild(ground, source, apply=apply, as_json=json):
             return
         step_back(settings.index.nice)
         wanted = [*(["--follow"] if follow else []), *(["--source", source] if source else [])]
@@ -68,6 +77,31 @@ def index(
         typer.echo(f"{len(done) - len(failed)} of {len(done)} files indexed, {total:,} snapshots")
     if failed or not is_whole:
         raise typer.Exit(130 if not is_whole and not follow else 1 if failed else 0)
+
+
+def _rebuild(ground: Ground, source: str | None, *, apply: bool, as_json: bool) -> bool:
+    """Register the files that rows lost and have all read again; return whether there is something to read now."""
+    home = ground.settings.home
+    found = plan_rebuild(ground.hot, home)
+    for problem in found.problems:
+        typer.echo(f"warning: {problem}", err=True)
+    if not apply:
+        if as_json:
+            told = {"known": found.known, "lost": len(found.lost), "problems": found.problems, "applied": False}
+            print(jsonlib.dumps(told))
+        else:
+            typer.echo(
+                f"{found.known:,} files have their rows, {len(found.lost):,} lost theirs and would get them back"
+            )
+            typer.echo("nothing was written; add --apply to do so and to read all of them again")
+        return False
+    with closing(Database(ground.settings.database)) as database:
+        restored = restore_files(database, ground.hot, ground.clock, home, found.lost)
+    with ground.hot.write() as tx:
+        waiting = read_all_again(tx, source=source)
+    if not as_json:
+        typer.echo(f"{restored:,} files got their rows back; {waiting:,} files are read again")
+    return True
 
 
 def _run(ground: Ground, *, follow: bool, source: str | None, search: bool, quiet: bool) -> tuple[list[Indexed], bool]:

@@ -5,6 +5,8 @@ And what follows it: search takes in what was read.
 
 from __future__ import annotations
 
+import ctypes
+import gc
 import signal
 from collections.abc import Collection, Iterator
 from contextlib import closing, contextmanager, suppress
@@ -92,9 +94,17 @@ def stoppable(indexer: Indexer) -> Iterator[None]:
 
 def take_in(settings: Settings, clock: Clock) -> None:
     """Let search take in what was read, and what its links say; if another process is at it, that one does it."""
+    _give_memory_back()
     with closing(Database(settings.database)) as database, suppress(IndexBusy):
         drain(database, settings.home, clock)
         refresh(database, settings.home, clock)
+
+
+def _give_memory_back() -> None:
+    """Hand what reading files took back to the system, if its library can: search would take as much on top of it."""
+    gc.collect()
+    with suppress(AttributeError, OSError):
+        ctypes.CDLL(None).malloc_trim(0)
 
 
 def describe(done: Indexed) -> str:

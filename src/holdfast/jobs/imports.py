@@ -7,6 +7,8 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+from sqlalchemy.orm import Session
+
 from holdfast import audit
 from holdfast.clock import Clock
 from holdfast.db.engine import Database
@@ -42,28 +44,68 @@ def ensure_import_source(database: Database, clock: Clock, *, code: str, name: s
         named_source(session, clock, code=code, name=name)
 
 
+def adopt_folder(database: Database, clock: Clock, *, source: str, folder: Path) -> int:
+    """Return the execution whose files lie in a folder: the one that is there, or one that is made for it.
+
+    Invalid if there is none and `source` is no code.
+    """
+    with database.write() as session:
+        found = queries.execution_in(session, output_dir=str(folder))
+        if found is not None:
+            return found.id
+        execution = _completed(session, clock, code=source, name=None, config={"restored": str(folder)})
+        execution.output_dir = str(folder)
+        audit.record(
+            session,
+            clock,
+            action="archive.restored",
+            subject=f"execution {execution.id}",
+            detail={"source": source, "folder": str(folder)},
+        )
+        return execution.id
+
+
+def _completed(session: Session, clock: Clock, *, code: str, name: str | None, config: dict[str, Any]) -> Execution:
+    """Add an execution that is over to the job that holds a source's imports."""
+    now = clock.now()
+    source = named_source(session, clock, code=code, name=name)
+    fingerprint = sha256(f"{IMPORT} {source.code}".encode()).hexdigest()
+    job = queries.job_by_fingerprint(session, kind=IMPORT, fingerprint=fingerprint)
+    if job is None:
+        job = Job(source_id=source.id, kind=IMPORT, fingerprint=fingerprint, config={}, created_at=now)
+        session.add(job)
+        session.flush()
+    execution = Execution(
+        job_id=job.id,
+        number=queries.last_number(session, job_id=job.id) + 1,
+        state="completed",
+        reason=None,
+        config=config,
+        output_dir="",
+        created_at=now,
+        started_at=now,
+        finished_at=now,
+        run_seconds=0.0,
+    )
+    session.add(execution)
+    session.flush()
+    return execution
+
+
 def begin_import(database: Database, clock: Clock, wish: ImportWish) -> ImportBegun:
     """Make an execution for imported files below the data directory; the source too, if it is new."""
-    now = clock.now()
     with database.write() as session:
-        source = named_source(session, clock, code=wish.source, name=wish.name)
-        fingerprint = sha256(f"{IMPORT} {source.code}".encode()).hexdigest()
-        job = queries.job_by_fingerprint(session, kind=IMPORT, fingerprint=fingerprint)
-        if job is None:
-            job = Job(source_id=source.id, kind=IMPORT, fingerprint=fingerprint, config={}, created_at=now)
-            session.add(job)
-            session.flush()
-        execution = Execution(
-            job_id=job.id, number=queries.last_number(session, job_id=job.id) + 1, state="completed", reason=None,
-            config=wish.config, output_dir="", created_at=now, started_at=now, finished_at=now, run_seconds=0.0,
-        )  # fmt: skip
-        session.add(execution)
-        session.flush()
-        stem = f"{now:%Y%m%dT%H%M%SZ}__{source.code}-import-{execution.id}"
-        folder = wish.home.resolve() / "warcs" / source.code / stem
+        execution = _completed(session, clock, code=wish.source, name=wish.name, config=wish.config)
+        stem = f"{execution.created_at:%Y%m%dT%H%M%SZ}__{wish.source}-import-{execution.id}"
+        folder = wish.home.resolve() / "warcs" / wish.source / stem
         execution.output_dir = str(folder)
-        audit.record(session, clock, action="archive.imported", subject=f"execution {execution.id}",
-                     detail={"source": source.code, **wish.config})  # fmt: skip
+        audit.record(
+            session,
+            clock,
+            action="archive.imported",
+            subject=f"execution {execution.id}",
+            detail={"source": wish.source, **wish.config},
+        )
         execution_id = execution.id
     try:
         folder.mkdir(parents=True, exist_ok=True)

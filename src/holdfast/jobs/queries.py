@@ -18,3 +18,10 @@ def job_by_fingerprint(session: Session, *, kind: str, fingerprint: str) -> Job 
 def last_number(session: Session, *, job_id: int) -> int:
     """Return the number of the job's latest execution, 0 if it has none."""
     return session.scalar(select(func.coalesce(func.max(Execution.number), 0)).where(Execution.job_id == job_id)) or 0
+
+
+def execution_in(session: Session, *, output_dir: str) -> Execution | None:
+    """Return the latest execution whose files lie in this folder."""
+    return session.scalars(
+        select(Execution).where(Execution.output_dir == output_dir).order_by(Execution.id.desc()).limit(1)
+    ).one_or_none()

@@ -36,7 +36,7 @@ _PAGES_AT_ONCE: Final = 5_000
 _STRUCK_AT_ONCE: Final = 5_000
 _COMMIT_EVERY: Final = 20_000
 """Pages and documents of one commit while draining: some 100 MB of memory at most."""
-_COMMIT_REBUILD: Final = 100_000
+_COMMIT_REBUILD: Final = 20_000
 
 _log = log.get(room="search")
 

@@ -117,7 +117,7 @@ def _open(folder: Path) -> Any:
 class Writer:
     """Adds entries; what was there under the same key goes. Nothing is seen before `commit`."""
 
-    def __init__(self, folder: Path, *, heap_bytes: int = 128_000_000) -> None:
+    def __init__(self, folder: Path, *, heap_bytes: int = 48_000_000) -> None:
         try:
             self._writer = _open(folder).writer(heap_size=heap_bytes, num_threads=1)
         except ValueError as exc:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from holdfast.db.hot import Transaction
@@ -120,6 +121,50 @@ def insert_imported(tx: Transaction, file: ImportedFile, *, now: int) -> int:
          file.origin_sha256),
     )  # fmt: skip
     return int(rows[0][0])
+
+
+class ListedFile(NamedTuple):
+    """A file that a manifest lists under its id."""
+
+    id: int
+    path: str
+    """As a row names it."""
+    sealing: Sealing
+
+
+def restore_file(tx: Transaction, file: ListedFile, *, execution_id: int, now: int) -> None:
+    """Register a sealed file under the id that it had; nothing happens if a row has this id or path already."""
+    tx.execute(
+        "INSERT INTO warc_files(id, execution_id, path, state, size, sha256, crc32, record_count, repaired, created_at,"
+        " sealed_at) VALUES (?, ?, ?, 'sealed', ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
+        (file.id, execution_id, file.path, *file.sealing, now, now),
+    )
+
+
+def continue_ids(tx: Transaction) -> None:
+    """Let new files get ids behind all that are there; PostgreSQL only, which does not see ids that were given."""
+    tx.execute("SELECT setval(pg_get_serial_sequence('warc_files', 'id'), (SELECT MAX(id) FROM warc_files))")
+
+
+def stored_files(tx: Transaction, ids: Sequence[int], paths: Sequence[str]) -> list[tuple[int, str]]:
+    """Return (id, path) of the rows that have one of these ids or paths; ask for some hundred at a time."""
+    rows = tx.execute(
+        f"SELECT id, path FROM warc_files WHERE id IN ({', '.join('?' * len(ids))})"  # noqa: S608 - question marks
+        f" OR path IN ({', '.join('?' * len(paths))}) ORDER BY id",
+        [*ids, *paths],
+    )
+    return [(int(row[0]), str(row[1])) for row in rows]
+
+
+def read_all_again(tx: Transaction, *, source: str | None) -> int:
+    """Let the index read every sealed file anew, of one source or of all; return how many there are."""
+    rows = tx.execute(
+        "UPDATE warc_files SET index_state = 'pending' WHERE state = 'sealed' AND index_state <> 'running'"
+        " AND (CAST(? AS VARCHAR) IS NULL OR execution_id IN (SELECT e.id FROM executions e"
+        " JOIN jobs j ON j.id = e.job_id JOIN sources s ON s.id = j.source_id WHERE s.code = ?)) RETURNING id",
+        (source, source),
+    )
+    return len(rows)
 
 
 def known_file(tx: Transaction, *, path: str, sha256: str) -> int | None:

@@ -12,8 +12,8 @@ from holdfast.api.schemas.jobs import Shown
 
 _SHOWN_ONLY = ("id", "created_at", "updated_at", "warnings")
 _CONFIG = (
-    "seeds, scope, include, exclude, max_depth, max_pages, quota_bytes, max_time_s, delay_s, per_ip_rate, user_agents, robots, "
-    "robots_reason, sitemaps, feeds, requisites, strip_trailing_slash, force_https, tracking, allow_ports, "
+    "seeds, scope, include, exclude, max_depth, max_pages, quota_bytes, max_time_s, delay_s, per_ip_rate, user_agents, "
+    "robots, robots_reason, sitemaps, feeds, requisites, strip_trailing_slash, force_https, tracking, allow_ports, "
     "storage, backend, name_template, schedule_hint, zimit."
 )
 
