@@ -30,7 +30,7 @@ _BOILERPLATE = (
     "tous droits réservés", "your browser", "votre navigateur", "privacy policy", "politique de confidentialité",
     "sign in", "log in", "subscribe to our", "©",
 )  # fmt: skip
-_ARCHIVED_TITLE = re.compile(r"\s*[\[(]?\s*archiv(?:ed|ée?s?)\s*(?:[\])]|[-–—:|]|$)", re.I)
+_ARCHIVED_TITLE = re.compile(r"\s*+(?:[\[(]\s*+)?archiv(?:ed|ée?s?)\s*(?:[\])]|[-–—:|]|$)", re.I)
 _ARCHIVED_PHRASES = (
     "this page has been archived", "this content has been archived", "this document has been archived",
     "this web page has been archived", "has been archived on the web", "we have archived this page",

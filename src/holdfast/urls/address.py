@@ -25,7 +25,7 @@ _IGNORED = {ord("\t"): None, ord("\n"): None, ord("\r"): None}
 # Everything up to the end of the authority of an absolute or scheme-relative reference, in any spelling that the
 # parser would take for one. The authority ends at `/`, `?` or `#`; a backslash would end it too, and is refused.
 _AUTHORITY = re.compile(r"(?:https?:[/\\]*|[/\\]{2,})([^/?#]*)", re.IGNORECASE)
-_USERINFO = re.compile(r"(?<=[/\\:])[^/\\?#]*@")
+_RUN = re.compile(r"[^/\\?#]+")
 _HEAD = re.compile(r"[^/?#]*")
 
 _FIRST_64_BITS: Final = Struct(">q24x")
@@ -131,7 +131,17 @@ def _written_out(text: str) -> str:
 
 
 def _without_userinfo(text: str) -> str:
-    return _USERINFO.sub("", text[:MAX_URL_CHARS], count=1)
+    """Return a text without what stands before the last `@` of a part of it, each part read once."""
+    text = text[:MAX_URL_CHARS]
+    for run in _RUN.finditer(text):
+        start = run.start()
+        # Behind a slash all of it may be a login, elsewhere what follows a colon.
+        if text[start - 1 : start] not in ("/", "\\"):
+            start = text.find(":", start, run.end()) + 1
+        end = text.rfind("@", start, run.end()) if start else -1
+        if end >= 0:
+            return text[:start] + text[end + 1 :]
+    return text
 
 
 def parse(text: str, policy: Normalisation = DEFAULT) -> Url:
