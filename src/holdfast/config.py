@@ -162,8 +162,7 @@ class ApiSettings(_Group):
     site_url: str | None = Field(None, description="Where readers find this archive, for links in feeds and exports.")
     allowed_hosts: CommaList = Field((), description="Host names to answer to, beside loopback; comma-separated.")
     cors_origins: CommaList = Field(
-        ("http://localhost:3000", "http://localhost:5173", "https://healtharchive.ca", "https://www.healtharchive.ca"),
-        description="Origins whose pages may read public routes (HA-007): matched exactly; comma-separated.",
+        (), description="Origins whose pages may read public routes, packages too: matched exactly; comma-separated."
     )
     trusted_proxies: CommaList = Field((), description="Addresses whose X-Forwarded-For is believed; comma-separated.")
     hsts: bool = Field(True, description="Send Strict-Transport-Security; browsers heed it over https only.")

@@ -69,14 +69,15 @@ class ArchiveFigures:
         kinds = {"status": ("jobs", "by the status that operators see"),
                  "cleanup_status": ("jobs_cleanup_status", "by the clean-up of their newest run")}  # fmt: skip
         for label, (name, told) in kinds.items():
-            family = CounterMetricFamily(f"{PREFIX}_{name}", f"Jobs {told}.", labels=[label])
+            family = _gauge(f"{name}_total", f"Jobs {told}.", [label])
             for word, count in sorted(self._jobs.get(label, {}).items()):
                 family.add_metric([word], count)
             yield family
-        yield _by_source("snapshots", "Captures of pages; all, and by source.", self._snapshots)
+        yield _by_source("snapshots", "Captures of pages; all, and by source.", self._snapshots, falls=True)
         yield _by_source("jobs_pages_crawled", "Pages captured by crawls; all, and by source.", self._crawled)
         yield _by_source("jobs_pages_failed", "Pages that crawls failed on; all, and by source.", self._failed)
-        yield CounterMetricFamily(f"{PREFIX}_pages", "Pages, whatever their query, that were captured.", self._pages)
+        told = "Pages, whatever their query, that were captured."
+        yield GaugeMetricFamily(f"{PREFIX}_pages_total", told, self._pages)
         yield GaugeMetricFamily(f"{PREFIX}_warc_bytes", "Bytes of sealed WARC files.", self._warc_bytes)
 
 
@@ -158,8 +159,13 @@ class WarcCheckFigures:
         yield GaugeMetricFamily(f"{PREFIX}_warc_verify_written_seconds", "When this was written.", self._written_at)
 
 
-def _by_source(name: str, told: str, counts: Mapping[str, int]) -> Metric:
-    family = CounterMetricFamily(f"{PREFIX}_{name}", told, labels=["source"])
+def _by_source(name: str, told: str, counts: Mapping[str, int], *, falls: bool = False) -> Metric:
+    """Return figures by source with their sum; what can also fall (a withdrawal) is a gauge, whatever its name."""
+    family: CounterMetricFamily | GaugeMetricFamily
+    if falls:
+        family = GaugeMetricFamily(f"{PREFIX}_{name}_total", told, labels=["source"])
+    else:
+        family = CounterMetricFamily(f"{PREFIX}_{name}", told, labels=["source"])
     family.add_sample(f"{PREFIX}_{name}_total", {}, sum(counts.values()))
     for source, count in sorted(counts.items()):
         family.add_metric([source], count)

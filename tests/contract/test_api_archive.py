@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
 
-from holdfast.api import queries
+from holdfast.api.queries import active_workers
 from holdfast.api.totals import Totals
 from holdfast.db.engine import Database
+from holdfast.db.limits import limit_statements, take_time
 from holdfast.db.migrate import upgrade
-from holdfast.db.models import Edition, Snapshot, Source, Withdrawal
+from holdfast.db.models import Edition, Owner, Snapshot, Source, Withdrawal
 from holdfast.db.schema import SCHEMA
+from holdfast.errors import Unavailable
 from holdfast.wiring.archive import Archive
 from tests.archive import BEGIN, Shot, build_archive, days_later
 from tests.client import Client, asking
@@ -140,12 +143,39 @@ def test_a_large_archive_is_counted_beside_the_requests(own: Archive, migrated_u
     totals.close()
 
 
+_ENDLESS = "WITH RECURSIVE number(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM number) SELECT count(*) FROM number"
+
+
+def test_a_statement_that_takes_too_long_is_ended_on_either_database(migrated_url: str) -> None:
+    """Without a limit it would never end: on SQLite it would hold a thread of the server for ever."""
+    with closing(Database(migrated_url)) as database:
+        limit_statements(database.engine, seconds=0.2)
+        for _ in range(2):
+            with pytest.raises(Unavailable), database.read() as session:
+                session.connection().exec_driver_sql(_ENDLESS)
+        with database.read() as session:
+            assert session.connection().exec_driver_sql("SELECT 1").scalar_one() == 1
+
+
+def test_counting_takes_the_time_that_it_needs_and_the_next_question_does_not(migrated_sqlite: str) -> None:
+    some = _ENDLESS.replace("FROM number)", "FROM number WHERE n < 300000)")
+    with closing(Database(migrated_sqlite)) as database:
+        limit_statements(database.engine, seconds=0.0)
+        with database.read() as session:
+            take_time(session)
+            counted = session.connection().exec_driver_sql(some).scalar_one()
+        with pytest.raises(Unavailable), database.read() as session:
+            session.connection().exec_driver_sql(some)
+
+    assert counted == 300_000
+
+
 def test_statements_of_the_server_have_a_time_limit_and_counting_has_none(migrated_postgres: str) -> None:
     database = Database(migrated_postgres)
-    queries.limit_statements(database.engine)
+    limit_statements(database.engine, seconds=10)
     with database.read() as session:
         limits = [session.connection().exec_driver_sql(f"SHOW {name}").scalar_one() for name in _LIMITS]
-        queries.take_time(session)
+        take_time(session)
         jit = session.connection().exec_driver_sql("SHOW jit").scalar_one()
         lifted = session.connection().exec_driver_sql(f"SHOW {_LIMITS[0]}").scalar_one()
     with database.read() as session:
@@ -171,6 +201,59 @@ def test_a_language_has_an_entry_of_its_own(archive: Archive, client: Client) ->
     french = client.get("/api/sources?lang=fr").json()[0]
 
     assert french["entryRecordId"] == _snapshot(archive, "https://example.org/fr/")
+
+
+def test_the_entry_of_a_language_is_found_however_many_pages_came_later(own: Archive, migrated_url: str) -> None:
+    later = [
+        Shot(url=f"https://example.org/{number}", moment=days_later(20), execution=3, body=f"<p>No {number}.")
+        for number in range(250)
+    ]
+    build_archive(own.home, later, database_url=migrated_url).database.close()
+
+    with asking(own) as client:
+        french = client.get("/api/sources?lang=fr").json()[0]
+        german = client.get("/api/sources?lang=de").json()[0]
+
+    assert french["entryRecordId"] == _snapshot(own, "https://example.org/fr/")
+    assert german["entryRecordId"] == _snapshot(own, _HOME, days_later(10)), "the first page, where there is none"
+
+
+def test_the_entry_of_a_crawl_is_a_capture_of_that_crawl(own: Archive, migrated_url: str) -> None:
+    other = Shot(url="https://example.org/only", moment=days_later(10.5), execution=3)
+    build_archive(own.home, [other], database_url=migrated_url).database.close()
+
+    with asking(own) as client:
+        crawls = client.get("/api/sources/example/editions").json()
+
+    entries = {crawl["jobId"]: crawl["entryBrowseUrl"] for crawl in crawls}
+    first, second, third = sorted(entries, key=lambda job: [c["firstCapture"] for c in crawls if c["jobId"] == job])[:3]
+    found = [entries[job] for job in entries]
+    assert found.count(None) == 1, "the crawl that did not capture the first page has none"
+    assert {first, second, third} == set(entries)
+    assert sum("20240301120000" in (entry or "") for entry in found) == 1
+    assert sum("20240311120000" in (entry or "") for entry in found) == 1
+
+
+def test_active_workers_are_workers_that_were_heard_lately(own: Archive) -> None:
+    now = own.clock.now()
+    with own.database.write() as session:
+        for kind, silent_s, ended in (("worker", 5, False), ("runner", 60, False), ("worker", 600, False),
+                                      ("process", 1, False), ("supervisor", 1, False), ("indexer", 1, False),
+                                      ("scheduler", 1, False), ("worker", 1, True)):  # fmt: skip
+            heard = now - timedelta(seconds=silent_s)
+            session.add(
+                Owner(kind=kind, host="a", pid=1, run_file="x", started_at=heard, heartbeat_at=heard,
+                      ended_at=now if ended else None)
+            )  # fmt: skip
+    with own.database.read() as session:
+        found = [owner.kind for owner in active_workers(session, own.clock)]
+    with asking(own) as client:
+        stats, health = client.get("/api/stats").json(), client.get("/api/health").json()
+
+    assert found == ["worker", "runner"]
+    assert health["workers"] == 2
+    assert stats["activeWorkers"] == ["worker-1", "worker-2"], "how many, not which"
+    assert [beat["workerId"] for beat in stats["workerHeartbeats"]] == ["worker-1", "worker-2"]
 
 
 def test_a_withdrawn_capture_is_named_nowhere(own: Archive, own_client: Client) -> None:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import select
 import signal
 import socket
 import sqlite3
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -152,6 +153,49 @@ def test_a_long_reader_stops_nobody(server: _Server) -> None:
         reader.execute("COMMIT")
 
     assert (sent.status_code, read.status_code) == (201, 200)
+
+
+def test_ten_exports_that_stall_keep_nobody_from_health_and_search(tmp_path: Path) -> None:
+    build_archive(tmp_path, [Shot(url=_PAGE)]).database.close()
+    ask = b"GET /api/exports/snapshots HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
+    with ExitStack() as stack:
+        running = stack.enter_context(_serving(tmp_path, HOLDFAST_FAILPOINT="export.piece:sleep"))
+        lines = []
+        for _ in range(12):
+            line = stack.enter_context(closing(socket.create_connection(("127.0.0.1", running.port), timeout=60)))
+            line.sendall(ask)
+            lines.append(line)
+        beside = [running.get(path) for path in ("/api/health", "/api/search?q=words", "/api/stats", "/health") * 3]
+        refused: list[bytes] = []
+        waiting = set(lines)
+        while len(refused) < 12 - 3 and (readable := select.select(list(waiting), [], [], 60)[0]):
+            for line in readable:
+                refused.append(b"".join(iter(lambda line=line: line.recv(65536), b"")))  # type: ignore[misc]
+                waiting.discard(line)
+        after = running.get("/api/health")
+
+    assert {answer.status_code for answer in (*beside, after)} == {200}
+    assert beside[1].json()["total"] == 1
+    assert {_status(answer) for answer in refused} == {503}
+    assert all(b"retry-after: 10" in answer.lower() and b"server_busy" in answer for answer in refused)
+    assert len(waiting) == 3, "those that are being made go on"
+
+
+def test_a_body_over_the_limit_is_refused_so_that_the_client_sees_it(server: _Server) -> None:
+    """The client sends all of it before it reads: closed on, it would only learn that the line was reset."""
+    for size in (2 << 20, 8 << 20):
+        answer = httpx.post(
+            f"http://127.0.0.1:{server.port}/api/reports", content=b" " * size, timeout=60,
+            headers={"content-type": "application/json"},
+        )  # fmt: skip
+        assert (answer.status_code, answer.json()["code"]) == (413, "body_too_large")
+
+
+def test_a_client_that_asks_first_is_refused_before_it_sends_anything(server: _Server) -> None:
+    answer = server.say(b"POST /api/reports HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+                        b"Content-Length: 9000000\r\nExpect: 100-continue\r\nConnection: close\r\n\r\n")  # fmt: skip
+
+    assert _status(answer) == 413
 
 
 def test_a_port_that_is_taken_is_told_with_the_option_to_change(server: _Server) -> None:

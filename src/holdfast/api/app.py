@@ -9,6 +9,7 @@ from starlette.types import ASGIApp
 
 from holdfast.api.assembly import assemble
 from holdfast.api.deps import SESSIONS
+from holdfast.api.heavy import HeavyWork
 from holdfast.api.life import life_of
 from holdfast.api.middleware.bodies import Bodies
 from holdfast.api.middleware.entrance import Entrance, Hosts, Refusal
@@ -58,6 +59,6 @@ def create_inner_app(archive: Archive) -> FastAPI:
     app.state.sessions = Semaphore(SESSIONS)
     app.state.desk, app.state.turn = Desk(archive.database, archive.clock, archive.settings), Semaphore(1)
     app.state.totals, app.state.work, app.state.usage = totals, work, usage
-    app.state.search = search
+    app.state.search, app.state.heavy = search, HeavyWork()
     app.state.metrics = ServerMetrics(started=archive.clock.monotonic())
     return app

@@ -20,8 +20,9 @@ from holdfast.wiring.archive import Archive
 SESSIONS = 5
 """Sessions of requests that are open at once."""
 THREADS = 10
-"""Threads that routes run on. With the sessions above they stay within a pool of 15 connections, so that no thread
-ever waits for one: a thread that did could keep the holder of a connection from going on."""
+"""Threads that routes run on. With the sessions above, three for heavy work and two for health they stay within a pool
+of 20 connections, so that no thread ever waits for one: one that did could keep the holder of a connection from going
+on."""
 
 
 # These wait for nothing; `async` spares them the trip to a thread that plain dependencies take.

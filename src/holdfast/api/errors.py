@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from http import HTTPStatus
 from typing import Any
 
@@ -17,6 +18,7 @@ from holdfast import errors, log
 from holdfast.api import problems
 from holdfast.changes.pairs import PairMismatch
 from holdfast.db.schema import SCHEMA, schema_of
+from holdfast.db.sqlite_file import DatabaseMoved
 from holdfast.replay.cdx.problem import BadCdxParameter
 
 _log = log.get()
@@ -85,7 +87,7 @@ def _body(error: str, detail: str, code: str, request_id: str) -> dict[str, str]
 def response_to(error: errors.HoldfastError, *, path: str, request_id: str) -> JSONResponse:
     """Return the whole answer to an error, Retry-After included where waiting helps."""
     headers = {}
-    if isinstance(error, problems.TooManyRequests):
+    if isinstance(error, problems.TooManyRequests | problems.ServerBusy):
         headers["Retry-After"] = str(error.retry_after_s)
     elif isinstance(error, errors.Unavailable):
         headers["Retry-After"] = "5"
@@ -103,11 +105,34 @@ def install(app: FastAPI) -> None:
 
 def _ours(request: Request, exc: Exception) -> JSONResponse:
     assert isinstance(exc, errors.HoldfastError)
-    if isinstance(exc, errors.Unavailable) and isinstance(exc.__cause__, SQLAlchemyError):
+    is_database = isinstance(exc.__cause__, SQLAlchemyError) or isinstance(exc, DatabaseMoved)
+    if isinstance(exc, errors.Unavailable) and is_database:
         exc = _mismatch(request) or exc
     if status_of(exc, request.url.path) >= 500:
         _log.error("api.failed", code=exc.code, message=str(exc), request_id=_id(request))
-    return response_to(exc, path=request.url.path, request_id=_id(request))
+    if is_database and not isinstance(exc, problems.SchemaMismatch):
+        # What a driver says names the server's host, port and files.
+        exc = _told_as(exc, "the database does not answer; the server's log says why under this request's id")
+    return response_to(_without_paths(exc), path=request.url.path, request_id=_id(request))
+
+
+def _told_as(error: errors.HoldfastError, sentence: str) -> errors.HoldfastError:
+    """Return an error of the same status and code that says something else."""
+    told = next(kind for kind in type(error).__mro__ if kind in STATUS)(sentence)
+    told.code = error.code
+    return told
+
+
+_PATH = re.compile(
+    r"(?<![\w/.:<])/(?!(?:api|web|cdx|docs|report|health|metrics|openapi)\b)(?:[^/\s;,'\")]*/)+(?=[^/\s])"
+)
+"""The folders of an absolute path of this machine; the name of the file at its end may be told."""
+
+
+def _without_paths(error: errors.HoldfastError) -> errors.HoldfastError:
+    sentence = str(error)
+    shown = _PATH.sub("…/", sentence)
+    return error if shown == sentence else _told_as(error, shown)
 
 
 def _database(request: Request, exc: Exception) -> JSONResponse:
@@ -121,8 +146,11 @@ def _database(request: Request, exc: Exception) -> JSONResponse:
 
 def _mismatch(request: Request) -> problems.SchemaMismatch | None:
     """Return what to say if the database is not the one that this code was written for (F30)."""
+    database = request.app.state.archive.database
+    if not database.is_in_place():  # asking for the schema would make a new, empty file
+        return None
     try:
-        found = schema_of(request.app.state.archive.database.url)
+        found = schema_of(database.url)
     except errors.Unavailable:
         return None
     return problems.SchemaMismatch(found, SCHEMA) if found != SCHEMA else None
@@ -153,6 +181,8 @@ def _told(error: dict[str, Any], body: object) -> str:
         reason = str(error.get("ctx", {}).get("error", "it ends too early"))
         return f"body: no JSON at line {line}, column {column}: {reason}; mend it there and send it again"
     place = ".".join(map(str, error["loc"][1:]))
+    if error["type"] == "string_pattern_mismatch":
+        return f"{place or 'body'}: it is not written as docs/api.md says"
     if error["type"] == "missing" and not place:
         return "body: there is none; send a JSON object as application/json"
     return f"{place or 'body'}: {str(error['msg']).removeprefix('Value error, ')}"

@@ -10,17 +10,19 @@ from anyio.to_thread import current_default_thread_limiter, run_sync
 from fastapi import FastAPI
 
 from holdfast import log
-from holdfast.api import queries
 from holdfast.api.deps import THREADS
 from holdfast.api.totals import Totals
 from holdfast.api.upkeep import Upkeep
 from holdfast.api.work import Work
+from holdfast.db.limits import limit_statements
 from holdfast.errors import HoldfastError
 from holdfast.feedback.usage import UsageTally
 from holdfast.search.search import Request, Search
 from holdfast.wiring.archive import Archive
 
 _FLUSH_S = 10.0
+STATEMENT_S = 10.0
+"""Longest time of a statement that a request waits for."""
 _log = log.get()
 
 
@@ -32,7 +34,7 @@ def life_of(
     @asynccontextmanager
     async def life(_app: FastAPI) -> AsyncIterator[None]:
         current_default_thread_limiter().total_tokens = THREADS
-        queries.limit_statements(archive.database.engine)
+        limit_statements(archive.database.engine, seconds=STATEMENT_S)
         await run_sync(_warm, archive, counts, search)
         upkeep = Upkeep(archive)
         if archive.settings.api.upkeep:

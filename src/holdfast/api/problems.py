@@ -71,6 +71,19 @@ class TooManyRequests(Unavailable):
         self.retry_after_s = retry_after_s
 
 
+class ServerBusy(Unavailable):
+    """As many exports, packages and comparisons are being made as this server makes at once."""
+
+    code = "server_busy"
+    retry_after_s = 10
+
+    def __init__(self) -> None:
+        super().__init__(
+            "as many exports, packages and comparisons are being made as this server makes at once; "
+            f"try again in {self.retry_after_s} s"
+        )
+
+
 class AdminTokenWrong(NotPermitted):
     """The route needs the admin token, and the request shows none or another."""
 

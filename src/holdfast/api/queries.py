@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from sqlalchemy import Engine, event, func, or_, select, text
+from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
+from holdfast.clock import Clock
+from holdfast.coordination.owners import GONE
 from holdfast.db.models import (
     Document,
     Domain,
@@ -24,35 +27,15 @@ from holdfast.db.models import (
     Source,
     WarcFile,
 )
+from holdfast.db.sessionclock import SessionClock, moment_in
 from holdfast.db.visibility import LAST_WITHDRAWALS, visible
 from holdfast.index.queries import Holding, hidden_pages, is_ok
 from holdfast.urls import surt
 
-_STATEMENT_MS = 10_000
-_ENTRY_CANDIDATES = 200
 _FACES = 5
 _GROUPS_AT_ONCE = 500
 _MAX_TOUCHED = 10_000
 """Groups with withdrawn captures that are counted anew; beyond, withdrawn ones are in the totals."""
-
-
-def limit_statements(engine: Engine) -> None:
-    """Let no statement of the server's connections run longer than ten seconds, nor a transaction idle (S15)."""
-    if engine.dialect.name != "postgresql":
-        return
-
-    @event.listens_for(engine, "connect")
-    def _limit(connection: Any, _record: Any) -> None:
-        with connection.cursor() as cursor:
-            cursor.execute(f"SET statement_timeout = {_STATEMENT_MS}")
-            cursor.execute("SET idle_in_transaction_session_timeout = 30000")
-        connection.commit()
-
-
-def take_time(session: Session) -> None:
-    """Let the statements of this transaction run as long as they need: for work that no request waits for."""
-    if session.get_bind().dialect.name == "postgresql":
-        session.execute(text("SET LOCAL statement_timeout = 0"))
 
 
 _FIGURES = (
@@ -136,9 +119,38 @@ class Faces(NamedTuple):
 
     newest: tuple[int, ...]
     entry: tuple[int, ...]
+    languages: dict[str, tuple[int, ...]]
+    """The topmost pages in a language, by its first two or three letters."""
 
 
-def faces_of(session: Session, source_id: int, base_url: str | None) -> Faces:
+def topmost_by_language(session: Session) -> dict[int, dict[str, tuple[int, ...]]]:
+    """Return the good captures of each source's topmost pages in each language, by source: a few of each.
+
+    Reads every group: never for a request.
+    """
+    depth = func.length(PageGroup.url) - func.length(func.replace(PageGroup.url, "/", ""))
+    order = (depth, func.length(PageGroup.url), PageGroup.url, PageGroup.id)
+    place = func.row_number().over(partition_by=(PageGroup.source_id, Document.language), order_by=order)
+    ranked = (
+        select(PageGroup.source_id, Document.language, PageGroup.latest_ok_id, PageGroup.url, depth.label("depth"),
+               place.label("place"))
+        .join(Snapshot, Snapshot.id == PageGroup.latest_ok_id)
+        .join(Document, Document.id == Snapshot.document_id)
+        .where(Document.language.is_not(None), *visible())
+        .subquery()
+    )  # fmt: skip
+    found: dict[tuple[int, str], list[tuple[int, int, str, int]]] = defaultdict(list)
+    for source_id, language, snapshot_id, url, slashes, _ in session.execute(
+        select(ranked).where(ranked.c.place <= _FACES)
+    ):
+        found[source_id, language.partition("-")[0].lower()].append((slashes, len(url), url, snapshot_id))
+    by_source: dict[int, dict[str, tuple[int, ...]]] = defaultdict(dict)
+    for (source_id, language), pages in found.items():
+        by_source[source_id][language] = tuple(snapshot_id for *_, snapshot_id in sorted(pages)[:_FACES])
+    return by_source
+
+
+def faces_of(session: Session, source_id: int, base_url: str | None, languages: Mapping[str, tuple[int, ...]]) -> Faces:
     """Return the newest captures of a source and of its first page: a few of each."""
     newest = session.scalars(
         select(PageGroup.latest_id)
@@ -152,7 +164,7 @@ def faces_of(session: Session, source_id: int, base_url: str | None) -> Faces:
         .order_by(Snapshot.captured_at.desc(), Snapshot.id.desc())
         .limit(_FACES)
     ) if base_url else ()  # fmt: skip
-    return Faces(tuple(newest), tuple(entry))
+    return Faces(tuple(newest), tuple(entry), dict(languages))
 
 
 class CrawlTotals(NamedTuple):
@@ -169,8 +181,8 @@ class CrawlTotals(NamedTuple):
     top: Sequence[tuple[str, int]]
 
 
-def crawl_totals(session: Session) -> CrawlTotals:
-    """Return document 002's figures; a few rows a crawl and a domain."""
+def crawl_totals(session: Session, clock: Clock) -> CrawlTotals:
+    """Return what the crawls did and what they have left to do; a few rows a crawl and a domain."""
     queues = session.execute(
         select(func.coalesce(func.sum(Queue.open), 0), func.coalesce(func.sum(Queue.succeeded), 0),
                func.coalesce(func.sum(Queue.failed), 0))
@@ -189,7 +201,7 @@ def crawl_totals(session: Session) -> CrawlTotals:
         leased=session.scalar(select(func.count()).where(Domain.lease_owner.is_not(None))) or 0,
         domains=session.scalar(select(func.count()).select_from(Domain)) or 0,
         links=session.scalar(select(func.max(Page.id))) or 0,
-        workers=list(session.scalars(select(Owner).where(Owner.ended_at.is_(None)).order_by(Owner.id))),
+        workers=active_workers(session, clock),
         top=[(name, int(count)) for name, count in top],
     )  # fmt: skip
 
@@ -258,28 +270,20 @@ def counts_by_source(session: Session) -> list[tuple[str, dict[str, Any]]]:
     return [(row[0], row[1]) for row in rows]
 
 
-def workers_at_work(session: Session) -> int:
-    """Return how many processes are registered as at work."""
-    return session.scalar(select(func.count()).where(Owner.ended_at.is_(None))) or 0
+_WORKER_KINDS = ("worker", "runner")
+"""Owners that run jobs: with a scheduler of their own, or without. Supervisors, crawl processes, indexers do not."""
 
 
-def entry_in_language(session: Session, *, source_id: int, language: str) -> Snapshot | None:
-    """Return the newest good capture of a source's topmost page in a language, looked for among its latest pages."""
-    rows = session.execute(
-        select(PageGroup.url, PageGroup.latest_ok_id)
-        .where(PageGroup.source_id == source_id, PageGroup.latest_ok_id.is_not(None))
-        .order_by(PageGroup.last_captured_at.desc(), PageGroup.id.desc())
-        .limit(_ENTRY_CANDIDATES)
-    ).all()
-    place = {row[1]: (row[0].count("/"), len(row[0]), row[0]) for row in rows}
-    spoken = or_(Document.language == language, Document.language.startswith(f"{language}-"))
-    found = session.scalars(
-        select(Snapshot)
-        .join(Document, Document.id == Snapshot.document_id)
-        .where(Snapshot.id.in_(list(place)), spoken, *visible())
-        .order_by(Snapshot.id)
-    ).all()
-    return min(found, key=lambda snapshot: place[snapshot.id], default=None)
+def active_workers(session: Session, clock: Clock) -> list[Owner]:
+    """Return the workers whose last heartbeat is fresh, oldest first: one that was killed never says that it ended."""
+    fresh = moment_in(session, SessionClock(clock)) - GONE
+    return list(
+        session.scalars(
+            select(Owner)
+            .where(Owner.ended_at.is_(None), Owner.kind.in_(_WORKER_KINDS), Owner.heartbeat_at >= fresh)
+            .order_by(Owner.id)
+        )
+    )
 
 
 def near_in_groups(

@@ -11,6 +11,7 @@ from holdfast.api import queries
 from holdfast.api.counting import AT_ONCE_S, Counting
 from holdfast.clock import Clock
 from holdfast.db.engine import Database
+from holdfast.db.limits import take_time
 
 _UNLISTED = "test"
 """A source that everybody may use to try things, and nobody is shown (1.6 of the facts)."""
@@ -52,14 +53,26 @@ class Totals(Counting[ArchiveTotals]):
     """The archive's totals, kept ready."""
 
     def __init__(self, database: Database, clock: Clock, *, at_once_s: float = AT_ONCE_S) -> None:
-        super().__init__(database, clock, state=queries.state_of_archive, count=_count, at_once_s=at_once_s)
+        super().__init__(
+            database, clock, state=lambda session: _state(session, clock), count=lambda session: _count(session, clock),
+            at_once_s=at_once_s,
+        )  # fmt: skip
 
 
-def _count(session: Session) -> ArchiveTotals:
-    queries.take_time(session)
+def _state(session: Session, clock: Clock) -> object:
+    """Return what changes whenever the totals may have; workers fall silent without a row that says so."""
+    return queries.state_of_archive(session), tuple(owner.id for owner in queries.active_workers(session, clock))
+
+
+def _count(session: Session, clock: Clock) -> ArchiveTotals:
+    take_time(session)
     sources = tuple(queries.source_totals(session))
+    topmost = queries.topmost_by_language(session)
+    faces = {
+        one.source_id: queries.faces_of(session, one.source_id, one.base_url, topmost.get(one.source_id, {}))
+        for one in sources
+    }
     return ArchiveTotals(
-        sources=sources, faces={one.source_id: queries.faces_of(session, one.source_id, one.base_url)
-                                for one in sources},
-        crawls=queries.crawl_totals(session), documents=queries.document_total(session),
+        sources=sources, faces=faces, crawls=queries.crawl_totals(session, clock),
+        documents=queries.document_total(session),
     )  # fmt: skip

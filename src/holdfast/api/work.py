@@ -12,6 +12,7 @@ from holdfast.api import queries
 from holdfast.api.counting import AT_ONCE_S, Counting
 from holdfast.clock import Clock
 from holdfast.db.engine import Database
+from holdfast.db.limits import take_time
 from holdfast.jobs.listing.queries import admin_counts, cleanup_counts, settled_pages
 
 FRESH_S = 5.0
@@ -41,7 +42,7 @@ class Work(Counting[WorkFigures]):
 
 
 def _count(session: Session) -> WorkFigures:
-    queries.take_time(session)
+    take_time(session)
     crawled, failed = Counter[str](), Counter[str]()
     for code, counts in queries.counts_by_source(session):
         crawled[code] += counts.get("pages", 0)

@@ -13,7 +13,9 @@ from pydantic.fields import FieldInfo
 from holdfast import config
 from holdfast.cli.options import AsJson, Home
 
-_PASSWORD = re.compile(r"(://[^:/@\s]*):[^@\s]*@|((?:password|token|secret|key)=)[^&\s]+", re.I)
+_LOGIN = re.compile(r"(://[^:/@\s]*+)(?::[^@\s]*+(@)?)?")
+"""What follows an address's scheme, with its password or without: taken in either case, so that it is read once."""
+_NAMED = re.compile(r"((?:password|token|secret|key)=)[^&\s]++", re.I)
 
 
 def settings(json: AsJson = False, home: Home = None) -> None:
@@ -49,7 +51,8 @@ def _text(value: Any) -> str:
 
 def redacted(text: str) -> str:
     """Return a text without the password in an address, or behind a name that says so."""
-    return _PASSWORD.sub(lambda found: f"{found[1]}:***@" if found[1] is not None else f"{found[2]}***", text)
+    without = _LOGIN.sub(lambda found: f"{found[1]}:***@" if found[2] else found[0], text)
+    return _NAMED.sub(r"\1***", without)
 
 
 app_command = settings

@@ -13,6 +13,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, Protocol
 
+from holdfast.db.sqlite_file import OpenFile
 from holdfast.errors import NoSpace, Unavailable
 
 Row = tuple[Any, ...]
@@ -113,11 +114,14 @@ class SqliteHot:
                            "cache_size=-16000", "mmap_size=268435456", "journal_size_limit=67108864",
                            "wal_autocheckpoint=4000"):  # fmt: skip
                 self._connection.execute(f"PRAGMA {pragma}")
+            self._file = OpenFile(path)
+            self._file.note()
         except sqlite3.Error as exc:
             raise Unavailable(f"cannot open the database {path}: {exc}; check the folder and its free space") from exc
 
     @contextmanager
     def _transaction(self, begin: str) -> Iterator[_SqliteTransaction]:
+        self._file.demand_same()
         try:
             self._connection.execute(begin)
             try:

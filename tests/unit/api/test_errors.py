@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sqlite3
 from contextlib import closing
 from pathlib import Path
@@ -150,8 +151,67 @@ def test_a_database_that_is_gone_is_told_by_health_and_by_every_route(make_clien
     assert (api.status_code, service.status_code) == (500, 503)
     assert api.json() == service.json() == {"status": "error", "checks": {"db": "error"}}
     assert stats.status_code == 503
-    assert stats.json()["code"] == "unavailable"
+    assert stats.json()["code"] == "database_moved"
     assert stats.headers["retry-after"] == "5"
+
+
+@pytest.mark.parametrize("put", ["nothing", "a copy"])
+def test_a_database_file_that_was_moved_away_is_told_until_it_is_back(
+    make_client: MakeClient, tmp_path: Path, put: str
+) -> None:
+    client, path, away = make_client(rate_limiting=False), tmp_path / "holdfast.db", tmp_path / "away.db"
+    before = client.get("/api/health"), client.get("/api/stats"), client.get("/api/search?q=x")
+
+    path.rename(away)
+    if put == "a copy":
+        shutil.copy(away, path)
+    api, service = client.get("/api/health"), client.get("/health")
+    others = [client.get(url) for url in ("/api/stats", "/api/search?q=x", "/api/sources", "/api/snapshot/1")]
+    report = {"category": "takedown", "description": "This sentence must not be lost in a deleted file."}
+    written = client.post("/api/reports", json=report)
+    left = path.exists()
+    away.rename(path)
+    after = client.get("/api/health"), client.get("/api/stats")
+
+    assert {answer.status_code for answer in (*before, *after)} == {200}
+    assert (api.status_code, service.status_code) == (500, 503)
+    assert {(answer.status_code, answer.json()["code"]) for answer in (*others, written)} == {(503, "database_moved")}
+    assert left is (put == "a copy"), "nobody makes an empty file in its place"
+
+
+def test_a_failing_database_names_neither_its_file_nor_its_server(make_client: MakeClient, tmp_path: Path) -> None:
+    client = make_client(rate_limiting=False)
+    (tmp_path / "holdfast.db").rename(tmp_path / "elsewhere.db")
+
+    with captured() as logged:
+        answer = client.get("/api/stats", headers={"x-request-id": "mine"})
+
+    assert str(tmp_path) not in answer.text
+    assert "holdfast.db" not in answer.text
+    told = next(line for line in logged if line["event"] == "api.failed")
+    assert str(tmp_path) in told["message"], "the log has it"
+    assert told["request_id"] == "mine"
+
+
+def test_public_errors_show_no_folder_and_no_pattern(make_archive: MakeArchive, client: Client) -> None:
+    def lost() -> None:
+        raise errors.NotFound(
+            "there is no file /srv/archive/holdfast/warcs/a.warc.gz; see /api/sources, <a href=/web/x>"
+        )
+
+    router = APIRouter(dependencies=[PUBLIC])
+    router.add_api_route("/lost", lost)
+    own = Client(Shell(assemble("Lost", (router,), make_archive()), SystemClock(),
+                       State({"metrics": ServerMetrics(started=0.0)})))  # fmt: skip
+    answer = own.get("/lost")
+    own.close()
+    refused = client.get("/api/search?source=Not!A!Code")
+
+    assert answer.json()["detail"] == "there is no file …/a.warc.gz; see /api/sources, <a href=/web/x>"
+    assert (answer.status_code, answer.json()["code"]) == (404, "not_found")
+    assert refused.status_code == 422
+    assert refused.json()["detail"].startswith("source: ")
+    assert "[a-z" not in refused.text
 
 
 @pytest.mark.parametrize(("found", "step"), [("0001", "it migrates first"), ("0999", "upgrade holdfast")])

@@ -1,4 +1,4 @@
-"""Cross-origin reading: exact origins, public routes, never with credentials (HA-007, A13)."""
+"""Cross-origin reading: exact origins, public routes, never with credentials ."""
 
 from __future__ import annotations
 
@@ -7,9 +7,16 @@ import pytest
 from tests.client import Client
 from tests.unit.api.conftest import MakeClient
 
-_LISTED = ["http://localhost:3000", "http://localhost:5173", "https://healtharchive.ca", "https://www.healtharchive.ca"]
-_FOREIGN = ["https://healtharchive.ca.evil.com", "null", "https://evil.com", "http://healtharchive.ca",
-            "*", "https://HEALTHARCHIVE.ca", "http://localhost:30000", "https://healtharchive.ca/"]  # fmt: skip
+_LISTED = ["http://localhost:3000", "https://reader.example"]
+_FOREIGN = ["https://reader.example.evil.com", "null", "https://evil.com", "http://reader.example",
+            "*", "https://READER.example", "http://localhost:30000", "https://reader.example/"]  # fmt: skip
+_PACKAGES = ["/api/executions/1/wacz", "/api/executions/1.wacz", "/api/coverage/example/2026/edition.wacz"]
+
+
+@pytest.fixture
+def client(make_client: MakeClient) -> Client:
+    """A client of a server that lists two origins."""
+    return make_client(cors_origins=tuple(_LISTED), rate_limiting=False)
 
 
 def _preflight(client: Client, path: str, origin: str, method: str = "GET") -> tuple[int, str | None]:
@@ -57,8 +64,22 @@ def test_only_reading_and_reporting_are_shared(client: Client, path: str, method
     assert _preflight(client, path, _LISTED[0], method)[0] == status
 
 
-def test_the_list_is_a_setting(make_client: MakeClient) -> None:
-    client = make_client(cors_origins=("https://reader.example",))
+@pytest.mark.parametrize("path", ["/api/stats", "/api/search", *_PACKAGES])
+@pytest.mark.parametrize("origin", ["http://localhost:3000", "http://localhost:5173", "https://replayweb.page", "null"])
+def test_without_a_list_no_page_of_another_origin_reads_anything(
+    make_client: MakeClient, path: str, origin: str
+) -> None:
+    client = make_client(rate_limiting=False)
+    answer = client.get(path, headers={"origin": origin})
 
-    assert _preflight(client, "/api/stats", "https://reader.example")[0] == 204
-    assert _preflight(client, "/api/stats", _LISTED[0])[0] == 403
+    assert _preflight(client, path, origin) == (403, None)
+    assert "access-control-allow-origin" not in answer.headers
+    assert answer.headers["cross-origin-resource-policy"] == "same-origin"
+
+
+@pytest.mark.parametrize("path", _PACKAGES)
+def test_whole_crawls_are_read_by_listed_origins_alone(client: Client, path: str) -> None:
+    assert _preflight(client, path, _LISTED[1]) == (204, _LISTED[1])
+    assert client.get(path, headers={"origin": _LISTED[1]}).headers["access-control-allow-origin"] == _LISTED[1]
+    assert _preflight(client, path, "https://evil.com") == (403, None)
+    assert "access-control-allow-origin" not in client.get(path, headers={"origin": "https://evil.com"}).headers

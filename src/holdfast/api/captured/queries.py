@@ -11,6 +11,8 @@ from sqlalchemy.orm import Session, aliased
 
 from holdfast.db.models import Document, Execution, IndexRun, Snapshot, WarcFile
 from holdfast.db.visibility import visible
+from holdfast.index.queries import holding_of, is_ok
+from holdfast.urls import surt
 from holdfast.warc.ids import ORDINALS
 
 _FILES_AT_ONCE = 200
@@ -108,6 +110,19 @@ def crawls(session: Session, execution_ids: Sequence[int]) -> list[Crawl]:
         .order_by(WarcFile.execution_id.desc())
     )  # fmt: skip
     return [Crawl(row[0], int(row[1]), int(row[2]), row[3], row[4]) for row in rows]
+
+
+def entry_of_crawl(session: Session, base_url: str, execution_id: int) -> Snapshot | None:
+    """Return the last good capture of a source's first page by this execution; None if it made none."""
+    within = holding_of(session, execution_id)
+    if within is None:
+        return None
+    return session.scalars(
+        select(Snapshot)
+        .where(Snapshot.url_key == surt(base_url), is_ok(), *visible(), *within.clauses())
+        .order_by(Snapshot.captured_at.desc(), Snapshot.id.desc())
+        .limit(1)
+    ).one_or_none()
 
 
 class Extent(NamedTuple):

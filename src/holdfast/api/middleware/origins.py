@@ -1,4 +1,4 @@
-"""CORS by exact match (HA-007): public routes may be read from listed origins, never with credentials."""
+"""CORS by exact match: public routes may be read from listed origins, never with credentials."""
 
 from __future__ import annotations
 
@@ -15,13 +15,11 @@ from holdfast.api.problems import OriginRefused
 _READ = "GET, HEAD, OPTIONS"
 _WRITE = {"/api/reports": "POST, OPTIONS"}
 """The one public route that takes something in."""
-_OPEN = ("/wacz", ".wacz")
-"""Packages are read by replay tools that run in pages of any origin."""
 _SAFE = ("GET", "HEAD", "OPTIONS")
 _SENT = "accept, content-type, x-request-id, range"
 _SHOWN = (
-    "X-Request-Id, X-API-Version, Retry-After, Accept-Ranges, Content-Disposition, Content-Range, ETag, Link, "
-    "Memento-Datetime"
+    "X-Request-Id, X-API-Version, Retry-After, Accept-Ranges, Content-Disposition, Content-Length, Content-Range, "
+    "ETag, Link, Memento-Datetime"
 )
 
 
@@ -36,7 +34,7 @@ class Origins:
         headers = Headers(scope=scope) if scope["type"] == "http" else Headers()
         origin = headers.get("origin")
         path = scope.get("path", "")
-        readable = bool(origin) and (origin in self._allowed or path.endswith(_OPEN)) and not is_admin_path(path)
+        readable = bool(origin) and origin in self._allowed and not is_admin_path(path)
         if scope["type"] != "http":
             await self._app(scope, receive, send)
         elif origin and scope["method"] == "OPTIONS" and "access-control-request-method" in headers:

@@ -184,7 +184,9 @@ class RateLimits:
             return None
         if path == "/api/search":
             return Tier("search", settings.search_per_minute)
-        if path.startswith("/api/exports/") or (path.startswith("/api/coverage/") and path.endswith(_FILES)):
+        if (path.startswith("/api/exports/") and path != "/api/exports/columns") or (
+            path.startswith("/api/coverage/") and path.endswith(_FILES)
+        ):
             return Tier("exports", settings.exports_per_minute)
         if path == "/api/reports" or (path == "/report" and scope["method"] == "POST"):
             return Tier("reports", settings.reports_per_minute)

@@ -14,6 +14,7 @@ from starlette.responses import Response, StreamingResponse
 from holdfast.api.addresses import browse_url
 from holdfast.api.deps import ArchiveDep, SessionDep
 from holdfast.api.errors import answers
+from holdfast.api.heavy import Streamed, heavily
 from holdfast.api.roles import PUBLIC
 from holdfast.api.routes.snapshots import SnapshotId
 from holdfast.api.schemas.changes import (
@@ -129,14 +130,15 @@ def feed(request: Request, archive: ArchiveDep, session: SessionDep, source: Sou
 
 
 @router.get("/api/changes/site", responses=answers(404, 422, 503), response_class=StreamingResponse)
-def site(
+async def site(
+    request: Request,
     archive: ArchiveDep,
     from_: Annotated[int, Query(alias="from", ge=0, lt=1 << 63, description="The earlier crawl's number.")],
     to: Annotated[int, Query(ge=0, lt=1 << 63, description="The later crawl's number.")],
     include_unchanged: Annotated[bool, Query(alias="includeUnchanged")] = False,
     limit: Annotated[int, Query(ge=1, le=20_000, description="Captures to look at in this request.")] = 5000,
     after: Annotated[str | None, Query(max_length=32, description="`next` of the answer before.")] = None,
-) -> StreamingResponse:
+) -> Response:
     """Hold two crawls against each other: a JSON object a page, then one with the counts and where to go on.
 
     Kinds are new, gone, changed, unchanged (only counted unless asked for), moved and error. Ask again with
@@ -144,10 +146,14 @@ def site(
     """
     _demand_enabled(archive)
     cursor = Cursor() if after is None else Cursor.parse(after)
-    with archive.database.read() as session:
-        site_slice(session, from_, to, cursor, limit=1)
-    lines = _site_lines(archive, (from_, to), cursor, limit=limit, unchanged=include_unchanged)
-    return StreamingResponse(lines, media_type="application/x-ndjson")
+
+    def work() -> Streamed:
+        with archive.database.read() as session:
+            site_slice(session, from_, to, cursor, limit=1)
+        lines = _site_lines(archive, (from_, to), cursor, limit=limit, unchanged=include_unchanged)
+        return Streamed(lines, "application/x-ndjson", {})
+
+    return await heavily(request, work)
 
 
 def _site_lines(

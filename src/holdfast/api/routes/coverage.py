@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from fastapi import APIRouter, Path
+from fastapi import APIRouter, Path, Request
 from sqlalchemy.orm import Session
-from starlette.responses import StreamingResponse
+from starlette.responses import Response, StreamingResponse
 
 from holdfast.api.deps import ArchiveDep, SessionDep
 from holdfast.api.errors import answers
+from holdfast.api.heavy import Streamed, heavily
 from holdfast.api.roles import PUBLIC
 from holdfast.api.schemas.archive import Coverage
 from holdfast.db.models import Edition, Source
@@ -42,15 +43,23 @@ def coverage(session: SessionDep, source: Code, year: Year) -> Coverage:
 
 
 @router.get("/api/coverage/{source}/{year}/{file}", responses=answers(404, 422, 503), response_class=StreamingResponse)
-def coverage_file(
-    archive: ArchiveDep, session: SessionDep, source: Code, year: Year,
+async def coverage_file(
+    request: Request,
+    archive: ArchiveDep,
+    source: Code,
+    year: Year,
     file: Annotated[str, Path(max_length=64, description=_FILES, examples=["coverage.csv"])],
-) -> StreamingResponse:  # fmt: skip
+) -> Response:
     """Return a file of an edition; what was withdrawn since it was written is taken out as it is read."""
-    row, kept = edition_of(session, source, year)
-    opened = open_public(archive.database, archive.home, row, kept, file)
-    headers = {"Content-Disposition": f'attachment; filename="{opened.name}"', "Cache-Control": "no-cache"}
-    return StreamingResponse(opened.chunks, headers=headers, media_type=opened.form.value)
+
+    def work() -> Streamed:
+        with archive.database.read() as session:
+            row, kept = edition_of(session, source, year)
+        opened = open_public(archive.database, archive.home, row, kept, file)
+        headers = {"Content-Disposition": f'attachment; filename="{opened.name}"', "Cache-Control": "no-cache"}
+        return Streamed(iter(opened.chunks), opened.form.value, headers)
+
+    return await heavily(request, work)
 
 
 def edition_of(session: Session, code: str, year: int) -> tuple[Edition, Source]:

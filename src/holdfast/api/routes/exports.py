@@ -10,14 +10,17 @@ from typing import Annotated, NamedTuple
 from fastapi import APIRouter, Query, Request
 from starlette.responses import Response, StreamingResponse
 
+from holdfast import failpoints
 from holdfast.api.deps import ArchiveDep
 from holdfast.api.errors import answers
+from holdfast.api.heavy import Streamed, heavily
 from holdfast.api.roles import PUBLIC
-from holdfast.api.schemas.exports import ExportKind, Exports
+from holdfast.api.schemas.exports import Column, DataDictionary, ExportKind, Exports
 from holdfast.api.sites import Since, SourceCode, Until, site_of, source_id_of
 from holdfast.changes.listing.days import span
 from holdfast.errors import Invalid, NotFound
 from holdfast.exports.cdxj import export_cdxj
+from holdfast.exports.dictionary import CDXJ_MEANINGS, CHANGE_MEANINGS, SNAPSHOT_MEANINGS
 from holdfast.exports.queries import Reach, execution
 from holdfast.exports.rows import Extent, change_rows, snapshot_rows
 from holdfast.exports.tables import CHANGE_COLUMNS, SNAPSHOT_COLUMNS, Format, write_rows
@@ -38,7 +41,7 @@ def manifest(archive: ArchiveDep) -> Exports:
     settings = archive.settings.api
     return Exports(
         enabled=settings.exports, formats=_FORMATS, default_limit=settings.exports_default_limit,
-        max_limit=settings.exports_max_limit, data_dictionary_url=None if settings.strict else "/docs",
+        max_limit=settings.exports_max_limit, data_dictionary_url="/api/exports/columns",
         snapshots=ExportKind(
             path="/api/exports/snapshots", description="Captures of pages, one a row, by id.", formats=_FORMATS
         ),
@@ -51,18 +54,27 @@ def manifest(archive: ArchiveDep) -> Exports:
     )  # fmt: skip
 
 
+@router.get("/api/exports/columns", responses=answers(422))
+def columns() -> DataDictionary:
+    """Say what each column of each export means."""
+    kinds = {"snapshots": SNAPSHOT_MEANINGS, "changes": CHANGE_MEANINGS, "cdxj": CDXJ_MEANINGS}
+    return DataDictionary(**{
+        kind: [Column(name=name, meaning=meaning) for name, meaning in meanings.items()]
+        for kind, meanings in kinds.items()
+    })  # fmt: skip
+
+
 class _Wish(NamedTuple):
     """How rows are wanted."""
 
     form: Format
     compressed: bool
-    extent: Extent
-    site: str
+    what: str
 
 
 @router.head("/api/exports/snapshots", include_in_schema=False, name="export_snapshots_head")
 @router.get("/api/exports/snapshots", responses=answers(404, 422, 503), response_class=StreamingResponse)
-def export_snapshots(
+async def export_snapshots(
     request: Request,
     archive: ArchiveDep,
     form: Form = Format.JSONL,
@@ -74,15 +86,19 @@ def export_snapshots(
     to: Until = None,
 ) -> Response:
     """Return captures of pages by id; go on with `afterId` of the last row."""
-    reach = _reach(archive, source, span(from_, to))
-    wish = _Wish(form, compressed, _extent(archive, reach, after_id, limit), site_of(request, archive.settings))
-    rows = snapshot_rows(archive.database, wish.extent, site=wish.site)
-    return _answer(request, write_rows(rows, SNAPSHOT_COLUMNS, form), wish, "snapshots")
+    site = site_of(request, archive.settings)
+
+    def work() -> Response | Streamed:
+        extent = _extent(archive, _reach(archive, source, span(from_, to)), after_id, limit)
+        rows = snapshot_rows(archive.database, extent, site=site)
+        return _answer(request, write_rows(rows, SNAPSHOT_COLUMNS, form), _Wish(form, compressed, "snapshots"))
+
+    return await heavily(request, work)
 
 
 @router.head("/api/exports/changes", include_in_schema=False, name="export_changes_head")
 @router.get("/api/exports/changes", responses=answers(404, 422, 503), response_class=StreamingResponse)
-def export_changes(
+async def export_changes(
     request: Request,
     archive: ArchiveDep,
     form: Form = Format.JSONL,
@@ -94,15 +110,19 @@ def export_changes(
     to: Until = None,
 ) -> Response:
     """Return changes by id, of some days in the order of time; go on with `afterId` of the last row."""
-    reach = _reach(archive, source, span(from_, to))
-    wish = _Wish(form, compressed, _extent(archive, reach, after_id, limit), site_of(request, archive.settings))
-    rows = change_rows(archive.database, wish.extent, site=wish.site)
-    return _answer(request, write_rows(rows, CHANGE_COLUMNS, form), wish, "changes")
+    site = site_of(request, archive.settings)
+
+    def work() -> Response | Streamed:
+        extent = _extent(archive, _reach(archive, source, span(from_, to)), after_id, limit)
+        rows = change_rows(archive.database, extent, site=site)
+        return _answer(request, write_rows(rows, CHANGE_COLUMNS, form), _Wish(form, compressed, "changes"))
+
+    return await heavily(request, work)
 
 
 @router.head("/api/exports/cdxj", include_in_schema=False, name="export_cdxj_index_head")
 @router.get("/api/exports/cdxj", responses=answers(404, 422, 503), response_class=StreamingResponse)
-def export_cdxj_index(
+async def export_cdxj_index(
     request: Request,
     archive: ArchiveDep,
     job_id: Annotated[int | None, Query(alias="jobId", ge=0, lt=1 << 63, description="The crawl's number.")] = None,
@@ -113,6 +133,13 @@ def export_cdxj_index(
     _demand_enabled(archive)
     if (job_id is None) == (source is None):
         raise Invalid("name either a crawl with jobId or a source")
+    return await heavily(request, lambda: _index(request, archive, (job_id, source), compressed=compressed))
+
+
+def _index(
+    request: Request, archive: Archive, named: tuple[int | None, str | None], *, compressed: bool
+) -> Response | Streamed:
+    job_id, source = named
     with archive.database.read() as session:
         source_id = source_id_of(session, source)
         if job_id is not None:
@@ -120,7 +147,7 @@ def export_cdxj_index(
     scratch = archive.home / "cache"
     scratch.mkdir(parents=True, exist_ok=True)
     lines = export_cdxj(archive.database, scratch, execution_id=job_id, source_id=source_id)
-    name = f"index-{source if job_id is None else job_id}.cdxj{'.gz' if compressed else ''}"
+    name = f"index-{source if job_id is None else job_id}.cdxj"
     return _stream(request, lines, "text/x-cdxj; charset=utf-8", name, compressed=compressed)
 
 
@@ -138,23 +165,26 @@ def _extent(archive: Archive, reach: Reach, after_id: int | None, limit: int | N
     return Extent(reach, -1 if after_id is None else after_id, limit or default)
 
 
-def _answer(request: Request, lines: Iterable[bytes], wish: _Wish, what: str) -> Response:
-    name = f"holdfast-{what}.{wish.form.ending}{'.gz' if wish.compressed else ''}"
+def _answer(request: Request, lines: Iterable[bytes], wish: _Wish) -> Response | Streamed:
+    name = f"holdfast-{wish.what}.{wish.form.ending}"
     return _stream(request, lines, wish.form.media_type, name, compressed=wish.compressed)
 
 
-def _stream(request: Request, lines: Iterable[bytes], media_type: str, name: str, *, compressed: bool) -> Response:
+def _stream(
+    request: Request, lines: Iterable[bytes], media_type: str, name: str, *, compressed: bool
+) -> Response | Streamed:
+    """Return the lines as a file; a compressed one is a gzip file, whatever the client would have unpacked itself."""
+    name, media_type = (f"{name}.gz", "application/gzip") if compressed else (name, media_type)
     headers = {"Content-Disposition": f'attachment; filename="{name}"', "Cache-Control": "no-store"}
-    if compressed:
-        headers["Content-Encoding"] = "gzip"
     if request.method == "HEAD":
         return Response(headers=headers, media_type=media_type)
     pieces = _gathered(lines)
-    return StreamingResponse(_packed(pieces) if compressed else pieces, headers=headers, media_type=media_type)
+    return Streamed(_packed(pieces) if compressed else pieces, media_type, headers)
 
 
 def _gathered(lines: Iterable[bytes]) -> Iterator[bytes]:
     """Yield lines in pieces: a message for each would cost more than the line."""
+    failpoints.reach("export.piece")
     held: list[bytes] = []
     size = 0
     for line in lines:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import Annotated, Literal
+from typing import Annotated
 
 from fastapi import APIRouter, Path, Query
 from sqlalchemy.orm import Session
@@ -15,6 +15,7 @@ from holdfast.api.captured.queries import (
     Extent,
     crawls,
     ends_of_execution,
+    entry_of_crawl,
     extent_of_execution,
     newest_crawls,
 )
@@ -24,7 +25,7 @@ from holdfast.api.roles import PUBLIC
 from holdfast.api.schemas.archive import EditionSummary, SourceSummary
 from holdfast.db.models import Snapshot, Source
 from holdfast.errors import NotFound
-from holdfast.index.queries import closest, hidden_pages
+from holdfast.index.queries import hidden_pages
 from holdfast.jobs.names import execution_name
 from holdfast.sources.queries import source_by_code
 from holdfast.wiring.archive import Archive
@@ -35,21 +36,25 @@ _FEW_RECORDS = 5000
 _MOST = 200
 """Crawls of one answer: each takes a few seeks."""
 Code = Annotated[str, Path(description="A source's code.", max_length=64, examples=["example-org"])]
-Language = Annotated[Literal["en", "fr"] | None, Query(description="Which language's entry page to name.")]
+Language = Annotated[
+    str | None, Query(pattern="^[a-z]{2,3}$", description="Which language's entry page to name.", examples=["fr"])
+]
 
 
 @router.get("/api/sources", responses=answers(422, 503))
 def sources(archive: ArchiveDep, session: SessionDep, totals: TotalsDep, lang: Language = None) -> list[SourceSummary]:
-    """Return every source that has captures, by code (HA-053)."""
+    """Return every source that has captures, by code."""
     kept = totals.read(session)
-    faces = [face for faces in kept.faces.values() for face in (*faces.newest, *faces.entry)]
+    faces = [
+        face for one in kept.faces.values() for face in (*one.newest, *one.entry, *one.languages.get(lang or "", ()))
+    ]
     shown = queries.snapshots_by_id(session, faces)
     found = []
     for total in kept.listed:
         newest = next((number for number in kept.faces[total.source_id].newest if number in shown), None)
         entry = next((shown[number] for number in kept.faces[total.source_id].entry if number in shown), None)
-        if lang is not None:
-            entry = queries.entry_in_language(session, source_id=total.source_id, language=lang) or entry
+        topmost = kept.faces[total.source_id].languages.get(lang or "", ())
+        entry = next((shown[number] for number in topmost if number in shown), None) or entry
         found.append(
             SourceSummary(
                 source_code=total.code, source_name=total.name, base_url=total.base_url,
@@ -85,7 +90,7 @@ def editions(
         extent = _extent(session, crawl, hidden[crawl.execution_id])
         if extent is None:
             continue
-        entry = closest(session, source.base_url, extent.last, ok_only=True) if source.base_url else None
+        entry = entry_of_crawl(session, source.base_url, crawl.execution_id) if source.base_url else None
         found.append((extent.last, EditionSummary(
             job_id=crawl.execution_id, job_name=execution_name(source.code, crawl.execution_id),
             record_count=extent.pages, first_capture=extent.first.date(), last_capture=extent.last.date(),

@@ -17,7 +17,7 @@ _RECENT = 20
 
 @router.get("/api/stats", responses=answers(503))
 def stats(archive: ArchiveDep, session: SessionDep, totals: TotalsDep, response: Response) -> Stats:
-    """Return the archive's totals and the crawls' (HA-052, TC-031)."""
+    """Return the archive's totals and the crawls'. Workers are numbered, not named."""
     found = totals.read(session)
     crawls, latest = found.crawls, found.latest
     response.headers["Cache-Control"] = _CACHE
@@ -32,9 +32,10 @@ def stats(archive: ArchiveDep, session: SessionDep, totals: TotalsDep, response:
         duplicates_skipped=max(0, found.snapshots - found.documents),
         frontier_pending=crawls.open, frontier_in_progress=crawls.leased,
         frontier_completed=crawls.succeeded, frontier_failed=crawls.failed, total_domains=crawls.domains,
-        active_workers=[str(owner.id) for owner in crawls.workers],
+        active_workers=[f"worker-{number}" for number, _ in enumerate(crawls.workers, 1)],
         worker_heartbeats=[
-            WorkerHeartbeat(worker_id=str(owner.id), last_heartbeat=owner.heartbeat_at) for owner in crawls.workers
+            WorkerHeartbeat(worker_id=f"worker-{number}", last_heartbeat=owner.heartbeat_at)
+            for number, owner in enumerate(crawls.workers, 1)
         ],
         recent_pages=[
             RecentPage(id=page.id, url=page.url, title=page.title, status_code=page.status, crawled_at=page.captured_at)

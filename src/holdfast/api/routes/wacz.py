@@ -9,6 +9,7 @@ from starlette.responses import Response, StreamingResponse
 
 from holdfast.api.deps import ArchiveDep
 from holdfast.api.errors import answers
+from holdfast.api.heavy import Streamed, heavily
 from holdfast.api.ranges import RangeRefused, wanted_span
 from holdfast.api.roles import PUBLIC
 from holdfast.api.routes.coverage import Code, Year, edition_of
@@ -18,7 +19,6 @@ from holdfast.wiring.archive import Archive
 
 router = APIRouter(tags=["exports"], dependencies=[PUBLIC])
 ExecutionId = Annotated[int, Path(description="The crawl's number.", ge=0, lt=1 << 63)]
-_SHOWN = "Accept-Ranges, Content-Disposition, Content-Length, Content-Range, ETag, X-Request-Id"
 
 
 @router.head("/api/executions/{id}.wacz", include_in_schema=False, name="wacz_file_head")
@@ -29,12 +29,12 @@ _SHOWN = "Accept-Ranges, Content-Disposition, Content-Length, Content-Range, ETa
     responses={**answers(404, 409, 422, 503), 206: {}, 304: {}, 416: {}},
     response_class=StreamingResponse,
 )
-def wacz(request: Request, archive: ArchiveDep, id: ExecutionId) -> Response:
+async def wacz(request: Request, archive: ArchiveDep, id: ExecutionId) -> Response:
     """Return a crawl as a WACZ 1.1.1 package, whole or in part; nothing is copied, and a broken download goes on.
 
     `/api/executions/{id}.wacz` is the same, for tools that go by how a name ends.
     """
-    return _send(request, open_shelf(request, archive).package(id))
+    return await heavily(request, lambda: _send(request, open_shelf(request, archive).package(id)))
 
 
 @router.head("/api/coverage/{source}/{year}/edition.wacz", include_in_schema=False, name="edition_wacz_head")
@@ -43,15 +43,19 @@ def wacz(request: Request, archive: ArchiveDep, id: ExecutionId) -> Response:
     responses={**answers(404, 409, 422, 503), 206: {}, 304: {}, 416: {}},
     response_class=StreamingResponse,
 )
-def edition_wacz(request: Request, archive: ArchiveDep, source: Code, year: Year) -> Response:
+async def edition_wacz(request: Request, archive: ArchiveDep, source: Code, year: Year) -> Response:
     """Return an annual edition as one WACZ 1.1.1 package, all its shards in it."""
+    return await heavily(request, lambda: _edition(request, archive, source, year))
+
+
+def _edition(request: Request, archive: Archive, source: str, year: int) -> Response | Streamed:
     shelf = open_shelf(request, archive)
     with archive.database.read() as session:
         edition, _ = edition_of(session, source, year)
     return _send(request, shelf.edition(edition.id))
 
 
-def _send(request: Request, package: Package) -> Response:
+def _send(request: Request, package: Package) -> Response | Streamed:
     """Answer with a package, or with the part of it that was asked for."""
     headers = _headers(package)
     if _names(request.headers.get("if-none-match"), headers["ETag"]):
@@ -71,7 +75,7 @@ def _send(request: Request, package: Package) -> Response:
     status = 200 if span is None else 206
     if request.method == "HEAD":
         return Response(status_code=status, headers=headers, media_type="application/wacz")
-    return StreamingResponse(package.archive.read(start, end), status, headers, "application/wacz")
+    return Streamed(iter(package.archive.read(start, end)), "application/wacz", headers, status)
 
 
 def open_shelf(request: Request, archive: Archive) -> Shelf:
@@ -91,10 +95,6 @@ def _headers(package: Package) -> dict[str, str]:
         "Accept-Ranges": "bytes",
         "Cache-Control": "no-cache",
         "Content-Disposition": f'attachment; filename="{package.name}"',
-        # Replay tools run in pages of any origin; nothing here is meant for less than everybody.
-        "Access-Control-Allow-Origin": "*",
-        "Access-Control-Expose-Headers": _SHOWN,
-        "Cross-Origin-Resource-Policy": "cross-origin",
     }
 
 

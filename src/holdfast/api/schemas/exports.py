@@ -13,6 +13,21 @@ class ExportKind(Answer):
     formats: list[str]
 
 
+class Column(Answer):
+    """One column of an export, or one field of an index."""
+
+    name: str
+    meaning: str
+
+
+class DataDictionary(Answer):
+    """Every column of every export, in its order."""
+
+    snapshots: list[Column]
+    changes: list[Column]
+    cdxj: list[Column]
+
+
 class Exports(Answer):
     """What can be exported, and how much at once."""
 

@@ -1,0 +1,98 @@
+"""Work that takes long: exports, packages, whole comparisons. A few at a time, on threads of their own.
+
+Everything else runs on other threads, so that however many exports are asked for, searches and pages are answered. A
+thread is held for one step at a time and never while a client reads: a slow reader costs no one a turn.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from typing import NamedTuple, TypeVar
+
+from anyio import CancelScope, CapacityLimiter
+from anyio.to_thread import run_sync
+from fastapi import Request
+from starlette.responses import Response, StreamingResponse
+
+from holdfast.api.problems import ServerBusy
+
+HEAVY_THREADS = 3
+"""Steps of such work at once: with more, they would take the interpreter from everybody else."""
+_WAITING = 8
+"""Requests that may wait for their first step; more are refused at once."""
+_WAIT_S = 5.0
+_T = TypeVar("_T")
+
+
+class Streamed(NamedTuple):
+    """An answer whose body is made piece by piece, each on a thread for heavy work."""
+
+    pieces: Iterator[bytes]
+    media_type: str
+    headers: Mapping[str, str]
+    status: int = 200
+
+
+class HeavyWork:
+    """The threads for such work, and who waits for them; one a serving process."""
+
+    def __init__(self) -> None:
+        # Made on the loop that serves, at the first request: an application may be built before there is one.
+        self._limiter: CapacityLimiter | None = None
+        self._waiting = 0
+
+    async def answer(self, work: Callable[[], Response | Streamed]) -> Response:
+        """Return what the work answers with; ServerBusy if no thread is free soon.
+
+        The first piece of a streamed answer is made before anything is sent, so that what fails there is told.
+        """
+        made = await self._first(work)
+        if isinstance(made, Response):
+            return made
+        first = await self._first(lambda: next(made.pieces, b""))
+        pieces = self._pieces(first, made.pieces)
+        return StreamingResponse(pieces, made.status, dict(made.headers), made.media_type)
+
+    async def _first(self, work: Callable[[], _T]) -> _T:
+        """Run a step that a client waits for without having an answer yet."""
+        if self._waiting >= _WAITING:
+            raise ServerBusy
+        limiter = self._threads()
+        self._waiting += 1
+        try:
+            async with asyncio.timeout(_WAIT_S):
+                await limiter.acquire_on_behalf_of(token := object())
+        except TimeoutError:
+            raise ServerBusy from None
+        finally:
+            self._waiting -= 1
+        try:
+            # The turn is ours already; this limiter only keeps the default one, which others share, out of it.
+            return await run_sync(work, limiter=CapacityLimiter(1))
+        finally:
+            limiter.release_on_behalf_of(token)
+
+    async def _pieces(self, first: bytes, pieces: Iterator[bytes]) -> AsyncIterator[bytes]:
+        limiter = self._threads()
+        try:
+            piece: bytes | None = first
+            while piece is not None:
+                yield piece
+                piece = await run_sync(next, pieces, None, limiter=limiter)
+        finally:
+            close = getattr(pieces, "close", None)
+            if close is not None:  # what a generator holds (files, a folder for sorting) goes with it
+                with CancelScope(shield=True):
+                    await run_sync(close, limiter=limiter)
+
+    def _threads(self) -> CapacityLimiter:
+        if self._limiter is None:
+            self._limiter = CapacityLimiter(HEAVY_THREADS)
+        return self._limiter
+
+
+async def heavily(request: Request, work: Callable[[], Response | Streamed]) -> Response:
+    """Return what the work answers with, done on this process's threads for heavy work."""
+    heavy: HeavyWork = request.app.state.heavy
+    return await heavy.answer(work)
