@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.editions.artefacts import csv_line
+from holdfast.editions.ledger.reading import is_plumbing
 from holdfast.editions.ledger.rows import (
     CSV_COLUMNS,
     Fate,
@@ -227,3 +228,19 @@ def test_a_written_ledger_tells_all_seeds_that_are_missing_however_many() -> Non
 
     assert {seed.url for seed in told} == {one.url for one in seeds}
     assert told[0][1:] == ("not_reached", "x", 7, None, False)
+
+
+@pytest.mark.parametrize(
+    ("url", "own"),
+    [
+        ("https://a.example/robots.txt", True),
+        ("https://a.example/sitemap.xml", True),
+        ("https://a.example/sitemaps/en/Sitemap_index-2.xml.gz?x=1", True),
+        ("https://a.example/about/robots.txt", False),
+        ("https://a.example/sitemap.html", False),
+        ("https://a.example/sitemap/", False),
+        ("https://a.example/data.xml", False),
+    ],
+)
+def test_what_crawlers_ask_for_on_their_own_account_is_no_content(url: str, own: bool) -> None:
+    assert is_plumbing(url) is own
