@@ -62,6 +62,18 @@ def test_a_plan_leaves_no_trace_and_says_what_an_application_does(bed: EditionBe
     ]
 
 
+def test_a_source_that_has_an_edition_of_the_year_is_in_the_status_whatever_it_is_meant_for(bed: EditionBed) -> None:
+    bed.jobs.source("hinted", schedule_hint="annual")
+    bed.jobs.source("named")
+    bed.jobs.source("other")
+    bed.schedule("named", year=2027)
+
+    with bed.database.read() as session:
+        found = annual_status(session, 2027)
+
+    assert [row["sourceCode"] for row in found["sources"]] == ["hinted", "named"]
+
+
 def test_a_campaign_is_scheduled_once_however_often_it_is_applied(bed: EditionBed) -> None:
     for code in ("hc", "phac"):
         bed.jobs.source(code)

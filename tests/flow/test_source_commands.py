@@ -37,9 +37,9 @@ def test_a_source_that_is_disabled_takes_its_jobs_along(typed: Typist) -> None:
     typed("source create ex --seed https://example.org")
     typed("job create --source ex --every 1d")
 
-    assert typed("source disable ex").out == "ex: disabled; 1 jobs wait\n"
+    assert typed("source disable ex").out == "ex: disabled; 1 job waits\n"
     assert typed("job show 1 --json").object["state"] == "paused"
-    assert typed("source enable ex").out == "ex: enabled; 1 jobs go on\n"
+    assert typed("source enable ex").out == "ex: enabled; 1 job goes on\n"
     assert typed("job show 1 --json").object["state"] == "scheduled"
     refused = typed("source delete ex")
     assert (refused.code, "holdfast source disable ex" in refused.err) == (1, True)

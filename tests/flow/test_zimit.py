@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from contextlib import closing
 from datetime import timedelta
 from pathlib import Path
 
@@ -13,11 +14,13 @@ from sqlalchemy import select, update
 from holdfast.archive_tool.outcome import FINALIZATION_FAILED
 from holdfast.archive_tool.yaml_text import read_mapping
 from holdfast.cli.index import index
+from holdfast.db.connect import connect
 from holdfast.db.models import AuditEvent, Job
 from holdfast.errors import Invalid
 from holdfast.jobs.care.deeds import make_due
 from holdfast.jobs.listing.queries import shown_job
 from holdfast.jobs.retries import Failure
+from holdfast.jobs.status import read_status
 from holdfast.warc.manifest import read_manifest
 from holdfast.worker.running import Stop
 from tests.flow.archive_tool.bed import Step
@@ -61,6 +64,8 @@ def test_a_source_is_crawled_by_zimit_registered_and_indexed(database_url: str, 
         assert (snapshot.url, snapshot.backend, snapshot.fidelity) == ("https://example.org/a.warc.gz", "zimit", "high")
         assert "crawl statistics" in bed.lines(lease.execution_id)
         assert bed.told[-1].counts.items_crawled == 30
+        with closing(connect(bed.settings.database)) as hot:
+            assert read_status(hot, bed.jobs.clock, lease.execution_id).pages == 30
         assert bed.row(job_id).current_retry_count == 0
 
 

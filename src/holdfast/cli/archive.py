@@ -10,9 +10,10 @@ from typing import Annotated, Any
 
 import typer
 
-from holdfast import config, log
+from holdfast import config
 from holdfast.cli.index_job import index_job
 from holdfast.cli.indexing import ProgressLine, as_object, describe, stoppable, take_in
+from holdfast.cli.logs import configure_log
 from holdfast.cli.meant import Meant, NewestOfJob, OfExecution, OfJob, OneExecution, find_completed, find_executions
 from holdfast.cli.options import Apply, AsJson, Home
 from holdfast.cli.signals import recompute_page_signals
@@ -46,7 +47,7 @@ _CHILD_S = 20.0
 
 @contextmanager
 def _opened(settings: Settings) -> Iterator[tuple[Ground, Database]]:
-    log.configure("WARNING", as_json=False)
+    configure_log(settings, as_json=False)
     with open_ground(settings) as ground, closing(Database(settings.database)) as database:
         yield ground, database
 

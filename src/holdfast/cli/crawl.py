@@ -11,10 +11,11 @@ from typing import Annotated, Any
 
 import typer
 
-from holdfast import config, log
+from holdfast import config
 from holdfast.cli.contact import find_contact
 from holdfast.cli.display import Display, duration, outcomes, size
 from holdfast.cli.following import followed
+from holdfast.cli.logs import configure_log
 from holdfast.cli.options import AsJson, Home
 from holdfast.cli.seeds import read_seeds
 from holdfast.cli.values import Robots, Store, read_cookies, read_header, read_network, read_size, read_time
@@ -78,7 +79,8 @@ def crawl(
     Example: holdfast crawl https://example.org --contact you@example.org --max-pages 100
     """
     settings = config.load(home=home)
-    log.configure(settings.log_level if not sys.stderr.isatty() else "ERROR")
+    # On a terminal the live display tells; lines of a log would tear it apart unless they were asked for.
+    configure_log(settings, unless_set="ERROR" if sys.stderr.isatty() else settings.log_level)
     if robots is Robots.IGNORE and not (reason or "").strip():
         raise Invalid("--robots ignore needs --reason TEXT, which is kept in the audit log")
     most_bytes, most_time_s = read_size(max_bytes), read_time(max_time)

@@ -12,9 +12,9 @@ from typing import Annotated
 
 import typer
 
-from holdfast import log
 from holdfast.cli.api import configured, serve
 from holdfast.cli.crawl import run
+from holdfast.cli.logs import configure_log
 from holdfast.cli.options import AsJson
 from holdfast.config import Settings
 from holdfast.crawl.plan import CrawlPlan
@@ -41,7 +41,7 @@ def demo(
     """
     folder = home or Path(tempfile.mkdtemp(prefix="holdfast-demo-"))
     settings = configured(home=str(folder), host=None, port=port)
-    log.configure("ERROR")
+    configure_log(settings, unless_set="ERROR")
     if not no_serve:
         listen(settings).close()  # a port that is taken is told before the work, not after it
     with redirect_stdout(sys.stderr):
@@ -92,14 +92,17 @@ def _tell(reading: Reading) -> None:
 def _invite(address: str, reading: Reading, front_page: str) -> None:
     """Print that the server answers, and what to try."""
     replay = f"http://replay.localhost:{address.rpartition(':')[2]}"
-    print(f"\nready: {address}\n\nThe site itself is switched off now; all of this comes from the archive:")
-    print(f"  search       {address}/api/search?q=tide")
-    if reading.compare_path:
-        print(f"  a change     {address}{reading.compare_path}")
+    print(f"\nready: {address}\n\nThe site itself is switched off now; all of this comes from the archive.")
+    print("\nTo look at, in a browser:")
     if reading.replay_path:
         print(f"  the site     {replay}{reading.replay_path}")
     print(f"  its history  {replay}/web/*/{front_page}")
-    print(f"  all routes   {address}/docs\n\nCtrl-C ends it.", flush=True)
+    print(f"  all routes   {address}/docs")
+    print("\nFor programs (JSON):")
+    print(f"  search       {address}/api/search?q=tide")
+    if reading.compare_path:
+        print(f"  a change     {address}{reading.compare_path}")
+    print("\nCtrl-C ends it.", flush=True)
 
 
 app_command = demo

@@ -8,8 +8,9 @@ from typing import Annotated, Any
 
 import typer
 
-from holdfast import config, log
+from holdfast import config
 from holdfast.cli.latest import find_execution
+from holdfast.cli.logs import configure_log
 from holdfast.cli.options import AsJson, ExecutionId, Home
 from holdfast.db.audits import append_event
 from holdfast.frontier import OpenAttempt
@@ -76,7 +77,7 @@ def recover(
 
     Example: holdfast frontier recover --minutes 15
     """
-    log.configure("ERROR")
+    configure_log(config.load(home=home), unless_set="ERROR")
     with open_ground(config.load(home=home)) as ground:
         cleaned = clean_up(ground)
         age_s = ground.settings.lease.recover_s if minutes is None else minutes * 60.0

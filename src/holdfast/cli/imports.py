@@ -10,8 +10,9 @@ from typing import Annotated, Any
 
 import typer
 
-from holdfast import config, log
+from holdfast import config
 from holdfast.cli.indexing import ProgressLine, as_object, stoppable, take_in, warning_lines
+from holdfast.cli.logs import configure_log
 from holdfast.cli.options import AsJson, Home
 from holdfast.coordination.priority import step_back
 from holdfast.db.engine import Database
@@ -53,7 +54,7 @@ def import_(
     Example: holdfast import crawls/ --source health
     """
     settings = config.load(home=home)
-    log.configure("WARNING", as_json=False)
+    configure_log(settings, as_json=False)
     step_back(settings.index.nice)
     found = discover(paths, follow_state=follow_state)
     with open_ground(settings) as ground, closing(Database(settings.database)) as database:

@@ -9,10 +9,11 @@ from typing import Annotated, Any
 
 import typer
 
-from holdfast import config, log
+from holdfast import config
 from holdfast.cli.display import duration, size
 from holdfast.cli.following import indexing
 from holdfast.cli.indexing import ProgressLine, as_object, describe, stoppable, take_in
+from holdfast.cli.logs import configure_log
 from holdfast.cli.options import Apply, AsJson, Home
 from holdfast.clock import Clock
 from holdfast.coordination.priority import step_back
@@ -51,7 +52,7 @@ def index(
     Example: holdfast index --follow
     """
     settings = config.load(home=home)
-    log.configure("WARNING", as_json=False)
+    configure_log(settings, as_json=False)
     with open_ground(settings) as ground:
         if status:
             _show_status(ground, as_json=json)

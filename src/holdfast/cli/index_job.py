@@ -8,10 +8,12 @@ from contextlib import closing
 
 import typer
 
-from holdfast import config, log
+from holdfast import config
 from holdfast.cli.indexing import ProgressLine, as_object, describe, stoppable, take_in
+from holdfast.cli.logs import configure_log
 from holdfast.cli.meant import NewestOfJob, OneExecution, find_completed
 from holdfast.cli.options import AsJson, Home
+from holdfast.cli.wording import counted
 from holdfast.config import Settings
 from holdfast.coordination.priority import step_back
 from holdfast.db.engine import Database
@@ -31,7 +33,7 @@ def index_job(
     Example: holdfast index-job --id 3
     """
     settings = config.load(home=home)
-    log.configure("WARNING", as_json=False)
+    configure_log(settings, as_json=False)
     step_back(settings.index.nice)
     with open_ground(settings) as ground, closing(Database(settings.database)) as database:
         meant = find_completed(database, job_id, execution)
@@ -48,7 +50,7 @@ def index_job(
     else:
         for one in done.files:
             typer.echo(f"{one.path.rpartition('/')[2]}: {one.error or describe(one)}")
-        typer.echo(f"{meant.told()}: {len(done.files)} files, {done.snapshots:,} snapshots")
+        typer.echo(f"{meant.told()}: {counted(len(done.files), 'file')}, {counted(done.snapshots, 'snapshot')}")
         for error in done.errors:
             typer.echo(f"failed: {error}", err=True)
     if done.errors:

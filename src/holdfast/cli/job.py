@@ -25,6 +25,7 @@ from holdfast.cli.job_words import (
 )
 from holdfast.cli.options import AsJson, Home
 from holdfast.cli.tables import fields, table
+from holdfast.cli.wording import counted
 from holdfast.errors import Conflict, Invalid
 from holdfast.jobs.listing.queries import files_of, list_admin_jobs, list_jobs, shown_job
 from holdfast.jobs.listing.values import SORTS, AdminFilter, JobFilter, ListedJob
@@ -138,7 +139,7 @@ def show(job: JobArgument = None, job_id: JobOption = None, json: AsJson = False
         ("at present", slowed_text(row)), ("paused by", row.paused_by),
         ("next run", row.next_run_at), ("last run", row.last_execution_at), ("held by", row.lock_owner),
         ("retries", f"{found.retries} of {row.max_retries}" if found.retries else None), ("error", row.error_message),
-        ("history", f"{row.total_runs} runs, {row.successful_runs} good, {row.failed_runs} failed"),
+        ("history", f"{counted(row.total_runs, 'run')}, {row.successful_runs} good, {row.failed_runs} failed"),
         ("edition", row.edition_id), ("shard", row.shard_key), ("acceptance", row.acceptance_state),
     ]))  # fmt: skip
     for name, value in leaves(whole):
@@ -148,7 +149,8 @@ def show(job: JobArgument = None, job_id: JobOption = None, json: AsJson = False
     if latest is not None:
         print(f"latest execution {latest.id} (number {latest.number}): {latest.state}"
               + (f", index {latest.index_state}" if latest.index_state else "")
-              + (f", {size.number} WARC files, {size.size:,} bytes" if size else ""))  # fmt: skip
+              + (f", {counted(size.number, 'WARC file')}, {size.size:,} bytes" if size else "")
+              + (f"\n{latest.error}" if latest.error and latest.error != row.error_message else ""))  # fmt: skip
         if latest.shortfalls:
             print(f"  {ended_text(latest)}")
 

@@ -10,8 +10,9 @@ from typing import Annotated
 
 import typer
 
-from holdfast import config, log
+from holdfast import config
 from holdfast.cli.contact import find_contact
+from holdfast.cli.logs import configure_log
 from holdfast.cli.options import AsJson, Home
 from holdfast.cli.seeds import check_seed
 from holdfast.cli.tables import table
@@ -40,7 +41,7 @@ def probe_browser_fetch(
     Example: holdfast probe-browser-fetch https://example.org/
     """
     settings = config.load(home=home)
-    log.configure("ERROR")
+    configure_log(settings, unless_set="ERROR")
     browser = find_browser(program)
     networks = [*map(str, settings.allow_networks), *map(read_network, allow_network or [])]
     check_seed(address, Guard(tuple(map(ip_network, networks))))

@@ -11,7 +11,8 @@ from typing import Annotated, Any
 
 import typer
 
-from holdfast import config, log
+from holdfast import config
+from holdfast.cli.logs import configure_log
 from holdfast.cli.options import AsJson, Home
 from holdfast.cli.seeds import check_seed
 from holdfast.cli.values import read_network
@@ -39,7 +40,7 @@ def robots(
     Example: holdfast robots https://example.org/private/ --file robots.txt
     """
     settings = config.load(home=home)
-    log.configure("ERROR")
+    configure_log(settings, unless_set="ERROR")
     targets = [parse_seed(url) for url in urls]
     if file is not None:
         rules = _read(file, agent)

@@ -6,10 +6,12 @@ from typing import Annotated
 
 import typer
 
-from holdfast import audit, config, log
+from holdfast import audit, config
+from holdfast.cli.logs import configure_log
 from holdfast.cli.objects import dumps
 from holdfast.cli.options import Apply, AsJson, Home
 from holdfast.cli.tables import fields, table
+from holdfast.cli.wording import counted
 from holdfast.jobs.following import sync_in_portions
 from holdfast.jobs.metrics import count_metrics
 from holdfast.jobs.placement import preview_rebalance, show_distribution
@@ -123,14 +125,14 @@ def sync(
     Example: holdfast sync-enabled-sources
     """
     settings = config.load(home=home)
-    log.configure("ERROR", as_json=False)  # what went wrong is told below, once
+    configure_log(settings, unless_set="ERROR", as_json=False)  # what went wrong is told below, once
     minutes = interval_minutes or settings.jobs.auto_interval_minutes
     with open_jobs(settings) as jobs:
         done = sync_in_portions(jobs.database.write, jobs.clock, jobs.board, interval_minutes=minutes)
     if json:
         print(dumps(sync_shape(done)))
     else:
-        print(f"{done.sources_seen} sources, {done.sources_enabled} enabled: {len(done.created)} jobs made, "
+        print(f"{counted(done.sources_seen, 'source')}, {done.sources_enabled} enabled: {len(done.created)} jobs made, "
               f"{done.already_has_job} had one, {done.resumed} resumed")  # fmt: skip
     for code, error in done.errors.items():
         typer.echo(f"{code}: {error}", err=True)

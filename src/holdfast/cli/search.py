@@ -9,7 +9,8 @@ from typing import Annotated
 
 import typer
 
-from holdfast import config, log
+from holdfast import config
+from holdfast.cli.logs import configure_log
 from holdfast.cli.options import AsJson, Home
 from holdfast.clock import digits14
 from holdfast.config import Settings
@@ -48,7 +49,7 @@ def search(
 
     Example: holdfast search 'flu vaccine' --source demo --from 2025-01-01
     """
-    log.configure("WARNING", as_json=False)
+    configure_log(config.load(home=home), as_json=False)
     request = Request(
         q=query, source=source, sort=sort, view=view, non_2xx=non_2xx, duplicates=duplicates,
         start=since.date() if since else None, end=until.date() if until else None, language=language, type=kind,

@@ -8,7 +8,8 @@ from collections.abc import Callable
 
 import typer
 
-from holdfast import config, log
+from holdfast import config
+from holdfast.cli.logs import configure_log
 from holdfast.cli.options import AsJson, Home
 from holdfast.coordination.priority import step_back
 from holdfast.search import queries
@@ -37,7 +38,7 @@ def drain(json: AsJson = False, home: Home = None) -> None:
 
     Example: holdfast search-index drain
     """
-    log.configure("WARNING", as_json=False)
+    configure_log(config.load(home=home), as_json=False)
     settings = config.load(home=home)
     step_back(settings.index.nice)
     with open_archive(settings) as archive:
@@ -54,7 +55,7 @@ def rebuild(json: AsJson = False, home: Home = None) -> None:
 
     Example: holdfast search-index rebuild
     """
-    log.configure("WARNING", as_json=False)
+    configure_log(config.load(home=home), as_json=False)
     settings = config.load(home=home)
     step_back(settings.index.nice)
     with open_archive(settings) as archive:

@@ -6,7 +6,8 @@ import json as jsonlib
 
 import typer
 
-from holdfast import config, log
+from holdfast import config
+from holdfast.cli.logs import configure_log
 from holdfast.cli.options import AsJson, Home
 from holdfast.coordination.priority import step_back
 from holdfast.search.drain import take_over_signals
@@ -19,7 +20,7 @@ def recompute_page_signals(json: AsJson = False, home: Home = None) -> None:
 
     Example: holdfast recompute-page-signals
     """
-    log.configure("WARNING", as_json=False)
+    configure_log(config.load(home=home), as_json=False)
     settings = config.load(home=home)
     step_back(settings.index.nice)
     with open_archive(settings) as archive:

@@ -14,6 +14,7 @@ from holdfast.cli.assignments import leaves, read_assignments
 from holdfast.cli.options import AsJson, Home
 from holdfast.cli.seed_sources import seed_sources
 from holdfast.cli.tables import fields, table
+from holdfast.cli.wording import counted
 from holdfast.config import Settings
 from holdfast.db.models import Source
 from holdfast.errors import Invalid
@@ -126,7 +127,7 @@ def enable(code: Code, json: AsJson = False, home: Home = None) -> None:
     """
     with open_jobs(config.load(home=home)) as jobs, jobs.database.write() as session:
         count = enable_source(session, jobs.clock, jobs.board, code)
-    _switched(code, "enabled", count, "go on", json=json)
+    _switched(code, "enabled", count, ("goes on", "go on"), json=json)
 
 
 @app_command.command()
@@ -137,7 +138,7 @@ def disable(code: Code, json: AsJson = False, home: Home = None) -> None:
     """
     with open_jobs(config.load(home=home)) as jobs, jobs.database.write() as session:
         count = disable_source(session, jobs.clock, code)
-    _switched(code, "disabled", count, "wait", json=json)
+    _switched(code, "disabled", count, ("waits", "wait"), json=json)
 
 
 @app_command.command()
@@ -213,7 +214,8 @@ def validate(file: SourceFile, json: AsJson = False, home: Home = None) -> None:
     if json:
         print(jsonlib.dumps({"valid": True, "sources": [spec.code for spec in specs], "warnings": warnings}))
         return
-    print(f"{len(specs)} sources are valid: {', '.join(spec.code for spec in specs)}")
+    verb = "is" if len(specs) == 1 else "are"
+    print(f"{counted(len(specs), 'source')} {verb} valid: {', '.join(spec.code for spec in specs)}")
     for code, told in warnings.items():
         for warning in told:
             print(f"{code}: warning: {warning}")
@@ -276,8 +278,8 @@ def _print(row: Source, *, json: bool) -> None:
         print(f"warning: {warning}")
 
 
-def _switched(code: str, word: str, count: int, verb: str, *, json: bool) -> None:
+def _switched(code: str, word: str, count: int, verbs: tuple[str, str], *, json: bool) -> None:
     if json:
         print(jsonlib.dumps({"code": code, "enabled": word == "enabled", "jobs": count}))
     else:
-        print(f"{code}: {word}; {count} jobs {verb}")
+        print(f"{code}: {word}; {counted(count, 'job')} {verbs[count != 1]}")

@@ -8,7 +8,8 @@ from typing import Annotated
 
 import typer
 
-from holdfast import config, log
+from holdfast import config
+from holdfast.cli.logs import configure_log
 from holdfast.cli.options import AsJson, ExecutionId, Home
 from holdfast.clock import SystemClock
 from holdfast.errors import Unavailable
@@ -30,7 +31,7 @@ def stop(
 
     Example: holdfast stop 3
     """
-    log.configure("ERROR")
+    configure_log(config.load(home=home), unless_set="ERROR")
     with open_ground(config.load(home=home)) as ground:
         ids = ask_to_stop(ground, execution_id=execution, cancel=cancel)
         states = _wait(ground, ids, wait)

@@ -12,7 +12,7 @@ from typing import Annotated, Any
 
 import typer
 
-from holdfast import config, log
+from holdfast import config
 from holdfast.archive_tool.contract import Host, read_job_config, strip_separator, tool_command
 from holdfast.archive_tool.discovery import discover_warcs
 from holdfast.archive_tool.docker import Docker, DockerMissing
@@ -24,6 +24,7 @@ from holdfast.archive_tool.times import Times
 from holdfast.cli.assignments import read_assignments
 from holdfast.cli.care import tell
 from holdfast.cli.contact import find_contact
+from holdfast.cli.logs import configure_log
 from holdfast.cli.options import Apply, AsJson, Home
 from holdfast.cli.probe import probe_browser_fetch
 from holdfast.clock import SystemClock
@@ -149,7 +150,7 @@ def run_one(
     Example: holdfast run-db-job --id 3
     """
     settings = config.load(home=home)
-    log.configure("WARNING", as_json=False)
+    configure_log(settings, as_json=False)
     with suppress(Invalid):  # zimit needs no contact; our own crawler says so itself
         settings = config.load(home=home, contact=find_contact(settings, None))
     with open_jobs(settings) as jobs:

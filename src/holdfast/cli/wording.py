@@ -14,6 +14,11 @@ def size(count: float) -> str:
     return f"{count:.1f} TB"
 
 
+def counted(number: int, noun: str) -> str:
+    """Return a number with its noun: 1 run, 2 runs."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
 def duration(seconds: float) -> str:
     """Return a time span in words."""
     minutes, rest = divmod(int(seconds), 60)

@@ -16,6 +16,7 @@ from holdfast.cli.contact import find_contact
 from holdfast.cli.index_job import read_executions
 from holdfast.cli.job_words import KINDS
 from holdfast.cli.options import Apply, AsJson, Home
+from holdfast.cli.wording import counted
 from holdfast.coordination.owners import Owner
 from holdfast.coordination.runfile import RunFile
 from holdfast.errors import Unavailable
@@ -89,7 +90,7 @@ def _facts(report: Report) -> dict[str, Any]:
 
 def _describe(report: Report) -> None:
     endings = ", ".join(f"{count} {word}" for word, count in sorted(report.endings.items())) or "nothing was due"
-    typer.echo(f"{len(report.executions)} runs: {endings}")
+    typer.echo(f"{counted(len(report.executions), 'run')}: {endings}")
     if report.low_disk:
         typer.echo("something waits that was not begun: the disk is too full; see: holdfast status", err=True)
     for name, error in report.chore_errors.items():
@@ -182,7 +183,9 @@ def reconcile_indexing(
         print(jsonlib.dumps(told))
     else:
         for one in found:
-            typer.echo(f"execution {one.execution_id} of {one.source} ({one.kind}): {one.files} registered files")
+            typer.echo(
+                f"execution {one.execution_id} of {one.source} ({one.kind}): {counted(one.files, 'registered file')}"
+            )
         for error in errors:
             typer.echo(f"failed: {error}", err=True)
         word = "indexed" if now else "will be indexed by the next worker"

@@ -17,6 +17,11 @@ from holdfast.db.visibility import is_withdrawn
 STRETCH = 2000
 
 
+def sources_with_edition(session: Session, *, year: int) -> list[int]:
+    """Return the sources that have an edition of a year."""
+    return list(session.scalars(select(Edition.source_id).where(Edition.year == year).order_by(Edition.source_id)))
+
+
 def edition(session: Session, *, source_id: int, year: int) -> Edition | None:
     """Return the edition of a source and a year."""
     return session.scalars(select(Edition).where(Edition.source_id == source_id, Edition.year == year)).one_or_none()

@@ -18,6 +18,7 @@ from holdfast.editions.refusals import CampaignRefused
 from holdfast.editions.scheduling import is_annual
 from holdfast.jobs.shards import queries as shards
 from holdfast.jobs.shards.queries import ANNUAL, Standing
+from holdfast.sources.config import merge_fields
 from holdfast.sources.queries import source_by_code, sources
 
 _BROKEN = ("failed", "index_failed", "cancelled")
@@ -27,8 +28,12 @@ def annual_status(session: Session, year: int, codes: Iterable[str] = ()) -> dic
     """Return where each source of a campaign stands (1.9 of the facts); CampaignRefused for a year that cannot be."""
     if not campaign.FIRST_YEAR <= year <= campaign.LAST_YEAR:
         raise CampaignRefused(f"the year must lie between {campaign.FIRST_YEAR} and {campaign.LAST_YEAR}, not {year}")
+    # One that has an edition of the year takes part, whatever it is meant for by now.
+    taking_part = set(queries.sources_with_edition(session, year=year))
     wanted = campaign.in_order(codes) or campaign.in_order(
-        row.code for row in sources(session, limit=100_000) if row.config.get("schedule_hint") == campaign.HINT
+        row.code
+        for row in sources(session, limit=100_000)
+        if row.config.get("schedule_hint") == campaign.HINT or row.id in taking_part
     )
     rows = [_source(session, code, year) for code in wanted]
     states = Counter(row["state"] for row in rows)
@@ -80,7 +85,7 @@ def _state(jobs: list[Standing]) -> str:
 
 
 def _job(source: Source, one: Standing) -> dict[str, Any]:
-    config = {**source.config, **one.job.config}
+    config = merge_fields(source.config, one.job.config)
     given = (config.get("zimit") or {}).get("execution_policy") or {}
     known = {one.name for one in fields(ExecutionPolicy)}
     policy = ExecutionPolicy(**{name: value for name, value in given.items() if name in known})

@@ -69,6 +69,7 @@ class Synced:
     sources_seen: int = 0
     created: tuple[str, ...] = ()
     with_job: tuple[str, ...] = ()
+    """Who had a job before, and it waits or runs as it should."""
     woken: tuple[str, ...] = ()
     """Whose jobs go on."""
     disabled: tuple[str, ...] = ()
@@ -81,7 +82,7 @@ class Synced:
 
     @property
     def already_has_job(self) -> int:
-        """How many sources had a job before."""
+        """How many sources had a job that needed nothing."""
         return len(self.with_job)
 
     @property
@@ -137,7 +138,7 @@ def _synced(session: Session, clock: Clock, board: Board, source: Source, interv
         return Synced(sources_seen=1, disabled=(code,))
     if queries.crawl_job(session, source_id=source.id) is not None:
         woken = enable_source(session, clock, board, code)
-        return Synced(sources_seen=1, with_job=(code,), woken=(code,) if woken else ())
+        return Synced(sources_seen=1, woken=(code,)) if woken else Synced(sources_seen=1, with_job=(code,))
     try:
         board.upsert(session, JobSpec(source_id=source.id, interval_minutes=interval_minutes, schedule_enabled=True))
     except HoldfastError as exc:

@@ -15,6 +15,8 @@ from holdfast.jobs.states import State
 WINDOW: Final = timedelta(hours=24)
 LOW_SUCCESS: Final = 0.8
 _STALE_OFTEN: Final = 3
+_ENOUGH_RUNS: Final = 5
+"""A rate of fewer runs says nothing: the first run that fails would be "only 0% succeeded"."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,6 +30,8 @@ class SchedulerMetrics:
     average_duration_ms: float
     success_rate: float
     """1.0 if nothing ran."""
+    finished_recently: int
+    """Runs that the rate is of: those of the last 24 hours that succeeded or failed."""
     stale_locks_cleared: int
     """Of all time."""
     stale_locks_recent: int
@@ -38,7 +42,7 @@ class SchedulerMetrics:
     def warnings(self) -> tuple[str, ...]:
         """Return what deserves a look: many failures, or holders that keep falling silent."""
         found = []
-        if self.success_rate < LOW_SUCCESS:
+        if self.success_rate < LOW_SUCCESS and self.finished_recently >= _ENOUGH_RUNS:
             found.append(f"only {self.success_rate:.0%} of the runs of the last 24 hours succeeded")
         if self.stale_locks_recent >= _STALE_OFTEN:
             found.append(f"{self.stale_locks_recent} stale locks in 24 hours: workers die or hang")
@@ -55,7 +59,7 @@ def count_metrics(session: Session, *, now: datetime, last_check_at: datetime | 
         jobs={state.value: states.get(state.value, 0) for state in State},
         executions_total=ever["succeeded"] + ever["failed"] + ever["cancelled"],
         average_duration_ms=lately["duration_ms"] / runs if runs else 0.0,
-        success_rate=lately["succeeded"] / finished if finished else 1.0,
+        success_rate=lately["succeeded"] / finished if finished else 1.0, finished_recently=finished,
         stale_locks_cleared=ever["stale_locks"], stale_locks_recent=lately["stale_locks"],
         last_check_at=last_check_at, last_metrics_update=now,
     )  # fmt: skip

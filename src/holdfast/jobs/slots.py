@@ -193,25 +193,33 @@ def refusal(turn: Turn, *, now: datetime) -> Reason | None:
     return None
 
 
-def score_of(hours: Iterable[int]) -> float:
-    """Return how even the hours are: 1 - variance / ideal², at least 0; nothing at all is even."""
-    counts = tuple(hours)
+def score_of(counts: Iterable[int]) -> float:
+    """Return how even some counts are: 1 - variance / ideal², at least 0; nothing at all is even.
+
+    Only what could be avoided counts: seven runs cannot lie evenly over more than seven places.
+    """
+    counts = tuple(counts)
     ideal = sum(counts) / len(counts) if counts else 0.0
     if not ideal:
         return 1.0
     variance = sum((count - ideal) ** 2 for count in counts) / len(counts)
-    return max(0.0, 1.0 - variance / ideal**2)
+    share = ideal % 1
+    return min(1.0, max(0.0, 1.0 - (variance - share * (1 - share)) / max(ideal, 1.0) ** 2))
 
 
 def distribution(moments: Iterable[datetime], *, now: datetime) -> Distribution:
-    """Return how the runs of the next 24 hours are spread; what is overdue counts as now."""
-    hours = [0] * 24
+    """Return how the runs of the next 24 hours are spread; what is overdue counts as now.
+
+    The score is that of the slots, for by slots runs are spread: those of one hour need not meet.
+    """
+    hours, slots, first = [0] * 24, [0] * (WINDOW // SLOT + 1), slot_of(now)
     for moment in moments:
         if moment < now + WINDOW:
             hours[max(moment, now).hour] += 1
-    peak = max(hours)
+            slots[slot_of(max(moment, now)) - first] += 1
+    peak, score = max(hours), score_of(slots[:-1] if not slots[-1] else slots)
     return Distribution(
-        total_jobs=sum(hours), hours=tuple(hours), score=score_of(hours), peak_hour=hours.index(peak), peak_count=peak
+        total_jobs=sum(hours), hours=tuple(hours), score=score, peak_hour=hours.index(peak), peak_count=peak
     )
 
 

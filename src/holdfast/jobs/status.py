@@ -73,6 +73,7 @@ def read_status(hot: Hot, clock: Clock, execution_id: int) -> Status:
         is_live = execution.state == "running" and queue > 0
         now = to_micros(clock.now())
         away = queries.away(tx, execution_id=execution.frontier_id, now=now) if is_live else []
+        told = 0 if written else queries.crawled_of(tx, execution_id=execution_id)
     counts = [totals for _, totals in written]
     fresh = clock.now() - timedelta(seconds=_FRESH_S)
     live = [totals for at, totals in written if at >= fresh] if execution.state == "running" else []
@@ -85,7 +86,8 @@ def read_status(hot: Hot, clock: Clock, execution_id: int) -> Status:
         execution_id=execution.id, source=execution.source, state=execution.state, reason=execution.reason,
         stop_requested=execution.stop_requested, output_dir=Path(execution.output_dir),
         started_at=execution.started_at, finished_at=execution.finished_at, run_seconds=execution.run_seconds,
-        queue=queue, pages=_sum(counts, "pages"), requests=_sum(counts, "requests"), bytes=_sum(counts, "bytes"),
+        queue=queue, pages=_sum(counts, "pages") or told, requests=_sum(counts, "requests"),
+        bytes=_sum(counts, "bytes"),
         pages_s=sum(float(count.get("pages_s", 0.0)) for count in live),
         active_domains=_sum(live, "active_domains"), outcomes={k: v for k, v in outcomes.items() if v},
         condition=next((c for c in ("no_space", "draining") if c in conditions), "running"),

@@ -1,6 +1,6 @@
 """What a native crawl did, in the fields of document 003's crawl_metrics (3.6 of the facts). Pure.
 
-`extraction_quality` is added when the files were indexed; what is no HTML is captured all the same, and only counted.
+`extraction_quality` is added when the files were indexed; `skipped.non_html` is what a source without bodies left out.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ from holdfast.types import Kind, Outcome
 _TOP: Final = 10
 _CAPTURED: Final = (Outcome.SUCCESS.value,)
 _RULED_OUT: Final = (Outcome.EXCLUDED.value, Outcome.BLOCKED_ROBOTS.value)
-_HTML: Final = ("text/html", "application/xhtml+xml")
+_UNSUPPORTED: Final = "unsupported_type"
+"""Why a source that keeps no bodies leaves an answer out."""
 
 
 class Timing(NamedTuple):
@@ -49,7 +50,8 @@ def crawl_metrics(summary: Summary, timing: Timing, *, requests: int) -> dict[st
             reasons[reason] += count
     too_deep = sum(count for (rule, _host), count in summary.exclusions.items() if rule == "max_depth")
     robots = summary.outcomes.get(Outcome.BLOCKED_ROBOTS.value, 0)
-    other = sum(count for media_type, count in summary.media_types.items() if media_type not in _HTML)
+    # What was captured was not skipped, whatever its type: only a source without bodies passes types over.
+    other = sum(count for (_outcome, reason), count in summary.reasons.items() if reason == _UNSUPPORTED)
     return {
         "status_codes": {str(code): count for code, count in sorted(summary.statuses.items())},
         "requests_total": requests, "requests_failed": failed.total(), "bytes_downloaded": summary.wire_bytes,

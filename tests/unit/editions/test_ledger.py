@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.editions.artefacts import csv_line
+from holdfast.editions.ledger.reading import is_plumbing
 from holdfast.editions.ledger.rows import (
     CSV_COLUMNS,
     Fate,
@@ -239,3 +240,19 @@ def test_a_capture_that_broke_off_is_no_capture_of_the_page(
     status: int, truncated: str | None, said: tuple[Fate, str]
 ) -> None:
     assert fate_of_status(status, truncated) == said
+
+
+@pytest.mark.parametrize(
+    ("url", "own"),
+    [
+        ("https://a.example/robots.txt", True),
+        ("https://a.example/sitemap.xml", True),
+        ("https://a.example/sitemaps/en/Sitemap_index-2.xml.gz?x=1", True),
+        ("https://a.example/about/robots.txt", False),
+        ("https://a.example/sitemap.html", False),
+        ("https://a.example/sitemap/", False),
+        ("https://a.example/data.xml", False),
+    ],
+)
+def test_what_crawlers_ask_for_on_their_own_account_is_no_content(url: str, own: bool) -> None:
+    assert is_plumbing(url) is own

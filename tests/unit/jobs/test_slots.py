@@ -123,6 +123,14 @@ def test_the_score_falls_with_the_variance(hours: list[int], score: float) -> No
     assert score_of(hours) == pytest.approx(score)
 
 
+def test_jobs_that_each_have_a_slot_of_their_own_are_spread_as_evenly_as_can_be() -> None:
+    apart = distribution([NOW + number * 15 * MINUTE for number in range(7)], now=NOW)
+    together = distribution([NOW] * 7, now=NOW)
+
+    assert (apart.score, apart.rebalance_advised) == (1.0, False)
+    assert together.rebalance_advised
+
+
 def test_the_distribution_counts_the_coming_day_by_hour() -> None:
     shown = distribution([at(0), at(1.5), at(1.75), at(23.9), at(25)], now=NOW)
 

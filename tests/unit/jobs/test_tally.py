@@ -10,7 +10,7 @@ def test_the_metrics_add_up_to_the_account() -> None:
     summary = Summary(
         total=10, open=0, outcomes={"success": 6, "timeout": 2, "blocked_robots": 1, "excluded": 1},
         reasons={("success", "ok"): 6, ("timeout", "deadline"): 2, ("blocked_robots", "line 3"): 1,
-                 ("excluded", "exclude"): 1},
+                 ("excluded", "unsupported_type"): 1},
         kinds={}, statuses={200: 6, 429: 1}, media_types={"text/html": 5, "application/pdf": 1}, domains={}, depths={},
         wire_bytes=1234, exclusions={("max_depth", "a"): 4, ("max_depth", "b"): 3, ("host", "c"): 9},
     )  # fmt: skip

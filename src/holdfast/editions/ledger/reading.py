@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from datetime import datetime
 from typing import NamedTuple
+from urllib.parse import urlsplit
 
 from holdfast.clock import to_micros
 from holdfast.db.engine import Database
@@ -42,6 +44,18 @@ class MeantSeed(NamedTuple):
     def is_accepted(self) -> bool:
         """Whether somebody accepted the gap of one of them: then it may be missing."""
         return any(shard.state.is_accepted for shard in self.shards)
+
+
+_SITEMAP = re.compile(r"[^.]{0,200}sitemap[^.]{0,200}\.(?:xml|txt)(?:\.gz)?", re.I)
+
+
+def is_plumbing(url: str) -> bool:
+    """Return whether an address is one that crawlers ask for on their own account: robots.txt, and sitemaps.
+
+    They are no content, and one that is not there is no page that failed.
+    """
+    path = urlsplit(url).path.lstrip("/")
+    return path == "robots.txt" or _SITEMAP.fullmatch(path.rpartition("/")[2]) is not None
 
 
 def seeds_of(volume: Volume) -> dict[int, MeantSeed]:
@@ -171,7 +185,7 @@ class _Read:
             with self._database.read() as session:
                 rows = queries.captures(session, self._run.id, after=after, which=queries.Which.PAGES_AND_REDIRECTS)
             # What was sent with a POST is part of such an address: nobody meant it, a script asked for it.
-            asked = [row for row in rows if row.method is None]
+            asked = [row for row in rows if row.method is None and (row.url_hash in seeds or not is_plumbing(row.url))]
             found = [self._captured(row) for row in asked]
             for one, end in zip(found, self._trail.followed(found), strict=True):
                 if one.reason != REDIRECTED or end.fate in (Fate.CAPTURED, Fate.FAILED) or one.url_hash in seeds:

@@ -114,6 +114,12 @@ def resumed_from(tx: Transaction, *, execution_id: int) -> int | None:
     return rows[0][0] if rows else None
 
 
+def crawled_of(tx: Transaction, *, execution_id: int) -> int:
+    """Return the pages that an execution told of itself: all there is where no process of ours keeps totals (zimit)."""
+    rows = tx.execute("SELECT items_crawled FROM executions WHERE id = ?", (execution_id,))
+    return int(rows[0][0] or 0) if rows else 0
+
+
 def open_execution(tx: Transaction, *, job_id: int) -> ExecutionRow | None:
     """Return the job's unfinished execution; there is at most one."""
     return _execution(
