@@ -228,7 +228,9 @@ def test_pages_are_counted_and_cut(cdx: Asker) -> None:
     assert json.loads(cdx.text(url="*.example.org", showNumPages="true", output="json"))["pages"] == 1
     assert cdx.text(url="*.example.org", showPagedIndex="true") == "org,example)/ 20240301120000\t0\n"
     assert len(cdx.lines(url="*.example.org", page=0)) == 15
-    assert cdx.text(url="*.example.org", page=1) == ""
+    with pytest.raises(BadCdxParameter, match="Page 1 invalid: First Page is 0, Last Page is 0"):
+        cdx.text(url="*.example.org", page=1)
+    assert cdx.text(url="nothing.example", page=0, output="json") == "[]\n"
     assert cdx.text(url="nowhere.example", showNumPages="true") == "0\n"
 
 

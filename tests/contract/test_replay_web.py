@@ -105,7 +105,8 @@ def test_captures_are_found_redirected_to_and_shown(reader: Reader) -> None:
 
     assert (partial.status_code, partial.headers["location"]) == (302, f"/web/{STAMP}/{HOME}")
     assert exact.status_code == 200
-    assert exact.text.startswith('<!DOCTYPE html><html><head><title>Old</title></head><body><div id="holdfast-bar"')
+    assert exact.text.startswith("<!DOCTYPE html><html><head><script>")
+    assert '</script><title>Old</title></head><body><div id="holdfast-bar"' in exact.text
     assert f'<a href="/web/{STAMP}/http://example.org/b?x=1&amp;y=2">' in exact.text
     assert f'<img src="/web/{STAMP}im_/http://example.org/i.png">' in exact.text
     assert exact.headers["memento-datetime"] == "Fri, 01 Mar 2024 12:00:00 GMT"
@@ -326,13 +327,27 @@ def test_the_raw_view_has_its_bar_and_is_sandboxed_on_both_hosts(quick: Reader, 
     assert '<body><div id="holdfast-bar"' in answer.text
     assert "archived copy" in answer.text
     assert f"/api/snapshot/{number}" in answer.text
-    assert "sandbox allow-forms allow-downloads allow-scripts" in answer.headers["content-security-policy"]
     prefix = "" if origin else REPLAY
     assert f'<img src="{prefix}/web/{STAMP}im_/http://example.org/i.png">' in answer.text
-    assert (
-        f"default-src 'self'{' ' + REPLAY if not origin else ''} 'unsafe-inline'"
-        in (answer.headers["content-security-policy"])
-    )
+    policy = answer.headers["content-security-policy"]
+    if origin:
+        assert policy.startswith("sandbox allow-forms allow-scripts; default-src 'self' 'unsafe-inline'")
+    else:
+        assert policy.startswith(f"sandbox allow-forms; default-src {REPLAY} 'unsafe-inline'")
+        assert "script-src 'none'; connect-src 'none'" in policy
+        assert "'self'" not in policy
+        assert "<script>" not in answer.text
+
+
+def test_a_browser_is_sent_to_the_replay_host_for_the_raw_view(quick: Reader) -> None:
+    number = quick.snapshots()[HOME, STAMP]
+    led = {"Sec-Fetch-Mode": "navigate", "Sec-Fetch-Dest": "document"}
+
+    answer = quick.client.get(f"/api/snapshots/raw/{number}", headers=led)
+
+    assert (answer.status_code, answer.headers["location"]) == (307, f"{REPLAY}/api/snapshots/raw/{number}")
+    assert quick.client.get(f"{REPLAY}/api/snapshots/raw/{number}", headers=led).status_code == 200
+    assert quick.client.get("/api/snapshots/raw/1", headers=led).status_code == 404
 
 
 def test_the_raw_view_shows_redirects_and_errors_without_acting_on_them(quick: Reader) -> None:

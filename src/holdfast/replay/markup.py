@@ -185,7 +185,7 @@ class Markup:
         self._at = next((len(mark) for mark in _BYTE_ORDER_MARKS if text.startswith(mark)), 0)
         while (at := self._next()) < len(text):
             self._deadline.check()
-            if not self._is_pending and (simple := _ONE_ADDRESS.match(text, at)):
+            if not self._is_pending and not self._foreign and (simple := _ONE_ADDRESS.match(text, at)):
                 self._rewrite_one(simple)
                 continue
             self._at = at + 1
@@ -256,6 +256,9 @@ class Markup:
             if self._is_pending:
                 found = self._text.find("<", at)
                 return len(self._text) if found < 0 else found
+        if self._foreign:  # here every tag counts, for it may end the drawing
+            found = self._text.find("<", self._at)
+            return len(self._text) if found < 0 else found
         passed = _NOTHING_TO_DO.match(self._text, self._at)
         return passed.end() if passed else self._at
 

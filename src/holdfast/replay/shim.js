@@ -28,7 +28,7 @@ attempt(() => replace(Document.prototype, "cookie", {
     for (const attribute of attributes) {
       const [word, value = ""] = attribute.split("=").map((part) => part.trim());
       if (/^max-age$/i.test(word)) { ends = Number(value) > 0 ? Infinity : 0; break; }
-      if (/^expires$/i.test(word)) ends = Date.parse(value) || Infinity;
+      if (/^expires$/i.test(word)) ends = Number.isNaN(Date.parse(value)) ? Infinity : Date.parse(value);
     }
     if (ends <= Date.now()) jar.delete(name);
     else if (name || pair.trim()) jar.set(name, pair.slice(at + 1).trim());

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from contextlib import suppress
 
 import ada_url
 import pytest
@@ -12,11 +13,12 @@ from selectolax.lexbor import LexborHTMLParser
 
 from holdfast.clock import SystemClock
 from holdfast.replay.deadline import Deadline, TooSlow
-from holdfast.replay.documents import Additions, rewrite_page, rewrite_sheet
+from holdfast.replay.documents import Additions, rewrite_page, rewrite_sheet, unrewritten_page
 from holdfast.replay.entities import escape, unescape
 from holdfast.replay.links import Links
 from holdfast.replay.markup import Bar, refresh_into
 from holdfast.replay.sheet import rewrite_css
+from holdfast.replay.shim import shim_for
 from holdfast.replay.srcset import rewrite_srcset
 from tests.clock import FakeClock
 
@@ -171,9 +173,49 @@ def test_the_bar_stands_first_in_the_body_and_the_doctype_first_in_the_page() ->
     assert told == "<!DOCTYPE html><html><body class=x><!--bar--><h1>t</h1>"
 
 
-def test_without_a_body_tag_the_bar_stands_last_and_a_frameset_gets_none() -> None:
-    assert page("<!doctype html><p>x", bar=Bar("<!--bar-->")) == "<!doctype html><p>x<!--bar-->"
-    assert "bar" not in page("<frameset><frame src=a></frameset>", bar=Bar("<!--bar-->"))
+BAR = "<!--bar-->"
+SHIM = "<!--shim-->"
+
+
+@pytest.mark.parametrize(
+    ("written", "served"),
+    [
+        ("<!doctype html><p>x", f"<!doctype html>{SHIM}{BAR}<p>x"),
+        ("text <b>x", f"{SHIM}{BAR}text <b>x"),
+        ("\ufeff<!doctype html> <title>t</title> words", f"\ufeff<!doctype html> {SHIM}<title>t</title> {BAR}words"),
+        ("<html><head><title>t</title></head>< x", f"<html><head>{SHIM}<title>t</title></head>{BAR}< x"),
+        ("<!-- <body> --><html lang=x>\n<head>\n</head>\n<body>y",
+         f"<!-- <body> --><html lang=x>\n<head>{SHIM}\n</head>\n<body>{BAR}y"),
+        ("<title>t</title><noscript><p>a</p></noscript><script>b</script><p>c",
+         f"{SHIM}<title>t</title><noscript><p>a</p></noscript><script>b</script>{BAR}<p>c"),
+        ("<template><div>a</div></template>text", f"{SHIM}<template><div>a</div></template>{BAR}text"),
+        ("<title>only</title>", f"{SHIM}<title>only</title>{BAR}"),
+        ("", BAR),
+    ],
+)  # fmt: skip
+def test_the_script_stands_before_the_head_and_the_bar_before_what_begins_the_body(written: str, served: str) -> None:
+    add = Additions(bar=Bar(BAR), shim=SHIM)
+
+    assert rewrite_page(written.encode(), "utf-8", links(), deadline(), add).body.decode() == served
+
+
+def test_xml_gets_both_only_where_tags_are_written() -> None:
+    add = Additions(bar=Bar(BAR), shim=SHIM, is_xml=True)
+    written = b'<?xml version="1.0"?><html xmlns="x"><head/><p>a</p></html>'
+    whole = b"<html><head><title/></head><body><script/><a href='/b'/></body></html>"
+
+    assert rewrite_page(written, "utf-8", links(), deadline(), add).body == written
+    assert rewrite_page(whole, "utf-8", links(), deadline(), add).body.decode() == (
+        f'<html><head>{SHIM}<title/></head><body>{BAR}<script/><a href="{PREFIX}/http://example.org/b"/></body></html>'
+    )
+
+
+def test_a_frameset_is_framed_below_the_bar() -> None:
+    add = Additions(bar=Bar(BAR), framed_at="/web/2fw_/http://example.org/?a&b")
+    told = rewrite_page(b"<title>T</title><frameset><frame src=a></frameset>", None, links(), deadline(), add).body
+
+    assert b"<title>T</title>" in told
+    assert b'<!--bar--><iframe src="/web/2fw_/http://example.org/?a&amp;b">' in told
 
 
 def test_the_base_of_a_page_counts_for_what_follows() -> None:
@@ -192,3 +234,99 @@ def test_a_refresh_leads_into_the_archive(written: str, meant: str) -> None:
 def test_an_address_that_is_no_page_resolves_nothing() -> None:
     assert Links("urn:x", digits="2").to("a.png", "im_") is None
     assert Links("screenshot:http://example.org/", digits="2").to("http://example.org/", "im_") is None
+
+
+REFRESH = "<meta http-equiv=refresh content='0; url=http://evil.example/'>"
+
+
+@pytest.mark.parametrize(
+    "hidden",
+    ["<svg><style>{0}", "<math><style>{0}", "<svg><script>{0}", "<svg><title>{0}", "<svg><textarea>{0}",
+     "<svg><xmp>{0}", "<svg><![CDATA[ > <a title=']]>{0}", "<svg><foreignObject><style><a title='</style>{0}",
+     "<math><mi><style><a title='</style>{0}", "<svg></p><style><a title='</style>{0}", "<svg><desc></svg><style>{0}",
+     "<math><annotation-xml encoding=text/html><style><a title='</style>{0}", "<table><svg><b><style>{0}",
+     "<svg><font color=x><style><a title='</style>{0}"],
+)  # fmt: skip
+def test_no_refresh_that_hides_in_a_drawing_leads_out(hidden: str) -> None:
+    told = page(f"<!doctype html>{hidden.format(REFRESH)}")
+
+    for meta in LexborHTMLParser(told).css("meta[http-equiv=refresh]"):
+        assert (meta.attributes["content"] or "").startswith("0; url=/web/")
+
+
+def test_a_drawing_inside_a_page_is_rewritten_like_the_page() -> None:
+    told = page(
+        "<svg><style>a{b:url(x.png?a&amp;b)}</style><image href=i.png /><style><![CDATA[c{d:url(y.png?a&b)}]]></style>"
+        "<foreignObject><style>p::after{content:'<img src=no.png>'}</style><img src=in.png></foreignObject></svg>"
+        "<style>e{f:'<img src=no.png>'}</style><img src=out.png>"
+    )
+
+    assert f'a{{b:url("{PREFIX}im_/http://example.org/a/x.png?a&amp;b")}}' in told
+    assert f'<![CDATA[c{{d:url("{PREFIX}im_/http://example.org/a/y.png?a&b")}}]]>' in told
+    assert told.count("<img src=no.png>") == 2
+    assert f'<img src="{PREFIX}im_/http://example.org/a/in.png">' in told
+    assert f'<img src="{PREFIX}im_/http://example.org/a/out.png">' in told
+
+
+def test_what_is_too_long_to_be_looked_up_leads_nowhere() -> None:
+    long = "http://evil.example/" + "x" * 9000
+    data = "data:image/png;base64," + "A" * 900_000
+    told = page(f"<a href='{long}'>x</a><img src='{data}'><meta http-equiv=refresh content='0;url={long}'>")
+
+    assert "evil" not in told
+    assert data in told
+    assert refresh_into(f"0;url={long}", links()) == f"0;url={PREFIX}/http://too-long.invalid/"
+    assert refresh_into("0;url=http://[bad/", links()) == ""
+
+
+def test_a_page_that_cannot_be_rewritten_refreshes_nothing() -> None:
+    for charset in ("utf-8", "utf-16le", "iso-2022-jp"):
+        body = "<META HTTP-Equiv=refresh content='0;url=http://evil.example/'>x".encode(charset)
+        told = unrewritten_page(body, charset).body.decode("utf-8")
+        assert "data-archive-orig-http-equiv=refresh" in told
+
+
+def test_what_scripts_may_read_is_asked_for_with_the_pass_of_the_site() -> None:
+    own = Links("http://www.example.org/a", digits="2", site_pass="PASS")
+    body = (
+        b"<img crossorigin src=/i.png><img crossorigin src=//cdn.example/i.png><img src=/j.png>"
+        b"<video crossorigin><source src=v.mp4><track src=http://other.example/t.vtt></video>"
+    )
+    told = rewrite_page(body, None, own, deadline()).body.decode()
+
+    assert '<img crossorigin src="/web/~PASS/2im_/http://www.example.org/i.png">' in told
+    assert '<img data-archive-orig-crossorigin src="/web/2im_/http://cdn.example/i.png">' in told
+    assert '<img src="/web/2im_/http://www.example.org/j.png">' in told
+    assert '<source src="/web/~PASS/2oe_/http://www.example.org/v.mp4">' in told
+    assert '<track src="/web/2oe_/http://other.example/t.vtt">' in told
+
+
+@pytest.mark.parametrize("kind", ["href", "style", "srcdoc", "srcset", "title"])
+@pytest.mark.parametrize("filling", ["&amp;", "&#233;", "\u00e9", "\\65 "])
+def test_one_attribute_cannot_outlast_the_deadline(kind: str, filling: str) -> None:
+    """Every step looks at a clock that moves by a second whenever it is asked: the work ends after a few looks."""
+
+    class Hurrying(FakeClock):
+        looks = 0
+
+        def monotonic(self) -> float:
+            self.looks += 1
+            self.advance(1.0)
+            return super().monotonic()
+
+    clock = Hurrying()
+    body = f'<a {kind}="url({filling * 1_000_000})">'.encode()
+    with suppress(TooSlow):
+        rewrite_page(body, "utf-8", links(), Deadline(clock, 3.0))
+
+    assert clock.looks < 10
+
+
+def test_the_script_of_a_page_is_ascii_and_ends_only_at_its_end() -> None:
+    told = shim_for("http://example.org/</script>\u2028\u00e9", links(), "http://replay.localhost", "example.org")
+
+    assert told.isascii()
+    assert told.count("</script>") == 1
+    assert told.endswith("//]]></script>")
+    assert told.count("]]>") == 1
+    assert "<!--" not in told
