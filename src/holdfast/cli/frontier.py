@@ -102,7 +102,7 @@ def reset(
 
     Example: holdfast frontier reset example.org
     """
-    log.configure("ERROR")
+    configure_log(config.load(home=home), unless_set="ERROR")
     names = [parse_seed(domain).domain for domain in domains]
     with open_ground(config.load(home=home)) as ground:
         lifted = {name: ground.frontier.reset(name) for name in names}
