@@ -18,6 +18,7 @@ from holdfast.warc.outfile import disk_error, sync_directory
 
 ROOTS = "warc-roots.json"
 _TYPE = "holdfast-warc-roots"
+_CAPTURES = "warcs"
 _NAME = re.compile(r"\.w?arc(?:\.gz|\.zst)?(?:\.open)?$", re.IGNORECASE)
 
 
@@ -38,9 +39,10 @@ def locate(home: Path, stored: str) -> Path:
     path, top = Path(stored), home.resolve()
     if ".." in path.parts or "\0" in stored or not _NAME.search(path.name):
         raise StrayFile(stored)
-    # Links are followed first: below the data directory or a recorded folder may stand one that leads elsewhere.
+    # Links are followed first: below the data directory or a recorded folder may stand one that leads elsewhere. The
+    # folder of captures itself may be such a link: operators move it to a larger disk that way.
     real = (top / path).resolve()
-    if real.is_relative_to(top) or any(real.is_relative_to(root) for root in recorded_roots(home)):
+    if any(real.is_relative_to(root) for root in (top, (top / _CAPTURES).resolve(), *recorded_roots(home))):
         return real
     raise StrayFile(stored)
 

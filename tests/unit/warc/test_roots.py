@@ -107,3 +107,15 @@ def test_a_link_out_of_the_data_directory_leads_nowhere(tmp_path: Path) -> None:
         assert placed(home, stored) is None
     record_root(home, elsewhere)
     assert locate(home, "warcs/away/x.warc") == elsewhere.resolve() / "x.warc"
+
+
+def test_the_folder_of_captures_may_itself_lead_to_a_larger_disk(tmp_path: Path) -> None:
+    home, disk = tmp_path / "home", tmp_path / "disk"
+    home.mkdir()
+    disk.mkdir()
+    (home / "warcs").symlink_to(disk)
+    (disk / "a.warc.gz").touch()
+
+    assert locate(home, "warcs/a.warc.gz") == disk.resolve() / "a.warc.gz"
+    with pytest.raises(StrayFile):
+        locate(home, str(tmp_path / "elsewhere" / "a.warc.gz"))
