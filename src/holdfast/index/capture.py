@@ -16,6 +16,7 @@ from holdfast.parse.directives import read_directives
 from holdfast.parse.document import Kind, kind_of
 from holdfast.parse.page import AGENT
 from holdfast.urls import Base
+from holdfast.warc.digest import agrees, hasher_for
 from holdfast.warc.ids import snapshot_id
 from holdfast.warc.payload import HttpHead
 from holdfast.warc.reader import Record
@@ -129,7 +130,9 @@ def read_capture(record: Record, around: Surroundings, fallback: datetime | None
     )  # fmt: skip
     if head.is_url_encoded_anew:
         capture.problems.append("address_bytes")
-    http, payload = record.http() if is_http and head.content_length else (None, record.block())
+    framed = hasher_for(stated) if stated else None
+    on_framed = framed.update if framed is not None else None
+    http, payload = record.http(on_framed) if is_http and head.content_length else (None, record.block())
     if http is not None:
         _take_head(capture, http)
     elif is_http and head.type != "revisit":
@@ -144,6 +147,10 @@ def read_capture(record: Record, around: Surroundings, fallback: datetime | None
         capture.kind = Kind.OTHER if is_for_crawlers(url, b"") else kind_of(b"", capture.media_type)
     else:
         body = read_body(http, payload, stated, keep=_may_be_page(capture.media_type), pulse=around.pulse)
+        if stated and framed is not None and "digest_mismatch" in body.problems and agrees(stated, framed):
+            # Made before the chunks were taken apart: not as the standard says, and yet the bytes are what they were.
+            kept = [problem for problem in body.problems if problem != "digest_mismatch"]
+            body = body._replace(problems=(*kept, "digest_of_chunks"))
         _take_body(capture, body)
     moment = _moment(head, http, around.now, fallback, capture.problems)
     if moment is None:

@@ -75,14 +75,20 @@ class Record:
             raise Invalid(f"the record at {self.offset} has {self._left} bytes, more than the {limit} that fit here")
         return b"".join(self.block())
 
-    def http(self) -> tuple[HttpHead, Iterator[bytes]]:
-        """Return the HTTP head of a request, response or revisit, and its body with the transfer encoding removed."""
+    def http(self, on_framed: Callable[[bytes], None] | None = None) -> tuple[HttpHead, Iterator[bytes]]:
+        """Return the HTTP head of a request, response or revisit, and its body with the transfer encoding removed.
+
+        `on_framed` is told of a chunked body's bytes as they are stored, framing included, while the body is read.
+        """
         inner = Feed(self.block())
         try:
             head = parse_http_head(inner.head(MAX_HTTP_HEAD_BYTES))
         except BadBytes as bad:
             raise DamagedWarc(self.offset, "http_head", bad.detail) from bad
-        return head, payload_chunks(head, inner.rest())
+        rest = inner.rest()
+        if on_framed is not None and head.is_chunked:
+            rest = _told(rest, on_framed)
+        return head, payload_chunks(head, rest)
 
     def drain(self) -> None:
         """Pass over what is left of the block."""
@@ -285,6 +291,12 @@ class _Walk:
             except (DamagedWarc, BadBytes):
                 # Whoever read the block was told; whoever did not, did not want to know.
                 return
+
+
+def _told(pieces: Iterator[bytes], listener: Callable[[bytes], None]) -> Iterator[bytes]:
+    for piece in pieces:
+        listener(piece)
+        yield piece
 
 
 def _pieces(source: ByteSource, offset: int) -> Iterator[bytes]:

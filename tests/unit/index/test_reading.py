@@ -337,3 +337,15 @@ def test_bytes_beyond_the_stated_length_are_noted(tmp_path: Path) -> None:
 
     assert [capture.problems for capture in found.captures] == [["beyond_content_length"], []]
     assert found.kinds == {"beyond_content_length": 1}
+
+
+def test_a_digest_that_was_made_over_the_chunks_is_no_sign_of_tampering(tmp_path: Path) -> None:
+    wire = b"3\r\nabc\r\n0\r\n\r\n"
+    block = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nContent-Type: image/png\r\n\r\n" + wire
+    digests = [b32encode(sha1(data).digest()) for data in (wire, b"abc", b"other")]
+    records = [record(block, more=b"WARC-Payload-Digest: sha1:" + digest + b"\r\n") for digest in digests]
+
+    found = read(write(tmp_path / "a.warc.gz", *records))
+
+    assert [capture.problems for capture in found.captures] == [["digest_of_chunks"], [], ["digest_mismatch"]]
+    assert found.kinds == {"digest_mismatch": 1}
