@@ -30,10 +30,12 @@ def visible(capture: Any = Snapshot) -> tuple[ColumnElement[bool], ...]:
 
 def visible_change(change: Any) -> tuple[ColumnElement[bool], ...]:
     """Return the clauses, over Change or what has its columns, that leave out what is withdrawn on either side."""
-    # Both captures are of one page, so one of them tells its key.
+    # Both captures are of one page, so one of them tells its key. That takes 4 us a change on SQLite, 40 ms for a whole
+    # list, so it is asked only where a page is withdrawn at all.
     here = aliased(Snapshot)
+    is_any = exists().where(_IN_FORCE, Withdrawal.url_key >= "")
     hidden_page = exists().where(here.id == change.to_snapshot_id, _by_key(func.coalesce(here.page_key, here.url_key)))
-    return ~_by_id(change.to_snapshot_id), ~_by_id(change.from_snapshot_id), ~hidden_page
+    return ~_by_id(change.to_snapshot_id), ~_by_id(change.from_snapshot_id), ~and_(is_any, hidden_page)
 
 
 def visible_page(page_id: Any) -> ColumnElement[bool]:
