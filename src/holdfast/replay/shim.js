@@ -260,7 +260,7 @@ for (const name of ["write", "writeln"]) {
 // Links and forms are led into the archive when they are used: scripts take addresses apart with them before that.
 addEventListener("click", (event) => {
   const link = event.target instanceof Element ? event.target.closest("a[href], area[href]") : null;
-  if (!event.defaultPrevented && link) attempt(() => lead(link, "href"));
+  if (!event.defaultPrevented && link && !link.closest("#holdfast-bar")) attempt(() => lead(link, "href"));
 });
 addEventListener("submit", (event) => {
   if (event.defaultPrevented) return;

@@ -10,7 +10,8 @@ from holdfast.api.roles import Role, roles_of
 from holdfast.api.routes import REPLAY_ROUTERS, ROUTERS
 
 _ROUTES = [route for router in (*ROUTERS, *REPLAY_ROUTERS) for route in router.routes if isinstance(route, APIRoute)]
-_FOR_PEOPLE = {"/", "/docs", "/openapi.json", "/api/openapi.json", "/style.css"}
+_FOR_PEOPLE = {"/", "/docs", "/openapi.json", "/api/openapi.json", "/style.css", "/{target:path}"}
+"""Pages, and what archived scripts ask for from the root of the replay host."""
 
 
 def test_a_path_is_guarded_if_and_only_if_its_route_wants_the_token() -> None:

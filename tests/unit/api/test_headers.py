@@ -46,11 +46,11 @@ def test_a_page_of_ours_may_load_its_own_files_and_run_nothing_inline(client: Cl
 
 
 def test_an_answer_of_the_replay_host_that_chose_no_policy_can_do_nothing(client: Client) -> None:
-    answer = client.get(f"{REPLAY}/nothing")
+    answer = client.get(f"{REPLAY}/cdx")
 
     assert answer.headers["content-security-policy"] == "sandbox; default-src 'none'"
     assert answer.headers["cross-origin-resource-policy"] == "cross-origin"
-    assert answer.headers["referrer-policy"] == "no-referrer"
+    assert answer.headers["referrer-policy"] == "same-origin"
     assert {name: answer.headers.get(name) for name in _EVERYWHERE} == _EVERYWHERE
     assert "x-frame-options" not in answer.headers
 
