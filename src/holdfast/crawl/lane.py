@@ -353,7 +353,7 @@ class Lane:
         """
         outcome, reason = outcomes.of_failure(failure)
         retry_at, politeness = None, self._crew.settings.politeness
-        if failure.problem.transient:
+        if backoff.may_retry(problem=failure.problem):
             is_away = outcomes.is_away(failure) and not self._polls(trip.attempt)
             self.manners.went_badly(at_once=is_away and trip.attempt.number > politeness.retries)
             if is_away and self.manners.closed_until is not None:

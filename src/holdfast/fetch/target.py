@@ -17,7 +17,8 @@ MAX_URL_CHARS = 8192
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 
 # What WHATWG serialisation gives for http and https: lower-case scheme and host, all ASCII; no user, no fragment.
-_FORM = re.compile(r"(https?://[!-.0->@-~]+)((?:/[!-\"$-~]*)?(?:\?[!-\"$-~]*)?)")
+# Possessive, so that an address of question marks that ends badly is not read from each of them anew.
+_FORM = re.compile(r"(https?://[!-.0->@-~]++)((?:/[!-\"$-~]*+)?(?:\?[!-\"$-~]*+)?)")
 _ORIGIN = re.compile(
     r"(?P<scheme>https?)://"
     r"(?P<host>\[[0-9a-f:.]{2,45}\]|[a-z0-9_](?:[a-z0-9_.~!$&'()*+,;=-]{0,253}))"

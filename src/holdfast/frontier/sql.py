@@ -124,7 +124,12 @@ UPDATE domains SET next_allowed_at = LEAST(next_allowed_at, ?), circuit_state = 
 RETURNING id"""
 FORGET_ROBOTS = "DELETE FROM robots WHERE domain_id = ? AND answer = 'unreachable' RETURNING origin"
 FORGET_ROBOTS_FAILURES = "UPDATE robots SET failures = 0 WHERE domain_id = ?"
-QUEUES_OF_DOMAIN = "SELECT execution_id FROM queues WHERE domain_id = ? AND open > 0 ORDER BY execution_id"
+# Execution by execution, each by its key: there is no index by domain, and a reset is too rare to deserve one.
+QUEUES_OF_DOMAIN = """
+WITH RECURSIVE e (id) AS (
+    SELECT min(execution_id) FROM queues UNION ALL
+    SELECT (SELECT min(n.execution_id) FROM queues n WHERE n.execution_id > e.id) FROM e WHERE e.id IS NOT NULL)
+SELECT e.id FROM e CROSS JOIN queues q WHERE q.execution_id = e.id AND q.domain_id = ? AND q.open > 0 ORDER BY e.id"""
 
 # --- adding ----------------------------------------------------------------------------------------------------------
 
