@@ -40,11 +40,11 @@ def asking_of(request: Request, archive: Archive) -> Asking:
     """Return what of a request matters to replay."""
     headers = request.headers
     return Asking(
-        place_here(request, archive), takes_gzip(request), headers.get("if-none-match", ""), _range_of(request)
+        place_here(request, archive), takes_gzip(request), headers.get("if-none-match", ""), range_of(request)
     )
 
 
-def _range_of(request: Request) -> str:
+def range_of(request: Request) -> str:
     """Return the part that is asked for; with If-Range always all (RFC 9110, section 13.1.5).
 
     Whether the condition holds is known only when the capture is read, and a part of another one must not be sent.

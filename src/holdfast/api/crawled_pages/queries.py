@@ -50,6 +50,11 @@ def fetched_by_hash(session: Session, url_hash: int) -> list[PageRow]:
     return _rows(session, list(ids))
 
 
+def _digest(digest: str | None) -> str | None:
+    """Return a digest as it is shown; an attempt keeps it without the name of its kind."""
+    return digest if digest is None or ":" in digest else f"sha256:{digest}"
+
+
 def _rows(session: Session, ids: Sequence[int]) -> list[PageRow]:
     """Return these pages in this order, each with its signals or, without any, with its last good attempt."""
     last = (
@@ -73,7 +78,7 @@ def _rows(session: Session, ids: Sequence[int]) -> list[PageRow]:
         found[page.id] = PageRow(
             page_id=page.id, url=page.url, url_hash=page.url_hash, domain=name, source=source,
             status_code=getattr(kept, "status_code", None), media_type=getattr(kept, "media_type", None),
-            content_hash=getattr(kept, "content_hash", None), title=getattr(kept, "title", None),
+            content_hash=_digest(getattr(kept, "content_hash", None)), title=getattr(kept, "title", None),
             description=getattr(signals, "description", None),
             language=getattr(signals, "language", None) or page.language,
             word_count=getattr(signals, "word_count", None) or 0, links_count=getattr(kept, "links_count", None) or 0,
