@@ -108,11 +108,45 @@ def test_heads_that_lie_or_swell_are_refused(server: _Server, head: str) -> None
     assert b"snapshotsTotal" not in answer
 
 
-def test_a_head_of_more_than_32_kib_is_not_read(server: _Server) -> None:
-    answer = server.say(b"GET /api/stats HTTP/1.1\r\nHost: localhost\r\nX-Big: " + b"x" * 200_000 + b"\r\n\r\n")
+@pytest.mark.parametrize("size", [33_000, 60_000, 200_000])
+def test_a_head_of_more_than_32_kib_is_not_read(server: _Server, size: int) -> None:
+    answer = server.say(b"GET /api/stats HTTP/1.1\r\nHost: localhost\r\nX-Big: " + b"x" * size + b"\r\n\r\n")
 
     assert answer == b"" or _status(answer) in (400, 431)
     assert server.get("/api/health").status_code == 200
+
+
+_POST = b"POST /api/reports HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [_POST + b"Content-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"
+     b"GET /api/stats HTTP/1.1\r\nHost: localhost\r\n\r\n",
+     _POST.replace(b"1.1", b"1.0") + b"Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+     b"GET /api/stats HTTP/1.1\nHost: localhost\n\n",
+     b"GET /api/stats HTTP/1.1\r\nHost: localhost\nX-One: 1\r\n\r\n",
+     b"GET /api/stats HTTP/1.1\r\nHost: localhost\r\nX-One: 1\r\n more of it\r\n\r\n"],
+    ids=["length and chunks", "chunks in HTTP/1.0", "bare line feeds", "one bare line feed", "a folded line"],
+)  # fmt: skip
+def test_a_request_that_a_proxy_may_read_otherwise_is_refused_and_nothing_behind_it_is_read(
+    server: _Server, sent: bytes
+) -> None:
+    answer = server.say(sent)
+
+    assert _status(answer) == 400
+    assert answer.count(b"HTTP/1.1 ") == 1
+    assert b"snapshotsTotal" not in answer
+
+
+@pytest.mark.parametrize("begun", [b"", b"GET /api/stats HTTP/1.1\r\nHost: localh"])
+def test_a_head_that_does_not_arrive_in_time_is_given_up(tmp_path: Path, begun: bytes) -> None:
+    with _serving(tmp_path, HOLDFAST_API_HEAD_S="0.5") as running:
+        answer = running.say(begun)
+        two = running.say(b"GET /api/health HTTP/1.1\r\nHost: localhost\r\n\r\nGET /api/hea")
+
+    assert _status(answer) == 408
+    assert _status(two) == 200, "what was whole is answered, and the rest is not waited for"
 
 
 def test_a_header_cannot_be_split_and_a_log_line_cannot_be_forged(server: _Server) -> None:

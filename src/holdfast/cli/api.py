@@ -16,11 +16,12 @@ import uvicorn
 from holdfast import config, log
 from holdfast.cli.options import Home
 from holdfast.config import Settings
+from holdfast.wiring.http_protocol import strict_http
 from holdfast.wiring.serving import listen
 
 _APPLICATION = "holdfast.api.serve:application"
 _HEAD_BYTES = 32 * 1024
-"""Request line and headers together (S15)."""
+"""Request line and headers together."""
 _DRAIN_S = 10
 _CONNECTIONS = 1000
 """Open at once; more are turned away, so that idle ones cannot use up the process's files."""
@@ -60,7 +61,9 @@ def serve(settings: Settings, *, ready: Callable[[str], None]) -> None:
         uvicorn.Config(
             _APPLICATION, factory=True, loop="uvloop", log_config=None, access_log=False, server_header=False,
             proxy_headers=bool(settings.api.trusted_proxies), forwarded_allow_ips=list(settings.api.trusted_proxies),
-            h11_max_incomplete_event_size=_HEAD_BYTES, timeout_graceful_shutdown=_DRAIN_S, ws="none",
+            h11_max_incomplete_event_size=_HEAD_BYTES,
+            http=strict_http(head_bytes=_HEAD_BYTES, head_s=settings.api.head_s),
+            timeout_graceful_shutdown=_DRAIN_S, ws="none",
             limit_concurrency=_CONNECTIONS,
         ),
         ready=lambda: ready(f"http://{shown}:{port}"),

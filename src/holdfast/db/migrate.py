@@ -1,4 +1,4 @@
-"""Bring a database to the schema of this code, once, under a lock: `python -m holdfast.db.migrate URL`; or back.
+"""Bring a database to the schema of this code, once, under a lock: `python -m holdfast.db.migrate`; or back.
 
 It runs as a process of its own, so that nobody else pays for loading Alembic. All steps are one transaction: a process
 that is killed in the middle leaves the database as it was, and the same command does it again.
@@ -7,7 +7,7 @@ that is killed in the middle leaves the database as it was, and the same command
 from __future__ import annotations
 
 import fcntl
-import sys
+import os
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -20,6 +20,7 @@ from sqlalchemy import text
 
 from holdfast.db.connect import sqlite_path
 from holdfast.db.engine import Database
+from holdfast.db.schema import MIGRATED
 
 _LOCK = 0x686F6C64  # "hold", for PostgreSQL's advisory lock
 
@@ -90,4 +91,4 @@ def _migrating(database_url: str) -> Iterator[Config]:
 
 
 if __name__ == "__main__":
-    upgrade(sys.argv[1])
+    upgrade(os.environ[MIGRATED])

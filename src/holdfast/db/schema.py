@@ -12,6 +12,10 @@ SCHEMA = "0009"
 """The migration that this code is written for; a test compares it with the newest one."""
 
 
+MIGRATED = "HOLDFAST_MIGRATED_DATABASE"
+"""The variable that tells the migrating process its database."""
+
+
 def schema_of(database_url: str) -> str | None:
     """Return the schema version of a database, or None if it is empty."""
     hot = connect(database_url)

@@ -7,9 +7,14 @@ from datetime import datetime
 from enum import StrEnum
 from typing import NamedTuple
 
+from sqlalchemy.orm import Session
+
+from holdfast import audit
 from holdfast.clock import Clock
 from holdfast.db.engine import Database
 from holdfast.db.models import IssueReport
+from holdfast.errors import NotFound
+from holdfast.feedback import queries
 
 
 class Category(StrEnum):
@@ -50,6 +55,34 @@ class Receipt(NamedTuple):
     report_id: int | None
     status: ReportStatus
     received_at: datetime
+
+
+class ReportNotFound(NotFound):
+    """There is no such report."""
+
+    code = "report_not_found"
+
+    def __init__(self, report_id: int) -> None:
+        super().__init__(f"there is no report {report_id}; see them with: holdfast problem-report list")
+
+
+def triage(
+    session: Session, clock: Clock, report_id: int, *, status: ReportStatus | None, notes: str | None
+) -> IssueReport:
+    """Note how far a report is and what was found out; return it. What is None stays; empty notes are taken away.
+
+    ReportNotFound. The audit log says who did it, in the same transaction.
+    """
+    row = queries.report(session, report_id)
+    if row is None:
+        raise ReportNotFound(report_id)
+    before = row.status
+    row.status = row.status if status is None else status.value
+    row.notes = row.notes if notes is None else notes.strip() or None
+    row.updated_at = clock.now()
+    audit.record(session, clock, action="report.triaged", subject=f"report {report_id}",
+                 detail={"from": before, "to": row.status, "notes": notes is not None})  # fmt: skip
+    return row
 
 
 def submit(database: Database, clock: Clock, report: Report) -> Receipt:

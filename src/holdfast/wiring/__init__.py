@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -14,7 +15,7 @@ from holdfast.config import Settings
 from holdfast.db.connect import connect
 from holdfast.db.dbclock import DatabaseClock
 from holdfast.db.hot import Hot
-from holdfast.db.schema import SCHEMA, make_fresh, schema_of
+from holdfast.db.schema import MIGRATED, SCHEMA, make_fresh, schema_of
 from holdfast.errors import Invalid, Unavailable
 from holdfast.frontier import Frontier, FrontierSettings
 
@@ -62,8 +63,10 @@ def prepare(settings: Settings) -> None:
     if found is not None and found > SCHEMA:
         raise Unavailable(f"the database has schema {found}, newer than this program's {SCHEMA}; upgrade holdfast")
     done = subprocess.run(
-        [sys.executable, "-m", "holdfast.db.migrate", settings.database], capture_output=True, text=True, check=False
-    )
+        [sys.executable, "-m", "holdfast.db.migrate"], capture_output=True, text=True, check=False,
+        # Not as an argument: those are shown to every user of the machine, and the address may hold a password.
+        env={**os.environ, MIGRATED: settings.database},
+    )  # fmt: skip
     if done.returncode:
         last = done.stderr.strip().splitlines()[-1:] or ["no message"]
         raise Unavailable(f"the database could not be brought to schema {SCHEMA}: {last[0]}")

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 from uuid import UUID
 
 import pytest
+from fastapi import Request
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
 
+from holdfast.api.middleware.heads import Heads
+from holdfast.api.replaying import range_of
 from tests.client import REPLAY, Client
 from tests.unit.api.conftest import MakeClient
 
@@ -107,3 +113,34 @@ def test_head_does_not_say_that_a_streamed_answer_is_empty(client: Client) -> No
     assert head.content == b""
     assert "content-length" not in head.headers
     assert client.get("/api/exports/snapshots?format=csv").content != b""
+
+
+def test_head_makes_no_piece_of_a_streamed_answer_after_its_headers() -> None:
+    """The stream never ends: asked for in full, HEAD would never be answered."""
+    made = 0
+
+    async def endless(scope: Scope, _receive: Receive, send: Send) -> None:
+        nonlocal made
+        if scope["method"] == "HEAD":
+            await Response(status_code=405)(scope, _receive, send)
+            return
+        await send({"type": "http.response.start", "status": 200, "headers": [(b"x-one", b"1")]})
+        while True:
+            made += 1
+            await send({"type": "http.response.body", "body": b"more", "more_body": True})
+            await asyncio.sleep(0)
+
+    client = Client(Heads(endless))
+    answer = client.request("HEAD", "/x")
+    client.close()
+
+    assert (answer.status_code, answer.headers["x-one"], answer.content) == (200, "1", b"")
+    assert made <= 1
+
+
+def test_a_part_is_not_sent_where_the_client_asks_for_it_only_if_nothing_changed() -> None:
+    headers = [(b"range", b"bytes=0-1"), (b"if-range", b'"old"')]
+    scope = {"type": "http", "method": "GET", "path": "/web/2026/x", "query_string": b"", "headers": headers}
+
+    assert range_of(Request(scope)) == ""
+    assert range_of(Request({**scope, "headers": headers[:1]})) == "bytes=0-1"

@@ -1,4 +1,4 @@
-"""`/api/pages`: TC-038's parameters and fields, for whoever runs the archive."""
+"""`/api/pages`: its parameters and fields, for who runs the archive."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from tests.client import Client, asking
 from tests.unit.api.conftest import MakeArchive, MakeClient
 
 _URL = parse("https://example.org/vaccins?a=1")
+_BODY = parse("https://kept.example/page")
 
 
 def _kept(database_url: str) -> None:
@@ -33,6 +34,42 @@ def _kept(database_url: str) -> None:
             started_at=clock.now(), finished_at=clock.now(), media_type="text/html", content_hash="c" * 64,
             title="Vaccins", language="fr", signals=signals,
         )])  # fmt: skip
+
+
+def _captured(database_url: str) -> None:
+    """Capture one page the usual way, with its body; the next one waits in the queue."""
+    clock = SystemClock()
+    with closing(connect(database_url)) as hot:
+        frontier = Frontier(hot, clock)
+        frontier.add(2, [Found(_BODY.fetch, _BODY.hash64, _BODY.domain, Kind.PAGE, 0, 1)])
+        [lease] = frontier.lease(2, 1, domains=1, pages=1)
+        frontier.settle(2, 1, [Visit(
+            attempt=lease.attempts[0], token=lease.token, outcome=Outcome.SUCCESS, reason="ok", status=200,
+            started_at=clock.now(), finished_at=clock.now(), media_type="text/html", content_hash="d" * 64,
+            title="With a body", language="en",
+        )])  # fmt: skip
+        waiting = parse("https://kept.example/waiting")
+        frontier.add(2, [Found(waiting.fetch, waiting.hash64, waiting.domain, Kind.PAGE, 0, 1)])
+
+
+def test_pages_of_every_storage_are_listed_once_they_were_fetched(make_archive: MakeArchive) -> None:
+    archive = make_archive()
+    _kept(archive.settings.database)
+    _captured(archive.settings.database)
+    with asking(archive) as client:
+        listed = client.get("/api/pages").json()
+        second = client.get("/api/pages?limit=1&offset=1").json()
+        of_domain = client.get("/api/pages/domain/kept.example").json()
+        one = client.get(f"/api/pages/{_BODY.url_hash}").json()
+        unknown = client.get("/api/pages/0123456789abcdef")
+
+    assert [page["title"] for page in listed["pages"]] == ["With a body", "Vaccins"]
+    assert (listed["total"], second["total"], of_domain["total"]) == (2, 2, 1)
+    assert second["pages"] == listed["pages"][1:]
+    assert of_domain["pages"] == listed["pages"][:1]
+    assert (one["statusCode"], one["contentType"], one["language"]) == (200, "text/html", "en")
+    assert (one["contentHash"], one["keywords"], one["links"]) == ("sha256:" + "d" * 64, [], [])
+    assert unknown.status_code == 404
 
 
 @pytest.fixture

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from anyio import CancelScope
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 
@@ -24,15 +25,22 @@ class Heads:
             if not refused:
                 await send(_without_zero(message))
 
-        async def headers_only(message: Message) -> None:
-            if message["type"] == "http.response.start":
-                await send(message)
-                await send({"type": "http.response.body", "body": b"", "more_body": False})
-
         # A copy each time: routing leaves its findings in the scope.
         await self._app(dict(scope), receive, first)
         if refused:
-            await self._app({**scope, "method": "GET"}, receive, headers_only)
+            await self._get({**scope, "method": "GET"}, receive, send)
+
+    async def _get(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Ask with GET until the headers are there: a body that streams is not made for nobody."""
+        with CancelScope() as asking:
+
+            async def headers_only(message: Message) -> None:
+                if message["type"] == "http.response.start":
+                    await send(message)
+                    await send({"type": "http.response.body", "body": b"", "more_body": False})
+                    asking.cancel()
+
+            await self._app(scope, receive, headers_only)
 
 
 def _without_zero(message: Message) -> Message:

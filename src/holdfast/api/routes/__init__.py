@@ -9,6 +9,7 @@ from __future__ import annotations
 from fastapi import APIRouter
 
 from holdfast.api.routes import (
+    admin_audit,
     admin_jobs,
     admin_reports,
     annual_editions,
@@ -64,6 +65,7 @@ ROUTERS: tuple[APIRouter, ...] = (
     scheduler.router,
     admin_jobs.router,
     admin_reports.router,
+    admin_audit.router,
     annual_editions.router,
     metrics.router,
     reference.router,

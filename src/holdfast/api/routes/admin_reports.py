@@ -1,4 +1,4 @@
-"""Problem reports as whoever runs the archive reads them."""
+"""Problem reports as the keepers of the archive read, triage and close them."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from fastapi import APIRouter, Path, Query
 
 from holdfast.api.deps import SessionDep
 from holdfast.api.errors import answers
+from holdfast.api.hands import HandDep
 from holdfast.api.roles import ADMIN
-from holdfast.api.schemas.reports import ReportDetail, ReportList
+from holdfast.api.schemas.reports import ReportChanges, ReportDetail, ReportList
 from holdfast.db.models import IssueReport
-from holdfast.errors import NotFound
 from holdfast.feedback import queries
-from holdfast.feedback.reports import Category, ReportStatus
+from holdfast.feedback.reports import Category, ReportNotFound, ReportStatus, triage
 
 router = APIRouter(prefix="/api/admin/reports", tags=["admin"], dependencies=[ADMIN])
 ReportId = Annotated[int, Path(ge=0, lt=1 << 63, description="A report's id.", examples=[1])]
@@ -37,8 +37,15 @@ def report_detail(session: SessionDep, id: ReportId) -> ReportDetail:
     """Return one report."""
     row = queries.report(session, id)
     if row is None:
-        raise NotFound(f"there is no report {id}; they are listed at /api/admin/reports")
+        raise ReportNotFound(id)
     return _shown(row)
+
+
+@router.patch("/{id}", responses=answers(403, 404, 413, 415, 422, 503))
+def triage_report(hand: HandDep, id: ReportId, form: ReportChanges) -> ReportDetail:
+    """Say how far a report is, and note what was found out; the audit log says who did."""
+    with hand.write() as session:
+        return _shown(triage(session, hand.desk.clock, id, status=form.status, notes=form.notes))
 
 
 def _shown(row: IssueReport) -> ReportDetail:

@@ -1,4 +1,4 @@
-"""Pages of sources that keep no bodies, as the API shows them (TC-014, TC-038)."""
+"""Pages that were fetched, as the API shows them."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from pydantic import BeforeValidator, ConfigDict, Field, StringConstraints, mode
 from pydantic.alias_generators import to_camel
 
 from holdfast.api.schemas.base import Answer
-from holdfast.api.schemas.forms import check_fields
+from holdfast.api.schemas.forms import Form, check_fields
 from holdfast.feedback.reports import Category, ReportStatus
 
 _CONTROLS = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
@@ -53,6 +53,17 @@ class ReportForm(Answer):
     reporter_email: Email | None = None
     page_url: Line | None = None
     website: str | None = Field(None, max_length=2048, description="Leave empty: only programs fill it.")
+
+
+class ReportChanges(Form):
+    """How far a report is by now, and what was found out; what is left out stays."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"status": "resolved", "notes": "Captured again."}]})
+
+    status: Annotated[ReportStatus | None, Field(strict=False, description="new, triaged or resolved.")] = None
+    notes: Annotated[
+        str | None, Field(max_length=4000, description="For who runs the archive; empty takes them away.")
+    ] = None
 
 
 class ReportReceipt(Answer):

@@ -1,0 +1,1 @@
+"""Pages that crawls fetched, whatever is kept of them."""

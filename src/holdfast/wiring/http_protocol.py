@@ -1,0 +1,106 @@
+"""How requests are read off a connection: strictly, within a size and a time; what can be read in two ways is refused.
+
+A proxy in front may understand a request otherwise than we do where its head is sloppy: a length beside chunks, lines
+without CR, lines that go on on the next. Behind such a request another one can hide, so none of them is read.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import h11
+from h11._receivebuffer import ReceiveBuffer
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+
+class StrictHead(ReceiveBuffer):
+    """Cuts the heads of requests out of what arrives; h11 itself takes sloppy ones (RFC 9112, 2.2, 5.2, 6.1)."""
+
+    def __init__(self, limit: int) -> None:
+        super().__init__()
+        self._limit = limit
+        self.is_too_large = False
+
+    def maybe_extract_lines(self) -> list[bytearray] | None:
+        """Return the lines of a head once it is whole; RemoteProtocolError for one that is too large or sloppy."""
+        before = bytes(self._data)
+        lines: list[bytearray] | None = super().maybe_extract_lines()
+        if lines is None:
+            return None
+        head = before[: len(before) - len(self._data)]
+        self.is_too_large = len(head) > self._limit
+        if self.is_too_large:
+            raise h11.RemoteProtocolError("the head is too large", error_status_hint=431)
+        if head.count(b"\n") != head.count(b"\r\n"):
+            raise h11.RemoteProtocolError("a line ends without CR")
+        if any(line.startswith((b" ", b"\t")) for line in lines[1:]):
+            raise h11.RemoteProtocolError("a line goes on on the next")
+        names = {bytes(line.partition(b":")[0]).lower() for line in lines[1:]}
+        if b"transfer-encoding" in names and (b"content-length" in names or lines[0].endswith(b"HTTP/1.0")):
+            raise h11.RemoteProtocolError("the length of the body is told in two ways")
+        return lines
+
+
+class StrictHttp(H11Protocol):
+    """uvicorn's protocol with strict heads, and a time in which a head must be whole."""
+
+    head_bytes = 32 * 1024
+    head_s = 10.0
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self._head = StrictHead(self.head_bytes)
+        self.conn._receive_buffer = self._head
+        self._head_timer: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Wait for the first head, but not for ever."""
+        super().connection_made(transport)
+        self._await_head()
+
+    def data_received(self, data: bytes) -> None:
+        """Take what arrived; a head that has begun must be whole in time."""
+        super().data_received(data)
+        if self.conn.their_state is h11.IDLE and not self.transport.is_closing():
+            self._await_head()
+        else:
+            self._stop_waiting()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Let go of everything."""
+        self._stop_waiting()
+        super().connection_lost(exc)
+
+    def send_400_response(self, msg: str) -> None:
+        """Refuse a request that cannot be read, and say if it was its size."""
+        if not self._head.is_too_large:
+            super().send_400_response(msg)
+            return
+        self._refuse(b"431 Request Header Fields Too Large", b"the head of the request is too large")
+
+    def _await_head(self) -> None:
+        if self._head_timer is None:
+            self._head_timer = self.loop.call_later(self.head_s, self._give_up)
+
+    def _stop_waiting(self) -> None:
+        if self._head_timer is not None:
+            self._head_timer.cancel()
+            self._head_timer = None
+
+    def _give_up(self) -> None:
+        self._head_timer = None
+        if not self.transport.is_closing() and self.conn.their_state is h11.IDLE:
+            self._refuse(b"408 Request Timeout", b"the head of the request did not arrive in time")
+
+    def _refuse(self, status: bytes, sentence: bytes) -> None:
+        self.transport.write(
+            b"HTTP/1.1 %b\r\nContent-Type: text/plain\r\nContent-Length: %d\r\nConnection: close\r\n\r\n%b"
+            % (status, len(sentence), sentence)
+        )
+        self.transport.close()
+
+
+def strict_http(*, head_bytes: int, head_s: float) -> type[StrictHttp]:
+    """Return the protocol for a server with these limits."""
+    return type("StrictHttp", (StrictHttp,), {"head_bytes": head_bytes, "head_s": head_s})
