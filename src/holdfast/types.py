@@ -183,6 +183,25 @@ class Attempt:
     """Of a requisite: 0 if a page needs it, 1 if something that a page needs does, and so on."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reread:
+    """A page that was fetched before a shorter way to it was found: what it leads to counts from the smaller depth."""
+
+    attempt: Attempt
+    """The page with that depth, and where its answer is stored."""
+    base: str
+    """The address that answered."""
+    leads_to: str | None = None
+    """The address on another domain that it sent us to, if it did."""
+    links: tuple[str, ...] = ()
+    """Where it leads, if its body is not kept."""
+
+    @property
+    def depth(self) -> int:
+        """The smaller depth."""
+        return self.attempt.depth
+
+
 class Found(NamedTuple):
     """An in-scope address to add to the frontier. A tuple, because a page can have a thousand."""
 
@@ -320,6 +339,8 @@ class Visit:
     original: Original | None = None
     """Set when this visit is a new original for the page."""
     found: tuple[Found, ...] = ()
+    shallower: tuple[Found, ...] = ()
+    """Pages that were found before, by a longer way: not added again, but their depth is this one from now on."""
     excluded: Mapping[tuple[str, str], int] = field(default_factory=dict)
     """Links that were not added, counted by (rule, host)."""
     retry_at: datetime | None = None

@@ -18,7 +18,7 @@ from holdfast.crawl.pace import Pace
 from holdfast.crawl.plan import CrawlPlan, Polled
 from holdfast.crawl.progress import Progress
 from holdfast.fetch.robots import RobotsFile
-from holdfast.types import Attempt, Fetched, FetchFailed, Found, Original, Outcome, Request, RobotsState
+from holdfast.types import Attempt, Fetched, FetchFailed, Found, Original, Outcome, Request, Reread, RobotsState
 from holdfast.urls import Normalisation, Scope, Url
 from holdfast.warc.payload import HttpHead
 
@@ -98,6 +98,8 @@ class Crew:
     """Told where a seed landed."""
     forget: Callable[[Iterable[Found]], None] = field(init=False)
     """Told what a page brought whose result was refused."""
+    read_again: Callable[[Reread], list[Found]] = field(init=False)
+    """Reads where a stored page leads, seen from a smaller depth; from the slow desk's thread."""
     hand_over: Callable[[Capture], None] = field(init=False)
     """Gives a capture to the desk."""
     borrow: Callable[[str], AbstractAsyncContextManager[Pace | None]] = field(init=False)

@@ -15,6 +15,7 @@ from datetime import datetime
 from functools import partial
 from queue import SimpleQueue
 from threading import Event, Lock, Thread
+from typing import NamedTuple
 
 from holdfast import log
 from holdfast.clock import Clock
@@ -46,6 +47,13 @@ class Prepared:
     """Set by the desk: only then is the next one prepared, so that at most two payloads are in memory."""
 
 
+class _Slow(NamedTuple):
+    """Something for the slow desk."""
+
+    call: Callable[[], None]
+    size: int
+
+
 class Desk:
     """The thread that files and reads captures, in the order they come; large ones when they are prepared."""
 
@@ -53,7 +61,7 @@ class Desk:
                  done: Callable[[Capture, Visit | None], None]) -> None:  # fmt: skip
         self._storage, self._sieve, self._reader = storage, sieve, reader
         self._run, self._clock, self._done = run, clock, done
-        self._inbox: SimpleQueue[Capture | Prepared | Callable[[], None] | None] = SimpleQueue()
+        self._inbox: SimpleQueue[Capture | Prepared | _Slow | Callable[[], None] | None] = SimpleQueue()
         self._slow = SlowDesk()
         self._digests = ThreadPoolExecutor(max_workers=1, thread_name_prefix="digests")
         self._preparing: dict[int, Capture] = {}
@@ -95,6 +103,10 @@ class Desk:
             return False
         return True
 
+    def later(self, call: Callable[[], None], *, size: int) -> None:
+        """Have a stored document read again, on the thread for those that take long."""
+        self._inbox.put(_Slow(call, size))
+
     def do(self, call: Callable[[], None]) -> None:
         """Have something done on the desk's thread, between two captures."""
         self._inbox.put(call)
@@ -111,6 +123,8 @@ class Desk:
                 self._preparing.pop(item.capture.number, None)
                 item.taken.set()
                 self._survive(partial(self._handle_prepared, item), item.capture)
+            elif isinstance(item, _Slow):
+                self._slow.put(item.call, size=item.size)
             else:
                 self._between(item)
         self._digests.shutdown(wait=False, cancel_futures=True)
@@ -273,7 +287,8 @@ def _visit(capture: Capture, attempt: Attempt, now: datetime, filed: Sequence[Fi
         title=page.title if page else None, language=page.language if page else None,
         etag=_validator(own, "etag"), last_modified=_validator(own, "last-modified"),
         original=own.original if own else None,
-        found=tuple(sieved.found), excluded=dict(sieved.excluded), retry_at=capture.retry_at, listing=sieved.listing,
+        found=tuple(sieved.found), shallower=tuple(sieved.shallower),
+        excluded=dict(sieved.excluded), retry_at=capture.retry_at, listing=sieved.listing,
         feeds=tuple(sieved.feeds),
     )  # fmt: skip
 

@@ -10,7 +10,9 @@ import asyncio
 import math
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
+from dataclasses import replace
 from enum import StrEnum
+from functools import partial
 
 from holdfast import log
 from holdfast.crawl.control import Control
@@ -27,7 +29,7 @@ from holdfast.errors import Unavailable
 from holdfast.failpoints import reach
 from holdfast.fetch import robots_state
 from holdfast.frontier import Frontier
-from holdfast.types import DomainLease, Kind, Outcome, RobotsState, Visit
+from holdfast.types import DomainLease, Found, Kind, Outcome, Reread, RobotsState, Visit
 from holdfast.urls import parse_seed
 
 _log = log.get()
@@ -40,6 +42,15 @@ _UNSETTLED_LINKS = 100_000
 is away, fetching pauses here and not only when the leases are over."""
 _DESK_S = 1.0
 """How long the desk may take at the end for what it has."""
+
+
+_REREAD_S = 0.5
+_REREADS_AT_ONCE = 50
+
+
+def _tell(future: asyncio.Future[list[Found]], found: list[Found]) -> None:
+    if not future.done():  # a crawl that drains does not wait for it
+        future.set_result(found)
 
 
 class Ending(StrEnum):
@@ -92,7 +103,11 @@ class CrawlEngine:
         self.desk.start()
         async with asyncio.TaskGroup() as tasks:
             # If one of these fails, all ends: a process that cannot settle, renew or hear is better replaced.
-            at_work = [tasks.create_task(self.settler.run()), *(tasks.create_task(watch(self)) for watch in watches)]
+            at_work = [
+                tasks.create_task(self.settler.run()),
+                tasks.create_task(self._read_again()),
+                *(tasks.create_task(watch(self)) for watch in watches),
+            ]
             await self._lease_loop(tasks)
             self.fleet.interrupt(everything=False)
             await self.fleet.finished()
@@ -262,7 +277,8 @@ class CrawlEngine:
         for domain_id in hopeless:
             _log.warning("crawl.domain_unreachable", domain_id=domain_id, action="not asked")
             self._close_domain(domain_id, Outcome.FAILED, "domain_unreachable")
-        return self.frontier.open_count(execution_id)
+        again = self.frontier.reread_count(execution_id) if self.frontier.depth_rules.limited else 0
+        return self.frontier.open_count(execution_id) + again
 
     def _close_domain(self, domain_id: int, outcome: Outcome, reason: str) -> None:
         while self.frontier.close_domain(self.ledger.execution_id, domain_id, outcome=outcome, reason=reason):
@@ -278,6 +294,49 @@ class CrawlEngine:
         )  # fmt: skip
         if closed:
             self.ending = Ending.MAX_PAGES
+
+    async def _read_again(self) -> None:
+        """Count the links of pages anew to which a shorter way was found, from what is stored of them; for ever."""
+        if not self.frontier.depth_rules.limited:
+            return
+        while True:
+            await asyncio.sleep(_REREAD_S)
+            try:
+                for reread in await self.database.run(self._rereads):
+                    found = await self._found_again(reread)
+                    await self.database.run(partial(self._add_again, reread, found))
+                    self.fleet.look_again.set()
+            except Unavailable as exc:
+                _log.warning("crawl.reread_later", message=str(exc))
+
+    def _rereads(self) -> list[Reread]:
+        """Return some pages to read again, on the database's thread, with where they are stored."""
+        if self.limits.pages_done():
+            self.frontier.forget_rereads(self.ledger.execution_id)
+            return []
+        found = self.frontier.rereads(self.ledger.execution_id, limit=_REREADS_AT_ONCE)
+        if not self.crew.plan.keeps_bodies:
+            return [replace(one, links=self.frontier.signal_links(one.attempt.page_id)) for one in found]
+        self.crew.originals.learn(one.attempt for one in found)
+        return found
+
+    async def _found_again(self, reread: Reread) -> list[Found]:
+        loop = asyncio.get_running_loop()
+        read: asyncio.Future[list[Found]] = loop.create_future()
+
+        def work() -> None:
+            try:
+                found = self.crew.read_again(reread)
+            except Exception:  # what is stored cannot be read: it leads nowhere, as a page that is gone
+                _log.exception("crawl.reread_failed", url=reread.attempt.url)
+                found = []
+            loop.call_soon_threadsafe(_tell, read, found)
+
+        self.desk.later(work, size=self.crew.settings.parse.max_bytes)
+        return await read
+
+    def _add_again(self, reread: Reread, found: Sequence[Found]) -> None:
+        self.frontier.read_again(self.ledger.execution_id, reread, found)
 
     async def _lease(self, tasks: asyncio.TaskGroup) -> int:
         """Take domains that are due, as many as this process has places for; return how many."""

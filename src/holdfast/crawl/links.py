@@ -39,6 +39,8 @@ class Sieved:
     """What came through, and what did not."""
 
     found: list[Found] = field(default_factory=list)
+    shallower: list[Found] = field(default_factory=list)
+    """Pages that were met before, further away."""
     excluded: Counter[tuple[str, str]] = field(default_factory=Counter)
     listing: Listing | None = None
     """What a feed or a sitemap said that is polled."""
@@ -47,26 +49,31 @@ class Sieved:
 
 
 class Seen:
-    """Addresses that this process has met: two generations, so that memory stays bounded (92 bytes a URL)."""
+    """Addresses that this process has met, with the smallest depth of each.
+
+    Two generations, so that memory stays bounded (about 100 bytes a URL).
+    """
 
     def __init__(self, limit: int) -> None:
         self._half = max(1, limit // 2)
-        self._young: set[int] = set()
-        self._old: set[int] = set()
+        self._young: dict[int, int] = {}
+        self._old: dict[int, int] = {}
 
-    def add(self, url_hash: int) -> bool:
-        """Remember an address; False if it was known."""
-        if url_hash in self._young or url_hash in self._old:
-            return False
-        self._young.add(url_hash)
-        if len(self._young) >= self._half:
-            self._old, self._young = self._young, set()
-        return True
+    def add(self, url_hash: int, depth: int = 0) -> int | None:
+        """Remember an address; return the depth at which it was met before, None if it was not."""
+        known = self._young.get(url_hash)
+        if known is None:
+            known = self._old.get(url_hash)
+        if known is None or depth < known:
+            self._young[url_hash] = depth
+            if len(self._young) >= self._half:
+                self._old, self._young = self._young, {}
+        return known
 
     def forget(self, url_hash: int) -> None:
         """Let an address that was just added be met anew."""
-        self._young.discard(url_hash)
-        self._old.discard(url_hash)
+        self._young.pop(url_hash, None)
+        self._old.pop(url_hash, None)
 
     def __len__(self) -> int:
         return len(self._young) + len(self._old)
@@ -148,8 +155,13 @@ class Sieve:
                 self._scope, self._seen = scope, Seen(self._crew.settings.engine.known_urls)
             # What is no page may be embedded, and what is embedded may be a page too: each sighting is judged once.
             salt = 0 if kind is Kind.PAGE else 1
+            met_at = 0 if salt else depth
             for link in resolved:
-                if not self._seen.add(link.hash64 ^ salt):
+                known = self._seen.add(link.hash64 ^ salt, met_at)
+                if known is not None:
+                    if met_at < known and scope.decide(link, depth, kind).allowed:
+                        rank = _rank(link, kind, depth)
+                        sieved.shallower.append(Found(link.fetch, link.hash64, link.domain, kind, depth, rank))
                     continue
                 verdict = scope.decide(link, depth, kind)
                 trap = self._traps.refuses(link) if verdict.allowed else None

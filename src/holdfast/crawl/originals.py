@@ -9,12 +9,13 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from holdfast.db.hot import Hot
-from holdfast.errors import HoldfastError
+from holdfast.errors import HoldfastError, NotFound
 from holdfast.types import Attempt, Original
 from holdfast.warc import queries as files
+from holdfast.warc.outfile import OPEN_SUFFIX
 from holdfast.warc.payload import HttpHead
 from holdfast.warc.reader import read_response_at
-from holdfast.warc.roots import placed
+from holdfast.warc.roots import StrayFile, locate, placed
 
 
 class Originals:
@@ -32,7 +33,17 @@ class Originals:
             return
         with self._hot.read() as tx:
             for file_id in unknown:
-                self._paths[file_id] = placed(self._home, files.path_of(tx, file_id))
+                self._paths[file_id] = self._placed(files.path_of(tx, file_id))
+
+    def _placed(self, stored: str | None) -> Path | None:
+        """Return where a file lies, by the name that it has once it is sealed; None if it is not there."""
+        if (path := placed(self._home, stored)) is not None or stored is None:
+            return path
+        try:
+            path = locate(self._home, stored)
+            return path if path.with_name(f"{path.name}{OPEN_SUFFIX}").is_file() else None
+        except (StrayFile, OSError):
+            return None
 
     def readable(self, attempt: Attempt) -> bool:
         """Return whether this attempt's original can be read, as far as we know."""
@@ -46,8 +57,13 @@ class Originals:
         path = self._paths.get(original.warc_file_id)
         if path is None:
             return None
-        try:
-            return read_response_at(path, original.offset)
-        except (HoldfastError, OSError):
-            self._spoiled.add((original.warc_file_id, original.offset))
-            return None
+        # A file that a process of this crawl still writes has its other name; it may be sealed between two looks.
+        for place in (path, path.with_name(f"{path.name}{OPEN_SUFFIX}"), path):
+            try:
+                return read_response_at(place, original.offset)
+            except NotFound:
+                continue
+            except (HoldfastError, OSError):
+                break
+        self._spoiled.add((original.warc_file_id, original.offset))
+        return None

@@ -24,7 +24,7 @@ from holdfast.parse import (
     parse_sitemap,
 )
 from holdfast.parse.sniff import Form, sniff
-from holdfast.types import Attempt, Kind, Link, Original, Outcome, ParsedPage
+from holdfast.types import Attempt, Found, Kind, Link, Original, Outcome, ParsedPage, Reread
 from holdfast.urls import Url, parse
 from holdfast.warc.payload import HttpHead, decode
 
@@ -101,21 +101,38 @@ class Reader:
             return _NOTHING  # nothing new, and what was known before is written down
         if head.status == 304 and attempt.original is not None:
             original = self._crew.originals.load(attempt.original)
-            return Reading(problem=UNREADABLE) if original is None else self._document(capture, attempt, *original, "")
+            if original is None:
+                return Reading(problem=UNREADABLE)
+            return self._document(capture.hops[-1].url, attempt, *original, "")
         if payload is None:
             problem = "too_large_to_parse" if head.media_type in _HTML else None
             return Reading(problem=problem, form=sniff(b"", head.media_type).form)
         if not 200 <= head.status < 300:
             return Reading(content_hash=_hash(payload))
-        return self._document(capture, attempt, head, payload, digest)
+        return self._document(capture.hops[-1].url, attempt, head, payload, digest)
 
-    def _document(self, capture: Capture, attempt: Attempt, head: HttpHead, payload: bytes,
+    def read_again(self, reread: Reread, sieve: Sieve) -> list[Found]:
+        """Return where a page leads, seen from a smaller depth than before, by what is stored of it."""
+        sieved = self._sift_again(reread, sieve)
+        return [*sieved.found, *sieved.shallower]
+
+    def _sift_again(self, reread: Reread, sieve: Sieve) -> Sieved:
+        url, original = parse(reread.base, self._crew.policy), reread.attempt.original
+        if reread.leads_to is not None:
+            return sieve.one(url.fetch, reread.leads_to, Kind.PAGE, reread.depth)
+        stored = self._crew.originals.load(original) if original is not None else None
+        if stored is None:
+            return sieve.sift(url, None, [Link(link, "a") for link in reread.links], (), reread.depth)
+        reading = self._document(url.fetch, reread.attempt, *stored, "")
+        reading = reading.call() if isinstance(reading, Later) else reading
+        return sieve.sift(url, reading.page.base if reading.page is not None else None, reading.links, (), reread.depth)
+
+    def _document(self, url: str, attempt: Attempt, head: HttpHead, payload: bytes,
                   digest: str) -> Reading | Later:  # fmt: skip
         body, notes = decode(head, payload)
         # Where nothing was decoded, the payload's digest is the content's.
         content_hash = digest.removeprefix("sha256:") if body is payload and digest else _hash(body)
         known = Reading(content_hash=content_hash, notes=notes)
-        url = capture.hops[-1].url
         if attempt.kind is Kind.SITEMAP:
             slow_from = _SLOW_GZIP_BYTES if body.startswith(_GZIP) else _SLOW_SITEMAP_BYTES
             read = (

@@ -13,17 +13,18 @@ from typing import Any
 from holdfast.clock import Clock, from_micros, to_micros
 from holdfast.db.hot import Hot
 from holdfast.db.text import clean
-from holdfast.frontier import queries
+from holdfast.frontier import queries, sql
 from holdfast.frontier.adding import Adding
 from holdfast.frontier.closing import Closing, Ending
 from holdfast.frontier.connection import Connection, Spoken
+from holdfast.frontier.depths import DepthRules, Depths
 from holdfast.frontier.domains import robots_of_origin
 from holdfast.frontier.heads import Heads
 from holdfast.frontier.leasing import Leases
 from holdfast.frontier.settling import Settlement, Totals
 from holdfast.frontier.signals import forget_signals, known_signals, signal_links
 from holdfast.frontier.values import FrontierSettings, FrontierStats, KnownSignals, OpenAttempt, Settled, Unreachable
-from holdfast.types import Attempt, DomainLease, DomainUpdate, Found, Kind, Outcome, RobotsState, Visit
+from holdfast.types import Attempt, DomainLease, DomainUpdate, Found, Kind, Outcome, Reread, RobotsState, Visit
 
 ALL_KINDS = tuple(Kind)
 QUARANTINED = "quarantined"
@@ -41,7 +42,8 @@ class Frontier:
         self._leases = Leases(self._connection, clock, lease_s=self._settings.lease_s)
         self._closing = Closing(self._connection, clock)
         links = self._settings.links_per_transaction
-        self._settlement = Settlement(self._connection, clock, self._adding, links=links)
+        self._depths = Depths(self._connection)
+        self._settlement = Settlement(self._connection, clock, self._adding, self._depths, links=links)
 
     def add(self, execution_id: int, found: Sequence[Found], *, via: int | None = None,
             also: Callable[[Spoken], None] | None = None) -> int:  # fmt: skip
@@ -63,6 +65,44 @@ class Frontier:
                 if also is not None and start + size >= len(found):
                     also(tx)
         return added
+
+    @property
+    def depth_rules(self) -> DepthRules:
+        """What depths mean to the execution that this frontier is used for; set by its owner before it begins."""
+        return self._depths.rules
+
+    def rereads(self, execution_id: int, *, limit: int) -> list[Reread]:
+        """Return pages that were fetched before a shorter way to them was found: their links count anew."""
+        with self._connection.read() as tx:
+            return self._depths.rereads(tx, execution_id, limit=limit)
+
+    def reread_count(self, execution_id: int) -> int:
+        """Return how many such pages there are."""
+        with self._connection.read() as tx:
+            return int(tx.execute(sql.COUNT_REREADS, (execution_id,))[0][0])
+
+    def read_again(self, execution_id: int, reread: Reread, found: Sequence[Found]) -> int:
+        """Add what a page leads to from its smaller depth, and note it as read; return how many addresses were new.
+
+        Killed in between, it is read once more, which is harmless.
+        """
+        attempt, now = reread.attempt, to_micros(self._clock.now())
+        rows = self._adding.rows([(found, attempt.page_id)], now=now)
+        if rows:
+            with self._connection.write() as tx:
+                tx.load("new_found", sql.FOUND_COLUMNS, rows)
+                raised = self._depths.deeper(tx, execution_id)
+            self._depths.make_smaller(execution_id, raised)
+
+        def done(tx: Spoken) -> None:
+            tx.execute(sql.DROP_REREAD, (execution_id, attempt.page_id, attempt.depth))
+
+        return self.add(execution_id, found, via=attempt.page_id, also=done)
+
+    def forget_rereads(self, execution_id: int) -> None:
+        """Read nothing again: the execution takes no more pages."""
+        with self._connection.write() as tx:
+            tx.execute(sql.DROP_REREADS, (execution_id,))
 
     def lease(self, execution_id: int, owner_id: int, *, domains: int, pages: int) -> list[DomainLease]:
         """Take up to `domains` domains that are due, longest waiting first, each with up to `pages` attempts.

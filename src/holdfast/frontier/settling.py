@@ -18,6 +18,7 @@ from holdfast.db.text import clean
 from holdfast.frontier import sql
 from holdfast.frontier.adding import Adding, FoundRow
 from holdfast.frontier.connection import Connection, Spoken
+from holdfast.frontier.depths import Depths, Raised, note_rereads
 from holdfast.frontier.domains import fence, write_updates
 from holdfast.frontier.heads import Heads
 from holdfast.frontier.signals import SignalRows, weight
@@ -45,6 +46,7 @@ class _Work:
     retries: list[tuple[int, int, int]]
     """When, now, and the attempt that is repeated."""
     found: list[FoundRow]
+    shallower: list[FoundRow]
     excluded: list[tuple[str, str, int]]
     signals: SignalRows
 
@@ -62,6 +64,8 @@ class _Work:
             closed=[_closed(visit) for visit in visits], told=told,
             retries=[(to_micros(v.retry_at), now, v.attempt.id) for v in visits if v.retry_at is not None],
             found=adding.rows([(visit.found, visit.attempt.page_id) for visit in visits], now=now),
+            shallower=adding.rows([(visit.shallower, visit.attempt.page_id) for visit in visits if visit.shallower],
+                                  now=now),
             excluded=[(rule, host, excluded[rule, host]) for rule, host in sorted(excluded)],
             signals=SignalRows.of(visits),
         )  # fmt: skip
@@ -70,8 +74,9 @@ class _Work:
 class Settlement:
     """Settles visits of one connection."""
 
-    def __init__(self, connection: Connection, clock: Clock, adding: Adding, *, links: int) -> None:
-        self._connection, self._clock, self._adding, self._links = connection, clock, adding, links
+    def __init__(self, connection: Connection, clock: Clock, adding: Adding, depths: Depths, *, links: int) -> None:
+        self._connection, self._clock, self._adding, self._depths = connection, clock, adding, depths
+        self._links = links
 
     def settle(self, execution_id: int, visits: Sequence[Visit], updates: Sequence[DomainUpdate],
                totals: Totals | None) -> Settled:  # fmt: skip
@@ -92,16 +97,20 @@ class Settlement:
             held = fence(tx, tokens) if tokens else set()
             write_updates(tx, [update for update in updates if (update.domain_id, update.token) in held])
             ours = [visit for visit in visits if (visit.attempt.domain_id, visit.token) in held]
-            taken = _still_open(tx, execution_id, ours)
+            taken, overtaken = _still_open(tx, execution_id, ours)
             if len(taken) < len(visits):
                 work = _Work.of(taken, self._adding, now=now)  # every domain of these was looked up above
             heads = Heads()
             added = self._adding.insert(tx, execution_id, work.found, heads, now=now)
+            raised = self._raised(tx, execution_id, work, known=len(work.found) - sum(added.values()))
             _close(tx, taken, work, heads)
+            if overtaken and self._depths.rules.limited:
+                note_rereads(tx, execution_id, overtaken)
             work.signals.write(tx, execution_id)
             self._adding.requisites.promote(tx, execution_id, work.found)
             _count(tx, execution_id, work, totals, now)
             heads.write(tx, execution_id)
+        self._depths.make_smaller(execution_id, raised)
         self._adding.requisites.settled(v.attempt.url_hash for v in taken if v.attempt.kind is Kind.REQUISITE)
         closed = {visit.attempt.id for visit in taken}
         return Settled(
@@ -110,6 +119,16 @@ class Settlement:
             repeated=tuple(v for v in ours if v.attempt.id not in closed),
             lost=tuple(u.domain_id for u in updates if (u.domain_id, u.token) not in held),
         )  # fmt: skip
+
+    def _raised(self, tx: Spoken, execution_id: int, work: _Work, *, known: int) -> list[Raised]:
+        """Return the pages that these visits found by a shorter way than the one that is known."""
+        raised: list[Raised] = []
+        if known and self._depths.rules.shared:
+            raised += self._depths.deeper(tx, execution_id)
+        if work.shallower:
+            tx.load("new_found", sql.FOUND_COLUMNS, work.shallower)
+            raised += self._depths.deeper(tx, execution_id)
+        return raised
 
 
 def _chunks(visits: Sequence[Visit], links: int) -> Iterator[Sequence[Visit]]:
@@ -138,13 +157,21 @@ def _sum(one: Settled, other: Settled) -> Settled:
     )  # fmt: skip
 
 
-def _still_open(tx: Spoken, execution_id: int, visits: Sequence[Visit]) -> list[Visit]:
-    """Return the visits whose attempt nobody has closed; under the lock of their domains nobody can."""
+def _still_open(tx: Spoken, execution_id: int, visits: Sequence[Visit]) -> tuple[list[Visit], list[tuple[int, int]]]:
+    """Return the visits whose attempt nobody has closed; under the lock of their domains nobody can.
+
+    And the (domain, page) pairs among them that were found by a shorter way since they were taken: what they brought
+    counts from the greater depth still.
+    """
     if not visits:
-        return []
-    rows = tx.execute(sql.OPEN_AMONG, (tx.list([visit.attempt.id for visit in visits]), execution_id))
-    open_ids = {row[0] for row in rows}
-    return [visit for visit in visits if visit.attempt.id in open_ids]
+        return [], []
+    depths: dict[int, int] = dict(
+        tx.execute(sql.OPEN_AMONG, (tx.list([visit.attempt.id for visit in visits]), execution_id))
+    )
+    still = [visit for visit in visits if visit.attempt.id in depths]
+    overtaken = sorted((one.attempt.domain_id, one.attempt.page_id) for one in still
+                       if one.attempt.kind is Kind.PAGE and depths[one.attempt.id] < one.attempt.depth)  # fmt: skip
+    return still, overtaken
 
 
 def _close(tx: Spoken, visits: Sequence[Visit], work: _Work, heads: Heads) -> None:

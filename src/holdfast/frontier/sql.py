@@ -161,6 +161,30 @@ SELECT f.priority, f.depth, c.id FROM new_found f CROSS JOIN pages p CROSS JOIN 
    AND c.execution_id = ? AND c.domain_id = p.domain_id AND c.page_id = p.id
    AND c.kind = 'requisite' AND c.outcome IS NULL CLAIMED AS c"""
 PROMOTE = "UPDATE page_crawls SET kind = 'page', priority = ?, depth = ? WHERE id = ? AND outcome IS NULL"
+# Pages that the execution knows by a longer way than the one just found.
+DEEPER = """
+SELECT p.domain_id, p.id, f.depth, f.priority FROM new_found f CROSS JOIN pages p CROSS JOIN page_crawls c
+ WHERE f.kind = 'page' AND p.domain_id = f.domain_id AND p.url_hash = f.url_hash
+   AND c.execution_id = ? AND c.domain_id = p.domain_id AND c.page_id = p.id AND c.attempt = 1
+   AND c.kind = 'page' AND c.depth > f.depth"""
+RAISE = """
+UPDATE page_crawls SET depth = ?, priority = CASE WHEN outcome IS NULL THEN GREATEST(priority, ?) ELSE priority END
+ WHERE execution_id = ? AND domain_id = ? AND page_id = ? AND depth > ?"""
+ADD_REREAD = """
+INSERT INTO rereads (execution_id, page_id, domain_id, depth)
+SELECT c.execution_id, c.page_id, c.domain_id, c.depth FROM page_crawls c
+ WHERE c.execution_id = ? AND c.domain_id = ? AND c.page_id = ? AND c.outcome = 'success'
+ON CONFLICT (execution_id, page_id) DO UPDATE SET depth = LEAST(rereads.depth, excluded.depth)"""
+REREADS = """
+SELECT r.page_id, r.domain_id, r.depth, p.url, p.url_hash, c.status_code, c.redirected_to, c.warc_file_id,
+       c.warc_offset, p.original_record_id, p.original_url, p.original_at, p.original_digest, p.original_file_id,
+       p.original_offset
+  FROM rereads r CROSS JOIN page_crawls c CROSS JOIN pages p
+ WHERE r.execution_id = ? AND c.execution_id = r.execution_id AND c.domain_id = r.domain_id AND c.page_id = r.page_id
+   AND c.outcome = 'success' AND p.id = r.page_id ORDER BY r.depth, r.page_id LIMIT ?"""
+COUNT_REREADS = "SELECT count(*) FROM rereads WHERE execution_id = ?"
+DROP_REREAD = "DELETE FROM rereads WHERE execution_id = ? AND page_id = ? AND depth >= ?"
+DROP_REREADS = "DELETE FROM rereads WHERE execution_id = ?"
 UPSERT_HEADS = """
 INSERT INTO queues (execution_id, domain_id, open, succeeded, failed, ruled_out, due_at)
 SELECT ?, h.domain_id, h.open, h.succeeded, h.failed, h.ruled_out, GREATEST(h.due_at, d.next_allowed_at)
@@ -245,7 +269,7 @@ SELECT {_ATTEMPT} FROM unnest(?::bigint[]) AS h (domain_id)
 # --- settling --------------------------------------------------------------------------------------------------------
 
 # Not `execution_id = ?`: SQLite would then walk all attempts of the execution instead of looking up these.
-OPEN_AMONG = "SELECT id FROM page_crawls WHERE id AMONG ? AND outcome IS NULL AND execution_id + 0 = ?"
+OPEN_AMONG = "SELECT id, depth FROM page_crawls WHERE id AMONG ? AND outcome IS NULL AND execution_id + 0 = ?"
 # One by one, by key: joined with a temporary table, PostgreSQL may choose to walk all attempts.
 CLOSE_VISIT = """
 UPDATE page_crawls SET outcome = ?, reason = ?, status_code = ?, message = ?, media_type = ?, wire_bytes = ?,

@@ -10,6 +10,7 @@ import signal
 import sys
 import traceback
 from dataclasses import replace
+from functools import partial
 from ipaddress import ip_address, ip_network
 from pathlib import Path
 from random import Random
@@ -174,8 +175,17 @@ class Process:
             return Desk(storage=storage, sieve=sieve, reader=reader, run=self._owner.run, clock=ground.clock, done=done)
 
         crew.landed, crew.forget = landed, sieve.forget
+        crew.read_again = partial(reader.read_again, sieve=sieve)
+        self._set_depth_rules(plan)
         engine = CrawlEngine(crew, ground.frontier, ledger, make_desk=make_desk, control=control, limits=limits)
         return engine
+
+    def _set_depth_rules(self, plan: CrawlPlan) -> None:
+        """Say what depths mean here: others add to this execution too, or have done so before us."""
+        frontier, execution_id = self._ground.frontier, self._assignment.execution_id
+        rules = frontier.depth_rules
+        rules.limited = plan.max_depth is not None and plan.max_depth > 0 and not plan.polls
+        rules.shared = rules.limited and (self._assignment.processes > 1 or frontier.stats(execution_id).completed > 0)
 
     def _register(self, path: Path) -> int:
         """Make the row of a file that is about to be written."""

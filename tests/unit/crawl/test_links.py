@@ -100,9 +100,22 @@ def test_the_memory_of_addresses_is_bounded_and_keeps_what_is_young() -> None:
         seen.add(number)
 
     assert len(seen) <= 1000
-    assert not seen.add(9_999)
+    assert seen.add(9_999) == 0
     seen.forget(9_999)
-    assert seen.add(9_999)
+    assert seen.add(9_999) is None
+
+
+def test_a_page_that_is_met_again_nearer_to_a_seed_is_told_apart_from_one_that_is_new() -> None:
+    sieve = Sieve(make_bed({}).crew)
+    page = parse("http://a.test/")
+
+    def at(depth: int) -> Sieved:
+        return sieve.sift(page, None, [Link("/x", "a")], (), depth)
+
+    assert [found.depth for found in at(4).found] == [5]
+    nearer, again, further = at(2), at(2), at(7)
+    assert (nearer.found, [found.depth for found in nearer.shallower]) == ([], [3])
+    assert (again.found, again.shallower, further.shallower) == ([], [], [])
 
 
 def test_the_pace_of_discovering_domains_is_remembered_within_a_bound() -> None:
