@@ -7,9 +7,7 @@ import pytest
 from holdfast.jobs.plans import House, crawl_plan
 from holdfast.sources.config import merged, read_config
 
-_SOURCE = read_config(
-    {"seeds": ["https://a.example/"], "max_pages": 100, "quota_bytes": 10_000, "max_time_s": 600}
-)
+_SOURCE = read_config({"seeds": ["https://a.example/"], "max_pages": 100, "quota_bytes": 10_000, "max_time_s": 600})
 _HOUSE = House("tests@example.org", max_time_s=3600.0)
 
 

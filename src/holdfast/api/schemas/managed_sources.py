@@ -12,8 +12,8 @@ from holdfast.api.schemas.jobs import Shown
 
 _SHOWN_ONLY = ("id", "created_at", "updated_at", "warnings")
 _CONFIG = (
-    "seeds, scope, include, exclude, max_depth, max_pages, quota_bytes, max_time_s, delay_s, user_agents, robots, robots_reason, "
-    "sitemaps, feeds, requisites, storage, backend, name_template, schedule_hint, zimit."
+    "seeds, scope, include, exclude, max_depth, max_pages, quota_bytes, max_time_s, delay_s, user_agents, robots, "
+    "robots_reason, sitemaps, feeds, requisites, storage, backend, name_template, schedule_hint, zimit."
 )
 
 
