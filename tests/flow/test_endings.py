@@ -84,7 +84,7 @@ def plant(any_crawler: Crawler) -> Iterator[Plant]:
 def test_a_site_that_was_lost_is_asked_again_for_what_was_given_up_and_for_nothing_else(plant: Plant) -> None:
     with _served("127.0.0.2") as steady, _served("127.0.0.3") as flaky:
         flaky.goes_after = 4
-        spec = {"max_retries": 2, "retry_backoff_seconds": 0}
+        spec = {"max_retries": 2, "retry_backoff_seconds": 600}
         job_id = plant.job("ex", steady.url, flaky.url, spec=spec, max_depth=-1, sitemaps=False)
         plant.once()
         first, job = plant.executions()[0], plant.a_job(job_id)

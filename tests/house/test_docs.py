@@ -105,3 +105,16 @@ def test_settings_that_took_the_place_of_the_documents_variables_exist() -> None
     known = set(_variables(config.Settings, config.Settings.model_config["env_prefix"]))
     assert sorted(ours - known) == [], "tools/settings_documents.md names settings that are not there"
     assert [name for name in _THEIRS.split() if name not in table] == [], "say what took the place of these"
+
+
+def test_the_table_of_endings_is_the_one_in_the_code() -> None:
+    reading = importlib.import_module("holdfast.jobs.reading")
+    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in _page("endings.md").splitlines()
+            if line.startswith("| ") and "`" in line]  # fmt: skip
+    told = [(what, state, reason.strip("`"), again, ready, code) for what, state, reason, again, ready, code in rows]
+    kept = [
+        (rule.what, rule.state, rule.reason, rule.retry.value, "yes" if rule.is_ready else "no", str(rule.exit_code))
+        for rule in reading.RULES
+    ]
+
+    assert told == kept, "docs/endings.md and jobs/reading.py tell different stories: the table is written in both"

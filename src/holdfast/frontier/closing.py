@@ -8,7 +8,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from holdfast.clock import Clock, to_micros
-from holdfast.frontier import reopening_queries, sql
+from holdfast.frontier import sql
 from holdfast.frontier.connection import Connection, Spoken
 from holdfast.frontier.heads import Heads
 from holdfast.types import Kind, Outcome
@@ -55,7 +55,7 @@ class Closing:
     def reopen(self, execution_id: int, domain_id: int, *, limit: int) -> int:
         """Ask once more for up to `limit` addresses of a domain that had failed; return how many there were."""
         with self._connection.read() as tx:
-            rows = tx.execute(reopening_queries.FAILED_OF_DOMAIN, (execution_id, domain_id, limit))
+            rows = tx.execute(sql.FAILED_OF_DOMAIN, (execution_id, domain_id, limit))
         if not rows:
             return 0
         now = to_micros(self._clock.now())
@@ -72,7 +72,7 @@ class Closing:
     def failed_domains(self, execution_id: int, *, every_domain: bool) -> list[int]:
         """Return the domains that were given up, or every one with addresses that failed."""
         with self._connection.read() as tx:
-            chosen = reopening_queries.FAILED_DOMAINS if every_domain else reopening_queries.DOMAINS_GIVEN_UP
+            chosen = sql.FAILED_DOMAINS if every_domain else sql.DOMAINS_GIVEN_UP
             return [row[0] for row in tx.execute(chosen, (execution_id,))]
 
     def forget_originals(self, warc_file_id: int, *, chunk: int) -> None:

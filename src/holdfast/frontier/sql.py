@@ -368,3 +368,22 @@ UPDATE pages SET original_record_id = NULL, original_url = NULL, original_at = N
  WHERE id AMONG ? AND original_file_id = ?"""
 FAIL_PAGES = """
 UPDATE pages SET status = 'failed', failed_at = ?, error_count = LEAST(error_count + 1, 30000) WHERE id AMONG ?"""
+
+# --- asking once more ------------------------------------------------------------------------------------------------
+
+_IS_LAST = (
+    "NOT EXISTS (SELECT 1 FROM page_crawls n WHERE n.execution_id = c.execution_id AND n.domain_id = c.domain_id"
+    " AND n.page_id = c.page_id AND n.attempt = c.attempt + 1)"
+)
+# A page that took down a process, or that was cut off each time, is not mended by a server that is back.
+FAILED_OF_DOMAIN = f"""
+SELECT c.id, c.outcome FROM page_crawls c WHERE c.execution_id = ? AND c.domain_id = ?
+   AND c.outcome IN ('failed', 'timeout', 'blocked_5xx')
+   AND c.reason NOT IN ('quarantined', 'parse_timeout', 'truncated') AND {_IS_LAST}
+ ORDER BY c.id LIMIT ?"""  # noqa: S608 - constants of this file
+FAILED_DOMAINS = """
+SELECT q.domain_id FROM queues q WHERE q.execution_id = ? AND q.failed > 0 ORDER BY q.domain_id"""
+DOMAINS_GIVEN_UP = f"""
+SELECT q.domain_id FROM queues q WHERE q.execution_id = ? AND q.failed > 0
+   AND EXISTS (SELECT 1 FROM page_crawls c WHERE c.execution_id = q.execution_id AND c.domain_id = q.domain_id
+                  AND c.reason = 'domain_unreachable' AND {_IS_LAST}) ORDER BY q.domain_id"""  # noqa: S608

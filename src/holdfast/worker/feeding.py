@@ -19,6 +19,7 @@ from holdfast.jobs.feeding import follow_all
 from holdfast.jobs.journal.events import emit, status
 from holdfast.jobs.leases import Lease
 from holdfast.jobs.plans import feed_plan, job_config
+from holdfast.jobs.reading import DONE, Shortfall
 from holdfast.jobs.states import State
 from holdfast.sources.queries import note_search
 from holdfast.warc.queries import files_of
@@ -58,6 +59,10 @@ class FeedRunner:
             return ending
 
 
+_CAME_TO_ITS_END = (DONE, Shortfall.HOSTS_GIVEN_UP, Shortfall.TRUNCATED)
+"""Reasons with which everything that a poll was to ask has been asked, or tried for long."""
+
+
 class _Poll:
     """What a poll begins with and leaves behind."""
 
@@ -90,7 +95,7 @@ class _Poll:
     def conclude(self, ending: Ending) -> None:
         """Note that the source was searched, count what could not be reached, and tell how the feeds are doing."""
         now, lease = self._ground.clock.now(), self._lease
-        over = ending.result is Result.COMPLETED and ending.reason == "done"
+        over = ending.result is Result.COMPLETED and ending.reason in _CAME_TO_ITS_END
         with self._database.write() as session:
             if over and self.brief.search:
                 note_search(session, source_id=lease.source.id, at=now)
@@ -117,10 +122,17 @@ class _Poll:
 
 def as_poll(ending: Ending, *, has_files: bool) -> Ending:
     """Return the ending of a poll: that no feed answered well is theirs to bear, and what they said is indexed."""
-    if ending.reason != "nothing_captured":
+    if ending.reason not in (Shortfall.NO_SERVER, Shortfall.NOTHING_CAPTURED):
         return ending
-    return replace(ending, result=Result.COMPLETED, failure=None, reason="done", error=None,
-                   index_state="pending" if has_files else None)  # fmt: skip
+    return replace(
+        ending,
+        result=Result.COMPLETED,
+        failure=None,
+        reason=DONE,
+        shortfalls={},
+        error=None,
+        index_state="pending" if has_files else None,
+    )
 
 
 class FeedJobs:

@@ -1,0 +1,94 @@
+"""Stopping from outside: only what no process holds is ended here; on both databases."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from holdfast.coordination.owners import Owner
+from holdfast.coordination.runfile import RunFile
+from holdfast.crawl.plan import CrawlPlan
+from holdfast.jobs import executions
+from holdfast.jobs.endings import Ending
+from holdfast.jobs.leases import Lease
+from holdfast.wiring import Ground, open_ground
+from holdfast.worker.running import Holding
+from holdfast.worker.stopping import ask_to_stop, still_held
+from tests.contract.frontier_bed import many
+from tests.contract.worker_bed import DONE, WorkerBed
+
+
+@pytest.fixture
+def bed(migrated_url: str, tmp_path: Path) -> Iterator[WorkerBed]:
+    """One database in a data directory."""
+    made = WorkerBed(migrated_url, tmp_path)
+    yield made
+    made.database.close()
+
+
+def _crawl(ground: Ground) -> int:
+    plan = CrawlPlan(seeds=("https://a.example/",), contact="tests@example.org")
+    wish = executions.Wish(ground.settings.home)
+    begun = executions.begin(ground.hot, ground.clock, plan, wish, is_working=lambda _: False)
+    ground.frontier.add(begun.execution_id, many("a.example", 3))
+    return begun.execution_id
+
+
+def _state(ground: Ground, execution_id: int) -> tuple[str, str | None, int]:
+    with ground.hot.read() as tx:
+        state, word = tx.execute("SELECT state, stop_requested FROM executions WHERE id = ?", (execution_id,))[0]
+    return state, word, ground.frontier.open_count(execution_id)
+
+
+@pytest.mark.parametrize("kind", ["supervisor", "process"])
+def test_a_crawl_with_a_live_process_elsewhere_is_left_a_word_and_nothing_of_it_is_touched(
+    bed: WorkerBed, kind: str
+) -> None:
+    with open_ground(bed.settings) as ground:
+        number = _crawl(ground)
+        run = RunFile(ground.run_folder)
+        there = Owner(ground.hot, ground.clock, run=run, kind=kind, execution_id=number)
+        with ground.hot.write() as tx:
+            tx.execute("UPDATE owners SET host = 'far', run_file = '/far/x.run' WHERE id = ?", (there.id,))
+
+        assert ask_to_stop(ground, execution_id=number, cancel=True) == [number]
+
+        assert _state(ground, number) == ("running", "cancel", 3)
+        [held] = still_held(ground, [number])
+        assert (held.is_silent, "far" in held.sentence()) == (False, True)
+        there.end()
+
+
+@pytest.mark.parametrize(("cancel", "state", "left"), [(False, "stopped", 3), (True, "cancelled", 0)])
+def test_a_crawl_whose_processes_are_gone_is_ended_here(bed: WorkerBed, state: str, left: int, *, cancel: bool) -> None:
+    with open_ground(bed.settings) as ground:
+        number = _crawl(ground)
+
+        ask_to_stop(ground, execution_id=number, cancel=cancel)
+
+        assert _state(ground, number) == (state, None, left)
+        assert still_held(ground, [number]) == []
+        with ground.hot.read() as tx:
+            assert tx.execute("SELECT count(*) FROM owners WHERE ended_at IS NULL") == [(0,)]
+
+
+@pytest.mark.parametrize("cancel", [False, True])
+def test_the_run_of_a_job_is_never_ended_from_outside(bed: WorkerBed, *, cancel: bool) -> None:
+    job_id = bed.job("ex")
+    seen: list[Any] = []
+
+    def play(lease: Lease, _holding: Holding) -> Ending:
+        with open_ground(bed.settings) as ground:
+            ground.frontier.add(lease.execution_id, many("a.example", 3))
+            ask_to_stop(ground, execution_id=lease.execution_id, cancel=cancel)
+            seen.append(_state(ground, lease.execution_id))
+            seen.append(still_held(ground, [lease.execution_id])[0].is_silent)
+        return DONE
+
+    bed.work(play)
+
+    assert seen == [("running", "cancel" if cancel else "drain", 3), False]
+    assert bed.get(job_id).state in ("completed", "scheduled")
