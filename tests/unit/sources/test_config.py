@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from dataclasses import fields
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from holdfast.sources.config import SourceConfig, merged, read_config, zimit_job
+from holdfast.sources.config import SourceConfig, ZimitConfig, merged, read_config, zimit_job
 from holdfast.sources.presets import PRESETS
 from holdfast.sources.refusals import SourceRefused
 
@@ -147,3 +149,14 @@ def test_overrides_of_the_wrong_shape_are_refused_by_name(overrides: dict[str, A
         merged(base, start="https://more.example/", overrides=overrides)
 
     assert refused.value.field == field
+
+
+def test_every_field_of_a_source_is_documented_with_its_meaning() -> None:
+    page = (Path(__file__).parents[3] / "docs" / "sources.md").read_text()
+    rows = [line.split("|")[1] for line in page.splitlines() if line.startswith("| `")]
+    told = {word for row in rows for word in row.split("`")[1::2]}
+        word for line in page.splitlines() if line.startswith("| `") for word in line.split("|")[1].split("`")[1::2]
+    }
+
+    own = {one.name for one in fields(SourceConfig)} - {"zimit"}
+    assert told == own | {f"zimit.{one.name}" for one in fields(ZimitConfig)}
