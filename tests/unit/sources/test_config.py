@@ -155,8 +155,6 @@ def test_every_field_of_a_source_is_documented_with_its_meaning() -> None:
     page = (Path(__file__).parents[3] / "docs" / "sources.md").read_text()
     rows = [line.split("|")[1] for line in page.splitlines() if line.startswith("| `")]
     told = {word for row in rows for word in row.split("`")[1::2]}
-        word for line in page.splitlines() if line.startswith("| `") for word in line.split("|")[1].split("`")[1::2]
-    }
 
     own = {one.name for one in fields(SourceConfig)} - {"zimit"}
     assert told == own | {f"zimit.{one.name}" for one in fields(ZimitConfig)}
