@@ -89,7 +89,7 @@ def test_a_job_means_its_newest_completed_execution_and_that_is_said(typed: Typi
     assert newest.out == "job 1, execution 2: 1 files, 1 captures, 1 checked, replayable\n"
     other = typed("replay-index-job --execution 1 --json").object
     assert (other["job"], other["execution"], other["captures"]) == (1, 1, 2)
-    assert typed("index-job --id 1").out.endswith("job 1, execution 2: 1 files, 1 snapshots\n")
+    assert typed("index-job --id 1").out.endswith("job 1, execution 2: 1 file, 1 snapshot\n")
     assert typed("index-job --execution 1 --json").object["snapshots"] == 2
 
     with closing(database), database.write() as session:

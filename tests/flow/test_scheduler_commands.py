@@ -35,7 +35,7 @@ def test_the_schedule_is_counted_drawn_and_balanced(typed: Typist) -> None:
     planned, dry = typed("scheduler preview --json").object, typed("scheduler rebalance --json").object
     assert planned == dry
     assert planned["skipped"] == [{"job_id": 1, "reason": "protection_window"}]
-    assert typed("scheduler rebalance --apply").out.endswith("0 moved, 1 stay, score 0.00\n")
+    assert typed("scheduler rebalance --apply").out.endswith("0 moved, 1 stay, score 1.00\n")
 
 
 def test_the_schedule_is_told_as_the_api_tells_it(typed: Typist) -> None:
@@ -71,7 +71,7 @@ def test_a_source_that_cannot_be_crawled_does_not_stop_the_others(typed: Typist)
     ended = typed("sync-enabled-sources")
 
     assert (ended.code, ended.out) == (1, "4 sources, 4 enabled: 3 jobs made, 0 had one, 0 resumed\n")
-    assert ended.err.startswith("hc: zimit_passthrough_args: unrecognized arguments")
+    assert ended.err.startswith("hc: zimit.passthrough_args: unrecognized arguments")
 
 
 @pytest.mark.parametrize("words", ["--kinds canary,crawl --kinds feed", "--kinds nope"])

@@ -252,6 +252,19 @@ def test_the_index_command_makes_a_job_indexed(bed: ZimitBed, capsys: pytest.Cap
     assert json.loads(capsys.readouterr().out)["finished"]
 
 
+def test_a_recurring_job_of_zimit_adapts_to_its_start_page(bed: ZimitBed) -> None:
+    job_id = bed.job(seeds=["https://example.org/a.warc.gz"])
+    with bed.jobs.database.write() as session:
+        job = session.get_one(Job, job_id)
+        job.interval_minutes, job.schedule_enabled = 60, True
+    bed.engine.script(WHOLE)
+
+    ending = bed.run(bed.take())
+
+    assert ending is not None
+    assert (ending.start.content_hash or "").startswith("sha256:")
+
+
 def test_why_a_crawl_failed_stands_on_the_job(bed: ZimitBed) -> None:
     job_id = bed.job()
     bed.engine.script([{"stats": [1, 9, 1, 0]}, {"say": "browser crashed: out of handles"}, {"exit": 127}])

@@ -5,18 +5,26 @@ Indexing follows by itself. The tool's own directory stays as it is, so that it 
 
 from __future__ import annotations
 
+import hashlib
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
+from urllib.parse import urljoin
 
 from holdfast.archive_tool.consolidation import consolidate
 from holdfast.archive_tool.discovery import all_temp_dirs, discover_warcs, warcs_in
 from holdfast.archive_tool.hold import hold_output
 from holdfast.db.engine import Database
+from holdfast.errors import HoldfastError, UrlRefused
 from holdfast.index.execution import KEPT
 from holdfast.index.indexer import Indexer
 from holdfast.index.intake.importer import Imported, Importer, Step
+from holdfast.jobs.adaptive import StartPage
 from holdfast.jobs.imports import ImportBegun, ImportWish
+from holdfast.urls import parse
+from holdfast.warc.reader import Record, read_records
 from holdfast.wiring import Ground
 from holdfast.worker.running import LEAVING, Holding
 
@@ -59,6 +67,65 @@ def keep_files(ground: Ground, database: Database, execution_id: int, output_dir
             done = [_told(one, holding) for one in importer.run(paths)]
     errors = tuple(one.error for one in done if one.error is not None)
     return KeptFiles(registered=len(done) - len(errors), errors=errors)
+
+
+_LOOKED_AT = 5_000
+"""Records in which a start page is looked for: a crawler captures its seeds first."""
+_REDIRECTS = (301, 302, 303, 307, 308)
+_MOST_REDIRECTS = 5
+
+
+def start_page_in(paths: Sequence[Path], url: str) -> StartPage:
+    """Return what a crawl of another program captured at its start address, redirects followed inside its own captures.
+
+    Nothing to judge by if it is not among the first records of the first files.
+    """
+    seen = dict(_first_answers(paths))
+    for _ in range(_MOST_REDIRECTS + 1):
+        found = seen.get(_page(url))
+        if found is None or found.target is None:
+            return StartPage(content_hash=found.content_hash if found else None)
+        url = found.target
+    return StartPage()
+
+
+class _Answer(NamedTuple):
+    content_hash: str | None
+    target: str | None
+    """Where it led, if it was a redirect."""
+
+
+def _first_answers(paths: Sequence[Path]) -> Iterator[tuple[int | None, _Answer]]:
+    left = _LOOKED_AT
+    for path in paths:
+        try:
+            for record in read_records(path, on_damage=lambda damage: None):
+                left -= 1
+                if left < 0:
+                    return
+                address = record.head.get("WARC-Target-URI") or ""
+                if record.head.type == "response" and (page := _page(address)) is not None:
+                    yield page, _answer(record, address)
+                record.drain()
+        except (HoldfastError, OSError):
+            continue  # a file that cannot be read is told elsewhere
+
+
+def _answer(record: Record, address: str) -> _Answer:
+    head, body = record.http()
+    location = head.get("location") if head.status in _REDIRECTS else None
+    hasher = hashlib.sha256()
+    for chunk in body if head.status < 300 else ():
+        hasher.update(chunk)
+    content_hash = f"sha256:{hasher.hexdigest()}" if 200 <= head.status < 300 else None
+    return _Answer(content_hash, urljoin(address, location) if location else None)
+
+
+def _page(url: str) -> int | None:
+    try:
+        return parse(url.strip("<>")).hash64
+    except UrlRefused:
+        return None
 
 
 def _told(one: Imported, holding: Holding) -> Imported:

@@ -20,6 +20,7 @@ from typing import Any
 
 from holdfast.archive_tool import rescue
 from holdfast.archive_tool.contract import ExecutionPolicy, Host, JobConfig, tool_command
+from holdfast.archive_tool.discovery import discover_warcs
 from holdfast.archive_tool.environment import tool_environment
 from holdfast.archive_tool.files import Place, open_place
 from holdfast.archive_tool.hold import holder_of, last_end
@@ -44,17 +45,18 @@ from holdfast.errors import HoldfastError, Unavailable
 from holdfast.index.execution import KEPT
 from holdfast.index.indexer import Interrupted
 from holdfast.jobs import endings
+from holdfast.jobs.adaptive import StartPage
 from holdfast.jobs.endings import Ending, Verdict
 from holdfast.jobs.leases import Lease
 from holdfast.jobs.live.queries import store_config
-from holdfast.jobs.plans import job_config
+from holdfast.jobs.plans import job_config, start_url
 from holdfast.jobs.retries import Failure
 from holdfast.sources.config import SourceConfig
 from holdfast.wiring import Ground, open_ground
 from holdfast.wiring.zimit import zimit_config
 from holdfast.worker.running import LEAVING, Holding, Stop
 from holdfast.worker.store import open_store
-from holdfast.worker.tool_files import keep_files
+from holdfast.worker.tool_files import keep_files, start_page_in
 from holdfast.worker.tool_follow import ToolFollower, counts_of
 from holdfast.worker.tool_process import KILLED, AdoptedTool, StartedTool, Tool, words_of
 
@@ -218,7 +220,15 @@ class _Run:
             index_state=kept.index_state,
             reason=None if kept.registered else "no_warcs",
             error=error,
+            start=self._start(),
         )
+
+    def _start(self) -> StartPage:
+        """Return what the start page looked like; only asked for where it decides when the job runs next."""
+        job, url = self._lease.job, start_url(self._lease.job, self._lease.source)
+        if url is None or not (job.schedule_enabled and job.adaptive_scheduling):
+            return StartPage()
+        return start_page_in(discover_warcs(self._dir).paths, url)
 
     def _failed(self, code: int, result: Result, said: str) -> Ending:
         failure = _FAILURES.get(result.crawler_status, Failure.FAILED)

@@ -136,7 +136,7 @@ def test_the_distribution_counts_the_coming_day_by_hour() -> None:
 
     assert (shown.total_jobs, shown.peak_hour, shown.peak_count) == (4, 13, 2)
     assert {hour: count for hour, count in enumerate(shown.hours) if count} == {12: 1, 13: 2, 11: 1}
-    assert (shown.window_hours, shown.slot_minutes, shown.rebalance_advised) == (24, 15, True)
+    assert (shown.window_hours, shown.slot_minutes, shown.rebalance_advised) == (24, 15, False)
     assert distribution([], now=NOW).score == 1.0
 
 

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+from dataclasses import fields
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from holdfast.jobs.plans import House, crawl_plan
-from holdfast.sources.config import SourceConfig, merged, read_config, zimit_job
+from holdfast.sources.config import SourceConfig, ZimitConfig, merged, read_config, zimit_job
 from holdfast.sources.presets import PRESETS
 from holdfast.sources.refusals import SourceRefused
 
@@ -184,3 +186,12 @@ def test_an_empty_list_of_tracking_parameters_drops_none() -> None:
 
     assert made.tracking == ()
     assert crawl_plan(made, House(contact="a@example.org"), number=1).normalisation().tracking == frozenset()
+
+
+def test_every_field_of_a_source_is_documented_with_its_meaning() -> None:
+    page = (Path(__file__).parents[3] / "docs" / "sources.md").read_text()
+    rows = [line.split("|")[1] for line in page.splitlines() if line.startswith("| `")]
+    told = {word for row in rows for word in row.split("`")[1::2]}
+
+    own = {one.name for one in fields(SourceConfig)} - {"zimit"}
+    assert told == own | {f"zimit.{one.name}" for one in fields(ZimitConfig)}
