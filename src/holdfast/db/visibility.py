@@ -64,6 +64,11 @@ def withdrawn_captures(*columns: Any) -> tuple[Select[*tuple[Any, ...]], ...]:
     )
 
 
+def visible_address(url_hash: Any) -> ColumnElement[bool]:
+    """Return the clause, over the hash of an address, that leaves out addresses of which a capture is withdrawn."""
+    return and_(*(url_hash.not_in(question) for question in withdrawn_captures(Snapshot.url_hash)))
+
+
 def of_page(key: str) -> ColumnElement[bool]:
     """Return the clause over Snapshot for all captures of the page with this key."""
     return or_(and_(Snapshot.url_key == key, Snapshot.page_key.is_(None)), Snapshot.page_key == key)

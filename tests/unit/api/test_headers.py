@@ -6,12 +6,10 @@ import asyncio
 from uuid import UUID
 
 import pytest
-from fastapi import Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from holdfast.api.middleware.heads import Heads
-from holdfast.api.replaying import range_of
 from tests.client import REPLAY, Client
 from tests.unit.api.conftest import MakeClient
 
@@ -136,11 +134,3 @@ def test_head_makes_no_piece_of_a_streamed_answer_after_its_headers() -> None:
 
     assert (answer.status_code, answer.headers["x-one"], answer.content) == (200, "1", b"")
     assert made <= 1
-
-
-def test_a_part_is_not_sent_where_the_client_asks_for_it_only_if_nothing_changed() -> None:
-    headers = [(b"range", b"bytes=0-1"), (b"if-range", b'"old"')]
-    scope = {"type": "http", "method": "GET", "path": "/web/2026/x", "query_string": b"", "headers": headers}
-
-    assert range_of(Request(scope)) == ""
-    assert range_of(Request({**scope, "headers": headers[:1]})) == "bytes=0-1"

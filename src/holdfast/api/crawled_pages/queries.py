@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from sqlalchemy import ColumnElement, exists, func, select
+from sqlalchemy import ColumnElement, func, select
 from sqlalchemy.orm import Session
 
 from holdfast.crawl.signals.queries import PageRow, domain_id
-from holdfast.db.models import Domain, Execution, Job, Page, PageCrawl, SignalPage, Source, Withdrawal
+from holdfast.db.models import Domain, Execution, Job, Page, PageCrawl, SignalPage, Source
+from holdfast.db.visibility import visible_address, visible_page, withdrawn_among
+from holdfast.urls import page_key
 
 _COUNTED = 100_000
 """Pages are counted up to here: an operator pages through a list, and nobody waits for the count of millions."""
@@ -23,9 +25,9 @@ class PageWindow(NamedTuple):
 
 
 def _fetched(domain: int | None) -> list[ColumnElement[bool]]:
-    """Return the clauses of pages that were fetched and whose address was not withdrawn."""
-    withdrawn = exists().where(Withdrawal.url_hash == Page.url_hash, Withdrawal.lifted_at.is_(None))
-    return [Page.fetched_at.is_not(None), ~withdrawn, *([] if domain is None else [Page.domain_id == domain])]
+    """Return the clauses of pages that were fetched and are not known to be withdrawn: see `_rows` for the rest."""
+    shown = (Page.fetched_at.is_not(None), visible_address(Page.url_hash), visible_page(Page.id))
+    return [*shown, *([] if domain is None else [Page.domain_id == domain])]
 
 
 def fetched_pages(session: Session, *, domain: str | None, limit: int, offset: int) -> PageWindow:
@@ -56,7 +58,10 @@ def _digest(digest: str | None) -> str | None:
 
 
 def _rows(session: Session, ids: Sequence[int]) -> list[PageRow]:
-    """Return these pages in this order, each with its signals or, without any, with its last good attempt."""
+    """Return these pages in this order, each with its signals or, without any, with its last good attempt.
+
+    A page that was fetched under a spelling that the archive has not read yet is known by its key alone.
+    """
     last = (
         select(func.max(PageCrawl.id))
         .where(PageCrawl.page_id.in_(ids), PageCrawl.outcome == "success")
@@ -84,4 +89,6 @@ def _rows(session: Session, ids: Sequence[int]) -> list[PageRow]:
             word_count=getattr(signals, "word_count", None) or 0, links_count=getattr(kept, "links_count", None) or 0,
             fetched_at=page.fetched_at or page.created_at,
         )  # fmt: skip
-    return [found[one] for one in ids if one in found]
+    keys = {one: page_key(row.url) for one, row in found.items()}
+    hidden = withdrawn_among(session, keys=set(keys.values()))
+    return [found[one] for one in ids if one in found and keys[one] not in hidden]
