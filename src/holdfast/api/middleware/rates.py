@@ -56,7 +56,7 @@ class AddressWindows(Storage, MovingWindowSupport):
 
     At most `addresses` are remembered, the least recent forgotten first, so that a flood of addresses costs no memory.
     The library's own memory keeps every request, goes by the wall clock, and looks through all addresses in a thread
-    (decision 0022).
+    (decision 0023).
     """
 
     STORAGE_SCHEME = None
