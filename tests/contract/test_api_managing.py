@@ -258,7 +258,7 @@ def test_the_schedulers_metrics_count_states_and_runs(server: Server) -> None:
     assert found["jobs"] == dict.fromkeys(State, 0) | {"completed": 1, "failed": 1}
     assert found["executions"] == {"total": 2, "average_duration_ms": 1000.0, "success_rate": 0.5}
     assert (found["stale_locks_cleared"], found["last_check_at"]) == (0, None)
-    assert "50%" in found["warnings"][0]
+    assert found["warnings"] == [], "two runs are too few for a rate"
 
 
 def test_enabled_sources_get_jobs_and_the_report_names_each(server: Server) -> None:

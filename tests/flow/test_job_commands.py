@@ -331,7 +331,7 @@ def test_a_job_that_has_files_is_shown_with_them(typed: Typist) -> None:
 
     shown = typed("job show 1 --json").object
     assert (shown["warc_files"], shown["warc_bytes"]) == (1, 1234)
-    assert "1 WARC files, 1,234 bytes" in typed("job show 1").out
+    assert "1 WARC file, 1,234 bytes" in typed("job show 1").out
 
 
 def test_real_processes_speak_the_same(typed: Typist) -> None:
