@@ -7,6 +7,7 @@ import pytest
 from tests.house.patterns import Pattern, collect, guilty
 from tests.house.source import modules
 
+
 @pytest.mark.timeout(900)
 def test_every_regular_expression_is_linear() -> None:
     found = collect(modules("src/holdfast"))
