@@ -273,6 +273,9 @@ class ZimitSettings(_Group):
         None, description="Mounted storage of jobs; nothing is written without its sentinel."
     )
     stop_s: float = Field(150.0, ge=1.0, description="Time that a tool has to stop its container and end.")
+    domain_wait_s: float = Field(
+        30.0, ge=0.0, le=45.0, description="How long a run waits for a host that a crawl asks; then it is tried later."
+    )
 
     @field_validator("flags", mode="before")
     @classmethod

@@ -8,7 +8,7 @@ from __future__ import annotations
 import secrets
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -156,11 +156,13 @@ class Leases:
                             items_indexed=execution.items_indexed)  # fmt: skip
             emit(session, [told], now=now)
 
-    def release(self, lease: Lease) -> None:
-        """Hand back an execution that is to be continued; LeaseLost if it is not ours any more."""
+    def release(self, lease: Lease, *, rest_s: float = 0.0) -> None:
+        """Hand back an execution that is to be continued, after a rest if need be; LeaseLost if it is not ours."""
         with self._database.write() as session:
             job, execution, now = self._held(session, lease)
             queries.end_hold(session, job_id=job.id, epoch=lease.claim.epoch, ending="released", now=now)
+            if rest_s > 0:  # else it keeps its place in the queue
+                execution.queued_at = now + timedelta(seconds=rest_s)
             emit(session, self._settler.hand_back(session, job, execution, now=now, reason="released"), now=now)
 
     def settle(self, lease: Lease, ending: Ending) -> State:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import timedelta
 from pathlib import Path
 
@@ -89,9 +89,15 @@ class DomainLeases:
         self._owner.end()
 
 
-def busy(domain: str) -> Unavailable:
+class DomainBusy(Unavailable):
+    """A domain is asked by another at this moment, or must rest."""
+
+    code = "domain_busy"
+
+
+def busy(domain: str) -> DomainBusy:
     """Return the refusal of a domain that others ask at this moment."""
-    return Unavailable(
+    return DomainBusy(
         f"{domain} is asked by a crawl at this moment, or must rest; try again later, or stop it with: holdfast stop"
     )
 
@@ -107,15 +113,23 @@ def open_leases(settings: Settings, *, delay_s: float) -> Iterator[DomainLeases]
         try:
             yield leases
         finally:
-            leases.give_back(delay_s=delay_s)
+            with suppress(Unavailable):  # they lapse by themselves; what was done with them stands
+                leases.give_back(delay_s=delay_s)
 
 
 @contextmanager
 def hold_domains(
-    settings: Settings, domains: Iterable[str], *, delay_s: float, patience_s: float = PATIENCE_S
+    settings: Settings,
+    domains: Iterable[str],
+    *,
+    delay_s: float,
+    patience_s: float = PATIENCE_S,
+    sleep: Callable[[float], None] = time.sleep,
 ) -> Iterator[DomainLeases]:
-    """Hold these domains while a tool asks them; call `renew` meanwhile. Unavailable if one of them stays busy."""
+    """Hold these domains while a tool asks them; call `renew` meanwhile. DomainBusy if one of them stays busy."""
     with open_leases(settings, delay_s=delay_s) as leases:
         for domain in sorted(set(domains)):  # in one order, so that two tools never wait for each other
-            leases.take(domain, patience_s=patience_s)
+            leases.take(domain, patience_s=patience_s, sleep=sleep)
+            if not leases.renew():  # those taken first have waited for the others
+                raise busy(domain)
         yield leases

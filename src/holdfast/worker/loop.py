@@ -256,7 +256,7 @@ class Worker:
         leases = self._shop.jobs.leases
         try:
             if ending is None or run.is_lost:  # one that only lapsed is handed back, so that nobody waits for its end
-                leases.release(run.lease)
+                leases.release(run.lease, rest_s=run.holding.rest_s)
                 return "released"
             leases.settle(run.lease, ending)
             return ending.result.value

@@ -66,6 +66,8 @@ class Holding:
         self._good_until = math.inf
         self._told = Progress()
         self._told_at = clock.monotonic()
+        self.rest_s = 0.0
+        """How long an execution that is handed back rests before it is taken again; the runner says so."""
 
     @property
     def stop(self) -> Stop | None:

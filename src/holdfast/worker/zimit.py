@@ -12,7 +12,7 @@ import re
 import shlex
 import shutil
 from collections.abc import Mapping
-from contextlib import closing
+from contextlib import AbstractContextManager, closing, suppress
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -52,8 +52,11 @@ from holdfast.jobs.live.queries import store_config
 from holdfast.jobs.plans import job_config, start_url
 from holdfast.jobs.retries import Failure
 from holdfast.sources.config import SourceConfig
+from holdfast.urls import parse
 from holdfast.wiring import Ground, open_ground
 from holdfast.wiring.zimit import zimit_config
+from holdfast.worker.domain_leases import DomainBusy, DomainLeases, hold_domains
+from holdfast.worker.recovery import recover
 from holdfast.worker.running import LEAVING, Holding, Stop
 from holdfast.worker.store import open_store
 from holdfast.worker.tool_files import keep_files, start_page_in
@@ -62,6 +65,7 @@ from holdfast.worker.tool_process import KILLED, AdoptedTool, StartedTool, Tool,
 
 _TURN_S = 0.2
 _FOLLOW_S = 1.0
+_RENEW_S = 10.0
 _LAST_S = 10.0
 """How long a tool that was killed may take to be gone."""
 _STAMP = re.compile(r"(\d{8}T\d{6})Z__")
@@ -94,6 +98,7 @@ class _Run:
         self._settings, self._dir = ground.settings, lease.output_dir
         self._config: SourceConfig | None = None
         self._place: Place | None = None
+        self._lost_domains = False
 
     def run(self, outer: Mapping[str, str]) -> Ending | None:
         """Crawl unless that is done, then see to the files."""
@@ -107,6 +112,57 @@ class _Run:
         host = Host.of(self._settings.zimit)
         host = replace(host, command=shlex.join(find_program(host.command, outer)))
         command = tool_command(job, host, name=self._name(), output_dir=self._dir)
+        try:
+            with self._hold_domains(job) as leases:
+                ended = self._crawl(command, outer, leases)
+        except (DomainBusy, Interrupted) as exc:
+            ended = self._end_left_behind()
+            if isinstance(exc, DomainBusy) and self._holding.hear() is None:
+                return self._come_back(str(exc))
+        if ended is None:
+            return None
+        if self._lost_domains and self._holding.stop is None and self._meaning(*ended).status != "completed":
+            return self._come_back("another crawl asks a host of this one; the tool was stopped")
+        return self._conclude(*ended)
+
+    def _hold_domains(self, job: JobConfig) -> AbstractContextManager[DomainLeases]:
+        """Hold the hosts of the seeds, so that no crawl asks them beside this one; DomainBusy if that takes too long.
+
+        Interrupted if this run is to end while it waits.
+        """
+        assert self._config is not None
+        recover(self._ground)  # a worker that died here a moment ago may still hold them
+
+        def sleep(seconds: float) -> None:
+            if self._holding.wait(seconds) is not None:
+                raise Interrupted
+
+        return hold_domains(
+            self._settings,
+            [parse(seed).domain for seed in job.seeds],
+            delay_s=max(self._config.delay_s, self._settings.politeness.delay_s),
+            patience_s=self._settings.zimit.domain_wait_s,
+            sleep=sleep,
+        )
+
+    def _come_back(self, why: str) -> None:
+        """Hand the execution back, to be taken again after a while: nothing failed, and no retry is spent."""
+        self._holding.rest_s = self._settings.jobs.infra_cooldown_s
+        self._holding.note("warning", "lifecycle", why, tried_again_in_s=self._holding.rest_s)
+
+    def _end_left_behind(self) -> tuple[int, Path | None] | None:
+        """End a tool that a dead worker left behind, if there is one: its host is not ours, or the run is to end."""
+        holder = holder_of(self._dir)
+        if holder is None:
+            return KILLED, None
+        tool = AdoptedTool(self._dir, holder)
+        code = self._watch(tool, None)
+        return None if code is None else (code, tool.said)
+
+    def _crawl(
+        self, command: list[str], outer: Mapping[str, str], leases: DomainLeases
+    ) -> tuple[int, Path | None] | None:
+        """Run the tool to its end, or follow the one that a dead worker left behind; return its exit code and words."""
         while True:
             holder = holder_of(self._dir)
             tool: Tool
@@ -116,11 +172,11 @@ class _Run:
             else:
                 environment = environment_of(self._settings, outer)
                 tool = StartedTool(command, self._dir, environment, self._ground.clock.now())
-            code = self._watch(tool)
+            code = self._watch(tool, leases)
             if code is None:
                 return None
-            if holder is None or code != KILLED or self._holding.stop is not None:
-                return self._conclude(code, tool.said)
+            if holder is None or code != KILLED or self._lost_domains or self._holding.stop is not None:
+                return code, tool.said
 
     def _prepare(self, job: JobConfig) -> None:
         """Make the directory and say with what it is filled; StoreMissing rather than one in a wrong place."""
@@ -147,10 +203,15 @@ class _Run:
         began = datetime.strptime(stamp[1], "%Y%m%dT%H%M%S").replace(tzinfo=UTC) if stamp else self._ground.clock.now()
         return self._config.job_name(self._lease.source.code, began)
 
-    def _watch(self, tool: Tool) -> int | None:
-        """Follow a tool until it ends and return its exit code; None if there is no time to wait for that."""
+    def _watch(self, tool: Tool, leases: DomainLeases | None) -> int | None:
+        """Follow a tool until it ends and return its exit code; None if there is no time to wait for that.
+
+        It is asked to end once the hosts that it asks are not ours, or not any more.
+        """
         clock, follower = self._ground.clock, ToolFollower(self._dir, tool.said, self._holding, self._ground.clock)
         asked, deadline, look_at, killed = False, float("inf"), 0.0, False
+        renew_at = clock.monotonic() + _RENEW_S
+        self._lost_domains = leases is None
         while (code := tool.poll()) is None:
             word = self._holding.wait(_TURN_S)
             now = clock.monotonic()
@@ -158,10 +219,15 @@ class _Run:
                 follower.look()
                 self._holding.flush()
                 look_at = now + _FOLLOW_S
-            if word is not None and not asked:
+            if leases is not None and now >= renew_at:
+                renew_at = now + _RENEW_S
+                with suppress(Unavailable):  # without a database no crawl takes them either
+                    self._lost_domains = not leases.renew()
+            if (word is not None or self._lost_domains) and not asked:
                 tool.ask_to_end()
                 asked, deadline = True, now + self._settings.zimit.stop_s
-                self._holding.note("info", "lifecycle", "the tool is asked to end", word=word.name.lower())
+                why = "domain_lost" if word is None else word.name.lower()
+                self._holding.note("info", "lifecycle", "the tool is asked to end", word=why)
             if word in (Stop.NOW, Stop.LOST):
                 tool.hurry()
                 return None

@@ -1,0 +1,112 @@
+"""A zimit run holds the hosts of its seeds, so that no crawl of ours asks them beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from sqlalchemy import text
+
+from holdfast.coordination.owners import Owner
+from holdfast.coordination.runfile import RunFile
+from holdfast.jobs.endings import Result
+from holdfast.wiring import Ground, open_ground
+from holdfast.worker.running import Stop
+from tests.flow.archive_tool.bed import Step
+from tests.flow.zimit_bed import WHOLE, ZimitBed, open_zimit_bed
+
+_HOST = "example.org"
+
+
+@pytest.fixture
+def bed(tmp_path: Path, database_url: str) -> Iterator[ZimitBed]:
+    url = None if database_url.startswith("sqlite") else database_url
+    with open_zimit_bed(tmp_path, url, domain_wait_s=0.5) as made:
+        yield made
+
+
+@pytest.fixture
+def crawl(bed: ZimitBed) -> Iterator[Ground]:
+    """What a crawl of our own stands on."""
+    with open_ground(bed.settings) as ground:
+        yield ground
+
+
+def _owner(ground: Ground) -> int:
+    return Owner(ground.hot, ground.clock, run=RunFile(ground.run_folder), kind="process", execution_id=None).id
+
+
+def _hanging(bed: ZimitBed) -> list[Step]:
+    mark = str(bed.engine.root / "mark")
+    return [{"warc": "a.warc.gz"}, {"queue": {"left": 1}}, {"stats": [1, 9, 1, 0]}, {"touch": mark}, {"hang": 60}]
+
+
+def test_no_crawl_gets_a_host_while_zimit_asks_it(bed: ZimitBed, crawl: Ground) -> None:
+    bed.job()
+    bed.engine.script(_hanging(bed))
+    lease, owner = bed.take(), _owner(crawl)
+    with bed.running(lease) as (holding, _):
+        bed.engine.wait_for(bed.engine.root / "mark")
+        assert crawl.frontier.lease_named(owner, _HOST) is None
+        holding.ask(Stop.DRAIN)
+
+    given_back = crawl.frontier.lease_named(owner, _HOST)
+    assert given_back is not None
+    assert not given_back.taken_over
+
+
+def test_a_run_whose_host_a_crawl_asks_is_handed_back_and_tried_later(bed: ZimitBed, crawl: Ground) -> None:
+    job_id = bed.job()
+    bed.engine.script(WHOLE)
+    owner = _owner(crawl)
+    assert crawl.frontier.lease_named(owner, _HOST) is not None
+    lease = bed.take()
+    holding = bed.holding(lease)
+
+    assert bed.run(lease, holding) is None
+
+    assert bed.engine.calls("run") == []
+    assert any(f"{_HOST} is asked by a crawl" in line for line in bed.lines(lease.execution_id))
+    bed.jobs.leases.release(lease, rest_s=holding.rest_s)
+    assert bed.jobs.leases.take("w1") is None, "not at once"
+    row = bed.row(job_id)
+    assert (row.state, row.current_retry_count, row.infra_retry_count, row.failed_runs) == ("scheduled", 0, 0, 0)
+
+    crawl.frontier.free([owner])
+    with bed.jobs.database.write() as session:
+        session.execute(text("UPDATE executions SET queued_at = due_at"))
+    assert bed.settled(bed.take()) == "completed"
+
+
+@pytest.mark.parametrize(("word", "result"), [(Stop.FINISH, Result.COMPLETED), (Stop.CANCEL, Result.CANCELLED)])
+def test_a_run_that_waits_for_its_host_is_stopped_as_any_other(
+    bed: ZimitBed, crawl: Ground, word: Stop, result: Result
+) -> None:
+    bed.job()
+    assert crawl.frontier.lease_named(_owner(crawl), _HOST) is not None
+    lease = bed.take()
+    holding = bed.holding(lease)
+    holding.ask(word)
+
+    ending = bed.run(lease, holding)
+
+    assert ending is not None
+    assert ending.result is result
+    assert bed.engine.calls("run") == []
+
+
+def test_a_tool_ends_once_its_host_is_lost_to_a_crawl(bed: ZimitBed, crawl: Ground) -> None:
+    bed.job()
+    bed.engine.script(_hanging(bed), WHOLE)
+    lease, owner = bed.take(), _owner(crawl)
+    with bed.running(lease) as (_, ends):
+        bed.engine.wait_for(bed.engine.root / "mark")
+        with bed.jobs.database.write() as session:
+            visitors = [row[0] for row in session.execute(text("SELECT id FROM owners WHERE kind = 'visitor'"))]
+        crawl.frontier.free(visitors)
+        assert crawl.frontier.lease_named(owner, _HOST) is not None
+
+    assert ends == [None]
+    assert len(bed.engine.calls("stop")) == 1
+    assert any("asks a host" in line for line in bed.lines(lease.execution_id))
