@@ -50,6 +50,8 @@ class Shot:
     sent: bytes = b""
     """What a POST carried."""
     truncated: Truncated | None = None
+    purpose: str | None = None
+    """What the crawler asked for it on its own account: robots, sitemap or feed."""
 
 
 class _Bytes:
@@ -173,7 +175,7 @@ def _exchange(shot: Shot, originals: Mapping[str, Original]) -> Exchange:
     return Exchange(
         url=shot.url, started_at=shot.moment, ip="192.0.2.1", request_head=sent + b"\r\n" + shot.sent,
         response_head=head, body=content, payload_digest=sha256_of(payload_chunks(parse_head(head), content)),
-        revisit_of=original, profile=profile, truncated=shot.truncated,
+        revisit_of=original, profile=profile, truncated=shot.truncated, purpose=shot.purpose,
     )  # fmt: skip
 
 

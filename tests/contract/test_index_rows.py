@@ -169,6 +169,26 @@ def test_a_revisit_that_is_read_before_its_original_finds_it_later(home: Path, m
     archive.database.close()
 
 
+@pytest.mark.parametrize("order", [(1, 2), (2, 1)])
+def test_what_the_crawler_asked_for_itself_stays_no_page_although_it_repeats_one(
+    home: Path, migrated_url: str, rows: Rows, order: tuple[int, int]
+) -> None:
+    shots = [
+        Shot(url=PAGE, body=BODY),
+        Shot(url=PAGE, same_as=PAGE, purpose="sitemap", moment=days_later(2), execution=2),
+    ]
+    build_archive(home, shots, database_url=migrated_url, index=False).database.close()
+    with closing(connect(migrated_url)) as hot, closing(Indexer(hot, SystemClock(), home)) as indexer:
+        for number in order:
+            indexer.index_file(number)
+
+    original, revisit = rows.all(Snapshot)
+    assert revisit.original_id == original.id
+    assert (original.is_page, revisit.is_page, revisit.group_id) == (True, False, None)
+    (group,) = rows.all(PageGroup)
+    assert group.snapshot_count == 1
+
+
 def test_the_earliest_of_a_day_is_canonical_even_if_it_comes_last(home: Path, migrated_url: str, rows: Rows) -> None:
     late, early = BEGIN.replace(hour=20), BEGIN.replace(hour=3)
     _build(home, migrated_url, [Shot(url=PAGE, body=BODY, moment=late), Shot(url=PAGE, body="other", moment=late)])

@@ -23,6 +23,8 @@ from holdfast.warc.reader import Record
 from holdfast.warc.record import BadHead, RecordHead, parse_date
 
 CAPTURED = ("response", "resource", "revisit")
+_OWN_PURPOSES = ("robots", "sitemap", "feed")
+"""What our crawl asks for on its own account, as `warc.exchange` writes it down."""
 _EARLIEST_YEAR = 1990
 _BEFORE_XML = b"\xef\xbb\xbf \t\r\n"
 _PROLOG_BYTES = 2048
@@ -78,6 +80,8 @@ class Capture:
     links: list[tuple[int, str]] | None = None
     """(hash, address) of the groups that it links to; None if what is stored stays as it is."""
     concurrent_to: frozenset[str] = frozenset()
+    is_content: bool = True
+    """False if the crawler asked for it on its own account, as its record says: never a page, whatever it repeats."""
 
     @property
     def is_ok(self) -> bool:
@@ -127,6 +131,7 @@ def read_capture(record: Record, around: Surroundings, fallback: datetime | None
         captured_at=0, payload_digest=stated, truncated=_clean(head.get("WARC-Truncated"), 16),
         concurrent_to=frozenset(value.strip().strip("<>").removeprefix("urn:uuid:")
                                 for value in head.every("WARC-Concurrent-To")),
+        is_content=(head.get("Holdfast-Purpose") or "").strip().lower() not in _OWN_PURPOSES,
     )  # fmt: skip
     if head.is_url_encoded_anew:
         capture.problems.append("address_bytes")
@@ -144,7 +149,8 @@ def read_capture(record: Record, around: Surroundings, fallback: datetime | None
         _take_revisit(capture, head)
         for _ in payload:
             pass
-        capture.kind = Kind.OTHER if is_for_crawlers(url, b"") else kind_of(b"", capture.media_type)
+        own = not capture.is_content or is_for_crawlers(url, b"")
+        capture.kind = Kind.OTHER if own else kind_of(b"", capture.media_type)
     else:
         body = read_body(http, payload, stated, keep=_may_be_page(capture.media_type), pulse=around.pulse)
         if stated and framed is not None and "digest_mismatch" in body.problems and agrees(stated, framed):
@@ -193,7 +199,7 @@ def _take_body(capture: Capture, body: Body) -> None:
     capture.body_hash, capture.body_bytes = body.body_hash, body.size
     capture.problems += body.problems
     capture.kind = kind_of(body.start, capture.media_type)
-    if is_for_crawlers(capture.url, body.start):
+    if not capture.is_content or is_for_crawlers(capture.url, body.start):
         capture.kind = Kind.OTHER
     if capture.kind is not Kind.OTHER and body.body_hash is not None:
         capture.body = body.start

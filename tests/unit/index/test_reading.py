@@ -320,6 +320,21 @@ def test_what_only_crawlers_ask_for_is_no_page(
     assert bool(capture.body) is is_page
 
 
+@pytest.mark.parametrize(
+    ("purpose", "is_page"), [("robots", False), ("sitemap", False), (" Feed ", False), ("page", True), ("", True)]
+)
+@pytest.mark.parametrize("kind", ["response", "revisit"])
+def test_what_the_crawler_asked_for_itself_is_no_page_wherever_it_stands(
+    tmp_path: Path, kind: str, purpose: str, is_page: bool
+) -> None:
+    field = f"Holdfast-Purpose: {purpose}\r\n".encode()
+    made = record(response(b"<p>Not found</p>"), kind=kind, url="http://example.org/news", more=field)
+
+    (capture,) = read(write(tmp_path / "a.warc.gz", made)).captures
+
+    assert capture.is_page is is_page
+
+
 def test_captures_that_are_not_of_the_web_say_why_they_are_none(tmp_path: Path) -> None:
     urls = ("ftp://example.org/a", "file:///a", "dns:example.org", "http://example.org/")
     found = read(write(tmp_path / "a.warc.gz", *(record(b"x", kind="resource", url=url) for url in urls)))

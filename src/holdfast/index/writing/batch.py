@@ -116,7 +116,7 @@ def _find_originals(tx: Transaction, captures: Sequence[Capture]) -> None:
         original = find_original(tx, revisit, at_hand.get(revisit.url_key, ()))
         if original is not None:
             capture.original_id, capture.document_id = original.id, original.document_id
-            capture.body_hash, capture.is_page = original.body_hash, original.is_page
+            capture.body_hash, capture.is_page = original.body_hash, original.is_page and capture.is_content
             capture.media_type = capture.media_type or original.media_type
             capture.noindex = capture.noindex or original.noindex
 

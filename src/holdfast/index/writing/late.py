@@ -11,6 +11,7 @@ from holdfast.index.writing import queries
 from holdfast.index.writing.batch import DAY, ranges
 from holdfast.index.writing.originals import find_original
 from holdfast.index.writing.queries import Candidate, Revisit, Unresolved
+from holdfast.parse.document import Kind, kind_of
 from holdfast.urls import hash64
 from holdfast.warc.ids import ORDINALS
 
@@ -65,20 +66,25 @@ def _revisit(one: Unresolved) -> Revisit:
     return Revisit(one.id, _key(one), one.refers_to_at, one.captured_at, one.digest, is_not_modified)
 
 
+def _is_for_crawlers(one: Unresolved) -> bool:
+    """Whether a revisit is no page although its own type is a page's: the crawler asked for it on its own account."""
+    return not one.is_page and kind_of(b"", one.media_type) is not Kind.OTHER
+
+
 def _put(tx: Transaction, pairs: Sequence[tuple[Unresolved, Candidate]], *, now: int) -> None:
     shifts: dict[int, int] = {}
     rows = []
     for one, original in pairs:
-        group = one.group_id
-        if original.is_page and group is None:
+        group, is_page = one.group_id, original.is_page and not _is_for_crawlers(one)
+        if is_page and group is None:
             identity = identify(one.url)
             made = queries.put_groups(tx, one.source_id, {identity.group_hash: identity.group}, moment=now)
             group = made[identity.group_hash]
             shifts[group] = shifts.get(group, 0) + 1
-        elif not original.is_page and group is not None:
+        elif not is_page and group is not None:
             shifts[group], group = shifts.get(group, 0) - 1, None
-        rows.append((original.id, original.document_id, original.body_hash, original.media_type, original.is_page,
-                     original.noindex, group, one.id))  # fmt: skip
+        found = (original.id, original.document_id, original.body_hash, original.media_type)
+        rows.append((*found, is_page, original.noindex, group, one.id))
     queries.put_originals(tx, rows)
     days = {(one.url_hash, one.captured_at - one.captured_at % DAY) for one, _ in pairs}
     ids = {one.id for one, _ in pairs} | set(queries.settle_duplicates(tx, sorted(days), day_micros=DAY))

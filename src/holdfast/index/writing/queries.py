@@ -309,13 +309,15 @@ class Unresolved(NamedTuple):
     refers_to_url: str | None
     refers_to_at: int | None
     status: int | None
+    media_type: str | None
+    is_page: bool
 
 
 def unresolved(tx: Transaction, *, after: int, limit: int) -> list[Unresolved]:
     """Return revisits without an original, by id."""
     rows = tx.execute(
         "SELECT id, source_id, url, url_key, url_hash, group_id, captured_at, payload_digest, refers_to_url,"
-        " refers_to_at, status FROM snapshots"
+        " refers_to_at, status, media_type, is_page FROM snapshots"
         " WHERE record_type = 'revisit' AND original_id IS NULL AND id > ? ORDER BY id LIMIT ?",
         (after, limit),
     )
