@@ -1,7 +1,7 @@
 """Quarters of an hour over which scheduled jobs are spread: who runs when, and how even that is. Pure.
 
-A new job lands in the slot with the least load; afterwards it keeps its rhythm. Intervals shorter than a slot
-stay out of it. No time that comes out of here lies in the past.
+A new job lands in the slot with the least load within its interval; afterwards it keeps its rhythm. Intervals
+shorter than a slot stay out of it. No time that comes out of here lies in the past.
 """
 
 from __future__ import annotations
@@ -102,9 +102,9 @@ class SlotTable:
         return best
 
     def place(self, interval: timedelta, *, now: datetime) -> datetime:
-        """Return when a new or resumed job should run first; the table is not changed."""
+        """Return when a new or resumed job should run first, always within its interval; the table is not changed."""
         first = slot_of(now)
-        slot = self.least_loaded(first, first + max(WINDOW, interval) // SLOT - 1)
+        slot = self.least_loaded(first, _reach(first, interval))
         return max(start_of(slot), now)
 
 
@@ -288,7 +288,8 @@ def plan_rebalance(turns: Iterable[Turn], *, now: datetime) -> Rebalance:
 
 
 def _reach(first: int, interval: timedelta) -> int:
-    return first + max(WINDOW, interval) // SLOT - 1
+    """Return the last slot that begins less than one interval after the first: a job waits no longer than its turn."""
+    return first + max(interval // SLOT, 1) - 1
 
 
 def _consider(even: _Evenness, turn: Turn, *, first: int, now: datetime) -> Moved | Skipped:
