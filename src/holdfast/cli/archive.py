@@ -158,6 +158,7 @@ def refresh_metadata(
     """Read sealed WARC files again: titles, languages, types and texts as this program extracts them; ids stay.
 
     Ctrl-C stops between two batches. What an older extraction made is made anew, the rest is found as it is.
+    Acts at once: what it writes is derived, and can be made anew.
     Example: holdfast refresh-snapshot-metadata --source hc
     """
     settings = config.load(home=home)
@@ -203,6 +204,7 @@ def backfill_outlinks(
 ) -> None:
     """Read links from the WARC records of pages that have none stored; then: holdfast recompute-page-signals.
 
+    Acts at once: it only adds what is missing.
     Example: holdfast backfill-outlinks --id 3
     """
     settings = config.load(home=home)

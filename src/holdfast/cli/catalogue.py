@@ -67,7 +67,7 @@ COMMANDS = {
     "tool": Command("tool", "Crawls with zimit by hand: check, run (see also storage, watch).", Group.CARE),
     "watch": Command("watch", "Crawls that run for weeks: status, recover."),
     "audit": Command("audit", "Who did what, when, from where."),
-    "problem-report": Command("problem_report", "What readers told us: list, show, edit (triage, close)."),
+    "problem-report": Command("problem_report", "What readers told us: list, show, edit."),
     "settings": Command("settings", "Print the settings in force.", Group.CARE),
     "check-env": Command("environment", "Look at this machine: disk, settings, tools."),
     "database": Command("database", "The database: check, migrate.", Group.CARE),

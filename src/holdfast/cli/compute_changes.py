@@ -35,6 +35,7 @@ def compute_changes(
 ) -> None:
     """Say of every capture what happened to its page since the one before: new, unchanged, updated, gone, error.
 
+    Acts at once: what it writes is derived; --dry-run only counts.
     Example: holdfast compute-changes --source example-org
     """
     settings = config.load(home=home)

@@ -142,6 +142,7 @@ def poll(source: Only = None, json: AsJson = False, home: Home = None) -> None:
 
     Those that are disabled, or told us to stay away, keep their time.
 
+    Acts at once: feeds are only asked earlier than they would be.
     Example: holdfast feed poll --source ex && holdfast start-worker --once
     """
     _soon(source, search=False, json=json, home=home)
@@ -153,6 +154,7 @@ def discover(source: Only = None, json: AsJson = False, home: Home = None) -> No
 
     Its start page, the usual places and robots.txt are looked at; what names nothing is not kept.
 
+    Acts at once: feeds are only looked for earlier than they would be.
     Example: holdfast feed discover --source ex
     """
     _soon(source, search=True, json=json, home=home)

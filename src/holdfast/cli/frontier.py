@@ -75,6 +75,7 @@ def recover(
 ) -> None:
     """Free what dead processes of this machine held, and leases that expired long ago anywhere.
 
+    Acts at once: it frees only what no live process holds.
     Example: holdfast frontier recover --minutes 15
     """
     configure_log(config.load(home=home), unless_set="ERROR")

@@ -30,6 +30,7 @@ def index_job(
 ) -> None:
     """Index all WARC files of a job's run again, with what lies in its folder and was not registered before.
 
+    Acts at once: what it writes is derived, and can be made anew.
     Example: holdfast index-job --id 3
     """
     settings = config.load(home=home)

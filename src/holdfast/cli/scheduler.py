@@ -122,6 +122,7 @@ def sync(
 ) -> None:
     """Give every enabled source a crawl job that has none, and resume what its source's absence had paused.
 
+    Acts at once: it takes nothing away.
     Example: holdfast sync-enabled-sources
     """
     settings = config.load(home=home)

@@ -36,6 +36,7 @@ def _progress(*, quiet: bool) -> Callable[[int], None]:
 def drain(json: AsJson = False, home: Home = None) -> None:
     """Take in what was indexed since; Ctrl-C stops, the next drain goes on.
 
+    Acts at once: what it writes is derived, and can be made anew.
     Example: holdfast search-index drain
     """
     configure_log(config.load(home=home), as_json=False)
@@ -53,6 +54,7 @@ def drain(json: AsJson = False, home: Home = None) -> None:
 def rebuild(json: AsJson = False, home: Home = None) -> None:
     """Make the index anew from the database; the old one serves until the new one is whole.
 
+    Acts at once: what it writes is derived, and can be made anew.
     Example: holdfast search-index rebuild
     """
     configure_log(config.load(home=home), as_json=False)

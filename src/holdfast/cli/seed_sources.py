@@ -16,6 +16,7 @@ def seed_sources(json: AsJson = False, home: Home = None) -> None:
 
     What no document says about them is told: look at it before a campaign.
 
+    Acts at once: it only adds what is missing.
     Example: holdfast seed-sources
     """
     with open_jobs(config.load(home=home)) as jobs, jobs.database.write() as session:

@@ -18,6 +18,7 @@ from holdfast.wiring.archive import open_archive
 def recompute_page_signals(json: AsJson = False, home: Home = None) -> None:
     """Compute what links say of pages, and let search rank by it.
 
+    Acts at once: what it writes is derived, and can be made anew.
     Example: holdfast recompute-page-signals
     """
     configure_log(config.load(home=home), as_json=False)

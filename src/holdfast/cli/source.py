@@ -161,6 +161,7 @@ def take_in(
 ) -> None:
     """Create and update sources from a file: all of it, or nothing if one entry is wrong.
 
+    Acts at once; --dry-run shows what it would do.
     Example: holdfast source import sources.yaml --dry-run
     """
     settings = config.load(home=home)

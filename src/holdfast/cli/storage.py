@@ -265,6 +265,7 @@ def cleanup(
     Files that are registered are never removed. Mode temp is refused, without --force, where archived pages are served
     (HOLDFAST_REPLAY_ORIGIN is set), and where it would remove WARC files whose bytes stand nowhere else.
 
+    Acts at once, as its document has it; cleanup-old-jobs shows first what it would remove.
     Example: holdfast storage cleanup --id 3 --mode temp-nonwarc
     """
     settings = config.load(home=home)

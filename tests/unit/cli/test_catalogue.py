@@ -9,6 +9,7 @@ import resource
 import subprocess
 import sys
 from collections.abc import Iterator
+from typing import cast
 
 import pytest
 from typer.core import TyperGroup
@@ -214,3 +215,48 @@ def test_help_is_asked_for_in_several_ways() -> None:
 
     assert (short.returncode, short.stdout) == (2, usage() + "\n")
     assert (asked.returncode, asked.stdout) == (0, usage(everything=True) + "\n")
+
+
+NAMED = """
+crawl, stop, import, demo, snapshot hide, snapshot unhide, source create, source edit, source enable,
+source disable, source delete, job create, job edit, job pause, job resume, job cancel, job run-now,
+job retry, job delete, edition freeze, feed add, feed remove, feed enable, feed disable,
+frontier reset, tool run, tool run-job, tool register, problem-report edit
+"""
+"""Commands that change what their arguments name, and nothing else."""
+WORKING = "worker start, worker schedule, api"
+READING = """
+status, report, search, snapshot show, snapshot cat, page search, page show, changes list,
+changes compare, changes site, export snapshots, export changes, export cdxj, export wacz,
+export edition, source list, source show, source export, source validate, job executions, job logs,
+job events, job validate-config, job list, job show, scheduler metrics, scheduler distribution,
+scheduler preview, edition status, edition verify, edition compare, edition list, edition show,
+edition ledger, feed list, feed show, frontier stats, frontier list, url, robots,
+search-index status, warc list, warc extract, archive check-replay, archive reconcile-replay,
+archive generate-previews, verify, storage verify-manifest, storage integrity, tool probe, tool check,
+watch status, watch metrics, audit, settings, check-env, database check, completion,
+problem-report list, problem-report show
+"""
+
+
+def _walk() -> Iterator[tuple[str, runner.Built]]:
+    for name, command in COMMANDS.items():
+        if command.subcommand is None:
+            made = runner.built(importlib.import_module(f"holdfast.cli.{command.module}").app_command)
+            for below, one in made.commands.items() if isinstance(made, TyperGroup) else [("", made)]:
+                yield f"{name} {below}".strip(), cast(runner.Built, one)
+
+
+def test_a_command_that_changes_many_rows_waits_for_apply_or_says_that_it_does_not() -> None:
+    made = dict(_walk())
+    known = {name.strip() for name in f"{NAMED},{WORKING},{READING}".split(",")}
+    assert sorted(known - made.keys()) == [], "they are gone"
+
+    many = {name: one for name, one in made.items() if name not in known}
+    silent = [
+        name
+        for name, one in many.items()
+        if "--apply" not in runner.options(one) and "Acts at once" not in (one.help or "")
+    ]
+    assert silent == [], "give them --apply, or say in their help that they act at once and what cannot be lost"
+    assert sorted(name for name in known if "Acts at once" in (made[name].help or "")) == []
