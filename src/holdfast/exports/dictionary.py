@@ -16,7 +16,7 @@ SNAPSHOT_MEANINGS: Final = {
     "mime_type": "Media type of the answer, without parameters.",
     "title": "Title of the page.",
     "job_id": "Number of the execution that captured it.",
-    "job_name": "Name of that execution.",
+    "job_name": "Name of that execution: its job's name, or the source's code, and its number.",
     "snapshot_url": "Where the capture is shown in this archive.",
     "capture_backend": "What captured it: our own crawler, zimit, an import.",
     "capture_fidelity": "How complete the capture is.",

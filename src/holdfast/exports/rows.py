@@ -14,6 +14,7 @@ from holdfast.exports import queries
 from holdfast.exports.queries import Reach, SnapshotRow
 from holdfast.exports.tables import Row
 from holdfast.jobs.names import execution_name
+from holdfast.jobs.queries import job_names
 
 _PAGE = 500
 
@@ -33,7 +34,9 @@ def snapshot_rows(database: Database, extent: Extent, *, site: str) -> Iterator[
     while left is None or left > 0:
         most = _PAGE if left is None else min(_PAGE, left)
         page, until = _snapshot_page(database, extent.reach, after, most)
-        yield from (_snapshot(row, site) for row in page)
+        with database.read() as session:
+            names = job_names(session, (row.execution_id for row in page))
+        yield from (_snapshot(row, names.get(row.execution_id), site) for row in page)
         left = None if left is None else left - len(page)
         if len(page) == most:
             after = page[-1].id
@@ -54,10 +57,10 @@ def _snapshot_page(database: Database, reach: Reach, after: int, most: int) -> t
         return queries.snapshots_within(session, reach, ids, limit=most), ids.last
 
 
-def _snapshot(row: SnapshotRow, site: str) -> Row:
+def _snapshot(row: SnapshotRow, job_name: str | None, site: str) -> Row:
     return (
         row.id, row.source_code, row.source_name, row.url, row.group, row.captured_at, row.language, row.status,
-        row.media_type, row.title, row.execution_id, execution_name(row.source_code, row.execution_id),
+        row.media_type, row.title, row.execution_id, execution_name(row.source_code, row.execution_id, job_name),
         f"{site}/api/snapshot/{row.id}", row.backend, row.fidelity,
     )  # fmt: skip
 

@@ -23,6 +23,7 @@ from holdfast.jobs.adaptive import StartPage
 from holdfast.jobs.endings import Counts, Ending
 from holdfast.jobs.journal.events import emit, progress, status
 from holdfast.jobs.moves import state_of
+from holdfast.jobs.names import folder_name
 from holdfast.jobs.schedule import queries
 from holdfast.jobs.schedule.queries import Claim
 from holdfast.jobs.settling import Settler, reported
@@ -107,7 +108,7 @@ class Leases:
             raise _Gone  # and the job's lock is undone with the transaction
         job, source = queries.job_and_source(session, candidate.job_id)
         resumed = bool(execution.output_dir) or execution.resumed_from is not None
-        execution.output_dir = execution.output_dir or self._folder(session, execution, source, now)
+        execution.output_dir = execution.output_dir or self._folder(session, execution, (job, source), now)
         claim = Claim(candidate.job_id, token, epoch)
         queries.begin_hold(session, claim, execution_id=execution.id, owner=owner, now=now)
         session.flush()
@@ -117,10 +118,11 @@ class Leases:
             output_dir=Path(execution.output_dir), resumed=resumed, before=reported(execution),
         )  # fmt: skip
 
-    def _folder(self, session: Session, execution: Execution, source: Source, now: datetime) -> str:
+    def _folder(self, session: Session, execution: Execution, of: tuple[Job, Source], now: datetime) -> str:
         """Return where an execution writes: a retry goes on in the directory of the one before it."""
         before = queries.output_dir(session, execution.resumed_from)
-        stem = f"{now:%Y%m%dT%H%M%SZ}__{source.code}-{execution.id}"
+        job, source = of
+        stem = f"{now:%Y%m%dT%H%M%SZ}__{folder_name(source.code, execution.id, job.name)}"
         return before or str((self._home / "warcs" / source.code / stem).resolve())
 
     def renew(self, lease: Lease) -> Word:

@@ -1,6 +1,8 @@
-"""The rows of jobs and executions that an import finds or continues."""
+"""The rows of jobs and executions that an import finds or continues, and what executions are called."""
 
 from __future__ import annotations
+
+from collections.abc import Iterable
 
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
@@ -25,3 +27,13 @@ def execution_in(session: Session, *, output_dir: str) -> Execution | None:
     return session.scalars(
         select(Execution).where(Execution.output_dir == output_dir).order_by(Execution.id.desc()).limit(1)
     ).one_or_none()
+
+
+def job_names(session: Session, execution_ids: Iterable[int]) -> dict[int, str | None]:
+    """Return the names of the jobs that these executions are runs of; None for a job without one."""
+    rows = session.execute(
+        select(Execution.id, Job.name)
+        .join(Job, Job.id == Execution.job_id)
+        .where(Execution.id.in_(sorted(set(execution_ids))))
+    )
+    return {row[0]: row[1] for row in rows}

@@ -118,11 +118,13 @@ class _Run:
         except (DomainBusy, Interrupted) as exc:
             ended = self._end_left_behind()
             if isinstance(exc, DomainBusy) and self._holding.hear() is None:
-                return self._come_back(str(exc))
+                self._come_back(str(exc))
+                return None
         if ended is None:
             return None
         if self._lost_domains and self._holding.stop is None and self._meaning(*ended).status != "completed":
-            return self._come_back("another crawl asks a host of this one; the tool was stopped")
+            self._come_back("another crawl asks a host of this one; the tool was stopped")
+            return None
         return self._conclude(*ended)
 
     def _hold_domains(self, job: JobConfig) -> AbstractContextManager[DomainLeases]:

@@ -39,6 +39,7 @@ from holdfast.changes.site.slices import SLICE
 from holdfast.errors import NotFound
 from holdfast.index.queries import document_of, snapshot
 from holdfast.jobs.names import execution_name
+from holdfast.jobs.queries import job_names
 from holdfast.wiring.archive import Archive
 
 router = APIRouter(tags=["changes"], dependencies=[PUBLIC])
@@ -97,12 +98,13 @@ def compare(
             for shown in (found.earlier, found.later)
             if shown is not None
         }
-    code, hunks = found.event.source_code, found.hunks
-    earlier = found.earlier
+        named = job_names(session, [one.execution_id for one in (found.earlier, found.later) if one is not None])
+    names = {number: execution_name(found.event.source_code, number, name) for number, name in named.items()}
+    earlier, hunks = found.earlier, found.hunks
     return Comparison(
         event=ChangeEvent.of(found.event),
-        from_snapshot=None if earlier is None else side(earlier, titles[earlier.id], code),
-        to_snapshot=side(found.later, titles[found.later.id], code),
+        from_snapshot=None if earlier is None else side(earlier, titles[earlier.id], names[earlier.execution_id]),
+        to_snapshot=side(found.later, titles[found.later.id], names[found.later.execution_id]),
         diff_format=None if hunks is None else "html",
         diff_html=None if hunks is None else diff_html(hunks),
         diff_truncated=found.truncated,
@@ -194,11 +196,13 @@ def timeline(archive: ArchiveDep, session: SessionDep, id: SnapshotId) -> Timeli
     is_cut = len(rows) > _HISTORY
     before: dict[int, int] = {}
     shown = []
+    names = job_names(session, (row.execution_id for row in rows))
     for row in rows[-_HISTORY:]:
         shown.append(
             TimelineSnapshot(
                 snapshot_id=row.id, capture_date=row.captured_at.date(), capture_timestamp=row.captured_at,
-                job_id=row.execution_id, job_name=execution_name(source.code, row.execution_id), title=row.title,
+                job_id=row.execution_id, title=row.title,
+                job_name=execution_name(source.code, row.execution_id, names.get(row.execution_id)),
                 status_code=row.status, compare_from_snapshot_id=before.get(row.url_hash),
                 browse_url=browse_url(
                     archive.settings, url=row.url, captured_at=row.captured_at, snapshot_id=row.id

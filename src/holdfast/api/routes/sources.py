@@ -27,6 +27,7 @@ from holdfast.db.models import Snapshot, Source
 from holdfast.errors import NotFound
 from holdfast.index.queries import hidden_pages
 from holdfast.jobs.names import execution_name
+from holdfast.jobs.queries import job_names
 from holdfast.sources.queries import source_by_code
 from holdfast.wiring.archive import Archive
 
@@ -86,13 +87,15 @@ def editions(
     ids = newest_crawls(session, source_id=source.id, limit=offset + limit)[offset:]
     hidden = Counter(page.execution_id for page in hidden_pages(session, source_id=source.id))
     found = []
+    names = job_names(session, ids)
     for crawl in crawls(session, ids):
         extent = _extent(session, crawl, hidden[crawl.execution_id])
         if extent is None:
             continue
         entry = entry_of_crawl(session, source.base_url, crawl.execution_id) if source.base_url else None
         found.append((extent.last, EditionSummary(
-            job_id=crawl.execution_id, job_name=execution_name(source.code, crawl.execution_id),
+            job_id=crawl.execution_id,
+            job_name=execution_name(source.code, crawl.execution_id, names.get(crawl.execution_id)),
             record_count=extent.pages, first_capture=extent.first.date(), last_capture=extent.last.date(),
             entry_browse_url=_browse(archive, entry),
         )))  # fmt: skip

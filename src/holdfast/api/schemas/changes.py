@@ -9,7 +9,6 @@ from pydantic import Field
 
 from holdfast.api.schemas.base import Answer
 from holdfast.changes.listing.events import Event
-from holdfast.jobs.names import execution_name
 
 
 class ChangeEvent(Answer):
@@ -151,10 +150,10 @@ def structured(diff: dict[str, Any]) -> StructuredDiff:
     return StructuredDiff.model_validate(diff)
 
 
-def side(snapshot: Any, title: str | None, source_code: str) -> ComparedSnapshot:
+def side(snapshot: Any, title: str | None, job_name: str) -> ComparedSnapshot:
     """Return one side of a comparison as it is answered."""
     return ComparedSnapshot(
         snapshot_id=snapshot.id, title=title, capture_date=snapshot.captured_at.date(),
         capture_timestamp=snapshot.captured_at, original_url=snapshot.url, job_id=snapshot.execution_id,
-        job_name=execution_name(source_code, snapshot.execution_id),
+        job_name=job_name,
     )  # fmt: skip
