@@ -45,7 +45,7 @@ def test_rows_that_went_wrong_are_told_dry_and_set_right_with_apply(typed: Typis
         session.execute(update(Snapshot).values(canonical_id=None))
         session.execute(delete(PageLink))
 
-    assert typed("backfill-normalized-url-groups").out.startswith("1 pages have no group\nnothing was written")
+    assert typed("backfill-normalized-url-groups").out.startswith("1 page with no group\nnothing was written")
     assert typed("backfill-normalized-url-groups --apply --json").object == {"pages": 1, "applied": True}
     assert typed("rebuild-pages --source example --json").object["wrong"] == 1
     assert typed("rebuild-pages --apply").out == "2 groups, 1 were wrong, 0 empty\n"
@@ -56,7 +56,7 @@ def test_rows_that_went_wrong_are_told_dry_and_set_right_with_apply(typed: Typis
     }  # fmt: skip
     first = typed("restore-deduped-snapshots --execution 1 --apply --json").object
     assert (first["job"], first["executions"], first["restored"]) == (1, [1], 0)
-    assert typed("restore-deduped-snapshots --id 1").out.startswith("job 1, executions 1, 2: 1 duplicates\n")
+    assert typed("restore-deduped-snapshots --id 1").out.startswith("job 1, executions 1, 2: 1 duplicate\n")
     assert typed("backfill-outlinks --json").object == {
         "job": None, "executions": None, "pages": 2, "links": 1, "failed": {},
     }  # fmt: skip
@@ -70,7 +70,7 @@ def test_files_are_listed_read_again_and_checked_for_replay(typed: Typist) -> No
     assert [one["id"] for one in typed("list-warcs --id 1 --recent --json").object["files"]] == [2, 1]
     assert [one["id"] for one in typed("list-warcs --execution 2 --json").object["files"]] == [2]
     assert typed("refresh-snapshot-metadata --execution 1").out.endswith(
-        "job 1, execution 1: 1 files read, 0 snapshots changed, 0 files failed\n"
+        "job 1, execution 1: 1 file read, 0 failed, 0 snapshots changed\n"
     )
     assert "job 1, executions 1, 2: 2 files read" in typed("refresh-snapshot-metadata --id 1").out
     whole = typed("replay-reconcile --json").object
@@ -86,7 +86,7 @@ def test_files_are_listed_read_again_and_checked_for_replay(typed: Typist) -> No
 
 def test_a_job_means_its_newest_completed_execution_and_that_is_said(typed: Typist, database: Database) -> None:
     newest = typed("replay-index-job --id 1")
-    assert newest.out == "job 1, execution 2: 1 files, 1 captures, 1 checked, replayable\n"
+    assert newest.out == "job 1, execution 2: 1 file, 1 capture, 1 checked, replayable\n"
     other = typed("replay-index-job --execution 1 --json").object
     assert (other["job"], other["execution"], other["captures"]) == (1, 1, 2)
     assert typed("index-job --id 1").out.endswith("job 1, execution 2: 1 file, 1 snapshot\n")

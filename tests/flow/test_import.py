@@ -172,7 +172,7 @@ def test_index_reads_what_is_sealed_and_follows(crawler: Crawler) -> None:
         crawler.command("index", "--follow"), env=crawler.variables, stdout=subprocess.PIPE, text=True
     ) as process:
         assert process.stdout is not None
-        assert "example-00001.warc.gz: 3 records, 1 snapshots" in process.stdout.readline()
+        assert "example-00001.warc.gz: 3 records, 1 snapshot" in process.stdout.readline()
         build_archive(crawler.home, [Shot(url="https://example.org/2", execution=2)], index=False).database.close()
         assert "example-00002.warc.gz: 3 records" in process.stdout.readline()
         process.send_signal(signal.SIGTERM)

@@ -17,6 +17,7 @@ from holdfast.cli.logs import configure_log
 from holdfast.cli.meant import Meant, NewestOfJob, OfExecution, OfJob, OneExecution, find_completed, find_executions
 from holdfast.cli.options import Apply, AsJson, Home
 from holdfast.cli.signals import recompute_page_signals
+from holdfast.cli.wording import counted
 from holdfast.config import Settings
 from holdfast.coordination.priority import step_back
 from holdfast.db.engine import Database
@@ -85,7 +86,9 @@ def rebuild_pages(source: OneSource = None, apply: Apply = False, json: AsJson =
         found = rebuild_groups(ground.hot, source_id=_source_id(database, source), apply=apply,
                                seen=_counter("groups", quiet=json))  # fmt: skip
     told = {"groups": found.looked, "wrong": found.wrong, "empty": found.empty, "applied": apply}
-    sentence = f"{found.looked:,} groups, {found.wrong:,} {'were' if apply else 'are'} wrong, {found.empty:,} empty"
+    sentence = (
+        f"{counted(found.looked, 'group')}, {found.wrong:,} {'were' if apply else 'are'} wrong, {found.empty:,} empty"
+    )
     _say(told, sentence, json=json, dry=bool(found.wrong) and not apply)
 
 
@@ -101,7 +104,7 @@ def backfill_groups(source: OneSource = None, apply: Apply = False, json: AsJson
                             seen=_counter("pages", quiet=json))  # fmt: skip
         if apply and count:
             take_in(settings, ground.clock)
-    sentence = f"{count:,} pages {'had' if apply else 'have'} no group"
+    sentence = f"{counted(count, 'page')} {'had' if apply else 'with'} no group"
     _say({"pages": count, "applied": apply}, sentence, json=json, dry=bool(count) and not apply)
 
 
@@ -115,7 +118,9 @@ def dedupe_snapshots(
     Example: holdfast dedupe-snapshots --id 3 --apply
     """
     meant, done = _each(dedupe, (job_id, execution), "captures", apply=apply, json=json, home=home)
-    sentence = f"{meant.told()}: {done.looked:,} captures, {done.changed:,} {'settled' if apply else 'to settle'}"
+    sentence = (
+        f"{meant.told()}: {counted(done.looked, 'capture')}, {done.changed:,} {'settled' if apply else 'to settle'}"
+    )
     told = {**meant.facts(), "captures": done.looked, "changed": done.changed, "applied": apply}
     _say(told, sentence, json=json, dry=bool(done.changed) and not apply)
 
@@ -145,7 +150,7 @@ def restore_duplicates(
     Example: holdfast restore-deduped-snapshots --id 3 --apply
     """
     meant, done = _each(restore, (job_id, execution), "duplicates", apply=apply, json=json, home=home)
-    sentence = f"{meant.told()}: {done.looked:,} duplicates" + (", restored" if apply else "")
+    sentence = f"{meant.told()}: {counted(done.looked, 'duplicate')}" + (", restored" if apply else "")
     told = {**meant.facts(), "duplicates": done.looked, "restored": done.changed, "applied": apply}
     _say(told, sentence, json=json, dry=bool(done.looked) and not apply)
 
@@ -181,7 +186,8 @@ def refresh_metadata(
     failed = [one for one in done if one.error]
     changed = sum(one.changed for one in done)
     _say({**meant.facts(), "files": [as_object(one) for one in done], "changed": changed, "failed": len(failed)},
-         f"{meant.told()}: {len(done)} files read, {changed:,} snapshots changed, {len(failed)} files failed",
+         f"{meant.told()}: {counted(len(done), 'file')} read, {len(failed)} failed, "
+         f"{counted(changed, 'snapshot')} changed",
          json=json)  # fmt: skip
     if failed:
         raise typer.Exit(1)
@@ -216,7 +222,7 @@ def backfill_outlinks(
     pages, links = sum(one.pages for one in done), sum(one.links for one in done)
     failed = {str(key): why for one in done for key, why in one.failed.items()}
     _say({**meant.facts(), "pages": pages, "links": links, "failed": failed},
-         f"{meant.told()}: {pages:,} pages read, {links:,} links stored, {len(failed)} not readable",
+         f"{meant.told()}: {counted(pages, 'page')} read, {counted(links, 'link')} stored, {len(failed)} not readable",
          json=json)  # fmt: skip
     if failed:
         raise typer.Exit(1)
@@ -268,13 +274,13 @@ def reconcile_replay(
     if json:
         print(jsonlib.dumps({"executions": [_replay_object(one) for one in found], "broken": len(bad)}))
     else:
-        print(f"{len(found)} executions, {len(bad)} with faults")
+        print(f"{counted(len(found), 'execution')}, {len(bad)} with faults")
     if bad:
         raise typer.Exit(1)
 
 
 def _replay_text(found: Replayable, name: str) -> str:
-    head = f"{name}: {found.files} files, {found.captures:,} captures, {found.checked:,} checked"
+    head = f"{name}: {counted(found.files, 'file')}, {counted(found.captures, 'capture')}, {found.checked:,} checked"
     if found.is_whole:
         return f"{head}, replayable"
     faults = ", ".join(f"{name} {count}" for name, count in sorted(found.faults.items()))

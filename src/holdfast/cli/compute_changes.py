@@ -11,6 +11,7 @@ import typer
 from holdfast import config
 from holdfast.changes.compute import Computed, Wish, compute_pending
 from holdfast.cli.options import AsJson, Home
+from holdfast.cli.wording import counted
 from holdfast.coordination.priority import step_back
 from holdfast.errors import NotFound
 from holdfast.sources.queries import source_by_code
@@ -53,7 +54,10 @@ def compute_changes(
         return
     counts = ", ".join(f"{count:,} {kind.replace('_', ' ')}" for kind, count in sorted(result.types.items()))
     would = " would be said" if dry_run else ""
-    print(f"{result.looked_at:,} captures looked at, {result.events:,} events{would}{f': {counts}' if counts else ''}")
+    print(
+        f"{counted(result.looked_at, 'capture')} looked at, {counted(result.events, 'event')}{would}"
+        f"{f': {counts}' if counts else ''}"
+    )
     if result.left:
         print(f"{result.left:,} left for the next run: captures arrived while they were compared")
 
@@ -68,7 +72,12 @@ def find_source(archive: Archive, code: str) -> int:
 
 
 def _show(result: Computed) -> None:
-    print(f"\r{result.looked_at:,} captures, {result.events:,} events", end="", file=sys.stderr, flush=True)
+    print(
+        f"\r{counted(result.looked_at, 'capture')}, {counted(result.events, 'event')}",
+        end="",
+        file=sys.stderr,
+        flush=True,
+    )
 
 
 def _object(result: Computed, *, dry_run: bool) -> dict[str, object]:

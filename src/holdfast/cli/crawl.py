@@ -19,6 +19,7 @@ from holdfast.cli.logs import configure_log
 from holdfast.cli.options import AsJson, Home
 from holdfast.cli.seeds import read_seeds
 from holdfast.cli.values import Robots, Store, read_cookies, read_header, read_network, read_size, read_time
+from holdfast.cli.wording import counted
 from holdfast.coordination.owners import is_working
 from holdfast.crawl.credentials import Credentials
 from holdfast.crawl.plan import CrawlPlan
@@ -110,7 +111,7 @@ def crawl(
     with open_ground(settings) as ground, followed(settings) if index else nullcontext() as files:
         status = run(ground, plan, output=output, resume=resume, workers=workers, as_json=json)
     if files is not None and not json:
-        print(f"indexed: {len(files)} files, {sum(file['snapshots'] for file in files):,} snapshots"
+        print(f"indexed: {counted(len(files), 'file')}, {counted(sum(file['snapshots'] for file in files), 'snapshot')}"
               f"   ·   next: holdfast search WORDS")  # fmt: skip
     if status.rule.exit_code:
         raise typer.Exit(status.rule.exit_code)
@@ -127,7 +128,7 @@ def run(ground: Ground, plan: CrawlPlan, *, output: Path | None, resume: bool, w
     )  # fmt: skip
     if begun.resumed:
         print(f"resuming execution {begun.execution_id}", file=sys.stderr)
-    display = Display(ground.clock)
+    display = Display(ground.clock, plan=plan)
     with display.running():
         status = Supervisor(ground, begun, plan, workers=workers, show=display.show).run()
     _summarise(ground, status, recovery, resumed=begun.resumed, as_json=as_json)
@@ -145,19 +146,22 @@ def _summarise(ground: Ground, status: Status, recovery: Recovery, *, resumed: b
     if status.shortfalls:
         print(f"  {status.error or status.sentence}")
     rate = status.pages / status.run_seconds if status.run_seconds else 0.0
-    print(f"  {status.pages:,} pages, {status.requests:,} requests, {size(status.bytes)} in "
+    print(f"  {counted(status.pages, 'page')}, {counted(status.requests, 'request')}, {size(status.bytes)} in "
           f"{duration(status.run_seconds)} ({rate:.1f} pages/s)")  # fmt: skip
     print(f"  {outcomes(status)}")
     if recovery.owners:
-        print(f"  cleaned up after {recovery.owners} dead processes: {len(recovery.repaired)} files sealed, "
-              f"{recovery.orphans} records kept that will be fetched again")  # fmt: skip
+        dead = "1 dead process" if recovery.owners == 1 else f"{recovery.owners:,} dead processes"
+        print(
+            f"  cleaned up after {dead}: {counted(len(recovery.repaired), 'file')} sealed, "
+            f"{counted(recovery.orphans, 'record')} kept that will be fetched again"
+        )
     for away in ground.frontier.unreachable(status.execution_id):
         when = f"since {away.since:%H:%M} UTC and is not asked before {away.next_try_at:%H:%M}"
         print(f"  {away.domain} cannot be reached {when}; to try now: holdfast frontier reset {away.domain}")
     if status.queue:
         print(f"  {status.queue:,} still queued: the same command again resumes")
     for row, path in zip(rows, paths, strict=True):
-        print(f"  {path}  {size(row.size or 0)}, {row.record_count or 0:,} records")
+        print(f"  {path}  {size(row.size or 0)}, {counted(row.record_count or 0, 'record')}")
     if status.config.get("storage") == "signals":
         print(f"no bodies are kept   ·   next: holdfast page search WORDS   ·   holdfast report {status.execution_id}")
     elif paths:
@@ -189,7 +193,7 @@ def _print_dry_run(found: Any, *, as_json: bool) -> None:
         print(f"{step.order:>4}  priority {step.priority}  depth {step.depth}  {step.kind:<9}  {step.url}\n"
               f"      {step.why}")  # fmt: skip
     for (rule, host), count in found.excluded:
-        print(f"      left out: {count} links to {host} ({rule})")
+        print(f"      left out: {counted(count, 'link')} to {host} ({rule})")
 
 
 app_command = crawl

@@ -16,6 +16,7 @@ from holdfast.cli.api import configured, serve
 from holdfast.cli.crawl import run
 from holdfast.cli.logs import configure_log
 from holdfast.cli.options import AsJson
+from holdfast.cli.wording import counted
 from holdfast.config import Settings
 from holdfast.crawl.plan import CrawlPlan
 from holdfast.demo.reading import Reading, read_captures
@@ -81,12 +82,15 @@ def _show(ground: Ground, execution_id: int, folder: Path) -> None:
     for path in sorted(folder.glob("*.warc.gz")):
         report = verify_file(path)
         verdict = "sound" if report.ok else f"{report.problem_count} problems"
-        print(f"\n{path}: {report.records} records, {verdict}")
+        print(f"\n{path}: {counted(report.records, 'record')}, {verdict}")
 
 
 def _tell(reading: Reading) -> None:
     changes = ", ".join(f"{count} {kind}" for kind, count in sorted(reading.changes.items()))
-    print(f"{reading.pages} captures of pages from {reading.files} WARC files; what happened to pages: {changes}")
+    print(
+        f"{counted(reading.pages, 'capture')} of pages from {counted(reading.files, 'WARC file')}; "
+        f"what happened to pages: {changes}"
+    )
 
 
 def _invite(address: str, reading: Reading, front_page: str) -> None:

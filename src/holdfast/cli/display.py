@@ -10,6 +10,7 @@ from typing import Any
 
 from holdfast.cli.wording import duration, line, outcomes, size
 from holdfast.clock import Clock
+from holdfast.crawl.plan import CrawlPlan
 from holdfast.jobs.status import Status
 
 __all__ = ["Display", "Rate", "duration", "line", "outcomes", "size"]
@@ -35,12 +36,13 @@ class Rate:
 class Display:
     """Shows statuses as they come; on standard error, so that `--json` stays clean."""
 
-    def __init__(self, clock: Clock, *, quiet: bool = False) -> None:
+    def __init__(self, clock: Clock, *, quiet: bool = False, plan: CrawlPlan | None = None) -> None:
+        """Show bars towards the limits of a plan, if it is given and sets any."""
         self._clock, self._quiet = clock, quiet
         self._table: Any = None
         if sys.stderr.isatty() and not quiet:
             # Loaded by name: rich costs a tenth of a second that a crawl without a terminal need not pay.
-            self._table = importlib.import_module("holdfast.cli.live").LiveTable()
+            self._table = importlib.import_module("holdfast.cli.live").LiveTable(plan)
         self._rate = Rate()
         self._started = clock.monotonic()
         self._said_at = -_LINE_S

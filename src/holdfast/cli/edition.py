@@ -16,6 +16,7 @@ from holdfast.archive_tool.contract import Host
 from holdfast.cli.indexing import ProgressLine
 from holdfast.cli.options import Apply, AsJson, Home
 from holdfast.cli.tables import fields, table
+from holdfast.cli.wording import counted
 from holdfast.db.models import Edition, Source
 from holdfast.editions import queries
 from holdfast.editions.acceptance import accept_gap
@@ -218,7 +219,7 @@ def freeze(
         print(jsonlib.dumps({"edition_id": done.edition_id, "digest": done.digest, "captures": done.count,
                              "frozen_at": done.frozen_at.isoformat(), "file": str(done.path)}))  # fmt: skip
     else:
-        print(f"{code} {year}: {done.count:,} captures, {done.digest}\n{done.path}")
+        print(f"{code} {year}: {counted(done.count, 'capture')}, {done.digest}\n{done.path}")
 
 
 @app_command.command()

@@ -12,6 +12,7 @@ from holdfast import config
 from holdfast.cli.latest import find_execution
 from holdfast.cli.logs import configure_log
 from holdfast.cli.options import AsJson, ExecutionId, Home
+from holdfast.cli.wording import counted
 from holdfast.db.audits import append_event
 from holdfast.frontier import OpenAttempt
 from holdfast.urls import parse_seed
@@ -87,7 +88,10 @@ def recover(
         print(jsonlib.dumps({"recovered": cleaned.domains + expired, "processes": cleaned.owners,
                              "files": cleaned.repaired, "orphan_records": cleaned.orphans}))  # fmt: skip
         return
-    print(f"{cleaned.domains + expired} domains freed, {len(cleaned.repaired)} WARC files repaired and sealed")
+    print(
+        f"{counted(cleaned.domains + expired, 'domain')} freed, "
+        f"{counted(len(cleaned.repaired), 'WARC file')} repaired and sealed"
+    )
 
 
 @app_command.command()

@@ -14,6 +14,7 @@ from holdfast import config
 from holdfast.cli.indexing import ProgressLine, as_object, stoppable, take_in, warning_lines
 from holdfast.cli.logs import configure_log
 from holdfast.cli.options import AsJson, Home
+from holdfast.cli.wording import counted
 from holdfast.coordination.priority import step_back
 from holdfast.db.engine import Database
 from holdfast.index.indexer import Interrupted
@@ -115,8 +116,10 @@ def _print(one: Imported) -> None:
     if one.error is not None:
         typer.echo(f"failed    {name}: {one.error}", err=True)
         return
-    counts = f", {one.indexed.snapshots:,} snapshots, {one.indexed.pages:,} pages" if one.indexed else ""
-    typer.echo(f"{one.state:<9} {name}: {one.how}, {one.records:,} records{counts}, file {one.warc_file_id}")
+    counts = (
+        f", {counted(one.indexed.snapshots, 'snapshot')}, {counted(one.indexed.pages, 'page')}" if one.indexed else ""
+    )
+    typer.echo(f"{one.state:<9} {name}: {one.how}, {counted(one.records, 'record')}{counts}, file {one.warc_file_id}")
     for note in one.notes:
         typer.echo(f"  note: {note}")
     for wrong in one.fixity:
@@ -142,7 +145,9 @@ def _print_rest(done: list[Imported], found: Found, *, is_whole: bool) -> None:
         typer.echo("holdfast: no archives there (looked for .warc, .arc and .wacz, compressed or not)", err=True)
     good = [one for one in done if one.error is None]
     snapshots = sum(one.indexed.snapshots for one in good if one.indexed is not None)
-    typer.echo(f"{len(good)} of {len(done) + len(found.missing)} files imported, {snapshots:,} snapshots")
+    typer.echo(
+        f"{len(good)} of {counted(len(done) + len(found.missing), 'file')} imported, {counted(snapshots, 'snapshot')}"
+    )
     if not is_whole:
         typer.echo("stopped; the same command goes on from here", err=True)
 

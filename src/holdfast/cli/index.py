@@ -15,6 +15,7 @@ from holdfast.cli.following import indexing
 from holdfast.cli.indexing import ProgressLine, as_object, describe, stoppable, take_in
 from holdfast.cli.logs import configure_log
 from holdfast.cli.options import Apply, AsJson, Home
+from holdfast.cli.wording import counted
 from holdfast.clock import Clock
 from holdfast.coordination.priority import step_back
 from holdfast.db.engine import Database
@@ -75,7 +76,7 @@ def index(
         print(jsonlib.dumps({"finished": is_whole, "files": [as_object(one) for one in done]}))
     else:
         total = sum(one.snapshots for one in done)
-        typer.echo(f"{len(done) - len(failed)} of {len(done)} files indexed, {total:,} snapshots")
+        typer.echo(f"{len(done) - len(failed)} of {counted(len(done), 'file')} indexed, {counted(total, 'snapshot')}")
     if failed or not is_whole:
         raise typer.Exit(130 if not is_whole and not follow else 1 if failed else 0)
 

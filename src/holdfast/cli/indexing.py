@@ -16,6 +16,7 @@ from typing import Any
 from rich.console import Console
 
 from holdfast.cli.display import size
+from holdfast.cli.wording import counted
 from holdfast.clock import Clock
 from holdfast.config import Settings
 from holdfast.db.engine import Database
@@ -109,7 +110,7 @@ def _give_memory_back() -> None:
 
 def describe(done: Indexed) -> str:
     """Return what came of one file in a line, and a line for each kind of trouble."""
-    lines = [f"{done.records:,} records, {done.snapshots:,} snapshots, {done.pages:,} pages"]
+    lines = [f"{counted(done.records, 'record')}, {counted(done.snapshots, 'snapshot')}, {counted(done.pages, 'page')}"]
     lines += warning_lines(done)
     return "\n".join(lines)
 

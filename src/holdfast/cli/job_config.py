@@ -14,6 +14,7 @@ from holdfast.archive_tool.contract import Host, annual_caps, tool_command
 from holdfast.archive_tool.patches import read_patch
 from holdfast.cli.job_words import JobArgument, JobOption, find_job, job_number, naming
 from holdfast.cli.options import Apply, AsJson, Home
+from holdfast.cli.wording import counted
 from holdfast.errors import Invalid
 from holdfast.jobs.board.queries import UNCAPPED
 from holdfast.jobs.operating import queries
@@ -47,7 +48,7 @@ def validate_config(job: JobArgument = None, job_id: JobOption = None, json: AsJ
         print(jsonlib.dumps({"id": found.job.id, "valid": True, "backend": whole.backend, "config": whole.stored(),
                              "command": command, "warnings": warnings}, ensure_ascii=False))  # fmt: skip
         return
-    print(f"job {found.job.id}: valid, {len(whole.seeds)} seeds, backend {whole.backend}")
+    print(f"job {found.job.id}: valid, {counted(len(whole.seeds), 'seed')}, backend {whole.backend}")
     if command:
         print(f"it would run: {command}")
     for warning in warnings:

@@ -8,6 +8,7 @@ from typing import Annotated, Any, NamedTuple
 import typer
 
 from holdfast.cli.job_words import find_job
+from holdfast.cli.wording import counted
 from holdfast.db.engine import Database
 from holdfast.db.models import Execution
 from holdfast.errors import NotFound
@@ -50,7 +51,7 @@ class Meant(NamedTuple):
         count = len(self.executions)
         words = f"execution{'s' if count > 1 else ''} {', '.join(map(str, self.executions))}"
         if not 0 < count <= _TOLD:
-            words = f"{count:,} executions"
+            words = counted(count, "execution")
         return words if self.job_id is None else f"job {self.job_id}, {words}"
 
     def facts(self) -> dict[str, Any]:

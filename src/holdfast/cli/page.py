@@ -9,6 +9,7 @@ import typer
 
 from holdfast import config
 from holdfast.cli.options import AsJson, Home
+from holdfast.cli.wording import counted
 from holdfast.crawl.signals.finding import find_pages, page_of
 from holdfast.crawl.signals.queries import PageRow, Question
 from holdfast.urls import parse
@@ -44,7 +45,7 @@ def search(
         return
     for row in found.pages:
         typer.echo(f"{row.url}\n      {row.title or '(no title)'}")
-    typer.echo(f"{found.total:,} pages" + (f", {len(found.pages)} shown" if found.total > len(found.pages) else ""))
+    typer.echo(counted(found.total, "page") + (f", {len(found.pages)} shown" if found.total > len(found.pages) else ""))
 
 
 @app_command.command()

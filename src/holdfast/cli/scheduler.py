@@ -40,7 +40,7 @@ def metrics(json: AsJson = False, home: Home = None) -> None:
         return
     print(fields([(state, count) for state, count in found.jobs.items()]))
     average = found.average_duration_ms / 1000
-    print(f"{found.executions_total:,} runs in all, {found.stale_locks_cleared} stale locks cleared")
+    print(f"{counted(found.executions_total, 'run')} in all, {found.stale_locks_cleared} stale locks cleared")
     print(f"the last 24 hours: {found.success_rate:.0%} good, {average:.1f} s on average")
     for warning in found.warnings():
         print(f"warning: {warning}")
@@ -60,7 +60,7 @@ def distribution(json: AsJson = False, home: Home = None) -> None:
     widest = max(found.peak_count, 1)
     for hour, count in enumerate(found.hours):
         print(f"{hour:02d}:00  {count:>6}  {'#' * round(40 * count / widest)}".rstrip())
-    print(f"{found.total_jobs} jobs, score {found.score:.2f}"
+    print(f"{counted(found.total_jobs, 'job')}, score {found.score:.2f}"
           + ("; a rebalance is advised: holdfast scheduler preview" if found.rebalance_advised else ""))  # fmt: skip
 
 

@@ -12,6 +12,7 @@ import typer
 from holdfast import config
 from holdfast.cli.logs import configure_log
 from holdfast.cli.options import AsJson, Home
+from holdfast.cli.wording import counted
 from holdfast.clock import digits14
 from holdfast.config import Settings
 from holdfast.replay.address import replay_path
@@ -96,7 +97,7 @@ def _print(answer: Answer, request: Request) -> None:
 
 def _lines(hit: Hit) -> str:
     row = hit.row
-    more = f", {hit.captures} captures" if hit.captures else ""
+    more = f", {counted(hit.captures, 'capture')}" if hit.captures else ""
     head = f"{row.captured_at:%Y-%m-%d %H:%M}  {row.status or '-'}  {hit.source_code}  snapshot {row.id}{more}"
     bold = sys.stdout.isatty()
     title = _clean("".join(piece.text for piece in hit.title)) or "(no title)"

@@ -11,6 +11,7 @@ import typer
 from holdfast import config
 from holdfast.cli.logs import configure_log
 from holdfast.cli.options import AsJson, Home
+from holdfast.cli.wording import counted
 from holdfast.coordination.priority import step_back
 from holdfast.search import queries
 from holdfast.search.drain import drain as drain_outbox
@@ -47,7 +48,7 @@ def drain(json: AsJson = False, home: Home = None) -> None:
     if json:
         print(jsonlib.dumps({"changes": done.changes, "pages": done.pages, "finished": done.finished}))
     else:
-        typer.echo(f"{done.changes:,} changes taken in, {done.pages:,} pages")
+        typer.echo(f"{counted(done.changes, 'change')} taken in, {counted(done.pages, 'page')}")
 
 
 @app_command.command()
@@ -66,7 +67,7 @@ def rebuild(json: AsJson = False, home: Home = None) -> None:
     if json:
         print(jsonlib.dumps({"pages": pages, "changes": done.changes}))
     else:
-        typer.echo(f"{pages:,} pages in the new index, {done.changes:,} changes taken in since")
+        typer.echo(f"{counted(pages, 'page')} in the new index, {counted(done.changes, 'change')} taken in since")
 
 
 @app_command.command()

@@ -9,6 +9,7 @@ import typer
 from holdfast import config
 from holdfast.cli.logs import configure_log
 from holdfast.cli.options import AsJson, Home
+from holdfast.cli.wording import counted
 from holdfast.coordination.priority import step_back
 from holdfast.search.drain import take_over_signals
 from holdfast.search.signals import recompute
@@ -27,4 +28,4 @@ def recompute_page_signals(json: AsJson = False, home: Home = None) -> None:
     with open_archive(settings) as archive:
         pages = recompute(archive.database, archive.clock)
         take_over_signals(archive.database, archive.home)
-    typer.echo(jsonlib.dumps({"pages": pages}) if json else f"{pages:,} pages have signals")
+    typer.echo(jsonlib.dumps({"pages": pages}) if json else f"signals of {counted(pages, 'page')}")

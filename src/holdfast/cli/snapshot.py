@@ -11,6 +11,7 @@ from sqlalchemy.orm import Session
 
 from holdfast import config
 from holdfast.cli.options import AsJson, Home
+from holdfast.cli.wording import counted
 from holdfast.db.models import Document, Snapshot
 from holdfast.errors import Invalid, NotFound
 from holdfast.index import queries
@@ -142,4 +143,4 @@ def _say(done: Withdrawn, what: str, *, as_json: bool) -> None:
     if as_json:
         print(jsonlib.dumps({"subject": done.subject, "done": what, "snapshots": done.snapshots}))
     else:
-        typer.echo(f"{done.subject}: {what}, {done.snapshots} captures")
+        typer.echo(f"{done.subject}: {what}, {counted(done.snapshots, 'capture')}")

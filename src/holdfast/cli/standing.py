@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from holdfast.cli.wording import counted
 from holdfast.clock import from_micros
 from holdfast.jobs.standing.standing import Standing
 
@@ -26,15 +27,15 @@ def lines(standing: Standing) -> list[str]:
         for one in standing.skipped
     ]
     if standing.overdue:
-        shown.append(f"overdue: {standing.overdue:,} jobs are due and not queued; start: holdfast start-worker")
+        shown.append(f"overdue: {counted(standing.overdue, 'job')} due and not queued; start: holdfast start-worker")
     shown += [f"waits: execution {one.run.execution_id} of {one.run.source}: {one.why}" for one in standing.waiting]
     if standing.queued > len(standing.waiting):
         shown.append(f"waits: {standing.queued - len(standing.waiting):,} more")
     if standing.unindexed:
-        shown.append(f"to index: {standing.unindexed:,} executions")
+        shown.append(f"to index: {counted(standing.unindexed, 'execution')}")
     for worker in standing.workers:
         silent = f"silent since {worker.seen.heartbeat_at:%Y-%m-%d %H:%M:%S}, its jobs are taken over"
-        shown.append(f"worker {worker.name} (pid {worker.seen.pid}): {worker.jobs} jobs"
+        shown.append(f"worker {worker.name} (pid {worker.seen.pid}): {counted(worker.jobs, 'job')}"
                      + (f", gone: {silent}" if worker.seen.is_gone else ""))  # fmt: skip
     return shown
 

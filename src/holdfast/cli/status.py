@@ -12,6 +12,7 @@ from holdfast import config
 from holdfast.cli import feed_words, standing
 from holdfast.cli.display import Display, duration, line, outcomes, size
 from holdfast.cli.options import AsJson, ExecutionId, Home
+from holdfast.cli.wording import counted
 from holdfast.clock import Clock
 from holdfast.db.hot import Hot
 from holdfast.feeds.standing.standing import read_feed_standing
@@ -79,7 +80,8 @@ def describe(shown: Status) -> str:
     told = f"\n       {shown.sentence}" if shown.shortfalls else ""
     again = f"; tried again at {shown.retry_at:%Y-%m-%d %H:%M} UTC" if shown.retry_at and told else ""
     return (
-        f"{head}{told}{again}\n       {shown.pages:,} pages, {shown.requests:,} requests, {size(shown.bytes)}, "
+        f"{head}{told}{again}\n       {counted(shown.pages, 'page')}, {counted(shown.requests, 'request')}, "
+        f"{size(shown.bytes)}, "
         f"{duration(shown.run_seconds)}, {shown.queue:,} queued; {outcomes(shown)}"
     )
 

@@ -37,6 +37,7 @@ from holdfast.cli.display import size
 from holdfast.cli.indexing import ProgressLine
 from holdfast.cli.options import Apply, AsJson, Home
 from holdfast.cli.tables import table
+from holdfast.cli.wording import counted
 from holdfast.db.engine import Database
 from holdfast.errors import Unavailable
 from holdfast.jobs.care.deeds import note_storage
@@ -346,7 +347,8 @@ def make_smaller(
         return
     for one in made:
         print(
-            f"{one['file']}: {one['dropped']} records less, {size(one['before_bytes'])} to {size(one['after_bytes'])}"
+            f"{one['file']}: {counted(one['dropped'], 'record')} less, "
+            f"{size(one['before_bytes'])} to {size(one['after_bytes'])}"
         )
     print(f"{len(made)} of {len(files)} WARC files have something to leave out")
     dry_run(apply, json=json)

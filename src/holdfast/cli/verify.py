@@ -16,6 +16,7 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
 
+from holdfast.cli.wording import counted
 from holdfast.errors import NotFound, Unavailable
 from holdfast.warc.manifest import MANIFEST, ManifestDamaged, ManifestEntry, read_manifest
 from holdfast.warc.verify import Problem, verify_file
@@ -148,7 +149,10 @@ def _print_summary(checked: list[Checked]) -> None:
         return
     bad = sum(not result.ok for result in checked)
     records = sum(result.records for result in checked)
-    typer.echo(f"{len(checked)} files, {records:,} records: {f'{bad} with problems' if bad else 'all is well'}")
+    typer.echo(
+        f"{counted(len(checked), 'file')}, {counted(records, 'record')}: "
+        f"{f'{bad} with problems' if bad else 'all is well'}"
+    )
 
 
 def _facts(checked: list[Checked]) -> dict[str, Any]:

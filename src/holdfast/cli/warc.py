@@ -16,6 +16,7 @@ from holdfast.cli.display import size
 from holdfast.cli.meant import OfExecution, OfJob, find_executions
 from holdfast.cli.options import AsJson, Home
 from holdfast.cli.tables import table
+from holdfast.cli.wording import counted
 from holdfast.db.models import WarcFile
 from holdfast.errors import Invalid, NotFound
 from holdfast.index import queries
@@ -61,7 +62,7 @@ def list_files(
             (one["id"], one["source"], one["state"], one["index"], one["records"], size(one["size"] or 0), one["path"])
             for one in shown
         ]))  # fmt: skip
-    print(f"{len(shown)} files, {size(sum(one['size'] or 0 for one in shown))}")
+    print(f"{counted(len(shown), 'file')}, {size(sum(one['size'] or 0 for one in shown))}")
 
 
 def _facts(file: WarcFile, source: str) -> dict[str, Any]:

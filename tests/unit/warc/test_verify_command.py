@@ -32,7 +32,7 @@ def test_whole_files_in_a_folder_are_listed_and_the_end_is_good(tmp_path: Path) 
 
     assert result.exit_code == 0
     assert "archive.warc.gz" in result.output
-    assert "1 files, 5 records: all is well" in result.output
+    assert "1 file, 5 records: all is well" in result.output
 
 
 def test_problems_are_shown_with_their_offsets_and_the_end_is_bad(tmp_path: Path) -> None:
