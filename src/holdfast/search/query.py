@@ -120,8 +120,8 @@ class Question:
 _SCHEME = re.compile(r"https?://", re.IGNORECASE)
 _FIELDED = re.compile(r"(title|snippet|url):", re.IGNORECASE)
 _OPERATOR = re.compile(r"(?<!\S)(?:and|or|not)(?!\S)", re.IGNORECASE)
-_LOUD = re.compile(r"[()]|(?<!\S)(?:AND|OR|NOT)(?!\S)|(?<=\s)-[^\s-]|(?<!\S)(?:title|snippet|url):", re.IGNORECASE)
-_SHOUTED = re.compile(r"[()]|(?<!\S)(?:AND|OR|NOT)(?!\S)|(?<=\s)-[^\s-]|(?<!\S)(?i:title|snippet|url):")
+_LOUD = re.compile(r"[()]|(?<!\S)(?:AND|OR|NOT)(?!\S)|(?<!\S)-[^\s-]|(?<!\S)(?:title|snippet|url):", re.IGNORECASE)
+_SHOUTED = re.compile(r"[()]|(?<!\S)(?:AND|OR|NOT)(?!\S)|(?<!\S)-[^\s-]|(?<!\S)(?i:title|snippet|url):")
 
 
 def understand(text: str) -> Question:

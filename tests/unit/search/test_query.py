@@ -32,6 +32,7 @@ from holdfast.urls import hash64, parse
         ("snippet:flu", Intent.BOOLEAN),
         ("well-known", Intent.PLAIN),
         ("- flu", Intent.PLAIN),
+        ("-flu", Intent.BOOLEAN),
         ("android", Intent.PLAIN),
         ('"flu vaccine"', Intent.PLAIN),
         ("AND", Intent.PLAIN),

@@ -83,3 +83,15 @@ def test_a_segment_is_merged_once_it_is_not_clearly_smaller_than_the_one_before(
 
 def test_there_are_never_many_segments() -> None:
     assert disk.merge_plan([4**n for n in range(20, 0, -1)]) >= 8
+
+
+def test_segments_that_speak_for_no_range_are_merged_like_others() -> None:
+    silent = [
+        Segment(name=str(n), rows=np.empty(0, disk.ROW), addresses=np.empty(0, disk.ADDRESS), strings=b"",
+                documents=np.empty(0, disk.DOCUMENT), cleared=np.empty((0, 2), np.int64))
+        for n in range(2)
+    ]  # fmt: skip
+    merged = disk.merge(silent, "m", oldest=False)
+
+    assert len(merged.cleared) == 0
+    assert {int(row["id"]) for row in disk.living_rows([_segment("0", 0, 9, [3, 5], 7), merged])} == {3, 5}
