@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import os
 import pickle
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -128,10 +125,3 @@ def test_a_secret_is_not_shown() -> None:
     assert api.admin_token is not None
     assert api.admin_token.get_secret_value() == "not to be seen"
     assert "not to be seen" not in f"{api} {api!r} {api.admin_token} {api.admin_token!r}"
-
-
-def test_a_crawl_and_its_processes_start_without_what_only_the_server_needs() -> None:
-    told = "import json, sys, holdfast.cli.crawl, holdfast.worker.process; print(json.dumps([*sys.modules]))"
-    done = subprocess.run([sys.executable, "-c", told], capture_output=True, text=True, check=True)
-    loaded = {name.partition(".")[0] for name in json.loads(done.stdout)}
-    assert loaded & {"fastapi", "pydantic", "pydantic_settings", "sqlalchemy", "starlette", "tantivy"} == set()
