@@ -55,7 +55,7 @@ def _variables(model: Any, prefix: str) -> Iterator[str]:
 def test_every_setting_is_in_the_docs() -> None:
     config = importlib.import_module("holdfast.config")
     page = _page("settings.md")
-    names = list(_variables(config.Settings, config.Settings.model_config["env_prefix"]))
+    names = list(_variables(config.Settings, config.PREFIX))
 
     assert len(names) > 10
     missing = [name for name in names if f"`{name}`" not in page]
@@ -102,7 +102,7 @@ def test_settings_that_took_the_place_of_the_documents_variables_exist() -> None
     ours = set(re.findall(r"`(HOLDFAST_[A-Z_]+)`", table))
 
     assert len(ours) > 30
-    known = set(_variables(config.Settings, config.Settings.model_config["env_prefix"]))
+    known = set(_variables(config.Settings, config.PREFIX))
     assert sorted(ours - known) == [], "tools/settings_documents.md names settings that are not there"
     assert [name for name in _THEIRS.split() if name not in table] == [], "say what took the place of these"
 

@@ -7,11 +7,9 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from pydantic import BaseModel
-from pydantic.fields import FieldInfo
-
 from holdfast import config
 from holdfast.cli.options import AsJson, Home
+from holdfast.config.model import Group, Setting
 
 _LOGIN = re.compile(r"(://[^:/@\s]*+)(?::[^@\s]*+(@)?)?")
 """What follows an address's scheme, with its password or without: taken in either case, so that it is read once."""
@@ -33,11 +31,11 @@ def settings(json: AsJson = False, home: Home = None) -> None:
         print(f"{name} = {_text(value)}\n    {field.description}")
 
 
-def walk(values: BaseModel, prefix: str = "HOLDFAST") -> Iterator[tuple[str, BaseModel, str, FieldInfo]]:
+def walk(values: Group, prefix: str = "HOLDFAST") -> Iterator[tuple[str, Group, str, Setting]]:
     """Yield every setting: its variable's name, the group that holds it, its key there, and its description."""
     for key, field in type(values).model_fields.items():
         value: Any = getattr(values, key)
-        if isinstance(value, BaseModel):
+        if isinstance(value, Group):
             yield from walk(value, f"{prefix}_{key.upper()}")
         else:
             yield f"{prefix}_{key.upper()}", values, key, field

@@ -33,6 +33,9 @@ _log = log.get()
 LARGE_BYTES = 1024 * 1024
 """A larger body is prepared on a thread of its own: 100 MB in chunks of one byte take a minute to put together."""
 _POLL_S = 0.2
+_AT_ONCE = 16
+"""Captures that are ended before the loop is woken for them, while more wait: waking it for each costs two switches of
+threads a page, and nothing waits for one page."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,6 +79,8 @@ class Desk:
         self._abandoned = Event()
         self._given_up: int | None = None
         """The capture that was closed as parse_timeout while a parser still had it."""
+        self.flush: Callable[[], None] = _nothing
+        """Called when those that `done` was called for are to be taken up; set by who collects them."""
         self._thread = Thread(target=self._work, name="desk", daemon=True)
 
     def start(self) -> None:
@@ -112,8 +117,12 @@ class Desk:
         self._inbox.put(call)
 
     def _work(self) -> None:
-        closing = False
+        closing, ended = False, 0
         while not self._abandoned.is_set() and not (closing and not self._preparing):
+            if ended >= _AT_ONCE or self._inbox.empty():
+                self.flush()
+                ended = 0
+            ended += 1
             item = self._inbox.get()
             if item is None:
                 closing = True
@@ -127,6 +136,7 @@ class Desk:
                 self._slow.put(item.call, size=item.size)
             else:
                 self._between(item)
+        self.flush()
         self._digests.shutdown(wait=False, cancel_futures=True)
         self._slow.close(wait=not self._abandoned.is_set())
 
@@ -176,6 +186,7 @@ class Desk:
                 failed = replace(capture, hops=(), outcome=Outcome.FAILED, reason=reason, message=message)
                 visit = _visit(failed, capture.attempt, self._clock.now(), [], None, Sieved())
             self._done(capture, visit)
+            self.flush()
 
     def _file(self, capture: Capture, payloads: Sequence[Payload]) -> list[Filed] | None:
         """Write a capture's exchanges; None if that is not ours any more."""
@@ -232,6 +243,7 @@ class Desk:
         finally:
             self._run.put_down(1)
         self._conclude(capture, attempt, filed, reading)
+        self.flush()
 
     def _conclude(self, capture: Capture, attempt: Attempt, filed: list[Filed], reading: Reading) -> None:
         if reading.problem == UNREADABLE:
@@ -249,6 +261,7 @@ class Desk:
         the thread may have ended its page at this very moment.
         """
         self._abandoned.set()
+        self.flush()
         if (in_hand := self._in_hand) is not None:
             capture, attempt, filed = in_hand
             self._given_up = capture.number
@@ -291,6 +304,10 @@ def _visit(capture: Capture, attempt: Attempt, now: datetime, filed: Sequence[Fi
         excluded=dict(sieved.excluded), retry_at=capture.retry_at, listing=sieved.listing,
         feeds=tuple(sieved.feeds),
     )  # fmt: skip
+
+
+def _nothing() -> None:
+    """Collect nothing."""
 
 
 def _landed(capture: Capture) -> str | None:

@@ -17,6 +17,8 @@ from holdfast.worker.assignment import Assignment
 _STOPS = (signal.SIGTERM, signal.SIGINT)
 """Two signals, because two of one kind that come together are one."""
 
+_PROGRAM = "import gc; gc.disable(); from holdfast.worker.process import main; main()"
+"""A tenth of loading is spent looking for garbage that modules do not make; `main` turns the search on again."""
 _START_S = 20.0
 """How long a process may take to begin: on a busy machine an interpreter needs seconds to load its modules."""
 _TICKS_S = os.sysconf("SC_CLK_TCK")
@@ -42,7 +44,7 @@ class Child:
         with log_path.open("ab") as log_file:
             # A session of its own: Ctrl-C reaches the supervisor only, which decides what it means.
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "holdfast.worker.process"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                [sys.executable, "-c", _PROGRAM], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                 stderr=log_file, env={**os.environ, **environment}, start_new_session=True,
             )  # fmt: skip
         assert self._process.stdin is not None

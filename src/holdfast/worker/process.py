@@ -9,6 +9,8 @@ import os
 import signal
 import sys
 import traceback
+from collections import deque
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from ipaddress import ip_address, ip_network
@@ -54,6 +56,27 @@ from holdfast.worker.rows import RowControl
 from holdfast.worker.storing import policy_of
 
 _log = log.get()
+
+
+class _Ended:
+    """Captures that a desk has ended: collected on its threads, taken up together on the loop."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, take: Callable[[Capture, Visit | None], None]) -> None:
+        self._loop, self._take = loop, take
+        self._captures: deque[tuple[Capture, Visit | None]] = deque()
+
+    def add(self, capture: Capture, visit: Visit | None) -> None:
+        """Keep one until `hand_over`."""
+        self._captures.append((capture, visit))
+
+    def hand_over(self) -> None:
+        """Have those that were added taken up, on the loop."""
+        if self._captures:
+            self._loop.call_soon_threadsafe(self._take_all)
+
+    def _take_all(self) -> None:
+        while self._captures:
+            self._take(*self._captures.popleft())
 
 
 class Process:
@@ -159,9 +182,6 @@ class Process:
         limits = Limits(plan, progress, ends_at=None if left is None else self._clock.monotonic() + left)
         sieve, reader, loop = Sieve(crew), Reader(crew, self._child), asyncio.get_running_loop()
 
-        def done(capture: Capture, visit: Visit | None) -> None:
-            loop.call_soon_threadsafe(engine.finished, capture, visit)
-
         def links_of(page_id: int) -> tuple[str, ...]:
             return engine.database.wait(lambda: ground.frontier.signal_links(page_id))
 
@@ -172,7 +192,11 @@ class Process:
 
         def make_desk() -> Desk:
             storage = self._policy.make_storage(reader, links_of)
-            return Desk(storage=storage, sieve=sieve, reader=reader, run=self._owner.run, clock=ground.clock, done=done)
+            ended = _Ended(loop, lambda capture, visit: engine.finished(capture, visit))
+            run, clock = self._owner.run, ground.clock
+            desk = Desk(storage=storage, sieve=sieve, reader=reader, run=run, clock=clock, done=ended.add)
+            desk.flush = ended.hand_over
+            return desk
 
         crew.landed, crew.forget = landed, sieve.forget
         crew.read_again = partial(reader.read_again, sieve=sieve)
@@ -231,6 +255,7 @@ def main() -> None:
     # 700 costs a twentieth of its parse (measured).
     gc.freeze()
     gc.set_threshold(20_000, 20, 50)
+    gc.enable()
     code = 1
     try:
         with open_ground(settings) as ground:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -191,7 +192,7 @@ class Bed:
     def stages(self) -> list[str]:
         """Return the names of the stages that ran, from their logs, oldest first."""
         found = sorted(self.output.glob("archive_*.combined.log"), key=lambda path: path.stat().st_mtime_ns)
-        return [path.name.removeprefix("archive_").rsplit("_2", 1)[0] for path in found]
+        return [re.sub(r"_\d{8}_\d{6}.*", "", path.name.removeprefix("archive_")) for path in found]
 
     def log(self) -> str:
         """Return the newest combined log."""

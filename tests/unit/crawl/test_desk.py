@@ -136,3 +136,24 @@ def test_a_desk_that_was_given_up_hands_on_what_it_prepares_and_writes_nothing_m
     assert stage.desk.join(_WAIT_S)
     assert not stage.desk.is_filing()
     assert stage.said.empty()
+
+
+def test_what_is_ended_is_told_in_batches_while_more_waits_and_none_is_kept_back(stage: Stage) -> None:
+    held, free = Event(), Event()
+    told: SimpleQueue[int] = SimpleQueue()
+
+    def hold() -> None:
+        held.set()
+        assert free.wait(_WAIT_S)
+
+    stage.desk.do(hold)
+    assert held.wait(_WAIT_S)
+    stage.desk.flush = lambda: told.put(stage.said.qsize())
+    for number in range(40):
+        stage.desk.put(stage.capture(str(number), Bytes(b"y")))
+    free.set()
+
+    seen: list[int] = []
+    while 40 not in seen:
+        seen.append(told.get(timeout=_WAIT_S))
+    assert len(seen) < 6

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-_HEAVY = ("sqlalchemy", "rich", "alembic", "fastapi", "tantivy", "numpy", "psycopg", "structlog")
+_HEAVY = ("sqlalchemy", "rich", "alembic", "fastapi", "tantivy", "numpy", "psycopg", "structlog", "pydantic")
 _FETCHING = ("pycurl", "selectolax", "lxml", "uvloop", "fastwarc")
 
 

@@ -1,0 +1,53 @@
+"""Where settings are read from: variables, a `.env` file and a TOML file, each as a table of names and values."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from holdfast.config.model import Group, Setting
+
+PREFIX = "HOLDFAST_"
+
+
+def gather(fields: Mapping[str, Setting], given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what is set: what is given wins over variables, variables over `.env`, and `.env` over the TOML file."""
+    env_file, toml = Path(".env"), Path(os.environ.get(f"{PREFIX}CONFIG", "holdfast.toml"))
+    values: dict[str, Any] = {}
+    if toml.is_file():
+        # What reads a file is loaded by its name, where there is one: with both, settings would take twice as long.
+        values = importlib.import_module("tomllib").loads(toml.read_text("utf-8"))
+    if env_file.is_file():
+        values = _merged(values, _table(fields, importlib.import_module("dotenv").dotenv_values(env_file)))
+    values = _merged(values, _table(fields, os.environ))
+    return {**values, **_merged(values, given)}
+
+
+def _table(fields: Mapping[str, Setting], variables: Mapping[str, str | None]) -> dict[str, Any]:
+    """Return the settings among variables; one that begins with a group's name is of that group, known there or not."""
+    prefix, table = PREFIX.lower(), dict[str, Any]()
+    for variable, value in variables.items():
+        name = variable.lower()
+        if value is None or not name.startswith(prefix):
+            continue
+        name = name.removeprefix(prefix)
+        if name in fields:
+            is_group = isinstance(fields[name].default, Group)
+            # A whole group may stand in one variable, as JSON; single variables of it win.
+            table[name] = _merged(json.loads(value), table.get(name, {})) if is_group else value
+            continue
+        group, _, key = name.partition("_")
+        if key and group in fields and isinstance(fields[group].default, Group):
+            table[group] = _merged(table.get(group, {}), {key: value})
+    return table
+
+
+def _merged(below: Any, above: Any) -> Any:
+    """Return two tables as one; where both say something, the second does."""
+    if not isinstance(below, Mapping) or not isinstance(above, Mapping):
+        return above
+    return {**below, **{name: _merged(below.get(name), value) for name, value in above.items()}}
