@@ -22,7 +22,7 @@ from holdfast.cli import runner
 from holdfast.cli.catalogue import COMMANDS
 from holdfast.clock import SystemClock
 from holdfast.db.engine import Database
-from holdfast.db.models import Execution, Feed, Job, SignalPage, Snapshot
+from holdfast.db.models import Execution, Feed, IssueReport, Job, SignalPage, Snapshot
 from holdfast.db.models.frontier import Domain, Page
 from holdfast.sources.registry import seed_presets
 from holdfast.urls import parse_seed
@@ -91,7 +91,19 @@ def _signals(session: Session) -> None:
     session.add(SignalPage(page_id=1, source_id=1, execution_id=1, fetched_at=now, title="Example"))
 
 
+def _domain(session: Session) -> None:
+    session.add(Domain(id=1, name="example.org", created_at=SystemClock().now()))
+
+
+def _report(session: Session) -> None:
+    now, text = SystemClock().now(), "A picture is missing."
+    session.add(IssueReport(id=7, category="broken", description=text, status="new", created_at=now, updated_at=now))
+
+
 ROWS = {
+    "holdfast frontier reset": _domain,
+    "holdfast problem-report show": _report,
+    "holdfast problem-report edit": _report,
     "holdfast retry-job": _failed,
     "holdfast patch-job-config": _failed,
     "holdfast stop 3": _running,

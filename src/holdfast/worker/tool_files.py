@@ -21,6 +21,7 @@ from holdfast.errors import HoldfastError, UrlRefused
 from holdfast.index.execution import KEPT
 from holdfast.index.indexer import Indexer
 from holdfast.index.intake.importer import Imported, Importer, Step
+from holdfast.index.intake.placing import Keeping
 from holdfast.jobs.adaptive import StartPage
 from holdfast.jobs.imports import ImportBegun, ImportWish
 from holdfast.urls import parse
@@ -59,6 +60,7 @@ def keep_files(ground: Ground, database: Database, execution_id: int, output_dir
             wish = ImportWish(source="", name=None, home=ground.settings.home, config={})
             importer = Importer(database, ground.hot, ground.clock, indexer, wish)
             importer.begun, importer.only_register = ImportBegun(execution_id=execution_id, folder=folder), True
+            importer.keeping = Keeping.LINK  # the folder is the tool's own, and what it sealed it never writes again
 
             def on_step(_step: Step) -> None:
                 indexer.stopping = holding.stop in LEAVING
