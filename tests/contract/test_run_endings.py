@@ -100,3 +100,16 @@ def test_a_run_that_loses_worker_after_worker_and_gets_nowhere_fails(bed: Bed, c
 
     run = _lose(bed, clock, items=7)
     assert (run.state, run.reason, bed.job(job_id).state) == ("failed", "lease_lost", "failed")
+
+
+def test_the_time_in_which_a_holder_was_dead_is_no_time_at_work(bed: Bed, clock: FakeClock) -> None:
+    job_id = bed.once()
+    bed.party.scheduler.tick()
+    lease = bed.party.taken()
+    clock.advance(100)
+    bed.party.leases.renew(lease)
+    clock.advance(86_400)
+    bed.party.scheduler.sweep()
+
+    [run] = bed.executions(job_id)
+    assert (run.state, run.run_seconds) == ("queued", 100)
