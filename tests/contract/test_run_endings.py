@@ -11,6 +11,7 @@ from holdfast.db.models import Execution
 from holdfast.jobs.endings import Counts, Ending, Result
 from holdfast.jobs.reading import RULES, Retry, Rule
 from holdfast.jobs.retries import Failure
+from holdfast.jobs.states import Action
 from tests.clock import FakeClock
 from tests.jobs_bed import Bed, open_bed
 
@@ -113,3 +114,59 @@ def test_the_time_in_which_a_holder_was_dead_is_no_time_at_work(bed: Bed, clock:
 
     [run] = bed.executions(job_id)
     assert (run.state, run.run_seconds) == ("queued", 100)
+
+
+def _failed_once(bed: Bed, job_id: int) -> None:
+    bed.run_once(job_id, Ending(result=Result.FAILED, failure=Failure.FAILED, reason="failed"))
+
+
+def test_a_job_that_was_paused_between_two_tries_begins_anew(bed: Bed, clock: FakeClock) -> None:
+    job_id = bed.recurring(max_retries=2)
+    clock.advance(3600)
+    _failed_once(bed, job_id)
+    bed.party.act(job_id, Action.PAUSE)
+    bed.party.act(job_id, Action.RESUME)
+    clock.advance(3600)
+
+    bed.run_once(job_id)
+
+    assert [run.resumed_from for run in bed.executions(job_id)] == [None, None]
+
+
+@pytest.mark.parametrize("max_retries", [0, 2])
+def test_a_new_plan_is_no_retry_of_the_old_one(bed: Bed, clock: FakeClock, max_retries: int) -> None:
+    job_id = bed.once(max_retries=max_retries)
+    _failed_once(bed, job_id)
+
+    bed.upsert(bed.job(job_id).source_id, max_retries=max_retries, config={"max_depth": 2})
+    clock.advance(3600)
+    bed.run_once(job_id)
+
+    assert [run.resumed_from for run in bed.executions(job_id)] == [None, None]
+
+
+def test_the_same_wish_again_leaves_a_retry_a_retry(bed: Bed, clock: FakeClock) -> None:
+    job_id = bed.recurring(max_retries=2)
+    clock.advance(3600)
+    _failed_once(bed, job_id)
+
+    bed.upsert(bed.job(job_id).source_id, interval_minutes=60, schedule_enabled=True, max_retries=2)
+    clock.advance(3600)
+    bed.run_once(job_id)
+
+    first, second = bed.executions(job_id)
+    assert second.resumed_from == first.id
+
+
+def test_a_run_on_demand_begins_anew_and_a_retry_by_hand_does_not(bed: Bed, clock: FakeClock) -> None:
+    job_id = bed.recurring(max_retries=0)
+    clock.advance(3600)
+    _failed_once(bed, job_id)
+    bed.party.act(job_id, Action.RETRY)
+    _failed_once(bed, job_id)
+    bed.upsert(bed.job(job_id).source_id, interval_minutes=60, schedule_enabled=True, max_retries=0)
+    bed.party.act(job_id, Action.FORCE_RUN)
+    bed.run_once(job_id)
+
+    first, second, third = bed.executions(job_id)
+    assert (second.resumed_from, third.resumed_from) == (first.id, None)
