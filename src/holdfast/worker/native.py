@@ -244,7 +244,7 @@ def _frontier(ground: Ground, execution_id: int) -> int:
 
 def _given_up(ground: Ground, status: Status, word: Stop) -> Reading:
     """Close what will not be asked any more, because a person wants this run to end; return what it is."""
-    left = ground.frontier.open_count(status.frontier_id)
+    left = ground.frontier.open_count(status.frontier_id) + ground.frontier.reread_count(status.frontier_id)
     if word is Stop.CANCEL:
         _close_rest(ground, status.frontier_id, "cancelled")
         return Reading("cancelled", "cancelled", {})
