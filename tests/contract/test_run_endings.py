@@ -7,8 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.db.models import Execution
+from holdfast.db.models import Domain, Execution, ExecutionCount, Owner, Queue
+from holdfast.jobs.care.queries import Run, next_due, running
 from holdfast.jobs.endings import Counts, Ending, Result
+from holdfast.jobs.listing.queries import settled_pages
 from holdfast.jobs.reading import RULES, Retry, Rule
 from holdfast.jobs.retries import Failure
 from holdfast.jobs.states import Action
@@ -16,7 +18,7 @@ from tests.clock import FakeClock
 from tests.jobs_bed import Bed, open_bed
 
 _FAILURES = {"storage": Failure.INFRA, "infra_error": Failure.INFRA, "infra_error_config": Failure.CONFIG,
-             "lease_lost": Failure.LEASE_LOST}  # fmt: skip
+             "lease_lost": Failure.LEASE_LOST, "no_runner": Failure.CONFIG}  # fmt: skip
 _SETTLED = [rule for rule in RULES if rule.state in ("completed", "failed", "cancelled")]
 
 
@@ -170,3 +172,50 @@ def test_a_run_on_demand_begins_anew_and_a_retry_by_hand_does_not(bed: Bed, cloc
 
     first, second, third = bed.executions(job_id)
     assert (second.resumed_from, third.resumed_from) == (first.id, None)
+
+
+def test_what_the_table_says_of_a_reason_holds_whatever_was_blamed(bed: Bed) -> None:
+    job_id = bed.once(max_retries=1)
+
+    bed.run_once(job_id, Ending(result=Result.FAILED, failure=Failure.FAILED, reason="no_runner"))
+
+    assert bed.job(job_id).state == "failed"
+
+
+def _retry(bed: Bed, clock: FakeClock) -> tuple[Execution, Run]:
+    """Return a first run that gave up hosts, and its retry, that runs and goes on with its frontier."""
+    job_id = bed.once(max_retries=1)
+    bed.run_once(job_id, Ending(result=Result.COMPLETED, reason="hosts_given_up", counts=Counts(items_crawled=5)))
+    clock.advance(7200)
+    bed.party.scheduler.tick()
+    bed.party.taken()
+    with bed.database.write() as session:
+        first, retry = session.query(Execution).order_by(Execution.id)
+        retry.frontier_id = first.id
+        retry.items_crawled = 9
+        session.add(
+            Owner(id=7, kind="process", host="h", pid=1, run_file="r", started_at=clock.now(), heartbeat_at=clock.now())
+        )
+        session.flush()
+        session.add(ExecutionCount(execution_id=first.id, owner_id=7, counts={}, updated_at=0))
+        session.add(Domain(id=3, name="ex.example"))
+        session.flush()
+        session.add(Queue(execution_id=first.id, domain_id=3, open=1, due_at=5_000_000))
+    with bed.database.read() as session:
+        [run] = running(session)
+        return first, run
+
+
+def test_a_retry_that_waits_for_its_turn_is_seen_to_have_something_to_ask_for(bed: Bed, clock: FakeClock) -> None:
+    _first, run = _retry(bed, clock)
+
+    with bed.database.read() as session:
+        due = next_due(session, run)
+    assert due is not None
+
+
+def test_pages_of_a_retry_are_not_counted_beside_the_totals_of_its_frontier(bed: Bed, clock: FakeClock) -> None:
+    _retry(bed, clock)
+
+    with bed.database.read() as session:
+        assert settled_pages(session) == []

@@ -80,6 +80,8 @@ RULES: Final = (
     Rule("storage went away or cannot be written", "failed", "storage", Retry.LATER, False, 1),
     Rule("the machine failed otherwise (network, database)", "failed", "infra_error", Retry.LATER, False, 1),
     Rule("the configuration cannot be used", "failed", "infra_error_config", Retry.NO, False, 1),
+    Rule("the worker has no runner for its backend", "failed", "no_runner", Retry.NO, False, 1),
+    Rule("its ending could not be written", "failed", "unsettled", Retry.YES, False, 1),
     Rule("its job was cancelled; captures are kept", "cancelled", "cancelled", Retry.NO, False, 0),
     Rule("a person discarded it; no capture is kept", "cancelled", "discarded", Retry.NO, False, 0),
 )

@@ -25,6 +25,9 @@ from holdfast.jobs.schedule import queries
 from holdfast.jobs.slots import next_turn, turns_between
 from holdfast.jobs.states import State
 
+_BY_RULE = {Retry.NO: Failure.CONFIG, Retry.LATER: Failure.INFRA}
+"""What the table of endings says of retries, in the words of the retry budget: as for these failures."""
+
 
 class Settler:
     """Closes runs by the rules of the house."""
@@ -133,7 +136,7 @@ class Settler:
         job.last_failure_at, job.error_message = now, execution.error or execution.reason
         if state_of(job) is not State.RUNNING:
             return []
-        failure = ending.failure or Failure.FAILED
+        failure = _BY_RULE.get(ending.rule.retry) or ending.failure or Failure.FAILED
         if ending.verdict is not None and failure is Failure.FAILED:
             again = _as_told(job, ending.verdict)
         else:

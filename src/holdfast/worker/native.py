@@ -201,7 +201,7 @@ def _infra(trouble: str, *, stack: str | None = None) -> Ending:
 
 def _begin(ground: Ground, lease: Lease, plan: CrawlPlan, *, resumes: bool) -> Begun:
     """Write the plan into the execution, with where its seeds landed before; ignoring robots.txt lands in the audit."""
-    frontier_id = _frontier(ground, lease.execution_id) if resumes else lease.execution_id
+    frontier_id = frontier_for(ground, lease.execution_id) if resumes else lease.execution_id
     with ground.hot.write() as tx:
         row = queries.execution(tx, lease.execution_id)
         assert row is not None
@@ -218,20 +218,21 @@ def _begin(ground: Ground, lease: Lease, plan: CrawlPlan, *, resumes: bool) -> B
     )  # fmt: skip
 
 
-def _frontier(ground: Ground, execution_id: int) -> int:
+def frontier_for(ground: Ground, execution_id: int) -> int:
     """Return whose frontier a run works on: a retry goes on with that of the last run before it that had one.
 
     A run whose storage was away had none. What was captured is not asked again; what was left open, and what was given
-    up, is.
+    up, is. Where files with captures were struck out (quarantined, discarded), everything is asked for again.
     """
     with ground.hot.read() as tx:
         known = queries.frontier_of(tx, execution_id)
         if known != execution_id:
             return known
-        rows = (queries.execution(tx, before) for before in queries.runs_before(tx, execution_id=execution_id))
+        chain = queries.runs_before(tx, execution_id=execution_id)
+        rows = (queries.execution(tx, before) for before in chain)
         earlier = next((row for row in rows if row and queries.has_frontier(tx, execution_id=row.frontier_id)), None)
-    if earlier is None:
-        return execution_id
+        if earlier is None or queries.has_lost_captures(tx, frontier_id=earlier.frontier_id, execution_ids=chain):
+            return execution_id
     root = earlier.frontier_id
     whole = earlier.reason in (Shortfall.NO_SERVER, Shortfall.NOTHING_CAPTURED)
     reopened = ground.frontier.reopen(root, every_domain=whole)

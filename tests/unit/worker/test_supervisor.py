@@ -6,8 +6,9 @@ from pathlib import Path
 
 from holdfast.jobs import executions
 from holdfast.jobs.executions import read_ending
-from holdfast.jobs.live import queries
 from holdfast.types import Outcome
+from holdfast.warc import queries as files
+from holdfast.worker.native import frontier_for
 from holdfast.worker.stops import Stops
 from holdfast.worker.supervisor import Supervisor
 from tests.execution import Begin, begun_execution
@@ -58,14 +59,35 @@ def test_a_crawl_that_was_discarded_does_not_say_that_its_captures_are_kept(tmp_
         assert _stopped(made) == ("cancelled", "discarded")
 
 
-def test_the_runs_before_a_retry_are_named_the_last_one_first(tmp_path: Path) -> None:
-    with begun_execution(tmp_path) as made, made.ground.hot.write() as tx:
-        first = made.begun.execution_id
+def _retried(made: Begin) -> tuple[int, int]:
+    """Return a run and the second retry after it; the one between never came to a frontier."""
+    first = made.begun.execution_id
+    with made.ground.hot.write() as tx:
+        tx.execute("UPDATE executions SET state = 'failed' WHERE id = ?", (first,))
         for number in (first + 1, first + 2):
             tx.execute(
                 "INSERT INTO executions (id, job_id, number, state, config, output_dir, created_at, run_seconds,"
                 " resumed_from) SELECT ?, job_id, ?, 'failed', '{}', '', created_at, 0, ? FROM executions WHERE id = ?",
                 (number, number, number - 1, first),
             )
+    return first, first + 2
 
-        assert queries.runs_before(tx, execution_id=first + 2) == [first + 1, first]
+
+def test_a_retry_goes_on_with_the_last_frontier_that_there_is(tmp_path: Path) -> None:
+    with begun_execution(tmp_path) as made:
+        _all_captured(made)
+        first, retry = _retried(made)
+
+        assert frontier_for(made.ground, retry) == first
+
+
+def test_a_retry_asks_for_everything_again_where_files_with_captures_were_struck_out(tmp_path: Path) -> None:
+    with begun_execution(tmp_path) as made:
+        _all_captured(made)
+        first, retry = _retried(made)
+        with made.ground.hot.write() as tx:
+            file_id = files.insert_file(tx, execution_id=first, owner_id=None, path="warcs/a.warc.gz", now=0)
+            tx.execute("UPDATE page_crawls SET warc_file_id = ?, warc_offset = 0", (file_id,))
+            files.discard_file(tx, file_id)
+
+        assert frontier_for(made.ground, retry) == retry

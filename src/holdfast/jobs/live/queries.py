@@ -223,6 +223,18 @@ def has_frontier(tx: Transaction, *, execution_id: int) -> bool:
     return bool(tx.execute("SELECT 1 FROM queues WHERE execution_id = ? LIMIT 1", (execution_id,)))
 
 
+def has_lost_captures(tx: Transaction, *, frontier_id: int, execution_ids: Sequence[int]) -> bool:
+    """Return whether a file of these executions was struck out in which captures of a frontier stood."""
+    return any(
+        tx.execute(
+            "SELECT 1 FROM warc_files f WHERE f.execution_id = ? AND f.state = 'discarded'"
+            " AND EXISTS (SELECT 1 FROM page_crawls c WHERE c.warc_file_id = f.id AND c.execution_id = ?) LIMIT 1",
+            (one, frontier_id),
+        )
+        for one in execution_ids
+    )
+
+
 class Holding(NamedTuple):
     """How an execution stands to those who may end it."""
 
