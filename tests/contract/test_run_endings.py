@@ -197,8 +197,8 @@ def _retry(bed: Bed, clock: FakeClock) -> tuple[Execution, Run]:
             Owner(id=7, kind="process", host="h", pid=1, run_file="r", started_at=clock.now(), heartbeat_at=clock.now())
         )
         session.flush()
-        session.add(ExecutionCount(execution_id=first.id, owner_id=7, counts={}, updated_at=0))
-        session.add(Domain(id=3, name="ex.example"))
+        session.add(ExecutionCount(execution_id=first.id, owner_id=7, counts={}, updated_at=clock.now()))
+        session.add(Domain(id=3, name="ex.example", created_at=clock.now()))
         session.flush()
         session.add(Queue(execution_id=first.id, domain_id=3, open=1, due_at=5_000_000))
     with bed.database.read() as session:
