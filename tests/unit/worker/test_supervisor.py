@@ -8,6 +8,7 @@ from holdfast.jobs import executions
 from holdfast.jobs.executions import read_ending
 from holdfast.types import Outcome
 from holdfast.warc import queries as files
+from holdfast.worker.discard import discard
 from holdfast.worker.native import frontier_for
 from holdfast.worker.stops import Stops
 from holdfast.worker.supervisor import Supervisor
@@ -86,8 +87,27 @@ def test_a_retry_asks_for_everything_again_where_files_with_captures_were_struck
         _all_captured(made)
         first, retry = _retried(made)
         with made.ground.hot.write() as tx:
-            file_id = files.insert_file(tx, execution_id=first, owner_id=None, path="warcs/a.warc.gz", now=0)
+            owner_id = tx.execute("SELECT max(id) FROM owners")[0][0]
+            file_id = files.insert_file(tx, execution_id=first, owner_id=owner_id, path="warcs/a.warc.gz", now=0)
             tx.execute("UPDATE page_crawls SET warc_file_id = ?, warc_offset = 0", (file_id,))
             files.discard_file(tx, file_id)
 
         assert frontier_for(made.ground, retry) == retry
+
+
+def test_a_retry_that_is_discarded_takes_the_signals_of_its_frontier_along(tmp_path: Path) -> None:
+    with begun_execution(tmp_path) as made:
+        _all_captured(made)
+        _first, retry = _retried(made)
+        frontier_for(made.ground, retry)
+        with made.ground.hot.write() as tx:
+            tx.execute(
+                "INSERT INTO signal_pages (page_id, source_id, execution_id, fetched_at, status_code, word_count)"
+                " SELECT c.page_id, j.source_id, c.execution_id, 0, 200, 0 FROM page_crawls c"
+                " JOIN executions e ON e.id = c.execution_id JOIN jobs j ON j.id = e.job_id"
+            )
+
+        discard(made.ground, retry)
+
+        with made.ground.hot.read() as tx:
+            assert tx.execute("SELECT count(*) FROM signal_pages")[0][0] == 0
