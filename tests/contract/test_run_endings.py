@@ -7,15 +7,18 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.db.models import Execution
+from holdfast.db.models import Domain, Execution, ExecutionCount, Owner, Queue
+from holdfast.jobs.care.queries import Run, next_due, running
 from holdfast.jobs.endings import Counts, Ending, Result
+from holdfast.jobs.listing.queries import settled_pages
 from holdfast.jobs.reading import RULES, Retry, Rule
 from holdfast.jobs.retries import Failure
+from holdfast.jobs.states import Action
 from tests.clock import FakeClock
 from tests.jobs_bed import Bed, open_bed
 
 _FAILURES = {"storage": Failure.INFRA, "infra_error": Failure.INFRA, "infra_error_config": Failure.CONFIG,
-             "lease_lost": Failure.LEASE_LOST}  # fmt: skip
+             "lease_lost": Failure.LEASE_LOST, "no_runner": Failure.CONFIG}  # fmt: skip
 _SETTLED = [rule for rule in RULES if rule.state in ("completed", "failed", "cancelled")]
 
 
@@ -100,3 +103,119 @@ def test_a_run_that_loses_worker_after_worker_and_gets_nowhere_fails(bed: Bed, c
 
     run = _lose(bed, clock, items=7)
     assert (run.state, run.reason, bed.job(job_id).state) == ("failed", "lease_lost", "failed")
+
+
+def test_the_time_in_which_a_holder_was_dead_is_no_time_at_work(bed: Bed, clock: FakeClock) -> None:
+    job_id = bed.once()
+    bed.party.scheduler.tick()
+    lease = bed.party.taken()
+    clock.advance(100)
+    bed.party.leases.renew(lease)
+    clock.advance(86_400)
+    bed.party.scheduler.sweep()
+
+    [run] = bed.executions(job_id)
+    assert (run.state, run.run_seconds) == ("queued", 100)
+
+
+def _failed_once(bed: Bed, job_id: int) -> None:
+    bed.run_once(job_id, Ending(result=Result.FAILED, failure=Failure.FAILED, reason="failed"))
+
+
+def test_a_job_that_was_paused_between_two_tries_begins_anew(bed: Bed, clock: FakeClock) -> None:
+    job_id = bed.recurring(max_retries=2)
+    clock.advance(3600)
+    _failed_once(bed, job_id)
+    bed.party.act(job_id, Action.PAUSE)
+    bed.party.act(job_id, Action.RESUME)
+    clock.advance(3600)
+
+    bed.run_once(job_id)
+
+    assert [run.resumed_from for run in bed.executions(job_id)] == [None, None]
+
+
+@pytest.mark.parametrize("max_retries", [0, 2])
+def test_a_new_plan_is_no_retry_of_the_old_one(bed: Bed, clock: FakeClock, max_retries: int) -> None:
+    job_id = bed.once(max_retries=max_retries)
+    _failed_once(bed, job_id)
+
+    bed.upsert(bed.job(job_id).source_id, max_retries=max_retries, config={"max_depth": 2})
+    clock.advance(3600)
+    bed.run_once(job_id)
+
+    assert [run.resumed_from for run in bed.executions(job_id)] == [None, None]
+
+
+def test_the_same_wish_again_leaves_a_retry_a_retry(bed: Bed, clock: FakeClock) -> None:
+    job_id = bed.recurring(max_retries=2)
+    clock.advance(3600)
+    _failed_once(bed, job_id)
+
+    bed.upsert(bed.job(job_id).source_id, interval_minutes=60, schedule_enabled=True, max_retries=2)
+    clock.advance(3600)
+    bed.run_once(job_id)
+
+    first, second = bed.executions(job_id)
+    assert second.resumed_from == first.id
+
+
+def test_a_run_on_demand_begins_anew_and_a_retry_by_hand_does_not(bed: Bed, clock: FakeClock) -> None:
+    job_id = bed.recurring(max_retries=0)
+    clock.advance(3600)
+    _failed_once(bed, job_id)
+    bed.party.act(job_id, Action.RETRY)
+    _failed_once(bed, job_id)
+    bed.upsert(bed.job(job_id).source_id, interval_minutes=60, schedule_enabled=True, max_retries=0)
+    bed.party.act(job_id, Action.FORCE_RUN)
+    bed.run_once(job_id)
+
+    first, second, third = bed.executions(job_id)
+    assert (second.resumed_from, third.resumed_from) == (first.id, None)
+
+
+def test_what_the_table_says_of_a_reason_holds_whatever_was_blamed(bed: Bed) -> None:
+    job_id = bed.once(max_retries=1)
+
+    bed.run_once(job_id, Ending(result=Result.FAILED, failure=Failure.FAILED, reason="no_runner"))
+
+    assert bed.job(job_id).state == "failed"
+
+
+def _retry(bed: Bed, clock: FakeClock) -> tuple[Execution, Run]:
+    """Return a first run that gave up hosts, and its retry, that runs and goes on with its frontier."""
+    job_id = bed.once(max_retries=1)
+    bed.run_once(job_id, Ending(result=Result.COMPLETED, reason="hosts_given_up", counts=Counts(items_crawled=5)))
+    clock.advance(7200)
+    bed.party.scheduler.tick()
+    bed.party.taken()
+    with bed.database.write() as session:
+        first, retry = session.query(Execution).order_by(Execution.id)
+        retry.frontier_id = first.id
+        retry.items_crawled = 9
+        session.add(
+            Owner(id=7, kind="process", host="h", pid=1, run_file="r", started_at=clock.now(), heartbeat_at=clock.now())
+        )
+        session.flush()
+        session.add(ExecutionCount(execution_id=first.id, owner_id=7, counts={}, updated_at=clock.now()))
+        session.add(Domain(id=3, name="ex.example", created_at=clock.now()))
+        session.flush()
+        session.add(Queue(execution_id=first.id, domain_id=3, open=1, due_at=5_000_000))
+    with bed.database.read() as session:
+        [run] = running(session)
+        return first, run
+
+
+def test_a_retry_that_waits_for_its_turn_is_seen_to_have_something_to_ask_for(bed: Bed, clock: FakeClock) -> None:
+    _first, run = _retry(bed, clock)
+
+    with bed.database.read() as session:
+        due = next_due(session, run)
+    assert due is not None
+
+
+def test_pages_of_a_retry_are_not_counted_beside_the_totals_of_its_frontier(bed: Bed, clock: FakeClock) -> None:
+    _retry(bed, clock)
+
+    with bed.database.read() as session:
+        assert settled_pages(session) == []

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import ClassVar
 
 import pytest
@@ -110,6 +111,30 @@ def test_a_site_that_was_lost_is_asked_again_for_what_was_given_up_and_for_nothi
         report = json.loads(plant.crawler.run("report", str(last.id), "--json").stdout)
         assert (report["outcomes"], report["reason"]) == ({"success": 2 * len(everything)}, "done")
     assert plant.crawler.faults(first.id) == []
+
+
+def test_a_retry_goes_on_with_the_frontier_although_storage_was_away_at_the_retry_before(plant: Plant) -> None:
+    with _served("127.0.0.3") as flaky:
+        flaky.goes_after = 4
+        spec = {"max_retries": 3, "retry_backoff_seconds": 600}
+        job_id = plant.job("ex", flaky.url, spec=spec, max_depth=-1, sitemaps=False)
+        plant.once()
+        first = plant.executions()[0]
+        flaky.goes_after = None
+        folder = Path(first.output_dir)
+        mounted = folder.rename(folder.with_name("elsewhere"))
+        for _ in range(2):
+            plant.due(job_id)
+            plant.once()
+        mounted.rename(folder)
+        while plant.a_job(job_id).state == "scheduled":
+            plant.due(job_id)
+            plant.once()
+
+        runs = plant.executions()
+        assert [run.reason for run in runs[:3]] == ["hosts_given_up", "storage", "storage"]
+        assert (runs[-1].frontier_id, runs[-1].reason) == (first.id, "done")
+        assert set(flaky.asked.values()) == {1}
 
 
 def test_a_server_that_refuses_every_connection_is_no_success(crawler: Crawler) -> None:

@@ -192,7 +192,17 @@ def test_a_crawl_that_is_complete_is_indexed_although_its_end_failed(bed: ZimitB
 
     done = bed.execution(lease.execution_id)
     assert (state, done.stage, done.exit_code, done.index_state) == ("completed", FINALIZATION_FAILED, 1, "pending")
+    assert done.reason == "build_failed"
     assert len(bed.snapshots()) == 1
+
+
+def test_a_crawl_that_reached_its_limit_says_so(bed: ZimitBed) -> None:
+    bed.job()
+    bed.engine.script([{"warc": "a.warc.gz"}, {"stats": [5, 9, 0, 0, 1]}])
+    lease = bed.take()
+
+    assert bed.settled(lease) == "completed"
+    assert bed.execution(lease.execution_id).reason == "max_pages"
 
 
 TWO_FILES: list[Step] = [{"warc": "a.warc.gz"}, {"warc": "b.warc.gz"}, {"stats": [2, 2, 0, 0]}]

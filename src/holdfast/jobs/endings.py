@@ -94,8 +94,8 @@ class Ending:
 
     @property
     def rule(self) -> Rule:
-        """What follows from it."""
-        return rule_of(self.result.value, self.reason)
+        """What follows from it: its reason says so, or whose fault it was where there is none."""
+        return rule_of(self.result.value, self.reason or self.failure)
 
     def sentence(self) -> str:
         """Return it in words for people."""

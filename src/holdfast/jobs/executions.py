@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -117,11 +118,17 @@ def end(hot: Hot, clock: Clock, ending: Ending) -> None:
         queries.end_execution(tx, ending, now=to_micros(clock.now()))
 
 
-def read_ending(hot: Hot, *, frontier_id: int, stopped: int | None = None) -> Reading:
-    """Return what a run is that has nothing open any more; `stopped` is what a person left over."""
+def read_ending(
+    hot: Hot, *, frontier_id: int, stopped: int | None = None, unread: Mapping[str, int] | None = None
+) -> Reading:
+    """Return what a run is that has nothing open any more; `stopped` is what a person left over.
+
+    `unread` are pages whose links were to be looked at once more when a limit, by its word, ended the run.
+    """
     with hot.read() as tx:
         groups = queries.ended_as(tx, frontier_id=frontier_id)
-    return read(facts_of(groups, stopped=stopped))
+    facts = facts_of(groups, stopped=stopped)
+    return read(replace(facts, over=Counter(facts.over) + Counter(unread or {})))
 
 
 def request_stop(hot: Hot, *, execution_id: int | None, cancel: bool) -> list[int]:

@@ -16,7 +16,9 @@ from holdfast.types import Kind, Outcome
 DONE: Final = "done"
 UNREACHABLE: Final = "domain_unreachable"
 """The reason with which pages end whose host stayed away for as long as a crawl waits."""
-TRUNCATED_BODY: Final = "truncated"
+TRUNCATED_BODIES: Final = ("truncated", "truncated_length")
+"""Reasons of bodies that are not whole: their server broke off, or our own limit of a body was reached."""
+_FORBIDDEN: Final = ("address_forbidden", "domain_forbidden")
 _LIMIT: Final = "over_limit:"
 
 
@@ -61,21 +63,25 @@ class Rule(NamedTuple):
 RULES: Final = (
     Rule("everything in scope was asked for, and nothing was cut short", "completed", DONE, Retry.NO, True, 0),
     Rule("hosts stayed unreachable for as long as a crawl waits", "completed", "hosts_given_up", Retry.YES, False, 0),
-    Rule("bodies stayed cut off after every retry", "completed", "truncated", Retry.NO, False, 0),
+    Rule("bodies stayed cut off after every retry, or at our limit", "completed", "truncated", Retry.NO, False, 0),
     Rule("the limit of pages was reached", "completed", "max_pages", Retry.NO, False, 0),
     Rule("the limit of bytes was reached", "completed", "max_bytes", Retry.NO, False, 0),
     Rule("the limit of time was reached", "completed", "max_time", Retry.NO, False, 0),
     Rule("a person stopped the run of a job", "completed", "stopped", Retry.NO, False, 0),
     Rule("a person stopped a crawl; the same command resumes", "stopped", "stopped", Retry.NO, False, 0),
     Rule("a tool ended well and left no WARC file", "completed", "no_warcs", Retry.NO, False, 0),
+    Rule("a tool left WARC files without a whole record", "completed", "damaged_warcs", Retry.NO, False, 0),
+    Rule("a tool captured everything, and its final build failed", "completed", "build_failed", Retry.NO, False, 0),
     Rule("no server answered, or none gave its robots.txt", "failed", "no_server", Retry.YES, False, 1),
-    Rule("servers answered, and no page could be captured", "failed", "nothing_captured", Retry.YES, False, 1),
+    Rule("servers answered or are forbidden; no page was captured", "failed", "nothing_captured", Retry.YES, False, 1),
     Rule("crawl processes kept dying", "failed", "crashed", Retry.YES, False, 1),
     Rule("the crawl itself failed", "failed", "failed", Retry.YES, False, 1),
     Rule("worker after worker fell silent, with no page between", "failed", "lease_lost", Retry.YES, False, 1),
     Rule("storage went away or cannot be written", "failed", "storage", Retry.LATER, False, 1),
     Rule("the machine failed otherwise (network, database)", "failed", "infra_error", Retry.LATER, False, 1),
     Rule("the configuration cannot be used", "failed", "infra_error_config", Retry.NO, False, 1),
+    Rule("the worker has no runner for its backend", "failed", "no_runner", Retry.NO, False, 1),
+    Rule("its ending could not be written", "failed", "unsettled", Retry.YES, False, 1),
     Rule("its job was cancelled; captures are kept", "cancelled", "cancelled", Retry.NO, False, 0),
     Rule("a person discarded it; no capture is kept", "cancelled", "discarded", Retry.NO, False, 0),
 )
@@ -105,8 +111,11 @@ class Facts:
     answered: int = 0
     """Addresses that a server said anything to, robots.txt included: a refusal is an answer."""
     failed: int = 0
+    forbidden: int = 0
+    """Pages that were not asked for because their address or domain is forbidden here."""
     hosts_given_up: int = 0
-    """Hosts with pages that were closed because nothing could be reached; those of embedded things do not count."""
+    """Hosts whose pages or sitemaps were closed because nothing could be reached; those of embedded things do not
+    count."""
     truncated: int = 0
     over: Mapping[str, int] = field(default_factory=dict)
     """Addresses that a limit left over, by its word."""
@@ -135,8 +144,10 @@ class Reading(NamedTuple):
 def read(facts: Facts) -> Reading:
     """Return what a run is that came to its end: nothing is open, or a limit or a person ended it."""
     fell: dict[Shortfall, int] = {}
-    if facts.stopped is None and not facts.captured and facts.failed:
-        fell[Shortfall.NOTHING_CAPTURED if facts.answered else Shortfall.NO_SERVER] = facts.failed
+    missed = facts.failed + facts.forbidden
+    if facts.stopped is None and not facts.captured and missed:
+        silent = facts.failed and not facts.answered
+        fell[Shortfall.NO_SERVER if silent else Shortfall.NOTHING_CAPTURED] = missed
     if facts.stopped is not None:
         fell[Shortfall.STOPPED] = facts.stopped
     for word in LIMITS:
@@ -171,26 +182,37 @@ _FAILED: Final = (Outcome.FAILED.value, Outcome.TIMEOUT.value, Outcome.BLOCKED_4
 
 def facts_of(groups: Iterable[EndedAs], *, stopped: int | None = None) -> Facts:
     """Return the facts of a run from its addresses, grouped by how they ended."""
-    captured = answered = failed = hosts = truncated = 0
+    captured = answered = failed = truncated = forbidden = 0
     over: dict[str, int] = {}
+    hosts = {Kind.PAGE.value: 0, Kind.SITEMAP.value: 0}
     for group in groups:
         reason, is_page = group.reason or "", group.kind == Kind.PAGE.value
         said = group.outcome in (Outcome.SUCCESS.value, Outcome.BLOCKED_ROBOTS.value)
         answered += group.addresses if said else group.statuses
         captured += group.addresses if group.outcome == Outcome.SUCCESS.value and is_page else 0
         failed += group.addresses if group.outcome in _FAILED else 0
-        hosts += group.domains if reason == UNREACHABLE and is_page else 0
-        truncated += group.addresses if reason == TRUNCATED_BODY else 0
+        if reason == UNREACHABLE and group.kind in hosts:
+            hosts[group.kind] += group.domains
+        truncated += group.addresses if reason in TRUNCATED_BODIES else 0
+        forbidden += group.addresses if reason in _FORBIDDEN and is_page else 0
         if reason.startswith(_LIMIT):
             word = reason.removeprefix(_LIMIT)
             over[word] = over.get(word, 0) + group.addresses
-    return Facts(captured=captured, answered=answered, failed=failed, hosts_given_up=hosts, truncated=truncated,
-                 over=over, stopped=stopped)  # fmt: skip
+    return Facts(
+        captured=captured,
+        answered=answered,
+        failed=failed,
+        forbidden=forbidden,
+        hosts_given_up=max(hosts.values()),  # a host whose pages were given up is mostly the one of its sitemaps, too
+        truncated=truncated,
+        over=over,
+        stopped=stopped,
+    )
 
 
 _COUNTED: Final = {
     Shortfall.HOSTS_GIVEN_UP.value: "{} given up: nothing could be reached there",
-    Shortfall.TRUNCATED.value: "{} cut off by their servers",
+    Shortfall.TRUNCATED.value: "{} cut off by their servers or by our limit",
     Shortfall.MAX_PAGES.value: "{} left over by the limit of pages",
     Shortfall.MAX_BYTES.value: "{} left over by the limit of bytes",
     Shortfall.MAX_TIME.value: "{} left over by the limit of time",

@@ -25,6 +25,9 @@ from holdfast.jobs.schedule import queries
 from holdfast.jobs.slots import next_turn, turns_between
 from holdfast.jobs.states import State
 
+_BY_RULE = {Retry.NO: Failure.CONFIG, Retry.LATER: Failure.INFRA}
+"""What the table of endings says of retries, in the words of the retry budget: as for these failures."""
+
 
 class Settler:
     """Closes runs by the rules of the house."""
@@ -76,6 +79,9 @@ class Settler:
         if execution is None:
             _free(job, now)
             return self._orphan(job, now) if state_of(job) is State.RUNNING else []
+        # What passed since its last sign of life, a night without power perhaps, was no time at work.
+        _spend(execution, job, job.lock_heartbeat_at or now)
+        job.lock_acquired_at = None
         # A run of weeks may lose many workers: only those count that were lost with nothing done between.
         done = execution.items_crawled + execution.items_failed
         execution.takeovers = 1 if done > execution.lost_items else execution.takeovers + 1
@@ -130,7 +136,7 @@ class Settler:
         job.last_failure_at, job.error_message = now, execution.error or execution.reason
         if state_of(job) is not State.RUNNING:
             return []
-        failure = ending.failure or Failure.FAILED
+        failure = _BY_RULE.get(ending.rule.retry) or ending.failure or Failure.FAILED
         if ending.verdict is not None and failure is Failure.FAILED:
             again = _as_told(job, ending.verdict)
         else:
@@ -176,10 +182,10 @@ def _as_told(job: Job, verdict: Verdict) -> Again | None:
     return Again(wait=timedelta(), retries=1 if verdict.counts_anew else job.current_retry_count + 1)
 
 
-def _spend(execution: Execution, job: Job, now: datetime) -> None:
-    """Count the time that was spent under this lease, up to the last sign of life."""
+def _spend(execution: Execution, job: Job, until: datetime) -> None:
+    """Count the time that was spent under this lease."""
     if job.lock_acquired_at is not None:
-        execution.run_seconds += max(0.0, (now - job.lock_acquired_at).total_seconds())
+        execution.run_seconds += max(0.0, (until - job.lock_acquired_at).total_seconds())
 
 
 def reported(execution: Execution) -> Counts:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from holdfast import log
+from holdfast.jobs.live.queries import frontier_of
 from holdfast.warc import queries as files
 from holdfast.warc.manifest import remove_from_manifest
 from holdfast.warc.roots import StrayFile, locate
@@ -19,6 +20,7 @@ def discard(ground: Ground, execution_id: int) -> int:
     """
     with ground.hot.read() as tx:
         rows = files.files_of(tx, execution_id=execution_id)
+        frontier_id = frontier_of(tx, execution_id)  # signals are written in its name: a retry has none of its own
     for row in rows:
         ground.frontier.forget_originals(row.id)
         with ground.hot.write() as tx:
@@ -31,5 +33,5 @@ def discard(ground: Ground, execution_id: int) -> int:
         remove_from_manifest(path.parent, row.id)
         path.unlink(missing_ok=True)
         _log.info("discard.removed", file=path.name)
-    ground.frontier.forget_signals(execution_id)
+    ground.frontier.forget_signals(frontier_id)
     return len(rows)

@@ -174,8 +174,7 @@ def _prepared(ground: Ground, lease: Lease) -> str | None:
     """Make the output directory and return what is wrong with it; one that holds files is never made again."""
     folder, home = lease.output_dir, ground.settings.home
     with ground.hot.read() as tx:
-        before = queries.resumed_from(tx, execution_id=lease.execution_id)
-        ids = [lease.execution_id, *([] if before is None else [before])]
+        ids = [lease.execution_id, *queries.runs_before(tx, execution_id=lease.execution_id)]
         written = [file for one in ids for file in files.files_of(tx, execution_id=one) if file.state == "sealed"]
     if written and not any(placed(home, file.path) for file in written):
         return f"{folder} has none of the files that were written there: is its storage mounted?"
@@ -202,7 +201,7 @@ def _infra(trouble: str, *, stack: str | None = None) -> Ending:
 
 def _begin(ground: Ground, lease: Lease, plan: CrawlPlan, *, resumes: bool) -> Begun:
     """Write the plan into the execution, with where its seeds landed before; ignoring robots.txt lands in the audit."""
-    frontier_id = _frontier(ground, lease.execution_id) if resumes else lease.execution_id
+    frontier_id = frontier_for(ground, lease.execution_id) if resumes else lease.execution_id
     with ground.hot.write() as tx:
         row = queries.execution(tx, lease.execution_id)
         assert row is not None
@@ -219,19 +218,22 @@ def _begin(ground: Ground, lease: Lease, plan: CrawlPlan, *, resumes: bool) -> B
     )  # fmt: skip
 
 
-def _frontier(ground: Ground, execution_id: int) -> int:
-    """Return whose frontier a run works on: a retry goes on with that of the run before it.
+def frontier_for(ground: Ground, execution_id: int) -> int:
+    """Return whose frontier a run works on: a retry goes on with that of the last run before it that had one.
 
-    What that one had captured is not asked again; what it had left open, and what it had given up, is.
+    A run whose storage was away had none. What was captured is not asked again; what was left open, and what was given
+    up, is. Where files with captures were struck out (quarantined, discarded), everything is asked for again.
     """
     with ground.hot.read() as tx:
-        known, before = queries.frontier_of(tx, execution_id), queries.resumed_from(tx, execution_id=execution_id)
-        if known != execution_id or before is None:
+        known = queries.frontier_of(tx, execution_id)
+        if known != execution_id:
             return known
-        root = queries.frontier_of(tx, before)
-        earlier = queries.execution(tx, before)
-        if earlier is None or not queries.has_frontier(tx, execution_id=root):
+        chain = queries.runs_before(tx, execution_id=execution_id)
+        rows = (queries.execution(tx, before) for before in chain)
+        earlier = next((row for row in rows if row and queries.has_frontier(tx, execution_id=row.frontier_id)), None)
+        if earlier is None or queries.has_lost_captures(tx, frontier_id=earlier.frontier_id, execution_ids=chain):
             return execution_id
+    root = earlier.frontier_id
     whole = earlier.reason in (Shortfall.NO_SERVER, Shortfall.NOTHING_CAPTURED)
     reopened = ground.frontier.reopen(root, every_domain=whole)
     # Said last: if this process dies before, the next one reopens what is still closed.
@@ -243,7 +245,7 @@ def _frontier(ground: Ground, execution_id: int) -> int:
 
 def _given_up(ground: Ground, status: Status, word: Stop) -> Reading:
     """Close what will not be asked any more, because a person wants this run to end; return what it is."""
-    left = ground.frontier.open_count(status.frontier_id)
+    left = ground.frontier.open_count(status.frontier_id) + ground.frontier.reread_count(status.frontier_id)
     if word is Stop.CANCEL:
         _close_rest(ground, status.frontier_id, "cancelled")
         return Reading("cancelled", "cancelled", {})

@@ -40,6 +40,7 @@ from holdfast.failpoints import reach
 from holdfast.fetch.client import Client, ClientSettings
 from holdfast.fetch.dns import Resolver, ResolverSettings
 from holdfast.fetch.guard import Guard
+from holdfast.frontier import Frontier
 from holdfast.parse import ParseChild
 from holdfast.types import Visit
 from holdfast.urls import Url
@@ -200,16 +201,9 @@ class Process:
 
         crew.landed, crew.forget = landed, sieve.forget
         crew.read_again = partial(reader.read_again, sieve=sieve)
-        self._set_depth_rules(plan)
+        set_depth_rules(ground.frontier, plan, self._assignment)
         engine = CrawlEngine(crew, ground.frontier, ledger, make_desk=make_desk, control=control, limits=limits)
         return engine
-
-    def _set_depth_rules(self, plan: CrawlPlan) -> None:
-        """Say what depths mean here: others add to this execution too, or have done so before us."""
-        frontier, execution_id = self._ground.frontier, self._assignment.execution_id
-        rules = frontier.depth_rules
-        rules.limited = plan.max_depth is not None and plan.max_depth > 0 and not plan.polls
-        rules.shared = rules.limited and (self._assignment.processes > 1 or frontier.stats(execution_id).completed > 0)
 
     def _register(self, path: Path) -> int:
         """Make the row of a file that is about to be written."""
@@ -229,6 +223,14 @@ class Process:
             sealing = files.Sealing(sealed.size, sealed.sha256, sealed.crc32, sealed.record_count)
             files.seal_file(tx, file_id, sealing, now=to_micros(self._ground.clock.now()))
         reach("after_register")
+
+
+def set_depth_rules(frontier: Frontier, plan: CrawlPlan, assignment: Assignment) -> None:
+    """Say what depths mean here: others add to this frontier too, or have done so before us, as before a retry."""
+    rules = frontier.depth_rules
+    rules.limited = plan.max_depth is not None and plan.max_depth > 0 and not plan.polls
+    others = assignment.processes > 1 or frontier.stats(assignment.frontier_id).completed > 0
+    rules.shared = rules.limited and others
 
 
 def warcinfo(plan: CrawlPlan, assignment: Assignment) -> dict[str, str]:

@@ -86,8 +86,8 @@ def _end_abandoned(ground: Ground, execution_id: int, *, cancel: bool) -> None:
             while ground.frontier.close_rest(execution_id, outcome=Outcome.EXCLUDED, reason="cancelled"):
                 pass
             discard(ground, execution_id)
-        word = "cancelled" if cancel else "stopped"
-        executions.end(ground.hot, ground.clock, executions.Ending(execution_id, word, word, 0.0))
+        state, reason = ("cancelled", "discarded") if cancel else ("stopped", "stopped")
+        executions.end(ground.hot, ground.clock, executions.Ending(execution_id, state, reason, 0.0))
     finally:
         place.end()
 

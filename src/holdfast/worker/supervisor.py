@@ -267,15 +267,19 @@ class Supervisor:
         if self._status().stop_requested == "cancel":
             self._close_rest("cancelled")
             discard(self._ground, self._begun.execution_id)
-            return self._concluded(Reading("cancelled", "cancelled", {}))
+            return self._concluded(Reading("cancelled", "discarded", {}))
         if self._failure is not None:
             reading = Reading("failed", Shortfall.CRASHED.value, {Shortfall.CRASHED.value: self._deaths})
             return self._concluded(reading, error=self._failure)
-        if limit is not None and not self._stops.count:
+        frontier, is_over = self._ground.frontier, limit is not None and not self._stops.count
+        rereads = frontier.reread_count(self._begun.frontier_id)
+        if is_over:
             self._close_rest(f"over_limit:{limit}")
-        if left := self._ground.frontier.open_count(self._begun.frontier_id):
+        left = frontier.open_count(self._begun.frontier_id) + (rereads if self._stops.count else 0)
+        if left:
             return self._concluded(Reading("stopped", Shortfall.STOPPED.value, {Shortfall.STOPPED.value: left}))
-        reading = read_ending(self._ground.hot, frontier_id=self._begun.frontier_id)
+        unread = {str(limit): rereads} if is_over else {}
+        reading = read_ending(self._ground.hot, frontier_id=self._begun.frontier_id, unread=unread)
         return self._concluded(reading, error=self._why(reading))
 
     def _why(self, reading: Reading) -> str | None:

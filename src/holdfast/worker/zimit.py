@@ -50,6 +50,7 @@ from holdfast.jobs.endings import Ending, Verdict
 from holdfast.jobs.leases import Lease
 from holdfast.jobs.live.queries import store_config
 from holdfast.jobs.plans import job_config, start_url
+from holdfast.jobs.reading import Shortfall
 from holdfast.jobs.retries import Failure
 from holdfast.sources.config import SourceConfig
 from holdfast.urls import parse
@@ -59,7 +60,7 @@ from holdfast.worker.domain_leases import DomainBusy, DomainLeases, hold_domains
 from holdfast.worker.recovery import recover
 from holdfast.worker.running import LEAVING, Holding, Stop
 from holdfast.worker.store import open_store
-from holdfast.worker.tool_files import keep_files, start_page_in
+from holdfast.worker.tool_files import KeptFiles, keep_files, start_page_in
 from holdfast.worker.tool_follow import ToolFollower, counts_of
 from holdfast.worker.tool_process import KILLED, AdoptedTool, StartedTool, Tool, words_of
 
@@ -286,10 +287,21 @@ class _Run:
             exit_code=code,
             stage=stage,
             index_state=kept.index_state,
-            reason=None if kept.registered else "no_warcs",
+            reason=self._shortcoming(kept, stage),
             error=error,
             start=self._start(),
         )
+
+    def _shortcoming(self, kept: KeptFiles, stage: str | None) -> str | None:
+        """Return what a crawl that came to its end fell short of, the worst first; None if nothing is known."""
+        if not kept.registered:
+            return "no_warcs"
+        if kept.errors:
+            return "damaged_warcs"
+        found = crawl_statistics(self._dir)
+        if found is not None and found.limit_hit:
+            return Shortfall.MAX_PAGES.value
+        return "build_failed" if stage == FINALIZATION_FAILED else None
 
     def _start(self) -> StartPage:
         """Return what the start page looked like; only asked for where it decides when the job runs next."""

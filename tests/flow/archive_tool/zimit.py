@@ -119,10 +119,10 @@ class _Zimit:
         self.say(json.dumps({"timestamp": _moment(), "logLevel": "info", "context": "general", **value}))
 
     def do_stats(self, value: list[int]) -> None:
-        crawled, total, pending, failed = value
+        crawled, total, pending, failed, *limited = value
         details = {
             "crawled": crawled, "total": total, "pending": pending, "failed": failed,
-            "limit": {"max": 0, "hit": False}, "pendingPages": [],
+            "limit": {"max": 0, "hit": bool(limited)}, "pendingPages": [],
         }  # fmt: skip
         self.do_event({"context": "crawlStatus", "message": "Crawl statistics", "details": details})
 

@@ -88,5 +88,26 @@ def test_only_what_is_done_is_ready_and_every_shortfall_has_its_words() -> None:
     assert {word.value for word in Shortfall} <= {rule.reason for rule in RULES}
     assert shortfall_text("hosts_given_up", 1) == "1 host given up: nothing could be reached there"
     assert sentence_of("completed", "truncated", {"truncated": 2}) == (
-        "bodies stayed cut off after every retry (2 bodies cut off by their servers)"
+        "bodies stayed cut off after every retry, or at our limit (2 bodies cut off by their servers or by our limit)"
     )
+
+
+@pytest.mark.parametrize(
+    ("group", "reason"),
+    [
+        (EndedAs("success", "truncated_length", "page", 1, 1, 1), "truncated"),
+        (EndedAs("excluded", "address_forbidden", "page", 4, 1, 0), "nothing_captured"),
+        (EndedAs("excluded", "domain_forbidden", "page", 4, 1, 0), "nothing_captured"),
+        (EndedAs("excluded", "url_refused", "page", 4, 1, 0), "done"),
+    ],
+)
+def test_what_we_cut_off_or_forbid_ourselves_is_no_success(group: EndedAs, reason: str) -> None:
+    assert read(facts_of([group])).reason == reason
+
+
+def test_a_host_whose_sitemap_was_given_up_counts_once() -> None:
+    good = EndedAs("success", "ok", "page", 5, 1, 5)
+    lost = [EndedAs("failed", "domain_unreachable", kind, 2, 1, 0) for kind in ("sitemap", "page")]
+
+    assert read(facts_of([good, lost[0]])).shortfalls == {"hosts_given_up": 1}
+    assert read(facts_of([good, *lost])).shortfalls == {"hosts_given_up": 1}

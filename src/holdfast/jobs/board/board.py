@@ -125,12 +125,14 @@ class Board:
             job.paused_by = "user"
             _withdraw(opened, "paused", now)
         elif action is Action.RESUME:
+            _begin_anew(job)
             self._schedule(session, job, now=now)
         elif action is Action.CANCEL:
             _withdraw(opened, "cancelled", now)
         else:
             if action is Action.RETRY:
-                job.current_retry_count = job.infra_retry_count = 0
+                # It goes on where the last run failed, as after a failure of the machine: no retry of its own is burnt.
+                job.current_retry_count, job.infra_retry_count = 0, 1
             # What is queued already is not queued again.
             job.next_run_at = now if opened is None else None
         self._note(job)
@@ -196,8 +198,11 @@ class Board:
         stays, forced = rests or state_of(job) is State.RUNNING, _is_forced(job, spec)
         steps = () if stays or forced else route(state_of(job), target)  # refused before anything is written
         changed = interval_of(job.interval_minutes, job.interval_type) != spec.interval
+        before = job.url, job.config
         _write(job, spec, config)
         job.updated_at = now
+        if steps or changed or before != (job.url, job.config):
+            _begin_anew(job)
         events = [move(job, step, now=now, replanned=True) for step in steps]
         if steps:
             job.error_message = None  # a new plan is no second try of the old one
@@ -266,6 +271,11 @@ def _write(job: Job, spec: JobSpec, config: SourceConfig) -> None:
     }  # fmt: skip
     for name, value in values.items():
         setattr(job, name, value)
+
+
+def _begin_anew(job: Job) -> None:
+    """Let the next run be no retry of the last one: it may be of another plan, or long ago."""
+    job.current_retry_count = job.infra_retry_count = 0
 
 
 def _withdraw(execution: Execution | None, reason: str, now: datetime) -> None:

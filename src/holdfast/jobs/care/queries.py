@@ -159,9 +159,10 @@ def last_progress(session: Session, run: Run) -> datetime | None:
     return session.scalar(query.order_by(JobEvent.id.desc()).limit(1))
 
 
-def next_due(session: Session, *, execution_id: int) -> datetime | None:
-    """Return when an execution of our own crawler has something to ask for; None if nothing is open."""
-    query = select(func.min(Queue.due_at)).where(Queue.execution_id == execution_id, Queue.open > 0)
+def next_due(session: Session, run: Run) -> datetime | None:
+    """Return when a run of our own crawler has something to ask for; None if nothing is open."""
+    frontier_id = run.execution.frontier_id or run.execution.id
+    query = select(func.min(Queue.due_at)).where(Queue.execution_id == frontier_id, Queue.open > 0)
     found = session.scalar(query)
     return None if found is None else from_micros(found)
 

@@ -250,7 +250,7 @@ def pages_of(session: Session, run: Execution) -> Pages:
 
 def settled_pages(session: Session) -> list[tuple[str, int, int]]:
     """Return, by source, the pages crawled and failed of runs whose processes kept no totals of their own (zimit)."""
-    counted = exists().where(ExecutionCount.execution_id == Execution.id)
+    counted = exists().where(ExecutionCount.execution_id == func.coalesce(Execution.frontier_id, Execution.id))
     rows = session.execute(
         select(Source.code, func.sum(Execution.items_crawled), func.sum(Execution.items_failed))
         .join(Job, Job.source_id == Source.id)

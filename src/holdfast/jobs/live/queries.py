@@ -108,10 +108,15 @@ def execution(tx: Transaction, execution_id: int) -> ExecutionRow | None:
     return _execution(tx.execute(f"{_EXECUTION} WHERE e.id = ?", (execution_id,)))
 
 
-def resumed_from(tx: Transaction, *, execution_id: int) -> int | None:
-    """Return the execution that this one retries in the same directory, None if it is the first there."""
-    rows = tx.execute("SELECT resumed_from FROM executions WHERE id = ?", (execution_id,))
-    return rows[0][0] if rows else None
+def runs_before(tx: Transaction, *, execution_id: int) -> list[int]:
+    """Return the executions that this one goes on from in the same directory, the last one first."""
+    rows = tx.execute(
+        "WITH RECURSIVE chain(id, before) AS (SELECT id, resumed_from FROM executions WHERE id = ?"
+        " UNION ALL SELECT e.id, e.resumed_from FROM executions e JOIN chain c ON e.id = c.before AND e.id < c.id)"
+        " SELECT id FROM chain WHERE id <> ? ORDER BY id DESC",
+        (execution_id, execution_id),
+    )
+    return [int(row[0]) for row in rows]
 
 
 def crawled_of(tx: Transaction, *, execution_id: int) -> int:
@@ -216,6 +221,18 @@ def go_on_with(tx: Transaction, *, execution_id: int, frontier_id: int) -> None:
 def has_frontier(tx: Transaction, *, execution_id: int) -> bool:
     """Return whether an execution has met addresses of its own."""
     return bool(tx.execute("SELECT 1 FROM queues WHERE execution_id = ? LIMIT 1", (execution_id,)))
+
+
+def has_lost_captures(tx: Transaction, *, frontier_id: int, execution_ids: Sequence[int]) -> bool:
+    """Return whether a file of these executions was struck out in which captures of a frontier stood."""
+    return any(
+        tx.execute(
+            "SELECT 1 FROM warc_files f WHERE f.execution_id = ? AND f.state = 'discarded'"
+            " AND EXISTS (SELECT 1 FROM page_crawls c WHERE c.warc_file_id = f.id AND c.execution_id = ?) LIMIT 1",
+            (one, frontier_id),
+        )
+        for one in execution_ids
+    )
 
 
 class Holding(NamedTuple):

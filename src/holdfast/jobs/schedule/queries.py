@@ -68,10 +68,8 @@ _ENQUEUE = text(
     " SELECT j.id, 1 + coalesce((SELECT max(e.number) FROM executions e WHERE e.job_id = j.id), 0), 'queued', '{}', '',"
     " :now, 0, j.due_at, j.due_at, j.current_retry_count,"
     " CASE WHEN j.current_retry_count + j.infra_retry_count > 0"
-    " THEN (SELECT max(e.id) FROM executions e WHERE e.job_id = j.id)"
-    # A retry by hand has its whole budget again, and goes on where the last run failed.
-    " WHEN j.state = 'pending' THEN (SELECT e.id FROM executions e WHERE e.job_id = j.id AND e.state = 'failed'"
-    " AND e.number = (SELECT max(l.number) FROM executions l WHERE l.job_id = j.id)) END"
+    # Only a counted retry goes on where the last run ended: a new plan, or a run on demand, begins anew.
+    " THEN (SELECT max(e.id) FROM executions e WHERE e.job_id = j.id) END"
     " FROM jobs j WHERE j.id IN :ids ORDER BY j.due_at, j.id ON CONFLICT DO NOTHING RETURNING id, job_id"
 ).bindparams(bindparam("ids", expanding=True), bindparam("now", type_=Moment()))
 

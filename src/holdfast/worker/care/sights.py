@@ -57,7 +57,7 @@ def see_all(jobs: Jobs) -> list[RunSight]:
     with jobs.database.read() as session:
         runs = queries.running(session)
         rows = {
-            run.job.id: (queries.last_progress(session, run), queries.next_due(session, execution_id=run.execution.id))
+            run.job.id: (queries.last_progress(session, run), queries.next_due(session, run))
             for run in runs if not is_tool_run(run)
         }  # fmt: skip
     return [see_native(run, *rows[run.job.id], now=now) if run.job.id in rows else see_tool(run, now=now)
