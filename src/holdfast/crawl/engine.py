@@ -29,7 +29,7 @@ from holdfast.errors import Unavailable
 from holdfast.failpoints import reach
 from holdfast.fetch import robots_state
 from holdfast.frontier import Frontier
-from holdfast.types import DomainLease, Found, Kind, Outcome, Reread, RobotsState, Visit
+from holdfast.types import DomainLease, Found, Kind, Outcome, Refusal, Reread, RobotsState, Visit
 from holdfast.urls import parse_seed
 
 _log = log.get()
@@ -397,7 +397,7 @@ class CrawlEngine:
         return asked_at + self.crew.settings.lease.seconds * (1.0 - _MARGIN)
 
     @asynccontextmanager
-    async def _borrow(self, domain: str) -> AsyncIterator[Pace | None]:
+    async def _borrow(self, domain: str) -> AsyncIterator[Pace | Refusal]:
         """Take a turn at another domain: our own lane's, or a lease of its own for this one request."""
         lane = self.fleet.named(domain)
         if lane is not None and not lane.lost:
@@ -410,9 +410,9 @@ class CrawlEngine:
                     self.settler.soon()
             return
         before = self.crew.clock.monotonic()
-        lease = await self.database.run(lambda: self.frontier.lease_named(self.ledger.owner_id, domain))
-        if lease is None:
-            yield None
+        lease = await self.database.run(partial(self._lease_named, domain))
+        if isinstance(lease, Refusal):
+            yield lease
             return
         visitor = Lane(lease, self.crew, lease_until=self.lease_until(before))
         self._visiting.add(lease.domain_id)
@@ -428,6 +428,13 @@ class CrawlEngine:
                 _log.warning("crawl.release_later", domain=domain, message=str(exc))  # by `renewed`, as a stray
             finally:
                 self._visiting.discard(lease.domain_id)
+
+    def _lease_named(self, domain: str) -> DomainLease | Refusal:
+        """Take a domain for one request, on the database's thread."""
+        lease = self.frontier.lease_named(self.ledger.owner_id, domain)
+        if lease is None:
+            return Refusal.BARRED if self.frontier.is_barred(domain) else Refusal.HELD
+        return lease
 
     async def _recall_robots(self, origin: str) -> RobotsState | None:
         return await self.database.run(lambda: self.frontier.robots(origin))

@@ -24,7 +24,7 @@ from holdfast.crawl.robots_gate import RobotsGate
 from holdfast.errors import LeaseLost, NoSpace, UrlRefused
 from holdfast.fetch.retry_after import read_retry_after
 from holdfast.frontier import backoff
-from holdfast.types import Attempt, DomainLease, Fetched, FetchFailed, Kind, Outcome, Request
+from holdfast.types import Attempt, DomainLease, Fetched, FetchFailed, Kind, Outcome, Refusal, Request
 from holdfast.urls import Url, parse
 from holdfast.warc.payload import parse_head
 
@@ -75,6 +75,8 @@ class Lane:
         self.made_way = False
         """Set when somebody else waits for the domain: the lane ends after the page under way."""
         self.lost = False
+        self.leaving = False
+        """Set while its domain is being given back: a visitor who comes now must ask for a lease of its own."""
         self.working = True
         self.hungry_since: float | None = None
         self.looked_at = now
@@ -243,21 +245,21 @@ class Lane:
         async with self.pace.turn():
             return await self._send(request, self.pace)
 
-    async def _ask_elsewhere(self, url: Url, deadline_s: float, max_bytes: int) -> Fetched | FetchFailed | None:
-        """Make one request for robots.txt, in the turn of whichever domain it is on; None if that cannot be had."""
+    async def _ask_elsewhere(self, url: Url, deadline_s: float, max_bytes: int) -> Fetched | FetchFailed | Refusal:
+        """Make one request for robots.txt, in the turn of whichever domain it is on, if that can be had."""
         crew = self._crew
         headers = crew.credentials.join((("Accept", "text/plain,*/*;q=0.8"),), url, crew.clock.now())
         request = Request(url=url.fetch, headers=headers, deadline_s=deadline_s, max_body_bytes=max_bytes)
         if url.domain == self.lease.domain:
             return await self._ask(request)
         async with crew.borrow(url.domain) as pace:
-            if pace is None:
-                return None
+            if isinstance(pace, Refusal):
+                return pace
             try:
                 async with pace.turn():
                     return await self._send(request, pace)
             except LeaseLost:  # that domain's, not ours
-                return None
+                return Refusal.HELD
 
     async def _send(self, request: Request, pace: Pace) -> Fetched | FetchFailed:
         """Send a request whose turn it is, and note when it was seen and what the answer asks of us."""

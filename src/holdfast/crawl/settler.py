@@ -145,17 +145,28 @@ class Settler:
         """Give back the domains of lanes that have ended; they are forgotten only when that is written."""
         ready = self._fleet.releasable()
         ours = [lane for lane in ready if not lane.lost]
-        for lane in ours:
-            if self._gives_up(lane):
-                await self._close_domain(lane)
-        if ours:
-            updates = [farewell(self._crew, lane) for lane in ours]
-            try:
-                await self._database.run(lambda: self._give_back(ours, updates))
-            except BaseException:
-                untold(ours, updates)
-                raise
+        for lane in ours:  # before the first wait: who visits it from here on would ask a domain that is another's
+            lane.leaving = True
+        try:
+            for lane in ours:
+                if self._gives_up(lane):
+                    await self._close_domain(lane)
+            await self._release_all(ours)
+        except BaseException:
+            for lane in ours:
+                lane.leaving = False
+            raise
         self._fleet.forget(ready)
+
+    async def _release_all(self, lanes: Sequence[Lane]) -> None:
+        if not lanes:
+            return
+        updates = [farewell(self._crew, lane) for lane in lanes]
+        try:
+            await self._database.run(lambda: self._give_back(lanes, updates))
+        except BaseException:
+            untold(lanes, updates)
+            raise
 
     def _give_back(self, lanes: Sequence[Lane], updates: Sequence[DomainUpdate]) -> None:
         self._frontier.release(self._ledger.execution_id, self._ledger.owner_id, updates)

@@ -122,6 +122,10 @@ class Frontier:
         ids = self._adding.names.ids([domain], now=to_micros(self._clock.now()))
         return self._leases.lease_one(ids[domain], owner_id)
 
+    def is_barred(self, domain: str) -> bool:
+        """Return why `lease_named` refused a domain: True if it is forbidden or rests, False if it is held."""
+        return self._leases.is_barred(domain)
+
     def robots(self, origin: str) -> RobotsState | None:
         """Return what was last learned of an origin's robots.txt, by whichever process holds its domain."""
         with self._connection.read() as tx:

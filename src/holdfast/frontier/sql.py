@@ -204,6 +204,9 @@ SELECT {_LEASED} FROM queues q CROSS JOIN domains d
  WHERE q.execution_id = ? AND q.open > 0 AND q.due_at <= ? AND d.id = q.domain_id AND {_FREE}
  ORDER BY q.due_at, q.domain_id LIMIT ? CLAIMED AS d"""  # noqa: S608 - constants of this file
 FREE_DOMAIN = f"SELECT {_LEASED} FROM domains d WHERE d.id = ? AND {_FREE} CLAIMED AS d"  # noqa: S608
+BARRED = """
+SELECT 1 FROM domains d WHERE d.name = ?
+   AND (NOT d.is_allowed OR ((d.lease_owner IS NULL OR d.lease_expires_at <= ?) AND d.next_allowed_at > ?))"""
 TAKE = """
 UPDATE domains SET lease_owner = ?, lease_expires_at = ?, lease_token = lease_token + 1 WHERE id AMONG ?"""
 HOLDS = "SELECT lease_token FROM domains WHERE id = ?"

@@ -15,7 +15,7 @@ from holdfast.crawl.crew import Capture
 from holdfast.crawl.lane import Lane
 from holdfast.crawl.pace import Pace
 from holdfast.errors import NoSpace
-from holdfast.types import Attempt, Fetched, FetchFailed, FetchProblem, Outcome, Request, Truncated
+from holdfast.types import Attempt, Fetched, FetchFailed, FetchProblem, Outcome, Refusal, Request, Truncated
 from tests.clock import FakeClock
 from tests.unit.crawl.bed import Answer, Bed, attempt, make_bed
 
@@ -80,7 +80,7 @@ def test_an_address_that_may_never_be_dialled_is_excluded_at_once_and_nothing_is
 
 def test_a_robots_file_that_leads_to_a_domain_of_another_process_is_asked_for_again_soon_without_blame() -> None:
     away = Answer(301, headers=(("Location", "http://b.test/robots.txt"),))
-    bed = make_bed({_ROBOTS: away}, borrow=lambda _domain: None)
+    bed = make_bed({_ROBOTS: away}, borrow=lambda _domain: Refusal.HELD)
     lane = bed.lane()
 
     assert not _work(lane, attempt("http://a.test/x"))
