@@ -61,6 +61,7 @@ class Memory(Protocol):
 
 
 _BUSY_ORIGINS = 10_000
+_MET_ORIGINS = 100_000
 ROBOTS = "robots"
 """The reason of a capture that is a robots.txt."""
 
@@ -128,8 +129,8 @@ class Crew:
     """How often in a row the robots.txt of an origin led to a domain that another process held."""
     polled: Mapping[int, Polled] = field(default_factory=dict)
     """What the last answers of polled feeds were marked with, by the hash of their address."""
-    met_origins: set[str] = field(default_factory=set)
-    """Origins whose sitemaps this process has taken from robots.txt."""
+    met_origins: LRUCache[str, bool] = field(default_factory=lambda: LRUCache(_MET_ORIGINS))
+    """Origins whose sitemaps this process has taken from robots.txt; one that is forgotten offers them once more."""
     policy: Normalisation = field(init=False)
     """How this crawl tells one page from another: every address is read by it."""
     _landed: set[str] = field(default_factory=set)

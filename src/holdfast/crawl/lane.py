@@ -7,6 +7,7 @@ domain. It ends when its lease does, when it is told to, or when it has nothing 
 from __future__ import annotations
 
 import asyncio
+import math
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import replace
@@ -264,7 +265,8 @@ class Lane:
     async def _send(self, request: Request, pace: Pace) -> Fetched | FetchFailed:
         """Send a request whose turn it is, and note when it was seen and what the answer asks of us."""
         crew = self._crew
-        if (left_s := pace.lease_until - crew.clock.monotonic()) < crew.settings.fetch.deadline_s:
+        # However long it is: a wait for the turn of the server's address counts against it, not against the deadline.
+        if (left_s := pace.lease_until - crew.clock.monotonic()) < math.inf:
             request = replace(request, send_within_s=left_s)
         self.current = request.url
         try:

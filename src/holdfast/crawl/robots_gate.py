@@ -139,7 +139,6 @@ class RobotsGate:
             self._manners.crawl_delay(state.origin, wish.seconds)
         if state.origin in self._crew.met_origins:
             return
-        self._crew.met_origins.add(state.origin)
         self.sitemaps.append((state.origin, file.sitemaps if file is not None else ()))
         if file is not None and wish.cut:
             _log.warning("robots.delay_capped", origin=state.origin, asked_s=file.crawl_delay)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from functools import partial
 
 from holdfast import log
 from holdfast.crawl.crew import Crew
@@ -116,7 +117,7 @@ class Settler:
         for visit in batch:
             self._fleet.settled(visit)
         for visit in settled.refused:
-            self._crew.forget(visit.found)
+            self._crew.forget((*visit.found, *visit.shallower))
             if (lane := self._fleet.find(visit.attempt, visit.token)) is not None:
                 self._fleet.lose(lane)
         return set(settled.added)
@@ -180,13 +181,16 @@ class Settler:
 
     async def _close_domain(self, lane: Lane) -> None:
         """Close the pages of a domain that stays unreachable; the next execution tries again."""
-        execution_id, domain_id = self._ledger.execution_id, lane.lease.domain_id
+        close = partial(
+            self._frontier.close_domain,
+            self._ledger.execution_id,
+            lane.lease.domain_id,
+            outcome=Outcome.FAILED,
+            reason="domain_unreachable",
+            token=lane.lease.token,  # after a long pause of this process another one may crawl it, and well
+        )
         closed = 0
-        while done := await self._database.run(
-            lambda: self._frontier.close_domain(
-                execution_id, domain_id, outcome=Outcome.FAILED, reason="domain_unreachable"
-            )
-        ):
+        while done := await self._database.run(close):
             closed += done
         _log.warning("crawl.domain_unreachable", domain=lane.lease.domain, closed=closed)
 

@@ -198,10 +198,13 @@ class Frontier:
         return self._closing.blame(attempt_ids, ending, limit=limit) if attempt_ids else []
 
     def close_domain(self, execution_id: int, domain_id: int, *, outcome: Outcome, reason: str,
-                     limit: int = 5000) -> int:  # fmt: skip
-        """Close up to `limit` open attempts of a domain and return how many; call again until it returns 0."""
+                     limit: int = 5000, token: int | None = None) -> int:  # fmt: skip
+        """Close up to `limit` open attempts of a domain and return how many; call again until it returns 0.
+
+        Who decides it as the holder of the domain gives its token: nothing is closed if another holds it by now.
+        """
         ending = Ending(outcome=outcome, reason=reason)
-        return self._closing.close_domain(execution_id, domain_id, ending, limit=limit)
+        return self._closing.close_domain(execution_id, domain_id, ending, limit=limit, token=token)
 
     def close_rest(self, execution_id: int, *, outcome: Outcome, reason: str, kinds: Collection[Kind] = ALL_KINDS,
                    limit: int = 5000) -> int:  # fmt: skip

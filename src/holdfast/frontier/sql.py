@@ -170,10 +170,12 @@ SELECT p.domain_id, p.id, f.depth, f.priority FROM new_found f CROSS JOIN pages 
 RAISE = """
 UPDATE page_crawls SET depth = ?, priority = CASE WHEN outcome IS NULL THEN GREATEST(priority, ?) ELSE priority END
  WHERE execution_id = ? AND domain_id = ? AND page_id = ? AND depth > ?"""
+# What a parser could not finish once is not given to it again.
 ADD_REREAD = """
 INSERT INTO rereads (execution_id, page_id, domain_id, depth)
 SELECT c.execution_id, c.page_id, c.domain_id, c.depth FROM page_crawls c
  WHERE c.execution_id = ? AND c.domain_id = ? AND c.page_id = ? AND c.outcome = 'success'
+   AND coalesce(c.reason, '') NOT IN ('parse_timeout', 'parse_crashed')
 ON CONFLICT (execution_id, page_id) DO UPDATE SET depth = LEAST(rereads.depth, excluded.depth)"""
 REREADS = """
 SELECT r.page_id, r.domain_id, r.depth, p.url, p.url_hash, c.status_code, c.redirected_to, c.warc_file_id,

@@ -366,3 +366,12 @@ def test_a_part_that_nobody_asked_for_is_no_page(told: str | None, reason: str) 
 
     assert _work(bed.lane(), attempt("http://a.test/x"))
     assert _only(bed).reason == reason
+
+
+def test_no_request_leaves_after_the_lease_however_long_that_lasts() -> None:
+    bed = make_bed({"http://a.test/x": Answer()})
+    lane = bed.lane()
+    lane.pace.lease_until = bed.clock.monotonic() + 1000.0
+
+    assert asyncio.run(lane.work(attempt("http://a.test/x")))
+    assert [request.send_within_s for request in bed.web.asked] == [1000.0, 1000.0]

@@ -10,6 +10,7 @@ import pytest
 
 from holdfast.crawl.lane import Lane
 from holdfast.crawl.pace import Pace
+from holdfast.crawl.sitemaps import sitemaps_of
 from holdfast.types import FetchProblem, Refusal, RobotsAnswer, RobotsState
 from tests.unit.crawl.bed import Answer, Bed, Line, attempt, make_bed
 
@@ -185,3 +186,19 @@ def test_a_page_of_errors_in_an_odd_coding_is_still_no_robots_file() -> None:
 
     assert _work(bed.lane())
     assert _reasons(bed) == ["ok"]
+
+
+def test_the_lane_of_a_visitor_takes_no_sitemaps_from_the_lane_that_crawls_the_domain() -> None:
+    bed = make_bed({}, seeds=("http://a.test/", "http://www.a.test/"))
+    now, body = bed.clock.now(), b"Sitemap: http://www.a.test/map.xml\n"
+    state = RobotsState(
+        origin="http://www.a.test", answer=RobotsAnswer.RULES, fetched_at=now, checked_at=now, status=200, body=body
+    )
+    bed.lane("www.a.test", robots=(state,))  # made for one request, and given back
+
+    lane = bed.lane("www.a.test", robots=(state,))
+    lane.gate.refresh()
+
+    assert [one.url for one in sitemaps_of(bed.crew, lane.gate)] == ["http://www.a.test/map.xml"]
+    assert list(sitemaps_of(bed.crew, bed.lane("www.a.test", robots=(state,)).gate)) == [], "once per process"
+    assert bed.crew.met_origins.maxsize == 100_000
