@@ -23,7 +23,7 @@ from holdfast.crawl.plan import Polled
 from holdfast.crawl.redirects import MAX_REDIRECTS, follow
 from holdfast.crawl.robots_gate import RobotsGate
 from holdfast.errors import LeaseLost, NoSpace, UrlRefused
-from holdfast.fetch.retry_after import read_retry_after
+from holdfast.fetch.retry_after import BUSY, asked_rest
 from holdfast.frontier import backoff
 from holdfast.types import Attempt, DomainLease, Fetched, FetchFailed, Kind, Outcome, Refusal, Request
 from holdfast.urls import Url, parse
@@ -306,16 +306,15 @@ class Lane:
             self._crew.credentials.keep(parse(answer.url, self._crew.policy), values, now)
         if answer.status < 300 or b"retry-after" not in head:
             return
-        wish = read_retry_after(parse_head(answer.response_head).get("retry-after"), now)
-        if wish is None:
+        value, most_s = parse_head(answer.response_head).get("retry-after"), self._crew.settings.politeness.max_delay_s
+        rest = asked_rest(answer.status, value, now, max_delay_s=most_s)
+        if rest is None:
             return
-        is_busy = answer.status in (429, 503)
-        rest_s = wish.seconds if is_busy else min(wish.seconds, self._crew.settings.politeness.max_delay_s)
-        if wish.clamped or rest_s < wish.seconds:
-            _log.warning("crawl.retry_after_clamped", domain=self.lease.domain, seconds=rest_s)
-        pace.wait_until(self._crew.clock.monotonic() + rest_s)
+        if rest.clamped:
+            _log.warning("crawl.retry_after_clamped", domain=self.lease.domain, seconds=rest.seconds)
+        pace.wait_until(self._crew.clock.monotonic() + rest.seconds)
         if pace is self.pace:
-            self.manners.told_to_rest(is_busy=is_busy)
+            self.manners.told_to_rest(is_busy=answer.status in BUSY)
 
     def _answered(self, trip: Trip, *, refused: str | None = None, redirected_to: str | None = None) -> None:
         """End an attempt that got an answer."""
