@@ -49,6 +49,8 @@ class Settler:
         self._settled_at = self._looked_at = 0.0
         self._soon: asyncio.TimerHandle | None = None
         self._sitemaps: list[Found] = []
+        self.additions = 0
+        """How many settles have added something."""
         self.settled: Callable[[], None] = lambda: None
         """Called after each batch, on the loop; set by the engine."""
 
@@ -81,6 +83,7 @@ class Settler:
             added = await self._settle_batch()
             self.settled()
             added |= await self._add_sitemaps()
+            self.additions += bool(added)
             self._fleet.note_new(added)
             await self._make_way()
             await self._release()

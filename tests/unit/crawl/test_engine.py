@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from dataclasses import replace
 from threading import Barrier, Event, Thread
 from typing import Any, cast
 
 import pytest
 
 from holdfast.config import Settings
+from holdfast.crawl.control import Word
 from holdfast.crawl.crew import Capture
 from holdfast.crawl.desk import Desk
 from holdfast.crawl.engine import CrawlEngine
@@ -247,3 +249,47 @@ def test_bodies_are_accounted_for_until_they_are_closed() -> None:
     body.close()
 
     assert released == [100]
+
+
+class _Counting:
+    """A frontier with very many domains, of which none is due and no page is over the limit."""
+
+    def __init__(self) -> None:
+        self.closings = self.counts = 0
+
+    def close_rest(self, *_: object, **__: object) -> int:
+        self.closings += 1
+        return 0
+
+    def open_domains(self, _execution_id: int) -> int:
+        self.counts += 1
+        return 500_000
+
+    def expired_domains(self) -> int:
+        return 0
+
+    def lease(self, *_: object, **__: object) -> list[object]:
+        return []
+
+
+def test_what_takes_long_to_find_out_is_asked_of_the_database_only_when_it_may_have_changed() -> None:
+    async def work(bed: Bed, engine: CrawlEngine) -> None:
+        frontier = _Counting()
+        engine.frontier = cast(Any, frontier)
+        engine.limits = Limits(replace(bed.crew.plan, max_pages=1), bed.crew.progress, ends_at=None)
+        engine.limits.hear(Word(other_pages=1))
+        bed.crew.processes = 2
+        async with asyncio.TaskGroup() as tasks:
+            lane = engine.fleet.start(tasks, bed.lane().lease, lease_until=float("inf"))
+            for _ in range(10):
+                await engine._lease(tasks)
+            assert (frontier.closings, frontier.counts) == (1, 1)
+
+            engine.settler.additions += 1
+            bed.clock.advance(6)
+            await engine._lease(tasks)
+            assert (frontier.closings, frontier.counts) == (2, 2)
+            lane.dry = True
+            lane.fed.set()
+
+    _inside(work)
