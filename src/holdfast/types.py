@@ -261,6 +261,15 @@ class DomainLease:
     attempts: tuple[Attempt, ...]
 
 
+class Refusal(StrEnum):
+    """Why a domain cannot be had for one request."""
+
+    HELD = "held"
+    """By another process, or another lane: it will be free some time."""
+    BARRED = "barred"
+    """It is forbidden, or was told to rest: nothing of it can be had soon, whoever asks."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CircuitState:
     """The breaker of one domain (TC-062), and its adaptive slow-down."""

@@ -110,6 +110,56 @@ def test_robots_of_a_host_that_is_being_crawled_are_those_that_the_crawl_has_rea
     assert site.log() == [], "nothing was asked beside the crawl"
 
 
+def test_a_command_heeds_retry_after_and_leaves_it_to_those_who_come_next(
+    crawl: Ground, settings: Settings, site: Site
+) -> None:
+    url = parse(site.url(0, "/status/503?after=600"))
+
+    async def ask() -> None:
+        async with open_solo(settings, agent="t", networks=_NETWORKS, delay_s=0.0) as solo:
+            await solo.get(url, deadline_s=10.0)
+            with pytest.raises(Unavailable, match="must rest"):
+                await solo.get(url, deadline_s=10.0)
+
+    asyncio.run(ask())
+    assert len(site.log()) == 1
+    assert crawl.frontier.lease_named(_owner(crawl), url.domain) is None
+    assert crawl.frontier.is_barred(url.domain)
+
+
+def test_a_command_does_not_shorten_a_rest_that_it_found(crawl: Ground, settings: Settings) -> None:
+    owner, until = _owner(crawl), crawl.clock.now() + timedelta(seconds=25)
+    lease = crawl.frontier.lease_named(owner, "a.example")
+    assert lease is not None
+    update = DomainUpdate(domain_id=lease.domain_id, token=lease.token, circuit=lease.circuit, next_allowed_at=until)
+    crawl.frontier.release(0, owner, [update])
+
+    with open_leases(settings, delay_s=1.0) as leases:
+        assert leases.try_take("a.example") is not None
+
+    again = crawl.frontier.lease_named(owner, "a.example")
+    assert again is not None
+    assert abs(again.next_allowed_at - until) < timedelta(seconds=1)
+
+
+def test_a_command_that_takes_a_domain_over_waits_for_the_delay_that_its_robots_file_asks_for(
+    crawl: Ground, settings: Settings
+) -> None:
+    dead, now = _owner(crawl), crawl.clock.now()
+    lease = crawl.frontier.lease_named(dead, "a.example")
+    assert lease is not None
+    known = RobotsState(origin="https://a.example", answer=RobotsAnswer.RULES, fetched_at=now, checked_at=now,
+                        status=200, body=b"User-agent: *\nCrawl-delay: 20\n")  # fmt: skip
+    update = DomainUpdate(domain_id=lease.domain_id, token=lease.token, circuit=lease.circuit, next_allowed_at=now,
+                          robots=(known,))  # fmt: skip
+    crawl.frontier.release(0, dead, [update])
+    assert crawl.frontier.lease_named(dead, "a.example") is not None
+    crawl.frontier.free([dead])
+
+    with open_leases(settings, delay_s=1.0) as leases:
+        assert leases.try_take("a.example") == 20.0
+
+
 def test_without_a_database_nothing_is_made(tmp_path: Path, site: Site) -> None:
     home = tmp_path / "home"
 

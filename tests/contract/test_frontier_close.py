@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from datetime import timedelta
 
-from holdfast.types import CircuitState, Kind, Outcome
-from tests.contract.frontier_bed import EXECUTION, Bed, found, many
+from holdfast.types import CircuitState, DomainLease, Kind, Outcome
+from tests.contract.frontier_bed import EXECUTION, LEASE_S, Bed, found, many
 
 
 def test_a_page_that_kills_three_processes_is_quarantined_with_evidence(bed: Bed) -> None:
@@ -54,6 +54,22 @@ def test_an_unreachable_domain_is_closed_piece_by_piece(bed: Bed) -> None:
     assert bed.frontier.open_count(2) == 1, "the next execution tries again"
     assert bed.frontier.stats(EXECUTION).failed == 7
     assert _nobodys(bed) == {"outcomes": {"failed": 7}}, "no process counts what none of them visited"
+
+
+def test_a_domain_that_another_holds_by_now_is_not_closed(bed: Bed) -> None:
+    bed.frontier.add(EXECUTION, many("a.example", 3))
+    frozen = bed.lease_one(owner=7)
+    bed.clock.advance(LEASE_S + 1)
+    holder = bed.lease_one(owner=8)
+
+    def close(lease: DomainLease) -> int:
+        return bed.frontier.close_domain(
+            EXECUTION, lease.domain_id, outcome=Outcome.FAILED, reason="domain_unreachable", token=lease.token
+        )
+
+    assert close(frozen) == 0
+    assert bed.frontier.open_count(EXECUTION) == 3
+    assert close(holder) == 3
 
 
 def test_a_domain_that_was_found_unreachable_is_hopeless_only_while_its_rest_is_longer_than_we_wait(bed: Bed) -> None:

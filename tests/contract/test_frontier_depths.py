@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+import pytest
+
 from holdfast.frontier.queries import audit
 from holdfast.types import DomainLease, Found, Original, RecordRef, Visit
 from tests.contract.frontier_bed import EXECUTION, Bed, found
@@ -131,3 +135,39 @@ def test_a_redirect_to_another_domain_leads_there_from_the_smaller_depth(bed: Be
 
     [reread] = bed.frontier.rereads(EXECUTION, limit=10)
     assert (reread.base, reread.leads_to, reread.depth) == (far.url, "https://b.test/there", 2)
+
+
+@pytest.mark.parametrize("reason", ["parse_timeout", "parse_crashed"])
+def test_a_page_that_a_parser_could_not_finish_is_not_read_again(bed: Bed, reason: str) -> None:
+    bed.frontier.depth_rules.limited = True
+    hub, far = found("a.test", 1), found("a.test", 2, depth=5)
+    bed.frontier.add(EXECUTION, [hub, far])
+    lease = _leased(bed)
+    bed.frontier.settle(EXECUTION, _OWNER, [replace(_fetched(bed, lease, far), reason=reason)])
+    attempt = next(attempt for attempt in lease.attempts if attempt.url == hub.url)
+
+    bed.frontier.settle(EXECUTION, _OWNER, [bed.visit(lease, attempt, shallower=(far._replace(depth=2),))])
+
+    assert bed.frontier.reread_count(EXECUTION) == 0
+    assert _depths(bed)["2"][0] == 2
+
+
+@pytest.mark.parametrize("shared", [False, True])
+def test_a_shorter_way_is_kept_although_the_connection_was_lost_after_its_page_was_settled(
+    bed: Bed, shared: bool
+) -> None:
+    bed.frontier.depth_rules.limited, bed.frontier.depth_rules.shared = True, shared
+    hub, far = found("a.test", 1), found("a.test", 2, depth=5)
+    bed.frontier.add(EXECUTION, [hub, far])
+    lease = _leased(bed)
+    attempt = next(attempt for attempt in lease.attempts if attempt.url == hub.url)
+    nearer = (far._replace(depth=2),)
+    # As it stands when the first of the two transactions was all that came through.
+    bed.frontier.settle(EXECUTION, _OWNER, [bed.visit(lease, attempt)])
+
+    visit = bed.visit(lease, attempt, found=nearer) if shared else bed.visit(lease, attempt, shallower=nearer)
+    again = bed.frontier.settle(EXECUTION, _OWNER, [visit])
+
+    assert (again.closed, len(again.repeated)) == (0, 1)
+    assert _depths(bed)["2"][0] == 2
+    assert audit(bed.hot, EXECUTION) == []

@@ -290,12 +290,17 @@ def test_one_domain_can_be_leased_by_name(bed: Bed) -> None:
     assert lease is not None
     assert (lease.domain, lease.attempts) == ("new.example", ())
     assert bed.another().lease_named(8, "new.example") is None
+    assert not bed.frontier.is_barred("new.example"), "it is held, and free some time"
     bed.frontier.release(EXECUTION, 7, [bed.update(lease, rest_s=LEASE_S / 2)])
     again = bed.frontier.lease_named(8, "new.example")
     assert again is not None
     assert again.next_allowed_at == bed.clock.now() + timedelta(seconds=LEASE_S / 2), "the caller waits for it"
     bed.frontier.release(EXECUTION, 8, [bed.update(again, rest_s=LEASE_S)])
     assert bed.frontier.lease_named(7, "new.example") is None, "too long a rest to hold a lease for"
+    assert bed.frontier.is_barred("new.example")
+    with bed.hot.write() as tx:
+        tx.execute("UPDATE domains SET is_allowed = ?, next_allowed_at = 0 WHERE name = ?", (False, "new.example"))
+    assert bed.frontier.is_barred("new.example"), "an operator forbids it"
 
 
 @pytest.mark.parametrize("held", [True, False])

@@ -166,6 +166,28 @@ def test_withdrawals_of_before_are_moved_to_the_key_of_their_page(tmp_path: Path
     ]  # fmt: skip
 
 
+def test_a_withdrawal_covers_every_spelling_that_is_known_after_a_step_back_to_the_older_schema(
+    tmp_path: Path, bare_url: str
+) -> None:
+    upgrade(bare_url)
+    tracked, plain = f"{URL}?utm_source=mail", f"http{URL[5:]}"
+    shots = [Shot(url=URL), Shot(url=tracked), Shot(url=plain, moment=days_later(1)), Shot(url=f"{URL}/other")]
+    archive = build_archive(tmp_path / "home", shots, database_url=bare_url)
+    hide(archive.database, archive.clock, "example.org/page", reason="asked")
+    archive.database.close()
+
+    downgrade(bare_url, "0005")
+
+    with closing(Database(bare_url)) as database, database.engine.begin() as connection:
+        hidden = connection.execute(
+            text(
+                "SELECT DISTINCT s.url FROM snapshots s JOIN withdrawals w ON w.url_hash = s.url_hash"
+                " WHERE w.lifted_at IS NULL AND w.reason = 'asked'"
+            )
+        ).scalars()
+        assert sorted(hidden) == sorted([URL, tracked, plain])
+
+
 def test_what_is_posted_later_to_a_withdrawn_address_with_a_query_is_hidden_too(
     tmp_path: Path, migrated_url: str
 ) -> None:

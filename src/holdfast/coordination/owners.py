@@ -18,7 +18,7 @@ from pathlib import Path
 
 from holdfast.clock import Clock, from_micros, to_micros
 from holdfast.coordination import sql
-from holdfast.coordination.runfile import InHand, RunFile, boot_id, claimed, in_hand, is_held
+from holdfast.coordination.runfile import InHand, RunFile, boot_id, claimed, in_hand, is_held, is_hidden
 from holdfast.db.hot import Hot, Transaction
 
 GONE = timedelta(minutes=2)
@@ -81,19 +81,21 @@ def _locate(folder: Path, run_file: str) -> Path:
     """
     path = Path(run_file)
     ours = folder / path.name
-    return path if not ours.exists() and path.exists() else ours
+    return path if not ours.exists() and (is_hidden(path) or path.exists()) else ours
 
 
 def _life(row: sql.OwnerRow, folder: Path, *, silent_since: int) -> Life:
     """Return whether an owner lives. Nothing alive is ever taken for dead."""
     path = _locate(folder, row.run_file)
     is_silent, is_here = row.heartbeat_at <= silent_since, row.host == socket.gethostname()
+    if is_hidden(path):  # of another user: as one of another machine, only its silence tells
+        return Life.AWAY if is_silent else Life.ALIVE
     if is_held(path):
         return Life.ALIVE
     if path.exists():
         # A lock that seems free was taken on another kernel if the run file says so: then the storage is shared, and
-        # may be of a kind that keeps locks to each machine.
-        if is_here or is_silent or boot_id(path) in (None, boot_id()):
+        # may be of a kind that keeps locks to each machine. The name of the machine proves nothing: two may share one.
+        if is_silent or boot_id(path) in (None, boot_id()):
             return Life.DEAD
         return Life.ALIVE
     if not is_silent:

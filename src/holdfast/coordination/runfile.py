@@ -71,17 +71,30 @@ def new_name() -> str:
 
 
 def is_held(path: Path) -> bool:
-    """Return whether a live process holds this run file; a missing file is held by nobody."""
+    """Return whether a live process holds this run file, or may: one of another user tells us nothing."""
     try:
         fd = os.open(path, os.O_RDWR | os.O_CLOEXEC)
     except FileNotFoundError:
         return False
+    except PermissionError:
+        return True
     try:
         fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
         return True
     finally:
         os.close(fd)
+    return False
+
+
+def is_hidden(path: Path) -> bool:
+    """Return whether a run file belongs to another user, so that neither its lock nor its contents can be read."""
+    try:
+        os.close(os.open(path, os.O_RDWR | os.O_CLOEXEC))
+    except PermissionError:
+        return True
+    except OSError:
+        return False
     return False
 
 
@@ -108,9 +121,13 @@ def _own_boot_id() -> str | None:
 def claimed(path: Path) -> Iterator[bool]:
     """Hold the run file of a dead process while cleaning up after it; False if it lives or another start is at it.
 
-    A run file that is gone cannot be held: a file beside its place is, for as long as it takes.
+    False also for one of another user, whose next start cleans up. A run file that is gone cannot be held: a file
+    beside its place is, for as long as it takes.
     """
     claim: Path | None = None
+    if is_hidden(path):
+        yield False
+        return
     try:
         fd = os.open(path, os.O_RDWR | os.O_CLOEXEC)
     except FileNotFoundError:
@@ -156,6 +173,6 @@ def in_hand(path: Path) -> list[InHand]:
 def _read(path: Path) -> bytes:
     try:
         memory = path.read_bytes()
-    except FileNotFoundError:
+    except (FileNotFoundError, PermissionError):
         return b""
     return memory if len(memory) == _SIZE else b""

@@ -11,6 +11,8 @@ from random import Random
 from threading import Lock
 from typing import Protocol
 
+from cachetools import LRUCache
+
 from holdfast.clock import Clock
 from holdfast.config import Settings
 from holdfast.crawl.credentials import Credentials
@@ -18,7 +20,18 @@ from holdfast.crawl.pace import Pace
 from holdfast.crawl.plan import CrawlPlan, Polled
 from holdfast.crawl.progress import Progress
 from holdfast.fetch.robots import RobotsFile
-from holdfast.types import Attempt, Fetched, FetchFailed, Found, Original, Outcome, Request, Reread, RobotsState
+from holdfast.types import (
+    Attempt,
+    Fetched,
+    FetchFailed,
+    Found,
+    Original,
+    Outcome,
+    Refusal,
+    Request,
+    Reread,
+    RobotsState,
+)
 from holdfast.urls import Normalisation, Scope, Url
 from holdfast.warc.payload import HttpHead
 
@@ -47,6 +60,8 @@ class Memory(Protocol):
         ...
 
 
+_BUSY_ORIGINS = 10_000
+_MET_ORIGINS = 100_000
 ROBOTS = "robots"
 """The reason of a capture that is a robots.txt."""
 
@@ -102,18 +117,20 @@ class Crew:
     """Reads where a stored page leads, seen from a smaller depth; from the slow desk's thread."""
     hand_over: Callable[[Capture], None] = field(init=False)
     """Gives a capture to the desk."""
-    borrow: Callable[[str], AbstractAsyncContextManager[Pace | None]] = field(init=False)
-    """Takes a turn at another domain (a robots.txt that redirects there); None if it cannot be had."""
+    borrow: Callable[[str], AbstractAsyncContextManager[Pace | Refusal]] = field(init=False)
+    """Takes a turn at another domain (a robots.txt that redirects there), or says why it cannot be had."""
     recall_robots: Callable[[str], Awaitable[RobotsState | None]] = field(init=False)
     """Returns what any process has learned of an origin's robots.txt."""
     spool_full_at: float = float("-inf")
     """When the body of an answer last did not fit on the disk (monotonic)."""
     robots_files: dict[str, RobotsFile] = field(default_factory=dict)
     """Parsed rules by origin, so that a domain leased again is not parsed again."""
+    busy_robots: LRUCache[str, int] = field(default_factory=lambda: LRUCache(_BUSY_ORIGINS))
+    """How often in a row the robots.txt of an origin led to a domain that another process held."""
     polled: Mapping[int, Polled] = field(default_factory=dict)
     """What the last answers of polled feeds were marked with, by the hash of their address."""
-    met_origins: set[str] = field(default_factory=set)
-    """Origins whose sitemaps this process has taken from robots.txt."""
+    met_origins: LRUCache[str, bool] = field(default_factory=lambda: LRUCache(_MET_ORIGINS))
+    """Origins whose sitemaps this process has taken from robots.txt; one that is forgotten offers them once more."""
     policy: Normalisation = field(init=False)
     """How this crawl tells one page from another: every address is read by it."""
     _landed: set[str] = field(default_factory=set)

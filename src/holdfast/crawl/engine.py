@@ -29,7 +29,7 @@ from holdfast.errors import Unavailable
 from holdfast.failpoints import reach
 from holdfast.fetch import robots_state
 from holdfast.frontier import Frontier
-from holdfast.types import DomainLease, Found, Kind, Outcome, Reread, RobotsState, Visit
+from holdfast.types import DomainLease, Found, Kind, Outcome, Refusal, Reread, RobotsState, Visit
 from holdfast.urls import parse_seed
 
 _log = log.get()
@@ -40,6 +40,9 @@ _UNSETTLED_BATCHES = 5
 _UNSETTLED_LINKS = 100_000
 """Results that may wait for the database, in batches and in the links that they brought (some 300 bytes each): while it
 is away, fetching pauses here and not only when the leases are over."""
+_MANY_DOMAINS = 10_000
+_COUNT_S = 5.0
+"""How long a count of so many domains is used: they take long to count, and a few more change no process's share."""
 _DESK_S = 1.0
 """How long the desk may take at the end for what it has."""
 
@@ -79,6 +82,9 @@ class CrawlEngine:
         self.fleet = Fleet(crew, limits, room=self._enter, starving=self._starving)
         self.settler = Settler(crew, frontier, ledger, self.fleet, database=self.database, at_desk=lambda: self.waiting)
         self.ending = Ending.DONE
+        self._none_over_limit_at = -1
+        """After how many additions there was no page over the limit."""
+        self._open_domains, self._counted_until = 0, -math.inf
         self._under_way: dict[int, Capture] = {}
         """Captures that the desk has, by number: each is finished once, whichever thread says so first."""
         self._make_desk = make_desk
@@ -285,7 +291,14 @@ class CrawlEngine:
             pass
 
     async def _close_pages(self) -> None:
-        """Close the pages that are over the limit; what the captured ones need is still fetched."""
+        """Close the pages that are over the limit; what the captured ones need is still fetched.
+
+        Only if there may be some: to find none among all that is still to be fetched takes a second where that is much.
+        Without a lane of ours all look again: another process may have added some with its last settle.
+        """
+        additions = self.settler.additions
+        if additions == self._none_over_limit_at and self.fleet.lanes:
+            return
         closed = await self.database.run(
             lambda: self.frontier.close_rest(
                 self.ledger.execution_id, outcome=Outcome.EXCLUDED, reason=f"over_limit:{Ending.MAX_PAGES}",
@@ -294,6 +307,8 @@ class CrawlEngine:
         )  # fmt: skip
         if closed:
             self.ending = Ending.MAX_PAGES
+        else:
+            self._none_over_limit_at = additions
 
     async def _read_again(self) -> None:
         """Count the links of pages anew to which a shorter way was found, from what is stored of them; for ever."""
@@ -388,8 +403,11 @@ class CrawlEngine:
         processes = self.crew.processes
         if processes <= 1:
             return places
-        domains = self.frontier.open_domains(self.ledger.execution_id)
-        ours = max(0, math.ceil(domains / processes) - working)
+        now = self.crew.clock.monotonic()
+        if now >= self._counted_until:
+            self._open_domains = self.frontier.open_domains(self.ledger.execution_id)
+            self._counted_until = now + (_COUNT_S if self._open_domains >= _MANY_DOMAINS else 0.0)
+        ours = max(0, math.ceil(self._open_domains / processes) - working)
         return min(places, ours + self.frontier.expired_domains())
 
     def lease_until(self, asked_at: float) -> float:
@@ -397,7 +415,7 @@ class CrawlEngine:
         return asked_at + self.crew.settings.lease.seconds * (1.0 - _MARGIN)
 
     @asynccontextmanager
-    async def _borrow(self, domain: str) -> AsyncIterator[Pace | None]:
+    async def _borrow(self, domain: str) -> AsyncIterator[Pace | Refusal]:
         """Take a turn at another domain: our own lane's, or a lease of its own for this one request."""
         lane = self.fleet.named(domain)
         if lane is not None and not lane.lost:
@@ -410,9 +428,9 @@ class CrawlEngine:
                     self.settler.soon()
             return
         before = self.crew.clock.monotonic()
-        lease = await self.database.run(lambda: self.frontier.lease_named(self.ledger.owner_id, domain))
-        if lease is None:
-            yield None
+        lease = await self.database.run(partial(self._lease_named, domain))
+        if isinstance(lease, Refusal):
+            yield lease
             return
         visitor = Lane(lease, self.crew, lease_until=self.lease_until(before))
         self._visiting.add(lease.domain_id)
@@ -428,6 +446,13 @@ class CrawlEngine:
                 _log.warning("crawl.release_later", domain=domain, message=str(exc))  # by `renewed`, as a stray
             finally:
                 self._visiting.discard(lease.domain_id)
+
+    def _lease_named(self, domain: str) -> DomainLease | Refusal:
+        """Take a domain for one request, on the database's thread."""
+        lease = self.frontier.lease_named(self.ledger.owner_id, domain)
+        if lease is None:
+            return Refusal.BARRED if self.frontier.is_barred(domain) else Refusal.HELD
+        return lease
 
     async def _recall_robots(self, origin: str) -> RobotsState | None:
         return await self.database.run(lambda: self.frontier.robots(origin))

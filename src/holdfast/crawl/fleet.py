@@ -49,8 +49,9 @@ class Fleet:
         return lane
 
     def named(self, domain: str) -> Lane | None:
-        """Return the lane of a domain that this process holds."""
-        return self._names.get(domain)
+        """Return the lane of a domain that this process holds, and is not giving back at this moment."""
+        lane = self._names.get(domain)
+        return None if lane is None or lane.leaving else lane
 
     def find(self, attempt: Attempt, token: int) -> Lane | None:
         """Return the lane that an attempt came from, unless it was given back and forgotten."""

@@ -7,6 +7,7 @@ domain. It ends when its lease does, when it is told to, or when it has nothing 
 from __future__ import annotations
 
 import asyncio
+import math
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import replace
@@ -22,9 +23,9 @@ from holdfast.crawl.plan import Polled
 from holdfast.crawl.redirects import MAX_REDIRECTS, follow
 from holdfast.crawl.robots_gate import RobotsGate
 from holdfast.errors import LeaseLost, NoSpace, UrlRefused
-from holdfast.fetch.retry_after import read_retry_after
+from holdfast.fetch.retry_after import BUSY, asked_rest
 from holdfast.frontier import backoff
-from holdfast.types import Attempt, DomainLease, Fetched, FetchFailed, Kind, Outcome, Request
+from holdfast.types import Attempt, DomainLease, Fetched, FetchFailed, Kind, Outcome, Refusal, Request
 from holdfast.urls import Url, parse
 from holdfast.warc.payload import parse_head
 
@@ -75,6 +76,8 @@ class Lane:
         self.made_way = False
         """Set when somebody else waits for the domain: the lane ends after the page under way."""
         self.lost = False
+        self.leaving = False
+        """Set while its domain is being given back: a visitor who comes now must ask for a lease of its own."""
         self.working = True
         self.hungry_since: float | None = None
         self.looked_at = now
@@ -243,26 +246,27 @@ class Lane:
         async with self.pace.turn():
             return await self._send(request, self.pace)
 
-    async def _ask_elsewhere(self, url: Url, deadline_s: float, max_bytes: int) -> Fetched | FetchFailed | None:
-        """Make one request for robots.txt, in the turn of whichever domain it is on; None if that cannot be had."""
+    async def _ask_elsewhere(self, url: Url, deadline_s: float, max_bytes: int) -> Fetched | FetchFailed | Refusal:
+        """Make one request for robots.txt, in the turn of whichever domain it is on, if that can be had."""
         crew = self._crew
         headers = crew.credentials.join((("Accept", "text/plain,*/*;q=0.8"),), url, crew.clock.now())
         request = Request(url=url.fetch, headers=headers, deadline_s=deadline_s, max_body_bytes=max_bytes)
         if url.domain == self.lease.domain:
             return await self._ask(request)
         async with crew.borrow(url.domain) as pace:
-            if pace is None:
-                return None
+            if isinstance(pace, Refusal):
+                return pace
             try:
                 async with pace.turn():
                     return await self._send(request, pace)
             except LeaseLost:  # that domain's, not ours
-                return None
+                return Refusal.HELD
 
     async def _send(self, request: Request, pace: Pace) -> Fetched | FetchFailed:
         """Send a request whose turn it is, and note when it was seen and what the answer asks of us."""
         crew = self._crew
-        if (left_s := pace.lease_until - crew.clock.monotonic()) < crew.settings.fetch.deadline_s:
+        # However long it is: a wait for the turn of the server's address counts against it, not against the deadline.
+        if (left_s := pace.lease_until - crew.clock.monotonic()) < math.inf:
             request = replace(request, send_within_s=left_s)
         self.current = request.url
         try:
@@ -302,16 +306,15 @@ class Lane:
             self._crew.credentials.keep(parse(answer.url, self._crew.policy), values, now)
         if answer.status < 300 or b"retry-after" not in head:
             return
-        wish = read_retry_after(parse_head(answer.response_head).get("retry-after"), now)
-        if wish is None:
+        value, most_s = parse_head(answer.response_head).get("retry-after"), self._crew.settings.politeness.max_delay_s
+        rest = asked_rest(answer.status, value, now, max_delay_s=most_s)
+        if rest is None:
             return
-        is_busy = answer.status in (429, 503)
-        rest_s = wish.seconds if is_busy else min(wish.seconds, self._crew.settings.politeness.max_delay_s)
-        if wish.clamped or rest_s < wish.seconds:
-            _log.warning("crawl.retry_after_clamped", domain=self.lease.domain, seconds=rest_s)
-        pace.wait_until(self._crew.clock.monotonic() + rest_s)
+        if rest.clamped:
+            _log.warning("crawl.retry_after_clamped", domain=self.lease.domain, seconds=rest.seconds)
+        pace.wait_until(self._crew.clock.monotonic() + rest.seconds)
         if pace is self.pace:
-            self.manners.told_to_rest(is_busy=is_busy)
+            self.manners.told_to_rest(is_busy=answer.status in BUSY)
 
     def _answered(self, trip: Trip, *, refused: str | None = None, redirected_to: str | None = None) -> None:
         """End an attempt that got an answer."""

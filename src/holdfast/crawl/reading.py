@@ -123,12 +123,14 @@ class Reader:
         stored = self._crew.originals.load(original) if original is not None else None
         if stored is None:
             return sieve.sift(url, None, [Link(link, "a") for link in reread.links], (), reread.depth)
-        reading = self._document(url.fetch, reread.attempt, *stored, "")
+        # In the child, whatever it looks like: no watch over this thread would notice a parser that hangs.
+        reading = self._document(url.fetch, reread.attempt, *stored, "", in_child=True)
         reading = reading.call() if isinstance(reading, Later) else reading
         return sieve.sift(url, reading.page.base if reading.page is not None else None, reading.links, (), reread.depth)
 
-    def _document(self, url: str, attempt: Attempt, head: HttpHead, payload: bytes,
-                  digest: str) -> Reading | Later:  # fmt: skip
+    def _document(
+        self, url: str, attempt: Attempt, head: HttpHead, payload: bytes, digest: str, *, in_child: bool = False
+    ) -> Reading | Later:
         body, notes = decode(head, payload)
         # Where nothing was decoded, the payload's digest is the content's.
         content_hash = digest.removeprefix("sha256:") if body is payload and digest else _hash(body)
@@ -148,15 +150,15 @@ class Reader:
         if form is Form.CSS:
             return replace(known, resources=css_links(body, head.charset))
         if form is Form.HTML or form is Form.XML or (form is Form.TEXT and not self._crew.plan.keeps_bodies):
-            return self._page(known, url, head, body)
+            return self._page(known, url, head, body, in_child=in_child)
         return known
 
-    def _page(self, known: Reading, url: str, head: HttpHead, body: bytes) -> Reading | Later:
+    def _page(self, known: Reading, url: str, head: HttpHead, body: bytes, *, in_child: bool) -> Reading | Later:
         how: parsing.Reading = {
             "url": url, "media_type": head.media_type, "charset": head.charset,
             "x_robots": head.get_all("x-robots-tag"), "want_text": not self._crew.plan.keeps_bodies,
         }  # fmt: skip
-        if looks_pathological(body) is not None:
+        if in_child or looks_pathological(body) is not None:
             return Later(call=lambda: _read_page(known, self._child.parse(body, **how)), size=len(body))
         return _read_page(known, parse_page(body, **how))
 

@@ -14,7 +14,7 @@ from holdfast.crawl.redirects import MAX_REDIRECTS, follow
 from holdfast.errors import UrlRefused
 from holdfast.fetch import robots_state as policy
 from holdfast.fetch.robots import RobotsFile, capped
-from holdfast.types import Fetched, FetchFailed, FetchProblem, Outcome, RobotsAnswer, RobotsState, Truncated
+from holdfast.types import Fetched, FetchFailed, FetchProblem, Outcome, Refusal, RobotsAnswer, RobotsState, Truncated
 from holdfast.urls import Url, parse
 from holdfast.warc.payload import decode, parse_head, payload_chunks
 
@@ -23,12 +23,14 @@ ROBOTS_DEADLINE_S = 10.0
 MAX_ROBOTS_BYTES = 512 * 1024
 _log = log.get()
 
-Ask = Callable[[Url, float, int], Awaitable[Fetched | FetchFailed | None]]
-"""Makes one paced request: address, deadline, size cap. None if another process holds the domain that it leads to."""
+Ask = Callable[[Url, float, int], Awaitable[Fetched | FetchFailed | Refusal]]
+"""Makes one paced request: address, deadline, size cap; or says why the domain that it leads to cannot be asked."""
 
 
-_BUSY = timedelta(seconds=2)
+_BUSY_S = 2.0
 """When to look again at a robots.txt that leads to a domain of another process: it may be free, or ours, by then."""
+_LONGEST_BUSY_S = 60.0
+"""The wait doubles up to this: each look asks the origin, and archives its answer, once more."""
 _NEVER_ASKED = (FetchProblem.ADDRESS_FORBIDDEN, FetchProblem.URL_REFUSED)
 
 
@@ -106,7 +108,8 @@ class RobotsGate:
                         outcome=Outcome.SUCCESS, reason=ROBOTS)
             )  # fmt: skip
         if result is None:
-            return self._while_busy(previous)
+            return self._while_busy(origin, previous)
+        self._crew.busy_robots.pop(origin, None)
         if isinstance(result, FetchFailed):
             return Permission(allowed=False, reason=result.problem.value, message=result.message,
                               outcome=Outcome.EXCLUDED)  # fmt: skip
@@ -115,12 +118,15 @@ class RobotsGate:
         self._note(state)
         return state
 
-    def _while_busy(self, previous: RobotsState | None) -> RobotsState | Permission:
+    def _while_busy(self, origin: str, previous: RobotsState | None) -> RobotsState | Permission:
         """Return the last answer, good for a day, if the file leads to a domain that another process holds."""
         now = self._crew.clock.now()
         if previous is not None and policy.verdict(previous, now) in (policy.Verdict.RULES, policy.Verdict.ALLOW):
             return previous
-        return Permission(allowed=False, reason="robots_elsewhere", ask_again_at=now + _BUSY, is_busy=True)
+        looks = self._crew.busy_robots.get(origin, 0)
+        self._crew.busy_robots[origin] = looks + 1
+        wait = timedelta(seconds=min(_BUSY_S * 2.0 ** min(looks, 10), _LONGEST_BUSY_S))
+        return Permission(allowed=False, reason="robots_elsewhere", ask_again_at=now + wait, is_busy=True)
 
     def _note(self, state: RobotsState) -> None:
         """Take the delay that an answer asks for; its sitemaps and what is odd about it once per origin and process."""
@@ -133,7 +139,6 @@ class RobotsGate:
             self._manners.crawl_delay(state.origin, wish.seconds)
         if state.origin in self._crew.met_origins:
             return
-        self._crew.met_origins.add(state.origin)
         self.sitemaps.append((state.origin, file.sitemaps if file is not None else ()))
         if file is not None and wish.cut:
             _log.warning("robots.delay_capped", origin=state.origin, asked_s=file.crawl_delay)
@@ -143,15 +148,19 @@ class RobotsGate:
     async def _fetch(self, url: Url) -> tuple[policy.RobotsRead | FetchFailed | None, list[Fetched]]:
         """Follow a robots.txt over at most five redirects, each under its own domain's turn.
 
-        A failure comes back as it is where the origin itself may never be asked; None where a turn could not be had.
+        A failure comes back as it is where the origin itself may never be asked; None where another process holds the
+        domain that it leads to. One that is forbidden or rests is as good as a server that does not answer.
         """
         hops: list[Fetched] = []
         origin = url.origin
         for _ in range(MAX_REDIRECTS + 1):
             deadline_s = min(ROBOTS_DEADLINE_S, self._crew.settings.fetch.deadline_s)
             result = await self._ask(url, deadline_s, MAX_ROBOTS_BYTES + 1)
-            if result is None:
-                return await self._recall(origin, url), hops
+            if isinstance(result, Refusal):
+                known = await self._recall(origin, url)
+                if known is None and result is Refusal.BARRED:
+                    known = policy.RobotsRead(origin=origin)
+                return known, hops
             if isinstance(result, FetchFailed):
                 if not hops and result.problem in _NEVER_ASKED:
                     return result, hops

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from functools import partial
 
 from holdfast import log
 from holdfast.crawl.crew import Crew
@@ -48,6 +49,8 @@ class Settler:
         self._settled_at = self._looked_at = 0.0
         self._soon: asyncio.TimerHandle | None = None
         self._sitemaps: list[Found] = []
+        self.additions = 0
+        """How many settles have added something."""
         self.settled: Callable[[], None] = lambda: None
         """Called after each batch, on the loop; set by the engine."""
 
@@ -80,6 +83,7 @@ class Settler:
             added = await self._settle_batch()
             self.settled()
             added |= await self._add_sitemaps()
+            self.additions += bool(added)
             self._fleet.note_new(added)
             await self._make_way()
             await self._release()
@@ -116,7 +120,7 @@ class Settler:
         for visit in batch:
             self._fleet.settled(visit)
         for visit in settled.refused:
-            self._crew.forget(visit.found)
+            self._crew.forget((*visit.found, *visit.shallower))
             if (lane := self._fleet.find(visit.attempt, visit.token)) is not None:
                 self._fleet.lose(lane)
         return set(settled.added)
@@ -145,17 +149,28 @@ class Settler:
         """Give back the domains of lanes that have ended; they are forgotten only when that is written."""
         ready = self._fleet.releasable()
         ours = [lane for lane in ready if not lane.lost]
-        for lane in ours:
-            if self._gives_up(lane):
-                await self._close_domain(lane)
-        if ours:
-            updates = [farewell(self._crew, lane) for lane in ours]
-            try:
-                await self._database.run(lambda: self._give_back(ours, updates))
-            except BaseException:
-                untold(ours, updates)
-                raise
+        for lane in ours:  # before the first wait: who visits it from here on would ask a domain that is another's
+            lane.leaving = True
+        try:
+            for lane in ours:
+                if self._gives_up(lane):
+                    await self._close_domain(lane)
+            await self._release_all(ours)
+        except BaseException:
+            for lane in ours:
+                lane.leaving = False
+            raise
         self._fleet.forget(ready)
+
+    async def _release_all(self, lanes: Sequence[Lane]) -> None:
+        if not lanes:
+            return
+        updates = [farewell(self._crew, lane) for lane in lanes]
+        try:
+            await self._database.run(lambda: self._give_back(lanes, updates))
+        except BaseException:
+            untold(lanes, updates)
+            raise
 
     def _give_back(self, lanes: Sequence[Lane], updates: Sequence[DomainUpdate]) -> None:
         self._frontier.release(self._ledger.execution_id, self._ledger.owner_id, updates)
@@ -169,13 +184,16 @@ class Settler:
 
     async def _close_domain(self, lane: Lane) -> None:
         """Close the pages of a domain that stays unreachable; the next execution tries again."""
-        execution_id, domain_id = self._ledger.execution_id, lane.lease.domain_id
+        close = partial(
+            self._frontier.close_domain,
+            self._ledger.execution_id,
+            lane.lease.domain_id,
+            outcome=Outcome.FAILED,
+            reason="domain_unreachable",
+            token=lane.lease.token,  # after a long pause of this process another one may crawl it, and well
+        )
         closed = 0
-        while done := await self._database.run(
-            lambda: self._frontier.close_domain(
-                execution_id, domain_id, outcome=Outcome.FAILED, reason="domain_unreachable"
-            )
-        ):
+        while done := await self._database.run(close):
             closed += done
         _log.warning("crawl.domain_unreachable", domain=lane.lease.domain, closed=closed)
 

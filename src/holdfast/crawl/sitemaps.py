@@ -20,6 +20,10 @@ def sitemaps_of(crew: Crew, gate: RobotsGate) -> Iterator[Found]:
         return
     seeds = {url.origin for url in crew.plan.seed_urls()}
     for origin, named in origins:
+        if origin in crew.met_origins:
+            continue
+        # Here, and not where a robots.txt is read: the lane of a visitor reads it too, and offers nothing.
+        crew.met_origins[origin] = True
         if origin not in seeds and not crew.scope.decide(parse(f"{origin}/", crew.policy), 0).allowed:
             continue  # the sitemaps of hosts that only lend us a picture are not ours to read
         for address in named or ((f"{origin}/sitemap.xml",) if origin in seeds else ()):

@@ -10,6 +10,9 @@ from typing import NamedTuple
 MAX_WAIT_S = 86_400.0
 """Whoever asks for more than a day is asked again tomorrow."""
 
+BUSY = (429, 503)
+"""What a server answers that has too much to do."""
+
 # Fractions and a sign are no delta-seconds, but what they mean is plain.
 _SECONDS = re.compile(r"[+-]?[0-9]+(?:\.[0-9]*)?")
 _DATE = re.compile(r"[A-Za-z]{3,9},? [0-9A-Za-z :+-]{8,40}")
@@ -45,6 +48,17 @@ def read_retry_after(value: str | None, now: datetime) -> RetryAfter | None:
         return None
     seconds = min(max(wished, 0.0), MAX_WAIT_S)
     return RetryAfter(seconds, seconds != wished)
+
+
+def asked_rest(status: int, value: str | None, now: datetime, *, max_delay_s: float) -> RetryAfter | None:
+    """Return how long an answer asks us to stay away; None if it does not.
+
+    A server that says it is busy (429, 503) gets what it asks for, up to a day; the wish of another answer is capped.
+    """
+    wish = read_retry_after(value, now) if status >= 300 else None
+    if wish is None or status in BUSY:
+        return wish
+    return RetryAfter(min(wish.seconds, max_delay_s), wish.clamped or wish.seconds > max_delay_s)
 
 
 def _read_date(value: str) -> datetime | None:

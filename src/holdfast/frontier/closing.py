@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from holdfast.clock import Clock, to_micros
 from holdfast.frontier import sql
 from holdfast.frontier.connection import Connection, Spoken
+from holdfast.frontier.domains import fence
 from holdfast.frontier.heads import Heads
 from holdfast.types import Kind, Outcome
 
@@ -29,12 +30,14 @@ class Closing:
     def __init__(self, connection: Connection, clock: Clock) -> None:
         self._connection, self._clock = connection, clock
 
-    def close_domain(self, execution_id: int, domain_id: int, ending: Ending, *, limit: int) -> int:
-        """Close up to `limit` open attempts of one domain; return how many were closed."""
+    def close_domain(
+        self, execution_id: int, domain_id: int, ending: Ending, *, limit: int, token: int | None = None
+    ) -> int:
+        """Close up to `limit` open attempts of one domain; return how many: none if the token is not in force."""
         with self._connection.read() as tx:
             of_one = (execution_id, domain_id, limit)
             rows = tx.execute(sql.OPEN_OF_DOMAIN, of_one + of_one)
-        return self._close([row[0] for row in rows[:limit]], ending)
+        return self._close([row[0] for row in rows[:limit]], ending, held=None if token is None else (domain_id, token))
 
     def close_rest(self, execution_id: int, ending: Ending, *, kinds: Collection[Kind], limit: int) -> int:
         """Close up to `limit` open attempts of these kinds, whatever their domain; return how many were closed."""
@@ -87,10 +90,12 @@ class Closing:
                 tx.execute(sql.FORGET_ORIGINALS, (tx.list([row[1] for row in rows]), warc_file_id))
             after = rows[-1][2]
 
-    def _close(self, attempt_ids: Sequence[int], ending: Ending) -> int:
+    def _close(self, attempt_ids: Sequence[int], ending: Ending, *, held: tuple[int, int] | None = None) -> int:
         if not attempt_ids:
             return 0
         with self._connection.write() as tx:
+            if held is not None and not fence(tx, [held]):
+                return 0
             _lock(tx, attempt_ids)
             return self._end(tx, attempt_ids, ending)
 

@@ -122,6 +122,10 @@ class Frontier:
         ids = self._adding.names.ids([domain], now=to_micros(self._clock.now()))
         return self._leases.lease_one(ids[domain], owner_id)
 
+    def is_barred(self, domain: str) -> bool:
+        """Return why `lease_named` refused a domain: True if it is forbidden or rests, False if it is held."""
+        return self._leases.is_barred(domain)
+
     def robots(self, origin: str) -> RobotsState | None:
         """Return what was last learned of an origin's robots.txt, by whichever process holds its domain."""
         with self._connection.read() as tx:
@@ -194,10 +198,13 @@ class Frontier:
         return self._closing.blame(attempt_ids, ending, limit=limit) if attempt_ids else []
 
     def close_domain(self, execution_id: int, domain_id: int, *, outcome: Outcome, reason: str,
-                     limit: int = 5000) -> int:  # fmt: skip
-        """Close up to `limit` open attempts of a domain and return how many; call again until it returns 0."""
+                     limit: int = 5000, token: int | None = None) -> int:  # fmt: skip
+        """Close up to `limit` open attempts of a domain and return how many; call again until it returns 0.
+
+        Who decides it as the holder of the domain gives its token: nothing is closed if another holds it by now.
+        """
         ending = Ending(outcome=outcome, reason=reason)
-        return self._closing.close_domain(execution_id, domain_id, ending, limit=limit)
+        return self._closing.close_domain(execution_id, domain_id, ending, limit=limit, token=token)
 
     def close_rest(self, execution_id: int, *, outcome: Outcome, reason: str, kinds: Collection[Kind] = ALL_KINDS,
                    limit: int = 5000) -> int:  # fmt: skip

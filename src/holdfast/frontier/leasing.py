@@ -80,6 +80,12 @@ class Leases:
         self._hand(owner_id, [lease])
         return lease
 
+    def is_barred(self, domain: str) -> bool:
+        """Return whether a domain cannot be had although it is free: it is forbidden, or must rest for long."""
+        now = self._clock.now()
+        with self._connection.read() as tx:
+            return bool(tx.execute(sql.BARRED, (domain, to_micros(now), to_micros(now + self._length / 2))))
+
     def _hand(self, owner_id: int, leases: Sequence[DomainLease]) -> None:
         self._handed.setdefault(owner_id, {}).update((lease.domain_id, lease.token) for lease in leases)
 

@@ -102,21 +102,23 @@ class Settlement:
                 work = _Work.of(taken, self._adding, now=now)  # every domain of these was looked up above
             heads = Heads()
             added = self._adding.insert(tx, execution_id, work.found, heads, now=now)
-            raised = self._raised(tx, execution_id, work, known=len(work.found) - sum(added.values()))
             _close(tx, taken, work, heads)
             if overtaken and self._depths.rules.limited:
                 note_rereads(tx, execution_id, overtaken)
             work.signals.write(tx, execution_id)
             self._adding.requisites.promote(tx, execution_id, work.found)
+            raised = self._raised(tx, execution_id, work, known=len(work.found) - sum(added.values()))
+            closed = {visit.attempt.id for visit in taken}
+            if repeated := [visit for visit in ours if visit.attempt.id not in closed]:
+                raised += self._raised_before(tx, execution_id, _Work.of(repeated, self._adding, now=now))
             _count(tx, execution_id, work, totals, now)
             heads.write(tx, execution_id)
         self._depths.make_smaller(execution_id, raised)
         self._adding.requisites.settled(v.attempt.url_hash for v in taken if v.attempt.kind is Kind.REQUISITE)
-        closed = {visit.attempt.id for visit in taken}
         return Settled(
             closed=len(taken), new=sum(added.values()), retried=len(work.retries), added=frozenset(added),
             refused=tuple(v for v in visits if (v.attempt.domain_id, v.token) not in held),
-            repeated=tuple(v for v in ours if v.attempt.id not in closed),
+            repeated=tuple(repeated),
             lost=tuple(u.domain_id for u in updates if (u.domain_id, u.token) not in held),
         )  # fmt: skip
 
@@ -129,6 +131,12 @@ class Settlement:
             tx.load("new_found", sql.FOUND_COLUMNS, work.shallower)
             raised += self._depths.deeper(tx, execution_id)
         return raised
+
+    def _raised_before(self, tx: Spoken, execution_id: int, work: _Work) -> list[Raised]:
+        """Return such pages for visits that are offered again: the connection may have been lost before their depths
+        were made smaller, which is a transaction of its own."""
+        tx.load("new_found", sql.FOUND_COLUMNS, work.found)
+        return self._raised(tx, execution_id, work, known=len(work.found))
 
 
 def _chunks(visits: Sequence[Visit], links: int) -> Iterator[Sequence[Visit]]:

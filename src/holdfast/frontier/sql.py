@@ -170,10 +170,12 @@ SELECT p.domain_id, p.id, f.depth, f.priority FROM new_found f CROSS JOIN pages 
 RAISE = """
 UPDATE page_crawls SET depth = ?, priority = CASE WHEN outcome IS NULL THEN GREATEST(priority, ?) ELSE priority END
  WHERE execution_id = ? AND domain_id = ? AND page_id = ? AND depth > ?"""
+# What a parser could not finish once is not given to it again.
 ADD_REREAD = """
 INSERT INTO rereads (execution_id, page_id, domain_id, depth)
 SELECT c.execution_id, c.page_id, c.domain_id, c.depth FROM page_crawls c
  WHERE c.execution_id = ? AND c.domain_id = ? AND c.page_id = ? AND c.outcome = 'success'
+   AND coalesce(c.reason, '') NOT IN ('parse_timeout', 'parse_crashed')
 ON CONFLICT (execution_id, page_id) DO UPDATE SET depth = LEAST(rereads.depth, excluded.depth)"""
 REREADS = """
 SELECT r.page_id, r.domain_id, r.depth, p.url, p.url_hash, c.status_code, c.redirected_to, c.warc_file_id,
@@ -204,6 +206,9 @@ SELECT {_LEASED} FROM queues q CROSS JOIN domains d
  WHERE q.execution_id = ? AND q.open > 0 AND q.due_at <= ? AND d.id = q.domain_id AND {_FREE}
  ORDER BY q.due_at, q.domain_id LIMIT ? CLAIMED AS d"""  # noqa: S608 - constants of this file
 FREE_DOMAIN = f"SELECT {_LEASED} FROM domains d WHERE d.id = ? AND {_FREE} CLAIMED AS d"  # noqa: S608
+BARRED = """
+SELECT 1 FROM domains d WHERE d.name = ?
+   AND (NOT d.is_allowed OR ((d.lease_owner IS NULL OR d.lease_expires_at <= ?) AND d.next_allowed_at > ?))"""
 TAKE = """
 UPDATE domains SET lease_owner = ?, lease_expires_at = ?, lease_token = lease_token + 1 WHERE id AMONG ?"""
 HOLDS = "SELECT lease_token FROM domains WHERE id = ?"

@@ -9,14 +9,16 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 
 from holdfast.config import Settings
 from holdfast.coordination.owners import Owner
 from holdfast.coordination.runfile import RunFile
+from holdfast.crawl.robots_gate import AGENT
 from holdfast.errors import Unavailable
-from holdfast.types import DomainLease, DomainUpdate, RobotsState
+from holdfast.fetch.robots import RobotsFile, capped
+from holdfast.types import DomainLease, DomainUpdate, RobotsAnswer, RobotsState
 from holdfast.wiring import Ground, open_ground
 
 KIND = "visitor"
@@ -36,6 +38,8 @@ class DomainLeases:
         self._held: dict[str, DomainLease] = {}
         self.wishes: dict[str, float] = {}
         """The delays that robots files ask for, by domain."""
+        self._next_at: dict[str, datetime] = {}
+        """When a domain may be asked again, by what it answered to us."""
 
     def try_take(self, domain: str) -> float | None:
         """Return the seconds after which a domain may be asked, now that it is ours; None if it cannot be had now."""
@@ -44,10 +48,19 @@ class DomainLeases:
         lease = self._held.get(domain) or self._ground.frontier.lease_named(self._owner.id, domain)
         if lease is None:
             return None
-        self._held[domain] = lease
+        politeness = self._ground.settings.politeness
+        if domain not in self._held:
+            self._held[domain] = lease
+            self.wishes[domain] = _asked_delay(lease, max_delay_s=politeness.max_delay_s)
         wait = (lease.next_allowed_at - self._ground.clock.now()).total_seconds()
         # The last owner died, and may have asked a moment ago.
-        return max(0.0, wait, self._ground.settings.politeness.delay_s if lease.taken_over else 0.0)
+        own = max(politeness.delay_s, lease.delay_s, self.wishes[domain]) if lease.taken_over else 0.0
+        return max(0.0, wait, own)
+
+    def asked(self, domain: str, *, rests_s: float) -> None:
+        """Note that a domain was asked, and for how long from now it is to be left alone."""
+        if self._ground is not None:
+            self._next_at[domain] = self._ground.clock.now() + timedelta(seconds=rests_s)
 
     def take(self, domain: str, *, patience_s: float = PATIENCE_S, sleep: Callable[[float], None] = time.sleep) -> None:
         """Take a domain and wait for its turn; Unavailable if others hold it, or it must rest, for longer than this."""
@@ -71,7 +84,8 @@ class DomainLeases:
         return None if self._ground is None else self._ground.frontier.robots(origin)
 
     def give_back(self, *, delay_s: float) -> None:
-        """Give all back: those who come next wait for the delay, as if we had asked just now."""
+        """Give all back: those who come next wait for the delay, as if we had asked just now, and never for less than
+        the domain asked of us or of those before us."""
         if self._ground is None or self._owner is None:
             return
         now = self._ground.clock.now()
@@ -79,7 +93,11 @@ class DomainLeases:
             DomainUpdate(
                 domain_id=lease.domain_id,
                 token=lease.token,
-                next_allowed_at=now + timedelta(seconds=max(delay_s, self.wishes.get(domain, 0.0))),
+                next_allowed_at=max(
+                    lease.next_allowed_at,
+                    self._next_at.get(domain, now),
+                    now + timedelta(seconds=max(delay_s, self.wishes.get(domain, 0.0))),
+                ),
                 circuit=lease.circuit,
             )
             for domain, lease in self._held.items()
@@ -87,6 +105,12 @@ class DomainLeases:
         self._held.clear()
         self._ground.frontier.release(0, self._owner.id, updates)
         self._owner.end()
+
+
+def _asked_delay(lease: DomainLease, *, max_delay_s: float) -> float:
+    """Return the longest delay that the known robots files of a domain ask for."""
+    files = (RobotsFile.parse(state.body, AGENT) for state in lease.robots if state.answer is RobotsAnswer.RULES)
+    return max((capped(file.crawl_delay or 0.0, max_delay_s).seconds for file in files), default=0.0)
 
 
 class DomainBusy(Unavailable):

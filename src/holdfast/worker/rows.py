@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import deque
+from typing import Any
 
 from holdfast.coordination.owners import Owner
 from holdfast.crawl.control import Word
@@ -32,6 +33,8 @@ class RowControl:
         self._frontier_id = execution_id if frontier_id is None else frontier_id
         self._landed: deque[str] = deque()
         self._beat_at = -_BEAT_S
+        self._stored: Any = None
+        self._landing: tuple[str, ...] = ()
 
     def listen(self) -> Word:
         """Return the latest word, and say now and then that we are alive."""
@@ -49,8 +52,14 @@ class RowControl:
         return Word(
             stop=stop, other_pages=sum(o.get("pages", 0) for o in others),
             other_bytes=sum(o.get("bytes", 0) for o in others),
-            landing=tuple(from_json(stored).get("landing", ())),
+            landing=self._landing_of(stored),
         )  # fmt: skip
+
+    def _landing_of(self, stored: Any) -> tuple[str, ...]:
+        """Return the landing places of a stored plan, parsed only when it has changed: it may name 100,000 seeds."""
+        if not isinstance(stored, str) or stored != self._stored:
+            self._stored, self._landing = stored, tuple(from_json(stored).get("landing", ()))
+        return self._landing
 
     def _is_ours(self, tx: Transaction) -> bool:
         return self._epoch is None or queries.is_leased(tx, execution_id=self._execution_id, epoch=self._epoch)

@@ -20,11 +20,13 @@ from holdfast.fetch import robots_state
 from holdfast.fetch.client import Client, ClientSettings
 from holdfast.fetch.dns import Resolver, ResolverSettings
 from holdfast.fetch.guard import Guard
+from holdfast.fetch.retry_after import asked_rest
 from holdfast.fetch.robots import RobotsFile, capped
 from holdfast.types import Fetched, FetchFailed, FetchProblem, Request, RobotsAnswer, RobotsState
 from holdfast.urls import Url, parse
 from holdfast.warc.payload import decode, parse_head, payload_chunks
 from holdfast.worker.domain_leases import PATIENCE_S, DomainLeases, busy, open_leases
+from holdfast.worker.limiting import address_limiter
 
 _MAX_BYTES = 10 * 1024 * 1024
 _LOOK_S = 0.5
@@ -72,6 +74,8 @@ class Solo:
     async def _ask(self, url: Url, deadline_s: float) -> Fetched | FetchFailed:
         """Make one request in its domain's turn."""
         pace = self._paces.get(url.domain) or await self._open(url.domain)
+        if pace.next_at - self._clock.monotonic() > max(PATIENCE_S, self._delay_of(url.domain)):
+            raise busy(url.domain)  # it told us to stay away for longer than a command waits
         async with pace.turn():
             if not self._leases.renew():  # the turn may have come long after the lease was over
                 raise busy(url.domain)
@@ -82,7 +86,15 @@ class Solo:
             first = result.first_byte_s if isinstance(result, Fetched) else None
             sent_at = at + (result.sent_s or 0.0)
             pace.asked(sent_at=sent_at, first_byte_at=None if first is None else at + first)
+            if isinstance(result, Fetched):
+                value = parse_head(result.response_head).get("retry-after")
+                rest = asked_rest(result.status, value, self._clock.now(), max_delay_s=self._max_delay_s)
+                pace.wait_until(self._clock.monotonic() + (rest.seconds if rest is not None else 0.0))
+            self._leases.asked(url.domain, rests_s=pace.next_at - self._clock.monotonic())
         return result
+
+    def _delay_of(self, domain: str) -> float:
+        return max(self._delay_s, self._leases.wishes.get(domain, 0.0))
 
     async def _open(self, domain: str) -> Pace:
         """Take a domain, so that no crawl asks it meanwhile; Unavailable if that cannot be had in time."""
@@ -92,12 +104,12 @@ class Solo:
             if looks * _LOOK_S > PATIENCE_S:
                 raise busy(domain)
             await asyncio.sleep(_LOOK_S)
-
-        def delay_s() -> float:
-            return max(self._delay_s, self._leases.wishes.get(domain, 0.0))
-
-        first_at = self._clock.monotonic() + wait_s
-        pace = self._paces[domain] = Pace(self._clock, first_at=first_at, lease_until=float("inf"), delay=delay_s)
+        pace = self._paces[domain] = Pace(
+            self._clock,
+            first_at=self._clock.monotonic() + wait_s,
+            lease_until=float("inf"),
+            delay=lambda: self._delay_of(domain),
+        )
         return pace
 
     async def robots(self, url: Url) -> RobotsState:
@@ -130,7 +142,13 @@ async def open_solo(settings: Settings, *, agent: str, networks: Sequence[str], 
     clock, fetch = SystemClock(), settings.fetch
     guard = Guard(tuple(map(ip_network, networks)))
     names = Resolver(ResolverSettings(nameservers=tuple(fetch.nameservers)), guard, clock)
-    client = Client(ClientSettings(user_agent=agent, connect_timeout_s=fetch.connect_s), guard, clock, names)
+    client = Client(
+        ClientSettings(user_agent=agent, connect_timeout_s=fetch.connect_s),
+        guard,
+        clock,
+        names,
+        address_limiter(settings, networks, clock),
+    )
     with open_leases(settings, delay_s=delay_s) as leases:
         try:
             yield Solo(client, clock, leases, delay_s=delay_s, max_delay_s=settings.politeness.max_delay_s)

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
+from holdfast.coordination import sql
 from holdfast.coordination.owners import (
+    Life,
     Owner,
+    _life,
     bury,
     cleaning_up,
     dead_owners,
@@ -18,7 +23,7 @@ from holdfast.coordination.owners import (
     is_working,
     living_owners,
 )
-from holdfast.coordination.runfile import RunFile
+from holdfast.coordination.runfile import RunFile, claimed, in_hand, is_held
 from holdfast.db.hot import Hot
 from tests.clock import FakeClock
 from tests.execution import begun_execution
@@ -176,11 +181,13 @@ def test_an_owner_of_another_machine_lives_until_it_is_silent_and_is_then_away(
     assert not is_gone(hot, clock, owner.id, folder=tmp_path)  # its jobs have a heartbeat of their own
 
 
+@pytest.mark.parametrize("renamed", [True, False], ids=["another name", "two machines of one name"])
 def test_a_lock_that_another_kernel_took_is_not_believed_to_be_free_while_its_owner_is_heard_of(
-    hot: Hot, clock: FakeClock, tmp_path: Path
+    hot: Hot, clock: FakeClock, tmp_path: Path, renamed: bool
 ) -> None:
     owner = _owner(hot, clock, tmp_path)
-    _rename(hot, owner)
+    if renamed:
+        _rename(hot, owner)
     path = _die(owner)
     left = path.read_bytes()
     path.write_bytes(left[:16] + b"0" * 36 + left[52:])
@@ -218,3 +225,37 @@ def test_an_owner_whose_run_file_is_nowhere_is_cleaned_up_after_by_one(
     with cleaning_up(hot, dead) as one, cleaning_up(hot, dead) as other:
         assert (one, other) == (True, False)
     assert list(tmp_path.glob("*.claim")) == []
+
+
+@contextmanager
+def _another_user(folder: Path) -> Iterator[None]:
+    """Be a user who may not look into this folder: root becomes another, others lock themselves out."""
+    if os.geteuid():
+        folder.chmod(0)
+    else:
+        folder.chmod(0o700)
+        os.seteuid(65534)
+    try:
+        yield
+    finally:
+        os.seteuid(os.getuid())
+        folder.chmod(0o700)
+
+
+def test_an_owner_of_another_user_lives_until_it_is_silent_and_its_files_are_left_alone(
+    hot: Hot, clock: FakeClock, tmp_path: Path
+) -> None:
+    owner = _owner(hot, clock, tmp_path / "theirs")
+    path = owner.run.path
+    with hot.read() as tx:
+        row = sql.owner(tx, owner_id=owner.id)
+    assert row is not None
+
+    with _another_user(tmp_path / "theirs"):
+        assert is_held(path)
+        assert in_hand(path) == []
+        with claimed(path) as ours:
+            assert not ours
+        assert _life(row, Path("/nowhere"), silent_since=row.heartbeat_at - 1) is Life.ALIVE
+        assert _life(row, Path("/nowhere"), silent_since=row.heartbeat_at) is Life.AWAY
+    owner.end()

@@ -26,6 +26,7 @@ from holdfast.types import (
     FetchFailed,
     FetchProblem,
     Kind,
+    Refusal,
     Request,
     RobotsState,
     Truncated,
@@ -132,7 +133,7 @@ def attempt(url: str, **more: Any) -> Attempt:
     return Attempt(url=url, url_hash=parse(url).hash64, **{**facts, **more})
 
 
-def make_bed(answers: Mapping[str, Line | list[Line]], borrow: Callable[[str], Pace | None] | None = None,
+def make_bed(answers: Mapping[str, Line | list[Line]], borrow: Callable[[str], Pace | Refusal] | None = None,
              settings: Settings | None = None, **plan: Any) -> Bed:  # fmt: skip
     """Return a crew whose web gives these answers; `plan` says more about the crawl."""
     clock = FakeClock()
@@ -149,8 +150,8 @@ def make_bed(answers: Mapping[str, Line | list[Line]], borrow: Callable[[str], P
     crew.landed = landed.append
 
     @asynccontextmanager
-    async def lend(domain: str) -> AsyncIterator[Pace | None]:
-        yield borrow(domain) if borrow is not None else None
+    async def lend(domain: str) -> AsyncIterator[Pace | Refusal]:
+        yield borrow(domain) if borrow is not None else Refusal.HELD
 
     async def recall(origin: str) -> RobotsState | None:
         return bed.recalled.get(origin)

@@ -4,16 +4,22 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from dataclasses import replace
 from threading import Barrier, Event, Thread
 from typing import Any, cast
 
+import pytest
+
 from holdfast.config import Settings
+from holdfast.crawl.control import Word
 from holdfast.crawl.crew import Capture
 from holdfast.crawl.desk import Desk
 from holdfast.crawl.engine import CrawlEngine
 from holdfast.crawl.ledger import Ledger
 from holdfast.crawl.limits import Limits
-from holdfast.errors import LeaseLost
+from holdfast.crawl.pace import Pace
+from holdfast.errors import LeaseLost, Unavailable
 from holdfast.fetch.body import MemoryBody
 from holdfast.types import Found, Kind, Outcome, Request, Visit
 from holdfast.urls import parse
@@ -141,13 +147,66 @@ def test_a_domain_is_not_given_back_while_a_lane_of_another_waits_for_its_turn_t
     _inside(work)
 
 
+class _Giving:
+    """A frontier that takes its time to take a domain back, and lends none."""
+
+    def __init__(self, problem: Unavailable | None = None) -> None:
+        self.problem = problem
+        self.begun, self.go_on = Event(), Event()
+
+    def release(self, _execution_id: int, _owner_id: int, _updates: object) -> list[int]:
+        self.begun.set()
+        assert self.go_on.wait(30)
+        if self.problem is not None:
+            raise self.problem
+        return []
+
+    def rest(self, *_: object, **__: object) -> None:
+        """Nothing was left aside."""
+
+    def lease_named(self, _owner_id: int, _domain: str) -> None:
+        return None
+
+    def is_barred(self, _domain: str) -> bool:
+        return False
+
+
+@pytest.mark.parametrize("problem", [None, Unavailable("away")])
+def test_a_visitor_gets_no_turn_at_a_domain_that_is_being_given_back(problem: Unavailable | None) -> None:
+    async def work(bed: Bed, engine: CrawlEngine) -> None:
+        frontier = _Giving(problem)
+        engine.frontier = engine.settler._frontier = cast(Any, frontier)
+        async with asyncio.TaskGroup() as tasks:
+            lane = engine.fleet.start(tasks, bed.lane().lease, lease_until=float("inf"))
+            lane.dry = True
+            lane.fed.set()
+            await engine.fleet.finished()
+            giving_back = asyncio.create_task(engine.settler._release())
+            await asyncio.to_thread(frontier.begun.wait, 30)
+            visit = asyncio.create_task(_pace_of(bed, "a.test"))
+            await asyncio.sleep(0)
+            frontier.go_on.set()
+            assert await visit is not lane.pace
+            with suppress(Unavailable):
+                await giving_back
+        if problem is not None:
+            assert await _pace_of(bed, "a.test") is lane.pace, "it is still ours"
+
+    _inside(work)
+
+
+async def _pace_of(bed: Bed, domain: str) -> object:
+    async with bed.crew.borrow(domain) as pace:
+        return pace
+
+
 def test_a_visitor_gets_no_turn_at_a_domain_that_was_lost_meanwhile() -> None:
     async def work(bed: Bed, engine: CrawlEngine) -> None:
         turns = 0
         async with asyncio.TaskGroup() as tasks:
             lane = engine.fleet.start(tasks, bed.lane().lease, lease_until=float("inf"))
             async with bed.crew.borrow("a.test") as pace:
-                assert pace is not None
+                assert isinstance(pace, Pace)
                 engine.fleet.lose(lane)
                 try:
                     async with pace.turn():
@@ -190,3 +249,47 @@ def test_bodies_are_accounted_for_until_they_are_closed() -> None:
     body.close()
 
     assert released == [100]
+
+
+class _Counting:
+    """A frontier with very many domains, of which none is due and no page is over the limit."""
+
+    def __init__(self) -> None:
+        self.closings = self.counts = 0
+
+    def close_rest(self, *_: object, **__: object) -> int:
+        self.closings += 1
+        return 0
+
+    def open_domains(self, _execution_id: int) -> int:
+        self.counts += 1
+        return 500_000
+
+    def expired_domains(self) -> int:
+        return 0
+
+    def lease(self, *_: object, **__: object) -> list[object]:
+        return []
+
+
+def test_what_takes_long_to_find_out_is_asked_of_the_database_only_when_it_may_have_changed() -> None:
+    async def work(bed: Bed, engine: CrawlEngine) -> None:
+        frontier = _Counting()
+        engine.frontier = cast(Any, frontier)
+        engine.limits = Limits(replace(bed.crew.plan, max_pages=1), bed.crew.progress, ends_at=None)
+        engine.limits.hear(Word(other_pages=1))
+        bed.crew.processes = 2
+        async with asyncio.TaskGroup() as tasks:
+            lane = engine.fleet.start(tasks, bed.lane().lease, lease_until=float("inf"))
+            for _ in range(10):
+                await engine._lease(tasks)
+            assert (frontier.closings, frontier.counts) == (1, 1)
+
+            engine.settler.additions += 1
+            bed.clock.advance(6)
+            await engine._lease(tasks)
+            assert (frontier.closings, frontier.counts) == (2, 2)
+            lane.dry = True
+            lane.fed.set()
+
+    _inside(work)

@@ -15,7 +15,7 @@ from holdfast.crawl.crew import Capture
 from holdfast.crawl.lane import Lane
 from holdfast.crawl.pace import Pace
 from holdfast.errors import NoSpace
-from holdfast.types import Attempt, Fetched, FetchFailed, FetchProblem, Outcome, Request, Truncated
+from holdfast.types import Attempt, Fetched, FetchFailed, FetchProblem, Outcome, Refusal, Request, Truncated
 from tests.clock import FakeClock
 from tests.unit.crawl.bed import Answer, Bed, attempt, make_bed
 
@@ -80,7 +80,7 @@ def test_an_address_that_may_never_be_dialled_is_excluded_at_once_and_nothing_is
 
 def test_a_robots_file_that_leads_to_a_domain_of_another_process_is_asked_for_again_soon_without_blame() -> None:
     away = Answer(301, headers=(("Location", "http://b.test/robots.txt"),))
-    bed = make_bed({_ROBOTS: away}, borrow=lambda _domain: None)
+    bed = make_bed({_ROBOTS: away}, borrow=lambda _domain: Refusal.HELD)
     lane = bed.lane()
 
     assert not _work(lane, attempt("http://a.test/x"))
@@ -366,3 +366,12 @@ def test_a_part_that_nobody_asked_for_is_no_page(told: str | None, reason: str) 
 
     assert _work(bed.lane(), attempt("http://a.test/x"))
     assert _only(bed).reason == reason
+
+
+def test_no_request_leaves_after_the_lease_however_long_that_lasts() -> None:
+    bed = make_bed({"http://a.test/x": Answer()})
+    lane = bed.lane()
+    lane.pace.lease_until = bed.clock.monotonic() + 1000.0
+
+    assert asyncio.run(lane.work(attempt("http://a.test/x")))
+    assert [request.send_within_s for request in bed.web.asked] == [1000.0, 1000.0]

@@ -10,7 +10,8 @@ import pytest
 
 from holdfast.crawl.lane import Lane
 from holdfast.crawl.pace import Pace
-from holdfast.types import FetchProblem, RobotsAnswer, RobotsState
+from holdfast.crawl.sitemaps import sitemaps_of
+from holdfast.types import FetchProblem, Refusal, RobotsAnswer, RobotsState
 from tests.unit.crawl.bed import Answer, Bed, Line, attempt, make_bed
 
 _ROBOTS, _WWW, _PAGE = "http://a.test/robots.txt", "http://www.a.test/robots.txt", "http://a.test/x"
@@ -59,13 +60,9 @@ def test_half_an_hour_of_failures_of_the_first_read_does_not_close_the_domain_be
     assert bed.web.urls.count(_ROBOTS) == 35
 
 
-def _elsewhere(_domain: str) -> Pace | None:
-    return None
-
-
-def _led_to_www(known: RobotsAnswer | None, body: bytes = b"") -> Bed:
+def _led_to_www(known: RobotsAnswer | None, body: bytes = b"", refusal: Refusal = Refusal.HELD) -> Bed:
     led = Answer(301, headers=(("Location", _WWW),))
-    bed = make_bed({_ROBOTS: led, _PAGE: Answer()}, borrow=_elsewhere)
+    bed = make_bed({_ROBOTS: led, _PAGE: Answer()}, borrow=lambda _domain: refusal)
     if known is not None:
         now = bed.clock.now()
         bed.recalled["http://www.a.test"] = RobotsState(
@@ -97,11 +94,42 @@ def test_a_host_that_another_process_holds_is_busy_and_not_unreachable(known: Ro
     assert lane.manners.circuit.unreachable_since is None
 
 
-def test_rules_that_were_read_stay_in_force_while_their_host_is_busy() -> None:
-    paces: list[Pace | None] = []
+def _looks_within(bed: Bed, seconds: float) -> int:
+    """Work on a page whenever that is due, for so long; return how often robots.txt was asked for."""
+    until = bed.clock.monotonic() + seconds
+    while bed.clock.monotonic() < until:
+        lane = bed.lane()
+        assert not _work(lane)
+        assert lane.put_off_until is not None
+        bed.clock.advance((lane.put_off_until - bed.clock.now()).total_seconds())
+    return bed.web.urls.count(_ROBOTS)
 
-    def lend(_domain: str) -> Pace | None:
-        return paces.pop() if paces else None
+
+def test_a_robots_file_on_a_host_that_stays_busy_is_looked_at_ever_more_seldom() -> None:
+    assert _looks_within(_led_to_www(None), 3600) <= 65
+
+
+def test_a_robots_file_on_a_host_that_may_not_be_asked_is_unreachable() -> None:
+    bed = _led_to_www(None, refusal=Refusal.BARRED)
+    lane = bed.lane()
+
+    assert not _work(lane)
+    assert lane.manners.robots["http://a.test"].answer is RobotsAnswer.UNREACHABLE
+    assert lane.manners.circuit.unreachable_since == bed.clock.now(), "the domain is given up some time"
+
+
+def test_rules_of_a_host_that_rests_are_known_from_what_was_read_there() -> None:
+    bed = _led_to_www(RobotsAnswer.RULES, _RULES, refusal=Refusal.BARRED)
+
+    assert _work(bed.lane())
+    assert _reasons(bed) == ["ok"]
+
+
+def test_rules_that_were_read_stay_in_force_while_their_host_is_busy() -> None:
+    paces: list[Pace] = []
+
+    def lend(_domain: str) -> Pace | Refusal:
+        return paces.pop() if paces else Refusal.HELD
 
     led = Answer(301, headers=(("Location", _WWW),))
     bed = make_bed({_ROBOTS: led, _WWW: Answer(body=_RULES), _PAGE: Answer()}, borrow=lend)
@@ -158,3 +186,19 @@ def test_a_page_of_errors_in_an_odd_coding_is_still_no_robots_file() -> None:
 
     assert _work(bed.lane())
     assert _reasons(bed) == ["ok"]
+
+
+def test_the_lane_of_a_visitor_takes_no_sitemaps_from_the_lane_that_crawls_the_domain() -> None:
+    bed = make_bed({}, seeds=("http://a.test/", "http://www.a.test/"))
+    now, body = bed.clock.now(), b"Sitemap: http://www.a.test/map.xml\n"
+    state = RobotsState(
+        origin="http://www.a.test", answer=RobotsAnswer.RULES, fetched_at=now, checked_at=now, status=200, body=body
+    )
+    bed.lane("www.a.test", robots=(state,))  # made for one request, and given back
+
+    lane = bed.lane("www.a.test", robots=(state,))
+    lane.gate.refresh()
+
+    assert [one.url for one in sitemaps_of(bed.crew, lane.gate)] == ["http://www.a.test/map.xml"]
+    assert list(sitemaps_of(bed.crew, bed.lane("www.a.test", robots=(state,)).gate)) == [], "once per process"
+    assert bed.crew.met_origins.maxsize == 100_000

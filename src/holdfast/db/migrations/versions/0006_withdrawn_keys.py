@@ -87,16 +87,31 @@ def _address(subject: str) -> str:
         return subject
 
 
+def _hash_withdrawals(connection: sa.Connection) -> None:
+    """A row for each spelling that is known: the one that was asked for, and those of all captures under its key."""
+    whole = sa.Table('withdrawals', sa.MetaData(), autoload_with=connection)
+    for row in connection.execute(sa.select(whole).where(whole.c.url_key.is_not(None)).order_by(whole.c.id)).mappings().all():
+        asked = hash64(normalised_or_plain(_address(row['subject'])))
+        connection.execute(sa.update(whole).where(whole.c.id == row['id']).values(url_hash=asked))
+        others = [{**row, 'url_hash': url_hash} for url_hash in _hashes_under(connection, row['url_key']) if url_hash != asked]
+        for other in others:
+            del other['id']
+        if others:
+            connection.execute(sa.insert(whole), others)
+
+
+def _hashes_under(connection: sa.Connection, key: str) -> list[int]:
+    table = snapshots.c
+    own = sa.select(table.url_hash).where(table.url_key == key, table.page_key.is_(None))
+    return sorted(connection.execute(own.union(sa.select(table.url_hash).where(table.page_key == key))).scalars())
+
+
 def downgrade() -> None:
     op.drop_index('ix_snapshots_page_key', 'snapshots')
     op.drop_index('ix_withdrawals_key', 'withdrawals')
     op.add_column('withdrawals', sa.Column('url_hash', sa.BigInteger(), nullable=True))
     connection = op.get_bind()
-    table = withdrawals.c
-    for row in connection.execute(sa.select(table.id, table.subject).where(table.url_key.is_not(None))).all():
-        # The spelling that was asked for; the others under its key have no place in the older table.
-        url_hash = hash64(normalised_or_plain(_address(row.subject)))
-        connection.execute(sa.update(withdrawals).where(table.id == row.id).values(url_hash=url_hash))
+    _hash_withdrawals(connection)
     op.drop_column('withdrawals', 'url_key')
     op.drop_column('signal_pages', 'page_key')
     op.drop_column('snapshots', 'page_key')
