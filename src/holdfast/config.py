@@ -172,6 +172,7 @@ class ApiSettings(_Group):
     rate_limiting: bool = Field(True, description="Whether requests are counted per address and minute.")
     general_per_minute: int = Field(120, ge=1, description="Requests an address may make in a minute.")
     search_per_minute: int = Field(60, ge=1, description="Searches an address may make in a minute.")
+    cdx_per_minute: int = Field(120, ge=1, description="CDX queries an address may make in a minute, on both hosts.")
     exports_per_minute: int = Field(10, ge=1, description="Exports an address may start in a minute.")
     reports_per_minute: int = Field(5, ge=1, description="Problem reports an address may send in a minute.")
     replay_per_minute: int = Field(3000, ge=1, description="Archived resources an address may load in a minute.")
