@@ -168,6 +168,7 @@ class ApiSettings(_Group):
     hsts: bool = Field(True, description="Send Strict-Transport-Security; browsers heed it over https only.")
     body_bytes: int = Field(1024**2, ge=1024, description="Largest request body.")
     head_s: float = Field(10.0, ge=0.1, description="Time in which the head of a request must arrive.")
+    write_s: float = Field(30.0, ge=0.1, description="Time in which a client that stopped reading must read on.")
     query_chars: int = Field(8192, ge=256, description="Longest query string.")
     rate_limiting: bool = Field(True, description="Whether requests are counted per address and minute.")
     general_per_minute: int = Field(120, ge=1, description="Requests an address may make in a minute.")
