@@ -21,7 +21,8 @@ from holdfast.replay.finding import candidates
 from holdfast.replay.place import place_of
 from holdfast.wiring.archive import Archive
 from tests.archive import Shot, build_archive, days_later
-from tests.client import asking
+from tests.client import APP, REPLAY, asking
+from tests.clock import FakeClock
 
 HERE = place_of("http", "localhost:8060", replay_origin=None)
 ROOT = "http://example.org/"
@@ -289,3 +290,43 @@ def test_any_parameters_are_answered_or_refused(cdx: Asker, pairs: list[tuple[st
         return
     for piece in CdxServer(cdx.archive.database).answer(question, HERE):
         assert isinstance(piece, str)
+
+
+class _Ticking(FakeClock):
+    """A clock on which everything takes a while."""
+
+    def monotonic(self) -> float:
+        """Return the time, a second later at each look."""
+        self.advance(1.0)
+        return super().monotonic()
+
+
+@pytest.mark.parametrize("output", ["text", "json"])
+def test_an_answer_that_takes_long_ends_with_a_resume_key_and_misses_nothing(cdx: Asker, output: str) -> None:
+    found, key, answers = [], "", 0
+    while answers == 0 or key:
+        pairs = {"url": "*.example.org", "filter": "original:.*/(old|port)", "fl": "original", "showResumeKey": "true",
+                 "resumeKey": key, "output": output}  # fmt: skip
+        server = CdxServer(cdx.archive.database, clock=_Ticking())
+        text = "".join(server.answer(read_question(pairs.items()), HERE))
+        rows = [row[:1] for row in json.loads(text)[1:]] if output == "json" else [[row] for row in text.splitlines()]
+        key = rows[-1][0] if [] in rows or [""] in rows else ""
+        found += [row[0] for row in rows if row and row[0] not in ("", key)]
+        answers += 1
+
+    assert answers > 1
+    assert found == [f"{ROOT}old", "http://example.org:8080/port"]
+
+
+def test_more_filters_than_eight_are_refused(cdx: Asker) -> None:
+    assert cdx.text(url=ROOT, filter=["status:200"] * 8)
+    with pytest.raises(BadCdxParameter):
+        cdx.text(url=ROOT, filter=["status:200"] * 9)
+
+
+def test_long_queries_are_answered_over_http_on_both_hosts_and_counted_together(cdx: Asker) -> None:
+    with asking(cdx.archive) as client:
+        answers = [client.get(f"{host}/cdx", params={"url": "*.example.org"}) for host in (APP, REPLAY)]
+
+    assert {answer.status_code for answer in answers} == {200}
+    assert answers[0].text == answers[1].text != ""

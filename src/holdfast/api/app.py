@@ -34,7 +34,7 @@ from holdfast.wiring.desk import Desk
 def create_app(archive: Archive) -> Shell:
     """Return the whole ASGI application for an open archive: the readers' host and the replay host."""
     settings, inner = archive.settings.api, create_inner_app(archive)
-    replay_inner = create_replay_app(archive, sessions=inner.state.sessions)
+    replay_inner = create_replay_app(archive, sessions=inner.state.sessions, heavy=inner.state.heavy)
     rates = Rates(archive.clock)
 
     def refuse(error: HoldfastError) -> ASGIApp:

@@ -53,8 +53,9 @@ class Counting(Generic[T]):
             return found
         state = self._asked(session)
         if found is None or (state != self._state and self._is_bearable()):
-            with self._counting:
-                return self._count(session)
+            # On a session of its own: a count may take its time, and the request's other statements may not.
+            with self._counting, self._database.read() as own:
+                return self._count(own)
         rested = self._clock.monotonic() - self._counted_at >= _REST * self._cost_s
         if state != self._state and rested and self._counting.acquire(blocking=False):
             self._thread = Thread(target=self._recount, name="count beside", daemon=True)

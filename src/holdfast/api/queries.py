@@ -34,6 +34,8 @@ from holdfast.urls import surt
 
 _FACES = 5
 _GROUPS_AT_ONCE = 500
+_PART = 1_000
+"""Ids of one statement: databases bind a bounded number of them."""
 _MAX_TOUCHED = 10_000
 """Groups with withdrawn captures that are counted anew; beyond, withdrawn ones are in the totals."""
 
@@ -310,6 +312,8 @@ def near_in_groups(
 
 def snapshots_by_id(session: Session, ids: Iterable[int]) -> dict[int, Snapshot]:
     """Return these snapshots by id, the withdrawn left out."""
-    return {
-        row.id: row for row in session.scalars(select(Snapshot).where(Snapshot.id.in_(sorted(set(ids))), *visible()))
-    }
+    wanted, found = sorted(set(ids)), dict[int, Snapshot]()
+    for at in range(0, len(wanted), _PART):
+        part = select(Snapshot).where(Snapshot.id.in_(wanted[at : at + _PART]), *visible())
+        found.update((row.id, row) for row in session.scalars(part))
+    return found

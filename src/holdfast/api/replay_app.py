@@ -7,12 +7,13 @@ from asyncio import Semaphore
 from fastapi import FastAPI
 
 from holdfast.api.assembly import assemble
+from holdfast.api.heavy import HeavyWork
 from holdfast.api.routes import REPLAY_ROUTERS
 from holdfast.wiring.archive import Archive
 
 
-def create_replay_app(archive: Archive, *, sessions: Semaphore) -> FastAPI:
+def create_replay_app(archive: Archive, *, sessions: Semaphore, heavy: HeavyWork) -> FastAPI:
     """Return the replay host's routes; RuntimeError if one of them declares no role."""
     app = assemble("Holdfast replay", REPLAY_ROUTERS, archive)
-    app.state.sessions = sessions
+    app.state.sessions, app.state.heavy = sessions, heavy
     return app

@@ -10,6 +10,7 @@ from urllib.parse import quote
 from fastapi import Request
 from starlette.responses import Response, StreamingResponse
 
+from holdfast.api.heavy import Streamed
 from holdfast.index.postquery import MAX_DATA_BYTES, request_data
 from holdfast.replay.answer import Answer, Asking, own_page
 from holdfast.replay.pages import refusal
@@ -103,6 +104,14 @@ def refuse(status: int, title: str, message: str, *links: tuple[str, str]) -> Re
 
 def send_text(texts: Iterable[str], media_type: str, *, packed: bool = False) -> Response:
     """Return a response of text, streamed unless it is small; what fails before the first piece fails as an error."""
+    made = make_text(texts, media_type, packed=packed)
+    if isinstance(made, Response):
+        return made
+    return StreamingResponse(made.pieces, media_type=made.media_type, headers=dict(made.headers))
+
+
+def make_text(texts: Iterable[str], media_type: str, *, packed: bool = False) -> Response | Streamed:
+    """Return the same for threads for heavy work, which make the pieces one by one."""
     pieces = _gathered(texts, _PIECE_CHARS)
     if packed:
         pieces = _compressed(pieces)
@@ -113,7 +122,7 @@ def send_text(texts: Iterable[str], media_type: str, *, packed: bool = False) ->
     second = next(pieces, None)
     if second is None:  # a thread that hands over one piece would cost more than the answer
         return Response(first, media_type=media_type, headers=headers)
-    return StreamingResponse(chain((first, second), pieces), media_type=media_type, headers=headers)
+    return Streamed(chain((first, second), pieces), media_type, headers)
 
 
 def _compressed(pieces: Iterable[bytes]) -> Iterator[bytes]:

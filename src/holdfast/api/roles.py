@@ -63,6 +63,8 @@ def _is_owner(settings: Settings, scope: Scope, headers: Headers) -> bool:
         and peer is not None
         and is_loopback(str(peer[0]))
         and is_loopback(name)
+        # Proxies that say nothing about themselves still speak HTTP/1.0 (nginx as it comes), and no browser does.
+        and scope.get("http_version", "1.1") != "1.0"
         and not any(header in headers for header in _FORWARDED)
     )
 

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from holdfast.changes.alignment import Run, align
 from holdfast.changes.sections import Reading, SectionCounts, compare_sections, sections
-from holdfast.changes.words import Part, PartKind, diff_words, pair_lines
+from holdfast.changes.words import Part, PartKind, WordBudget, diff_words, pair_lines
 
 DIFF_VERSION = 1
 """Of the comparison below; raised when it gives another answer for the same lines."""
@@ -104,13 +104,13 @@ def compare(a: Reading, b: Reading) -> Comparison:
 def _shown(a: Sequence[str], b: Sequence[str], runs: list[Run]) -> tuple[tuple[Hunk, ...], bool]:
     """Return the hunks that fit, and whether anything was left out."""
     hunks: list[Hunk] = []
-    left, is_cut = MAX_SHOWN_LINES, False
+    left, is_cut, budget = MAX_SHOWN_LINES, False, WordBudget()
     for group in _groups(runs):
         if left <= 0:
             return tuple(hunks), True
         lines: list[DiffLine] = []
         a_count = b_count = 0
-        for line in _lines(a, b, group, left):
+        for line in _lines(a, b, group, left, budget):
             if len(lines) == left:
                 is_cut = True
                 break
@@ -149,25 +149,26 @@ def _groups(runs: list[Run]) -> Iterator[list[Run]]:
         yield group
 
 
-def _lines(a: Sequence[str], b: Sequence[str], group: list[Run], most: int) -> Iterator[DiffLine]:
+def _lines(a: Sequence[str], b: Sequence[str], group: list[Run], most: int, budget: WordBudget) -> Iterator[DiffLine]:
     for run in group:
         if run.same:
             for at in range(run.a_start, run.a_end):
                 yield DiffLine(LineKind.CONTEXT, (Part(PartKind.SAME, a[at]),))
         else:
             # No more than what can be shown is held against each other.
-            yield from _rewritten(a[run.a_start : min(run.a_end, run.a_start + most + 1)],
-                                  b[run.b_start : min(run.b_end, run.b_start + most + 1)])  # fmt: skip
+            old = a[run.a_start : min(run.a_end, run.a_start + most + 1)]
+            new = b[run.b_start : min(run.b_end, run.b_start + most + 1)]
+            yield from _rewritten(old, new, budget)
 
 
-def _rewritten(old: Sequence[str], new: Sequence[str]) -> Iterator[DiffLine]:
+def _rewritten(old: Sequence[str], new: Sequence[str], budget: WordBudget) -> Iterator[DiffLine]:
     """Yield the lines that went and came; those that are versions of each other stand together, compared by word."""
     i = j = 0
     for left, right in [*pair_lines(old, new), (len(old), len(new))]:
         yield from (DiffLine(LineKind.REMOVED, (Part(PartKind.REMOVED, line),)) for line in old[i:left])
         yield from (DiffLine(LineKind.ADDED, (Part(PartKind.ADDED, line),)) for line in new[j:right])
         if left < len(old):
-            parts = diff_words(old[left], new[right])
+            parts = diff_words(old[left], new[right], budget)
             yield DiffLine(LineKind.REMOVED, tuple(part for part in parts if part.kind != PartKind.ADDED))
             yield DiffLine(LineKind.ADDED, tuple(part for part in parts if part.kind != PartKind.REMOVED))
         i, j = left + 1, right + 1

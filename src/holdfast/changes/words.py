@@ -18,6 +18,8 @@ _MAX_CELLS = 4_000_000
 """2,000 by 2,000 words, 1.5 ms; a longer line keeps what both ends share."""
 _MAX_CHARS = 200_000
 """Lines longer than this together are not cut into words: only what their two ends share is the same."""
+MAX_COMPARED_CHARS = 500_000
+"""Characters of one comparison that are cut into words altogether; the rest keeps what its ends share."""
 _MAX_PAIRINGS = 1_600
 """Lines of a rewritten block that are held against each other: 40 by 40."""
 _COMPARED_CHARS = 400
@@ -45,9 +47,28 @@ class Part(NamedTuple):
     text: str
 
 
-def diff_words(old: str, new: str) -> tuple[Part, ...]:
-    """Return the parts of both lines in reading order; a lone blank between two changes belongs to them."""
-    if len(old) + len(new) > _MAX_CHARS:
+class WordBudget:
+    """How much one comparison may still cut into words: counted, so that a diff is the same on every machine."""
+
+    __slots__ = ("_left",)
+
+    def __init__(self, chars: int = MAX_COMPARED_CHARS) -> None:
+        self._left = chars
+
+    def take(self, chars: int) -> bool:
+        """Count two lines; return whether there was room for them."""
+        if chars > min(self._left, _MAX_CHARS):
+            return False
+        self._left -= chars
+        return True
+
+
+def diff_words(old: str, new: str, budget: WordBudget | None = None) -> tuple[Part, ...]:
+    """Return the parts of both lines in reading order; a lone blank between two changes belongs to them.
+
+    Without room in the budget, only what the two ends share is the same.
+    """
+    if not (budget or WordBudget()).take(len(old) + len(new)):
         return _ends(old, new)
     a, b = _TOKEN.findall(old), _TOKEN.findall(new)
     parts: list[Part] = []

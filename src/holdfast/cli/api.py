@@ -62,7 +62,9 @@ def serve(settings: Settings, *, ready: Callable[[str], None]) -> None:
             _APPLICATION, factory=True, loop="uvloop", log_config=None, access_log=False, server_header=False,
             proxy_headers=bool(settings.api.trusted_proxies), forwarded_allow_ips=list(settings.api.trusted_proxies),
             h11_max_incomplete_event_size=_HEAD_BYTES,
-            http=strict_http(head_bytes=_HEAD_BYTES, head_s=settings.api.head_s),
+            http=strict_http(
+                head_bytes=_HEAD_BYTES, head_s=settings.api.head_s, write_s=settings.api.write_s
+            ),
             timeout_graceful_shutdown=_DRAIN_S, ws="none",
             limit_concurrency=_CONNECTIONS,
         ),

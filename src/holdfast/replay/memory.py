@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from threading import Condition
+from threading import RLock
 
 from holdfast.errors import Unavailable
 
@@ -20,18 +20,20 @@ class ReplayBusy(Unavailable):
 
 
 class MemoryBudget:
-    """Bytes that may be in use; who wants more than is left waits, and is refused after a while."""
+    """Bytes that may be in use; what wants more than is left is refused at once.
 
-    def __init__(self, total: int, *, wait_s: float = 10.0) -> None:
+    Requests share their threads: one that waited here for a slow reader would keep all others waiting.
+    """
+
+    def __init__(self, total: int) -> None:
         self._left = self.total = total
-        self._wait_s = wait_s
-        self._changed = Condition()
+        self._lock = RLock()
 
     def take(self, size: int) -> Share:
-        """Return a share of this size, at most the whole; ReplayBusy if it does not become free in time."""
+        """Return a share of this size, at most the whole; ReplayBusy if less is free."""
         size = min(size, self.total)
-        with self._changed:
-            if not self._changed.wait_for(lambda: self._left >= size, self._wait_s):
+        with self._lock:
+            if self._left < size:
                 raise ReplayBusy
             self._left -= size
         return Share(self, size)
@@ -42,9 +44,8 @@ class MemoryBudget:
         return self._left
 
     def _give_back(self, size: int) -> None:
-        with self._changed:
+        with self._lock:  # reentrant: a share may be forgotten, and given back, wherever memory is collected
             self._left += size
-            self._changed.notify_all()
 
 
 class Share:

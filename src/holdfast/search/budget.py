@@ -14,6 +14,8 @@ CANDIDATES: Final = 200_000
 """Documents and addresses that the substrings of one search may read altogether: about 150 ms of them."""
 CHECKED: Final = 50_000
 """Captures whose title, snippet and address are looked at one by one for one term, where an index cannot decide."""
+CHECKS: Final = 600_000
+"""Texts that one search may look at so altogether: about half a second of them."""
 SECONDS: Final = 10.0
 """No search that fits the work takes a tenth of it on an idle machine; beyond, the machine has too much to do."""
 
@@ -27,9 +29,13 @@ class SearchTooLong(Unavailable):
 class Budget:
     """Counts what one search spends; of one thread."""
 
-    def __init__(self, clock: Clock, *, candidates: int = CANDIDATES, seconds: float = SECONDS) -> None:
+    def __init__(
+        self, clock: Clock, *, candidates: int = CANDIDATES, checks: int = CHECKS, seconds: float = SECONDS
+    ) -> None:
         self._clock, self._left = clock, candidates
         self._until = clock.monotonic() + seconds
+        self.checks_left = checks
+        """Texts that may still be looked at one by one."""
         self.spent = 0
         """Entries of the index and words of the vocabulary that were read."""
 

@@ -89,6 +89,8 @@ class Substrings:
     def __init__(self, reader: Reader, columns: Columns, budget: Budget, *, each: int = _EACH) -> None:
         self._reader, self._columns, self._budget, self._each = reader, columns, budget, each
         self._places: dict[tuple[str, Field], tuple[Rows, bool]] = {}
+        self._looked_at: dict[tuple[str, Field], tuple[Keep, Keep]] = {}
+        """Which texts of a field were looked at for a term, and which of them hold it."""
 
     def places(self, text: str, field: Field) -> tuple[Rows, bool]:
         """Return documents (addresses, for a URL) whose text in this one field has the substring, and whether all."""
@@ -159,13 +161,22 @@ class Substrings:
                 left = both(RowSet(left), start, len(self._columns)).rows
             left = left[-CHECKED:]
         for part, _ in vague:
-            left = left[self._holds(part, left)]
+            checked = self._affordable(part, left)
+            whole = whole and len(checked) == len(left)
+            left = checked[self._holds(part, checked)]
         return RowSet(left, exact=whole)
 
     def _newest_holding(self, node: Node) -> RowSet:
         """Return the rows among the newest ones that a tree asks for, looked at one by one."""
-        rows = self._newest()
-        return RowSet(rows[self._holds(node, rows)], exact=len(self._columns) <= CHECKED)
+        rows = self._affordable(node, self._newest())
+        return RowSet(rows[self._holds(node, rows)], exact=len(self._columns) <= len(rows))
+
+    def _affordable(self, node: Node, rows: Rows) -> Rows:
+        """Return the newest of these rows, as many as there are looks left for: the rest stays out of the answer."""
+        asked = {(term.text, field) for term in _terms(node) for field in _fields(term)}
+        needed = sum(len(self._unseen(text, field, self._owners(field, rows))) for text, field in asked)
+        left = max(0, self._budget.checks_left)
+        return rows if needed <= left else rows[len(rows) - len(rows) * left // needed :]
 
     def _newest(self) -> Rows:
         size = len(self._columns)
@@ -185,12 +196,26 @@ class Substrings:
                 return reduce(np.logical_or, [self._holds(part, rows) for part in parts])
 
     def _holds_in(self, text: str, field: Field, rows: Rows) -> Keep:
-        owners = (self._columns.url if field is Field.URL else self._columns.doc)[rows]
-        count = len(self._numbering(field).keys)
-        distinct = np.unique(owners[owners < count])
-        hit = np.zeros(count + 1, np.bool_)
-        hit[self._columns.strings(field).holding(distinct, text.encode())] = True
+        owners = self._owners(field, rows)
+        unseen = self._unseen(text, field, owners)
+        seen, hit = self._looked_at[text, field]
+        self._budget.checks_left -= len(unseen)
+        hit[self._columns.strings(field).holding(unseen, text.encode())] = True
+        seen[unseen] = True
         return hit[owners]
+
+    def _owners(self, field: Field, rows: Rows) -> Rows:
+        """Return the documents (addresses, for a URL) of rows; a row without one has a number behind the last."""
+        return (self._columns.url if field is Field.URL else self._columns.doc)[rows]
+
+    def _unseen(self, text: str, field: Field, owners: Rows) -> Rows:
+        """Return which of these texts were not looked at for a term, each once."""
+        known = self._looked_at.get((text, field))
+        if known is None:
+            count = len(self._numbering(field).keys)
+            known = self._looked_at[text, field] = np.zeros(count + 1, np.bool_), np.zeros(count + 1, np.bool_)
+            known[0][count] = True  # no text, so nothing to look at
+        return np.unique(owners[~known[0][owners]])
 
     def _listed(self, found: RowSet) -> Rows:
         """Return the rows of a set as they are, a complement counted out."""
@@ -222,3 +247,14 @@ class Substrings:
 
 def _fields(term: Term) -> list[Field]:
     return [Field.TITLE, Field.SNIPPET, Field.URL] if term.field is Field.ANY else [term.field]
+
+
+def _terms(node: Node) -> list[Term]:
+    """Return every term of a tree, excluded ones too."""
+    match node:
+        case Term():
+            return [node]
+        case Without(part):
+            return _terms(part)
+        case Both(parts) | Either(parts):
+            return [term for part in parts for term in _terms(part)]

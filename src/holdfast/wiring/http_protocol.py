@@ -43,16 +43,18 @@ class StrictHead(ReceiveBuffer):
 
 
 class StrictHttp(H11Protocol):
-    """uvicorn's protocol with strict heads, and a time in which a head must be whole."""
+    """uvicorn's protocol with strict heads, and times: for a head to be whole, and for a client to read on."""
 
     head_bytes = 32 * 1024
     head_s = 10.0
+    write_s = 30.0
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
         self._head = StrictHead(self.head_bytes)
         self.conn._receive_buffer = self._head
         self._head_timer: asyncio.TimerHandle | None = None
+        self._write_timer: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Wait for the first head, but not for ever."""
@@ -70,7 +72,19 @@ class StrictHttp(H11Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         """Let go of everything."""
         self._stop_waiting()
+        self._stop_watching()
         super().connection_lost(exc)
+
+    def pause_writing(self) -> None:
+        """Wait for the client to read on, but not for ever: what it does not fetch holds memory and a place."""
+        super().pause_writing()
+        if self._write_timer is None:
+            self._write_timer = self.loop.call_later(self.write_s, self._abandon)
+
+    def resume_writing(self) -> None:
+        """Go on: the client reads."""
+        self._stop_watching()
+        super().resume_writing()
 
     def send_400_response(self, msg: str) -> None:
         """Refuse a request that cannot be read, and say if it was its size."""
@@ -88,6 +102,16 @@ class StrictHttp(H11Protocol):
             self._head_timer.cancel()
             self._head_timer = None
 
+    def _stop_watching(self) -> None:
+        if self._write_timer is not None:
+            self._write_timer.cancel()
+            self._write_timer = None
+
+    def _abandon(self) -> None:
+        # Closing would wait until the rest is sent, and that never is.
+        self._write_timer = None
+        self.transport.abort()
+
     def _give_up(self) -> None:
         self._head_timer = None
         if not self.transport.is_closing() and self.conn.their_state is h11.IDLE:
@@ -101,6 +125,6 @@ class StrictHttp(H11Protocol):
         self.transport.close()
 
 
-def strict_http(*, head_bytes: int, head_s: float) -> type[StrictHttp]:
+def strict_http(*, head_bytes: int, head_s: float, write_s: float) -> type[StrictHttp]:
     """Return the protocol for a server with these limits."""
-    return type("StrictHttp", (StrictHttp,), {"head_bytes": head_bytes, "head_s": head_s})
+    return type("StrictHttp", (StrictHttp,), {"head_bytes": head_bytes, "head_s": head_s, "write_s": write_s})

@@ -44,6 +44,17 @@ class _Slow:
         return self.value
 
 
+def test_a_count_runs_on_a_session_of_its_own(database: Database, clock: FakeClock) -> None:
+    used: list[Session] = []
+    counting = Counting(database, clock, state=lambda _session: 1, count=used.append)
+    with database.read() as session:
+        counting.read(session)
+    counting.close()
+
+    assert len(used) == 1
+    assert used[0] is not session
+
+
 @pytest.mark.parametrize(("asking_s", "asked"), [(0.001, 14), (0.02, 4)])
 def test_asking_that_takes_long_rests_ten_times_as_long(
     database: Database, clock: FakeClock, asking_s: float, asked: int

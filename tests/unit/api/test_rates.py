@@ -67,6 +67,14 @@ def test_the_replay_host_has_a_limit_of_its_own(make_client: MakeClient) -> None
     assert [client.get(f"{REPLAY}/x").status_code for _ in range(4)] == [404, 404, 404, 429]
 
 
+def test_cdx_queries_count_by_themselves_and_on_both_hosts_together(make_client: MakeClient) -> None:
+    client = make_client(cdx_per_minute=2)
+    asked = [client.get(f"{host}/cdx?url=x").status_code for host in ("", REPLAY, REPLAY, "")]
+
+    assert asked == [200, 200, 429, 429]
+    assert client.get("/api/stats").status_code == 200
+
+
 def test_counting_can_be_switched_off(make_client: MakeClient) -> None:
     client = make_client(rate_limiting=False, general_per_minute=1)
 

@@ -10,8 +10,9 @@ import pytest
 from fastapi import APIRouter, Depends
 from fastapi.routing import APIRoute
 
-from holdfast.api.roles import ADMIN, PUBLIC, Role, demand_roles, roles_of
+from holdfast.api.roles import ADMIN, PUBLIC, Role, demand_roles, is_admin, roles_of
 from holdfast.api.routes import REPLAY_ROUTERS, ROUTERS
+from holdfast.config import Settings
 from holdfast.wiring.archive import Archive
 from tests.client import Client
 from tests.unit.api.conftest import MakeClient
@@ -110,6 +111,18 @@ def test_without_a_token_a_server_behind_a_proxy_lets_nobody_in(make_client: Mak
 @pytest.mark.parametrize("host", ["127.0.0.1", "127.0.0.1:8060", "localhost:8060", "[::1]", "[::1]:8060"])
 def test_without_a_token_every_name_of_this_machine_lets_its_user_in(client: Client, host: str) -> None:
     assert client.get("/metrics", headers={"host": host}).status_code == 200
+
+
+@pytest.mark.parametrize(("version", "is_let_in"), [("1.0", False), ("1.1", True)])
+def test_without_a_token_a_proxy_that_speaks_http_1_0_is_not_the_owner(version: str, is_let_in: bool) -> None:
+    scope = {
+        "type": "http",
+        "http_version": version,
+        "client": ("127.0.0.1", 40_000),
+        "headers": [(b"host", b"127.0.0.1:8060")],
+    }
+
+    assert is_admin(Settings(), scope) is is_let_in
 
 
 def test_a_public_route_asks_nobody_who_they_are(make_client: MakeClient) -> None:

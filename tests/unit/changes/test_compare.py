@@ -93,6 +93,17 @@ def test_a_line_too_long_for_words_keeps_what_its_ends_share() -> None:
     assert [part[1][-10:] for part in diff_words(old, new)] == ["a" * 10, "old", "new!", "z" * 10]
 
 
+def test_all_lines_of_a_comparison_share_what_may_be_cut_into_words() -> None:
+    old = [f"{n} {'a b ' * 450}{'e f ' * 450}end" for n in range(190)]
+    new = [f"{n} {'a b ' * 450}c d {'e f ' * 450}the end" for n in range(190)]
+
+    lines = [line for hunk in compare(Reading(tuple(old)), Reading(tuple(new))).hunks for line in hunk.lines]
+    by_words = [line for line in lines if line.kind == LineKind.ADDED and len(line.parts) > 3]
+
+    assert 0 < len(by_words) <= 500_000 // 7_200
+    assert len(lines) == 380
+
+
 def test_lines_that_are_versions_of_each_other_are_paired_past_one_that_is_new() -> None:
     old = ["High water at 06:12 in the harbour", "Low water at 12:30 in the harbour"]
     new = ["Notice: the pier is closed", "High water at 06:40 in the harbour", "Low water at 12:58 in the harbour"]

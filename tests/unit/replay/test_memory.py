@@ -8,7 +8,7 @@ from holdfast.replay.memory import HeldBody, MemoryBudget, ReplayBusy
 
 
 def test_what_does_not_fit_is_refused_until_something_is_given_back() -> None:
-    budget = MemoryBudget(100, wait_s=0.0)
+    budget = MemoryBudget(100)
     first = budget.take(70)
     with pytest.raises(ReplayBusy):
         budget.take(40)
@@ -22,7 +22,7 @@ def test_what_does_not_fit_is_refused_until_something_is_given_back() -> None:
 
 
 def test_a_body_gives_its_memory_back_when_it_is_sent_or_given_up() -> None:
-    budget = MemoryBudget(10_000_000, wait_s=0.0)
+    budget = MemoryBudget(10_000_000)
     sent = HeldBody(b"x" * 600_000, budget.take(5_000_000))
     left_alone = HeldBody(b"y" * 600_000, budget.take(5_000_000))
     assert budget.left == 10_000_000 - 1_200_000
@@ -34,7 +34,7 @@ def test_a_body_gives_its_memory_back_when_it_is_sent_or_given_up() -> None:
 
 
 def test_no_body_asks_for_more_than_there_is() -> None:
-    budget = MemoryBudget(10, wait_s=0.0)
+    budget = MemoryBudget(10)
 
     assert budget.take(1_000) is not None
     assert budget.left == 10

@@ -120,8 +120,9 @@ def _tree(rng: random.Random, depth: int) -> Node:
     return Both(parts) if kind == 2 else Either(parts)
 
 
+@pytest.mark.parametrize("checks", [0, 50, 100_000])
 @pytest.mark.parametrize("candidates", [0, 7, 60, 100_000])
-def test_what_is_read_in_part_holds_nothing_wrong(bed: Bed, candidates: int) -> None:
+def test_what_is_read_in_part_holds_nothing_wrong(bed: Bed, candidates: int, checks: int) -> None:
     bed.fill(pages([f"{'odd' if n % 2 else 'even'} text {n}" for n in range(40)]))
     view = Shelf(bed.home, bed.clock).view()
     assert view.reader is not None
@@ -130,14 +131,29 @@ def test_what_is_read_in_part_holds_nothing_wrong(bed: Bed, candidates: int) -> 
 
     for _ in range(300):
         tree = _tree(rng, 3)
-        budget = Budget(bed.clock, candidates=candidates)
+        budget = Budget(bed.clock, candidates=candidates, checks=checks)
         rows, exact = Substrings(view.reader, view.columns, budget, each=5).matching(tree)
         truth, all_of_it = Substrings(view.reader, view.columns, Budget(bed.clock)).matching(tree)
         assert all_of_it
         assert set(rows.tolist()) <= set(truth.tolist()), tree
         assert not exact or rows.tolist() == truth.tolist(), tree
         assert budget.spent <= candidates
+        assert budget.checks_left >= -3 * 40, "at most one look at everything goes beyond"
     assert whole.matching(Term("page"))[1]
+
+
+def test_a_text_is_looked_at_once_for_a_term_however_often_it_is_asked_for(bed: Bed) -> None:
+    bed.fill(pages([f"text {n}" for n in range(40)]))
+    view = Shelf(bed.home, bed.clock).view()
+    assert view.reader is not None
+    nested: Node = Term("text")
+    for _ in range(20):
+        nested = Without(Both((nested, Term("page"))))
+    budget = Budget(bed.clock, candidates=5)
+
+    Substrings(view.reader, view.columns, budget, each=5).matching(nested)
+
+    assert 600_000 - budget.checks_left <= 2 * 3 * 40
 
 
 def test_a_search_that_reads_in_part_says_so(bed: Bed) -> None:

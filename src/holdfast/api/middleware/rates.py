@@ -20,6 +20,7 @@ from holdfast.clock import Clock
 from holdfast.config import Settings
 
 _MONITORS = ("/api/health", "/health", "/metrics")
+_CDX = ("/cdx", "/cdx/search/cdx")
 _FILES = (".csv", ".json", ".jsonl")
 
 
@@ -178,6 +179,8 @@ class RateLimits:
             if not is_admin(self._settings, scope):
                 return Tier("intruder", settings.intruder_per_minute)
             return None if path in _MONITORS else Tier("admin", settings.admin_per_minute)
+        if path in _CDX:  # on both hosts: a walk through the index costs more than a page
+            return Tier("cdx", settings.cdx_per_minute)
         if self._is_replay or path.startswith(("/web/", "/api/snapshots/raw/")) or path.endswith(("/wacz", ".wacz")):
             return Tier("replay", settings.replay_per_minute)
         if path in _MONITORS:

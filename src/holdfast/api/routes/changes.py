@@ -77,8 +77,9 @@ def changes(
     )  # fmt: skip
 
 
-@router.get("/api/changes/compare", responses=answers(400, 404, 422, 503))
-def compare(
+@router.get("/api/changes/compare", responses=answers(400, 404, 422, 503), response_model=Comparison)
+async def compare(
+    request: Request,
     archive: ArchiveDep,
     to_snapshot_id: Annotated[int, Query(alias="toSnapshotId", ge=0, lt=1 << 63)],
     from_snapshot_id: Annotated[
@@ -87,10 +88,18 @@ def compare(
     mode: Annotated[
         TextMode, Query(description="The page's content, or all that it shows: navigation and footer too.")
     ] = TextMode.MAIN,
-) -> Comparison:
+) -> Response:
     """Return what differs between two captures of a page, down to the words of changed lines."""
     _demand_enabled(archive)
     wanted = Wanted(to_snapshot_id, from_snapshot_id, mode)
+
+    def work() -> Response:
+        return Response(_compared(archive, wanted).model_dump_json(by_alias=True), media_type="application/json")
+
+    return await heavily(request, work)
+
+
+def _compared(archive: Archive, wanted: Wanted) -> Comparison:
     found = compare_captures(archive.database, archive.home, archive.clock, wanted)
     with archive.database.read() as session:
         titles = {
@@ -111,9 +120,9 @@ def compare(
         diff_version=None if hunks is None else f"v{DIFF_VERSION}",
         normalization_version=None if hunks is None else f"v{NORMALISATION_VERSION}",
         diff=None if hunks is None else structured(diff_object(hunks, found.touched)),
-        text_mode_requested=mode.value,
+        text_mode_requested=wanted.mode.value,
         text_mode_used=found.mode.value,
-        text_mode_fallback=found.mode is not mode,
+        text_mode_fallback=found.mode is not wanted.mode,
     )
 
 
@@ -125,7 +134,7 @@ def feed(request: Request, archive: ArchiveDep, session: SessionDep, source: Sou
     found = listing.page_of_events(session, Scope(source_id=source_id), offset=0, limit=MAX_ITEMS, listed=4 * MAX_ITEMS)
     title = "Changes in the archive" if source is None else f"Changes of {source}"
     body = rss(found.events, site=site_of(request, archive.settings), title=title)
-    headers = {"ETag": f'"{sha256(body).hexdigest()[:32]}"', "Cache-Control": "public, max-age=300"}
+    headers = {"ETag": f'"{sha256(body).hexdigest()[:32]}"', "Cache-Control": "no-cache"}
     if headers["ETag"] in request.headers.get("if-none-match", ""):
         return Response(status_code=304, headers=headers)
     return Response(body, headers=headers, media_type="application/rss+xml; charset=utf-8")

@@ -11,7 +11,8 @@ from holdfast.api.roles import PUBLIC
 from holdfast.api.schemas.archive import RecentPage, Stats, TopDomain, WorkerHeartbeat
 
 router = APIRouter(tags=["archive"], dependencies=[PUBLIC])
-_CACHE = "public, max-age=60, s-maxage=300"
+_CACHE = "no-cache"
+"""It names pages, and one that is withdrawn is to be gone at once."""
 _RECENT = 20
 
 

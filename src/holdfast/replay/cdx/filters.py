@@ -13,7 +13,7 @@ from holdfast.urls import InvalidPattern
 from holdfast.urls.patterns import Patterns
 
 Test = Callable[[Line], bool]
-_MAX_FILTERS = 32
+_MAX_FILTERS = 8
 
 
 def read_filters(specs: Iterable[str]) -> list[Test]:

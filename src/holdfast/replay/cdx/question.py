@@ -27,6 +27,7 @@ BLOCK = 3_000
 _MAX_PAGE_SIZE = MAX_RECORDS // BLOCK
 _FALSE = frozenset({"", "0", "false", "no", "off"})
 _MAX_FIELDS = 40
+_QUICK = 1_000
 
 
 class Output(StrEnum):
@@ -83,6 +84,12 @@ class Question:
     def is_exact(self) -> bool:
         """Whether it is about one address."""
         return len(self.ranges) == 1 and self.ranges[0].low == self.ranges[0].high
+
+    @property
+    def is_quick(self) -> bool:
+        """Whether a few reads of one address answer it."""
+        is_plain = not self.filters and not self.collapses and self.page is None and self.mode is Mode.LINES
+        return self.is_exact and is_plain and abs(self.limit) + self.offset <= _QUICK
 
 
 class _Asked:

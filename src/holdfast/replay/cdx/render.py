@@ -75,10 +75,13 @@ def _array(lines: Iterator[Line], question: Question, rest: Rest) -> Iterator[st
             yield f"[{json.dumps([*question.fields])}"
             begun = True
         yield ",\n" + json.dumps([read(line) for read in readers])
-    if not begun:
+    spot = rest() if question.show_resume_key else None
+    if not begun and spot is None:
         yield "[]\n"
         return
-    if question.show_resume_key and (spot := rest()) is not None:
+    if not begun:
+        yield f"[{json.dumps([*question.fields])}"
+    if spot is not None:
         yield f",\n[],\n{json.dumps([resume_key(spot)])}"
     yield "]\n"
 

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator
 from dataclasses import replace
 
+from holdfast.clock import Clock
 from holdfast.db.engine import Database
 from holdfast.replay.cdx import queries
 from holdfast.replay.cdx.fields import Line, needs_files
@@ -21,8 +22,8 @@ from holdfast.replay.place import Place
 class CdxServer:
     """Reads the snapshot table as an index; one for each answer."""
 
-    def __init__(self, database: Database) -> None:
-        self._database = database
+    def __init__(self, database: Database, *, clock: Clock | None = None) -> None:
+        self._database, self._clock = database, clock
         self._names: dict[int, str] = {}
 
     def answer(self, question: Question, place: Place) -> Iterator[str]:
@@ -36,7 +37,7 @@ class CdxServer:
             if question.page is not None:
                 cap = question.page_size * BLOCK
                 question = replace(question, behind=self._page_start(question))
-            walk = Walk(self.batch, question, cap)
+            walk = Walk(self.batch, question, cap, clock=self._clock)
             yield from render(walk.lines(), question, place, walk.rest)
 
     def batch(self, question: Question, keys: KeyRange, behind: Spot | None, *, reverse: bool, size: int) -> list[Line]:

@@ -9,12 +9,15 @@ from datetime import UTC, datetime, timedelta
 from itertools import islice
 from typing import Protocol
 
+from holdfast.clock import Clock, SystemClock
 from holdfast.replay.cdx.fields import Line
 from holdfast.replay.cdx.filters import collapse, count_duplicates
 from holdfast.replay.cdx.queries import KeyRange, Spot
 from holdfast.replay.cdx.question import Order, Question
 
 _BATCH = 1_000
+SECONDS = 10.0
+"""What reading and testing may take for one answer, whatever its filters are."""
 _BEGINNING = datetime(1, 1, 1, tzinfo=UTC)
 
 
@@ -29,10 +32,17 @@ class Read(Protocol):
 
 
 class Walk:
-    """Reads no more than it is asked to show, and never more than a cap."""
+    """Reads no more than it is asked to show, and never more than a cap, nor for longer than a time.
 
-    def __init__(self, read: Read, question: Question, cap: int) -> None:
+    Only its own work is timed, not what a client takes to read.
+    """
+
+    def __init__(self, read: Read, question: Question, cap: int, *, clock: Clock | None = None) -> None:
         self._read, self._question, self._cap = read, question, cap
+        self._clock: Clock = clock or SystemClock()
+        self._spent_s, self._began = 0.0, 0.0
+        self._is_late = False
+        """Whether the time was up before the index was through."""
         self._scanned = 0
         self._spot: Spot | None = None
         self._before: Spot | None = None
@@ -44,6 +54,16 @@ class Walk:
 
     def lines(self) -> Iterator[Line]:
         """Yield what the query shows."""
+        found = self._shown()
+        while True:
+            self._began = self._clock.monotonic()
+            line = next(found, None)
+            self._spent_s += self._clock.monotonic() - self._began
+            if line is None:
+                return
+            yield line
+
+    def _shown(self) -> Iterator[Line]:
         question = self._question
         if question.limit < 0:
             yield from self._last(-question.limit)
@@ -59,14 +79,14 @@ class Walk:
         question = self._question
         if question.limit < 0 or question.order is Order.CLOSEST:
             return None
-        if self._scanned >= self._cap and not self._is_over:
+        if (self._scanned >= self._cap or self._is_late) and not self._is_over:
             return self._before if question.collapses and self._is_full else self._spot
         if not self._is_full or self._is_over:
             return None
         if question.collapses:
             return self._before  # the line that ended the last run was read, and not shown
         here = self._spot
-        return None if next(self._raw, None) is None else here
+        return None if next(self._raw, None) is None and not self._is_late else here
 
     def _last(self, number: int) -> Iterator[Line]:
         """Yield the last lines in index order: from the end where that is the same, else by keeping the last ones."""
@@ -101,7 +121,7 @@ class Walk:
                     behind = None
             while lines := self._read(question, keys, behind, reverse=reverse, size=size):
                 for line in lines:
-                    if self._scanned >= self._cap:
+                    if self._scanned >= self._cap or self._is_time_up():
                         return
                     self._scanned += 1
                     capture = line.capture
@@ -112,6 +132,12 @@ class Walk:
                 behind, size = self._spot, _BATCH
             behind = None
         self._is_over = True
+
+    def _is_time_up(self) -> bool:
+        """Return whether to stop, once there is anything to go on behind."""
+        if self._scanned and self._spent_s + self._clock.monotonic() - self._began >= SECONDS:
+            self._is_late = True
+        return self._is_late
 
     def _first_size(self) -> int:
         """Return how many lines to read first: what will do if nothing is left out."""
