@@ -98,7 +98,7 @@ def read_edition(database: Database, edition_id: int) -> Contents:
         executions = [queries.execution(session, run.id) for _, run in volume.runs]
         found = _contents(session, executions, f"{source.name}, edition {year}", f"{source.code}-{year}")
     if not found.files:
-        raise NothingSealed(f"{source.code} {year} has no sealed and indexed WARC file yet; see: holdfast edition status")
+        raise NothingSealed(f"{source.code} {year} has no indexed WARC file yet; see: holdfast edition status")
     return found
 
 

@@ -57,7 +57,7 @@ class _Seen(NamedTuple):
 def find_gaps(
     path: Path, hidden: Iterable[HiddenRecord], withdrawn: Callable[[set[str]], Iterable[str]] = lambda _keys: ()
 ) -> list[Gap]:
-    """Return what to blank in a file: the withdrawn records, every record about a withdrawn page, and what goes with it.
+    """Return what to blank in a file: withdrawn records, all records about a withdrawn page, and what goes with them.
 
     `withdrawn` tells which of these keys are of pages that are withdrawn. What other writers left beside a capture
     (requests, notes, texts and pictures of a page) names it in many ways, by ids, by its address, or by both.

@@ -159,7 +159,8 @@ from holdfast.warc.manifest import ManifestEntry, add_to_manifest, remove_from_m
 folder = Path(sys.argv[1])
 while True:
     for file_id in (2, 3):
-        add_to_manifest(folder, ManifestEntry(file_id=file_id, name=f"{file_id}", size=1, sha256="", crc32=0, record_count=1))
+        entry = ManifestEntry(file_id=file_id, name=f"{file_id}", size=1, sha256="", crc32=0, record_count=1)
+        add_to_manifest(folder, entry)
         remove_from_manifest(folder, file_id)
 """
 
