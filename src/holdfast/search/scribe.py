@@ -188,7 +188,7 @@ def read_signals(folder: Path, manifest: Manifest) -> disk.Table:
     if manifest.signals is None:
         return np.empty(0, SIGNAL)
     try:
-        with np.load(folder / manifest.signals, allow_pickle=False) as arrays:
+        with (folder / manifest.signals).open("rb") as stored, np.load(stored, allow_pickle=False) as arrays:
             table: disk.Table = arrays["signals"]
     except disk.UNREADABLE as exc:
         raise IndexBroken(f"the signals of the search index cannot be read: {exc}") from exc

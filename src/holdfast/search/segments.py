@@ -140,7 +140,8 @@ def store(folder: Path, segment: Segment) -> None:
 def load(folder: Path, name: str) -> Segment:
     """Return a segment, its strings mapped; IndexBroken if its files are not there or not whole."""
     try:
-        with np.load(folder / f"{name}.npz", allow_pickle=False) as arrays:
+        # Opened here: numpy leaves a file open that it cannot read.
+        with (folder / f"{name}.npz").open("rb") as stored, np.load(stored, allow_pickle=False) as arrays:
             tables = {key: arrays[key] for key in ("rows", "addresses", "documents", "cleared")}
         with (folder / f"{name}.strings").open("rb") as file:
             empty = os.fstat(file.fileno()).st_size == 0
