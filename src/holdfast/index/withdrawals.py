@@ -7,6 +7,7 @@ later, until the withdrawal is lifted.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 
 from sqlalchemy.orm import Session
 
@@ -17,6 +18,7 @@ from holdfast.db.models import SearchOutbox, Withdrawal
 from holdfast.db.visibility import withdrawals_of
 from holdfast.errors import Conflict, Invalid, NotFound, UrlRefused
 from holdfast.index import queries
+from holdfast.index.withdrawal_log import as_line, note
 from holdfast.urls import page_key, parse_seed
 
 
@@ -37,9 +39,10 @@ class _Subject:
     key: str | None = None
 
 
-def hide(database: Database, clock: Clock, subject: str, *, reason: str) -> Withdrawn:
+def hide(database: Database, clock: Clock, subject: str, *, reason: str, home: Path | None = None) -> Withdrawn:
     """Hide a snapshot (by its id), or all captures of a page by any spelling of its address, present and future.
 
+    With `home`, it is noted in the data directory too, before it is in force: a rebuild from files alone goes by that.
     Invalid without a reason; NotFound if there is no such snapshot; Conflict if it is hidden already.
     """
     if not reason.strip():
@@ -50,23 +53,24 @@ def hide(database: Database, clock: Clock, subject: str, *, reason: str) -> With
             raise NotFound(f"there is no snapshot {meant.snapshot_id}")
         if withdrawals_of(session, snapshot_id=meant.snapshot_id, key=meant.key):
             raise Conflict(f"{subject} is hidden already; show it again with: holdfast snapshot unhide {subject}")
-        session.add(
-            Withdrawal(
-                snapshot_id=meant.snapshot_id,
-                url_key=meant.key,
-                subject=subject,
-                reason=reason.strip(),
-                actor=audit.actor(),
-                created_at=clock.now(),
-            )
+        row = Withdrawal(
+            snapshot_id=meant.snapshot_id,
+            url_key=meant.key,
+            subject=subject,
+            reason=reason.strip(),
+            actor=audit.actor(),
+            created_at=clock.now(),
         )
+        if home is not None:
+            note(database, home, as_line(row))
+        session.add(row)
         session.flush()
         if meant.snapshot_id is not None:
             _compare_again(session, meant)
         return _told(session, clock, subject, meant, reason=reason)
 
 
-def unhide(database: Database, clock: Clock, subject: str) -> Withdrawn:
+def unhide(database: Database, clock: Clock, subject: str, *, home: Path | None = None) -> Withdrawn:
     """Lift the withdrawals of a snapshot or a page; NotFound if it is not hidden."""
     with database.write() as session:
         meant = _meant(session, subject)
@@ -77,7 +81,12 @@ def unhide(database: Database, clock: Clock, subject: str) -> Withdrawn:
             row.lifted_at, row.lifted_by = clock.now(), audit.actor()
         session.flush()
         _compare_again(session, meant)
-        return _told(session, clock, subject, meant, reason=None)
+        told = _told(session, clock, subject, meant, reason=None)
+        lines = [as_line(row, lifted=True) for row in rows]
+    if home is not None:
+        # Behind the commit: a process that dies in between leaves a line that hides too much, not too little.
+        note(database, home, *lines)
+    return told
 
 
 def _compare_again(session: Session, meant: _Subject) -> None:
