@@ -16,8 +16,7 @@ from holdfast.db.visibility import visible, withdrawals_in_force
 from holdfast.errors import Conflict, Invalid, NotFound
 from holdfast.index.queries import SnapshotNotFound, closest, snapshot
 from holdfast.index.records import open_stored
-from holdfast.index.withdrawal_log import restore_withdrawals
-from holdfast.index.withdrawals import hide, unhide
+from holdfast.index.withdrawals import hide, restore_withdrawals, unhide
 from holdfast.urls import parse
 from holdfast.wiring.archive import Archive
 from tests.archive import BEGIN, Shot, build_archive, days_later

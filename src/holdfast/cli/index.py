@@ -23,7 +23,7 @@ from holdfast.index.indexer import Indexed, Indexer, Interrupted, each_pending
 from holdfast.index.owning import open_indexer
 from holdfast.index.rebuild import plan_rebuild, restore_files
 from holdfast.index.runs.queries import latest_runs
-from holdfast.index.withdrawal_log import restore_withdrawals
+from holdfast.index.withdrawals import restore_withdrawals
 from holdfast.jobs.indexing.steps import close_accounts
 from holdfast.warc.queries import read_all_again
 from holdfast.wiring import Ground, open_ground
