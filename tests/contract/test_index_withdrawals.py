@@ -7,16 +7,16 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from sqlalchemy import select, text
+from sqlalchemy import delete, select, text
 
 from holdfast.db.engine import Database
 from holdfast.db.migrate import downgrade, upgrade
 from holdfast.db.models import AuditEvent, IndexRun, SearchOutbox, Snapshot, Withdrawal
-from holdfast.db.visibility import visible
+from holdfast.db.visibility import visible, withdrawals_in_force
 from holdfast.errors import Conflict, Invalid, NotFound
 from holdfast.index.queries import SnapshotNotFound, closest, snapshot
 from holdfast.index.records import open_stored
-from holdfast.index.withdrawals import hide, unhide
+from holdfast.index.withdrawals import hide, restore_withdrawals, unhide
 from holdfast.urls import parse
 from holdfast.wiring.archive import Archive
 from tests.archive import BEGIN, Shot, build_archive, days_later
@@ -210,4 +210,21 @@ def test_an_address_that_no_crawl_would_ask_for_is_withdrawn_if_it_is_here(tmp_p
     assert hide(archive.database, archive.clock, odd, reason="asked").snapshots == 1
 
     assert _seen(archive) == []
+    archive.database.close()
+
+
+def test_what_was_hidden_is_hidden_again_after_a_lost_database(tmp_path: Path) -> None:
+    pages = [f"https://example.org/{name}" for name in "abc"]
+    archive = build_archive(tmp_path / "home", [Shot(url=url) for url in pages])
+    hide(archive.database, archive.clock, pages[0], reason="before there was a file")
+    for url in pages[1:]:
+        hide(archive.database, archive.clock, url, reason="asked for", home=archive.home)
+    unhide(archive.database, archive.clock, pages[2], home=archive.home)
+    assert restore_withdrawals(archive.database, archive.home) == 0
+    with archive.database.write() as session:
+        session.execute(delete(Withdrawal))
+
+    assert restore_withdrawals(archive.database, archive.home) == 2
+    with archive.database.read() as session:
+        assert {row.subject for row in withdrawals_in_force(session)} == set(pages[:2])
     archive.database.close()

@@ -284,6 +284,23 @@ def test_a_large_body_is_streamed_whole_and_in_part(migrated_sqlite: str, tmp_pa
     assert head.headers["memento-datetime"]
 
 
+def test_a_range_of_a_large_page_is_one_of_the_rewritten_page(migrated_sqlite: str, tmp_path: Path) -> None:
+    body = "<html><body>" + '<a href="/a">words</a>\n' * 80_000 + "<p>the end</p></body></html>"
+    headers = {"Content-Length": str(len(body))}
+    shot = Shot(url="http://example.org/long", body=body, headers=headers)
+    archive = build_archive(tmp_path / "home", [shot], database_url=migrated_sqlite)
+    with asking(archive) as client:
+        path = f"{REPLAY}/web/{STAMP}mp_/http://example.org/long"
+        whole = client.get(path)
+        part = client.get(path, headers={"Range": "bytes=-20"})
+    archive.database.close()
+
+    assert len(whole.content) > len(body)
+    assert whole.headers["content-length"] == str(len(whole.content))
+    assert (part.status_code, part.content) == (206, whole.content[-20:])
+    assert part.headers["content-range"].endswith(f"/{len(whole.content)}")
+
+
 def test_a_browser_that_has_it_is_not_sent_it_again(quick: Reader) -> None:
     tag = quick.web(f"{STAMP}/{HOME}").headers["etag"]
     again = quick.web(f"{STAMP}/{HOME}", headers={"If-None-Match": tag})

@@ -19,7 +19,7 @@ import pytest
 from sqlalchemy import select
 
 from holdfast.db.connect import connect
-from holdfast.db.models import Snapshot, Withdrawal
+from holdfast.db.models import Snapshot, WarcFile, Withdrawal
 from holdfast.exports.shelf import Shelf
 from holdfast.wiring.archive import Archive
 from tests.archive import Shot, build_archive, ensure_execution
@@ -268,6 +268,18 @@ def test_what_is_withdrawn_is_blank_at_once_and_the_rest_stays(tmp_path: Path, b
     warcio = VALIDATE.parent / "warcio"
     checked = subprocess.run([warcio, "check", new_warc], capture_output=True, text=True, check=False)
     assert checked.returncode == 0, checked.stdout
+
+
+def test_a_file_goes_into_a_package_when_it_is_indexed(tmp_path: Path) -> None:
+    archive = build_archive(tmp_path / "home", [Shot(url=SECRET)])
+    with archive.database.write() as session:
+        (file,) = session.scalars(select(WarcFile))
+        file.index_state = "pending"
+    with asking(archive) as client:
+        answer = client.get("/api/executions/1/wacz")
+    archive.database.close()
+
+    assert (answer.status_code, answer.json()["code"]) == (409, "nothing_sealed")
 
 
 def _withdraw(archive: Archive, *, by_page: bool) -> None:

@@ -84,5 +84,9 @@ class Upkeep:
         except IndexBusy:
             return False
         except (HoldfastError, SQLAlchemyError, OSError) as exc:
-            _log.warning("upkeep.failed", step=what, message=str(exc).splitlines()[0])
+            _log.warning("upkeep.failed", step=what, message=str(exc).partition("\n")[0])
+            return False
+        except Exception:
+            # The thread that ends here is missed by no request: everything would silently grow old.
+            _log.exception("upkeep.failed", step=what)
             return False

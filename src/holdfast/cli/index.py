@@ -24,6 +24,7 @@ from holdfast.index.indexer import Indexed, Indexer, Interrupted, each_pending
 from holdfast.index.owning import open_indexer
 from holdfast.index.rebuild import plan_rebuild, restore_files
 from holdfast.index.runs.queries import latest_runs
+from holdfast.index.withdrawals import restore_withdrawals
 from holdfast.jobs.indexing.steps import close_accounts
 from holdfast.warc.queries import read_all_again
 from holdfast.wiring import Ground, open_ground
@@ -98,11 +99,15 @@ def _rebuild(ground: Ground, source: str | None, *, apply: bool, as_json: bool) 
             typer.echo("nothing was written; add --apply to do so and to read all of them again")
         return False
     with closing(Database(ground.settings.database)) as database:
+        # First: no file that is read again may show what was hidden.
+        hidden = restore_withdrawals(database, home)
         restored = restore_files(database, ground.hot, ground.clock, home, found.lost)
     with ground.hot.write() as tx:
         waiting = read_all_again(tx, source=source)
     if not as_json:
         typer.echo(f"{restored:,} files got their rows back; {waiting:,} files are read again")
+        if hidden:
+            typer.echo(f"{hidden:,} withdrawals are in force again")
     return True
 
 

@@ -126,7 +126,8 @@ def hide_(
     Example: holdfast snapshot hide https://example.org/private --reason "asked by the owner"
     """
     with open_archive(config.load(home=home)) as archive:
-        _say(hide(archive.database, archive.clock, subject, reason=reason), "hidden", as_json=json)
+        done = hide(archive.database, archive.clock, subject, reason=reason, home=archive.home)
+        _say(done, "hidden", as_json=json)
 
 
 @app_command.command("unhide")
@@ -136,7 +137,7 @@ def unhide_(subject: Subject, json: AsJson = False, home: Home = None) -> None:
     Example: holdfast snapshot unhide 4194305
     """
     with open_archive(config.load(home=home)) as archive:
-        _say(unhide(archive.database, archive.clock, subject), "shown again", as_json=json)
+        _say(unhide(archive.database, archive.clock, subject, home=archive.home), "shown again", as_json=json)
 
 
 def _say(done: Withdrawn, what: str, *, as_json: bool) -> None:

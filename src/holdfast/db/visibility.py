@@ -80,6 +80,17 @@ def withdrawals_of(session: Session, *, snapshot_id: int | None, key: str | None
     return list(session.scalars(select(Withdrawal).where(_IN_FORCE, by).order_by(Withdrawal.id)))
 
 
+def withdrawals_in_force(session: Session) -> list[Withdrawal]:
+    """Return all withdrawals in force, oldest first."""
+    return list(session.scalars(select(Withdrawal).where(_IN_FORCE).order_by(Withdrawal.id)))
+
+
+def is_known(session: Session, *, snapshot_id: int | None, key: str | None) -> bool:
+    """Return whether a snapshot or a page was ever withdrawn, lifted since or not."""
+    by = Withdrawal.snapshot_id == snapshot_id if snapshot_id is not None else Withdrawal.url_key == key
+    return session.scalar(select(Withdrawal.id).where(by).limit(1)) is not None
+
+
 def withdrawn_among(session: Session, *, snapshots: Collection[int] = (), keys: Collection[str] = ()) -> set[int | str]:
     """Return which of these snapshots and of these pages (by key) are withdrawn by themselves; ask for some hundred."""
     found: set[int | str] = set()

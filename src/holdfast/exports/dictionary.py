@@ -34,7 +34,7 @@ CHANGE_MEANINGS: Final = {
     "to_capture_timestamp_utc": "When the later one was captured, ISO 8601, UTC.",
     "from_job_id": "Number of the execution that captured the earlier one.",
     "to_job_id": "Number of the execution that captured the later one.",
-    "change_type": "What happened: new_page, updated, unchanged, error or removed.",
+    "change_type": "What happened: new_page, updated, unchanged, error or gone.",
     "summary": "What changed, in a sentence.",
     "added_sections": "Sections that only the later one has.",
     "removed_sections": "Sections that only the earlier one has.",

@@ -34,7 +34,7 @@ from holdfast.sorting import sorted_lines
 from holdfast.warc.roots import locate
 
 WACZ_VERSION = "1.1.1"
-LAYOUT_VERSION = 1
+LAYOUT_VERSION = 2
 """Raised with any change that gives the same rows other bytes."""
 _AT_ONCE = 500
 _ODD_IN_NAME = re.compile(r"[^A-Za-z0-9._=@-]+")
@@ -82,7 +82,7 @@ def read_contents(database: Database, execution_id: int) -> Contents:
         found = _contents(session, [execution], title, execution_name(execution.source_code, execution.id))
     if not found.files:
         raise NothingSealed(
-            f"execution {execution_id} has no sealed WARC file yet; wait until it has, see: holdfast status"
+            f"execution {execution_id} has no sealed and indexed WARC file yet; wait until it has, see: holdfast status"
         )
     return found
 
@@ -98,7 +98,7 @@ def read_edition(database: Database, edition_id: int) -> Contents:
         executions = [queries.execution(session, run.id) for _, run in volume.runs]
         found = _contents(session, executions, f"{source.name}, edition {year}", f"{source.code}-{year}")
     if not found.files:
-        raise NothingSealed(f"{source.code} {year} has no sealed WARC file yet; see: holdfast edition status")
+        raise NothingSealed(f"{source.code} {year} has no indexed WARC file yet; see: holdfast edition status")
     return found
 
 
@@ -144,7 +144,7 @@ def build(database: Database, home: Path, contents: Contents, folder: Path) -> l
 
     StrayFile, NotFound or MemberChanged if a WARC file is not where or as it was sealed.
     """
-    archive = _archive_members(home, contents)
+    archive = _archive_members(database, home, contents)
     names = {file.id: found.member.name.rpartition("/")[2] for file, found in zip(contents.files, archive, strict=True)}
     records = Records(database, home, names)
     _write_index(database, contents, folder, records)
@@ -164,7 +164,11 @@ def build(database: Database, home: Path, contents: Contents, folder: Path) -> l
     return [resource.member for resource in resources]
 
 
-def _archive_members(home: Path, contents: Contents) -> list[Resource]:
+def _archive_members(database: Database, home: Path, contents: Contents) -> list[Resource]:
+    def withdrawn(keys: set[str]) -> set[str]:
+        with database.read() as session:
+            return queries.withdrawn_keys(session, keys)
+
     found: list[Resource] = []
     taken: set[str] = set()
     for file in contents.files:
@@ -176,8 +180,10 @@ def _archive_members(home: Path, contents: Contents) -> list[Resource]:
         name = f"archive/{plain}" if plain not in taken else f"archive/{file.id}-{plain}"
         taken.add(plain)
         hidden = [record for record in contents.hidden if record.warc_file_id == file.id]
-        if hidden:
-            found.append(Resource(name, blanked(path, file.size, find_gaps(path, hidden), file.sealed_at)))
+        # What goes with a withdrawn record may lie in another file of its crawl.
+        gaps = find_gaps(path, hidden, withdrawn) if contents.hidden else []
+        if gaps:
+            found.append(Resource(name, blanked(path, file.size, gaps, file.sealed_at)))
         else:
             found.append(Resource(name, [FileRange(path, 0, file.size)], crc32=file.crc32, digest=file.sha256))
     return found

@@ -19,10 +19,12 @@ from holdfast.db.models import (
     Source,
     WarcFile,
 )
-from holdfast.db.visibility import visible, withdrawn_captures
+from holdfast.db.visibility import visible, withdrawn_among, withdrawn_captures
 from holdfast.errors import NotFound
 from holdfast.index.queries import is_ok
 from holdfast.warc.ids import ORDINALS
+
+_KEYS_AT_ONCE = 500
 
 
 class SnapshotRow(NamedTuple):
@@ -243,14 +245,16 @@ class FileRow(NamedTuple):
 
 
 def sealed_files(session: Session, execution_id: int) -> list[FileRow]:
-    """Return the sealed files of an execution, oldest first."""
+    """Return the sealed files of an execution, oldest first; what of an unindexed one is withdrawn is not known."""
     rows = session.execute(
         select(
             WarcFile.id, WarcFile.path, WarcFile.size, WarcFile.sha256, WarcFile.crc32, WarcFile.sealed_at,
             IndexRun.finished_at,
         )
         .outerjoin(IndexRun, IndexRun.warc_file_id == WarcFile.id)
-        .where(WarcFile.execution_id == execution_id, WarcFile.state == "sealed")
+        .where(
+            WarcFile.execution_id == execution_id, WarcFile.state == "sealed", WarcFile.index_state == "indexed",
+        )
         .order_by(WarcFile.id)
     )  # fmt: skip
     return [FileRow._make(row) for row in rows]
@@ -302,3 +306,13 @@ def hidden_records(session: Session, execution_id: int, file_ids: list[int]) -> 
         rows = session.execute(question.where(Snapshot.execution_id + 0 == execution_id))
         found.update(map(HiddenRecord._make, rows))
     return sorted(record for record in found if record.warc_file_id in known)
+
+
+def withdrawn_keys(session: Session, keys: set[str]) -> set[str]:
+    """Return which of these keys are of pages that are withdrawn; any number of them."""
+    found: set[str] = set()
+    ordered = sorted(keys)
+    for start in range(0, len(ordered), _KEYS_AT_ONCE):
+        some = ordered[start : start + _KEYS_AT_ONCE]
+        found.update(str(key) for key in withdrawn_among(session, keys=some))
+    return found

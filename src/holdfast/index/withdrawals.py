@@ -6,7 +6,12 @@ later, until the withdrawal is lifted.
 
 from __future__ import annotations
 
+import json
+import os
 from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any
 
 from sqlalchemy.orm import Session
 
@@ -14,10 +19,14 @@ from holdfast import audit
 from holdfast.clock import Clock
 from holdfast.db.engine import Database
 from holdfast.db.models import SearchOutbox, Withdrawal
-from holdfast.db.visibility import withdrawals_of
+from holdfast.db.visibility import is_known, withdrawals_in_force, withdrawals_of
 from holdfast.errors import Conflict, Invalid, NotFound, UrlRefused
 from holdfast.index import queries
 from holdfast.urls import page_key, parse_seed
+from holdfast.warc.outfile import disk_error, sync_directory
+
+WITHDRAWALS = "withdrawals.jsonl"
+"""In the data directory: a rebuild of a lost database must not show what was hidden."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,9 +46,10 @@ class _Subject:
     key: str | None = None
 
 
-def hide(database: Database, clock: Clock, subject: str, *, reason: str) -> Withdrawn:
+def hide(database: Database, clock: Clock, subject: str, *, reason: str, home: Path | None = None) -> Withdrawn:
     """Hide a snapshot (by its id), or all captures of a page by any spelling of its address, present and future.
 
+    With `home`, it is noted in the data directory too, before it is in force: a rebuild from files alone goes by that.
     Invalid without a reason; NotFound if there is no such snapshot; Conflict if it is hidden already.
     """
     if not reason.strip():
@@ -50,23 +60,24 @@ def hide(database: Database, clock: Clock, subject: str, *, reason: str) -> With
             raise NotFound(f"there is no snapshot {meant.snapshot_id}")
         if withdrawals_of(session, snapshot_id=meant.snapshot_id, key=meant.key):
             raise Conflict(f"{subject} is hidden already; show it again with: holdfast snapshot unhide {subject}")
-        session.add(
-            Withdrawal(
-                snapshot_id=meant.snapshot_id,
-                url_key=meant.key,
-                subject=subject,
-                reason=reason.strip(),
-                actor=audit.actor(),
-                created_at=clock.now(),
-            )
+        row = Withdrawal(
+            snapshot_id=meant.snapshot_id,
+            url_key=meant.key,
+            subject=subject,
+            reason=reason.strip(),
+            actor=audit.actor(),
+            created_at=clock.now(),
         )
+        if home is not None:
+            note(database, home, as_line(row))
+        session.add(row)
         session.flush()
         if meant.snapshot_id is not None:
             _compare_again(session, meant)
         return _told(session, clock, subject, meant, reason=reason)
 
 
-def unhide(database: Database, clock: Clock, subject: str) -> Withdrawn:
+def unhide(database: Database, clock: Clock, subject: str, *, home: Path | None = None) -> Withdrawn:
     """Lift the withdrawals of a snapshot or a page; NotFound if it is not hidden."""
     with database.write() as session:
         meant = _meant(session, subject)
@@ -77,7 +88,12 @@ def unhide(database: Database, clock: Clock, subject: str) -> Withdrawn:
             row.lifted_at, row.lifted_by = clock.now(), audit.actor()
         session.flush()
         _compare_again(session, meant)
-        return _told(session, clock, subject, meant, reason=None)
+        told = _told(session, clock, subject, meant, reason=None)
+        lines = [as_line(row, lifted=True) for row in rows]
+    if home is not None:
+        # Behind the commit: a process that dies in between leaves a line that hides too much, not too little.
+        note(database, home, *lines)
+    return told
 
 
 def _compare_again(session: Session, meant: _Subject) -> None:
@@ -120,3 +136,74 @@ def _told(session: Session, clock: Clock, subject: str, meant: _Subject, *, reas
     session.flush()
     count = 1 if meant.key is None else queries.captures_of(session, meant.key)
     return Withdrawn(subject=subject, snapshots=count)
+
+
+def note(database: Database, home: Path, *rows: dict[str, Any]) -> None:
+    """Write withdrawals or liftings behind the others, on disk when it returns; the first one brings all in force."""
+    path = home / WITHDRAWALS
+    is_new = not path.exists()
+    lines = [*rows]
+    if is_new:
+        with database.read() as session:
+            lines = [*map(as_line, withdrawals_in_force(session)), *rows]
+    try:
+        with path.open("ab") as file:
+            # Each begins a line of its own: the one before may be half a line of a process that died.
+            file.write(b"".join(b"\n" + json.dumps(line).encode() for line in lines) + b"\n")
+            file.flush()
+            os.fsync(file.fileno())
+        if is_new:
+            sync_directory(home)
+    except OSError as exc:
+        raise disk_error(exc, f"cannot write {path}: {exc.strerror}") from exc
+
+
+def as_line(row: Withdrawal, *, lifted: bool = False) -> dict[str, Any]:
+    """Return a withdrawal as its line says it."""
+    return {
+        "snapshot_id": row.snapshot_id,
+        "url_key": row.url_key,
+        "subject": row.subject,
+        "reason": row.reason,
+        "actor": row.actor,
+        "created_at": row.created_at.isoformat(),
+        "lifted": lifted,
+    }
+
+
+def missing_withdrawals(database: Database, home: Path) -> list[Withdrawal]:
+    """Return what the lines say is hidden and no row knows; half a line of a process that died says nothing."""
+    try:
+        raw = (home / WITHDRAWALS).read_bytes()
+    except FileNotFoundError:
+        return []
+    except OSError as exc:
+        raise disk_error(exc, f"cannot read {home / WITHDRAWALS}: {exc.strerror}") from exc
+    latest: dict[tuple[int | None, str | None], dict[str, Any]] = {}
+    for text in raw.splitlines():
+        try:
+            line = json.loads(text)
+            latest[line["snapshot_id"], line["url_key"]] = line
+        except (ValueError, KeyError, TypeError):
+            continue
+    with database.read() as session:
+        return [
+            Withdrawal(
+                snapshot_id=snapshot_id,
+                url_key=key,
+                subject=line["subject"],
+                reason=line["reason"],
+                actor=line["actor"],
+                created_at=datetime.fromisoformat(line["created_at"]),
+            )
+            for (snapshot_id, key), line in latest.items()
+            if not line["lifted"] and not is_known(session, snapshot_id=snapshot_id, key=key)
+        ]
+
+
+def restore_withdrawals(database: Database, home: Path) -> int:
+    """Put back in force what the lines say is hidden and no row knows; return how many there were."""
+    missing = missing_withdrawals(database, home)
+    with database.write() as session:
+        session.add_all(missing)
+    return len(missing)

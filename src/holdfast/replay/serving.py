@@ -314,8 +314,11 @@ def _page(headers: Headers, text: str) -> Answer:
 
 
 def _held(content: bytes | Iterator[bytes], stack: ExitStack) -> bytes | Iterator[bytes]:
-    """Return the body; one that streams keeps its files open until it ends."""
-    if isinstance(content, bytes):
+    """Return the body; one that streams keeps its files open until it ends.
+
+    One that is held is read already, and keeps its size: what its server said is not the size of a rewritten page.
+    """
+    if isinstance(content, bytes | HeldBody):
         return content
     return _streamed(content, stack.pop_all())
 

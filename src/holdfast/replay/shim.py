@@ -8,9 +8,6 @@ from importlib import resources
 
 from holdfast.replay.links import Links
 
-MAX_INNER = 16
-"""Documents inside attributes that get the script, too: it has ten thousand characters."""
-
 
 @cache
 def _source() -> str:

@@ -6,6 +6,7 @@ drain strike out its outbox rows; whatever is taken in twice replaces itself.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -148,6 +149,8 @@ class Scribe:
         name = f"signals-{self.manifest.sequence + 1}.npz"
         with (self.folder / name).open("wb") as out:
             np.savez(out, signals=disk.as_table(found, SIGNAL))
+            out.flush()
+            os.fsync(out.fileno())
         self.manifest = replace(self.manifest, signals=name)
 
     def commit(self) -> None:
@@ -185,9 +188,9 @@ def read_signals(folder: Path, manifest: Manifest) -> disk.Table:
     if manifest.signals is None:
         return np.empty(0, SIGNAL)
     try:
-        with np.load(folder / manifest.signals, allow_pickle=False) as arrays:
+        with (folder / manifest.signals).open("rb") as stored, np.load(stored, allow_pickle=False) as arrays:
             table: disk.Table = arrays["signals"]
-    except (OSError, ValueError, KeyError) as exc:
+    except disk.UNREADABLE as exc:
         raise IndexBroken(f"the signals of the search index cannot be read: {exc}") from exc
     return table
 

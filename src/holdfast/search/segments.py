@@ -14,6 +14,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
+from zipfile import BadZipFile
 
 import numpy as np
 import numpy.typing as npt
@@ -21,6 +22,9 @@ import numpy.typing as npt
 from holdfast.search.engine import SCHEMA_VERSION, IndexBroken
 
 VERSION: Final = SCHEMA_VERSION * 100 + 1
+
+UNREADABLE: Final = (OSError, ValueError, KeyError, EOFError, BadZipFile)
+"""What numpy raises of a file that is torn."""
 
 Table = npt.NDArray[np.void]
 Ranges = npt.NDArray[np.int64]
@@ -136,12 +140,13 @@ def store(folder: Path, segment: Segment) -> None:
 def load(folder: Path, name: str) -> Segment:
     """Return a segment, its strings mapped; IndexBroken if its files are not there or not whole."""
     try:
-        with np.load(folder / f"{name}.npz", allow_pickle=False) as arrays:
+        # Opened here: numpy leaves a file open that it cannot read.
+        with (folder / f"{name}.npz").open("rb") as stored, np.load(stored, allow_pickle=False) as arrays:
             tables = {key: arrays[key] for key in ("rows", "addresses", "documents", "cleared")}
         with (folder / f"{name}.strings").open("rb") as file:
             empty = os.fstat(file.fileno()).st_size == 0
             strings: mmap.mmap | bytes = b"" if empty else mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-    except (OSError, ValueError, KeyError) as exc:
+    except UNREADABLE as exc:
         raise IndexBroken(f"a file of the search index is missing or broken: {exc}") from exc
     return Segment(name=name, strings=strings, **tables)
 

@@ -75,10 +75,13 @@ def _is_header(line: bytes, names: tuple[str, ...]) -> bool:
     return bool(_LENGTH.fullmatch(parts[-1]) and _DATE.fullmatch(date) and _SCHEME.match(parts[0]))
 
 
-def read_arc(path: Path, seed: str, on_damage: Callable[[DamagedWarc], None]) -> Iterator[Converted]:
+def read_arc(
+    path: Path, seed: str, on_damage: Callable[[DamagedWarc], None], pulse: Callable[[], None] = lambda: None
+) -> Iterator[Converted]:
     """Yield every whole record of an ARC file as WARC; what is damaged is reported and passed over.
 
-    `seed` makes the records' ids: the same file gives the same ones again.
+    `seed` makes the records' ids: the same file gives the same ones again. `pulse` is called once a member, and may
+    raise to end it.
     """
     with open_source(path) as source:
         reader = _ArcReader(seed, on_damage)
@@ -87,22 +90,27 @@ def read_arc(path: Path, seed: str, on_damage: Callable[[DamagedWarc], None]) ->
             return
         resync, at = Resync(source), 0
         while at < source.size:
+            pulse()
             member = Member(source, at)
             yield from reader.records(Feed(member.pieces()), at)
             if member.end is None:
-                at = _next_member(source, at) or source.size
-                resync.spend(member.inflated)
+                left, at = at, _next_member(source, at, resync) or source.size
+                if resync.is_spent:
+                    on_damage(DamagedWarc(left, "garbage", "the rest costs more to read than that of an honest file"))
+                    return
             else:
                 at = member.end
 
 
-def _next_member(source: ByteSource, at: int) -> int | None:
+def _next_member(source: ByteSource, at: int, resync: Resync) -> int | None:
     """Return where the next member begins after one that was not read to its end: damaged, or left by its reader."""
     member = Member(source, at)
     try:
         for _ in member.pieces():
             pass
     except BadBytes:
+        # Inflated twice: by its reader, and here. A whole one may be left by its reader as often as it likes.
+        resync.spend(2 * member.inflated)
         return source.find(MAGIC, at + 1)
     return member.end
 

@@ -18,7 +18,7 @@ from holdfast.warc.problem import PayloadProblem
 _ERRORS: tuple[Any, ...] = (zlib.error, isal_zlib.error, brotli.error, zstandard.ZstdError)
 _GZIP_MAGIC = b"\x1f\x8b"
 _ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
-_ZSTD_MAX_WINDOW = 8 * 1024 * 1024
+ZSTD_MAX_WINDOW = 8 * 1024 * 1024
 """RFC 9659: what a content coding may ask a client to keep."""
 _MAX_MEMBERS = 1000
 _CREDIBLE_BYTES = 256
@@ -170,7 +170,7 @@ def _brotli(data: bytes, pace: _Pace) -> Iterator[bytes]:
 
 
 def _zstd(data: bytes, pace: _Pace) -> Iterator[bytes]:
-    tool = zstandard.ZstdDecompressor(max_window_size=_ZSTD_MAX_WINDOW)
+    tool = zstandard.ZstdDecompressor(max_window_size=ZSTD_MAX_WINDOW)
     stream = tool.decompressobj()
     at = frames = 0
     while not stream.eof:

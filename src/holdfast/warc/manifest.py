@@ -20,6 +20,7 @@ from typing import Any, Self
 from cachetools import LRUCache
 
 from holdfast.errors import Conflict, Invalid
+from holdfast.failpoints import reach
 from holdfast.warc.outfile import SealedFile, disk_error, sync_directory
 
 MANIFEST = "manifest.json"
@@ -214,14 +215,19 @@ def _apply(path: Path, listed: _Listed, lines: bytes) -> None:
 
 def _append(directory: Path, listed: _Listed, change: dict[str, Any]) -> None:
     """Write a change that `listed` has taken already, and unite list and lines when there are as many as half of it."""
-    path = directory / JOURNAL
-    if listed.base is None or listed.lines >= max(_FEW_LINES, len(listed.entries) // 2):
+    _write_line(directory, listed, change)
+    if listed.base is None or listed.lines > max(_FEW_LINES, len(listed.entries) // 2):
         _write(directory, [listed.entries[file_id] for file_id in sorted(listed.entries)])
-        # From here on the lines say nothing new; one that is left behind by a crash is read again, and changes nothing.
-        path.unlink(missing_ok=True)
+        reach("manifest.united")
+        # The lines say nothing new now, the last one included: left behind by a crash, they are read again in their
+        # order, and end where the list is.
+        (directory / JOURNAL).unlink(missing_ok=True)
         sync_directory(directory)
         listed.base, listed.journal_bytes, listed.lines = _identity(directory / MANIFEST), 0, 0
-        return
+
+
+def _write_line(directory: Path, listed: _Listed, change: dict[str, Any]) -> None:
+    path = directory / JOURNAL
     line = json.dumps(change).encode() + b"\n"
     is_new = not path.exists()
     fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o644)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
@@ -35,9 +35,11 @@ def rewrite_warc(path: Path, folder: Path, name: str, on_damage: OnDamage) -> Se
     return _write(_raw_records(path, on_damage), folder, name, on_damage)
 
 
-def convert_arc(path: Path, folder: Path, name: str, *, seed: str, on_damage: OnDamage) -> SealedFile:
+def convert_arc(
+    path: Path, folder: Path, name: str, *, seed: str, on_damage: OnDamage, pulse: Callable[[], None] = lambda: None
+) -> SealedFile:
     """Write the records of an ARC file as WARC 1.1 into `folder/NAME.warc.gz`, synced and sealed."""
-    return _write(map(_of_arc, read_arc(path, seed, on_damage)), folder, name, on_damage)
+    return _write(map(_of_arc, read_arc(path, seed, on_damage, pulse)), folder, name, on_damage)
 
 
 def _raw_records(path: Path, on_damage: OnDamage) -> Iterator[Raw]:

@@ -36,6 +36,11 @@ class Resync:
         """Count what inflating a member cost: they can be nested so that each costs the whole file."""
         self._spare_bytes -= inflated_bytes
 
+    @property
+    def is_spent(self) -> bool:
+        """Whether this file has cost more than an honest one can."""
+        return self._spare_bytes <= 0
+
     def after(self, offset: int) -> int | None:
         """Return where the first member after this offset begins that looks like a record; None if there is none.
 

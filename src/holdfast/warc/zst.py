@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 import zstandard
 
+from holdfast.warc.codings import ZSTD_MAX_WINDOW
 from holdfast.warc.member import BadBytes
 from holdfast.warc.source import ByteSource
 
@@ -62,7 +63,7 @@ class ZstdFrame:
         """Yield what is inside; BadBytes if the frame is damaged or the file ends."""
         if self._source.at(self.offset, 4) != MAGIC:
             raise BadBytes("garbage", "no zstd frame begins here")
-        inflate = zstandard.ZstdDecompressor(self._dictionary, max_window_size=1 << 27).decompressobj()
+        inflate = zstandard.ZstdDecompressor(self._dictionary, max_window_size=ZSTD_MAX_WINDOW).decompressobj()
         at = self.offset
         while not inflate.eof:
             raw = self._source.at(at, _PIECE_BYTES)
@@ -72,7 +73,9 @@ class ZstdFrame:
             try:
                 piece = inflate.decompress(raw)
             except zstandard.ZstdError as exc:
-                raise BadBytes("zstd_data", "these bytes are no zstd data, or damaged") from exc
+                raise BadBytes(
+                    "zstd_data", "these bytes are no zstd data, or damaged, or need a window above 8 MiB"
+                ) from exc
             if piece:
                 self.inflated += len(piece)
                 yield piece

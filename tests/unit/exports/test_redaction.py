@@ -13,6 +13,7 @@ import zstandard
 from holdfast.exports.queries import HiddenRecord
 from holdfast.exports.redaction import NOTE, Gap, blanked, filling, find_gaps
 from holdfast.exports.zipping import read_segments
+from holdfast.urls import page_key
 from holdfast.warc.exchange import Exchange
 from holdfast.warc.reader import read_records
 from holdfast.warc.writer import WarcWriter
@@ -87,6 +88,48 @@ def test_the_request_goes_with_its_response_and_nothing_else(tmp_path: Path) -> 
     assert [(r.offset, r.ordinal) for r in after] == [(r.offset, r.ordinal) for r in records]
     assert [r.head.url[-1:] for r in after if r.head.type in ("response", "request")] == ["a", "a", "c", "c"]
     assert b"words of b" not in gzip.decompress(blank.read_bytes())
+
+
+def _plain(path: Path, *records: tuple[str, str, str, str]) -> Path:
+    """Write records of another writer: their type, target, own id, and one more field."""
+    text = ""
+    for number, (kind, url, name, extra) in enumerate(records):
+        text += (
+            f"WARC/1.1\r\nWARC-Type: {kind}\r\nWARC-Target-URI: {url}\r\nWARC-Record-ID: <urn:uuid:{name}>\r\n"
+            f"WARC-Date: 2026-01-02T00:00:{number // 2:02d}Z\r\n{extra}Content-Length: 2\r\n\r\nhi\r\n\r\n"
+        )
+    path.write_text(text, newline="")
+    return path
+
+
+def test_everything_about_a_withdrawn_page_goes_whatever_names_it(tmp_path: Path) -> None:
+    page, other = "https://example.org/b", "https://example.org/c"
+    path = _plain(
+        tmp_path / "x.warc",
+        ("response", page, "1", ""),
+        ("request", "http://www.example.org/b?utm_source=x", "2", ""),
+        ("resource", f"urn:text:{page}", "3", ""),
+        ("resource", f"urn:pageInfo:{page}", "4", ""),
+        ("metadata", "", "5", "WARC-Refers-To: <urn:uuid:1>\r\n"),
+        ("conversion", "", "6", "WARC-Refers-To: <urn:uuid:5>\r\n"),
+        ("revisit", other, "7", "WARC-Refers-To: <urn:uuid:1>\r\n"),
+        ("response", other, "8", ""),
+    )
+    records = list(read_records(path))
+
+    gaps = find_gaps(path, [], lambda keys: keys & {page_key(page)})
+
+    assert [r.head.record_id for r in records if Gap(r.offset, r.length) not in gaps] == ["7", "8"]
+
+
+def test_the_request_of_a_withdrawn_capture_goes_by_its_moment(tmp_path: Path) -> None:
+    url = "https://example.org/b"
+    path = _plain(tmp_path / "x.warc", *((kind, url, f"{n}", "") for n in "12" for kind in ("request", "response")))
+    records = list(read_records(path))
+
+    gaps = find_gaps(path, [HiddenRecord(1, records[1].offset, records[1].length)])
+
+    assert gaps == [Gap(r.offset, r.length) for r in records[:2]]
 
 
 def test_gaps_at_both_ends_and_side_by_side(tmp_path: Path) -> None:

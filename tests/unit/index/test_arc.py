@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import gzip
+import struct
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from holdfast.warc.arc import is_arc
+from holdfast.warc.arc import is_arc, read_arc
 from holdfast.warc.reader import DamagedWarc, read_records
 from holdfast.warc.rewrite import convert_arc, rewrite_warc
 from holdfast.warc.verify import verify_file
@@ -189,3 +190,40 @@ def test_a_file_without_its_description_is_an_arc_file_too(tmp_path: Path) -> No
 
         assert [one.head.url[-1:] for one in read_records(new)] == ["1"]
         assert "its date is 'null'" in str(damage[0])
+
+
+def _nested(path: Path, count: int) -> Path:
+    """Write members of which each one holds the header of the next, and all that follow."""
+    unit = b"\x1f\x8b\x08\0\0\0\0\0\0\xff" + b"\0" + struct.pack("<HH", 10, 10 ^ 0xFFFF)
+    path.write_bytes(gzip.compress(_first()) + unit * count)
+    return path
+
+
+def test_members_that_are_nested_to_cost_the_square_of_a_file_are_given_up(tmp_path: Path) -> None:
+    damage: list[DamagedWarc] = []
+
+    found = list(read_arc(_nested(tmp_path / "old.arc.gz", 400_000), "", damage.append))
+
+    assert len(found) == 1
+    assert len(damage) < 1000
+    assert "honest" in damage[-1].detail
+
+
+class _Ended(Exception):
+    pass
+
+
+def test_reading_members_without_a_record_can_be_ended(tmp_path: Path) -> None:
+    beats: list[None] = []
+
+    def pulse() -> None:
+        beats.append(None)
+        if len(beats) == 3:
+            raise _Ended
+
+    with pytest.raises(_Ended):
+        convert_arc(
+            _nested(tmp_path / "old.arc.gz", 100), tmp_path, "new", seed="", on_damage=lambda _damage: None, pulse=pulse
+        )
+
+    assert [path.name for path in tmp_path.iterdir()] == ["old.arc.gz"]

@@ -65,6 +65,16 @@ def test_a_segment_comes_back_as_it_was_stored(tmp_path: Path) -> None:
     assert found.strings[:] == stored.strings
 
 
+@pytest.mark.parametrize("kept", [0, 40, -1])
+def test_a_torn_segment_is_told(tmp_path: Path, kept: int) -> None:
+    disk.store(tmp_path, _segment("1", 0, 9, [3, 5], 7))
+    path = tmp_path / "1.npz"
+    path.write_bytes(path.read_bytes()[:kept])
+
+    with pytest.raises(IndexBroken):
+        disk.load(tmp_path, "1")
+
+
 def test_a_manifest_of_another_version_is_refused(tmp_path: Path) -> None:
     disk.write_manifest(tmp_path, disk.Manifest(sequence=1))
     (tmp_path / "manifest.json").write_text((tmp_path / "manifest.json").read_text().replace("101", "102"))

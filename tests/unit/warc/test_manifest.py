@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import json
 import multiprocessing
+import os
+import signal
+import subprocess
+import sys
 from dataclasses import asdict, replace
 from pathlib import Path
 
@@ -145,3 +149,28 @@ def test_many_processes_write_one_manifest(tmp_path: Path) -> None:
         pool.starmap(add_to_manifest, [(tmp_path, entry(file_id)) for file_id in range(200)])
 
     assert [known.file_id for known in read_manifest(tmp_path)] == list(range(200))
+
+
+_DYING = """
+import sys
+from pathlib import Path
+from holdfast.warc.manifest import ManifestEntry, add_to_manifest, remove_from_manifest
+
+folder = Path(sys.argv[1])
+while True:
+    for file_id in (2, 3):
+        entry = ManifestEntry(file_id=file_id, name=f"{file_id}", size=1, sha256="", crc32=0, record_count=1)
+        add_to_manifest(folder, entry)
+        remove_from_manifest(folder, file_id)
+"""
+
+
+def test_the_last_change_holds_when_uniting_is_cut_short(tmp_path: Path) -> None:
+    add_to_manifest(tmp_path, entry(1))
+    env = {**os.environ, "HOLDFAST_FAILPOINT": "manifest.united:kill"}
+    ended = subprocess.run([sys.executable, "-c", _DYING, tmp_path], env=env, check=False)
+    written = {item["file_id"] for item in json.loads((tmp_path / "manifest.json").read_text())["files"]}
+
+    assert ended.returncode == -signal.SIGKILL
+    assert (tmp_path / "manifest.journal").exists()
+    assert {known.file_id for known in read_manifest(tmp_path)} == written

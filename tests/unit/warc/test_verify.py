@@ -193,6 +193,17 @@ def test_a_zstd_file_is_read_with_and_without_a_dictionary(tmp_path: Path) -> No
         assert not verify_file(path).ok
 
 
+def test_a_zstd_frame_that_wants_a_larger_window_than_8_mib_is_damage(tmp_path: Path) -> None:
+    settings = zstandard.ZstdCompressionParameters.from_level(1, window_log=27)
+    packer = zstandard.ZstdCompressor(compression_params=settings).compressobj()
+    path = tmp_path / "a.warc.zst"
+    path.write_bytes(zstandard.compress(record()) + packer.compress(record()) + packer.flush())
+
+    report = verify_file(path)
+
+    assert (report.ok, report.records) == (False, 1)
+
+
 def test_a_missing_file_an_empty_one_and_one_that_is_something_else(tmp_path: Path) -> None:
     with pytest.raises(NotFound):
         verify_file(tmp_path / "nothing.warc")

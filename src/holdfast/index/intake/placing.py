@@ -130,7 +130,7 @@ def look_at(path: Path, pulse: Pulse) -> Looked:
 
     if is_arc(path):
         looked.form = Form.ARC
-        looked.records = sum(1 for _ in read_arc(path, "", damaged))
+        looked.records = sum(1 for _ in read_arc(path, "", damaged, lambda: pulse(0)))
         return looked
     last = -1
     try:
@@ -183,7 +183,7 @@ def place(path: Path, looked: Looked, digests: Digests, target: Target, pulse: P
         pulse(0)
 
     if looked.form is Form.ARC:
-        sealed = convert_arc(path, folder, stem, seed=digests.sha256, on_damage=passed_over)
+        sealed = convert_arc(path, folder, stem, seed=digests.sha256, on_damage=passed_over, pulse=lambda: pulse(0))
         return _sealed(sealed, "converted")
     return _sealed(rewrite_warc(path, folder, stem, passed_over), "rewritten")
 
