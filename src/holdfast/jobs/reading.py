@@ -144,9 +144,11 @@ class Reading(NamedTuple):
 def read(facts: Facts) -> Reading:
     """Return what a run is that came to its end: nothing is open, or a limit or a person ended it."""
     fell: dict[Shortfall, int] = {}
-    missed = facts.failed + facts.forbidden
+    # What a limit of time left over at a dead site was still waited for: it was asked for in vain like the rest.
+    waited = facts.over.get(Shortfall.MAX_TIME.value, 0)
+    missed = facts.failed + facts.forbidden + waited
     if facts.stopped is None and not facts.captured and missed:
-        silent = facts.failed and not facts.answered
+        silent = (facts.failed or waited) and not facts.answered
         fell[Shortfall.NO_SERVER if silent else Shortfall.NOTHING_CAPTURED] = missed
     if facts.stopped is not None:
         fell[Shortfall.STOPPED] = facts.stopped

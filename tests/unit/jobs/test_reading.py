@@ -111,3 +111,13 @@ def test_a_host_whose_sitemap_was_given_up_counts_once() -> None:
 
     assert read(facts_of([good, lost[0]])).shortfalls == {"hosts_given_up": 1}
     assert read(facts_of([good, *lost])).shortfalls == {"hosts_given_up": 1}
+
+
+def test_a_limit_of_time_does_not_make_a_dead_site_a_good_run() -> None:
+    dead = read(Facts(over={"max_time": 3}))
+    sick = read(Facts(answered=2, failed=1, over={"max_time": 2}))
+    alive = read(Facts(captured=1, answered=1, over={"max_time": 2}))
+
+    assert (dead.state, dead.reason, dead.shortfalls) == ("failed", "no_server", {"no_server": 3, "max_time": 3})
+    assert (sick.state, sick.reason) == ("failed", "nothing_captured")
+    assert (alive.state, alive.reason) == ("completed", "max_time")
