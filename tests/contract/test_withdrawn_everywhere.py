@@ -126,7 +126,7 @@ def _signals(archive: Archive) -> None:
                 domain = Domain(name=f"{number}.{page.host}", created_at=now)
                 session.add(domain)
                 session.flush()
-                row = Page(domain_id=domain.id, url_hash=url.hash64, url=url.fetch, created_at=now)
+                row = Page(domain_id=domain.id, url_hash=url.hash64, url=url.fetch, created_at=now, fetched_at=now)
                 session.add(row)
                 session.flush()
                 kept = SignalPage(page_id=row.id, source_id=1, execution_id=1, fetched_at=now, title=page.word)

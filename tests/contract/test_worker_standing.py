@@ -106,7 +106,7 @@ def test_jobs_that_nobody_queues_are_overdue_and_low_disk_is_the_first_line(data
         lines = shown.lines(_read(bed))
 
     assert lines[0].startswith("low disk")
-    assert any(line.startswith("overdue: 1 jobs") for line in lines)
+    assert any(line.startswith("overdue: 1 job") for line in lines)
 
 
 def test_failures_that_a_later_run_made_good_come_last_and_say_so(bed: WorkerBed) -> None:
