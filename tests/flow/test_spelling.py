@@ -49,13 +49,18 @@ def _on_port(port: int) -> Iterator[None]:
     loop = asyncio.new_event_loop()
     ready = threading.Event()
 
-    async def serve() -> None:
-        await asyncio.start_server(answer, "127.0.0.9", port)
+    async def serve() -> asyncio.Server:
+        server = await asyncio.start_server(answer, "127.0.0.9", port)
         ready.set()
+        return server
 
     def run() -> None:
-        loop.run_until_complete(serve())
+        server = loop.run_until_complete(serve())
         loop.run_forever()
+        server.close()
+        loop.run_until_complete(server.wait_closed())
+        loop.run_until_complete(loop.shutdown_asyncgens())
+        loop.close()
 
     thread = threading.Thread(target=run, name="odd-port", daemon=True)
     thread.start()

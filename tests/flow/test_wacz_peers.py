@@ -8,6 +8,7 @@ import subprocess
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -102,10 +103,16 @@ class _Quiet(SimpleHTTPRequestHandler):
         pass
 
 
+def _open_to(archive: Archive, origin: str) -> Archive:
+    """Return the archive with a server that lets pages of this origin read packages."""
+    api = archive.settings.api.model_copy(update={"cors_origins": (origin,)})
+    return replace(archive, settings=archive.settings.model_copy(update={"api": api}))
+
+
 def test_replayweb_page_replays_a_package_from_our_server_in_parts(archive: Archive, tmp_path: Path) -> None:
     with (
-        serving(archive) as port,
         _player(tmp_path) as player,
+        serving(_open_to(archive, f"http://localhost:{player}")) as port,
         counting_leaks() as leaks,
         browsing(leaks.port) as browser,
     ):
