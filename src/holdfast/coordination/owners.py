@@ -182,19 +182,25 @@ class OwnerSeen:
     """Its lock is free, if its run file can be seen from here; or it has been silent for too long."""
 
 
+def _seen(row: sql.OwnerRow, *, is_gone: bool) -> OwnerSeen:
+    return OwnerSeen(
+        id=row.id,
+        host=row.host,
+        pid=row.pid,
+        started_at=from_micros(row.started_at),
+        heartbeat_at=from_micros(row.heartbeat_at),
+        is_gone=is_gone,
+    )
+
+
 def seen_owners(hot: Hot, clock: Clock, *, kind: str, folder: Path) -> list[OwnerSeen]:
     """Return the owners of one kind, on all machines, that have not said goodbye; nothing is changed."""
     with hot.read() as tx:
         rows = sql.open_owners(tx)
     silent_since = to_micros(clock.now() - GONE)
     return [
-        OwnerSeen(
-            id=row.id,
-            host=row.host,
-            pid=row.pid,
-            started_at=from_micros(row.started_at),
-            heartbeat_at=from_micros(row.heartbeat_at),
-            is_gone=row.heartbeat_at <= silent_since or _life(row, folder, silent_since=silent_since) is Life.DEAD,
+        _seen(
+            row, is_gone=row.heartbeat_at <= silent_since or _life(row, folder, silent_since=silent_since) is Life.DEAD
         )
         for row in rows
         if row.kind == kind
@@ -203,17 +209,7 @@ def seen_owners(hot: Hot, clock: Clock, *, kind: str, folder: Path) -> list[Owne
 
 def living_owners(hot: Hot, clock: Clock, *, execution_id: int, folder: Path) -> list[OwnerSeen]:
     """Return who works on an execution now, in any role and on any machine, as far as can be told from here."""
-    return [
-        OwnerSeen(
-            id=row.id,
-            host=row.host,
-            pid=row.pid,
-            started_at=from_micros(row.started_at),
-            heartbeat_at=from_micros(row.heartbeat_at),
-            is_gone=False,
-        )
-        for row in _living(hot, clock, execution_id, folder)
-    ]
+    return [_seen(row, is_gone=False) for row in _living(hot, clock, execution_id, folder)]
 
 
 def is_working(hot: Hot, clock: Clock, *, execution_id: int, kind: str, folder: Path) -> bool:
