@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from holdfast.clock import from_micros
+from holdfast.db.attempts import IS_LAST_ATTEMPT
 from holdfast.db.hot import Hot, Row
 from holdfast.frontier.connection import Connection, Spoken
 from holdfast.frontier.domains import moment
@@ -178,16 +179,12 @@ def _open_attempt(row: Row, domain: str, *, leased: bool) -> OpenAttempt:
     )  # fmt: skip
 
 
-_LAST = (
-    "NOT EXISTS (SELECT 1 FROM page_crawls n WHERE n.execution_id = c.execution_id AND n.domain_id = c.domain_id"
-    " AND n.page_id = c.page_id AND n.attempt = c.attempt + 1)"
-)
 _ACCOUNT = (
     "SELECT c.domain_id, c.page_id, p.url, d.name, c.kind, c.depth, c.attempt, c.outcome, c.reason, c.status_code,"  # noqa: S608
     " c.message, c.media_type, c.wire_bytes, c.title, c.redirected_to, v.url, c.completed_at, c.warc_file_id,"
     " c.warc_offset FROM page_crawls c JOIN pages p ON p.id = c.page_id JOIN domains d ON d.id = c.domain_id"
     " LEFT JOIN pages v ON v.id = c.via_page_id"
-    f" WHERE c.execution_id = ? AND (c.domain_id, c.page_id) > (?, ?) AND {_LAST}"
+    f" WHERE c.execution_id = ? AND (c.domain_id, c.page_id) > (?, ?) AND {IS_LAST_ATTEMPT}"
     " ORDER BY c.domain_id, c.page_id LIMIT ?"
 )
 
@@ -216,7 +213,7 @@ def summary(hot: Hot, execution_id: int) -> Summary:
         groups = tx.execute(
             "SELECT c.domain_id, c.kind, c.depth, c.outcome, c.reason, c.status_code, c.media_type, count(*),"  # noqa: S608
             " coalesce(sum(c.wire_bytes), 0) FROM page_crawls c"
-            f" WHERE c.execution_id = ? AND {_LAST} GROUP BY 1, 2, 3, 4, 5, 6, 7",
+            f" WHERE c.execution_id = ? AND {IS_LAST_ATTEMPT} GROUP BY 1, 2, 3, 4, 5, 6, 7",
             (execution_id,),
         )
         names = tx.execute(

@@ -9,6 +9,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from holdfast.clock import from_micros
+from holdfast.db.attempts import IS_LAST_ATTEMPT
 from holdfast.db.hot import Row, Transaction
 from holdfast.jobs.reading import EndedAs
 
@@ -197,10 +198,9 @@ def end_execution(tx: Transaction, ending: Ending, *, now: int) -> None:
 def ended_as(tx: Transaction, *, frontier_id: int) -> list[EndedAs]:
     """Return how the addresses of a frontier ended, by words and kind: one pass over its attempts."""
     rows = tx.execute(
-        "SELECT c.outcome, c.reason, c.kind, count(*), count(DISTINCT c.domain_id), count(c.status_code)"
+        "SELECT c.outcome, c.reason, c.kind, count(*), count(DISTINCT c.domain_id), count(c.status_code)"  # noqa: S608
         " FROM page_crawls c WHERE c.execution_id = ?"
-        " AND NOT EXISTS (SELECT 1 FROM page_crawls n WHERE n.execution_id = c.execution_id"
-        " AND n.domain_id = c.domain_id AND n.page_id = c.page_id AND n.attempt = c.attempt + 1)"
+        f" AND {IS_LAST_ATTEMPT}"
         " GROUP BY 1, 2, 3 ORDER BY 1, 2, 3",
         (frontier_id,),
     )
@@ -325,11 +325,10 @@ def timing(tx: Transaction, *, execution_id: int) -> tuple[float | None, float |
 def failures(tx: Transaction, *, execution_id: int, limit: int) -> list[Row]:
     """Return the first attempts that failed for good: address, outcome, reason, status, message."""
     return tx.execute(
-        "SELECT p.url, c.outcome, c.reason, c.status_code, c.message FROM page_crawls c"
+        "SELECT p.url, c.outcome, c.reason, c.status_code, c.message FROM page_crawls c"  # noqa: S608
         " JOIN pages p ON p.id = c.page_id WHERE c.execution_id = ?"
         " AND c.outcome IN ('failed', 'timeout', 'blocked_4xx', 'blocked_5xx')"
-        " AND NOT EXISTS (SELECT 1 FROM page_crawls n WHERE n.execution_id = c.execution_id"
-        " AND n.domain_id = c.domain_id AND n.page_id = c.page_id AND n.attempt = c.attempt + 1)"
+        f" AND {IS_LAST_ATTEMPT}"
         " ORDER BY c.id LIMIT ?",
         (execution_id, limit),
     )
