@@ -20,12 +20,12 @@ from sqlalchemy import (
     select,
     text,
 )
-from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.orm import Session, aliased
 
 from holdfast.changes.compare import VERSION, Comparison
 from holdfast.changes.rendering import pack
 from holdfast.changes.verdict import Capture, Verdict
+from holdfast.db.inserts import insert_into
 from holdfast.db.models import Change, Diff, Document, DocumentText, Snapshot, Source
 from holdfast.db.visibility import visible
 from holdfast.index.queries import unpack_text
@@ -181,7 +181,7 @@ def insert_diffs(
     """Keep diffs by their pair of documents; what somebody else has put there meanwhile stays."""
     values = [diff_values(pair, one, now, version) for pair, one in found.items()]
     if values:
-        session.connection().execute(_dialect(session).insert(Diff).on_conflict_do_nothing(), values)
+        session.connection().execute(insert_into(session, Diff).on_conflict_do_nothing(), values)
 
 
 def write_changes(session: Session, said: Iterable[tuple[Capture, Verdict, int | None]], moment: datetime) -> None:
@@ -199,11 +199,7 @@ def write_changes(session: Session, said: Iterable[tuple[Capture, Verdict, int |
     ]  # fmt: skip
     if not values:
         return
-    insert = _dialect(session).insert(Change)
+    insert = insert_into(session, Change)
     changed = {name: insert.excluded[name] for name in values[0] if name != "to_snapshot_id"}
     statement = insert.on_conflict_do_update(index_elements=["to_snapshot_id"], set_=changed)
     session.connection().execute(statement, values)
-
-
-def _dialect(session: Session) -> Any:
-    return postgresql if session.get_bind().dialect.name == "postgresql" else sqlite

@@ -92,7 +92,11 @@ def _start(tx: Transaction, clock: Clock, plan: CrawlPlan, wish: Wish) -> Begun:
     if job is None:
         first = plan.seed_urls()[0]
         source = ensure_source(tx, host=first.host, base_url=f"{first.origin}/", now=now)
-        job = queries.insert_job(tx, source_id=source.id, kind=ADHOC, fingerprint=fingerprint, now=now), source.code
+        # Once more, under the lock: another start may have made it meanwhile.
+        job = queries.job_by_fingerprint(tx, kind=ADHOC, fingerprint=fingerprint) or (
+            queries.insert_job(tx, source_id=source.id, kind=ADHOC, fingerprint=fingerprint, now=now),
+            source.code,
+        )
     job_id, code = job
     execution_id = queries.insert_execution(tx, job_id=job_id, config=json.dumps(plan.public()), now=now)
     if execution_id is None:

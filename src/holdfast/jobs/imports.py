@@ -15,6 +15,7 @@ from holdfast.db.engine import Database
 from holdfast.db.models import Execution, Job
 from holdfast.errors import Invalid
 from holdfast.jobs import queries
+from holdfast.jobs.board.queries import locked_source
 from holdfast.sources.queries import named_source
 
 IMPORT = "import"
@@ -69,6 +70,7 @@ def _completed(session: Session, clock: Clock, *, code: str, name: str | None, c
     """Add an execution that is over to the job that holds a source's imports."""
     now = clock.now()
     source = named_source(session, clock, code=code, name=name)
+    locked_source(session, source.id)  # imports of one source, of other machines too, find one job and count on by one
     fingerprint = sha256(f"{IMPORT} {source.code}".encode()).hexdigest()
     job = queries.job_by_fingerprint(session, kind=IMPORT, fingerprint=fingerprint)
     if job is None:

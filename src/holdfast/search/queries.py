@@ -10,9 +10,9 @@ from datetime import datetime
 from typing import Any, Final, NamedTuple
 
 from sqlalchemy import BindParameter, bindparam, delete, func, insert, select
-from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.orm import InstrumentedAttribute, Session
 
+from holdfast.db.inserts import insert_into
 from holdfast.db.models import (
     Document,
     DocumentText,
@@ -116,9 +116,8 @@ def outbox_owner(session: Session) -> OutboxOwner | None:
 
 def take_outbox(session: Session, owner: OutboxOwner, *, now: datetime, by_force: bool) -> None:
     """Make the outbox somebody's: if it is nobody's yet, or by force."""
-    dialect = postgresql if session.get_bind().dialect.name == "postgresql" else sqlite
     row = {"id": _OWNER, "kind": "owner", "refs": owner._asdict(), "created_at": now}
-    new = dialect.insert(SearchOutbox).values(row)
+    new = insert_into(session, SearchOutbox).values(row)
     if by_force:
         statement = new.on_conflict_do_update(index_elements=["id"], set_={"refs": new.excluded.refs})
     else:

@@ -10,6 +10,7 @@ from sqlalchemy import func, or_, select, update
 from sqlalchemy.orm import Session
 
 from holdfast.clock import Clock
+from holdfast.db.inserts import insert_into
 from holdfast.db.models import Edition, Feed, Job, PageGroup, Snapshot, Source
 from holdfast.errors import Invalid
 from holdfast.sources.adhoc.queries import CODE_CHARS
@@ -102,7 +103,8 @@ def named_source(session: Session, clock: Clock, *, code: str, name: str | None 
     source = source_by_code(session, code)
     if source is None:
         now = clock.now()
-        source = Source(code=code, name=name or code, enabled=True, config={}, created_at=now, updated_at=now)
-        session.add(source)
-        session.flush()
+        row = {"code": code, "name": name or code, "enabled": True, "config": {}, "created_at": now, "updated_at": now}
+        # Another process may make it at this moment: its row is as good.
+        session.execute(insert_into(session, Source).values(row).on_conflict_do_nothing(index_elements=["code"]))
+        source = session.scalars(select(Source).where(Source.code == code)).one()
     return source

@@ -15,7 +15,7 @@ from holdfast import audit
 from holdfast.clock import Clock
 from holdfast.db.models import Execution, Job
 from holdfast.errors import Conflict, NotFound
-from holdfast.jobs.board.queries import locked_both, locked_job, open_execution
+from holdfast.jobs.board.queries import locked_both, locked_job, locked_source, open_execution
 from holdfast.jobs.care import queries
 from holdfast.jobs.care.queries import Run
 from holdfast.jobs.imports import IMPORT
@@ -134,10 +134,11 @@ def register_directory(session: Session, clock: Clock, *, source: str, name: str
 
     Conflict if an execution has this directory already; Invalid if the source's code is none.
     """
+    now, found = clock.now(), named_source(session, clock, code=source, name=None)
+    locked_source(session, found.id)  # of two who register one directory, the second finds the first
     taken = queries.run_in(session, output_dir)
     if taken is not None:
         raise Conflict(f"{output_dir} is the directory of execution {taken.id}; index it with: holdfast index-job")
-    now, found = clock.now(), named_source(session, clock, code=source, name=None)
     job = Job(source_id=found.id, kind=IMPORT, fingerprint=queries.fingerprint(output_dir), config={}, name=name,
               created_at=now, updated_at=now)  # fmt: skip
     session.add(job)

@@ -10,9 +10,9 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 from sqlalchemy import Select, and_, bindparam, exists, func, insert, literal, or_, select, text, update
-from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.orm import Session
 
+from holdfast.db.inserts import insert_into
 from holdfast.db.models import Domain, Execution, Hold, Job, Owner, Page, PageCrawl, RunHour, Source
 from holdfast.db.models.base import Moment
 from holdfast.jobs.states import SCHEDULABLE, State, sources_of
@@ -316,8 +316,7 @@ def _is_stale(job: Job, silence: Silence) -> bool:
 
 def count_hour(session: Session, hour: datetime, **counts: int) -> None:
     """Add to the counts of an hour."""
-    dialect = postgresql if session.get_bind().dialect.name == "postgresql" else sqlite
-    statement = dialect.insert(RunHour).values(hour=hour, **counts)
+    statement = insert_into(session, RunHour).values(hour=hour, **counts)
     table = RunHour.__table__.c
     grown = {name: table[name] + statement.excluded[name] for name in counts}
     session.execute(statement.on_conflict_do_update(index_elements=["hour"], set_=grown))

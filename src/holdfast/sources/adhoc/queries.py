@@ -18,9 +18,17 @@ class SourceRow(NamedTuple):
 
 
 def ensure_source(tx: Transaction, *, host: str, base_url: str, now: int) -> SourceRow:
-    """Return the source of an ad-hoc crawl, made if it is new; its code comes from the host."""
-    code = free_code(tx, host, base_url)
-    return source_by_code(tx, code) or insert_source(tx, SourceRow(0, code, base_url), name=host, now=now)
+    """Return the source of an ad-hoc crawl, made if it is new and locked; its code comes from the host.
+
+    Until the transaction ends no other start makes a job for it: of two that begin at one moment, the second finds what
+    the first has made.
+    """
+    while True:
+        code = free_code(tx, host, base_url)
+        found = source_by_code(tx, code) or insert_source(tx, SourceRow(0, code, base_url), name=host, now=now)
+        if found is not None:
+            tx.execute("UPDATE sources SET updated_at = updated_at WHERE id = ?", (found.id,))
+            return found
 
 
 def source_by_code(tx: Transaction, code: str) -> SourceRow | None:
@@ -29,14 +37,14 @@ def source_by_code(tx: Transaction, code: str) -> SourceRow | None:
     return SourceRow(*rows[0]) if rows else None
 
 
-def insert_source(tx: Transaction, source: SourceRow, *, name: str, now: int) -> SourceRow:
-    """Make a source and give it its id."""
+def insert_source(tx: Transaction, source: SourceRow, *, name: str, now: int) -> SourceRow | None:
+    """Make a source and give it its id; None if another transaction has just made one with this code."""
     rows = tx.execute(
         "INSERT INTO sources (code, name, base_url, enabled, config, created_at, updated_at)"
-        " VALUES (?, ?, ?, true, '{}', ?, ?) RETURNING id",
+        " VALUES (?, ?, ?, true, '{}', ?, ?) ON CONFLICT (code) DO NOTHING RETURNING id",
         (source.code, name, source.base_url, now, now),
     )
-    return source._replace(id=int(rows[0][0]))
+    return source._replace(id=int(rows[0][0])) if rows else None
 
 
 def free_code(tx: Transaction, host: str, base_url: str) -> str:
