@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime, timedelta
 from itertools import count
 from random import Random
@@ -33,6 +33,7 @@ from holdfast.types import (
     RobotsState,
 )
 from holdfast.urls import Normalisation, Scope, Url
+from holdfast.values import dataclass
 from holdfast.warc.payload import HttpHead
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 
 from holdfast import log
@@ -26,6 +26,7 @@ from holdfast.parse import (
 from holdfast.parse.sniff import Form, sniff
 from holdfast.types import Attempt, Found, Kind, Link, Original, Outcome, ParsedPage, Reread
 from holdfast.urls import Url, parse
+from holdfast.values import dataclass
 from holdfast.warc.payload import HttpHead, decode
 
 UNREADABLE = "original_unreadable"

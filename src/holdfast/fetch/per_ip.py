@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from ipaddress import IPv6Address, IPv6Network, ip_address
 
 from holdfast.clock import Clock
+from holdfast.values import dataclass
 
 _SWEEP_AT = 10_000
 """Addresses that are remembered before those at rest are forgotten."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 from hashlib import sha256
 from struct import Struct
 from typing import Final
@@ -15,6 +14,7 @@ from holdfast.errors import UrlRefused
 from holdfast.urls.normalisation import DEFAULT, Normalisation
 from holdfast.urls.sites import sites_of
 from holdfast.urls.surt import surt
+from holdfast.values import dataclass
 
 MAX_URL_CHARS: Final = 8192
 

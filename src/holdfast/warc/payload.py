@@ -6,12 +6,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from io import BytesIO
 from itertools import chain
 from typing import NamedTuple
 
 from holdfast.types import Body
+from holdfast.values import dataclass
 from holdfast.warc.codings import undo
 from holdfast.warc.framing import Dechunked, dechunk
 from holdfast.warc.problem import PayloadProblem
