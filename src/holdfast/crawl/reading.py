@@ -135,8 +135,8 @@ class Reader:
         body, notes = decode(head, payload)
         # Where nothing was decoded, the payload's digest is the content's.
         content_hash = digest.removeprefix("sha256:") if body is payload and digest else _hash(body)
-        known = Reading(content_hash=content_hash, notes=notes)
         if attempt.kind is Kind.SITEMAP:
+            known = Reading(content_hash=content_hash, notes=notes)
             slow_from = _SLOW_GZIP_BYTES if body.startswith(_GZIP) else _SLOW_SITEMAP_BYTES
             read = (
                 partial(_read_feed, known, body, head.charset)
@@ -243,9 +243,15 @@ def _read_feed(known: Reading, body: bytes, charset: str | None) -> Reading:
 
 def _read_page(known: Reading, page: ParsedPage) -> Reading:
     problem = next((note for note in page.problems if note in _FATAL), None)
-    links = () if page.nofollow else page.links
-    return replace(known, page=page, links=links, resources=page.resources, problem=problem,
-                   notes=(*known.notes, *page.problems))  # fmt: skip
+    return Reading(
+        page=page,
+        links=() if page.nofollow else page.links,
+        resources=page.resources,
+        content_hash=known.content_hash,
+        form=known.form,
+        problem=problem,
+        notes=(*known.notes, *page.problems),
+    )
 
 
 def _hash(body: bytes) -> str:
