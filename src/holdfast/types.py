@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime
 from enum import StrEnum
 from typing import NamedTuple, Protocol
+
+from holdfast.values import dataclass
 
 
 class Outcome(StrEnum):

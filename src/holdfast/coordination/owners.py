@@ -11,7 +11,6 @@ import os
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import Enum, auto
 from pathlib import Path
@@ -20,6 +19,7 @@ from holdfast.clock import Clock, from_micros, to_micros
 from holdfast.coordination import sql
 from holdfast.coordination.runfile import InHand, RunFile, boot_id, claimed, in_hand, is_held, is_hidden
 from holdfast.db.hot import Hot, Transaction
+from holdfast.values import dataclass
 
 GONE = timedelta(minutes=2)
 """Silence after which an owner counts as gone whose lock can say nothing."""

@@ -13,9 +13,10 @@ import struct
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+
+from holdfast.values import dataclass
 
 _SLOTS = 8
 _TICK = struct.Struct("<d")

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import datetime
 from functools import partial
 from queue import SimpleQueue
@@ -28,6 +28,7 @@ from holdfast.crawl.slow_desk import SlowDesk
 from holdfast.errors import Unavailable
 from holdfast.failpoints import reach
 from holdfast.types import Attempt, Link, Outcome, Truncated, Visit
+from holdfast.values import dataclass
 
 _log = log.get()
 LARGE_BYTES = 1024 * 1024

@@ -7,7 +7,6 @@ policy, which keeps no bodies, is `crawl.signals.taking`.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from threading import Event
 from typing import NamedTuple, Protocol
 
@@ -18,6 +17,7 @@ from holdfast.crawl.reading import Reading
 from holdfast.crawl.tape import Tape
 from holdfast.errors import NoSpace, Unavailable
 from holdfast.types import Attempt, Fetched, Kind, Original, RecordRef, Visit
+from holdfast.values import dataclass
 from holdfast.warc.digest import sha256_of
 from holdfast.warc.payload import HttpHead, parse_head, payload_chunks
 from holdfast.warc.writer import Exchange, Profile

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 from threading import Lock
 
 from cachetools import LRUCache
@@ -17,6 +17,7 @@ from holdfast.crawl.crew import Crew
 from holdfast.parse import Entry
 from holdfast.types import Found, Kind, Link, Listed, Listing
 from holdfast.urls import Base, Resolved, TrapGuard, TrapLimits, Url, priority, resolve
+from holdfast.values import dataclass
 
 MAX_LINKS = 1000
 """Links taken from one page (TC-027); the rest are counted as over_limit."""

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from typing import Any, NamedTuple, Self
 
 from holdfast import __version__
 from holdfast.errors import Invalid
 from holdfast.urls import DEFAULT, Normalisation, Scope, ScopeKind, Url, normalisation_of, parse_seed
+from holdfast.values import dataclass
 
 PRODUCT = "Holdfast"
 

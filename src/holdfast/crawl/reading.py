@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 
 from holdfast import log
@@ -26,6 +26,7 @@ from holdfast.parse import (
 from holdfast.parse.sniff import Form, sniff
 from holdfast.types import Attempt, Found, Kind, Link, Original, Outcome, ParsedPage, Reread
 from holdfast.urls import Url, parse
+from holdfast.values import dataclass
 from holdfast.warc.payload import HttpHead, decode
 
 UNREADABLE = "original_unreadable"
@@ -134,8 +135,8 @@ class Reader:
         body, notes = decode(head, payload)
         # Where nothing was decoded, the payload's digest is the content's.
         content_hash = digest.removeprefix("sha256:") if body is payload and digest else _hash(body)
-        known = Reading(content_hash=content_hash, notes=notes)
         if attempt.kind is Kind.SITEMAP:
+            known = Reading(content_hash=content_hash, notes=notes)
             slow_from = _SLOW_GZIP_BYTES if body.startswith(_GZIP) else _SLOW_SITEMAP_BYTES
             read = (
                 partial(_read_feed, known, body, head.charset)
@@ -242,9 +243,15 @@ def _read_feed(known: Reading, body: bytes, charset: str | None) -> Reading:
 
 def _read_page(known: Reading, page: ParsedPage) -> Reading:
     problem = next((note for note in page.problems if note in _FATAL), None)
-    links = () if page.nofollow else page.links
-    return replace(known, page=page, links=links, resources=page.resources, problem=problem,
-                   notes=(*known.notes, *page.problems))  # fmt: skip
+    return Reading(
+        page=page,
+        links=() if page.nofollow else page.links,
+        resources=page.resources,
+        content_hash=known.content_hash,
+        form=known.form,
+        problem=problem,
+        notes=(*known.notes, *page.problems),
+    )
 
 
 def _hash(body: bytes) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from holdfast import log
@@ -16,6 +15,7 @@ from holdfast.fetch import robots_state as policy
 from holdfast.fetch.robots import RobotsFile, capped
 from holdfast.types import Fetched, FetchFailed, FetchProblem, Outcome, Refusal, RobotsAnswer, RobotsState, Truncated
 from holdfast.urls import Url, parse
+from holdfast.values import dataclass
 from holdfast.warc.payload import decode, parse_head, payload_chunks
 
 AGENT = "holdfast"
@@ -85,7 +85,7 @@ class RobotsGate:
 
     def _file(self, state: RobotsState) -> RobotsFile:
         """Return the parsed rules of an origin, parsed once per process and answer."""
-        key = f"{state.origin} {state.fetched_at.timestamp()}"
+        key = state.origin, state.fetched_at
         file = self._crew.robots_files.get(key)
         if file is None:
             if len(self._crew.robots_files) > 20_000:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime, timedelta
 
 from holdfast.clock import to_micros
 from holdfast.feeds.polling.queries import ItemRow
 from holdfast.types import Listed
+from holdfast.values import dataclass
 
 _AHEAD = timedelta(days=1)
 """A date further in the future is no date: nothing could ever be newer."""

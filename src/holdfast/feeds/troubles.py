@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 
 from holdfast.config import FeedSettings
 from holdfast.types import Outcome
+from holdfast.values import dataclass
 
 
 class Trouble(StrEnum):

@@ -7,7 +7,7 @@ from __future__ import annotations
 import asyncio
 import resource
 from collections import deque
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import NamedTuple
@@ -26,6 +26,7 @@ from holdfast.fetch.per_ip import AddressLimit, AddressLimiter
 from holdfast.fetch.target import Origin, Target, parse_target
 from holdfast.fetch.tls import InvalidHosts, trust_store
 from holdfast.types import Fetched, FetchFailed, FetchProblem, Request
+from holdfast.values import dataclass
 
 _KEPT_DESCRIPTORS = 128
 """Descriptors left to the rest of the process (database, WARC files, spooled bodies) when sockets are counted out."""

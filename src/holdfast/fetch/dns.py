@@ -5,7 +5,6 @@ forbidden record refuses them all. It never waits past its timeout and never rem
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
 from ipaddress import ip_address
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -15,6 +14,7 @@ import pycares
 from holdfast.clock import Clock
 from holdfast.fetch.guard import REFUSAL, Guard
 from holdfast.types import FetchProblem
+from holdfast.values import dataclass
 
 _MIN_TTL_S, _MAX_TTL_S = 1.0, 300.0
 _MAX_KEPT = 4

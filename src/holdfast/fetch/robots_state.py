@@ -5,12 +5,13 @@ Pure policy: it neither asks nor parses. Where the RFC leaves a choice, the choi
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 
 from holdfast.fetch.robots import MAX_BYTES
 from holdfast.types import FetchProblem, RobotsAnswer, RobotsState
+from holdfast.values import dataclass
 
 HOT = timedelta(hours=1)
 """How long an answer is used before it is asked for anew."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 
 from holdfast.clock import Clock, to_micros
 from holdfast.frontier import sql
@@ -13,6 +12,7 @@ from holdfast.frontier.connection import Connection, Spoken
 from holdfast.frontier.domains import fence
 from holdfast.frontier.heads import Heads
 from holdfast.types import Kind, Outcome
+from holdfast.values import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,13 +9,13 @@ only where others have added to the execution (`shared`).
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 from holdfast.clock import from_micros
 from holdfast.db.hot import Row
 from holdfast.frontier import sql
 from holdfast.frontier.connection import Connection, Spoken
 from holdfast.types import Attempt, Kind, Original, Reread
+from holdfast.values import dataclass
 
 Raised = tuple[int, int, int, int]
 """Domain, page, the smaller depth, and the priority that goes with it."""

@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from holdfast.clock import Clock, to_micros
@@ -24,6 +23,7 @@ from holdfast.frontier.heads import Heads
 from holdfast.frontier.signals import SignalRows, weight
 from holdfast.frontier.values import Settled
 from holdfast.types import DomainUpdate, Kind, Outcome, Visit
+from holdfast.values import dataclass
 
 _VISITS_AT_ONCE = 1000
 

@@ -6,7 +6,7 @@ Words and links are replaced in bulk, under the lock of the page's domain, so th
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from holdfast.clock import from_micros, to_micros
@@ -16,6 +16,7 @@ from holdfast.frontier.connection import Spoken
 from holdfast.frontier.values import KnownSignals
 from holdfast.types import Visit
 from holdfast.urls import page_key
+from holdfast.values import dataclass
 
 ROWS_A_LINK = 2
 """Rows of words and links that weigh as much in a transaction as one found address: 5 to 8 us each on SQLite, with

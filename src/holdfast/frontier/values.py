@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime
 from typing import Any, NamedTuple
 
 from holdfast.types import Kind, Outcome, Visit
+from holdfast.values import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

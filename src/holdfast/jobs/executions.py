@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -18,6 +18,7 @@ from holdfast.jobs.live import queries
 from holdfast.jobs.live.queries import Ending, ExecutionRow
 from holdfast.jobs.reading import Reading, facts_of, read
 from holdfast.sources.adhoc.queries import ensure_source
+from holdfast.values import dataclass
 
 __all__ = ["Begun", "Ending", "Wish", "begin", "end", "read_ending", "request_stop"]
 

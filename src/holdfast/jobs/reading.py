@@ -7,11 +7,12 @@ its state, its reason and its shortfalls; retries, readiness, exit codes and sen
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 from typing import Final, NamedTuple
 
 from holdfast.types import Kind, Outcome
+from holdfast.values import dataclass
 
 DONE: Final = "done"
 UNREACHABLE: Final = "domain_unreachable"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ from holdfast.db.hot import Hot
 from holdfast.errors import NotFound
 from holdfast.jobs.live import queries
 from holdfast.jobs.reading import Rule, rule_of, sentence_of
+from holdfast.values import dataclass
 
 _FRESH_S = 10.0
 """Totals that were written longer ago come from a process that is gone or stuck: they count, but say nothing of now."""

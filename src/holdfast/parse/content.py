@@ -6,7 +6,7 @@ asides and forms. Removes hidden elements from the tree.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
@@ -26,6 +26,7 @@ from holdfast.parse.text import (
     numbers_of,
     tidied,
 )
+from holdfast.values import dataclass
 
 MAX_HEADINGS = 200
 _HEADING_CHARS = 300

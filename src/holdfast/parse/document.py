@@ -5,7 +5,7 @@ Never raises. A PDF is not read here but in a child (`pdf`): its parser is not s
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 from typing import NotRequired, TypedDict, Unpack
 
@@ -22,6 +22,7 @@ from holdfast.parse.page import AGENT, MAX_PARSED_BYTES
 from holdfast.parse.problems import Problem
 from holdfast.parse.sniff import Form, media_type_of, sniff
 from holdfast.parse.text import clean_line, clean_text
+from holdfast.values import dataclass
 
 DOCUMENT_VERSION = 2
 """Raised with any change that gives a body another text or other metadata: what was read before may be read again."""

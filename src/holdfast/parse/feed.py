@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from enum import StrEnum
 from typing import Any, NamedTuple
@@ -18,6 +18,7 @@ from holdfast.parse.moments import read_moment
 from holdfast.parse.problems import Problem
 from holdfast.parse.stream import GZIP, Repair, as_is, escape_ampersands, open_document
 from holdfast.parse.xml import Element, XmlBroken, based, elements
+from holdfast.values import dataclass
 
 MAX_ENTRIES = 50_000
 _MAX_URL_CHARS = 2048

@@ -6,12 +6,13 @@ Refuses documents that declare entities, gzip inside gzip, and anything past the
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from holdfast.parse.address import written_link
 from holdfast.parse.problems import Problem
 from holdfast.parse.stream import Repair, as_is, escape_ampersands, open_document
 from holdfast.parse.xml import Element, XmlBroken, based, elements
+from holdfast.values import dataclass
 
 MAX_URLS = 50_000
 _MAX_URL_CHARS = 2048

@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
+
+from holdfast.values import dataclass
 
 NORMALISER_VERSION: Final = 1
 """Raised with any change that gives an address another normalised form: the hashes of an archive depend on it."""

@@ -5,10 +5,10 @@ What is refused here is refused for adding only: an address that is already know
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final, Protocol
 
 from holdfast.urls.suffixes import registrable
+from holdfast.values import dataclass
 
 
 class Address(Protocol):

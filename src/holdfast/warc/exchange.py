@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import datetime
 
 from holdfast.errors import Invalid
 from holdfast.types import Body, Original, Truncated
+from holdfast.values import dataclass
 from holdfast.warc.record import Profile, RecordType, format_date, format_head, urn
 
 

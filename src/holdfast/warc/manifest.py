@@ -13,7 +13,7 @@ import json
 import os
 import threading
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, field
 from pathlib import Path
 from typing import Any, Self
 
@@ -21,6 +21,7 @@ from cachetools import LRUCache
 
 from holdfast.errors import Conflict, Invalid
 from holdfast.failpoints import reach
+from holdfast.values import dataclass
 from holdfast.warc.outfile import SealedFile, disk_error, sync_directory
 
 MANIFEST = "manifest.json"

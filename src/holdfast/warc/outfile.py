@@ -11,11 +11,11 @@ import fcntl
 import hashlib
 import io
 import os
-from dataclasses import dataclass
 from pathlib import Path
 
 from holdfast.errors import Conflict, NoSpace, Unavailable
 from holdfast.failpoints import reach
+from holdfast.values import dataclass
 from holdfast.warc.member import crc32
 
 OPEN_SUFFIX = ".open"

@@ -10,13 +10,13 @@ import errno
 import fcntl
 import hashlib
 import os
-from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
 from holdfast import log
 from holdfast.clock import Clock, SystemClock
 from holdfast.errors import Conflict
+from holdfast.values import dataclass
 from holdfast.warc.lost import lost_record
 from holdfast.warc.member import crc32
 from holdfast.warc.outfile import OPEN_SUFFIX, SealedFile, disk_error, sync_directory

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import re
-from dataclasses import dataclass
 from typing import NamedTuple
 
+from holdfast.values import dataclass
 from holdfast.warc.feed import Feed
 from holdfast.warc.member import OWN_PREFIX, BadBytes, Member, true_header, whole_own_length
 from holdfast.warc.record import MAX_HEAD_BYTES, BadHead, parse_head

@@ -7,7 +7,6 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 
 from holdfast.clock import Clock, SystemClock
@@ -18,6 +17,7 @@ from holdfast.db.hot import Hot
 from holdfast.db.schema import MIGRATED, SCHEMA, make_fresh, schema_of
 from holdfast.errors import Invalid, Unavailable
 from holdfast.frontier import Frontier, FrontierSettings
+from holdfast.values import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

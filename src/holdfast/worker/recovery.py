@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import timedelta
 from pathlib import Path
 
@@ -12,6 +12,7 @@ from holdfast.coordination.owners import DeadOwner, bury, cleaning_up, dead_owne
 from holdfast.coordination.runfile import acquit, is_held
 from holdfast.errors import HoldfastError, Unavailable
 from holdfast.failpoints import reach
+from holdfast.values import dataclass
 from holdfast.warc import queries as files
 from holdfast.warc.manifest import ManifestEntry, add_to_manifest
 from holdfast.warc.outfile import OPEN_SUFFIX

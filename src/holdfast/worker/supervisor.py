@@ -10,7 +10,7 @@ import select
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TypeVar
 
 from holdfast import log
@@ -24,6 +24,7 @@ from holdfast.jobs.executions import Begun, read_ending
 from holdfast.jobs.reading import LIMITS, Reading, Shortfall
 from holdfast.jobs.status import Status, read_status
 from holdfast.types import Outcome
+from holdfast.values import dataclass
 from holdfast.warc import queries as files
 from holdfast.wiring import Ground
 from holdfast.worker.assignment import Assignment

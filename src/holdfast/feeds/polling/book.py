@@ -8,7 +8,7 @@ reads the document again and finds nothing new: an item is enqueued exactly once
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 from holdfast import log
@@ -35,6 +35,7 @@ from holdfast.frontier import Frontier
 from holdfast.frontier.connection import Spoken
 from holdfast.types import Found, Kind, Listed, Listing, Visit
 from holdfast.urls import parse
+from holdfast.values import dataclass
 
 _log = log.get()
 _ITEMS_AT_ONCE = 2000

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, NamedTuple, Protocol
 
 from holdfast.clock import from_micros, to_micros
 from holdfast.db.hot import Row, Transaction
 from holdfast.feeds.troubles import BY_HAND, Health
+from holdfast.values import dataclass
 
 _AT_ONCE = 500
 """Values of one IN: enough to make round trips few, and far below what SQLite binds."""
