@@ -243,8 +243,20 @@ class Lane:
 
     async def _ask(self, request: Request) -> Fetched | FetchFailed:
         """Make one request in this domain's turn."""
-        async with self.pace.turn():
-            return await self._send(request, self.pace)
+        return await self._ask_in_turn(request, self.pace)
+
+    async def _ask_in_turn(self, request: Request, pace: Pace) -> Fetched | FetchFailed:
+        """Make one request in its turn; once more, in the next turn, if only a kept connection failed.
+
+        A server may close an idle connection at the moment that a request leaves: the page should lose no try by it,
+        and a robots.txt should not count as unreachable.
+        """
+        async with pace.turn():
+            result = await self._send(request, pace)
+        if isinstance(result, FetchFailed) and result.kept_connection:
+            async with pace.turn():
+                result = await self._send(replace(request, fresh_connection=True), pace)
+        return result
 
     async def _ask_elsewhere(self, url: Url, deadline_s: float, max_bytes: int) -> Fetched | FetchFailed | Refusal:
         """Make one request for robots.txt, in the turn of whichever domain it is on, if that can be had."""
@@ -257,8 +269,7 @@ class Lane:
             if isinstance(pace, Refusal):
                 return pace
             try:
-                async with pace.turn():
-                    return await self._send(request, pace)
+                return await self._ask_in_turn(request, pace)
             except LeaseLost:  # that domain's, not ours
                 return Refusal.HELD
 
