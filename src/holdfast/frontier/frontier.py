@@ -126,6 +126,10 @@ class Frontier:
         """Return why `lease_named` refused a domain: True if it is forbidden or rests, False if it is held."""
         return self._leases.is_barred(domain)
 
+    def is_forbidden(self, domain: str) -> bool:
+        """Return whether an operator forbids a domain: nothing is ever asked there."""
+        return self._leases.is_forbidden(domain)
+
     def robots(self, origin: str) -> RobotsState | None:
         """Return what was last learned of an origin's robots.txt, by whichever process holds its domain."""
         with self._connection.read() as tx:
