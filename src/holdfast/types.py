@@ -110,6 +110,8 @@ class FetchProblem(StrEnum):
     ADDRESS_FORBIDDEN = "address_forbidden"
     URL_REFUSED = "url_refused"
     DNS = "dns_failed"
+    NO_SUCH_NAME = "no_such_name"
+    """A nameserver said that the host's name does not exist; `dns_failed` is that none could tell."""
     CONNECT = "connect_failed"
     TLS = "tls_failed"
     TIMEOUT = "timeout"
@@ -122,7 +124,13 @@ class FetchProblem(StrEnum):
         return self in _TRANSIENT
 
 
-_TRANSIENT = {FetchProblem.DNS, FetchProblem.CONNECT, FetchProblem.TIMEOUT, FetchProblem.DISCONNECTED}
+_TRANSIENT = {
+    FetchProblem.DNS,
+    FetchProblem.NO_SUCH_NAME,
+    FetchProblem.CONNECT,
+    FetchProblem.TIMEOUT,
+    FetchProblem.DISCONNECTED,
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

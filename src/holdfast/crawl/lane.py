@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from holdfast import log
 from holdfast.crawl import outcomes
-from holdfast.crawl.crew import Capture, Crew
+from holdfast.crawl.crew import Capture, Crew, MissingName
 from holdfast.crawl.manners import Manners
 from holdfast.crawl.pace import Pace
 from holdfast.crawl.plan import Polled
@@ -25,7 +25,17 @@ from holdfast.crawl.robots_gate import RobotsGate
 from holdfast.errors import LeaseLost, NoSpace, UrlRefused
 from holdfast.fetch.retry_after import BUSY, asked_rest
 from holdfast.frontier import backoff
-from holdfast.types import Attempt, DomainLease, Fetched, FetchFailed, Kind, Outcome, Refusal, Request
+from holdfast.types import (
+    Attempt,
+    DomainLease,
+    Fetched,
+    FetchFailed,
+    FetchProblem,
+    Kind,
+    Outcome,
+    Refusal,
+    Request,
+)
 from holdfast.urls import Url, parse
 from holdfast.warc.payload import parse_head
 
@@ -33,6 +43,10 @@ _HTML = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"
 _HELD_S = 20.0
 """A domain that must be left alone for longer is given back meanwhile."""
 _NO_SPACE = timedelta(seconds=2)
+_MISSING_TIMES, _MISSING_S = 4, 60.0
+"""So often, and for so long, a nameserver must say that a name does not exist before its domain is given up. A server
+that is down comes back within the half hour that a crawl waits; a name that is misspelt or was given up does not, and a
+resolver that is wrong for a moment (a network that is just being joined) is wrong for less than this."""
 _log = log.get()
 
 
@@ -139,6 +153,15 @@ class Lane:
         if ended:
             self.put_off_until = self.manners.closed_until or self._rest_until()
         return ended
+
+    @property
+    def name_is_gone(self) -> bool:
+        """Whether the domain's name does not exist, and did not for long enough to believe it."""
+        missing = self._crew.missing_names.get(self.lease.domain)
+        if missing is None or missing.times < _MISSING_TIMES:
+            return False
+        patience_s = min(_MISSING_S, self._crew.settings.politeness.unreachable_s)
+        return self._crew.clock.monotonic() - missing.since >= patience_s
 
     def _put_off(self, until: datetime, *, is_busy: bool) -> None:
         """Give the domain back until robots.txt may be asked for again; for good if it stays unreachable."""
@@ -287,6 +310,8 @@ class Lane:
             raise
         finally:
             self.current = None
+        if pace is self.pace:
+            self._note_name(result)
         # Counted back from now: a pause of this process makes the request look later than it was, never earlier.
         began_at = crew.clock.monotonic() - result.took_s
         if isinstance(result, Fetched):
@@ -307,6 +332,15 @@ class Lane:
         elif result.problem.transient:
             pace.tried(began_at)
         return result
+
+    def _note_name(self, result: Fetched | FetchFailed) -> None:
+        """Note whether the domain's name exists; kept beyond the lease, for it is tried again under the next one."""
+        missing, domain = self._crew.missing_names, self.lease.domain
+        if isinstance(result, Fetched) or result.problem is not FetchProblem.NO_SUCH_NAME:
+            missing.pop(domain, None)
+            return
+        before = missing.get(domain) or MissingName(0, self._crew.clock.monotonic())
+        missing[domain] = before._replace(times=before.times + 1)
 
     def _heed(self, answer: Fetched, pace: Pace) -> None:
         """Keep the cookies of an answer, and stay away for as long as it asks, whatever was asked for."""
