@@ -165,6 +165,8 @@ def test_the_bytes_of_the_wire_are_the_bytes_of_the_record(world: World) -> None
     """What the server says that it sent is what stands in the record, head and body, coded as it was."""
     compared = 0
     for entry in world.log:
+        if entry.aborted:  # the site was too slow on a busy machine: the answer that is kept is a later one
+            continue
         group = entry.path.split("/")[1]
         records = world.kept.get(f"http://{entry.host}:{entry.port}{entry.path}", [])
         if group in ("encoding", "charset", "meta", "media", "markup", "feed") and records and not records[0].truncated:

@@ -64,6 +64,8 @@ class Ending(StrEnum):
     MAX_PAGES = "max_pages"
     MAX_BYTES = "max_bytes"
     MAX_TIME = "max_time"
+    STORAGE = "storage"
+    """Its time ran out while the disk had no room: what is left was not asked for, and no site is to blame."""
     REPLACE = "replace"
     """A parser hangs in a thread: everything else is settled, and a fresh process should go on."""
 
