@@ -78,6 +78,8 @@ class Request:
     max_body_bytes: int = 100 * 1024 * 1024
     send_within_s: float | None = None
     """If it has not left by then it must not leave at all: the right to ask ends there."""
+    fresh_connection: bool = False
+    """Whether it goes over a new connection, whatever others are kept."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,6 +112,8 @@ class FetchProblem(StrEnum):
     ADDRESS_FORBIDDEN = "address_forbidden"
     URL_REFUSED = "url_refused"
     DNS = "dns_failed"
+    NO_SUCH_NAME = "no_such_name"
+    """A nameserver said that the host's name does not exist; `dns_failed` is that none could tell."""
     CONNECT = "connect_failed"
     TLS = "tls_failed"
     TIMEOUT = "timeout"
@@ -122,7 +126,13 @@ class FetchProblem(StrEnum):
         return self in _TRANSIENT
 
 
-_TRANSIENT = {FetchProblem.DNS, FetchProblem.CONNECT, FetchProblem.TIMEOUT, FetchProblem.DISCONNECTED}
+_TRANSIENT = {
+    FetchProblem.DNS,
+    FetchProblem.NO_SUCH_NAME,
+    FetchProblem.CONNECT,
+    FetchProblem.TIMEOUT,
+    FetchProblem.DISCONNECTED,
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,6 +146,9 @@ class FetchFailed:
     took_s: float
     sent_s: float | None = None
     """When the request left, in seconds after `started_at`; None if it never did."""
+    kept_connection: bool = False
+    """Whether the connection had served before and broke, or said something that is no answer: servers close idle ones
+    at any moment, and what comes late may belong to the answer before. It says nothing of this address."""
 
 
 class RecordRef(NamedTuple):

@@ -16,7 +16,7 @@ from holdfast.errors import Unavailable
 from holdfast.types import DomainUpdate, RobotsAnswer, RobotsState
 from holdfast.urls import parse
 from holdfast.wiring import Ground, open_ground
-from holdfast.worker.domain_leases import hold_domains, open_leases
+from holdfast.worker.domain_leases import DomainForbidden, hold_domains, open_leases
 from holdfast.worker.solo import open_solo
 from tests.site import Site
 
@@ -169,3 +169,40 @@ def test_without_a_database_nothing_is_made(tmp_path: Path, site: Site) -> None:
 
     assert asyncio.run(ask()).answer is not RobotsAnswer.UNREACHABLE
     assert not home.exists()
+
+
+def _forbid(ground: Ground, domain: str) -> None:
+    owner = _owner(ground)
+    assert ground.frontier.lease_named(owner, domain) is not None
+    ground.frontier.free([owner])
+    with ground.hot.write() as tx:
+        tx.execute("UPDATE domains SET is_allowed = false WHERE name = ?", (domain,))
+
+
+def test_a_forbidden_domain_is_named_at_once_and_not_waited_for(crawl: Ground, settings: Settings) -> None:
+    _forbid(crawl, "a.example")
+
+    slept: list[float] = []
+    with (
+        pytest.raises(DomainForbidden, match=r"a\.example is forbidden"),
+        hold_domains(settings, ["a.example"], delay_s=1.0, sleep=slept.append),
+    ):
+        raise AssertionError("it was held")
+    assert slept == []
+
+
+def test_twins_are_held_unless_they_are_forbidden_and_waited_for_if_a_crawl_has_them(
+    crawl: Ground, settings: Settings
+) -> None:
+    _forbid(crawl, "www.a.example")
+    owner = _owner(crawl)
+    twins = ["www.a.example", "www.b.example"]
+    with hold_domains(settings, ["a.example", "b.example"], twins=twins, delay_s=0.0, sleep=lambda _s: None):
+        assert crawl.frontier.lease_named(owner, "www.b.example") is None
+
+    assert crawl.frontier.lease_named(owner, "www.b.example") is not None
+    with (
+        pytest.raises(Unavailable, match=r"www\.b\.example is asked by a crawl"),
+        hold_domains(settings, ["b.example"], twins=twins, delay_s=0.0, patience_s=1.0, sleep=lambda _s: None),
+    ):
+        raise AssertionError("it was held")

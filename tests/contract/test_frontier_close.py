@@ -78,7 +78,8 @@ def test_a_domain_that_was_found_unreachable_is_hopeless_only_while_its_rest_is_
     rest = start + timedelta(hours=1)
 
     def hopeless(patience_s: float = 1800.0) -> list[int]:
-        return bed.frontier.hopeless_domains(2, since=bed.clock.now(), patience_s=patience_s)
+        found = bed.frontier.hopeless_domains(2, since=bed.clock.now(), patience_s=patience_s)
+        return [domain_id for domain_id, _ in found]
 
     bed.frontier.add(2, many("a.example", 1))
     assert (hopeless(), bed.frontier.reachable_at(2)) == ([], None)
@@ -92,6 +93,23 @@ def test_a_domain_that_was_found_unreachable_is_hopeless_only_while_its_rest_is_
     assert hopeless() == [], "it is worth waiting for"
     bed.clock.advance(1800)
     assert bed.frontier.reachable_at(2) is None
+
+
+def test_a_hopeless_domain_that_is_taken_meanwhile_is_left_to_its_new_holder(bed: Bed) -> None:
+    bed.frontier.add(EXECUTION, many("a.example", 2))
+    lease, start = bed.lease_one(owner=7), bed.clock.now()
+    gone = CircuitState(unreachable_since=start)
+    update = bed.update(lease, circuit=gone, next_allowed_at=start + timedelta(hours=1))
+    bed.frontier.release(EXECUTION, 7, [update])
+    [(domain_id, token)] = bed.frontier.hopeless_domains(EXECUTION, since=start, patience_s=1800.0)
+
+    bed.frontier.reset("a.example")
+    assert bed.lease_one(owner=8).domain_id == domain_id
+
+    closed = bed.frontier.close_domain(
+        EXECUTION, domain_id, outcome=Outcome.FAILED, reason="domain_unreachable", token=token
+    )
+    assert (closed, bed.frontier.open_count(EXECUTION)) == (0, 2)
 
 
 def _nobodys(bed: Bed) -> object:

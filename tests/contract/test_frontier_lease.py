@@ -212,7 +212,7 @@ def test_a_forbidden_domain_is_never_leased_and_can_be_found(bed: Bed) -> None:
 
     assert [lease.domain for lease in bed.frontier.lease(EXECUTION, 7, domains=5, pages=1)] == ["b.example"]
     forbidden = bed.rows("SELECT id FROM domains WHERE name = 'a.example'")
-    assert bed.frontier.forbidden_domains(EXECUTION) == [forbidden[0][0]]
+    assert [domain_id for domain_id, _ in bed.frontier.forbidden_domains(EXECUTION)] == [forbidden[0][0]]
 
 
 def test_recover_frees_only_leases_that_expired_long_ago(bed: Bed) -> None:

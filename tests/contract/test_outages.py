@@ -160,6 +160,27 @@ def test_a_site_whose_robots_file_fails_from_the_start_is_waited_for_as_long(
     assert world.crawl(town) == {("success", "ok"): _PAGES}
 
 
+def test_a_name_that_does_not_exist_is_given_up_after_a_minute(world: World) -> None:
+    began = world.clock.monotonic()
+    town = Town(world.clock, away_s=10 * _HOUR_S, robots=FetchProblem.NO_SUCH_NAME, went_at=began)
+
+    assert world.crawl(town) == {("failed", "domain_unreachable"): 1}
+    assert len(town.asked) >= 4, "a nameserver that is wrong once is not believed"
+    assert 60 <= town.asked[-1][0] - began < 180
+
+
+def test_a_name_that_is_missing_for_a_moment_is_waited_for(world: World) -> None:
+    town = Town(world.clock, away_s=45, robots=FetchProblem.NO_SUCH_NAME, went_at=world.clock.monotonic())
+
+    assert world.crawl(town) == {("success", "ok"): _PAGES}
+
+
+def test_a_nameserver_that_cannot_tell_keeps_the_long_patience(world: World) -> None:
+    town = Town(world.clock, away_s=29 * 60, robots=FetchProblem.DNS, went_at=world.clock.monotonic())
+
+    assert world.crawl(town) == {("success", "ok"): _PAGES}
+
+
 def test_a_robots_file_that_never_answers_closes_the_host_after_half_an_hour(world: World) -> None:
     town = Town(world.clock, away_s=31 * 60, robots=500, went_at=world.clock.monotonic())
 

@@ -59,6 +59,8 @@ class World:
     """What became of the zoo."""
 
     rows: dict[str, dict[str, Any]]
+    tries: dict[str, list[str]]
+    """Why each attempt on an address ended, in order."""
     kept: dict[str, list[Stored]]
     log: list[Entry]
     hosts: list[str]
@@ -92,7 +94,12 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> World:
         log = site.settled()
     found = [json.loads(line) for line in crawler.run("report", "--urls").stdout.splitlines()]
     kept = captures(crawler.warcs())
-    return World({row["url"]: row for row in found}, kept, log, site.hosts, site.port, crawler)
+    tries: dict[str, list[str]] = {}
+    for url, reason in rows(
+        crawler, "SELECT p.url, c.reason FROM page_crawls c JOIN pages p ON p.id = c.page_id ORDER BY c.attempt"
+    ):
+        tries.setdefault(url, []).append(reason)
+    return World({row["url"]: row for row in found}, tries, kept, log, site.hosts, site.port, crawler)
 
 
 def _pairs(table: dict[str, str]) -> list[tuple[str, str]]:
@@ -117,10 +124,15 @@ def test_an_answer_that_is_none_is_a_bad_response(world: World, group: str, name
 
 @pytest.mark.parametrize(("group", "name"), _pairs(_CUT_OFF))
 def test_what_came_before_the_break_is_kept_and_marked(world: World, group: str, name: str) -> None:
-    assert world.ended(group, name) == "failed truncated"
-    kept = world.kept[world.url(group, name)]
-    assert [record.truncated for record in kept] == ["disconnect"] * 4, "asked again three times, like a timeout"
-    assert world.rows[world.url(group, name)]["attempts"] == 4
+    url = world.url(group, name)
+    tries = world.tries[url]
+    assert len(tries) == 4, "asked again three times, like a timeout"
+    if name == "reset":  # what a client has not read when the reset comes is lost to it: then there is nothing to keep
+        assert set(tries) <= {"truncated", "disconnected"}
+    else:
+        assert tries == ["truncated"] * 4
+    assert [record.truncated for record in world.kept.get(url, [])] == ["disconnect"] * tries.count("truncated")
+    assert world.ended(group, name) == f"failed {tries[-1]}"
 
 
 @pytest.mark.parametrize(("group", "name"), _pairs(_TOO_LONG))
@@ -153,6 +165,8 @@ def test_the_bytes_of_the_wire_are_the_bytes_of_the_record(world: World) -> None
     """What the server says that it sent is what stands in the record, head and body, coded as it was."""
     compared = 0
     for entry in world.log:
+        if entry.aborted:  # the site was too slow on a busy machine: the answer that is kept is a later one
+            continue
         group = entry.path.split("/")[1]
         records = world.kept.get(f"http://{entry.host}:{entry.port}{entry.path}", [])
         if group in ("encoding", "charset", "meta", "media", "markup", "feed") and records and not records[0].truncated:

@@ -37,6 +37,14 @@ def _owner(ground: Ground) -> int:
     return Owner(ground.hot, ground.clock, run=RunFile(ground.run_folder), kind="process", execution_id=None).id
 
 
+def _forbid(bed: ZimitBed, crawl: Ground, domain: str) -> None:
+    given_back = crawl.frontier.lease_named(owner := _owner(crawl), domain)
+    assert given_back is not None
+    crawl.frontier.free([owner])
+    with bed.jobs.database.write() as session:
+        session.execute(text("UPDATE domains SET is_allowed = false WHERE name = :name"), {"name": domain})
+
+
 def _hanging(bed: ZimitBed) -> list[Step]:
     mark = str(bed.engine.root / "mark")
     return [{"warc": "a.warc.gz"}, {"queue": {"left": 1}}, {"stats": [1, 9, 1, 0]}, {"touch": mark}, {"hang": 60}]
@@ -54,6 +62,39 @@ def test_no_crawl_gets_a_host_while_zimit_asks_it(bed: ZimitBed, crawl: Ground) 
     given_back = crawl.frontier.lease_named(owner, _HOST)
     assert given_back is not None
     assert not given_back.taken_over
+
+
+def test_the_www_twin_of_a_seed_is_held_as_well(bed: ZimitBed, crawl: Ground) -> None:
+    bed.job()
+    bed.engine.script(_hanging(bed))
+    lease, owner = bed.take(), _owner(crawl)
+    with bed.running(lease) as (holding, _):
+        bed.engine.wait_for(bed.engine.root / "mark")
+        assert crawl.frontier.lease_named(owner, f"www.{_HOST}") is None
+        holding.ask(Stop.DRAIN)
+
+    assert crawl.frontier.lease_named(owner, f"www.{_HOST}") is not None
+
+
+def test_a_twin_that_is_forbidden_keeps_no_run_from_being_begun(bed: ZimitBed, crawl: Ground) -> None:
+    bed.job()
+    bed.engine.script(WHOLE)
+    _forbid(bed, crawl, f"www.{_HOST}")
+
+    assert bed.settled(bed.take()) == "completed"
+
+
+def test_a_run_whose_seed_is_forbidden_ends_and_is_not_tried_for_ever(bed: ZimitBed, crawl: Ground) -> None:
+    job_id = bed.job()
+    _forbid(bed, crawl, _HOST)
+    lease = bed.take()
+
+    assert bed.settled(lease) == "failed"
+
+    assert bed.engine.calls("run") == []
+    assert bed.row(job_id).next_run_at is None or bed.row(job_id).infra_retry_count == 0
+    assert any(f"{_HOST} is forbidden" in line for line in bed.lines(lease.execution_id))
+    assert bed.execution(lease.execution_id).reason == "infra_error_config"
 
 
 def test_a_run_whose_host_a_crawl_asks_is_handed_back_and_tried_later(bed: ZimitBed, crawl: Ground) -> None:

@@ -39,6 +39,21 @@ def manner_flags(config: SourceConfig, allowed: Sequence[str] = ()) -> list[str]
     return made
 
 
+def within_time(given: Sequence[str], most_s: float | None, allowed: Sequence[str] = ()) -> list[str]:
+    """Return the source's own flags with limits of time that are longer than a run may take cut to that."""
+    if most_s is None or not {word.partition("=")[0] for word in given}.intersection(_TIME):
+        return list(given)
+    most = math.ceil(most_s)
+    flags = read_flags(given, allowed)
+    cut = [flag._replace(value=str(_cut(flag.value, most))) if flag.name in _TIME else flag for flag in flags]
+    return [word for flag in cut for word in flag.words]
+
+
+def _cut(value: str | None, most: int) -> int:
+    asked = int(value or 0)
+    return min(asked, most) if asked > 0 else most  # 0 is how the browser is told that there is no limit
+
+
 def _workers(options: Mapping[str, Any]) -> int:
     given = options.get("initial_workers", 1)
     return given if isinstance(given, int) and given > 0 else 1

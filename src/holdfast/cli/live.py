@@ -40,6 +40,7 @@ def panel(status: Status, rate: float, seconds: float, plan: CrawlPlan | None = 
                   f"{status.requests:,}", size(status.bytes), duration(seconds))  # fmt: skip
     rows: list[Any] = [Text(f"{status.source} · execution {status.execution_id} · {status.condition}", "bold"), table]
     rows += [] if plan is None else _bars(status, seconds, plan)
+    rows += [Text(status.trouble, "bold red")] if status.trouble else []
     rows.append(Text(outcomes(status), "dim"))
     rows += [Text(f"slow: {slow['domain']} {slow['seconds']} s, {slow['why']}", "yellow") for slow in status.slow[:3]]
     rows.append(Text("Ctrl-C drains and seals; again hands back at once", "dim italic"))

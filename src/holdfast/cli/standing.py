@@ -14,7 +14,10 @@ def lines(standing: Standing) -> list[str]:
     shown = []
     if standing.low_disk:
         where = f" at {standing.low_volume}" if standing.low_volume else ""
-        shown.append(f"low disk{where}: nothing new starts until there is room")
+        shown.append(
+            f"low disk{where}: nothing new starts until there is room, by HOLDFAST_DISK_FREE_BYTES and"
+            " HOLDFAST_DISK_FREE_PERCENT"
+        )
     for run in standing.failed:
         what = "index failed" if run.index_state == "index_failed" else run.failure or "failed"
         again = f"; again at {from_micros(run.next_run_at):%Y-%m-%d %H:%M}" if run.next_run_at else ""

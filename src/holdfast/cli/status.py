@@ -94,7 +94,7 @@ def as_object(shown: Status) -> dict[str, Any]:
         "research_ready": shown.rule.is_ready if shown.sentence is not None else None,
         "retry_at": shown.retry_at.isoformat() if shown.retry_at else None,
         "condition": shown.condition if shown.state == "running" else None,
-        "pages": shown.pages, "pages_s": shown.pages_s,
+        "trouble": shown.trouble, "pages": shown.pages, "pages_s": shown.pages_s,
         "requests": shown.requests, "bytes": shown.bytes, "queue": shown.queue,
         "active_domains": shown.active_domains, "outcomes": shown.outcomes,
         "slow": list(shown.slow), "seconds": round(shown.run_seconds, 3), "output_dir": str(shown.output_dir),

@@ -29,7 +29,8 @@ def duration(seconds: float) -> str:
 def line(status: Status, rate: float) -> str:
     """Return a status as one line."""
     slow = f"; slow: {status.slow[0]['domain']} ({status.slow[0]['why']})" if status.slow else ""
-    condition = "" if status.condition == "running" else f" [{status.condition}]"
+    trouble = f": {status.trouble}" if status.trouble else ""
+    condition = "" if status.condition == "running" else f" [{status.condition}{trouble}]"
     return (
         f"{status.pages} pages, {rate:.1f}/s, {status.queue} queued, {status.active_domains} domains, "
         f"{size(status.bytes)}, {outcomes(status)}{condition}{slow}"

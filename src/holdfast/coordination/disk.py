@@ -17,6 +17,33 @@ def is_low(folder: Path, marks: DiskSettings) -> bool:
     return free < marks.free_bytes or free < disk.f_blocks * disk.f_frsize * marks.free_percent / 100
 
 
+def shortage(folder: Path, marks: DiskSettings) -> str:
+    """Return in words why nothing is written below a folder: what is free, what is kept free, and what helps.
+
+    Where more is free than we keep, the system itself has refused: a quota, or a limit on the size of files.
+    """
+    try:
+        disk = os.statvfs(folder)
+    except OSError as exc:
+        return f"{folder} cannot be looked at: {exc.strerror or exc}; is its storage mounted?"
+    free, whole = disk.f_bavail * disk.f_frsize, disk.f_blocks * disk.f_frsize
+    share = f" ({100 * free / whole:.1f} %)" if whole else ""
+    if not is_low(folder, marks):
+        return (
+            f"the disk takes no more below {folder}, though {_megabytes(free)}{share} are free: lift the quota or the"
+            " limit on the size of files, and it goes on by itself"
+        )
+    return (
+        f"{folder} has {_megabytes(free)}{share} free, and {_megabytes(marks.free_bytes)} and {marks.free_percent:g} %"
+        " are kept free: make room, and it goes on by itself, or lower HOLDFAST_DISK_FREE_BYTES and"
+        " HOLDFAST_DISK_FREE_PERCENT"
+    )
+
+
+def _megabytes(count: int) -> str:
+    return f"{count / 1e6:,.1f} MB"
+
+
 _ANSWER_S = 2.0
 _hanging: dict[Path, threading.Thread] = {}
 """Looks that a dead mount keeps from coming back, by data directory: one at a time, and nothing waits for them."""

@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from itertools import count
 from random import Random
 from threading import Lock
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from cachetools import LRUCache
 
@@ -91,6 +91,13 @@ class Capture:
         return self.hops[-1].started_at + timedelta(seconds=self.hops[-1].took_s) if self.hops else None
 
 
+class MissingName(NamedTuple):
+    """How often in a row nameservers have said that a name does not exist, and since when (monotonic)."""
+
+    times: int
+    since: float
+
+
 @dataclass(slots=True, kw_only=True)
 class Crew:
     """The shared hands of one crawl process."""
@@ -128,6 +135,8 @@ class Crew:
     """Parsed rules by origin and answer, so that a domain leased again is not parsed again."""
     busy_robots: LRUCache[str, int] = field(default_factory=lambda: LRUCache(_BUSY_ORIGINS))
     """How often in a row the robots.txt of an origin led to a domain that another process held."""
+    missing_names: LRUCache[str, MissingName] = field(default_factory=lambda: LRUCache(_BUSY_ORIGINS))
+    """Domains whose name did not exist when they were last to be asked, with how often in a row that was so."""
     polled: Mapping[int, Polled] = field(default_factory=dict)
     """What the last answers of polled feeds were marked with, by the hash of their address."""
     met_origins: LRUCache[str, bool] = field(default_factory=lambda: LRUCache(_MET_ORIGINS))

@@ -64,6 +64,8 @@ class Ending(StrEnum):
     MAX_PAGES = "max_pages"
     MAX_BYTES = "max_bytes"
     MAX_TIME = "max_time"
+    STORAGE = "storage"
+    """Its time ran out while the disk had no room: what is left was not asked for, and no site is to blame."""
     REPLACE = "replace"
     """A parser hangs in a thread: everything else is settled, and a fresh process should go on."""
 
@@ -278,16 +280,19 @@ class CrawlEngine:
         # Beyond our own rhythm: a try that comes within it is waited for, as a lane does.
         patience_s = politeness.unreachable_s + max(politeness.circuit_reset_s, robots_state.LONGEST.total_seconds())
         hopeless = self.frontier.hopeless_domains(execution_id, since=self._started_at, patience_s=patience_s)
-        for domain_id in self.frontier.forbidden_domains(execution_id):
-            self._close_domain(domain_id, Outcome.EXCLUDED, "domain_forbidden")
-        for domain_id in hopeless:
-            _log.warning("crawl.domain_unreachable", domain_id=domain_id, action="not asked")
-            self._close_domain(domain_id, Outcome.FAILED, "domain_unreachable")
+        for held in self.frontier.forbidden_domains(execution_id):
+            self._close_domain(held, Outcome.EXCLUDED, "domain_forbidden")
+        for held in hopeless:
+            _log.warning("crawl.domain_unreachable", domain_id=held[0], action="not asked")
+            self._close_domain(held, Outcome.FAILED, "domain_unreachable")
         again = self.frontier.reread_count(execution_id) if self.frontier.depth_rules.limited else 0
         return self.frontier.open_count(execution_id) + again
 
-    def _close_domain(self, domain_id: int, outcome: Outcome, reason: str) -> None:
-        while self.frontier.close_domain(self.ledger.execution_id, domain_id, outcome=outcome, reason=reason):
+    def _close_domain(self, held: tuple[int, int], outcome: Outcome, reason: str) -> None:
+        """Close what is open of a (domain, token), unless another process has taken the domain since it was seen."""
+        domain_id, token = held
+        close = partial(self.frontier.close_domain, self.ledger.execution_id, domain_id, token=token)
+        while close(outcome=outcome, reason=reason):
             pass
 
     async def _close_pages(self) -> None:

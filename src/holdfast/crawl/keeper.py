@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from holdfast import log
-from holdfast.coordination.disk import is_low
+from holdfast.coordination.disk import is_low, shortage
 from holdfast.coordination.runfile import RunFile
 from holdfast.crawl.engine import CrawlEngine, Ending
 from holdfast.crawl.lane import Lane
@@ -64,12 +64,12 @@ class Keeper:
             engine.press(now + _PULSE_S)  # what would be over at the next look is ended at this one
             if os.getppid() != self._parent:
                 self._leave(engine)
-            if (limit := engine.limits.over(now)) is not None:
-                engine.drain(Ending(limit))
             if now - looked_at >= _DISK_S or engine.crew.progress.state == "no_space" or _is_full(engine, now):
                 looked_at = now
                 self._look_at_disk(engine)
                 engine.desk.do(engine.ledger.rotate)
+            if (limit := engine.limits.over(now)) is not None:
+                engine.drain(_ending(engine, limit))
             self._look_at_desk(engine, now)
             engine.crew.progress.active_domains = len(engine.fleet.lanes)
             engine.crew.progress.slow = slowest(engine, now)
@@ -85,9 +85,10 @@ class Keeper:
     def _look_at_disk(self, engine: CrawlEngine) -> None:
         full = _is_full(engine, engine.crew.clock.monotonic()) or is_low(self._folder, engine.crew.settings.disk)
         progress = engine.crew.progress
+        progress.trouble = shortage(self._folder, engine.crew.settings.disk) if full else None
         if full and progress.state == "running":
             progress.state = "no_space"
-            _log.error("crawl.paused", reason="no_space", folder=str(self._folder))
+            _log.error("crawl.paused", reason="no_space", folder=str(self._folder), message=progress.trouble)
         elif not full and progress.state == "no_space":
             progress.state = "running"
             _log.info("crawl.resumed", reason="space returned")
@@ -126,6 +127,12 @@ class Keeper:
             if word.stop is not None:
                 engine.drain()
             await asyncio.sleep(0.5)
+
+
+def _ending(engine: CrawlEngine, limit: str) -> Ending:
+    """Return what ends the crawl at a limit; time that runs out while the disk takes nothing is the storage's fault."""
+    waits = limit == Ending.MAX_TIME and engine.disk_is_full
+    return Ending.STORAGE if waits else Ending(limit)
 
 
 def _is_full(engine: CrawlEngine, now: float) -> bool:

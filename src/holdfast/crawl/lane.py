@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from holdfast import log
 from holdfast.crawl import outcomes
-from holdfast.crawl.crew import Capture, Crew
+from holdfast.crawl.crew import Capture, Crew, MissingName
 from holdfast.crawl.manners import Manners
 from holdfast.crawl.pace import Pace
 from holdfast.crawl.plan import Polled
@@ -25,7 +25,17 @@ from holdfast.crawl.robots_gate import RobotsGate
 from holdfast.errors import LeaseLost, NoSpace, UrlRefused
 from holdfast.fetch.retry_after import BUSY, asked_rest
 from holdfast.frontier import backoff
-from holdfast.types import Attempt, DomainLease, Fetched, FetchFailed, Kind, Outcome, Refusal, Request
+from holdfast.types import (
+    Attempt,
+    DomainLease,
+    Fetched,
+    FetchFailed,
+    FetchProblem,
+    Kind,
+    Outcome,
+    Refusal,
+    Request,
+)
 from holdfast.urls import Url, parse
 from holdfast.warc.payload import parse_head
 
@@ -33,6 +43,10 @@ _HTML = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"
 _HELD_S = 20.0
 """A domain that must be left alone for longer is given back meanwhile."""
 _NO_SPACE = timedelta(seconds=2)
+_MISSING_TIMES, _MISSING_S = 4, 60.0
+"""So often, and for so long, a nameserver must say that a name does not exist before its domain is given up. A server
+that is down comes back within the half hour that a crawl waits; a name that is misspelt or was given up does not, and a
+resolver that is wrong for a moment (a network that is just being joined) is wrong for less than this."""
 _log = log.get()
 
 
@@ -140,6 +154,15 @@ class Lane:
             self.put_off_until = self.manners.closed_until or self._rest_until()
         return ended
 
+    @property
+    def name_is_gone(self) -> bool:
+        """Whether the domain's name does not exist, and did not for long enough to believe it."""
+        missing = self._crew.missing_names.get(self.lease.domain)
+        if missing is None or missing.times < _MISSING_TIMES:
+            return False
+        patience_s = min(_MISSING_S, self._crew.settings.politeness.unreachable_s)
+        return self._crew.clock.monotonic() - missing.since >= patience_s
+
     def _put_off(self, until: datetime, *, is_busy: bool) -> None:
         """Give the domain back until robots.txt may be asked for again; for good if it stays unreachable."""
         if not is_busy:
@@ -243,8 +266,20 @@ class Lane:
 
     async def _ask(self, request: Request) -> Fetched | FetchFailed:
         """Make one request in this domain's turn."""
-        async with self.pace.turn():
-            return await self._send(request, self.pace)
+        return await self._ask_in_turn(request, self.pace)
+
+    async def _ask_in_turn(self, request: Request, pace: Pace) -> Fetched | FetchFailed:
+        """Make one request in its turn; once more, in the next turn, if only a kept connection failed.
+
+        A server may close an idle connection at the moment that a request leaves: the page should lose no try by it,
+        and a robots.txt should not count as unreachable.
+        """
+        async with pace.turn():
+            result = await self._send(request, pace)
+        if isinstance(result, FetchFailed) and result.kept_connection:
+            async with pace.turn():
+                result = await self._send(replace(request, fresh_connection=True), pace)
+        return result
 
     async def _ask_elsewhere(self, url: Url, deadline_s: float, max_bytes: int) -> Fetched | FetchFailed | Refusal:
         """Make one request for robots.txt, in the turn of whichever domain it is on, if that can be had."""
@@ -257,8 +292,7 @@ class Lane:
             if isinstance(pace, Refusal):
                 return pace
             try:
-                async with pace.turn():
-                    return await self._send(request, pace)
+                return await self._ask_in_turn(request, pace)
             except LeaseLost:  # that domain's, not ours
                 return Refusal.HELD
 
@@ -276,6 +310,8 @@ class Lane:
             raise
         finally:
             self.current = None
+        if pace is self.pace:
+            self._note_name(result)
         # Counted back from now: a pause of this process makes the request look later than it was, never earlier.
         began_at = crew.clock.monotonic() - result.took_s
         if isinstance(result, Fetched):
@@ -296,6 +332,15 @@ class Lane:
         elif result.problem.transient:
             pace.tried(began_at)
         return result
+
+    def _note_name(self, result: Fetched | FetchFailed) -> None:
+        """Note whether the domain's name exists; kept beyond the lease, for it is tried again under the next one."""
+        missing, domain = self._crew.missing_names, self.lease.domain
+        if isinstance(result, Fetched) or result.problem is not FetchProblem.NO_SUCH_NAME:
+            missing.pop(domain, None)
+            return
+        before = missing.get(domain) or MissingName(0, self._crew.clock.monotonic())
+        missing[domain] = before._replace(times=before.times + 1)
 
     def _heed(self, answer: Fetched, pace: Pace) -> None:
         """Keep the cookies of an answer, and stay away for as long as it asks, whatever was asked for."""

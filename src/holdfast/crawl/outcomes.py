@@ -6,7 +6,7 @@ import re
 
 from holdfast.types import Fetched, FetchFailed, FetchProblem, Outcome, Truncated
 
-_UNREACHED = (FetchProblem.DNS, FetchProblem.CONNECT, FetchProblem.TIMEOUT)
+_UNREACHED = (FetchProblem.DNS, FetchProblem.NO_SUCH_NAME, FetchProblem.CONNECT, FetchProblem.TIMEOUT)
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 TRUNCATED = "truncated"
 """The reason of a page whose body broke off at every try; what came of it is stored, and marked as cut."""

@@ -27,6 +27,8 @@ class Progress:
         self.refused = 0
         """Results that came after the lease was gone."""
         self.state = "running"
+        self.trouble: str | None = None
+        """What keeps it from going on, in words, with what helps."""
         self.active_domains = 0
         self.slow: list[dict[str, Any]] = []
         self.lag = LagMeter()
@@ -66,7 +68,7 @@ class Progress:
         """Return what is written to the database."""
         return {
             "pages": self.pages, "requests": self.requests, "bytes": self.wire_bytes, "outcomes": dict(self.outcomes),
-            "retries": self.retries, "refused": self.refused, "state": self.state,
+            "retries": self.retries, "refused": self.refused, "state": self.state, "trouble": self.trouble,
             "active_domains": self.active_domains, "pages_s": self._rate(), "slow": self.slow,
             "loop_lag_ms": self.lag.figures(),
         }  # fmt: skip

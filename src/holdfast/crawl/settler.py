@@ -180,7 +180,9 @@ class Settler:
 
     def _gives_up(self, lane: Lane) -> bool:
         until = lane.put_off_until
-        return until is not None and lane.manners.gives_up(next_try_at=until, since=self._started_at)
+        if until is None:
+            return False
+        return lane.name_is_gone or lane.manners.gives_up(next_try_at=until, since=self._started_at)
 
     async def _close_domain(self, lane: Lane) -> None:
         """Close the pages of a domain that stays unreachable; the next execution tries again."""
@@ -195,7 +197,8 @@ class Settler:
         closed = 0
         while done := await self._database.run(close):
             closed += done
-        _log.warning("crawl.domain_unreachable", domain=lane.lease.domain, closed=closed)
+        why = "its name does not exist" if lane.name_is_gone else "it could not be reached"
+        _log.warning("crawl.domain_unreachable", domain=lane.lease.domain, closed=closed, why=why)
 
     async def _feed(self, added: set[int]) -> None:
         """Bring more pages to the lanes that want some; end those for which nothing more can come."""

@@ -140,7 +140,7 @@ class Client:
             exchange = self._take()
             try:
                 exchange.ask(target, headers)
-                return await self._exchange(exchange, call, address)
+                return await self._exchange(exchange, call, address, fresh=request.fresh_connection)
             finally:
                 self._put_back(exchange)
 
@@ -202,7 +202,7 @@ class Client:
         if isinstance(answer, Failure):
             if sent_at is None:
                 self._resolver.demote(origin.host, address)
-            return self._failed(call, answer, sent_at)
+            return replace(self._failed(call, answer, sent_at), kept_connection=_is_of_connection(exchange, answer))
         if endings.is_ambiguous(answer.head):
             exchange.distrust()
         return Fetched(
@@ -280,6 +280,14 @@ class Client:
             took_s=self._clock.monotonic() - call.begun,
             sent_s=None if sent_at is None else sent_at - call.begun,
         )
+
+
+def _is_of_connection(exchange: Exchange, failure: Failure) -> bool:
+    """Return whether a failure may be that of a kept connection alone, and not of what was asked for over it."""
+    if exchange.is_fresh or exchange.sent_at is None:
+        return False
+    nothing_came = failure.problem is FetchProblem.DISCONNECTED and not exchange.lines
+    return nothing_came or failure.problem is FetchProblem.BAD_RESPONSE
 
 
 def _common_headers(settings: ClientSettings) -> Pairs:

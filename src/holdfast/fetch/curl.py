@@ -182,6 +182,11 @@ class Exchange:
         self.refused = self._is_repeat = self.is_stale = False
         self.lines.clear()
 
+    @property
+    def is_fresh(self) -> bool:
+        """Whether the connection was opened for this transfer."""
+        return self._fresh_fd is not None
+
     def rest(self) -> None:
         """Let go of what the last transfer left behind."""
         self.sink.drop()

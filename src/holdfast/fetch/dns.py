@@ -190,7 +190,8 @@ class Resolver:
         try:
             channel.library.query(lookup.name, question.kind, callback=answered)
         except (pycares.AresError, UnicodeError, ValueError) as exc:
-            self._fail(lookup, f"not a name that can be looked up: {type(exc).__name__}")
+            reason = f"not a name that can be looked up: {type(exc).__name__}"
+            self._finish(lookup, Resolved((), FetchProblem.NO_SUCH_NAME, reason))
             return
         question.flying += 1
         channel.open += 1
@@ -246,7 +247,7 @@ class Resolver:
         if lookup.answers:
             found = self._remember(lookup.host, self._judged(lookup.answers), max(_MIN_TTL_S, lookup.ttl_s))
         else:
-            found = Resolved((), FetchProblem.DNS, self._reason(lookup))
+            found = Resolved((), _problem(lookup), self._reason(lookup))
             if all(question.done and question.error in (None, *_DEFINITE) for question in lookup.questions):
                 self._remember(lookup.host, found, self._settings.negative_ttl_s)
         self._finish(lookup, found)
@@ -285,6 +286,13 @@ class Resolver:
             del self._cache[next(iter(self._cache))]
         self._cache[host] = _Entry(resolved, self._clock.monotonic() + ttl_s)
         return resolved
+
+
+def _problem(lookup: _Lookup) -> FetchProblem:
+    """Return whether a name does not exist, by a nameserver's word on both questions, or cannot be looked up now."""
+    errors = [question.error if question.done else None for question in lookup.questions]
+    is_gone = pycares.errno.ARES_ENOTFOUND in errors and all(error in _DEFINITE for error in errors)
+    return FetchProblem.NO_SUCH_NAME if is_gone else FetchProblem.DNS
 
 
 def _read_hosts(path: Path | None) -> dict[str, tuple[str, ...]]:

@@ -126,6 +126,10 @@ class Frontier:
         """Return why `lease_named` refused a domain: True if it is forbidden or rests, False if it is held."""
         return self._leases.is_barred(domain)
 
+    def is_forbidden(self, domain: str) -> bool:
+        """Return whether an operator forbids a domain: nothing is ever asked there."""
+        return self._leases.is_forbidden(domain)
+
     def robots(self, origin: str) -> RobotsState | None:
         """Return what was last learned of an origin's robots.txt, by whichever process holds its domain."""
         with self._connection.read() as tx:
@@ -267,13 +271,18 @@ class Frontier:
             due = queries.next_due_at(tx, execution_id, now=to_micros(self._clock.now()))
         return None if due is None else from_micros(due)
 
-    def forbidden_domains(self, execution_id: int, *, limit: int = 100) -> list[int]:
-        """Return domains with open attempts that an operator forbids: the caller closes them."""
+    def forbidden_domains(self, execution_id: int, *, limit: int = 100) -> list[tuple[int, int]]:
+        """Return domains with open attempts that an operator forbids, and their tokens: the caller closes them."""
         with self._connection.read() as tx:
             return queries.forbidden_domains(tx, execution_id, limit=limit)
 
-    def hopeless_domains(self, execution_id: int, *, since: datetime, patience_s: float, limit: int = 100) -> list[int]:
-        """Return domains with open attempts that stay unreachable for longer than one waits: the caller closes them."""
+    def hopeless_domains(
+        self, execution_id: int, *, since: datetime, patience_s: float, limit: int = 100
+    ) -> list[tuple[int, int]]:
+        """Return domains with open attempts that stay unreachable for longer than one waits: the caller closes them.
+
+        With the token of each, to be given to `close_domain`: a process that takes one meanwhile knows better.
+        """
         now, patience = to_micros(self._clock.now()), round(patience_s * 1_000_000)
         with self._connection.read() as tx:
             return queries.hopeless_domains(

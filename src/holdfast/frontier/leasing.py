@@ -86,6 +86,11 @@ class Leases:
         with self._connection.read() as tx:
             return bool(tx.execute(sql.BARRED, (domain, to_micros(now), to_micros(now + self._length / 2))))
 
+    def is_forbidden(self, domain: str) -> bool:
+        """Return whether an operator forbids a domain."""
+        with self._connection.read() as tx:
+            return bool(tx.execute(sql.FORBIDDEN, (domain,)))
+
     def _hand(self, owner_id: int, leases: Sequence[DomainLease]) -> None:
         self._handed.setdefault(owner_id, {}).update((lease.domain_id, lease.token) for lease in leases)
 

@@ -25,7 +25,8 @@ _EXCLUSIONS_SHOWN = 1000
 
 def open_count(tx: Spoken, execution_id: int) -> int:
     """Return how many attempts of an execution are open."""
-    rows = tx.execute("SELECT coalesce(sum(open), 0) FROM queues WHERE execution_id = ?", (execution_id,))
+    # Only the heads with something open, by their index: an execution may have met millions of domains.
+    rows = tx.execute("SELECT coalesce(sum(open), 0) FROM queues WHERE execution_id = ? AND open > 0", (execution_id,))
     return int(rows[0][0])
 
 
@@ -58,30 +59,32 @@ def next_due_at(tx: Spoken, execution_id: int, *, now: int) -> int | None:
     return None if rows[0][0] is None else int(rows[0][0])
 
 
-def forbidden_domains(tx: Spoken, execution_id: int, *, limit: int) -> list[int]:
-    """Return domains that an operator forbids and that have open attempts: they are never leased, only closed."""
+def forbidden_domains(tx: Spoken, execution_id: int, *, limit: int) -> list[tuple[int, int]]:
+    """Return domains that an operator forbids and that have open attempts, with their tokens: they are only closed."""
     rows = tx.execute(
-        "SELECT q.domain_id FROM queues q CROSS JOIN domains d WHERE q.execution_id = ? AND q.open > 0"
+        "SELECT q.domain_id, d.lease_token FROM queues q CROSS JOIN domains d WHERE q.execution_id = ? AND q.open > 0"
         " AND d.id = q.domain_id AND NOT d.is_allowed ORDER BY q.domain_id LIMIT ?",
         (execution_id, limit),
     )
-    return [row[0] for row in rows]
+    return [(domain_id, token) for domain_id, token in rows]
 
 
-def hopeless_domains(tx: Spoken, execution_id: int, *, since: int, patience: int, now: int, limit: int) -> list[int]:
+def hopeless_domains(
+    tx: Spoken, execution_id: int, *, since: int, patience: int, now: int, limit: int
+) -> list[tuple[int, int]]:
     """Return domains with open attempts that cannot be reached, and are not to be asked again within our patience.
 
     It is counted from `since`, or from when they became unreachable if that was later. Those that are held now are
-    their holder's business.
+    their holder's business; so are those whose token is another when they are closed.
     """
     rows = tx.execute(
-        "SELECT q.domain_id FROM queues q CROSS JOIN domains d WHERE q.execution_id = ? AND q.open > 0"
+        "SELECT q.domain_id, d.lease_token FROM queues q CROSS JOIN domains d WHERE q.execution_id = ? AND q.open > 0"
         " AND d.id = q.domain_id AND d.is_allowed AND d.unreachable_since IS NOT NULL"
         " AND d.next_allowed_at >= ? AND d.next_allowed_at >= d.unreachable_since + ?"
         " AND (d.lease_owner IS NULL OR d.lease_expires_at <= ?) ORDER BY q.domain_id LIMIT ?",
         (execution_id, since + patience, patience, now, limit),
     )
-    return [row[0] for row in rows]
+    return [(domain_id, token) for domain_id, token in rows]
 
 
 def reachable_at(tx: Spoken, execution_id: int, *, now: int) -> int | None:

@@ -214,6 +214,7 @@ FREE_DOMAIN = f"SELECT {_LEASED} FROM domains d WHERE d.id = ? AND {_FREE} CLAIM
 BARRED = """
 SELECT 1 FROM domains d WHERE d.name = ?
    AND (NOT d.is_allowed OR ((d.lease_owner IS NULL OR d.lease_expires_at <= ?) AND d.next_allowed_at > ?))"""
+FORBIDDEN = "SELECT 1 FROM domains WHERE name = ? AND NOT is_allowed"
 TAKE = """
 UPDATE domains SET lease_owner = ?, lease_expires_at = ?, lease_token = lease_token + 1 WHERE id AMONG ?"""
 HOLDS = "SELECT lease_token FROM domains WHERE id = ?"

@@ -9,7 +9,7 @@ from enum import StrEnum
 from typing import Any, Self
 
 from holdfast.jobs.adaptive import StartPage
-from holdfast.jobs.reading import Reading, Rule, rule_of, sentence_of
+from holdfast.jobs.reading import Reading, Retry, Rule, rule_of, sentence_of
 from holdfast.jobs.retries import Failure
 
 MAX_ERROR_CHARS = 4_000
@@ -87,9 +87,14 @@ class Ending:
 
     @classmethod
     def of(cls, reading: Reading, **fields: Any) -> Self:
-        """Return the ending that a reading stands for: completed, failed by the crawl's own fault, or cancelled."""
+        """Return the ending that a reading stands for: completed, failed, or cancelled.
+
+        A failure is the crawl's own, but for those that burn no retry: these are the machine's.
+        """
         result = Result(reading.state)
-        failure = Failure.FAILED if result is Result.FAILED else None
+        failure = None
+        if result is Result.FAILED:
+            failure = Failure.INFRA if reading.rule.retry is Retry.LATER else Failure.FAILED
         return cls(result=result, reason=reading.reason, shortfalls=reading.shortfalls, failure=failure, **fields)
 
     @property

@@ -48,6 +48,8 @@ class Status:
     error: str | None
     retry_at: datetime | None
     """When its job is tried again, if that is set."""
+    trouble: str | None = None
+    """What keeps it from going on now, in words, with what helps."""
 
     @property
     def rule(self) -> Rule:
@@ -94,6 +96,7 @@ def read_status(hot: Hot, clock: Clock, execution_id: int) -> Status:
         slow=tuple(sorted(slow, key=lambda row: -row["seconds"])[:5]), config=execution.config,
         frontier_id=execution.frontier_id, shortfalls=execution.shortfalls, error=execution.error,
         retry_at=execution.retry_at,
+        trouble=next((str(count["trouble"]) for count in live if count.get("trouble")), None),
     )  # fmt: skip
 
 

@@ -45,8 +45,10 @@ _SITEMAP: Final = Verdict(True, "sitemap")
 _TOO_DEEP: Final = Verdict(False, "max_depth")
 
 
-def _twins(domain: str, host: str) -> tuple[str, ...]:
-    if is_ip(host):
+def twins_of(url: Url) -> tuple[str, ...]:
+    """Return the domain of an address and its twin, with `www.` or without: to people they are one site."""
+    domain = url.domain
+    if is_ip(url.host):
         return (domain,)
     return (domain, domain.removeprefix("www.") if domain.startswith("www.") else f"www.{domain}")
 
@@ -76,7 +78,7 @@ class _Places:
         self._known: dict[str, bool] = {}
         directories: dict[str, set[str]] = {}
         for seed in seeds:
-            for domain in _twins(seed.domain, seed.host):
+            for domain in twins_of(seed):
                 directories.setdefault(domain, set()).add(_directory(seed))
         self._directories = {domain: tuple(paths) for domain, paths in directories.items()}
 

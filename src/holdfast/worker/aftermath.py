@@ -6,7 +6,7 @@ compared. So a worker may be killed anywhere, and the next one goes on.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
@@ -23,7 +23,7 @@ from holdfast.index.owning import free_the_dead, open_indexer
 from holdfast.index.runs.queries import FileToIndex, Progress, pending_files
 from holdfast.jobs.imports import ImportBegun, ImportWish
 from holdfast.jobs.indexing import steps
-from holdfast.jobs.indexing.queries import FileStates, ToIndex, file_states, open_files, quality
+from holdfast.jobs.indexing.queries import FileStates, ToIndex, file_states, open_files
 from holdfast.jobs.plans import OWN
 from holdfast.search.drain import drain
 from holdfast.search.place import IndexBusy
@@ -142,7 +142,7 @@ class Aftermath:
             states = self._files(found)
         if self._read_one(states.waiting):
             return True
-        return not states.waiting and self._seal(found) and self._conclude(found, states)
+        return not states.waiting and (lost := self._seal(found)) is not None and self._conclude(found, lost)
 
     def _files(self, found: ToIndex) -> FileStates:
         with self._bench.database.read() as session:
@@ -174,33 +174,31 @@ class Aftermath:
             *(one.error for one in importer.run(new) if one.error is not None),
         ]
 
-    def _seal(self, found: ToIndex) -> bool:
-        """Have files sealed that a dead process left open; False while there is one that may yet be."""
+    def _seal(self, found: ToIndex) -> list[int] | None:
+        """Have files sealed that a dead process left open; return those that are lost, None while one may yet be."""
         with self._bench.database.read() as session:
             still_written = open_files(session, execution_id=found.execution_id)
         if not still_written:
-            return True
+            return []
         mended = recover(self._bench.ground)  # its process died, or is just sealing
-        lost = [mended.left[number] for number in still_written if number in mended.left and self._is_there(number)]
-        lost += [mended.elsewhere[number] for number in still_written if number in mended.elsewhere]
+        left = [number for number in still_written if number in mended.left and self._is_there(number)]
+        lost = {number: mended.left[number] for number in left}
+        lost |= {number: mended.elsewhere[number] for number in still_written if number in mended.elsewhere}
         if len(lost) < len(still_written):
-            return False
-        self._refused.setdefault(found.execution_id, []).extend(lost)
-        return True
+            return None
+        self._refused.setdefault(found.execution_id, []).extend(lost.values())
+        return list(lost)
 
-    def _conclude(self, found: ToIndex, states: FileStates) -> bool:
+    def _conclude(self, found: ToIndex, lost: Sequence[int]) -> bool:
+        """Close the account of an execution; False if something of it waits again."""
         errors = self._refused.pop(found.execution_id, [])
-        if names := list(states.failed.values()):
-            errors = [*errors, f"could not be read: {', '.join(Path(path).name for path in names[:5])}"]
-        if not states.total and not errors:
-            errors = [f"there is no WARC file in {found.output_dir}"]
-        with self._bench.database.read() as session:
-            pages = quality(session, execution_id=found.execution_id)
-        with suppress(steps.NotIndexable), self._bench.database.write() as session:
-            now = self._bench.ground.clock.now()
-            steps.conclude(session, found.execution_id, pages, error="; ".join(errors) or None, now=now)
-            _log.info("worker.indexed", execution=found.execution_id, pages=pages.items_indexed, errors=len(errors))
-        return True
+        database, clock = self._bench.database, self._bench.ground.clock
+        closed = steps.close_account(
+            database, clock, found.execution_id, errors=errors, lost=lost, folder=found.output_dir
+        )
+        if closed:
+            _log.info("worker.indexed", execution=found.execution_id, errors=len(errors))
+        return closed
 
     def _search(self) -> bool:
         if self._bench.is_stopping():

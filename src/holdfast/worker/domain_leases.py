@@ -16,7 +16,7 @@ from holdfast.config import Settings
 from holdfast.coordination.owners import Owner
 from holdfast.coordination.runfile import RunFile
 from holdfast.crawl.robots_gate import AGENT
-from holdfast.errors import Unavailable
+from holdfast.errors import NotPermitted, Unavailable
 from holdfast.fetch.robots import RobotsFile, capped
 from holdfast.types import DomainLease, DomainUpdate, RobotsAnswer, RobotsState
 from holdfast.wiring import Ground, open_ground
@@ -42,11 +42,16 @@ class DomainLeases:
         """When a domain may be asked again, by what it answered to us."""
 
     def try_take(self, domain: str) -> float | None:
-        """Return the seconds after which a domain may be asked, now that it is ours; None if it cannot be had now."""
+        """Return the seconds after which a domain may be asked, now that it is ours; None if it cannot be had now.
+
+        DomainForbidden if it can never be had: waiting for it would have no end.
+        """
         if self._ground is None or self._owner is None:
             return 0.0
         lease = self._held.get(domain) or self._ground.frontier.lease_named(self._owner.id, domain)
         if lease is None:
+            if self._ground.frontier.is_forbidden(domain):
+                raise DomainForbidden(domain)
             return None
         politeness = self._ground.settings.politeness
         if domain not in self._held:
@@ -71,6 +76,10 @@ class DomainLeases:
             sleep(_LOOK_S)
             waited += _LOOK_S
         sleep(wait)
+
+    def rests(self, domain: str) -> bool:
+        """Return whether a domain that nobody holds cannot be had: it is forbidden, or must rest for long."""
+        return self._ground is not None and self._ground.frontier.is_barred(domain)
 
     def renew(self) -> bool:
         """Extend what is held, to be called at least every 15 s; False if a domain was lost: ask it nothing more."""
@@ -119,6 +128,18 @@ class DomainBusy(Unavailable):
     code = "domain_busy"
 
 
+class DomainForbidden(NotPermitted):
+    """An operator forbids a domain."""
+
+    code = "domain_forbidden"
+
+    def __init__(self, domain: str) -> None:
+        super().__init__(
+            f"{domain} is forbidden by an operator of this installation, so nothing is asked there; leave it out, or"
+            " have it allowed"
+        )
+
+
 def busy(domain: str) -> DomainBusy:
     """Return the refusal of a domain that others ask at this moment."""
     return DomainBusy(
@@ -147,12 +168,21 @@ def hold_domains(
     domains: Iterable[str],
     *,
     delay_s: float,
+    twins: Iterable[str] = (),
     patience_s: float = PATIENCE_S,
     sleep: Callable[[float], None] = time.sleep,
 ) -> Iterator[DomainLeases]:
-    """Hold these domains while a tool asks them; call `renew` meanwhile. DomainBusy if one of them stays busy."""
+    """Hold these domains while a tool asks them; call `renew` meanwhile. DomainBusy if one of them stays busy,
+    DomainForbidden if one may not be asked.
+
+    `twins` are places that the tool may be sent to: they are held as well, so that no crawl asks them beside it. One
+    that rests, because it does not answer, or that is forbidden, keeps nothing from being begun.
+    """
+    wanted = set(domains)
     with open_leases(settings, delay_s=delay_s) as leases:
-        for domain in sorted(set(domains)):  # in one order, so that two tools never wait for each other
+        for domain in sorted(wanted | set(twins)):  # in one order, so that two tools never wait for each other
+            if domain not in wanted and leases.rests(domain):
+                continue
             leases.take(domain, patience_s=patience_s, sleep=sleep)
             if not leases.renew():  # those taken first have waited for the others
                 raise busy(domain)

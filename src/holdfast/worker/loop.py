@@ -16,7 +16,7 @@ from typing import NamedTuple
 from holdfast import log
 from holdfast.clock import SystemClock
 from holdfast.config import Settings
-from holdfast.coordination.disk import low_volume
+from holdfast.coordination.disk import low_volume, shortage
 from holdfast.coordination.owners import Owner
 from holdfast.coordination.runfile import RunFile
 from holdfast.db.sessionclock import SessionClock
@@ -212,7 +212,8 @@ class Worker:
         low = low_volume(self._settings)
         if low is not None and not self._is_low:
             waits = self._shop.jobs.leases.tell_waiting("disk_space", kinds=self._duty.kinds)
-            _log.error("worker.low_disk", action="take", folder=str(low), execution=waits)
+            told = shortage(low, self._settings.disk)
+            _log.error("worker.low_disk", action="take", folder=str(low), execution=waits, message=told)
             self.report.low_disk = waits is not None
         elif self._is_low and low is None:
             _log.info("worker.disk_has_room", folder=str(self._settings.home))

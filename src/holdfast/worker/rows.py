@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 from collections import deque
-from typing import Any
 
 from holdfast.coordination.owners import Owner
 from holdfast.crawl.control import Word
@@ -33,15 +31,13 @@ class RowControl:
         self._frontier_id = execution_id if frontier_id is None else frontier_id
         self._landed: deque[str] = deque()
         self._beat_at = -_BEAT_S
-        self._stored: Any = None
-        self._landing: tuple[str, ...] = ()
 
     def listen(self) -> Word:
         """Return the latest word, and say now and then that we are alive."""
         now = self._ground.clock.monotonic()
         beats = now - self._beat_at >= _BEAT_S
         with self._ground.hot.write() if beats else self._ground.hot.read() as tx:
-            stop, stored = queries.stop_word(tx, execution_id=self._execution_id)
+            stop, landing = queries.stop_word(tx, self._ground.hot.dialect, execution_id=self._execution_id)
             if not self._is_ours(tx):
                 stop = "drain"  # its worker fell silent: another one has the execution, or soon will
             totals = queries.totals_of_others(tx, execution_id=self._frontier_id, owner_id=self._owner.id)
@@ -52,14 +48,8 @@ class RowControl:
         return Word(
             stop=stop, other_pages=sum(o.get("pages", 0) for o in others),
             other_bytes=sum(o.get("bytes", 0) for o in others),
-            landing=self._landing_of(stored),
+            landing=landing,
         )  # fmt: skip
-
-    def _landing_of(self, stored: Any) -> tuple[str, ...]:
-        """Return the landing places of a stored plan, parsed only when it has changed: it may name 100,000 seeds."""
-        if not isinstance(stored, str) or stored != self._stored:
-            self._stored, self._landing = stored, tuple(from_json(stored).get("landing", ()))
-        return self._landing
 
     def _is_ours(self, tx: Transaction) -> bool:
         return self._epoch is None or queries.is_leased(tx, execution_id=self._execution_id, epoch=self._epoch)
@@ -74,9 +64,6 @@ class RowControl:
         if not fresh:
             return
         with self._ground.hot.write() as tx:
-            _, stored = queries.stop_word(tx, execution_id=self._execution_id)
-            config = from_json(stored)
-            config["landing"] = sorted({*config.get("landing", ()), *fresh})
-            queries.store_config(tx, execution_id=self._execution_id, config=json.dumps(config))
+            queries.add_landing(tx, self._ground.hot.dialect, execution_id=self._execution_id, urls=fresh)
         for _ in fresh:
             self._landed.popleft()

@@ -76,10 +76,18 @@ class Solo:
         pace = self._paces.get(url.domain) or await self._open(url.domain)
         if pace.next_at - self._clock.monotonic() > max(PATIENCE_S, self._delay_of(url.domain)):
             raise busy(url.domain)  # it told us to stay away for longer than a command waits
+        result = await self._ask_in_turn(url, pace, deadline_s)
+        if isinstance(result, FetchFailed) and result.kept_connection:  # as a crawl does: it says nothing of the page
+            result = await self._ask_in_turn(url, pace, deadline_s, fresh=True)
+        return result
+
+    async def _ask_in_turn(
+        self, url: Url, pace: Pace, deadline_s: float, *, fresh: bool = False
+    ) -> Fetched | FetchFailed:
         async with pace.turn():
             if not self._leases.renew():  # the turn may have come long after the lease was over
                 raise busy(url.domain)
-            request = Request(url=url.fetch, deadline_s=deadline_s, max_body_bytes=_MAX_BYTES)
+            request = Request(url=url.fetch, deadline_s=deadline_s, max_body_bytes=_MAX_BYTES, fresh_connection=fresh)
             result = await self._client.fetch(request)
             # Counted back from now: a pause of this process between two readings may only lengthen the delay.
             at = self._clock.monotonic() - result.took_s

@@ -14,6 +14,7 @@ from dataclasses import replace
 from typing import TypeVar
 
 from holdfast import log
+from holdfast.coordination.disk import shortage
 from holdfast.coordination.owners import Owner, has_rival
 from holdfast.coordination.runfile import RunFile
 from holdfast.crawl.plan import CrawlPlan
@@ -272,6 +273,8 @@ class Supervisor:
         if self._failure is not None:
             reading = Reading("failed", Shortfall.CRASHED.value, {Shortfall.CRASHED.value: self._deaths})
             return self._concluded(reading, error=self._failure)
+        if Shortfall.STORAGE in self._endings and not self._stops.count:
+            return self._without_room()
         frontier, is_over = self._ground.frontier, limit is not None and not self._stops.count
         rereads = frontier.reread_count(self._begun.frontier_id)
         if is_over:
@@ -282,6 +285,12 @@ class Supervisor:
         unread = {str(limit): rereads} if is_over else {}
         reading = read_ending(self._ground.hot, frontier_id=self._begun.frontier_id, unread=unread)
         return self._concluded(reading, error=self._why(reading))
+
+    def _without_room(self) -> Conclusion:
+        """Return the end of a crawl whose time ran out while it waited for room; what is left stays open."""
+        left = self._ground.frontier.open_count(self._begun.frontier_id)
+        reading = Reading("failed", Shortfall.STORAGE.value, {Shortfall.STORAGE.value: left})
+        return self._concluded(reading, error=shortage(self._begun.output_dir, self._ground.settings.disk))
 
     def _why(self, reading: Reading) -> str | None:
         """Return the error of a crawl that captured nothing, with when its servers may be asked again."""

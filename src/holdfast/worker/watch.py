@@ -41,7 +41,8 @@ class Watch:
         if status.condition != self._condition:
             self._condition = status.condition
             level = "error" if status.condition == "no_space" else "info"
-            self._holding.note(level, "lifecycle", f"the crawl is {status.condition}")
+            trouble = f": {status.trouble}" if status.trouble else ""
+            self._holding.note(level, "lifecycle", f"the crawl is {status.condition}{trouble}")
         worse = {word: status.outcomes.get(word, 0) - self._outcomes.get(word, 0) for word in _TROUBLE}
         if new := {word: count for word, count in worse.items() if count > 0}:
             self._holding.note("warning", "fetch", "pages that could not be captured", **new)

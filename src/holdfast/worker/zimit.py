@@ -53,10 +53,10 @@ from holdfast.jobs.plans import job_config, start_url
 from holdfast.jobs.reading import Shortfall
 from holdfast.jobs.retries import Failure
 from holdfast.sources.config import SourceConfig
-from holdfast.urls import parse
+from holdfast.urls import parse, twins_of
 from holdfast.wiring import Ground, open_ground
 from holdfast.wiring.zimit import zimit_config
-from holdfast.worker.domain_leases import DomainBusy, DomainLeases, hold_domains
+from holdfast.worker.domain_leases import DomainBusy, DomainForbidden, DomainLeases, hold_domains
 from holdfast.worker.recovery import recover
 from holdfast.worker.running import LEAVING, Holding, Stop
 from holdfast.worker.store import open_store
@@ -116,11 +116,13 @@ class _Run:
         try:
             with self._hold_domains(job) as leases:
                 ended = self._crawl(command, outer, leases)
-        except (DomainBusy, Interrupted) as exc:
+        except (DomainBusy, DomainForbidden, Interrupted) as exc:
             ended = self._end_left_behind()
             if isinstance(exc, DomainBusy) and self._holding.hear() is None:
                 self._come_back(str(exc))
                 return None
+            if isinstance(exc, DomainForbidden) and self._holding.hear() is None:
+                raise  # to come back would help nothing: a person has to decide
         if ended is None:
             return None
         if self._lost_domains and self._holding.stop is None and self._meaning(*ended).status != "completed":
@@ -131,7 +133,8 @@ class _Run:
     def _hold_domains(self, job: JobConfig) -> AbstractContextManager[DomainLeases]:
         """Hold the hosts of the seeds, so that no crawl asks them beside this one; DomainBusy if that takes too long.
 
-        Interrupted if this run is to end while it waits.
+        And their www twins: a seed mostly leads there, and the scope of a host has both. DomainForbidden if a seed may
+        not be asked. Interrupted if this run is to end while it waits.
         """
         assert self._config is not None
         recover(self._ground)  # a worker that died here a moment ago may still hold them
@@ -140,9 +143,11 @@ class _Run:
             if self._holding.wait(seconds) is not None:
                 raise Interrupted
 
+        seeds = [parse(seed) for seed in job.seeds]
         return hold_domains(
             self._settings,
-            [parse(seed).domain for seed in job.seeds],
+            [seed.domain for seed in seeds],
+            twins=[domain for seed in seeds for domain in twins_of(seed)],
             delay_s=max(self._config.delay_s, self._settings.politeness.delay_s),
             patience_s=self._settings.zimit.domain_wait_s,
             sleep=sleep,

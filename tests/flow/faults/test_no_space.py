@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from holdfast.warc.verify import verify_file
-from tests import needs
+from tests import needs, patience
 from tests.flow.crawler import Crawler
 from tests.flow.faults.bed import rows, settled, until
 from tests.site import Site
@@ -60,6 +60,7 @@ def _waits_and_goes_on(crawler: Crawler, process: subprocess.Popen[str], make_ro
     until(lambda: _is_full(crawler), within_s=30, what="the crawl pauses")
     said = json.loads(crawler.run("status", "1", "--json").stdout)
     assert (said["state"], said["condition"]) == ("running", "no_space")
+    assert "goes on by itself" in said["trouble"], "what is wrong and what helps is said, not only that it is"
     make_room()
     until(lambda: not _is_full(crawler) or process.poll() is not None, within_s=10, what="it goes on by itself")
     result = crawler.finish(process)
@@ -96,6 +97,21 @@ def test_a_limit_on_the_size_of_files_pauses_the_crawl_until_it_is_lifted(crawle
             resource.prlimit(pid, resource.RLIMIT_FSIZE, before)
 
     _waits_and_goes_on(crawler, process, make_room)
+
+
+def test_a_crawl_whose_time_runs_out_on_a_full_disk_blames_the_storage_and_no_server(
+    crawler: Crawler, site: Site
+) -> None:
+    kept = {"HOLDFAST_DISK_FREE_BYTES": str(10**18)}
+    process = crawler.start(site.url(0, "/start"), "--delay", "0", "--no-sitemaps", "--max-time", "1s", **kept)
+    out, err = process.communicate(timeout=patience.deadline(60))
+
+    said = json.loads(out.splitlines()[-1])
+    assert (process.returncode, said["state"], said["reason"]) == (1, "failed", "storage"), err
+    told = json.loads(crawler.run("status", "1", "--json").stdout)["error"]
+    assert "kept free: make room" in told
+    assert "HOLDFAST_DISK_FREE_BYTES" in told
+    assert set(crawler.outcomes().values()) == {("open", "")}, "what was not asked for is not given up"
 
 
 @pytest.mark.soak

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from tests import needs
 from tests.flow.crawler import Crawler
-from tests.flow.faults.bed import seeds
+from tests.flow.faults.bed import seeds, until
 from tests.flow.faults.team import Team
 from tests.site import Site
 
@@ -51,8 +51,11 @@ def test_warc_bytes_and_their_directory_are_synced_before_every_commit(crawler: 
     )
     with Site.plain(hosts=8, pages=40) as site:
         team = Team(crawler, seeds(site), delay_s=0.02, size=1)
-        team.start("traced", "strace", "-D", "-f", "-y", "-s", "0", "-e", f"trace={_TRACED}", "-o", str(trace))
+        traced = team.start("traced", "strace", "-D", "-f", "-y", "-s", "0", "-e", f"trace={_TRACED}", "-o", str(trace))
         team.finish()
+    # The tracer is no child of ours: on a busy machine it may still be writing when what it traces has ended.
+    over = re.compile(rf"^{traced.pid} +\+\+\+ exited with", re.MULTILINE)
+    until(lambda: over.search(trace.read_text(errors="replace")), within_s=30, what="the end of the record of calls")
     calls = _calls(trace)
     broken, batches, sealed = _judge(calls)
     print(f"{len(calls)} calls, {batches} batches, {sealed} files sealed, order broken {len(broken)}")

@@ -8,7 +8,7 @@ import pytest
 
 from holdfast.archive_tool.manners import manner_flags
 from holdfast.archive_tool.refusals import ToolConfigRefused
-from holdfast.config import Settings
+from holdfast.config import Settings, WorkerSettings
 from holdfast.sources.config import read_config
 from holdfast.wiring.zimit import zimit_config
 
@@ -36,6 +36,35 @@ def test_delay_and_quota_become_flags_unless_zimit_is_told_itself(
     fields: dict[str, Any], given: tuple[str, ...], options: dict[str, Any], flags: list[str]
 ) -> None:
     assert manner_flags(_config(*given, options=options, **fields)) == flags
+
+
+@pytest.mark.parametrize(
+    ("own", "given", "flags"),
+    [
+        (None, (), ["--timeSoftLimit", "600"]),
+        (90, (), ["--timeSoftLimit", "90"]),
+        (900, (), ["--timeSoftLimit", "600"]),
+        (None, ("--timeLimit", "60"), ["--timeLimit", "60"]),
+        (None, ("--timeHardLimit=6000",), ["--timeHardLimit", "600"]),
+        (None, ("--timeLimit", "0"), ["--timeLimit", "600"]),
+    ],
+)
+def test_no_run_of_zimit_takes_longer_than_a_workers_run_may(
+    own: float | None, given: tuple[str, ...], flags: list[str]
+) -> None:
+    config = _config(*given, **({} if own is None else {"max_time_s": own}))
+    settings = Settings(worker=WorkerSettings(max_time_s=600))
+
+    told = list(zimit_config(config, settings).zimit_passthrough_args)
+
+    assert [words for at, words in enumerate(told) if "time" in words or (at and "time" in told[at - 1])] == flags
+
+
+def test_without_a_limit_of_the_worker_the_sources_own_stands() -> None:
+    settings = Settings(worker=WorkerSettings(max_time_s=0))
+
+    assert "--timeSoftLimit" not in zimit_config(_config(), settings).zimit_passthrough_args
+    assert "6000" in zimit_config(_config("--timeLimit", "6000"), settings).zimit_passthrough_args
 
 
 def test_robots_are_obeyed_beside_other_managed_settings_unless_the_source_says_otherwise() -> None:

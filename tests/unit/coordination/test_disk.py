@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from holdfast import config
-from holdfast.coordination.disk import is_low, low_volume
+from holdfast.coordination.disk import is_low, low_volume, shortage
 
 _OTHER = Path("/dev/shm")
 
@@ -51,3 +51,22 @@ def test_a_volume_that_is_not_there_is_not_asked(tmp_path: Path) -> None:
                            zimit={"store_root": tmp_path / "away"})  # fmt: skip
 
     assert low_volume(settings) is None
+
+
+def test_a_shortage_names_the_folder_what_is_free_the_settings_and_what_helps(tmp_path: Path) -> None:
+    marks = config.load(home=tmp_path, disk={"free_bytes": 10**18, "free_percent": 7}).disk
+
+    told = shortage(tmp_path, marks)
+
+    assert told.startswith(f"{tmp_path} has ")
+    assert "1,000,000,000,000.0 MB and 7 % are kept free" in told
+    assert "make room" in told
+    assert "HOLDFAST_DISK_FREE_BYTES" in told
+    assert "HOLDFAST_DISK_FREE_PERCENT" in told
+
+
+def test_where_there_is_room_the_system_has_refused(tmp_path: Path) -> None:
+    marks = config.load(home=tmp_path, disk={"free_bytes": 0, "free_percent": 0}).disk
+
+    assert "lift the quota" in shortage(tmp_path, marks)
+    assert "is its storage mounted" in shortage(tmp_path / "gone", marks)

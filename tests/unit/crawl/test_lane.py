@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -375,3 +375,45 @@ def test_no_request_leaves_after_the_lease_however_long_that_lasts() -> None:
 
     assert asyncio.run(lane.work(attempt("http://a.test/x")))
     assert [request.send_within_s for request in bed.web.asked] == [1000.0, 1000.0]
+
+
+def _broken_line(request: Request, bed: Bed) -> FetchFailed:
+    return FetchFailed(url=request.url, problem=FetchProblem.DISCONNECTED, message="", started_at=bed.clock.now(),
+                       took_s=2.0, sent_s=0.0, kept_connection=not request.fresh_connection)  # fmt: skip
+
+
+@pytest.mark.parametrize("broken", [_ROBOTS, "http://a.test/x"])
+def test_a_kept_connection_that_broke_is_replaced_and_costs_the_page_no_try(broken: str) -> None:
+    bed = make_bed({"http://a.test/x": Answer()})
+    sent: list[tuple[str, bool]] = []
+
+    async def fetch(request: Request) -> Fetched | FetchFailed:
+        bed.clock.advance(2.0)  # the next turn has come when the answer has
+        sent.append((request.url, request.fresh_connection))
+        if request.url == broken and not request.fresh_connection:
+            return _broken_line(request, bed)
+        return await bed.web.fetch(request)
+
+    bed.crew.client = Clocked(fetch)
+
+    assert _work(bed.lane(), attempt("http://a.test/x"))
+    assert [fresh for url, fresh in sent if url == broken] == [False, True]
+    assert (_only(bed).outcome, _only(bed).reason) == (Outcome.SUCCESS, "ok")
+
+
+def test_a_line_that_breaks_again_ends_the_try() -> None:
+    bed = make_bed({})
+    sent: list[bool] = []
+
+    async def fetch(request: Request) -> Fetched | FetchFailed:
+        bed.clock.advance(2.0)
+        if request.url == _ROBOTS:
+            return await bed.web.fetch(request)
+        sent.append(request.fresh_connection)
+        return replace(_broken_line(request, bed), kept_connection=True)
+
+    bed.crew.client = Clocked(fetch)
+
+    assert _work(bed.lane(), attempt("http://a.test/x"))
+    assert sent == [False, True]
+    assert _only(bed).reason == "disconnected"

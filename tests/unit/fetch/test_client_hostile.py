@@ -10,7 +10,7 @@ import time
 
 import pytest
 
-from holdfast.types import FetchProblem, Request, Truncated
+from holdfast.types import Fetched, FetchProblem, Request, Truncated
 from tests.unit.fetch.servers import (
     OK,
     Handler,
@@ -35,6 +35,11 @@ SLACK_S = 0.5
 async def _slow_head(peer: Peer) -> None:
     await peer.request()
     await peer.drip(HEAD + b"X-Slow: " + b"a" * 10_000, 0.02)
+
+
+async def _again_and_again(peer: Peer) -> None:
+    while await peer.request():
+        await peer.send(OK)
 
 
 async def _silent(peer: Peer) -> None:
@@ -233,7 +238,8 @@ def test_garbage_on_a_kept_connection_never_becomes_an_answer() -> None:
     async def main() -> None:
         async with serving(garbage_as_answer) as server, open_client() as client:
             await ask(client, server.url("/first"))
-            assert (await fail(client, server.url("/second"))).problem is FetchProblem.BAD_RESPONSE
+            failed = await fail(client, server.url("/second"))
+            assert (failed.problem, failed.kept_connection) == (FetchProblem.BAD_RESPONSE, True)
         async with serving(unasked_garbage) as server, open_client() as client:
             for _ in range(3):
                 assert content(await ask(client, server.url())) == b"ok"
@@ -257,8 +263,33 @@ def test_a_request_is_never_repeated_when_a_kept_connection_dies() -> None:
 
             assert failed.problem is FetchProblem.DISCONNECTED
             assert failed.sent_s is not None
+            assert failed.kept_connection
             assert [head.split()[1] for head in server.requests] == [b"/first", b"/second"]
             assert content(await ask(client, server.url("/third"))) == b"ok"
+
+    run(main())
+
+
+def test_a_request_that_asks_for_it_goes_over_a_new_connection() -> None:
+    async def main() -> None:
+        async with serving(_again_and_again) as server, open_client() as client:
+            await ask(client, server.url("/first"))
+            await ask(client, server.url("/second"))
+            assert server.connections == 1
+
+            answer = await client.fetch(Request(url=server.url("/third"), fresh_connection=True))
+
+            assert isinstance(answer, Fetched)
+            assert server.connections == 2
+
+    run(main())
+
+
+@pytest.mark.parametrize("last_words", [b"", b"\x00\xffgarbage garbage garbage\r\n\r\n"])
+def test_a_failure_on_a_new_connection_is_that_of_the_answer(last_words: bytes) -> None:
+    async def main() -> None:
+        async with serving(answering(last_words)) as server, open_client() as client:
+            assert not (await fail(client, server.url())).kept_connection
 
     run(main())
 

@@ -120,7 +120,7 @@ def test_a_name_that_does_not_exist_is_remembered_for_less_than_the_wait_before_
             clock.advance(1.0)
             await resolver.resolve("gone.example.com")
 
-            assert first == ((), FetchProblem.DNS, "the name does not exist")
+            assert first == ((), FetchProblem.NO_SUCH_NAME, "the name does not exist")
             assert first is second
             assert server.asked.total() > asked
 
@@ -238,7 +238,7 @@ def test_a_loop_of_aliases_has_no_address() -> None:
 def test_a_name_that_cannot_exist_is_a_value_too(host: str) -> None:
     async def main() -> None:
         async with resolving(lambda *_: NXDOMAIN) as (resolver, _):
-            assert (await resolver.resolve(host)).problem is FetchProblem.DNS
+            assert (await resolver.resolve(host)).problem is FetchProblem.NO_SUCH_NAME
 
     run(main())
 
@@ -351,7 +351,7 @@ def test_a_name_without_address_is_a_dns_failure_of_the_exchange() -> None:
             await client.close()
 
             assert isinstance(failed, FetchFailed)
-            assert failed.problem is FetchProblem.DNS
+            assert failed.problem is FetchProblem.NO_SUCH_NAME
             assert failed.problem.transient
 
     run(main())

@@ -43,19 +43,6 @@ def test_landing_places_of_all_processes_come_together_and_are_written_with_the_
     other_owner.end()
 
 
-def test_a_stored_plan_is_parsed_only_when_it_has_changed(ground: Ground) -> None:
-    control, owner = _control(ground)
-    control.landed("https://a.example/")
-    control.tell()
-    first = control.listen().landing
-
-    assert control.listen().landing is first
-    control.landed("https://b.example/")
-    control.tell()
-    assert control.listen().landing == ("https://a.example/", "https://b.example/")
-    owner.end()
-
-
 def test_totals_are_those_of_the_others(ground: Ground) -> None:
     control, owner = _control(ground)
     for owner_id, pages in ((owner.id, 5), (owner.id + 1, 7), (owner.id + 2, 8)):

@@ -9,7 +9,7 @@ An execution that is `indexing` belongs to nobody: its files are leased one by o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import suppress
 from datetime import datetime
 from enum import StrEnum
@@ -100,21 +100,30 @@ def begin(session: Session, execution_id: int, *, now: datetime) -> None:
     take_up(session, execution_id, now=now)
 
 
-def close_account(database: Database, clock: Clock, execution_id: int, *, errors: Iterable[str] = ()) -> bool:
+def close_account(
+    database: Database,
+    clock: Clock,
+    execution_id: int,
+    *,
+    errors: Iterable[str] = (),
+    lost: Collection[int] = (),
+    folder: str | None = None,
+) -> bool:
     """Conclude an execution whose files have all been read; False while one waits, is being read, or is not sealed.
 
-    What could not be read fails it, and so do `errors` of the caller and the lack of any file.
+    What could not be read fails it, and so do `errors` of the caller and the lack of any file in its folder. `lost` are
+    files that will never be sealed: they are not waited for.
     """
     with database.read() as session:
         states = queries.file_states(session, execution_id=execution_id)
-        if states.waiting or queries.open_files(session, execution_id=execution_id):
+        if states.waiting or set(queries.open_files(session, execution_id=execution_id)) - set(lost):
             return False
         pages = queries.quality(session, execution_id=execution_id)
     told = list(errors)
     if names := list(states.failed.values()):
         told.append(f"could not be read: {', '.join(Path(path).name for path in names[:5])}")
     if not states.total and not told:
-        told.append("there is no WARC file")
+        told.append(f"there is no WARC file in {folder}" if folder else "there is no WARC file")
     with suppress(NotIndexable), database.write() as session:  # unless another process has said so meanwhile
         conclude(session, execution_id, pages, error="; ".join(told) or None, now=clock.now())
     return True
