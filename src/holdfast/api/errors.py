@@ -20,6 +20,7 @@ from holdfast.changes.pairs import PairMismatch
 from holdfast.db.schema import SCHEMA, schema_of
 from holdfast.db.sqlite_file import DatabaseMoved
 from holdfast.replay.cdx.problem import BadCdxParameter
+from holdfast.wiring.connections import TooManyConnections
 
 _log = log.get()
 
@@ -36,6 +37,7 @@ STATUS: dict[type[errors.HoldfastError], int] = {
     problems.HostRefused: 400,
     PairMismatch: 400,
     problems.TooManyRequests: 429,
+    TooManyConnections: 429,
     BadCdxParameter: 400,
     errors.HoldfastError: 500,
 }

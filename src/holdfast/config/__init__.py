@@ -150,6 +150,12 @@ class ApiSettings(Group):
     body_bytes: int = setting(1024**2, ge=1024, description="Largest request body.")
     head_s: float = setting(10.0, ge=0.1, description="Time in which the head of a request must arrive.")
     write_s: float = setting(30.0, ge=0.1, description="Time in which a client that stopped reading must read on.")
+    connections_per_address: int = setting(
+        100,
+        ge=1,
+        description="Connections that one address (IPv6: /64) may hold, of 1,000 in all; behind a trusted proxy, "
+        "requests under way of the address that it forwards.",
+    )
     query_chars: int = setting(8192, ge=256, description="Longest query string.")
     rate_limiting: bool = setting(True, description="Whether requests are counted per address and minute.")
     general_per_minute: int = setting(120, ge=1, description="Requests an address may make in a minute.")
