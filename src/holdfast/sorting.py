@@ -8,10 +8,15 @@ from itertools import count, islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from holdfast import cancellation
+
 _RUN_LINES = 100_000
 """Lines held at a time: 30 MB of index lines."""
 _OPEN_RUNS = 64
 """Runs that are merged at once. Each is an open file, and all of a process together may have about a thousand."""
+
+_CHECKED_LINES = 10_000
+"""Lines that are merged between two questions whether the work is still wanted."""
 
 
 def sorted_lines(
@@ -48,7 +53,10 @@ def _put(runs: list[list[Path]], level: int, run: Path, names: Iterator[Path], o
 
 def _united(runs: list[Path], path: Path) -> Path:
     with path.open("wb") as file:
-        file.writelines(heapq.merge(*(_read(run) for run in runs)))
+        for number, line in enumerate(heapq.merge(*(_read(run) for run in runs))):
+            if number % _CHECKED_LINES == 0:
+                cancellation.check()
+            file.write(line)
     for run in runs:
         run.unlink()
     return path

@@ -8,7 +8,9 @@ from collections.abc import Iterable, Iterator
 from tests.house.source import PACKAGE, Module, dotted
 
 FLOORS: dict[str, tuple[str, ...]] = {
-    "words": ("errors", "clock", "log", "failpoints", "metrics", "types", "sorting", "spreadsheets", "urls"),
+    "words": (
+        "errors", "cancellation", "clock", "log", "failpoints", "metrics", "types", "sorting", "spreadsheets", "urls",
+    ),
     "ground": ("config", "db", "coordination", "audit"),
     "stations": ("frontier", "fetch", "parse", "warc", "auth"),
     "flows": (

@@ -16,6 +16,7 @@ from starlette.responses import JSONResponse
 
 from holdfast import errors, log
 from holdfast.api import problems
+from holdfast.cancellation import WorkAbandoned
 from holdfast.changes.pairs import PairMismatch
 from holdfast.db.schema import SCHEMA, schema_of
 from holdfast.db.sqlite_file import DatabaseMoved
@@ -38,6 +39,7 @@ STATUS: dict[type[errors.HoldfastError], int] = {
     PairMismatch: 400,
     problems.TooManyRequests: 429,
     TooManyConnections: 429,
+    WorkAbandoned: 499,
     BadCdxParameter: 400,
     errors.HoldfastError: 500,
 }
