@@ -185,6 +185,17 @@ class ApiSettings(Group):
         return self.environment.strip().lower() not in _RELAXED
 
 
+class ExportSettings(Group):
+    """What exports keep on the disk."""
+
+    cache_bytes: int = setting(
+        2 * 1024**3,
+        ge=0,
+        description="Size of `cache/wacz`, the indexes of packages: beyond it, what was asked for longest ago and is "
+        "not being read goes; the package asked for last stays whatever its size.",
+    )
+
+
 class ReplaySettings(Group):
     """Where archived pages are shown: never on the application's own origin."""
 
@@ -342,6 +353,7 @@ class Settings(Group):
     recovery: RecoverySettings = RecoverySettings()
     storage: StorageSettings = StorageSettings()
     api: ApiSettings = ApiSettings()
+    exports: ExportSettings = ExportSettings()
     replay: ReplaySettings = ReplaySettings()
     jobs: JobSettings = JobSettings()
     worker: WorkerSettings = WorkerSettings()
