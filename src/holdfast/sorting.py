@@ -2,24 +2,34 @@
 
 from __future__ import annotations
 
+import fcntl
 import heapq
+import os
+import shutil
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 from itertools import count, islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
+
+from holdfast import cancellation
 
 _RUN_LINES = 100_000
 """Lines held at a time: 30 MB of index lines."""
 _OPEN_RUNS = 64
 """Runs that are merged at once. Each is an open file, and all of a process together may have about a thousand."""
 
+_PREFIX = ".sorting-"
+_CHECKED_LINES = 10_000
+"""Lines that are merged between two questions whether the work is still wanted."""
+
 
 def sorted_lines(
     lines: Iterable[bytes], folder: Path, *, run_lines: int = _RUN_LINES, open_runs: int = _OPEN_RUNS
 ) -> Iterator[bytes]:
     """Yield lines, each ending in a line feed, in the order of their bytes; OSError if the folder has no room."""
-    with TemporaryDirectory(dir=folder, prefix=".sorting-") as scratch:
-        names = (Path(scratch) / str(number) for number in count())
+    with _scratch_in(folder) as scratch:
+        names = (scratch / str(number) for number in count())
         runs: list[list[Path]] = [[]]
         incoming = iter(lines)
         held = sorted(islice(incoming, run_lines))
@@ -36,6 +46,44 @@ def sorted_lines(
         yield from heapq.merge(*(_read(run) for run in left), held)
 
 
+@contextmanager
+def _scratch_in(folder: Path) -> Iterator[Path]:
+    """Make a folder for runs, removed at the end; those of processes that were killed are removed now.
+
+    The owner of one holds its lock. The lock of the folder around it keeps the moment between making and locking ours.
+    """
+    with _locked(folder):
+        _remove_orphans(folder)
+        scratch = TemporaryDirectory(dir=folder, prefix=_PREFIX)
+        owned = _opened(Path(scratch.name))
+        fcntl.flock(owned, fcntl.LOCK_EX)
+    try:
+        with scratch:
+            yield Path(scratch.name)
+    finally:
+        os.close(owned)
+
+
+@contextmanager
+def _locked(folder: Path, *, wait: bool = True) -> Iterator[None]:
+    fd = _opened(folder)
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield
+    finally:
+        os.close(fd)
+
+
+def _remove_orphans(folder: Path) -> None:
+    for path in folder.glob(f"{_PREFIX}*"):
+        with suppress(FileNotFoundError, BlockingIOError), _locked(path, wait=False):
+            shutil.rmtree(path, ignore_errors=True)
+
+
+def _opened(folder: Path) -> int:
+    return os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+
+
 def _put(runs: list[list[Path]], level: int, run: Path, names: Iterator[Path], open_runs: int) -> None:
     """Add a run to a level; a full one becomes one run of the next, so that a line is written few times over."""
     if level == len(runs):
@@ -48,7 +96,10 @@ def _put(runs: list[list[Path]], level: int, run: Path, names: Iterator[Path], o
 
 def _united(runs: list[Path], path: Path) -> Path:
     with path.open("wb") as file:
-        file.writelines(heapq.merge(*(_read(run) for run in runs)))
+        for number, line in enumerate(heapq.merge(*(_read(run) for run in runs))):
+            if number % _CHECKED_LINES == 0:
+                cancellation.check()
+            file.write(line)
     for run in runs:
         run.unlink()
     return path

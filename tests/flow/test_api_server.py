@@ -13,6 +13,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager, suppress
 from pathlib import Path
+from time import monotonic
 from typing import NamedTuple
 
 import httpx
@@ -20,6 +21,7 @@ import psycopg
 import pytest
 
 from tests.archive import Shot, build_archive
+from tests.patience import deadline
 from tests.postgres import Postgres
 
 _PAGE = "https://example.org/"
@@ -287,6 +289,29 @@ def test_a_forwarded_address_is_believed_of_a_named_proxy_alone_and_junk_never(
         statuses = [running.get("/api/usage", **{"X-Forwarded-For": forwarded.format(n)}).status_code for n in range(3)]
 
     assert statuses == [200, 200, third]
+
+
+@pytest.mark.parametrize("proxies", ["", "127.0.0.1"])
+def test_one_client_cannot_hold_all_connections_also_not_through_a_proxy(tmp_path: Path, proxies: str) -> None:
+    """Three requests whose bodies never arrive; behind a named proxy, the client that it forwards is meant."""
+    token = {"HOLDFAST_API_ADMIN_TOKEN": "a token of the proxy's server", "HOLDFAST_API_CONNECTIONS_PER_ADDRESS": "3"}
+    half = b"POST /api/reports HTTP/1.1\r\nHost: localhost\r\nX-Forwarded-For: 203.0.113.7\r\n" \
+           b"Content-Type: application/json\r\nContent-Length: 100\r\n\r\n{"  # fmt: skip
+    with ExitStack() as stack:
+        running = stack.enter_context(_serving(tmp_path, HOLDFAST_API_TRUSTED_PROXIES=proxies, **token))
+        for _ in range(3):
+            line = stack.enter_context(closing(socket.create_connection(("127.0.0.1", running.port), timeout=60)))
+            line.sendall(half)
+        refused, until = b" 200 ", monotonic() + deadline(60)
+        while _status(refused) == 200 and monotonic() < until:  # the server may not have looked at all three yet
+            refused = running.say(b"GET /api/health HTTP/1.1\r\nHost: localhost\r\nX-Forwarded-For: 203.0.113.7\r\n"
+                                  b"Connection: close\r\n\r\n")  # fmt: skip
+        with httpx.Client(transport=httpx.HTTPTransport(local_address="127.0.0.9")) as neighbour:
+            address = f"http://127.0.0.1:{running.port}/api/health"
+            other = neighbour.get(address, headers={"X-Forwarded-For": "203.0.113.8"}, timeout=20)
+
+    assert (_status(refused), other.status_code) == (429, 200)
+    assert b"too_many_connections" in refused
 
 
 def test_it_serves_postgres_and_says_when_it_is_gone(tmp_path: Path, postgres: Postgres) -> None:

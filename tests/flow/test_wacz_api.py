@@ -20,7 +20,7 @@ from sqlalchemy import select
 
 from holdfast.db.connect import connect
 from holdfast.db.models import Snapshot, WarcFile, Withdrawal
-from holdfast.exports.shelf import Shelf
+from holdfast.exports.package_cache import PackageCache
 from holdfast.wiring.archive import Archive
 from tests.archive import Shot, build_archive, ensure_execution
 from tests.client import Client, asking
@@ -201,9 +201,9 @@ def test_the_bytes_are_the_same_whoever_makes_them(client: Client, archive: Arch
     etag = client.get(WACZ).headers["etag"]
     shutil.rmtree(archive.home / "cache")
 
-    again = Shelf(archive.database, archive.home).package(2)
+    again = PackageCache(archive.database, archive.home, most_bytes=1 << 30).package(2)
 
-    assert b"".join(again.archive.read()) == whole
+    assert b"".join(again.read()) == whole
     assert f'"{again.etag}"' == etag
 
 

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page
 
-from holdfast.exports.shelf import Shelf
+from holdfast.exports.package_cache import PackageCache
 from holdfast.wiring.archive import Archive
 from tests.archive import build_archive
 from tests.flow.replay.stage import browsing, counting_leaks, serving
@@ -46,7 +46,7 @@ def archive(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Archive]:
 
 def test_pywb_replays_a_package_revisits_included(archive: Archive, tmp_path: Path) -> None:
     package = tmp_path / "two.wacz"
-    package.write_bytes(b"".join(Shelf(archive.database, archive.home).package(2).archive.read()))
+    package.write_bytes(b"".join(PackageCache(archive.database, archive.home, most_bytes=1 << 30).package(2).read()))
     for command in (["init", "two"], ["add", "--unpack-wacz", "two", str(package)]):
         subprocess.run([PEERS / "bin" / "wb-manager", *command], cwd=tmp_path, check=True, capture_output=True)
 

@@ -8,7 +8,19 @@ from collections.abc import Iterable, Iterator
 from tests.house.source import PACKAGE, Module, dotted
 
 FLOORS: dict[str, tuple[str, ...]] = {
-    "words": ("values", "errors", "clock", "log", "failpoints", "metrics", "types", "sorting", "spreadsheets", "urls"),
+    "words": (
+        "values",
+        "errors",
+        "cancellation",
+        "clock",
+        "log",
+        "failpoints",
+        "metrics",
+        "types",
+        "sorting",
+        "spreadsheets",
+        "urls",
+    ),
     "ground": ("config", "db", "coordination", "audit"),
     "stations": ("frontier", "fetch", "parse", "warc", "auth"),
     "flows": (

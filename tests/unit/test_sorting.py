@@ -61,3 +61,19 @@ def _peak(count: int, folder: Path) -> int:
 
 def test_many_lines_take_no_more_memory_than_some(tmp_path: Path) -> None:
     assert _peak(8000, tmp_path) < 1.6 * _peak(1000, tmp_path)
+
+
+def test_what_a_killed_process_left_goes_and_what_another_sorts_with_stays(tmp_path: Path) -> None:
+    (tmp_path / ".sorting-killed").mkdir()
+    (tmp_path / ".sorting-killed/0").write_bytes(b"half of it\n")
+    lines = [b"%d\n" % number for number in range(10)]
+    other = sorted_lines(lines, tmp_path, run_lines=2)
+    first = next(other)
+    beside = {path.name for path in tmp_path.iterdir()}
+
+    found = list(sorted_lines(reversed(lines), tmp_path, run_lines=2))
+
+    assert (first, len(beside), ".sorting-killed" in beside) == (lines[0], 1, False)
+    assert found == lines
+    assert [first, *other] == lines
+    assert list(tmp_path.iterdir()) == []

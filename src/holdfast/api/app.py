@@ -11,6 +11,7 @@ from holdfast.api.assembly import assemble
 from holdfast.api.deps import SESSIONS
 from holdfast.api.heavy import HeavyWork
 from holdfast.api.life import life_of
+from holdfast.api.middleware.at_once import RequestsAtOnce
 from holdfast.api.middleware.bodies import Bodies
 from holdfast.api.middleware.entrance import Entrance, Hosts, Refusal
 from holdfast.api.middleware.headers import AppHeaders, ReplayHeaders
@@ -47,7 +48,8 @@ def create_app(archive: Archive) -> Shell:
     replay = ReplayHeaders(RateLimits(replay, rates, archive.settings, replay=True))
     hosts = Hosts(archive.settings)
     entrance = Entrance(hosts, app=app, replay=replay, refuse=refuse, query_chars=settings.query_chars)
-    return Shell(entrance, archive.clock, inner.state)
+    counted = RequestsAtOnce(entrance, refuse=refuse, per_address=settings.connections_per_address)
+    return Shell(counted, archive.clock, inner.state)
 
 
 def create_inner_app(archive: Archive) -> FastAPI:

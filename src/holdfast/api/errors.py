@@ -16,10 +16,12 @@ from starlette.responses import JSONResponse
 
 from holdfast import errors, log
 from holdfast.api import problems
+from holdfast.cancellation import WorkAbandoned
 from holdfast.changes.pairs import PairMismatch
 from holdfast.db.schema import SCHEMA, schema_of
 from holdfast.db.sqlite_file import DatabaseMoved
 from holdfast.replay.cdx.problem import BadCdxParameter
+from holdfast.wiring.connections import TooManyConnections
 
 _log = log.get()
 
@@ -36,6 +38,8 @@ STATUS: dict[type[errors.HoldfastError], int] = {
     problems.HostRefused: 400,
     PairMismatch: 400,
     problems.TooManyRequests: 429,
+    TooManyConnections: 429,
+    WorkAbandoned: 499,
     BadCdxParameter: 400,
     errors.HoldfastError: 500,
 }
@@ -44,9 +48,25 @@ STATUS: dict[type[errors.HoldfastError], int] = {
 _OLD_PREFIXES = ("/api/v1/", "/api/v2/")
 """Document 003's routes, which say 400 for bad input and for illegal transitions."""
 
-_WORDS = {400: "bad_request", 401: "unauthorised", 403: "not_permitted", 404: "not_found", 405: "method_not_allowed",
-          409: "conflict", 413: "body_too_large", 415: "body_refused", 422: "invalid", 429: "too_many_requests",
-          503: "unavailable"}  # fmt: skip
+CODES_BY_STATUS = {
+    400: "bad_request",
+    403: "not_permitted",
+    404: "not_found",
+    405: "method_not_allowed",
+    409: "conflict",
+    413: "body_too_large",
+    415: "body_refused",
+    422: "invalid",
+    429: "too_many_requests",
+    503: "unavailable",
+}
+"""The codes of what the framework itself refuses."""
+
+_SILENT = "the database does not answer; the server's log says why under this request's id"
+_MOVED = (
+    "the database file was moved away or replaced while it was in use; put it back, or start the server anew; "
+    "its log names the file under this request's id"
+)
 
 
 class ErrorBody(BaseModel):
@@ -112,7 +132,7 @@ def _ours(request: Request, exc: Exception) -> JSONResponse:
         _log.error("api.failed", code=exc.code, message=str(exc), request_id=_id(request))
     if is_database and not isinstance(exc, problems.SchemaMismatch):
         # What a driver says names the server's host, port and files.
-        exc = _told_as(exc, "the database does not answer; the server's log says why under this request's id")
+        exc = _told_as(exc, _MOVED if isinstance(exc, DatabaseMoved) else _SILENT)
     return response_to(_without_paths(exc), path=request.url.path, request_id=_id(request))
 
 
@@ -200,7 +220,7 @@ def _http(request: Request, exc: Exception) -> JSONResponse:
     if exc.status_code == 405:
         headers["Allow"] = ", ".join(_methods_at(request))
         detail = f"this address does not take {request.method}; it takes {headers['Allow']}"
-    body = _body(sentence, detail, _WORDS.get(exc.status_code, "error"), _id(request))
+    body = _body(sentence, detail, CODES_BY_STATUS.get(exc.status_code, "error"), _id(request))
     return JSONResponse(body, exc.status_code, headers)
 
 

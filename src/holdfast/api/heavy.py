@@ -1,21 +1,27 @@
 """Work that takes long: exports, packages, whole comparisons. A few at a time, on threads of their own.
 
 Everything else runs on other threads, so that however many exports are asked for, searches and pages are answered. A
-thread is held for one step at a time and never while a client reads: a slow reader costs no one a turn.
+thread is held for one step at a time and never while a client reads: a slow reader costs no one a turn. Work whose
+client has left ends at its next portion (`holdfast.cancellation`).
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping
+from contextlib import asynccontextmanager
+from threading import Event
 from typing import NamedTuple, TypeVar
 
 from anyio import CancelScope, CapacityLimiter
 from anyio.to_thread import run_sync
 from fastapi import Request
 from starlette.responses import Response, StreamingResponse
+from starlette.types import Receive, Send
 
+from holdfast import cancellation
 from holdfast.api.problems import ServerBusy
+from holdfast.cancellation import WorkAbandoned
 
 HEAVY_THREADS = 3
 """Steps of such work at once: with more, they would take the interpreter from everybody else."""
@@ -42,19 +48,19 @@ class HeavyWork:
         self._limiter: CapacityLimiter | None = None
         self._waiting = 0
 
-    async def answer(self, work: Callable[[], Response | Streamed]) -> Response:
-        """Return what the work answers with; ServerBusy if no thread is free soon.
+    async def answer(self, receive: Receive, work: Callable[[], Response | Streamed]) -> Response:
+        """Return what the work answers with; ServerBusy if no thread is free soon, WorkAbandoned if the client leaves.
 
         The first piece of a streamed answer is made before anything is sent, so that what fails there is told.
         """
-        made = await self._first(work)
-        if isinstance(made, Response):
-            return made
-        first = await self._first(lambda: next(made.pieces, b""))
-        pieces = self._pieces(first, made.pieces)
-        return StreamingResponse(pieces, made.status, dict(made.headers), made.media_type)
+        async with _watched(receive) as left:
+            made = await self._first(work, left)
+            if isinstance(made, Response):
+                return made
+            first = await self._first(lambda: next(made.pieces, b""), left)
+        return _WatchedStream(self._pieces(first, made.pieces, left), made, left)
 
-    async def _first(self, work: Callable[[], _T]) -> _T:
+    async def _first(self, work: Callable[[], _T], left: Event) -> _T:
         """Run a step that a client waits for without having an answer yet."""
         if self._waiting >= _WAITING:
             raise ServerBusy
@@ -69,17 +75,19 @@ class HeavyWork:
             self._waiting -= 1
         try:
             # The turn is ours already; this limiter only keeps the default one, which others share, out of it.
-            return await run_sync(work, limiter=CapacityLimiter(1))
+            return await run_sync(_step, work, left, limiter=CapacityLimiter(1))
         finally:
             limiter.release_on_behalf_of(token)
 
-    async def _pieces(self, first: bytes, pieces: Iterator[bytes]) -> AsyncIterator[bytes]:
+    async def _pieces(self, first: bytes, pieces: Iterator[bytes], left: Event) -> AsyncGenerator[bytes]:
         limiter = self._threads()
         try:
             piece: bytes | None = first
             while piece is not None:
                 yield piece
-                piece = await run_sync(next, pieces, None, limiter=limiter)
+                piece = await run_sync(_step, lambda: next(pieces, None), left, limiter=limiter)
+        except WorkAbandoned:
+            return  # there is no one to tell
         finally:
             close = getattr(pieces, "close", None)
             if close is not None:  # what a generator holds (files, a folder for sorting) goes with it
@@ -92,7 +100,54 @@ class HeavyWork:
         return self._limiter
 
 
+def _step(work: Callable[[], _T], left: Event) -> _T:
+    """Do one step of work on this thread, unless and until its client has left."""
+    with cancellation.until(left):
+        cancellation.check()
+        return work()
+
+
+@asynccontextmanager
+async def _watched(receive: Receive) -> AsyncIterator[Event]:
+    """Give an event that is set when the client leaves while the block runs."""
+    left = Event()
+
+    async def watch() -> None:
+        while (await receive())["type"] != "http.disconnect":
+            pass
+        left.set()
+
+    # No TaskGroup: it would wrap what the block raises, and the one that fails here is the block.
+    watching = asyncio.create_task(watch(), name="watch for the client leaving")
+    try:
+        yield left
+    finally:
+        watching.cancel()
+        await asyncio.wait([watching])
+
+
+class _WatchedStream(StreamingResponse):
+    """A streamed answer that says when its client left: the step that is being made then ends, too."""
+
+    def __init__(self, pieces: AsyncGenerator[bytes], made: Streamed, left: Event) -> None:
+        super().__init__(pieces, made.status, dict(made.headers), made.media_type)
+        self._source, self._left = pieces, left
+
+    async def stream_response(self, send: Send) -> None:
+        """Send the pieces; what made them lets go of its files at once, also when the client left in between."""
+        try:
+            await super().stream_response(send)
+        finally:
+            with CancelScope(shield=True):
+                await self._source.aclose()
+
+    async def listen_for_disconnect(self, receive: Receive) -> None:
+        """Wait until the client leaves, and say so."""
+        await super().listen_for_disconnect(receive)
+        self._left.set()
+
+
 async def heavily(request: Request, work: Callable[[], Response | Streamed]) -> Response:
     """Return what the work answers with, done on this process's threads for heavy work."""
     heavy: HeavyWork = request.app.state.heavy
-    return await heavy.answer(work)
+    return await heavy.answer(request.receive, work)

@@ -90,8 +90,13 @@ class AdminTokenWrong(NotPermitted):
     code = "admin_token_wrong"
     summary = "Insufficient permissions"
 
-    def __init__(self) -> None:
-        super().__init__("send the admin token as Authorization: Bearer or X-Admin-Token")
+    def __init__(self, *, is_set: bool = True) -> None:
+        super().__init__(
+            "send the admin token as Authorization: Bearer or X-Admin-Token"
+            if is_set
+            else "this server has no admin token, so none that is shown is right, and its own machine alone is let in; "
+            "ask from there without a token, or set HOLDFAST_API_ADMIN_TOKEN and start it anew"
+        )
 
 
 class AdminTokenMissing(HoldfastError):

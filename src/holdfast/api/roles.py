@@ -35,21 +35,85 @@ async def require_admin(request: Request, archive: ArchiveDep) -> None:
     if archive.settings.api.admin_token is None and archive.settings.api.strict:
         raise AdminTokenMissing
     if not is_admin(archive.settings, request.scope):
-        raise AdminTokenWrong
+        raise AdminTokenWrong(is_set=archive.settings.api.admin_token is not None)
 
 
 def is_admin(settings: Settings, scope: Scope) -> bool:
-    """Return whether a request shows the admin token, or comes from this machine where none is needed."""
+    """Return whether a request shows the admin token, or comes from this machine where none is needed.
+
+    Where no token is set, one that is shown is wrong: its sender takes this server for another.
+    """
     headers = Headers(scope=scope)
+    shown = _shown_token(headers)
     if settings.api.admin_token is None:
-        return _is_owner(settings, scope, headers)
-    scheme, _, bearer = headers.get("authorization", "").partition(" ")
-    shown = bearer.strip() if scheme.lower() == "bearer" else headers.get("x-admin-token", "")
+        return not shown and _is_owner(settings, scope, headers)
     # Digests of equal length, so that neither the length nor the first wrong character can be timed.
     return hmac.compare_digest(_digest(shown), _digest(settings.api.admin_token.get_secret_value()))
 
 
-_FORWARDED = ("forwarded", "x-forwarded-for", "x-forwarded-host", "x-forwarded-proto", "x-real-ip", "via")
+def _shown_token(headers: Headers) -> str:
+    """Return the token that a request shows, empty if none."""
+    scheme, _, bearer = headers.get("authorization", "").partition(" ")
+    return bearer.strip() if scheme.lower() == "bearer" else headers.get("x-admin-token", "")
+
+
+_PROXY_HEADERS = frozenset(
+    (
+        "forwarded",
+        "via",
+        "cdn-loop",
+        "client-ip",
+        "clientip",
+        "x-original-host",
+        "x-original-url",
+        "x-rewrite-url",
+        "x-remote-addr",
+        "x-remote-ip",
+        "x-scheme",
+        "x-request-start",
+        "x-nginx-proxy",
+        "x-cloud-trace-context",
+        "remote-addr",
+        "proxy-connection",
+    )
+)
+_PROXY_PREFIXES = (
+    "x-forwarded",
+    "x-original-forwarded",
+    "x-envoy-",
+    "cf-",
+    "x-azure-",
+    "x-ms-",
+    "cloudfront-",
+    "x-amz-cf-",
+    "x-amzn-",
+    "x-arr-",
+    "x-vercel-",
+    "x-appengine-",
+    "x-appgw-",
+    "x-nf-",
+    "x-akamai-",
+    "akamai-",
+    "fastly-",
+    "fly-",
+    "tailscale-",
+    "ngrok-",
+    "x-ngrok-",
+    "x-traefik-",
+    "x-haproxy-",
+    "x-varnish",
+)
+_PROXY_ENDINGS = ("client-ip", "connecting-ip", "real-ip", "user-ip", "proxyuser-ip", "viewer-address", "forwarded-for")
+
+
+def came_through_proxy(headers: Headers) -> bool:
+    """Return whether a header says that a proxy, a load balancer, a CDN or a tunnel handed a request on.
+
+    Each product has a header of its own; browsers and tools on this machine send none of them.
+    """
+    return any(
+        name in _PROXY_HEADERS or name.startswith(_PROXY_PREFIXES) or name.endswith(_PROXY_ENDINGS) for name in headers
+    )
 
 
 def _is_owner(settings: Settings, scope: Scope, headers: Headers) -> bool:
@@ -65,7 +129,7 @@ def _is_owner(settings: Settings, scope: Scope, headers: Headers) -> bool:
         and is_loopback(name)
         # Proxies that say nothing about themselves still speak HTTP/1.0 (nginx as it comes), and no browser does.
         and scope.get("http_version", "1.1") != "1.0"
-        and not any(header in headers for header in _FORWARDED)
+        and not came_through_proxy(headers)
     )
 
 

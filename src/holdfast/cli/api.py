@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 import socket
@@ -16,6 +17,7 @@ import uvicorn
 from holdfast import config, log
 from holdfast.cli.options import Home
 from holdfast.config import Settings
+from holdfast.wiring.connections import ConnectionLimits
 from holdfast.wiring.http_protocol import strict_http
 from holdfast.wiring.serving import listen
 
@@ -62,9 +64,7 @@ def serve(settings: Settings, *, ready: Callable[[str], None]) -> None:
             _APPLICATION, factory=True, loop="uvloop", log_config=None, access_log=False, server_header=False,
             proxy_headers=bool(settings.api.trusted_proxies), forwarded_allow_ips=list(settings.api.trusted_proxies),
             h11_max_incomplete_event_size=_HEAD_BYTES,
-            http=strict_http(
-                head_bytes=_HEAD_BYTES, head_s=settings.api.head_s, write_s=settings.api.write_s
-            ),
+            http=_protocol(settings),
             timeout_graceful_shutdown=_DRAIN_S, ws="none",
             limit_concurrency=_CONNECTIONS,
         ),
@@ -81,6 +81,15 @@ def serve(settings: Settings, *, ready: Callable[[str], None]) -> None:
     if not server.started:
         print("holdfast: the server did not start; its log says why", file=sys.stderr)
         raise typer.Exit(1)
+
+
+def _protocol(settings: Settings) -> type[asyncio.Protocol]:
+    """Return how requests are read: within the limits that are set."""
+    api = settings.api
+    limits = ConnectionLimits(
+        in_all=_CONNECTIONS, per_address=api.connections_per_address, trusted_proxies=api.trusted_proxies
+    )
+    return strict_http(head_bytes=_HEAD_BYTES, head_s=api.head_s, write_s=api.write_s, limits=limits)
 
 
 def _nothing(_number: int, _frame: FrameType | None) -> None:

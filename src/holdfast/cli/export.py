@@ -21,10 +21,10 @@ from holdfast.cli.options import Home
 from holdfast.editions.volume import find_edition
 from holdfast.errors import Invalid, Unavailable
 from holdfast.exports.cdxj import export_cdxj
+from holdfast.exports.package_cache import PackageCache
 from holdfast.exports.queries import Reach
 from holdfast.exports.queries import execution as find_execution
 from holdfast.exports.rows import Extent, change_rows, snapshot_rows
-from holdfast.exports.shelf import Shelf
 from holdfast.exports.tables import CHANGE_COLUMNS, SNAPSHOT_COLUMNS, Format, write_rows
 from holdfast.sources.registry import find as find_by_code
 from holdfast.wiring.archive import Archive, open_archive
@@ -119,10 +119,10 @@ def wacz(
     Example: holdfast export wacz 3 -o site.wacz
     """
     with open_archive(config.load(home=home)) as archive:
-        package = Shelf(archive.database, archive.home).package(execution)
+        package = _packages(archive).package(execution)
         target = output or Path(package.name)
         with _progress(package.archive.size) as advance:
-            _write(advance(package.archive.read()), target)
+            _write(advance(package.read()), target)
         print(f"{target}: {package.archive.size:,} bytes")
 
 
@@ -140,11 +140,15 @@ def edition(
     with open_archive(config.load(home=home)) as archive:
         with archive.database.read() as session:
             found = find_edition(session, find_by_code(session, code), year)
-        package = Shelf(archive.database, archive.home).edition(found.id)
+        package = _packages(archive).edition(found.id)
         target = output or Path(package.name)
         with _progress(package.archive.size) as advance:
-            _write(advance(package.archive.read()), target)
+            _write(advance(package.read()), target)
         print(f"{target}: {package.archive.size:,} bytes")
+
+
+def _packages(archive: Archive) -> PackageCache:
+    return PackageCache(archive.database, archive.home, most_bytes=archive.settings.exports.cache_bytes)
 
 
 def _reach(archive: Archive, source: str | None, since: datetime | None, until: datetime | None) -> Reach:

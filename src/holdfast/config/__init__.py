@@ -150,6 +150,12 @@ class ApiSettings(Group):
     body_bytes: int = setting(1024**2, ge=1024, description="Largest request body.")
     head_s: float = setting(10.0, ge=0.1, description="Time in which the head of a request must arrive.")
     write_s: float = setting(30.0, ge=0.1, description="Time in which a client that stopped reading must read on.")
+    connections_per_address: int = setting(
+        100,
+        ge=1,
+        description="Connections that one address (IPv6: /64) may hold, of 1,000 in all; behind a trusted proxy, "
+        "requests under way of the address that it forwards.",
+    )
     query_chars: int = setting(8192, ge=256, description="Longest query string.")
     rate_limiting: bool = setting(True, description="Whether requests are counted per address and minute.")
     general_per_minute: int = setting(120, ge=1, description="Requests an address may make in a minute.")
@@ -177,6 +183,17 @@ class ApiSettings(Group):
         A name that we do not know is taken for an installation that others rely on: `prod` and `live` are strict.
         """
         return self.environment.strip().lower() not in _RELAXED
+
+
+class ExportSettings(Group):
+    """What exports keep on the disk."""
+
+    cache_bytes: int = setting(
+        2 * 1024**3,
+        ge=0,
+        description="Size of `cache/wacz`, the indexes of packages: beyond it, what was asked for longest ago and is "
+        "not being read goes; the package asked for last stays whatever its size.",
+    )
 
 
 class ReplaySettings(Group):
@@ -336,6 +353,7 @@ class Settings(Group):
     recovery: RecoverySettings = RecoverySettings()
     storage: StorageSettings = StorageSettings()
     api: ApiSettings = ApiSettings()
+    exports: ExportSettings = ExportSettings()
     replay: ReplaySettings = ReplaySettings()
     jobs: JobSettings = JobSettings()
     worker: WorkerSettings = WorkerSettings()

@@ -10,6 +10,7 @@ from itertools import islice
 from pathlib import Path
 from typing import BinaryIO
 
+from holdfast import cancellation
 from holdfast.clock import digits14
 from holdfast.db.engine import Database
 from holdfast.exports import queries
@@ -44,6 +45,7 @@ def captures(
     """Yield the captures of an execution or a source by id, in short sessions."""
     after = -1
     while True:
+        cancellation.check()
         with database.read() as session:
             page = queries.index_rows(session, execution_id=execution_id, source_id=source_id, after=after, limit=_PAGE)
         yield from page

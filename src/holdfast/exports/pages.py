@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
+from holdfast import cancellation
 from holdfast.db.engine import Database
 from holdfast.errors import UrlRefused
 from holdfast.exports import queries
@@ -73,6 +74,7 @@ def _captured(database: Database, execution_id: int) -> Iterator[PageRow]:
     """Yield the captures of pages of an execution, by id, in short sessions."""
     after = -1
     while True:
+        cancellation.check()
         with database.read() as session:
             rows = queries.page_rows(session, execution_id, after=after, limit=_AT_ONCE)
         yield from rows

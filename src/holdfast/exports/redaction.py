@@ -13,6 +13,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import NamedTuple
 
+from holdfast import cancellation
 from holdfast.exports.queries import HiddenRecord
 from holdfast.exports.zipping import FileRange, Segment
 from holdfast.urls import page_key
@@ -89,6 +90,7 @@ def _read(path: Path) -> list[_Seen]:
 
     found: list[_Seen] = []
     for record in read_records(path, damaged):
+        cancellation.check()
         head = record.head
         found.append(
             _Seen(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from holdfast import cancellation
 from holdfast.changes.compare import DIFF_VERSION, NORMALISATION_VERSION
 from holdfast.changes.feed import compare_path
 from holdfast.changes.listing.events import Event
@@ -32,6 +33,7 @@ def snapshot_rows(database: Database, extent: Extent, *, site: str) -> Iterator[
     """Yield the rows of `SNAPSHOT_COLUMNS`, by id; `site` is what their links begin with."""
     left, after = extent.limit, extent.after
     while left is None or left > 0:
+        cancellation.check()
         most = _PAGE if left is None else min(_PAGE, left)
         page, until = _snapshot_page(database, extent.reach, after, most)
         with database.read() as session:
@@ -69,6 +71,7 @@ def change_rows(database: Database, extent: Extent, *, site: str) -> Iterator[Ro
     """Yield the rows of `CHANGE_COLUMNS`, by id; of some days in the order of time."""
     left, after = extent.limit, extent.after
     while left is None or left > 0:
+        cancellation.check()
         with database.read() as session:
             ids = queries.changes_after(session, extent.reach, after=after, limit=_PAGE)
             page = events_of(session, ids) if ids else []

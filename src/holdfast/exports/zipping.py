@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import BinaryIO, NamedTuple, Self
 
+from holdfast import cancellation
 from holdfast.errors import Conflict, NotFound
 
 _PIECE_BYTES = 256 * 1024
@@ -133,6 +134,7 @@ class _OpenFile:
             if not piece:
                 raise MemberChanged(f"{segment.path.name} is shorter than when it was sealed; see: holdfast verify")
             left -= len(piece)
+            cancellation.check()
             yield piece
 
     def _opened(self, path: Path) -> BinaryIO:

@@ -7,11 +7,20 @@ without CR, lines that go on on the next. Behind such a request another one can 
 from __future__ import annotations
 
 import asyncio
+import json
 from typing import Any
+from uuid import uuid4
 
 import h11
 from h11._receivebuffer import ReceiveBuffer
 from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from holdfast.wiring.connections import ConnectionLimits, TooManyConnections
+
+_LINGER_S = 1.0
+"""How long a client that was turned away has to read why; what it sends meanwhile is dropped."""
+_LINGERING = 64
+"""Clients that are told why at once; beyond, a connection is closed without a word: the flood is what must end."""
 
 
 class StrictHead(ReceiveBuffer):
@@ -43,11 +52,17 @@ class StrictHead(ReceiveBuffer):
 
 
 class StrictHttp(H11Protocol):
-    """uvicorn's protocol with strict heads, and times: for a head to be whole, and for a client to read on."""
+    """uvicorn's protocol with strict heads, limits for connections, and times: for a head to be whole, and for a client
+    to read on.
+    """
 
     head_bytes = 32 * 1024
     head_s = 10.0
     write_s = 30.0
+    limits: ConnectionLimits
+    """Shared by all connections of a server."""
+    lingering: set[StrictHttp]
+    """Connections that were turned away and not closed yet."""
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
@@ -55,14 +70,26 @@ class StrictHttp(H11Protocol):
         self.conn._receive_buffer = self._head
         self._head_timer: asyncio.TimerHandle | None = None
         self._write_timer: asyncio.TimerHandle | None = None
+        self._counted_as: str | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Wait for the first head, but not for ever."""
+        """Wait for the first head, but not for ever; turn away what is more than this client, or all, may hold."""
         super().connection_made(transport)
+        if len(self.connections) > self.limits.in_all:
+            sentence = "this server holds as many connections as it can; try again in a few seconds"
+            self._turn_away(b"503 Service Unavailable", "unavailable", sentence, sentence)
+            return
+        self._counted_as = self.limits.take(self.client[0] if self.client else "")
+        if self._counted_as is None:
+            error = TooManyConnections(self.limits.per_address)
+            self._turn_away(b"429 Too Many Requests", error.code, error.summary, str(error))
+            return
         self._await_head()
 
     def data_received(self, data: bytes) -> None:
         """Take what arrived; a head that has begun must be whole in time."""
+        if self in self.lingering:
+            return
         super().data_received(data)
         if self.conn.their_state is h11.IDLE and not self.transport.is_closing():
             self._await_head()
@@ -71,6 +98,10 @@ class StrictHttp(H11Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Let go of everything."""
+        if self._counted_as is not None:
+            self.limits.give_back(self._counted_as)
+            self._counted_as = None
+        self.lingering.discard(self)
         self._stop_waiting()
         self._stop_watching()
         super().connection_lost(exc)
@@ -117,6 +148,26 @@ class StrictHttp(H11Protocol):
         if not self.transport.is_closing() and self.conn.their_state is h11.IDLE:
             self._refuse(b"408 Request Timeout", b"the head of the request did not arrive in time")
 
+    def _turn_away(self, status: bytes, code: str, error: str, detail: str) -> None:
+        """Say why a connection is not served, and end it.
+
+        It is not closed at once: a client that is still sending would be reset before it has read the answer.
+        """
+        self.connections.discard(self)
+        if len(self.lingering) >= _LINGERING:
+            self.transport.abort()
+            return
+        self.lingering.add(self)
+        told = {"error": error, "detail": detail, "code": code, "requestId": str(uuid4())}
+        body = json.dumps(told).encode()
+        self.transport.write(
+            b"HTTP/1.1 %b\r\nContent-Type: application/json\r\nContent-Length: %d\r\nRetry-After: %d\r\n"
+            b"Connection: close\r\n\r\n%b" % (status, len(body), TooManyConnections.retry_after_s, body)
+        )
+        if self.transport.can_write_eof():
+            self.transport.write_eof()
+        self._head_timer = self.loop.call_later(_LINGER_S, self.transport.abort)
+
     def _refuse(self, status: bytes, sentence: bytes) -> None:
         self.transport.write(
             b"HTTP/1.1 %b\r\nContent-Type: text/plain\r\nContent-Length: %d\r\nConnection: close\r\n\r\n%b"
@@ -125,6 +176,7 @@ class StrictHttp(H11Protocol):
         self.transport.close()
 
 
-def strict_http(*, head_bytes: int, head_s: float, write_s: float) -> type[StrictHttp]:
+def strict_http(*, head_bytes: int, head_s: float, write_s: float, limits: ConnectionLimits) -> type[StrictHttp]:
     """Return the protocol for a server with these limits."""
-    return type("StrictHttp", (StrictHttp,), {"head_bytes": head_bytes, "head_s": head_s, "write_s": write_s})
+    chosen = {"head_bytes": head_bytes, "head_s": head_s, "write_s": write_s, "limits": limits, "lingering": set()}
+    return type("StrictHttp", (StrictHttp,), chosen)

@@ -20,6 +20,12 @@ from tests.unit.api.conftest import MakeClient
 _TOKEN = "a token of sixteen or more"
 _ROUTES = [route for router in ROUTERS for route in router.routes if isinstance(route, APIRoute)]
 _ADMIN = [route for route in _ROUTES if roles_of(route) == [Role.ADMIN]]
+_OF_PROXIES = ("x-real-ip", "cf-connecting-ip", "cf-ray", "true-client-ip", "x-client-ip", "fastly-client-ip",
+               "x-cluster-client-ip", "fly-client-ip", "x-azure-clientip", "cloudfront-viewer-address", "client-ip",
+               "x-appengine-user-ip", "x-original-forwarded-for", "x-envoy-external-address", "cdn-loop",
+               "x-nf-client-connection-ip", "do-connecting-ip", "x-amzn-trace-id", "tailscale-user-login",
+               "x-forwarded-port", "X-Forwarded-Server")  # fmt: skip
+"""Headers by which proxies, load balancers, CDNs and tunnels say for whom they ask."""
 _REPLAY_ROUTES = [route for router in REPLAY_ROUTERS for route in router.routes if isinstance(route, APIRoute)]
 
 
@@ -88,7 +94,8 @@ def test_without_a_token_a_loopback_server_is_open_to_its_owner(client: Client) 
     ("host", "peer", "headers"),
     [("archive.example", "127.0.0.1", {}), ("127.0.0.1:8060", "203.0.113.7", {}), ("localhost", "10.0.0.2", {}),
      ("localhost", "junk", {}), ("localhost", "127.0.0.1", {"x-forwarded-for": "203.0.113.7"}),
-     ("localhost", "127.0.0.1", {"forwarded": "for=203.0.113.7"}), ("localhost", "127.0.0.1", {"via": "1.1 proxy"})],
+     ("localhost", "127.0.0.1", {"forwarded": "for=203.0.113.7"}), ("localhost", "127.0.0.1", {"via": "1.1 proxy"}),
+     *(("localhost", "127.0.0.1", {name: "203.0.113.7"}) for name in _OF_PROXIES)],
 )  # fmt: skip
 def test_without_a_token_nobody_else_is_let_in(
     make_client: MakeClient, host: str, peer: str, headers: dict[str, str]
@@ -98,6 +105,20 @@ def test_without_a_token_nobody_else_is_let_in(
 
     assert client.get("/metrics", headers={"host": host, **headers}).status_code == 403
     assert client.get("/api/stats", headers={"host": host, **headers}).status_code == 200
+
+
+@pytest.mark.parametrize("headers", [{"x-admin-token": "guess"}, {"authorization": "Bearer guess"}])
+def test_a_token_that_is_shown_to_a_server_without_one_is_wrong(client: Client, headers: dict[str, str]) -> None:
+    refused = client.get("/metrics", headers=headers)
+
+    assert (refused.status_code, refused.json()["code"]) == (403, "admin_token_wrong")
+    assert "HOLDFAST_API_ADMIN_TOKEN" in refused.json()["detail"]
+    assert client.get("/metrics", headers={"x-admin-token": ""}).status_code == 200, "an empty one is none"
+
+
+@pytest.mark.parametrize("name", ["user-agent", "accept-language", "sec-ch-ua", "x-request-id", "if-modified-since"])
+def test_what_browsers_and_tools_send_is_no_sign_of_a_proxy(client: Client, name: str) -> None:
+    assert client.get("/metrics", headers={name: "anything"}).status_code == 200
 
 
 @pytest.mark.parametrize(

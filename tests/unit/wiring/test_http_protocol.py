@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import socket
-from contextlib import closing
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager, closing
 
 import uvicorn
 from starlette.types import Receive, Scope, Send
 
+from holdfast.wiring.connections import ConnectionLimits, client_key
 from holdfast.wiring.http_protocol import strict_http
 
 
@@ -29,7 +32,8 @@ async def _serve_one_that_does_not_read() -> bool:
             return ""
 
     with closing(socket.create_server(("127.0.0.1", 0))) as listener:
-        http = strict_http(head_bytes=32_768, head_s=10.0, write_s=0.2)
+        limits = ConnectionLimits(in_all=10, per_address=10)
+        http = strict_http(head_bytes=32_768, head_s=10.0, write_s=0.2, limits=limits)
         server = uvicorn.Server(uvicorn.Config(endless, http=http, log_config=None, lifespan="off", ws="none"))
         serving = asyncio.create_task(server.serve(sockets=[listener]))
         with closing(socket.create_connection(listener.getsockname())) as line:
@@ -42,3 +46,105 @@ async def _serve_one_that_does_not_read() -> bool:
 
 def test_a_client_that_does_not_read_is_let_go() -> None:
     assert asyncio.run(_serve_one_that_does_not_read())
+
+
+_ASK = b"GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
+
+
+async def _answer(_scope: Scope, _receive: Receive, send: Send) -> None:
+    await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"6")]})
+    await send({"type": "http.response.body", "body": b"served"})
+
+
+@asynccontextmanager
+async def _server(limits: ConnectionLimits) -> AsyncIterator[int]:
+    with closing(socket.create_server(("127.0.0.1", 0))) as listener:
+        http = strict_http(head_bytes=32_768, head_s=60.0, write_s=60.0, limits=limits)
+        server = uvicorn.Server(uvicorn.Config(_answer, http=http, log_config=None, lifespan="off", ws="none"))
+        serving = asyncio.create_task(server.serve(sockets=[listener]))
+        try:
+            yield listener.getsockname()[1]
+        finally:
+            server.should_exit = True
+            await serving
+
+
+async def _holding(stack: AsyncExitStack, port: int, count: int, host: str) -> list[asyncio.StreamWriter]:
+    """Open connections from an address, each with half a request."""
+    lines = []
+    for _ in range(count):
+        _, writer = await asyncio.open_connection("127.0.0.1", port, local_addr=(host, 0))
+        stack.callback(writer.close)
+        writer.write(b"GET / HTTP/1.1\r\nHost: loc")
+        await writer.drain()
+        lines.append(writer)
+    return lines
+
+
+async def _ask(port: int, host: str) -> bytes:
+    reader, writer = await asyncio.open_connection("127.0.0.1", port, local_addr=(host, 0))
+    with closing(writer):
+        writer.write(_ASK)
+        return await asyncio.wait_for(reader.read(), 60)
+
+
+async def _ask_until_served(port: int, host: str) -> bytes:
+    async with asyncio.timeout(60):
+        answer = await _ask(port, host)
+        while b" 200 " not in answer:
+            answer = await _ask(port, host)
+    return answer
+
+
+async def _hold_all_of_one_address() -> tuple[bytes, bytes, bytes]:
+    limits = ConnectionLimits(in_all=100, per_address=5)
+    async with _server(limits) as port, AsyncExitStack() as stack:
+        held = await _holding(stack, port, 5, "127.0.0.2")
+        refused, other = await _ask(port, "127.0.0.2"), await _ask(port, "127.0.0.3")
+        held[0].close()
+        after = await _ask_until_served(port, "127.0.0.2")
+    return refused, other, after
+
+
+def test_an_address_that_holds_all_its_connections_is_told_so_and_others_are_served() -> None:
+    refused, other, after = asyncio.run(_hold_all_of_one_address())
+
+    head, _, body = refused.partition(b"\r\n\r\n")
+    assert head.startswith(b"HTTP/1.1 429 ")
+    assert b"retry-after: 5" in head.lower()
+    assert json.loads(body)["code"] == "too_many_connections"
+    assert other.endswith(b"served")
+    assert after.endswith(b"served"), "one that is closed makes room"
+
+
+async def _hold_through_a_proxy() -> bytes:
+    limits = ConnectionLimits(in_all=100, per_address=2, trusted_proxies=["127.0.0.0/29"])
+    async with _server(limits) as port, AsyncExitStack() as stack:
+        await _holding(stack, port, 10, "127.0.0.2")
+        return await _ask(port, "127.0.0.2")
+
+
+def test_the_connections_of_a_trusted_proxy_are_those_of_many_clients() -> None:
+    assert asyncio.run(_hold_through_a_proxy()).endswith(b"served")
+
+
+async def _hold_all_of_the_server() -> tuple[bytes, bytes]:
+    limits = ConnectionLimits(in_all=6, per_address=5)
+    async with _server(limits) as port, AsyncExitStack() as stack:
+        held = await _holding(stack, port, 3, "127.0.0.2") + await _holding(stack, port, 3, "127.0.0.3")
+        refused = await _ask(port, "127.0.0.4")
+        held[0].close()
+        return refused, await _ask_until_served(port, "127.0.0.4")
+
+
+def test_connections_that_ask_nothing_count_towards_all_that_the_server_holds() -> None:
+    refused, after = asyncio.run(_hold_all_of_the_server())
+
+    assert refused.startswith(b"HTTP/1.1 503 ")
+    assert after.endswith(b"served")
+
+
+def test_a_household_is_one_client_and_so_is_everything_that_is_no_address() -> None:
+    assert client_key("2001:db8::1") == client_key("2001:db8::ffff") != client_key("2001:db8:0:1::1")
+    assert client_key("::ffff:192.0.2.1") == client_key("192.0.2.1")
+    assert client_key("made up") == client_key("") == "unknown"

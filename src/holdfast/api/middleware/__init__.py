@@ -1,4 +1,4 @@
-"""What every request passes, outermost first: shell, entrance, headers, origins, rates, bodies, usage. Plain ASGI.
+"""What every request passes, outermost first: shell, at_once, entrance, headers, origins, rates, bodies, usage.
 
-None of it buffers a response, so that exports and replay stream.
+Plain ASGI. None of it buffers a response, so that exports and replay stream.
 """

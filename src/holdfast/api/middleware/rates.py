@@ -18,6 +18,7 @@ from holdfast.api.problems import TooManyRequests
 from holdfast.api.roles import is_admin
 from holdfast.clock import Clock
 from holdfast.config import Settings
+from holdfast.wiring.connections import client_key
 
 _MONITORS = ("/api/health", "/health", "/metrics")
 _CDX = ("/cdx", "/cdx/search/cdx")
@@ -146,14 +147,9 @@ def peer_of(scope: Scope) -> IPv4Address | IPv6Address | None:
 
 
 def address_of(scope: Scope) -> str:
-    """Return whom to count: the peer's address, a whole /64 for IPv6, where one household has them all.
-
-    Whatever is no address counts as one client: made up anew for each request, it would never be limited.
-    """
-    address = peer_of(scope)
-    if isinstance(address, IPv6Address):
-        return str(address.ipv4_mapped or int(address) >> 64)
-    return str(address) if address else "unknown"
+    """Return whom to count for a request: its peer, or whom a trusted proxy names; see `client_key`."""
+    peer = scope.get("client")
+    return client_key(str(peer[0]) if peer else "")
 
 
 class RateLimits:

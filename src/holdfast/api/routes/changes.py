@@ -11,6 +11,7 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Request
 from starlette.responses import Response, StreamingResponse
 
+from holdfast import cancellation
 from holdfast.api.addresses import browse_url
 from holdfast.api.deps import ArchiveDep, SessionDep
 from holdfast.api.errors import answers
@@ -172,6 +173,7 @@ def _site_lines(
 ) -> Iterator[bytes]:
     counts: Counter[str] = Counter({kind.value: 0 for kind in SiteKind})
     while cursor is not None and limit > 0:
+        cancellation.check()
         most = min(limit, SLICE)
         with archive.database.read() as session:
             found = site_slice(session, *executions, cursor, limit=most)

@@ -14,7 +14,7 @@ from holdfast.api.ranges import RangeRefused, wanted_span
 from holdfast.api.roles import PUBLIC
 from holdfast.api.routes.coverage import Code, Year, edition_of
 from holdfast.errors import NotFound
-from holdfast.exports.shelf import Package, Shelf
+from holdfast.exports.package_cache import Package, PackageCache
 from holdfast.wiring.archive import Archive
 
 router = APIRouter(tags=["exports"], dependencies=[PUBLIC])
@@ -34,7 +34,7 @@ async def wacz(request: Request, archive: ArchiveDep, id: ExecutionId) -> Respon
 
     `/api/executions/{id}.wacz` is the same, for tools that go by how a name ends.
     """
-    return await heavily(request, lambda: _send(request, open_shelf(request, archive).package(id)))
+    return await heavily(request, lambda: _send(request, packages_of(request, archive).package(id)))
 
 
 @router.head("/api/coverage/{source}/{year}/edition.wacz", include_in_schema=False, name="edition_wacz_head")
@@ -49,10 +49,10 @@ async def edition_wacz(request: Request, archive: ArchiveDep, source: Code, year
 
 
 def _edition(request: Request, archive: Archive, source: str, year: int) -> Response | Streamed:
-    shelf = open_shelf(request, archive)
+    packages = packages_of(request, archive)
     with archive.database.read() as session:
         edition, _ = edition_of(session, source, year)
-    return _send(request, shelf.edition(edition.id))
+    return _send(request, packages.edition(edition.id))
 
 
 def _send(request: Request, package: Package) -> Response | Streamed:
@@ -75,18 +75,19 @@ def _send(request: Request, package: Package) -> Response | Streamed:
     status = 200 if span is None else 206
     if request.method == "HEAD":
         return Response(status_code=status, headers=headers, media_type="application/wacz")
-    return Streamed(iter(package.archive.read(start, end)), "application/wacz", headers, status)
+    return Streamed(package.read(start, end), "application/wacz", headers, status)
 
 
-def open_shelf(request: Request, archive: Archive) -> Shelf:
-    """Return the shelf of this server, made at the first request; NotFound where exports are not offered."""
+def packages_of(request: Request, archive: Archive) -> PackageCache:
+    """Return the packages of this server, made at the first request; NotFound where exports are not offered."""
     if not archive.settings.api.exports:
         raise NotFound("exports are not offered here; see HOLDFAST_API_EXPORTS")
     state = request.app.state
-    shelf: Shelf | None = getattr(state, "shelf", None)
-    if shelf is None:
-        shelf = state.shelf = Shelf(archive.database, archive.home)
-    return shelf
+    packages: PackageCache | None = getattr(state, "packages", None)
+    if packages is None:
+        most_bytes = archive.settings.exports.cache_bytes
+        packages = state.packages = PackageCache(archive.database, archive.home, most_bytes=most_bytes)
+    return packages
 
 
 def _headers(package: Package) -> dict[str, str]:

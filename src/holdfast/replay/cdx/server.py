@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator
 from dataclasses import replace
 
+from holdfast import cancellation
 from holdfast.clock import Clock
 from holdfast.db.engine import Database
 from holdfast.replay.cdx import queries
@@ -42,6 +43,7 @@ class CdxServer:
 
     def batch(self, question: Question, keys: KeyRange, behind: Spot | None, *, reverse: bool, size: int) -> list[Line]:
         """Return the next lines of a range, with file names and originals where a field asks for them."""
+        cancellation.check()
         with self._database.read() as session:
             rows = queries.batch(session, keys, behind=behind, reverse=reverse, period=question.period, limit=size)
             originals: dict[int, queries.Stand] = {}

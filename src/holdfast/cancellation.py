@@ -1,0 +1,42 @@
+"""Work that no client waits for any more: long loops ask here, between two portions, whether to go on.
+
+A thread cannot be stopped from outside. A server runs the work of a request inside `until`, and sets the event when
+the client leaves; `check` then ends the work at its next portion. Outside of `until` it never does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from threading import Event
+
+from holdfast.errors import Unavailable
+
+_ended: ContextVar[Event | None] = ContextVar("ended", default=None)
+
+
+class WorkAbandoned(Unavailable):
+    """The client that asked for this has left, so it was not finished."""
+
+    code = "work_abandoned"
+
+    def __init__(self) -> None:
+        super().__init__("the client left before this was finished, so it was given up; ask again")
+
+
+@contextmanager
+def until(ended: Event) -> Iterator[None]:
+    """Let `check` end the work of this block, on this thread, once the event is set."""
+    token = _ended.set(ended)
+    try:
+        yield
+    finally:
+        _ended.reset(token)
+
+
+def check() -> None:
+    """Return if the work is still wanted; WorkAbandoned if not. Cheap: a look at a flag."""
+    ended = _ended.get()
+    if ended is not None and ended.is_set():
+        raise WorkAbandoned

@@ -1,0 +1,283 @@
+"""Packages that were put together before: their layout and generated members lie in the data directory's cache.
+
+A package is found by what its bytes hang on, so a withdrawal or another index is another package at once. One process
+builds it at a time; the others are told to come back. The cache has a size: beyond it, what was asked for longest ago
+goes, but never what is being read or built, by this process or another.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import shutil
+import zlib
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+from tempfile import mkdtemp
+from threading import Lock
+from typing import Any, NamedTuple
+
+from holdfast.clock import from_micros, to_micros
+from holdfast.coordination.turns import alone
+from holdfast.db.engine import Database
+from holdfast.errors import NoSpace, Unavailable
+from holdfast.exports.package import Contents, build, read_contents, read_edition
+from holdfast.exports.zipping import FileRange, Member, Segment, VirtualZip
+
+LAYOUT = "layout.json"
+"""What a package consists of. It is the last file that is written, its age tells when the package was last asked for,
+and a lock on it is shared by all that read the package."""
+_LOCK = ".lock"
+_HELD = 16
+"""Layouts that stay in memory."""
+
+
+class PackageBusy(Unavailable):
+    """This package is being put together."""
+
+    code = "package_busy"
+
+    def __init__(self) -> None:
+        super().__init__("this package is being put together; ask again in a few seconds")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Package:
+    """A package that can be read."""
+
+    name: str
+    """What to call the file."""
+    etag: str
+    """The same for the same bytes."""
+    archive: VirtualZip
+    folder: Path
+    """Where its generated members lie."""
+
+    def read(self, start: int = 0, end: int | None = None) -> Iterator[bytes]:
+        """Yield its bytes from `start` up to `end`; it stays in the cache until this is through, or closed.
+
+        PackageBusy if it was just removed; NotFound or MemberChanged if a file is not as it was.
+        """
+        with _reading(self.folder):
+            yield from self.archive.read(start, end)
+
+
+class PackageCache:
+    """All packages of one data directory; used by any number of threads."""
+
+    def __init__(self, database: Database, home: Path, *, most_bytes: int) -> None:
+        self._database, self._home, self._most_bytes = database, home.resolve(), most_bytes
+        self._folder = self._home / "cache" / "wacz"
+        self._held: OrderedDict[str, Package] = OrderedDict()
+        self._lock = Lock()
+
+    def package(self, execution_id: int) -> Package:
+        """Return the package of an execution as it is now, put together if need be.
+
+        NotFound, NothingSealed, MemberChanged; PackageBusy while another builds it; NoSpace.
+        """
+        return self._package(lambda: read_contents(self._database, execution_id), str(execution_id))
+
+    def edition(self, edition_id: int) -> Package:
+        """Return the package of an annual edition, all its shards in one; otherwise as `package`."""
+        return self._package(lambda: read_edition(self._database, edition_id), f"edition-{edition_id}")
+
+    def _package(self, read: Callable[[], Contents], place: str) -> Package:
+        contents = read()
+        fingerprint = contents.fingerprint
+        folder = self._folder / place / fingerprint
+        with self._lock:
+            found = self._held.pop(fingerprint, None)
+        if found is None or not _touched(folder):
+            if not _touched(folder):
+                self._build(contents, folder, read)
+            found = self._opened(contents, folder)
+        with self._lock:
+            self._held[fingerprint] = found
+            while len(self._held) > _HELD:
+                self._held.popitem(last=False)
+        return found
+
+    def _opened(self, contents: Contents, folder: Path) -> Package:
+        try:
+            layout = json.loads((folder / LAYOUT).read_bytes())
+        except FileNotFoundError as exc:  # another process needed the room at this very moment
+            raise PackageBusy from exc
+        members = [_member(item, self._home) for item in layout["members"]]
+        return Package(
+            name=f"{contents.name}.wacz",
+            etag=sha256(repr([(item.name, item.crc32, item.size) for item in members]).encode()).hexdigest()[:32],
+            archive=VirtualZip(members, from_micros(layout["moment"])),
+            folder=folder,
+        )
+
+    def _build(self, contents: Contents, folder: Path, read: Callable[[], Contents]) -> None:
+        """Build into a folder of its own, then move it to its place: whoever sees it sees all of it."""
+        try:
+            folder.parent.mkdir(parents=True, exist_ok=True)
+            with alone(folder.parent / _LOCK, PackageBusy()):
+                if (folder / LAYOUT).exists():
+                    return
+                _remove_unfinished(folder.parent)
+                fresh = Path(mkdtemp(dir=folder.parent, prefix=".building-"))
+                try:
+                    self._write(contents, fresh, folder)
+                    if read().withdrawals != contents.withdrawals:
+                        # Some of its members were made before a withdrawal and some after it.
+                        raise PackageBusy
+                    fresh.rename(folder)
+                except BaseException:
+                    shutil.rmtree(fresh, ignore_errors=True)
+                    raise
+                for package in _packages_in(folder.parent):
+                    if package.folder != folder:  # it shows what has changed since
+                        _remove(package.folder)
+            self._trim(keep=folder)
+        except OSError as exc:
+            raise NoSpace(f"cannot write the index of the package below {self._folder}: {exc.strerror}") from exc
+
+    def _write(self, contents: Contents, fresh: Path, folder: Path) -> None:
+        """Write a package into a fresh folder; its members are named by where they will lie."""
+        members = build(self._database, self._home, contents, fresh)
+        items = [_item(member, self._home, fresh, folder) for member in members]
+        layout = {"moment": to_micros(contents.moment), "members": items}
+        (fresh / LAYOUT).write_text(json.dumps(layout))
+
+    def _trim(self, *, keep: Path) -> None:
+        """Remove what was asked for longest ago until the cache has its size again; `keep` stays whatever it takes."""
+        found: list[_Stored] = []
+        for place in (path for path in self._folder.iterdir() if path.is_dir()):
+            if place != keep.parent:
+                with suppress(PackageBusy), alone(place / _LOCK, PackageBusy()):
+                    _remove_unfinished(place)
+            found += _packages_in(place)
+        total = sum(package.size for package in found)
+        for package in sorted(found):
+            if total <= self._most_bytes:
+                return
+            if package.folder != keep and _remove(package.folder):
+                total -= package.size
+
+
+class _Stored(NamedTuple):
+    """A package on disk."""
+
+    asked_at: int
+    folder: Path
+    size: int
+    """What it takes on the disk, in bytes."""
+
+
+def _packages_in(place: Path) -> list[_Stored]:
+    """Return the finished packages of an execution or an edition."""
+    found: list[_Stored] = []
+    for folder in place.iterdir():
+        with suppress(FileNotFoundError, NotADirectoryError):  # one that another process removes meanwhile
+            if not folder.name.startswith("."):
+                asked_at = (folder / LAYOUT).stat().st_mtime_ns
+                size = sum(path.stat().st_blocks * 512 for path in folder.rglob("*"))
+                found.append(_Stored(asked_at, folder, size))
+    return found
+
+
+def _touched(folder: Path) -> bool:
+    """Note that a package was asked for; return whether it is there."""
+    try:
+        os.utime(folder / LAYOUT)
+    except FileNotFoundError:
+        return False
+    except OSError:  # of another owner: its age stays as it is
+        return True
+    return True
+
+
+@contextmanager
+def _reading(folder: Path) -> Iterator[None]:
+    """Keep a package in the cache while the block runs; PackageBusy if it is gone, or is being removed."""
+    try:
+        fd = os.open(folder / LAYOUT, os.O_RDONLY | os.O_CLOEXEC)
+    except FileNotFoundError as exc:
+        raise PackageBusy from exc
+    try:
+        try:
+            fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            # It may have been removed between the two steps, and built anew.
+            is_there = os.path.samestat(os.fstat(fd), (folder / LAYOUT).stat())
+        except (BlockingIOError, FileNotFoundError) as exc:
+            raise PackageBusy from exc
+        if not is_there:
+            raise PackageBusy
+        yield
+    finally:
+        os.close(fd)
+
+
+def _remove(folder: Path) -> bool:
+    """Remove a package that no process reads; return whether it is gone."""
+    try:
+        fd = os.open(folder / LAYOUT, os.O_RDONLY | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return True
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        # By a name of its own first: half a package must not stand where a whole one is looked for.
+        gone = folder.with_name(f".removed-{folder.name}-{os.getpid()}")
+        folder.rename(gone)
+        shutil.rmtree(gone, ignore_errors=True)
+    except BlockingIOError:
+        return False
+    except FileNotFoundError:
+        return True
+    finally:
+        os.close(fd)
+    return True
+
+
+def _remove_unfinished(place: Path) -> None:
+    """Remove what processes that were killed left while they built or removed; only under the lock of the place."""
+    for path in place.iterdir():
+        if path.is_dir() and path.name.startswith("."):
+            shutil.rmtree(path, ignore_errors=True)
+
+
+def _item(member: Member, home: Path, fresh: Path, folder: Path) -> dict[str, Any]:
+    """Return a member as the layout keeps it; paths below the data directory are relative to it."""
+    segments = [_kept(segment, home, fresh, folder) for segment in member.segments]
+    return {"name": member.name, "crc32": member.crc32, "segments": _joined(segments)}
+
+
+def _kept(segment: Segment, home: Path, fresh: Path, folder: Path) -> list[Any]:
+    if isinstance(segment, bytes):
+        return ["bytes", zlib.compress(segment, 9).hex()]
+    path = folder / segment.path.relative_to(fresh) if segment.path.is_relative_to(fresh) else segment.path
+    shown = path.relative_to(home) if path.is_relative_to(home) else path
+    return ["file", str(shown), segment.start, segment.size]
+
+
+def _joined(segments: Sequence[list[Any]]) -> list[list[Any]]:
+    """Return segments with stretches of one file that touch made one."""
+    joined: list[list[Any]] = []
+    for segment in segments:
+        last = joined[-1] if joined else None
+        if last and segment[0] == last[0] == "file" and segment[1] == last[1] and last[2] + last[3] == segment[2]:
+            last[3] += segment[3]
+        else:
+            joined.append(list(segment))
+    return joined
+
+
+def _member(item: dict[str, Any], home: Path) -> Member:
+    same: dict[str, bytes] = {}
+    segments: list[Segment] = []
+    for kind, *facts in item["segments"]:
+        if kind == "file":
+            segments.append(FileRange(home / facts[0], facts[1], facts[2]))
+        else:
+            # A long gap is one piece many times over; it is held once.
+            segments.append(same.setdefault(facts[0], zlib.decompress(bytes.fromhex(facts[0]))))
+    return Member(name=item["name"], crc32=item["crc32"], segments=tuple(segments))

@@ -1,0 +1,110 @@
+"""Heavy work is made for a client; once the client has left, it ends within a portion, and its thread is free."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from threading import Event
+from time import monotonic
+
+import pytest
+from starlette.responses import Response
+from starlette.types import Message
+
+from holdfast import cancellation
+from holdfast.api.heavy import HEAVY_THREADS, HeavyWork, Streamed
+from holdfast.cancellation import WorkAbandoned
+from holdfast.exports.cdxj import export_cdxj
+from tests.archive import Shot, build_archive
+from tests.patience import deadline
+
+
+class _Client:
+    """Asks once, and leaves when it is told to; from any thread."""
+
+    def __init__(self) -> None:
+        self._loop, self._leaving = asyncio.get_running_loop(), asyncio.Event()
+        self._asked = False
+
+    def leave(self) -> None:
+        self._loop.call_soon_threadsafe(self._leaving.set)
+
+    async def receive(self) -> Message:
+        if not self._asked:
+            self._asked = True
+            return {"type": "http.request", "body": b"", "more_body": False}
+        await self._leaving.wait()
+        return {"type": "http.disconnect"}
+
+
+def _endless(began: Callable[[], None]) -> None:
+    """Work in portions until somebody says stop; a test that fails waits for that in vain."""
+    began()
+    until = monotonic() + deadline(60)
+    while monotonic() < until:
+        cancellation.check()
+    raise AssertionError("nothing ended it")
+
+
+async def _leave_before_the_answer() -> tuple[list[BaseException | Response], Response]:
+    heavy = HeavyWork()
+    clients = [_Client() for _ in range(HEAVY_THREADS)]
+
+    def work(client: _Client) -> Response:
+        _endless(client.leave)
+        return Response()
+
+    asked = [heavy.answer(client.receive, lambda client=client: work(client)) for client in clients]  # type: ignore[misc]
+    ended = await asyncio.gather(*asked, return_exceptions=True)
+    return ended, await heavy.answer(_Client().receive, lambda: Response(b"made"))
+
+
+def test_work_whose_client_left_ends_at_its_next_portion_and_frees_its_thread() -> None:
+    ended, after = asyncio.run(_leave_before_the_answer())
+
+    assert [type(one) for one in ended] == [WorkAbandoned] * HEAVY_THREADS
+    assert after.body == b"made"
+
+
+async def _leave_in_the_middle() -> tuple[list[bytes], bool]:
+    client, sent, is_closed = _Client(), [], Event()
+
+    def pieces() -> Iterator[bytes]:
+        try:
+            yield b"one"
+            yield b"two"
+            _endless(client.leave)
+        finally:
+            is_closed.set()
+
+    async def send(message: Message) -> None:
+        sent.append(message.get("body", b""))
+
+    heavy = HeavyWork()
+    response = await heavy.answer(client.receive, lambda: Streamed(pieces(), "text/plain", {}))
+    scope = {"type": "http", "asgi": {"spec_version": "2.3"}}
+    await response(scope, client.receive, send)
+    return sent, is_closed.is_set()
+
+
+def test_a_streamed_answer_whose_client_left_ends_in_the_middle_of_a_piece_and_lets_go_of_all() -> None:
+    sent, is_closed = asyncio.run(_leave_in_the_middle())
+
+    assert [piece for piece in sent if piece] == [b"one", b"two"]
+    assert is_closed
+
+
+def test_an_index_that_no_client_waits_for_is_not_sorted_and_leaves_nothing_on_the_disk(tmp_path: Path) -> None:
+    archive = build_archive(tmp_path / "home", [Shot(url=f"https://example.org/{number}") for number in range(3)])
+    scratch, left = tmp_path / "scratch", Event()
+    scratch.mkdir()
+    with cancellation.until(left):
+        kept = list(export_cdxj(archive.database, scratch, source_id=1))
+        left.set()
+        with pytest.raises(WorkAbandoned):
+            next(export_cdxj(archive.database, scratch, source_id=1))
+    archive.database.close()
+
+    assert len(kept) == 3
+    assert list(scratch.iterdir()) == []

@@ -1,0 +1,120 @@
+"""Packages in the cache: so many bytes of them, the least recently used go first, and none that is being read."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from threading import Event
+
+import pytest
+
+from holdfast import cancellation
+from holdfast.cancellation import WorkAbandoned
+from holdfast.exports.package_cache import LAYOUT, PackageBusy, PackageCache
+from holdfast.wiring.archive import Archive
+from tests.archive import Shot, build_archive
+
+
+@pytest.fixture
+def archive(tmp_path: Path) -> Iterator[Archive]:
+    """Three crawls of one page each."""
+    built = build_archive(
+        tmp_path / "home", [Shot(url="https://example.org/", execution=number) for number in (1, 2, 3)]
+    )
+    yield built
+    built.database.close()
+
+
+def _cache(archive: Archive, most_bytes: int) -> PackageCache:
+    return PackageCache(archive.database, archive.home, most_bytes=most_bytes)
+
+
+def _stored(archive: Archive) -> list[str]:
+    """Return the executions whose packages are on the disk."""
+    return sorted(path.parent.parent.name for path in (archive.home / "cache/wacz").rglob(LAYOUT))
+
+
+def _bytes(archive: Archive) -> int:
+    return sum(path.stat().st_blocks * 512 for path in (archive.home / "cache/wacz").glob("*/[!.]*/**/*"))
+
+
+def test_a_cache_without_room_holds_the_package_that_was_asked_for_last(archive: Archive) -> None:
+    cache = _cache(archive, 0)
+    first = b"".join(cache.package(1).read())
+    cache.package(2)
+    stored = _stored(archive)
+
+    again = b"".join(cache.package(1).read())
+
+    assert (stored, _stored(archive)) == (["2"], ["1"])
+    assert again == first
+
+
+def test_what_was_asked_for_longest_ago_goes_first(archive: Archive) -> None:
+    cache = _cache(archive, 1 << 30)
+    for execution in (1, 2, 3):
+        cache.package(execution)
+    room_for_two = _bytes(archive) * 2 // 3 + 4096
+    for age, execution in enumerate((3, 1, 2)):
+        (layout,) = (archive.home / "cache/wacz" / str(execution)).rglob(LAYOUT)
+        os.utime(layout, ns=(age * 10**9, age * 10**9))
+    _cache(archive, 1 << 30).package(3)  # asked for, by another process: now it is the newest
+    (archive.home / "cache/wacz/2").rename(archive.home / "elsewhere")
+    _cache(archive, room_for_two).package(2)
+
+    assert _stored(archive) == ["2", "3"]
+
+
+def test_what_is_being_read_stays_until_it_is_read(archive: Archive) -> None:
+    cache = _cache(archive, 0)
+    whole = b"".join(cache.package(1).read())
+    reading = cache.package(1).read()
+    got = next(reading)
+
+    _cache(archive, 0).package(2)
+    during = _stored(archive)
+    got += b"".join(reading)
+    _cache(archive, 0).package(3)
+
+    assert got == whole
+    assert during == ["1", "2"]
+    assert _stored(archive) == ["3"]
+
+
+def test_a_package_that_another_process_removed_is_put_together_again(archive: Archive) -> None:
+    cache = _cache(archive, 1 << 30)
+    package = cache.package(1)
+    whole = b"".join(package.read())
+    _cache(archive, 0).package(2)
+
+    with pytest.raises(PackageBusy):
+        next(package.read())
+    assert b"".join(cache.package(1).read()) == whole
+
+
+def test_a_package_that_is_given_up_leaves_nothing_and_what_a_killed_process_left_goes(archive: Archive) -> None:
+    cache, left = _cache(archive, 1 << 30), Event()
+    left.set()
+    with cancellation.until(left), pytest.raises(WorkAbandoned):
+        cache.package(1)
+    place = archive.home / "cache/wacz/1"
+    remains = [path.name for path in place.iterdir()]
+    (place / ".building-x/indexes").mkdir(parents=True)
+    (place / ".building-x/indexes/index.cdx.gz").write_bytes(b"half")
+
+    cache.package(2)
+
+    assert remains == [".lock"]
+    assert [path.name for path in place.iterdir()] == [".lock"]
+
+
+def test_a_package_of_what_was_before_goes_when_there_is_a_new_one(archive: Archive) -> None:
+    cache = _cache(archive, 1 << 30)
+    cache.package(1)
+    with archive.database.write() as session:
+        session.connection().exec_driver_sql("UPDATE sources SET name = 'Another name'")
+
+    cache.package(1)
+
+    assert _stored(archive) == ["1"]
