@@ -102,11 +102,15 @@ def test_lines_are_found_in_blocks_and_among_sentences() -> None:
 @pytest.mark.parametrize(
     ("words", "is_block"),
     [
-        ("edition frezze hc 2026", False), ("edition freeze hc", True), ("edition freeze --agian", False),
-        ("edition freeze hc year", False), ("job", True), ("data-integrity-reports --id N", False),
+        ("edition frezze hc 2026", False),
+        ("edition freeze hc", True),
+        ("edition freeze --agian", False),
+        ("edition freeze hc year", False),
+        ("job", True),
+        ("data-integrity-reports --id N", False),
         ("stop --wait", True),
     ],
-)  # fmt: skip
+)
 def test_a_line_that_could_not_be_typed_is_found(words: str, is_block: bool) -> None:
     with pytest.raises(Exception, match=r"(?i)missing|there is no command|has no command|wants one|valid|set|requires"):
         read(Line("page", tuple(words.split()), is_block))
