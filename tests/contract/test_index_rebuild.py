@@ -2,23 +2,32 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from sqlalchemy import delete, select
 
+from holdfast.archive_tool.state import STATE_NAME
 from holdfast.clock import SystemClock
 from holdfast.db.connect import connect
 from holdfast.db.engine import Database
 from holdfast.db.models import Document, DocumentText, IndexRun, PageGroup, PageLink, Snapshot, Source, WarcFile
+from holdfast.fetch.body import MemoryBody
 from holdfast.index.indexer import index_pending
 from holdfast.index.intake.importer import Importer
 from holdfast.index.owning import open_indexer
 from holdfast.index.rebuild import plan_rebuild, restore_files
 from holdfast.jobs.imports import ImportWish
+from holdfast.warc.digest import sha256_of
+from holdfast.warc.exchange import Exchange
+from holdfast.warc.manifest import ManifestEntry, add_to_manifest, read_manifest
 from holdfast.warc.queries import read_all_again
+from holdfast.warc.roots import record_root
+from holdfast.warc.writer import WarcWriter
 from tests.unit.index.files import record, response, write
 
 
@@ -86,6 +95,107 @@ def test_all_ids_come_back_from_the_files_alone(tmp_path: Path, database: Databa
     _import(database, home, [write(tmp_path / "new.warc.gz", record(url="http://example.org/new"))], "one")
     with database.read() as session:
         assert max(session.scalars(select(WarcFile.id))) > ids[-1]
+
+
+def _crawled(home: Path, folder: Path, file_id: int, plan: object, *, part_of: str) -> None:
+    """Leave a file and its manifest as a crawl does whose database is gone."""
+    folder.mkdir(parents=True)
+    info = {"software": "Holdfast/0.1.0", "isPartOf": part_of, "description": json.dumps(plan)}
+    writer = WarcWriter.create(folder, f"{part_of}-00001", file_id, info, SystemClock())
+    writer.append_exchange(
+        Exchange(
+            url="https://example.org/a",
+            started_at=SystemClock().now(),
+            ip="192.0.2.1",
+            request_head=b"GET / HTTP/1.1\r\n\r\n",
+            response_head=b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n",
+            body=MemoryBody((b"<p>a</p>",)),
+            payload_digest=sha256_of([b"<p>a</p>"]),
+        )
+    )
+    add_to_manifest(folder, ManifestEntry.of(file_id, writer.seal()))
+
+
+def _rebuilt(database: Database, home: Path) -> dict[str, tuple[str, str | None]]:
+    """Make everything anew; return name and address of each source."""
+    clock = SystemClock()
+    with closing(connect(database.url)) as hot:
+        restore_files(database, hot, clock, home, plan_rebuild(hot, home).lost)
+        with open_indexer(hot, clock, home) as indexer:
+            assert [one.error for one in index_pending(indexer, hot, clock) if one.error] == []
+    with database.read() as session:
+        return {row.code: (row.name, row.base_url) for row in session.scalars(select(Source))}
+
+
+def test_a_source_is_again_what_its_files_say_and_its_captures_are_of_the_same_backend(
+    tmp_path: Path, database: Database
+) -> None:
+    home, warcs = tmp_path / "home", tmp_path / "home" / "warcs"
+    seeds = {"seeds": ["https://www.example.org/news/"]}
+    _crawled(home, warcs / "example-org" / "1", 1, seeds, part_of="example-org-1")
+    _crawled(home, warcs / "ex" / "2", 2, seeds, part_of="ex-2")
+    _crawled(home, warcs / "example-org-2" / "3", 3, {"seeds": ["http://example.org:8080/"]}, part_of="example-org-2-3")
+    _crawled(home, warcs / "tool" / "4" / "archive", 4, seeds, part_of="tool-4")
+    (warcs / "tool" / "4" / STATE_NAME).write_text("{}")
+    for number, plan in enumerate(([], {"seeds": []}, {"seeds": [7]}, {"seeds": ["javascript:1"]}), start=5):
+        _crawled(home, warcs / f"odd{number}" / "1", number, plan, part_of=f"odd{number}-1")
+
+    found = _rebuilt(database, home)
+
+    assert found.pop("example-org") == ("www.example.org", "https://www.example.org/")
+    assert found.pop("ex") == ("ex", "https://www.example.org/news/")
+    assert found.pop("example-org-2") == ("example.org", "http://example.org:8080/")
+    assert found.pop("tool") == ("tool", "https://www.example.org/news/")
+    assert found == {f"odd{number}": (f"odd{number}", None) for number in range(5, 9)}
+    with database.read() as session:
+        rows = session.execute(select(Snapshot.warc_file_id, Snapshot.backend))
+        backends = {row[0]: row[1] for row in rows}
+    assert backends == {4: "http_warc", **dict.fromkeys((1, 2, 3, 5, 6, 7, 8), "native")}
+
+
+def test_a_file_outside_belongs_to_the_source_that_it_names_and_one_of_another_archive_to_none(
+    tmp_path: Path, database: Database
+) -> None:
+    home, outside = tmp_path / "home", tmp_path / "outside"
+    seeds = {"seeds": ["https://example.org/"]}
+    _crawled(home, outside / "own", 1, seeds, part_of="example-org-7")
+    _crawled(home, outside / "foreign", 2, seeds, part_of="their-code-7")
+    (outside / "foreign" / "their-code-7-00001.warc.gz").rename(outside / "foreign" / "copy.warc.gz")
+    listed = outside / "foreign" / "manifest.json"
+    entry = read_manifest(outside / "foreign")[0]
+    listed.unlink()
+    (outside / "foreign" / "manifest.journal").unlink(missing_ok=True)
+    add_to_manifest(outside / "foreign", replace(entry, name="copy.warc.gz"))
+    home.mkdir()
+    record_root(home, outside)
+
+    assert _rebuilt(database, home) == {
+        "example-org": ("example.org", "https://example.org/"),
+        "restored": ("restored", None),
+    }
+
+
+def test_a_source_that_is_there_stays_as_it_is(tmp_path: Path, database: Database) -> None:
+    home, now = tmp_path / "home", SystemClock().now()
+    plan = {"seeds": ["https://example.org/"]}
+    with database.write() as session:
+        session.add(
+            Source(
+                code="example-org",
+                name="Ours",
+                base_url="https://other.example/",
+                enabled=False,
+                config={"delay_s": 2.0},
+                created_at=now,
+                updated_at=now,
+            )
+        )
+    _crawled(home, home / "warcs" / "example-org" / "1", 1, plan, part_of="example-org-1")
+
+    assert _rebuilt(database, home) == {"example-org": ("Ours", "https://other.example/")}
+    with database.read() as session:
+        row = session.scalars(select(Source)).one()
+    assert (row.enabled, row.config, row.updated_at) == (False, {"delay_s": 2.0}, now)
 
 
 def test_what_does_not_fit_is_told_and_stays(tmp_path: Path, database: Database) -> None:

@@ -90,6 +90,12 @@ def test_seeds_come_from_files_and_standard_input_and_bad_lines_are_named(world:
     assert "address_forbidden" in world.ended.stderr
 
 
+def test_a_crawl_speaks_in_sentences_and_leaves_the_log_to_its_processes(world: World) -> None:
+    assert [line for line in world.ended.stderr.splitlines() if line.startswith("{")] == []
+    written = "".join(path.read_text("utf-8") for path in world.output.rglob("*.log"))
+    assert "guard.networks_allowed" in written
+
+
 def test_warc_files_lie_where_they_were_asked_for(world: World) -> None:
     assert [Path(path).parent for path in world.summary["warc_files"]] == [world.output]
     assert (world.output / "manifest.json").exists()
@@ -206,6 +212,7 @@ def test_robots_asks_the_site_and_a_dry_run_explains_and_stores_nothing(crawler:
     assert [entry.path for entry in log] == ["/robots.txt", "/robots.txt", "/start"]
     assert judge(log[1:], delay_s=1.0) == [], "within one command it is as polite as a crawl"
     assert not crawler.home.exists()
+    assert dry.stderr == "", "a dry run has nothing to say beside its answer"
 
 
 _SEED = "https://example.org/"

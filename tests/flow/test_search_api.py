@@ -124,6 +124,13 @@ def test_what_is_out_of_bounds_is_refused(client: Client, parameters: dict[str, 
     assert {"error", "detail", "code", "requestId"} <= set(answer.json())
 
 
+@pytest.mark.parametrize("path", ["/api/search", "/api/admin/search-debug"])
+def test_a_source_that_there_is_not_is_not_found(client: Client, path: str) -> None:
+    answer = client.get(path, params={"q": "vaccine", "source": "no-such"})
+
+    assert (answer.status_code, answer.json()["code"]) == (404, "source_not_found")
+
+
 @pytest.mark.parametrize("query", ['"', "AND", "NEAR(", "-x", "*", "example-site", "(" * 200, "a " * 128, "%00", "🦜",
                                    "مرحبا", "%", "_", "\\", "%" * 256, "url:%", "title:\\", "\x00\x01"])  # fmt: skip
 def test_no_query_is_an_error(client: Client, query: str) -> None:

@@ -13,8 +13,8 @@ from holdfast.changes.compute import Computed, Wish, compute_pending
 from holdfast.cli.options import AsJson, Home
 from holdfast.cli.wording import counted
 from holdfast.coordination.priority import step_back
-from holdfast.errors import NotFound
 from holdfast.sources.queries import source_by_code
+from holdfast.sources.refusals import SourceNotFound
 from holdfast.wiring.archive import Archive, open_archive
 
 
@@ -63,11 +63,11 @@ def compute_changes(
 
 
 def find_source(archive: Archive, code: str) -> int:
-    """Return the id of a source; NotFound if there is none of this code."""
+    """Return the id of a source; SourceNotFound if there is none of this code."""
     with archive.database.read() as session:
         found = source_by_code(session, code)
     if found is None:
-        raise NotFound(f"there is no source {code!r}; holdfast status shows what was crawled")
+        raise SourceNotFound(code)
     return found.id
 
 

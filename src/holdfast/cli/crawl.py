@@ -80,8 +80,9 @@ def crawl(
     Example: holdfast crawl https://example.org --contact you@example.org --max-pages 100
     """
     settings = config.load(home=home)
-    # On a terminal the live display tells; lines of a log would tear it apart unless they were asked for.
-    configure_log(settings, unless_set="ERROR" if sys.stderr.isatty() else settings.log_level)
+    # What happens goes to the log of each process, beside its files; here a person reads sentences, and on a terminal
+    # a live display that other lines would tear apart.
+    configure_log(settings, unless_set="ERROR" if sys.stderr.isatty() else "WARNING")
     if robots is Robots.IGNORE and not (reason or "").strip():
         raise Invalid("--robots ignore needs --reason TEXT, which is kept in the audit log")
     most_bytes, most_time_s = read_size(max_bytes), read_time(max_time)

@@ -50,6 +50,7 @@ Most = Annotated[int | None, typer.Option("--max-create-per-run", min=0, help="J
 Code = Annotated[str, typer.Argument(help="The source's code.", metavar="CODE")]
 OneYear = Annotated[int, typer.Argument(help="The edition's year.", metavar="YEAR")]
 _NOTHING = "nothing was changed; do it with --apply"
+_NONE_YET = "no editions yet; plan a campaign with: holdfast edition schedule --year YEAR"
 
 
 @contextmanager
@@ -283,12 +284,14 @@ def list_editions(year: MaybeYear = None, sources: Sources = None, json: AsJson 
     """
     wanted = _codes(sources)
     with _open(home) as jobs, jobs.database.read() as session:
+        for code in wanted:
+            find_source(session, code)
         rows, _ = queries.listed(session, year=year, limit=100_000)
     shown = [(edition, source) for edition, source in rows if not wanted or source.code in wanted]
     if json:
         print(jsonlib.dumps({"editions": [edition_object(*row) for row in shown], "total": len(shown)}))
     elif not shown:
-        print("no editions yet; plan a campaign with: holdfast edition schedule --year YEAR")
+        print("no such editions" if rows or wanted or year else _NONE_YET)
     else:
         print(table(("source", "year", "status", "intended", "captured", "failed", "missing", "excluded", "frozen"),
                     [(source.code, row.year, row.status, row.intended_url_count, row.captured_url_count,

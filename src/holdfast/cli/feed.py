@@ -44,6 +44,7 @@ def list_feeds(
 
     Example: holdfast feed list --disabled
     """
+    _demand_kind(kind)
     with open_jobs(config.load(home=home)) as jobs, jobs.database.read() as session:
         source_id = find(session, source).id if source is not None else None
         rows = queries.listed(
@@ -51,6 +52,8 @@ def list_feeds(
         )
     if json:
         print(jsonlib.dumps({"feeds": [as_object(feed, code) for feed, code in rows], "total": len(rows)}))
+    elif not rows and (source or disabled is not None or kind):
+        print("no such feeds; see all with: holdfast feed list")
     elif not rows:
         print("no feeds yet; they are found by themselves for sources with feeds on: "
               "holdfast source edit CODE --set feeds=true")  # fmt: skip
@@ -93,8 +96,7 @@ def add(
 
     Example: holdfast feed add https://example.org/news.rss --source ex
     """
-    if kind not in registry.KINDS:
-        raise typer.BadParameter(f"write one of {', '.join(registry.KINDS)}", param_hint="--kind")
+    _demand_kind(kind)
     with open_jobs(config.load(home=home)) as jobs, jobs.database.write() as session:
         owner = find(session, source)
         limit = jobs.settings.feeds.per_source
@@ -167,6 +169,11 @@ def _change(feed_id: int, deed: Callable[[Session, Clock, int], Feed], word: str
         print(jsonlib.dumps({"feed": row.id, "url": row.url, word: True}))
     else:
         print(f"feed {row.id}: {word}: {row.url}")
+
+
+def _demand_kind(kind: str | None) -> None:
+    if kind is not None and kind not in registry.KINDS:
+        raise typer.BadParameter(f"{kind[:40]!r} is none of {', '.join(registry.KINDS)}", param_hint="--kind")
 
 
 def _soon(code: str | None, *, search: bool, json: bool, home: Home) -> None:

@@ -26,6 +26,7 @@ from holdfast.index.rebuild import plan_rebuild, restore_files
 from holdfast.index.runs.queries import latest_runs
 from holdfast.index.withdrawals import restore_withdrawals
 from holdfast.jobs.indexing.steps import close_accounts
+from holdfast.sources.registry import find
 from holdfast.warc.queries import read_all_again
 from holdfast.wiring import Ground, open_ground
 
@@ -61,6 +62,8 @@ def index(
             return
         if rebuild and not _rebuild(ground, source, apply=apply, as_json=json):
             return
+        if source is not None:  # only now: a rebuild may have brought it back
+            _demand_source(ground, source)
         step_back(settings.index.nice)
         wanted = [*(["--follow"] if follow else []), *(["--source", source] if source else [])]
         wanted += [] if search else ["--no-search"]
@@ -80,6 +83,11 @@ def index(
         typer.echo(f"{len(done) - len(failed)} of {counted(len(done), 'file')} indexed, {counted(total, 'snapshot')}")
     if failed or not is_whole:
         raise typer.Exit(130 if not is_whole and not follow else 1 if failed else 0)
+
+
+def _demand_source(ground: Ground, code: str) -> None:
+    with closing(Database(ground.settings.database)) as database, database.read() as session:
+        find(session, code)
 
 
 def _rebuild(ground: Ground, source: str | None, *, apply: bool, as_json: bool) -> bool:

@@ -43,6 +43,7 @@ from holdfast.errors import Unavailable
 from holdfast.jobs.care.deeds import note_storage
 from holdfast.jobs.care.queries import Run, runs_of_source
 from holdfast.metrics import WarcCheckFigures
+from holdfast.sources.registry import find as find_source
 from holdfast.warc.outfile import disk_error
 from holdfast.wiring import open_ground
 from holdfast.wiring.archive import Archive, open_archive
@@ -93,6 +94,8 @@ def report(
     with open_archive(config.load(home=home)) as archive:
         if job_id is None and execution is None:
             with archive.database.read() as session:
+                if source is not None:
+                    find_source(session, source)
                 runs = runs_of_source(session, source=source, limit=limit)
         else:
             runs = [the_run(archive.database, job_id, execution)]

@@ -18,6 +18,7 @@ from holdfast.jobs.care import queries
 from holdfast.jobs.operating.configuring import effective, patch_zimit
 from holdfast.jobs.recovering import RESTARTS
 from holdfast.metrics import textfile
+from holdfast.sources.registry import find as find_source
 from holdfast.wiring.jobs import check_backend, open_jobs
 from holdfast.worker.care.exposition import read_figures, write_textfile
 from holdfast.worker.care.hotpath import Guard, PathCase
@@ -199,6 +200,8 @@ def reconcile(
     rows: list[dict[str, Any]] = []
     with open_jobs(settings) as jobs:
         with jobs.database.read() as session:
+            for code in codes:
+                find_source(session, code)
             found = queries.annual_jobs(session, year=year, sources=codes)
         for job, source in found:
             raised = lacking(effective(job, source).zimit.tool_options, annual=True)

@@ -6,24 +6,31 @@ changes nothing that is there: a row that says something else than a manifest is
 
 from __future__ import annotations
 
+import json
 import os
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
 
+from holdfast.archive_tool.state import STATE_NAME
 from holdfast.clock import Clock, to_micros
 from holdfast.db.engine import Database
 from holdfast.db.hot import Hot
 from holdfast.errors import HoldfastError, Invalid
-from holdfast.jobs.imports import adopt_folder
+from holdfast.jobs.imports import FolderFacts, adopt_folder
+from holdfast.sources.adhoc.queries import is_code_of
+from holdfast.sources.queries import is_code
+from holdfast.urls import parse_seed
 from holdfast.warc import queries as files
 from holdfast.warc.manifest import MANIFEST, ManifestDamaged, read_manifest
 from holdfast.warc.queries import ListedFile, Sealing
+from holdfast.warc.reader import read_record_at
 from holdfast.warc.roots import recorded_roots
 
 _AT_ONCE = 400
 _WITHOUT_SOURCE = "restored"
+_INFO_BYTES = 4 << 20
 
 
 @dataclass(slots=True)
@@ -73,7 +80,7 @@ def restore_files(database: Database, hot: Hot, clock: Clock, home: Path, lost: 
     for one in lost:
         folder = (top / one.path).parent
         if folder not in folders:
-            folders[folder] = _execution(database, clock, top, folder)
+            folders[folder] = _execution(database, clock, top, one)
         with hot.write() as tx:
             files.restore_file(tx, one, execution_id=folders[folder], now=to_micros(clock.now()))
             if hot.dialect == "postgresql":
@@ -81,14 +88,43 @@ def restore_files(database: Database, hot: Hot, clock: Clock, home: Path, lost: 
     return len(lost)
 
 
-def _execution(database: Database, clock: Clock, home: Path, folder: Path) -> int:
-    """Return the execution of a folder: `warcs/SOURCE/EXECUTION`, perhaps with a folder of a tool's below that."""
+def _execution(database: Database, clock: Clock, home: Path, one: ListedFile) -> int:
+    """Return the execution of a file's folder: `warcs/SOURCE/EXECUTION`, perhaps with a tool's folder below that."""
+    path = home / one.path
+    folder = path.parent
     below = folder.relative_to(home / "warcs").parts if folder.is_relative_to(home / "warcs") else ()
     owner = home.joinpath("warcs", *below[:2]) if len(below) > 2 else folder
+    info = _own_info(path, one.id)
+    code = below[0] if len(below) > 1 else info.get("isPartOf", "").rpartition("-")[0]
+    facts = _facts(code if is_code(code) else _WITHOUT_SOURCE, info)
+    if (owner / STATE_NAME).is_file():
+        facts = replace(facts, backend="zimit")
+    return adopt_folder(database, clock, folder=owner, facts=facts)
+
+
+def _own_info(path: Path, file_id: int) -> dict[str, str]:
+    """Return the warcinfo fields of a file that our crawler wrote in this archive; none if it is another writer's."""
     try:
-        return adopt_folder(database, clock, source=below[0] if len(below) > 1 else _WITHOUT_SOURCE, folder=owner)
-    except Invalid:
-        return adopt_folder(database, clock, source=_WITHOUT_SOURCE, folder=owner)
+        head, block = read_record_at(path, 0, limit=_INFO_BYTES)
+    except HoldfastError:  # what is wrong with it is told when it is read
+        return {}
+    if head.type != "warcinfo" or head.get("WARC-Filename") != path.name:
+        return {}
+    lines = block.decode("utf-8", "replace").splitlines()
+    fields = {name: value.strip() for name, colon, value in (line.partition(":") for line in lines) if colon}
+    return fields if fields.get("holdfast-file-id") == str(file_id) else {}
+
+
+def _facts(code: str, info: Mapping[str, str]) -> FolderFacts:
+    """Return what a file says of its source: an ad-hoc crawl's is named after its host, as when it was made."""
+    try:
+        plan = json.loads(info.get("description", ""))
+        first = parse_seed(plan["seeds"][0])
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError, Invalid):
+        return FolderFacts(source=code, backend="native" if info else None)
+    if is_code_of(code, first.host):
+        return FolderFacts(source=code, name=first.host, base_url=f"{first.origin}/", backend="native")
+    return FolderFacts(source=code, base_url=first.fetch, backend="native")
 
 
 def _listed(home: Path, problems: list[str]) -> Iterator[ListedFile]:

@@ -45,23 +45,37 @@ def ensure_import_source(database: Database, clock: Clock, *, code: str, name: s
         named_source(session, clock, code=code, name=name)
 
 
-def adopt_folder(database: Database, clock: Clock, *, source: str, folder: Path) -> int:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FolderFacts:
+    """What is known of a folder of WARC files whose rows are lost."""
+
+    source: str
+    name: str | None = None
+    """The source's, and its address: used only if the source is lost, too."""
+    base_url: str | None = None
+    backend: str | None = None
+    """What crawled it, if it was no import."""
+
+
+def adopt_folder(database: Database, clock: Clock, *, folder: Path, facts: FolderFacts) -> int:
     """Return the execution whose files lie in a folder: the one that is there, or one that is made for it.
 
-    Invalid if there is none and `source` is no code.
+    Invalid if there is none and its source's code is none.
     """
     with database.write() as session:
         found = queries.execution_in(session, output_dir=str(folder))
         if found is not None:
             return found.id
-        execution = _completed(session, clock, code=source, name=None, config={"restored": str(folder)})
+        named_source(session, clock, code=facts.source, name=facts.name, base_url=facts.base_url)
+        config = {"restored": str(folder)} | ({"backend": facts.backend} if facts.backend else {})
+        execution = _completed(session, clock, code=facts.source, name=None, config=config)
         execution.output_dir = str(folder)
         audit.record(
             session,
             clock,
             action="archive.restored",
             subject=f"execution {execution.id}",
-            detail={"source": source, "folder": str(folder)},
+            detail={"source": facts.source, "folder": str(folder)},
         )
         return execution.id
 

@@ -31,6 +31,7 @@ from holdfast.search.queries import HitRow
 from holdfast.search.query import MAX_QUERY_CHARS, Intent, Question, understand
 from holdfast.search.ranking import Ranking, Standing
 from holdfast.search.shelf import Shelf, View
+from holdfast.sources.refusals import SourceNotFound
 
 EXACT_DOCUMENTS: Final = 10_000
 FILTERED_DOCUMENTS: Final = (25_000, 100_000)
@@ -160,6 +161,7 @@ class Search:
         """Return a page of results; past the end an empty one with the same total.
 
         With `wait` it is answered from the newest index. BadSearch for bounds and dates that make no sense;
+        SourceNotFound for a source that there is not: an empty page would say that it has nothing.
         SearchTooLong if its time is used up; Unavailable if the database or the index cannot be read.
         """
         started = self._clock.monotonic()
@@ -169,6 +171,8 @@ class Search:
         with self._database.read() as session:
             self._demand_index(session)
             sources = {row.id: (row.code, row.name) for row in queries.sources(session)}
+            if request.source is not None and all(code != request.source for code, _ in sources.values()):
+                raise SourceNotFound(request.source)
             counted = self._counted(session, notes, question, request, sources)
             hits = self._hits(session, notes, question, request, counted, sources)
         return Answer(
@@ -323,7 +327,7 @@ def _mixes_statuses(request: Request) -> bool:
 def _filters(request: Request, sources: dict[int, tuple[str, str]]) -> Filters:
     wanted = None
     if request.source is not None:
-        wanted = next((place for place, (code, _) in sources.items() if code == request.source), -1)
+        wanted = next(place for place, (code, _) in sources.items() if code == request.source)
     return Filters(
         source=wanted, non_2xx=request.non_2xx, duplicates=request.duplicates, language=request.language,
         type=request.type, status=request.status, host=request.host,

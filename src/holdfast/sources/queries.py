@@ -96,15 +96,21 @@ def is_code(text: str) -> bool:
     return _CODE.fullmatch(text) is not None
 
 
-def named_source(session: Session, clock: Clock, *, code: str, name: str | None = None) -> Source:
-    """Return the source that somebody named by its code, made if it is new; Invalid if that is no code."""
+def named_source(
+    session: Session, clock: Clock, *, code: str, name: str | None = None, base_url: str | None = None
+) -> Source:
+    """Return the source of this code, made with this name and address if it is new; Invalid if that is no code.
+
+    One that is there stays as it is.
+    """
     if not _CODE.fullmatch(code):
         raise Invalid(f"{code!r} is no code of a source: write 1 to {CODE_CHARS} letters, digits and hyphens")
     source = source_by_code(session, code)
     if source is None:
         now = clock.now()
-        row = {"code": code, "name": name or code, "enabled": True, "config": {}, "created_at": now, "updated_at": now}
+        row = {"code": code, "name": name or code, "base_url": base_url, "enabled": True, "config": {}}
+        insert = insert_into(session, Source).values({**row, "created_at": now, "updated_at": now})
         # Another process may make it at this moment: its row is as good.
-        session.execute(insert_into(session, Source).values(row).on_conflict_do_nothing(index_elements=["code"]))
+        session.execute(insert.on_conflict_do_nothing(index_elements=["code"]))
         source = session.scalars(select(Source).where(Source.code == code)).one()
     return source

@@ -14,6 +14,7 @@ from holdfast.db.schema import make_fresh
 from holdfast.search.matching import Mode
 from holdfast.search.ranking import Ranking
 from holdfast.search.search import BadSearch, Kind, Sort
+from holdfast.sources.refusals import SourceNotFound
 from tests.search_bed import DAY, Bed, Capture, open_bed, pages
 
 _SITE = [
@@ -197,7 +198,14 @@ def test_filters_and_facets_agree(bed: Bed) -> None:
         year = int(count.value)
         assert bed.ask("parrot", start=date(year, 1, 1), end=date(year, 12, 31)).total == count.count
     assert sum(bar for _, bar in whole.histogram) == 12
-    assert bed.ask("parrot", source="nobody").total == 0
+
+
+@pytest.mark.parametrize("query", ["parrot", "nothing has this", None])
+def test_a_source_that_there_is_not_is_told_and_not_taken_for_one_without_captures(bed: Bed, query: str | None) -> None:
+    bed.fill(pages(["parrot"]))
+
+    with pytest.raises(SourceNotFound, match="there is no source 'no-such'; see them with: holdfast source list"):
+        bed.ask(query, source="no-such")
 
 
 def test_days_are_included_at_both_ends(bed: Bed) -> None:

@@ -41,7 +41,7 @@ def _browse(archive: Archive) -> Browse:
     return lambda row: browse_url(archive.settings, url=row.url, captured_at=row.captured_at, snapshot_id=row.id)
 
 
-@router.get("/api/search", dependencies=[PUBLIC], responses=answers(422, 429, 503))
+@router.get("/api/search", dependencies=[PUBLIC], responses=answers(404, 422, 429, 503))
 def search(
     archive: ArchiveDep,
     searching: SearchDep,
@@ -73,7 +73,7 @@ def search(
     return SearchResults.model_validate(answer_object(answer, request, _browse(archive)))
 
 
-@router.get("/api/admin/search-debug", dependencies=[ADMIN], responses=answers(403, 422, 503))
+@router.get("/api/admin/search-debug", dependencies=[ADMIN], responses=answers(403, 404, 422, 503))
 def search_debug(
     archive: ArchiveDep,
     searching: SearchDep,

@@ -7,6 +7,7 @@ from typing import NamedTuple
 from holdfast.db.hot import Transaction
 
 CODE_CHARS = 16
+_CLASHES = 10_000
 
 
 class SourceRow(NamedTuple):
@@ -49,12 +50,27 @@ def insert_source(tx: Transaction, source: SourceRow, *, name: str, now: int) ->
 
 def free_code(tx: Transaction, host: str, base_url: str) -> str:
     """Return a code for a host: letters, digits and hyphens, at most 16; a clash with another site gets a number."""
-    plain = "".join(c if c.isascii() and c.isalnum() else "-" for c in host.removeprefix("www.").lower()).strip("-")
-    stem = plain[:CODE_CHARS].rstrip("-") or "site"
-    for number in range(1, 10_000):
-        suffix = "" if number == 1 else f"-{number}"
-        code = stem[: CODE_CHARS - len(suffix)] + suffix
+    stem = _stem(host)
+    for number in range(1, _CLASHES):
+        code = _numbered(stem, number)
         taken = source_by_code(tx, code)
         if taken is None or taken.base_url == base_url:
             return code
     return stem
+
+
+def is_code_of(code: str, host: str) -> bool:
+    """Return whether an ad-hoc crawl of this host may have given its source this code."""
+    number = code.rpartition("-")[2]
+    numbers = {1, int(number) if number.isascii() and number.isdecimal() and len(number) < CODE_CHARS else 1}
+    return any(_numbered(_stem(host), one) == code for one in numbers)
+
+
+def _stem(host: str) -> str:
+    plain = "".join(c if c.isascii() and c.isalnum() else "-" for c in host.removeprefix("www.").lower()).strip("-")
+    return plain[:CODE_CHARS].rstrip("-") or "site"
+
+
+def _numbered(stem: str, number: int) -> str:
+    suffix = "" if number == 1 else f"-{number}"
+    return stem[: CODE_CHARS - len(suffix)] + suffix
