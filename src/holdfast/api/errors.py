@@ -18,7 +18,7 @@ from holdfast import errors, log
 from holdfast.api import problems
 from holdfast.changes.pairs import PairMismatch
 from holdfast.db.schema import SCHEMA, schema_of
-from holdfast.db.sqlite_file import DatabaseMoved
+from holdfast.db.sqlite_file import DatabaseDamaged, DatabaseMoved
 from holdfast.replay.cdx.problem import BadCdxParameter
 
 _log = log.get()
@@ -34,6 +34,7 @@ STATUS: dict[type[errors.HoldfastError], int] = {
     problems.BodyRefused: 415,
     problems.BodyTooSlow: 408,
     problems.HostRefused: 400,
+    DatabaseDamaged: 503,
     PairMismatch: 400,
     problems.TooManyRequests: 429,
     BadCdxParameter: 400,
@@ -151,7 +152,7 @@ def _mismatch(request: Request) -> problems.SchemaMismatch | None:
         return None
     try:
         found = schema_of(database.url)
-    except errors.Unavailable:
+    except (errors.Unavailable, DatabaseDamaged):
         return None
     return problems.SchemaMismatch(found, SCHEMA) if found != SCHEMA else None
 
