@@ -1,4 +1,4 @@
-"""F08: the WARC disk is full. Fetching pauses with a name, nothing fails, and it goes on when there is room again."""
+"""The WARC disk is full, or nearly so: fetching pauses with a name, nothing fails, it goes on when there is room."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from holdfast.errors import Unavailable
 from holdfast.warc.verify import verify_file
 from tests import needs
 from tests.flow.crawler import Crawler
@@ -96,6 +97,35 @@ def test_a_limit_on_the_size_of_files_pauses_the_crawl_until_it_is_lifted(crawle
             resource.prlimit(pid, resource.RLIMIT_FSIZE, before)
 
     _waits_and_goes_on(crawler, process, make_room)
+
+
+def _is_paused(crawler: Crawler) -> bool:
+    """Return whether a process has said that it waits for room, whatever it has settled."""
+    if not (crawler.home / "holdfast.db").exists():
+        return False
+    try:
+        return any("no_space" in str(counts) for (counts,) in rows(crawler, _COUNTS))
+    except Unavailable:  # the tables are not there yet
+        return False
+
+
+def test_below_the_mark_of_free_space_nothing_is_asked_for_until_there_is_more(
+    crawler: Crawler, site: Site, small_disk: Path
+) -> None:
+    filler = small_disk / "filler"
+    filler.write_bytes(bytes(1_500_000))
+    crawler.environment["HOLDFAST_DISK_FREE_BYTES"] = "1000000"
+    process = crawler.start(
+        site.url(0, "/noise/1"), "--delay", "0", "--no-sitemaps", "--depth", "0", "--output", str(small_disk / "warcs")
+    )
+    until(lambda: _is_paused(crawler), within_s=30, what="the crawl waits for room")
+    asked = len(site.log())
+    filler.unlink()
+    result = crawler.finish(process)
+
+    assert asked == 0
+    assert (result["state"], result["outcomes"]) == ("completed", {"success": 1})
+    assert crawler.faults() == []
 
 
 @pytest.mark.soak
