@@ -83,11 +83,14 @@ class Keeper:
         engine.hand_back()
 
     def _look_at_disk(self, engine: CrawlEngine) -> None:
-        full = _is_full(engine, engine.crew.clock.monotonic()) or is_low(self._folder, engine.crew.settings.disk)
+        settings = engine.crew.settings
+        # The database and what is made of the captures lie in the data directory, which may be another volume.
+        low = next((place for place in (self._folder, settings.home) if is_low(place, settings.disk)), None)
+        full = _is_full(engine, engine.crew.clock.monotonic()) or low is not None
         progress = engine.crew.progress
         if full and progress.state == "running":
             progress.state = "no_space"
-            _log.error("crawl.paused", reason="no_space", folder=str(self._folder))
+            _log.error("crawl.paused", reason="no_space", folder=str(low or self._folder))
         elif not full and progress.state == "no_space":
             progress.state = "running"
             _log.info("crawl.resumed", reason="space returned")
