@@ -96,6 +96,23 @@ def test_a_page_of_another_origin_can_change_nothing_even_without_a_token(one_so
     assert one_source.get("/api/v1/sources/1").json() == before
 
 
+def test_signs_that_match_anything_mean_themselves_in_a_search(server: Server) -> None:
+    names = {"a1": "100% true", "b2": "under_score", "c3": "back\\slash", "d4": "plain"}
+    for code, name in names.items():
+        source_id = server.source(code)
+        assert server.ask("PATCH", f"/api/v1/sources/{source_id}", name=name).status_code == 200
+        made = server.ask("POST", "/api/v1/jobs", source_id=source_id, url=f"https://{code}.example/", name=name)
+        assert made.status_code == 201, made.text
+
+    for sign, code in (("%", "a1"), ("_", "b2"), ("\\", "c3")):
+        sources = server.get("/api/v1/sources", params={"search": sign}).json()["sources"]
+        jobs_found = server.get("/api/v1/jobs", params={"search": sign}).json()["jobs"]
+        assert [one["code"] for one in sources] == [code], sign
+        assert [one["name"] for one in jobs_found] == [names[code]], sign
+        for path in ("/api/v1/sources", "/api/v1/jobs"):
+            assert server.get(path, params={"search": sign * 1000}).status_code in (200, 400)
+
+
 def test_document_000_lists_what_a_job_captured_and_never_what_was_withdrawn(tmp_path: Path) -> None:
     shots = [Shot(url=f"https://example.org/{number}", body=f"<title>T{number}</title><p>Words.</p>")
              for number in range(4)]  # fmt: skip

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import psycopg
 import pytest
+from sqlalchemy import text
 
 from holdfast.db.connect import connect, sqlite_path
+from holdfast.db.engine import Database
 from holdfast.db.hot import Hot, SqliteHot
+from holdfast.db.parity import compare
+from holdfast.db.sqlite_file import DatabaseDamaged
 from holdfast.errors import NoSpace, Unavailable
+from tests.damage import damage
 
 
 @pytest.fixture
@@ -72,6 +78,32 @@ def test_a_full_disk_has_a_name_of_its_own(migrated_sqlite: str) -> None:
     with hot.write() as tx:
         tx.execute("INSERT INTO domains (name, created_at) VALUES ('small', 0)")
     hot.close()
+
+
+def test_a_damaged_file_is_told_as_damage_on_every_way_to_it(migrated_sqlite: str) -> None:
+    path = sqlite_path(migrated_sqlite)
+    assert path is not None
+    damage(path, "domains", "jobs")
+    hot, database = SqliteHot(path), Database(migrated_sqlite)
+
+    with pytest.raises(DatabaseDamaged, match="is damaged"), hot.read() as tx:
+        tx.execute("SELECT * FROM domains")
+    with pytest.raises(DatabaseDamaged, match="is damaged"), database.read() as session:
+        session.execute(text("SELECT * FROM jobs"))
+    with pytest.raises(DatabaseDamaged, match="is damaged"):
+        compare(migrated_sqlite)
+    with hot.read() as tx:
+        assert tx.execute("SELECT * FROM sources") == [], "what is whole still answers"
+    hot.close()
+    database.close()
+
+
+def test_what_is_no_database_is_damage_too(tmp_path: Path) -> None:
+    path = tmp_path / "holdfast.db"
+    path.write_bytes(b"not a database at all" * 1000)
+
+    with pytest.raises(DatabaseDamaged, match="not a database"):
+        SqliteHot(path)
 
 
 def test_a_busy_database_is_unavailable_for_now(migrated_sqlite: str) -> None:

@@ -13,6 +13,7 @@ import pytest
 
 from holdfast.db.migrate import migrations
 from holdfast.db.schema import SCHEMA
+from tests.damage import damage
 from tests.flow.archive_tool.bed import Bed
 from tests.typed import Typist
 
@@ -34,6 +35,16 @@ def test_a_database_is_looked_at_made_and_found_whole(typed: Typist) -> None:
     assert typed("migrate --apply").out.startswith(f"current none, latest {SCHEMA}\n  ran 0001: ")
     assert typed("migrate").out == f"current {SCHEMA}, latest {SCHEMA}\nnothing to run\n"
     assert typed("check-db").out.endswith("ok\n")
+
+
+def test_a_damaged_file_is_told_in_a_sentence_with_the_way_out(typed: Typist) -> None:
+    assert typed("migrate --apply").code == 0
+    damage(typed.home / "holdfast.db", "sources", "jobs", "executions", "owners")
+
+    for line in ("check-db", "source list", "job list", "status", "stop", "index"):
+        said = typed(line)
+        assert (said.code, "is damaged" in said.err, "index --rebuild" in said.err) == (1, True, True), (line, said)
+        assert "fault of this program" not in said.err
 
 
 def test_a_migration_is_undone_only_with_apply_and_the_next_command_runs_it_again(typed: Typist) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -180,6 +181,16 @@ def test_what_was_asked_of_others_stays_within_the_crawl(world: World) -> None:
     assert {entry.host for entry in world.log} == set(world.hosts)
     polite = [entry for entry in world.log if not entry.aborted]
     assert judge(polite, delay_s=0.0, tolerance_s=_HANG_UP_S) == []
+
+
+def test_no_file_is_called_what_a_server_called_its_download(world: World) -> None:
+    """`../../x`, `/etc/cron.d/x`, `CON`, `a%00b` and 4 kB of a name: all files are of our own naming."""
+    assert {world.ended("media", name) for name in GROUPS["media"].pages if name.startswith("name-")} == {"success ok"}
+    folder = world.crawler.home.parent
+    made = {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()}
+    ours = re.compile(r"home/(holdfast\.db(-wal|-shm)?|(run|warcs)/.*)")
+    assert [path for path in made if not ours.fullmatch(path)] == []
+    assert all(re.fullmatch(r"[A-Za-z0-9._-]{1,120}", Path(path).name) for path in made)
 
 
 def test_refusals_have_their_class_and_no_password_was_offered(world: World) -> None:

@@ -1,9 +1,10 @@
-"""What README and docs promise, sentence by sentence, and the tests that docs/promises.md names for each."""
+"""What README and docs promise, and the tests that docs/promises.md and docs/faults.md name for each promise."""
 
 from __future__ import annotations
 
 import ast
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping
 
 from tests.house.source import Module
@@ -43,12 +44,18 @@ def test_ids(modules: Iterable[Module]) -> set[str]:
     """Return every test that `make test` runs: what is only soaked or always skipped keeps no promise."""
     found: set[str] = set()
     for module in modules:
+        of_all = [node.value for node in module.tree.body if isinstance(node, ast.Assign) and _marks_all(node)]
         for node in module.nodes:
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name.startswith("test_"):
-                marks = " ".join(ast.unparse(one) for one in node.decorator_list)
+                marks = " ".join(ast.unparse(one) for one in [*of_all, *node.decorator_list])
                 if "mark.soak" not in marks and "mark.skip(" not in marks and "mark.xfail" not in marks:
                     found.add(f"{module.path}::{node.name}")
     return found
+
+
+def _marks_all(assignment: ast.Assign) -> bool:
+    """Return whether this line marks every test of its file."""
+    return any(isinstance(target, ast.Name) and target.id == "pytestmark" for target in assignment.targets)
 
 
 def untested(promises: Iterable[str], kept: Mapping[str, list[str]], known: set[str]) -> list[str]:
@@ -57,4 +64,22 @@ def untested(promises: Iterable[str], kept: Mapping[str, list[str]], known: set[
     wrong = [f"no test: {one}" for one in sorted(promised) if not kept.get(one)]
     wrong += [f"promised nowhere: {one}" for one in sorted(set(kept) - promised)]
     wrong += [f"no such test: {one}" for tests in kept.values() for one in tests if one not in known]
+    return wrong
+
+
+UNHELD = "not covered: "
+"""How the last cell of a fault begins that no test holds; the reason follows."""
+
+
+def unheld(page: str, known: set[str]) -> list[str]:
+    """Return what is wrong with a page of faults: a row without test or reason, one told twice, a false name."""
+    rows = [row for part in page.split("\n## ")[1:] for row in table_rows(part)]
+    told = Counter(row[0] for row in rows)
+    wrong = [f"not three cells: {row[0]}" for row in rows if len(row) != 3]
+    wrong += [f"told twice: {fault}" for fault, times in told.items() if times > 1]
+    for fault, tests in kept_by(page).items():
+        reason = next(row[-1] for row in rows if row[0] == fault)
+        has_reason = reason.startswith(UNHELD) and len(reason) > len(UNHELD)
+        wrong += [f"neither a test nor a reason: {fault}"] if not tests and not has_reason else []
+        wrong += [f"no such test: {one}" for one in tests if one not in known]
     return wrong

@@ -19,7 +19,7 @@ from holdfast.api import problems
 from holdfast.cancellation import WorkAbandoned
 from holdfast.changes.pairs import PairMismatch
 from holdfast.db.schema import SCHEMA, schema_of
-from holdfast.db.sqlite_file import DatabaseMoved
+from holdfast.db.sqlite_file import DatabaseDamaged, DatabaseMoved
 from holdfast.replay.cdx.problem import BadCdxParameter
 from holdfast.wiring.connections import TooManyConnections
 
@@ -36,6 +36,7 @@ STATUS: dict[type[errors.HoldfastError], int] = {
     problems.BodyRefused: 415,
     problems.BodyTooSlow: 408,
     problems.HostRefused: 400,
+    DatabaseDamaged: 503,
     PairMismatch: 400,
     problems.TooManyRequests: 429,
     TooManyConnections: 429,
@@ -171,7 +172,7 @@ def _mismatch(request: Request) -> problems.SchemaMismatch | None:
         return None
     try:
         found = schema_of(database.url)
-    except errors.Unavailable:
+    except (errors.Unavailable, DatabaseDamaged):
         return None
     return problems.SchemaMismatch(found, SCHEMA) if found != SCHEMA else None
 

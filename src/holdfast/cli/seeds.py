@@ -7,12 +7,15 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from ipaddress import ip_network
 from pathlib import Path
+from typing import BinaryIO
 
 from holdfast.errors import Invalid, UrlRefused
 from holdfast.fetch.guard import Guard
 from holdfast.urls import DEFAULT, Normalisation, is_ip, parse_seed
 
 _MAX_COMPLAINTS = 20
+_LINE_BYTES = 64 * 1024
+"""How much of a line is read at once: more than any address has, far less than a file that is no list of lines."""
 
 
 def read_seeds(
@@ -27,7 +30,7 @@ def read_seeds(
     seeds: dict[str, None] = {}
     for argument in arguments:
         if argument == "-":
-            seeds.update(dict.fromkeys(_lines("standard input", iter(sys.stdin.buffer.readline, b""), guard, policy)))
+            seeds.update(dict.fromkeys(_lines("standard input", sys.stdin.buffer, guard, policy)))
         elif "://" not in argument and Path(argument).is_file():
             seeds.update(dict.fromkeys(_file(Path(argument), guard, policy)))
         else:
@@ -47,9 +50,21 @@ def check_seed(text: str, guard: Guard, policy: Normalisation = DEFAULT) -> None
         raise UrlRefused(text.strip(), "address_forbidden: it is not public; allow its network with --allow-network")
 
 
+def _bounded(file: BinaryIO) -> Iterator[bytes]:
+    """Yield the lines of a file; of one that is longer than any address its beginning, which is refused as such.
+
+    A file without line ends, a disk image by mistake, is never held in memory as one line.
+    """
+    is_rest = False
+    while piece := file.readline(_LINE_BYTES):
+        if not is_rest:
+            yield piece
+        is_rest = not piece.endswith(b"\n")
+
+
 def _file(path: Path, guard: Guard, policy: Normalisation) -> Iterator[str]:
     if str(path) == "-":
-        yield from _lines("standard input", iter(sys.stdin.buffer.readline, b""), guard, policy)
+        yield from _lines("standard input", sys.stdin.buffer, guard, policy)
         return
     try:
         with path.open("rb") as lines:
@@ -58,10 +73,10 @@ def _file(path: Path, guard: Guard, policy: Normalisation) -> Iterator[str]:
         raise Invalid(f"cannot read the seeds in {path}: {exc.strerror}; name a file with one address a line") from exc
 
 
-def _lines(name: str, lines: Iterable[bytes], guard: Guard, policy: Normalisation) -> Iterator[str]:
+def _lines(name: str, file: BinaryIO, guard: Guard, policy: Normalisation) -> Iterator[str]:
     """Yield the addresses of a seeds file: one a line; blank lines and comments (#) are passed over."""
     bad = 0
-    for number, line in enumerate(lines, 1):
+    for number, line in enumerate(_bounded(file), 1):
         text = line.decode("utf-8", "replace").lstrip("\ufeff").strip()
         if not text or text.startswith("#"):
             continue

@@ -83,12 +83,16 @@ class Keeper:
         engine.hand_back()
 
     def _look_at_disk(self, engine: CrawlEngine) -> None:
-        full = _is_full(engine, engine.crew.clock.monotonic()) or is_low(self._folder, engine.crew.settings.disk)
+        settings = engine.crew.settings
+        # The database and what is made of the captures lie in the data directory, which may be another volume.
+        low = next((place for place in (self._folder, settings.home) if is_low(place, settings.disk)), None)
+        full = _is_full(engine, engine.crew.clock.monotonic()) or low is not None
         progress = engine.crew.progress
-        progress.trouble = shortage(self._folder, engine.crew.settings.disk) if full else None
+        place = low or self._folder
+        progress.trouble = shortage(place, settings.disk) if full else None
         if full and progress.state == "running":
             progress.state = "no_space"
-            _log.error("crawl.paused", reason="no_space", folder=str(self._folder), message=progress.trouble)
+            _log.error("crawl.paused", reason="no_space", folder=str(place), message=progress.trouble)
         elif not full and progress.state == "no_space":
             progress.state = "running"
             _log.info("crawl.resumed", reason="space returned")

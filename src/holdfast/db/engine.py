@@ -8,12 +8,12 @@ from contextlib import contextmanager
 from typing import Any
 
 from sqlalchemy import Engine, create_engine, event
-from sqlalchemy.exc import DBAPIError, InternalError, OperationalError
+from sqlalchemy.exc import DatabaseError, DBAPIError, InternalError, OperationalError
 from sqlalchemy.orm import Session
 
 from holdfast.db.connect import sqlite_path
 from holdfast.db.server import STATEMENT_S, connect_arguments
-from holdfast.db.sqlite_file import OpenFile
+from holdfast.db.sqlite_file import OpenFile, damage_of
 from holdfast.db.text import to_json
 from holdfast.errors import Unavailable
 
@@ -75,7 +75,12 @@ class Database:
                 if self.engine.dialect.name == "sqlite":
                     session.connection().exec_driver_sql(begin)
                 yield session
-        except (OperationalError, InternalError) as exc:  # the latter where the server ended an idle transaction
+        except DatabaseError as exc:
+            if (damage := damage_of(exc.orig, sqlite_path(self.url))) is not None:
+                raise damage from exc
+            if not isinstance(exc, OperationalError | InternalError):
+                raise
+            # InternalError where the server ended an idle transaction.
             raise Unavailable(f"the database did not answer: {_plain(exc)}") from exc
 
     def is_in_place(self) -> bool:

@@ -13,7 +13,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, Protocol
 
-from holdfast.db.sqlite_file import OpenFile
+from holdfast.db.sqlite_file import OpenFile, damage_of
 from holdfast.errors import NoSpace, Unavailable
 
 Row = tuple[Any, ...]
@@ -104,6 +104,7 @@ class SqliteHot:
     generation = 1
 
     def __init__(self, path: Path, *, busy_timeout_s: float = 30.0) -> None:
+        self._path = path
         try:
             self._connection = sqlite3.connect(
                 path, timeout=busy_timeout_s, isolation_level=None, check_same_thread=False, cached_statements=256
@@ -117,6 +118,8 @@ class SqliteHot:
             self._file = OpenFile(path)
             self._file.note()
         except sqlite3.Error as exc:
+            if (damage := damage_of(exc, path)) is not None:
+                raise damage from exc
             raise Unavailable(f"cannot open the database {path}: {exc}; check the folder and its free space") from exc
 
     @contextmanager
@@ -131,9 +134,13 @@ class SqliteHot:
                     self._connection.execute("ROLLBACK")
                 raise
             self._connection.execute("COMMIT")
-        except sqlite3.OperationalError as exc:
+        except sqlite3.DatabaseError as exc:
             if self._connection.in_transaction:
                 self._connection.execute("ROLLBACK")
+            if (damage := damage_of(exc, self._path)) is not None:
+                raise damage from exc
+            if not isinstance(exc, sqlite3.OperationalError):
+                raise
             if exc.sqlite_errorcode == sqlite3.SQLITE_FULL:
                 raise NoSpace("the disk of the database is full; free some space, nothing committed is lost") from exc
             raise Unavailable(f"the database did not take the transaction: {exc}") from exc

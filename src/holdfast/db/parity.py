@@ -12,6 +12,7 @@ from holdfast.db.connect import sqlite_path
 from holdfast.db.engine import Database
 from holdfast.db.models import Model
 from holdfast.db.schema import SCHEMA, schema_of
+from holdfast.db.sqlite_file import damage_of, damaged
 from holdfast.errors import Unavailable
 
 
@@ -33,7 +34,10 @@ class Parity(NamedTuple):
 
 
 def compare(database_url: str) -> Parity:
-    """Return how a database compares; Unavailable if it does not answer, or is a file that is not there."""
+    """Return how a database compares; Unavailable if it does not answer, or is a file that is not there.
+
+    A SQLite file is read from end to end: DatabaseDamaged if it is not whole.
+    """
     path = sqlite_path(database_url)
     if path is not None and not path.exists():
         raise Unavailable(f"there is no database at {path} yet; make it with: holdfast migrate --apply")
@@ -47,8 +51,13 @@ def compare(database_url: str) -> Parity:
                 looked = inspect(connection)
                 there = {name: {str(column["name"]) for column in looked.get_columns(name)}
                          for name in looked.get_table_names()}  # fmt: skip
+                damage = str(connection.execute(text("PRAGMA quick_check(1)")).scalar_one()) if sqlite else "ok"
         except DBAPIError as exc:
+            if (found := damage_of(exc.orig, path)) is not None:
+                raise found from exc
             raise Unavailable(f"the database did not answer: {str(exc.orig).splitlines()[0]}") from exc
+    if damage != "ok":
+        raise damaged(path, " ".join(damage.split()))
     missing = [name for name in Model.metadata.tables if name not in there]
     missing += [f"{name}.{column.name}" for name, table in Model.metadata.tables.items() if name in there
                 for column in table.columns if column.name not in there[name]]  # fmt: skip

@@ -1,4 +1,4 @@
-"""Whether the SQLite file that is open still is the one at its path.
+"""Whether the SQLite file that is open still is the one at its path, and whether it is whole.
 
 A file that was moved away, deleted or replaced goes on answering processes that have it open: they would read what no
 other sees, and write what is lost when the last of them ends.
@@ -7,9 +7,13 @@ other sees, and write what is lost when the last of them ends.
 from __future__ import annotations
 
 import os
+import sqlite3
 from pathlib import Path
 
-from holdfast.errors import Unavailable
+from holdfast.errors import HoldfastError, Unavailable
+
+_PRIMARY = 0xFF
+"""The bits of an extended result code that say what kind of trouble it is."""
 
 
 class DatabaseMoved(Unavailable):
@@ -21,6 +25,28 @@ class DatabaseMoved(Unavailable):
         super().__init__(
             f"the database {path} was moved away or replaced while it was in use; put it back, or start this anew"
         )
+
+
+class DatabaseDamaged(HoldfastError):
+    """The SQLite file is damaged. Not Unavailable: that is waited for, and no waiting mends a file."""
+
+    code = "database_damaged"
+
+
+def damaged(path: Path | None, trouble: str) -> DatabaseDamaged:
+    """Return the error that tells of a damaged file and of the two ways out."""
+    return DatabaseDamaged(
+        f"the database {path} is damaged: {trouble}; end all processes, move the file away, and put a copy of it back, "
+        "or make its rows anew from the WARC files: holdfast index --rebuild"
+    )
+
+
+def damage_of(exc: BaseException | None, path: Path | None) -> DatabaseDamaged | None:
+    """Return the house's error for a file that SQLite cannot read as a database; None for any other trouble."""
+    code = getattr(exc, "sqlite_errorcode", None)
+    if code is None or code & _PRIMARY not in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
+        return None
+    return damaged(path, str(exc))
 
 
 class OpenFile:

@@ -8,6 +8,7 @@ import traceback
 from pathlib import Path
 
 from holdfast.archive_tool.outcome import is_storage_errno
+from holdfast.db.sqlite_file import DatabaseDamaged
 from holdfast.errors import Invalid, Unavailable
 from holdfast.jobs.endings import Ending, Result
 from holdfast.jobs.retries import Failure
@@ -27,14 +28,14 @@ def crashed(exc: BaseException, output_dir: Path) -> Ending:
 def failure_of(exc: BaseException, output_dir: Path) -> Failure:
     """Return whose fault an exception is.
 
-    Storage and network trouble of this machine (errno), an output directory that is gone, a database that is away: the
-    machine's. What cannot be used as it is: the configuration's. Anything else counts as the crawl's.
+    Storage and network trouble of this machine (errno), an output directory that is gone, a database that is away or
+    damaged: the machine's. What cannot be used as it is: the configuration's. Anything else counts as the crawl's.
     """
     seen: BaseException | None = exc
     while seen is not None:
         if isinstance(seen, OSError) and (is_storage_errno(seen.errno) or _is_about_storage(seen, output_dir)):
             return Failure.INFRA
-        if isinstance(seen, Unavailable):
+        if isinstance(seen, Unavailable | DatabaseDamaged):
             return Failure.INFRA
         if isinstance(seen, Invalid):
             return Failure.CONFIG

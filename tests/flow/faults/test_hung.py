@@ -1,12 +1,14 @@
-"""F05, F16, F34: work that hangs, a page that kills, and a database whose answers get lost."""
+"""Work that hangs, a page that kills, and a database that is locked or whose answers get lost."""
 
 from __future__ import annotations
 
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 from tests.flow.crawler import Crawler, fetched
 from tests.flow.faults.bed import arm, disarmed, extra, lost, rows, seeds, settled, settled_twice, until
-from tests.site import Site
+from tests.site import Site, judge
 
 
 def _events(told: str, name: str) -> int:
@@ -88,4 +90,28 @@ def test_answers_of_the_database_that_get_lost_cost_nothing(crawler: Crawler, tm
     assert missing == []
     assert again == 0
     assert settled_twice(crawler) == 0
+    assert crawler.faults() == []
+
+
+def test_a_database_that_is_locked_and_read_for_longer_than_a_lease_costs_no_page(crawler: Crawler) -> None:
+    with Site.plain(hosts=6, pages=24) as site:
+        process = crawler.start(*seeds(site), "--delay", "0.05", "--no-sitemaps", "--workers", "2")
+        until(lambda: settled(crawler) > 10, within_s=30, what="some pages")
+        path = crawler.home / "holdfast.db"
+        with (
+            closing(sqlite3.connect(path, isolation_level=None)) as reader,
+            closing(sqlite3.connect(path, isolation_level=None, timeout=60)) as writer,
+        ):
+            reader.execute("BEGIN")
+            reader.execute("SELECT count(*) FROM pages").fetchall()
+            writer.execute("BEGIN IMMEDIATE")
+            until(lambda: _events(crawler.log(), "crawl.lease_expires"), within_s=30, what="a lease runs out meanwhile")
+            writer.execute("ROLLBACK")
+            result = crawler.finish(process)
+        missing, log = lost(crawler, site), site.settled()
+
+    assert result["state"] == "completed"
+    assert missing == []
+    assert settled_twice(crawler) == 0
+    assert judge(log, delay_s=0.05) == []
     assert crawler.faults() == []

@@ -1,4 +1,4 @@
-"""F08: the WARC disk is full. Fetching pauses with a name, nothing fails, and it goes on when there is room again."""
+"""The WARC disk is full, or nearly so: fetching pauses with a name, nothing fails, it goes on when there is room."""
 
 from __future__ import annotations
 
@@ -12,10 +12,11 @@ from pathlib import Path
 
 import pytest
 
+from holdfast.errors import Unavailable
 from holdfast.warc.verify import verify_file
 from tests import needs, patience
 from tests.flow.crawler import Crawler
-from tests.flow.faults.bed import rows, settled, until
+from tests.flow.faults.bed import extra, lost, rows, seeds, settled, settled_twice, until
 from tests.site import Site
 from tests.site.book import html, links
 
@@ -78,7 +79,7 @@ def test_a_full_disk_pauses_the_crawl_until_there_is_room(crawler: Crawler, site
     )
 
     def make_room() -> None:
-        subprocess.run(["mount", "-o", "remount,size=32m", str(small_disk)], check=True)
+        _resize(small_disk, "32m")
 
     _waits_and_goes_on(crawler, process, make_room)
 
@@ -114,6 +115,66 @@ def test_a_crawl_whose_time_runs_out_on_a_full_disk_blames_the_storage_and_no_se
     assert set(crawler.outcomes().values()) == {("open", "")}, "what was not asked for is not given up"
 
 
+def _is_paused(crawler: Crawler) -> bool:
+    """Return whether a process has said that it waits for room, whatever it has settled."""
+    if not (crawler.home / "holdfast.db").exists():
+        return False
+    try:
+        return any("no_space" in str(counts) for (counts,) in rows(crawler, _COUNTS))
+    except Unavailable:  # the tables are not there yet
+        return False
+
+
+@pytest.mark.parametrize("small", ["captures", "database"])
+def test_below_the_mark_of_free_space_nothing_is_asked_for_until_there_is_more(
+    tmp_path: Path, site: Site, small_disk: Path, small: str
+) -> None:
+    _resize(small_disk, "16m")
+    places = {"captures": tmp_path, "database": tmp_path, small: small_disk}
+    crawler = Crawler(places["database"] / "home", environment={"HOLDFAST_DISK_FREE_BYTES": "8000000"})
+    filler = small_disk / "filler"
+    filler.write_bytes(bytes(10_000_000))
+    process = crawler.start(
+        site.url(0, "/noise/1"), "--delay", "0", "--no-sitemaps", "--depth", "0", "--output",
+        str(places["captures"] / "warcs"),
+    )  # fmt: skip
+    until(lambda: _is_paused(crawler), within_s=30, what="the crawl waits for room")
+    asked = len(site.log())
+    filler.unlink()
+    result = crawler.finish(process)
+
+    assert asked == 0
+    assert (result["state"], result["outcomes"]) == ("completed", {"success": 1})
+    assert crawler.faults() == []
+
+
+def test_a_full_disk_of_the_database_is_waited_for_and_nothing_is_lost(tmp_path: Path, small_disk: Path) -> None:
+    crawler, output = Crawler(small_disk / "home"), tmp_path / "warcs"
+    with Site.plain(hosts=8, pages=120) as site:
+        process = crawler.start(*seeds(site), "--delay", "0", "--no-sitemaps", "--output", str(output))
+        log = output / "crawl.log"
+        until(
+            lambda: log.exists() and "the disk of the database is full" in log.read_text(),
+            within_s=60,
+            what="it is full",
+        )
+        whole = crawler.run("check-db")
+        _resize(small_disk, "64m")
+        result = crawler.finish(process)
+        missing, again = lost(crawler, site), extra(site)
+
+    assert (whole.returncode, whole.stdout.splitlines()[-1]) == (0, "ok")
+    assert (result["state"], set(result["outcomes"])) == ("completed", {"success"})
+    assert missing == []
+    assert again <= 8, "what was in flight when a lease ended: one page of each domain"
+    assert settled_twice(crawler) == 0
+    assert crawler.faults() == []
+
+
+def _resize(disk: Path, size: str) -> None:
+    subprocess.run(["mount", "-o", f"remount,size={size}", str(disk)], check=True)
+
+
 @pytest.mark.soak
 def test_what_was_captured_before_is_sound_while_the_disk_is_full(
     crawler: Crawler, site: Site, small_disk: Path
@@ -129,7 +190,7 @@ def test_what_was_captured_before_is_sound_while_the_disk_is_full(
     assert stopped["queue"] > 0
     assert set(stopped["outcomes"]) <= {"success"}
     assert all(verify_file(path).ok for path in small_disk.rglob("*.warc.gz"))
-    subprocess.run(["mount", "-o", "remount,size=32m", str(small_disk)], check=True)
+    _resize(small_disk, "32m")
     result = crawler.crawl(*command)
     assert (result["state"], result["resumed"]) == ("completed", True)
     assert set(result["outcomes"]) == {"success"}

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import gzip
 import json
+from collections.abc import AsyncIterator
 
 import pytest
+from starlette.types import Receive, Scope, Send
 
-from holdfast.api.middleware.bodies import DEPTH, VALUES, JsonShape
+from holdfast.api.middleware.bodies import DEPTH, VALUES, Bodies, JsonShape
 from tests.client import Client
 
 _JSON = {"content-type": "application/json"}
@@ -41,6 +44,25 @@ def test_a_body_that_hides_its_length_is_cut_off(empty_client: Client) -> None:
 
 def test_a_get_with_a_large_body_is_refused_too(empty_client: Client) -> None:
     assert empty_client.request("GET", "/api/stats", content=b"x" * (1024**2 + 1)).status_code == 413
+
+
+def test_a_body_that_does_not_arrive_in_time_is_given_up_without_a_route() -> None:
+    """Half of it comes, then nothing: the connection is not held for ever, and nothing behind hears of it."""
+    reached: list[Scope] = []
+
+    async def route(scope: Scope, _receive: Receive, _send: Send) -> None:
+        reached.append(scope)
+
+    async def half() -> AsyncIterator[bytes]:
+        yield b'{"category": '
+        await asyncio.Event().wait()
+
+    client = Client(Bodies(route, limit=1024, arrival_s=0.05))
+    answer = client.post("/api/reports", content=half(), headers=_JSON)
+    client.close()
+
+    assert (answer.status_code, answer.json()["code"]) == (408, "body_too_slow")
+    assert reached == []
 
 
 @pytest.mark.parametrize(

@@ -23,6 +23,7 @@ from holdfast.clock import SystemClock
 from holdfast.log import captured
 from holdfast.metrics import ServerMetrics
 from tests.client import Client
+from tests.damage import damage
 from tests.unit.api.conftest import MakeArchive, MakeClient
 
 
@@ -178,6 +179,24 @@ def test_a_database_file_that_was_moved_away_is_told_until_it_is_back(
     assert {(answer.status_code, answer.json()["code"]) for answer in (*others, written)} == {(503, "database_moved")}
     assert all("put it back, or start" in answer.json()["detail"] for answer in (*others, written))
     assert left is (put == "a copy"), "nobody makes an empty file in its place"
+
+
+def test_a_damaged_database_is_told_without_its_place_and_no_fault_of_the_program(
+    make_client: MakeClient, tmp_path: Path
+) -> None:
+    make_client().get("/api/stats")
+    damage(tmp_path / "holdfast.db", "sources", "jobs", "snapshots", "owners")
+    client = make_client(rate_limiting=False)
+
+    with captured() as logged:
+        answers = [client.get(path) for path in ("/api/stats", "/api/sources", "/api/v1/jobs", "/api/snapshot/1")]
+        health = client.get("/api/health"), client.get("/health")
+
+    assert {(answer.status_code, answer.json()["code"]) for answer in answers} == {(503, "database_damaged")}
+    assert not any(str(tmp_path) in answer.text or "SELECT" in answer.text for answer in answers)
+    assert [answer.status_code for answer in health] == [500, 503]
+    told = next(line["message"] for line in logged if line["event"] == "api.failed")
+    assert "holdfast index --rebuild" in told, "the log has the way out"
 
 
 def test_a_failing_database_names_neither_its_file_nor_its_server(make_client: MakeClient, tmp_path: Path) -> None:

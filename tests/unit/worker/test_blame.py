@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from holdfast.db.sqlite_file import DatabaseDamaged
 from holdfast.errors import HoldfastError, Invalid, NoSpace, Unavailable
 from holdfast.jobs.endings import Result
 from holdfast.jobs.retries import Failure
@@ -33,6 +34,7 @@ OUT = Path("/archive/ex")
         (FileNotFoundError(errno.ENOENT, "gone", "/elsewhere"), Failure.FAILED),
         (Unavailable("the database does not answer"), Failure.INFRA),
         (NoSpace("full"), Failure.INFRA),
+        (DatabaseDamaged("a page of it is noise"), Failure.INFRA),
         (Invalid("seeds: none"), Failure.CONFIG),
         (HoldfastError("something"), Failure.FAILED),
         (ZeroDivisionError(), Failure.FAILED),
