@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from datetime import datetime
+from typing import Any
 
 from sqlalchemy import func, or_, select, update
 from sqlalchemy.orm import Session
@@ -108,7 +109,13 @@ def named_source(
     source = source_by_code(session, code)
     if source is None:
         now = clock.now()
-        row = {"code": code, "name": name or code, "base_url": base_url, "enabled": True, "config": {}}
+        row: dict[str, Any] = {
+            "code": code,
+            "name": name or code,
+            "base_url": base_url,
+            "enabled": True,
+            "config": {},
+        }
         insert = insert_into(session, Source).values({**row, "created_at": now, "updated_at": now})
         # Another process may make it at this moment: its row is as good.
         session.execute(insert.on_conflict_do_nothing(index_elements=["code"]))
