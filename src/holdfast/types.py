@@ -149,6 +149,8 @@ class FetchFailed:
     kept_connection: bool = False
     """Whether the connection had served before and broke, or said something that is no answer: servers close idle ones
     at any moment, and what comes late may belong to the answer before. It says nothing of this address."""
+    received: bytes = b""
+    """What came of an answer that cannot be read as one, up to where that was noticed; to be kept as evidence."""
 
 
 class RecordRef(NamedTuple):

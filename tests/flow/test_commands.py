@@ -215,6 +215,24 @@ def test_robots_asks_the_site_and_a_dry_run_explains_and_stores_nothing(crawler:
     assert dry.stderr == "", "a dry run has nothing to say beside its answer"
 
 
+@pytest.mark.parametrize(
+    ("answer", "said", "told"),
+    [
+        ("500", "robots.txt cannot be read: status 500", "/robots.txt answers 500"),
+        ("reset", "robots.txt cannot be read: no answer", "/robots.txt does not answer"),
+        ("404", "there is no robots.txt: status 404", ""),
+    ],
+)
+def test_robots_says_what_the_file_answered_where_no_line_decides(
+    crawler: Crawler, answer: str, said: str, told: str
+) -> None:
+    with Site.start(hosts=1, pages=1, robots={0: answer}) as site:
+        asked = crawler.run("robots", site.url(0, "/x"), "--allow-network", "127.0.0.0/8")
+
+    assert said in asked.stdout
+    assert told in asked.stderr
+
+
 _SEED = "https://example.org/"
 
 

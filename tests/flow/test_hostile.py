@@ -13,7 +13,7 @@ import pytest
 from tests import patience
 from tests.flow.crawler import Crawler
 from tests.flow.faults.bed import rows
-from tests.flow.records import Stored, captures
+from tests.flow.records import Stored, captures, stored
 from tests.site import Site, judge
 from tests.site.log import Entry
 from tests.site.pages import GROUPS
@@ -30,6 +30,11 @@ _BROKEN = {
         "status-long status-word tls upgrade"
     ),
 }
+_EVIDENT = {
+    "framing": "length-negative length-plus length-word length-twice",
+    "head": "099 bare-cr many no-colon nul status-long upgrade",
+}
+"""Of these something was handed over before it was noticed that they are no answers."""
 _CUT_OFF = {
     "framing": (
         "chunk-0x chunk-cut chunk-empty chunk-huge chunk-negative chunk-no-crlf chunk-overflow chunk-unfinished "
@@ -63,6 +68,7 @@ class World:
     tries: dict[str, list[str]]
     """Why each attempt on an address ended, in order."""
     kept: dict[str, list[Stored]]
+    stored: list[Stored]
     log: list[Entry]
     hosts: list[str]
     port: int
@@ -94,13 +100,14 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> World:
         )  # fmt: skip
         log = site.settled()
     found = [json.loads(line) for line in crawler.run("report", "--urls").stdout.splitlines()]
+    records = stored(crawler.warcs())
     kept = captures(crawler.warcs())
     tries: dict[str, list[str]] = {}
     for url, reason in rows(
         crawler, "SELECT p.url, c.reason FROM page_crawls c JOIN pages p ON p.id = c.page_id ORDER BY c.attempt"
     ):
         tries.setdefault(url, []).append(reason)
-    return World({row["url"]: row for row in found}, tries, kept, log, site.hosts, site.port, crawler)
+    return World({row["url"]: row for row in found}, tries, kept, records, log, site.hosts, site.port, crawler)
 
 
 def _pairs(table: dict[str, str]) -> list[tuple[str, str]]:
@@ -121,6 +128,15 @@ def test_every_page_of_the_zoo_was_met_and_closed_with_a_name(world: World) -> N
 @pytest.mark.parametrize(("group", "name"), _pairs(_BROKEN))
 def test_an_answer_that_is_none_is_a_bad_response(world: World, group: str, name: str) -> None:
     assert world.ended(group, name) == "failed bad_response"
+
+
+@pytest.mark.parametrize(("group", "name"), _pairs(_EVIDENT))
+def test_what_came_of_an_answer_that_cannot_be_read_is_kept_as_evidence(world: World, group: str, name: str) -> None:
+    url = world.url(group, name)
+    [record] = [one for one in world.stored if one.url == url and one.type == "metadata"]
+
+    assert record.block.startswith(b"HTTP/1.1 ")
+    assert url not in world.kept, "and never as a capture"
 
 
 @pytest.mark.parametrize(("group", "name"), _pairs(_CUT_OFF))

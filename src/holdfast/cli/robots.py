@@ -86,8 +86,9 @@ def _live(url: Url, state: RobotsState, agent: str) -> dict[str, Any]:
     verdict = robots_state.verdict(state, state.checked_at)
     if verdict is robots_state.Verdict.RULES:
         return {**_answer(url, rules_of(state, agent)), "status": state.status}
-    if state.answer is RobotsAnswer.UNREACHABLE and state.status is None and len(state.body) == 0:
-        print(f"holdfast: {url.origin}/robots.txt cannot be read: nothing may be asked there now", file=sys.stderr)
+    if state.answer is RobotsAnswer.UNREACHABLE:
+        said = "does not answer" if state.status is None else f"answers {state.status}"
+        print(f"holdfast: {url.origin}/robots.txt {said}: nothing may be asked there now", file=sys.stderr)
     allowed = verdict is robots_state.Verdict.ALLOW
     return {"url": url.fetch, "allowed": allowed, "rule": None, "line": None, "crawl_delay": None, "sitemaps": [],
             "status": state.status}  # fmt: skip
@@ -102,12 +103,23 @@ def _answer(url: Url, rules: RobotsFile) -> dict[str, Any]:
 
 
 def _print(answer: dict[str, Any]) -> None:
-    by = f"line {answer['line']}: {answer['rule']}" if answer["line"] else "no rule matches"
+    by = f"line {answer['line']}: {answer['rule']}" if answer["line"] else _without_rule(answer)
     print(f"{'allowed' if answer['allowed'] else 'disallowed'}  {answer['url']}  ({by})")
     if answer["crawl_delay"] is not None:
         print(f"  crawl-delay {answer['crawl_delay']:g} s")
     for sitemap in answer["sitemaps"]:
         print(f"  sitemap {sitemap}")
+
+
+def _without_rule(answer: dict[str, Any]) -> str:
+    """Return why an address is allowed or not where no line of a file says so."""
+    if answer["allowed"]:
+        missing = 400 <= (answer.get("status") or 0) < 500
+        return f"there is no robots.txt: status {answer['status']}" if missing else "no rule matches"
+    if answer.get("status") is None:
+        return "robots.txt cannot be read: no answer"
+    broken = 200 <= answer["status"] < 300
+    return f"robots.txt cannot be read: {'a broken answer' if broken else 'status'} {answer['status']}"
 
 
 app_command = robots

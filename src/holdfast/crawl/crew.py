@@ -82,6 +82,8 @@ class Capture:
     message: str | None = None
     redirected_to: str | None = None
     retry_at: datetime | None = None
+    evidence: FetchFailed | None = None
+    """The last answer, if it cannot be read as one: what came of it is stored all the same."""
     number: int = field(default_factory=count(1).__next__)
     """Which capture of this process it is, through every copy: the engine's table of what is under way goes by it."""
 

@@ -195,7 +195,10 @@ class Desk:
             if self._abandoned.is_set():
                 return None
             read = payloads or (None,) * len(capture.hops)
-            return [self._storage.file(hop, capture, one) for hop, one in zip(capture.hops, read, strict=True)]
+            filed = [self._storage.file(hop, capture, one) for hop, one in zip(capture.hops, read, strict=True)]
+            if capture.evidence is not None:
+                self._storage.note(capture.evidence)
+            return filed
 
     def _handle(self, capture: Capture, payloads: Sequence[Payload]) -> None:
         try:

@@ -364,6 +364,8 @@ class CrawlEngine:
             await self._close_pages()
         elif self.limits.pages_reached() and (self.fleet.lanes or self.waiting or self.ledger.visits):
             return 0  # if a page that is under way fails, another may take its place
+        elif self.limits.bytes_reached():
+            return 0  # what is under way may be smaller than is expected of it
         working = len(self.fleet.lanes)
         places = min(self.crew.settings.engine.domains - working, _LEASE_AT_ONCE)
         before = self.crew.clock.monotonic()

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from threading import Event
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, TypeVar
 
 from holdfast import log
 from holdfast.crawl.crew import ROBOTS, Capture
@@ -16,11 +16,14 @@ from holdfast.crawl.outcomes import is_conditional
 from holdfast.crawl.reading import Reading
 from holdfast.crawl.tape import Tape
 from holdfast.errors import NoSpace, Unavailable
-from holdfast.types import Attempt, Fetched, Kind, Original, RecordRef, Visit
+from holdfast.types import Attempt, Fetched, FetchFailed, Kind, Original, RecordRef, Visit
 from holdfast.values import dataclass
 from holdfast.warc.digest import sha256_of
 from holdfast.warc.payload import HttpHead, parse_head, payload_chunks
-from holdfast.warc.writer import Exchange, Profile
+from holdfast.warc.record import RecordType
+from holdfast.warc.writer import Draft, Exchange, Profile
+
+T = TypeVar("T")
 
 _log = log.get()
 _AGAIN_S = 1.0
@@ -66,6 +69,10 @@ class Storage(Protocol):
 
         `payload` is what `read` returned for it, if that was called before.
         """
+        ...
+
+    def note(self, failure: FetchFailed) -> None:
+        """Put away what came of an answer that cannot be read as one; Unavailable as `file`."""
         ...
 
     def rotate(self) -> None:
@@ -114,19 +121,7 @@ class WarcStorage:
             revisit_of=original if profile else None, profile=profile, tls_verified=hop.tls_verified,
             purpose=_purpose(capture, polls=self._polls),
         )  # fmt: skip
-        while True:
-            try:
-                appended = self._tape.append(exchange)
-                self.no_space.clear()
-                break
-            except Unavailable as exc:
-                full = isinstance(exc, NoSpace)
-                if not self.no_space.is_set() or not full:
-                    _log.error("crawl.no_space" if full else "crawl.file_later", message=str(exc))
-                if full:
-                    self.no_space.set()
-                if self._stop.wait(_AGAIN_S):
-                    raise
+        appended = self._patiently(lambda: self._tape.append(exchange))
         fresh = None
         if profile is None and hop.status == 200 and hop.truncated is None:
             fresh = Original(
@@ -135,6 +130,33 @@ class WarcStorage:
             )  # fmt: skip
         return Filed(ref=appended.ref, head=head, payload=data, payload_digest=digest, original=fresh,
                      is_revisit=profile is not None)  # fmt: skip
+
+    def note(self, failure: FetchFailed) -> None:
+        """Write what came as a metadata record: a response record must hold an answer, and this is none."""
+        draft = Draft(
+            type=RecordType.METADATA,
+            content_type="application/octet-stream",
+            block=failure.received,
+            at=failure.started_at,
+            url=failure.url,
+        )
+        self._patiently(lambda: self._tape.note(draft))
+
+    def _patiently(self, write: Callable[[], T]) -> T:
+        """Return what a write gives; wait while the disk is full or the database away, until told to stop."""
+        while True:
+            try:
+                written = write()
+                self.no_space.clear()
+                return written
+            except Unavailable as exc:
+                full = isinstance(exc, NoSpace)
+                if not self.no_space.is_set() or not full:
+                    _log.error("crawl.no_space" if full else "crawl.file_later", message=str(exc))
+                if full:
+                    self.no_space.set()
+                if self._stop.wait(_AGAIN_S):
+                    raise
 
     def rotate(self) -> None:
         """Seal the file if it is full, old or idle."""

@@ -209,6 +209,7 @@ class Fleet:
             lane.give_up(attempt, "internal_error", repr(exc)[:500])
             began = True
         finally:
+            self._limits.answered()
             if not began:
                 self._limits.ended(attempt)
         if not began:

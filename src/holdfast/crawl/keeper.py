@@ -156,5 +156,16 @@ def _why(lane: Lane, now: float) -> dict[str, Any] | None:
         return {"domain": lane.lease.domain, "seconds": round(now - since, 1), "why": f"waits for {lane.current}"}
     wait = lane.pace.next_at - now
     if wait > 2.0:
-        return {"domain": lane.lease.domain, "seconds": round(wait, 1), "why": lane.manners.why_slow or "Retry-After"}
+        return {"domain": lane.lease.domain, "seconds": round(wait, 1), "why": _why_later(lane, wait)}
     return None
+
+
+def _why_later(lane: Lane, wait: float) -> str:
+    """Return why a domain is not asked yet: its own wish of a moment, its slow-down, the delay of everyone, or a rest
+    that another process has left behind."""
+    if lane.pace.is_told:
+        return "Retry-After"
+    if (slow := lane.manners.why_slow) is not None:
+        return slow
+    delay_s = lane.manners.delay_s
+    return f"{delay_s:g} s between requests" if wait <= delay_s + 1.0 else "rests, as noted by the last crawl"

@@ -56,6 +56,8 @@ class Trip(NamedTuple):
     attempt: Attempt
     started_at: datetime
     hops: list[Fetched]
+    evidence: FetchFailed | None = None
+    """The last answer, if it could not be read as one."""
 
 
 class Lane:
@@ -411,6 +413,8 @@ class Lane:
             retry_at = self._retry_at(trip.attempt, None)
         if not trip.hops:
             trip = trip._replace(started_at=failure.started_at)
+        if failure.received:
+            trip = trip._replace(evidence=failure)
         self.end(trip, outcome, reason, message=failure.message, retry_at=retry_at)
         return True
 
@@ -440,7 +444,7 @@ class Lane:
         """Hand an ended attempt to the desk."""
         self.unsettled += 1
         self._crew.hand_over(
-            Capture(attempt=trip.attempt, token=self.lease.token, hops=tuple(trip.hops),
+            Capture(attempt=trip.attempt, token=self.lease.token, hops=tuple(trip.hops), evidence=trip.evidence,
                     # When the request that ended it was made: waits for the domain's turn are not the page's.
                     started_at=trip.hops[-1].started_at if trip.hops else trip.started_at,
                     outcome=outcome, reason=reason, message=message, redirected_to=redirected_to, retry_at=retry_at)

@@ -29,6 +29,8 @@ class Pace:
         """The delay of the moment: robots.txt or a 429 may lengthen it after the request that it counts from."""
         self._turn = asyncio.Lock()
         self._not_before = first_at
+        self._told_until = -math.inf
+        """Until when the server asked us to stay away."""
         self._seen_at = -math.inf
         """When the server saw our last request, at the latest."""
         self.lease_until = lease_until
@@ -40,6 +42,11 @@ class Pace:
         """Monotonic; no request starts before."""
         delay_s = self._delay()
         return max(self._not_before, self._seen_at + delay_s + _MARGIN_S) if delay_s else self._not_before
+
+    @property
+    def is_told(self) -> bool:
+        """Whether the next slot is as late as it is because the server asked for it (Retry-After)."""
+        return self._told_until >= self.next_at
 
     def turn(self) -> Turn:
         """Return what waits for the domain's next slot and holds it; LeaseLost if the lease runs out first."""
@@ -75,7 +82,8 @@ class Pace:
         self._seen_at = max(self._seen_at, at)
 
     def wait_until(self, moment: float) -> None:
-        """Put the next slot off to this moment (monotonic); never brings it nearer."""
+        """Put the next slot off to this moment (monotonic), as the server asks; never brings it nearer."""
+        self._told_until = max(self._told_until, moment)
         self._not_before = max(self._not_before, moment)
 
 

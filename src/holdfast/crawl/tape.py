@@ -15,7 +15,7 @@ from holdfast.clock import Clock, digits14
 from holdfast.config import WarcSettings
 from holdfast.errors import HoldfastError, Unavailable
 from holdfast.failpoints import reach
-from holdfast.warc.writer import Appended, Exchange, SealedFile, WarcWriter
+from holdfast.warc.writer import Appended, Draft, Exchange, SealedFile, WarcWriter
 
 _AGAIN_S = 1.0
 """How often a database that was away is told again of a sealed file."""
@@ -63,6 +63,15 @@ class Tape:
         appended = self._writer.append_exchange(exchange)
         reach("after_append")
         return appended
+
+    def note(self, draft: Draft) -> None:
+        """Write a record that is no exchange; NoSpace leaves the file as it was."""
+        if self._broken is not None:
+            raise self._broken
+        if self._writer is None:
+            self._open()
+        assert self._writer is not None
+        self._writer.append_record(draft)
 
     def sync(self) -> None:
         """Make everything that was appended before this call safe against power loss."""

@@ -33,6 +33,8 @@ _KEPT_DESCRIPTORS = 128
 
 
 _UNNOTICED_S = 0.005
+_EVIDENCE_BYTES = 512 * 1024
+"""So much is kept of an answer that cannot be read: more than a whole head."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -202,7 +204,13 @@ class Client:
         if isinstance(answer, Failure):
             if sent_at is None:
                 self._resolver.demote(origin.host, address)
-            return replace(self._failed(call, answer, sent_at), kept_connection=_is_of_connection(exchange, answer))
+            failed = self._failed(call, answer, sent_at)
+            is_bad = answer.problem is FetchProblem.BAD_RESPONSE
+            return replace(
+                failed,
+                kept_connection=_is_of_connection(exchange, answer),
+                received=_received(exchange) if is_bad else b"",
+            )
         if endings.is_ambiguous(answer.head):
             exchange.distrust()
         return Fetched(
@@ -288,6 +296,22 @@ def _is_of_connection(exchange: Exchange, failure: Failure) -> bool:
         return False
     nothing_came = failure.problem is FetchProblem.DISCONNECTED and not exchange.lines
     return nothing_came or failure.problem is FetchProblem.BAD_RESPONSE
+
+
+def _received(exchange: Exchange) -> bytes:
+    """Return what libcurl handed over of an answer that it, or we, cannot read: whole lines of its head, and a body if
+    it got that far. The line at which it gave up is not among them.
+    """
+    body = exchange.sink.finish()
+    try:
+        data = bytearray(b"".join(exchange.lines))
+        for piece in body.chunks():
+            data += piece
+            if len(data) >= _EVIDENCE_BYTES:
+                break
+        return bytes(data[:_EVIDENCE_BYTES])
+    finally:
+        body.close()
 
 
 def _common_headers(settings: ClientSettings) -> Pairs:

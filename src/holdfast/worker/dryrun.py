@@ -110,7 +110,8 @@ async def _permission(plan: CrawlPlan, solo: Solo, url: Url) -> tuple[bool, str]
     if verdict is robots_state.Verdict.ALLOW:
         return True, f"no robots.txt (status {state.status})"
     if verdict is not robots_state.Verdict.RULES:
-        return False, "robots.txt cannot be read, so nothing may be asked"
+        said = "no answer" if state.status is None else f"status {state.status}"
+        return False, f"robots.txt cannot be read ({said}), so nothing may be asked"
     decision = rules_of(state, "holdfast").decide(url.fetch)
     rule = f"line {decision.line}: {decision.rule}" if decision.line else "no rule matches"
     return decision.allowed, f"robots.txt {'allows' if decision.allowed else 'forbids'} it ({rule})"

@@ -180,7 +180,8 @@ class Process:
                         owner_id=self._owner.id)  # fmt: skip
         ledger.feeds = open_feeds(ground, plan, self._assignment.frontier_id)
         left = self._assignment.seconds_left
-        limits = Limits(plan, progress, ends_at=None if left is None else self._clock.monotonic() + left)
+        ends_at = None if left is None else self._clock.monotonic() + left
+        limits = Limits(plan, progress, ends_at=ends_at, processes=self._assignment.processes)
         sieve, reader, loop = Sieve(crew), Reader(crew, self._child), asyncio.get_running_loop()
 
         def links_of(page_id: int) -> tuple[str, ...]:

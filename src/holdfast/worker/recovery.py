@@ -71,7 +71,10 @@ def _clean_up(ground: Ground, owner: DeadOwner, report: Recovery) -> None:
     reach("recovery_freed")
     with ground.hot.read() as tx:
         stale = files.open_files(tx, owner_id=owner.id)
-    elsewhere = [file for file in stale if owner.is_away and not _is_here(ground, file)]
+    # Without its run file only the name of a machine says that it was ours, and two machines may share one: what does
+    # not lie here may lie there, and must not be struck off.
+    is_ours = not owner.is_away and owner.run_path.exists()
+    elsewhere = [file for file in stale if not is_ours and not _is_here(ground, file)]
     sealed = all([_adopt(ground, file, report) for file in stale if file not in elsewhere])
     if ground.clock.now() - owner.heartbeat_at >= _LOST:
         told = f"was being written on {owner.host}, which is silent since {owner.heartbeat_at:%Y-%m-%d %H:%M} UTC"

@@ -17,6 +17,7 @@ from typing import Any, NoReturn
 _KNOWN = (
     "seeds", "name", "workers", "scopeType", "scopeIncludeRx", "scopeExcludeRx", "depth", "pageLimit", "title",
     "description", "warcs", "config", "zim-file", "output", "adminEmail", "lang", "pageExtraDelay", "sizeSoftLimit",
+    "timeSoftLimit",
 )  # fmt: skip
 
 

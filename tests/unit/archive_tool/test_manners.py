@@ -52,7 +52,8 @@ def test_delay_and_quota_become_flags_unless_zimit_is_told_itself(
 def test_no_run_of_zimit_takes_longer_than_a_workers_run_may(
     own: float | None, given: tuple[str, ...], flags: list[str]
 ) -> None:
-    config = _config(*given, **({} if own is None else {"max_time_s": own}))
+    fields: dict[str, Any] = {} if own is None else {"max_time_s": own}
+    config = _config(*given, **fields)
     settings = Settings(worker=WorkerSettings(max_time_s=600))
 
     told = list(zimit_config(config, settings).zimit_passthrough_args)

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import replace
+from datetime import timedelta
 from threading import Barrier, Event, Thread
 from typing import Any, cast
 
@@ -16,6 +17,7 @@ from holdfast.crawl.control import Word
 from holdfast.crawl.crew import Capture
 from holdfast.crawl.desk import Desk
 from holdfast.crawl.engine import CrawlEngine
+from holdfast.crawl.keeper import slowest
 from holdfast.crawl.ledger import Ledger
 from holdfast.crawl.limits import Limits
 from holdfast.crawl.pace import Pace
@@ -291,5 +293,26 @@ def test_what_takes_long_to_find_out_is_asked_of_the_database_only_when_it_may_h
             assert (frontier.closings, frontier.counts) == (2, 2)
             lane.dry = True
             lane.fed.set()
+
+    _inside(work)
+
+
+def test_a_domain_that_waits_says_for_what() -> None:
+    async def work(bed: Bed, engine: CrawlEngine) -> None:
+        now = bed.clock.monotonic()
+        names = ("told", "delayed", "left", "quick")
+        lanes = {name: bed.lane(name, domain_id=number) for number, name in enumerate(names)}
+        lanes["told"].pace.wait_until(now + 100)
+        lanes["delayed"] = bed.lane("delayed", domain_id=1, delay_s=10.0)
+        lanes["delayed"].pace.asked(sent_at=now, first_byte_at=now)
+        later = bed.clock.now() + timedelta(seconds=30)
+        lanes["left"] = bed.lane("left", domain_id=2, next_allowed_at=later)
+        engine.fleet.lanes.update(enumerate(lanes.values()))
+
+        assert {row["domain"]: row["why"] for row in slowest(engine, now)} == {
+            "told": "Retry-After",
+            "delayed": "10 s between requests",
+            "left": "rests, as noted by the last crawl",
+        }
 
     _inside(work)

@@ -95,3 +95,15 @@ def test_two_turns_are_never_held_at_once(clock: FakeClock) -> None:
 
     asyncio.run(both())
     assert held == [0, 1]
+
+
+def test_a_wait_that_the_server_asked_for_is_told_from_our_own_delay(clock: FakeClock) -> None:
+    pace = _pace(clock, Delay(5.0), first_in=9)
+    assert not pace.is_told, "what another left behind"
+
+    pace.wait_until(clock.monotonic() + 30)
+    assert pace.is_told
+
+    clock.advance(29)
+    pace.asked(sent_at=clock.monotonic(), first_byte_at=clock.monotonic())
+    assert not pace.is_told, "the delay is longer by now"

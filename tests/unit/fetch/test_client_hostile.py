@@ -182,6 +182,21 @@ def test_what_is_no_response_is_a_bad_response(wire: bytes) -> None:
     assert run(failure(answering(wire, then_wait=True), deadline_s=0.5)).problem is FetchProblem.BAD_RESPONSE
 
 
+@pytest.mark.parametrize(
+    ("wire", "received"),
+    [
+        (HEAD + b"X-A: 1\r\nContent-Length: -1\r\n\r\nbody", HEAD + b"X-A: 1\r\n"),
+        (b"HTTP/1.1 302 Found\r\nLocation: /a\r\nLocation: /b\r\n\r\n", b"HTTP/1.1 302 Found\r\nLocation: /a\r\n"),
+        (b"HTTP/1.1 20000 OK\r\nContent-Length: 4\r\n\r\nbody", b"HTTP/1.1 20000 OK\r\nContent-Length: 4\r\n\r\nbody"),
+        (b"\x16\x03\x01 no HTTP at all", b""),
+    ],
+)
+def test_what_came_of_a_bad_response_is_handed_over(wire: bytes, received: bytes) -> None:
+    failed = run(failure(answering(wire)))
+
+    assert (failed.problem, failed.received) == (FetchProblem.BAD_RESPONSE, received)
+
+
 def test_a_head_above_our_own_cap_is_a_bad_response() -> None:
     wire = HEAD + b"X-Long: " + b"a" * 5000 + b"\r\nContent-Length: 0\r\n\r\n"
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
@@ -131,10 +132,11 @@ def test_the_file_of_a_process_of_another_host_name_is_sealed(ground: Ground, de
     assert _state(ground, dead.file_id) == ("sealed", True)
 
 
-def test_a_file_on_another_machine_is_neither_struck_off_nor_forgotten(ground: Ground, dead: Dead) -> None:
+@pytest.mark.parametrize("host", ["another-name", socket.gethostname()], ids=["another", "two_machines_of_one_name"])
+def test_a_file_on_another_machine_is_neither_struck_off_nor_forgotten(ground: Ground, dead: Dead, host: str) -> None:
     dead.write()
     dead.path.with_name("dead.warc.gz.open").rename(dead.path.with_name("elsewhere"))
-    dead.move()
+    dead.move(host)
     dead.vanish()
 
     report = recover(ground)

@@ -14,7 +14,7 @@ from holdfast.crawl.signals.keywords import keywords_of
 from holdfast.crawl.signals.memory import SignalMemory
 from holdfast.errors import Unavailable
 from holdfast.parse.sniff import Form
-from holdfast.types import Attempt, Fetched, Kind, Outcome, ParsedPage, Signals, Visit
+from holdfast.types import Attempt, Fetched, FetchFailed, Kind, Outcome, ParsedPage, Signals, Visit
 from holdfast.urls import Base, hash64, parse
 from holdfast.urls.edges import edges_of, group_hash
 from holdfast.warc.payload import parse_head
@@ -55,6 +55,9 @@ class SignalStorage:
                 _log.error("crawl.recall_later", message=str(exc))
                 if self._stop.wait(_AGAIN_S):
                     raise
+
+    def note(self, failure: FetchFailed) -> None:
+        """Keep nothing: bodies are not kept here."""
 
     def rotate(self) -> None:
         """Do nothing: there is no file."""
