@@ -14,7 +14,7 @@ import zstandard
 
 from holdfast.db.hot import Hot, Row
 from holdfast.index.capture import Capture
-from holdfast.index.facts import detect_language, make_snippet, says_archived
+from holdfast.index.facts import detect_language, make_snippet, says_archived, simhash
 from holdfast.index.outlinks import outlinks, resolved
 from holdfast.index.writing import queries
 from holdfast.index.writing.queries import DocumentKey, Known
@@ -114,7 +114,7 @@ class Extractor:
         row = (
             *key, capture.body_bytes, parsed.title, parsed.description, make_snippet(text, parsed.description),
             "\n".join(parsed.headings) or None, language, resolved(capture.url, parsed.base, parsed.canonical),
-            json.dumps(details), parsed.noindex, says_archived(parsed.title, text), len(text),
+            json.dumps(details), parsed.noindex, says_archived(parsed.title, text), simhash(text), len(text),
             DOCUMENT_VERSION,
         )  # fmt: skip
         return NewDocument(key, row, self._pack(text.encode("utf-8", "replace")))

@@ -1,4 +1,4 @@
-"""What is worked out from a document's text: snippet, language, whether it calls itself archived.
+"""What is worked out from a document's text: snippet, language, fingerprint, whether it calls itself archived.
 
 Pure, except that the language model is loaded when it is first needed.
 """
@@ -11,11 +11,19 @@ from collections.abc import Iterator
 from functools import cache
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
+from xxhash import xxh3_64_intdigest
+
 SNIPPET_CHARS = 280
 _GOOD_CHARS = 40
 _LANGUAGE_CHARS = 500
 _LANGUAGE_LETTERS = 24
 """Below this the model guesses by single letters: 'Home | Contact' comes out as Latin."""
+_MAX_CHARS = 200_000
+_BLANK = 32
+_WEIGHTS = np.array([xxh3_64_intdigest(bytes([n])) | 1 for n in range(128)], np.uint64)
+_MIX = np.uint64(0x9E3779B97F4A7C15)
 
 _BOILERPLATE = (
     "cookie", "javascript", "skip to", "aller au contenu", "passer au contenu", "all rights reserved",
@@ -89,3 +97,35 @@ def says_archived(title: str | None, text: str) -> bool:
         return True
     banner = text[:_BANNER_CHARS].lower().replace("\u2019", "'")
     return "archiv" in banner and any(phrase in banner for phrase in _ARCHIVED_PHRASES)
+
+
+def _word_hashes(text: str) -> npt.NDArray[np.uint64]:
+    """Return a hash of each word: its bytes, weighted by their places, summed up. All words at once, 60 us for 8 KB
+    where a look into a table of known words took 390."""
+    data = np.frombuffer(text.strip().lower().encode("utf-8", "replace"), np.uint8)
+    gaps = data <= _BLANK
+    begins = ~gaps
+    begins[1:] &= gaps[:-1]
+    starts = np.flatnonzero(begins)
+    if not len(starts):
+        return np.empty(0, np.uint64)
+    place = np.arange(len(data)) - starts[np.cumsum(begins) - 1]
+    terms = (data.astype(np.uint64) + np.uint64(1)) * _WEIGHTS[place & (len(_WEIGHTS) - 1)]
+    terms[gaps] = 0
+    return np.add.reduceat(terms, starts)
+
+
+def simhash(text: str) -> int | None:
+    """Return 64 bits, as the signed integer that databases keep, that differ little between texts that differ little.
+
+    Over the pairs of neighbouring words; None of a text with fewer than two.
+    """
+    hashes = _word_hashes(text[:_MAX_CHARS])
+    if len(hashes) < 2:
+        return None
+    # A pair is its first word's hash, moved, with the second's on top; then mixed, so that every bit counts.
+    pairs = (hashes[:-1] * _MIX) ^ hashes[1:]
+    pairs = (pairs ^ (pairs >> np.uint64(29))) * _MIX
+    bits = np.unpackbits(pairs.astype("<u8").view(np.uint8).reshape(-1, 8), axis=1, bitorder="little")
+    strong = np.add.reduce(bits, axis=0, dtype=np.uint32) * 2 > len(pairs)
+    return int(np.packbits(strong, bitorder="little").view("<i8")[0])

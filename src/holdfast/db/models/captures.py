@@ -60,7 +60,6 @@ class Document(Model):
     says_archived: Mapped[bool] = mapped_column(server_default=text("false"))
     """The page says of itself that it is no longer kept up (1.5 of the facts: is_archived)."""
     simhash: Mapped[int | None] = mapped_column(BigInteger)
-    """Not written any more, and never read; it goes with the next migration of this table."""
     text_chars: Mapped[int] = mapped_column(server_default="0")
     version: Mapped[int]
     created_at: Mapped[datetime]

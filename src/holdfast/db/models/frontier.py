@@ -92,7 +92,6 @@ class Page(Model):
     fetched_at: Mapped[datetime | None]
     failed_at: Mapped[datetime | None]
     next_crawl_at: Mapped[datetime | None]
-    """Never written and never read; it goes with the next migration of this table."""
 
     __table_args__ = (
         UniqueConstraint("domain_id", "url_hash"),

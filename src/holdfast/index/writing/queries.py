@@ -16,7 +16,7 @@ SNAPSHOT_COLUMNS = (
 )  # fmt: skip
 DOCUMENT_COLUMNS = (
     "body_hash", "charset", "media_type", "body_bytes", "title", "description", "snippet", "headings", "language",
-    "canonical", "details", "noindex", "says_archived", "text_chars", "version", "created_at",
+    "canonical", "details", "noindex", "says_archived", "simhash", "text_chars", "version", "created_at",
 )  # fmt: skip
 _AT_ONCE = 400
 """Rows of one list in a statement; SQLite takes 32,766 values."""
