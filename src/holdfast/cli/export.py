@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Annotated, BinaryIO
 
 import typer
@@ -19,12 +20,12 @@ from holdfast.changes.listing.days import span
 from holdfast.cli.compute_changes import find_source
 from holdfast.cli.options import Home
 from holdfast.editions.volume import find_edition
-from holdfast.errors import Invalid, Unavailable
+from holdfast.errors import READ_ONLY, Invalid, Unavailable
 from holdfast.exports.cdxj import export_cdxj
 from holdfast.exports.queries import Reach
 from holdfast.exports.queries import execution as find_execution
 from holdfast.exports.rows import Extent, change_rows, snapshot_rows
-from holdfast.exports.shelf import Shelf
+from holdfast.exports.shelf import Package, Shelf
 from holdfast.exports.tables import CHANGE_COLUMNS, SNAPSHOT_COLUMNS, Format, write_rows
 from holdfast.sources.registry import find as find_by_code
 from holdfast.wiring.archive import Archive, open_archive
@@ -103,9 +104,8 @@ def cdxj(
         if execution is not None:
             with archive.database.read() as session:
                 find_execution(session, execution)
-        scratch = archive.home / "cache"
-        scratch.mkdir(parents=True, exist_ok=True)
-        _write(export_cdxj(archive.database, scratch, execution_id=execution, source_id=source_id), output)
+        with _scratch(archive) as scratch:
+            _write(export_cdxj(archive.database, scratch, execution_id=execution, source_id=source_id), output)
 
 
 @app_command.command()
@@ -118,12 +118,8 @@ def wacz(
 
     Example: holdfast export wacz 3 -o site.wacz
     """
-    with open_archive(config.load(home=home)) as archive:
-        package = Shelf(archive.database, archive.home).package(execution)
-        target = output or Path(package.name)
-        with _progress(package.archive.size) as advance:
-            _write(advance(package.archive.read()), target)
-        print(f"{target}: {package.archive.size:,} bytes")
+    with open_archive(config.load(home=home)) as archive, _scratch(archive) as scratch:
+        _write_package(Shelf(archive.database, archive.home, scratch).package(execution), output)
 
 
 @app_command.command()
@@ -140,11 +136,31 @@ def edition(
     with open_archive(config.load(home=home)) as archive:
         with archive.database.read() as session:
             found = find_edition(session, find_by_code(session, code), year)
-        package = Shelf(archive.database, archive.home).edition(found.id)
-        target = output or Path(package.name)
-        with _progress(package.archive.size) as advance:
-            _write(advance(package.archive.read()), target)
-        print(f"{target}: {package.archive.size:,} bytes")
+        with _scratch(archive) as scratch:
+            _write_package(Shelf(archive.database, archive.home, scratch).edition(found.id), output)
+
+
+@contextmanager
+def _scratch(archive: Archive) -> Iterator[Path]:
+    """Give a folder for what is kept between two exports; where the archive is read-only, one for this export alone."""
+    folder = archive.home / "cache"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as exc:
+        if exc.errno not in READ_ONLY:
+            raise
+    if os.access(folder, os.W_OK):
+        yield folder
+    else:
+        with TemporaryDirectory(prefix="holdfast-export-") as own:
+            yield Path(own)
+
+
+def _write_package(package: Package, output: Path | None) -> None:
+    target = output or Path(package.name)
+    with _progress(package.archive.size) as advance:
+        _write(advance(package.archive.read()), target)
+    print(f"{target}: {package.archive.size:,} bytes")
 
 
 def _reach(archive: Archive, source: str | None, since: datetime | None, until: datetime | None) -> Reach:

@@ -50,9 +50,10 @@ class Package:
 class Shelf:
     """All packages of one data directory; used by any number of threads."""
 
-    def __init__(self, database: Database, home: Path) -> None:
+    def __init__(self, database: Database, home: Path, cache: Path | None = None) -> None:
+        """Keep what is put together below `cache`, in the data directory if none is given."""
         self._database, self._home = database, home.resolve()
-        self._folder = self._home / "cache" / "wacz"
+        self._folder = (self._home / "cache" if cache is None else cache.resolve()) / "wacz"
         self._held: OrderedDict[str, Package] = OrderedDict()
         self._lock = Lock()
 

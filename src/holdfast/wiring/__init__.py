@@ -12,10 +12,11 @@ from pathlib import Path
 
 from holdfast.clock import Clock, SystemClock
 from holdfast.config import Settings
-from holdfast.db.connect import connect
+from holdfast.db.connect import connect, sqlite_path
 from holdfast.db.dbclock import DatabaseClock
 from holdfast.db.hot import Hot
 from holdfast.db.schema import MIGRATED, SCHEMA, make_fresh, schema_of
+from holdfast.db.sqlite_file import is_read_only
 from holdfast.errors import Invalid, Unavailable
 from holdfast.frontier import Frontier, FrontierSettings
 
@@ -62,6 +63,12 @@ def prepare(settings: Settings) -> None:
         return
     if found is not None and found > SCHEMA:
         raise Unavailable(f"the database has schema {found}, newer than this program's {SCHEMA}; upgrade holdfast")
+    path = sqlite_path(settings.database)
+    if path is not None and is_read_only(path):
+        raise Unavailable(
+            f"{path} has schema {found or 'none'} and is read-only here, so it cannot be brought to {SCHEMA}; make it "
+            "and its folder writable, or choose another data directory with --home"
+        )
     done = subprocess.run(
         [sys.executable, "-m", "holdfast.db.migrate"], capture_output=True, text=True, check=False,
         # Not as an argument: those are shown to every user of the machine, and the address may hold a password.
