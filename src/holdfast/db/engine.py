@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 
 from sqlalchemy import Engine, create_engine
 from sqlalchemy.exc import DBAPIError, InternalError, OperationalError
 from sqlalchemy.orm import Session
 
+from holdfast.config import Settings
 from holdfast.db.connect import sqlite_path
+from holdfast.db.opening import prepare
 from holdfast.db.server import STATEMENT_S, connect_arguments
 from holdfast.db.sqlite_file import OpenFile, is_read_only, open_sqlite, refused
 from holdfast.db.text import to_json
@@ -94,6 +96,14 @@ class Database:
     def close(self) -> None:
         """Let go of all connections."""
         self.engine.dispose()
+
+
+@contextmanager
+def open_database(settings: Settings) -> Iterator[Database]:
+    """Open the database of a data directory, migrated where that is needed and safe, for a command that only reads."""
+    prepare(settings)
+    with closing(Database(settings.database)) as database:
+        yield database
 
 
 def _plain(exc: DBAPIError) -> str:

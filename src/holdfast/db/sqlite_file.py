@@ -67,7 +67,7 @@ def _read_only_address(path: Path) -> str | None:
         os.access(path.parent, os.W_OK) or (os.access(log, os.W_OK) and os.access(shared, os.W_OK))
     ):
         return None
-    # Without a log nobody writes, and the file is whole in itself: only so can it be read where no file can be made
+    # Without a log no process writes, and the file is whole in itself: only so can it be read where no file can be made
     # beside it. With a log it is read together with that, as long as its index is there.
     has_log = log.is_file() and log.stat().st_size > 0
     return f"file:{quote(str(path))}?mode=ro" + ("" if has_log else "&immutable=1")
