@@ -17,6 +17,11 @@ next step.
 
 from __future__ import annotations
 
+import errno
+
+READ_ONLY = (errno.EACCES, errno.EPERM, errno.EROFS)
+"""What the system says of a file or folder that this user may not write."""
+
 
 class HoldfastError(Exception):
     """Something promised could not be done."""

@@ -153,7 +153,8 @@ def test_variables_that_do_nothing_are_told(typed: Typist, monkeypatch: pytest.M
     assert told["CRAWLER_PORT"] == "is not read; docs/settings.md says what took its place"
     assert "it is empty" in told["archive-tool"]
     monkeypatch.setenv("HOLDFAST_CONFIG", "/nowhere.toml")
-    assert "mend HOLDFAST_CONFIG" in typed("check-env").out
+    refused = typed("check-env")
+    assert (refused.code, "there is no file /nowhere.toml, which HOLDFAST_CONFIG names" in refused.err) == (1, True)
 
 
 def test_settings_never_print_a_secret(typed: Typist, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -41,6 +41,25 @@ def test_another_toml_file_is_named_by_a_variable(monkeypatch: pytest.MonkeyPatc
     assert load().warc.bytes == 5000
 
 
+def test_a_toml_file_that_is_named_and_not_there_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOLDFAST_CONFIG", "none.toml")
+
+    with pytest.raises(Invalid, match=r"there is no file none\.toml, which HOLDFAST_CONFIG names"):
+        load()
+    monkeypatch.setenv("HOLDFAST_CONFIG", "")
+    assert load().lease.seconds == config.LeaseSettings().seconds, "empty is unset"
+
+
+@pytest.mark.parametrize(
+    ("file", "content"), [("holdfast.toml", b"a = "), ("holdfast.toml", b"\xff"), (".env", b"\xff=1")]
+)
+def test_a_file_that_cannot_be_read_is_named(file: str, content: bytes) -> None:
+    Path(file).write_bytes(content)
+
+    with pytest.raises(Invalid, match=f"^the settings cannot be read: {file}: "):
+        load()
+
+
 @pytest.mark.parametrize(
     ("variable", "text", "group", "key", "value"),
     [

@@ -36,6 +36,13 @@ class Command(NamedTuple):
     subcommand: str | None = None
 
 
+APART = {
+    ("job", "list"): "job_list",
+    ("job", "show"): "job_show",
+    ("feed", "list"): "feed_list",
+}
+"""Commands of a group that are typed often and need little, by the group's module: each in a file that loads less."""
+
 COMMANDS = {
     "crawl": Command("crawl", "Crawl a website into sealed WARC files, politely; again resumes.", Group.CRAWL),
     "status": Command("status", "Show running and recent executions.", Group.CRAWL),

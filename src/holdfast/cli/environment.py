@@ -96,8 +96,7 @@ def _variables(settings: Settings) -> Iterator[Finding]:
     """Yield what stands in the environment and does nothing there: misspelled, or of a design document."""
     file = os.environ.get("HOLDFAST_CONFIG")
     if file is not None:
-        there = Path(file).is_file()
-        yield Finding("settings file", file, None if there else "it is not there: mend HOLDFAST_CONFIG")
+        yield Finding("settings file", file)
     known = {name for name, *_ in walk(settings)} | {"HOLDFAST_CONFIG"}
     for name in sorted(os.environ):
         if name.startswith("HOLDFAST_") and name not in known:

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Annotated, BinaryIO
 
 import typer
@@ -19,9 +20,9 @@ from holdfast.changes.listing.days import span
 from holdfast.cli.compute_changes import find_source
 from holdfast.cli.options import Home
 from holdfast.editions.volume import find_edition
-from holdfast.errors import Invalid, Unavailable
+from holdfast.errors import READ_ONLY, Invalid, Unavailable
 from holdfast.exports.cdxj import export_cdxj
-from holdfast.exports.package_cache import PackageCache
+from holdfast.exports.package_cache import Package, PackageCache
 from holdfast.exports.queries import Reach
 from holdfast.exports.queries import execution as find_execution
 from holdfast.exports.rows import Extent, change_rows, snapshot_rows
@@ -103,9 +104,8 @@ def cdxj(
         if execution is not None:
             with archive.database.read() as session:
                 find_execution(session, execution)
-        scratch = archive.home / "cache"
-        scratch.mkdir(parents=True, exist_ok=True)
-        _write(export_cdxj(archive.database, scratch, execution_id=execution, source_id=source_id), output)
+        with _scratch(archive) as scratch:
+            _write(export_cdxj(archive.database, scratch, execution_id=execution, source_id=source_id), output)
 
 
 @app_command.command()
@@ -118,12 +118,8 @@ def wacz(
 
     Example: holdfast export wacz 3 -o site.wacz
     """
-    with open_archive(config.load(home=home)) as archive:
-        package = _packages(archive).package(execution)
-        target = output or Path(package.name)
-        with _progress(package.archive.size) as advance:
-            _write(advance(package.read()), target)
-        print(f"{target}: {package.archive.size:,} bytes")
+    with open_archive(config.load(home=home)) as archive, _packages(archive) as packages:
+        _write_package(packages.package(execution), output)
 
 
 @app_command.command()
@@ -140,15 +136,32 @@ def edition(
     with open_archive(config.load(home=home)) as archive:
         with archive.database.read() as session:
             found = find_edition(session, find_by_code(session, code), year)
-        package = _packages(archive).edition(found.id)
-        target = output or Path(package.name)
-        with _progress(package.archive.size) as advance:
-            _write(advance(package.read()), target)
-        print(f"{target}: {package.archive.size:,} bytes")
+        with _packages(archive) as packages:
+            _write_package(packages.edition(found.id), output)
 
 
-def _packages(archive: Archive) -> PackageCache:
-    return PackageCache(archive.database, archive.home, most_bytes=archive.settings.exports.cache_bytes)
+def _write_package(package: Package, output: Path | None) -> None:
+    target = output or Path(package.name)
+    with _progress(package.archive.size) as advance:
+        _write(advance(package.read()), target)
+    print(f"{target}: {package.archive.size:,} bytes")
+
+
+@contextmanager
+def _packages(archive: Archive) -> Iterator[PackageCache]:
+    """Give the cache of packages; where the archive is read-only, one for this export alone."""
+    most_bytes = archive.settings.exports.cache_bytes
+    folder = archive.home / "cache"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as exc:
+        if exc.errno not in READ_ONLY:
+            raise
+    if os.access(folder, os.W_OK):
+        yield PackageCache(archive.database, archive.home, most_bytes=most_bytes)
+    else:
+        with TemporaryDirectory(prefix="holdfast-export-") as own:
+            yield PackageCache(archive.database, archive.home, most_bytes=most_bytes, folder=Path(own))
 
 
 def _reach(archive: Archive, source: str | None, since: datetime | None, until: datetime | None) -> Reach:

@@ -10,12 +10,12 @@ import typer
 from sqlalchemy.orm import Session
 
 from holdfast import config
+from holdfast.cli.feed_list import Only, as_object, demand_kind, iso, list_feeds, state_of
 from holdfast.cli.options import AsJson, Home
 from holdfast.cli.tables import fields, table
 from holdfast.clock import Clock
 from holdfast.db.models import Feed, FeedItem, Source
 from holdfast.feeds import queries, registry
-from holdfast.feeds.troubles import BY_HAND
 from holdfast.jobs.feeding import feed_job, follow_feeds, run_soon
 from holdfast.sources.queries import note_search, source_by_id, sources
 from holdfast.sources.registry import find
@@ -25,42 +25,11 @@ app_command = typer.Typer(
     add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None, no_args_is_help=True,
     help="Feeds and sitemaps that are asked for what is new. Example: holdfast feed list --source hc",
 )  # fmt: skip
+app_command.command(name="list")(list_feeds)
 _SHOWN_ITEMS = 20
 
 FeedId = Annotated[int, typer.Argument(help="A feed's number.", metavar="FEED")]
-Only = Annotated[str | None, typer.Option("--source", help="Only this source's.", metavar="CODE")]
 Of = Annotated[str, typer.Option("--source", help="The source's code.", metavar="CODE")]
-
-
-@app_command.command(name="list")
-def list_feeds(
-    source: Only = None,
-    disabled: Annotated[bool | None, typer.Option("--disabled/--enabled", help="Only those.")] = None,
-    kind: Annotated[str | None, typer.Option("--kind", help="feed or sitemap.")] = None,
-    json: AsJson = False,
-    home: Home = None,
-) -> None:
-    """List feeds and sitemaps: when they were polled, what they brought, what is wrong with them.
-
-    Example: holdfast feed list --disabled
-    """
-    _demand_kind(kind)
-    with open_jobs(config.load(home=home)) as jobs, jobs.database.read() as session:
-        source_id = find(session, source).id if source is not None else None
-        rows = queries.listed(
-            session, queries.FeedFilter(source_id=source_id, disabled=disabled, kind=kind, limit=100_000)
-        )
-    if json:
-        print(jsonlib.dumps({"feeds": [as_object(feed, code) for feed, code in rows], "total": len(rows)}))
-    elif not rows and (source or disabled is not None or kind):
-        print("no such feeds; see all with: holdfast feed list")
-    elif not rows:
-        print("no feeds yet; they are found by themselves for sources with feeds on: "
-              "holdfast source edit CODE --set feeds=true")  # fmt: skip
-    else:
-        print(table(("feed", "source", "kind", "origin", "polled", "next", "items", "state", "url"),
-                    [(feed.id, code, feed.kind, feed.origin, feed.last_polled_at, feed.next_poll_at,
-                      feed.last_item_count, state_of(feed), feed.url) for feed, code in rows]))  # fmt: skip
 
 
 @app_command.command()
@@ -96,7 +65,7 @@ def add(
 
     Example: holdfast feed add https://example.org/news.rss --source ex
     """
-    _demand_kind(kind)
+    demand_kind(kind)
     with open_jobs(config.load(home=home)) as jobs, jobs.database.write() as session:
         owner = find(session, source)
         limit = jobs.settings.feeds.per_source
@@ -171,11 +140,6 @@ def _change(feed_id: int, deed: Callable[[Session, Clock, int], Feed], word: str
         print(f"feed {row.id}: {word}: {row.url}")
 
 
-def _demand_kind(kind: str | None) -> None:
-    if kind is not None and kind not in registry.KINDS:
-        raise typer.BadParameter(f"{kind[:40]!r} is none of {', '.join(registry.KINDS)}", param_hint="--kind")
-
-
 def _soon(code: str | None, *, search: bool, json: bool, home: Home) -> None:
     with open_jobs(config.load(home=home)) as jobs:
         with jobs.database.read() as session:
@@ -205,31 +169,6 @@ def _ask(jobs: Jobs, source: Source, *, search: bool) -> str | None:
         return run_soon(session, jobs.clock, jobs.board, fresh.id)
 
 
-def state_of(feed: Feed) -> str:
-    """Return in a word or two how a feed is doing."""
-    if feed.disabled_at is not None:
-        return f"disabled ({'by hand' if feed.last_error_type == BY_HAND else feed.last_error_type})"
-    if feed.last_error_type is not None:
-        return f"{feed.last_error_type} x{feed.consecutive_errors}"
-    return "ok" if feed.last_polled_at is not None else "new"
-
-
-def as_object(feed: Feed, code: str) -> dict[str, Any]:
-    """Return a feed for `--json`."""
-    return {
-        "id": feed.id, "source": code, "url": feed.url, "kind": feed.kind, "origin": feed.origin,
-        "state": state_of(feed), "created_at": feed.created_at.isoformat(), "last_polled_at": _iso(feed.last_polled_at),
-        "next_poll_at": _iso(feed.next_poll_at), "last_item_count": feed.last_item_count,
-        "consecutive_errors": feed.consecutive_errors, "last_error": feed.last_error,
-        "last_error_type": feed.last_error_type, "disabled_at": _iso(feed.disabled_at), "etag": feed.etag,
-        "last_modified": feed.last_modified,
-    }  # fmt: skip
-
-
 def _item(item: FeedItem) -> dict[str, Any]:
-    return {"url": item.url, "told_at": _iso(item.told_at), "found_at": _iso(item.found_at),
+    return {"url": item.url, "told_at": iso(item.told_at), "found_at": iso(item.found_at),
             "execution": item.execution_id}  # fmt: skip
-
-
-def _iso(moment: Any) -> str | None:
-    return None if moment is None else str(moment.isoformat())

@@ -12,7 +12,8 @@ import typer
 from holdfast import config
 from holdfast.archive_tool.contract import Host, annual_caps, tool_command
 from holdfast.archive_tool.patches import read_patch
-from holdfast.cli.job_words import JobArgument, JobOption, find_job, job_number, naming
+from holdfast.cli.job_naming import naming
+from holdfast.cli.job_words import JobArgument, JobOption, find_job, job_number
 from holdfast.cli.options import Apply, AsJson, Home
 from holdfast.cli.wording import counted
 from holdfast.errors import Invalid

@@ -10,6 +10,7 @@ import typer
 
 from holdfast import config
 from holdfast.cli.assignments import read_assignments
+from holdfast.cli.job_naming import naming
 from holdfast.cli.job_words import (
     JobArgument,
     JobOption,
@@ -17,7 +18,6 @@ from holdfast.cli.job_words import (
     interval_text,
     job_number,
     job_object,
-    naming,
 )
 from holdfast.cli.options import AsJson, Home
 from holdfast.cli.values import read_size, read_time

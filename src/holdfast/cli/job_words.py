@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from datetime import datetime
 from typing import Annotated, Any
 
@@ -12,14 +10,13 @@ import typer
 from holdfast.cli.wording import duration
 from holdfast.db.engine import Database
 from holdfast.db.models import Execution, Job
-from holdfast.errors import Conflict, NotFound
+from holdfast.errors import NotFound
 from holdfast.jobs import adaptive
 from holdfast.jobs.board.queries import CRAWL, FEED, UNCAPPED
 from holdfast.jobs.intervals import interval_of
 from holdfast.jobs.listing.queries import shown_job
 from holdfast.jobs.listing.values import ListedJob, stats_of
 from holdfast.jobs.reading import sentence_of
-from holdfast.jobs.specs import JobNotFound
 
 JobArgument = Annotated[int | None, typer.Argument(help="The job's number.", metavar="JOB")]
 JobOption = Annotated[int | None, typer.Option("--id", help="The job's number, as the documents write it.")]
@@ -44,18 +41,6 @@ def find_job(database: Database, job_id: int) -> ListedJob:
     if found is None:
         raise NotFound(f"there is no job {job_id}; see them with: holdfast job list")
     return found
-
-
-@contextmanager
-def naming(database: Database, job_id: int) -> Iterator[None]:
-    """Say which job was not found, or that it is one that no scheduler runs."""
-    try:
-        yield
-    except JobNotFound as exc:
-        kind = find_job(database, job_id).job.kind
-        raise Conflict(
-            f"job {job_id} is of kind {kind}: its own command runs and ends it (holdfast crawl, stop, import)"
-        ) from exc
 
 
 def interval_text(job: Job) -> str:

@@ -11,7 +11,7 @@ from io import TextIOWrapper
 from typing import NoReturn
 
 from holdfast import __version__
-from holdfast.cli.catalogue import COMMANDS, usage
+from holdfast.cli.catalogue import APART, COMMANDS, usage
 
 _HELP = ("-h", "--help", "help")
 
@@ -39,13 +39,19 @@ def _run(arguments: list[str]) -> None:
     command = COMMANDS.get(arguments[0])
     if command is None:
         _refuse(arguments[0])
+    name, rest, subcommand = arguments[0], arguments[1:], command.subcommand
+    below = subcommand or (rest[0] if rest else "")
+    apart = APART.get((command.module, below))
+    if apart is not None and subcommand is None:
+        name, rest = f"{name} {below}", rest[1:]
     gc.disable()  # a tenth of loading is spent looking for garbage that modules do not make
-    module = importlib.import_module(f"holdfast.cli.{command.module}")
+    module = importlib.import_module(f"holdfast.cli.{apart or command.module}")
     runner = importlib.import_module("holdfast.cli.runner")
     gc.freeze()
     gc.enable()
     try:
-        runner.run(module.app_command, f"holdfast {arguments[0]}", arguments[1:], subcommand=command.subcommand)
+        # A Typer with one command is that command.
+        runner.run(module.app_command, f"holdfast {name}", rest, subcommand=None if apart else subcommand)
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)

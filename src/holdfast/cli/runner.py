@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from collections.abc import Callable, Sequence
@@ -11,7 +12,7 @@ from typing import Any, cast
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from holdfast.errors import HoldfastError
+from holdfast.errors import READ_ONLY, HoldfastError
 
 Built = TyperCommand | TyperGroup
 INTERRUPTED = 130
@@ -31,7 +32,7 @@ def run(
         print(f"holdfast: {exc}", file=sys.stderr)
         sys.exit(INTERRUPTED if exc.code == "interrupted" else 1)
     except OSError as exc:
-        print(f"holdfast: {_place(exc)}{exc.strerror or exc}", file=sys.stderr)
+        print(f"holdfast: {_place(exc)}{exc.strerror or exc}{_next_step(exc)}", file=sys.stderr)
         sys.exit(1)
     except Exception as exc:  # what nobody foresaw is told in one line too, and in full to whoever asks for it
         if os.environ.get("HOLDFAST_LOG_LEVEL", "").lower() == "debug":
@@ -44,6 +45,12 @@ def run(
 
 def _place(exc: OSError) -> str:
     return f"cannot use {exc.filename}: " if exc.filename is not None else ""
+
+
+def _next_step(exc: OSError) -> str:
+    if exc.errno in READ_ONLY:
+        return "; mend its permissions for this user, or choose another data directory with --home"
+    return "; free some space, then type it again" if exc.errno in (errno.ENOSPC, errno.EDQUOT) else ""
 
 
 @cache

@@ -15,6 +15,7 @@ from holdfast.cli.options import AsJson, Home
 from holdfast.cli.wording import counted
 from holdfast.clock import digits14
 from holdfast.config import Settings
+from holdfast.db.sqlite_file import DatabaseReadOnly
 from holdfast.replay.address import replay_path
 from holdfast.search.drain import drain
 from holdfast.search.highlight import Piece
@@ -71,6 +72,9 @@ def _take_in(archive: Archive) -> None:
     try:
         done = drain(archive.database, archive.home, archive.clock, limit_s=_DRAIN_S)
     except IndexBusy:
+        return
+    except DatabaseReadOnly:  # what was taken in before can be found all the same
+        print("holdfast: changes wait for the search index, which is read-only here", file=sys.stderr)
         return
     if not done.finished:
         print("holdfast: changes wait for the search index; run: holdfast search-index drain", file=sys.stderr)

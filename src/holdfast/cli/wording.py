@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from holdfast.jobs.status import Status
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:  # a word for `1 page` should not load what a crawl is made of
+    from holdfast.jobs.status import Status
 
 
 def size(count: float) -> str:

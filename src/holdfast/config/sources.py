@@ -5,7 +5,8 @@ from __future__ import annotations
 import importlib
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -16,15 +17,30 @@ PREFIX = "HOLDFAST_"
 
 def gather(fields: Mapping[str, Setting], given: Mapping[str, Any]) -> dict[str, Any]:
     """Return what is set: what is given wins over variables, variables over `.env`, and `.env` over the TOML file."""
-    env_file, toml = Path(".env"), Path(os.environ.get(f"{PREFIX}CONFIG", "holdfast.toml"))
+    env_file, named = Path(".env"), os.environ.get(f"{PREFIX}CONFIG")
+    toml = Path(named or "holdfast.toml")
     values: dict[str, Any] = {}
+    # What reads a file is loaded by its name, where there is one: with both, settings would take twice as long.
     if toml.is_file():
-        # What reads a file is loaded by its name, where there is one: with both, settings would take twice as long.
-        values = importlib.import_module("tomllib").loads(toml.read_text("utf-8"))
+        with _naming(toml):
+            values = importlib.import_module("tomllib").loads(toml.read_text("utf-8"))
+    elif named:  # without it an archive might be looked for, and made, in another place
+        raise ValueError(f"there is no file {toml}, which {PREFIX}CONFIG names: mend the variable, or unset it")
     if env_file.is_file():
-        values = _merged(values, _table(fields, importlib.import_module("dotenv").dotenv_values(env_file)))
+        with _naming(env_file):
+            found = importlib.import_module("dotenv").dotenv_values(env_file)
+        values = _merged(values, _table(fields, found))
     values = _merged(values, _table(fields, os.environ))
     return {**values, **_merged(values, given)}
+
+
+@contextmanager
+def _naming(file: Path) -> Iterator[None]:
+    """Say in which file it is that something cannot be read."""
+    try:
+        yield
+    except ValueError as exc:
+        raise ValueError(f"{file}: {exc}") from exc
 
 
 def _table(fields: Mapping[str, Setting], variables: Mapping[str, str | None]) -> dict[str, Any]:

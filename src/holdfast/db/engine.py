@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import Any
+from contextlib import closing, contextmanager
 
-from sqlalchemy import Engine, create_engine, event
+from sqlalchemy import Engine, create_engine
 from sqlalchemy.exc import DatabaseError, DBAPIError, InternalError, OperationalError
 from sqlalchemy.orm import Session
 
+from holdfast.config import Settings
 from holdfast.db.connect import sqlite_path
+from holdfast.db.opening import prepare
 from holdfast.db.server import STATEMENT_S, connect_arguments
-from holdfast.db.sqlite_file import OpenFile, damage_of
+from holdfast.db.sqlite_file import OpenFile, damage_of, is_read_only, open_sqlite, refused
 from holdfast.db.text import to_json
 from holdfast.errors import Unavailable
 
 _KEPT = 5
+_BUSY_S = 30.0
 _CONNECTIONS = 20
 """At once, for all threads of a serving process (api/deps.py): none of them ever waits for a connection."""
 
@@ -29,19 +31,24 @@ def _engine(database_url: str, statement_s: float | None, file: OpenFile | None)
             f"postgresql+psycopg://{rest}", json_serializer=to_json, pool_pre_ping=True, pool_size=_KEPT,
             max_overflow=_CONNECTIONS - _KEPT, connect_args=connect_arguments(statement_s=statement_s),
         )  # fmt: skip
-    engine = create_engine(
-        f"sqlite:///{sqlite_path(database_url)}", json_serializer=to_json, pool_size=_KEPT,
-        max_overflow=_CONNECTIONS - _KEPT,
-    )  # fmt: skip
+    path = sqlite_path(database_url)
+    assert path is not None
 
-    @event.listens_for(engine, "connect")
-    def _prepare(connection: sqlite3.Connection, _record: Any) -> None:
-        connection.isolation_level = None  # we say BEGIN ourselves: IMMEDIATE for writers
-        for pragma in ("busy_timeout=30000", "journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON"):
+    def connect() -> sqlite3.Connection:
+        connection = open_sqlite(path, timeout_s=_BUSY_S)  # we say BEGIN ourselves: IMMEDIATE for writers
+        pragmas = ["synchronous=FULL", "foreign_keys=ON"]
+        for pragma in pragmas if is_read_only(path) else ["journal_mode=WAL", *pragmas]:
             connection.execute(f"PRAGMA {pragma}")
         file.note()
+        return connection
 
-    return engine
+    return create_engine(
+        f"sqlite:///{path}",
+        creator=connect,
+        json_serializer=to_json,
+        pool_size=_KEPT,
+        max_overflow=_CONNECTIONS - _KEPT,
+    )
 
 
 class Database:
@@ -50,8 +57,8 @@ class Database:
     def __init__(self, database_url: str, *, statement_s: float | None = STATEMENT_S) -> None:
         """Connect at the first session; no statement on a server takes longer than that, None lifts the limit."""
         self.url = database_url
-        path = sqlite_path(database_url)
-        self._file = None if path is None else OpenFile(path)
+        self._path = sqlite_path(database_url)
+        self._file = None if self._path is None else OpenFile(self._path)
         self.engine = _engine(database_url, statement_s, self._file)
 
     @contextmanager
@@ -76,10 +83,14 @@ class Database:
                     session.connection().exec_driver_sql(begin)
                 yield session
         except DatabaseError as exc:
-            if (damage := damage_of(exc.orig, sqlite_path(self.url))) is not None:
+            if (damage := damage_of(exc.orig, self._path)) is not None:
                 raise damage from exc
             if not isinstance(exc, OperationalError | InternalError):
                 raise
+            if self._path is not None and isinstance(exc.orig, sqlite3.Error):
+                code = exc.orig.sqlite_errorcode & 0xFF
+                if code in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN):
+                    raise refused(self._path, exc.orig) from exc
             # InternalError where the server ended an idle transaction.
             raise Unavailable(f"the database did not answer: {_plain(exc)}") from exc
 
@@ -90,6 +101,14 @@ class Database:
     def close(self) -> None:
         """Let go of all connections."""
         self.engine.dispose()
+
+
+@contextmanager
+def open_database(settings: Settings) -> Iterator[Database]:
+    """Open the database of a data directory, migrated where that is needed and safe, for a command that only reads."""
+    prepare(settings)
+    with closing(Database(settings.database)) as database:
+        yield database
 
 
 def _plain(exc: DBAPIError) -> str:

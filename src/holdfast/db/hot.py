@@ -13,7 +13,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, Protocol
 
-from holdfast.db.sqlite_file import OpenFile, damage_of
+from holdfast.db.sqlite_file import OpenFile, damage_of, is_read_only, open_sqlite, refused
 from holdfast.errors import NoSpace, Unavailable
 
 Row = tuple[Any, ...]
@@ -106,21 +106,19 @@ class SqliteHot:
     def __init__(self, path: Path, *, busy_timeout_s: float = 30.0) -> None:
         self._path = path
         try:
-            self._connection = sqlite3.connect(
-                path, timeout=busy_timeout_s, isolation_level=None, check_same_thread=False, cached_statements=256
-            )
+            self._connection = open_sqlite(path, timeout_s=busy_timeout_s, cached_statements=256)
             # A checkpoint each 16 MB of log, not 4: a batch of 5,000 links writes 2 MB, and pages that two batches
             # touch are copied once (13.9 against 13.1 us of CPU a link).
-            for pragma in ("journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON", "temp_store=MEMORY",
-                           "cache_size=-16000", "mmap_size=268435456", "journal_size_limit=67108864",
-                           "wal_autocheckpoint=4000"):  # fmt: skip
+            pragmas = ["synchronous=FULL", "foreign_keys=ON", "temp_store=MEMORY", "cache_size=-16000"]
+            pragmas += ["mmap_size=268435456", "journal_size_limit=67108864", "wal_autocheckpoint=4000"]
+            for pragma in pragmas if is_read_only(path) else ["journal_mode=WAL", *pragmas]:
                 self._connection.execute(f"PRAGMA {pragma}")
             self._file = OpenFile(path)
             self._file.note()
         except sqlite3.Error as exc:
             if (damage := damage_of(exc, path)) is not None:
                 raise damage from exc
-            raise Unavailable(f"cannot open the database {path}: {exc}; check the folder and its free space") from exc
+            raise refused(path, exc) from exc
 
     @contextmanager
     def _transaction(self, begin: str) -> Iterator[_SqliteTransaction]:
@@ -143,6 +141,8 @@ class SqliteHot:
                 raise
             if exc.sqlite_errorcode == sqlite3.SQLITE_FULL:
                 raise NoSpace("the disk of the database is full; free some space, nothing committed is lost") from exc
+            if exc.sqlite_errorcode & 0xFF in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN):
+                raise refused(self._path, exc) from exc
             raise Unavailable(f"the database did not take the transaction: {exc}") from exc
 
     def write(self) -> AbstractContextManager[Transaction]:

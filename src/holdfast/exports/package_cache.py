@@ -70,9 +70,10 @@ class Package:
 class PackageCache:
     """All packages of one data directory; used by any number of threads."""
 
-    def __init__(self, database: Database, home: Path, *, most_bytes: int) -> None:
+    def __init__(self, database: Database, home: Path, *, most_bytes: int, folder: Path | None = None) -> None:
+        """Keep what is put together below `folder`, in the data directory if none is given."""
         self._database, self._home, self._most_bytes = database, home.resolve(), most_bytes
-        self._folder = self._home / "cache" / "wacz"
+        self._folder = (self._home / "cache" if folder is None else folder.resolve()) / "wacz"
         self._held: OrderedDict[str, Package] = OrderedDict()
         self._lock = Lock()
 

@@ -11,6 +11,7 @@ from sqlalchemy.orm import Session
 
 from holdfast.db.models import Execution, Feed, FeedItem, Job, Page, PageCrawl, Source
 
+KINDS = ("feed", "sitemap")
 _CRAWLS = ("crawl", "annual", "shard")
 """What a worker holds under a lease: an ad-hoc crawl that was killed stays `running` until somebody resumes it."""
 

@@ -26,7 +26,6 @@ from holdfast.sources.config import SourceConfig
 from holdfast.urls import parse_seed
 
 _log = log.get()
-KINDS = ("feed", "sitemap")
 _LOOKED_BACK = 3
 """Polls before this one whose items are looked after."""
 _SLACK = 0.5

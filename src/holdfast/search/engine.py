@@ -7,11 +7,13 @@ snippet) and an address (trigrams of the URL). It refuses a second writer.
 from __future__ import annotations
 
 import gc
+import os
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from operator import itemgetter
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, Final
 
 import numpy as np
@@ -114,6 +116,15 @@ def _open(folder: Path) -> Any:
     return index
 
 
+def _linked(folder: Path) -> TemporaryDirectory[str]:
+    """Return a folder of our own with links to the files of one that cannot be written: tantivy locks what it reads."""
+    links = TemporaryDirectory(prefix="holdfast-index-")
+    for path in folder.iterdir():
+        if not path.name.endswith(".lock"):
+            (Path(links.name) / path.name).symlink_to(path.resolve())
+    return links
+
+
 class Writer:
     """Adds entries; what was there under the same key goes. Nothing is seen before `commit`."""
 
@@ -173,12 +184,17 @@ class Found:
 class Reader:
     """Asks the index as one commit left it; `reopened` costs a fraction of a millisecond."""
 
-    def __init__(self, folder: Path, index: Any = None) -> None:
+    def __init__(self, folder: Path, before: Reader | None = None) -> None:
         self._folder = folder
+        self._links: TemporaryDirectory[str] | None = None if before is None else before._links
         try:
-            self._index = index or _open(folder)
-            if index is None:
+            if before is None:
+                if not os.access(folder, os.W_OK):
+                    self._links = _linked(folder)
+                self._index = _open(folder if self._links is None else Path(self._links.name))
                 self._index.config_reader(reload_policy="manual")
+            else:
+                self._index = before._index
             self._index.reload()
             self._searcher = self._index.searcher()
         except (ValueError, OSError) as exc:
@@ -186,7 +202,7 @@ class Reader:
 
     def reopened(self) -> Reader:
         """Return a reader that sees the latest commit; this one goes on as it is. IndexBroken if files are gone."""
-        return Reader(self._folder, self._index)
+        return Reader(self._folder, self)
 
     @property
     def entries(self) -> int:

@@ -15,6 +15,7 @@ from holdfast.db.inserts import insert_into
 from holdfast.db.models import Edition, Feed, Job, PageGroup, Snapshot, Source
 from holdfast.errors import Invalid
 from holdfast.sources.adhoc.queries import CODE_CHARS
+from holdfast.sources.refusals import SourceNotFound
 
 _AT_ONCE = 500
 _CODE = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,14}[a-z0-9])?")
@@ -23,6 +24,14 @@ _CODE = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,14}[a-z0-9])?")
 def source_by_code(session: Session, code: str) -> Source | None:
     """Return the source with this code."""
     return session.scalars(select(Source).where(Source.code == code)).one_or_none()
+
+
+def id_of(session: Session, code: str) -> int:
+    """Return the id of the source with this code; SourceNotFound if there is none."""
+    found = source_by_code(session, code)
+    if found is None:
+        raise SourceNotFound(code)
+    return found.id
 
 
 def sources_by_code(session: Session, codes: Sequence[str]) -> dict[str, Source]:

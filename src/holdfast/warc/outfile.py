@@ -13,7 +13,7 @@ import io
 import os
 from pathlib import Path
 
-from holdfast.errors import Conflict, NoSpace, Unavailable
+from holdfast.errors import READ_ONLY, Conflict, NoSpace, Unavailable
 from holdfast.failpoints import reach
 from holdfast.values import dataclass
 from holdfast.warc.member import crc32
@@ -212,4 +212,6 @@ def sync_directory(directory: Path) -> None:
 
 def disk_error(exc: OSError, message: str) -> Unavailable:
     """Return the house's error for one of the disk: NoSpace if room is what is missing."""
+    if exc.errno in READ_ONLY:
+        return Unavailable(f"{message}; make it writable for this user, or choose another data directory with --home")
     return (NoSpace if exc.errno in _NO_SPACE else Unavailable)(message)

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,10 +11,11 @@ from holdfast.config import Settings
 from holdfast.db.connect import connect
 from holdfast.db.dbclock import DatabaseClock
 from holdfast.db.hot import Hot
-from holdfast.db.schema import MIGRATED, SCHEMA, make_fresh, schema_of
-from holdfast.errors import Invalid, Unavailable
+from holdfast.db.opening import prepare
 from holdfast.frontier import Frontier, FrontierSettings
 from holdfast.values import dataclass
+
+__all__ = ["Ground", "open_ground", "prepare"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,26 +45,3 @@ def open_ground(settings: Settings) -> Iterator[Ground]:
         yield Ground(settings=settings, hot=hot, clock=clock, frontier=frontier)
     finally:
         hot.close()
-
-
-def prepare(settings: Settings) -> None:
-    """Make the data directory and bring the schema up to date; Unavailable says what to do if that is not possible."""
-    try:
-        settings.home.mkdir(parents=True, exist_ok=True)
-    except OSError as exc:
-        raise Invalid(
-            f"cannot use {settings.home} as data directory: {exc.strerror}; choose one with --home or HOLDFAST_HOME"
-        ) from exc
-    found = schema_of(settings.database)
-    if found == SCHEMA or (found is None and make_fresh(settings.database)):
-        return
-    if found is not None and found > SCHEMA:
-        raise Unavailable(f"the database has schema {found}, newer than this program's {SCHEMA}; upgrade holdfast")
-    done = subprocess.run(
-        [sys.executable, "-m", "holdfast.db.migrate"], capture_output=True, text=True, check=False,
-        # Not as an argument: those are shown to every user of the machine, and the address may hold a password.
-        env={**os.environ, MIGRATED: settings.database},
-    )  # fmt: skip
-    if done.returncode:
-        last = done.stderr.strip().splitlines()[-1:] or ["no message"]
-        raise Unavailable(f"the database could not be brought to schema {SCHEMA}: {last[0]}")

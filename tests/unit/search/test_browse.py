@@ -29,7 +29,6 @@ _FILTERS: list[dict[str, Any]] = [
     {"host": "h1.test", "source": "s3"},
     {"start": date(2025, 3, 20), "end": date(2025, 4, 10)},
     {"source": "s0", "start": date(2025, 3, 20)},
-    {"source": "nobody"},
     {"host": "nowhere.test"},
     {"source": "s1", "non_2xx": True, "duplicates": True},
 ]
@@ -70,7 +69,7 @@ def test_filters_leave_what_a_walk_over_all_captures_leaves(bed: Bed, wish: dict
     assert (answer.total, answer.exact) == (len(answer.hits), True)
 
 
-@pytest.mark.parametrize("wish", [one for one in _FILTERS if not {"nobody", "nowhere.test"} & {*one.values()}], ids=str)
+@pytest.mark.parametrize("wish", [one for one in _FILTERS if "nowhere.test" not in one.values()], ids=str)
 def test_a_bounded_reading_shows_the_newest_and_says_that_it_is_not_all(bed: Bed, wish: dict[str, Any]) -> None:
     bed.fill(_CAPTURES)
     wish = {**wish, "non_2xx": True, "duplicates": True}

@@ -1,7 +1,5 @@
 """The archive's tables, from the sealed WARC file on."""
 
-from __future__ import annotations
-
 from datetime import datetime
 
 from sqlalchemy import BigInteger, ForeignKey, Index, String, UniqueConstraint, text

@@ -1,7 +1,5 @@
 """What the index makes of sealed files: snapshots, documents, page groups, links; and what people withdrew."""
 
-from __future__ import annotations
-
 from datetime import datetime
 from typing import Any
 

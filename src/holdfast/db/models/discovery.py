@@ -1,7 +1,5 @@
 """What sources tell by themselves and what is kept without a body: feeds and their items; signals of pages."""
 
-from __future__ import annotations
-
 from datetime import datetime
 
 from sqlalchemy import BigInteger, ForeignKey, Index, SmallInteger, String, Text, UniqueConstraint, text

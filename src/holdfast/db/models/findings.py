@@ -1,7 +1,5 @@
 """What is worked out from snapshots and asked of people: changes, editions, problem reports, usage counts."""
 
-from __future__ import annotations
-
 from datetime import datetime
 from typing import Any
 

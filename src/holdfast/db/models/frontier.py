@@ -4,8 +4,6 @@ Tables append by rowid; the unique keys start with the domain, so that a batch t
 242 thousand rows a second at ten million rows, where a hash key manages 24).
 """
 
-from __future__ import annotations
-
 from datetime import datetime
 from typing import Any
 

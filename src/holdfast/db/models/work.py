@@ -1,7 +1,5 @@
 """What is kept and when it is run: sources, jobs, executions; and who is at work: owners."""
 
-from __future__ import annotations
-
 from datetime import datetime
 from typing import Any
 

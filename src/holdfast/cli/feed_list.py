@@ -1,0 +1,84 @@
+"""`holdfast feed list`, which loads only what a list needs: a file of its own (`catalogue.APART`)."""
+
+from __future__ import annotations
+
+import json as jsonlib
+from typing import Annotated, Any
+
+import typer
+
+from holdfast import config
+from holdfast.cli.options import AsJson, Home
+from holdfast.cli.tables import table
+from holdfast.db.engine import open_database
+from holdfast.db.models import Feed
+from holdfast.feeds import queries
+from holdfast.feeds.queries import KINDS
+from holdfast.feeds.troubles import BY_HAND
+from holdfast.sources.queries import id_of
+
+app_command = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
+Only = Annotated[str | None, typer.Option("--source", help="Only this source's.", metavar="CODE")]
+
+
+@app_command.command(name="list")
+def list_feeds(
+    source: Only = None,
+    disabled: Annotated[bool | None, typer.Option("--disabled/--enabled", help="Only those.")] = None,
+    kind: Annotated[str | None, typer.Option("--kind", help="feed or sitemap.")] = None,
+    json: AsJson = False,
+    home: Home = None,
+) -> None:
+    """List feeds and sitemaps: when they were polled, what they brought, what is wrong with them.
+
+    Example: holdfast feed list --disabled
+    """
+    demand_kind(kind)
+    with open_database(config.load(home=home)) as database, database.read() as session:
+        source_id = id_of(session, source) if source is not None else None
+        rows = queries.listed(
+            session, queries.FeedFilter(source_id=source_id, disabled=disabled, kind=kind, limit=100_000)
+        )
+    if json:
+        print(jsonlib.dumps({"feeds": [as_object(feed, code) for feed, code in rows], "total": len(rows)}))
+    elif not rows and (source or disabled is not None or kind):
+        print("no such feeds; see all with: holdfast feed list")
+    elif not rows:
+        print("no feeds yet; they are found by themselves for sources with feeds on: "
+              "holdfast source edit CODE --set feeds=true")  # fmt: skip
+    else:
+        print(table(("feed", "source", "kind", "origin", "polled", "next", "items", "state", "url"),
+                    [(feed.id, code, feed.kind, feed.origin, feed.last_polled_at, feed.next_poll_at,
+                      feed.last_item_count, state_of(feed), feed.url) for feed, code in rows]))  # fmt: skip
+
+
+def demand_kind(kind: str | None) -> None:
+    """Refuse, with exit code 2, what is no kind of feed."""
+    if kind is not None and kind not in KINDS:
+        raise typer.BadParameter(f"{kind[:40]!r} is none of {', '.join(KINDS)}", param_hint="--kind")
+
+
+def state_of(feed: Feed) -> str:
+    """Return in a word or two how a feed is doing."""
+    if feed.disabled_at is not None:
+        return f"disabled ({'by hand' if feed.last_error_type == BY_HAND else feed.last_error_type})"
+    if feed.last_error_type is not None:
+        return f"{feed.last_error_type} x{feed.consecutive_errors}"
+    return "ok" if feed.last_polled_at is not None else "new"
+
+
+def as_object(feed: Feed, code: str) -> dict[str, Any]:
+    """Return a feed for `--json`."""
+    return {
+        "id": feed.id, "source": code, "url": feed.url, "kind": feed.kind, "origin": feed.origin,
+        "state": state_of(feed), "created_at": feed.created_at.isoformat(), "last_polled_at": iso(feed.last_polled_at),
+        "next_poll_at": iso(feed.next_poll_at), "last_item_count": feed.last_item_count,
+        "consecutive_errors": feed.consecutive_errors, "last_error": feed.last_error,
+        "last_error_type": feed.last_error_type, "disabled_at": iso(feed.disabled_at), "etag": feed.etag,
+        "last_modified": feed.last_modified,
+    }  # fmt: skip
+
+
+def iso(moment: Any) -> str | None:
+    """Return a moment for `--json`."""
+    return None if moment is None else str(moment.isoformat())
