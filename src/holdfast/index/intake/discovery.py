@@ -74,9 +74,9 @@ def _take(path: Path, found: Found, seen: set[tuple[int, int]], *, named: bool =
 
 
 def _below(folder: Path, told: Found, *, follow_state: bool) -> Iterator[Path]:
-    """Yield the archives of a folder by name, stable ones before those in temporary folders; links are not followed.
+    """Yield the archives of a folder by name, stable ones before those in temporary folders.
 
-    Folders that a tool's state file names as its temporary ones belong to it, wherever they are.
+    Links to folders are not followed: what lies below the folder is met anyway, and what lies elsewhere is told. Folders that a tool's state file names as its temporary ones belong to it, wherever they are.
     """
 
     def refuse(exc: OSError) -> None:
@@ -90,9 +90,23 @@ def _below(folder: Path, told: Found, *, follow_state: bool) -> Iterator[Path]:
     for root in roots:
         for parent, folders, names in os.walk(root, onerror=refuse, followlinks=False):
             folders[:] = sorted(name for name in folders if name not in ASIDE)
+            told.passed_over += [
+                (Path(parent, name), why) for name in folders if (why := _led_away(parent, name, root))
+            ]
             found += [Path(parent, name) for name in names if name.lower().endswith(SUFFIXES)]
             told.passed_over += [(Path(parent, name), why) for name in sorted(names) if (why := _reason(name))]
     yield from sorted(set(found), key=lambda path: (any(part.startswith(".tmp") for part in path.parts), str(path)))
+
+
+def _led_away(parent: str, name: str, root: Path) -> str:
+    """Return why a folder is not looked into that is a link to one elsewhere; nothing for all others."""
+    path = Path(parent, name)
+    if not path.is_symlink():
+        return ""
+    target = path.resolve()
+    if target.is_relative_to(root.resolve()):
+        return ""
+    return f"a link to the folder {target}, outside of {root}; name that folder to import it"
 
 
 def _reason(name: str) -> str:
