@@ -178,7 +178,8 @@ QUESTIONS: dict[str, Callable[[Session], Any]] = {
 INDEXES = {
     "pending": "ix_snapshots_to_compare", "pending behind": "ix_snapshots_to_compare", "again": "ix_snapshots_source",
     "neighbours": "ix_snapshots_page (url_hash=? AND captured_at<?)",
-    "both": "ix_snapshots_page", "twins": "ix_snapshots_document", "hidden": "ix_snapshots_page",
+    "both": "ix_snapshots_page (url_hash=? AND captured_at>? AND captured_at<?)",
+    "twins": "ix_snapshots_document", "hidden": "ix_snapshots_page",
     "changes of a source": "ix_changes_source_order (source_id=? AND",
     "changes of days": "ix_changes_moment (to_captured_at>?",
     "changes of no day": "ix_changes_moment (to_captured_at>?",

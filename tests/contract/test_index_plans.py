@@ -117,7 +117,11 @@ def test_no_statement_of_the_index_walks_through_the_archive(database: Database,
         queries.originals_at(explained, revisit, span=1_000_000)
         queries.originals_alike(explained, revisit)
         queries.originals_before(explained, revisit)
-        queries.unresolved(explained, after=0, limit=10)
+        queries.unresolved(explained, after=0, until=ORDINALS, limit=10)
+        queries.newest_unresolved(explained, limit=10)
+        queries.waiting_for(explained, ORDINALS, ORDINALS + 10, earlier=86_400_000_000, limit=10)
+        queries.last_capture_id(explained, ORDINALS, ORDINALS + 10)
+        queries.last_snapshot_id(explained)
         queries.drop_snapshots(explained, [ORDINALS + 900])
 
     assert len(explained.plans) >= 14

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import closing
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from sqlalchemy import func, select
@@ -13,11 +13,12 @@ from sqlalchemy import func, select
 from holdfast.clock import SystemClock
 from holdfast.db.connect import connect
 from holdfast.db.engine import Database
-from holdfast.db.hot import Hot
+from holdfast.db.hot import Hot, Row, Transaction
 from holdfast.db.models import Document, IndexRun, PageGroup, PageLink, SearchOutbox, Snapshot
 from holdfast.index.indexer import Indexer, index_pending
 from holdfast.index.queries import closest, text_of
 from holdfast.index.runs.queries import FileToIndex, Progress
+from holdfast.index.writing.late import resolve_some
 from holdfast.warc.ids import ORDINALS
 from tests.archive import BEGIN, Shot, add_captures, build_archive, days_later, index_all
 from tests.clock import FakeClock
@@ -167,6 +168,89 @@ def test_a_revisit_that_is_read_before_its_original_finds_it_later(home: Path, m
     assert (group.snapshot_count, group.latest_id) == (2, revisit.id)
     assert any(one.kind == "snapshots" and one.first_id <= revisit.id <= one.last_id for one in rows.all(SearchOutbox))
     archive.database.close()
+
+
+class _CountingHot:
+    """Like the connection that it wraps; counts the rows that are read."""
+
+    def __init__(self, hot: Hot) -> None:
+        self._hot, self.rows = hot, 0
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._hot, name)
+
+    @contextmanager
+    def read(self) -> Iterator[Transaction]:
+        """Open a transaction that reads."""
+        with self._hot.read() as tx:
+            yield _CountingTransaction(tx, self)
+
+
+class _CountingTransaction:
+    def __init__(self, tx: Transaction, counted: _CountingHot) -> None:
+        self._tx, self._counted = tx, counted
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._tx, name)
+
+    def execute(self, statement: str, values: Sequence[Any] = ()) -> list[Row]:
+        found = self._tx.execute(statement, values)
+        self._counted.rows += len(found)
+        return found
+
+
+_COPY = (
+    "INSERT INTO snapshots(id, warc_file_id, execution_id, source_id, warc_offset, warc_length, record_type, url,"
+    " url_key, url_hash, captured_at, is_page) SELECT ?, warc_file_id, execution_id, source_id, warc_offset,"
+    " warc_length, record_type, url, ?, ?, captured_at, is_page FROM snapshots WHERE id = ?"
+)
+
+
+def test_a_file_reads_no_more_however_many_revisits_wait_for_originals_that_never_come(
+    home: Path, migrated_url: str, rows: Rows
+) -> None:
+    shots = [
+        Shot(url=PAGE, body=BODY),
+        Shot(url=PAGE, same_as=PAGE, moment=days_later(2), execution=2),
+        Shot(url="https://example.org/alias", same_as=PAGE, moment=days_later(3), execution=2),
+    ]
+    build_archive(home, shots, database_url=migrated_url, index=False).database.close()
+    read = []
+    with closing(connect(migrated_url)) as hot:
+        counting = _CountingHot(hot)
+        with closing(Indexer(cast(Hot, counting), SystemClock(), home)) as indexer:
+            indexer.index_file(2)
+            same, _ = (row.id for row in rows.all(Snapshot))
+            for start in (10, 20):
+                with hot.write() as tx:
+                    first = start * ORDINALS
+                    tx.many(_COPY, [(first + n, f"org,other)/{start + n}", first + n, same) for n in range(6_000)])
+                before = counting.rows
+                indexer.index_file(1)
+                read.append(counting.rows - before)
+        found = {row.url: row.original_id for row in rows.all(Snapshot) if row.id < 10 * ORDINALS}
+        resolved = resolve_some(hot, after=-1, now=0)
+
+    assert found[PAGE] is not None, "at the same address it is found whenever it was read"
+    assert read[1] <= read[0]
+    assert (found["https://example.org/alias"], resolved) == (None, 1), "the other is found now and then"
+
+
+@pytest.mark.parametrize("order", [(1, 2), (2, 1)])
+def test_a_revisit_of_another_address_finds_its_original_in_either_order(
+    home: Path, migrated_url: str, rows: Rows, order: tuple[int, int]
+) -> None:
+    shots = [
+        Shot(url=PAGE, body=BODY),
+        Shot(url="https://example.org/alias", same_as=PAGE, moment=days_later(3), execution=2),
+    ]
+    build_archive(home, shots, database_url=migrated_url, index=False).database.close()
+    with closing(connect(migrated_url)) as hot, closing(Indexer(hot, SystemClock(), home)) as indexer:
+        for number in order:
+            indexer.index_file(number)
+
+    original, revisit = rows.all(Snapshot)
+    assert revisit.original_id == original.id
 
 
 @pytest.mark.parametrize("order", [(1, 2), (2, 1)])

@@ -11,8 +11,10 @@ import sqlite3
 import subprocess
 import sys
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing, contextmanager, suppress
 from pathlib import Path
+from random import Random
 from time import monotonic
 from typing import NamedTuple
 
@@ -20,6 +22,7 @@ import httpx
 import psycopg
 import pytest
 
+from holdfast.search.drain import drain
 from tests.archive import Shot, build_archive
 from tests.patience import deadline
 from tests.postgres import Postgres
@@ -215,6 +218,32 @@ def test_ten_exports_that_stall_keep_nobody_from_health_and_search(tmp_path: Pat
     assert {_status(answer) for answer in refused} == {503}
     assert all(b"retry-after: 10" in answer.lower() and b"server_busy" in answer for answer in refused)
     assert len(waiting) == 3, "those that are being made go on"
+
+
+def test_a_storm_of_mistyped_searches_keeps_nobody_from_health_and_loses_no_thread(tmp_path: Path) -> None:
+    """Each is the dearest that there is: eight words that the archive does not have, looked for by two edits."""
+    rng = Random(7)
+    words = ["".join(rng.choices("abcdefgh", k=9)) for _ in range(3000)]
+    shots = [Shot(url=f"https://example.org/{n}", body=f"<p>{' '.join(words[n * 50 : n * 50 + 50])}</p>")
+             for n in range(60)]  # fmt: skip
+    archive = build_archive(tmp_path, shots)
+    drain(archive.database, archive.home, archive.clock)
+    archive.database.close()
+    storm = ["+".join("".join(rng.choices("abcdefgh", k=9)) for _ in range(8)) for _ in range(60)]
+    with _serving(tmp_path) as running:
+        with ThreadPoolExecutor(30) as clients:
+            sent = [clients.submit(running.get, f"/api/search?q={query}") for query in storm]
+            beside = []
+            while not all(one.done() for one in sent):
+                beside.append(running.get("/api/health"))
+            answers = [one.result() for one in sent]
+        # More than the server has threads for routes: one that was lost would be missed.
+        after = [running.get(f"/api/search?q={words[n]}") for n in range(25)]
+
+    assert {answer.status_code for answer in beside} == {200}
+    told = {(answer.status_code, answer.json().get("code")) for answer in answers}
+    assert told <= {(200, None), (503, "search_too_long")}
+    assert {(answer.status_code, answer.json()["total"]) for answer in after} == {(200, 1)}
 
 
 def test_a_body_over_the_limit_is_refused_so_that_the_client_sees_it(server: _Server) -> None:

@@ -17,7 +17,7 @@ from holdfast.cli.crawl import run
 from holdfast.cli.logs import configure_log
 from holdfast.cli.options import AsJson
 from holdfast.cli.wording import counted
-from holdfast.config import Settings
+from holdfast.config import REPLAY_HOST, Settings
 from holdfast.crawl.plan import CrawlPlan
 from holdfast.demo.reading import Reading, read_captures
 from holdfast.demo.server import DemoSite
@@ -95,7 +95,7 @@ def _tell(reading: Reading) -> None:
 
 def _invite(address: str, reading: Reading, front_page: str) -> None:
     """Print that the server answers, and what to try."""
-    replay = f"http://replay.localhost:{address.rpartition(':')[2]}"
+    replay = f"http://{REPLAY_HOST}:{address.rpartition(':')[2]}"
     print(f"\nready: {address}\n\nThe site itself is switched off now; all of this comes from the archive.")
     print("\nTo look at, in a browser:")
     if reading.replay_path:

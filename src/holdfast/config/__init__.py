@@ -122,6 +122,8 @@ class DiskSettings(Group):
     free_percent: float = setting(5.0, ge=0, le=90, description="Free share of the disk to keep.")
 
 
+REPLAY_HOST = "replay.localhost"
+"""The host of archived pages where no origin is set; browsers lead it to this machine."""
 _RELAXED = ("development", "dev", "local", "test", "testing", "ci")
 
 
@@ -367,7 +369,7 @@ class Settings(Group):
     @property
     def replay_origin(self) -> str:
         """The origin that archived pages are shown at, without a slash at its end."""
-        return self.replay.origin or f"http://replay.localhost:{self.api.port}"
+        return self.replay.origin or f"http://{REPLAY_HOST}:{self.api.port}"
 
     @property
     def site_origin(self) -> str:

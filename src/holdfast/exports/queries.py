@@ -59,14 +59,6 @@ class Reach(NamedTuple):
         return self.since is not None or self.until is not None
 
 
-def source_id_of(session: Session, code: str) -> int:
-    """Return the id of a source; NotFound if there is none of this code."""
-    found = session.scalar(select(Source.id).where(Source.code == code))
-    if found is None:
-        raise NotFound(f"there is no source {code!r}")
-    return found
-
-
 class Stretch(NamedTuple):
     """Ids that are looked at in one go; both ends are in it."""
 

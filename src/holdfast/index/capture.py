@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from contextlib import suppress
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import datetime
 from email.utils import parsedate_to_datetime
 
 from holdfast.clock import to_micros
@@ -25,7 +25,9 @@ from holdfast.warc.record import BadHead, RecordHead, parse_date
 CAPTURED = ("response", "resource", "revisit")
 _OWN_PURPOSES = ("robots", "sitemap", "feed")
 """What our crawl asks for on its own account, as `warc.exchange` writes it down."""
-_EARLIEST_YEAR = 1990
+_CREDIBLE_YEARS = range(1990, 2100)
+"""Years in which a capture may have been made. No clock is asked: one that is years behind would give captures other
+dates, or take them out, when their file is read again."""
 _BEFORE_XML = b"\xef\xbb\xbf \t\r\n"
 _PROLOG_BYTES = 2048
 _SITEMAP = re.compile(
@@ -94,7 +96,6 @@ class Surroundings:
     """What a capture takes from its file."""
 
     warc_file_id: int
-    now: datetime
     pulse: Pulse
 
 
@@ -158,7 +159,7 @@ def read_capture(record: Record, around: Surroundings, fallback: datetime | None
             kept = [problem for problem in body.problems if problem != "digest_mismatch"]
             body = body._replace(problems=(*kept, "digest_of_chunks"))
         _take_body(capture, body)
-    moment = _moment(head, http, around.now, fallback, capture.problems)
+    moment = _moment(head, http, fallback, capture.problems)
     if moment is None:
         return None
     capture.captured_at = to_micros(moment)
@@ -216,14 +217,14 @@ def _take_revisit(capture: Capture, head: RecordHead) -> None:
             capture.problems.append("bad_refers_to_date")
 
 
-def _moment(
-    head: RecordHead, http: HttpHead | None, now: datetime, fallback: datetime | None, problems: list[str]
-) -> datetime | None:
-    """Return when a capture was made: its date, or with a note what its server or its file says."""
-    latest = now + timedelta(days=1)
+def _moment(head: RecordHead, http: HttpHead | None, fallback: datetime | None, problems: list[str]) -> datetime | None:
+    """Return when a capture was made: its date, or with a note what its server or its file says.
+
+    The same bytes always give the same answer, whatever the time is here.
+    """
 
     def credible(moment: datetime) -> bool:
-        return moment.year >= _EARLIEST_YEAR and moment <= latest
+        return moment.year in _CREDIBLE_YEARS
 
     stated = head.get("WARC-Date") or ""
     for text in (stated, f"{stated}Z"):

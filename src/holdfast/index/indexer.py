@@ -33,7 +33,7 @@ from holdfast.warc.ids import ORDINALS
 from holdfast.warc.queries import Span
 from holdfast.warc.roots import locate
 
-INDEX_VERSION = 2
+INDEX_VERSION = 3
 """Raised with any change that gives a record another row: files that were read before may be read again."""
 _PDF_DEADLINE_S = 20.0
 _WAITS_S = (0.1, 0.3, 1.0, 3.0)
@@ -149,7 +149,7 @@ class _Run:
 
     def read(self, path: Path, child: ParseChild, look: OnProgress) -> None:
         """Read the file batch by batch, then look for revisits that waited for it."""
-        around = Surroundings(warc_file_id=self._file.id, now=self._clock.now(), pulse=self._lease.pulse)
+        around = Surroundings(warc_file_id=self._file.id, pulse=self._lease.pulse)
         reading = FileReading(path, around, self._clock)
         extractor = Extractor(self._hot, child)
         with closing(reading.batches()) as batches:

@@ -13,6 +13,7 @@ from holdfast.db.hot import Hot
 from holdfast.index.indexer import Indexer, OnProgress
 from holdfast.index.runs import queries
 from holdfast.index.runs.spans import note_spans
+from holdfast.index.writing.late import resolve_some, somewhere
 
 KIND = "indexer"
 
@@ -23,6 +24,7 @@ def open_indexer(hot: Hot, clock: Clock, home: Path, *, on_progress: OnProgress 
     folder = home.resolve() / "run"
     free_the_dead(hot, clock, folder)
     note_spans(hot)
+    resolve_some(hot, after=somewhere(hot), now=to_micros(clock.now()))
     owner = Owner(hot, clock, run=RunFile(folder), kind=KIND, execution_id=None)
     try:
         with closing(Indexer(hot, clock, home, owner_id=owner.id, on_progress=on_progress)) as indexer:

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from collections import Counter, OrderedDict
 from collections.abc import Generator
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from holdfast import log
-from holdfast.clock import Clock
+from holdfast.clock import Clock, to_micros
 from holdfast.errors import Conflict, Unavailable
 from holdfast.index.capture import Capture, Surroundings, is_captured, read_capture
 from holdfast.index.keys import identify
@@ -69,6 +69,7 @@ class FileReading:
 
     def __init__(self, path: Path, around: Surroundings, clock: Clock) -> None:
         self._path, self._around, self._clock = path, around, clock
+        self._latest = to_micros(clock.now() + timedelta(days=1))
         self.warnings = Warnings()
         self.kinds: Counter[str] = Counter()
         """Records by type; `other_scheme` are captures of addresses that are not http(s)."""
@@ -157,6 +158,10 @@ class FileReading:
         self._last_sent = None
         if sent is not None:
             _give(capture, sent)
+        if capture.captured_at > self._latest:
+            self.warnings.add(
+                "future_date", record.offset, f"WARC-Date is {_date(record)!r}, later than now; is this clock right?"
+            )
         for problem in capture.problems:
             if problem in _TOLD_PROBLEMS:
                 self.warnings.add(problem, record.offset, _TOLD_PROBLEMS[problem])

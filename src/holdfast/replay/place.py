@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from holdfast.config import REPLAY_HOST
 from holdfast.replay.address import replay_path, safe
-
-REPLAY_HOST = "replay.localhost"
 
 
 class Place(NamedTuple):

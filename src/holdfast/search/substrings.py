@@ -89,8 +89,9 @@ class Substrings:
     def __init__(self, reader: Reader, columns: Columns, budget: Budget, *, each: int = _EACH) -> None:
         self._reader, self._columns, self._budget, self._each = reader, columns, budget, each
         self._places: dict[tuple[str, Field], tuple[Rows, bool]] = {}
-        self._looked_at: dict[tuple[str, Field], tuple[Keep, Keep]] = {}
-        """Which texts of a field were looked at for a term, and which of them hold it."""
+        self._looked_at: dict[tuple[str, Field], tuple[Rows, Keep]] = {}
+        """Which texts of a field were looked at for a term, in order, and which of them hold it: as large as the looks
+        that a search has, for a mark for each text of the archive and term would be hundreds of megabytes."""
 
     def places(self, text: str, field: Field) -> tuple[Rows, bool]:
         """Return documents (addresses, for a URL) whose text in this one field has the substring, and whether all."""
@@ -198,11 +199,18 @@ class Substrings:
     def _holds_in(self, text: str, field: Field, rows: Rows) -> Keep:
         owners = self._owners(field, rows)
         unseen = self._unseen(text, field, owners)
-        seen, hit = self._looked_at[text, field]
-        self._budget.checks_left -= len(unseen)
-        hit[self._columns.strings(field).holding(unseen, text.encode())] = True
-        seen[unseen] = True
-        return hit[owners]
+        seen, hit = self._looked_at.get((text, field), _NOT_LOOKED_AT)
+        if len(unseen):
+            self._budget.checks_left -= len(unseen)
+            found = np.isin(unseen, self._columns.strings(field).holding(unseen, text.encode()), assume_unique=True)
+            seen, hit = np.concatenate([seen, unseen]), np.concatenate([hit, found])
+            order = np.argsort(seen)
+            seen, hit = self._looked_at[text, field] = seen[order], hit[order]
+        if not len(seen):
+            return np.zeros(len(owners), np.bool_)
+        at = _places_in(seen, owners)
+        held: Keep = hit[at] & (seen[at] == owners)
+        return held
 
     def _owners(self, field: Field, rows: Rows) -> Rows:
         """Return the documents (addresses, for a URL) of rows; a row without one has a number behind the last."""
@@ -210,12 +218,10 @@ class Substrings:
 
     def _unseen(self, text: str, field: Field, owners: Rows) -> Rows:
         """Return which of these texts were not looked at for a term, each once."""
-        known = self._looked_at.get((text, field))
-        if known is None:
-            count = len(self._numbering(field).keys)
-            known = self._looked_at[text, field] = np.zeros(count + 1, np.bool_), np.zeros(count + 1, np.bool_)
-            known[0][count] = True  # no text, so nothing to look at
-        return np.unique(owners[~known[0][owners]])
+        asked = np.unique(owners)
+        asked = asked[asked < len(self._numbering(field).keys)]  # the others have no text to look at
+        seen, _ = self._looked_at.get((text, field), _NOT_LOOKED_AT)
+        return asked[seen[_places_in(seen, asked)] != asked] if len(seen) else asked
 
     def _listed(self, found: RowSet) -> Rows:
         """Return the rows of a set as they are, a complement counted out."""
@@ -243,6 +249,14 @@ class Substrings:
                 hit[self.places(term.text, field)[0]] = weight
                 total += hit[owner[rows]]
         return total
+
+
+_NOT_LOOKED_AT: Final[tuple[Rows, Keep]] = np.empty(0, np.int32), np.empty(0, np.bool_)
+
+
+def _places_in(ordered: Rows, wanted: Rows) -> npt.NDArray[np.intp]:
+    """Return where each of these stands in an ordered list that is not empty, or would; always a place in it."""
+    return np.minimum(np.searchsorted(ordered, wanted), len(ordered) - 1)
 
 
 def _fields(term: Term) -> list[Field]:

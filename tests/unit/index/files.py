@@ -53,10 +53,10 @@ class Read(NamedTuple):
         return {kind: one["count"] for kind, one in self.reading.warnings.kinds.items()}
 
 
-def read(path: Path) -> Read:
-    """Read a file to its end."""
-    around = Surroundings(warc_file_id=1, now=NOW, pulse=lambda: None)
-    reading = FileReading(path, around, FakeClock(NOW))
+def read(path: Path, *, now: datetime = NOW) -> Read:
+    """Read a file to its end, at a time that may be wrong."""
+    around = Surroundings(warc_file_id=1, pulse=lambda: None)
+    reading = FileReading(path, around, FakeClock(now))
     return Read([capture for batch, _ in reading.batches() for capture in batch], reading)
 
 

@@ -180,3 +180,21 @@ def test_of_a_link_the_file_is_kept(tmp_path: Path, keeping: Keeping) -> None:
     (store / "SHA256E-s1--abc").unlink(missing_ok=True)
     assert digest_of(placed.path, lambda count: None) == digests
     assert [path.name for path in folder.iterdir()] == ["a.warc.gz"]
+
+
+def test_a_linked_folder_outside_is_told_and_one_inside_is_met_once(tmp_path: Path) -> None:
+    named, outside = tmp_path / "named", tmp_path / "outside"
+    (named / "a").mkdir(parents=True)
+    outside.mkdir()
+    (named / "a/one.warc.gz").write_bytes(b"1")
+    (outside / "two.warc.gz").write_bytes(b"2")
+    (named / "again").symlink_to(named / "a", target_is_directory=True)
+    (named / "round").symlink_to(named, target_is_directory=True)
+    (named / "away").symlink_to(outside, target_is_directory=True)
+
+    found = discover([named])
+
+    assert found.files == [named / "a/one.warc.gz"]
+    assert [path for path, _ in found.passed_over] == [named / "away"]
+    assert str(outside) in found.passed_over[0][1]
+    assert discover([named / "away"]).files == [named / "away/two.warc.gz"], "a link that is named is meant"

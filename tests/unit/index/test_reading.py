@@ -7,6 +7,7 @@ import random
 import tracemalloc
 import zlib
 from base64 import b32encode
+from datetime import UTC, datetime
 from hashlib import sha1
 from pathlib import Path
 
@@ -162,6 +163,21 @@ def test_a_date_that_is_none_is_replaced_and_noted(tmp_path: Path, date: str | N
 
     assert capture.problems == ["bad_date"]
     assert from_micros(capture.captured_at).isoformat() == moment
+
+
+@pytest.mark.parametrize("served", [b"", b"Date: Fri, 01 Mar 2024 10:00:00 GMT\r\n"])
+@pytest.mark.parametrize("year", [1970, 2019, 2026, 2077])
+def test_a_date_is_what_the_record_says_whatever_the_time_is_here(tmp_path: Path, year: int, served: bytes) -> None:
+    """A machine whose clock is years behind reads a file again: dates stay, and what looks odd is only told."""
+    block = response(b"x", b"Content-Type: text/html\r\n" + served)
+    info = record(b"software: x\r\n", kind="warcinfo", url=None, date="2018-01-01T00:00:00Z")
+    path = write(tmp_path / "x.warc.gz", info, record(block, date="2024-03-05T08:00:00Z"))
+
+    found = read(path, now=datetime(year, 1, 1, tzinfo=UTC))
+
+    assert [from_micros(capture.captured_at).isoformat() for capture in found.captures] == ["2024-03-05T08:00:00+00:00"]
+    assert found.captures[0].problems == []
+    assert ("future_date" in found.kinds) is (year < 2024)
 
 
 def test_nanoseconds_and_short_dates_are_dates(tmp_path: Path) -> None:

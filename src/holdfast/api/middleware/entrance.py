@@ -12,12 +12,11 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from holdfast.api.errors import response_to
 from holdfast.api.problems import HostRefused, QueryTooLong
-from holdfast.config import Settings
+from holdfast.config import REPLAY_HOST, Settings
 from holdfast.errors import HoldfastError
 
 _HOST = re.compile(r"(\[[0-9a-f:.]{2,45}\]|[a-z0-9_]([a-z0-9._-]{0,251}[a-z0-9_])?)(:[0-9]{1,5})?", re.I)
 _LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
-REPLAY_HOST = "replay.localhost"
 
 
 def host_of(scope: Scope) -> str:

@@ -10,11 +10,11 @@ from starlette.responses import Response, StreamingResponse
 from holdfast.api.deps import ArchiveDep
 from holdfast.api.errors import answers
 from holdfast.api.heavy import Streamed, heavily
-from holdfast.api.ranges import RangeRefused, wanted_span
 from holdfast.api.roles import PUBLIC
 from holdfast.api.routes.coverage import Code, Year, edition_of
 from holdfast.errors import NotFound
 from holdfast.exports.package_cache import Package, PackageCache
+from holdfast.replay.ranges import RangeRefused, wanted_span
 from holdfast.wiring.archive import Archive
 
 router = APIRouter(tags=["exports"], dependencies=[PUBLIC])

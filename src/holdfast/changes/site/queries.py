@@ -12,6 +12,7 @@ from sqlalchemy.orm import Session
 from holdfast.db.models import Execution, Snapshot, WarcFile
 from holdfast.db.visibility import visible
 from holdfast.errors import NotFound
+from holdfast.index.queries import holding_of
 from holdfast.warc.ids import ORDINALS
 
 _MAX_TWINS = 50
@@ -65,16 +66,23 @@ def stretch(session: Session, execution_id: int, *, after: int, limit: int) -> l
 
 
 def of_pages(session: Session, executions: Collection[int], pages: Collection[int]) -> dict[tuple[int, int], Held]:
-    """Return the last capture of each of these pages in each execution, by execution and page."""
-    rows = session.execute(
-        select(*_COLUMNS).where(
-            Snapshot.url_hash.in_(pages), (Snapshot.execution_id + 0).in_(executions), Snapshot.is_page, *visible()
+    """Return the last capture of each of these pages in each execution, by execution and page.
+
+    Of a page's history only the stretch is read in which the execution's captures lie.
+    """
+    rows: list[Held] = []
+    for execution_id in executions:
+        holding = holding_of(session, execution_id)
+        if holding is None:
+            continue
+        found = session.execute(
+            select(*_COLUMNS).where(Snapshot.url_hash.in_(pages), Snapshot.is_page, *holding.clauses(), *visible())
         )
-    )
-    found: dict[tuple[int, int], Held] = {}
-    for held in sorted(map(Held._make, rows), key=lambda held: (held.captured_at, held.id)):
-        found[held.execution_id, held.url_hash] = held
-    return found
+        rows += map(Held._make, found)
+    last: dict[tuple[int, int], Held] = {}
+    for held in sorted(rows, key=lambda held: (held.captured_at, held.id)):
+        last[held.execution_id, held.url_hash] = held
+    return last
 
 
 def twins(session: Session, executions: Collection[int], document_id: int) -> list[Held]:

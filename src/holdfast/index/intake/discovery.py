@@ -74,8 +74,9 @@ def _take(path: Path, found: Found, seen: set[tuple[int, int]], *, named: bool =
 
 
 def _below(folder: Path, told: Found, *, follow_state: bool) -> Iterator[Path]:
-    """Yield the archives of a folder by name, stable ones before those in temporary folders; links are not followed.
+    """Yield the archives of a folder by name, stable ones before those in temporary folders.
 
+    Links to folders are not followed: what lies below the folder is met anyway, and what lies elsewhere is told.
     Folders that a tool's state file names as its temporary ones belong to it, wherever they are.
     """
 
@@ -90,9 +91,22 @@ def _below(folder: Path, told: Found, *, follow_state: bool) -> Iterator[Path]:
     for root in roots:
         for parent, folders, names in os.walk(root, onerror=refuse, followlinks=False):
             folders[:] = sorted(name for name in folders if name not in ASIDE)
+            led_away = ((Path(parent, name), _led_away(parent, name, root)) for name in folders)
+            told.passed_over += [(path, why) for path, why in led_away if why]
             found += [Path(parent, name) for name in names if name.lower().endswith(SUFFIXES)]
             told.passed_over += [(Path(parent, name), why) for name in sorted(names) if (why := _reason(name))]
     yield from sorted(set(found), key=lambda path: (any(part.startswith(".tmp") for part in path.parts), str(path)))
+
+
+def _led_away(parent: str, name: str, root: Path) -> str:
+    """Return why a folder is not looked into that is a link to one elsewhere; nothing for all others."""
+    path = f"{parent}{os.sep}{name}"
+    if not os.path.islink(path):  # noqa: PTH114 - pathlib raises where a path is too long to be looked at
+        return ""
+    target = Path(path).resolve()
+    if target.is_relative_to(root.resolve()):
+        return ""
+    return f"a link to the folder {target}, outside of {root}; name that folder to import it"
 
 
 def _reason(name: str) -> str:

@@ -313,15 +313,57 @@ class Unresolved(NamedTuple):
     is_page: bool
 
 
-def unresolved(tx: Transaction, *, after: int, limit: int) -> list[Unresolved]:
-    """Return revisits without an original, by id."""
+_UNRESOLVED = (
+    "r.id, r.source_id, r.url, r.url_key, r.url_hash, r.group_id, r.captured_at, r.payload_digest, r.refers_to_url,"
+    " r.refers_to_at, r.status, r.media_type, r.is_page"
+)
+
+
+def unresolved(tx: Transaction, *, after: int, until: int, limit: int) -> list[Unresolved]:
+    """Return revisits without an original, by id, behind one id and up to another."""
     rows = tx.execute(
-        "SELECT id, source_id, url, url_key, url_hash, group_id, captured_at, payload_digest, refers_to_url,"
-        " refers_to_at, status, media_type, is_page FROM snapshots"
-        " WHERE record_type = 'revisit' AND original_id IS NULL AND id > ? ORDER BY id LIMIT ?",
-        (after, limit),
+        f"SELECT {_UNRESOLVED} FROM snapshots r"  # noqa: S608 - names of columns
+        " WHERE r.record_type = 'revisit' AND r.original_id IS NULL AND r.id > ? AND r.id <= ? ORDER BY r.id LIMIT ?",
+        (after, until, limit),
     )
     return [Unresolved(*row) for row in rows]
+
+
+def newest_unresolved(tx: Transaction, *, limit: int) -> list[Unresolved]:
+    """Return the revisits without an original that were read last, the newest first."""
+    rows = tx.execute(
+        f"SELECT {_UNRESOLVED} FROM snapshots r"  # noqa: S608 - names of columns
+        " WHERE r.record_type = 'revisit' AND r.original_id IS NULL AND r.id >= 0 ORDER BY r.id DESC LIMIT ?",
+        (limit,),
+    )
+    return [Unresolved(*row) for row in rows]
+
+
+def waiting_for(tx: Transaction, first_id: int, last_id: int, *, earlier: int, limit: int) -> list[Unresolved]:
+    """Return revisits without an original at the addresses of these captures, not made earlier than so much before.
+
+    One seek for each capture: of what is kept, only what was captured later at the same address is looked at.
+    """
+    rows = tx.execute(
+        # The second word of the list keeps both planners from the index of all revisits without an original.
+        f"SELECT DISTINCT {_UNRESOLVED} FROM snapshots o CROSS JOIN snapshots r"  # noqa: S608 - names of columns
+        " WHERE o.id BETWEEN ? AND ? AND o.record_type <> 'revisit' AND r.url_key = o.url_key"
+        " AND r.captured_at >= o.captured_at - ? AND r.record_type IN ('revisit', '') AND r.original_id IS NULL"
+        " LIMIT ?",
+        (first_id, last_id, earlier, limit),
+    )
+    return [Unresolved(*row) for row in rows]
+
+
+def last_capture_id(tx: Transaction, first_id: int, last_id: int) -> int:
+    """Return the highest id of a snapshot in a range of ids, -1 if there is none."""
+    rows = tx.execute("SELECT MAX(id) FROM snapshots WHERE id BETWEEN ? AND ?", (first_id, last_id))
+    return -1 if rows[0][0] is None else int(rows[0][0])
+
+
+def last_snapshot_id(tx: Transaction) -> int:
+    """Return the highest id of a snapshot, 0 if there is none."""
+    return int(tx.execute("SELECT COALESCE(MAX(id), 0) FROM snapshots")[0][0])
 
 
 def put_originals(tx: Transaction, rows: Sequence[tuple[Any, ...]]) -> None:
