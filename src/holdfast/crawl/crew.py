@@ -124,8 +124,8 @@ class Crew:
     """Returns what any process has learned of an origin's robots.txt."""
     spool_full_at: float = float("-inf")
     """When the body of an answer last did not fit on the disk (monotonic)."""
-    robots_files: dict[str, RobotsFile] = field(default_factory=dict)
-    """Parsed rules by origin, so that a domain leased again is not parsed again."""
+    robots_files: dict[tuple[str, datetime], RobotsFile] = field(default_factory=dict)
+    """Parsed rules by origin and answer, so that a domain leased again is not parsed again."""
     busy_robots: LRUCache[str, int] = field(default_factory=lambda: LRUCache(_BUSY_ORIGINS))
     """How often in a row the robots.txt of an origin led to a domain that another process held."""
     polled: Mapping[int, Polled] = field(default_factory=dict)

@@ -85,7 +85,7 @@ class RobotsGate:
 
     def _file(self, state: RobotsState) -> RobotsFile:
         """Return the parsed rules of an origin, parsed once per process and answer."""
-        key = f"{state.origin} {state.fetched_at.timestamp()}"
+        key = state.origin, state.fetched_at
         file = self._crew.robots_files.get(key)
         if file is None:
             if len(self._crew.robots_files) > 20_000:

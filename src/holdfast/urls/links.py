@@ -39,14 +39,15 @@ class Resolution(NamedTuple):
 
 
 class _Memory:
-    """What was met before: by the address as the parser writes it, and by site what its pages write from its root."""
+    """What was met before: by the address as the parser writes it, and by what the pages of a place write for it."""
 
-    __slots__ = ("_rooted", "met", "sites")
+    __slots__ = ("_said", "met", "places")
 
     def __init__(self) -> None:
         self.met: dict[str, Resolved] = {}
-        self.sites: dict[str, dict[str, Resolved]] = {}
-        self._rooted = 0
+        self.places: dict[str, dict[str, Resolved]] = {}
+        """By site for what begins at its root, by directory for what begins there."""
+        self._said = 0
 
     def keep(self, met: dict[str, Resolved]) -> None:
         """Remember addresses; all are forgotten when there are too many."""
@@ -56,14 +57,23 @@ class _Memory:
         if len(short) <= _REMEMBERED_LINKS:
             self.met.update(short)
 
-    def keep_said(self, site: str, said: dict[str, Resolved]) -> None:
-        """Remember what references say that begin with a slash: the same on every page of a site."""
-        rooted = {href: link for href, link in said.items() if href[:1] == "/" and len(href) <= _REMEMBERED_CHARS}
-        self._rooted += len(rooted) + 1
-        if self._rooted > _REMEMBERED_LINKS:
-            self.sites, self._rooted = {}, len(rooted)
-        if len(rooted) <= _REMEMBERED_LINKS:
-            self.sites.setdefault(site, {}).update(rooted)
+    def keep_said(self, site: str, directory: str, said: dict[str, Resolved]) -> None:
+        """Remember what references say to all pages of a site, or of a directory.
+
+        Not those that only their own page understands, as `?page=2`, nor those that `met` has.
+        """
+        short = [(href, link) for href, link in said.items() if len(href) <= _REMEMBERED_CHARS and href != link.fetch]
+        self._keep_at(site, {href: link for href, link in short if href[:1] == "/"})
+        self._keep_at(directory, {href: link for href, link in short if href[:1] == "." or href[:1].isalnum()})
+
+    def _keep_at(self, place: str, said: dict[str, Resolved]) -> None:
+        if not said:
+            return
+        self._said += len(said) + 1
+        if self._said > _REMEMBERED_LINKS:
+            self.places, self._said = {}, len(said)
+        if len(said) <= _REMEMBERED_LINKS:
+            self.places.setdefault(place, {}).update(said)
 
 
 @lru_cache(maxsize=32)
@@ -87,7 +97,7 @@ _NONE: Final[dict[str, Resolved]] = {}
 class Base:
     """What the references of one page are relative to."""
 
-    __slots__ = ("_join", "_memory", "_site", "_sites", "url")
+    __slots__ = ("_directory", "_join", "_memory", "_site", "_sites", "url")
 
     def __init__(self, url: str | Url, href: str | None = None, policy: Normalisation = DEFAULT) -> None:
         """Take the page's own address and the href of its base element, which is ignored where it makes no sense.
@@ -106,13 +116,15 @@ class Base:
         self._join: Callable[[str], URL] = base.join
         written = str(base)
         self._site = written[: written.find("/", 8)]
+        path = written.partition("?")[0].partition("#")[0]
+        self._directory = path[: path.rindex("/") + 1]
         self._sites = sites_of(policy)
         self._memory = _memory_of(policy)
 
     def resolve(self, hrefs: Iterable[str]) -> Resolution:
         """Return the addresses that these references spell, in order and each page once, and how many spell none."""
         hrefs = list(hrefs)
-        links = list(map(self._memory.sites.get(self._site, _NONE).get, hrefs))
+        links = list(map(self._memory.places.get(self._site, _NONE).get, hrefs))
         dropped = 0
         if None in links:
             said, dropped = self._read([href for href, link in zip(hrefs, links, strict=True) if link is None])
@@ -124,20 +136,22 @@ class Base:
         return Resolution(list(pages.values()), dropped)
 
     def _read(self, hrefs: list[str]) -> tuple[dict[str, Resolved], int]:
-        """Return what references say that this site's pages did not write before, and how many say nothing."""
-        known = self._memory.met.get
+        """Return what references say that the pages of this site did not write from its root; how many say nothing."""
+        known, near = self._memory.met.get, self._memory.places.get(self._directory, _NONE).get
         # An address that is written out in full, as the parser would, needs no parser.
-        said = {href: link for href in hrefs if (link := known(href)) is not None}
+        said = {href: link for href in hrefs if (link := near(href) or known(href)) is not None}
         written, dropped = self._written_out([href for href in hrefs if href not in said])
+        if not written:
+            return said, dropped
         links = {fetch: known(fetch) for fetch in written.values()}
         if new := [fetch for fetch, link in links.items() if link is None]:
             met = self._meet(new)
             links |= met
             self._memory.keep(met)
             dropped += len(new) - len(met)
-        said |= {href: link for href, fetch in written.items() if (link := links[fetch]) is not None}
-        self._memory.keep_said(self._site, said)
-        return said, dropped
+        fresh = {href: link for href, fetch in written.items() if (link := links[fetch]) is not None}
+        self._memory.keep_said(self._site, self._directory, fresh)
+        return said | fresh, dropped
 
     def absolute(self, href: str) -> str | None:
         """Return one reference written out, less its fragment, or None where it spells no http(s) address.
