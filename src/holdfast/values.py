@@ -17,10 +17,6 @@ else:
     from functools import cache
     from operator import attrgetter
 
-    _DEFAULT = "__default_{}".format
-    """The name of a field's default, or of what makes one, beside the `__init__` that is compiled."""
-    _NOT_GIVEN = object()
-
     def dataclass(*, frozen=False, slots=False, kw_only=False):
         """Return a decorator that makes a dataclass, which can be compared and shown, and hashed if it is frozen."""
 
@@ -30,46 +26,25 @@ else:
             made = dataclasses.dataclass(init=False, repr=False, eq=False, slots=slots, kw_only=kw_only)(cls)
             for name, method in own.items():
                 setattr(made, name, method)
-            made.__init__ = _init_later(made)
+            made.__init__ = _init_later(made, slots=slots)
             return made
 
         return decorated
 
-    def _init_later(cls):
-        """Return an `__init__` that is replaced by the one for this class's fields when it is first called."""
+    def _init_later(cls, *, slots):
+        """Return an `__init__` that has the standard library write the one for these fields when it is first called."""
 
         def __init__(self, *args, **values):
-            cls.__init__ = init = _compiled_init(cls)
-            init(self, *args, **values)
+            fields = [(one.name, one.type, one) for one in dataclasses.fields(cls)]
+            # With a docstring it does not write one, which takes a third of its time.
+            told = {"__doc__": cls.__doc__} | ({"__post_init__": None} if hasattr(cls, "__post_init__") else {})
+            model = dataclasses.make_dataclass(
+                cls.__qualname__, fields, namespace=told, repr=False, eq=False, match_args=False, slots=slots
+            )
+            cls.__init__ = model.__init__
+            cls.__init__(self, *args, **values)
 
         return __init__
-
-    def _compiled_init(cls):
-        """Return the `__init__` that the standard library would write, less its annotations."""
-        fields = dataclasses.fields(cls)
-        scope = {"_NOT_GIVEN": _NOT_GIVEN}
-        parameters, lines = {False: ["self"], True: []}, []
-        for one in fields:
-            has_factory = one.default_factory is not dataclasses.MISSING
-            has_default = has_factory or one.default is not dataclasses.MISSING
-            default = _DEFAULT(one.name)
-            if has_default:
-                scope[default] = one.default_factory if has_factory else one.default
-            if one.init:
-                written = f"{one.name}={'_NOT_GIVEN' if has_factory else default}" if has_default else one.name
-                parameters[one.kw_only].append(written)
-                made = f"{default}() if {one.name} is _NOT_GIVEN else {one.name}" if has_factory else one.name
-                lines.append(f"self.{one.name} = {made}")
-            elif has_default:
-                lines.append(f"self.{one.name} = {default}{'()' if has_factory else ''}")
-        if hasattr(cls, "__post_init__"):
-            lines.append("self.__post_init__()")
-        named = ["*", *parameters[True]] if parameters[True] else []
-        body = "\n    ".join(lines or ["pass"])
-        exec(f"def __init__({', '.join(parameters[False] + named)}):\n    {body}", scope)  # noqa: S102 - our own names
-        init = scope["__init__"]
-        init.__qualname__, init.__module__ = f"{cls.__qualname__}.__init__", cls.__module__
-        return init
 
     @cache
     def _values_of(cls):

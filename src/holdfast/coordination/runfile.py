@@ -10,7 +10,6 @@ import fcntl
 import mmap
 import os
 import struct
-import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
@@ -68,7 +67,7 @@ class RunFile:
 
 def new_name() -> str:
     """Return a name for a run file that nobody has."""
-    return f"{uuid.uuid4().hex}.run"
+    return f"{os.urandom(16).hex()}.run"
 
 
 def is_held(path: Path) -> bool:

@@ -31,6 +31,8 @@ MAX_GENERATIONS = 5
 """How far what a requisite needs is fetched: a style sheet may import one that imports one, but not for ever. Each
 generation ranks above the one before."""
 SITEMAP_PRIORITY = 3
+_UNMET = 1 << 62
+"""The depth of what was not met yet: no way is as long."""
 HOP_PRIORITY = 10
 """Added after a redirect from one domain to another: such a target is asked first."""
 
@@ -57,27 +59,28 @@ class Seen:
 
     def __init__(self, limit: int) -> None:
         self._half = max(1, limit // 2)
-        self._young: dict[int, int] = {}
+        self.recent: dict[int, int] = {}
+        """Those that were met last, with their depths."""
         self._old: dict[int, int] = {}
 
     def add(self, url_hash: int, depth: int = 0) -> int | None:
         """Remember an address; return the depth at which it was met before, None if it was not."""
-        known = self._young.get(url_hash)
+        known = self.recent.get(url_hash)
         if known is None:
             known = self._old.get(url_hash)
         if known is None or depth < known:
-            self._young[url_hash] = depth
-            if len(self._young) >= self._half:
-                self._old, self._young = self._young, {}
+            self.recent[url_hash] = depth
+            if len(self.recent) >= self._half:
+                self._old, self.recent = self.recent, {}
         return known
 
     def forget(self, url_hash: int) -> None:
         """Let an address that was just added be met anew."""
-        self._young.pop(url_hash, None)
+        self.recent.pop(url_hash, None)
         self._old.pop(url_hash, None)
 
     def __len__(self) -> int:
-        return len(self._young) + len(self._old)
+        return len(self.recent) + len(self._old)
 
 
 class Sieve:
@@ -157,7 +160,11 @@ class Sieve:
             # What is no page may be embedded, and what is embedded may be a page too: each sighting is judged once.
             salt = 0 if kind is Kind.PAGE else 1
             met_at = 0 if salt else depth
+            depth_of = self._seen.recent.get
             for link in resolved:
+                # Most links of a page were met before: for them this look is all.
+                if depth_of(link.hash64 ^ salt, _UNMET) <= met_at:
+                    continue
                 known = self._seen.add(link.hash64 ^ salt, met_at)
                 if known is not None:
                     if met_at < known and scope.decide(link, depth, kind).allowed:

@@ -97,24 +97,23 @@ _NONE: Final[dict[str, Resolved]] = {}
 class Base:
     """What the references of one page are relative to."""
 
-    __slots__ = ("_directory", "_join", "_memory", "_site", "_sites", "url")
+    __slots__ = ("_base", "_directory", "_memory", "_site", "_sites", "url")
 
     def __init__(self, url: str | Url, href: str | None = None, policy: Normalisation = DEFAULT) -> None:
         """Take the page's own address and the href of its base element, which is ignored where it makes no sense.
 
         Raises UrlRefused if the page's address is none.
         """
-        self.url = (url if isinstance(url, Url) else parse(url, policy)).fetch
-        base = URL.parse(self.url)
+        self.url = written = (url if isinstance(url, Url) else parse(url, policy)).fetch
+        self._base: URL | None = None
         if href is not None and len(href) <= MAX_URL_CHARS:
+            page = URL.parse(self.url)
             try:
-                joined = base.join(href)
+                joined = page.join(href)
             except (URLError, ValueError):
-                joined = base
+                joined = page
             if joined.scheme in ("http", "https"):  # `file:` and the like would take every link of the page with them
-                base = joined
-        self._join: Callable[[str], URL] = base.join
-        written = str(base)
+                self._base, written = joined, str(joined)
         self._site = written[: written.find("/", 8)]
         path = written.partition("?")[0].partition("#")[0]
         self._directory = path[: path.rindex("/") + 1]
@@ -140,9 +139,9 @@ class Base:
         known, near = self._memory.met.get, self._memory.places.get(self._directory, _NONE).get
         # An address that is written out in full, as the parser would, needs no parser.
         said = {href: link for href in hrefs if (link := near(href) or known(href)) is not None}
+        if len(said) == len(hrefs):
+            return said, 0
         written, dropped = self._written_out([href for href in hrefs if href not in said])
-        if not written:
-            return said, dropped
         links = {fetch: known(fetch) for fetch in written.values()}
         if new := [fetch for fetch, link in links.items() if link is None]:
             met = self._meet(new)
@@ -165,7 +164,9 @@ class Base:
         """Return what the WHATWG parser makes of each reference, and how many it could not take."""
         written: dict[str, str] = {}
         dropped = 0
-        join = self._join
+        if self._base is None:  # not before it is needed: all that most pages mention was met before
+            self._base = URL.parse(self.url)
+        join = self._base.join
         for href in hrefs:
             if len(href) > MAX_URL_CHARS or (("@" in href or "\\" in href) and host_problem(href)):
                 dropped += 1

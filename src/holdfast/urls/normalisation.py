@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from dataclasses import field, replace
 from typing import Final
 
 from holdfast.values import dataclass
@@ -60,6 +60,15 @@ class Normalisation:
     """Whether `http` on its default port is spelled `https`; a service on another port keeps its scheme."""
     allow_ports: frozenset[int] = frozenset()
     """Ports that are accepted beyond the general rule (see `sites.port_allowed`)."""
+    _hash: int = field(init=False, repr=False, compare=False)
+    """Kept, because what is remembered by policy is asked for with every page."""
+
+    def __post_init__(self) -> None:
+        told = self.tracking, self.tracking_prefixes, self.strip_trailing_slash, self.force_https, self.allow_ports
+        object.__setattr__(self, "_hash", hash(told))
+
+    def __hash__(self) -> int:
+        return self._hash
 
 
 DEFAULT: Final = Normalisation()

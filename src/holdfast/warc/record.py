@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
+from functools import lru_cache
 
 from holdfast.errors import Invalid
 
@@ -185,6 +186,7 @@ def urn(bare: str) -> str:
     return f"<urn:uuid:{bare}>"
 
 
+@lru_cache(maxsize=16)  # both records of an exchange have the date of its request
 def format_date(moment: datetime) -> str:
     """Return a moment as WARC-Date: UTC, always six digits of a second, so that a rebuild finds the same instant."""
     if moment.tzinfo is not UTC:
