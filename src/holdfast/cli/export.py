@@ -163,6 +163,8 @@ def _write(pieces: Iterable[bytes], output: Path | None) -> None:
         _copy(pieces, sys.stdout.buffer)
         sys.stdout.buffer.flush()
         return
+    if not output.name:
+        raise Invalid(f"cannot write to {str(output)!r}: name a file behind -o")
     fresh = output.with_name(f".{output.name}.{os.getpid()}.part")
     try:
         with fresh.open("wb") as file:
