@@ -129,7 +129,7 @@ def wacz(
 @app_command.command()
 def edition(
     code: Annotated[str, typer.Argument(help="The source's code.", metavar="CODE")],
-    year: Annotated[int, typer.Argument(help="The edition's year.", metavar="YEAR")],
+    year: Annotated[int, typer.Argument(min=1, max=9999, help="The edition's year.", metavar="YEAR")],
     output: Annotated[Path | None, typer.Option("-o", "--output", help="File to write; CODE-YEAR.wacz if not.")] = None,
     home: Home = None,
 ) -> None:

@@ -24,7 +24,8 @@ def typed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Typist:
     "line",
     [f"frontier recover --minutes {_HUGE}", f"changes compute --since-days {_HUGE}", "changes compute --since-days nan",
      f"recover-stale-jobs --older-than-minutes {_HUGE}", "frontier recover --minutes inf", f"status {_HUGE}",
-     "changes compute --since-days 9999999999"],
+     "changes compute --since-days 9999999999", "edition list --year 40000", "edition compare hc 2026 99999",
+     "export edition hc 40000", "job logs 1 --execution 4294967296"],
 )  # fmt: skip
 def test_a_number_beyond_reason_is_refused_as_an_argument(typed: Typist, line: str) -> None:
     said = typed(line)
