@@ -105,6 +105,11 @@ def test_no_number_is_too_large_to_be_not_found(archive: Archive) -> None:
         for number in (0, -1, 2**63, 10**40):
             with pytest.raises(SnapshotNotFound):
                 snapshot(session, number)
+    for subject in (str(2**63), "9" * 40, f"{2**62}0000", "0" * 30 + "9" * 20):
+        with pytest.raises(NotFound):
+            hide(archive.database, archive.clock, subject, reason="asked for")
+        with pytest.raises(NotFound):
+            unhide(archive.database, archive.clock, subject)
 
 
 def test_what_is_withdrawn_shows_through_none_of_its_revisits(tmp_path: Path, migrated_url: str) -> None:

@@ -40,15 +40,17 @@ app_command = typer.Typer(
     help="Annual editions: plan, watch, account for, freeze and compare. Example: holdfast edition status --year 2026",
 )  # fmt: skip
 
-Year = Annotated[int, typer.Option("--year", help="The campaign's year.")]
-MaybeYear = Annotated[int | None, typer.Option("--year", help="The campaign's year; may be left out on 1 January.")]
+Year = Annotated[int, typer.Option("--year", min=1, max=9999, help="The campaign's year.")]
+MaybeYear = Annotated[
+    int | None, typer.Option("--year", min=1, max=9999, help="The campaign's year; may be left out on 1 January.")
+]
 Sources = Annotated[
     list[str] | None,
     typer.Option("--sources", "-s", help="Codes, comma-separated or repeated; all annual ones if left out."),
 ]
 Most = Annotated[int | None, typer.Option("--max-create-per-run", min=0, help="Jobs to make at most.", metavar="N")]
 Code = Annotated[str, typer.Argument(help="The source's code.", metavar="CODE")]
-OneYear = Annotated[int, typer.Argument(help="The edition's year.", metavar="YEAR")]
+OneYear = Annotated[int, typer.Argument(min=1, max=9999, help="The edition's year.", metavar="YEAR")]
 _NOTHING = "nothing was changed; do it with --apply"
 _NONE_YET = "no editions yet; plan a campaign with: holdfast edition schedule --year YEAR"
 
@@ -257,8 +259,8 @@ def verify(
 @app_command.command()
 def compare(
     code: Code,
-    earlier: Annotated[int, typer.Argument(help="The earlier year.", metavar="EARLIER")],
-    later: Annotated[int, typer.Argument(help="The later year.", metavar="LATER")],
+    earlier: Annotated[int, typer.Argument(min=1, max=9999, help="The earlier year.", metavar="EARLIER")],
+    later: Annotated[int, typer.Argument(min=1, max=9999, help="The later year.", metavar="LATER")],
     json: AsJson = False,
     home: Home = None,
 ) -> None:

@@ -125,7 +125,7 @@ def wacz(
 @app_command.command()
 def edition(
     code: Annotated[str, typer.Argument(help="The source's code.", metavar="CODE")],
-    year: Annotated[int, typer.Argument(help="The edition's year.", metavar="YEAR")],
+    year: Annotated[int, typer.Argument(min=1, max=9999, help="The edition's year.", metavar="YEAR")],
     output: Annotated[Path | None, typer.Option("-o", "--output", help="File to write; CODE-YEAR.wacz if not.")] = None,
     home: Home = None,
 ) -> None:
@@ -180,6 +180,8 @@ def _write(pieces: Iterable[bytes], output: Path | None) -> None:
         _copy(pieces, sys.stdout.buffer)
         sys.stdout.buffer.flush()
         return
+    if not output.name:
+        raise Invalid(f"cannot write to {str(output)!r}: name a file behind -o")
     fresh = output.with_name(f".{output.name}.{os.getpid()}.part")
     try:
         with fresh.open("wb") as file:

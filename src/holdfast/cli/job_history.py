@@ -68,7 +68,9 @@ def _row(row: Execution) -> tuple[object, ...]:
 def logs(
     job: JobArgument = None,
     job_id: JobOption = None,
-    execution: Annotated[int | None, typer.Option("--execution", help="Its number; the newest if left out.")] = None,
+    execution: Annotated[
+        int | None, typer.Option("--execution", max=2**31 - 1, help="Its number; the newest if left out.")
+    ] = None,
     level: Annotated[str, typer.Option("--level", help="Least level: debug, info, warning, error.")] = "debug",
     tail: Annotated[int, typer.Option("--tail", min=1, help="Newest lines to show.")] = REPLAYED,
     everything: Annotated[bool, typer.Option("--all", help="Show the whole log instead.")] = False,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import math
 import os
 import sys
 from collections.abc import Callable, Sequence
@@ -19,6 +20,7 @@ INTERRUPTED = 130
 """What shells say of a program that Ctrl-C ended."""
 _TOLD = 300
 _LARGEST = 2**63 - 1
+_MANY = 1_000_000
 EXIT_CODES = "Exit: 0 done, 1 refused, not found or failed, 2 arguments that do not parse."
 
 
@@ -76,16 +78,37 @@ def built(command: Callable[..., Any] | typer.Typer, subcommand: str | None = No
 
 
 def _bounded(callback: Callable[..., Any]) -> Callable[..., Any]:
-    """Return the callback, which refuses whole numbers that no database column holds."""
+    """Return the callback, which refuses what no row and no clock holds: absurd numbers, bytes that are no text."""
 
     def checked(**values: Any) -> Any:
         for name, value in values.items():
             for one in value if isinstance(value, list | tuple) else (value,):
-                if isinstance(one, int) and abs(one) > _LARGEST:
-                    raise typer.BadParameter("the number is larger than any that is kept here", param_hint=name)
-        return callback(**values)
+                if (wrong := _unusable(one)) is not None:
+                    raise typer.BadParameter(wrong, param_hint=name)
+        try:
+            return callback(**values)
+        except OverflowError as exc:
+            # A moment so many days or minutes away is on no calendar.
+            large = [name for name, value in values.items() if isinstance(value, int | float) and abs(value) > _MANY]
+            if not large:
+                raise
+            raise typer.BadParameter("the number is too large here", param_hint=large[0]) from exc
 
     return checked
+
+
+def _unusable(value: object) -> str | None:
+    """Return why a value can be used by no command, None if it can."""
+    if isinstance(value, int) and abs(value) > _LARGEST:
+        return "the number is larger than any that is kept here"
+    if isinstance(value, float) and not math.isfinite(value):
+        return "it is no number that can be used"
+    if isinstance(value, str):
+        try:
+            value.encode()
+        except UnicodeEncodeError:
+            return "it holds bytes that are not UTF-8"
+    return None
 
 
 def options(made: Built) -> list[str]:

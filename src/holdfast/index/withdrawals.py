@@ -27,6 +27,7 @@ from holdfast.warc.outfile import disk_error, sync_directory
 
 WITHDRAWALS = "withdrawals.jsonl"
 """In the data directory: a rebuild of a lost database must not show what was hidden."""
+_LARGEST_ID = 2**63 - 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,9 +106,15 @@ def _compare_again(session: Session, meant: _Subject) -> None:
 
 
 def _meant(session: Session, subject: str) -> _Subject:
-    """Return what a subject names; UrlRefused if it is neither a number nor an address, nor anything in the archive."""
+    """Return what a subject names; UrlRefused if it is neither a number nor an address, nor anything in the archive.
+
+    NotFound for a number that is larger than any id.
+    """
     if subject.isascii() and subject.isdecimal():
-        return _Subject(snapshot_id=int(subject[:19]))
+        number = int(subject.lstrip("0")[:20] or "0")
+        if number > _LARGEST_ID:  # cut or not, it is no id of ours, and no database takes it
+            raise NotFound(f"there is no snapshot {subject[:40]}")
+        return _Subject(snapshot_id=number)
     try:
         return _Subject(key=page_key(parse_seed(subject).fetch))
     except UrlRefused:
