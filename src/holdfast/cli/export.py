@@ -148,9 +148,8 @@ def _write_package(package: Package, output: Path | None) -> None:
 
 
 @contextmanager
-def _packages(archive: Archive) -> Iterator[PackageCache]:
-    """Give the cache of packages; where the archive is read-only, one for this export alone."""
-    most_bytes = archive.settings.exports.cache_bytes
+def _scratch(archive: Archive) -> Iterator[Path]:
+    """Give a folder for what is kept between two exports; where the archive is read-only, one for this export alone."""
     folder = archive.home / "cache"
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -158,10 +157,17 @@ def _packages(archive: Archive) -> Iterator[PackageCache]:
         if exc.errno not in READ_ONLY:
             raise
     if os.access(folder, os.W_OK):
-        yield PackageCache(archive.database, archive.home, most_bytes=most_bytes)
+        yield folder
     else:
         with TemporaryDirectory(prefix="holdfast-export-") as own:
-            yield PackageCache(archive.database, archive.home, most_bytes=most_bytes, folder=Path(own))
+            yield Path(own)
+
+
+@contextmanager
+def _packages(archive: Archive) -> Iterator[PackageCache]:
+    with _scratch(archive) as folder:
+        most_bytes = archive.settings.exports.cache_bytes
+        yield PackageCache(archive.database, archive.home, most_bytes=most_bytes, folder=folder)
 
 
 def _reach(archive: Archive, source: str | None, since: datetime | None, until: datetime | None) -> Reach:
