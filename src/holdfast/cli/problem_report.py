@@ -32,15 +32,19 @@ def list_reports(
     json: AsJson = False,
     home: Home = None,
 ) -> None:
-    """List problem reports, newest first; --json prints an object a line.
+    """List problem reports, newest first.
 
     Example: holdfast problem-report list --status new
     """
     with open_archive(config.load(home=home)) as archive, archive.database.read() as session:
         rows, total = queries.reports(session, status=status, category=category, limit=limit, offset=0)
     if json:
-        for row in rows:
-            print(jsonlib.dumps(_object(row)))
+        print(jsonlib.dumps({"reports": [_object(row) for row in rows], "total": total}))
+        return
+    if not rows:
+        print(
+            "no such reports" if status or category else "no reports yet; readers send them from the pages of the API"
+        )
         return
     head = ("id", "created", "status", "category", "snapshot", "description")
     print(table(head, [(row.id, row.created_at, row.status, row.category, row.snapshot_id or "", row.description)
