@@ -34,7 +34,8 @@ def line(status: Status, rate: float) -> str:
     slow = f"; slow: {status.slow[0]['domain']} ({status.slow[0]['why']})" if status.slow else ""
     condition = "" if status.condition == "running" else f" [{status.condition}]"
     return (
-        f"{status.pages} pages, {rate:.1f}/s, {status.queue} queued, {status.active_domains} domains, "
+        f"{counted(status.pages, 'page')}, {rate:.1f}/s, {status.queue:,} queued, "
+        f"{counted(status.active_domains, 'domain')}, "
         f"{size(status.bytes)}, {outcomes(status)}{condition}{slow}"
     )
 

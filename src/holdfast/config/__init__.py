@@ -1,7 +1,7 @@
 """Every setting, grouped and documented. Read from `HOLDFAST_*` variables, a `.env` file, or a TOML file.
 
 A group's field is spelled `HOLDFAST_<GROUP>_<FIELD>` in the environment and `[group] field = …` in TOML. Times that
-guard leases have a floor, so that tests run in seconds and nobody sets a value that cannot work.
+guard leases have a floor, so that tests run in seconds and a value that cannot work is refused.
 """
 
 from __future__ import annotations
@@ -167,7 +167,7 @@ class ApiSettings(Group):
     upkeep: bool = setting(
         True, description="Whether the server itself takes new captures into search and compares them."
     )
-    usage: bool = setting(True, description="Whether daily usage counts are kept and shown; nobody is followed.")
+    usage: bool = setting(True, description="Whether daily usage counts are kept and shown; no reader is followed.")
     usage_window_days: int = setting(30, ge=1, le=366, description="Days that usage counts are shown for.")
 
     @property

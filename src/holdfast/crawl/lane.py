@@ -157,7 +157,7 @@ class Lane:
     async def _visited(self, trip: Trip, url: Url) -> bool:
         try:
             return await self._visit(trip, url)
-        except BaseException:  # interrupted between two hops: nobody will store the first
+        except BaseException:  # interrupted between two hops: no later step stores the first
             for hop in trip.hops:
                 hop.body.close()
             raise

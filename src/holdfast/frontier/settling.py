@@ -166,7 +166,7 @@ def _sum(one: Settled, other: Settled) -> Settled:
 
 
 def _still_open(tx: Spoken, execution_id: int, visits: Sequence[Visit]) -> tuple[list[Visit], list[tuple[int, int]]]:
-    """Return the visits whose attempt nobody has closed; under the lock of their domains nobody can.
+    """Return the visits whose attempt is still open; under the lock of their domains no other process can close it.
 
     And the (domain, page) pairs among them that were found by a shorter way since they were taken: what they brought
     counts from the greater depth still.

@@ -14,7 +14,7 @@ from holdfast.db.visibility import visible_address, visible_page, withdrawn_amon
 from holdfast.urls import page_key
 
 _COUNTED = 100_000
-"""Pages are counted up to here: an operator pages through a list, and nobody waits for the count of millions."""
+"""Pages are counted up to here: an operator pages through a list and does not wait for the count of millions."""
 
 
 class PageWindow(NamedTuple):
