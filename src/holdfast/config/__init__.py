@@ -183,9 +183,10 @@ class ReplaySettings(Group):
     """Where archived pages are shown: never on the application's own origin."""
 
     origin: str | None = setting(
-        None, pattern=r"^https?://[^/?#\s]+$",
+        None,
+        pattern=r"^https?://[^/?#\s]+$",
         description="Origin of archived pages, as https://replay.example.org; replay.localhost if left out.",
-    )  # fmt: skip
+    )
     scripts: bool = setting(True, description="Whether archived scripts may run, in a sandbox without any authority.")
     rewrite_s: float = setting(
         3.0, ge=0.0, description="Time to rewrite a page; longer ones come as they are, no scripts."
@@ -223,8 +224,12 @@ class FeedSettings(Group):
     )
     interval_minutes: int = setting(15, ge=1, description="Time between two polls of a source's feeds and sitemaps.")
     search_hours: float = setting(24.0, gt=0.0, description="Time after which a source is searched for feeds again.")
-    child_hours: float = setting(24.0, gt=0.0, description="Time between two polls of a sitemap that an index names, "
-                               "unless the index says that it has changed.")  # fmt: skip
+    child_hours: float = setting(
+        24.0,
+        gt=0.0,
+        description="Time between two polls of a sitemap that an index names, "
+        "unless the index says that it has changed.",
+    )
     max_age_days: float = setting(
         30.0, gt=0.0, description="Items that are told to be older than this are left to crawls."
     )

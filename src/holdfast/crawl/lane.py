@@ -345,8 +345,13 @@ class Lane:
         The domain's circuit hears nothing of it: a server that sent a whole head is there.
         """
         answer = trip.hops[-1]
-        self.end(trip, Outcome.FAILED, outcomes.TRUNCATED, message=outcomes.how_it_broke_off(answer),
-                 retry_at=self._retry_at(trip.attempt, answer))  # fmt: skip
+        self.end(
+            trip,
+            Outcome.FAILED,
+            outcomes.TRUNCATED,
+            message=outcomes.how_it_broke_off(answer),
+            retry_at=self._retry_at(trip.attempt, answer),
+        )
 
     def _failed(self, trip: Trip, failure: FetchFailed) -> bool:
         """End an attempt that got no answer.
