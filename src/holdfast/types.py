@@ -284,7 +284,7 @@ class Refusal(StrEnum):
     HELD = "held"
     """By another process, or another lane: it will be free some time."""
     BARRED = "barred"
-    """It is forbidden, or was told to rest: nothing of it can be had soon, whoever asks."""
+    """It is forbidden, or was told to rest: nothing of it can be had soon by any process."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -70,5 +70,10 @@ def test_commands_do_the_same(
     assert "takedown" in listed
     assert (json.loads(edited)["status"], json.loads(edited)["notes"]) == ("resolved", "Done.")
     assert "resolved" in shown
-    assert json.loads(log.splitlines()[0])["detail"] == {"from": "new", "to": "resolved", "notes": True}
+    assert json.loads(log)["events"][0]["detail"] == {"from": "new", "to": "resolved", "notes": True}
+    reports = json.loads(_run(server, capsys, monkeypatch, "problem-report", "list", "--json"))
+    assert ([one["id"] for one in reports["reports"]], reports["total"]) == ([number], 1)
+    first = json.loads(_run(server, capsys, monkeypatch, "audit", "--limit", "1", "--json"))
+    rest = _run(server, capsys, monkeypatch, "audit", "--before", str(first["next_before"]), "--json")
+    assert [one["id"] < first["next_before"] for one in json.loads(rest)["events"]].count(False) == 0
     assert server.get(f"/api/admin/reports/{number}").json()["notes"] == "Done."

@@ -134,13 +134,19 @@ def topmost_by_language(session: Session) -> dict[int, dict[str, tuple[int, ...]
     order = (depth, func.length(PageGroup.url), PageGroup.url, PageGroup.id)
     place = func.row_number().over(partition_by=(PageGroup.source_id, Document.language), order_by=order)
     ranked = (
-        select(PageGroup.source_id, Document.language, PageGroup.latest_ok_id, PageGroup.url, depth.label("depth"),
-               place.label("place"))
+        select(
+            PageGroup.source_id,
+            Document.language,
+            PageGroup.latest_ok_id,
+            PageGroup.url,
+            depth.label("depth"),
+            place.label("place"),
+        )
         .join(Snapshot, Snapshot.id == PageGroup.latest_ok_id)
         .join(Document, Document.id == Snapshot.document_id)
         .where(Document.language.is_not(None), *visible())
         .subquery()
-    )  # fmt: skip
+    )
     found: dict[tuple[int, str], list[tuple[int, int, str, int]]] = defaultdict(list)
     for source_id, language, snapshot_id, url, slashes, _ in session.execute(
         select(ranked).where(ranked.c.place <= _FACES)

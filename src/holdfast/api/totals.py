@@ -54,9 +54,12 @@ class Totals(Counting[ArchiveTotals]):
 
     def __init__(self, database: Database, clock: Clock, *, at_once_s: float = AT_ONCE_S) -> None:
         super().__init__(
-            database, clock, state=lambda session: _state(session, clock), count=lambda session: _count(session, clock),
+            database,
+            clock,
+            state=lambda session: _state(session, clock),
+            count=lambda session: _count(session, clock),
             at_once_s=at_once_s,
-        )  # fmt: skip
+        )
 
 
 def _state(session: Session, clock: Clock) -> object:

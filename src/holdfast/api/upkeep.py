@@ -59,9 +59,18 @@ class Upkeep:
     def step(self) -> bool:
         """Do a little of what waits; return whether more does. What fails is logged and tried again later."""
         archive = self._archive
-        more = self._tried("search", lambda: not drain(
-            archive.database, archive.home, archive.clock, limit_s=_DRAIN_S, is_stopping=self._ending.is_set,
-        ).finished)  # fmt: skip
+        more = self._tried(
+            "search",
+            lambda: (
+                not drain(
+                    archive.database,
+                    archive.home,
+                    archive.clock,
+                    limit_s=_DRAIN_S,
+                    is_stopping=self._ending.is_set,
+                ).finished
+            ),
+        )
         if archive.settings.api.changes and not self._ending.is_set():
             wish = Wish(max_events=_EVENTS)
             more |= self._tried("changes", lambda: compute_pending(

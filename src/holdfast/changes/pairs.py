@@ -1,7 +1,7 @@
 """Any two captures of one page held against each other. Reading stores nothing: there are as many pairs as captures
 squared, and a reader does not wait for a writer.
 
-The diffs of neighbours are made and kept by `changes.compute`; every other one is made for whoever asks, in work that
+The diffs of neighbours are made and kept by `changes.compute`; others are made when they are asked for, in work that
 is bounded by counting it (`changes.alignment`).
 """
 

@@ -121,9 +121,10 @@ _LATER = (
 )
 _WHOLE = or_(Snapshot.truncated.is_(None), Snapshot.truncated.not_in(sorted(BROKEN_OFF)))
 _ANSWERED = or_(
-    and_(Snapshot.status.is_(None), _WHOLE), and_(Snapshot.status.between(200, 299), _WHOLE),
+    and_(Snapshot.status.is_(None), _WHOLE),
+    and_(Snapshot.status.between(200, 299), _WHOLE),
     Snapshot.status.between(300, 399),
-)  # fmt: skip
+)
 _NEIGHBOURS = select(
     _Here.id, _nearest(*_EARLIER, newest=True), _nearest(*_EARLIER, _ANSWERED, newest=True),
     _nearest(*_LATER, newest=False),

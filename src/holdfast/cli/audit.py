@@ -25,7 +25,7 @@ def audit(
     json: AsJson = False,
     home: Home = None,
 ) -> None:
-    """List what was done and who did it, newest first; --json prints an object a line, with the details.
+    """List what was done and who did it, newest first; with --json `next_before` is for --before, until it is null.
 
     Example: holdfast audit --action source --limit 20
     """
@@ -33,9 +33,22 @@ def audit(
     with open_archive(config.load(home=home)) as archive, archive.database.read() as session:
         rows = audit_events(session, wanted)
     if json:
-        for row in rows:
-            shown = {"id": row.id, "at": row.at.isoformat(), "actor": row.actor, "action": row.action}
-            print(jsonlib.dumps({**shown, "subject": row.subject, "detail": row.detail}))
+        events = [
+            {
+                "id": row.id,
+                "at": row.at.isoformat(),
+                "actor": row.actor,
+                "action": row.action,
+                "subject": row.subject,
+                "detail": row.detail,
+            }
+            for row in rows
+        ]
+        print(jsonlib.dumps({"events": events, "next_before": rows[-1].id if len(rows) == limit else None}))
+        return
+    if not rows:
+        is_narrowed = actor or action or subject or before is not None
+        print("no such events; see all with: holdfast audit" if is_narrowed else "nothing was changed here yet")
         return
     head = ("id", "at", "actor", "action", "subject", "detail")
     print(

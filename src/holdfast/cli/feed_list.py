@@ -44,12 +44,30 @@ def list_feeds(
     elif not rows and (source or disabled is not None or kind):
         print("no such feeds; see all with: holdfast feed list")
     elif not rows:
-        print("no feeds yet; they are found by themselves for sources with feeds on: "
-              "holdfast source edit CODE --set feeds=true")  # fmt: skip
+        print(
+            "no feeds yet; they are found by themselves for sources with feeds on: "
+            "holdfast source edit CODE --set feeds=true"
+        )
     else:
-        print(table(("feed", "source", "kind", "origin", "polled", "next", "items", "state", "url"),
-                    [(feed.id, code, feed.kind, feed.origin, feed.last_polled_at, feed.next_poll_at,
-                      feed.last_item_count, state_of(feed), feed.url) for feed, code in rows]))  # fmt: skip
+        print(
+            table(
+                ("feed", "source", "kind", "origin", "polled", "next", "items", "state", "url"),
+                [
+                    (
+                        feed.id,
+                        code,
+                        feed.kind,
+                        feed.origin,
+                        feed.last_polled_at,
+                        feed.next_poll_at,
+                        feed.last_item_count,
+                        state_of(feed),
+                        feed.url,
+                    )
+                    for feed, code in rows
+                ],
+            )
+        )
 
 
 def demand_kind(kind: str | None) -> None:
@@ -70,13 +88,23 @@ def state_of(feed: Feed) -> str:
 def as_object(feed: Feed, code: str) -> dict[str, Any]:
     """Return a feed for `--json`."""
     return {
-        "id": feed.id, "source": code, "url": feed.url, "kind": feed.kind, "origin": feed.origin,
-        "state": state_of(feed), "created_at": feed.created_at.isoformat(), "last_polled_at": iso(feed.last_polled_at),
-        "next_poll_at": iso(feed.next_poll_at), "last_item_count": feed.last_item_count,
-        "consecutive_errors": feed.consecutive_errors, "last_error": feed.last_error,
-        "last_error_type": feed.last_error_type, "disabled_at": iso(feed.disabled_at), "etag": feed.etag,
+        "id": feed.id,
+        "source": code,
+        "url": feed.url,
+        "kind": feed.kind,
+        "origin": feed.origin,
+        "state": state_of(feed),
+        "created_at": feed.created_at.isoformat(),
+        "last_polled_at": iso(feed.last_polled_at),
+        "next_poll_at": iso(feed.next_poll_at),
+        "last_item_count": feed.last_item_count,
+        "consecutive_errors": feed.consecutive_errors,
+        "last_error": feed.last_error,
+        "last_error_type": feed.last_error_type,
+        "disabled_at": iso(feed.disabled_at),
+        "etag": feed.etag,
         "last_modified": feed.last_modified,
-    }  # fmt: skip
+    }
 
 
 def iso(moment: Any) -> str | None:

@@ -40,8 +40,12 @@ def list_all(
 
     Example: holdfast job list --status failed --source hc
     """
-    for option, word, known in (("--status", status, ADMIN_STATES), ("--sort", sort, SORTS), ("--kind", kind, KINDS),
-                                *(("--state", one, tuple(State)) for one in state or ())):  # fmt: skip
+    for option, word, known in (
+        ("--status", status, ADMIN_STATES),
+        ("--sort", sort, SORTS),
+        ("--kind", kind, KINDS),
+        *(("--state", one, tuple(State)) for one in state or ()),
+    ):
         if word is not None and word not in known:
             raise typer.BadParameter(f"{word[:40]!r} is none of {', '.join(known)}", param_hint=option)
     scheduled = state or kind or search or sort
@@ -50,8 +54,15 @@ def list_all(
     with open_database(config.load(home=home)) as database, database.read() as session:
         source_id = id_of(session, source) if source is not None else None
         if scheduled:
-            wish = JobFilter(states=tuple(state or ()), source_id=source_id, kind=kind, search=search or "",
-                             sort_by=sort or "created_at", limit=limit, offset=offset)  # fmt: skip
+            wish = JobFilter(
+                states=tuple(state or ()),
+                source_id=source_id,
+                kind=kind,
+                search=search or "",
+                sort_by=sort or "created_at",
+                limit=limit,
+                offset=offset,
+            )
             rows, total = list_jobs(session, wish)
         else:
             rows, total = list_admin_jobs(session, AdminFilter(source, status, limit, offset))
@@ -68,8 +79,23 @@ def list_all(
 
 
 def _print_list(rows: list[ListedJob], total: int, offset: int) -> None:
-    print(table(("job", "source", "kind", "status", "runs", "next run", "tries", "name"),
-                [(row.job.id, row.source.code, row.job.kind, row.admin_status, interval_text(row.job),
-                  row.job.next_run_at, row.retries or None, row.job.name) for row in rows]))  # fmt: skip
+    print(
+        table(
+            ("job", "source", "kind", "status", "runs", "next run", "tries", "name"),
+            [
+                (
+                    row.job.id,
+                    row.source.code,
+                    row.job.kind,
+                    row.admin_status,
+                    interval_text(row.job),
+                    row.job.next_run_at,
+                    row.retries or None,
+                    row.job.name,
+                )
+                for row in rows
+            ],
+        )
+    )
     if total > len(rows):
         print(f"{offset + 1} to {offset + len(rows)} of {total}; go on with --offset {offset + len(rows)}")

@@ -45,29 +45,53 @@ def show(job: JobArgument = None, job_id: JobOption = None, json: AsJson = False
     size = files.get(found.latest.id) if found.latest else None
     whole, wrong = _whole(found)
     if json:
-        told = {**job_object(found), "effective_config": whole, "invalid": wrong, "stats": stats_object(found.job),
-                "warc_files": size.number if size else 0, "warc_bytes": size.size if size else 0}  # fmt: skip
+        told = {
+            **job_object(found),
+            "effective_config": whole,
+            "invalid": wrong,
+            "stats": stats_object(found.job),
+            "warc_files": size.number if size else 0,
+            "warc_bytes": size.size if size else 0,
+        }
         print(jsonlib.dumps(told, ensure_ascii=False))
         return
     row, latest = found.job, found.latest
-    print(fields([
-        ("job", row.id), ("name", row.name), ("source", found.source.code), ("kind", row.kind), ("state", row.state),
-        ("status", found.admin_status), ("url", row.url), ("runs", interval_text(row) if row.state else None),
-        ("at present", slowed_text(row)), ("paused by", row.paused_by),
-        ("next run", row.next_run_at), ("last run", row.last_execution_at), ("held by", row.lock_owner),
-        ("retries", f"{found.retries} of {row.max_retries}" if found.retries else None), ("error", row.error_message),
-        ("history", f"{counted(row.total_runs, 'run')}, {row.successful_runs} good, {row.failed_runs} failed"),
-        ("edition", row.edition_id), ("shard", row.shard_key), ("acceptance", row.acceptance_state),
-    ]))  # fmt: skip
+    print(
+        fields(
+            [
+                ("job", row.id),
+                ("name", row.name),
+                ("source", found.source.code),
+                ("kind", row.kind),
+                ("state", row.state),
+                ("status", found.admin_status),
+                ("url", row.url),
+                ("runs", interval_text(row) if row.state else None),
+                ("at present", slowed_text(row)),
+                ("paused by", row.paused_by),
+                ("next run", row.next_run_at),
+                ("last run", row.last_execution_at),
+                ("held by", row.lock_owner),
+                ("retries", f"{found.retries} of {row.max_retries}" if found.retries else None),
+                ("error", row.error_message),
+                ("history", f"{counted(row.total_runs, 'run')}, {row.successful_runs} good, {row.failed_runs} failed"),
+                ("edition", row.edition_id),
+                ("shard", row.shard_key),
+                ("acceptance", row.acceptance_state),
+            ]
+        )
+    )
     for name, value in leaves(whole):
         print(f"  {name} = {jsonlib.dumps(value, ensure_ascii=False)}")
     if wrong:
         print(f"it cannot run like this: {wrong}")
     if latest is not None:
-        print(f"latest execution {latest.id} (number {latest.number}): {latest.state}"
-              + (f", index {latest.index_state}" if latest.index_state else "")
-              + (f", {counted(size.number, 'WARC file')}, {size.size:,} bytes" if size else "")
-              + (f"\n{latest.error}" if latest.error and latest.error != row.error_message else ""))  # fmt: skip
+        print(
+            f"latest execution {latest.id} (number {latest.number}): {latest.state}"
+            + (f", index {latest.index_state}" if latest.index_state else "")
+            + (f", {counted(size.number, 'WARC file')}, {size.size:,} bytes" if size else "")
+            + (f"\n{latest.error}" if latest.error and latest.error != row.error_message else "")
+        )
         if latest.shortfalls:
             print(f"  {ended_text(latest)}")
 

@@ -16,12 +16,26 @@ from holdfast.feedback.reports import Category, ReportNotFound, ReportStatus, tr
 from holdfast.wiring.archive import open_archive
 
 app_command = typer.Typer(
-    add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None, no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    no_args_is_help=True,
     help="Read problem reports, note what was found out, close them. Example: holdfast problem-report list",
-)  # fmt: skip
+)
 ReportId = Annotated[int, typer.Argument(help="The report's number.", metavar="ID", min=0)]
-_COLUMNS = ("id", "category", "status", "description", "snapshot_id", "original_url", "page_url", "reporter_email",
-            "notes", "created_at", "updated_at")  # fmt: skip
+_COLUMNS = (
+    "id",
+    "category",
+    "status",
+    "description",
+    "snapshot_id",
+    "original_url",
+    "page_url",
+    "reporter_email",
+    "notes",
+    "created_at",
+    "updated_at",
+)
 
 
 @app_command.command("list")
@@ -32,19 +46,30 @@ def list_reports(
     json: AsJson = False,
     home: Home = None,
 ) -> None:
-    """List problem reports, newest first; --json prints an object a line.
+    """List problem reports, newest first.
 
     Example: holdfast problem-report list --status new
     """
     with open_archive(config.load(home=home)) as archive, archive.database.read() as session:
         rows, total = queries.reports(session, status=status, category=category, limit=limit, offset=0)
     if json:
-        for row in rows:
-            print(jsonlib.dumps(_object(row)))
+        print(jsonlib.dumps({"reports": [_object(row) for row in rows], "total": total}))
+        return
+    if not rows:
+        print(
+            "no such reports" if status or category else "no reports yet; readers send them from the pages of the API"
+        )
         return
     head = ("id", "created", "status", "category", "snapshot", "description")
-    print(table(head, [(row.id, row.created_at, row.status, row.category, row.snapshot_id or "", row.description)
-                       for row in rows]))  # fmt: skip
+    print(
+        table(
+            head,
+            [
+                (row.id, row.created_at, row.status, row.category, row.snapshot_id or "", row.description)
+                for row in rows
+            ],
+        )
+    )
     if total > len(rows):
         print(f"{total - len(rows):,} more; --limit shows them")
 

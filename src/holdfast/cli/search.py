@@ -49,7 +49,7 @@ def search(
 ) -> None:
     """Find captures; the newest ones without a query. What was indexed a moment ago is taken in first.
 
-    Example: holdfast search 'flu vaccine' --source demo --from 2025-01-01
+    Example: holdfast search 'flu vaccine' --source hc --from 2025-01-01
     """
     configure_log(config.load(home=home), as_json=False)
     request = Request(

@@ -35,7 +35,8 @@ def line(status: Status, rate: float) -> str:
     trouble = f": {status.trouble}" if status.trouble else ""
     condition = "" if status.condition == "running" else f" [{status.condition}{trouble}]"
     return (
-        f"{status.pages} pages, {rate:.1f}/s, {status.queue} queued, {status.active_domains} domains, "
+        f"{counted(status.pages, 'page')}, {rate:.1f}/s, {status.queue:,} queued, "
+        f"{counted(status.active_domains, 'domain')}, "
         f"{size(status.bytes)}, {outcomes(status)}{condition}{slow}"
     )
 

@@ -178,8 +178,13 @@ def reconcile_indexing(
     if json:
         rows = [{"execution": one.execution_id, "source": one.source, "kind": one.kind, "files": one.files}
                 for one in found]  # fmt: skip
-        told = {"unindexed": rows, "asked": len(asked), "indexed": len(asked) - len(errors) if now else 0,
-                "errors": errors, "applied": apply}  # fmt: skip
+        told = {
+            "unindexed": rows,
+            "asked": len(asked),
+            "indexed": len(asked) - len(errors) if now else 0,
+            "errors": errors,
+            "applied": apply,
+        }
         print(jsonlib.dumps(told))
     else:
         for one in found:

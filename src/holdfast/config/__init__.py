@@ -1,7 +1,7 @@
 """Every setting, grouped and documented. Read from `HOLDFAST_*` variables, a `.env` file, or a TOML file.
 
 A group's field is spelled `HOLDFAST_<GROUP>_<FIELD>` in the environment and `[group] field = …` in TOML. Times that
-guard leases have a floor, so that tests run in seconds and nobody sets a value that cannot work.
+guard leases have a floor, so that tests run in seconds and a value that cannot work is refused.
 """
 
 from __future__ import annotations
@@ -175,7 +175,7 @@ class ApiSettings(Group):
     upkeep: bool = setting(
         True, description="Whether the server itself takes new captures into search and compares them."
     )
-    usage: bool = setting(True, description="Whether daily usage counts are kept and shown; nobody is followed.")
+    usage: bool = setting(True, description="Whether daily usage counts are kept and shown; no reader is followed.")
     usage_window_days: int = setting(30, ge=1, le=366, description="Days that usage counts are shown for.")
 
     @property
@@ -202,9 +202,10 @@ class ReplaySettings(Group):
     """Where archived pages are shown: never on the application's own origin."""
 
     origin: str | None = setting(
-        None, pattern=r"^https?://[^/?#\s]+$",
+        None,
+        pattern=r"^https?://[^/?#\s]+$",
         description="Origin of archived pages, as https://replay.example.org; replay.localhost if left out.",
-    )  # fmt: skip
+    )
     scripts: bool = setting(True, description="Whether archived scripts may run, in a sandbox without any authority.")
     rewrite_s: float = setting(
         3.0, ge=0.0, description="Time to rewrite a page; longer ones come as they are, no scripts."
@@ -242,8 +243,12 @@ class FeedSettings(Group):
     )
     interval_minutes: int = setting(15, ge=1, description="Time between two polls of a source's feeds and sitemaps.")
     search_hours: float = setting(24.0, gt=0.0, description="Time after which a source is searched for feeds again.")
-    child_hours: float = setting(24.0, gt=0.0, description="Time between two polls of a sitemap that an index names, "
-                               "unless the index says that it has changed.")  # fmt: skip
+    child_hours: float = setting(
+        24.0,
+        gt=0.0,
+        description="Time between two polls of a sitemap that an index names, "
+        "unless the index says that it has changed.",
+    )
     max_age_days: float = setting(
         30.0, gt=0.0, description="Items that are told to be older than this are left to crawls."
     )

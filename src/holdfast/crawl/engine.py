@@ -164,7 +164,7 @@ class CrawlEngine:
         return len(self._under_way)
 
     def look_for_room(self) -> None:
-        """Let fetching go on, or pause it: what is fetched and not yet settled stays bounded, whoever holds it up."""
+        """Let fetching go on, or pause it: what is fetched and not yet settled stays bounded, whatever holds it up."""
         engine = self.crew.settings.engine
         is_full = (
             self.waiting >= engine.backlog

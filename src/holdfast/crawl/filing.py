@@ -98,8 +98,9 @@ class WarcStorage:
     With `polls`, lists of addresses are the feeds that a poll asks for.
     """
 
-    def __init__(self, tape: Tape, *, refer_to: Callable[[Attempt], Original | None], limit: int,
-                 polls: bool = False) -> None:  # fmt: skip
+    def __init__(
+        self, tape: Tape, *, refer_to: Callable[[Attempt], Original | None], limit: int, polls: bool = False
+    ) -> None:
         self._tape, self._refer_to, self._limit, self._polls = tape, refer_to, limit, polls
         self._stop = Event()
         self.no_space = Event()

@@ -97,7 +97,7 @@ class Fleet:
         return {domain_id: token for domain_id, token in leases.items() if domain_id not in self.lanes}
 
     def lose(self, lane: Lane) -> None:
-        """Stop working on a domain that somebody else holds now; a visitor who waits for its turn gets none."""
+        """Stop working on a domain that another process holds now; a visitor who waits for its turn gets none."""
         lane.lost = True
         lane.pace.lease_until = -math.inf
         self._stop(lane)
@@ -129,7 +129,7 @@ class Fleet:
                 self._tasks[domain_id].cancel()
 
     def releasable(self) -> list[Lane]:
-        """Return the ended lanes whose results are all settled, or not wanted any more, and that nobody visits."""
+        """Return the ended lanes whose results are all settled, or not wanted any more, and that have no visitor."""
         return [lane for lane in self.ended if lane.lost or (lane.unsettled <= 0 and lane.visitors == 0)]
 
     def forget(self, lanes: Collection[Lane]) -> None:

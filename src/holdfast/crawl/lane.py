@@ -182,7 +182,7 @@ class Lane:
     async def _visited(self, trip: Trip, url: Url) -> bool:
         try:
             return await self._visit(trip, url)
-        except BaseException:  # interrupted between two hops: nobody will store the first
+        except BaseException:  # interrupted between two hops: no later step stores the first
             for hop in trip.hops:
                 hop.body.close()
             raise
@@ -392,8 +392,13 @@ class Lane:
         The domain's circuit hears nothing of it: a server that sent a whole head is there.
         """
         answer = trip.hops[-1]
-        self.end(trip, Outcome.FAILED, outcomes.TRUNCATED, message=outcomes.how_it_broke_off(answer),
-                 retry_at=self._retry_at(trip.attempt, answer))  # fmt: skip
+        self.end(
+            trip,
+            Outcome.FAILED,
+            outcomes.TRUNCATED,
+            message=outcomes.how_it_broke_off(answer),
+            retry_at=self._retry_at(trip.attempt, answer),
+        )
 
     def _failed(self, trip: Trip, failure: FetchFailed) -> bool:
         """End an attempt that got no answer.

@@ -84,9 +84,11 @@ class CrawlPlan:
     def normalisation(self) -> Normalisation:
         """Return how this crawl tells one page from another."""
         return normalisation_of(
-            strip_trailing_slash=self.strip_trailing_slash, force_https=self.force_https, tracking=self.tracking,
+            strip_trailing_slash=self.strip_trailing_slash,
+            force_https=self.force_https,
+            tracking=self.tracking,
             allow_ports=self.allow_ports,
-        )  # fmt: skip
+        )
 
     @property
     def polls(self) -> bool:

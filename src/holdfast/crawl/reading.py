@@ -218,11 +218,12 @@ class Reader:
         sieved = sieve.one(capture.hops[-1].url, target, attempt.kind, attempt.depth)
         sieved.found = [
             found._replace(
-                priority=found.priority + attempt.generation + HOP_PRIORITY, hops=attempt.hops + 1,
+                priority=found.priority + attempt.generation + HOP_PRIORITY,
+                hops=attempt.hops + 1,
                 generation=attempt.generation,
             )
             for found in sieved.found
-        ]  # fmt: skip
+        ]
         return sieved
 
 

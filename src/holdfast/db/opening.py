@@ -33,10 +33,13 @@ def prepare(settings: Settings) -> None:
             "and its folder writable, or choose another data directory with --home"
         )
     done = subprocess.run(
-        [sys.executable, "-m", "holdfast.db.migrate"], capture_output=True, text=True, check=False,
+        [sys.executable, "-m", "holdfast.db.migrate"],
+        capture_output=True,
+        text=True,
+        check=False,
         # Not as an argument: those are shown to every user of the machine, and the address may hold a password.
         env={**os.environ, MIGRATED: settings.database},
-    )  # fmt: skip
+    )
     if done.returncode:
         last = done.stderr.strip().splitlines()[-1:] or ["no message"]
         raise Unavailable(f"the database could not be brought to schema {SCHEMA}: {last[0]}")

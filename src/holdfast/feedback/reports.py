@@ -80,8 +80,13 @@ def triage(
     row.status = row.status if status is None else status.value
     row.notes = row.notes if notes is None else notes.strip() or None
     row.updated_at = clock.now()
-    audit.record(session, clock, action="report.triaged", subject=f"report {report_id}",
-                 detail={"from": before, "to": row.status, "notes": notes is not None})  # fmt: skip
+    audit.record(
+        session,
+        clock,
+        action="report.triaged",
+        subject=f"report {report_id}",
+        detail={"from": before, "to": row.status, "notes": notes is not None},
+    )
     return row
 
 

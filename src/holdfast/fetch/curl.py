@@ -68,7 +68,7 @@ class KeptSockets:
         self._by_end[local_port, peer, peer_port] = fd
 
     def spoil(self, local_port: int, peer: str, peer_port: int) -> None:
-        """End a kept connection that cannot be trusted: whoever takes it up again finds it dead, and dials anew."""
+        """End a kept connection that cannot be trusted: the next request finds it dead, and dials anew."""
         fd = self._by_end.get((local_port, peer, peer_port))
         if fd is not None:
             with suppress(OSError), socket.socket(fileno=os.dup(fd)) as line:
@@ -199,7 +199,7 @@ class Exchange:
         return Ending(code, message, self.lines, self.sink.overflowed, self.refused)
 
     def distrust(self) -> None:
-        """Let nobody use this connection again."""
+        """Let no request use this connection again."""
         info = self.curl.getinfo
         self._kept.spoil(info(pycurl.LOCAL_PORT), self.peer, info(pycurl.PRIMARY_PORT))
 

@@ -43,7 +43,7 @@ class ResolverSettings:
     """For everything about one name, all tries together; an answer that comes earlier is taken, however late."""
     negative_ttl_s: float = 0.9
     """How long it is remembered that a name does not exist or has no address: less than the wait before a first retry,
-    which would otherwise ask nobody. That a nameserver could not tell is not remembered at all."""
+    which would otherwise ask no nameserver. That a nameserver could not tell is not remembered at all."""
     max_entries: int = 10_000
     prefer_ipv6: bool = False
     """Which family is dialled first when a name has both. IPv4, because many crawlers' networks route IPv6 badly or not
@@ -235,7 +235,7 @@ class Resolver:
         else:
             question.error = error
             if error not in _DEFINITE:
-                self._send(lookup, question)  # at once: whoever answered so will not answer better later
+                self._send(lookup, question)  # at once: a nameserver that answered so will not answer better later
                 if question.flying:
                     return
         question.done = True

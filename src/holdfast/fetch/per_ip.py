@@ -42,8 +42,8 @@ class _Turns:
 
 
 class AddressLimiter:
-    """Gives turns by address, in the order in which they were asked for. An IPv6 address counts by its /64: whoever
-    has one address there has all of them.
+    """Gives turns by address, in the order in which they were asked for. An IPv6 address counts by its /64: a
+    host that has one address there has all of them.
     """
 
     def __init__(

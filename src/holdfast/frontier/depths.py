@@ -40,8 +40,10 @@ class Depths:
 
     def deeper(self, tx: Spoken, execution_id: int) -> list[Raised]:
         """Return which of the addresses just loaded are known by a longer way."""
-        return [(domain_id, page_id, depth, rank) for domain_id, page_id, depth, rank
-                in tx.execute(sql.DEEPER, (execution_id,))]  # fmt: skip
+        return [
+            (domain_id, page_id, depth, rank)
+            for domain_id, page_id, depth, rank in tx.execute(sql.DEEPER, (execution_id,))
+        ]
 
     def make_smaller(self, execution_id: int, raised: Iterable[Raised]) -> int:
         """Give pages their smaller depth, in a transaction of its own; return how many there were.
@@ -78,19 +80,53 @@ def note_rereads(tx: Spoken, execution_id: int, pages: Sequence[tuple[int, int]]
 
 
 def _reread(row: Row) -> Reread:
-    (page_id, domain_id, depth, url, url_hash, status, landed, file_id, offset, record_id, original_url, original_at,
-     digest, original_file_id, original_offset) = row  # fmt: skip
+    (
+        page_id,
+        domain_id,
+        depth,
+        url,
+        url_hash,
+        status,
+        landed,
+        file_id,
+        offset,
+        record_id,
+        original_url,
+        original_at,
+        digest,
+        original_file_id,
+        original_offset,
+    ) = row
     original = None
     if record_id is not None:
         original = Original(
-            record_id=record_id, url=original_url or url, captured_at=from_micros(original_at), payload_digest=digest,
-            warc_file_id=original_file_id, offset=original_offset,
-        )  # fmt: skip
+            record_id=record_id,
+            url=original_url or url,
+            captured_at=from_micros(original_at),
+            payload_digest=digest,
+            warc_file_id=original_file_id,
+            offset=original_offset,
+        )
     elif file_id is not None:
-        original = Original(record_id="", url=landed or url, captured_at=from_micros(0), payload_digest="",
-                            warc_file_id=file_id, offset=offset)  # fmt: skip
+        original = Original(
+            record_id="",
+            url=landed or url,
+            captured_at=from_micros(0),
+            payload_digest="",
+            warc_file_id=file_id,
+            offset=offset,
+        )
     is_redirect = landed is not None and status is not None and 300 <= status < 400
-    attempt = Attempt(id=0, page_id=page_id, domain_id=domain_id, url=url, url_hash=url_hash, kind=Kind.PAGE,
-                      depth=depth, number=1, priority=0, original=None if is_redirect else original)  # fmt: skip
-    return Reread(attempt=attempt, base=url if is_redirect else landed or url,
-                  leads_to=landed if is_redirect else None)  # fmt: skip
+    attempt = Attempt(
+        id=0,
+        page_id=page_id,
+        domain_id=domain_id,
+        url=url,
+        url_hash=url_hash,
+        kind=Kind.PAGE,
+        depth=depth,
+        number=1,
+        priority=0,
+        original=None if is_redirect else original,
+    )
+    return Reread(attempt=attempt, base=url if is_redirect else landed or url, leads_to=landed if is_redirect else None)

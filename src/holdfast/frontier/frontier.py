@@ -201,8 +201,16 @@ class Frontier:
         ending = Ending(outcome=Outcome.FAILED, reason=QUARANTINED, message=clean(evidence, 2000))
         return self._closing.blame(attempt_ids, ending, limit=limit) if attempt_ids else []
 
-    def close_domain(self, execution_id: int, domain_id: int, *, outcome: Outcome, reason: str,
-                     limit: int = 5000, token: int | None = None) -> int:  # fmt: skip
+    def close_domain(
+        self,
+        execution_id: int,
+        domain_id: int,
+        *,
+        outcome: Outcome,
+        reason: str,
+        limit: int = 5000,
+        token: int | None = None,
+    ) -> int:
         """Close up to `limit` open attempts of a domain and return how many; call again until it returns 0.
 
         Who decides it as the holder of the domain gives its token: nothing is closed if another holds it by now.

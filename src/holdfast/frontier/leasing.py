@@ -236,8 +236,27 @@ def _next_due(tx: Spoken, execution_id: int, ids: Any) -> None:
 
 
 def _attempt(row: Row) -> Attempt:
-    (number, page_id, domain_id, url, url_hash, kind, depth, attempt, priority, etag, last_modified,
-     record_id, original_url, original_at, digest, file_id, offset, hops, generation) = row  # fmt: skip
+    (
+        number,
+        page_id,
+        domain_id,
+        url,
+        url_hash,
+        kind,
+        depth,
+        attempt,
+        priority,
+        etag,
+        last_modified,
+        record_id,
+        original_url,
+        original_at,
+        digest,
+        file_id,
+        offset,
+        hops,
+        generation,
+    ) = row
     original = None
     if record_id is not None:
         original = Original(

@@ -166,7 +166,7 @@ def _sum(one: Settled, other: Settled) -> Settled:
 
 
 def _still_open(tx: Spoken, execution_id: int, visits: Sequence[Visit]) -> tuple[list[Visit], list[tuple[int, int]]]:
-    """Return the visits whose attempt nobody has closed; under the lock of their domains nobody can.
+    """Return the visits whose attempt is still open; under the lock of their domains no other process can close it.
 
     And the (domain, page) pairs among them that were found by a shorter way since they were taken: what they brought
     counts from the greater depth still.
@@ -177,8 +177,11 @@ def _still_open(tx: Spoken, execution_id: int, visits: Sequence[Visit]) -> tuple
         tx.execute(sql.OPEN_AMONG, (tx.list([visit.attempt.id for visit in visits]), execution_id))
     )
     still = [visit for visit in visits if visit.attempt.id in depths]
-    overtaken = sorted((one.attempt.domain_id, one.attempt.page_id) for one in still
-                       if one.attempt.kind is Kind.PAGE and depths[one.attempt.id] < one.attempt.depth)  # fmt: skip
+    overtaken = sorted(
+        (one.attempt.domain_id, one.attempt.page_id)
+        for one in still
+        if one.attempt.kind is Kind.PAGE and depths[one.attempt.id] < one.attempt.depth
+    )
     return still, overtaken
 
 

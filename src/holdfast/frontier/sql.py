@@ -54,8 +54,17 @@ def spell(statement: str, dialect: str) -> str:
 # --- the session -----------------------------------------------------------------------------------------------------
 
 FOUND_COLUMNS = (
-    "domain_id", "url_hash", "url", "kind", "priority", "depth", "scheduled_for", "via_page_id", "hops", "generation",
-)  # fmt: skip
+    "domain_id",
+    "url_hash",
+    "url",
+    "kind",
+    "priority",
+    "depth",
+    "scheduled_for",
+    "via_page_id",
+    "hops",
+    "generation",
+)
 _FOUND = (
     "new_found (domain_id BIGINT NOT NULL, url_hash BIGINT NOT NULL, url TEXT, kind TEXT, priority INTEGER,"
     " depth INTEGER, scheduled_for BIGINT, via_page_id BIGINT, hops SMALLINT, generation SMALLINT)"

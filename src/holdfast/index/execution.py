@@ -1,4 +1,4 @@
-"""All files of one execution, read anew; what its folder holds and nobody registered is taken in first.
+"""All files of one execution, read anew; what its folder holds without a row is taken in first.
 
 That is how the output of a tool that ran outside the worker joins the archive.
 """

@@ -29,7 +29,7 @@ BATCH_S = 2.0
 """A batch is handed over when it has so many captures, so many bytes to parse, or took so long."""
 _WAITING = 1000
 _EXPECTED_SCHEMES = frozenset({"ftp", "ftps", "sftp", "file", "gopher"})
-"""Addresses that somebody may look for; `dns:`, `urn:` and the like are a crawler's own notes."""
+"""Addresses that a reader may look for; `dns:`, `urn:` and the like are a crawler's own notes."""
 _TOLD_PROBLEMS = {
     "digest_mismatch": "the payload does not have the digest that the record states",
     "address_bytes": "the address holds bytes that are not UTF-8; they are percent-encoded",

@@ -121,7 +121,7 @@ class Facts:
     over: Mapping[str, int] = field(default_factory=dict)
     """Addresses that a limit left over, by its word."""
     stopped: int | None = None
-    """Addresses that were left when a person stopped it; None if nobody did."""
+    """Addresses that were left when a person stopped it; None if it was not stopped."""
 
 
 class Reading(NamedTuple):

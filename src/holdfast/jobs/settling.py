@@ -101,8 +101,9 @@ class Settler:
                    now: datetime) -> list[Event]:  # fmt: skip
         # What a poll could not reach waits for the next poll.
         if ending.rule.retry is Retry.YES and state_of(job) is State.RUNNING and job.kind != FEED:
-            again = after_failure(Failure.FAILED, self._policy(session, job), retries=job.current_retry_count,
-                                  infra_retries=0)  # fmt: skip
+            again = after_failure(
+                Failure.FAILED, self._policy(session, job), retries=job.current_retry_count, infra_retries=0
+            )
             if again is not None:
                 job.error_message = ending.sentence()
                 return [self._again(job, execution, again, ending, now)]
@@ -151,8 +152,15 @@ class Settler:
         job.current_retry_count, job.infra_retry_count = again.retries, again.infra_retries
         wait = max(again.wait, min((ending.not_before or now) - now, timedelta(seconds=CAP_S)))
         why = {"failure": (ending.failure or Failure.FAILED).value} if ending.result is Result.FAILED else {}
-        event = move(job, State.SCHEDULED, now=now, execution_id=execution.id, reason=ending.reason,
-                     retry_in_s=wait.total_seconds(), **why)  # fmt: skip
+        event = move(
+            job,
+            State.SCHEDULED,
+            now=now,
+            execution_id=execution.id,
+            reason=ending.reason,
+            retry_in_s=wait.total_seconds(),
+            **why,
+        )
         job.next_run_at = now + wait
         return event
 

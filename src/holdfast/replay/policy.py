@@ -59,9 +59,17 @@ READABLE = ("Access-Control-Allow-Origin", "*")
 """On answers that scripts may read, and fonts and module scripts that a page without an origin could not use else."""
 
 _CODE = (
-    "font/", "application/font-", "application/x-font-", "application/vnd.ms-fontobject", "text/css", "text/javascript",
-    "application/javascript", "application/x-javascript", "application/ecmascript", "text/ecmascript",
-)  # fmt: skip
+    "font/",
+    "application/font-",
+    "application/x-font-",
+    "application/vnd.ms-fontobject",
+    "text/css",
+    "text/javascript",
+    "application/javascript",
+    "application/x-javascript",
+    "application/ecmascript",
+    "text/ecmascript",
+)
 _CODE_DESTINATIONS = frozenset({"font", "script", "style", "worker", "sharedworker", "audioworklet", "paintworklet"})
 
 

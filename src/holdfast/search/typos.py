@@ -17,7 +17,7 @@ from rapidfuzz.process import extract
 from holdfast.search.budget import Budget
 
 _LONGEST: Final = 32
-"""Letters of a word that is bettered; a longer one is no word that somebody mistyped."""
+"""Letters of a word that is bettered; a longer one is no mistyped word."""
 _ALIKE: Final = 4
 """First letters of which at most one may be wrong where two edits are looked for."""
 _RANGE: Final = 500

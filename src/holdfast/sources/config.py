@@ -23,11 +23,29 @@ DEEP: Final = 5
 UNLIMITED: Final = -1
 STORAGE: Final = ("warc", "signals")
 BACKENDS: Final = ("native", "zimit")
-HTTP_WARC_FLAGS: Final = frozenset({
-    "--depth", "--pageLimit", "--limit", "--maxPageLimit", "--timeLimit", "--timeSoftLimit", "--timeHardLimit",
-    "--sizeLimit", "--sizeSoftLimit", "--sizeHardLimit", "--userAgent", "--adminEmail", "--pageExtraDelay", "--delay",
-    "--include", "--exclude", "--scopeIncludeRx", "--scopeExcludeRx", "--scopeType",
-})  # fmt: skip
+HTTP_WARC_FLAGS: Final = frozenset(
+    {
+        "--depth",
+        "--pageLimit",
+        "--limit",
+        "--maxPageLimit",
+        "--timeLimit",
+        "--timeSoftLimit",
+        "--timeHardLimit",
+        "--sizeLimit",
+        "--sizeSoftLimit",
+        "--sizeHardLimit",
+        "--userAgent",
+        "--adminEmail",
+        "--pageExtraDelay",
+        "--delay",
+        "--include",
+        "--exclude",
+        "--scopeIncludeRx",
+        "--scopeExcludeRx",
+        "--scopeType",
+    }
+)
 """Flags for zimit that the backend `http_warc` heeds; a test compares with what it does."""
 _BROWSER_OPTIONS: Final = ("initial_workers", "docker_shm_size", "browsertrix_config", "enable_monitoring")
 _TEMPLATE: Final = re.compile(r"\{(?:code|date:((?:%[YmdHMS]|[-_.])+))\}")

@@ -233,7 +233,7 @@ def _write_line(directory: Path, listed: _Listed, change: dict[str, Any]) -> Non
     is_new = not path.exists()
     fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o644)
     try:
-        # Half a line of a process that died is written over: nobody was told that it is there.
+        # Half a line of a process that died is written over: no process was told that it is there.
         os.ftruncate(fd, listed.journal_bytes)
         os.lseek(fd, listed.journal_bytes, os.SEEK_SET)
         written = 0

@@ -1,4 +1,4 @@
-"""Stopping runs from outside: a word is left for whoever holds them, and only what no process holds is ended here.
+"""Stopping runs from outside: a word is left for their process, and only what no process holds is ended here.
 
 A run of a job is ended by the worker that holds it, or by the one that takes it over: never from here. A crawl of its
 own is ended here if no process works on it, on any machine; that is decided while holding its supervisor's place, so
@@ -45,7 +45,7 @@ class Held(NamedTuple):
 def ask_to_stop(ground: Ground, *, execution_id: int | None, cancel: bool) -> list[int]:
     """Ask one execution, or all that run, to stop, and end those that no process holds; return their ids.
 
-    NotFound if there is none to stop. With `cancel` what was captured is discarded, by whoever ends the run.
+    NotFound if there is none to stop. With `cancel` what was captured is discarded by the process that ends the run.
     """
     ids = executions.request_stop(ground.hot, execution_id=execution_id, cancel=cancel)
     for one in ids:

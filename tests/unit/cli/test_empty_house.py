@@ -65,3 +65,36 @@ def test_feeds_that_are_asked_for_by_a_word_and_are_not_there_are_no_reason_to_t
     assert "https://example.org/news.rss" in typed("feed list --enabled --kind feed").out
     wrong = typed("feed list --kind rss")
     assert (wrong.code, "'rss' is none of feed, sitemap" in wrong.err) == (2, True)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "status",
+        "search",
+        "page search x",
+        "changes list",
+        "source list",
+        "job list",
+        "scheduler metrics",
+        "edition list",
+        "edition status --year 2026",
+        "feed list",
+        "feed poll",
+        "index",
+        "index --status",
+        "search-index status",
+        "warc list",
+        "storage report",
+        "watch status",
+        "audit",
+        "problem-report list",
+        "archive rebuild-pages",
+    ],
+)
+def test_where_there_is_nothing_json_is_one_object_and_people_read_a_sentence(typed: Typist, line: str) -> None:
+    told = typed(f"{line} --json")
+    shown = typed(line)
+
+    assert (told.code, told.err, isinstance(told.object, dict)) == (0, "", True)
+    assert (shown.code, shown.err, len(shown.out.strip()) > 0) == (0, "", True)

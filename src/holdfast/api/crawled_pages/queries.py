@@ -14,7 +14,7 @@ from holdfast.db.visibility import visible_address, visible_page, withdrawn_amon
 from holdfast.urls import page_key
 
 _COUNTED = 100_000
-"""Pages are counted up to here: an operator pages through a list, and nobody waits for the count of millions."""
+"""Pages are counted up to here: an operator pages through a list and does not wait for the count of millions."""
 
 
 class PageWindow(NamedTuple):
@@ -81,14 +81,21 @@ def _rows(session: Session, ids: Sequence[int]) -> list[PageRow]:
     for page, name, signals, attempt, source in session.execute(statement):
         kept = signals or attempt
         found[page.id] = PageRow(
-            page_id=page.id, url=page.url, url_hash=page.url_hash, domain=name, source=source,
-            status_code=getattr(kept, "status_code", None), media_type=getattr(kept, "media_type", None),
-            content_hash=_digest(getattr(kept, "content_hash", None)), title=getattr(kept, "title", None),
+            page_id=page.id,
+            url=page.url,
+            url_hash=page.url_hash,
+            domain=name,
+            source=source,
+            status_code=getattr(kept, "status_code", None),
+            media_type=getattr(kept, "media_type", None),
+            content_hash=_digest(getattr(kept, "content_hash", None)),
+            title=getattr(kept, "title", None),
             description=getattr(signals, "description", None),
             language=getattr(signals, "language", None) or page.language,
-            word_count=getattr(signals, "word_count", None) or 0, links_count=getattr(kept, "links_count", None) or 0,
+            word_count=getattr(signals, "word_count", None) or 0,
+            links_count=getattr(kept, "links_count", None) or 0,
             fetched_at=page.fetched_at or page.created_at,
-        )  # fmt: skip
+        )
     keys = {one: page_key(row.url) for one, row in found.items()}
     hidden = withdrawn_among(session, keys=set(keys.values()))
     return [found[one] for one in ids if one in found and keys[one] not in hidden]

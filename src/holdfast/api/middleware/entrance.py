@@ -76,7 +76,7 @@ class Entrance:
 
 
 UNREAD = "holdfast_body_unread"
-"""Where a request's scope says whether a part of its body has still to come; absent if nobody has begun to read it."""
+"""Where a request's scope says whether a part of its body has still to come; absent before the body is read."""
 _DROPPED_BYTES = 32 * 1024**2
 _DROPPED_S = 10.0
 

@@ -31,7 +31,7 @@ class Heads:
             await self._get({**scope, "method": "GET"}, receive, send)
 
     async def _get(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Ask with GET until the headers are there: a body that streams is not made for nobody."""
+        """Ask with GET until the headers are there: a body that streams is not made, for it would be thrown away."""
         with CancelScope() as asking:
 
             async def headers_only(message: Message) -> None:

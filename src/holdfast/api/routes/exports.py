@@ -58,10 +58,12 @@ def manifest(archive: ArchiveDep) -> Exports:
 def columns() -> DataDictionary:
     """Say what each column of each export means."""
     kinds = {"snapshots": SNAPSHOT_MEANINGS, "changes": CHANGE_MEANINGS, "cdxj": CDXJ_MEANINGS}
-    return DataDictionary(**{
-        kind: [Column(name=name, meaning=meaning) for name, meaning in meanings.items()]
-        for kind, meanings in kinds.items()
-    })  # fmt: skip
+    return DataDictionary(
+        **{
+            kind: [Column(name=name, meaning=meaning) for name, meaning in meanings.items()]
+            for kind, meanings in kinds.items()
+        }
+    )
 
 
 class _Wish(NamedTuple):

@@ -88,8 +88,12 @@ def _listed(session: SessionDep, search: str, question: Question) -> PageList:
         return PageList(pages=[], total=0, limit=question.limit, offset=question.offset)
     if not search.strip():
         window = fetched_pages(session, domain=question.domain, limit=question.limit, offset=question.offset)
-        return PageList(pages=[_shown(row) for row in window.pages], total=window.total, limit=question.limit,
-                        offset=question.offset)  # fmt: skip
+        return PageList(
+            pages=[_shown(row) for row in window.pages],
+            total=window.total,
+            limit=question.limit,
+            offset=question.offset,
+        )
     found = find_pages(session, search, question)
     return PageList(
         pages=[_shown(row) for row in found.pages], total=found.total, limit=question.limit, offset=question.offset

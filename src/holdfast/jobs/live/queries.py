@@ -216,9 +216,17 @@ def end_execution(tx: Transaction, ending: Ending, *, now: int) -> None:
     tx.execute(
         "UPDATE executions SET state = ?, reason = ?, stop_requested = NULL, finished_at = ?, shortfalls = ?,"
         " error = ?, index_state = ?, run_seconds = run_seconds + ? WHERE id = ?",
-        (ending.state, ending.reason, now, json.dumps(dict(ending.shortfalls)), ending.error, ending.index_state,
-         ending.seconds, ending.execution_id),
-    )  # fmt: skip
+        (
+            ending.state,
+            ending.reason,
+            now,
+            json.dumps(dict(ending.shortfalls)),
+            ending.error,
+            ending.index_state,
+            ending.seconds,
+            ending.execution_id,
+        ),
+    )
 
 
 def ended_as(tx: Transaction, *, frontier_id: int) -> list[EndedAs]:
