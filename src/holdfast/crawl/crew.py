@@ -145,11 +145,15 @@ class Crew:
     """Origins whose sitemaps this process has taken from robots.txt; one that is forgotten offers them once more."""
     policy: Normalisation = field(init=False)
     """How this crawl tells one page from another: every address is read by it."""
+    seed_origins: frozenset[str] = field(init=False)
+    """Where the seeds stand."""
     _landed: set[str] = field(default_factory=set)
     _widening: Lock = field(default_factory=Lock)
 
     def __post_init__(self) -> None:
         self.policy = self.plan.normalisation()
+        # Once: a plan may name 100,000 seeds, and reading them takes seconds.
+        self.seed_origins = frozenset(url.origin for url in self.plan.seed_urls())
 
     def widen(self, url: Url) -> bool:
         """Take the place where a seed landed into the scope; False if it is there already.
@@ -160,5 +164,5 @@ class Crew:
             if url.normalised in self._landed:
                 return False
             self._landed.add(url.normalised)
-            self.scope = self.scope.with_landing_host(url)
-            return True
+            before, self.scope = self.scope, self.scope.with_landing_hosts((url,))
+            return self.scope is not before

@@ -78,7 +78,7 @@ class CrawlEngine:
         self.crew, self.frontier, self.ledger = crew, frontier, ledger
         self.limits, self.control = limits, control
         self._started_at = crew.clock.now()
-        self._heard: set[str] = set()
+        self._heard: set[str] = set(crew.plan.landing)
         """Places where seeds landed that were told to us."""
         self.database = DatabaseThread()
         self.fleet = Fleet(crew, limits, room=self._enter, starving=self._starving)

@@ -106,9 +106,8 @@ class CrawlPlan:
             self.seed_urls(), ScopeKind(self.scope), include=self.include, exclude=self.exclude,
             max_depth=None if self.max_depth is not None and self.max_depth < 0 else self.max_depth,
         )  # fmt: skip
-        for landing in self.landing:
-            scope = scope.with_landing_host(parse_seed(landing, self.normalisation()))
-        return scope
+        policy = self.normalisation()
+        return scope.with_landing_hosts(parse_seed(landing, policy) for landing in self.landing)
 
     def fingerprint(self) -> str:
         """Return what makes two commands the same crawl: seeds, scope, and whether bodies are kept; nothing else."""

@@ -18,7 +18,7 @@ def sitemaps_of(crew: Crew, gate: RobotsGate) -> Iterator[Found]:
     origins, gate.sitemaps = gate.sitemaps, []
     if not crew.plan.sitemaps or crew.plan.scope == "page":
         return
-    seeds = {url.origin for url in crew.plan.seed_urls()}
+    seeds = crew.seed_origins
     for origin, named in origins:
         if origin in crew.met_origins:
             continue

@@ -60,7 +60,7 @@ def test_what_was_left_out_is_judged_anew_when_a_seed_lands() -> None:
     bed, sieve = _bed()
 
     assert _sift(sieve, ["http://b.test/x"]).found == []
-    bed.crew.scope = bed.crew.scope.with_landing_host(parse("http://b.test/"))
+    bed.crew.scope = bed.crew.scope.with_landing_hosts([parse("http://b.test/")])
     assert len(_sift(sieve, ["http://b.test/x"]).found) == 1
 
 

@@ -7,6 +7,7 @@ from typing import Any
 from holdfast.crawl.seeds import seeds_of
 from holdfast.crawl.sitemaps import sitemaps_of
 from holdfast.types import Kind
+from tests.patience import Calls
 from tests.unit.crawl.bed import make_bed
 
 
@@ -45,3 +46,17 @@ def test_what_is_no_address_is_passed_over_and_a_crawl_may_do_without() -> None:
     assert _sitemaps([("http://a.test", inner)]) == []
     assert _sitemaps([("http://a.test", ("/s.xml",))], sitemaps=False) == []
     assert _sitemaps([("http://a.test", ("/s.xml",))], scope="page") == []
+
+
+def test_the_sitemaps_of_a_site_cost_the_same_however_many_seeds_there_are() -> None:
+    counts = []
+    for seeds in (1, 500):
+        bed = make_bed({}, seeds=tuple(f"http://h{n}.test/" for n in range(seeds)))
+        gate = bed.lane("h0.test").gate
+        gate.sitemaps.append(("http://h0.test", ()))
+        with Calls() as work:
+            found = [one.url for one in sitemaps_of(bed.crew, gate)]
+        counts.append(work.count)
+        assert found == ["http://h0.test/sitemap.xml"]
+
+    assert counts[1] < 2 * counts[0]

@@ -7,6 +7,7 @@ import pytest
 from holdfast.errors import Invalid
 from holdfast.types import Kind
 from holdfast.urls import Base, Normalisation, Scope, ScopeKind, TrapLimits, Verdict, parse, resolve
+from tests.patience import Calls
 
 SEED = parse("https://www.example.org/docs/start.html")
 
@@ -138,7 +139,7 @@ def test_a_seed_may_look_like_a_trap() -> None:
 @pytest.mark.parametrize("kind", [ScopeKind.HOST, ScopeKind.PREFIX, ScopeKind.DOMAIN])
 def test_a_landing_host_widens_a_new_scope_and_leaves_the_old_one(kind: ScopeKind) -> None:
     scope = Scope.build([SEED], kind, exclude=["/private/"], max_depth=3)
-    wider = scope.with_landing_host(parse("https://new.example.com/home/"))
+    wider = scope.with_landing_hosts([parse("https://new.example.com/home/")])
 
     assert decide(wider, "https://new.example.com/home/x") == (True, f"scope:{kind}")
     assert decide(wider, "https://example.org/docs/x") == (True, f"scope:{kind}")
@@ -148,7 +149,7 @@ def test_a_landing_host_widens_a_new_scope_and_leaves_the_old_one(kind: ScopeKin
 
 
 def test_a_landing_page_belongs_to_a_scope_of_pages() -> None:
-    wider = Scope.build([SEED], ScopeKind.PAGE).with_landing_host(parse("https://new.example.com/home"))
+    wider = Scope.build([SEED], ScopeKind.PAGE).with_landing_hosts([parse("https://new.example.com/home")])
 
     assert decide(wider, "https://new.example.com/home") == (True, "seed")
     assert decide(wider, "https://new.example.com/") == (False, "scope:page")
@@ -183,3 +184,43 @@ def test_many_seeds_are_built_and_asked_quickly() -> None:
 
     assert decide(scope, "https://example.org/49/x") == (True, "scope:prefix")
     assert decide(scope, "https://example.org/50/x") == (False, "scope:prefix")
+
+
+@pytest.mark.parametrize(
+    ("kind", "landing", "is_new"),
+    [
+        (ScopeKind.HOST, "https://www.example.org/home", False),
+        (ScopeKind.HOST, "https://new.example.org/", True),
+        (ScopeKind.DOMAIN, "https://new.example.org/", False),
+        (ScopeKind.DOMAIN, "https://example.net/", True),
+        (ScopeKind.PREFIX, "https://www.example.org/home/", True),
+        (ScopeKind.PAGE, "https://example.org/", False),
+        (ScopeKind.PAGE, "https://example.org/home", True),
+        (ScopeKind.ANY, "https://example.net/", False),
+    ],
+)
+def test_a_landing_place_that_the_scope_has_makes_no_new_one(kind: ScopeKind, landing: str, is_new: bool) -> None:
+    scope = Scope.build([parse("https://example.org/")], kind)
+
+    wider = scope.with_landing_hosts([parse(landing)])
+
+    assert (wider is not scope) is is_new
+    assert wider.decide(parse(landing), 0).allowed
+
+
+def test_a_landing_place_that_looks_like_a_trap_is_taken_all_the_same() -> None:
+    scope = Scope.build([parse("https://example.org/")], ScopeKind.HOST)
+    landing = parse("https://example.org" + "/a" * 30)
+    assert not scope.decide(landing, 0).allowed
+
+    assert scope.with_landing_hosts([landing]).decide(landing, 0).allowed
+
+
+def test_widening_a_scope_of_many_seeds_does_not_read_them_again() -> None:
+    scope = Scope.build([parse(f"https://h{n}.example.org/") for n in range(2000)], ScopeKind.HOST)
+    landing = parse("https://landing.example.net/")
+
+    with Calls() as work:
+        scope.with_landing_hosts([landing])
+
+    assert work.count < 500

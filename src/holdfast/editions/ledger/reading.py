@@ -109,9 +109,9 @@ def _scope(volume: Volume, seeds: dict[int, MeantSeed]) -> Scope | None:
         return None
     urls = [parse_seed(seed.url) for seed in seeds.values()]
     scope = Scope.build(urls, ScopeKind(volume.config.scope), volume.config.include, volume.config.exclude)
-    for place in {place for _, run in volume.runs for place in run.landing}:
-        scope = scope.with_landing_host(parse_seed(place))
-    return scope
+    return scope.with_landing_hosts(
+        parse_seed(place) for place in {place for _, run in volume.runs for place in run.landing}
+    )
 
 
 def _items(database: Database, volume: Volume, scope: Scope, *, now: datetime) -> Iterator[Sighting]:
