@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
+import hypothesis
 import pytest
 
 from tests import needs
@@ -17,6 +18,10 @@ __all__ = ["FakeClock"]
 
 # Commands run inside the tests' own process: one that stepped back would make every test after it slow.
 os.environ["HOLDFAST_INDEX_NICE"] = "0"
+
+# An example that takes long on a busy machine is no fault of the code: work is counted, not timed.
+hypothesis.settings.register_profile("untimed", deadline=None)
+hypothesis.settings.load_profile("untimed")
 
 
 _SERVED = {"postgres", "postgres_url", "bare_postgres_url"}

@@ -75,7 +75,7 @@ _COMMANDS = [
 
 
 def test_no_command_shows_it_while_it_migrates_runs_and_logs(tmp_path: Path, postgres: Postgres) -> None:
-    url = _with_password(postgres.fresh())
+    url = _with_password(postgres.bare())
     fresh = _run(tmp_path / "fresh", url, "migrate", "up")
     build_archive(tmp_path / "home", [Shot(url="https://example.org/")], database_url=url).database.close()
 
@@ -106,7 +106,8 @@ def test_no_error_shows_it(tmp_path: Path, url: str, command: tuple[str, ...]) -
 
 
 def test_the_server_shows_it_nowhere_also_when_its_database_goes(tmp_path: Path, postgres: Postgres) -> None:
-    url = _with_password(postgres.fresh())
+    plain = postgres.fresh()
+    url = _with_password(plain)
     build_archive(tmp_path, [Shot(url="https://example.org/")], database_url=url).database.close()
     variables = {**os.environ, "HOLDFAST_DATABASE_URL": url, "HOLDFAST_LOG_LEVEL": "DEBUG"}
     process = subprocess.Popen(
@@ -123,8 +124,8 @@ def test_the_server_shows_it_nowhere_also_when_its_database_goes(tmp_path: Path,
     try:
         answers = [httpx.get(f"{address}{path}", timeout=60) for path in paths]
         arguments = _arguments(process.pid)
-        with postgres.stopped():
-            answers += [httpx.get(f"{address}{path}", timeout=60) for path in paths]
+        postgres.drop(plain)
+        answers += [httpx.get(f"{address}{path}", timeout=60) for path in paths]
     finally:
         process.terminate()
         rest, _ = process.communicate(timeout=deadline(60))

@@ -8,8 +8,9 @@ client has left ends at its next portion (`holdfast.cancellation`).
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from contextlib import asynccontextmanager, suppress
+from functools import partial
 from threading import Event
 from typing import NamedTuple, TypeVar
 
@@ -17,7 +18,7 @@ from anyio import CancelScope, CapacityLimiter
 from anyio.to_thread import run_sync
 from fastapi import Request
 from starlette.responses import Response, StreamingResponse
-from starlette.types import Receive, Send
+from starlette.types import Receive, Scope, Send
 
 from holdfast import cancellation
 from holdfast.api.problems import ServerBusy
@@ -28,6 +29,9 @@ HEAVY_THREADS = 3
 _WAITING = 8
 """Requests that may wait for their first step; more are refused at once."""
 _WAIT_S = 5.0
+_HOLDING = 8
+"""Streamed answers at once that hold a folder, open files and memory until they are read: a slow reader takes none of
+the threads, but all of these."""
 _T = TypeVar("_T")
 
 
@@ -38,6 +42,8 @@ class Streamed(NamedTuple):
     media_type: str
     headers: Mapping[str, str]
     status: int = 200
+    is_holding: bool = False
+    """Whether it holds more than a place in a file until it is read to its end."""
 
 
 class HeavyWork:
@@ -46,7 +52,7 @@ class HeavyWork:
     def __init__(self) -> None:
         # Made on the loop that serves, at the first request: an application may be built before there is one.
         self._limiter: CapacityLimiter | None = None
-        self._waiting = 0
+        self._waiting = self._holding = 0
 
     async def answer(self, receive: Receive, work: Callable[[], Response | Streamed]) -> Response:
         """Return what the work answers with; ServerBusy if no thread is free soon, WorkAbandoned if the client leaves.
@@ -57,8 +63,23 @@ class HeavyWork:
             made = await self._first(work, left)
             if isinstance(made, Response):
                 return made
-            first = await self._first(lambda: next(made.pieces, b""), left)
-        return _WatchedStream(self._pieces(first, made.pieces, left), made, left)
+            if made.is_holding and self._holding >= _HOLDING:
+                raise ServerBusy
+            self._holding += made.is_holding
+            try:
+                first = await self._first(lambda: next(made.pieces, b""), left)
+            except BaseException:
+                await self._close(made)
+                raise
+        return _WatchedStream(self._pieces(first, made.pieces, left), made, left, partial(self._close, made))
+
+    async def _close(self, made: Streamed) -> None:
+        """Let go of what a streamed answer holds (files, a folder for sorting), whoever ended it."""
+        self._holding -= made.is_holding
+        close = getattr(made.pieces, "close", None)
+        if close is not None:
+            with CancelScope(shield=True):
+                await run_sync(close, limiter=self._threads())
 
     async def _first(self, work: Callable[[], _T], left: Event) -> _T:
         """Run a step that a client waits for without having an answer yet."""
@@ -81,18 +102,11 @@ class HeavyWork:
 
     async def _pieces(self, first: bytes, pieces: Iterator[bytes], left: Event) -> AsyncGenerator[bytes]:
         limiter = self._threads()
-        try:
+        with suppress(WorkAbandoned):  # there is no one to tell
             piece: bytes | None = first
             while piece is not None:
                 yield piece
                 piece = await run_sync(_step, lambda: next(pieces, None), left, limiter=limiter)
-        except WorkAbandoned:
-            return  # there is no one to tell
-        finally:
-            close = getattr(pieces, "close", None)
-            if close is not None:  # what a generator holds (files, a folder for sorting) goes with it
-                with CancelScope(shield=True):
-                    await run_sync(close, limiter=limiter)
 
     def _threads(self) -> CapacityLimiter:
         if self._limiter is None:
@@ -129,17 +143,20 @@ async def _watched(receive: Receive) -> AsyncIterator[Event]:
 class _WatchedStream(StreamingResponse):
     """A streamed answer that says when its client left: the step that is being made then ends, too."""
 
-    def __init__(self, pieces: AsyncGenerator[bytes], made: Streamed, left: Event) -> None:
+    def __init__(
+        self, pieces: AsyncGenerator[bytes], made: Streamed, left: Event, close: Callable[[], Awaitable[None]]
+    ) -> None:
         super().__init__(pieces, made.status, dict(made.headers), made.media_type)
-        self._source, self._left = pieces, left
+        self._source, self._left, self._close = pieces, left, close
 
-    async def stream_response(self, send: Send) -> None:
-        """Send the pieces; what made them lets go of its files at once, also when the client left in between."""
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Send the pieces; what made them lets go of its files, also when the client left before the first."""
         try:
-            await super().stream_response(send)
+            await super().__call__(scope, receive, send)
         finally:
             with CancelScope(shield=True):
                 await self._source.aclose()
+                await self._close()
 
     async def listen_for_disconnect(self, receive: Receive) -> None:
         """Wait until the client leaves, and say so."""

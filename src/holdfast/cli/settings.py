@@ -43,7 +43,7 @@ def walk(values: Group, prefix: str = "HOLDFAST") -> Iterator[tuple[str, Group, 
 
 def _text(value: Any) -> str:
     if isinstance(value, (list, tuple)):
-        return ",".join(map(str, value))
+        return ",".join(redacted(str(one)) for one in value)
     return "" if value is None else redacted(str(value))
 
 

@@ -14,6 +14,7 @@ from starlette.types import Message
 
 from holdfast import cancellation
 from holdfast.api.heavy import HEAVY_THREADS, HeavyWork, Streamed
+from holdfast.api.problems import ServerBusy
 from holdfast.cancellation import WorkAbandoned
 from holdfast.exports.cdxj import export_cdxj
 from tests.archive import Shot, build_archive
@@ -93,6 +94,50 @@ def test_a_streamed_answer_whose_client_left_ends_in_the_middle_of_a_piece_and_l
 
     assert [piece for piece in sent if piece] == [b"one", b"two"]
     assert is_closed
+
+
+async def _read_slowly() -> tuple[list[type[BaseException]], int, Response]:
+    """Ask for more answers that hold something than may be read at once; none of their clients reads on."""
+    heavy, closed = HeavyWork(), []
+
+    def holding(number: int) -> Iterator[bytes]:
+        try:
+            yield b"one"
+            yield b"two"
+        finally:
+            closed.append(number)
+
+    def work(number: int) -> Streamed:
+        return Streamed(holding(number), "text/plain", {}, is_holding=True)
+
+    refused: list[type[BaseException]] = []
+    answers = []
+    for number in range(20):
+        try:
+            answers.append(await heavy.answer(_Client().receive, lambda number=number: work(number)))  # type: ignore[misc]
+        except ServerBusy as busy:
+            refused.append(type(busy))
+    plain = await heavy.answer(_Client().receive, lambda: Response(b"made"))
+    for answer in answers:
+        gone = _Client()
+        gone.leave()
+        await answer({"type": "http", "asgi": {"spec_version": "2.3"}}, gone.receive, _dropped)
+    again = await heavy.answer(_Client().receive, lambda: work(99))
+    await again({"type": "http", "asgi": {"spec_version": "2.4"}}, _Client().receive, _dropped)
+    assert 99 in closed
+    return refused, len(answers) - (len(closed) - 1), plain
+
+
+async def _dropped(_message: Message) -> None:
+    """Take what is sent."""
+
+
+def test_answers_that_hold_files_until_they_are_read_are_counted_and_let_go_when_their_clients_leave() -> None:
+    refused, held, plain = asyncio.run(_read_slowly())
+
+    assert refused == [ServerBusy] * 12
+    assert held == 0
+    assert plain.body == b"made", "what holds nothing goes on"
 
 
 def test_an_index_that_no_client_waits_for_is_not_sorted_and_leaves_nothing_on_the_disk(tmp_path: Path) -> None:

@@ -150,7 +150,8 @@ def _index(
     scratch.mkdir(parents=True, exist_ok=True)
     lines = export_cdxj(archive.database, scratch, execution_id=job_id, source_id=source_id)
     name = f"index-{source if job_id is None else job_id}.cdxj"
-    return _stream(request, lines, "text/x-cdxj; charset=utf-8", name, compressed=compressed)
+    made = _stream(request, lines, "text/x-cdxj; charset=utf-8", name, compressed=compressed)
+    return made._replace(is_holding=True) if isinstance(made, Streamed) else made
 
 
 def _reach(archive: Archive, source: str | None, days: tuple[datetime | None, datetime | None]) -> Reach:
