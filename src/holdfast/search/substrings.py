@@ -91,7 +91,7 @@ class Substrings:
         self._places: dict[tuple[str, Field], tuple[Rows, bool]] = {}
         self._looked_at: dict[tuple[str, Field], tuple[Rows, Keep]] = {}
         """Which texts of a field were looked at for a term, in order, and which of them hold it: as large as the looks
-        that a search has, for a mark for each text of the archive and term would be hundreds of megabytes."""
+        that a search has; a mark for each text and term would grow with the archive."""
 
     def places(self, text: str, field: Field) -> tuple[Rows, bool]:
         """Return documents (addresses, for a URL) whose text in this one field has the substring, and whether all."""
