@@ -79,7 +79,8 @@ class HeavyWork:
         close = getattr(made.pieces, "close", None)
         if close is not None:
             with CancelScope(shield=True):
-                await run_sync(close, limiter=self._threads())
+                # Not one of our threads: a client that is refused because all are taken would wait for one of them.
+                await run_sync(close, limiter=CapacityLimiter(1))
 
     async def _first(self, work: Callable[[], _T], left: Event) -> _T:
         """Run a step that a client waits for without having an answer yet."""
