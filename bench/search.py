@@ -178,7 +178,7 @@ def _common_words(home: Path, documents: int) -> list[str]:
     reader = Shelf(home, SystemClock()).view().reader
     assert reader is not None
     frequent = sorted(
-        word for word, count in reader.vocabulary("", limit=1 << 30) if len(word) >= 3 and count > 0.01 * documents
+        word for word, count in reader.vocabulary("", limit=1_000_000) if len(word) >= 3 and count > 0.01 * documents
     )
     return [word for word in frequent if 0.05 <= reader.words([word], [], limit=1).count / documents <= 0.25]
 
