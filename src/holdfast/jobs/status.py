@@ -76,9 +76,10 @@ def read_status(hot: Hot, clock: Clock, execution_id: int) -> Status:
         now = to_micros(clock.now())
         away = queries.away(tx, execution_id=execution.frontier_id, now=now) if is_live else []
         told = 0 if written else queries.crawled_of(tx, execution_id=execution_id)
-    counts = [totals for _, totals in written]
+    counts = [one.counts for one in written]
     fresh = clock.now() - timedelta(seconds=_FRESH_S)
-    live = [totals for at, totals in written if at >= fresh] if execution.state == "running" else []
+    at_work = [one.counts for one in written if one.written_at >= fresh and not one.has_ended]
+    live = at_work if execution.state == "running" else []
     outcomes: Counter[str] = Counter()
     for count in counts:
         outcomes.update(count.get("outcomes", {}))

@@ -306,12 +306,22 @@ def ask_to_stop(tx: Transaction, *, execution_ids: Sequence[int], word: str) -> 
     tx.many("UPDATE executions SET stop_requested = ? WHERE id = ?", [(word, number) for number in execution_ids])
 
 
-def counts_of(tx: Transaction, *, execution_id: int) -> list[tuple[datetime, dict[str, Any]]]:
-    """Return the running totals of each process of an execution, and when they were written."""
+class ProcessTotals(NamedTuple):
+    """What a crawl process has told of itself."""
+
+    written_at: datetime
+    has_ended: bool
+    counts: dict[str, Any]
+
+
+def counts_of(tx: Transaction, *, execution_id: int) -> list[ProcessTotals]:
+    """Return the running totals of each process of an execution, of those that are over too."""
     rows = tx.execute(
-        "SELECT updated_at, counts FROM execution_counts WHERE execution_id = ? ORDER BY owner_id", (execution_id,)
+        "SELECT c.updated_at, o.ended_at, c.counts FROM execution_counts c LEFT JOIN owners o ON o.id = c.owner_id"
+        " WHERE c.execution_id = ? ORDER BY c.owner_id",
+        (execution_id,),
     )
-    return [(from_micros(at), from_json(counts)) for at, counts in rows]
+    return [ProcessTotals(from_micros(at), ended_at is not None, from_json(counts)) for at, ended_at, counts in rows]
 
 
 _LOOKED_AT = 50
