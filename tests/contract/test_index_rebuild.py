@@ -217,3 +217,29 @@ def test_what_does_not_fit_is_told_and_stays(tmp_path: Path, database: Database)
     assert len(found.problems) == 2
     assert any("is warcs/other.warc now" in problem for problem in found.problems)
     assert any("is not there as its manifest says" in problem for problem in found.problems)
+
+
+def test_a_file_of_the_user_stays_where_it_is_although_its_path_looks_like_a_member(
+    database: Database, tmp_path: Path
+) -> None:
+    (tmp_path / "wow!").mkdir()
+    path = write(tmp_path / "wow!" / "a!b.warc.gz", record(response(b"<p>Words</p>"), url="http://example.org/"))
+
+    _import(database, tmp_path / "home", [path], "new")
+
+    assert path.is_file()
+    assert len(_shown(database)) == 1
+
+
+def test_captures_that_were_moved_to_a_linked_disk_are_found_again(database: Database, tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    path = write(tmp_path / "a.warc.gz", record(response(b"<p>Words</p>"), url="http://example.org/"))
+    _import(database, home, [path], "new")
+    (home / "warcs").rename(tmp_path / "disk")
+    (home / "warcs").symlink_to(tmp_path / "disk")
+    _lose(database, 1)
+
+    with closing(connect(database.url)) as hot:
+        found = plan_rebuild(hot, home)
+
+    assert [(one.id, one.path.split("/")[0]) for one in found.lost] == [(1, "warcs")]

@@ -21,13 +21,14 @@ from holdfast.warc.ids import ORDINALS
 from holdfast.warc.member import BadBytes
 from holdfast.warc.payload import split_head
 from holdfast.warc.reader import DamagedWarc, Record, read_records
-from holdfast.warc.record import BadHead, bare_id
+from holdfast.warc.record import BadHead, RecordType, bare_id
 
 BATCH_CAPTURES = 250
 BATCH_BYTES = 16 * 1024 * 1024
 BATCH_S = 2.0
 """A batch is handed over when it has so many captures, so many bytes to parse, or took so long."""
 _WAITING = 1000
+_KINDS = frozenset(one.value for one in RecordType)
 _EXPECTED_SCHEMES = frozenset({"ftp", "ftps", "sftp", "file", "gopher"})
 """Addresses that a reader may look for; `dns:`, `urn:` and the like are a crawler's own notes."""
 _TOLD_PROBLEMS = {
@@ -119,7 +120,8 @@ class FileReading:
 
     def _take(self, record: Record) -> None:
         head = record.head
-        self.kinds[head.type if head.type.isidentifier() else "unknown"] += 1
+        # A file may give each record a type of its own, of tens of kilobytes: only known ones are counted by name.
+        self.kinds[head.type if head.type in _KINDS else "unknown"] += 1
         try:
             if is_captured(head):
                 self._take_capture(record)

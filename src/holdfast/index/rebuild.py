@@ -23,7 +23,7 @@ from holdfast.sources.adhoc.queries import is_code_of
 from holdfast.sources.queries import is_code
 from holdfast.urls import parse_seed
 from holdfast.warc import queries as files
-from holdfast.warc.manifest import MANIFEST, ManifestDamaged, read_manifest
+from holdfast.warc.manifest import ManifestDamaged, is_listed, read_manifest
 from holdfast.warc.queries import ListedFile, Sealing
 from holdfast.warc.reader import read_record_at
 from holdfast.warc.roots import recorded_roots
@@ -129,10 +129,12 @@ def _facts(code: str, info: Mapping[str, str]) -> FolderFacts:
 
 def _listed(home: Path, problems: list[str]) -> Iterator[ListedFile]:
     """Yield what the manifests below the data directory and the recorded folders list, as far as it is there."""
-    for root in (home, *recorded_roots(home)):
+    # Captures are moved to a larger disk by linking `warcs` there; a walk follows no links but the one it begins at.
+    moved = [home / "warcs"] if (home / "warcs").is_symlink() else []
+    for root in (home, *moved, *recorded_roots(home)):
         for parent, folders, names in os.walk(root, followlinks=False):
             folders.sort()
-            if MANIFEST not in names:
+            if not is_listed(names):
                 continue
             folder = Path(parent)
             try:

@@ -140,9 +140,11 @@ def _decoded(stored: Stored, *, copies: int = 1) -> tuple[bytes, Share]:
     if stored.record.type != "revisit":
         ratio = _RATIO if _codings(stored) else 1
         limit = min(limit, max(_WHOLE, stored.record.content_length * ratio))
-    share = MEMORY.take(limit * copies)
+    # Copies are made of what is rewritten, and that is never more than MAX_REWRITTEN.
+    taken = max(limit, min(limit, MAX_REWRITTEN) * copies)
+    share = MEMORY.take(taken)
     content = stored.content(_MAX_DECODED)
-    share.shrink(max(len(content), 1) * copies)
+    share.shrink(min(taken, max(len(content), 1) * copies))
     return content, share
 
 

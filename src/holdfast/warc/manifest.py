@@ -12,7 +12,7 @@ import fcntl
 import json
 import os
 import threading
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import asdict, field
 from pathlib import Path
 from typing import Any, Self
@@ -99,14 +99,20 @@ def add_to_manifest(directory: Path, entry: ManifestEntry) -> None:
         other = listed.names.get(entry.name, entry.file_id)
         if other != entry.file_id:
             raise Conflict(f"{entry.name} is in the manifest as file {other}, not {entry.file_id}")
-        if listed.entries.get(entry.file_id) != entry:
+        # Without a list, a process died between the first line of the journal and the list: it is written now.
+        if listed.entries.get(entry.file_id) != entry or listed.base is None:
             listed.put(entry)
             _append(directory, listed, {"add": asdict(entry)})
 
 
+def is_listed(names: Collection[str]) -> bool:
+    """Return whether a folder with these names has a manifest; its journal may stand there alone after a crash."""
+    return MANIFEST in names or JOURNAL in names
+
+
 def remove_from_manifest(directory: Path, file_id: int) -> None:
     """Strike a file off; nothing happens if it is not there, nor if there is no manifest."""
-    if not (directory / MANIFEST).exists():
+    if not is_listed([one.name for one in directory.iterdir()] if directory.is_dir() else ()):
         return
     with _changing(directory) as listed:
         if file_id in listed.entries:

@@ -71,16 +71,21 @@ def recorded_roots(home: Path) -> tuple[Path, ...]:
         found = path.stat()
     except OSError:
         return ()
-    return _read(path, found.st_mtime_ns, found.st_size)
+    try:
+        return _read(path, found.st_mtime_ns, found.st_size)
+    except OSError:
+        return ()
 
 
 @lru_cache(maxsize=8)
 def _read(path: Path, _written: int, _size: int) -> tuple[Path, ...]:
+    """Return the list as it was written then; OSError, which is not remembered, if it cannot be read at this moment."""
+    data = path.read_bytes()
     try:
-        content = json.loads(path.read_bytes())
+        content = json.loads(data)
         listed = content["roots"] if content["type"] == _TYPE else []
         return tuple(Path(one) for one in listed if isinstance(one, str) and Path(one).is_absolute())
-    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+    except (ValueError, KeyError, TypeError, RecursionError):
         return ()
 
 
@@ -102,7 +107,9 @@ def _add(path: Path, folder: Path) -> None:
     lock = os.open(path.with_name(f".{ROOTS}.lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        kept = [str(root) for root in recorded_roots(path.parent) if not root.is_relative_to(folder)]
+        # Read anew: a list that cannot be read at this moment must not be written over as if it were empty.
+        known = _read.__wrapped__(path, 0, 0) if path.exists() else ()
+        kept = [str(root) for root in known if not root.is_relative_to(folder)]
         fresh = path.with_name(f".{ROOTS}.new")
         with fresh.open("w") as file:
             json.dump({"type": _TYPE, "roots": sorted({*kept, str(folder)})}, file, indent=1)

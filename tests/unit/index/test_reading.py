@@ -380,3 +380,9 @@ def test_a_digest_that_was_made_over_the_chunks_is_no_sign_of_tampering(tmp_path
 
     assert [capture.problems for capture in found.captures] == [["digest_of_chunks"], [], ["digest_mismatch"]]
     assert found.kinds == {"digest_mismatch": 1}
+
+
+def test_types_of_its_own_making_are_counted_together(tmp_path: Path) -> None:
+    made = [record(response(b"<p>Words</p>"), kind=f"odd{number}", url="http://example.org/") for number in range(50)]
+
+    assert read(write(tmp_path / "a.warc.gz", *made)).reading.kinds == {"unknown": 50}

@@ -18,6 +18,7 @@ from holdfast.warc.manifest import (
     ManifestDamaged,
     ManifestEntry,
     add_to_manifest,
+    is_listed,
     read_manifest,
     remove_from_manifest,
 )
@@ -174,3 +175,17 @@ def test_the_last_change_holds_when_uniting_is_cut_short(tmp_path: Path) -> None
     assert ended.returncode == -signal.SIGKILL
     assert (tmp_path / "manifest.journal").exists()
     assert {known.file_id for known in read_manifest(tmp_path)} == written
+
+
+def test_a_first_file_whose_list_was_never_written_is_listed_after_all(tmp_path: Path) -> None:
+    add_to_manifest(tmp_path, entry(1))
+    line = json.dumps({"add": asdict(entry(1))}) + "\n"
+    (tmp_path / "manifest.json").unlink()
+    (tmp_path / "manifest.journal").write_text(line)
+
+    assert is_listed(["manifest.journal"])
+    assert read_manifest(tmp_path) == (entry(1),)
+    add_to_manifest(tmp_path, entry(1))
+
+    assert (tmp_path / "manifest.json").is_file()
+    assert read_manifest(tmp_path) == (entry(1),)

@@ -181,14 +181,15 @@ class Importer:
             try:
                 write_new(package.pieces(member), fresh, self._pulse)
                 stem = Path(origin.rpartition("!")[0].rpartition("!")[2]).stem
-                done = self._file(fresh, origin, f"{stem}--{member.name}")
+                done = self._file(fresh, origin, f"{stem}--{member.name}", is_unpacked=True)
             finally:
                 fresh.unlink(missing_ok=True)
         done.fixity += wrong
         done.notes += fixity.notes
         return done
 
-    def _file(self, path: Path, origin: str, name: str) -> Imported:
+    def _file(self, path: Path, origin: str, name: str, *, is_unpacked: bool = False) -> Imported:
+        """Take in a file; one that we unpacked ourselves is moved, never one of the user's, whatever its path says."""
         # A link is followed once, here: what is hashed, looked at and kept is one and the same file.
         path = path.resolve(strict=True)
         self._phase("hashing", path.stat().st_size)
@@ -205,11 +206,10 @@ class Importer:
         if self.strict:
             self._demand_faithful(path, looked, name)
         done = Imported(origin=origin, damage=looked.damage, damaged=looked.damaged)
-        is_packed = "!" in origin
-        if self.in_place and not is_packed and looked.form is Form.WARC and roots.may_lie_at(path):
+        if self.in_place and not is_unpacked and looked.form is Form.WARC and roots.may_lie_at(path):
             placed = Placed(path=path, digests=digests, records=looked.records, how="in place")
         else:
-            keeping = Keeping.MOVE if is_packed else self.keeping
+            keeping = Keeping.MOVE if is_unpacked else self.keeping
             target = Target(self._ensure_begun().folder, name, keeping)
             placed = place(path, looked, digests, target, self._pulse)
         self._note(done, looked, placed)
