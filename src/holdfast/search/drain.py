@@ -133,6 +133,7 @@ def _drain_into(
         with database.read() as session:
             rows = queries.waiting(session, limit=_OUTBOX_AT_ONCE)
         if not rows:
+            scribe.caught_up()
             return True
         pages = _take_in(scribe, database, rows, done.pages, progress)
         scribe.commit()

@@ -174,9 +174,18 @@ class Scribe:
         disk.write_manifest(self.folder, self.manifest)
         reach("search.in_force")
         self._weights = weights
-        self._replay = False
-        self._mark.unlink(missing_ok=True)
+        if not self._replay:
+            self._mark.unlink(missing_ok=True)
         self._clear()
+
+    def caught_up(self) -> None:
+        """Note that nothing waits any more: all that a writer that died had added was taken in once more by now.
+
+        Not at the first commit: a drain of many pages has several, and what was added may belong to a later one.
+        """
+        if self._replay and not self.gathered:
+            self._replay = False
+            self._mark.unlink(missing_ok=True)
 
     def close(self) -> None:
         """Wait for the index's own merges and let go; what was not committed is taken in again by the next drain."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from contextlib import closing
 from datetime import timedelta
 
 import pytest
@@ -11,8 +12,10 @@ from sqlalchemy import delete, update
 from holdfast.db.models import Document, SearchOutbox, Snapshot
 from holdfast.errors import Unavailable
 from holdfast.index.indexer import Interrupted
+from holdfast.search import queries
 from holdfast.search.drain import drain, rebuild
 from holdfast.search.place import IndexBusy, Place
+from holdfast.search.scribe import Scribe
 from holdfast.search.shelf import Shelf
 from tests.clock import FakeClock
 from tests.search_bed import DAY, Bed, Capture, pages
@@ -91,6 +94,34 @@ def test_a_disk_that_does_not_take_it_is_said_and_nothing_is_lost(bed: Bed) -> N
 
     assert bed.drain() == 1
     assert bed.ask("parrot").total == 2
+
+
+def test_what_a_later_commit_of_a_drain_had_added_when_it_broke_off_is_not_added_twice(bed: Bed) -> None:
+    bed.fill(pages(["parrot zero"]))
+    ids = bed.add(pages([f"parrot {n}" for n in range(4)], host="two.test"))
+    folder = Place(bed.home).current()
+
+    def take_in(scribe: Scribe, first: int, last: int) -> None:
+        with bed.database.read() as session:
+            scribe.pages(first, last, queries.pages_between(session, first, last, limit=10))
+        scribe.commit()
+
+    with closing(Scribe(folder, bed.database)) as broken:
+        take_in(broken, ids[0], ids[1])
+        blocked = folder / f"{broken.manifest.sequence + 1}.strings"
+        blocked.mkdir()  # a folder where the next segment's file belongs: the entries are in, the list is not
+        with pytest.raises(OSError, match="directory"):
+            take_in(broken, ids[2], ids[3])
+    blocked.rmdir()
+    with closing(Scribe(folder, bed.database)) as again:
+        take_in(again, ids[0], ids[1])
+        take_in(again, ids[2], ids[3])
+        again.caught_up()
+
+    assert bed.drain() >= 1
+    assert sorted(bed.urls("parrot")) == sorted({*bed.urls("parrot")})
+    assert bed.ask("parrot").total == 5
+    assert not (folder / "unfinished").exists()
 
 
 def test_many_small_drains_are_merged_and_lose_nothing(bed: Bed) -> None:
