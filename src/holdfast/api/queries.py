@@ -298,22 +298,15 @@ def near_in_groups(
     session: Session, hashes: Sequence[int], moment: datetime, within: Holding | None
 ) -> Snapshot | None:
     """Return the good capture nearest to a moment among pages of these groups, which differ in their query alone."""
-    groups = list(session.scalars(select(PageGroup.id).where(PageGroup.url_hash.in_(hashes))))
-    wanted = [Snapshot.group_id.in_(groups), *visible(), is_ok(), *(within.clauses() if within else ())]
-    before = session.scalars(
-        select(Snapshot)
-        .where(*wanted, Snapshot.captured_at <= moment)
-        .order_by(Snapshot.captured_at.desc(), Snapshot.id.desc())
-        .limit(1)
-    ).one_or_none()
-    after = session.scalars(
-        select(Snapshot)
-        .where(*wanted, Snapshot.captured_at > moment)
-        .order_by(Snapshot.captured_at, Snapshot.id)
-        .limit(1)
-    ).one_or_none()
-    found = [snapshot for snapshot in (before, after) if snapshot is not None]
-    return min(found, key=lambda snapshot: abs(snapshot.captured_at - moment), default=None)
+    found: list[Snapshot] = []
+    # Group by group, so that each question ends at its first row: of several at once all captures would be sorted.
+    for group in session.scalars(select(PageGroup.id).where(PageGroup.url_hash.in_(hashes))).all():
+        wanted = [Snapshot.group_id == group, *visible(), is_ok(), *(within.clauses() if within else ())]
+        earlier = select(Snapshot).where(*wanted, Snapshot.captured_at <= moment)
+        later = select(Snapshot).where(*wanted, Snapshot.captured_at > moment)
+        found += session.scalars(earlier.order_by(Snapshot.captured_at.desc(), Snapshot.id.desc()).limit(1))
+        found += session.scalars(later.order_by(Snapshot.captured_at, Snapshot.id).limit(1))
+    return min(found, key=lambda one: (abs(one.captured_at - moment), one.captured_at > moment, -one.id), default=None)
 
 
 def snapshots_by_id(session: Session, ids: Iterable[int]) -> dict[int, Snapshot]:
