@@ -74,7 +74,7 @@ class HeavyWork:
         return _WatchedStream(self._pieces(first, made.pieces, left), made, left, partial(self._close, made))
 
     async def _close(self, made: Streamed) -> None:
-        """Let go of what a streamed answer holds (files, a folder for sorting), whoever ended it."""
+        """Let go of what a streamed answer holds (files, a folder for sorting), however it ended."""
         self._holding -= made.is_holding
         close = getattr(made.pieces, "close", None)
         if close is not None:

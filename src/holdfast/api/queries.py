@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
 from sqlalchemy import func, select
@@ -306,7 +306,12 @@ def near_in_groups(
         later = select(Snapshot).where(*wanted, Snapshot.captured_at > moment)
         found += session.scalars(earlier.order_by(Snapshot.captured_at.desc(), Snapshot.id.desc()).limit(1))
         found += session.scalars(later.order_by(Snapshot.captured_at, Snapshot.id).limit(1))
-    return min(found, key=lambda one: (abs(one.captured_at - moment), one.captured_at > moment, -one.id), default=None)
+
+    def distance(one: Snapshot) -> tuple[timedelta, bool, int]:
+        is_later = one.captured_at > moment
+        return abs(one.captured_at - moment), is_later, one.id if is_later else -one.id
+
+    return min(found, key=distance, default=None)
 
 
 def snapshots_by_id(session: Session, ids: Iterable[int]) -> dict[int, Snapshot]:

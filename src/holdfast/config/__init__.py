@@ -75,7 +75,7 @@ class ParseSettings(Group):
     """What one page may cost to parse."""
 
     deadline_s: float = setting(5.0, ge=0.1, description="Time after which a parse is given up and the page noted.")
-    max_bytes: int = setting(10 * 1024**2, ge=1024, description="Largest document that is parsed for links (TC-020).")
+    max_bytes: int = setting(10 * 1024**2, ge=1024, description="Largest document that is parsed for links.")
     crashes: int = setting(3, ge=1, description="Processes that a page may take down before it is quarantined.")
 
 

@@ -117,20 +117,38 @@ class WarcStorage:
         original = self._refer_to(attempt) if attempt is not None and hop is capture.hops[0] else None
         profile = _profile(hop, digest, original)
         exchange = Exchange(
-            url=hop.url, started_at=hop.started_at, ip=hop.ip, request_head=hop.request_head,
-            response_head=hop.response_head, body=hop.body, payload_digest=digest, truncated=hop.truncated,
-            revisit_of=original if profile else None, profile=profile, tls_verified=hop.tls_verified,
+            url=hop.url,
+            started_at=hop.started_at,
+            ip=hop.ip,
+            request_head=hop.request_head,
+            response_head=hop.response_head,
+            body=hop.body,
+            payload_digest=digest,
+            truncated=hop.truncated,
+            revisit_of=original if profile else None,
+            profile=profile,
+            tls_verified=hop.tls_verified,
             purpose=_purpose(capture, polls=self._polls),
-        )  # fmt: skip
+        )
         appended = self._patiently(lambda: self._tape.append(exchange))
         fresh = None
         if profile is None and hop.status == 200 and hop.truncated is None:
             fresh = Original(
-                record_id=appended.record_id, url=hop.url, captured_at=hop.started_at, payload_digest=digest,
-                warc_file_id=appended.ref.warc_file_id, offset=appended.ref.offset,
-            )  # fmt: skip
-        return Filed(ref=appended.ref, head=head, payload=data, payload_digest=digest, original=fresh,
-                     is_revisit=profile is not None)  # fmt: skip
+                record_id=appended.record_id,
+                url=hop.url,
+                captured_at=hop.started_at,
+                payload_digest=digest,
+                warc_file_id=appended.ref.warc_file_id,
+                offset=appended.ref.offset,
+            )
+        return Filed(
+            ref=appended.ref,
+            head=head,
+            payload=data,
+            payload_digest=digest,
+            original=fresh,
+            is_revisit=profile is not None,
+        )
 
     def note(self, failure: FetchFailed) -> None:
         """Write what came as a metadata record: a response record must hold an answer, and this is none."""

@@ -118,7 +118,7 @@ class PackageCache:
         )
 
     def _build(self, contents: Contents, folder: Path, read: Callable[[], Contents]) -> None:
-        """Build into a folder of its own, then move it to its place: whoever sees it sees all of it."""
+        """Build into a folder of its own, then move it to its place: other processes see all of it or nothing."""
         try:
             folder.parent.mkdir(parents=True, exist_ok=True)
             with alone(folder.parent / _LOCK, PackageBusy()):

@@ -78,7 +78,7 @@ class DomainLeases:
         sleep(wait)
 
     def rests(self, domain: str) -> bool:
-        """Return whether a domain that nobody holds cannot be had: it is forbidden, or must rest for long."""
+        """Return whether a domain that is not held cannot be had: it is forbidden, or must rest for long."""
         return self._ground is not None and self._ground.frontier.is_barred(domain)
 
     def renew(self) -> bool:

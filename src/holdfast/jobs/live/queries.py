@@ -340,11 +340,13 @@ def away(tx: Transaction, *, execution_id: int, now: int) -> list[tuple[str, int
     return [(name, since, until) for name, since, until in rows]
 
 
+# By the index of heads with something open: asked twice a second, whatever the number of domains that were met.
+QUEUE = "SELECT coalesce(sum(open), 0) FROM queues WHERE execution_id = ? AND open > 0"
+
+
 def queue_of(tx: Transaction, *, execution_id: int) -> int:
     """Return how many attempts of an execution are open."""
-    # By the index of heads with something open: asked twice a second, whatever the number of domains that were met.
-    rows = tx.execute("SELECT coalesce(sum(open), 0) FROM queues WHERE execution_id = ? AND open > 0", (execution_id,))
-    return int(rows[0][0])
+    return int(tx.execute(QUEUE, (execution_id,))[0][0])
 
 
 def from_json(stored: Any) -> dict[str, Any]:
