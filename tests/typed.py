@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import json
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -11,6 +10,7 @@ import pytest
 
 from holdfast.cli import runner
 from holdfast.cli.catalogue import COMMANDS
+from holdfast.cli.main import load
 
 
 class Ended(NamedTuple):
@@ -36,11 +36,11 @@ class Typist:
         """Run a command, its words divided by spaces; `more` are words that hold some."""
         name, *words = line.split()
         command = COMMANDS[name]
-        module = importlib.import_module(f"holdfast.cli.{command.module}")
+        loaded = load(command.module)
         self._capsys.readouterr()
         with pytest.raises(SystemExit) as ended:
             runner.run(
-                module.app_command, f"holdfast {name}", [*words, *more, "--home", str(self.home)],
+                loaded, f"holdfast {name}", [*words, *more, "--home", str(self.home)],
                 subcommand=command.subcommand,
             )  # fmt: skip
         code = ended.value.code

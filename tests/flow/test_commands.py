@@ -11,13 +11,14 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
 
 from holdfast import log
-from holdfast.cli import crawl, frontier, report, robots, runner, status, stop, url, verify
+from holdfast.cli import runner
+from holdfast.cli.catalogue import COMMANDS
+from holdfast.cli.main import load
 from tests.flow.crawler import FAST, Crawler
 from tests.flow.faults.bed import rows
 from tests.site import Site, judge
@@ -67,16 +68,16 @@ def _log_as_before() -> Iterator[None]:
         yield
 
 
-def _said(world: World, capsys: pytest.CaptureFixture[str], command: ModuleType, *arguments: str) -> str:
+def _said(world: World, capsys: pytest.CaptureFixture[str], command: str, *arguments: str) -> str:
     """Return what a command prints when it runs in this process, as `holdfast` runs it; it must succeed."""
-    assert _code(command.app_command, *arguments, "--home", str(world.crawler.home)) == 0
+    assert _code(command, *arguments, "--home", str(world.crawler.home)) == 0
     return capsys.readouterr().out
 
 
-def _code(command: Any, *arguments: str) -> int:
+def _code(command: str, *arguments: str) -> int:
     """Run a command in this process, as `holdfast` does, and return its exit code."""
     with pytest.raises(SystemExit) as ending:
-        runner.run(command, "holdfast", arguments)
+        runner.run(load(COMMANDS[command].module), "holdfast", arguments)
     return int(ending.value.code or 0)
 
 
@@ -111,35 +112,36 @@ def test_ignoring_robots_is_audited_with_its_reason(world: World) -> None:
 
 
 def test_the_report_counts_lists_and_protects(world: World, capsys: pytest.CaptureFixture[str]) -> None:
-    counted = json.loads(_said(world, capsys, report, "--json"))
-    table = list(csv.DictReader(io.StringIO(_said(world, capsys, report, "1", "--csv"))))
+    counted = json.loads(_said(world, capsys, "report", "--json"))
+    table = list(csv.DictReader(io.StringIO(_said(world, capsys, "report", "1", "--csv"))))
 
     assert counted["total"] == sum(counted["outcomes"].values()) == len(table)
     assert {"excluded", "reasons", "statuses", "types", "domains", "depths", "bytes"} <= set(counted)
     [formula] = [row for row in table if row["url"].endswith("/formula")]
     assert formula["title"].startswith("'=cmd"), "no spreadsheet may take a title for a formula (H05)"
-    assert "by outcome" in _said(world, capsys, report)
+    assert "by outcome" in _said(world, capsys, "report")
 
 
 def test_status_and_frontier_tell_how_it_stands(world: World, capsys: pytest.CaptureFixture[str]) -> None:
-    [shown] = json.loads(_said(world, capsys, status, "--json"))["executions"]
-    figures = json.loads(_said(world, capsys, frontier, "stats", "1", "--json"))
+    [shown] = json.loads(_said(world, capsys, "status", "--json"))["executions"]
+    figures = json.loads(_said(world, capsys, "frontier", "stats", "1", "--json"))
 
     assert (shown["execution"], shown["state"], shown["queue"]) == (1, "completed", 0)
     assert shown["pages"] == world.summary["pages"]
     assert figures["pending"] == figures["leased_domains"] == 0
     assert figures["completed"] + figures["failed"] == len(world.crawler.outcomes())
-    assert json.loads(_said(world, capsys, frontier, "list", "--json")) == {"urls": []}
-    assert json.loads(_said(world, capsys, frontier, "recover", "--json"))["recovered"] == 0
+    assert json.loads(_said(world, capsys, "frontier", "list", "--json")) == {"urls": []}
+    assert json.loads(_said(world, capsys, "frontier", "recover", "--json"))["recovered"] == 0
 
 
 @pytest.mark.parametrize(
-    ("command", "words"), [(report, ()), (status, ()), (stop, ()), (frontier, ("stats",)), (frontier, ("list",))]
+    ("command", "words"),
+    [("report", ()), ("status", ()), ("stop", ()), ("frontier", ("stats",)), ("frontier", ("list",))],
 )
 def test_what_is_not_there_is_said_in_one_line(
-    world: World, command: ModuleType, words: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+    world: World, command: str, words: tuple[str, ...], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert _code(command.app_command, *words, "99", "--home", str(world.crawler.home)) == 1
+    assert _code(command, *words, "99", "--home", str(world.crawler.home)) == 1
     said = capsys.readouterr().err
     assert "execution 99" in said
     assert len(said.splitlines()) == 1
@@ -162,19 +164,19 @@ def test_verify_finds_damage_and_says_where(world: World, tmp_path: Path, capsys
     data[len(data) // 2] ^= 0xFF
     damaged.write_bytes(data)
 
-    assert _code(verify.app_command, str(world.output)) == 0
+    assert _code("verify", str(world.output)) == 0
     assert "all is well" in capsys.readouterr().out
-    assert _code(verify.app_command, str(damaged), "--json") == 1
+    assert _code("verify", str(damaged), "--json") == 1
     assert json.loads(capsys.readouterr().out)["files"][0]["problems"]
-    assert _code(verify.app_command, str(tmp_path / "nowhere")) == 1
+    assert _code("verify", str(tmp_path / "nowhere")) == 1
 
 
 def test_url_explains_and_refuses(capsys: pytest.CaptureFixture[str]) -> None:
-    assert _code(url.app_command, "HTTP://Example.ORG:80/a/../b?utm_source=x&b=2&a=1#top", "--json") == 0
+    assert _code("url", "HTTP://Example.ORG:80/a/../b?utm_source=x&b=2&a=1#top", "--json") == 0
     told = json.loads(capsys.readouterr().out)
     assert told["normalised"] == "http://example.org/b?a=1&b=2"
     assert set(told) == {"url", "normalised", "key", "url_hash", "group", "priority"}
-    assert _code(url.app_command, "http://user:secret@example.org/") == 1
+    assert _code("url", "http://user:secret@example.org/") == 1
     assert "secret" not in capsys.readouterr().err
 
 
@@ -185,14 +187,14 @@ def test_robots_reads_a_file_for_any_agent(tmp_path: Path, capsys: pytest.Captur
     )
     address = "https://example.org/private/x"
 
-    assert _code(robots.app_command, address, "--file", str(file), "--json") == 0
+    assert _code("robots", address, "--file", str(file), "--json") == 0
     assert json.loads(capsys.readouterr().out) == {
         "url": address, "allowed": False, "rule": "Disallow: /private/", "line": 6, "crawl_delay": 3.0,
         "sitemaps": ["/s.xml"],
     }  # fmt: skip
-    assert _code(robots.app_command, "https://example.org/", "--file", str(file), "--agent", "other") == 0
+    assert _code("robots", "https://example.org/", "--file", str(file), "--agent", "other") == 0
     assert "line 2" in capsys.readouterr().out
-    assert _code(robots.app_command, address, "--file", str(tmp_path / "none")) == 1
+    assert _code("robots", address, "--file", str(tmp_path / "none")) == 1
 
 
 def test_robots_asks_the_site_and_a_dry_run_explains_and_stores_nothing(crawler: Crawler) -> None:
@@ -248,7 +250,7 @@ _SEED = "https://example.org/"
 def test_options_that_do_not_parse_are_exit_code_two(
     arguments: tuple[str, ...], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert _code(crawl.app_command, _SEED, "--contact", "a@example.org", *arguments) == 2
+    assert _code("crawl", _SEED, "--contact", "a@example.org", *arguments) == 2
     assert arguments[0] in capsys.readouterr().err
 
 
@@ -271,7 +273,7 @@ def test_what_cannot_be_done_is_exit_code_one_with_the_reason(
 ) -> None:
     home = tmp_path / "home"
 
-    assert _code(crawl.app_command, _SEED, "--contact", "a@example.org", *arguments, "--home", str(home)) == 1
+    assert _code("crawl", _SEED, "--contact", "a@example.org", *arguments, "--home", str(home)) == 1
     assert words in capsys.readouterr().err
     assert not home.exists()
 
@@ -302,7 +304,7 @@ def test_seeds_that_may_never_be_asked_are_code_in_words(
 ) -> None:
     home = tmp_path / "home"
 
-    assert _code(crawl.app_command, seed, "--contact", "a@example.org", "--home", str(home)) == 1
+    assert _code("crawl", seed, "--contact", "a@example.org", "--home", str(home)) == 1
     said = capsys.readouterr().err
     assert words in said
     assert "pw" not in said

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import re
 import shlex
 import shutil
@@ -20,6 +19,7 @@ from typer.core import TyperGroup
 from holdfast import config
 from holdfast.cli import runner
 from holdfast.cli.catalogue import COMMANDS
+from holdfast.cli.main import load
 from holdfast.clock import SystemClock
 from holdfast.db.engine import Database
 from holdfast.db.models import Execution, Feed, IssueReport, Job, SignalPage, Snapshot
@@ -117,7 +117,7 @@ REFUSED = ("holdfast replay-generate-previews",)
 
 def _examples() -> Iterator[str]:
     for command in COMMANDS.values():
-        made = runner.built(importlib.import_module(f"holdfast.cli.{command.module}").app_command)
+        made = runner.built(load(command.module))
         for one in (made, *(made.commands.values() if isinstance(made, TyperGroup) else ())):
             found = re.search(r"Example: (.*)$", " ".join((one.help or "").split()))
             assert found is not None
@@ -131,7 +131,7 @@ def _type(line: str) -> int:
     """Run a command as a shell would, up to the first sign that is the shell's own; return its exit code."""
     words = shlex.split(re.split(r" (?:>|&&|[|]) ", line)[0].removeprefix("holdfast "))
     command = COMMANDS[words[0]]
-    app = importlib.import_module(f"holdfast.cli.{command.module}").app_command
+    app = load(command.module)
     with pytest.raises(SystemExit) as ended:
         runner.run(app, f"holdfast {words[0]}", words[1:], subcommand=command.subcommand)
     return ended.value.code if isinstance(ended.value.code, int) else 0
@@ -217,7 +217,7 @@ def test_an_example_works_when_it_is_typed(place: Path, example: str, capsys: py
 def test_an_example_that_leaves_the_house_can_be_read(example: str) -> None:
     words = shlex.split(example)[1:]
     command = COMMANDS[words[0]]
-    made: Any = runner.built(importlib.import_module(f"holdfast.cli.{command.module}").app_command, command.subcommand)
+    made: Any = runner.built(load(command.module), command.subcommand)
     if isinstance(made, TyperGroup):
         made = made.commands[words.pop(1)]
 

@@ -79,7 +79,7 @@ def test_every_setting_says_what_it_is_for() -> None:
 def _commands(main: Any) -> Iterator[str]:
     """Yield every command as it is typed, those below a group included; a module that is missing is an error."""
     for name, command in main.COMMANDS.items():
-        inner = importlib.import_module(f"holdfast.cli.{command.module}").app_command
+        inner = main.load(command.module)
         below = (getattr(inner, "registered_commands", None) or []) if command.subcommand is None else []
         for registered in below:
             yield f"holdfast {name} {registered.name or registered.callback.__name__.replace('_', '-')}"

@@ -5,10 +5,11 @@ To register a command, add one line to COMMANDS, in its group:
     "feed": Command("feed", "Feeds and sitemaps that are polled: list, add, poll.", Group.RUN),
     "poll-feeds": Command("feed", "Poll the feeds that are due.", Group.FLAT, "poll"),
 
-The module is a file of cli/ whose `app_command` is a function, or a Typer with commands of its own. A fourth value
-names one of those: the name is then an alias, as `list-jobs` is of `job list`. A noun that people need on the first
-screen has a shown group (keep that screen to 40 lines: a test does); everything else is FLAT and stands in
-`holdfast help all`. Each command's docstring ends in a line `Example: holdfast …`; the runner adds the exit codes.
+The module is a file of cli/ whose `app_command` is a function, or a Typer with commands of its own; `module:name` is
+one of several in a file. A fourth value names a command of a Typer: the name is then an alias, as `list-jobs` is of
+`job list`. A noun that people need on the first screen has a shown group (keep that screen to 40 lines: a test does);
+everything else is FLAT and stands in `holdfast help all`. Each docstring of a command ends in `Example: holdfast …`;
+the runner adds the exit codes.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ import os
 import sys
 from collections.abc import Sequence
 from io import TextIOWrapper
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from holdfast import __version__
 from holdfast.cli.catalogue import APART, COMMANDS, usage
@@ -45,13 +45,13 @@ def _run(arguments: list[str]) -> None:
     if apart is not None and subcommand is None:
         name, rest = f"{name} {below}", rest[1:]
     gc.disable()  # a tenth of loading is spent looking for garbage that modules do not make
-    module = importlib.import_module(f"holdfast.cli.{apart or command.module}")
+    loaded = load(apart or command.module)
     runner = importlib.import_module("holdfast.cli.runner")
     gc.freeze()
     gc.enable()
     try:
         # A Typer with one command is that command.
-        runner.run(module.app_command, f"holdfast {name}", rest, subcommand=None if apart else subcommand)
+        runner.run(loaded, f"holdfast {name}", rest, subcommand=None if apart else subcommand)
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
@@ -59,13 +59,18 @@ def _run(arguments: list[str]) -> None:
         gc.freeze()  # or the interpreter walks through all of it once more before it ends: 0.28 s after a crawl
 
 
+def load(where: str) -> Any:
+    """Return the function or Typer that the catalogue names: `module`, or `module:name`."""
+    module, _, name = where.partition(":")
+    return getattr(importlib.import_module(f"holdfast.cli.{module}"), name or "app_command")
+
+
 def words() -> dict[str, list[str]]:
     """Return what may follow each command, and each one below a group: subcommands or options. Loads everything."""
     tree: dict[str, list[str]] = {}
     runner = importlib.import_module("holdfast.cli.runner")
     for name, command in COMMANDS.items():
-        module = importlib.import_module(f"holdfast.cli.{command.module}")
-        built = runner.built(module.app_command, command.subcommand)
+        built = runner.built(load(command.module), command.subcommand)
         below = getattr(built, "commands", {})
         tree[name] = [*below] or runner.options(built)
         tree |= {f"{name} {inner}": runner.options(one) for inner, one in below.items()}

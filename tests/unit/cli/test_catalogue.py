@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import json
 import re
 import resource
@@ -16,7 +15,7 @@ from typer.core import TyperGroup
 
 from holdfast.cli import runner
 from holdfast.cli.catalogue import COMMANDS, Command, Group, noun_of, usage
-from holdfast.cli.main import words
+from holdfast.cli.main import load, words
 from holdfast.index.indexer import Interrupted
 
 DOCUMENTED = (
@@ -63,7 +62,7 @@ def _run(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 def _built(command: Command) -> Iterator[tuple[str, str]]:
     """Yield what a command, and those below it, say of themselves."""
-    app = importlib.import_module(f"holdfast.cli.{command.module}").app_command
+    app = load(command.module)
     built = runner.built(app)
     yield "", f"{built.help}\n{built.epilog}"
     if isinstance(built, TyperGroup):
@@ -166,9 +165,9 @@ def test_every_command_prints_json() -> None:
 
 def test_an_alias_is_called_by_its_own_name_and_tells_its_exit_codes(capsys: pytest.CaptureFixture[str]) -> None:
     command = COMMANDS["list-jobs"]
-    module = importlib.import_module(f"holdfast.cli.{command.module}")
+    loaded = load(command.module)
     with pytest.raises(SystemExit) as ended:
-        runner.run(module.app_command, "holdfast list-jobs", ["--help"], subcommand=command.subcommand)
+        runner.run(loaded, "holdfast list-jobs", ["--help"], subcommand=command.subcommand)
 
     shown = capsys.readouterr().out
     assert ended.value.code == 0
@@ -242,7 +241,7 @@ problem-report list, problem-report show
 def _walk() -> Iterator[tuple[str, runner.Built]]:
     for name, command in COMMANDS.items():
         if command.subcommand is None:
-            made = runner.built(importlib.import_module(f"holdfast.cli.{command.module}").app_command)
+            made = runner.built(load(command.module))
             for below, one in made.commands.items() if isinstance(made, TyperGroup) else [("", made)]:
                 yield f"{name} {below}".strip(), cast(runner.Built, one)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import json
 import subprocess
 import sys
@@ -12,6 +11,7 @@ from typer.core import TyperGroup
 
 from holdfast.cli import runner
 from holdfast.cli.catalogue import APART, COMMANDS
+from holdfast.cli.main import load
 
 READING = {"holdfast.frontier", "holdfast.urls", "holdfast.crawl", "holdfast.archive_tool", "holdfast.wiring", "rich"}
 HEAVY = {"pydantic", "fastapi", "alembic", "psycopg", "lxml", "selectolax", "pycurl"}
@@ -46,8 +46,8 @@ def test_a_command_that_reads_loads_little(module: str, absent: set[str], most: 
 
 @pytest.mark.parametrize(("group", "name"), APART)
 def test_a_command_in_a_file_of_its_own_is_that_of_its_group(group: str, name: str) -> None:
-    whole = runner.built(importlib.import_module(f"holdfast.cli.{COMMANDS[group].module}").app_command)
-    alone = runner.built(importlib.import_module(f"holdfast.cli.{APART[group, name]}").app_command)
+    whole = runner.built(load(COMMANDS[group].module))
+    alone = runner.built(load(APART[group, name]))
 
     assert isinstance(whole, TyperGroup)
     assert not isinstance(alone, TyperGroup)

@@ -5,7 +5,6 @@ docs/cli.md is written from the help pages, whose examples `tests/flow/test_exam
 
 from __future__ import annotations
 
-import importlib
 import re
 import shlex
 from collections.abc import Iterator
@@ -17,6 +16,7 @@ from typer.core import TyperGroup
 
 from holdfast.cli import runner
 from holdfast.cli.catalogue import COMMANDS
+from holdfast.cli.main import load
 
 ROOT = Path(__file__).parents[3]
 _FENCE = re.compile(r"^```[a-z]*\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -72,7 +72,7 @@ def read(line: Line) -> None:
     name, *words = line.words
     assert name in COMMANDS, f"there is no command {name}"
     command = COMMANDS[name]
-    app = importlib.import_module(f"holdfast.cli.{command.module}").app_command
+    app = load(command.module)
     made: Any = runner.built(app, command.subcommand)
     if isinstance(made, TyperGroup):
         if not words and not line.is_block:
