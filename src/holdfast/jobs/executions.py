@@ -20,7 +20,7 @@ from holdfast.jobs.reading import Reading, facts_of, read
 from holdfast.sources.adhoc.queries import ensure_source
 from holdfast.values import dataclass
 
-__all__ = ["Begun", "Ending", "Wish", "begin", "end", "read_ending", "request_stop"]
+__all__ = ["Begun", "Ending", "Wish", "WorkTime", "begin", "end", "read_ending", "request_stop"]
 
 ADHOC = "adhoc"
 
@@ -42,6 +42,35 @@ class Begun:
     def frontier_id(self) -> int:
         """The execution whose frontier it works on."""
         return self.execution_id if self.goes_on_with is None else self.goes_on_with
+
+
+class WorkTime:
+    """How long an execution was worked on, over all who did: written as it passes, so that a kill loses a moment of it.
+
+    The row is only moved on from what this counter knows of it. So no moment counts twice: not after a commit whose
+    answer was lost, and not where two supervisors, each of which takes the other for dead, work at the same time.
+    """
+
+    def __init__(self, clock: Clock, begun: Begun) -> None:
+        self._clock, self._execution_id = clock, begun.execution_id
+        self._known_s, self._since = begun.run_seconds, clock.monotonic()
+        self._written_s, self._written_at = self._known_s, self._since
+        """What was written last: whether that was committed shows when the row is next read."""
+
+    @property
+    def used_s(self) -> float:
+        """Seconds at work until now."""
+        return self._known_s + self._clock.monotonic() - self._since
+
+    def write(self, tx: Transaction) -> None:
+        """Write it into the row; what another has written there meanwhile is where this counter goes on from."""
+        now, in_row = self._clock.monotonic(), queries.run_seconds(tx, execution_id=self._execution_id)
+        if in_row == self._written_s:
+            self._known_s, self._since = self._written_s, self._written_at
+        elif in_row != self._known_s:
+            self._known_s, self._since = in_row, now
+        self._written_s, self._written_at = self._known_s + now - self._since, now
+        queries.move_run_seconds(tx, execution_id=self._execution_id, before=in_row, after=self._written_s)
 
 
 class Wish(NamedTuple):
@@ -117,9 +146,11 @@ def _made(folder: Path) -> Path:
     return folder
 
 
-def end(hot: Hot, clock: Clock, ending: Ending) -> None:
-    """Say how an execution ended."""
+def end(hot: Hot, clock: Clock, ending: Ending, *, time: WorkTime | None = None) -> None:
+    """Say how an execution ended, and how long it was worked on if the caller has."""
     with hot.write() as tx:
+        if time is not None:
+            time.write(tx)
         queries.end_execution(tx, ending, now=to_micros(clock.now()))
 
 

@@ -87,7 +87,7 @@ def _end_abandoned(ground: Ground, execution_id: int, *, cancel: bool) -> None:
                 pass
             discard(ground, execution_id)
         state, reason = ("cancelled", "discarded") if cancel else ("stopped", "stopped")
-        executions.end(ground.hot, ground.clock, executions.Ending(execution_id, state, reason, 0.0))
+        executions.end(ground.hot, ground.clock, executions.Ending(execution_id, state, reason))
     finally:
         place.end()
 

@@ -21,7 +21,7 @@ from holdfast.crawl.plan import CrawlPlan
 from holdfast.crawl.seeds import seeds_of
 from holdfast.errors import Conflict, NoSpace, Unavailable
 from holdfast.jobs import executions
-from holdfast.jobs.executions import Begun, read_ending
+from holdfast.jobs.executions import Begun, WorkTime, read_ending
 from holdfast.jobs.reading import LIMITS, Reading, Shortfall
 from holdfast.jobs.status import Status, read_status
 from holdfast.types import Outcome
@@ -40,6 +40,8 @@ _log = log.get()
 _LOOK_S = 0.1
 _SHOW_S = 0.5
 _BEAT_S = 15.0
+_COUNT_S = 2.0
+"""How often the time at work is written: so much of it is lost to a kill."""
 _AGAIN_S = 0.5
 """How often a database that is away is asked again."""
 _ASLEEP_S = 2.0
@@ -54,7 +56,6 @@ class Conclusion:
     """How a crawl ended (completed, stopped with more to do, cancelled and discarded, failed), and what it cost."""
 
     reading: Reading
-    seconds: float
     cost: Cost
     error: str | None = None
     """What made it fail, in words."""
@@ -83,7 +84,8 @@ class Supervisor:
         self._deaths = 0
         self._settled = -1
         self._started = ground.clock.monotonic()
-        self._shown_at = self._looked_at = self._beat_at = self._started
+        self._shown_at = self._looked_at = self._beat_at = self._counted_at = self._started
+        self._time = WorkTime(ground.clock, begun)
         self._failure: str | None = None
         self._costs: dict[int, Cost] = {}
         self._peak_bytes = 0
@@ -93,7 +95,7 @@ class Supervisor:
         with obeying_signals() as stops:
             conclusion = self.crawl(stops)
             ending = self._patiently(lambda: self._ending(conclusion))
-            self._patiently(lambda: executions.end(self._ground.hot, self._ground.clock, ending))
+            self._patiently(lambda: executions.end(self._ground.hot, self._ground.clock, ending, time=self._time))
             return self._patiently(self._status)
 
     def _ending(self, conclusion: Conclusion) -> executions.Ending:
@@ -102,9 +104,7 @@ class Supervisor:
         with self._ground.hot.read() as tx:
             has_files = bool(files.files_of(tx, execution_id=self._begun.execution_id))
         index_state = "pending" if has_files and state in ("completed", "failed") else None
-        return executions.Ending(
-            self._begun.execution_id, state, reason, conclusion.seconds, shortfalls, conclusion.error, index_state
-        )
+        return executions.Ending(self._begun.execution_id, state, reason, shortfalls, conclusion.error, index_state)
 
     def crawl(self, stops: Stops, *, epoch: int | None = None) -> Conclusion:
         """Crawl until nothing is open, a limit is reached or somebody says stop; its own row is not written.
@@ -152,8 +152,7 @@ class Supervisor:
     def _start(self) -> None:
         """Start one process; a new one continues where a dead one stopped."""
         settings, begun = self._ground.settings, self._begun
-        used = begun.run_seconds + self._ground.clock.monotonic() - self._started
-        left = None if self._plan.max_time_s is None else max(0.0, self._plan.max_time_s - used)
+        left = None if self._plan.max_time_s is None else max(0.0, self._plan.max_time_s - self._time.used_s)
         assignment = Assignment(
             plan=replace(self._plan, landing=begun.landing).to_json(), execution_id=begun.execution_id,
             source_code=begun.source_code, output_dir=str(begun.output_dir), run_file=fresh_name(),
@@ -205,6 +204,10 @@ class Supervisor:
         """Show how it stands, hear a stop request, and say that we are alive."""
         self._shown_at = now
         self._weigh()
+        if self._epoch is None and now - self._counted_at >= _COUNT_S:  # of a job's run, its lease tells the time
+            with self._ground.hot.write() as tx:
+                self._time.write(tx)
+            self._counted_at = now
         if now - self._beat_at >= _BEAT_S:
             self._beat_at = now
             with self._ground.hot.write() as tx:
@@ -301,8 +304,7 @@ class Supervisor:
         return f"{reading.sentence()}{rest}"
 
     def _concluded(self, reading: Reading, *, error: str | None = None) -> Conclusion:
-        seconds = self._ground.clock.monotonic() - self._started
-        return Conclusion(reading=reading, seconds=seconds, cost=self.cost, error=error)
+        return Conclusion(reading=reading, cost=self.cost, error=error)
 
     def _close_rest(self, reason: str) -> None:
         while self._ground.frontier.close_rest(self._begun.frontier_id, outcome=Outcome.EXCLUDED, reason=reason):
