@@ -100,7 +100,7 @@ def crawl(
         storage=storage.value, strip_trailing_slash=strip_trailing_slash, force_https=force_https,
         tracking=tuple(tracking) if tracking else None, allow_ports=tuple(allow_port or ()),
     )  # fmt: skip
-    plan.build_scope()
+    plan.check_scope()
     Credentials(plan)
     if plan.delay_s < MIN_DELAY_S:
         print(f"holdfast: a delay under {MIN_DELAY_S:g} s holds in allowed private networks only", file=sys.stderr)

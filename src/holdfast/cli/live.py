@@ -39,6 +39,7 @@ def panel(status: Status, rate: float, plan: CrawlPlan | None = None) -> Group:
     table.add_row(f"{status.pages:,}", f"{rate:.1f}", f"{status.queue:,}", str(status.active_domains),
                   f"{status.requests:,}", size(status.bytes), duration(status.run_seconds))  # fmt: skip
     rows: list[Any] = [Text(f"{status.source} · execution {status.execution_id} · {status.condition}", "bold"), table]
+    rows += [Text(f"{status.seeds_left:,} more seeds are being read", "dim")] if status.seeds_left else []
     rows += [] if plan is None else _bars(status, plan)
     rows += [Text(status.trouble, "bold red")] if status.trouble else []
     rows.append(Text(outcomes(status), "dim"))

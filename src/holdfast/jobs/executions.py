@@ -99,7 +99,7 @@ def begin(hot: Hot, clock: Clock, plan: CrawlPlan, wish: Wish, *, is_working: Ca
     if found is None and wish.resume_only:
         raise NotFound("nothing to resume for these seeds and this scope; leave out --resume to start a crawl")
     with hot.write() as tx:
-        begun = _resume(tx, found) if found is not None else _start(tx, clock, plan, wish)
+        begun = _resume(tx, found) if found is not None else _start(tx, clock, plan, wish, fingerprint)
         if plan.robots == "ignore":
             append_event(tx, clock, action="robots.ignored", subject=f"execution {begun.execution_id}",
                          detail={"reason": plan.robots_reason, "seeds": list(plan.seeds)})  # fmt: skip
@@ -115,12 +115,12 @@ def _resume(tx: Transaction, found: ExecutionRow) -> Begun:
     )  # fmt: skip
 
 
-def _start(tx: Transaction, clock: Clock, plan: CrawlPlan, wish: Wish) -> Begun:
-    at, fingerprint = clock.now(), plan.fingerprint()
+def _start(tx: Transaction, clock: Clock, plan: CrawlPlan, wish: Wish, fingerprint: str) -> Begun:
+    at = clock.now()
     now = to_micros(at)
     job = queries.job_by_fingerprint(tx, kind=ADHOC, fingerprint=fingerprint)
     if job is None:
-        first = plan.seed_urls()[0]
+        first = plan.first_seed_url()
         source = ensure_source(tx, host=first.host, base_url=f"{first.origin}/", now=now)
         # Once more, under the lock: another start may have made it meanwhile.
         job = queries.job_by_fingerprint(tx, kind=ADHOC, fingerprint=fingerprint) or (

@@ -53,6 +53,8 @@ class Status:
     """When its job is tried again, if that is set."""
     trouble: str | None = None
     """What keeps it from going on now, in words, with what helps."""
+    seeds_left: int = 0
+    """Seeds that are still to be read into the queue; only its own supervisor knows."""
 
     @property
     def rule(self) -> Rule:
