@@ -79,6 +79,8 @@ class Wish(NamedTuple):
     home: Path
     output: Path | None = None
     resume_only: bool = False
+    open_store: Callable[[str], object] = lambda _code: None
+    """Opens the folder of a source below the data directory; Unavailable if its storage is away."""
 
 
 def begin(hot: Hot, clock: Clock, plan: CrawlPlan, wish: Wish, *, is_working: Callable[[int], bool]) -> Begun:
@@ -99,16 +101,18 @@ def begin(hot: Hot, clock: Clock, plan: CrawlPlan, wish: Wish, *, is_working: Ca
     if found is None and wish.resume_only:
         raise NotFound("nothing to resume for these seeds and this scope; leave out --resume to start a crawl")
     with hot.write() as tx:
-        begun = _resume(tx, found) if found is not None else _start(tx, clock, plan, wish, fingerprint)
+        begun = _resume(tx, found, wish) if found is not None else _start(tx, clock, plan, wish, fingerprint)
         if plan.robots == "ignore":
             append_event(tx, clock, action="robots.ignored", subject=f"execution {begun.execution_id}",
                          detail={"reason": plan.robots_reason, "seeds": list(plan.seeds)})  # fmt: skip
     return begun
 
 
-def _resume(tx: Transaction, found: ExecutionRow) -> Begun:
+def _resume(tx: Transaction, found: ExecutionRow, wish: Wish) -> Begun:
     if not queries.resume_execution(tx, execution_id=found.id):
         raise Conflict(f"execution {found.id} was ended by another start; the same command begins a new one")
+    if Path(found.output_dir).is_relative_to((wish.home / "warcs").resolve()):
+        wish.open_store(found.source)
     return Begun(
         execution_id=found.id, source_code=found.source, output_dir=_made(Path(found.output_dir)), resumed=True,
         run_seconds=found.run_seconds, landing=tuple(found.config.get("landing", ())),
@@ -131,6 +135,8 @@ def _start(tx: Transaction, clock: Clock, plan: CrawlPlan, wish: Wish, fingerpri
     execution_id = queries.insert_execution(tx, job_id=job_id, config=json.dumps(plan.public()), now=now)
     if execution_id is None:
         raise Conflict("another start has begun to crawl these seeds a moment ago; watch it with: holdfast status")
+    if wish.output is None:  # in this transaction: if the storage is away, nothing has begun
+        wish.open_store(code)
     folder = wish.output or wish.home / "warcs" / code / f"{at:%Y%m%dT%H%M%SZ}__{code}-{execution_id}"
     queries.place_execution(tx, execution_id=execution_id, output_dir=str(folder.resolve()))
     return Begun(
