@@ -150,9 +150,11 @@ def test_a_limit_of_time_holds_over_a_supervisor_that_was_killed(crawler: Crawle
         process.communicate()
         until(lambda: not crawler.processes(), within_s=30, what="its processes end")
         before = len(site.settled())
+        told = crawler.run("status").stdout
 
         result = crawler.crawl(*crawl, "--max-time", "1s")
         asked = len(site.settled()) - before
 
     assert (result["resumed"], result["reason"], asked) == (True, "max_time", 0)
     assert result["seconds"] > 1.5
+    assert "no process works on it: the same crawl command resumes it" in told
