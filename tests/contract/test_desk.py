@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlalchemy import insert, select
+from sqlalchemy import event, insert, select
 from sqlalchemy.orm import Session
 
 from holdfast import config
@@ -17,7 +17,7 @@ from holdfast.clock import SystemClock
 from holdfast.db.engine import Database
 from holdfast.db.models import AuditEvent, Job, Source
 from holdfast.errors import Conflict, Invalid
-from holdfast.jobs.following import Synced, sync_enabled_sources
+from holdfast.jobs.following import Synced, sync_enabled_sources, sync_in_portions
 from holdfast.jobs.listing import queries
 from holdfast.jobs.specs import JobSpec
 from holdfast.sources import registry
@@ -130,6 +130,27 @@ def test_sources_are_synchronised_in_portions_without_missing_any(database: Data
     assert (done.sources_seen, len(done.created), len(set(done.created))) == (25, 25, 25)
     with database.read() as session:
         assert queries.state_counts(session) == {"scheduled": 25}
+
+
+def test_what_changed_is_read_once_for_all_the_jobs_that_a_transaction_makes(
+    database: Database, tmp_path: Path
+) -> None:
+    desk, looks = _desk(database, tmp_path, FakeClock()), []
+    with desk.write("a") as session:
+        for number in range(50):
+            _made(session, desk, number)
+
+    def note(_connection: object, _cursor: object, statement: str, *_: object) -> None:
+        if statement.startswith("SELECT jobs.id, jobs.next_run_at"):
+            looks.append(statement)
+
+    event.listen(database.engine, "before_cursor_execute", note)
+    done = sync_in_portions(lambda: desk.write("a"), desk.clock, desk.board, interval_minutes=60)
+    event.remove(database.engine, "before_cursor_execute", note)
+
+    assert (len(done.created), len(looks)) == (50, 3), "one for each portion of twenty"
+    with database.read() as session:
+        assert len(set(session.scalars(select(Job.next_run_at)))) > 2, "and they are spread all the same"
 
 
 def test_a_configuration_that_its_backend_could_not_run_is_refused(database: Database, tmp_path: Path) -> None:

@@ -118,6 +118,20 @@ def test_the_time_in_which_a_holder_was_dead_is_no_time_at_work(bed: Bed, clock:
     assert (run.state, run.run_seconds) == ("queued", 100)
 
 
+def test_what_a_holder_told_last_is_the_end_of_its_time_at_work(bed: Bed, clock: FakeClock) -> None:
+    job_id = bed.once()
+    bed.party.scheduler.tick()
+    lease = bed.party.taken()
+    clock.advance(10)
+    bed.party.leases.renew(lease)
+    clock.advance(15)
+    bed.party.leases.report(lease, Counts(items_crawled=1), {})
+    clock.advance(86_400)
+    bed.party.scheduler.sweep()
+
+    assert bed.executions(job_id)[0].run_seconds == 25
+
+
 def _failed_once(bed: Bed, job_id: int) -> None:
     bed.run_once(job_id, Ending(result=Result.FAILED, failure=Failure.FAILED, reason="failed"))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from pathlib import Path
 
 from tests.flow.crawler import Crawler
 from tests.site import Site
@@ -110,3 +111,16 @@ def test_pages_of_a_domain_that_an_operator_forbids_are_closed_and_the_crawl_end
     assert result["outcomes"]["excluded"] >= 1
     assert result["pages"] > 1
     assert len({entry.host for entry in asked if entry.path == "/"}) == 2
+
+
+def test_more_seeds_than_one_batch_are_all_crawled(crawler: Crawler, tmp_path: Path) -> None:
+    """The processes begin with the first batch, and may have done it before the rest is there."""
+    with Site.start(hosts=1, pages=1) as site:
+        site.serve("/robots.txt", b"User-agent: *\nDisallow: /private/\n", media="text/plain")
+        site.serve("/last", html("last", ""))
+        lines = [site.url(0, f"/private/{n}") for n in range(10_100)]
+        (tmp_path / "seeds.txt").write_text("\n".join([*lines, site.url(0, "/last")]))
+        result = crawler.crawl("--seeds", str(tmp_path / "seeds.txt"), "--delay", "0", "--no-sitemaps", timeout_s=300)
+
+    assert (result["state"], result["queue"], result["pages"]) == ("completed", 0, 1)
+    assert sum(result["outcomes"].values()) == 10_101

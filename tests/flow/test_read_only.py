@@ -139,3 +139,59 @@ def test_what_a_writer_left_in_the_log_is_read_or_its_absence_is_told(home: Path
 
     assert refused.returncode == 1
     assert "stands in holdfast.db-wal" in refused.stderr
+
+
+_READER = """
+import sys
+from contextlib import closing
+from pathlib import Path
+from sqlalchemy import text
+from holdfast.db.engine import Database
+from holdfast.db.hot import SqliteHot
+from holdfast.db.sqlite_file import DatabaseMoved
+
+def by_hot():
+    with hot.read() as tx:
+        return tx.execute("SELECT name FROM sources")[0][0]
+
+def by_database():
+    with database.read() as session:
+        return session.scalar(text("SELECT name FROM sources"))
+
+path = Path(sys.argv[1])
+with closing(SqliteHot(path)) as hot, closing(Database(f"sqlite:///{path}")) as database:
+    print(by_hot(), by_database(), sep="|", flush=True)
+    sys.stdin.readline()
+    for read in (by_hot, by_database):
+        try:
+            print(read(), flush=True)
+        except DatabaseMoved as exc:
+            print(exc.code, flush=True)
+"""
+
+
+@pytest.mark.parametrize("stays", [True, False], ids=["a writer at work", "a writer that has come and gone"])
+def test_a_reader_without_locks_notices_that_the_file_is_written_by_its_next_transaction(
+    home: Path, tmp_path: Path, stays: bool
+) -> None:
+    copy = tmp_path / "home"
+    shutil.copytree(home, copy)
+    database = copy / "holdfast.db"
+    bare = _BARE if os.geteuid() == 0 else ()
+    if bare and shutil.which(bare[0]) is None:
+        pytest.skip("permissions do not hold for root, and there is no setpriv")
+    reader = subprocess.Popen([*bare, sys.executable, "-c", _READER, str(database)], text=True,
+                              stdin=subprocess.PIPE, stdout=subprocess.PIPE)  # fmt: skip
+    assert reader.stdin is not None
+    assert reader.stdout is not None
+    before = reader.stdout.readline().strip()
+    _unlock(copy)
+    with closing(sqlite3.connect(database)) as writer:
+        writer.execute("UPDATE sources SET name = 'Written meanwhile'")
+        writer.commit()
+        if not stays:
+            writer.close()
+        said, _ = reader.communicate("go on\n", timeout=60)
+
+    assert before.split("|")[0] == before.split("|")[1] != "Written meanwhile"
+    assert said.split() == ["database_moved", "database_moved"]

@@ -39,3 +39,19 @@ def test_a_mount_whose_other_end_is_gone_is_freed_by_the_servers_own_commands(tm
     ]  # fmt: skip
     assert (freed["healed"], second["exit_code"]) == (True, 0)
     assert (found["state"], found["infra"], found["alive"]) == ("scheduled", 1, True)
+
+
+def test_commands_that_look_at_a_crawl_come_back_from_storage_that_hangs(tmp_path: Path) -> None:
+    needs.program("unshare", package="util-linux")
+    home = (tmp_path / "home").resolve()
+    home.mkdir()
+
+    command = ["unshare", "-m", "--propagation", "private", sys.executable, "-m", "tests.flow.hung_mount", str(home)]
+    variables = {**os.environ, "HOLDFAST_STORAGE_PROBE_S": "1"}
+    done = subprocess.run(command, capture_output=True, text=True, env=variables, timeout=300, check=False)
+    if done.returncode == CANNOT or "unshare failed" in done.stderr:
+        needs.may_mount(done.stderr.strip())
+
+    assert done.returncode == 0, done.stderr
+    status, recovered = json.loads(done.stdout)
+    assert [one["state_file_ok"] for one in (*status["crawls"], *recovered["crawls"])] == [False, False]

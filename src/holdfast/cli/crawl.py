@@ -31,6 +31,7 @@ from holdfast.urls import ScopeKind
 from holdfast.warc import queries as files
 from holdfast.wiring import Ground, open_ground
 from holdfast.worker.recovery import Recovery, recover
+from holdfast.worker.store import open_store
 from holdfast.worker.supervisor import Supervisor
 
 
@@ -100,7 +101,7 @@ def crawl(
         storage=storage.value, strip_trailing_slash=strip_trailing_slash, force_https=force_https,
         tracking=tuple(tracking) if tracking else None, allow_ports=tuple(allow_port or ()),
     )  # fmt: skip
-    plan.build_scope()
+    plan.check_scope()
     Credentials(plan)
     if plan.delay_s < MIN_DELAY_S:
         print(f"holdfast: a delay under {MIN_DELAY_S:g} s holds in allowed private networks only", file=sys.stderr)
@@ -121,8 +122,9 @@ def crawl(
 def run(ground: Ground, plan: CrawlPlan, *, output: Path | None, resume: bool, workers: int, as_json: bool) -> Status:
     """Crawl a plan to its end and print the summary."""
     recovery = recover(ground)
+    home = ground.settings.home
     begun = executions.begin(
-        ground.hot, ground.clock, plan, executions.Wish(ground.settings.home, output, resume),
+        ground.hot, ground.clock, plan, executions.Wish(home, output, resume, lambda code: open_store(home, code)),
         is_working=lambda execution_id: is_working(
             ground.hot, ground.clock, execution_id=execution_id, kind="supervisor", folder=ground.run_folder
         ),

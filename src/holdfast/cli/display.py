@@ -44,7 +44,6 @@ class Display:
             # Loaded by name: rich costs a tenth of a second that a crawl without a terminal need not pay.
             self._table = importlib.import_module("holdfast.cli.live").LiveTable(plan)
         self._rate = Rate()
-        self._started = clock.monotonic()
         self._said_at = -_LINE_S
 
     def running(self) -> AbstractContextManager[Any]:
@@ -56,7 +55,7 @@ class Display:
         now = self._clock.monotonic()
         rate = self._rate.add(now, status.pages)
         if self._table is not None:
-            self._table.update(status, rate, now - self._started)
+            self._table.update(status, rate)
         elif not self._quiet and now - self._said_at >= _LINE_S:
             self._said_at = now
             print(line(status, rate), file=sys.stderr, flush=True)

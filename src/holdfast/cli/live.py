@@ -27,19 +27,20 @@ class LiveTable:
         """Hold the screen while the crawl runs."""
         return self._live
 
-    def update(self, status: Status, rate: float, seconds: float) -> None:
+    def update(self, status: Status, rate: float) -> None:
         """Show how it stands."""
-        self._live.update(panel(status, rate, seconds, self._plan))
+        self._live.update(panel(status, rate, self._plan))
 
 
-def panel(status: Status, rate: float, seconds: float, plan: CrawlPlan | None = None) -> Group:
+def panel(status: Status, rate: float, plan: CrawlPlan | None = None) -> Group:
     """Return the live table, with a bar towards each limit that the plan sets."""
     table = Table.grid(padding=(0, 3))
     table.add_row("pages", "pages/s", "queue", "domains", "requests", "bytes", "time", style="dim")
     table.add_row(f"{status.pages:,}", f"{rate:.1f}", f"{status.queue:,}", str(status.active_domains),
-                  f"{status.requests:,}", size(status.bytes), duration(seconds))  # fmt: skip
+                  f"{status.requests:,}", size(status.bytes), duration(status.run_seconds))  # fmt: skip
     rows: list[Any] = [Text(f"{status.source} · execution {status.execution_id} · {status.condition}", "bold"), table]
-    rows += [] if plan is None else _bars(status, seconds, plan)
+    rows += [Text(f"{status.seeds_left:,} more seeds are being read", "dim")] if status.seeds_left else []
+    rows += [] if plan is None else _bars(status, plan)
     rows += [Text(status.trouble, "bold red")] if status.trouble else []
     rows.append(Text(outcomes(status), "dim"))
     rows += [Text(f"slow: {slow['domain']} {slow['seconds']} s, {slow['why']}", "yellow") for slow in status.slow[:3]]
@@ -47,9 +48,9 @@ def panel(status: Status, rate: float, seconds: float, plan: CrawlPlan | None = 
     return Group(*rows)
 
 
-def _bars(status: Status, seconds: float, plan: CrawlPlan) -> list[Table]:
+def _bars(status: Status, plan: CrawlPlan) -> list[Table]:
     """Return how far a crawl is towards where it stops; a crawl that goes on counts what it did before."""
-    used_s = status.run_seconds + seconds  # what a run has used is added up when it ends
+    used_s = status.run_seconds
     towards: list[tuple[str, float, float | None, str, str]] = [
         ("pages", status.pages, plan.max_pages, f"{status.pages:,}", f"{plan.max_pages or 0:,}"),
         ("bytes", status.bytes, plan.max_bytes, size(status.bytes), size(plan.max_bytes or 0)),

@@ -19,7 +19,8 @@ from holdfast.feeds.standing.standing import read_feed_standing
 from holdfast.jobs.live import queries
 from holdfast.jobs.standing.standing import read_standing
 from holdfast.jobs.status import Status, read_status
-from holdfast.wiring import open_ground
+from holdfast.wiring import Ground, open_ground
+from holdfast.worker.stopping import is_abandoned
 
 _LOOK_S = 0.5
 
@@ -39,12 +40,13 @@ def status(
         if execution is not None or watch:
             one = execution if execution is not None else _latest(hot)
             shown = _follow(hot, clock, one) if watch else read_status(hot, clock, one)
-            print(jsonlib.dumps(as_object(shown))) if json else print(describe(shown))
+            print(jsonlib.dumps(as_object(shown)) if json else describe(shown) + _abandoned(ground, shown))
             return
         with hot.read() as tx:
             ids = queries.latest_executions(tx, limit=10)
         found = [read_status(hot, clock, execution_id) for execution_id in ids]
         overall = read_standing(hot, clock, ground.settings, run_folder=ground.run_folder)
+        lines = [] if json else [describe(one) + _abandoned(ground, one) for one in found]
         feeds = read_feed_standing(hot, clock, ground.settings.feeds)
     if json:
         print(jsonlib.dumps({"executions": [as_object(one) for one in found], "jobs": standing.as_object(overall),
@@ -52,7 +54,7 @@ def status(
         return
     if not found:
         print("no executions yet; start one with: holdfast crawl https://example.org")
-    print("\n".join([*(describe(one) for one in found), *standing.lines(overall),
+    print("\n".join([*lines, *standing.lines(overall),
                      *feed_words.lines(feeds)]))  # fmt: skip
 
 
@@ -69,6 +71,14 @@ def _follow(hot: Hot, clock: Clock, execution_id: int) -> Status:
             display.show(shown)
             time.sleep(_LOOK_S)
     return shown
+
+
+def _abandoned(ground: Ground, shown: Status) -> str:
+    """Return what to say of a crawl whose processes are gone without a word: a kill, or a machine without power."""
+    if shown.state != "running" or not is_abandoned(ground, shown.execution_id):
+        return ""
+    stop = f"holdfast stop {shown.execution_id}"
+    return f"\n       no process works on it: the same crawl command resumes it, {stop} ends it"
 
 
 def describe(shown: Status) -> str:

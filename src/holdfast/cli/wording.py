@@ -34,8 +34,9 @@ def line(status: Status, rate: float) -> str:
     slow = f"; slow: {status.slow[0]['domain']} ({status.slow[0]['why']})" if status.slow else ""
     trouble = f": {status.trouble}" if status.trouble else ""
     condition = "" if status.condition == "running" else f" [{status.condition}{trouble}]"
+    seeds = f" and {counted(status.seeds_left, 'seed')} to read" if status.seeds_left else ""
     return (
-        f"{counted(status.pages, 'page')}, {rate:.1f}/s, {status.queue:,} queued, "
+        f"{counted(status.pages, 'page')}, {rate:.1f}/s, {status.queue:,} queued{seeds}, "
         f"{counted(status.active_domains, 'domain')}, "
         f"{size(status.bytes)}, {outcomes(status)}{condition}{slow}"
     )

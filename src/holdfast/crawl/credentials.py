@@ -32,7 +32,7 @@ class Credentials:
         for name, _ in plan.headers:
             if name.lower() in _OURS:
                 raise Invalid(f"the header {name!r} is the crawl's own; to add to the user agent, use --user-agent")
-        seeds = plan.seed_urls()
+        seeds = tuple(plan.seed_origins().values())
         self._seeds = frozenset(origin for seed in seeds for origin in _homes(seed))
         self._all = plan.headers
         self._harmless = tuple(pair for pair in plan.headers if pair[0].lower() in _HARMLESS)

@@ -152,8 +152,7 @@ class Crew:
 
     def __post_init__(self) -> None:
         self.policy = self.plan.normalisation()
-        # Once: a plan may name 100,000 seeds, and reading them takes seconds.
-        self.seed_origins = frozenset(url.origin for url in self.plan.seed_urls())
+        self.seed_origins = frozenset(self.plan.seed_origins())
 
     def widen(self, url: Url) -> bool:
         """Take the place where a seed landed into the scope; False if it is there already.

@@ -16,7 +16,7 @@ from holdfast.clock import to_micros
 from holdfast.crawl.crew import Crew
 from holdfast.parse import Entry
 from holdfast.types import Found, Kind, Link, Listed, Listing
-from holdfast.urls import Base, Resolved, TrapGuard, TrapLimits, Url, priority, resolve
+from holdfast.urls import SEED_RULE, Base, Resolved, TrapGuard, TrapLimits, Url, priority, resolve
 from holdfast.values import dataclass
 
 MAX_LINKS = 1000
@@ -177,6 +177,11 @@ class Sieve:
                     sieved.excluded[trap or verdict.rule, link.host] += 1
                     if verdict.rule == "max_depth":
                         self._seen.forget(link.hash64 ^ salt)  # a shorter way may lead there
+                    continue
+                if verdict.rule == SEED_RULE or (kind is Kind.REQUISITE and scope.is_seed(link.hash64)):
+                    # It may be met before it is added as a seed: whichever comes first, it is one.
+                    rank = priority(link.normalised, 0, is_seed=True)
+                    sieved.found.append(Found(link.fetch, link.hash64, link.domain, Kind.PAGE, 0, rank))
                     continue
                 rank = _rank(link, kind, depth) + generation
                 sieved.found.append(

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, replace
+from functools import lru_cache
 from typing import Any, NamedTuple, Self
 
 from holdfast import __version__
@@ -13,6 +16,9 @@ from holdfast.urls import DEFAULT, Normalisation, Scope, ScopeKind, Url, normali
 from holdfast.values import dataclass
 
 PRODUCT = "Holdfast"
+
+_PLAIN_ORIGIN = re.compile(r"https?://[a-z0-9.-]+(?::[0-9]+)?(?=[/?#])")
+"""The beginning of a seed that says all of its origin: of the seeds that begin alike, one is read."""
 
 
 class Polled(NamedTuple):
@@ -75,11 +81,27 @@ class CrawlPlan:
 
     def seed_urls(self) -> tuple[Url, ...]:
         """Return the seeds as addresses, once each; Invalid names the first that cannot be used."""
+        return tuple(self.each_seed_url())
+
+    def each_seed_url(self) -> Iterator[Url]:
+        """Yield the seeds as addresses, once each: a million of them take seconds to read, and much room if kept."""
         policy = self.normalisation()
-        urls = {url.hash64: url for url in (parse_seed(seed, policy) for seed in self.seeds)}
-        if not urls:
+        if not self.seeds:
             raise Invalid("nothing to crawl: name at least one seed, for example: holdfast crawl https://example.org")
-        return tuple(urls.values())
+        met: set[int] = set()
+        for seed in self.seeds:
+            url = parse_seed(seed, policy)
+            if url.hash64 not in met:
+                met.add(url.hash64)
+                yield url
+
+    def first_seed_url(self) -> Url:
+        """Return the first seed as an address."""
+        return next(self.each_seed_url())
+
+    def seed_origins(self) -> Mapping[str, Url]:
+        """Return where the seeds stand, each origin with the first seed there; read once."""
+        return _origins_of(self.seeds, self.normalisation())
 
     def normalisation(self) -> Normalisation:
         """Return how this crawl tells one page from another."""
@@ -102,16 +124,23 @@ class CrawlPlan:
 
     def build_scope(self) -> Scope:
         """Return the scope rules; Invalid names a pattern that does not compile."""
-        scope = Scope.build(
-            self.seed_urls(), ScopeKind(self.scope), include=self.include, exclude=self.exclude,
-            max_depth=None if self.max_depth is not None and self.max_depth < 0 else self.max_depth,
-        )  # fmt: skip
+        scope = self._scope_of(self.each_seed_url())
         policy = self.normalisation()
         return scope.with_landing_hosts(parse_seed(landing, policy) for landing in self.landing)
 
+    def check_scope(self) -> None:
+        """Raise Invalid for a pattern that does not compile; the seeds are not read, but for the first."""
+        self._scope_of((self.first_seed_url(),))
+
+    def _scope_of(self, seeds: Iterable[Url]) -> Scope:
+        return Scope.build(
+            seeds, ScopeKind(self.scope), include=self.include, exclude=self.exclude,
+            max_depth=None if self.max_depth is not None and self.max_depth < 0 else self.max_depth,
+        )  # fmt: skip
+
     def fingerprint(self) -> str:
         """Return what makes two commands the same crawl: seeds, scope, and whether bodies are kept; nothing else."""
-        seeds = sorted(url.normalised for url in self.seed_urls())
+        seeds = sorted(url.normalised for url in self.each_seed_url())
         same: list[Any] = [seeds, self.scope, sorted(self.include), sorted(self.exclude)]
         same += [] if self.keeps_bodies else [self.storage]
         if self.normalisation() != DEFAULT:  # other identities: what was seen by one is not known to the other
@@ -135,3 +164,18 @@ class CrawlPlan:
         fields["lists"] = tuple(Polled(*values) for values in fields["lists"])
         frozen: Any = {name: tuple(value) if isinstance(value, list) else value for name, value in fields.items()}
         return cls(**frozen)
+
+
+@lru_cache(maxsize=1)
+def _origins_of(seeds: tuple[str, ...], policy: Normalisation) -> Mapping[str, Url]:
+    found: dict[str, Url] = {}
+    met: set[str] = set()
+    for seed in seeds:
+        begins = _PLAIN_ORIGIN.match(seed)
+        if begins is not None:
+            if begins[0] in met:
+                continue
+            met.add(begins[0])
+        url = parse_seed(seed, policy)
+        found.setdefault(url.origin, url)
+    return found

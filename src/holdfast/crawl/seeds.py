@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from itertools import islice
+
 from holdfast.crawl.plan import CrawlPlan, Polled
 from holdfast.types import Found, Kind
 from holdfast.urls import parse, priority
@@ -11,13 +14,21 @@ _LIST_PRIORITY = 3
 
 def seeds_of(plan: CrawlPlan) -> list[Found]:
     """Return the seeds as addresses to add, in the order given; where feeds are polled, those that are due."""
-    seeds = [
-        Found(url.fetch, url.hash64, url.domain, Kind.PAGE, 0, priority(url.normalised, 0, is_seed=True))
-        for url in plan.seed_urls()
-    ]
-    if not plan.polls:
-        return seeds
-    return lists_of(plan) + (seeds[:1] if plan.search else [])
+    return list(_each_seed(plan))
+
+
+def seed_batches(plan: CrawlPlan, *, size: int) -> Iterator[list[Found]]:
+    """Yield the same in batches: the first can be asked while the rest of a million is still being read."""
+    seeds = _each_seed(plan)
+    while batch := list(islice(seeds, size)):
+        yield batch
+
+
+def _each_seed(plan: CrawlPlan) -> Iterator[Found]:
+    if plan.polls:
+        yield from lists_of(plan)
+    for url in islice(plan.each_seed_url(), int(plan.search) if plan.polls else None):
+        yield Found(url.fetch, url.hash64, url.domain, Kind.PAGE, 0, priority(url.normalised, 0, is_seed=True))
 
 
 def lists_of(plan: CrawlPlan) -> list[Found]:

@@ -105,6 +105,8 @@ class SqliteHot:
 
     def __init__(self, path: Path, *, busy_timeout_s: float = 30.0) -> None:
         self._path = path
+        # Before it is opened: a writer that begins in between is noticed.
+        self._file = OpenFile(path)
         try:
             self._connection = open_sqlite(path, timeout_s=busy_timeout_s, cached_statements=256)
             # A checkpoint each 16 MB of log, not 4: a batch of 5,000 links writes 2 MB, and pages that two batches
@@ -113,7 +115,6 @@ class SqliteHot:
             pragmas += ["mmap_size=268435456", "journal_size_limit=67108864", "wal_autocheckpoint=4000"]
             for pragma in pragmas if is_read_only(path) else ["journal_mode=WAL", *pragmas]:
                 self._connection.execute(f"PRAGMA {pragma}")
-            self._file = OpenFile(path)
             self._file.note()
         except sqlite3.Error as exc:
             if (damage := damage_of(exc, path)) is not None:

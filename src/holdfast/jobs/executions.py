@@ -20,7 +20,7 @@ from holdfast.jobs.reading import Reading, facts_of, read
 from holdfast.sources.adhoc.queries import ensure_source
 from holdfast.values import dataclass
 
-__all__ = ["Begun", "Ending", "Wish", "begin", "end", "read_ending", "request_stop"]
+__all__ = ["Begun", "Ending", "Wish", "WorkTime", "begin", "end", "read_ending", "request_stop"]
 
 ADHOC = "adhoc"
 
@@ -44,12 +44,43 @@ class Begun:
         return self.execution_id if self.goes_on_with is None else self.goes_on_with
 
 
+class WorkTime:
+    """How long an execution was worked on, over all who did: written as it passes, so that a kill loses a moment of it.
+
+    The row is only moved on from what this counter knows of it. So no moment counts twice: not after a commit whose
+    answer was lost, and not where two supervisors, each of which takes the other for dead, work at the same time.
+    """
+
+    def __init__(self, clock: Clock, begun: Begun) -> None:
+        self._clock, self._execution_id = clock, begun.execution_id
+        self._known_s, self._since = begun.run_seconds, clock.monotonic()
+        self._written_s, self._written_at = self._known_s, self._since
+        """What was written last: whether that was committed shows when the row is next read."""
+
+    @property
+    def used_s(self) -> float:
+        """Seconds at work until now."""
+        return self._known_s + self._clock.monotonic() - self._since
+
+    def write(self, tx: Transaction) -> None:
+        """Write it into the row; what another has written there meanwhile is where this counter goes on from."""
+        now, in_row = self._clock.monotonic(), queries.run_seconds(tx, execution_id=self._execution_id)
+        if in_row == self._written_s:
+            self._known_s, self._since = self._written_s, self._written_at
+        elif in_row != self._known_s:
+            self._known_s, self._since = in_row, now
+        self._written_s, self._written_at = self._known_s + now - self._since, now
+        queries.move_run_seconds(tx, execution_id=self._execution_id, before=in_row, after=self._written_s)
+
+
 class Wish(NamedTuple):
     """Where an execution should write, and whether it may be a new one."""
 
     home: Path
     output: Path | None = None
     resume_only: bool = False
+    open_store: Callable[[str], object] = lambda _code: None
+    """Opens the folder of a source below the data directory; Unavailable if its storage is away."""
 
 
 def begin(hot: Hot, clock: Clock, plan: CrawlPlan, wish: Wish, *, is_working: Callable[[int], bool]) -> Begun:
@@ -70,28 +101,30 @@ def begin(hot: Hot, clock: Clock, plan: CrawlPlan, wish: Wish, *, is_working: Ca
     if found is None and wish.resume_only:
         raise NotFound("nothing to resume for these seeds and this scope; leave out --resume to start a crawl")
     with hot.write() as tx:
-        begun = _resume(tx, found) if found is not None else _start(tx, clock, plan, wish)
+        begun = _resume(tx, found, wish) if found is not None else _start(tx, clock, plan, wish, fingerprint)
         if plan.robots == "ignore":
             append_event(tx, clock, action="robots.ignored", subject=f"execution {begun.execution_id}",
                          detail={"reason": plan.robots_reason, "seeds": list(plan.seeds)})  # fmt: skip
     return begun
 
 
-def _resume(tx: Transaction, found: ExecutionRow) -> Begun:
+def _resume(tx: Transaction, found: ExecutionRow, wish: Wish) -> Begun:
     if not queries.resume_execution(tx, execution_id=found.id):
         raise Conflict(f"execution {found.id} was ended by another start; the same command begins a new one")
+    if Path(found.output_dir).is_relative_to((wish.home / "warcs").resolve()):
+        wish.open_store(found.source)
     return Begun(
         execution_id=found.id, source_code=found.source, output_dir=_made(Path(found.output_dir)), resumed=True,
         run_seconds=found.run_seconds, landing=tuple(found.config.get("landing", ())),
     )  # fmt: skip
 
 
-def _start(tx: Transaction, clock: Clock, plan: CrawlPlan, wish: Wish) -> Begun:
-    at, fingerprint = clock.now(), plan.fingerprint()
+def _start(tx: Transaction, clock: Clock, plan: CrawlPlan, wish: Wish, fingerprint: str) -> Begun:
+    at = clock.now()
     now = to_micros(at)
     job = queries.job_by_fingerprint(tx, kind=ADHOC, fingerprint=fingerprint)
     if job is None:
-        first = plan.seed_urls()[0]
+        first = plan.first_seed_url()
         source = ensure_source(tx, host=first.host, base_url=f"{first.origin}/", now=now)
         # Once more, under the lock: another start may have made it meanwhile.
         job = queries.job_by_fingerprint(tx, kind=ADHOC, fingerprint=fingerprint) or (
@@ -102,6 +135,8 @@ def _start(tx: Transaction, clock: Clock, plan: CrawlPlan, wish: Wish) -> Begun:
     execution_id = queries.insert_execution(tx, job_id=job_id, config=json.dumps(plan.public()), now=now)
     if execution_id is None:
         raise Conflict("another start has begun to crawl these seeds a moment ago; watch it with: holdfast status")
+    if wish.output is None:  # in this transaction: if the storage is away, nothing has begun
+        wish.open_store(code)
     folder = wish.output or wish.home / "warcs" / code / f"{at:%Y%m%dT%H%M%SZ}__{code}-{execution_id}"
     queries.place_execution(tx, execution_id=execution_id, output_dir=str(folder.resolve()))
     return Begun(
@@ -117,9 +152,11 @@ def _made(folder: Path) -> Path:
     return folder
 
 
-def end(hot: Hot, clock: Clock, ending: Ending) -> None:
-    """Say how an execution ended."""
+def end(hot: Hot, clock: Clock, ending: Ending, *, time: WorkTime | None = None) -> None:
+    """Say how an execution ended, and how long it was worked on if the caller has."""
     with hot.write() as tx:
+        if time is not None:
+            time.write(tx)
         queries.end_execution(tx, ending, now=to_micros(clock.now()))
 
 

@@ -148,7 +148,8 @@ class Leases:
     def report(self, lease: Lease, counts: Counts, metrics: dict[str, Any]) -> None:
         """Write how far a run is, and tell it as an event; LeaseLost as with `renew`."""
         with self._database.write() as session:
-            _, execution, now = self._held(session, lease)
+            job, execution, now = self._held(session, lease)
+            job.lock_heartbeat_at = now  # what a holder that dies has told last is the end of its time at work
             execution.items_crawled, execution.items_failed = counts.items_crawled, counts.items_failed
             execution.items_total = counts.items_total
             whole = counts.after(lease.before)

@@ -1,15 +1,16 @@
 """When a new, resumed or moved job runs: the slot table of this process, kept in step with the database.
 
-Built from the rows at the start; afterwards each placement reads only what changed since, whoever changed it. A table
-that is a moment behind balances a little worse and breaks nothing.
+Built from the rows at the start; afterwards the first placement of a transaction reads only what changed since, by
+this process or another. A table that is a moment behind balances a little worse and breaks nothing.
 """
 
 from __future__ import annotations
 
 from datetime import datetime, timedelta
 from typing import Final
+from weakref import ref
 
-from sqlalchemy.orm import Session
+from sqlalchemy.orm import Session, SessionTransaction
 
 from holdfast.db.engine import Database
 from holdfast.jobs.board import queries
@@ -40,6 +41,9 @@ class Placement:
         self.table = SlotTable()
         self._seen_at: datetime | None = None
         self._built_at: datetime | None = None
+        self._read_in: ref[SessionTransaction] | None = None
+        """The transaction in which rows were last read: to read all that changed for each of a thousand jobs that are
+        made one after the other costs more the more there are."""
 
     def refresh(self, session: Session, *, now: datetime) -> None:
         """Bring the table up to date: from the rows that changed, or from all of them now and then."""
@@ -59,7 +63,11 @@ class Placement:
         """Return when a job at this interval should run first; one that runs more often than slots last: at once."""
         if not uses_slots(interval):
             return now
-        self.refresh(session, now=now)
+        transaction = session.get_transaction()
+        if transaction is None or self._read_in is None or self._read_in() is not transaction:
+            self.refresh(session, now=now)
+            transaction = session.get_transaction()
+            self._read_in = None if transaction is None else ref(transaction)
         return self.table.place(interval, now=now)
 
     def note(self, job_id: int, moment: datetime | None, interval: timedelta | None) -> None:

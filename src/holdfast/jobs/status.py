@@ -16,6 +16,8 @@ from holdfast.values import dataclass
 
 _FRESH_S = 10.0
 """Totals that were written longer ago come from a process that is gone or stuck: they count, but say nothing of now."""
+_SILENT = timedelta(minutes=2)
+"""A worker that was not heard of for so long counts as gone: what passes since then is no time at work."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,6 +33,7 @@ class Status:
     started_at: datetime | None
     finished_at: datetime | None
     run_seconds: float
+    """Time at work until now, over all who worked on it."""
     queue: int
     pages: int
     requests: int
@@ -50,6 +53,8 @@ class Status:
     """When its job is tried again, if that is set."""
     trouble: str | None = None
     """What keeps it from going on now, in words, with what helps."""
+    seeds_left: int = 0
+    """Seeds that are still to be read into the queue; only its own supervisor knows."""
 
     @property
     def rule(self) -> Rule:
@@ -88,7 +93,8 @@ def read_status(hot: Hot, clock: Clock, execution_id: int) -> Status:
     return Status(
         execution_id=execution.id, source=execution.source, state=execution.state, reason=execution.reason,
         stop_requested=execution.stop_requested, output_dir=Path(execution.output_dir),
-        started_at=execution.started_at, finished_at=execution.finished_at, run_seconds=execution.run_seconds,
+        started_at=execution.started_at, finished_at=execution.finished_at,
+        run_seconds=_run_seconds(execution, clock.now()),
         queue=queue, pages=_sum(counts, "pages") or told, requests=_sum(counts, "requests"),
         bytes=_sum(counts, "bytes"),
         pages_s=sum(float(count.get("pages_s", 0.0)) for count in live),
@@ -99,6 +105,14 @@ def read_status(hot: Hot, clock: Clock, execution_id: int) -> Status:
         retry_at=execution.retry_at,
         trouble=next((str(count["trouble"]) for count in live if count.get("trouble")), None),
     )  # fmt: skip
+
+
+def _run_seconds(execution: queries.ExecutionRow, now: datetime) -> float:
+    """Return the time at work; what a worker does under its lease is added to the row only when it ends."""
+    if execution.state != "running" or execution.held_since is None or execution.heard_at is None:
+        return execution.run_seconds
+    until = now if now - execution.heard_at < _SILENT else execution.heard_at
+    return execution.run_seconds + max(0.0, (until - execution.held_since).total_seconds())
 
 
 def _away(rows: list[tuple[str, int, int]], now: datetime) -> list[dict[str, Any]]:

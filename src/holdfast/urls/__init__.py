@@ -6,7 +6,7 @@ from holdfast.urls.links import Base, Resolution, Resolved, resolve
 from holdfast.urls.normalisation import DEFAULT, NORMALISER_VERSION, Normalisation, normalisation_of
 from holdfast.urls.patterns import InvalidPattern
 from holdfast.urls.priority import priority
-from holdfast.urls.scope import Scope, ScopeKind, Verdict, twins_of
+from holdfast.urls.scope import SEED_RULE, Scope, ScopeKind, Verdict, twins_of
 from holdfast.urls.sites import DENIED_PORTS, is_ip, port_allowed
 from holdfast.urls.suffixes import is_public_suffix, registrable
 from holdfast.urls.surt import SURT_VERSION, surt
@@ -18,6 +18,7 @@ __all__ = [
     "MAX_KEY_BYTES",
     "MAX_URL_CHARS",
     "NORMALISER_VERSION",
+    "SEED_RULE",
     "SURT_VERSION",
     "Base",
     "InvalidPattern",

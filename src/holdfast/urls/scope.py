@@ -39,7 +39,8 @@ class Verdict(NamedTuple):
     rule: str
 
 
-_SEED: Final = Verdict(True, "seed")
+SEED_RULE: Final = "seed"
+_SEED: Final = Verdict(True, SEED_RULE)
 _REQUISITE: Final = Verdict(True, "requisite")
 _SITEMAP: Final = Verdict(True, "sitemap")
 _TOO_DEEP: Final = Verdict(False, "max_depth")
@@ -163,7 +164,7 @@ class Scope:
     @classmethod
     def build(
         cls,
-        seeds: Sequence[Url],
+        seeds: Iterable[Url],
         kind: ScopeKind = ScopeKind.HOST,
         include: Sequence[str] = (),
         exclude: Sequence[str] = (),
@@ -175,10 +176,11 @@ class Scope:
         A rule is searched for anywhere in the normalised address. `include` adds what matches to the scope, wherever
         it is; `exclude` always wins, over seeds and embedded files too. No depth, or a negative one, is no limit.
         """
-        if not seeds:
+        places = _Places(seeds)
+        if not places.pages:
             raise Invalid("a crawl needs at least one seed; name an address to start from")
         depth = None if max_depth is None or max_depth < 0 else max_depth
-        return cls(_Places(seeds), ScopeKind(kind), Patterns(include), Patterns(exclude), depth, limits)
+        return cls(places, ScopeKind(kind), Patterns(include), Patterns(exclude), depth, limits)
 
     def with_landing_hosts(self, urls: Iterable[Url]) -> Scope:
         """Return this scope, widened by the places where seeds' redirects ended, as if these had been seeds.
@@ -190,6 +192,10 @@ class Scope:
             return self
         places = _Places(new, self._places)
         return Scope(places, self.kind, self._include, self._exclude, self.max_depth, self._limits)
+
+    def is_seed(self, url_hash: int) -> bool:
+        """Return whether an address is a seed, or a place where one landed."""
+        return url_hash in self._pages
 
     def decide(self, address: Address, depth: int, kind: Kind = Kind.PAGE) -> Verdict:
         """Return whether an address belongs to the crawl; the first rule that holds decides.

@@ -16,6 +16,6 @@ def open_feeds(ground: Ground, plan: CrawlPlan, execution_id: int) -> FeedBook |
         source_id = source_of(tx, execution_id=execution_id)
     if source_id is None:
         return None
-    start = plan.seed_urls()[0].hash64 if plan.polls and plan.search else None
+    start = plan.first_seed_url().hash64 if plan.polls and plan.search else None
     charge = Charge(source_id=source_id, execution_id=execution_id, polls=plan.polls, start=start)
     return FeedBook(ground.hot, ground.frontier, ground.clock, ground.settings.feeds, charge)

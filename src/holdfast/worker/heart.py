@@ -30,6 +30,8 @@ class _Held:
     lease: Lease
     holding: Holding
     renewed_at: float
+    is_ending: bool = False
+    """Whether its ending is being written: the rows say that nobody holds it a moment before it is dropped."""
 
 
 class Heart:
@@ -57,6 +59,12 @@ class Heart:
         holding.good_until(taken_at + self._settings.jobs.stale_s)
         with self._lock:
             self._held[lease.execution_id] = _Held(lease, holding, taken_at)
+
+    def ends(self, lease: Lease) -> None:
+        """Say that a run's ending is about to be written; the lease is kept alive until it is dropped."""
+        with self._lock:
+            if (held := self._held.get(lease.execution_id)) is not None:
+                held.is_ending = True
 
     def drop(self, lease: Lease) -> None:
         """Keep a lease alive no longer: it was settled, handed back or lost."""
@@ -102,7 +110,8 @@ class Heart:
                 word = pulse.leases.hear(one.lease)
         except LeaseLost as exc:
             with self._lock:
-                if one.lease.execution_id not in self._held:  # it was settled meanwhile
+                # Settled meanwhile, or about to be: the runner has come back, and who settles hears of a lost lease.
+                if one.lease.execution_id not in self._held or one.is_ending:
                     return
             _log.warning("worker.lease_lost", execution=one.lease.execution_id, message=str(exc))
             one.holding.ask(Stop.LOST)

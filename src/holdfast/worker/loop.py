@@ -238,6 +238,7 @@ class Worker:
 
     def _settle(self, run: Run) -> None:
         """Write how a run ended, under its lease; a database that is away leaves it for the next look."""
+        self._shop.heart.ends(run.lease)
         try:
             word = self._write(run, run.ending)
         except Unavailable:

@@ -18,10 +18,9 @@ from holdfast.coordination.disk import shortage
 from holdfast.coordination.owners import Owner, has_rival
 from holdfast.coordination.runfile import RunFile
 from holdfast.crawl.plan import CrawlPlan
-from holdfast.crawl.seeds import seeds_of
 from holdfast.errors import Conflict, NoSpace, Unavailable
 from holdfast.jobs import executions
-from holdfast.jobs.executions import Begun, read_ending
+from holdfast.jobs.executions import Begun, WorkTime, read_ending
 from holdfast.jobs.reading import LIMITS, Reading, Shortfall
 from holdfast.jobs.status import Status, read_status
 from holdfast.types import Outcome
@@ -32,6 +31,7 @@ from holdfast.worker.assignment import Assignment
 from holdfast.worker.child import Child, Cost, fresh_name
 from holdfast.worker.discard import discard
 from holdfast.worker.recovery import recover
+from holdfast.worker.seeding import Seeding
 from holdfast.worker.stops import Stops, obeying_signals
 
 T = TypeVar("T")
@@ -40,6 +40,8 @@ _log = log.get()
 _LOOK_S = 0.1
 _SHOW_S = 0.5
 _BEAT_S = 15.0
+_COUNT_S = 2.0
+"""How often the time at work is written: so much of it is lost to a kill."""
 _AGAIN_S = 0.5
 """How often a database that is away is asked again."""
 _ASLEEP_S = 2.0
@@ -54,7 +56,6 @@ class Conclusion:
     """How a crawl ended (completed, stopped with more to do, cancelled and discarded, failed), and what it cost."""
 
     reading: Reading
-    seconds: float
     cost: Cost
     error: str | None = None
     """What made it fail, in words."""
@@ -73,6 +74,11 @@ class Supervisor:
         self._ground, self._begun, self._plan = ground, begun, plan
         self._workers, self._show = workers, show
         self._children: list[Child] = []
+        self._seeding: Seeding | None = None
+        self._early: set[int] = set()
+        """Numbers of processes that were started before all seeds were there: they may end while there is more."""
+        self._resting = 0
+        """Places of such processes that found nothing more to do."""
         self._vacant = 0
         """Places of processes that died and were not cleaned up after yet."""
         self._again_at = 0.0
@@ -83,7 +89,8 @@ class Supervisor:
         self._deaths = 0
         self._settled = -1
         self._started = ground.clock.monotonic()
-        self._shown_at = self._looked_at = self._beat_at = self._started
+        self._shown_at = self._looked_at = self._beat_at = self._counted_at = self._started
+        self._time = WorkTime(ground.clock, begun)
         self._failure: str | None = None
         self._costs: dict[int, Cost] = {}
         self._peak_bytes = 0
@@ -93,7 +100,7 @@ class Supervisor:
         with obeying_signals() as stops:
             conclusion = self.crawl(stops)
             ending = self._patiently(lambda: self._ending(conclusion))
-            self._patiently(lambda: executions.end(self._ground.hot, self._ground.clock, ending))
+            self._patiently(lambda: executions.end(self._ground.hot, self._ground.clock, ending, time=self._time))
             return self._patiently(self._status)
 
     def _ending(self, conclusion: Conclusion) -> executions.Ending:
@@ -102,9 +109,7 @@ class Supervisor:
         with self._ground.hot.read() as tx:
             has_files = bool(files.files_of(tx, execution_id=self._begun.execution_id))
         index_state = "pending" if has_files and state in ("completed", "failed") else None
-        return executions.Ending(
-            self._begun.execution_id, state, reason, conclusion.seconds, shortfalls, conclusion.error, index_state
-        )
+        return executions.Ending(self._begun.execution_id, state, reason, shortfalls, conclusion.error, index_state)
 
     def crawl(self, stops: Stops, *, epoch: int | None = None) -> Conclusion:
         """Crawl until nothing is open, a limit is reached or somebody says stop; its own row is not written.
@@ -119,7 +124,8 @@ class Supervisor:
         try:
             if epoch is None and has_rival(ground.hot, ground.clock, owner, folder=ground.run_folder):
                 raise Conflict(f"execution {begun.execution_id} was taken up by another start a moment ago")
-            self._patiently(lambda: ground.frontier.add(begun.frontier_id, seeds_of(self._plan)))
+            self._seeding = seeding = Seeding(self._plan, ground.frontier, begun.frontier_id)
+            self._patiently(seeding.step)
             for _ in range(self._workers):
                 if not stops.count:
                     self._start()
@@ -152,15 +158,14 @@ class Supervisor:
     def _start(self) -> None:
         """Start one process; a new one continues where a dead one stopped."""
         settings, begun = self._ground.settings, self._begun
-        used = begun.run_seconds + self._ground.clock.monotonic() - self._started
-        left = None if self._plan.max_time_s is None else max(0.0, self._plan.max_time_s - used)
+        left = None if self._plan.max_time_s is None else max(0.0, self._plan.max_time_s - self._time.used_s)
         assignment = Assignment(
             plan=replace(self._plan, landing=begun.landing).to_json(), execution_id=begun.execution_id,
             source_code=begun.source_code, output_dir=str(begun.output_dir), run_file=fresh_name(),
             processes=self._workers, seconds_left=left, supervisor=os.getpid(), epoch=self._epoch,
             goes_on_with=begun.goes_on_with,
         )  # fmt: skip
-        self._children.append(
+        child = (
             Child(
                 assignment, environment={"HOLDFAST_HOME": str(settings.home.resolve()),
                                          "HOLDFAST_DATABASE_URL": settings.database},
@@ -168,10 +173,21 @@ class Supervisor:
                 now=self._ground.clock.monotonic(),
             )
         )  # fmt: skip
+        self._children.append(child)
+        if self._seeds_left:
+            self._early.add(child.pid)
+
+    @property
+    def _seeds_left(self) -> int:
+        return 0 if self._seeding is None else self._seeding.left
+
+    def _is_seeding(self) -> bool:
+        """Return whether there are seeds to add; a run that is to stop leaves them to the start that resumes it."""
+        return self._seeds_left > 0 and not self._stops.count and self._failure is None
 
     def _watch(self, owner: Owner) -> None:
         """Look after the processes until none is left."""
-        while self._children or self._vacant:
+        while self._children or self._vacant or self._resting or self._is_seeding():
             self._rest()
             now = self._ground.clock.monotonic()
             if self._stops.count and self._stopped_at is None:
@@ -186,6 +202,8 @@ class Supervisor:
             try:
                 if self._vacant and now >= self._again_at:
                     self._fill()
+                if now >= self._again_at:
+                    self._seed()
                 if now - self._shown_at >= _SHOW_S:
                     self._look_at_rows(owner, now)
             except Unavailable as exc:
@@ -194,23 +212,42 @@ class Supervisor:
                 if self._stops.count > 1 and not self._children:
                     raise
 
+    def _seed(self) -> None:
+        """Add some more seeds; have processes go on that ended before these were there."""
+        if self._seeding is not None and self._is_seeding():
+            self._seeding.step()
+        if not self._resting:
+            return
+        if not self._stops.count and self._failure is None:
+            if self._ground.frontier.open_count(self._begun.frontier_id):
+                for _ in range(self._resting):
+                    self._start()
+            elif self._seeds_left:
+                return
+        self._resting = 0
+
     def _rest(self) -> None:
         """Wait until it is time to look again; a process that says its last words ends the wait."""
+        wait_s = 0.0 if self._is_seeding() else _LOOK_S
         if not self._children:
-            time.sleep(_LOOK_S)
-        for child in select.select(self._children, (), (), _LOOK_S)[0]:
+            time.sleep(wait_s)
+        for child in select.select(self._children, (), (), wait_s)[0]:
             child.hear()
 
     def _look_at_rows(self, owner: Owner, now: float) -> None:
         """Show how it stands, hear a stop request, and say that we are alive."""
         self._shown_at = now
         self._weigh()
+        if self._epoch is None and now - self._counted_at >= _COUNT_S:  # of a job's run, its lease tells the time
+            with self._ground.hot.write() as tx:
+                self._time.write(tx)
+            self._counted_at = now
         if now - self._beat_at >= _BEAT_S:
             self._beat_at = now
             with self._ground.hot.write() as tx:
                 owner.beat(tx)
         status = self._status()
-        self._show(status)
+        self._show(replace(status, seeds_left=self._seeds_left))
         if status.stop_requested is not None and not self._stops.count:
             self._stops.ask(1)
         if sum(status.outcomes.values()) > self._settled:
@@ -232,12 +269,16 @@ class Supervisor:
                 child.kill()
             return
         self._children.remove(child)
+        is_early = child.pid in self._early
+        self._early.discard(child.pid)
         ending = child.ending()
         if ending is None:
             _log.error("crawl.process_died", pid=child.pid, code=code)
             self._vacant += 1
         elif ending == "replace" and not self._stops.count:
             self._start()
+        elif ending == "done" and is_early:
+            self._resting += 1
         else:
             self._endings.append(ending)
 
@@ -279,7 +320,8 @@ class Supervisor:
         rereads = frontier.reread_count(self._begun.frontier_id)
         if is_over:
             self._close_rest(f"over_limit:{limit}")
-        left = frontier.open_count(self._begun.frontier_id) + (rereads if self._stops.count else 0)
+        left = frontier.open_count(self._begun.frontier_id)
+        left += rereads + self._seeds_left if self._stops.count else 0
         if left:
             return self._concluded(Reading("stopped", Shortfall.STOPPED.value, {Shortfall.STOPPED.value: left}))
         unread = {str(limit): rereads} if is_over else {}
@@ -301,8 +343,7 @@ class Supervisor:
         return f"{reading.sentence()}{rest}"
 
     def _concluded(self, reading: Reading, *, error: str | None = None) -> Conclusion:
-        seconds = self._ground.clock.monotonic() - self._started
-        return Conclusion(reading=reading, seconds=seconds, cost=self.cost, error=error)
+        return Conclusion(reading=reading, cost=self.cost, error=error)
 
     def _close_rest(self, reason: str) -> None:
         while self._ground.frontier.close_rest(self._begun.frontier_id, outcome=Outcome.EXCLUDED, reason=reason):

@@ -71,7 +71,7 @@ class Team:
             endings.append(json.loads(said.splitlines()[-1])["ending"])
         with self._ground() as ground:
             number = self._begun.execution_id
-            executions.end(ground.hot, ground.clock, executions.Ending(number, "completed", "done", 0.0))
+            executions.end(ground.hot, ground.clock, executions.Ending(number, "completed", "done"))
         return endings
 
     def _end_all(self) -> None:

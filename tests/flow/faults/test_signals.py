@@ -138,3 +138,23 @@ def test_processes_whose_supervisor_is_killed_hand_back_and_the_same_command_res
     assert repeated <= 8
     assert judge(log, delay_s=0.1) == []
     assert crawler.faults() == []
+
+
+def test_a_limit_of_time_holds_over_a_supervisor_that_was_killed(crawler: Crawler) -> None:
+    with Site.plain(hosts=2, pages=200) as site:
+        crawl = [*seeds(site), "--delay", "0.5", "--no-sitemaps"]
+        process = crawler.start(*crawl)
+        until(lambda: len(site.log()) > 2, within_s=30, what="requests")
+        until(lambda: rows(crawler, "SELECT 1 FROM executions WHERE run_seconds > 1.5") != [], within_s=30, what="time")
+        os.kill(process.pid, signal.SIGKILL)
+        process.communicate()
+        until(lambda: not crawler.processes(), within_s=30, what="its processes end")
+        before = len(site.settled())
+        told = crawler.run("status").stdout
+
+        result = crawler.crawl(*crawl, "--max-time", "1s")
+        asked = len(site.settled()) - before
+
+    assert (result["resumed"], result["reason"], asked) == (True, "max_time", 0)
+    assert result["seconds"] > 1.5
+    assert "no process works on it: the same crawl command resumes it" in told

@@ -96,3 +96,22 @@ def test_storage_that_is_unmounted_under_a_crawl_costs_no_retry_and_no_byte_belo
 
 def _failures(plant: Plant, job_id: int) -> list[str | None]:
     return [run.failure for run in plant.executions() if run.job_id == job_id and run.state == "failed"]
+
+
+def test_a_crawl_without_a_job_begins_nothing_while_the_storage_of_captures_is_away(crawler: Crawler) -> None:
+    with Site.plain(hosts=1, pages=2) as site:
+        crawl = [site.url(0, "/"), "--allow-network", "127.0.0.0/8", "--delay", "0", "--no-sitemaps"]
+        assert crawler.run("crawl", *crawl).returncode == 0
+        store = crawler.home / "warcs"
+        store.rename(crawler.home / "away")
+        store.mkdir()  # as a mount point without its mount
+
+        refused = crawler.run("crawl", *crawl)
+        left = list(store.iterdir())
+        store.rmdir()
+        (crawler.home / "away").rename(store)
+        again = crawler.crawl(site.url(0, "/"), "--delay", "0", "--no-sitemaps")
+
+    assert (refused.returncode, left) == (1, [])
+    assert "is gone or not writable" in refused.stderr
+    assert (again["execution"], again["resumed"], again["state"]) == (2, False, "completed"), "none was begun meanwhile"

@@ -125,3 +125,11 @@ def test_the_pace_of_discovering_domains_is_remembered_within_a_bound() -> None:
         sieve.sift(parse(f"http://d{number}.test/"), None, links, (), 0)
 
     assert len(sieve._ready_at) == 10_000
+
+
+def test_a_seed_that_is_met_before_it_was_added_is_a_seed() -> None:
+    _, sieve = _bed(seeds=("http://a.test/", "http://a.test/frame", "http://a.test/far"), max_depth=3)
+
+    [frame] = _sift(sieve, [], ["/frame"], depth=2).found
+    [far] = _sift(sieve, ["/far"], depth=3).found
+    assert [(one.kind, one.depth) for one in (frame, far)] == [(Kind.PAGE, 0)] * 2

@@ -7,6 +7,7 @@ import json
 from holdfast import __version__
 from holdfast.crawl.plan import CrawlPlan
 from holdfast.urls import DEFAULT
+from tests.patience import Calls
 
 
 def _plan(**more: object) -> CrawlPlan:
@@ -47,3 +48,15 @@ def test_how_pages_are_told_apart_travels_to_the_process_and_makes_another_crawl
     assert (policy.tracking, policy.tracking_prefixes) == (frozenset({"from"}), ("x_",))
     assert plain.normalisation() == DEFAULT
     assert own.fingerprint() != plain.fingerprint()
+
+
+def test_the_origins_of_many_seeds_are_found_by_reading_few_of_them() -> None:
+    odd = ("HTTP://A.test/x", "a.test", "http://a.test:80/y", "http://a.test:8080/y", "https://a.test")
+    few, many = (CrawlPlan(seeds=(*odd, *(f"http://a.test/{n}" for n in range(count))), contact="t@example.org")
+                 for count in (100, 1100))  # fmt: skip
+
+    with Calls() as calls:
+        origins = set(many.seed_origins())
+
+    assert origins == {url.origin for url in many.seed_urls()} == set(few.seed_origins())
+    assert calls.count < 10 * 1100, "a look at each, and no more"

@@ -20,8 +20,6 @@ class Ending(NamedTuple):
     execution_id: int
     state: str
     reason: str | None
-    seconds: float
-    """Time at work since it was begun or resumed."""
     shortfalls: Mapping[str, int] = MappingProxyType({})
     """What it fell short of, by word."""
     error: str | None = None
@@ -108,12 +106,17 @@ class ExecutionRow(NamedTuple):
     """The execution whose frontier it works on: its own, or the one that it retries."""
     retry_at: datetime | None
     """When its job is tried again, if that is set."""
+    held_since: datetime | None
+    """Since when a worker holds its job; None for a crawl of its own, and while none does."""
+    heard_at: datetime | None
+    """When that worker last said that it lives."""
 
 
 _EXECUTION = """
 SELECT e.id, e.job_id, s.code, e.state, e.reason, e.stop_requested, e.config, e.output_dir, e.started_at, e.finished_at,
        e.run_seconds, e.shortfalls, e.error, coalesce(e.frontier_id, e.id),
-       CASE WHEN j.current_retry_count + j.infra_retry_count > 0 THEN j.next_run_at END
+       CASE WHEN j.current_retry_count + j.infra_retry_count > 0 THEN j.next_run_at END,
+       j.lock_acquired_at, j.lock_heartbeat_at
   FROM executions e JOIN jobs j ON j.id = e.job_id JOIN sources s ON s.id = j.source_id"""
 
 
@@ -127,6 +130,8 @@ def _execution(rows: list[Row]) -> ExecutionRow | None:
         finished_at=_moment(rows[0][9]),
         shortfalls=from_json(found.shortfalls),
         retry_at=_moment(rows[0][14]),
+        held_since=_moment(rows[0][15]),
+        heard_at=_moment(rows[0][16]),
     )
 
 
@@ -211,11 +216,22 @@ def resume_execution(tx: Transaction, *, execution_id: int) -> bool:
     return bool(rows)
 
 
+def run_seconds(tx: Transaction, *, execution_id: int) -> float:
+    """Return how long an execution was worked on, as its row has it."""
+    rows = tx.execute("SELECT run_seconds FROM executions WHERE id = ?", (execution_id,))
+    return float(rows[0][0]) if rows else 0.0
+
+
+def move_run_seconds(tx: Transaction, *, execution_id: int, before: float, after: float) -> None:
+    """Say how long an execution was worked on; nothing happens if another has moved it on meanwhile."""
+    tx.execute("UPDATE executions SET run_seconds = ? WHERE id = ? AND run_seconds = ?", (after, execution_id, before))
+
+
 def end_execution(tx: Transaction, ending: Ending, *, now: int) -> None:
-    """Say how an execution ended, and add the time that it took."""
+    """Say how an execution ended."""
     tx.execute(
         "UPDATE executions SET state = ?, reason = ?, stop_requested = NULL, finished_at = ?, shortfalls = ?,"
-        " error = ?, index_state = ?, run_seconds = run_seconds + ? WHERE id = ?",
+        " error = ?, index_state = ? WHERE id = ?",
         (
             ending.state,
             ending.reason,
@@ -223,7 +239,6 @@ def end_execution(tx: Transaction, ending: Ending, *, now: int) -> None:
             json.dumps(dict(ending.shortfalls)),
             ending.error,
             ending.index_state,
-            ending.seconds,
             ending.execution_id,
         ),
     )

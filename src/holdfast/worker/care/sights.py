@@ -1,11 +1,13 @@
 """What can be seen from outside of crawls that run: how far, how fast, since when nothing moved, and who holds them.
 
-Of a tool the directory is looked at, of our own crawler the rows.
+Of a tool the directory is looked at, of our own crawler the rows. A directory is first asked, by a process of its own,
+whether it answers: who touches a dead mount may never come back.
 """
 
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -18,6 +20,9 @@ from holdfast.jobs.care.queries import Run
 from holdfast.jobs.operating.configuring import effective
 from holdfast.jobs.recovering import Sight
 from holdfast.wiring.jobs import Jobs
+from holdfast.worker.care.probes import Probe, probe
+
+Ask = Callable[[Iterable[Path]], Mapping[Path, Probe]]
 
 TOOLS = ("zimit", "http_warc", "playwright_warc")
 
@@ -51,8 +56,8 @@ def is_tool_run(run: Run) -> bool:
     return run.execution.config.get("backend") in TOOLS
 
 
-def see_all(jobs: Jobs) -> list[RunSight]:
-    """Look at every execution that runs, by job; nothing is changed."""
+def see_all(jobs: Jobs, *, ask: Ask | None = None) -> list[RunSight]:
+    """Look at every execution that runs, by job; nothing is changed. `ask` replaces how directories are asked."""
     now = jobs.clock.now()
     with jobs.database.read() as session:
         runs = queries.running(session)
@@ -60,8 +65,17 @@ def see_all(jobs: Jobs) -> list[RunSight]:
             run.job.id: (queries.last_progress(session, run), queries.next_due(session, run))
             for run in runs if not is_tool_run(run)
         }  # fmt: skip
-    return [see_native(run, *rows[run.job.id], now=now) if run.job.id in rows else see_tool(run, now=now)
-            for run in runs]  # fmt: skip
+    folders = [Path(run.execution.output_dir) for run in runs if run.job.id not in rows]
+    health = ask(folders) if ask else probe(folders, jobs.clock, deadline_s=jobs.settings.storage.probe_s)
+    sights = []
+    for run in runs:
+        if run.job.id in rows:
+            sights.append(see_native(run, *rows[run.job.id], now=now))
+        elif health[Path(run.execution.output_dir)].is_dead:
+            sights.append(_see_nothing(run, now=now))
+        else:
+            sights.append(see_tool(run, now=now))
+    return sights
 
 
 def see_native(run: Run, moved: datetime | None, due: datetime | None, *, now: datetime) -> RunSight:
@@ -86,14 +100,21 @@ def see_tool(run: Run, *, now: datetime) -> RunSight:
 
     A disk that does not answer shows nothing: the run looks as if nothing had moved since it was taken.
     """
-    taken = run.job.lock_acquired_at or run.execution.started_at or now
-    running_s = max(0.0, (now - taken).total_seconds())
-    folder = Path(run.execution.output_dir)
     try:
-        return _see_directory(run, folder, running_s, now)
+        return _see_directory(run, Path(run.execution.output_dir), _running_s(run, now), now)
     except OSError:
-        blind = Sight(pages=run.execution.items_crawled, running_s=running_s, idle_s=running_s, pages_per_minute=None)
-        return RunSight(run=run, holder=None, state_ok=False, restarts=0, errors={}, log=None, sight=blind)
+        return _see_nothing(run, now=now)
+
+
+def _running_s(run: Run, now: datetime) -> float:
+    taken = run.job.lock_acquired_at or run.execution.started_at or now
+    return max(0.0, (now - taken).total_seconds())
+
+
+def _see_nothing(run: Run, *, now: datetime) -> RunSight:
+    seconds = _running_s(run, now)
+    blind = Sight(pages=run.execution.items_crawled, running_s=seconds, idle_s=seconds, pages_per_minute=None)
+    return RunSight(run=run, holder=None, state_ok=False, restarts=0, errors={}, log=None, sight=blind)
 
 
 def _see_directory(run: Run, folder: Path, running_s: float, now: datetime) -> RunSight:

@@ -1,0 +1,79 @@
+"""The time that an execution was worked on: no moment is lost to a kill, and none counts twice."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from holdfast.crawl.plan import CrawlPlan
+from holdfast.db.connect import connect
+from holdfast.db.hot import Hot
+from holdfast.jobs import executions
+from holdfast.jobs.executions import Begun, Ending, Wish, WorkTime
+from holdfast.jobs.status import read_status
+from tests.clock import FakeClock
+
+_PLAN = CrawlPlan(seeds=("https://a.example/",), contact="tests@example.org")
+
+
+def _begin(hot: Hot, clock: FakeClock, home: Path) -> Begun:
+    return executions.begin(hot, clock, _PLAN, Wish(home=home), is_working=lambda _: False)
+
+
+def _write(hot: Hot, time: WorkTime) -> None:
+    with hot.write() as tx:
+        time.write(tx)
+
+
+def _write_and_break_off(hot: Hot, time: WorkTime) -> None:
+    with hot.write() as tx:
+        time.write(tx)
+        raise RuntimeError("undone")
+
+
+def test_what_a_killed_supervisor_had_worked_counts_for_the_next(
+    migrated_url: str, clock: FakeClock, tmp_path: Path
+) -> None:
+    with closing(connect(migrated_url)) as hot:
+        killed = WorkTime(clock, _begin(hot, clock, tmp_path))
+        for _ in range(5):
+            clock.advance(2)
+            _write(hot, killed)
+        clock.advance(86_400)  # dead, and started again a day later
+        begun = _begin(hot, clock, tmp_path)
+        time = WorkTime(clock, begun)
+        clock.advance(3)
+
+        executions.end(hot, clock, Ending(begun.execution_id, "completed", "done"), time=time)
+
+        assert (begun.resumed, begun.run_seconds) == (True, 10.0)
+        assert read_status(hot, clock, begun.execution_id).run_seconds == time.used_s == 13.0
+
+
+def test_a_moment_counts_once_while_two_supervisors_work(migrated_url: str, clock: FakeClock, tmp_path: Path) -> None:
+    with closing(connect(migrated_url)) as hot, closing(connect(migrated_url)) as elsewhere:
+        begun = _begin(hot, clock, tmp_path)
+        one, other = WorkTime(clock, begun), WorkTime(clock, begun)
+        for _ in range(10):
+            clock.advance(2)
+            _write(hot, one)
+            _write(elsewhere, other)
+
+        assert read_status(hot, clock, begun.execution_id).run_seconds == one.used_s == other.used_s == 20.0
+
+
+def test_a_transaction_that_was_undone_loses_no_time(migrated_url: str, clock: FakeClock, tmp_path: Path) -> None:
+    with closing(connect(migrated_url)) as hot:
+        begun = _begin(hot, clock, tmp_path)
+        time = WorkTime(clock, begun)
+        clock.advance(2)
+        with pytest.raises(RuntimeError, match="undone"):
+            _write_and_break_off(hot, time)
+        clock.advance(2)
+        _write(hot, time)
+        clock.advance(2)
+        _write(hot, time)
+
+        assert read_status(hot, clock, begun.execution_id).run_seconds == 6.0
