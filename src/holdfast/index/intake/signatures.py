@@ -1,15 +1,10 @@
-"""Signatures of WACZ packages (WACZ Signing and Verification 0.1.0): what one is worth.
-
-The work is done in `verification`, which is loaded when a package is signed: its libraries take a tenth of a second.
-"""
+"""What a signature of a WACZ package is worth (WACZ Signing and Verification 0.1.0); `verification` finds it out."""
 
 from __future__ import annotations
 
-import importlib
-from collections.abc import Callable
 from datetime import datetime
 from enum import StrEnum
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 
 class Worth(StrEnum):
@@ -44,11 +39,3 @@ class Signature(NamedTuple):
             return f"{who}{when}: the signature holds but is not trusted: {self.why}"
         told = "its certificate and its time are trusted" if self.kind == "domain" else "it does not say who signed"
         return f"{who}{when}: the signature holds; {told}"
-
-
-def check_signature(signed: dict[str, Any]) -> Signature:
-    """Return what the signature in `signedData` is worth. Nothing is raised, and nothing is asked of a network."""
-    check: Callable[[dict[str, Any]], Signature] = importlib.import_module(
-        "holdfast.index.intake.verification"
-    ).check_signed_data
-    return check(signed)
