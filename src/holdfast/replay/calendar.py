@@ -101,9 +101,9 @@ def _list(found: Calendar) -> str:
 def render_addresses(prefix_url: str, known: Sequence[Known], following: str | None, prefix: str) -> bytes:
     """Return the page that lists the addresses which begin alike; `following` is where the list goes on."""
     rows = "".join(
-        f'<tr><td class="url" style="text-align:left"><a href="{escape(replay_path("*", "", one.url))}">'
-        f"{escape(one.url)}</a></td><td>{_link(one.first, one.url, prefix)}</td>"
-        f"<td>{_link(one.last, one.url, prefix)}</td></tr>"
+        f'<tr><td class="url"><a href="{escape(replay_path("*", "", one.url))}">'
+        f'{escape(one.url)}</a></td><td class="day">{_link(one.first, one.url, prefix)}</td>'
+        f'<td class="day">{_link(one.last, one.url, prefix)}</td></tr>'
         for one in known
     )
     more = f'<p><a href="{escape(following)}">Next addresses</a></p>' if following else ""
