@@ -82,7 +82,7 @@ def test_the_source_for_trying_things_is_not_listed(own: Archive, own_client: Cl
     page = own_client.get("/").text
     assert [one["sourceCode"] for one in own_client.get("/api/sources").json()] == ["example"]
     assert own_client.get("/api/sources/test/editions").status_code == 200
-    assert (page.count("<li>"), "5 captures of 4 pages from 1 sources" in page) == (1, True)
+    assert (page.count("<li>"), "5 captures of 4 pages from 1 source" in page) == (1, True)
 
 
 def test_a_large_edition_counts_by_what_was_noted_of_its_files(own: Archive, own_client: Client) -> None:

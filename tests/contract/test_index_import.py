@@ -12,6 +12,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+from cryptography.hazmat.primitives.asymmetric import ec
 from sqlalchemy import func, select, update
 
 from holdfast.clock import SystemClock
@@ -23,6 +24,7 @@ from holdfast.index.intake.importer import Imported, Importer
 from holdfast.index.owning import open_indexer
 from holdfast.jobs.imports import ImportWish, ensure_import_source
 from holdfast.warc.manifest import read_manifest
+from tests.unit.index import signing
 from tests.unit.index.files import record, response, write
 
 ARC = b"URL IP-address Archive-date Content-type Archive-length\n"
@@ -248,6 +250,26 @@ def test_fixity_is_told_and_a_strict_import_refuses(tmp_path: Path, database: Da
     assert told[0].fixity == ["archive/a.warc does not have the digest that the package says"]
     assert [list(one.indexed.warnings) for one in told if one.indexed] == [[], ["digest_mismatch"], []]
     assert _counts(database)[:1] == (2,)
+
+
+def test_a_false_signature_is_told_and_a_strict_import_refuses(tmp_path: Path, database: Database) -> None:
+    member = ("archive/a.warc", record())
+    key = ec.generate_private_key(ec.SECP256R1())
+    good = signing.sign_anonymously(signing.digest_of(signing.listing(member)), key)
+    false = good | {"signature": signing.sign_anonymously("sha256:0", key)["signature"]}
+    paths = [
+        signing.write_signed(tmp_path / "good.wacz", good, member),
+        signing.write_signed(tmp_path / "false.wacz", false, member),
+    ]
+
+    refused = _run(database, tmp_path / "home", paths, strict=True)
+    told = _run(database, tmp_path / "home", paths)
+
+    assert [one.error is None for one in refused] == [True, False]
+    assert "the signature does not hold" in str(refused[1].error)
+    assert [one.signature.worth for one in told if one.signature] == ["valid", "invalid"]
+    assert [len(one.fixity) for one in told] == [0, 1]
+    assert told[0].notes[0].startswith("signed with the key sha256:")
 
 
 def test_an_id_that_stands_for_two_bodies_is_told(tmp_path: Path, database: Database) -> None:

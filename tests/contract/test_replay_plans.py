@@ -134,3 +134,24 @@ def _most_rows(node: dict[str, Any]) -> int:
     if node.get("Relation Name") == "snapshots":
         here = int(node["Actual Rows"]) + int(node.get("Rows Removed by Filter", 0))
     return max([here, *(_most_rows(below) for below in node.get("Plans", []))])
+
+
+def test_every_day_of_a_busy_year_leads_to_a_capture(database: Database) -> None:
+    rows = [
+        {"id": 1_000_000 + hour, "warc_file_id": 1, "execution_id": 1, "source_id": 1, "warc_offset": hour,
+         "warc_length": 9, "record_type": "response", "url": "http://example.org/busy",
+         "url_key": "org,example)/busy", "url_hash": 77_777, "captured_at": NOW + timedelta(hours=hour),
+         "status": 200, "media_type": "text/html", "is_page": True, "backend": "native", "fidelity": "high"}
+        for hour in range(1_100)
+    ]  # fmt: skip
+    with database.write() as session:
+        session.execute(insert(Snapshot), rows)
+
+    with database.read() as session:
+        calendar = browse.listing(session, Listing("", "http://example.org/busy", False), HERE).decode()
+
+    last = NOW + timedelta(hours=1_099)
+    months = calendar.partition("<details>")[0]
+    assert f"/web/{last:%Y%m%d}000000/http://example.org/busy" in months
+    assert months.count("aria-label=") - 1 == len({row["captured_at"].date() for row in rows})  # type: ignore[attr-defined]
+    assert "The first 1,000 of 1,100." in calendar

@@ -144,3 +144,19 @@ def test_a_secret_is_not_shown() -> None:
     assert api.admin_token is not None
     assert api.admin_token.get_secret_value() == "not to be seen"
     assert "not to be seen" not in f"{api} {api!r} {api.admin_token} {api.admin_token!r}"
+
+
+@pytest.mark.parametrize("value", ["inf", "nan", "-inf", "1e999"])
+def test_a_number_is_one_that_can_be_waited_for(monkeypatch: pytest.MonkeyPatch, value: str) -> None:
+    monkeypatch.setenv("HOLDFAST_REPLAY_REWRITE_S", value)
+
+    with pytest.raises(Invalid, match="HOLDFAST_REPLAY_REWRITE_S cannot be used"):
+        load()
+
+
+@pytest.mark.parametrize("value", ["x", "[1]", "5", '"text"', "null"])
+def test_a_group_that_is_no_object_is_refused_by_name(monkeypatch: pytest.MonkeyPatch, value: str) -> None:
+    monkeypatch.setenv("HOLDFAST_REPLAY", value)
+
+    with pytest.raises(Invalid, match="HOLDFAST_REPLAY "):
+        load()

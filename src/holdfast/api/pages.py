@@ -12,7 +12,8 @@ overflow-wrap:anywhere}h2{margin-top:2.5rem;border-bottom:1px solid var(--line)}
 table{border-collapse:collapse;width:100%}td,th{text-align:left;vertical-align:top;padding:.25rem .75rem .25rem 0}
 .verb{font-weight:700}label{display:block;margin:1rem 0 .25rem}input,select,textarea,button{font:inherit;color:inherit;
 background:var(--soft);border:1px solid var(--line);border-radius:.3em;padding:.4em .6em;max-width:100%;
-box-sizing:border-box}textarea{width:100%;min-height:9rem}.trap{position:absolute;left:-999rem}"""
+box-sizing:border-box}textarea{width:100%;min-height:9rem}.trap{position:absolute;left:-999rem}main{overflow-wrap:anywhere}
+@media(max-width:40rem){td{display:block;padding:.1rem 0}td:first-child{padding-top:.75rem}}"""
 
 
 def page(title: str, body: str) -> str:

@@ -21,6 +21,7 @@ from holdfast.index.indexer import Interrupted
 from holdfast.index.intake.discovery import Found, discover
 from holdfast.index.intake.importer import Imported, Importer
 from holdfast.index.intake.placing import Keeping
+from holdfast.index.intake.signatures import Signature
 from holdfast.index.owning import open_indexer
 from holdfast.jobs.imports import ImportWish, ensure_import_source
 from holdfast.jobs.indexing.steps import close_if_read
@@ -38,7 +39,7 @@ def import_(
         bool, typer.Option("--link", help="Hard links instead of copies: files that never change.")
     ] = False,
     strict: Annotated[
-        bool, typer.Option("--strict", help="Refuse files with damage or a digest that is wrong.")
+        bool, typer.Option("--strict", help="Refuse files with damage, or a digest or signature that is wrong.")
     ] = False,
     follow_state: Annotated[
         bool, typer.Option("--follow-state", help="Read folders elsewhere that a tool's state file names.")
@@ -49,7 +50,7 @@ def import_(
     """Import archives and index them: .warc, .warc.gz, .warc.zst, .arc, .arc.gz, .wacz, folders, a tool's output.
 
     Files are copied below the data directory (sharing their blocks where the disk can). The same file again is indexed
-    anew and keeps its ids. Damage and wrong digests are reported with their place, whole records are kept; --strict
+    anew and keeps its ids. Damage, wrong digests and signatures are reported, whole records are kept; --strict
     refuses such a file. Exit 1 if a file could not be imported.
 
     Example: holdfast import crawls/ --source health
@@ -172,11 +173,19 @@ def _file(one: Imported) -> dict[str, Any]:
         "records": one.records,
         "notes": one.notes,
         "fixity": one.fixity,
+        "signature": _signature(one.signature),
         "damage": [damage._asdict() for damage in one.damage],
         "damaged": one.damaged,
         "indexed": as_object(one.indexed) if one.indexed is not None else None,
         "error": one.error,
     }
+
+
+def _signature(one: Signature | None) -> dict[str, str | None] | None:
+    if one is None:
+        return None
+    at = f"{one.at:%Y-%m-%dT%H:%M:%SZ}" if one.at is not None else None
+    return {"worth": one.worth, "kind": one.kind, "by": one.by, "at": at, "why": one.why or None}
 
 
 app_command = import_

@@ -7,6 +7,7 @@ which is more than the rest of a crawl process takes to start.
 from __future__ import annotations
 
 import inspect
+import math
 import re
 from collections.abc import Callable, Mapping
 from ipaddress import IPv4Network, IPv6Network, ip_network
@@ -185,8 +186,9 @@ def _int(value: Any) -> int:
 
 def _float(value: Any) -> float:
     try:
-        if isinstance(value, (str, int, float)):
-            return float(value)
+        # Neither endless nor no number: what waits for such a time, or compares with it, fails far from here.
+        if isinstance(value, (str, int, float)) and math.isfinite(number := float(value)):
+            return number
     except (ValueError, OverflowError):
         pass
     raise SettingRefused((), "Input should be a valid number")

@@ -54,12 +54,23 @@ def _table(fields: Mapping[str, Setting], variables: Mapping[str, str | None]) -
         if name in fields:
             is_group = isinstance(fields[name].default, Group)
             # A whole group may stand in one variable, as JSON; single variables of it win.
-            table[name] = _merged(json.loads(value), table.get(name, {})) if is_group else value
+            table[name] = _merged(_group(variable, value), table.get(name, {})) if is_group else value
             continue
         group, _, key = name.partition("_")
         if key and group in fields and isinstance(fields[group].default, Group):
             table[group] = _merged(table.get(group, {}), {key: value})
     return table
+
+
+def _group(variable: str, value: str) -> dict[str, Any]:
+    """Return the group that a variable spells as JSON."""
+    try:
+        found = json.loads(value)
+    except (ValueError, RecursionError) as exc:
+        raise ValueError(f"{variable} is no JSON: {exc}") from exc
+    if not isinstance(found, dict):  # passed over, its settings would silently be the defaults
+        raise ValueError(f"{variable} should be a JSON object of settings, as in {{}}")
+    return found
 
 
 def _merged(below: Any, above: Any) -> Any:

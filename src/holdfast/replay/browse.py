@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from urllib.parse import quote
 
 from sqlalchemy.orm import Session
@@ -88,14 +88,29 @@ def _calendar(session: Session, wanted: Listing, place: Place) -> bytes:
     if not moments:
         raise NotCaptured(wanted.url)
     is_cut = len(moments) > _COUNTED
-    years = Counter(moment.year for moment in moments[:_COUNTED])
+    counted = moments[:_COUNTED]
+    years = Counter(moment.year for moment in counted)
     year = earliest(wanted.digits).year if wanted.digits else max(years)
-    days = Counter(moment.date() for moment in moments[:_COUNTED] if moment.year == year)
     start, end = datetime(year, 1, 1, tzinfo=UTC), datetime(year, 12, 31, 23, 59, 59, 999_999, tzinfo=UTC)
     captures = queries.sightings(session, key, after=(start, 0), until=end, limit=_LISTED)
+    # What is listed of a year that lies before all that was counted, or partly so, counts as well.
+    listed = [capture.captured_at for capture in captures]
+    in_year = [moment for moment in counted if moment.year == year]
+    days = Counter(moment.date() for moment in in_year) | Counter(moment.date() for moment in listed)
+    years |= Counter({year: sum(days.values())})
+    firsts: dict[date, datetime] = {}
+    for moment in (*in_year, *listed):
+        firsts[moment.date()] = min(moment, firsts.get(moment.date(), moment))
     return render_calendar(
         Calendar(
-            url=wanted.url, years=years, year=year, days=days, captures=captures, is_cut=is_cut, prefix=place.prefix
+            url=wanted.url,
+            years=years,
+            year=year,
+            days=days,
+            firsts=firsts,
+            captures=captures,
+            is_cut=is_cut,
+            prefix=place.prefix,
         )
     )
 
@@ -119,4 +134,10 @@ def prefix_range(url: str) -> tuple[str, str]:
     key = surt(url)
     if url.endswith("/") and not key.endswith("/"):
         key += "/"
-    return key, key[:-1] + chr(ord(key[-1]) + 1)
+    # The key of an address that is none holds any character: behind the last of all there is none to end before, and
+    # behind U+D7FF come halves of characters, which no database takes.
+    stem = key.rstrip("\U0010ffff")
+    if not stem:
+        return key, f"{key}\U0010ffff"
+    following = ord(stem[-1]) + 1
+    return key, stem[:-1] + chr(0xE000 if following == 0xD800 else following)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from calendar import monthrange
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import date, datetime
 from typing import NamedTuple
 
@@ -29,6 +29,8 @@ class Calendar(NamedTuple):
     year: int
     days: Counter[date]
     """Captures of each day of that year."""
+    firsts: Mapping[date, datetime]
+    """The first capture of each of these days: more of them are counted than are listed."""
     captures: Sequence[Sighting]
     """Those of that year, the first thousands."""
     is_cut: bool
@@ -41,10 +43,9 @@ def render_calendar(found: Calendar) -> bytes:
     """Return the page."""
     total = sum(found.years.values())
     some = "More than " if found.is_cut else ""
-    first_of_day: dict[date, str] = {}
-    for capture in found.captures:
-        digits = timestamp(capture.captured_at)
-        first_of_day.setdefault(capture.captured_at.date(), found.prefix + replay_path(digits, "", capture.url))
+    first_of_day = {
+        day: found.prefix + replay_path(timestamp(moment), "", found.url) for day, moment in found.firsts.items()
+    }
     months = "".join(_month(found, month, first_of_day) for month in range(1, 13))
     body = (
         f'<h1 class="url">{escape(found.url)}</h1>\n'
@@ -100,9 +101,9 @@ def _list(found: Calendar) -> str:
 def render_addresses(prefix_url: str, known: Sequence[Known], following: str | None, prefix: str) -> bytes:
     """Return the page that lists the addresses which begin alike; `following` is where the list goes on."""
     rows = "".join(
-        f'<tr><td class="url" style="text-align:left"><a href="{escape(replay_path("*", "", one.url))}">'
-        f"{escape(one.url)}</a></td><td>{_link(one.first, one.url, prefix)}</td>"
-        f"<td>{_link(one.last, one.url, prefix)}</td></tr>"
+        f'<tr><td class="url"><a href="{escape(replay_path("*", "", one.url))}">'
+        f'{escape(one.url)}</a></td><td class="day">{_link(one.first, one.url, prefix)}</td>'
+        f'<td class="day">{_link(one.last, one.url, prefix)}</td></tr>'
         for one in known
     )
     more = f'<p><a href="{escape(following)}">Next addresses</a></p>' if following else ""

@@ -7,9 +7,10 @@ from holdfast.replay.entities import escape
 _STYLE = (
     "body{font:16px/1.5 system-ui,sans-serif;margin:2rem auto;max-width:70rem;padding:0 1rem;color:#1b1b1b;"
     "background:#fff}a{color:#0b4f9e}h1{font-size:1.5rem;overflow-wrap:anywhere}h2{font-size:1.2rem}"
-    "table{border-collapse:collapse}td,th{padding:.2rem .4rem;text-align:right}caption{font-weight:600;text-align:left}"
+    "table{border-collapse:collapse}td,th{padding:.2rem .4rem;text-align:left;vertical-align:top}"
+    ".months td,.months th{text-align:right}caption{font-weight:600;text-align:left}.day{white-space:nowrap}"
     ".months{display:flex;flex-wrap:wrap;gap:1.5rem;align-items:flex-start}"
-    "td a{background:#cfe6ff;color:#0b2f5e;border-radius:.3rem;padding:0 .2rem}"
+    ".months td a{background:#cfe6ff;color:#0b2f5e;border-radius:.3rem;padding:0 .2rem}"
     ".url{overflow-wrap:anywhere}small{color:#555}nav a,nav strong{margin-right:1rem}"
     "@media(prefers-color-scheme:dark){body{background:#161616;color:#eee}a{color:#8ec5ff}small{color:#aaa}}"
 )

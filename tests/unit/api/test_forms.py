@@ -34,6 +34,25 @@ def test_whatever_both_databases_can_hold_passes(value: Any) -> None:
     check_values(value)
 
 
+class _Name(str):
+    """A name that counts how often it is spelled."""
+
+    spelled = 0
+
+    def __getitem__(self, part: Any) -> str:
+        type(self).spelled += 1
+        return super().__getitem__(part)
+
+
+def test_places_are_spelled_only_where_something_is_wrong() -> None:
+    check_values({_Name("a"): {_Name("b"): [{_Name("c"): 1}] * 100}})
+    assert _Name.spelled == 0
+
+    with pytest.raises(ValueError, match=r"^a\.b\[1\]: it is no finite"):
+        check_values({_Name("a"): {_Name("b"): [0, float("nan")]}})
+    assert _Name.spelled == 2
+
+
 @pytest.mark.parametrize("content", [{"number": "1"}, {"number": True}, {"number": 1.0}, {"other": 1}, [], "x", 7])
 def test_types_are_strict_and_unknown_fields_are_refused(content: Any) -> None:
     with pytest.raises(ValidationError):

@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 
 from holdfast.index.intake.packages import BadPackage, open_package
-from holdfast.index.intake.signatures import check_signature
+from holdfast.index.intake.signatures import Worth
+from holdfast.index.intake.verification import check_signed_data
 from tests.unit.index.files import record
 
 WARC = record() * 3
@@ -210,11 +211,11 @@ def test_a_signature_holds_for_its_digest_and_no_other(curve: str) -> None:
     key, signature = KEYS[curve]
     signed = {"hash": f"sha256:{7:064}", "publicKey": key, "signature": signature}
 
-    assert check_signature(signed) is True
-    assert check_signature(signed | {"hash": f"sha256:{8:064}"}) is False
-    assert check_signature(signed | {"signature": signature[::-1]}) is False
-    assert check_signature(signed | {"publicKey": "AAAA"}) is None
-    assert check_signature(signed | {"domainCert": "-----BEGIN"}) is None
+    assert check_signed_data(signed).worth is Worth.VALID
+    assert check_signed_data(signed | {"hash": f"sha256:{8:064}"}).worth is Worth.INVALID
+    assert check_signed_data(signed | {"signature": signature[::-1]}).worth is Worth.INVALID
+    assert check_signed_data(signed | {"publicKey": "AAAA"}).worth is Worth.INVALID
+    assert check_signed_data(signed | {"domainCert": "-----BEGIN"}).worth is Worth.INVALID
 
 
 def test_a_signature_of_another_package_is_no_signature(tmp_path: Path) -> None:
@@ -225,5 +226,6 @@ def test_a_signature_of_another_package_is_no_signature(tmp_path: Path) -> None:
     with open_package(_package(tmp_path / "a.wacz", *_listed(("archive/a.warc", WARC), seal=seal))) as package:
         fixity = package.fixity()
 
-    assert fixity.problems == ("the signature is one of another datapackage.json",)
-    assert fixity.notes == ("signed by a key of its own: the signature holds",)
+    assert len(fixity.problems) == 1
+    assert fixity.problems[0].endswith("the signature does not hold: it is one of another datapackage.json")
+    assert fixity.notes == ()

@@ -120,6 +120,14 @@ def test_a_prefix_covers_what_begins_like_it_and_nothing_else() -> None:
     assert not low <= "org,example)/ab" < high
 
 
+@pytest.mark.parametrize("last", ["\ud7ff", "\U0010ffff", "a\U0010ffff\U0010ffff", "\x7f", "z"])
+def test_a_prefix_of_any_character_ends_before_one_that_a_database_takes(last: str) -> None:
+    low, high = prefix_range(f"urn:{last}")
+
+    high.encode()
+    assert low <= f"urn:{last}" <= f"urn:{last}more" < high
+
+
 def test_a_place_knows_the_two_origins() -> None:
     app = place_of("http", "localhost:8060", replay_origin=None)
     replay = place_of("http", "replay.localhost:8060", replay_origin=None)

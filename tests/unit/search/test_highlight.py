@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.search.highlight import Finder, Piece
+from holdfast.search.highlight import Finder, Piece, windows
 from holdfast.search.query import Words
 
 _FLU = Words(words=("vaccination", "clinic"))
@@ -56,3 +58,25 @@ def test_pieces_always_join_to_the_text(text: str, parts: list[str]) -> None:
     assert "".join(piece.text for piece in finder.pieces(text)) == text
     for passage in finder.passages(text):
         assert "".join(piece.text for piece in passage) in text
+
+
+class _Counted(str):
+    """A text that counts how often a piece of it is taken."""
+
+    taken = 0
+
+    def __getitem__(self, part: Any) -> str:
+        type(self).taken += 1
+        return super().__getitem__(part)
+
+
+def test_passages_of_thousands_of_hits_are_chosen_in_one_pass() -> None:
+    text = _Counted("abcdefghijklmnopqrstuvwxyz" * 100)
+    places = [(at, at + 1) for at in range(len(text))]
+
+    found = list(windows(text, places))
+
+    assert _Counted.taken == 2 * len(places)
+    assert found[0] == (-26, 0, 0, 199)
+    assert found[-1] == (-1, 2599, 2599, 2599)
+    assert [last - first for _, _, first, last in found[:2400]] == [199] * 2400

@@ -30,17 +30,24 @@ def home(archive: ArchiveDep, session: SessionDep, totals: TotalsDep) -> HTMLRes
         if entry is not None:
             link = browse_url(archive.settings, url=entry.url, captured_at=entry.captured_at, snapshot_id=entry.id)
             name = f'<a href="{escape(link)}">{name}</a>'
-        rows.append(f"<li>{name}: {total.snapshots:,} captures, {total.first:%Y-%m-%d} to {total.last:%Y-%m-%d}")
+        rows.append(
+            f"<li>{name}: {_counted(total.snapshots, 'capture')}, {total.first:%Y-%m-%d} to {total.last:%Y-%m-%d}"
+        )
     captures, pages = sum(one.snapshots for one in kept.listed), sum(one.pages for one in kept.listed)
     about = "" if archive.settings.api.strict else ' · <a href="/docs">all routes</a>'
     return HTMLResponse(
         page(
             "Holdfast",
             "<h1>Holdfast</h1>"
-            f"<p>{captures:,} captures of {pages:,} pages from {len(kept.listed):,} sources.</p>"
+            f"<p>{_counted(captures, 'capture')} of {_counted(pages, 'page')} "
+            f"from {_counted(len(kept.listed), 'source')}.</p>"
             "<form action=/api/search><label for=q>Search</label> <input id=q name=q required maxlength=256> "
             f"<button>Find</button></form><ul>{''.join(rows)}</ul>"
             f"<p><a href=/api/stats>figures</a> · <a href=/api/sources>sources</a>{about} · "
             "<a href=/report>report a problem</a></p>",
         )
     )
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number:,} {noun if number == 1 else noun + 's'}"

@@ -25,26 +25,38 @@ def checked_text(text: str) -> str:
     return text
 
 
-def check_values(value: Any, path: str = "") -> None:
+def check_values(value: Any) -> None:
     """Raise ValueError with the place of the first value that cannot be kept: NUL, half a character, no number."""
-    place = path or "body"
+    found = _problem(value)
+    if found is not None:
+        place, why = found
+        raise ValueError(f"{''.join(reversed(place)).removeprefix('.') or 'body'}: {why}")
+
+
+def _problem(value: Any) -> tuple[list[str], str] | None:
+    """Return what is wrong, and its place from the inside out: spelled for every value, a deep one would cost as much
+    for each of its leaves as all names above it are long."""
     if isinstance(value, dict):
         for name, one in value.items():
-            shown = name[:_NAME_CHARS].encode("ascii", "replace").decode().replace("\x00", "?")
-            check_values(name, f"{path}.{shown}" if path else shown)
-            check_values(one, f"{path}.{shown}" if path else shown)
+            if (found := _problem(name) or _problem(one)) is not None:
+                shown = name[:_NAME_CHARS].encode("ascii", "replace").decode().replace("\x00", "?")
+                found[0].append(f".{shown}")
+                return found
     elif isinstance(value, list):
         for number, one in enumerate(value):
-            check_values(one, f"{path}[{number}]")
+            if (found := _problem(one)) is not None:
+                found[0].append(f"[{number}]")
+                return found
     elif isinstance(value, str):
         try:
             checked_text(value)
         except ValueError as exc:
-            raise ValueError(f"{place}: {exc}") from None
+            return [], str(exc)
     elif isinstance(value, float) and not math.isfinite(value):
-        raise ValueError(f"{place}: it is no finite number")
+        return [], "it is no finite number"
     elif isinstance(value, int) and not -_MAX_WHOLE <= value < _MAX_WHOLE:
-        raise ValueError(f"{place}: it is a larger number than we keep")
+        return [], "it is a larger number than we keep"
+    return None
 
 
 def check_fields(content: Any) -> Any:

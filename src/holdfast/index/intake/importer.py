@@ -29,6 +29,7 @@ from holdfast.index.intake.placing import (
     place,
     write_new,
 )
+from holdfast.index.intake.signatures import Signature
 from holdfast.jobs.imports import ImportBegun, ImportWish, begin_import
 from holdfast.warc import queries as files
 from holdfast.warc import roots
@@ -60,6 +61,8 @@ class Imported:
     notes: list[str] = field(default_factory=list)
     fixity: list[str] = field(default_factory=list)
     """What is not as the package around it says; digests of records are among the warnings of `indexed`."""
+    signature: Signature | None = None
+    """What the signature of the package around it is worth."""
     error: str | None = None
 
 
@@ -186,6 +189,7 @@ class Importer:
                 fresh.unlink(missing_ok=True)
         done.fixity += wrong
         done.notes += fixity.notes
+        done.signature = fixity.signature
         return done
 
     def _file(self, path: Path, origin: str, name: str, *, is_unpacked: bool = False) -> Imported:
