@@ -5,9 +5,14 @@ BIN := $(VENV)/bin
 PEERS := .venv-peers
 PYTEST := $(BIN)/python -m pytest
 
+TOGETHER := --no-print-directory --output-sync=target
+
+# A test run starts a thousand processes of Python: without its compiled modules each compiles all that it loads.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
 
-.PHONY: docs help setup services demo test quick check bench soak peers lock clean
+.PHONY: docs help setup services demo test quick check types lint house bench soak peers lock clean
 
 help: ## this list
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## */\t/' | sort | expand -t 12
@@ -27,16 +32,25 @@ demo: setup ## crawl a small bundled site on this machine and show what was capt
 	@$(BIN)/holdfast demo
 
 check: setup ## lint, formatting, types and the house rules
+	@$(MAKE) $(TOGETHER) -j 2 types lint house
+
+types: setup
+	$(BIN)/mypy
+
+lint: setup
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy
+
+house: setup
 	$(PYTEST) tests/house
 
 quick: setup ## unit and contract tests on SQLite, no service needed
 	$(PYTEST) tests/unit tests/contract tests/house -n 2 -m "not postgres and not slow and not soak"
 
 test: export HOLDFAST_REQUIRE_SERVICES = 1
-test: setup services peers check ## everything: what CI runs
+test: ## everything: what CI runs
+	@$(MAKE) $(TOGETHER) -j 3 setup services peers
+	@$(MAKE) $(TOGETHER) check
 	$(PYTEST) tests/unit tests/contract -n 2 -m "not soak"
 	$(PYTEST) tests/flow -n 2 --dist loadfile -m "not soak"
 

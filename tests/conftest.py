@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import os
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 
 import hypothesis
@@ -19,6 +20,9 @@ __all__ = ["FakeClock"]
 # Commands run inside the tests' own process: one that stepped back would make every test after it slow.
 os.environ["HOLDFAST_INDEX_NICE"] = "0"
 
+# Compiled modules are kept, or each of the thousand processes that tests start compiles all that it loads anew.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+
 # An example that takes long on a busy machine is no fault of the code: work is counted, not timed.
 hypothesis.settings.register_profile("untimed", deadline=None)
 hypothesis.settings.load_profile("untimed")
@@ -27,6 +31,18 @@ hypothesis.settings.load_profile("untimed")
 _SERVED = {"postgres", "postgres_url", "bare_postgres_url"}
 _LONG = {"test_real_site.py", "test_feeds_odd.py"}
 """Files of one long test: begun last, they would keep one core waiting for the other."""
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Look for no garbage among the modules and tests that are collected, then or later: all of it stays."""
+    gc.disable()
+    try:
+        found = yield
+    finally:
+        gc.freeze()
+        gc.enable()
+    return found
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

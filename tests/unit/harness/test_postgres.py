@@ -18,9 +18,9 @@ def test_each_test_gets_a_database_of_its_own(postgres: Postgres, postgres_url: 
     assert found == (None,)
 
 
-def test_the_server_syncs_what_it_commits(postgres_url: str) -> None:
+def test_the_server_has_written_what_it_commits(postgres_url: str) -> None:
     with psycopg.connect(postgres_url) as connection:
-        assert connection.execute("SHOW fsync").fetchone() == ("on",)
+        assert connection.execute("SHOW synchronous_commit").fetchone() == ("on",)
 
 
 def test_a_killed_server_comes_back_with_what_was_committed(postgres: Postgres, postgres_url: str) -> None:
