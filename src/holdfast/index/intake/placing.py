@@ -134,12 +134,11 @@ def look_at(path: Path, pulse: Pulse) -> Looked:
         return looked
     last = -1
     try:
-        for record in read_records(path, damaged):
+        for record in read_records(path, damaged, lambda: pulse(0)):
             looked.records += 1
             if record.offset == last:
                 looked.form = Form.UNSEEKABLE
             last = record.offset
-            pulse(0)
     except Invalid as bad:
         looked.damage.append(Damage(max(last, 0), getattr(bad, "kind", bad.code), str(bad)))
         looked.damaged += 1
@@ -185,7 +184,7 @@ def place(path: Path, looked: Looked, digests: Digests, target: Target, pulse: P
     if looked.form is Form.ARC:
         sealed = convert_arc(path, folder, stem, seed=digests.sha256, on_damage=passed_over, pulse=lambda: pulse(0))
         return _sealed(sealed, "converted")
-    return _sealed(rewrite_warc(path, folder, stem, passed_over), "rewritten")
+    return _sealed(rewrite_warc(path, folder, stem, passed_over, lambda: pulse(0)), "rewritten")
 
 
 def _sealed(sealed: SealedFile, how: str) -> Placed:
