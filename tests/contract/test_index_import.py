@@ -131,9 +131,9 @@ def test_files_of_one_name_that_come_at_one_moment_do_not_overwrite_each_other(
     assert [(one.state, one.error) for one in done] == [("imported", None)] * 2
     with database.read() as session:
         stored = session.execute(select(WarcFile.path, WarcFile.sha256)).all()
-    assert len({path for path, _ in stored}) == 2
-    for path, sha256 in stored:
-        assert hashlib.sha256((tmp_path / "home" / path).read_bytes()).hexdigest() == sha256
+    assert len({name for name, _ in stored}) == 2
+    for name, sha256 in stored:
+        assert hashlib.sha256((tmp_path / "home" / name).read_bytes()).hexdigest() == sha256
 
 
 def _counts(database: Database) -> tuple[int, ...]:
