@@ -265,9 +265,10 @@ def test_a_drain_does_no_more_work_however_much_is_kept(bed: Bed) -> None:
     for number, kept in enumerate((20, 2000)):
         bed.fill(pages([f"parrot {n}" for n in range(kept)], host=f"kept{number}.test"))
         rows = bed.add(pages(["parrot new"], host=f"new{number}.test"))
+        with bed.database.read() as session:
+            found = queries.pages_between(session, rows[0], rows[0], limit=1)
         with Calls() as calls, closing(Scribe(Place(bed.home).current(), bed.database)) as scribe:
-            with bed.database.read() as session:
-                scribe.pages(rows[0], rows[0], queries.pages_between(session, rows[0], rows[0], limit=1))
+            scribe.pages(rows[0], rows[0], found)
         work.append(calls.count)
         bed.drain()
 
