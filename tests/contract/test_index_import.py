@@ -21,8 +21,11 @@ from holdfast.db.connect import connect
 from holdfast.db.engine import Database
 from holdfast.db.models import Execution, Snapshot, WarcFile
 from holdfast.errors import Invalid
+from holdfast.exports.package import build, read_contents
+from holdfast.exports.zipping import read_segments
 from holdfast.index.intake.importer import Imported, Importer, Step
 from holdfast.index.owning import open_indexer
+from holdfast.index.withdrawals import hide
 from holdfast.jobs.imports import ImportWish, begin_import, ensure_import_source
 from holdfast.warc.manifest import read_manifest
 from tests.patience import deadline
@@ -337,3 +340,19 @@ def test_addresses_that_differ_in_a_byte_that_is_not_utf8_stay_two(tmp_path: Pat
             "http://example.org/?cat=%E8", "http://example.org/?cat=%E9",
         ]  # fmt: skip
         assert session.scalar(select(func.count(Snapshot.url_key.distinct()))) == 2
+
+
+def test_what_was_noted_of_a_hidden_page_that_was_never_captured_is_in_no_package(
+    database: Database, tmp_path: Path
+) -> None:
+    page, home = "http://example.org/hidden", tmp_path / "home"
+    note = record(b"the hidden sentence", kind="metadata", url=page, more=b"Content-Type: text/plain\r\n")
+    _run(database, home, [write(tmp_path / "a.warc.gz", record(response(b"<p>shown</p>")), note)])
+    hide(database, SystemClock(), page, reason="asked for")
+    (tmp_path / "made").mkdir()
+
+    members = build(database, home, read_contents(database, 1), tmp_path / "made")
+
+    held = gzip.decompress(b"".join(read_segments(members[0].segments)))
+    assert b"shown" in held
+    assert b"hidden" not in held
