@@ -7,9 +7,11 @@ import hashlib
 import json
 import shutil
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
+from threading import Barrier
 
 import pytest
 from cryptography.hazmat.primitives.asymmetric import ec
@@ -20,10 +22,14 @@ from holdfast.db.connect import connect
 from holdfast.db.engine import Database
 from holdfast.db.models import Execution, Snapshot, WarcFile
 from holdfast.errors import Invalid
-from holdfast.index.intake.importer import Imported, Importer
+from holdfast.exports.package import build, read_contents
+from holdfast.exports.zipping import read_segments
+from holdfast.index.intake.importer import Imported, Importer, Step
 from holdfast.index.owning import open_indexer
-from holdfast.jobs.imports import ImportWish, ensure_import_source
+from holdfast.index.withdrawals import hide
+from holdfast.jobs.imports import ImportWish, begin_import, ensure_import_source
 from holdfast.warc.manifest import read_manifest
+from tests.patience import deadline
 from tests.unit.index import signing
 from tests.unit.index.files import record, response, write
 
@@ -74,6 +80,65 @@ def _run(
         importer = Importer(database, hot, clock, indexer, wish)
         importer.strict = strict
         return list(importer.run(paths))
+
+
+def _together(database: Database, home: Path, each: list[Path], *, is_at: Callable[[Step], bool]) -> list[Imported]:
+    """Import one file on each of some threads, into one execution; all of them reach a step before one goes on."""
+    home.mkdir()
+    clock, line = SystemClock(), Barrier(len(each))
+    wish = ImportWish(source="foreign", name="Foreign", home=home, config={})
+    begun = begin_import(database, clock, wish)
+
+    def one(path: Path) -> Imported:
+        waited: list[Step] = []
+
+        def on_step(step: Step) -> None:
+            if not waited and is_at(step):
+                waited.append(step)
+                line.wait(timeout=deadline(30))
+
+        with closing(connect(database.url)) as hot, open_indexer(hot, clock, home) as indexer:
+            importer = Importer(database, hot, clock, indexer, wish)
+            importer.begun, importer.on_step = begun, on_step
+            return next(importer.run([path]))
+
+    with ThreadPoolExecutor(len(each)) as pool:
+        return list(pool.map(one, each))
+
+
+def test_a_file_that_two_workers_take_in_at_one_moment_is_kept_once(database: Database, tmp_path: Path) -> None:
+    path = write(tmp_path / "a.warc.gz", record(response(b"<p>text</p>")))
+
+    done = _together(database, tmp_path / "home", [path, path], is_at=lambda step: step.phase == "reading")
+
+    assert [one.error for one in done] == [None, None]
+    assert sorted(one.state for one in done) == ["again", "imported"]
+    assert len({one.warc_file_id for one in done}) == 1
+    assert _counts(database)[:2] == (1, 1)
+    assert len([one for one in (tmp_path / "home").rglob("*.warc.gz*") if one.is_file()]) == 1
+
+
+@pytest.mark.parametrize("form", ["seekable", "unseekable"])
+def test_files_of_one_name_that_come_at_one_moment_do_not_overwrite_each_other(
+    database: Database, tmp_path: Path, form: str
+) -> None:
+    paths = [tmp_path / name / "same.warc.gz" for name in ("one", "two")]
+    for path in paths:
+        path.parent.mkdir()
+        pages = [record(response(f"<p>{path.parent.name} {n}</p>".encode())) for n in range(2)]
+        path.write_bytes(b"".join(map(gzip.compress, pages)) if form == "seekable" else gzip.compress(b"".join(pages)))
+
+    def is_placed(step: Step) -> bool:
+        return step.phase == "reading" and (form == "unseekable" or step.done > 0)
+
+    done = _together(database, tmp_path / "home", paths, is_at=is_placed)
+
+    assert [(one.state, one.error) for one in done] == [("imported", None)] * 2
+    with database.read() as session:
+        stored = session.execute(select(WarcFile.path, WarcFile.sha256)).all()
+    assert len({name for name, _ in stored}) == 2
+    for name, sha256 in stored:
+        assert hashlib.sha256((tmp_path / "home" / name).read_bytes()).hexdigest() == sha256
 
 
 def _counts(database: Database) -> tuple[int, ...]:
@@ -297,3 +362,19 @@ def test_addresses_that_differ_in_a_byte_that_is_not_utf8_stay_two(tmp_path: Pat
             "http://example.org/?cat=%E8", "http://example.org/?cat=%E9",
         ]  # fmt: skip
         assert session.scalar(select(func.count(Snapshot.url_key.distinct()))) == 2
+
+
+def test_what_was_noted_of_a_hidden_page_that_was_never_captured_is_in_no_package(
+    database: Database, tmp_path: Path
+) -> None:
+    page, home = "http://example.org/hidden", tmp_path / "home"
+    note = record(b"the hidden sentence", kind="metadata", url=page, more=b"Content-Type: text/plain\r\n")
+    _run(database, home, [write(tmp_path / "a.warc.gz", record(response(b"<p>shown</p>")), note)])
+    hide(database, SystemClock(), page, reason="asked for")
+    (tmp_path / "made").mkdir()
+
+    members = build(database, home, read_contents(database, 1), tmp_path / "made")
+
+    held = gzip.decompress(b"".join(read_segments(members[0].segments)))
+    assert b"shown" in held
+    assert b"hidden" not in held

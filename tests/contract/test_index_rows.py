@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, closing, contextmanager
 from pathlib import Path
+from threading import Barrier
 from typing import Any, cast
 
 import pytest
@@ -22,6 +24,7 @@ from holdfast.index.writing.late import resolve_some
 from holdfast.warc.ids import ORDINALS
 from tests.archive import BEGIN, Shot, add_captures, build_archive, days_later, index_all
 from tests.clock import FakeClock
+from tests.patience import deadline
 
 PAGE = "https://example.org/a"
 LINKS = (
@@ -234,6 +237,45 @@ def test_a_file_reads_no_more_however_many_revisits_wait_for_originals_that_neve
     assert found[PAGE] is not None, "at the same address it is found whenever it was read"
     assert read[1] <= read[0]
     assert (found["https://example.org/alias"], resolved) == (None, 1), "the other is found now and then"
+
+
+class _WaitingHot:
+    """Like the connection that it wraps; each write waits until another connection is about to write, too."""
+
+    def __init__(self, hot: Hot, line: Barrier) -> None:
+        self._hot, self._line = hot, line
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._hot, name)
+
+    def write(self) -> AbstractContextManager[Transaction]:
+        """Open a transaction that may write, when both have read."""
+        self._line.wait(timeout=deadline(30))
+        return self._hot.write()
+
+
+def test_a_revisit_that_two_indexers_resolve_at_one_moment_is_counted_once(
+    home: Path, migrated_url: str, rows: Rows
+) -> None:
+    alias = "https://example.org/alias"
+    _build(home, migrated_url, [Shot(url=PAGE, body=BODY), Shot(url=alias, same_as=PAGE, moment=days_later(3))])
+    line = Barrier(2)
+
+    def resolve(_: int) -> int:
+        with closing(connect(migrated_url)) as hot:
+            return resolve_some(cast(Hot, _WaitingHot(hot, line)), after=-1, now=0)
+
+    with closing(connect(migrated_url)) as hot, hot.write() as tx:
+        tx.execute(
+            "UPDATE snapshots SET original_id = NULL, group_id = NULL, media_type = NULL, is_page = (1 = 0)"
+            " WHERE record_type = 'revisit'"
+        )
+        tx.execute("DELETE FROM page_groups WHERE url = ?", (alias,))
+    with ThreadPoolExecutor(2) as pool:
+        resolved = sorted(pool.map(resolve, range(2)))
+
+    assert sum(resolved) == 1
+    assert {group.url: group.snapshot_count for group in rows.all(PageGroup)} == {PAGE: 1, alias: 1}
 
 
 @pytest.mark.parametrize("order", [(1, 2), (2, 1)])

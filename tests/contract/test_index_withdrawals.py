@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import closing
+import json
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
 from sqlalchemy import delete, select, text
+from sqlalchemy.orm import Session
 
+from holdfast.changes.queries import take_turn
 from holdfast.db.engine import Database
 from holdfast.db.migrate import downgrade, upgrade
 from holdfast.db.models import AuditEvent, IndexRun, SearchOutbox, Snapshot, Withdrawal
@@ -16,10 +20,11 @@ from holdfast.db.visibility import visible, withdrawals_in_force
 from holdfast.errors import Conflict, Invalid, NotFound
 from holdfast.index.queries import SnapshotNotFound, closest, snapshot
 from holdfast.index.records import open_stored
-from holdfast.index.withdrawals import hide, restore_withdrawals, unhide
+from holdfast.index.withdrawals import WITHDRAWALS, hide, restore_withdrawals, unhide
 from holdfast.urls import parse
 from holdfast.wiring.archive import Archive
 from tests.archive import BEGIN, Shot, build_archive, days_later
+from tests.patience import deadline
 
 URL = "https://example.org/page"
 
@@ -233,3 +238,65 @@ def test_what_was_hidden_is_hidden_again_after_a_lost_database(tmp_path: Path) -
     with archive.database.read() as session:
         assert {row.subject for row in withdrawals_in_force(session)} == set(pages[:2])
     archive.database.close()
+
+
+class _Between(Database):
+    """A database on which something happens behind the first transaction that writes."""
+
+    def __init__(self, url: str, happens: Callable[[], object]) -> None:
+        super().__init__(url)
+        self._happens: Callable[[], object] | None = happens
+
+    @contextmanager
+    def write(self) -> Iterator[Session]:
+        """Open a session that may write."""
+        with super().write() as session:
+            yield session
+        happens, self._happens = self._happens, None
+        if happens is not None:
+            happens()
+
+
+def test_a_page_hidden_again_while_it_is_shown_is_hidden_by_the_lines_too(archive: Archive, migrated_url: str) -> None:
+    hide(archive.database, archive.clock, URL, reason="first", home=archive.home)
+
+    def again() -> None:
+        hide(archive.database, archive.clock, URL, reason="second", home=archive.home)
+
+    with closing(_Between(migrated_url, again)) as database:
+        unhide(database, archive.clock, URL, home=archive.home)
+
+    last = json.loads((archive.home / WITHDRAWALS).read_text().splitlines()[-1])
+    with archive.database.read() as session:
+        in_force = withdrawals_in_force(session)
+    assert [row.reason for row in in_force] == ["second"]
+    assert (last["reason"], last["lifted"]) == ("second", False)
+
+
+_WAITS = (
+    "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"
+    " AND database = (SELECT oid FROM pg_database WHERE datname = current_database())"
+)
+
+
+def test_hiding_waits_for_a_comparison_under_way_and_its_mark_stays(archive: Archive) -> None:
+    if archive.database.engine.dialect.name != "postgresql":
+        pytest.skip("SQLite has one writer")
+    with archive.database.read() as session:
+        first = session.scalars(select(Snapshot.id).where(Snapshot.url == URL).order_by(Snapshot.id)).first()
+    wanted = (archive.database, archive.clock, str(first))
+    hiding = threading.Thread(target=hide, args=wanted, kwargs={"reason": "asked"})
+    never = threading.Event()
+    with archive.database.write() as session:
+        take_turn(session)
+        hiding.start()
+        for _ in range(int(deadline(60) * 20)):
+            with archive.database.read() as other:
+                waits = other.scalar(text(_WAITS))
+            if waits or not hiding.is_alive() or never.wait(0.05):
+                break
+        session.execute(text("UPDATE snapshots SET compared = true"))
+    hiding.join(deadline(60))
+
+    with archive.database.read() as session:
+        assert session.scalars(select(Snapshot.compared).where(Snapshot.id == first)).one() is False

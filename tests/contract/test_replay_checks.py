@@ -7,7 +7,7 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from sqlalchemy import update
+from sqlalchemy import select, update
 
 from holdfast.clock import SystemClock
 from holdfast.db.models import Snapshot
@@ -44,6 +44,14 @@ def test_what_is_withdrawn_is_neither_counted_nor_opened(archive: Archive) -> No
     hide(archive.database, SystemClock(), "https://example.org/3", reason="asked for")
 
     assert check_execution(archive.database, archive.home, 1).checked == 5
+
+
+def test_a_revisit_of_what_is_withdrawn_is_not_called_damaged(archive: Archive) -> None:
+    with archive.database.read() as session:
+        original = session.scalars(select(Snapshot.original_id).where(Snapshot.record_type == "revisit")).one()
+    hide(archive.database, SystemClock(), str(original), reason="asked for")
+
+    assert check_execution(archive.database, archive.home, 2).faults == {"original_withdrawn": 1}
 
 
 def test_faults_are_told_by_name(archive: Archive) -> None:

@@ -12,13 +12,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlalchemy import event
+from sqlalchemy import event, update
 
 from holdfast.db.models import SearchOutbox
+from holdfast.index.indexer import Interrupted
+from holdfast.search import queries
 from holdfast.search.drain import drain, rebuild, take_over_signals
 from holdfast.search.place import IndexElsewhere
 from holdfast.search.search import Answer, Kind, NoIndexHere, Request, Search, Sort
 from holdfast.search.signals import recompute
+from tests.clock import FakeClock
 from tests.search_bed import DAY, Bed, Capture, open_bed, pages
 
 _WORDS = ("parrot", "cage", "seed", "flight", "colour", "island", "forest", "feather", "market", "harbour")
@@ -182,3 +185,52 @@ def test_an_index_whose_directory_is_gone_is_taken_over_at_once(bed: Bed, tmp_pa
 
     assert drain(bed.database, other, bed.clock).pages == 61
     assert Search(bed.database, other, bed.clock).ask(Request(q="cockatoo")).total == 1
+
+
+def _keep_unseen(bed: Bed, other: Path) -> None:
+    """Let the outbox be that of an index which cannot be seen from here, on a machine of the same name."""
+    with bed.database.write() as session:
+        row = session.get_one(SearchOutbox, 0)
+        row.refs = {**row.refs, "identity": "unseen", "home": str(other.resolve()), "machine": "another boot"}
+        row.created_at = bed.clock.now()
+
+
+def test_of_two_containers_of_one_name_and_path_only_one_takes_in_the_changes(bed: Bed) -> None:
+    bed.fill(pages(["cockatoo one"]))
+    _keep_unseen(bed, bed.home)
+    bed.add(pages(["cockatoo two"], host="two.test"))
+
+    with pytest.raises(IndexElsewhere):
+        bed.drain()
+
+
+def test_an_index_that_is_silent_is_taken_over_with_all_that_it_had_taken_in(bed: Bed, tmp_path: Path) -> None:
+    bed.fill(pages(["cockatoo one"]))
+    _keep_unseen(bed, tmp_path / "other")
+    bed.add(pages(["cockatoo two"], host="two.test"), outbox=False)  # the other one has taken it in
+    bed.add(pages(["cockatoo three"], host="three.test"))
+    with bed.database.write() as session:
+        session.execute(update(SearchOutbox).where(SearchOutbox.id > 0).values(created_at=bed.clock.now()))
+
+    with pytest.raises(IndexElsewhere):
+        bed.drain()
+    assert isinstance(bed.clock, FakeClock)
+    bed.clock.advance(3601)
+    with pytest.raises(Interrupted):
+        rebuild(bed.database, bed.home, bed.clock, is_stopping=lambda: True, by_force=False)
+    bed.drain()
+
+    assert bed.ask("cockatoo").total == 3
+
+
+def test_what_an_index_took_in_before_another_had_the_outbox_goes_on_waiting(bed: Bed, tmp_path: Path) -> None:
+    bed.fill(pages(["cockatoo one"]))
+    bed.add(pages(["cockatoo two"], host="two.test"))
+
+    def taken_over(_pages: int) -> None:
+        _keep_unseen(bed, tmp_path / "other")
+
+    with pytest.raises(IndexElsewhere):
+        drain(bed.database, bed.home, bed.clock, progress=taken_over)
+    with bed.database.read() as session:
+        assert queries.waiting_count(session) == 1

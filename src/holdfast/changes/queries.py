@@ -7,15 +7,11 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 from sqlalchemy import (
-    BigInteger,
     ColumnElement,
     Row,
     ScalarSelect,
     and_,
     bindparam,
-    cast,
-    func,
-    literal,
     or_,
     select,
     text,
@@ -28,12 +24,8 @@ from holdfast.changes.verdict import Capture, Verdict
 from holdfast.db.inserts import insert_into
 from holdfast.db.models import Change, Diff, Document, DocumentText, Snapshot, Source
 from holdfast.db.visibility import visible
-from holdfast.index.queries import unpack_text
+from holdfast.index.queries import take_changes_turn, unpack_text
 from holdfast.types import BROKEN_OFF
-
-_LOCK = 0x686F6C6463686E67
-"""`holdchng`: the advisory lock that makes PostgreSQL's writers of changes take turns, as SQLite's do anyway."""
-
 
 _WAITING = text("snapshots.is_page AND NOT snapshots.compared")
 """Spelled as the partial index is: SQLite does not see through `= 1` and `= 0`."""
@@ -41,8 +33,7 @@ _WAITING = text("snapshots.is_page AND NOT snapshots.compared")
 
 def take_turn(session: Session) -> None:
     """Let only one transaction at a time decide which captures are adjacent; freed at its end."""
-    if session.get_bind().dialect.name == "postgresql":
-        session.execute(select(func.pg_advisory_xact_lock(cast(literal(_LOCK), BigInteger))))
+    take_changes_turn(session)
 
 
 _SHOWN = and_(Snapshot.canonical_id.is_(None), *visible())

@@ -19,6 +19,7 @@ from sqlalchemy.orm import Session
 
 from holdfast import __version__
 from holdfast.db.engine import Database
+from holdfast.db.visibility import is_any_withdrawn
 from holdfast.editions.volume import read_volume
 from holdfast.errors import Conflict
 from holdfast.exports import queries
@@ -169,6 +170,8 @@ def _archive_members(database: Database, home: Path, contents: Contents) -> list
         with database.read() as session:
             return queries.withdrawn_keys(session, keys)
 
+    with database.read() as session:
+        is_any = bool(contents.hidden) or is_any_withdrawn(session)
     found: list[Resource] = []
     taken: set[str] = set()
     for file in contents.files:
@@ -180,8 +183,9 @@ def _archive_members(database: Database, home: Path, contents: Contents) -> list
         name = f"archive/{plain}" if plain not in taken else f"archive/{file.id}-{plain}"
         taken.add(plain)
         hidden = [record for record in contents.hidden if record.warc_file_id == file.id]
-        # What goes with a withdrawn record may lie in another file of its crawl.
-        gaps = find_gaps(path, hidden, withdrawn) if contents.hidden else []
+        # What goes with a withdrawn record may lie in another file of its crawl, and what was noted of a withdrawn page
+        # in a crawl that never captured it.
+        gaps = find_gaps(path, hidden, withdrawn) if is_any else []
         if gaps:
             found.append(Resource(name, blanked(path, file.size, gaps, file.sealed_at)))
         else:

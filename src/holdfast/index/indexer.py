@@ -22,6 +22,7 @@ from holdfast.failpoints import reach
 from holdfast.index.capture import Capture, Surroundings
 from holdfast.index.documents import Extractor, NewDocument
 from holdfast.index.reading import FileReading
+from holdfast.index.reading import Interrupted as Interrupted
 from holdfast.index.runs import queries as runs
 from holdfast.index.runs.lease import Lease, claim
 from holdfast.index.runs.queries import FileToIndex, Progress
@@ -47,12 +48,6 @@ class DatabaseAway(Unavailable):
     """The database did not come back while we waited; the file stays pending, nothing is lost."""
 
     code = "database_away"
-
-
-class Interrupted(HoldfastError):
-    """Somebody asked to stop; what was read so far stands, and the same command goes on."""
-
-    code = "interrupted"
 
 
 @dataclass(slots=True, kw_only=True)
@@ -106,7 +101,7 @@ class Indexer:
             return None
         run = _Run(self._hot, self._clock, file, lease)
         try:
-            run.read(locate(self._home, file.path), self._child, self._look)
+            run.read(locate(self._home, file.path), self._child, self._look, self._check)
         except (LeaseLost, Interrupted, KeyboardInterrupt, DatabaseAway):
             with suppress(Unavailable):
                 lease.give_back()
@@ -127,8 +122,12 @@ class Indexer:
     def _look(self, file: FileToIndex, progress: Progress) -> None:
         if self._on_progress is not None:
             self._on_progress(file, progress)
+        self._check()
+
+    def _check(self) -> None:
+        """Raise Interrupted if the reading is to end; asked between two batches, and while a long record streams by."""
         if self.stopping:
-            raise Interrupted("stopped between two batches; the same command goes on from here")
+            raise Interrupted("stopped; what was written stands, and the same command goes on from here")
 
 
 def _no_warc(done: Indexed) -> str:
@@ -147,9 +146,14 @@ class _Run:
         """From when to when the captures are that were written so far."""
         self.done = Indexed(warc_file_id=file.id, path=file.path)
 
-    def read(self, path: Path, child: ParseChild, look: OnProgress) -> None:
+    def read(self, path: Path, child: ParseChild, look: OnProgress, check: Callable[[], None]) -> None:
         """Read the file batch by batch, then look for revisits that waited for it."""
-        around = Surroundings(warc_file_id=self._file.id, pulse=self._lease.pulse)
+
+        def pulse() -> None:
+            check()
+            self._lease.pulse()
+
+        around = Surroundings(warc_file_id=self._file.id, pulse=pulse)
         reading = FileReading(path, around, self._clock)
         extractor = Extractor(self._hot, child)
         with closing(reading.batches()) as batches:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import zstandard
-from sqlalchemy import ColumnElement, and_, func, literal, or_, select, tuple_, update
+from sqlalchemy import BigInteger, ColumnElement, and_, cast, func, literal, or_, select, tuple_, update
 from sqlalchemy.orm import Session
 
 from holdfast.db.models import (
@@ -155,6 +155,16 @@ def path_of(session: Session, home: Path, warc_file_id: int) -> Path:
 def mark_compared(session: Session, ids: Iterable[int]) -> None:
     """Say that `changes` has looked at these snapshots."""
     session.execute(update(Snapshot).where(Snapshot.id.in_(list(ids))).values(compared=True))
+
+
+_CHANGES_LOCK = 0x686F6C6463686E67
+"""`holdchng`: the advisory lock that makes PostgreSQL's writers of changes take turns, as SQLite's do anyway."""
+
+
+def take_changes_turn(session: Session) -> None:
+    """Let only one transaction at a time decide what is compared with what, or that it is to be; freed at its end."""
+    if session.get_bind().dialect.name == "postgresql":
+        session.execute(select(func.pg_advisory_xact_lock(cast(literal(_CHANGES_LOCK), BigInteger))))
 
 
 def compare_again(session: Session, found: Snapshot) -> None:

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from holdfast import log
 from holdfast.clock import Clock, to_micros
-from holdfast.errors import Conflict, Unavailable
+from holdfast.errors import Conflict, HoldfastError, Unavailable
 from holdfast.index.capture import Capture, Surroundings, is_captured, read_capture
 from holdfast.index.keys import identify
 from holdfast.index.postquery import MAX_DATA_BYTES, method_of, request_data
@@ -39,6 +39,12 @@ _TOLD_PROBLEMS = {
 """Problems of a capture that its importer is told of; the others are what many writers do, and stand in its row."""
 _INFO_BYTES = 64 * 1024
 _log = log.get(room="index")
+
+
+class Interrupted(HoldfastError):
+    """The reading was told to stop; what was read so far stands, and the same command goes on."""
+
+    code = "interrupted"
 
 
 class Sent(NamedTuple):
@@ -95,7 +101,7 @@ class FileReading:
         """
         began = self._clock.monotonic()
         try:
-            for record in read_records(self._path, self._damaged):
+            for record in read_records(self._path, self._damaged, self._around.pulse):
                 if record.ordinal >= ORDINALS:
                     self.warnings.add("too_many_records", record.offset, f"only {ORDINALS} fit into one file")
                     break
@@ -136,8 +142,8 @@ class FileReading:
             self._damaged(damage)
         except BadHead as bad:
             self.warnings.add("record_header", record.offset, str(bad))
-        except (Conflict, Unavailable):
-            raise  # another reader took over, or the disk does not answer
+        except (Conflict, Interrupted, Unavailable):
+            raise  # another reader took over, the reading is to end, or the disk does not answer
         except Exception as error:  # one record that nobody foresaw costs itself and no other (HA-044)
             _log.warning("index.record", action="read_record", offset=record.offset, error=repr(error)[:300])
             self.warnings.add("unreadable", record.offset, f"it cannot be read ({type(error).__name__}; see the log)")

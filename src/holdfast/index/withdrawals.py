@@ -56,6 +56,8 @@ def hide(database: Database, clock: Clock, subject: str, *, reason: str, home: P
     if not reason.strip():
         raise Invalid("say why with --reason; it is kept in the audit log")
     with database.write() as session:
+        # First of all: a comparison under way would mark as compared what is marked here to be compared again.
+        queries.take_changes_turn(session)
         meant = _meant(session, subject)
         if meant.snapshot_id is not None and queries.any_snapshot(session, meant.snapshot_id) is None:
             raise NotFound(f"there is no snapshot {meant.snapshot_id}")
@@ -81,6 +83,7 @@ def hide(database: Database, clock: Clock, subject: str, *, reason: str, home: P
 def unhide(database: Database, clock: Clock, subject: str, *, home: Path | None = None) -> Withdrawn:
     """Lift the withdrawals of a snapshot or a page; NotFound if it is not hidden."""
     with database.write() as session:
+        queries.take_changes_turn(session)
         meant = _meant(session, subject)
         rows = withdrawals_of(session, snapshot_id=meant.snapshot_id, key=meant.key)
         if not rows:
@@ -92,8 +95,12 @@ def unhide(database: Database, clock: Clock, subject: str, *, home: Path | None 
         told = _told(session, clock, subject, meant, reason=None)
         lines = [as_line(row, lifted=True) for row in rows]
     if home is not None:
-        # Behind the commit: a process that dies in between leaves a line that hides too much, not too little.
-        note(database, home, *lines)
+        # Behind the commit: a process that dies in between leaves a line that hides too much, not too little. In a turn
+        # of its own, as hiding notes in its: whatever is hidden again meanwhile is not noted as lifted behind that.
+        with database.write() as session:
+            queries.take_changes_turn(session)
+            if not withdrawals_of(session, snapshot_id=meant.snapshot_id, key=meant.key):
+                note(database, home, *lines)
     return told
 
 

@@ -11,6 +11,7 @@ import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import timedelta
 from pathlib import Path
 from typing import Final
 
@@ -23,7 +24,7 @@ from holdfast.db.models import SearchOutbox
 from holdfast.errors import NoSpace, Unavailable
 from holdfast.index.indexer import Interrupted
 from holdfast.search import queries
-from holdfast.search.place import IndexElsewhere, Place, is_at
+from holdfast.search.place import IndexElsewhere, Place, is_gone
 from holdfast.search.scribe import Scribe
 
 Progress = Callable[[int], None]
@@ -37,6 +38,11 @@ _STRUCK_AT_ONCE: Final = 5_000
 _COMMIT_EVERY: Final = 4_000
 """Pages and documents of one commit, held in memory until then: 8,400 pages take 186 MB, with 20,000 a commit 238."""
 _COMMIT_REBUILD: Final = 4_000
+_WITHDRAWAL: Final = "withdrawal"
+_BEAT: Final = timedelta(minutes=10)
+"""How often an index that is at work says so."""
+_SILENT: Final = timedelta(hours=1)
+"""An index that cannot be seen from here is given up once it has left changes waiting for so long without a word."""
 
 _log = log.get(room="search")
 
@@ -100,18 +106,20 @@ def drain(
     with database.read() as session:
         waits = bool(queries.waiting(session, limit=1))
         lost = not place.exists() and queries.id_bounds(session) is not None
-        demand_outbox(session, place)
-    if waits or lost:
-        _own_outbox(database, place, clock, by_force=False)
+        demand_outbox(session, place, clock)
+        held = queries.outbox_owner(session)
     if not (waits or lost):
         return Drained(changes=0, pages=0, finished=True)
+    # An index that is here while another had the outbox is an old one: it never saw what the other has taken in.
+    lost = lost or (held is not None and held.owner.identity != place.identity())
     done = _Done()
     try:
         if lost:
             return _first(database, home, clock, progress, is_stopping)
         deadline = None if limit_s is None else clock.monotonic() + limit_s
-        with place.writing(), _scribe(place.current(), database, is_stopping) as scribe:
-            finished = _drain_into(scribe, database, clock, deadline, done, progress)
+        with place.writing():
+            _own_outbox(database, place, clock, by_force=False)
+            finished = _Drain(place, database, clock, deadline, done).run(progress, is_stopping)
     except Interrupted:
         finished = False
     return Drained(changes=done.changes, pages=done.pages, finished=finished)
@@ -125,61 +133,101 @@ class _Done:
     pages: int = 0
 
 
-def _drain_into(
-    scribe: Scribe, database: Database, clock: Clock, deadline: float | None, done: _Done, progress: Progress
-) -> bool:
-    """Take in what waits until a moment; return whether nothing is left."""
-    while True:
-        with database.read() as session:
-            rows = queries.waiting(session, limit=_OUTBOX_AT_ONCE)
-        if not rows:
-            scribe.caught_up()
+@dataclass(frozen=True, slots=True)
+class _Drain:
+    """One drain, under the writer's lock."""
+
+    place: Place
+    database: Database
+    clock: Clock
+    deadline: float | None
+    done: _Done
+
+    def run(self, progress: Progress, is_stopping: Stopping) -> bool:
+        """Take in what waits until a moment; return whether nothing is left."""
+        while rows := self._waiting():
+            if any(row.kind != _WITHDRAWAL for row in rows):
+                break
+            # Readers go by the withdrawals in force: there is nothing to write, and no index to open.
+            self._strike(rows)
+        else:
             return True
-        pages = _take_in(scribe, database, rows, done.pages, progress)
-        scribe.commit()
-        with database.write() as session:
-            queries.taken_in(session, [row.id for row in rows])
-        done.changes += len(rows)
-        done.pages = pages
-        _log.info("search.drained", changes=len(rows), pages=pages)
-        if deadline is not None and clock.monotonic() >= deadline:
-            with database.read() as session:
-                return not queries.waiting(session, limit=1)
+        with _scribe(self.place.current(), self.database, is_stopping) as scribe:
+            while rows := self._waiting():
+                pages = _take_in(scribe, self.database, rows, self.done.pages, progress)
+                scribe.commit()
+                self._strike(rows)
+                self.done.pages = pages
+                _log.info("search.drained", changes=len(rows), pages=pages)
+                if self.deadline is not None and self.clock.monotonic() >= self.deadline:
+                    with self.database.read() as session:
+                        return not queries.waiting(session, limit=1)
+            scribe.caught_up()
+        return True
+
+    def _waiting(self) -> list[SearchOutbox]:
+        with self.database.read() as session:
+            return queries.waiting(session, limit=_OUTBOX_AT_ONCE)
+
+    def _strike(self, rows: list[SearchOutbox]) -> None:
+        _strike_out(self.database, self.place, self.clock, [row.id for row in rows])
+        self.done.changes += len(rows)
 
 
-def demand_outbox(session: Session, place: Place) -> None:
+def _strike_out(database: Database, place: Place, clock: Clock, ids: list[int]) -> None:
+    """Strike out what was taken in; IndexElsewhere, and it goes on waiting, if another index has the outbox by now."""
+    with database.write() as session:
+        held = queries.outbox_owner(session, for_update=True)
+        if held is not None and held.owner.identity != place.identity():
+            raise IndexElsewhere(held.owner.home, held.owner.host)
+        queries.taken_in(session, ids)
+        if held is not None and clock.now() - held.seen_at >= _BEAT:
+            queries.take_outbox(session, held.owner, now=clock.now(), expected=held.owner)
+
+
+def demand_outbox(session: Session, place: Place, clock: Clock | None = None) -> None:
     """Refuse, with IndexElsewhere, an outbox that another data directory's index takes in.
 
-    Rows are struck out by who takes them in: two indexes on one database would each get half of them.
+    Rows are struck out by who takes them in: two indexes on one database would each get half of them. With a clock, an
+    index that cannot be seen from here and has left changes waiting for an hour is passed over: it may be taken over.
     """
-    owner = queries.outbox_owner(session)
-    if owner is not None and owner.identity != place.identity() and is_at(owner.home, owner.host, owner.identity):
+    held = queries.outbox_owner(session)
+    if held is None or held.owner.identity == place.identity():
+        return
+    owner = held.owner
+    gone = is_gone(owner.home, owner.machine, owner.identity)
+    if gone is None and clock is not None:
+        oldest = queries.oldest_waiting(session)
+        gone = oldest is not None and max(oldest, held.seen_at) <= clock.now() - _SILENT
+    if not gone:
         raise IndexElsewhere(owner.home, owner.host)
 
 
 def _own_outbox(database: Database, place: Place, clock: Clock, *, by_force: bool) -> None:
-    """Make the outbox this index's; IndexElsewhere if it is another's that is still there, unless by force."""
-    with database.read() as session:
-        owner = queries.outbox_owner(session)
-        if not by_force:
-            demand_outbox(session, place)
+    """Make the outbox this index's, under the writer's lock; IndexElsewhere if it is another's, unless by force."""
     ours = queries.OutboxOwner(place.identity(), *place.address())
-    if owner == ours:
-        return
-    with database.write() as session:
-        queries.take_outbox(session, ours, now=clock.now(), by_force=owner is not None)
-    with database.read() as session:
-        demand_outbox(session, place)
+    while True:
+        with database.read() as session:
+            held = queries.outbox_owner(session)
+            if not by_force:
+                demand_outbox(session, place, clock)
+        if held is not None and held.owner == ours and clock.now() - held.seen_at < _BEAT:
+            return
+        if held is not None and held.owner.identity != ours.identity:
+            # Before the outbox is ours: a death in between must not leave an index that lacks what the other took in.
+            place.discard()
+        with database.write() as session:
+            if queries.take_outbox(session, ours, now=clock.now(), expected=None if held is None else held.owner):
+                return
 
 
 def _first(database: Database, home: Path, clock: Clock, progress: Progress, is_stopping: Stopping) -> Drained:
     """Make an index where there is none; changes that waited before it began are in it, later ones go on waiting."""
     with database.read() as session:
         waited = queries.waiting_ids(session)
-    pages = rebuild(database, home, clock, progress=progress, is_stopping=is_stopping)
+    pages = rebuild(database, home, clock, progress=progress, is_stopping=is_stopping, by_force=False)
     for start in range(0, len(waited), _STRUCK_AT_ONCE):
-        with database.write() as session:
-            queries.taken_in(session, waited[start : start + _STRUCK_AT_ONCE])
+        _strike_out(database, Place(home), clock, waited[start : start + _STRUCK_AT_ONCE])
     with database.read() as session:
         return Drained(changes=len(waited), pages=pages, finished=not queries.waiting(session, limit=1))
 
@@ -228,26 +276,39 @@ def take_over_signals(database: Database, home: Path) -> None:
 
 
 def rebuild(
-    database: Database, home: Path, clock: Clock, *, progress: Progress = _silent, is_stopping: Stopping = _never
+    database: Database,
+    home: Path,
+    clock: Clock,
+    *,
+    progress: Progress = _silent,
+    is_stopping: Stopping = _never,
+    by_force: bool = True,
 ) -> int:
     """Make the index anew from SQL while the old one serves, and put it in force; return the pages taken in.
 
     Told to stop it raises Interrupted, and what it had made is gone.
 
     What changes meanwhile waits in the outbox for the next drain, and is this index's from here on: one of another data
-    directory refuses then. IndexBusy if another process writes the index.
+    directory refuses then. IndexBusy if another process writes the index. Not `by_force`, IndexElsewhere if another
+    index has the changes.
     """
     place = Place(home)
     pages = 0
+
+    def told(count: int) -> None:
+        # An index in the making strikes nothing out for long, and is not to be taken for one that is gone.
+        _own_outbox(database, place, clock, by_force=False)
+        progress(count)
+
     with place.writing():
-        _own_outbox(database, place, clock, by_force=True)
+        _own_outbox(database, place, clock, by_force=by_force)
         folder = place.fresh()
         try:
             with _scribe(folder, database, is_stopping) as scribe:
                 with database.read() as session:
                     bounds = queries.id_bounds(session)
                 if bounds is not None:
-                    pages = _range(scribe, database, bounds, 0, progress, every=_COMMIT_REBUILD)
+                    pages = _range(scribe, database, bounds, 0, told, every=_COMMIT_REBUILD)
                 scribe.signals()
                 scribe.commit()
         except BaseException:

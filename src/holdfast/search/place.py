@@ -15,6 +15,7 @@ from pathlib import Path
 from socket import gethostname
 from uuid import uuid4
 
+from holdfast.coordination.runfile import boot_id
 from holdfast.errors import Conflict
 from holdfast.search.segments import write_safely
 
@@ -41,9 +42,26 @@ class IndexElsewhere(IndexBusy):
 _IDENTITY = "search-index-id"
 
 
-def is_at(home: str, host: str, identity: str) -> bool:
-    """Return whether an index may still be where it was: on another machine it may, on this one we look."""
-    return host != gethostname() or _read_identity(Path(home)) == identity
+def is_gone(home: str, machine: str, identity: str) -> bool | None:
+    """Return whether an index is no longer where it was; None if that cannot be told from here.
+
+    Neither the name of a machine nor a path proves anything: two containers may share both. A path means the same
+    only where the same kernel shows the same file systems; elsewhere only the silence of the index tells.
+    """
+    if _read_identity(Path(home)) == identity:
+        return False
+    return True if machine == this_machine() else None
+
+
+def this_machine() -> str:
+    """Return a word for what this process sees: this boot of the kernel, and its view of the file systems."""
+    try:
+        view = str(Path("/proc/self/ns/mnt").readlink())
+    except OSError:
+        view = ""
+    boot = boot_id()
+    # Where the kernel tells neither, no process is sure to see what another saw.
+    return f"{boot} {view}" if boot and view else uuid4().hex
 
 
 def _read_identity(home: Path) -> str | None:
@@ -80,9 +98,9 @@ class Place:
             self._identity = _read_identity(self._home) or _new_identity(self._home)
         return self._identity
 
-    def address(self) -> tuple[str, str]:
-        """Return the data directory and the machine that it is on."""
-        return str(self._home.resolve()), gethostname()
+    def address(self) -> tuple[str, str, str]:
+        """Return the data directory, what the machine that it is on is called, and what this process sees of it."""
+        return str(self._home.resolve()), gethostname(), this_machine()
 
     def current(self) -> Path:
         """Return the folder of the generation in force; it may not exist yet."""
@@ -95,6 +113,13 @@ class Place:
     def exists(self) -> bool:
         """Return whether a generation is in force."""
         return (self.current() / "manifest.json").exists()
+
+    def discard(self) -> None:
+        """Remove all generations, the one in force first; only under the writer's lock."""
+        (self.current() / "manifest.json").unlink(missing_ok=True)
+        for path in self.folder.iterdir():
+            if path.name.isdecimal():
+                shutil.rmtree(path, ignore_errors=True)
 
     def fresh(self) -> Path:
         """Return an empty folder for the next generation; only under the writer's lock."""

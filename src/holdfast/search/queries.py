@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime
 from typing import Any, Final, NamedTuple
 
-from sqlalchemy import BindParameter, bindparam, delete, func, insert, select
+from sqlalchemy import BindParameter, bindparam, delete, func, insert, select, update
 from sqlalchemy.orm import InstrumentedAttribute, Session
 
 from holdfast.db.inserts import insert_into
@@ -101,28 +101,49 @@ class OutboxOwner(NamedTuple):
     """The index that takes in the changes of this database."""
 
     identity: str
+    """The word that stands in its data directory."""
     home: str
     host: str
+    """What its machine was called: to be told, nothing goes by it."""
+    machine: str
+    """What its process saw of which kernel."""
 
 
-_OWNED: Final = select(SearchOutbox.refs).where(SearchOutbox.id == _OWNER)
+class OutboxHeld(NamedTuple):
+    """Whose the outbox is, and when it was last seen at work."""
+
+    owner: OutboxOwner
+    seen_at: datetime
 
 
-def outbox_owner(session: Session) -> OutboxOwner | None:
-    """Return whose the outbox is; None while it is nobody's."""
-    refs = session.connection().execute(_OWNED).scalar()
-    return None if refs is None else OutboxOwner(*(str(refs.get(name)) for name in OutboxOwner._fields))
+_OWNED: Final = select(SearchOutbox.refs, SearchOutbox.created_at).where(SearchOutbox.id == _OWNER)
 
 
-def take_outbox(session: Session, owner: OutboxOwner, *, now: datetime, by_force: bool) -> None:
-    """Make the outbox somebody's: if it is nobody's yet, or by force."""
+def outbox_owner(session: Session, *, for_update: bool = False) -> OutboxHeld | None:
+    """Return whose the outbox is; None while no index has it. `for_update` keeps it so until the transaction ends."""
+    row = session.connection().execute(_OWNED.with_for_update() if for_update else _OWNED).one_or_none()
+    if row is None:
+        return None
+    return OutboxHeld(OutboxOwner(*(str(row[0].get(name)) for name in OutboxOwner._fields)), row[1])
+
+
+def take_outbox(session: Session, owner: OutboxOwner, *, now: datetime, expected: OutboxOwner | None) -> bool:
+    """Make the outbox an index's, or note that it is at work; False, and nothing is done, if it is not `expected`'s."""
     row = {"id": _OWNER, "kind": "owner", "refs": owner._asdict(), "created_at": now}
-    new = insert_into(session, SearchOutbox).values(row)
-    if by_force:
-        statement = new.on_conflict_do_update(index_elements=["id"], set_={"refs": new.excluded.refs})
-    else:
-        statement = new.on_conflict_do_nothing()
-    session.execute(statement)
+    if expected is None:
+        new = insert_into(session, SearchOutbox).values(row).on_conflict_do_nothing().returning(SearchOutbox.id)
+        return session.execute(new).one_or_none() is not None
+    held = outbox_owner(session, for_update=True)
+    if held is None or held.owner != expected:
+        return False
+    session.execute(update(SearchOutbox).where(SearchOutbox.id == _OWNER).values(refs=row["refs"], created_at=now))
+    return True
+
+
+def oldest_waiting(session: Session) -> datetime | None:
+    """Return since when the oldest of the changes waits; None if none does."""
+    wanted = select(SearchOutbox.created_at).where(SearchOutbox.id > _OWNER).order_by(SearchOutbox.id).limit(1)
+    return session.scalar(wanted)
 
 
 def waiting(session: Session, *, limit: int) -> list[SearchOutbox]:

@@ -59,10 +59,7 @@ class Scribe:
         self.folder, self.check = folder, check
         self._database = database
         self.manifest = disk.read_manifest(folder)
-        known = [disk.load(folder, name) for name in self.manifest.segments]
-        self._known_documents = {int(doc) for segment in known for doc in segment.documents["doc"].tolist()}
-        self._known_urls = {int(url) for segment in known for url in segment.addresses["url"].tolist()}
-        self._weights = [segment.weight for segment in known]
+        self._stored = {name: disk.Keys(folder, name) for name in self.manifest.segments}
         # Left behind by a writer that died between the index's commit and the manifest: what it added is there
         # already and must be replaced, not added beside itself.
         self._mark = folder / "unfinished"
@@ -76,6 +73,9 @@ class Scribe:
         self._documents: list[tuple[Any, ...]] = []
         self._cleared: list[tuple[int, int]] = []
         self._pool = _Pool()
+        # What is gathered for the next segment; what is in those that are stored, these are asked for.
+        self._new_urls: set[int] = set()
+        self._new_documents: set[int] = set()
 
     @property
     def gathered(self) -> int:
@@ -86,13 +86,24 @@ class Scribe:
         """Take in the pages of an id range, which replaces whatever stood in it; documents not seen before come too."""
         self._begin()
         self._cleared.append((first, last))
-        for row in rows:
-            url = hash64(row.url)
-            if url not in self._known_urls:
-                self._known_urls.add(url)
+        urls = [hash64(row.url) for row in rows]
+        known = self._known(urls, disk.Keys.urls) | self._new_urls
+        for url, row in zip(urls, rows, strict=True):
+            if url not in known:
+                known.add(url)
+                self._new_urls.add(url)
                 self._address(url, row)
             self._rows.append(_as_row(row, url))
-        self.documents(doc for row in rows if (doc := row.document_id) is not None and doc not in self._known_documents)
+        wanted = {row.document_id for row in rows if row.document_id is not None} - self._new_documents
+        self.documents(wanted - self._known(sorted(wanted), disk.Keys.documents))
+
+    def _known(self, keys: Sequence[int], among: Callable[[disk.Keys, disk.Ids], disk.FoundKeys]) -> set[int]:
+        """Return which of these keys the stored segments have."""
+        wanted = np.array(keys, np.int64)
+        found = np.zeros(len(wanted), np.bool_)
+        for stored in self._stored.values():
+            found |= among(stored, wanted)
+        return set(wanted[found].tolist())
 
     def documents(self, ids: Iterable[int]) -> None:
         """Take in documents, new or changed; ids that are not there are passed over."""
@@ -101,8 +112,9 @@ class Scribe:
             self.check()
             with self._database.read() as session:
                 found = queries.documents_with_text(session, chunk)
+            known = self._known([row.id for row in found], disk.Keys.documents)
             for row in found:
-                self._document(row)
+                self._document(row, is_known=row.id in known or row.id in self._new_documents)
 
     def _begin(self) -> None:
         if not self._mark.exists():
@@ -120,14 +132,14 @@ class Scribe:
              min(path.count("/") + 1, 255), flags)
         )  # fmt: skip
 
-    def _document(self, row: DocumentRow) -> None:
+    def _document(self, row: DocumentRow, *, is_known: bool) -> None:
         title, snippet = (row.title or "")[:_MAX_TITLE_CHARS], (row.snippet or "")[:_MAX_SNIPPET_CHARS]
         text = unpack_text(row.packed) if row.packed is not None else snippet
         entry = Entry(
             key=row.id, language=row.language, title=title, snippet=snippet, text=f"{text}\n{row.description or ''}"
         )
-        self._writer.add(entry, replace=self._replay or row.id in self._known_documents)
-        self._known_documents.add(row.id)
+        self._writer.add(entry, replace=self._replay or is_known)
+        self._new_documents.add(row.id)
         folded_title, folded_snippet = fold(title).encode(), fold(snippet).encode()
         self._documents.append(
             (row.id, self._pool.put(folded_title + folded_snippet), len(folded_title), len(folded_snippet),
@@ -163,17 +175,18 @@ class Scribe:
             documents=disk.as_table(self._documents, disk.DOCUMENT),
             cleared=np.array(self._cleared, np.int64).reshape(-1, 2), strings=b"".join(self._pool.pieces),
         )  # fmt: skip
-        names, weights = [*self.manifest.segments, segment.name], [*self._weights, segment.weight]
-        count = disk.merge_plan(weights)
+        names = [*self.manifest.segments, segment.name]
+        weights = [self._stored[name].weight for name in self.manifest.segments]
+        count = disk.merge_plan([*weights, segment.weight])
         if count:
             older = [disk.load(self.folder, name) for name in names[-count:-1]]
             segment = disk.merge([*older, segment], segment.name, oldest=count == len(names))
-            names, weights = [*names[:-count], segment.name], [*weights[:-count], segment.weight]
+            names = [*names[:-count], segment.name]
         disk.store(self.folder, segment)
         self.manifest = disk.with_segment(self.manifest, names)
         disk.write_manifest(self.folder, self.manifest)
         reach("search.in_force")
-        self._weights = weights
+        self._stored = {name: self._stored.get(name) or disk.Keys(self.folder, name) for name in names}
         if not self._replay:
             self._mark.unlink(missing_ok=True)
         self._clear()

@@ -10,11 +10,12 @@ from __future__ import annotations
 import json
 import mmap
 import os
+import struct
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Final
-from zipfile import BadZipFile
+from typing import Any, BinaryIO, Final
+from zipfile import ZIP_STORED, BadZipFile, ZipFile
 
 import numpy as np
 import numpy.typing as npt
@@ -23,11 +24,18 @@ from holdfast.search.engine import SCHEMA_VERSION, IndexBroken
 
 VERSION: Final = SCHEMA_VERSION * 100 + 1
 
-UNREADABLE: Final = (OSError, ValueError, KeyError, EOFError, BadZipFile)
+UNREADABLE: Final = (OSError, ValueError, KeyError, EOFError, BadZipFile, struct.error)
 """What numpy raises of a file that is torn."""
 
 Table = npt.NDArray[np.void]
 Ranges = npt.NDArray[np.int64]
+Ids = npt.NDArray[np.int64]
+FoundKeys = npt.NDArray[np.bool_]
+
+_ORDERED: Final = "ordered.npy"
+"""In each file whose tables are in the order of their keys."""
+_LOCAL_HEADER: Final = struct.Struct("<26xHH")
+"""Of a file in a zip: what matters is how long the name and the extra fields behind it are."""
 
 ROW: Final = np.dtype(
     [("id", "<i8"), ("at", "<i8"), ("url", "<i8"), ("doc", "<i4"), ("source", "<i4"), ("status", "<i2"),
@@ -131,8 +139,14 @@ def store(folder: Path, segment: Segment) -> None:
         out.flush()
         os.fsync(out.fileno())
     with (folder / f"{segment.name}.npz").open("wb") as out:
-        np.savez(out, rows=segment.rows, addresses=segment.addresses, documents=segment.documents,
-                 cleared=segment.cleared)  # fmt: skip
+        np.savez(
+            out,
+            rows=segment.rows,
+            addresses=_by_key(segment.addresses, "url"),
+            documents=_by_key(segment.documents, "doc"),
+            cleared=segment.cleared,
+            ordered=np.ones(1, np.uint8),
+        )
         out.flush()
         os.fsync(out.fileno())
 
@@ -149,6 +163,68 @@ def load(folder: Path, name: str) -> Segment:
     except UNREADABLE as exc:
         raise IndexBroken(f"a file of the search index is missing or broken: {exc}") from exc
     return Segment(name=name, strings=strings, **tables)
+
+
+def _by_key(table: Table, key: str) -> Table:
+    """Return a table in the order of its keys; of equal ones the newest stays last."""
+    keys = table[key]
+    return table if np.all(keys[1:] >= keys[:-1]) else table[np.argsort(keys, kind="stable")]
+
+
+class Keys:
+    """Which addresses and documents a stored segment has. It is mapped: a look reads a few pages, however large it is.
+
+    A segment of an older version, whose tables are in no order, is held in memory until it is merged.
+    """
+
+    def __init__(self, folder: Path, name: str) -> None:
+        try:
+            with (folder / f"{name}.npz").open("rb") as file, ZipFile(file) as packed:
+                tables = {key: _mapped(file, packed, key) for key in ("rows", "addresses", "documents")}
+                is_ordered = _ORDERED in packed.namelist()
+        except UNREADABLE as exc:
+            raise IndexBroken(f"a file of the search index is missing or broken: {exc}") from exc
+        self.weight = sum(map(len, tables.values())) + 1
+        urls, docs = tables["addresses"]["url"], tables["documents"]["doc"]
+        self._urls, self._docs = (urls, docs) if is_ordered else (np.sort(urls), np.sort(docs))
+
+    def urls(self, keys: Ids) -> FoundKeys:
+        """Return which of these addresses are here."""
+        return _among(self._urls, keys)
+
+    def documents(self, keys: Ids) -> FoundKeys:
+        """Return which of these documents are here."""
+        return _among(self._docs, keys)
+
+
+def _mapped(file: BinaryIO, packed: ZipFile, name: str) -> Table:
+    """Return a table that `store` wrote, mapped: numpy stores the arrays of such a file uncompressed, one by one."""
+    entry = packed.getinfo(f"{name}.npy")
+    if entry.compress_type != ZIP_STORED:
+        raise ValueError(f"{name} is compressed")
+    file.seek(entry.header_offset)
+    local = file.read(_LOCAL_HEADER.size)
+    name_bytes, extra_bytes = _LOCAL_HEADER.unpack(local)
+    file.seek(name_bytes + extra_bytes, os.SEEK_CUR)
+    np.lib.format.read_magic(file)
+    shape, _, dtype = np.lib.format.read_array_header_1_0(file)
+    return np.memmap(file, dtype, "r", file.tell(), shape) if shape[0] else np.empty(0, dtype)
+
+
+def _among(column: Ids, keys: Ids) -> FoundKeys:
+    """Return which keys a sorted column has, all of them sought at once.
+
+    `searchsorted` would copy the whole column first: one field of a packed table is not aligned.
+    """
+    if not len(column):
+        return np.zeros(len(keys), np.bool_)
+    low, high = np.zeros(len(keys), np.int64), np.full(len(keys), len(column))
+    while (open_ := low < high).any():
+        middle = (low + high) // 2
+        is_less = column[np.minimum(middle, len(column) - 1)] < keys
+        low, high = np.where(open_ & is_less, middle + 1, low), np.where(open_ & ~is_less, middle, high)
+    found: FoundKeys = (low < len(column)) & (column[np.minimum(low, len(column) - 1)] == keys)
+    return found
 
 
 def cleared_by(ids: npt.NDArray[np.int64], ranges: Ranges) -> npt.NDArray[np.bool_]:

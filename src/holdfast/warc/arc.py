@@ -17,7 +17,7 @@ from holdfast.warc.member import MAGIC, BadBytes, Member
 from holdfast.warc.reader import DamagedWarc
 from holdfast.warc.record import BadHead, format_head, parse_date, percent_encoded
 from holdfast.warc.source import ByteSource, open_source
-from holdfast.warc.walk import Resync
+from holdfast.warc.walk import Pulse, Resync, pulsed
 
 _LINE_BYTES = 64 * 1024
 _FIRST = b"filedesc://"
@@ -76,25 +76,26 @@ def _is_header(line: bytes, names: tuple[str, ...]) -> bool:
 
 
 def read_arc(
-    path: Path, seed: str, on_damage: Callable[[DamagedWarc], None], pulse: Callable[[], None] = lambda: None
+    path: Path, seed: str, on_damage: Callable[[DamagedWarc], None], pulse: Pulse | None = None
 ) -> Iterator[Converted]:
     """Yield every whole record of an ARC file as WARC; what is damaged is reported and passed over.
 
-    `seed` makes the records' ids: the same file gives the same ones again. `pulse` is called once a member, and may
+    `seed` makes the records' ids: the same file gives the same ones again. `pulse` is called once a piece, and may
     raise to end it.
     """
     with open_source(path) as source:
         reader = _ArcReader(seed, on_damage)
         if source.at(0, 3) != MAGIC:
-            yield from reader.records(Feed(_pieces(source, 0)), None)
+            yield from reader.records(Feed(pulsed(_pieces(source, 0), pulse)), None)
             return
         resync, at = Resync(source), 0
         while at < source.size:
-            pulse()
+            if pulse is not None:
+                pulse()
             member = Member(source, at)
-            yield from reader.records(Feed(member.pieces()), at)
+            yield from reader.records(Feed(pulsed(member.pieces(), pulse)), at)
             if member.end is None:
-                left, at = at, _next_member(source, at, resync) or source.size
+                left, at = at, _next_member(source, at, resync, pulse) or source.size
                 if resync.is_spent:
                     on_damage(DamagedWarc(left, "garbage", "the rest costs more to read than that of an honest file"))
                     return
@@ -102,11 +103,11 @@ def read_arc(
                 at = member.end
 
 
-def _next_member(source: ByteSource, at: int, resync: Resync) -> int | None:
+def _next_member(source: ByteSource, at: int, resync: Resync, pulse: Pulse | None) -> int | None:
     """Return where the next member begins after one that was not read to its end: damaged, or left by its reader."""
     member = Member(source, at)
     try:
-        for _ in member.pieces():
+        for _ in pulsed(member.pieces(), pulse):
             pass
     except BadBytes:
         # Inflated twice: by its reader, and here. A whole one may be left by its reader as often as it likes.
@@ -128,8 +129,7 @@ class _ArcReader:
         while True:
             offset = at or 0
             try:
-                while feed.peek(1) in (b"\n", b"\r"):
-                    feed.drop(1)
+                feed.skip_breaks()
                 offset = feed.position if at is None else at
                 line = self._line(feed)
                 if not line:
@@ -162,10 +162,14 @@ class _ArcReader:
         """Go on to the next line that looks like a header; False if there is none. A plain file has no other marks."""
         try:
             while ahead := feed.peek(_LINE_BYTES):
-                end = ahead.find(b"\n")
-                if end >= 0 and _is_header(ahead[:end], self._names):
-                    return True
-                feed.drop(end + 1 if end >= 0 else len(ahead))
+                # All lines of what was peeked at, then one drop: lines can be as short as one byte.
+                start = 0
+                while (end := ahead.find(b"\n", start)) >= 0:
+                    if _is_header(ahead[start:end], self._names):
+                        feed.drop(start)
+                        return True
+                    start = end + 1
+                feed.drop(start or len(ahead))
         except BadBytes as bad:
             self._on_damage(DamagedWarc(feed.position, bad.kind, bad.detail))
         return False

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from holdfast.warc.member import BadBytes
 
 _EMPTY_LINE = re.compile(rb"\n\r{0,2}\n")
+_BREAKS = re.compile(rb"[\r\n]*")
 
 
 class Feed:
@@ -16,6 +17,8 @@ class Feed:
     def __init__(self, pieces: Iterator[bytes]) -> None:
         self._pieces = pieces
         self._held = b""
+        # What is taken is not cut off: a piece that holds thousands of records would be copied for each of them.
+        self._start = 0
         self.position = 0
         """How many bytes have been taken."""
 
@@ -24,67 +27,78 @@ class Feed:
 
         Empty at the end. BadBytes if `limit` bytes hold no empty line.
         """
-        held, searched = self._held, 0
+        searched = 0
         while True:
-            match = _EMPTY_LINE.search(held, max(searched - 3, 0))
-            if match and match.end() <= limit:
-                return self._cut(held, match.end())
-            if len(held) > limit:
-                self._held = held
+            # No further than the limit: a piece may hold much more, and its caller may come back for each byte of it.
+            match = _EMPTY_LINE.search(self._held, self._start + max(searched - 3, 0), self._start + limit)
+            if match:
+                return self._cut(match.end() - self._start)
+            searched = self._left
+            if searched > limit:
                 raise BadBytes("record_header", f"no empty line within {limit} bytes")
-            searched = len(held)
-            piece = next(self._pieces, None)
-            if piece is None:
-                return self._cut(held, len(held))
-            held = held + piece if held else piece
+            if not self._more():
+                return self._cut(searched)
 
     def take(self, count: int) -> Iterator[bytes]:
         """Yield the next `count` bytes, fewer if the stream ends."""
         while count > 0:
-            if not self._held:
-                piece = next(self._pieces, None)
-                if piece is None:
-                    return
-                self._held = piece
-            piece = self._held
-            if len(piece) > count:
-                piece = self._cut(piece, count)
-            else:
-                self._held = b""
-                self.position += len(piece)
+            if not self._left and not self._more():
+                return
+            piece = self._cut(min(count, self._left))
             count -= len(piece)
             yield piece
 
     def peek(self, count: int) -> bytes:
         """Return the next `count` bytes without taking them, fewer if the stream ends."""
-        while len(self._held) < count:
-            piece = next(self._pieces, None)
-            if piece is None:
-                break
-            self._held += piece
-        return self._held[:count]
+        while self._left < count and self._more():
+            pass
+        return self._held[self._start : self._start + count]
 
     def drop(self, count: int) -> None:
         """Take this many of the bytes that were just peeked at."""
-        self._cut(self._held, min(count, len(self._held)))
+        count = min(count, self._left)
+        self._start += count
+        self.position += count
+
+    def skip_breaks(self) -> None:
+        """Take the line breaks that come next, however many there are; a piece of nothing else is looked at once."""
+        while self._left or self._more():
+            breaks = _BREAKS.match(self._held, self._start)
+            self.drop(breaks.end() - self._start if breaks else 0)
+            if self._left:
+                return
 
     def rest(self) -> Iterator[bytes]:
         """Yield everything that is left."""
-        while self.peek(1):
-            held, self._held = self._held, b""
-            self.position += len(held)
-            yield held
+        while self._left or self._more():
+            yield self._cut(self._left)
 
     def drain(self) -> int:
         """Read to the end; return how many bytes there were."""
-        count = len(self._held)
-        self._held = b""
+        count = self._left
+        self._held, self._start = b"", 0
         for piece in self._pieces:
             count += len(piece)
         self.position += count
         return count
 
-    def _cut(self, held: bytes, count: int) -> bytes:
-        self._held = held[count:]
-        self.position += count
-        return held[:count]
+    @property
+    def _left(self) -> int:
+        """How many bytes are held and not taken."""
+        return len(self._held) - self._start
+
+    def _more(self) -> bool:
+        """Hold one more piece; return whether there was one."""
+        for piece in self._pieces:
+            if piece:
+                self._held = self._held[self._start :] + piece if self._left else piece
+                self._start = 0
+                return True
+        return False
+
+    def _cut(self, count: int) -> bytes:
+        cut = self._held if count == len(self._held) else self._held[self._start : self._start + count]
+        self.drop(count)
+        if not self._left:
+            self._held, self._start = b"", 0
+        return cut

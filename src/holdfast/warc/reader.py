@@ -17,7 +17,7 @@ from holdfast.warc.payload import HttpHead, payload_chunks
 from holdfast.warc.payload import parse_head as parse_http_head
 from holdfast.warc.record import MAX_HEAD_BYTES, MAX_HTTP_HEAD_BYTES, BadHead, RecordHead, parse_head
 from holdfast.warc.source import ByteSource, open_source
-from holdfast.warc.walk import Resync
+from holdfast.warc.walk import Pulse, Resync, pulsed
 from holdfast.warc.zst import ZstdFrame, is_zstd, load_dictionary, skip_frames
 
 _HELD_BYTES = 1 << 20
@@ -108,14 +108,15 @@ class Record:
                 raise DamagedWarc(self.offset, bad.kind, bad.detail) from bad
 
 
-def read_records(path: Path, on_damage: OnDamage | None = None) -> Iterator[Record]:
+def read_records(path: Path, on_damage: OnDamage | None = None, pulse: Pulse | None = None) -> Iterator[Record]:
     """Yield every whole record of a file, in order.
 
     Damage goes to `on_damage` and one ordinal is passed over for it, as in a repaired file; without it DamagedWarc is
-    raised. NotFound or Unavailable if the file cannot be read.
+    raised. `pulse` is called once a piece, whether a record comes of it or not. NotFound or Unavailable if the file
+    cannot be read.
     """
     with open_source(path) as source:
-        walk = _Walk(source, on_damage)
+        walk = _Walk(source, on_damage, pulse)
         if source.size == 0:
             walk.damaged(0, BadBytes("empty_file", "there is nothing in it"))
         elif source.at(0, 3) == MAGIC or (path.name.endswith((".gz", ".open")) and source.at(0, 5).upper() != b"WARC/"):
@@ -168,9 +169,10 @@ def read_response_at(path: Path, offset: int, *, limit: int = _MAX_WHOLE_BYTES) 
 class _Walk:
     """From record to record, whatever the file is made of."""
 
-    def __init__(self, source: ByteSource, on_damage: OnDamage | None) -> None:
+    def __init__(self, source: ByteSource, on_damage: OnDamage | None, pulse: Pulse | None) -> None:
         self._source = source
         self._on_damage = on_damage
+        self._pulse = pulse
         self._ordinal = 0
 
     def damaged(self, offset: int, bad: BadBytes) -> None:
@@ -186,22 +188,24 @@ class _Walk:
         resync = Resync(self._source)
         at = 0
         while at < self._source.size:
-            member = Member(self._source, at)
+            if self._pulse is not None:
+                self._pulse()
+            member, twin = Member(self._source, at), Member(self._source, at)
             try:
-                length = self._stated_length(at)
+                length = self._stated_length(at, resync)
                 if length is not None and at + length <= self._source.size:
-                    feed, end, inflated = Feed(member.pieces()), at + length, None
+                    feed, end, inflated = Feed(pulsed(member.pieces(), self._pulse)), at + length, None
                 else:
-                    feed, end, inflated = self._settled(member, Member(self._source, at))
+                    feed, end, inflated = self._settled(member, twin)
             except BadBytes as bad:
                 self.damaged(at, bad)
-                resync.spend(member.inflated)
+                resync.spend(member.inflated + twin.inflated)
                 at = resync.after(at) or self._source.size
                 continue
             yield from self._inside(feed, at, end, inflated)
             at = end
 
-    def _stated_length(self, at: int) -> int | None:
+    def _stated_length(self, at: int, resync: Resync) -> int | None:
         """Return the length that a member of ours states, None for others'; BadBytes if that is what was damaged.
 
         A wrong one would lead into the middle of a member: one record would be counted as two, and all ids behind it
@@ -211,6 +215,8 @@ class _Walk:
         if length is None or at + length >= self._source.size or self._source.at(at + length, len(MAGIC)) == MAGIC:
             return length
         if whole_own_length(self._source, at) is None:
+            # Headers can stand close together, each stating a length that reaches far: every one costs its checksum.
+            resync.spend(0, summed_bytes=length)
             raise BadBytes("member_checksum", f"its header says {length} bytes, and no member begins behind them")
         return length
 
@@ -233,7 +239,7 @@ class _Walk:
         """Walk records that are not compressed."""
         at = 0
         while at < self._source.size:
-            feed = Feed(_pieces(self._source, at))
+            feed = Feed(pulsed(_pieces(self._source, at), self._pulse))
             try:
                 head = parse_head(feed.head(MAX_HEAD_BYTES))
                 end = at + feed.position + head.content_length
@@ -244,22 +250,34 @@ class _Walk:
                 found = self._source.find(b"\nWARC/1.", at + 1)
                 at = self._source.size if found is None else found + 1
                 continue
-            while self._source.at(end, 1) in (b"\r", b"\n"):
-                end += 1
+            end = self._after_breaks(end)
             yield Record(head, feed, offset=at, length=end - at, ordinal=self._ordinal)
             self._ordinal += 1
             at = end
 
+    def _after_breaks(self, at: int) -> int:
+        """Return where the line breaks that begin here end; mostly there are four bytes of them."""
+        count = 16
+        while breaks := self._source.at(at, count):
+            rest = breaks.lstrip(b"\r\n")
+            at += len(breaks) - len(rest)
+            if rest:
+                break
+            count = _PIECE_BYTES
+            if self._pulse is not None:
+                self._pulse()
+        return at
+
     def _settled(self, frame: Member | ZstdFrame, twin: Member | ZstdFrame) -> tuple[Feed, int, int]:
         """Return what is inside a frame, where it ends and how much that is: inflated twice to tell, if it is large."""
         held: list[bytes] = []
-        pieces = frame.pieces()
+        pieces = pulsed(frame.pieces(), self._pulse)
         for piece in pieces:
             held.append(piece)
             if frame.inflated > _HELD_BYTES:
                 break
         if frame.end is None:
-            for _ in twin.pieces():
+            for _ in pulsed(twin.pieces(), self._pulse):
                 pass
         whole = frame if frame.end is not None else twin
         assert whole.end is not None
@@ -286,8 +304,7 @@ class _Walk:
                 return
             try:
                 record.drain()
-                while feed.peek(1) in (b"\r", b"\n"):
-                    feed.drop(1)
+                feed.skip_breaks()
             except (DamagedWarc, BadBytes):
                 # Whoever read the block was told; whoever did not, did not want to know.
                 return

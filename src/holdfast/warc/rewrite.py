@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
@@ -14,6 +14,7 @@ from holdfast.warc.member import BadBytes
 from holdfast.warc.outfile import OutFile, SealedFile
 from holdfast.warc.reader import DamagedWarc, OnDamage, read_records
 from holdfast.warc.record import RecordHead
+from holdfast.warc.walk import Pulse
 
 _END = b"\r\n\r\n"
 _WHOLE_BYTES = 1 << 20
@@ -30,20 +31,20 @@ class Raw(NamedTuple):
     block: Iterator[bytes]
 
 
-def rewrite_warc(path: Path, folder: Path, name: str, on_damage: OnDamage) -> SealedFile:
+def rewrite_warc(path: Path, folder: Path, name: str, on_damage: OnDamage, pulse: Pulse | None = None) -> SealedFile:
     """Write the whole records of a WARC file into `folder/NAME.warc.gz`, synced and sealed."""
-    return _write(_raw_records(path, on_damage), folder, name, on_damage)
+    return _write(_raw_records(path, on_damage, pulse), folder, name, on_damage)
 
 
 def convert_arc(
-    path: Path, folder: Path, name: str, *, seed: str, on_damage: OnDamage, pulse: Callable[[], None] = lambda: None
+    path: Path, folder: Path, name: str, *, seed: str, on_damage: OnDamage, pulse: Pulse | None = None
 ) -> SealedFile:
     """Write the records of an ARC file as WARC 1.1 into `folder/NAME.warc.gz`, synced and sealed."""
     return _write(map(_of_arc, read_arc(path, seed, on_damage, pulse)), folder, name, on_damage)
 
 
-def _raw_records(path: Path, on_damage: OnDamage) -> Iterator[Raw]:
-    for record in read_records(path, on_damage):
+def _raw_records(path: Path, on_damage: OnDamage, pulse: Pulse | None) -> Iterator[Raw]:
+    for record in read_records(path, on_damage, pulse):
         yield Raw(record.offset, _head(record.head), record.head.content_length, record.block())
 
 

@@ -8,7 +8,15 @@ from typing import NamedTuple
 
 from holdfast.values import dataclass
 from holdfast.warc.feed import Feed
-from holdfast.warc.member import OWN_PREFIX, BadBytes, Member, true_header, whole_own_length
+from holdfast.warc.member import (
+    OWN_HEADER_BYTES,
+    OWN_PREFIX,
+    BadBytes,
+    Member,
+    own_length,
+    true_header,
+    whole_own_length,
+)
 from holdfast.warc.record import MAX_HEAD_BYTES, BadHead, parse_head
 from holdfast.warc.source import ByteSource
 from holdfast.warc.walk import Resync, explain_rest, glimpse
@@ -80,6 +88,7 @@ def scan(source: ByteSource) -> Scan:
             try:
                 length, is_mended = _recovered(source, at, resync, is_own)
             except BadBytes as bad:
+                resync.spend(0, summed_bytes=own_length(source.at(at, OWN_HEADER_BYTES)) or 0)
                 found = resync.after(at)
                 if found is None:
                     bad = explain_rest(source, at, bad)
@@ -116,10 +125,10 @@ def _inflated(source: ByteSource, offset: int, resync: Resync, *, own_form: bool
         if feed.peek(5) not in _ENDS and b"WARC/" not in feed.peek(9).upper():
             raise BadBytes("record_end", "the block is longer than Content-Length says")
         feed.drain()
-    except BadHead as exc:
-        raise BadBytes("record_header", str(exc)) from exc
-    finally:
+    except (BadBytes, BadHead) as bad:
+        # Only what came to nothing: whole members follow each other, and cost no byte of the file twice.
         resync.spend(member.inflated)
+        raise bad if isinstance(bad, BadBytes) else BadBytes("record_header", str(bad)) from bad
     assert member.end is not None
     return member.end - offset
 

@@ -128,6 +128,7 @@ class _Verifier:
     def plain(self) -> None:
         """Walk records that are not compressed; after damage, go on at the next line that begins one."""
         source, inspection = self._source, Inspection(self._ledger, plain=True)
+        resync = Resync(source)
         at = 0
         while at < source.size:
             feed = Feed(_pieces(source, at))
@@ -137,12 +138,19 @@ class _Verifier:
                 kind = "truncated" if bad.kind == "content_length" else bad.kind
                 self._ledger.problem(at, kind, bad.detail)
                 whole = False
-            self._advance(feed.position)
             if whole:
+                self._advance(feed.position)
                 at += feed.position
                 continue
+            # Each head can state a length that reaches to the end of the file, and be followed by another such head.
+            resync.spend(feed.position)
+            if resync.is_spent:
+                self._ledger.problem(at, "garbage", "the rest costs more to read than that of an honest file")
+                return
             found = source.find(b"\nWARC/1.", at + 1)
-            at = source.size if found is None else found + 1
+            end = source.size if found is None else found + 1
+            self._advance(end - at)
+            at = end
 
     def _inside(self, offset: int, feed: Feed) -> None:
         """Look at what one member or frame holds: one record, and nothing else."""

@@ -3,12 +3,28 @@
 from __future__ import annotations
 
 import zlib
+from collections.abc import Callable, Iterator
 
 from holdfast.warc.member import MAGIC, OWN_HEADER_BYTES, BadBytes, own_length
 from holdfast.warc.source import ByteSource
 
 _GLIMPSE_BYTES = 256
 _GLIMPSE_SOURCE_BYTES = 1024
+_SUMMED_FOR_ONE = 8
+
+Pulse = Callable[[], None]
+"""Called while a file is read, once a piece of it; may raise to end the reading."""
+
+
+def pulsed(pieces: Iterator[bytes], pulse: Pulse | None) -> Iterator[bytes]:
+    """Return the pieces as they are, with a pulse before each: a member can go on for hours and yield no record."""
+    return pieces if pulse is None else _pulsed(pieces, pulse)
+
+
+def _pulsed(pieces: Iterator[bytes], pulse: Pulse) -> Iterator[bytes]:
+    for piece in pieces:
+        pulse()
+        yield piece
 
 
 def glimpse(source: ByteSource, offset: int) -> bytes:
@@ -32,9 +48,12 @@ class Resync:
         self._tries = 100_000
         self._spare_bytes = 16 * source.size + (64 << 20)
 
-    def spend(self, inflated_bytes: int) -> None:
-        """Count what inflating a member cost: they can be nested so that each costs the whole file."""
-        self._spare_bytes -= inflated_bytes
+    def spend(self, inflated_bytes: int, *, summed_bytes: int = 0) -> None:
+        """Count what looking at a member cost: they can be nested so that each costs the whole file.
+
+        A checksum costs a small part of what inflating as many bytes does.
+        """
+        self._spare_bytes -= inflated_bytes + summed_bytes // _SUMMED_FOR_ONE
 
     @property
     def is_spent(self) -> bool:

@@ -13,6 +13,7 @@ from holdfast.warc.arc import is_arc, read_arc
 from holdfast.warc.reader import DamagedWarc, read_records
 from holdfast.warc.rewrite import convert_arc, rewrite_warc
 from holdfast.warc.verify import verify_file
+from tests.patience import Calls
 from tests.unit.index.files import read, record
 
 NAMES = b"URL IP-address Archive-date Content-type Archive-length\n"
@@ -227,3 +228,32 @@ def test_reading_members_without_a_record_can_be_ended(tmp_path: Path) -> None:
         )
 
     assert [path.name for path in tmp_path.iterdir()] == ["old.arc.gz"]
+
+
+def test_short_lines_after_a_bad_header_are_looked_at_without_copying_what_follows(tmp_path: Path) -> None:
+    path = tmp_path / "old.arc"
+    good = b"http://a.example/ 192.0.2.1 20260901115958 text/html 5\nhello\n"
+    path.write_bytes(_first() + b"\n" * 100_000 + b"no header\n" + b"x\n" * 50_000 + good)
+    damage: list[DamagedWarc] = []
+
+    with Calls() as calls:
+        found = [b"".join(one.block) for one in read_arc(path, "", damage.append)]
+
+    assert found[-1] == b"hello"
+    assert len(damage) == 1
+    # Some calls for each line that might be a header; none for an empty line, and no peek or drop for any.
+    assert calls.count < 50_000 * 16
+
+
+def test_reading_a_plain_file_without_a_record_can_be_ended(tmp_path: Path) -> None:
+    path = tmp_path / "old.arc"
+    path.write_bytes(_first() + b"no header\n" + b"x\n" * 500_000)
+    beats: list[None] = []
+
+    def pulse() -> None:
+        beats.append(None)
+        if len(beats) == 3:
+            raise _Ended
+
+    with pytest.raises(_Ended):
+        list(read_arc(path, "", lambda _damage: None, pulse))

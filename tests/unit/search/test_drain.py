@@ -18,6 +18,7 @@ from holdfast.search.place import IndexBusy, Place
 from holdfast.search.scribe import Scribe
 from holdfast.search.shelf import Shelf
 from tests.clock import FakeClock
+from tests.patience import Calls
 from tests.search_bed import DAY, Bed, Capture, pages
 
 
@@ -257,3 +258,30 @@ def test_a_rebuild_that_is_told_to_stop_leaves_the_old_index_in_force(bed: Bed) 
 
     assert bed.ask("parrot").total == 2
     assert len([path for path in Place(bed.home).folder.iterdir() if path.is_dir()]) == 1
+
+
+def test_a_drain_does_no_more_work_however_much_is_kept(bed: Bed) -> None:
+    work = []
+    for number, kept in enumerate((20, 2000)):
+        bed.fill(pages([f"parrot {n}" for n in range(kept)], host=f"kept{number}.test"))
+        rows = bed.add(pages(["parrot new"], host=f"new{number}.test"))
+        with bed.database.read() as session:
+            found = queries.pages_between(session, rows[0], rows[0], limit=1)
+        with Calls() as calls, closing(Scribe(Place(bed.home).current(), bed.database)) as scribe:
+            scribe.pages(rows[0], rows[0], found)
+        work.append(calls.count)
+        bed.drain()
+
+    assert bed.ask("parrot").total == 2022
+    assert work[1] < work[0] + 500
+
+
+def test_a_withdrawal_opens_no_index(bed: Bed) -> None:
+    bed.fill(pages(["parrot one", "parrot two"]))
+    before = (Place(bed.home).current() / "manifest.json").read_text()
+    with bed.database.write() as session:
+        session.add(SearchOutbox(kind="withdrawal", first_id=1, last_id=1, refs={}, created_at=DAY))
+
+    assert bed.drain() == 1
+
+    assert (Place(bed.home).current() / "manifest.json").read_text() == before

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gzip
 import random
+import struct
+import zlib
 from collections.abc import Callable
 from pathlib import Path
 
@@ -11,9 +13,11 @@ import pytest
 import zstandard
 
 from holdfast.errors import Invalid, NotFound
+from holdfast.warc.member import own_header
 from holdfast.warc.reader import DamagedWarc, open_record_at, read_record_at, read_records, read_response_at
 from holdfast.warc.writer import Profile, WarcWriter
 from tests.clock import FakeClock
+from tests.patience import Calls
 from tests.unit.warc.archives import INFO, exchange, original, write
 from tests.unit.warc.test_verify import record
 
@@ -143,3 +147,79 @@ def test_a_length_beyond_the_member_is_damage_not_a_record(tmp_path: Path) -> No
 
     assert [one.ordinal for one in read_records(path, damage.append)] == [1]
     assert [one.kind for one in damage] == ["content_length"]
+
+
+class _Ended(Exception):
+    pass
+
+
+def _beats(until: int) -> tuple[list[None], Callable[[], None]]:
+    """Return a list of beats, and a pulse that fills it and ends the reading at the last one."""
+    beats: list[None] = []
+
+    def pulse() -> None:
+        beats.append(None)
+        if len(beats) >= until:
+            raise _Ended
+
+    return beats, pulse
+
+
+def _never_whole(path: Path, count: int) -> Path:
+    """Write members that are nested: each begins like a record, holds all that follow, and ends without a trailer."""
+    start = b"WARC/1.1\r\n"
+    header = b"\x1f\x8b\x08\0\0\0\0\0\0\xff"
+    unit = header + _stored(start) + b"\0" + struct.pack("<HH", len(header), len(header) ^ 0xFFFF)
+    bomb = zlib.compressobj(9, wbits=-15)
+    path.write_bytes(unit * count + header + bomb.compress(bytes(8 << 20)) + bomb.flush(zlib.Z_SYNC_FLUSH))
+    return path
+
+
+def _stored(data: bytes) -> bytes:
+    return b"\0" + struct.pack("<HH", len(data), len(data) ^ 0xFFFF) + data
+
+
+def test_a_damaged_file_costs_no_more_than_its_budget_however_its_members_are_nested(tmp_path: Path) -> None:
+    path = _never_whole(tmp_path / "a.warc.gz", 2000)
+    damage: list[DamagedWarc] = []
+    beats, pulse = _beats(1_000_000)
+
+    assert list(read_records(path, damage.append, pulse)) == []
+
+    # Each member inflates to eight megabytes: of two thousand, the budget lasts for a dozen.
+    assert 1 <= len(damage) < 100
+    assert len(beats) < 100_000
+
+
+def test_headers_of_ours_that_state_long_members_are_not_all_summed_up(tmp_path: Path) -> None:
+    count, length = 40_000, 4_000_000
+    path = tmp_path / "a.warc.gz"
+    path.write_bytes(own_header(length, 1) * count + bytes(length))
+    damage: list[DamagedWarc] = []
+
+    assert list(read_records(path, damage.append)) == []
+
+    assert len(damage) < 1000
+
+
+def test_a_long_member_can_be_left_while_it_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "a.warc.gz"
+    path.write_bytes(gzip.compress(record(block=bytes(64 << 20)))[:-8] + b"\0" * 8)
+    beats, pulse = _beats(50)
+
+    with pytest.raises(_Ended):
+        list(read_records(path, lambda _damage: None, pulse))
+
+    assert len(beats) == 50
+
+
+def test_breaks_between_records_are_passed_over_in_pieces(tmp_path: Path) -> None:
+    path = tmp_path / "a.warc.gz"
+    path.write_bytes(gzip.compress(record(block=b"one") + b"\r\n" * 200_000 + record(block=b"two")))
+    plain = tmp_path / "a.warc"
+    plain.write_bytes(gzip.decompress(path.read_bytes()))
+
+    for each in (path, plain):
+        with Calls() as calls:
+            assert [one.read() for one in read_records(each)] == [b"one", b"two"]
+        assert calls.count < 5000

@@ -12,6 +12,7 @@ import pytest
 
 from holdfast.errors import Conflict
 from holdfast.warc.lost import lost_record
+from holdfast.warc.member import own_header
 from holdfast.warc.record import LOST_TYPE, parse_head
 from holdfast.warc.repair import repair
 from holdfast.warc.verify import verify_file
@@ -183,3 +184,24 @@ def test_a_lost_record_has_any_length_that_is_asked_for(tmp_path: Path, length: 
     (tmp_path / "a.warc.gz").write_bytes(member)
     assert verify_file(tmp_path / "a.warc.gz").ok
     assert lost_record(100, "lost: a test", FakeClock().now()) is None
+
+
+def test_headers_that_state_long_members_cost_a_repair_no_more_than_an_honest_file(tmp_path: Path) -> None:
+    count, length = 40_000, 4_000_000
+    path = tmp_path / "a.warc.gz"
+    path.write_bytes(gzip.compress(record()) + own_header(length, 1) * count + bytes(length))
+
+    report = repair(path, out=tmp_path / "b.warc.gz", clock=FakeClock())
+
+    assert len(report.kept) == 1
+    assert len(report.damaged) < 1000
+
+
+def test_whole_records_that_swell_do_not_use_up_the_patience_with_damage(tmp_path: Path) -> None:
+    path = tmp_path / "a.warc.gz"
+    large = [gzip.compress(record(block=bytes(40 << 20))) for _ in range(3)]
+    broken = bytearray(gzip.compress(record(block=b"lost " * 100)))
+    broken[-9] ^= 0xFF
+    path.write_bytes(b"".join(large) + bytes(broken) + gzip.compress(record(block=b"behind")))
+
+    assert len(repair(path, out=tmp_path / "b.warc.gz", clock=FakeClock()).kept) == 4

@@ -242,3 +242,14 @@ def test_heads_of_thousands_of_fields_are_looked_at_in_linear_time(tmp_path: Pat
 
     assert (report.records, report.ok) == (60, True)
     assert "field_repeated" in {note.kind for note in report.notes}
+
+
+def test_heads_that_all_state_the_rest_of_a_plain_file_are_not_each_read_to_the_end(tmp_path: Path) -> None:
+    path = tmp_path / "a.warc"
+    head = record(length="4000000").partition(b"\r\n\r\n")[0] + b"\r\n\r\n"
+    path.write_bytes(head * 20_000 + b"x" * 4_000_000)
+
+    report = verify_file(path)
+
+    assert report.problem_count < 1000
+    assert "honest" in report.problems[-1].detail

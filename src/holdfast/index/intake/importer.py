@@ -24,12 +24,13 @@ from holdfast.index.intake.placing import (
     Target,
     digest_all,
     digest_of,
-    free_name,
     look_at,
+    new_name,
     place,
     write_new,
 )
 from holdfast.index.intake.signatures import Signature
+from holdfast.index.upkeep.turns import turn
 from holdfast.jobs.imports import ImportBegun, ImportWish, begin_import
 from holdfast.warc import queries as files
 from holdfast.warc import roots
@@ -150,7 +151,7 @@ class Importer:
 
     def _inner(self, package: Package, member: PackedFile, fixity: Fixity, origin: str) -> Iterator[Imported]:
         """Import a package that stands in another one."""
-        fresh = free_name(self._ensure_begun().folder, "unpacked.wacz")
+        fresh = new_name(self._ensure_begun().folder)
         try:
             self._phase("unpacking", member.size)
             digests = write_new(package.pieces(member), fresh, self._pulse)
@@ -180,7 +181,7 @@ class Importer:
         else:
             folder = self._ensure_begun().folder
             self._phase("unpacking", member.size)
-            fresh = free_name(folder, f"unpacked-{member.name}")
+            fresh = new_name(folder, member.name)
             try:
                 write_new(package.pieces(member), fresh, self._pulse)
                 stem = Path(origin.rpartition("!")[0].rpartition("!")[2]).stem
@@ -218,8 +219,7 @@ class Importer:
             placed = place(path, looked, digests, target, self._pulse)
         self._note(done, looked, placed)
         reach("import_placed")
-        known = self._register(done, placed, digests)
-        return self._index(done, known)
+        return self._index(done, self._register(done, placed, digests))
 
     def _demand_faithful(self, path: Path, looked: Looked, name: str) -> None:
         """Refuse a file with any damage, before anything is made of it; an ARC file has no digests to go by."""
@@ -247,13 +247,27 @@ class Importer:
         sealing = files.Sealing(placed.digests.size, placed.digests.sha256, placed.digests.crc32, placed.records)
         row = files.ImportedFile(begun.execution_id, self._stored(placed.path), sealing, done.origin, origin.sha256)
         roots.record_root(self._wish.home, placed.path.resolve().parent)
-        with self.hot.write() as tx:
-            file_id = files.insert_imported(tx, row, now=to_micros(self._clock.now()))
+        with turn(self.hot) as tx:
+            # Looked at once more: another worker may have taken the same file in since, and it is kept once.
+            known = files.known_file(tx, path=row.path, sha256=origin.sha256)
+            if known is None:
+                file_id = files.insert_imported(tx, row, now=to_micros(self._clock.now()))
+        if known is not None:
+            return self._taken_before(done, placed, known)
         reach("import_registered")
         if placed.how != "in place":
             add_to_manifest(placed.path.parent, _entry(file_id, placed.path.name, sealing))
         _log.info("import.file", origin=done.origin, file=file_id, how=placed.how, records=placed.records)
         return file_id
+
+    def _taken_before(self, done: Imported, placed: Placed, known: int) -> int:
+        """Remove the copy of a file that another worker took in first; return the id of what it took in."""
+        with self.hot.read() as tx:
+            stored, _, _ = files.sealed_file(tx, known)
+        if placed.how != "in place" and stored != self._stored(placed.path):
+            placed.path.unlink(missing_ok=True)
+        done.state, done.how = "again", "known"
+        return known
 
     def _ensure_listed(self, file_id: int) -> None:
         """Complete the manifest after an import that died between the row and the list."""

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 from typing import NamedTuple
+from uuid import uuid4
 
 from holdfast.errors import HoldfastError, Invalid
 from holdfast.warc.arc import is_arc, read_arc
@@ -134,12 +135,11 @@ def look_at(path: Path, pulse: Pulse) -> Looked:
         return looked
     last = -1
     try:
-        for record in read_records(path, damaged):
+        for record in read_records(path, damaged, lambda: pulse(0)):
             looked.records += 1
             if record.offset == last:
                 looked.form = Form.UNSEEKABLE
             last = record.offset
-            pulse(0)
     except Invalid as bad:
         looked.damage.append(Damage(max(last, 0), getattr(bad, "kind", bad.code), str(bad)))
         looked.damaged += 1
@@ -173,31 +173,68 @@ class Placed:
 def place(path: Path, looked: Looked, digests: Digests, target: Target, pulse: Pulse) -> Placed:
     """Put a file into a folder; a form that cannot be sought is written anew, one member a record."""
     folder, name = target.folder, clean_name(target.name, path)
+    fresh = new_name(folder)
     if looked.form is Form.WARC:
-        fresh = free_name(folder, name)
-        how = _keep(path, fresh, digests, target.keeping, pulse)
-        return Placed(path=fresh, digests=digests, records=looked.records, how=how)
-    stem = free_name(folder, f"{_SUFFIX.sub('', name)}.warc.gz").name.removesuffix(".warc.gz")
+        try:
+            how = _keep(path, fresh, digests, target.keeping, pulse)
+        except BaseException:
+            fresh.unlink(missing_ok=True)
+            raise
+        return Placed(path=_settle(fresh, name), digests=digests, records=looked.records, how=how)
+    name = f"{_SUFFIX.sub('', name)}.warc.gz"
 
     def passed_over(_damage: DamagedWarc) -> None:
         pulse(0)
 
     if looked.form is Form.ARC:
-        sealed = convert_arc(path, folder, stem, seed=digests.sha256, on_damage=passed_over, pulse=lambda: pulse(0))
-        return _sealed(sealed, "converted")
-    return _sealed(rewrite_warc(path, folder, stem, passed_over), "rewritten")
+        sealed = convert_arc(
+            path, folder, fresh.name, seed=digests.sha256, on_damage=passed_over, pulse=lambda: pulse(0)
+        )
+        return _sealed(sealed, name, "converted")
+    return _sealed(rewrite_warc(path, folder, fresh.name, passed_over, lambda: pulse(0)), name, "rewritten")
 
 
-def _sealed(sealed: SealedFile, how: str) -> Placed:
+def _sealed(sealed: SealedFile, name: str, how: str) -> Placed:
     digests = Digests(sealed.size, sealed.sha256, sealed.crc32)
-    return Placed(path=sealed.path, digests=digests, records=sealed.record_count, how=how)
+    return Placed(path=_settle(sealed.path, name), digests=digests, records=sealed.record_count, how=how)
 
 
-def write_new(chunks: Iterable[bytes], target: Path, pulse: Pulse) -> Digests:
-    """Write a stream to a new file, synced under its name when it is whole; nothing is left of one that is not."""
-    fresh = target.with_name(f".{target.name}.new")
+def new_name(folder: Path, name: str = "") -> Path:
+    """Return a path in the folder that no other process will choose, for a file in the making; it ends as `name` does.
+
+    A reader goes by the end of a name where a file begins with damage.
+    """
+    match = _SUFFIX.search(name)
+    return folder / f".{uuid4().hex}.new{match[0] if match else ''}"
+
+
+def _settle(fresh: Path, name: str) -> Path:
+    """Give a whole file its name, or one like it; return its path. A file that has the name is never written over.
+
+    Several workers may fill one folder: a name that was free a moment ago may be another's now.
+    """
     try:
-        with fresh.open("wb") as out:
+        while True:
+            target = free_name(fresh.parent, name)
+            try:
+                os.link(fresh, target, follow_symlinks=False)
+            except FileExistsError:
+                continue
+            except OSError:
+                fresh.rename(target)  # no hard links on this disk
+            else:
+                fresh.unlink()
+            sync_directory(fresh.parent)
+            return target
+    except OSError as exc:
+        fresh.unlink(missing_ok=True)
+        raise disk_error(exc, f"cannot write {fresh.with_name(name)}: {exc.strerror}") from exc
+
+
+def write_new(chunks: Iterable[bytes], fresh: Path, pulse: Pulse) -> Digests:
+    """Write a stream to a file that is not there yet, synced; nothing is left of one that is not whole."""
+    try:
+        with fresh.open("xb") as out:
 
             def copied() -> Iterator[bytes]:
                 for piece in chunks:
@@ -207,11 +244,10 @@ def write_new(chunks: Iterable[bytes], target: Path, pulse: Pulse) -> Digests:
             digests = digest_all(copied(), pulse)
             out.flush()
             os.fsync(out.fileno())
-        fresh.rename(target)
-        sync_directory(target.parent)
+        sync_directory(fresh.parent)
     except OSError as exc:
         fresh.unlink(missing_ok=True)
-        raise disk_error(exc, f"cannot write {target}: {exc.strerror}") from exc
+        raise disk_error(exc, f"cannot write to {fresh.parent}: {exc.strerror}") from exc
     except (HoldfastError, KeyboardInterrupt):
         fresh.unlink(missing_ok=True)
         raise
@@ -247,15 +283,12 @@ def _keep(path: Path, target: Path, digests: Digests, keeping: Keeping, pulse: P
 
 def _clone(path: Path, target: Path) -> bool:
     """Let a new file share the blocks of another; False, with nothing left behind, where the disk cannot do that."""
-    fresh = target.with_name(f".{target.name}.new")
     try:
-        with path.open("rb") as source, fresh.open("wb") as out:
+        with path.open("rb") as source, target.open("xb") as out:
             fcntl.ioctl(out.fileno(), _FICLONE, source.fileno())
             os.fsync(out.fileno())
-        fresh.rename(target)
-        sync_directory(target.parent)
     except OSError:
-        fresh.unlink(missing_ok=True)
+        target.unlink(missing_ok=True)
         return False
     return True
 

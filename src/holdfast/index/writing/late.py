@@ -59,8 +59,7 @@ def resolve_late(hot: Hot, lease: Lease, seen: SeenKeys, *, now: int) -> int:
         if pairs:
             with hot.write() as tx:
                 lease.hold(tx)
-                _put(tx, pairs, now=now)
-        count += len(pairs)
+                count += _put(tx, pairs, now=now)
     return count
 
 
@@ -72,10 +71,10 @@ def resolve_some(hot: Hot, *, after: int, now: int) -> int:
     with hot.read() as tx:
         waiting = queries.unresolved(tx, after=after, until=_LAST_ID, limit=_AT_ONCE)
         pairs = _found(tx, waiting)
-    if pairs:
-        with turn(hot) as tx:
-            _put(tx, pairs, now=now)
-    return len(pairs)
+    if not pairs:
+        return 0
+    with turn(hot) as tx:
+        return _put(tx, pairs, now=now)
 
 
 def somewhere(hot: Hot) -> int:
@@ -134,7 +133,15 @@ def _is_for_crawlers(one: Unresolved) -> bool:
     return not one.is_page and kind_of(b"", one.media_type) is not Kind.OTHER
 
 
-def _put(tx: Transaction, pairs: Sequence[tuple[Unresolved, Candidate]], *, now: int) -> None:
+def _put(tx: Transaction, found: Sequence[tuple[Unresolved, Candidate]], *, now: int) -> int:
+    """Write what was found, in a transaction in which no other indexer writes; return how many still waited for it.
+
+    What is counted goes by the rows as they are now: another indexer may have found the same originals meanwhile.
+    """
+    waiting = queries.still_unresolved(tx, [one.id for one, _ in found])
+    pairs = [(waiting[one.id], original) for one, original in found if one.id in waiting]
+    if not pairs:
+        return 0
     shifts: dict[int, int] = {}
     rows = []
     for one, original in pairs:
@@ -146,10 +153,11 @@ def _put(tx: Transaction, pairs: Sequence[tuple[Unresolved, Candidate]], *, now:
             shifts[group] = shifts.get(group, 0) + 1
         elif not is_page and group is not None:
             shifts[group], group = shifts.get(group, 0) - 1, None
-        found = (original.id, original.document_id, original.body_hash, original.media_type)
-        rows.append((*found, is_page, original.noindex, group, one.id))
+        shown = (original.id, original.document_id, original.body_hash, original.media_type)
+        rows.append((*shown, is_page, original.noindex, group, one.id))
     queries.put_originals(tx, rows)
     days = {(one.url_hash, one.captured_at - one.captured_at % DAY) for one, _ in pairs}
     ids = {one.id for one, _ in pairs} | set(queries.settle_duplicates(tx, sorted(days), day_micros=DAY))
     queries.refresh_groups(tx, shifts)
     queries.put_outbox(tx, [("snapshots", first, last, {}) for first, last in ranges(ids)], now=now)
+    return len(pairs)

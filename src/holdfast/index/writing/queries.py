@@ -329,6 +329,19 @@ def unresolved(tx: Transaction, *, after: int, until: int, limit: int) -> list[U
     return [Unresolved(*row) for row in rows]
 
 
+def still_unresolved(tx: Transaction, ids: Sequence[int]) -> dict[int, Unresolved]:
+    """Return those of these revisits that have no original yet, by id."""
+    found: dict[int, Unresolved] = {}
+    for part in _parts(ids):
+        rows = tx.execute(
+            f"SELECT {_UNRESOLVED} FROM snapshots r"  # noqa: S608 - names of columns, question marks
+            f" WHERE r.id IN ({_marks(part)}) AND r.record_type = 'revisit' AND r.original_id IS NULL",
+            part,
+        )
+        found |= {row[0]: Unresolved(*row) for row in rows}
+    return found
+
+
 def newest_unresolved(tx: Transaction, *, limit: int) -> list[Unresolved]:
     """Return the revisits without an original that were read last, the newest first."""
     rows = tx.execute(

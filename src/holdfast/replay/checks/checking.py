@@ -16,7 +16,7 @@ from sqlalchemy.orm import Session
 from holdfast.db.engine import Database
 from holdfast.db.models import Snapshot
 from holdfast.errors import HoldfastError, NotFound
-from holdfast.index.queries import path_of
+from holdfast.index.queries import SnapshotNotFound, path_of
 from holdfast.index.records import open_stored
 from holdfast.replay.checks import queries
 
@@ -36,6 +36,8 @@ class Fault(StrEnum):
     """At its place stands the record of another capture."""
     LOST_ORIGINAL = "original_lost"
     """A revisit whose body nobody has; it shows its headers only."""
+    WITHDRAWN_ORIGINAL = "original_withdrawn"
+    """A revisit whose original is hidden: nothing is damaged, and it shows nothing until that is shown again."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -123,6 +125,9 @@ def _check_capture(session: Session, home: Path, snapshot: Snapshot, found: Repl
     try:
         with open_stored(session, home, snapshot) as stored:
             other = snapshot.record_id is not None and stored.record.record_id != snapshot.record_id
+    except SnapshotNotFound:
+        found.blame(Fault.WITHDRAWN_ORIGINAL, f"snapshot {snapshot.id}")
+        return
     except (HoldfastError, OSError) as exc:
         found.blame(Fault.RECORD, f"snapshot {snapshot.id}: {exc}")
         return
