@@ -255,7 +255,15 @@ class FeedSettings(Group):
     items: int = setting(
         500, ge=1, le=5000, description="New items that one poll captures; the rest waits for the next."
     )
-    per_source: int = setting(200, ge=1, description="Feeds and sitemaps that one source may have.")
+    per_source: int = setting(
+        200, ge=1, description="Feeds and sitemaps that one source may have, those included that were disabled."
+    )
+    waiting: int = setting(
+        50_000,
+        ge=100,
+        description="Items of one source that may wait to be captured (sitemaps: four fifths of it); "
+        "the rest is read again when there is room.",
+    )
 
 
 class WorkerSettings(Group):
