@@ -105,7 +105,10 @@ def cdxj(
             with archive.database.read() as session:
                 find_execution(session, execution)
         with _scratch(archive) as scratch:
-            _write(export_cdxj(archive.database, scratch, execution_id=execution, source_id=source_id), output)
+            lines = export_cdxj(
+                archive.database, scratch, execution_id=execution, source_id=source_id, disk=archive.settings.disk
+            )
+            _write(lines, output)
 
 
 @app_command.command()
@@ -166,8 +169,9 @@ def _scratch(archive: Archive) -> Iterator[Path]:
 @contextmanager
 def _packages(archive: Archive) -> Iterator[PackageCache]:
     with _scratch(archive) as folder:
-        most_bytes = archive.settings.exports.cache_bytes
-        yield PackageCache(archive.database, archive.home, most_bytes=most_bytes, folder=folder)
+        settings = archive.settings
+        most_bytes = settings.exports.cache_bytes
+        yield PackageCache(archive.database, archive.home, most_bytes=most_bytes, folder=folder, disk=settings.disk)
 
 
 def _reach(archive: Archive, source: str | None, since: datetime | None, until: datetime | None) -> Reach:

@@ -171,6 +171,12 @@ class ApiSettings(Group):
     exports: bool = setting(True, description="Whether exports are offered.")
     exports_default_limit: int = setting(1000, ge=1, description="Rows of an export that does not say how many.")
     exports_max_limit: int = setting(10_000, ge=1, description="Most rows of one export.")
+    exports_max_records: int = setting(
+        10_000_000,
+        ge=1,
+        description="Most records in the WARC files whose CDXJ index is sorted for a request; "
+        "a capture is mostly two of them.",
+    )
     changes: bool = setting(True, description="Whether change tracking is shown.")
     upkeep: bool = setting(
         True, description="Whether the server itself takes new captures into search and compares them."

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from holdfast.config import DiskSettings, Settings
+from holdfast.errors import NoSpace
 
 
 def is_low(folder: Path, marks: DiskSettings) -> bool:
@@ -15,6 +16,18 @@ def is_low(folder: Path, marks: DiskSettings) -> bool:
     disk = os.statvfs(folder)
     free = disk.f_bavail * disk.f_frsize
     return free < marks.free_bytes or free < disk.f_blocks * disk.f_frsize * marks.free_percent / 100
+
+
+def demand_room(folder: Path, marks: DiskSettings, *, for_bytes: int = 0) -> None:
+    """Refuse, with NoSpace, to begin what would leave less room on the volume of a folder than we keep free."""
+    disk = os.statvfs(folder)
+    left = disk.f_bavail * disk.f_frsize - for_bytes
+    if left < marks.free_bytes or left < disk.f_blocks * disk.f_frsize * marks.free_percent / 100:
+        raise NoSpace(
+            f"{folder} has {_megabytes(left + for_bytes)} free, of which this would take {_megabytes(for_bytes)}, and "
+            f"{_megabytes(marks.free_bytes)} and {marks.free_percent:g} % are kept free: make room, or lower "
+            "HOLDFAST_DISK_FREE_BYTES and HOLDFAST_DISK_FREE_PERCENT"
+        )
 
 
 def shortage(folder: Path, marks: DiskSettings) -> str:

@@ -23,10 +23,14 @@ from threading import Lock
 from typing import Any, NamedTuple
 
 from holdfast.clock import from_micros, to_micros
+from holdfast.config import DiskSettings
+from holdfast.coordination.disk import demand_room
 from holdfast.coordination.turns import alone
 from holdfast.db.engine import Database
 from holdfast.errors import NoSpace, Unavailable
+from holdfast.exports.cdxj import RECORD_BYTES
 from holdfast.exports.package import Contents, build, read_contents, read_edition
+from holdfast.exports.queries import records_noted
 from holdfast.exports.zipping import FileRange, Member, Segment, VirtualZip
 
 LAYOUT = "layout.json"
@@ -70,8 +74,20 @@ class Package:
 class PackageCache:
     """All packages of one data directory; used by any number of threads."""
 
-    def __init__(self, database: Database, home: Path, *, most_bytes: int, folder: Path | None = None) -> None:
-        """Keep what is put together below `folder`, in the data directory if none is given."""
+    def __init__(
+        self,
+        database: Database,
+        home: Path,
+        *,
+        most_bytes: int,
+        folder: Path | None = None,
+        disk: DiskSettings | None = None,
+    ) -> None:
+        """Keep what is put together below `folder`, in the data directory if none is given.
+
+        With `disk`, nothing is begun that would leave less room on its volume than that.
+        """
+        self._disk = disk
         self._database, self._home, self._most_bytes = database, home.resolve(), most_bytes
         self._folder = (self._home / "cache" if folder is None else folder.resolve()) / "wacz"
         self._held: OrderedDict[str, Package] = OrderedDict()
@@ -125,6 +141,7 @@ class PackageCache:
                 if (folder / LAYOUT).exists():
                     return
                 _remove_unfinished(folder.parent)
+                self._demand_room(contents, folder.parent)
                 fresh = Path(mkdtemp(dir=folder.parent, prefix=".building-"))
                 try:
                     self._write(contents, fresh, folder)
@@ -141,6 +158,14 @@ class PackageCache:
             self._trim(keep=folder)
         except OSError as exc:
             raise NoSpace(f"cannot write the index of the package below {self._folder}: {exc.strerror}") from exc
+
+    def _demand_room(self, contents: Contents, place: Path) -> None:
+        """Refuse what would fill the volume: the index of a package is sorted, and its pages are listed beside it."""
+        if self._disk is None:
+            return
+        with self._database.read() as session:
+            records = sum(records_noted(session, execution_id=one.id) for one in contents.executions)
+        demand_room(place, self._disk, for_bytes=records * RECORD_BYTES)
 
     def _write(self, contents: Contents, fresh: Path, folder: Path) -> None:
         """Write a package into a fresh folder; its members are named by where they will lie."""
