@@ -28,6 +28,7 @@ from holdfast.exports.queries import execution as find_execution
 from holdfast.exports.rows import Extent, change_rows, snapshot_rows
 from holdfast.exports.tables import CHANGE_COLUMNS, SNAPSHOT_COLUMNS, Format, write_rows
 from holdfast.sources.registry import find as find_by_code
+from holdfast.warc.outfile import sync_directory
 from holdfast.wiring.archive import Archive, open_archive
 
 app_command = typer.Typer(
@@ -199,6 +200,7 @@ def _write(pieces: Iterable[bytes], output: Path | None) -> None:
             file.flush()
             os.fsync(file.fileno())
         fresh.replace(output)
+        sync_directory(output.parent)
     except FileNotFoundError as exc:
         raise Invalid(f"cannot write {output}: its folder is not there") from exc
     except OSError as exc:

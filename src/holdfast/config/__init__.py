@@ -200,7 +200,8 @@ class ExportSettings(Group):
         2 * 1024**3,
         ge=0,
         description="Size of `cache/wacz`, the indexes of packages: beyond it, what was asked for longest ago and is "
-        "not being read goes; the package asked for last stays whatever its size.",
+        "not being read goes; the package asked for last stays whatever its size. `cache/editions`, the copies of "
+        "editions' files without what was withdrawn, has the same size for itself.",
     )
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import NamedTuple
 
 from holdfast.config import DiskSettings, Settings
 from holdfast.errors import NoSpace
@@ -16,6 +17,30 @@ def is_low(folder: Path, marks: DiskSettings) -> bool:
     disk = os.statvfs(folder)
     free = disk.f_bavail * disk.f_frsize
     return free < marks.free_bytes or free < disk.f_blocks * disk.f_frsize * marks.free_percent / 100
+
+
+class Stored(NamedTuple):
+    """Something in a cache on the disk."""
+
+    asked_at: int
+    """When it was last asked for, in nanoseconds."""
+    path: Path
+    size: int
+    """What it takes on the disk, in bytes."""
+
+
+def trim(stored: Iterable[Stored], most_bytes: int, *, keep: Path, remove: Callable[[Path], bool]) -> None:
+    """Remove what was asked for longest ago until a cache has its size again; `keep` stays whatever it takes.
+
+    `remove` says whether something is gone: what is being read may stay.
+    """
+    found = sorted(stored)
+    total = sum(one.size for one in found)
+    for one in found:
+        if total <= most_bytes:
+            return
+        if one.path != keep and remove(one.path):
+            total -= one.size
 
 
 def demand_room(folder: Path, marks: DiskSettings, *, for_bytes: int = 0) -> None:
