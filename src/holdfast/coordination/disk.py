@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from holdfast.config import DiskSettings, Settings
+from holdfast.db.connect import sqlite_path
 from holdfast.errors import NoSpace
 
 
@@ -109,6 +110,10 @@ def _low(settings: Settings) -> list[Path]:
     stores = [settings.home / "warcs", *_mounts(settings.home / "warcs")]
     if settings.zimit.store_root is not None:
         stores.append(settings.zimit.store_root)
+    # A database of its own place stops everything when its disk is full, and cannot say so in a row.
+    database = sqlite_path(settings.database)
+    if database is not None:
+        stores.append(database.parent)
     return [folder for folder in _volumes([settings.home, *stores]) if is_low(folder, settings.disk)][:1]
 
 

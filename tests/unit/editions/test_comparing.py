@@ -91,8 +91,8 @@ def test_a_withdrawn_page_is_named_as_withdrawn_and_not_shown() -> None:
 
 
 def test_of_a_body_that_very_many_addresses_shared_only_so_many_are_held_to_be_paired() -> None:
-    lost = {f"/old/{n:05}": (200, "the same everywhere") for n in range(10_020)}
-    found = {f"/place/{n:05}": (200, "the same everywhere") for n in range(10_020)}
+    lost: Pages = {f"/old/{n:05}": (200, "the same everywhere") for n in range(10_020)}
+    found: Pages = {f"/place/{n:05}": (200, "the same everywhere") for n in range(10_020)}
 
     told = Counter(one.kind for one in compared(lost, found))
 
