@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlalchemy import select, update
+from sqlalchemy import event, select, update
 
 from holdfast.clock import digits14
 from holdfast.db.models import IndexRun, Snapshot, Source, WarcFile, Withdrawal
+from holdfast.index.withdrawals import hide
 from holdfast.wiring.archive import Archive
 from tests.archive import BEGIN, Shot, build_archive, days_later
 from tests.client import Client, asking
@@ -73,6 +74,27 @@ def test_a_source_of_which_everything_is_withdrawn_is_not_listed(own: Archive, o
     assert [one["sourceCode"] for one in own_client.get("/api/sources").json()] == ["example"]
     assert own_client.get("/api/sources/other/editions").json() == []
     assert own_client.get("/api/stats").json()["sourcesTotal"] == 1
+
+
+def test_one_withdrawn_page_makes_no_list_of_crawls_read_them_all(
+    own: Archive, own_client: Client, migrated_url: str
+) -> None:
+    again = [Shot(url=_HOME, moment=days_later(20 + n), execution=3 + n, body=f"<p>{n}") for n in range(5)]
+    build_archive(own.home, again, database_url=migrated_url).database.close()
+    with own.database.write() as session:
+        session.execute(update(IndexRun).values(records=4000))
+    hide(own.database, own.clock, _HOME, reason="asked to")
+    looked: list[str] = []
+
+    def note(_c: Any, _k: Any, statement: str, *_rest: Any) -> None:
+        if "count(*)" in statement and "FROM snapshots" in statement and "snapshots.execution_id" in statement:
+            looked.append(statement)
+
+    event.listen(own.database.engine, "before_cursor_execute", note)
+    own_client.get("/api/sources/example/editions")
+    event.remove(own.database.engine, "before_cursor_execute", note)
+
+    assert len(looked) == 2, "as many crawls as the budget of a request covers, not all"
 
 
 def test_the_source_for_trying_things_is_not_listed(own: Archive, own_client: Client) -> None:

@@ -272,6 +272,55 @@ def test_a_source_has_so_many_feeds_and_no_more(feeds: Bed) -> None:
     assert len(feeds.queued()) == 2
 
 
+def test_feeds_that_their_answers_disabled_count_until_they_are_forgotten(feeds: Bed, clock: FakeClock) -> None:
+    feeds.add("http://a.test/index", kind="sitemap")
+    book = feeds.worker(per_source=3).book
+
+    for poll in range(4):
+        book.tell([feeds.visit("http://a.test/index", listing=children([f"/{poll}-{n}.xml" for n in range(3)]))])
+        book.tell([feeds.failure(410, f"http://a.test/{poll}-{n}.xml") for n in range(3)])
+
+    assert len(feeds.queued()) == 2, "a site that names new sitemaps for ever makes no more rows"
+    clock.advance(timedelta(days=31).total_seconds())
+    book.tell([feeds.visit("http://a.test/index", listing=children(["/later-1.xml", "/later-2.xml"]))])
+    assert [path for _, _, path in feeds.queued()] == ["/0-0.xml", "/0-1.xml", "/later-1.xml", "/later-2.xml"]
+    assert feeds.feed("http://a.test/0-0.xml") is None
+
+
+def test_no_more_items_wait_than_may_and_what_is_left_is_read_again(feeds: Bed) -> None:
+    feeds.add(kind="sitemap")
+    everything = [f"/{n}" for n in range(250)]
+
+    def poll(execution_id: int) -> None:
+        listing = Listing(items=tuple(map(listed, everything)), named=250)
+        visit = feeds.visit(listing=listing, content_hash="the same", etag='"1"')
+        feeds.worker(execution_id, waiting=100, items=30).book.tell([visit])
+
+    poll(1)
+
+    assert len(feeds.items()) == 80, "a sitemap leaves a fifth of the room to feeds"
+    known = feeds.known()
+    assert (known.last_error_type, known.consecutive_errors, known.disabled_at) == ("backlog", 0, None)
+    assert "170 of its items are left" in (known.last_error or "")
+    assert (known.content_hash, known.etag) == (None, None), "the next answer must be the whole document"
+
+    poll(2)
+    assert len(feeds.items()) == 110, "thirty were taken, and thirty more are written down"
+
+
+def test_a_sitemap_that_filled_its_room_does_not_keep_the_news_of_a_feed_out(feeds: Bed) -> None:
+    feeds.add("http://a.test/map.xml", kind="sitemap")
+    feeds.add()
+    book = feeds.worker(waiting=100, items=1).book
+    many = Listing(items=tuple(listed(f"/{n}") for n in range(300)), named=300)
+    book.tell([feeds.visit("http://a.test/map.xml", listing=many, content_hash="map")])
+
+    book.tell([feeds.document("/news")])
+
+    assert "/news" in feeds.items()
+    assert feeds.known().last_error_type is None
+
+
 def test_a_feed_that_moved_for_good_is_asked_for_at_its_new_place(feeds: Bed) -> None:
     feed = feeds.add()
     book = feeds.worker().book
@@ -355,13 +404,15 @@ def test_no_question_of_a_poll_walks_all_items(feeds: Bed) -> None:
     questions = (
         (queries.WAITING, (feeds.source_id, 10)),
         (queries.KNOWN % "?,?", (feeds.source_id, 1, 2)),
+        (queries.WAITING_COUNT, (feeds.source_id, 10)),
         ("SELECT id FROM feeds WHERE source_id = ? AND url_hash = ?", (feeds.source_id, 1)),
-    )  # fmt: skip
+    )
     with worker.hot.write() as tx:
         tx.execute("ANALYZE")
         plans = [" ".join(str(row[-1]) for row in tx.execute(explain + text, values)) for text, values in questions]
 
     assert "ix_feed_items_waiting" in plans[0], plans
     assert "uq_feed_items_source_id_url_hash" in plans[1] or "sqlite_autoindex_feed_items" in plans[1], plans
+    assert "ix_feed_items_waiting" in plans[2], plans
     if worker.hot.dialect == "sqlite":  # one row: PostgreSQL rightly reads the table
-        assert "uq_feeds_source_id_url_hash" in plans[2] or "sqlite_autoindex_feeds" in plans[2], plans
+        assert "uq_feeds_source_id_url_hash" in plans[3] or "sqlite_autoindex_feeds" in plans[3], plans

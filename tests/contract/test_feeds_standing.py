@@ -89,6 +89,15 @@ def test_feeds_that_nobody_polls_are_late_unless_they_are_not_meant_to_be_polled
     assert standing(jobs).late == ()
 
 
+def test_a_source_whose_feeds_name_more_than_may_wait_is_shown(jobs: Bed) -> None:
+    add(jobs, "/well")
+    add(jobs, "/endless", last_error_type="backlog", last_error="many are left")
+
+    assert as_object(standing(jobs))["backlog"] == [{"source": "ex", "feeds": 1}]
+    [said] = lines(standing(jobs))
+    assert "feeds of ex name more than may wait" in said
+
+
 def test_the_overview_of_feeds_walks_no_table(jobs: Bed, clock: FakeClock) -> None:
     at = to_micros(clock.now())
     with closing(connect(jobs.url)) as hot, hot.write() as tx:
@@ -100,7 +109,9 @@ def test_the_overview_of_feeds_walks_no_table(jobs: Bed, clock: FakeClock) -> No
         )
         tx.execute("ANALYZE")
         plans = [" ".join(str(row[-1]) for row in tx.execute(explain + text, values))
-                 for text, values in ((queries.DISABLED, (at, "x", 5)), (queries.LATE, (at, 5)))]  # fmt: skip
+                 for text, values in ((queries.DISABLED, (at, "x", 5)), (queries.LATE, (at, 5)),
+                                      (queries.BACKLOGS, (5, "x")))]  # fmt: skip
 
     assert "ix_feeds_disabled" in plans[0], plans
     assert "ix_feeds_due" in plans[1], plans
+    assert "ix_feeds_due" in plans[2], plans

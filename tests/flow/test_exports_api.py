@@ -225,6 +225,17 @@ def test_an_index_of_nothing_is_refused(client: Client, query: dict[str, Any], s
     assert client.get("/api/exports/cdxj", params=query).status_code == status
 
 
+def test_an_index_of_more_records_than_are_sorted_for_a_request_is_refused_before_it_is_begun(
+    archive: Archive,
+) -> None:
+    with asking(_with(archive, exports_max_records=8)) as client:
+        refused = client.get("/api/exports/cdxj", params={"source": "example"})
+        allowed = client.get("/api/exports/cdxj", params={"jobId": 1})
+
+    assert (refused.status_code, refused.json()["code"]) == (422, "export_too_large")
+    assert len(allowed.content.splitlines()) == 3
+
+
 @pytest.mark.parametrize("read", [snapshot_rows, change_rows])
 def test_no_transaction_waits_for_a_slow_reader(archive: Archive, read: Any) -> None:
     stream = read(archive.database, Extent(Reach(), limit=None), site="")

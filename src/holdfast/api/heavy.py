@@ -1,8 +1,10 @@
 """Work that takes long: exports, packages, whole comparisons. A few at a time, on threads of their own.
 
 Everything else runs on other threads, so that however many exports are asked for, searches and pages are answered. A
-thread is held for one step at a time and never while a client reads: a slow reader costs no one a turn. Work whose
-client has left ends at its next portion (`holdfast.cancellation`).
+thread is held for one step at a time and never while a client reads: a slow reader costs no one a turn. The first step
+of an export may take minutes (an index is sorted, a package is written): such steps have permits of their own, so that
+comparisons, questions to the index and downloads that are under way go on beside them. Work whose client has left ends
+at its next portion (`holdfast.cancellation`).
 """
 
 from __future__ import annotations
@@ -26,6 +28,8 @@ from holdfast.cancellation import WorkAbandoned
 
 HEAVY_THREADS = 3
 """Steps of such work at once: with more, they would take the interpreter from everybody else."""
+EXPORT_THREADS = 2
+"""Exports and packages that are begun at once; their pieces are then read on the threads of all heavy work."""
 _WAITING = 8
 """Requests that may wait for their first step; more are refused at once."""
 _WAIT_S = 5.0
@@ -50,24 +54,27 @@ class HeavyWork:
     """The threads for such work, and who waits for them; one a serving process."""
 
     def __init__(self) -> None:
-        # Made on the loop that serves, at the first request: an application may be built before there is one.
-        self._limiter: CapacityLimiter | None = None
-        self._waiting = self._holding = 0
+        self._steps, self._exports = _Turns(HEAVY_THREADS), _Turns(EXPORT_THREADS)
+        self._holding = 0
 
-    async def answer(self, receive: Receive, work: Callable[[], Response | Streamed]) -> Response:
+    async def answer(
+        self, receive: Receive, work: Callable[[], Response | Streamed], *, is_export: bool = False
+    ) -> Response:
         """Return what the work answers with; ServerBusy if no thread is free soon, WorkAbandoned if the client leaves.
 
-        The first piece of a streamed answer is made before anything is sent, so that what fails there is told.
+        The first piece of a streamed answer is made before anything is sent, so that what fails there is told. Both
+        take a turn of exports if it is one.
         """
+        turns = self._exports if is_export else self._steps
         async with _watched(receive) as left:
-            made = await self._first(work, left)
+            made = await turns.run(work, left)
             if isinstance(made, Response):
                 return made
             if made.is_holding and self._holding >= _HOLDING:
                 raise ServerBusy
             self._holding += made.is_holding
             try:
-                first = await self._first(lambda: next(made.pieces, b""), left)
+                first = await turns.run(lambda: next(made.pieces, b""), left)
             except BaseException:
                 await self._close(made)
                 raise
@@ -82,11 +89,34 @@ class HeavyWork:
                 # Not one of our threads: a client that is refused because all are taken would wait for one of them.
                 await run_sync(close, limiter=CapacityLimiter(1))
 
-    async def _first(self, work: Callable[[], _T], left: Event) -> _T:
-        """Run a step that a client waits for without having an answer yet."""
+    async def _pieces(self, first: bytes, pieces: Iterator[bytes], left: Event) -> AsyncGenerator[bytes]:
+        limiter = self._steps.limiter()
+        with suppress(WorkAbandoned):  # there is no one to tell
+            piece: bytes | None = first
+            while piece is not None:
+                yield piece
+                piece = await run_sync(_step, lambda: next(pieces, None), left, limiter=limiter)
+
+
+class _Turns:
+    """So many steps at once, and those that wait for one."""
+
+    def __init__(self, most: int) -> None:
+        # The limiter is made on the loop that serves, at the first request: an application may be built before one.
+        self._most, self._waiting = most, 0
+        self._limiter: CapacityLimiter | None = None
+
+    def limiter(self) -> CapacityLimiter:
+        """Return what counts the steps."""
+        if self._limiter is None:
+            self._limiter = CapacityLimiter(self._most)
+        return self._limiter
+
+    async def run(self, work: Callable[[], _T], left: Event) -> _T:
+        """Run a step that a client waits for without having an answer yet; ServerBusy if no turn comes soon."""
         if self._waiting >= _WAITING:
             raise ServerBusy
-        limiter = self._threads()
+        limiter = self.limiter()
         self._waiting += 1
         try:
             async with asyncio.timeout(_WAIT_S):
@@ -100,19 +130,6 @@ class HeavyWork:
             return await run_sync(_step, work, left, limiter=CapacityLimiter(1))
         finally:
             limiter.release_on_behalf_of(token)
-
-    async def _pieces(self, first: bytes, pieces: Iterator[bytes], left: Event) -> AsyncGenerator[bytes]:
-        limiter = self._threads()
-        with suppress(WorkAbandoned):  # there is no one to tell
-            piece: bytes | None = first
-            while piece is not None:
-                yield piece
-                piece = await run_sync(_step, lambda: next(pieces, None), left, limiter=limiter)
-
-    def _threads(self) -> CapacityLimiter:
-        if self._limiter is None:
-            self._limiter = CapacityLimiter(HEAVY_THREADS)
-        return self._limiter
 
 
 def _step(work: Callable[[], _T], left: Event) -> _T:
@@ -169,3 +186,9 @@ async def heavily(request: Request, work: Callable[[], Response | Streamed]) -> 
     """Return what the work answers with, done on this process's threads for heavy work."""
     heavy: HeavyWork = request.app.state.heavy
     return await heavy.answer(request.receive, work)
+
+
+async def export(request: Request, work: Callable[[], Response | Streamed]) -> Response:
+    """Return what the work answers with; begun only when one of the permits of exports and packages is free."""
+    heavy: HeavyWork = request.app.state.heavy
+    return await heavy.answer(request.receive, work, is_export=True)

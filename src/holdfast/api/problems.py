@@ -84,6 +84,18 @@ class ServerBusy(Unavailable):
         )
 
 
+class ExportTooLarge(Invalid):
+    """The index of so many records is not sorted for a request."""
+
+    code = "export_too_large"
+
+    def __init__(self, records: int, most: int) -> None:
+        super().__init__(
+            f"this is the index of {records:,} records, and it is sorted for a request up to {most:,}; ask for one "
+            "crawl at a time, or on the server: holdfast export cdxj"
+        )
+
+
 class AdminTokenWrong(NotPermitted):
     """The route needs the admin token, and the request shows none or another."""
 

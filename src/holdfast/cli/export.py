@@ -28,6 +28,7 @@ from holdfast.exports.queries import execution as find_execution
 from holdfast.exports.rows import Extent, change_rows, snapshot_rows
 from holdfast.exports.tables import CHANGE_COLUMNS, SNAPSHOT_COLUMNS, Format, write_rows
 from holdfast.sources.registry import find as find_by_code
+from holdfast.warc.outfile import sync_directory
 from holdfast.wiring.archive import Archive, open_archive
 
 app_command = typer.Typer(
@@ -105,7 +106,10 @@ def cdxj(
             with archive.database.read() as session:
                 find_execution(session, execution)
         with _scratch(archive) as scratch:
-            _write(export_cdxj(archive.database, scratch, execution_id=execution, source_id=source_id), output)
+            lines = export_cdxj(
+                archive.database, scratch, execution_id=execution, source_id=source_id, disk=archive.settings.disk
+            )
+            _write(lines, output)
 
 
 @app_command.command()
@@ -166,8 +170,9 @@ def _scratch(archive: Archive) -> Iterator[Path]:
 @contextmanager
 def _packages(archive: Archive) -> Iterator[PackageCache]:
     with _scratch(archive) as folder:
-        most_bytes = archive.settings.exports.cache_bytes
-        yield PackageCache(archive.database, archive.home, most_bytes=most_bytes, folder=folder)
+        settings = archive.settings
+        most_bytes = settings.exports.cache_bytes
+        yield PackageCache(archive.database, archive.home, most_bytes=most_bytes, folder=folder, disk=settings.disk)
 
 
 def _reach(archive: Archive, source: str | None, since: datetime | None, until: datetime | None) -> Reach:
@@ -195,6 +200,7 @@ def _write(pieces: Iterable[bytes], output: Path | None) -> None:
             file.flush()
             os.fsync(file.fileno())
         fresh.replace(output)
+        sync_directory(output.parent)
     except FileNotFoundError as exc:
         raise Invalid(f"cannot write {output}: its folder is not there") from exc
     except OSError as exc:

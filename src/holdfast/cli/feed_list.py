@@ -14,7 +14,7 @@ from holdfast.db.engine import open_database
 from holdfast.db.models import Feed
 from holdfast.feeds import queries
 from holdfast.feeds.queries import KINDS
-from holdfast.feeds.troubles import BY_HAND
+from holdfast.feeds.troubles import BACKLOG, BY_HAND
 from holdfast.sources.queries import id_of
 
 app_command = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
@@ -80,6 +80,8 @@ def state_of(feed: Feed) -> str:
     """Return in a word or two how a feed is doing."""
     if feed.disabled_at is not None:
         return f"disabled ({'by hand' if feed.last_error_type == BY_HAND else feed.last_error_type})"
+    if feed.last_error_type == BACKLOG:
+        return BACKLOG
     if feed.last_error_type is not None:
         return f"{feed.last_error_type} x{feed.consecutive_errors}"
     return "ok" if feed.last_polled_at is not None else "new"

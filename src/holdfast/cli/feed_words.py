@@ -21,6 +21,13 @@ def lines(standing: FeedStanding) -> list[str]:
               for one in standing.late[:_SHOWN]]  # fmt: skip
     if len(standing.late) > _SHOWN:
         shown.append(f"late: the feeds of {len(standing.late) - _SHOWN:,} more sources")
+    shown += [
+        f"backlog: {feeds:,} feeds of {source} name more than may wait; what is left is read again, "
+        "see HOLDFAST_FEEDS_WAITING and HOLDFAST_FEEDS_ITEMS"
+        for source, feeds in standing.backlogs[:_SHOWN]
+    ]
+    if len(standing.backlogs) > _SHOWN:
+        shown.append(f"backlog: feeds of {len(standing.backlogs) - _SHOWN:,} more sources")
     return shown
 
 
@@ -31,4 +38,5 @@ def as_object(standing: FeedStanding) -> dict[str, Any]:
                       "disabled_at": from_micros(one.disabled_at).isoformat()} for one in standing.disabled],
         "late": [{"source": one.source, "feeds": one.feeds, "since": from_micros(one.since).isoformat()}
                  for one in standing.late],
+        "backlog": [{"source": source, "feeds": feeds} for source, feeds in standing.backlogs],
     }  # fmt: skip

@@ -171,6 +171,12 @@ class ApiSettings(Group):
     exports: bool = setting(True, description="Whether exports are offered.")
     exports_default_limit: int = setting(1000, ge=1, description="Rows of an export that does not say how many.")
     exports_max_limit: int = setting(10_000, ge=1, description="Most rows of one export.")
+    exports_max_records: int = setting(
+        10_000_000,
+        ge=1,
+        description="Most records in the WARC files whose CDXJ index is sorted for a request; "
+        "a capture is mostly two of them.",
+    )
     changes: bool = setting(True, description="Whether change tracking is shown.")
     upkeep: bool = setting(
         True, description="Whether the server itself takes new captures into search and compares them."
@@ -194,7 +200,8 @@ class ExportSettings(Group):
         2 * 1024**3,
         ge=0,
         description="Size of `cache/wacz`, the indexes of packages: beyond it, what was asked for longest ago and is "
-        "not being read goes; the package asked for last stays whatever its size.",
+        "not being read goes; the package asked for last stays whatever its size. `cache/editions`, the copies of "
+        "editions' files without what was withdrawn, has the same size for itself.",
     )
 
 
@@ -255,7 +262,15 @@ class FeedSettings(Group):
     items: int = setting(
         500, ge=1, le=5000, description="New items that one poll captures; the rest waits for the next."
     )
-    per_source: int = setting(200, ge=1, description="Feeds and sitemaps that one source may have.")
+    per_source: int = setting(
+        200, ge=1, description="Feeds and sitemaps that one source may have, those included that were disabled."
+    )
+    waiting: int = setting(
+        50_000,
+        ge=100,
+        description="Items of one source that may wait to be captured (sitemaps: four fifths of it); "
+        "the rest is read again when there is room.",
+    )
 
 
 class WorkerSettings(Group):

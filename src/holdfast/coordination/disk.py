@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import NamedTuple
 
 from holdfast.config import DiskSettings, Settings
+from holdfast.db.connect import sqlite_path
+from holdfast.errors import NoSpace
 
 
 def is_low(folder: Path, marks: DiskSettings) -> bool:
@@ -15,6 +18,42 @@ def is_low(folder: Path, marks: DiskSettings) -> bool:
     disk = os.statvfs(folder)
     free = disk.f_bavail * disk.f_frsize
     return free < marks.free_bytes or free < disk.f_blocks * disk.f_frsize * marks.free_percent / 100
+
+
+class Stored(NamedTuple):
+    """Something in a cache on the disk."""
+
+    asked_at: int
+    """When it was last asked for, in nanoseconds."""
+    path: Path
+    size: int
+    """What it takes on the disk, in bytes."""
+
+
+def trim(stored: Iterable[Stored], most_bytes: int, *, keep: Path, remove: Callable[[Path], bool]) -> None:
+    """Remove what was asked for longest ago until a cache has its size again; `keep` stays whatever it takes.
+
+    `remove` says whether something is gone: what is being read may stay.
+    """
+    found = sorted(stored)
+    total = sum(one.size for one in found)
+    for one in found:
+        if total <= most_bytes:
+            return
+        if one.path != keep and remove(one.path):
+            total -= one.size
+
+
+def demand_room(folder: Path, marks: DiskSettings, *, for_bytes: int = 0) -> None:
+    """Refuse, with NoSpace, to begin what would leave less room on the volume of a folder than we keep free."""
+    disk = os.statvfs(folder)
+    left = disk.f_bavail * disk.f_frsize - for_bytes
+    if left < marks.free_bytes or left < disk.f_blocks * disk.f_frsize * marks.free_percent / 100:
+        raise NoSpace(
+            f"{folder} has {_megabytes(left + for_bytes)} free, of which this would take {_megabytes(for_bytes)}, and "
+            f"{_megabytes(marks.free_bytes)} and {marks.free_percent:g} % are kept free: make room, or lower "
+            "HOLDFAST_DISK_FREE_BYTES and HOLDFAST_DISK_FREE_PERCENT"
+        )
 
 
 def shortage(folder: Path, marks: DiskSettings) -> str:
@@ -71,6 +110,10 @@ def _low(settings: Settings) -> list[Path]:
     stores = [settings.home / "warcs", *_mounts(settings.home / "warcs")]
     if settings.zimit.store_root is not None:
         stores.append(settings.zimit.store_root)
+    # A database of its own place stops everything when its disk is full, and cannot say so in a row.
+    database = sqlite_path(settings.database)
+    if database is not None:
+        stores.append(database.parent)
     return [folder for folder in _volumes([settings.home, *stores]) if is_low(folder, settings.disk)][:1]
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
+import stat
 from pathlib import Path
 from urllib.parse import quote
 
@@ -144,7 +145,9 @@ class OpenFile:
             found = os.stat(self._path)  # noqa: PTH116 - a third of the time of Path.stat, for every transaction
         except OSError:
             return None
+        # The number of a file that is gone may be given at once to a folder that takes its place.
+        identity = found.st_dev, found.st_ino, stat.S_IFMT(found.st_mode)
         if not self._is_fixed:
-            return found.st_dev, found.st_ino
+            return identity
         log = self._path.with_name(f"{self._path.name}-wal")
-        return found.st_dev, found.st_ino, found.st_mtime_ns, log.stat().st_size if log.exists() else 0
+        return *identity, found.st_mtime_ns, log.stat().st_size if log.exists() else 0

@@ -8,7 +8,7 @@ says what was meant to be captured: an address that was asked for in vain, or no
 from __future__ import annotations
 
 import json
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Iterable, Iterator
 from itertools import chain, groupby
 from pathlib import Path
@@ -30,6 +30,8 @@ from holdfast.index.keys import identify
 from holdfast.sorting import sorted_lines
 
 WITHDRAWN: Final = "withdrawn"
+_HELD_OF_A_BODY: Final = 10_000
+"""Lost addresses of one body that are held until it is known whether it came again: some 3 MB."""
 
 
 class Kept(NamedTuple):
@@ -143,7 +145,7 @@ def compare(before: Iterable[Kept], now: Iterable[Kept], scratch: Path) -> Itera
 
 def _differences(before: Iterable[Kept], now: Iterable[Kept], scratch: Path) -> Iterator[bytes]:
     """Yield differences as sortable lines: at once what is settled, and after the pairing what came or went."""
-    loose: list[bytes] = []
+    pairing = _Pairing()
 
     def settled() -> Iterator[bytes]:
         for a, b in joined(before, now):
@@ -162,26 +164,45 @@ def _differences(before: Iterable[Kept], now: Iterable[Kept], scratch: Path) -> 
         if line.startswith(b"0\x00"):
             yield line[2:]
             continue
-        if loose and loose[0].split(b"\x00", 2)[1] != line.split(b"\x00", 2)[1]:
-            yield from _paired(loose)
-            loose = []
-        loose.append(line)
-    yield from _paired(loose)
+        _, body, is_new, told = line.split(b"\x00", 3)
+        yield from pairing.take(body, told, is_new=is_new == b"1")
+    yield from pairing.end()
 
 
-def _paired(lines: list[bytes]) -> Iterator[bytes]:
-    """Yield the lines of one body: what went and what came, paired in order, moved; the rest stays gone or new."""
-    parts = [line.split(b"\x00", 3) for line in lines]
-    gone = [part[3] for part in parts if part[2] == b"0"]
-    new = [part[3] for part in parts if part[2] == b"1"]
-    for there, here in zip(gone, new, strict=False):
-        left = Difference._make(json.loads(there.rsplit(b"\x00", 1)[1]))
-        came = Difference._make(json.loads(here.rsplit(b"\x00", 1)[1]))
-        moved = came._replace(kind=SiteKind.MOVED.value, from_url=left.url, from_snapshot_id=left.from_snapshot_id)
-        yield b"%b\x00%b\n" % (here.rsplit(b"\x00", 1)[0], json.dumps(moved).encode())
-    pairs = min(len(gone), len(new))
-    yield from gone[pairs:]
-    yield from new[pairs:]
+class _Pairing:
+    """What went and what came with one body after the other, paired in order: moved; the rest stays gone or new.
+
+    What went comes first and is held until something comes; of a body that thousands of lost addresses shared (an
+    error page, an empty one) the rest is told as gone at once.
+    """
+
+    def __init__(self) -> None:
+        self._body = b""
+        self.gone: deque[bytes] = deque()
+
+    def take(self, body: bytes, line: bytes, *, is_new: bool) -> Iterator[bytes]:
+        """Take the next line of a body, and yield what is settled by it."""
+        if body != self._body:
+            yield from self.end()
+            self._body = body
+        if is_new:
+            yield _moved(self.gone.popleft(), line) if self.gone else line
+        elif len(self.gone) < _HELD_OF_A_BODY:
+            self.gone.append(line)
+        else:
+            yield line
+
+    def end(self) -> Iterator[bytes]:
+        """Yield what went and did not come again."""
+        while self.gone:
+            yield self.gone.popleft()
+
+
+def _moved(there: bytes, here: bytes) -> bytes:
+    left = Difference._make(json.loads(there.rsplit(b"\x00", 1)[1]))
+    came = Difference._make(json.loads(here.rsplit(b"\x00", 1)[1]))
+    moved = came._replace(kind=SiteKind.MOVED.value, from_url=left.url, from_snapshot_id=left.from_snapshot_id)
+    return b"%b\x00%b\n" % (here.rsplit(b"\x00", 1)[0], json.dumps(moved).encode())
 
 
 def joined(before: Iterable[Kept], now: Iterable[Kept]) -> Iterator[tuple[Kept | None, Kept | None]]:

@@ -54,12 +54,14 @@ class Opened(NamedTuple):
     chunks: Iterator[bytes]
 
 
-def open_public(database: Database, home: Path, edition: Edition, source: Source, name: str) -> Opened:
+def open_public(
+    database: Database, home: Path, edition: Edition, source: Source, name: str, *, cache_bytes: int
+) -> Opened:
     """Return a file of an edition as the public may read it; ArtefactNotFound.
 
     Names: coverage-report.json, coverage.csv, frozen.jsonl, comparison-<year>.json, comparison-<year>.csv. A long file
     is read as it lies, or from a copy without what is withdrawn; the first who asks after a withdrawal has it made, and
-    others get CopyBusy meanwhile. NoSpace.
+    others get CopyBusy meanwhile. Copies of all editions take `cache_bytes` together. NoSpace.
     """
     folder, shown = edition_folder(home, source.code, edition.year), f"{source.code}-{edition.year}-{name}"
     compared = re.fullmatch(r"comparison-([0-9]{4})\.(json|csv)", name)
@@ -69,11 +71,12 @@ def open_public(database: Database, home: Path, edition: Edition, source: Source
         path = folder / f"{comparison_stem(int(compared[1]))}.json"
         return Opened(shown, Form.JSON, iter([_comparison(database, _read(path, name))]))
     if name == artefacts.CSV or compared:
-        chunks = _long(database, home, f"{source.code}-{edition.year}", _there(folder / name, name), _table)
-        return Opened(shown, Form.CSV, chunks)
+        copies = _Copies(home.resolve() / "cache" / "editions" / f"{source.code}-{edition.year}", cache_bytes)
+        return Opened(shown, Form.CSV, _long(database, copies, _there(folder / name, name), _table))
     if name == artefacts.FROZEN and edition.frozen_path is not None:
         path = _there(placed(home, edition.frozen_path), name)
-        return Opened(shown, Form.LINES, _long(database, home, f"{source.code}-{edition.year}", path, _lines))
+        copies = _Copies(home.resolve() / "cache" / "editions" / f"{source.code}-{edition.year}", cache_bytes)
+        return Opened(shown, Form.LINES, _long(database, copies, path, _lines))
     raise ArtefactNotFound(f"there is no {name[:60]!r} of {source.code} {edition.year} for the public")
 
 
@@ -155,8 +158,15 @@ def _comparison(database: Database, content: dict[str, Any]) -> bytes:
     return json.dumps(shown, ensure_ascii=False).encode("utf-8", "replace") + b"\n"
 
 
+class _Copies(NamedTuple):
+    """Where the copies of an edition lie, and what those of all editions may take."""
+
+    place: Path
+    most_bytes: int
+
+
 def _long(
-    database: Database, home: Path, label: str, path: Path, clear: Callable[[Database, Path], Iterator[bytes]]
+    database: Database, copies: _Copies, path: Path, clear: Callable[[Database, Path], Iterator[bytes]]
 ) -> Iterator[bytes]:
     """Return the chunks of a file; as it lies if nothing at all is withdrawn, else of a copy that was cleared."""
     with database.read() as session:
@@ -165,8 +175,9 @@ def _long(
         if word is None:
             file: BinaryIO = path.open("rb")
         else:
-            place = home.resolve() / "cache" / "editions" / label
-            file = open_copy(place, path, word, lambda found: clear(database, found))
+            file = open_copy(
+                copies.place, path, word, lambda found: clear(database, found), most_bytes=copies.most_bytes
+            )
     except FileNotFoundError as exc:
         raise ArtefactNotFound(f"{path.name} is gone; whoever runs this archive can write it again") from exc
     return _whole(file)

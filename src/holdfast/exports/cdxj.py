@@ -12,13 +12,19 @@ from typing import BinaryIO
 
 from holdfast import cancellation
 from holdfast.clock import digits14
+from holdfast.config import DiskSettings
+from holdfast.coordination.disk import demand_room
 from holdfast.db.engine import Database
+from holdfast.errors import NoSpace
 from holdfast.exports import queries
 from holdfast.exports.queries import IndexRow
 from holdfast.sorting import sorted_lines
 
 BLOCK_LINES = 1024
 """Lines of one compressed block, as the field's packages have; a reader fetches whole blocks."""
+RECORD_BYTES = 200
+"""What a record takes on the disk while an index is sorted, in bytes: every other one is a line of some 300, with its
+share of a merge."""
 _PAGE = 2000
 
 
@@ -55,10 +61,22 @@ def captures(
 
 
 def export_cdxj(
-    database: Database, scratch: Path, *, execution_id: int | None = None, source_id: int | None = None
+    database: Database,
+    scratch: Path,
+    *,
+    execution_id: int | None = None,
+    source_id: int | None = None,
+    disk: DiskSettings | None = None,
 ) -> Iterator[bytes]:
-    """Yield the sorted index of an execution or a source; `scratch` is a folder for what memory does not hold."""
+    """Yield the sorted index of an execution or a source; `scratch` is a folder for what memory does not hold.
+
+    NoSpace if that folder has no room for it; with `disk`, before anything is written.
+    """
     names: dict[int, str] = {}
+    if disk is not None:
+        with database.read() as session:
+            records = queries.records_noted(session, execution_id=execution_id, source_id=source_id)
+        demand_room(scratch, disk, for_bytes=records * RECORD_BYTES)
 
     def lines() -> Iterator[bytes]:
         for row in captures(database, execution_id=execution_id, source_id=source_id):
@@ -68,7 +86,10 @@ def export_cdxj(
                 names[row.warc_file_id] = Path(found.get(row.warc_file_id, f"{row.warc_file_id}.warc.gz")).name
             yield cdxj_line(row, names[row.warc_file_id])
 
-    yield from sorted_lines(lines(), scratch)
+    try:
+        yield from sorted_lines(lines(), scratch)
+    except OSError as exc:
+        raise NoSpace(f"cannot sort the index below {scratch}: {exc.strerror}; free some space and try again") from exc
 
 
 def write_zipnum(lines: Iterable[bytes], blocks: BinaryIO, index: Callable[[bytes], object], *, name: str) -> int:

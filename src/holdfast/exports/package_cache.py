@@ -20,14 +20,19 @@ from hashlib import sha256
 from pathlib import Path
 from tempfile import mkdtemp
 from threading import Lock
-from typing import Any, NamedTuple
+from typing import Any
 
 from holdfast.clock import from_micros, to_micros
+from holdfast.config import DiskSettings
+from holdfast.coordination.disk import Stored, demand_room, trim
 from holdfast.coordination.turns import alone
 from holdfast.db.engine import Database
 from holdfast.errors import NoSpace, Unavailable
+from holdfast.exports.cdxj import RECORD_BYTES
 from holdfast.exports.package import Contents, build, read_contents, read_edition
+from holdfast.exports.queries import records_noted
 from holdfast.exports.zipping import FileRange, Member, Segment, VirtualZip
+from holdfast.warc.outfile import sync_directory
 
 LAYOUT = "layout.json"
 """What a package consists of. It is the last file that is written, its age tells when the package was last asked for,
@@ -70,8 +75,20 @@ class Package:
 class PackageCache:
     """All packages of one data directory; used by any number of threads."""
 
-    def __init__(self, database: Database, home: Path, *, most_bytes: int, folder: Path | None = None) -> None:
-        """Keep what is put together below `folder`, in the data directory if none is given."""
+    def __init__(
+        self,
+        database: Database,
+        home: Path,
+        *,
+        most_bytes: int,
+        folder: Path | None = None,
+        disk: DiskSettings | None = None,
+    ) -> None:
+        """Keep what is put together below `folder`, in the data directory if none is given.
+
+        With `disk`, nothing is begun that would leave less room on its volume than that.
+        """
+        self._disk = disk
         self._database, self._home, self._most_bytes = database, home.resolve(), most_bytes
         self._folder = (self._home / "cache" if folder is None else folder.resolve()) / "wacz"
         self._held: OrderedDict[str, Package] = OrderedDict()
@@ -125,6 +142,7 @@ class PackageCache:
                 if (folder / LAYOUT).exists():
                     return
                 _remove_unfinished(folder.parent)
+                self._demand_room(contents, folder.parent)
                 fresh = Path(mkdtemp(dir=folder.parent, prefix=".building-"))
                 try:
                     self._write(contents, fresh, folder)
@@ -132,15 +150,24 @@ class PackageCache:
                         # Some of its members were made before a withdrawal and some after it.
                         raise PackageBusy
                     fresh.rename(folder)
+                    sync_directory(folder.parent)
                 except BaseException:
                     shutil.rmtree(fresh, ignore_errors=True)
                     raise
                 for package in _packages_in(folder.parent):
-                    if package.folder != folder:  # it shows what has changed since
-                        _remove(package.folder)
+                    if package.path != folder:  # it shows what has changed since
+                        _remove(package.path)
             self._trim(keep=folder)
         except OSError as exc:
             raise NoSpace(f"cannot write the index of the package below {self._folder}: {exc.strerror}") from exc
+
+    def _demand_room(self, contents: Contents, place: Path) -> None:
+        """Refuse what would fill the volume: the index of a package is sorted, and its pages are listed beside it."""
+        if self._disk is None:
+            return
+        with self._database.read() as session:
+            records = sum(records_noted(session, execution_id=one.id) for one in contents.executions)
+        demand_room(place, self._disk, for_bytes=records * RECORD_BYTES)
 
     def _write(self, contents: Contents, fresh: Path, folder: Path) -> None:
         """Write a package into a fresh folder; its members are named by where they will lie."""
@@ -148,41 +175,31 @@ class PackageCache:
         items = [_item(member, self._home, fresh, folder) for member in members]
         layout = {"moment": to_micros(contents.moment), "members": items}
         (fresh / LAYOUT).write_text(json.dumps(layout))
+        # After a power loss a package must be whole or not there: its name is given to what is on the disk.
+        for path in fresh.rglob("*"):
+            sync_directory(path)
+        sync_directory(fresh)
 
     def _trim(self, *, keep: Path) -> None:
         """Remove what was asked for longest ago until the cache has its size again; `keep` stays whatever it takes."""
-        found: list[_Stored] = []
+        found: list[Stored] = []
         for place in (path for path in self._folder.iterdir() if path.is_dir()):
             if place != keep.parent:
                 with suppress(PackageBusy), alone(place / _LOCK, PackageBusy()):
                     _remove_unfinished(place)
             found += _packages_in(place)
-        total = sum(package.size for package in found)
-        for package in sorted(found):
-            if total <= self._most_bytes:
-                return
-            if package.folder != keep and _remove(package.folder):
-                total -= package.size
+        trim(found, self._most_bytes, keep=keep, remove=_remove)
 
 
-class _Stored(NamedTuple):
-    """A package on disk."""
-
-    asked_at: int
-    folder: Path
-    size: int
-    """What it takes on the disk, in bytes."""
-
-
-def _packages_in(place: Path) -> list[_Stored]:
+def _packages_in(place: Path) -> list[Stored]:
     """Return the finished packages of an execution or an edition."""
-    found: list[_Stored] = []
+    found: list[Stored] = []
     for folder in place.iterdir():
         with suppress(FileNotFoundError, NotADirectoryError):  # one that another process removes meanwhile
             if not folder.name.startswith("."):
                 asked_at = (folder / LAYOUT).stat().st_mtime_ns
                 size = sum(path.stat().st_blocks * 512 for path in folder.rglob("*"))
-                found.append(_Stored(asked_at, folder, size))
+                found.append(Stored(asked_at, folder, size))
     return found
 
 

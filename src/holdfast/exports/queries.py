@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from sqlalchemy import ColumnElement, and_, false, not_, or_, select
+from sqlalchemy import ColumnElement, and_, false, func, not_, or_, select
 from sqlalchemy.orm import Session
 
 from holdfast.db.models import (
@@ -279,6 +279,17 @@ def execution(session: Session, execution_id: int) -> ExecutionRow:
     if row is None:
         raise NotFound(f"there is no execution {execution_id}; see them with: holdfast status")
     return ExecutionRow._make(row)
+
+
+def records_noted(session: Session, *, execution_id: int | None = None, source_id: int | None = None) -> int:
+    """Return how many records the files of an execution or a source have, as was noted by the index: a row a file."""
+    query = select(func.coalesce(func.sum(IndexRun.records), 0)).join(WarcFile, WarcFile.id == IndexRun.warc_file_id)
+    if execution_id is not None:
+        query = query.where(WarcFile.execution_id == execution_id)
+    if source_id is not None:
+        query = query.join(Execution, Execution.id == WarcFile.execution_id).join(Job, Job.id == Execution.job_id)
+        query = query.where(Job.source_id == source_id)
+    return int(session.scalar(query) or 0)
 
 
 class HiddenRecord(NamedTuple):

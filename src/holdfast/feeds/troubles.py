@@ -32,6 +32,9 @@ DISABLE_AFTER = {
 BY_HAND = "by_hand"
 """Stands where a trouble does while somebody has disabled the feed: then no answer enables it."""
 
+BACKLOG = "backlog"
+"""Stands where a trouble does while a feed names more than may wait: it is well, and what is left is read again."""
+
 _BY_STATUS = {429: Trouble.RATE_LIMITED, 403: Trouble.FORBIDDEN, 404: Trouble.NOT_FOUND, 410: Trouble.GONE}
 _LIMIT_STEP = timedelta(minutes=5)
 _LIMIT_STEPS = 96
@@ -106,3 +109,8 @@ def asked_to_wait(health: Health, *, polled_at: datetime | None, interval: timed
 def after_success(*, now: datetime, interval: timedelta) -> Health:
     """Return how a feed stands after a good poll: enabled, with nothing against it."""
     return Health(next_poll_at=now + interval)
+
+
+def after_backlog(*, now: datetime, interval: timedelta) -> Health:
+    """Return how a feed stands after a good poll of which not everything could be written down."""
+    return Health(trouble=BACKLOG, next_poll_at=now + interval)

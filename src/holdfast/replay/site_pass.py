@@ -17,6 +17,7 @@ from pathlib import Path
 from url import URL, URLError
 
 from holdfast.urls import registrable
+from holdfast.warc.outfile import sync_directory
 
 KEY_FILE = "replay.key"
 """Beside the database: the processes of one archive make the same passes. Deleting it only makes open pages stale."""
@@ -84,10 +85,15 @@ def _create(path: Path) -> bytes:
     key = secrets.token_bytes(_KEY_BYTES)
     with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
         file.write(key)
+        file.flush()
+        os.fsync(file.fileno())
     try:
         os.link(draft, path)
     except FileExistsError:
+        if _read(path) is None:  # cut short by a power loss: left alone, each process would have a key of its own
+            draft.replace(path)
         key = _read(path) or key
     finally:
-        draft.unlink()
+        draft.unlink(missing_ok=True)
+    sync_directory(path.parent)
     return key

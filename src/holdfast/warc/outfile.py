@@ -202,7 +202,7 @@ def create(directory: Path, name: str, first: bytes) -> OutFile:
 
 
 def sync_directory(directory: Path) -> None:
-    """Make names in a directory survive a power loss."""
+    """Make names in a directory, or the bytes of a file, survive a power loss."""
     fd = os.open(directory, os.O_RDONLY | os.O_CLOEXEC)
     try:
         os.fsync(fd)

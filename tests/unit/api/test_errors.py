@@ -22,7 +22,8 @@ from holdfast.api.roles import PUBLIC
 from holdfast.clock import SystemClock
 from holdfast.log import captured
 from holdfast.metrics import ServerMetrics
-from tests.client import Client
+from holdfast.wiring.archive import Archive
+from tests.client import Client, asking
 from tests.damage import damage
 from tests.unit.api.conftest import MakeArchive, MakeClient
 
@@ -152,7 +153,7 @@ def test_a_database_that_is_gone_is_told_by_health_and_by_every_route(make_clien
     assert (api.status_code, service.status_code) == (500, 503)
     assert api.json() == service.json() == {"status": "error", "checks": {"db": "error"}}
     assert stats.status_code == 503
-    assert stats.json()["code"] == "unavailable", "what was never opened has no file to compare with"
+    assert stats.json()["code"] == "database_moved", "whatever number the folder got that stands there now"
     assert stats.headers["retry-after"] == "5"
 
 
@@ -249,3 +250,16 @@ def test_a_database_that_was_changed_under_the_server_is_named(make_client: Make
     assert answer.json()["code"] == "schema_mismatch"
     assert step in answer.json()["detail"]
     assert "holdfast api" in answer.json()["detail"]
+
+
+def test_health_says_with_details_whether_the_disk_has_room(make_archive: MakeArchive) -> None:
+    archive = make_archive()
+    marks = archive.settings.disk.model_copy(update={"free_bytes": 1 << 60})
+    full = Archive(
+        settings=archive.settings.model_copy(update={"disk": marks}), database=archive.database, clock=archive.clock
+    )
+    with asking(full) as client:
+        plain, detailed = client.get("/api/health").json(), client.get("/api/health?details=1").json()
+
+    assert "disk" not in plain["checks"]
+    assert detailed["checks"]["disk"] == "low"

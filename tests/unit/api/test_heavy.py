@@ -13,9 +13,11 @@ from starlette.responses import Response
 from starlette.types import Message
 
 from holdfast import cancellation
-from holdfast.api.heavy import HEAVY_THREADS, HeavyWork, Streamed
+from holdfast.api.heavy import EXPORT_THREADS, HEAVY_THREADS, HeavyWork, Streamed
 from holdfast.api.problems import ServerBusy
 from holdfast.cancellation import WorkAbandoned
+from holdfast.config import DiskSettings
+from holdfast.errors import NoSpace
 from holdfast.exports.cdxj import export_cdxj
 from tests.archive import Shot, build_archive
 from tests.patience import deadline
@@ -138,6 +140,40 @@ def test_answers_that_hold_files_until_they_are_read_are_counted_and_let_go_when
     assert refused == [ServerBusy] * 12
     assert held == 0
     assert plain.body == b"made", "what holds nothing goes on"
+
+
+async def _export_for_long() -> tuple[Response, list[BaseException | Response]]:
+    """Ask for more exports than are begun at once, all of which take long; and then for something else."""
+    heavy, clients, began = HeavyWork(), [_Client() for _ in range(HEAVY_THREADS + EXPORT_THREADS)], Event()
+
+    def sort() -> Response:
+        _endless(began.set)
+        return Response()
+
+    exports = [asyncio.create_task(heavy.answer(client.receive, sort, is_export=True)) for client in clients]
+    await asyncio.to_thread(began.wait, deadline(60))
+    other = await heavy.answer(_Client().receive, lambda: Response(b"made"))
+    for client in clients:
+        client.leave()
+    return other, await asyncio.gather(*exports, return_exceptions=True)
+
+
+def test_exports_that_take_long_leave_the_threads_of_other_heavy_work_free() -> None:
+    other, ended = asyncio.run(_export_for_long())
+
+    assert other.body == b"made"
+    assert {type(one) for one in ended} <= {WorkAbandoned, ServerBusy}
+
+
+def test_an_index_for_which_there_is_no_room_is_not_begun(tmp_path: Path) -> None:
+    archive = build_archive(tmp_path / "home", [Shot(url="https://example.org/")])
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    everything = DiskSettings(free_bytes=1 << 60, free_percent=0.0)
+
+    with pytest.raises(NoSpace, match="are kept free"):
+        list(export_cdxj(archive.database, scratch, source_id=1, disk=everything))
+    assert list(scratch.iterdir()) == []
 
 
 def test_an_index_that_no_client_waits_for_is_not_sorted_and_leaves_nothing_on_the_disk(tmp_path: Path) -> None:

@@ -46,6 +46,16 @@ def test_the_volume_of_one_source_and_the_store_of_zimit_count(tmp_path: Path, s
     assert low_volume(config.load(home=tmp_path, disk=marks, zimit={"store_root": _OTHER})) == _OTHER
 
 
+def test_the_volume_of_a_database_that_lies_elsewhere_counts(tmp_path: Path, smaller: int) -> None:
+    settings = config.load(
+        home=tmp_path,
+        database_url=f"sqlite:///{_OTHER}/holdfast.db",
+        disk={"free_bytes": smaller, "free_percent": 0},
+    )
+
+    assert low_volume(settings) == _OTHER
+
+
 def test_a_volume_that_is_not_there_is_not_asked(tmp_path: Path) -> None:
     settings = config.load(home=tmp_path, disk={"free_bytes": 0, "free_percent": 0},
                            zimit={"store_root": tmp_path / "away"})  # fmt: skip

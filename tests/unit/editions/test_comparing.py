@@ -90,6 +90,15 @@ def test_a_withdrawn_page_is_named_as_withdrawn_and_not_shown() -> None:
     assert (found[1].from_snapshot_id, found[1].to_snapshot_id) == (2, 101)
 
 
+def test_of_a_body_that_very_many_addresses_shared_only_so_many_are_held_to_be_paired() -> None:
+    lost: Pages = {f"/old/{n:05}": (200, "the same everywhere") for n in range(10_020)}
+    found: Pages = {f"/place/{n:05}": (200, "the same everywhere") for n in range(10_020)}
+
+    told = Counter(one.kind for one in compared(lost, found))
+
+    assert told == {"moved": 10_000, "gone": 20, "new": 20}
+
+
 def test_a_body_that_went_and_came_has_moved() -> None:
     found = compared({"/old": OK, "/older": OK, "/x": OTHER}, {"/new": OK, "/x": OTHER})
 

@@ -11,6 +11,8 @@ import pytest
 
 from holdfast import cancellation
 from holdfast.cancellation import WorkAbandoned
+from holdfast.config import DiskSettings
+from holdfast.errors import NoSpace
 from holdfast.exports.package_cache import LAYOUT, PackageBusy, PackageCache
 from holdfast.wiring.archive import Archive
 from tests.archive import Shot, build_archive
@@ -64,6 +66,17 @@ def test_what_was_asked_for_longest_ago_goes_first(archive: Archive) -> None:
     _cache(archive, room_for_two).package(2)
 
     assert _stored(archive) == ["2", "3"]
+
+
+def test_a_package_for_which_there_is_no_room_is_not_begun(archive: Archive) -> None:
+    everything = DiskSettings(free_bytes=1 << 60, free_percent=0.0)
+    cache = PackageCache(archive.database, archive.home, most_bytes=1 << 30, disk=everything)
+
+    with pytest.raises(NoSpace, match="are kept free"):
+        cache.package(1)
+
+    assert list((archive.home / "cache/wacz").rglob("index*")) == []
+    assert _cache(archive, 1 << 30).package(1).archive.size
 
 
 def test_what_is_being_read_stays_until_it_is_read(archive: Archive) -> None:

@@ -55,7 +55,8 @@ async def coverage_file(
     def work() -> Streamed:
         with archive.database.read() as session:
             row, kept = edition_of(session, source, year)
-        opened = open_public(archive.database, archive.home, row, kept, file)
+        most = archive.settings.exports.cache_bytes
+        opened = open_public(archive.database, archive.home, row, kept, file, cache_bytes=most)
         headers = {"Content-Disposition": f'attachment; filename="{opened.name}"', "Cache-Control": "no-cache"}
         return Streamed(iter(opened.chunks), opened.form.value, headers)
 

@@ -13,7 +13,8 @@ from starlette.responses import Response, StreamingResponse
 from holdfast import failpoints
 from holdfast.api.deps import ArchiveDep
 from holdfast.api.errors import answers
-from holdfast.api.heavy import Streamed, heavily
+from holdfast.api.heavy import Streamed, export
+from holdfast.api.problems import ExportTooLarge
 from holdfast.api.roles import PUBLIC
 from holdfast.api.schemas.exports import Column, DataDictionary, ExportKind, Exports
 from holdfast.api.sites import Since, SourceCode, Until, site_of, source_id_of
@@ -21,7 +22,7 @@ from holdfast.changes.listing.days import span
 from holdfast.errors import Invalid, NotFound
 from holdfast.exports.cdxj import export_cdxj
 from holdfast.exports.dictionary import CDXJ_MEANINGS, CHANGE_MEANINGS, SNAPSHOT_MEANINGS
-from holdfast.exports.queries import Reach, execution
+from holdfast.exports.queries import Reach, execution, records_noted
 from holdfast.exports.rows import Extent, change_rows, snapshot_rows
 from holdfast.exports.tables import CHANGE_COLUMNS, SNAPSHOT_COLUMNS, Format, write_rows
 from holdfast.wiring.archive import Archive
@@ -95,7 +96,7 @@ async def export_snapshots(
         rows = snapshot_rows(archive.database, extent, site=site)
         return _answer(request, write_rows(rows, SNAPSHOT_COLUMNS, form), _Wish(form, compressed, "snapshots"))
 
-    return await heavily(request, work)
+    return await export(request, work)
 
 
 @router.head("/api/exports/changes", include_in_schema=False, name="export_changes_head")
@@ -119,7 +120,7 @@ async def export_changes(
         rows = change_rows(archive.database, extent, site=site)
         return _answer(request, write_rows(rows, CHANGE_COLUMNS, form), _Wish(form, compressed, "changes"))
 
-    return await heavily(request, work)
+    return await export(request, work)
 
 
 @router.head("/api/exports/cdxj", include_in_schema=False, name="export_cdxj_index_head")
@@ -135,7 +136,7 @@ async def export_cdxj_index(
     _demand_enabled(archive)
     if (job_id is None) == (source is None):
         raise Invalid("name either a crawl with jobId or a source")
-    return await heavily(request, lambda: _index(request, archive, (job_id, source), compressed=compressed))
+    return await export(request, lambda: _index(request, archive, (job_id, source), compressed=compressed))
 
 
 def _index(
@@ -146,9 +147,13 @@ def _index(
         source_id = source_id_of(session, source)
         if job_id is not None:
             execution(session, job_id)
+        records = records_noted(session, execution_id=job_id, source_id=source_id)
+    most = archive.settings.api.exports_max_records
+    if records > most:
+        raise ExportTooLarge(records, most)
     scratch = archive.home / "cache"
     scratch.mkdir(parents=True, exist_ok=True)
-    lines = export_cdxj(archive.database, scratch, execution_id=job_id, source_id=source_id)
+    lines = export_cdxj(archive.database, scratch, execution_id=job_id, source_id=source_id, disk=archive.settings.disk)
     name = f"index-{source if job_id is None else job_id}.cdxj"
     made = _stream(request, lines, "text/x-cdxj; charset=utf-8", name, compressed=compressed)
     return made._replace(is_holding=True) if isinstance(made, Streamed) else made

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Annotated
+from typing import Annotated, Literal
 
 from anyio import CapacityLimiter
 from anyio.to_thread import run_sync
@@ -16,6 +16,7 @@ from holdfast.api import queries
 from holdfast.api.deps import ArchiveDep, MetricsDep, TotalsDep, WorkDep
 from holdfast.api.roles import PUBLIC
 from holdfast.api.schemas.archive import Checks, Health, Services
+from holdfast.coordination.disk import low_volume
 from holdfast.errors import HoldfastError
 
 _log = log.get()
@@ -41,7 +42,8 @@ async def look(
             if not details:
                 return Checks(db="ok"), workers
             total = totals.read(session).snapshots
-            return Checks(db="ok", jobs=work.read(session).jobs, snapshots={"total": total}), workers
+            disk: Literal["ok", "low"] = "ok" if low_volume(archive.settings) is None else "low"
+            return Checks(db="ok", jobs=work.read(session).jobs, snapshots={"total": total}, disk=disk), workers
 
     try:
         async with asyncio.timeout(_LOOK_S):

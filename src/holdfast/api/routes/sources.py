@@ -32,8 +32,9 @@ from holdfast.sources.queries import source_by_code
 from holdfast.wiring.archive import Archive
 
 router = APIRouter(tags=["sources"], dependencies=[PUBLIC])
-_FEW_RECORDS = 5000
-"""A crawl of no more is looked at whole where a part of it was withdrawn; a larger one is counted without that part."""
+_FEW_RECORDS = 10_000
+"""Records that one answer looks at, over all its crawls: where a part of a crawl was withdrawn, the dates of what is
+left are looked up. Beyond, crawls keep the dates that were noted of them, and only the count goes without that part."""
 _MOST = 200
 """Crawls of one answer: each takes a few seeks."""
 Code = Annotated[str, Path(description="A source's code.", max_length=64, examples=["example-org"])]
@@ -87,9 +88,16 @@ def editions(
     ids = newest_crawls(session, source_id=source.id, limit=offset + limit)[offset:]
     hidden = Counter(page.execution_id for page in hidden_pages(session, source_id=source.id))
     found = []
+    budget = _FEW_RECORDS
     names = job_names(session, ids)
     for crawl in crawls(session, ids):
-        extent = _extent(session, crawl, hidden[crawl.execution_id])
+        is_looked_at = hidden[crawl.execution_id] > 0 and crawl.records <= budget
+        budget -= crawl.records if is_looked_at else 0
+        extent = (
+            extent_of_execution(session, crawl.execution_id)
+            if is_looked_at
+            else _noted_extent(session, crawl, hidden[crawl.execution_id])
+        )
         if extent is None:
             continue
         entry = entry_of_crawl(session, source.base_url, crawl.execution_id) if source.base_url else None
@@ -102,10 +110,8 @@ def editions(
     return [edition for _, edition in sorted(found, key=lambda row: (row[0], row[1].job_id), reverse=True)]
 
 
-def _extent(session: Session, crawl: Crawl, hidden: int) -> Extent | None:
-    """Return what may be shown of a crawl: as it was noted, or, where something small was withdrawn, as it is left."""
-    if hidden and crawl.records <= _FEW_RECORDS:
-        return extent_of_execution(session, crawl.execution_id)
+def _noted_extent(session: Session, crawl: Crawl, hidden: int) -> Extent | None:
+    """Return what may be shown of a crawl as it was noted by the index, without the pages that were withdrawn since."""
     noted = [moment for moment in (crawl.first, crawl.last) if moment is not None]
     moments, pages = noted or ends_of_execution(session, crawl.execution_id), crawl.pages - hidden
     return Extent(pages, min(moments), max(moments)) if moments and pages > 0 else None

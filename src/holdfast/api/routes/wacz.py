@@ -9,7 +9,7 @@ from starlette.responses import Response, StreamingResponse
 
 from holdfast.api.deps import ArchiveDep
 from holdfast.api.errors import answers
-from holdfast.api.heavy import Streamed, heavily
+from holdfast.api.heavy import Streamed, export
 from holdfast.api.roles import PUBLIC
 from holdfast.api.routes.coverage import Code, Year, edition_of
 from holdfast.errors import NotFound
@@ -34,7 +34,7 @@ async def wacz(request: Request, archive: ArchiveDep, id: ExecutionId) -> Respon
 
     `/api/executions/{id}.wacz` is the same, for tools that go by how a name ends.
     """
-    return await heavily(request, lambda: _send(request, packages_of(request, archive).package(id)))
+    return await export(request, lambda: _send(request, packages_of(request, archive).package(id)))
 
 
 @router.head("/api/coverage/{source}/{year}/edition.wacz", include_in_schema=False, name="edition_wacz_head")
@@ -45,7 +45,7 @@ async def wacz(request: Request, archive: ArchiveDep, id: ExecutionId) -> Respon
 )
 async def edition_wacz(request: Request, archive: ArchiveDep, source: Code, year: Year) -> Response:
     """Return an annual edition as one WACZ 1.1.1 package, all its shards in it."""
-    return await heavily(request, lambda: _edition(request, archive, source, year))
+    return await export(request, lambda: _edition(request, archive, source, year))
 
 
 def _edition(request: Request, archive: Archive, source: str, year: int) -> Response | Streamed:
@@ -85,8 +85,10 @@ def packages_of(request: Request, archive: Archive) -> PackageCache:
     state = request.app.state
     packages: PackageCache | None = getattr(state, "packages", None)
     if packages is None:
-        most_bytes = archive.settings.exports.cache_bytes
-        packages = state.packages = PackageCache(archive.database, archive.home, most_bytes=most_bytes)
+        settings = archive.settings
+        packages = state.packages = PackageCache(
+            archive.database, archive.home, most_bytes=settings.exports.cache_bytes, disk=settings.disk
+        )
     return packages
 
 

@@ -141,6 +141,9 @@ class Checks(Answer):
         None, description="Jobs by status, in the words of `/api/admin/jobs`, with details=1."
     )
     snapshots: dict[str, int] | None = Field(None, description="`total`, with details=1.")
+    disk: Literal["ok", "low"] | None = Field(
+        None, description="Whether the volumes of database and captures have room, with details=1."
+    )
 
 
 class Services(Answer):

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from sqlalchemy import func, select
+from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from holdfast.db.models import Execution, Snapshot, WarcFile
+from holdfast.db.models import Execution, Job, Snapshot
 from holdfast.db.visibility import visible
 from holdfast.errors import NotFound
-from holdfast.index.queries import holding_of
-from holdfast.warc.ids import ORDINALS
+from holdfast.index.queries import Holding, holding_of
 
 _MAX_TWINS = 50
 """Captures of one document that are looked at to find out whether a page moved."""
@@ -48,10 +47,23 @@ _COLUMNS: tuple[Any, ...] = (
 )  # fmt: skip
 
 
-def demand_execution(session: Session, execution_id: int) -> None:
-    """Refuse, with NotFound, an execution that is not here."""
-    if session.get(Execution, execution_id) is None:
+def source_of(session: Session, execution_id: int) -> int:
+    """Return the source that an execution belongs to; NotFound if there is no such execution."""
+    query = select(Job.source_id).join(Execution, Execution.job_id == Job.id).where(Execution.id == execution_id)
+    found = session.scalar(query)
+    if found is None:
         raise NotFound(f"there is no execution {execution_id}; see them with: holdfast status")
+    return found
+
+
+Holdings = Mapping[int, Holding]
+"""Where the captures of each execution stand, by execution; one without a file is left out."""
+
+
+def holdings_of(session: Session, executions: Collection[int]) -> dict[int, Holding]:
+    """Return where the captures of these executions stand. Reads a row a file: once for each slice of a walk."""
+    found = {execution_id: holding_of(session, execution_id) for execution_id in executions}
+    return {execution_id: holding for execution_id, holding in found.items() if holding is not None}
 
 
 def stretch(session: Session, execution_id: int, *, after: int, limit: int) -> list[Held]:
@@ -65,16 +77,13 @@ def stretch(session: Session, execution_id: int, *, after: int, limit: int) -> l
     return [Held._make(row) for row in rows]
 
 
-def of_pages(session: Session, executions: Collection[int], pages: Collection[int]) -> dict[tuple[int, int], Held]:
+def of_pages(session: Session, holdings: Holdings, pages: Collection[int]) -> dict[tuple[int, int], Held]:
     """Return the last capture of each of these pages in each execution, by execution and page.
 
     Of a page's history only the stretch is read in which the execution's captures lie.
     """
     rows: list[Held] = []
-    for execution_id in executions:
-        holding = holding_of(session, execution_id)
-        if holding is None:
-            continue
+    for holding in holdings.values():
         found = session.execute(
             select(*_COLUMNS).where(Snapshot.url_hash.in_(pages), Snapshot.is_page, *holding.clauses(), *visible())
         )
@@ -85,25 +94,22 @@ def of_pages(session: Session, executions: Collection[int], pages: Collection[in
     return last
 
 
-def twins(session: Session, executions: Collection[int], document_id: int) -> list[Held]:
+def twins(session: Session, holdings: Holdings, document_id: int) -> list[Held]:
     """Return captures of a document in these executions, by id; only the first few where it is everywhere."""
     found: list[Held] = []
-    for execution_id in executions:
+    for execution_id, holding in holdings.items():
         # A snapshot's id begins with its file's: the index on documents is read only where this execution's lie.
-        first, last = session.execute(
-            select(func.min(WarcFile.id), func.max(WarcFile.id)).where(WarcFile.execution_id == execution_id)
-        ).one()
-        if first is None:
-            continue
         rows = session.execute(
             select(*_COLUMNS)
             .where(
-                Snapshot.document_id == document_id, Snapshot.id >= first * ORDINALS,
-                Snapshot.id < (last + 1) * ORDINALS, Snapshot.execution_id + 0 == execution_id, Snapshot.is_page,
+                Snapshot.document_id == document_id,
+                Snapshot.id.between(holding.first_id, holding.last_id),
+                Snapshot.execution_id + 0 == execution_id,
+                Snapshot.is_page,
                 *visible(),
             )
             .order_by(Snapshot.id)
             .limit(_MAX_TWINS)
-        )  # fmt: skip
+        )
         found += map(Held._make, rows)
     return found

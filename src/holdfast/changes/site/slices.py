@@ -21,6 +21,12 @@ from holdfast.errors import Invalid
 SLICE = 500
 
 
+class SourcesDiffer(Invalid):
+    """These two executions are of different sources: nothing became of one in the other."""
+
+    code = "sources_differ"
+
+
 class SiteKind(StrEnum):
     """What became of a page from one execution to the other."""
 
@@ -73,7 +79,7 @@ class SiteSlice(NamedTuple):
 
 
 def walk_site(database: Database, earlier: int, later: int) -> Iterator[SiteEntry]:
-    """Yield what became of every page; NotFound or Invalid if the two cannot be compared."""
+    """Yield what became of every page; NotFound, SourcesDiffer or Invalid if the two cannot be compared."""
     cursor: Cursor | None = Cursor()
     while cursor is not None:
         with database.read() as session:
@@ -83,14 +89,21 @@ def walk_site(database: Database, earlier: int, later: int) -> Iterator[SiteEntr
 
 
 def site_slice(session: Session, earlier: int, later: int, cursor: Cursor, *, limit: int = SLICE) -> SiteSlice:
-    """Return what became of the next pages; NotFound if an execution is not here, Invalid if both are one."""
-    for execution_id in (earlier, later):
-        queries.demand_execution(session, execution_id)
+    """Return what became of the next pages; NotFound if an execution is not here, Invalid if both are one.
+
+    SourcesDiffer if they are of different sources.
+    """
+    sources = {queries.source_of(session, execution_id) for execution_id in (earlier, later)}
     if earlier == later:
         raise Invalid("name two executions; they are listed by: holdfast status")
+    if len(sources) > 1:
+        raise SourcesDiffer(
+            f"executions {earlier} and {later} are of different sources; name two of one, as holdfast status lists them"
+        )
+    holdings = queries.holdings_of(session, (earlier, later))
     rows = queries.stretch(session, later if cursor.is_later else earlier, after=cursor.after, limit=limit)
-    both = queries.of_pages(session, (earlier, later), {held.url_hash for held in rows}) if rows else {}
-    walk = _Walk(session, earlier, later, both)
+    both = queries.of_pages(session, holdings, {held.url_hash for held in rows}) if rows else {}
+    walk = _Walk(session, (earlier, later), holdings, both)
     entries = [entry for held in rows if (entry := (walk.later if cursor.is_later else walk.earlier)(held))]
     if len(rows) == limit:
         return SiteSlice(tuple(entries), Cursor(cursor.is_later, rows[-1].id))
@@ -100,8 +113,15 @@ def site_slice(session: Session, earlier: int, later: int, cursor: Cursor, *, li
 class _Walk:
     """One slice at work: what both executions hold of its pages."""
 
-    def __init__(self, session: Session, a: int, b: int, both: dict[tuple[int, int], Held]) -> None:
-        self._session, self._a, self._b, self._both = session, a, b, both
+    def __init__(
+        self,
+        session: Session,
+        executions: tuple[int, int],
+        holdings: queries.Holdings,
+        both: dict[tuple[int, int], Held],
+    ) -> None:
+        self._session, self._holdings, self._both = session, holdings, both
+        self._a, self._b = executions
         self._moves: dict[int, list[tuple[Held, Held]]] = {}
 
     def later(self, held: Held) -> SiteEntry | None:
@@ -145,8 +165,8 @@ class _Walk:
         return known
 
     def _paired(self, document_id: int) -> list[tuple[Held, Held]]:
-        found = queries.twins(self._session, (self._a, self._b), document_id)
-        both = queries.of_pages(self._session, (self._a, self._b), {twin.url_hash for twin in found})
+        found = queries.twins(self._session, self._holdings, document_id)
+        both = queries.of_pages(self._session, self._holdings, {twin.url_hash for twin in found})
 
         def only_in(here: int, there: int) -> list[Held]:
             pages = [held for (execution, _), held in both.items() if execution == here and held.is_ok]

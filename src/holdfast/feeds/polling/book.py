@@ -25,6 +25,7 @@ from holdfast.feeds.polling.search import Search
 from holdfast.feeds.troubles import (
     BY_HAND,
     Trouble,
+    after_backlog,
     after_failure,
     after_success,
     asked_to_wait,
@@ -48,6 +49,11 @@ _FEED_PRIORITY, _SITEMAP_PRIORITY = 3, 2
 _NOTICED_DEPTH = 1
 """Feeds are noticed on the start page and one step from it: every article of a blog has a feed of its comments."""
 _TRIES = 3
+_SITEMAP_SHARE = 0.8
+"""Of the items that may wait, what sitemaps may fill: the rest is kept for the news of feeds."""
+_FORGOTTEN_AFTER = timedelta(days=30)
+"""Feeds that were disabled so long ago by their answers make room for new ones. Sooner, an index that goes on naming
+them would have them asked again at every poll."""
 
 
 class _Overtaken(Exception):
@@ -174,16 +180,28 @@ class FeedBook:
             self._succeeded(row, visit, visit.listing)
 
     def _adopt(self, visit: Visit, listing: Listing) -> FeedRow | None:
-        attempt, now = visit.attempt, to_micros(self._clock.now())
+        attempt = visit.attempt
         kind = "feed" if listing.is_feed else "sitemap"
         origin = "robots" if self._search is not None and self._search.is_named(attempt.url_hash) else "discovered"
         with self._hot.write() as tx:
-            if queries.count_enabled(tx, source_id=self.charge.source_id) >= self._settings.per_source:
+            if self._room_for_feeds(tx) == 0:
                 _log.warning("feed.too_many", url=attempt.url, limit=self._settings.per_source)
                 return None
-            queries.insert_feed(tx, NewFeed(attempt.url, attempt.url_hash, kind, origin),
-                                source_id=self.charge.source_id, now=now)  # fmt: skip
+            new = NewFeed(attempt.url, attempt.url_hash, kind, origin)
+            queries.insert_feed(tx, new, source_id=self.charge.source_id, now=to_micros(self._clock.now()))
             return queries.feed_by_hash(tx, source_id=self.charge.source_id, url_hash=attempt.url_hash)
+
+    def _room_for_feeds(self, tx: Transaction) -> int:
+        """Return how many more feeds the source may have, after those have gone that have been disabled for long.
+
+        Those that are disabled count: else a site could name new ones that are gone for ever.
+        """
+        source_id, most = self.charge.source_id, self._settings.per_source
+        room = most - queries.count_feeds(tx, source_id=source_id)
+        if room <= 0:
+            before = to_micros(self._clock.now() - _FORGOTTEN_AFTER)
+            room += queries.forget_disabled(tx, source_id=source_id, before=before)
+        return max(0, room)
 
     def _failed(self, row: FeedRow, visit: Visit, trouble: Trouble) -> None:
         """Count a poll that brought nothing; disable the feed if there were too many."""
@@ -203,19 +221,26 @@ class FeedBook:
 
     def _succeeded(self, row: FeedRow, visit: Visit, listing: Listing | None) -> None:
         """Write down what a document names, then that it was polled; a 304 and the same bytes name nothing new."""
-        told = row
+        told, left = row, 0
         if listing is not None and visit.status is not None and 200 <= visit.status < 300:
             if visit.content_hash is None or visit.content_hash != row.content_hash:
-                self._record(row, listing.items)
+                left = self._record(row, listing)
                 self._follow(row, listing.children, depth=visit.attempt.depth + 1)
+            # What was left out is read again: the next answer must be the whole document.
             told = replace(
-                row, kind="feed" if listing.is_feed else "sitemap", count=listing.named,
-                content_hash=visit.content_hash, etag=visit.etag, last_modified=visit.last_modified,
-            )  # fmt: skip
-        health = after_success(now=visit.finished_at, interval=self._interval(told))
+                row,
+                kind="feed" if listing.is_feed else "sitemap",
+                count=listing.named,
+                content_hash=None if left else visit.content_hash,
+                etag=None if left else visit.etag,
+                last_modified=None if left else visit.last_modified,
+            )
+        judged = after_backlog if left else after_success
+        health = judged(now=visit.finished_at, interval=self._interval(told))
+        error = f"{left:,} of its items are left until fewer wait; see HOLDFAST_FEEDS_WAITING" if left else None
         with self._hot.write() as tx:
             polled_at = to_micros(visit.finished_at)
-            queries.write_poll(tx, replace(told, last_polled_at=polled_at, health=health), error=None)
+            queries.write_poll(tx, replace(told, last_polled_at=polled_at, health=health), error=error)
             target = _moved_to(visit)
             if target is not None:
                 self._move(tx, row, target)
@@ -233,27 +258,32 @@ class FeedBook:
 
     # What it names.
 
-    def _record(self, row: FeedRow, items: Sequence[Listed]) -> None:
-        """Write down new items, and those with a newer date: they wait from now on."""
-        source_id, now = self.charge.source_id, self._clock.now()
+    def _record(self, row: FeedRow, listing: Listing) -> int:
+        """Write down new items, and those with a newer date: they wait from now on. Return how many found no room."""
+        source_id, now, items = self.charge.source_id, self._clock.now(), listing.items
+        most = self._settings.waiting if listing.is_feed else int(self._settings.waiting * _SITEMAP_SHARE)
+        left = 0
         with self._hot.read() as tx:
             known = queries.known_items(tx, source_id=source_id, hashes=[item.found.url_hash for item in items])
         news = sort_out(items, known, now=now, max_age=timedelta(days=self._settings.max_age_days))
         if not news.trusted:
             _log.warning("feed.dates_not_believed", url=row.url, moved=len(news.dated))
         micros = to_micros(now)
-        for part in _parts(news.fresh):
-            with self._hot.write() as tx:
-                queries.insert_items(tx, part, source_id=source_id, feed_id=row.id, now=micros)
-        for part in _parts(news.moved):
-            with self._hot.write() as tx:
-                queries.renew_items(tx, part, source_id=source_id, feed_id=row.id, now=micros)
+        for rows, write in ((news.moved, queries.renew_items), (news.fresh, queries.insert_items)):
+            for part in _parts(rows):
+                with self._hot.write() as tx:
+                    room = most - queries.count_waiting(tx, source_id=source_id, limit=most)
+                    write(tx, part[:room], source_id=source_id, feed_id=row.id, now=micros)
+                left += len(part) - min(room, len(part))
         for part in _parts(news.dated):
             with self._hot.write() as tx:
                 queries.date_items(tx, part, source_id=source_id)
         reach("feed_recorded")
         if news.fresh or news.moved:
-            _log.info("feed.news", url=row.url, fresh=len(news.fresh), moved=len(news.moved))
+            _log.info("feed.news", url=row.url, fresh=len(news.fresh), moved=len(news.moved), left=left)
+        if left:
+            _log.warning("feed.backlog", url=row.url, left=left, limit=most)
+        return left
 
     def _follow(self, row: FeedRow, children: Sequence[Listed], *, depth: int) -> None:
         """Ask for the sitemaps of an index that are new, or that it says have changed since they were read."""
@@ -273,10 +303,10 @@ class FeedBook:
         with self._hot.write() as tx:
             row = queries.feed_by_hash(tx, source_id=source_id, url_hash=found.url_hash)
             if row is None:
-                if queries.count_enabled(tx, source_id=source_id) >= self._settings.per_source:
+                if self._room_for_feeds(tx) == 0:
                     return False
-                return queries.insert_feed(tx, NewFeed(found.url, found.url_hash, "sitemap", "index"),
-                                           source_id=source_id, now=to_micros(now))  # fmt: skip
+                new = NewFeed(found.url, found.url_hash, "sitemap", "index")
+                return queries.insert_feed(tx, new, source_id=source_id, now=to_micros(now))
             read_at = None if row.last_polled_at is None else from_micros(row.last_polled_at)
             waits = asked_to_wait(row.health, polled_at=read_at, interval=self._interval(row))
             if row.health.disabled_at is not None or waits:
@@ -298,8 +328,7 @@ class FeedBook:
     def _notice(self, feeds: Sequence[Found]) -> None:
         source_id, now = self.charge.source_id, to_micros(self._clock.now())
         with self._hot.write() as tx:
-            room = self._settings.per_source - queries.count_enabled(tx, source_id=source_id)
-            for found in feeds[: max(0, room)]:
+            for found in feeds[: self._room_for_feeds(tx)]:
                 new = NewFeed(found.url, found.url_hash, "feed", "discovered")
                 if queries.insert_feed(tx, new, source_id=source_id, now=now):
                     _log.info("feed.noticed", url=found.url)
@@ -310,9 +339,10 @@ class FeedBook:
             return
         with self._hot.read() as tx:
             unknown = [
-                found for found in candidates
+                found
+                for found in candidates[: self._settings.per_source]
                 if queries.feed_by_hash(tx, source_id=self.charge.source_id, url_hash=found.url_hash) is None
-            ]  # fmt: skip
+            ]
         self._frontier.add(self.charge.execution_id, [_list(found, 1) for found in unknown])
 
 

@@ -85,10 +85,22 @@ def feed_by_hash(tx: Transaction, *, source_id: int, url_hash: int) -> FeedRow |
     return _feed(rows[0]) if rows else None
 
 
-def count_enabled(tx: Transaction, *, source_id: int) -> int:
-    """Return how many feeds of a source are polled."""
-    statement = "SELECT count(*) FROM feeds WHERE source_id = ? AND disabled_at IS NULL"
-    return int(tx.execute(statement, (source_id,))[0][0])
+def count_feeds(tx: Transaction, *, source_id: int) -> int:
+    """Return how many feeds a source has, those that were disabled included."""
+    return int(tx.execute("SELECT count(*) FROM feeds WHERE source_id = ?", (source_id,))[0][0])
+
+
+def forget_disabled(tx: Transaction, *, source_id: int, before: int) -> int:
+    """Remove the feeds that were found and that their answers disabled before a moment; return how many.
+
+    What was added or disabled by hand stays.
+    """
+    rows = tx.execute(
+        "DELETE FROM feeds WHERE source_id = ? AND disabled_at IS NOT NULL AND disabled_at < ?"
+        " AND origin <> 'configured' AND (last_error_type IS NULL OR last_error_type <> ?) RETURNING id",
+        (source_id, before, BY_HAND),
+    )
+    return len(rows)
 
 
 def insert_feed(tx: Transaction, new: NewFeed, *, source_id: int, now: int) -> bool:
@@ -178,6 +190,8 @@ WAITING = """
 SELECT i.id, i.url, i.feed_id, f.kind FROM feed_items i LEFT JOIN feeds f ON f.id = i.feed_id
  WHERE i.source_id = ? AND i.execution_id IS NULL
  ORDER BY CASE WHEN f.kind = 'sitemap' THEN 1 ELSE 0 END, i.told_at DESC NULLS LAST, i.id LIMIT ?"""
+WAITING_COUNT = """
+SELECT count(*) FROM (SELECT 1 FROM feed_items WHERE source_id = ? AND execution_id IS NULL LIMIT ?) waiting"""
 KNOWN = "SELECT url_hash, told_at FROM feed_items WHERE source_id = ? AND url_hash IN (%s)"
 
 
@@ -188,6 +202,11 @@ def waiting_items(tx: Transaction, *, source_id: int, limit: int) -> list[Waitin
     """
     rows = tx.execute(WAITING, (source_id, limit))
     return [Waiting(row[0], row[1], row[2], row[3] != "sitemap") for row in rows]
+
+
+def count_waiting(tx: Transaction, *, source_id: int, limit: int) -> int:
+    """Return how many items no execution has taken, counted as far as `limit`."""
+    return int(tx.execute(WAITING_COUNT, (source_id, limit))[0][0])
 
 
 def take_items(tx: Speaker, ids: Collection[int], *, execution_id: int) -> int:

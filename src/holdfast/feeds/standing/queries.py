@@ -7,7 +7,7 @@ from collections.abc import Collection
 from typing import Any, NamedTuple
 
 from holdfast.db.hot import Transaction
-from holdfast.feeds.troubles import BY_HAND
+from holdfast.feeds.troubles import BACKLOG, BY_HAND
 
 
 class DisabledFeed(NamedTuple):
@@ -41,6 +41,17 @@ SELECT s.id, s.code, f.kind, f.origin, f.next_poll_at FROM feeds f JOIN sources 
    AND EXISTS (SELECT 1 FROM jobs j WHERE j.source_id = s.id AND j.kind = 'feed' AND j.deleted_at IS NULL
                                       AND j.state IN ('pending','scheduled','running'))
  ORDER BY f.next_poll_at, f.id LIMIT ?"""
+
+
+BACKLOGS = """
+SELECT s.code, count(*) FROM
+ (SELECT source_id, last_error_type FROM feeds WHERE next_poll_at IS NOT NULL ORDER BY next_poll_at, id LIMIT ?) f
+ JOIN sources s ON s.id = f.source_id WHERE f.last_error_type = ? AND s.enabled GROUP BY s.code ORDER BY s.code"""
+
+
+def backlogs(tx: Transaction, *, among: int) -> list[tuple[str, int]]:
+    """Return the sources whose feeds name more than may wait, with how many feeds do so; `among` the next to poll."""
+    return [(row[0], int(row[1])) for row in tx.execute(BACKLOGS, (among, BACKLOG))]
 
 
 def disabled_feeds(tx: Transaction, *, since: int, limit: int) -> list[DisabledFeed]:

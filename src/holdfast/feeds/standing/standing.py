@@ -15,6 +15,8 @@ from holdfast.feeds.standing.queries import DisabledFeed, LateFeed
 LATELY: Final = timedelta(days=7)
 _TURNS: Final = 2
 _MOST: Final = 1000
+_LOOKED_AT: Final = 20_000
+"""Feeds that are looked through for those with a backlog, by the index of what is due."""
 
 
 class LateSource(NamedTuple):
@@ -32,6 +34,8 @@ class FeedStanding:
 
     disabled: tuple[DisabledFeed, ...]
     late: tuple[LateSource, ...]
+    backlogs: tuple[tuple[str, int], ...] = ()
+    """Sources whose feeds name more than may wait, each with the number of those feeds."""
 
 
 def read_feed_standing(hot: Hot, clock: Clock, settings: FeedSettings) -> FeedStanding:
@@ -41,13 +45,14 @@ def read_feed_standing(hot: Hot, clock: Clock, settings: FeedSettings) -> FeedSt
     with hot.read() as tx:
         disabled = queries.disabled_feeds(tx, since=to_micros(now - LATELY), limit=_MOST)
         late = queries.late_feeds(tx, before=to_micros(before), limit=_MOST) if settings.poll else []
+        backlogs = queries.backlogs(tx, among=_LOOKED_AT)
         plans = queries.configs(tx, {feed.source_id for feed in late}) if late else {}
     polled = [feed for feed in late if _is_polled(feed, sitemaps=plans.get(feed.source_id, {}).get("sitemaps", True))]
     counts: dict[str, LateSource] = {}
     for feed in polled:
         known = counts.get(feed.source, LateSource(feed.source, 0, feed.next_poll_at))
         counts[feed.source] = known._replace(feeds=known.feeds + 1)
-    return FeedStanding(disabled=tuple(disabled), late=tuple(counts.values()))
+    return FeedStanding(disabled=tuple(disabled), late=tuple(counts.values()), backlogs=tuple(backlogs))
 
 
 def _is_polled(feed: LateFeed, *, sitemaps: bool) -> bool:

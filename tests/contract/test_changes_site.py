@@ -1,0 +1,61 @@
+"""Two crawls held against each other, on both databases: only of one source, and with few questions a slice."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlalchemy import event, select
+
+from holdfast.changes.site import Cursor, site_slice, walk_site
+from holdfast.changes.site.slices import SourcesDiffer
+from holdfast.db.models import Execution, Job, Source
+from holdfast.wiring.archive import Archive
+from tests.archive import Shot, build_archive, days_later
+
+
+@pytest.fixture
+def archive(migrated_url: str, tmp_path: Path) -> Iterator[Archive]:
+    """Two crawls of a source in which twelve pages moved, and one of another source."""
+    shots = [Shot(url=f"https://example.org/old/{n}", body=f"<p>Page {n}.") for n in range(12)]
+    shots += [
+        Shot(url=f"https://example.org/new/{n}", body=f"<p>Page {n}.", moment=days_later(9), execution=2)
+        for n in range(12)
+    ]
+    shots += [Shot(url="https://other.org/", source="other", moment=days_later(3))]
+    built = build_archive(tmp_path / "home", shots, database_url=migrated_url)
+    yield built
+    built.database.close()
+
+
+def _executions(archive: Archive, code: str) -> list[int]:
+    query = select(Execution.id).join(Job, Job.id == Execution.job_id).join(Source, Source.id == Job.source_id)
+    with archive.database.read() as session:
+        return list(session.scalars(query.where(Source.code == code).order_by(Execution.id)))
+
+
+def test_crawls_of_different_sources_are_not_compared(archive: Archive) -> None:
+    first, _ = _executions(archive, "example")
+    [other] = _executions(archive, "other")
+
+    with pytest.raises(SourcesDiffer, match="different sources"):
+        list(walk_site(archive.database, first, other))
+
+
+def test_a_slice_asks_once_where_the_files_of_a_crawl_are_however_many_pages_moved(archive: Archive) -> None:
+    earlier, later = _executions(archive, "example")
+    asked: list[str] = []
+
+    def note(_c: Any, _k: Any, statement: str, *_rest: Any) -> None:
+        if "min(warc_files.id)" in statement:
+            asked.append(statement)
+
+    event.listen(archive.database.engine, "before_cursor_execute", note)
+    with archive.database.read() as session:
+        found = site_slice(session, earlier, later, Cursor())
+    event.remove(archive.database.engine, "before_cursor_execute", note)
+
+    assert [entry.kind for entry in found.entries] == ["moved"] * 12
+    assert len(asked) == 2, "one question a crawl"
