@@ -224,6 +224,22 @@ def has_rival(hot: Hot, clock: Clock, owner: Owner, *, folder: Path) -> bool:
     return any(row.id < owner.id and row.kind == owner.kind for row in rows)
 
 
+def later_rivals(hot: Hot, clock: Clock, owner: Owner, *, folder: Path) -> list[OwnerSeen]:
+    """Return the live owners that took up the same role on the same execution after this one, oldest first.
+
+    A start yields to an earlier owner that lives: one that stays has found this owner silent and taken its place.
+    """
+    assert owner.execution_id is not None
+    rows = _living(hot, clock, owner.execution_id, folder)
+    return [_seen(row, is_gone=False) for row in rows if row.id > owner.id and row.kind == owner.kind]
+
+
+def was_closed(hot: Hot, owner: Owner) -> bool:
+    """Return whether this process was taken for gone: its row was closed by another start while it stood still."""
+    with hot.read() as tx:
+        return not sql.is_open(tx, owner_id=owner.id)
+
+
 def _living(hot: Hot, clock: Clock, execution_id: int, folder: Path) -> list[sql.OwnerRow]:
     with hot.read() as tx:
         rows = sql.open_owners_of(tx, execution_id=execution_id)
