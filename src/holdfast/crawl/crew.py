@@ -138,7 +138,7 @@ class Crew:
         default_factory=lambda: LRUCache(ROBOTS_MEMORY_BYTES, getsizeof=RobotsFile.memory_bytes)
     )
     """Parsed rules by origin and answer, so that a domain leased again is not parsed again. Bounded by memory: a file
-    of 512 KiB takes up to 30 times as much when parsed, and a wildcard in the DNS has a thousand hosts that send one."""
+    of 512 KiB takes up to 30 times as much when parsed, and a wildcard in the DNS has a thousand hosts with one."""
     busy_robots: LRUCache[str, int] = field(default_factory=lambda: LRUCache(_BUSY_ORIGINS))
     """How often in a row the robots.txt of an origin led to a domain that another process held."""
     missing_names: LRUCache[str, MissingName] = field(default_factory=lambda: LRUCache(_BUSY_ORIGINS))

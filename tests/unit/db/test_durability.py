@@ -31,10 +31,10 @@ def test_every_connection_to_sqlite_syncs_each_commit_and_writes_ahead(tmp_path:
 
 def test_a_data_directory_that_is_not_there_is_told_as_that_and_not_as_read_only(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path / 'gone' / 'holdfast.db'}"
-    with pytest.raises(Unavailable, match="there is no folder .*gone"), closing(connect(url)) as hot, hot.read() as tx:
+    with pytest.raises(Unavailable, match="there is no folder"), closing(connect(url)) as hot, hot.read() as tx:
         tx.execute("SELECT 1")
     with (
-        pytest.raises(Unavailable, match="there is no folder .*gone"),
+        pytest.raises(Unavailable, match="there is no folder"),
         closing(Database(url)) as database,
         database.read() as session,
     ):
