@@ -65,13 +65,18 @@ class Owner:
 
     def beat(self, tx: Transaction) -> None:
         """Say, in the caller's transaction, that we are alive and getting on."""
-        sql.beat(tx, owner_id=self.id, now=to_micros(self._clock.now()))
+        beat_owner(tx, self._clock, self.id)
 
     def end(self) -> None:
         """Say goodbye: leases are released, files are sealed."""
         with self._hot.write() as tx:
             sql.end_owner(tx, owner_id=self.id, now=to_micros(self._clock.now()))
         self.run.close()
+
+
+def beat_owner(tx: Transaction, clock: Clock, owner_id: int) -> None:
+    """Say, in the caller's transaction, that an owner is alive: what it holds is freed after two minutes of silence."""
+    sql.beat(tx, owner_id=owner_id, now=to_micros(clock.now()))
 
 
 def _locate(folder: Path, run_file: str) -> Path:
