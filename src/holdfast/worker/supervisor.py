@@ -29,6 +29,7 @@ from holdfast.values import dataclass
 from holdfast.warc import queries as files
 from holdfast.wiring import Ground
 from holdfast.worker.assignment import Assignment
+from holdfast.worker.blame import Footing
 from holdfast.worker.child import Child, Cost, fresh_name
 from holdfast.worker.discard import discard
 from holdfast.worker.recovery import recover
@@ -93,6 +94,9 @@ class Supervisor:
         self._shown_at = self._looked_at = self._beat_at = self._counted_at = self._started
         self._time = WorkTime(ground.clock, begun)
         self._failure: str | None = None
+        self._footing = Footing(begun.output_dir)
+        self._has_vanished = False
+        """Whether the folder that is written to is gone, or another: a mount that was taken away."""
         self._rivals: set[int] = set()
         """Later supervisors of this execution that lived when they were last looked for."""
         self._costs: dict[int, Cost] = {}
@@ -110,6 +114,11 @@ class Supervisor:
                 )
             ending = self._patiently(lambda: self._ending(conclusion))
             self._patiently(lambda: executions.end(self._ground.hot, self._ground.clock, ending, time=self._time))
+            if self._has_vanished:
+                raise Unavailable(
+                    f"{self._begun.output_dir} has vanished while it was written to: is its storage mounted? "
+                    "Once it is back, the same command resumes"
+                )
             return self._patiently(self._status)
 
     def _ending(self, conclusion: Conclusion) -> executions.Ending:
@@ -249,6 +258,7 @@ class Supervisor:
         """Show how it stands, hear a stop request, and say that we are alive."""
         self._shown_at = now
         self._weigh()
+        self._look_at_folder()
         if self._epoch is None and now - self._counted_at >= _COUNT_S:  # of a job's run, its lease tells the time
             with self._ground.hot.write() as tx:
                 self._time.write(tx)
@@ -265,6 +275,16 @@ class Supervisor:
             self._stops.ask(1)
         if sum(status.outcomes.values()) > self._settled:
             self._settled, self._deaths = sum(status.outcomes.values()), 0
+
+    def _look_at_folder(self) -> None:
+        """Hand back if the folder that is written to is gone, or another: what is below a lost mount is left alone.
+
+        A job's run is told by its worker.
+        """
+        if self._epoch is None and not self._has_vanished and not self._footing.is_firm:
+            _log.error("crawl.output_vanished", folder=str(self._begun.output_dir))
+            self._has_vanished = True
+            self._stops.ask(2)
 
     def _yield_if_replaced(self, owner: Owner) -> None:
         """Hand back if this process stood still for so long that another took its place, or ended the execution.
@@ -320,6 +340,7 @@ class Supervisor:
     def _fill(self) -> None:
         """Clean up after processes that died, and start others unless that is hopeless or unwanted."""
         recover(self._ground)
+        self._look_at_folder()  # it may be what they died of
         vacant, self._vacant = self._vacant, 0
         self._deaths += vacant
         if self._deaths >= max(_DEATHS, _DEATHS_EACH * self._workers):
