@@ -17,6 +17,7 @@ from holdfast.types import DomainUpdate, RobotsAnswer, RobotsState
 from holdfast.urls import parse
 from holdfast.wiring import Ground, open_ground
 from holdfast.worker.domain_leases import DomainForbidden, hold_domains, open_leases
+from holdfast.worker.recovery import recover
 from holdfast.worker.solo import open_solo
 from tests.site import Site
 
@@ -206,3 +207,20 @@ def test_twins_are_held_unless_they_are_forbidden_and_waited_for_if_a_crawl_has_
         hold_domains(settings, ["b.example"], twins=twins, delay_s=0.0, patience_s=1.0, sleep=lambda _s: None),
     ):
         raise AssertionError("it was held")
+
+
+def test_domains_that_are_held_for_long_are_not_freed_by_a_start_on_another_machine(
+    crawl: Ground, settings: Settings
+) -> None:
+    with open_leases(settings, delay_s=1.0) as leases:
+        leases.take("a.example", sleep=lambda _: None)
+        with crawl.hot.write() as tx:  # begun an hour ago, where its run file cannot be seen from here
+            tx.execute(
+                "UPDATE owners SET host = 'far', run_file = '/far/x.run', heartbeat_at = heartbeat_at - 3600000000"
+                " WHERE kind = 'visitor'"
+            )
+
+        assert leases.renew()
+        recover(crawl)
+
+        assert leases.renew()

@@ -162,3 +162,41 @@ def test_a_file_that_is_gone_fails_with_a_reason_and_stays_known(hot: Hot, clock
     assert "there is no file" in (done.error or "")
     assert _state(hot)[:2] == ("failed", "failed")
     assert _waits(hot, clock) == []
+
+
+def _is_elsewhere(hot: Hot) -> None:
+    """Have the indexer run on another machine, whose run files cannot be seen from here."""
+    with hot.write() as tx:
+        tx.execute("UPDATE owners SET host = 'far', run_file = '/far/x.run' WHERE kind = 'indexer'")
+
+
+def test_a_reader_on_another_machine_that_gets_on_is_not_taken_for_gone(
+    hot: Hot, clock: FakeClock, home: Path, tmp_path: Path
+) -> None:
+    owner = Owner(hot, clock, run=RunFile(tmp_path / "far"), kind="indexer", execution_id=None)
+    _is_elsewhere(hot)
+    lease = claim(hot, clock, 1, owner_id=owner.id, version=1)
+    assert lease is not None
+    for _ in range(20):
+        clock.advance(15)
+        lease.pulse()
+
+    assert free_the_dead(hot, clock, home / "run") == 0
+    assert _waits(hot, clock) == []
+    assert claim(hot, clock, 1, owner_id=None, version=1) is None
+    owner.end()
+
+
+def test_a_reader_that_was_taken_for_gone_while_it_had_nothing_to_read_holds_what_it_takes_next(
+    hot: Hot, clock: FakeClock, home: Path, tmp_path: Path
+) -> None:
+    owner = Owner(hot, clock, run=RunFile(tmp_path / "far"), kind="indexer", execution_id=None)
+    _is_elsewhere(hot)
+    clock.advance(600)
+    assert free_the_dead(hot, clock, home / "run") == 1
+
+    assert claim(hot, clock, 1, owner_id=owner.id, version=1) is not None
+
+    assert _waits(hot, clock) == []
+    assert claim(hot, clock, 1, owner_id=None, version=1) is None
+    owner.end()

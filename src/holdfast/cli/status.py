@@ -40,17 +40,18 @@ def status(
         if execution is not None or watch:
             one = execution if execution is not None else _latest(hot)
             shown = _follow(hot, clock, one) if watch else read_status(hot, clock, one)
-            print(jsonlib.dumps(as_object(shown)) if json else describe(shown) + _abandoned(ground, shown))
+            print(jsonlib.dumps(_as_seen(ground, shown)) if json else describe(shown) + _abandoned(ground, shown))
             return
         with hot.read() as tx:
             ids = queries.latest_executions(tx, limit=10)
         found = [read_status(hot, clock, execution_id) for execution_id in ids]
         overall = read_standing(hot, clock, ground.settings, run_folder=ground.run_folder)
+        objects = [_as_seen(ground, one) for one in found] if json else []
         lines = [] if json else [describe(one) + _abandoned(ground, one) for one in found]
         feeds = read_feed_standing(hot, clock, ground.settings.feeds)
     if json:
-        print(jsonlib.dumps({"executions": [as_object(one) for one in found], "jobs": standing.as_object(overall),
-                             "feeds": feed_words.as_object(feeds)}))  # fmt: skip
+        told = {"executions": objects, "jobs": standing.as_object(overall), "feeds": feed_words.as_object(feeds)}
+        print(jsonlib.dumps(told))
         return
     if not found:
         print("no executions yet; start one with: holdfast crawl https://example.org")
@@ -73,9 +74,18 @@ def _follow(hot: Hot, clock: Clock, execution_id: int) -> Status:
     return shown
 
 
+def _is_abandoned(ground: Ground, shown: Status) -> bool:
+    return shown.state == "running" and is_abandoned(ground, shown.execution_id)
+
+
+def _as_seen(ground: Ground, shown: Status) -> dict[str, Any]:
+    """Return an execution for `--json`, with whether a process works on it as far as can be told from here."""
+    return {**as_object(shown), "is_abandoned": _is_abandoned(ground, shown)}
+
+
 def _abandoned(ground: Ground, shown: Status) -> str:
     """Return what to say of a crawl whose processes are gone without a word: a kill, or a machine without power."""
-    if shown.state != "running" or not is_abandoned(ground, shown.execution_id):
+    if not _is_abandoned(ground, shown):
         return ""
     stop = f"holdfast stop {shown.execution_id}"
     return f"\n       no process works on it: the same crawl command resumes it, {stop} ends it"

@@ -65,13 +65,18 @@ class Owner:
 
     def beat(self, tx: Transaction) -> None:
         """Say, in the caller's transaction, that we are alive and getting on."""
-        sql.beat(tx, owner_id=self.id, now=to_micros(self._clock.now()))
+        beat_owner(tx, self._clock, self.id)
 
     def end(self) -> None:
         """Say goodbye: leases are released, files are sealed."""
         with self._hot.write() as tx:
             sql.end_owner(tx, owner_id=self.id, now=to_micros(self._clock.now()))
         self.run.close()
+
+
+def beat_owner(tx: Transaction, clock: Clock, owner_id: int) -> None:
+    """Say, in the caller's transaction, that an owner is alive: what it holds is freed after two minutes of silence."""
+    sql.beat(tx, owner_id=owner_id, now=to_micros(clock.now()))
 
 
 def _locate(folder: Path, run_file: str) -> Path:
@@ -222,6 +227,22 @@ def has_rival(hot: Hot, clock: Clock, owner: Owner, *, folder: Path) -> bool:
     assert owner.execution_id is not None
     rows = _living(hot, clock, owner.execution_id, folder)
     return any(row.id < owner.id and row.kind == owner.kind for row in rows)
+
+
+def later_rivals(hot: Hot, clock: Clock, owner: Owner, *, folder: Path) -> list[OwnerSeen]:
+    """Return the live owners that took up the same role on the same execution after this one, oldest first.
+
+    A start yields to an earlier owner that lives: one that stays has found this owner silent and taken its place.
+    """
+    assert owner.execution_id is not None
+    rows = _living(hot, clock, owner.execution_id, folder)
+    return [_seen(row, is_gone=False) for row in rows if row.id > owner.id and row.kind == owner.kind]
+
+
+def was_closed(hot: Hot, owner: Owner) -> bool:
+    """Return whether this process was taken for gone: its row was closed by another start while it stood still."""
+    with hot.read() as tx:
+        return not sql.is_open(tx, owner_id=owner.id)
 
 
 def _living(hot: Hot, clock: Clock, execution_id: int, folder: Path) -> list[sql.OwnerRow]:

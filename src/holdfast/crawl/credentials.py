@@ -86,7 +86,9 @@ class Credentials:
                 return
             jar = self._jars[_port(url)] = CookieJar(is_public_suffix)
         # What came over TLS never goes out in the clear, whether the server says so or not.
-        jar.store(url.fetch, [f"{value}; Secure" for value in values] if url.scheme == "https" else values, now)
+        if url.scheme == "https":
+            values = [f"{value}; Secure" for value in values]
+        jar.store(url.fetch, values, now, beside=self._given.get(_port(url)))
 
     def _load(self, text: str, seeds: Sequence[Url]) -> None:
         if all(seed.scheme == "https" for seed in seeds):

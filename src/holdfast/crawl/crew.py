@@ -63,6 +63,7 @@ class Memory(Protocol):
 
 _BUSY_ORIGINS = 10_000
 _MET_ORIGINS = 100_000
+ROBOTS_MEMORY_BYTES = 64 * 1024 * 1024
 ROBOTS = "robots"
 """The reason of a capture that is a robots.txt."""
 
@@ -133,8 +134,11 @@ class Crew:
     """Returns what any process has learned of an origin's robots.txt."""
     spool_full_at: float = float("-inf")
     """When the body of an answer last did not fit on the disk (monotonic)."""
-    robots_files: dict[tuple[str, datetime], RobotsFile] = field(default_factory=dict)
-    """Parsed rules by origin and answer, so that a domain leased again is not parsed again."""
+    robots_files: LRUCache[tuple[str, datetime], RobotsFile] = field(
+        default_factory=lambda: LRUCache(ROBOTS_MEMORY_BYTES, getsizeof=RobotsFile.memory_bytes)
+    )
+    """Parsed rules by origin and answer, so that a domain leased again is not parsed again. Bounded by memory: a file
+    of 512 KiB takes up to 30 times as much when parsed, and a wildcard in the DNS has a thousand hosts with one."""
     busy_robots: LRUCache[str, int] = field(default_factory=lambda: LRUCache(_BUSY_ORIGINS))
     """How often in a row the robots.txt of an origin led to a domain that another process held."""
     missing_names: LRUCache[str, MissingName] = field(default_factory=lambda: LRUCache(_BUSY_ORIGINS))

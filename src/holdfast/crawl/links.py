@@ -33,6 +33,11 @@ generation ranks above the one before."""
 SITEMAP_PRIORITY = 3
 _UNMET = 1 << 62
 """The depth of what was not met yet: no way is as long."""
+MAX_EXCLUDED_HOSTS = 10_000
+"""Hosts of links left out that are counted by name in one process. Each is a row, and a hostile page may name a
+thousand that there are not."""
+OTHER_HOSTS = "(other hosts)"
+"""Stands for all hosts beyond them."""
 HOP_PRIORITY = 10
 """Added after a redirect from one domain to another: such a target is asked first."""
 
@@ -98,6 +103,7 @@ class Sieve:
         )  # fmt: skip
         self._requisites = crew.plan.requisites and crew.plan.keeps_bodies
         self._ready_at: LRUCache[str, float] = LRUCache(_PACED_DOMAINS)
+        self._excluded_hosts: set[str] = set()
 
     def sift(self, page: Url, base_href: str | None, links: Iterable[Link], resources: Iterable[Link], depth: int,
              generation: int = 0) -> Sieved:  # fmt: skip
@@ -139,7 +145,7 @@ class Sieve:
                 if verdict.allowed:
                     listed.append(Listed(Found(link.fetch, link.hash64, link.domain, kind, 0, 0), told_at))
                 else:
-                    sieved.excluded[verdict.rule, link.host] += 1
+                    sieved.excluded[verdict.rule, self._counted_as(link.host)] += 1
         return listed
 
     def one(self, base_url: str, url: str, kind: Kind, depth: int) -> Sieved:
@@ -174,7 +180,7 @@ class Sieve:
                 verdict = scope.decide(link, depth, kind)
                 trap = self._traps.refuses(link) if verdict.allowed else None
                 if not verdict.allowed or trap is not None:
-                    sieved.excluded[trap or verdict.rule, link.host] += 1
+                    sieved.excluded[trap or verdict.rule, self._counted_as(link.host)] += 1
                     if verdict.rule == "max_depth":
                         self._seen.forget(link.hash64 ^ salt)  # a shorter way may lead there
                     continue
@@ -189,6 +195,16 @@ class Sieve:
                     if generation
                     else Found(link.fetch, link.hash64, link.domain, kind, depth, rank)
                 )
+
+    def _counted_as(self, host: str) -> str:
+        """Return the name under which a link to this host is counted that was left out."""
+        known = self._excluded_hosts
+        if host in known:
+            return host
+        if len(known) >= MAX_EXCLUDED_HOSTS:
+            return OTHER_HOSTS
+        known.add(host)
+        return host
 
     def _pace(self, domain: str, sieved: Sieved) -> None:
         """Delay what a domain discovers beyond 100 URLs a second; a burst of one page's links passes at once."""

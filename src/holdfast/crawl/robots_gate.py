@@ -88,8 +88,6 @@ class RobotsGate:
         key = state.origin, state.fetched_at
         file = self._crew.robots_files.get(key)
         if file is None:
-            if len(self._crew.robots_files) > 20_000:
-                self._crew.robots_files.clear()
             file = self._crew.robots_files[key] = RobotsFile.parse(state.body, AGENT)
         return file
 

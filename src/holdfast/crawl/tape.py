@@ -6,6 +6,7 @@ disk. A file's row exists before the file, and its bytes are synced before any r
 
 from __future__ import annotations
 
+import stat
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from threading import Lock
@@ -38,6 +39,7 @@ class Tape:
         self, folder: Path, prefix: str, *, info: Mapping[str, str], clock: Clock, settings: WarcSettings
     ) -> None:
         self.folder = folder
+        self._identity = _identity_of(folder)
         self._prefix, self._info, self._clock, self._settings = prefix, info, clock, settings
         self._writer: WarcWriter | None = None
         self._serial = 0
@@ -127,6 +129,12 @@ class Tape:
         return self._broken
 
     def _open(self) -> None:
+        found = _identity_of(self.folder)
+        if found is not None and self._identity is not None and found != self._identity:
+            # A mount that was taken away: what is below it is another disk's, and is never written to. A folder that
+            # is not there at all is waited for, as a full disk is.
+            self._broken = TapeBroken(f"{self.folder} is not the folder that it was when this process began")
+            raise self._broken
         if self._next is None:  # after NoSpace the row is there already
             self._serial += 1
             name = f"{self._prefix}-{digits14(self._clock.now())}-{self._serial:05d}"
@@ -138,3 +146,12 @@ class Tape:
         )  # fmt: skip
         with self._lock:
             self._writer, self._next = writer, None
+
+
+def _identity_of(folder: Path) -> tuple[int, int] | None:
+    """Return the device and inode of a folder; None while it is not there."""
+    try:
+        seen = folder.stat()
+    except OSError:
+        return None
+    return (seen.st_dev, seen.st_ino) if stat.S_ISDIR(seen.st_mode) else None

@@ -103,6 +103,11 @@ def _read_only_address(path: Path) -> str | None:
 
 def refused(path: Path, exc: sqlite3.Error) -> Unavailable:
     """Return what to tell of a file that could not be opened or written, with the next step."""
+    if not path.parent.is_dir():
+        return Unavailable(
+            f"there is no folder {path.parent}, so there is no database in it; is its storage mounted? If it never was "
+            "there, make it, or choose another data directory with --home"
+        )
     if not path.exists() and not os.access(path.parent, os.W_OK):
         return Unavailable(
             f"there is no database in {path.parent}, and none can be made: the folder is read-only for this user; make "

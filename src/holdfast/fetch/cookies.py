@@ -56,6 +56,12 @@ class _Asked(NamedTuple):
     path: str
 
 
+class _Use(NamedTuple):
+    site: str
+    number: int
+    """Grows with every use: the greater, the more recent."""
+
+
 class CookieJar:
     """Cookies by site, which is the registrable domain that the public suffix rule gives."""
 
@@ -69,26 +75,34 @@ class CookieJar:
         self._is_public_suffix = is_public_suffix
         self._max_per_site = max_per_site
         self._max_total = max_total
-        self._all: OrderedDict[_Key, str] = OrderedDict()
-        """The site of each cookie, oldest first."""
+        self._all: OrderedDict[_Key, _Use] = OrderedDict()
+        """Each cookie's site and last use, least recently used first."""
+        self._uses = 0
         self._sites: dict[str, dict[_Key, Cookie]] = {}
+        """The cookies of each site in the order in which they were first set, in which they are sent."""
         self._site_of: dict[str, str] = {}
 
     def __len__(self) -> int:
         return len(self._all)
 
-    def store(self, url: str, set_cookie_headers: Iterable[str], now: datetime) -> int:
-        """Take what a response to this URL sets and return how many of its cookies were refused."""
+    def store(
+        self, url: str, set_cookie_headers: Iterable[str], now: datetime, *, beside: CookieJar | None = None
+    ) -> int:
+        """Take what a response to this URL sets and return how many of its cookies were refused.
+
+        `beside` is a jar that is sent together with this one: its secure cookies are out of plain HTTP's reach, too.
+        """
         asked = _read_url(url)
         if asked is None:
             return sum(1 for _ in set_cookie_headers)
         refused = 0
+        jars = (self,) if beside is None else (self, beside)
         for header in set_cookie_headers:
             cookie = self._read_header(header, asked, now)
-            if cookie is None or not self._may_replace(cookie, asked):
+            if cookie is None or not all(jar._may_set_beside(cookie, asked) for jar in jars):
                 refused += 1
             elif cookie.expires is not None and cookie.expires <= now:
-                self._remove((cookie.domain, cookie.path, cookie.name))
+                self._remove(_key_of(cookie))
             else:
                 self._add(cookie, now)
         return refused
@@ -114,12 +128,13 @@ class CookieJar:
             if room < 0:
                 break
             pairs.append(pair)
+            self._note_use(_key_of(cookie))
         return "; ".join(pairs) or None
 
     def load_netscape(self, text: str) -> int:
         """Take the cookies of a cookies.txt and return how many it held; CookieFileInvalid names the first bad line.
 
-        Nothing is taken from a file with a bad line. Beyond the limits of the jar the oldest go, as always.
+        Nothing is taken from a file with a bad line. Beyond the jar's limits the least recently used go.
         """
         cookies = [
             self._read_file_line(number, line.rstrip("\r"))
@@ -191,29 +206,49 @@ class CookieJar:
             return False
         return not _is_address(host) and not self._is_public_suffix(domain)
 
-    def _may_replace(self, cookie: Cookie, asked: _Asked) -> bool:
-        """Return whether this response may touch the cookie it names: plain HTTP may not touch a secure one."""
-        known = self._sites.get(self._site(cookie.domain), {}).get((cookie.domain, cookie.path, cookie.name))
-        return asked.secure or known is None or not known.secure
+    def _may_set_beside(self, cookie: Cookie, asked: _Asked) -> bool:
+        """Return whether this response may set or remove this cookie (RFC 6265bis, section 5.7, step 17).
+
+        Plain HTTP may neither touch a secure cookie nor set one of its name that would be sent in its stead.
+        """
+        if asked.secure:
+            return True
+        kept = self._sites.get(self._site(cookie.domain), {})
+        return not any(known.secure and _overlays(cookie, known) for known in kept.values())
 
     def _add(self, cookie: Cookie, now: datetime | None) -> None:
-        key = (cookie.domain, cookie.path, cookie.name)
+        key = _key_of(cookie)
         site = self._site(cookie.domain)
         kept = self._sites.setdefault(site, {})
         kept[key] = cookie
-        self._all[key] = site
+        self._all[key] = _Use(site, 0)
+        self._note_use(key)
         if len(kept) > self._max_per_site:
-            dead = (k for k, c in kept.items() if now is not None and c.expires is not None and c.expires <= now)
-            self._remove(next(dead, next(iter(kept))))
+            self._remove(min(kept, key=lambda known: self._eviction_rank(kept[known], now)))
         if len(self._all) > self._max_total:
             self._remove(next(iter(self._all)))
 
+    def _eviction_rank(self, cookie: Cookie, now: datetime | None) -> tuple[bool, bool, int]:
+        """Return what decides which cookie of a full site goes: the least does (RFC 6265bis, section 5.7).
+
+        First one that has expired; then one that is not secure, so that plain HTTP never pushes a secure one out; of
+        equals, the least recently used.
+        """
+        is_live = now is None or cookie.expires is None or cookie.expires > now
+        return is_live, cookie.secure, self._all[_key_of(cookie)].number
+
+    def _note_use(self, key: _Key) -> None:
+        self._uses += 1
+        self._all[key] = self._all[key]._replace(number=self._uses)
+        self._all.move_to_end(key)
+
     def _remove(self, key: _Key) -> None:
-        site = self._all.pop(key, None)
-        if site is not None:
-            del self._sites[site][key]
-            if not self._sites[site]:
-                del self._sites[site]
+        use = self._all.pop(key, None)
+        if use is not None:
+            kept = self._sites[use.site]
+            del kept[key]
+            if not kept:
+                del self._sites[use.site]
 
     def _site(self, host: str) -> str:
         """Return the shortest end of a host that is no public suffix; the host itself if all of it is one."""
@@ -260,6 +295,27 @@ def _is_address(host: str) -> bool:
     return host.startswith("[") or host.rpartition(".")[2].isdigit()
 
 
+def _key_of(cookie: Cookie) -> _Key:
+    return cookie.domain, cookie.path, cookie.name
+
+
+def _overlays(cookie: Cookie, known: Cookie) -> bool:
+    """Return whether a cookie would be sent along with, or instead of, a known one of the same name."""
+    if cookie.name != known.name:
+        return False
+    is_near = _is_at_or_below(cookie.domain, known.domain) or _is_at_or_below(known.domain, cookie.domain)
+    return is_near and _path_matches(cookie.path, known.path)
+
+
+def _is_at_or_below(host: str, domain: str) -> bool:
+    return host == domain or host.endswith("." + domain)
+
+
+def _path_matches(below: str, path: str) -> bool:
+    """Return whether a path is the cookie's, or lies below it (section 5.1.4)."""
+    return below == path or (below.startswith(path) and (path[-1] == "/" or below[len(path)] == "/"))
+
+
 def _directory_of(path: str) -> str:
     """Return the default path (section 5.1.4)."""
     return path[: path.rfind("/")] or "/"
@@ -285,8 +341,7 @@ def _applies(cookie: Cookie, asked: _Asked, now: datetime) -> bool:
         return False
     if cookie.expires is not None and cookie.expires <= now:
         return False
-    path, below = cookie.path, asked.path
-    return below == path or (below.startswith(path) and (path[-1] == "/" or below[len(path)] == "/"))
+    return _path_matches(asked.path, cookie.path)
 
 
 def _expiry(attributes: dict[str, str], now: datetime) -> datetime | None:

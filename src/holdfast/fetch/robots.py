@@ -6,6 +6,7 @@ Bytes in, answers out. It fetches nothing, raises on no file, and never grants w
 from __future__ import annotations
 
 import re
+import sys
 from itertools import chain, islice
 from typing import NamedTuple, Self
 
@@ -84,6 +85,11 @@ class RobotsFile:
             lines.read(text)
         return cls(token, lines, notes)
 
+    def memory_bytes(self) -> int:
+        """Return about how much memory the parsed file takes, rather too much than too little."""
+        texts = (*self.sitemaps, *self.notes)
+        return _EMPTY_FILE_BYTES + self._index.memory_bytes() + sum(map(sys.getsizeof, texts))
+
     def decide(self, target: str) -> Decision:
         """Return whether this address (path and query, or the whole URL) may be asked for, and by which rule."""
         path = path_of(target)
@@ -94,6 +100,7 @@ class RobotsFile:
 
 
 _FREE = Decision(True)
+_EMPTY_FILE_BYTES = 2_048
 _DISALLOW, _ALLOW, _AGENT, _DELAY, _SITEMAP, _OTHER = range(6)
 # Slips that only ever mean one thing are read as meant: a group that goes unread is a wish that goes unheard.
 _SPELLINGS = {

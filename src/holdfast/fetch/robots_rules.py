@@ -6,6 +6,7 @@ It knows neither files nor agents. No pattern makes it backtrack, and it denies 
 from __future__ import annotations
 
 import re
+import sys
 from typing import NamedTuple
 
 MAX_WORK = 50_000_000
@@ -30,6 +31,8 @@ _RUN_OF_ADDRESS = re.compile(rf"{_ESCAPES}|[^{_SAFE}%]+|%")
 _RUN_OF_PATTERN = re.compile(rf"{_ESCAPES}|(?P<broken>%[0-9A-Fa-f]?)\Z|[^{_SAFE}$%]+|%|\$(?!\Z)")
 _UNRESERVED = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
 _SPELLING = [chr(octet) if octet in _UNRESERVED else f"%{octet:02X}" for octet in range(256)]
+_RULE_BYTES = 320
+"""A rule's share of the tables of an index, measured with 40,000 wildcards that have nothing in common."""
 _BEFORE_PATH = re.compile(r"[^:/?#]*://[^/?#]*")
 
 
@@ -166,6 +169,10 @@ class RuleIndex:
             needle = max(needle.split("*"), key=len)
         rank = len(pattern) * 2 + self._rules[number][1]
         self._wild.setdefault(head, []).append((needle, rank, number, pattern))
+
+    def memory_bytes(self) -> int:
+        """Return about how much memory the index takes: each rule as written, as spelled, and its places in tables."""
+        return sum(_RULE_BYTES + 2 * sys.getsizeof(value) for _, _, value in self._rules)
 
     def best(self, path: str) -> Rule | None:
         """Return the most specific rule that matches what `path_of` gave, the allowing one on a tie; None if none."""

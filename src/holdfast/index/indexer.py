@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 
 from holdfast import log
 from holdfast.clock import Clock, to_micros
+from holdfast.coordination.owners import beat_owner
 from holdfast.db.hot import Hot
 from holdfast.db.retry import persist
 from holdfast.errors import HoldfastError, LeaseLost, NotFound, Unavailable
@@ -82,6 +83,12 @@ class Indexer:
     def close(self) -> None:
         """End what was started."""
         self._child.close()
+
+    def beat(self) -> None:
+        """Say that this reader lives, while it has nothing to read."""
+        if self._owner_id is not None:
+            with self._hot.write() as tx:
+                beat_owner(tx, self._clock, self._owner_id)
 
     def index_file(self, warc_file_id: int, *, only_waiting: bool = False) -> Indexed | None:
         """Read one sealed file, for the first time or again; None if somebody else is at it (or has been meanwhile).

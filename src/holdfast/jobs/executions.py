@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
@@ -13,14 +13,16 @@ from holdfast.clock import Clock, to_micros
 from holdfast.crawl.plan import CrawlPlan
 from holdfast.db.audits import append_event
 from holdfast.db.hot import Hot, Transaction
-from holdfast.errors import Conflict, Invalid, NotFound
+from holdfast.errors import Conflict, Invalid, NotFound, Unavailable
 from holdfast.jobs.live import queries
 from holdfast.jobs.live.queries import Ending, ExecutionRow
 from holdfast.jobs.reading import Reading, facts_of, read
 from holdfast.sources.adhoc.queries import ensure_source
 from holdfast.values import dataclass
+from holdfast.warc import queries as files
+from holdfast.warc.roots import placed
 
-__all__ = ["Begun", "Ending", "Wish", "WorkTime", "begin", "end", "read_ending", "request_stop"]
+__all__ = ["Begun", "Ending", "Wish", "WorkTime", "begin", "end", "files_are_away", "read_ending", "request_stop"]
 
 ADHOC = "adhoc"
 
@@ -108,9 +110,20 @@ def begin(hot: Hot, clock: Clock, plan: CrawlPlan, wish: Wish, *, is_working: Ca
     return begun
 
 
+def files_are_away(tx: Transaction, home: Path, execution_ids: Sequence[int]) -> bool:
+    """Return whether these executions have sealed files and none is where it was written, as below a lost mount."""
+    written = [file for one in execution_ids for file in files.files_of(tx, execution_id=one) if file.state == "sealed"]
+    return bool(written) and not any(placed(home, file.path) for file in written)
+
+
 def _resume(tx: Transaction, found: ExecutionRow, wish: Wish) -> Begun:
     if not queries.resume_execution(tx, execution_id=found.id):
         raise Conflict(f"execution {found.id} was ended by another start; the same command begins a new one")
+    if files_are_away(tx, wish.home, [found.id]):  # in this transaction: nothing has been resumed then
+        raise Unavailable(
+            f"{found.output_dir} has none of the files that were written there: is its storage mounted? If they are "
+            f"gone for good, the same command begins anew after: holdfast stop {found.id} --cancel"
+        )
     if Path(found.output_dir).is_relative_to((wish.home / "warcs").resolve()):
         wish.open_store(found.source)
     return Begun(

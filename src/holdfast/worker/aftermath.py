@@ -34,6 +34,7 @@ from holdfast.worker.recovery import recover
 
 _log = log.get()
 _FREE_S = 5.0
+_BEAT_S = 15.0
 _COMPARE_S = 60.0
 _DRAIN_S = 5.0
 _EVENTS = 200
@@ -47,6 +48,7 @@ class Aftermath:
     def __init__(self, bench: Bench) -> None:
         self._bench = bench
         self._freed_at = -_FREE_S
+        self._beat_at = 0.0
         self._compared_at = 0.0
         self._news = True
         """Whether there may be captures that nobody compared."""
@@ -123,6 +125,9 @@ class Aftermath:
         if now - self._freed_at >= _FREE_S:
             self._freed_at = now
             free_the_dead(ground.hot, ground.clock, ground.run_folder)
+        if now - self._beat_at >= _BEAT_S and "_indexer" in self.__dict__:
+            self._beat_at = now
+            self._indexer.beat()
 
     def _go_on_with(self, found: ToIndex) -> bool:
         """Read one file of an execution, or close its account; False if others are at all that is left of it."""

@@ -86,6 +86,8 @@ class DomainLeases:
         if self._ground is None or self._owner is None or not self._held:
             return True
         leases = self._ground.frontier.renew(self._owner.id)
+        with self._ground.hot.write() as tx:
+            self._owner.beat(tx)  # a start on another machine frees what an owner holds that is silent for two minutes
         return all(leases.get(lease.domain_id, (None,))[0] == lease.token for lease in self._held.values())
 
     def robots(self, origin: str) -> RobotsState | None:

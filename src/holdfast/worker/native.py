@@ -17,7 +17,7 @@ from holdfast.errors import Invalid, Unavailable
 from holdfast.frontier.queries import summary
 from holdfast.jobs.adaptive import StartPage
 from holdfast.jobs.endings import Ending, Result
-from holdfast.jobs.executions import Begun, read_ending
+from holdfast.jobs.executions import Begun, files_are_away, read_ending
 from holdfast.jobs.leases import Lease, start_etag, start_page
 from holdfast.jobs.live import queries
 from holdfast.jobs.live.queries import from_json
@@ -28,7 +28,6 @@ from holdfast.jobs.status import Status, read_status
 from holdfast.jobs.tally import Timing, counted, crawl_metrics
 from holdfast.types import Outcome
 from holdfast.warc import queries as files
-from holdfast.warc.roots import placed
 from holdfast.wiring import Ground, open_ground
 from holdfast.worker.blame import Footing, storage_trouble, tail
 from holdfast.worker.discard import discard
@@ -175,8 +174,8 @@ def _prepared(ground: Ground, lease: Lease) -> str | None:
     folder, home = lease.output_dir, ground.settings.home
     with ground.hot.read() as tx:
         ids = [lease.execution_id, *queries.runs_before(tx, execution_id=lease.execution_id)]
-        written = [file for one in ids for file in files.files_of(tx, execution_id=one) if file.state == "sealed"]
-    if written and not any(placed(home, file.path) for file in written):
+        is_away = files_are_away(tx, home, ids)
+    if is_away:
         return f"{folder} has none of the files that were written there: is its storage mounted?"
     try:
         open_store(home, lease.source.code)

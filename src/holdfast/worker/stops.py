@@ -18,6 +18,7 @@ class Stops:
 
     def __init__(self) -> None:
         self._asked = 0
+        self._is_abandoned = False
 
     @property
     def count(self) -> int:
@@ -26,8 +27,13 @@ class Stops:
 
     @property
     def abandoned(self) -> bool:
-        """Whether the execution is somebody else's now: end, and write nothing."""
-        return False
+        """Whether another process has the execution now: end, and write nothing."""
+        return self._is_abandoned
+
+    def abandon(self) -> None:
+        """Say that another process has the execution now: hand back at once, and write nothing."""
+        self._is_abandoned = True
+        self.ask(2)
 
     def wait(self, timeout: float | None = None) -> bool:
         """Wait for the first word, at most so long; return whether it has come."""

@@ -5,6 +5,7 @@ A database that is away is waited for: nothing is started, counted as a death or
 
 from __future__ import annotations
 
+import math
 import os
 import select
 import time
@@ -15,7 +16,7 @@ from typing import TypeVar
 
 from holdfast import log
 from holdfast.coordination.disk import shortage
-from holdfast.coordination.owners import Owner, has_rival
+from holdfast.coordination.owners import Owner, has_rival, later_rivals, was_closed
 from holdfast.coordination.runfile import RunFile
 from holdfast.crawl.plan import CrawlPlan
 from holdfast.errors import Conflict, NoSpace, Unavailable
@@ -28,6 +29,7 @@ from holdfast.values import dataclass
 from holdfast.warc import queries as files
 from holdfast.wiring import Ground
 from holdfast.worker.assignment import Assignment
+from holdfast.worker.blame import Footing
 from holdfast.worker.child import Child, Cost, fresh_name
 from holdfast.worker.discard import discard
 from holdfast.worker.recovery import recover
@@ -92,6 +94,11 @@ class Supervisor:
         self._shown_at = self._looked_at = self._beat_at = self._counted_at = self._started
         self._time = WorkTime(ground.clock, begun)
         self._failure: str | None = None
+        self._footing = Footing(begun.output_dir)
+        self._has_vanished = False
+        """Whether the folder that is written to is gone, or another: a mount that was taken away."""
+        self._rivals: set[int] = set()
+        """Later supervisors of this execution that lived when they were last looked for."""
         self._costs: dict[int, Cost] = {}
         self._peak_bytes = 0
 
@@ -99,8 +106,19 @@ class Supervisor:
         """Bring the execution to an end and return its last status; Conflict if another live one is at it."""
         with obeying_signals() as stops:
             conclusion = self.crawl(stops)
+            if stops.abandoned:
+                number = self._begun.execution_id
+                raise Conflict(
+                    f"execution {number} was taken up or ended by another process while this one stood still, so this "
+                    f"one has handed back; look at it with: holdfast status {number}"
+                )
             ending = self._patiently(lambda: self._ending(conclusion))
             self._patiently(lambda: executions.end(self._ground.hot, self._ground.clock, ending, time=self._time))
+            if self._has_vanished:
+                raise Unavailable(
+                    f"{self._begun.output_dir} has vanished while it was written to: is its storage mounted? "
+                    "Once it is back, the same command resumes"
+                )
             return self._patiently(self._status)
 
     def _ending(self, conclusion: Conclusion) -> executions.Ending:
@@ -130,6 +148,7 @@ class Supervisor:
                 if not stops.count:
                     self._start()
             self._watch(owner)
+            self._patiently(lambda: self._yield_if_replaced(owner))
             return self._patiently(self._conclude)
         finally:
             for child in self._children:
@@ -195,6 +214,7 @@ class Supervisor:
             if now - self._looked_at > _ASLEEP_S:
                 for child in self._children:
                     child.excuse(now)
+                self._beat_at = self._shown_at = -math.inf  # another may have taken its place: look at once
             self._looked_at = now
             for child in list(self._children):
                 child.stop(self._stops.count)
@@ -238,20 +258,49 @@ class Supervisor:
         """Show how it stands, hear a stop request, and say that we are alive."""
         self._shown_at = now
         self._weigh()
+        self._look_at_folder()
         if self._epoch is None and now - self._counted_at >= _COUNT_S:  # of a job's run, its lease tells the time
             with self._ground.hot.write() as tx:
                 self._time.write(tx)
             self._counted_at = now
         if now - self._beat_at >= _BEAT_S:
+            self._yield_if_replaced(owner)
             self._beat_at = now
-            with self._ground.hot.write() as tx:
-                owner.beat(tx)
+            if not self._stops.abandoned:  # its row stays closed: who took its place need not yield to it
+                with self._ground.hot.write() as tx:
+                    owner.beat(tx)
         status = self._status()
         self._show(replace(status, seeds_left=self._seeds_left))
         if status.stop_requested is not None and not self._stops.count:
             self._stops.ask(1)
         if sum(status.outcomes.values()) > self._settled:
             self._settled, self._deaths = sum(status.outcomes.values()), 0
+
+    def _look_at_folder(self) -> None:
+        """Hand back if the folder that is written to is gone, or another: what is below a lost mount is left alone.
+
+        A job's run is told by its worker.
+        """
+        if self._epoch is None and not self._has_vanished and not self._footing.is_firm:
+            _log.error("crawl.output_vanished", folder=str(self._begun.output_dir))
+            self._has_vanished = True
+            self._stops.ask(2)
+
+    def _yield_if_replaced(self, owner: Owner) -> None:
+        """Hand back if this process stood still for so long that another took its place, or ended the execution.
+
+        A job's run has a lease that tells. Here, a start that begins beside a live supervisor yields by itself within a
+        moment: so a later one counts if our row was closed before it came, or if it is still there a beat later.
+        """
+        if self._epoch is not None or self._stops.abandoned:
+            return
+        hot, clock, folder = self._ground.hot, self._ground.clock, self._ground.run_folder
+        rivals = {one.id for one in later_rivals(hot, clock, owner, folder=folder)}
+        is_replaced = bool(rivals & self._rivals or (rivals and was_closed(hot, owner)))
+        self._rivals = rivals
+        if is_replaced or self._status().state != "running":
+            _log.error("crawl.replaced", execution=self._begun.execution_id)
+            self._stops.abandon()
 
     def _weigh(self) -> None:
         """Note what the processes have cost so far, and what all that live take together."""
@@ -291,6 +340,7 @@ class Supervisor:
     def _fill(self) -> None:
         """Clean up after processes that died, and start others unless that is hopeless or unwanted."""
         recover(self._ground)
+        self._look_at_folder()  # it may be what they died of
         vacant, self._vacant = self._vacant, 0
         self._deaths += vacant
         if self._deaths >= max(_DEATHS, _DEATHS_EACH * self._workers):

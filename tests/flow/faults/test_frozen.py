@@ -162,6 +162,7 @@ def test_a_start_seals_the_files_of_the_dead_and_leaves_those_of_the_living_alon
     with Site.plain(hosts=6, pages=12) as site:
         process = crawler.start(*seeds(site), "--delay", "0.1", "--workers", "2")
         until(lambda: settled(crawler) > 5, within_s=20, what="some pages")
+        until(lambda: len(list(crawler.home.rglob("*.open"))) == 2, within_s=20, what="both processes write")
         dead = crawler.processes()
         for pid in (process.pid, *dead):
             os.kill(pid, signal.SIGKILL)

@@ -72,3 +72,43 @@ def test_stop_from_a_second_machine_leaves_the_end_to_the_first(
     assert result["state"] == ("cancelled" if cancel else "stopped")
     assert bool(crawler.warcs()) is not cancel
     assert crawler.faults() == []
+
+
+def test_a_crawl_that_stood_still_while_another_machine_took_its_place_hands_back(
+    crawler: Crawler, postgres_url: str, tmp_path: Path
+) -> None:
+    crawler.database_url = postgres_url
+    there = Crawler(tmp_path / "second", database_url=postgres_url)
+    with Site.plain(hosts=4, pages=20) as site:
+        crawl = [*seeds(site), "--delay", "0.2"]
+        first = crawler.start(*crawl)
+        until(lambda: settled(crawler) > 5, within_s=30, what="some pages settled")
+        _rename(crawler, is_elsewhere=True)
+        frozen = [first.pid, *crawler.processes()]
+        for pid in frozen:
+            os.kill(pid, signal.SIGSTOP)
+        with closing(crawler.hot()) as hot, hot.write() as tx:
+            tx.execute("UPDATE owners SET heartbeat_at = heartbeat_at - 3600000000 WHERE ended_at IS NULL")
+        second = there.start(*crawl)
+        until(lambda: _processes_beside(crawler) > 0, within_s=60, what="the second machine works")
+        for pid in frozen:
+            os.kill(pid, signal.SIGCONT)
+        _, told = first.communicate(timeout=60)
+        state = rows(crawler, "SELECT state FROM executions")
+        result = there.finish(second)
+        log = site.settled()
+
+    assert "taken up or ended by another process while this one stood still" in told
+    assert state == [("running",)]
+    assert (result["state"], result["resumed"], result["queue"]) == ("completed", True, 0)
+    assert settled_twice(crawler) == 0
+    assert judge(log, delay_s=0.2) == []
+
+
+def _processes_beside(crawler: Crawler) -> int:
+    """Return how many crawl processes work that were not renamed."""
+    found = rows(
+        crawler,
+        "SELECT count(*) FROM owners WHERE kind = 'process' AND ended_at IS NULL AND host <> 'replaced-container'",
+    )
+    return int(found[0][0])

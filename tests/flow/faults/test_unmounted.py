@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -115,3 +116,31 @@ def test_a_crawl_without_a_job_begins_nothing_while_the_storage_of_captures_is_a
     assert (refused.returncode, left) == (1, [])
     assert "is gone or not writable" in refused.stderr
     assert (again["execution"], again["resumed"], again["state"]) == (2, False, "completed"), "none was begun meanwhile"
+
+
+@pytest.mark.parametrize("is_empty_below", [True, False])
+def test_a_crawl_of_its_own_whose_folder_vanishes_stops_and_is_resumed_when_it_is_back(
+    crawler: Crawler, tmp_path: Path, *, is_empty_below: bool
+) -> None:
+    output, away = tmp_path / "out", tmp_path / "away"
+    with Site.plain(hosts=2, pages=_PAGES) as site:
+        crawl = [site.url(0), site.url(1), "--delay", "0.1", "--output", str(output)]
+        process = crawler.start(*crawl, HOLDFAST_WARC_BYTES="4096")
+        until(lambda: len(list(output.glob("*.warc.gz"))) > 2, within_s=60, what="some files sealed")
+        output.rename(away)
+        if is_empty_below:
+            output.mkdir()
+        _, told = process.communicate(timeout=120)
+        below = [path.name for path in output.iterdir() if path.suffix == ".gz"] if is_empty_below else []
+        state = crawler.run("status", "--json").stdout
+        refused = crawler.run("crawl", *crawl, "--allow-network", "127.0.0.0/8")
+        shutil.rmtree(output, ignore_errors=True)
+        away.rename(output)
+        result = crawler.crawl(*crawl)
+
+    assert process.returncode == 1
+    assert "has vanished while it was written to" in told
+    assert '"state": "stopped"' in state
+    assert (refused.returncode, "is its storage mounted" in refused.stderr) == (1, True)
+    assert below == []
+    assert (result["state"], result["resumed"], result["queue"]) == ("completed", True, 0)

@@ -21,7 +21,9 @@ from holdfast.coordination.owners import (
     has_rival,
     is_gone,
     is_working,
+    later_rivals,
     living_owners,
+    was_closed,
 )
 from holdfast.coordination.runfile import RunFile, claimed, in_hand, is_held
 from holdfast.db.hot import Hot
@@ -126,6 +128,25 @@ def test_of_two_supervisors_of_one_execution_the_later_yields(hot: Hot, clock: F
     _die(first)
     assert not has_rival(hot, clock, second, folder=tmp_path)
     second.end()
+
+
+def test_an_owner_that_was_taken_for_gone_learns_who_took_its_place(hot: Hot, clock: FakeClock, tmp_path: Path) -> None:
+    first = _owner(hot, clock, tmp_path, "supervisor")
+    _die(first).unlink()
+    clock.advance(121)
+    [gone] = dead_owners(hot, clock, folder=tmp_path)
+    assert (was_closed(hot, first), later_rivals(hot, clock, first, folder=tmp_path)) == (False, [])
+
+    with cleaning_up(hot, gone):
+        bury(hot, clock, gone)
+    second, other = _owner(hot, clock, tmp_path, "supervisor"), _owner(hot, clock, tmp_path, "process")
+
+    assert was_closed(hot, first)
+    assert [one.id for one in later_rivals(hot, clock, first, folder=tmp_path)] == [second.id]
+    assert not has_rival(hot, clock, second, folder=tmp_path)
+    second.end()
+    other.end()
+    assert later_rivals(hot, clock, first, folder=tmp_path) == []
 
 
 def test_an_execution_is_worked_on_while_an_owner_in_that_role_lives(

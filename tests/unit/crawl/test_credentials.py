@@ -94,6 +94,14 @@ def test_the_users_cookies_stay_on_https_where_every_seed_is(clock: FakeClock) -
     assert "Cookie" not in _sent(http, "http://a.test:8080/", clock)
 
 
+def test_plain_http_cannot_set_a_cookie_over_a_secure_one_of_the_users(clock: FakeClock) -> None:
+    credentials = _credentials("https://a.test/", cookies="a.test\tFALSE\t/\tTRUE\t0\tsession\tmine\n")
+
+    credentials.keep(parse("http://a.test/"), ["session=theirs"], clock.now())
+
+    assert _sent(credentials, "https://a.test/", clock)["Cookie"] == "session=mine"
+
+
 def test_a_cookie_header_of_the_users_own_is_one_header_with_the_rest(clock: FakeClock) -> None:
     credentials = _credentials("https://a.test/", headers=(("Cookie", "mine=1"),))
     credentials.keep(parse("https://a.test/"), ["theirs=2; Path=/"], clock.now())

@@ -2,10 +2,20 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
-from holdfast.crawl.links import MAX_GENERATIONS, MAX_LINKS, REQUISITE_PRIORITY, Seen, Sieve, Sieved
+from holdfast.crawl.links import (
+    MAX_EXCLUDED_HOSTS,
+    MAX_GENERATIONS,
+    MAX_LINKS,
+    OTHER_HOSTS,
+    REQUISITE_PRIORITY,
+    Seen,
+    Sieve,
+    Sieved,
+)
 from holdfast.types import Kind, Link
 from holdfast.urls import parse
 from tests.unit.crawl.bed import Bed, make_bed
@@ -133,3 +143,15 @@ def test_a_seed_that_is_met_before_it_was_added_is_a_seed() -> None:
     [frame] = _sift(sieve, [], ["/frame"], depth=2).found
     [far] = _sift(sieve, ["/far"], depth=3).found
     assert [(one.kind, one.depth) for one in (frame, far)] == [(Kind.PAGE, 0)] * 2
+
+
+def test_hosts_that_pages_make_up_are_counted_together_from_some_number_on() -> None:
+    _, sieve = _bed()
+    counted: Counter[tuple[str, str]] = Counter()
+    for page in range(12):
+        counted += _sift(sieve, [f"http://h{page}x{number}.test/" for number in range(MAX_LINKS)]).excluded
+
+    assert counted.total() == 12 * MAX_LINKS
+    assert len(counted) == MAX_EXCLUDED_HOSTS + 1
+    assert counted["scope:host", OTHER_HOSTS] == 12 * MAX_LINKS - MAX_EXCLUDED_HOSTS
+    assert _sift(sieve, ["http://h0x0.test/more"]).excluded == {("scope:host", "h0x0.test"): 1}

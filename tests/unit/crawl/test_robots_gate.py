@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 import pytest
 
+from holdfast.crawl.crew import ROBOTS_MEMORY_BYTES
 from holdfast.crawl.lane import Lane
 from holdfast.crawl.pace import Pace
 from holdfast.crawl.sitemaps import sitemaps_of
@@ -202,3 +203,19 @@ def test_the_lane_of_a_visitor_takes_no_sitemaps_from_the_lane_that_crawls_the_d
     assert [one.url for one in sitemaps_of(bed.crew, lane.gate)] == ["http://www.a.test/map.xml"]
     assert list(sitemaps_of(bed.crew, bed.lane("www.a.test", robots=(state,)).gate)) == [], "once per process"
     assert bed.crew.met_origins.maxsize == 100_000
+
+
+def test_parsed_robots_files_take_no_more_memory_than_they_may_however_many_hosts_send_large_ones() -> None:
+    rules = b"User-agent: *\n" + b"".join(b"Disallow: /%x*\n" % number for number in range(20_000))
+    hosts = [f"http://h{number}.test" for number in range(12)]
+    bed = make_bed(
+        {f"{host}/robots.txt": Answer(body=rules) for host in hosts} | {f"{host}/": Answer() for host in hosts}
+    )
+    for host in hosts:
+        assert _work(bed.lane(host.removeprefix("http://")), f"{host}/")
+
+    files = bed.crew.robots_files
+    assert 0 < len(files) < len(hosts)
+    assert sum(file.memory_bytes() for file in files.values()) <= ROBOTS_MEMORY_BYTES
+    assert _work(bed.lane("h0.test"), "http://h0.test/1f")
+    assert _reasons(bed)[-1] == "robots:line 33", "what was forgotten is parsed again"

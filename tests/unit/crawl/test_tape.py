@@ -109,6 +109,23 @@ def test_a_file_that_could_not_be_made_keeps_its_row_for_the_next_try(
     assert desk.sealed[0].record_count == 3
 
 
+def test_nothing_is_written_to_another_folder_that_stands_where_ours_was(
+    make: Callable[..., Tape], desk: Desk, tmp_path: Path
+) -> None:
+    folder = tmp_path / "mounted"
+    folder.mkdir()
+    tape = make(folder)
+    folder.rename(tmp_path / "away")
+    folder.mkdir()
+
+    with pytest.raises(TapeBroken):
+        tape.append(exchange())
+    with pytest.raises(TapeBroken):
+        tape.sync()
+
+    assert (desk.registered, list(folder.iterdir())) == ([], [])
+
+
 def test_a_sealed_file_is_told_again_until_the_database_has_heard_of_it(
     make: Callable[..., Tape], desk: Desk, clock: FakeClock
 ) -> None:

@@ -5,11 +5,13 @@ from __future__ import annotations
 from contextlib import closing
 from pathlib import Path
 
+import pytest
 from sqlalchemy import text
 
 from holdfast.db.connect import connect
 from holdfast.db.engine import Database
 from holdfast.db.schema import make_fresh
+from holdfast.errors import Unavailable
 
 _FULL = 2
 
@@ -25,3 +27,15 @@ def test_every_connection_to_sqlite_syncs_each_commit_and_writes_ahead(tmp_path:
         with database.engine.connect() as connection:
             assert connection.execute(text("PRAGMA synchronous")).scalar_one() == _FULL
     database.close()
+
+
+def test_a_data_directory_that_is_not_there_is_told_as_that_and_not_as_read_only(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path / 'gone' / 'holdfast.db'}"
+    with pytest.raises(Unavailable, match="there is no folder"), closing(connect(url)) as hot, hot.read() as tx:
+        tx.execute("SELECT 1")
+    with (
+        pytest.raises(Unavailable, match="there is no folder"),
+        closing(Database(url)) as database,
+        database.read() as session,
+    ):
+        session.execute(text("SELECT 1"))

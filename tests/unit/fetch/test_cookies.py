@@ -124,6 +124,58 @@ def test_plain_http_can_neither_set_nor_replace_nor_end_a_secure_cookie(jar: Coo
 
 
 @pytest.mark.parametrize(
+    ("url", "header"),
+    [
+        ("http://www.example.com/", "id=2; Domain=example.com"),
+        ("http://a.www.example.com/", "id=2; Domain=example.com"),
+        ("http://www.example.com/deep/page", "id=2; Path=/deep"),
+    ],
+)
+def test_plain_http_cannot_set_a_cookie_over_a_secure_one_of_the_same_name(
+    jar: CookieJar, url: str, header: str
+) -> None:
+    jar.store(HOME, ["id=1; Secure"], NOW)
+
+    assert jar.store(url, [header], NOW) == 1
+    assert jar.header_for("https://www.example.com/deep/page", NOW) == "id=1"
+
+
+def test_plain_http_may_set_what_does_not_reach_a_secure_cookie(jar: CookieJar) -> None:
+    jar.store("https://www.example.com/deep/", ["id=1; Secure; Path=/deep"], NOW)
+
+    assert jar.store("http://www.example.com/", ["id=2; Path=/", "other=3; Path=/deep"], NOW) == 0
+    assert jar.store("http://b.example.com/", ["id=4"], NOW) == 0
+
+
+def test_plain_http_cannot_push_out_a_secure_cookie(jar: CookieJar) -> None:
+    jar.store(HOME, ["session=1; Secure; Domain=example.com"], NOW)
+    jar.store("http://b.example.com/", [f"x{n}=1" for n in range(500)], NOW)
+
+    assert len(jar) == MAX_PER_SITE
+    assert jar.header_for(HOME, NOW) == "session=1"
+
+
+def test_the_cookie_that_was_not_used_for_longest_makes_room(jar: CookieJar) -> None:
+    jar.store(HOME, ["session=1"], NOW)
+    jar.store(HOME, [f"x{n}=1; Path=/once" for n in range(49)], NOW)
+    assert jar.header_for(HOME, NOW) == "session=1"
+    jar.store(HOME, [f"y{n}=1; Path=/twice" for n in range(49)], NOW)
+
+    assert jar.header_for(HOME, NOW) == "session=1"
+
+
+def test_the_whole_jar_keeps_what_was_used_last() -> None:
+    jar = CookieJar(is_public_suffix, max_total=3)
+    for site in ("a", "b", "c"):
+        jar.store(f"https://{site}.com/", ["id=1"], NOW)
+    jar.header_for("https://a.com/", NOW)
+    jar.store("https://d.com/", ["id=1"], NOW)
+
+    assert jar.header_for("https://a.com/", NOW) == "id=1"
+    assert jar.header_for("https://b.com/", NOW) is None
+
+
+@pytest.mark.parametrize(
     ("header", "seconds"),
     [
         ("id=1; Max-Age=10", 10),
@@ -248,7 +300,7 @@ def test_a_site_cannot_push_out_the_cookies_of_another(jar: CookieJar) -> None:
     assert jar.header_for("https://a.co.uk/", NOW) == "id=1"
 
 
-def test_the_whole_jar_is_bounded_and_the_oldest_cookies_go_first() -> None:
+def test_the_whole_jar_is_bounded_and_the_least_recently_used_go_first() -> None:
     jar = CookieJar(is_public_suffix, max_total=100)
     for n in range(5_000):
         jar.store(f"https://site{n}.com/", ["id=1"], NOW)

@@ -60,6 +60,14 @@ def test_a_crawl_that_was_discarded_does_not_say_that_its_captures_are_kept(tmp_
         assert _stopped(made) == ("cancelled", "discarded")
 
 
+def test_a_supervisor_whose_execution_was_ended_by_another_process_leaves_its_row_alone(tmp_path: Path) -> None:
+    with begun_execution(tmp_path) as made:
+        ground, number = made.ground, made.begun.execution_id
+        executions.end(ground.hot, ground.clock, executions.Ending(number, "cancelled", "discarded"))
+
+        assert _stopped(made) == ("stopped", "abandoned")
+
+
 def _retried(made: Begin) -> tuple[int, int]:
     """Return a run and the second retry after it; the one between never came to a frontier."""
     first = made.begun.execution_id

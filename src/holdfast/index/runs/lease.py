@@ -8,6 +8,7 @@ from __future__ import annotations
 from datetime import timedelta
 
 from holdfast.clock import Clock, to_micros
+from holdfast.coordination.owners import beat_owner
 from holdfast.db.hot import Hot, Transaction
 from holdfast.errors import LeaseLost
 from holdfast.index.runs import queries
@@ -21,11 +22,12 @@ _RENEW_S = 10.0
 class Lease:
     """One file, held by one reader."""
 
-    def __init__(self, hot: Hot, clock: Clock, *, warc_file_id: int, token: int) -> None:
+    def __init__(self, hot: Hot, clock: Clock, *, warc_file_id: int, token: int, owner_id: int | None = None) -> None:
         self._hot, self._clock = hot, clock
         self.warc_file_id = warc_file_id
         self.held = warc_file_id, token
-        self._renewed = clock.monotonic()
+        self._owner_id = owner_id
+        self._renewed = self._beat_at = clock.monotonic()
 
     def note(self, tx: Transaction, progress: Progress) -> None:
         """Renew in the caller's transaction and say how far it is; LeaseLost if a newer reader holds the file."""
@@ -36,6 +38,7 @@ class Lease:
         if not held:
             raise LeaseLost(f"another reader has taken over WARC file {self.warc_file_id}")
         self._renewed = self._clock.monotonic()
+        self._beat(tx)
 
     def hold(self, tx: Transaction) -> None:
         """Renew in the caller's transaction; LeaseLost if a newer reader holds the file."""
@@ -45,6 +48,13 @@ class Lease:
         if not queries.extend(tx, self.held, until=until, now=to_micros(now)):
             raise LeaseLost(f"another reader has taken over WARC file {self.warc_file_id}")
         self._renewed = self._clock.monotonic()
+        self._beat(tx)
+
+    def _beat(self, tx: Transaction) -> None:
+        """Say now and then that the reader lives: one on another machine that is silent is taken for gone."""
+        if self._owner_id is not None and self._renewed - self._beat_at >= _RENEW_S:
+            beat_owner(tx, self._clock, self._owner_id)
+            self._beat_at = self._renewed
 
     def _take_turn(self, tx: Transaction) -> None:
         if self._hot.dialect == "postgresql":
@@ -87,6 +97,8 @@ def claim(hot: Hot, clock: Clock, warc_file_id: int, *, owner_id: int | None, ve
     until = to_micros(now + timedelta(seconds=LEASE_S))
     try:
         with hot.write() as tx:
+            if owner_id is not None:  # one that had nothing to read for long may have been taken for gone: it is back
+                beat_owner(tx, clock, owner_id)
             token = queries.claim(tx, queries.Claim(warc_file_id, owner_id, version, until), now=to_micros(now))
             # Looked at behind the claim, which waits for a reader that is just ending; before it would be too early.
             if token is not None and only_waiting and not queries.is_waiting(tx, warc_file_id):
@@ -95,4 +107,4 @@ def claim(hot: Hot, clock: Clock, warc_file_id: int, *, owner_id: int | None, ve
                 files.set_index_state(tx, warc_file_id, "running")
     except _Done:
         return None
-    return None if token is None else Lease(hot, clock, warc_file_id=warc_file_id, token=token)
+    return None if token is None else Lease(hot, clock, warc_file_id=warc_file_id, token=token, owner_id=owner_id)

@@ -1,0 +1,68 @@
+"""Resuming a crawl of its own: nothing is written where the files of its first part are away; on both databases."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from holdfast.clock import to_micros
+from holdfast.coordination.owners import Owner
+from holdfast.coordination.runfile import RunFile
+from holdfast.crawl.plan import CrawlPlan
+from holdfast.db.connect import connect
+from holdfast.db.hot import Hot
+from holdfast.errors import Unavailable
+from holdfast.jobs.executions import Begun, Wish, begin
+from holdfast.warc import queries as files
+from holdfast.warc.roots import record_root
+from tests.clock import FakeClock
+
+PLAN = CrawlPlan(seeds=("https://a.example/",), contact="tests@example.org")
+
+
+def _begin(hot: Hot, clock: FakeClock, home: Path, output: Path | None) -> Begun:
+    return begin(hot, clock, PLAN, Wish(home=home, output=output), is_working=lambda _: False)
+
+
+def _seal_a_file(hot: Hot, clock: FakeClock, begun: Begun, home: Path) -> Path:
+    """Write one sealed file of an execution, as its first part left it."""
+    path = begun.output_dir / "first.warc.gz"
+    path.write_bytes(b"WARC")
+    record_root(home, begun.output_dir)
+    owner = Owner(hot, clock, run=RunFile(home / "run"), kind="process", execution_id=begun.execution_id)
+    with hot.write() as tx:
+        now = to_micros(clock.now())
+        file_id = files.insert_file(
+            tx, execution_id=begun.execution_id, owner_id=owner.id, path=str(path.resolve()), now=now
+        )
+        files.seal_file(tx, file_id, files.Sealing(4, "0" * 64, 0, 1), now=now)
+    owner.end()
+    return path
+
+
+@pytest.mark.parametrize("is_outside", [True, False])
+def test_a_crawl_is_not_resumed_where_none_of_its_files_is_there(
+    migrated_url: str, clock: FakeClock, tmp_path: Path, *, is_outside: bool
+) -> None:
+    home, output = tmp_path / "home", tmp_path / "disk" / "out" if is_outside else None
+    home.mkdir()
+    with closing(connect(migrated_url)) as hot:
+        first = _begin(hot, clock, home, output)
+        path = _seal_a_file(hot, clock, first, home)
+        assert _begin(hot, clock, home, output).resumed
+        with hot.write() as tx:
+            tx.execute("UPDATE executions SET state = 'stopped'")
+        mounted = path.rename(tmp_path / "away.warc.gz")
+        path.parent.rmdir()
+
+        with pytest.raises(Unavailable, match="is its storage mounted"):
+            _begin(hot, clock, home, output)
+
+        assert not path.parent.exists()
+        with hot.read() as tx:
+            assert tx.execute("SELECT state FROM executions") == [("stopped",)]
+        path.parent.mkdir(parents=True)
+        mounted.rename(path)
+        assert _begin(hot, clock, home, output).resumed

@@ -1,0 +1,35 @@
+"""What `holdfast status --json` says of a crawl that no process works on: the same as the words do."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from holdfast.cli.status import status
+from holdfast.coordination.owners import Owner
+from holdfast.coordination.runfile import RunFile
+from tests.execution import begun_execution
+
+
+@pytest.mark.parametrize("execution", [1, None])
+@pytest.mark.parametrize("is_worked_on", [True, False])
+def test_a_crawl_that_no_process_works_on_is_told_as_that(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], execution: int | None, *, is_worked_on: bool
+) -> None:
+    with begun_execution(tmp_path) as made:
+        ground = made.ground
+        owner = Owner(ground.hot, ground.clock, run=RunFile(ground.run_folder), kind="supervisor", execution_id=1)
+        if not is_worked_on:
+            owner.end()
+        status(execution, json=True, home=tmp_path)
+        found = json.loads(capsys.readouterr().out)
+        status(execution, home=tmp_path)
+        words = capsys.readouterr().out
+        if is_worked_on:
+            owner.end()
+
+    shown = found if execution is not None else found["executions"][0]
+    assert (shown["state"], shown["is_abandoned"]) == ("running", not is_worked_on)
+    assert ("no process works on it" in words) is not is_worked_on
