@@ -152,9 +152,7 @@ def _print_rest(done: list[Imported], found: Found, *, is_whole: bool) -> None:
         _say("holdfast: no archives there (looked for .warc, .arc and .wacz, compressed or not)", err=True)
     good = [one for one in done if one.error is None]
     snapshots = sum(one.indexed.snapshots for one in good if one.indexed is not None)
-    _say(
-        f"{len(good)} of {counted(len(done) + len(found.missing), 'file')} imported, {counted(snapshots, 'snapshot')}"
-    )
+    _say(f"{len(good)} of {counted(len(done) + len(found.missing), 'file')} imported, {counted(snapshots, 'snapshot')}")
     if not is_whole:
         _say("stopped; the same command goes on from here", err=True)
 
