@@ -232,7 +232,8 @@ class _View:
         url = escape(self.snapshot.url)
         text = (
             f'<h1>A file</h1>\n<p class="url">{url}</p>\n<p>It is of the type {escape(media_type[:80])}, captured on '
-            f'{day_in_words(self.snapshot.captured_at)}.</p>\n<p><a href="{escape(address)}" download>Download it</a></p>'
+            f"{day_in_words(self.snapshot.captured_at)}.</p>\n"
+            f'<p><a href="{escape(address)}" download>Download it</a></p>'
         )
         extra = memento_headers(self.snapshot.url, self.snapshot.captured_at, self.place, self.around)
         return own_page(page("A file of this archive", text), 200, [*extra, ("Vary", _VARY)])

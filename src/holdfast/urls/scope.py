@@ -80,7 +80,7 @@ class _Places:
         self._owners: set[str] = set(before._owners) if before else set()
         self._directories: dict[str, frozenset[str]] = dict(before._directories) if before else {}
         self._known: dict[str, bool] = {}
-        self._longest = before._longest if before else 0
+        self._longest: int = before._longest if before else 0
         added: dict[str, set[str]] = {}
         for seed in seeds:
             self.pages.add(seed.hash64)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from holdfast.api.schemas.reports import ReportForm
 from holdfast.cli.imports import _print
+from holdfast.cli.tables import lines
 from holdfast.index.intake.importer import Imported
 from holdfast.index.intake.placing import Damage
 
@@ -35,3 +37,13 @@ def test_nothing_that_a_package_says_reaches_the_terminal_as_a_command(
     lines = (told.out + told.err).splitlines()
     assert lines
     assert all(line.isprintable() for line in lines)
+
+
+def test_what_readers_and_servers_wrote_keeps_its_lines_and_nothing_else() -> None:
+    assert lines(f"one\n{ERASE}two\tthree") == "one\n\ufffd[2J\ufffd31m\ufffdtwo    three"
+
+
+def test_a_report_of_a_reader_has_no_control_characters_of_either_kind() -> None:
+    form = ReportForm.model_validate({"category": "takedown", "description": f"The page is empty.\n{ERASE} Please look."})
+
+    assert form.description == "The page is empty.\n[2J31m\u202e Please look."
