@@ -44,6 +44,7 @@ def test_what_readers_and_servers_wrote_keeps_its_lines_and_nothing_else() -> No
 
 
 def test_a_report_of_a_reader_has_no_control_characters_of_either_kind() -> None:
-    form = ReportForm.model_validate({"category": "takedown", "description": f"The page is empty.\n{ERASE} Please look."})
+    told = f"The page is empty.\n{ERASE} Please look."
+    form = ReportForm.model_validate({"category": "takedown", "description": told})
 
     assert form.description == "The page is empty.\n[2J31m\u202e Please look."
