@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import hashlib
 import json
+import os
 import shutil
 import zipfile
 from collections.abc import Callable, Iterator
@@ -24,6 +25,7 @@ from holdfast.db.models import Execution, Snapshot, WarcFile
 from holdfast.errors import Invalid
 from holdfast.exports.package import build, read_contents
 from holdfast.exports.zipping import read_segments
+from holdfast.index.intake.discovery import spelled
 from holdfast.index.intake.importer import Imported, Importer, Step
 from holdfast.index.owning import open_indexer
 from holdfast.index.withdrawals import hide
@@ -71,14 +73,20 @@ class Ticking(SystemClock):
 
 
 def _run(
-    database: Database, home: Path, paths: list[Path], *, clock: SystemClock | None = None, strict: bool = False
+    database: Database,
+    home: Path,
+    paths: list[Path],
+    *,
+    clock: SystemClock | None = None,
+    strict: bool = False,
+    in_place: bool = False,
 ) -> list[Imported]:
     home.mkdir(exist_ok=True)
     clock = clock or SystemClock()
-    wish = ImportWish(source="foreign", name="Foreign", home=home, config={"paths": [str(path) for path in paths]})
+    wish = ImportWish(source="foreign", name="Foreign", home=home, config={"paths": [spelled(path) for path in paths]})
     with closing(connect(database.url)) as hot, open_indexer(hot, clock, home) as indexer:
         importer = Importer(database, hot, clock, indexer, wish)
-        importer.strict = strict
+        importer.strict, importer.in_place = strict, in_place
         return list(importer.run(paths))
 
 
@@ -286,6 +294,22 @@ def test_a_package_inside_a_package_is_read(tmp_path: Path, database: Database) 
     assert [path for path in (tmp_path / "home").rglob("*.wacz")] == []
     with database.read() as session:
         assert set(session.scalars(select(Snapshot.url))) == {"http://example.org/one", "http://example.org/two"}
+
+
+def test_a_file_whose_name_is_no_utf8_is_imported_and_stops_no_other(tmp_path: Path, database: Database) -> None:
+    """Neither database keeps such a name; the file is kept under another, whatever was asked for."""
+    odd = write(Path(os.fsdecode(os.fsencode(tmp_path) + b"/a-\xff.warc.gz")), record())
+    plain = write(tmp_path / "b.warc.gz", record(url="http://example.org/b"))
+
+    for state in ("imported", "again"):
+        done = _run(database, tmp_path / "home", [odd, plain], in_place=True)
+
+        assert [(one.state, one.error) for one in done] == [(state, None)] * 2
+        assert done[0].origin == f"{tmp_path}/a-\\xff.warc.gz"
+    with database.read() as session:
+        first, second = session.scalars(select(WarcFile).order_by(WarcFile.id))
+    assert (tmp_path / "home" / first.path).read_bytes() == odd.read_bytes()
+    assert second.path == str(plain)
 
 
 def test_members_that_are_not_read_are_listed(tmp_path: Path, database: Database) -> None:

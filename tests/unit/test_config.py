@@ -103,6 +103,7 @@ def test_networks_are_read_from_text_and_lists(monkeypatch: pytest.MonkeyPatch) 
         ("HOLDFAST_JOBS_HISTORY_DAYS", "0"),
         ("HOLDFAST_LOG_LEVEL", "loud"),
         ("HOLDFAST_REPLAY_ORIGIN", "replay.example.org"),
+        ("HOLDFAST_REPLAY_ORIGIN", "https://replay.example.org\n"),
         ("HOLDFAST_ALLOW_NETWORKS", "10.0.0.1/8"),
     ],
 )

@@ -17,6 +17,7 @@ from holdfast.cli.logs import configure_log
 from holdfast.cli.meant import Meant, NewestOfJob, OfExecution, OfJob, OneExecution, find_completed, find_executions
 from holdfast.cli.options import Apply, AsJson, Home
 from holdfast.cli.signals import recompute_page_signals
+from holdfast.cli.tables import lines
 from holdfast.cli.wording import counted
 from holdfast.config import Settings
 from holdfast.coordination.priority import step_back
@@ -181,7 +182,7 @@ def refresh_metadata(
                 if one is not None:
                     done.append(one)
                     if not json:
-                        print(f"{one.path.rpartition('/')[2]}: {one.error or describe(one)}")
+                        print(lines(f"{one.path.rpartition('/')[2]}: {one.error or describe(one)}"))
         take_in(settings, ground.clock)
     failed = [one for one in done if one.error]
     changed = sum(one.changed for one in done)

@@ -17,6 +17,7 @@ from holdfast.changes.rendering import diff_object, diff_text
 from holdfast.changes.site import SiteEntry, SiteKind, walk_site
 from holdfast.cli.compute_changes import compute_changes, find_source
 from holdfast.cli.options import AsJson, Home
+from holdfast.cli.tables import lines, text
 from holdfast.wiring.archive import open_archive
 
 app_command = typer.Typer(
@@ -53,7 +54,7 @@ def list_changes(
         print(jsonlib.dumps({"total": found.total, "total_is_exact": found.is_exact, "changes": rows}))
         return
     for event in found.events:
-        print(f"{event.to_captured_at:%Y-%m-%d %H:%M}  {event.type:<9}  {event.group or ''}  {event.summary}")
+        print(f"{event.to_captured_at:%Y-%m-%d %H:%M}  {event.type:<9}  {text(event.group or '')}  {event.summary}")
         print(f"{'':18}{event.from_snapshot_id or '-'} -> {event.to_snapshot_id}")
     if not found.events:
         print("no changes; holdfast compute-changes looks for them")
@@ -87,11 +88,11 @@ def compare(
     if found.mode is not mode:
         print("the record cannot be read any more; the content is compared instead of all that the page shows")
     if found.earlier is not None:
-        print(f"--- {found.earlier.url}  {found.earlier.captured_at:%Y-%m-%d %H:%M:%S}  {found.earlier.id}")
-    print(f"+++ {found.later.url}  {found.later.captured_at:%Y-%m-%d %H:%M:%S}  {found.later.id}")
+        print(f"--- {text(found.earlier.url)}  {found.earlier.captured_at:%Y-%m-%d %H:%M:%S}  {found.earlier.id}")
+    print(f"+++ {text(found.later.url)}  {found.later.captured_at:%Y-%m-%d %H:%M:%S}  {found.later.id}")
     print(found.event.summary)
     if found.hunks:
-        print(diff_text(found.hunks))
+        print(lines(diff_text(found.hunks)))
     if found.truncated:
         print("the diff goes on; only its first 400 lines are kept")
 
@@ -113,7 +114,7 @@ def site(
         for entry in walk_site(archive.database, earlier, later):
             counts[entry.kind.value] += 1
             if unchanged or entry.kind is not SiteKind.UNCHANGED:
-                print(jsonlib.dumps(_site_object(entry), ensure_ascii=False) if json else _site_line(entry))
+                print(jsonlib.dumps(_site_object(entry), ensure_ascii=False) if json else text(_site_line(entry)))
     sys.stdout.flush()
     if json:
         print(jsonlib.dumps({"counts": dict(counts)}))

@@ -14,11 +14,12 @@ from holdfast import config
 from holdfast.cli.indexing import ProgressLine, as_object, stoppable, take_in, warning_lines
 from holdfast.cli.logs import configure_log
 from holdfast.cli.options import AsJson, Home
+from holdfast.cli.tables import text as plain
 from holdfast.cli.wording import counted
 from holdfast.coordination.priority import step_back
 from holdfast.db.engine import Database
 from holdfast.index.indexer import Interrupted
-from holdfast.index.intake.discovery import Found, discover
+from holdfast.index.intake.discovery import Found, discover, spelled
 from holdfast.index.intake.importer import Imported, Importer
 from holdfast.index.intake.placing import Keeping
 from holdfast.index.intake.signatures import Signature
@@ -63,7 +64,7 @@ def import_(
         ensure_import_source(database, ground.clock, code=source, name=name)
         wish = ImportWish(
             source=source, name=name, home=settings.home,
-            config={"paths": [str(path.resolve()) for path in paths], "in_place": in_place},
+            config={"paths": [spelled(path.resolve()) for path in paths], "in_place": in_place},
         )  # fmt: skip
 
         def prepare(importer: Importer) -> None:
@@ -112,45 +113,48 @@ def _run(
     return done, True
 
 
+def _say(line: str, *, err: bool = False) -> None:
+    """Print a line: names of files and members, and what stands in them, are written by others."""
+    typer.echo(plain(line), err=err)
+
+
 def _print(one: Imported) -> None:
     name = one.origin.rpartition("/")[2]
     if one.error is not None:
-        typer.echo(f"failed    {name}: {one.error}", err=True)
+        _say(f"failed    {name}: {one.error}", err=True)
         return
     counts = (
         f", {counted(one.indexed.snapshots, 'snapshot')}, {counted(one.indexed.pages, 'page')}" if one.indexed else ""
     )
-    typer.echo(f"{one.state:<9} {name}: {one.how}, {counted(one.records, 'record')}{counts}, file {one.warc_file_id}")
+    _say(f"{one.state:<9} {name}: {one.how}, {counted(one.records, 'record')}{counts}, file {one.warc_file_id}")
     for note in one.notes:
-        typer.echo(f"  note: {note}")
+        _say(f"  note: {note}")
     for wrong in one.fixity:
-        typer.echo(f"  warning: fixity: {wrong}", err=True)
+        _say(f"  warning: fixity: {wrong}", err=True)
     for damage in one.damage[:_SHOWN]:
-        typer.echo(f"  warning: at {damage.offset}: {damage.kind}: {damage.detail}", err=True)
+        _say(f"  warning: at {damage.offset}: {damage.kind}: {damage.detail}", err=True)
     if one.damaged > _SHOWN:
-        typer.echo(f"  and {one.damaged - _SHOWN:,} more; --json lists them", err=True)
+        _say(f"  and {one.damaged - _SHOWN:,} more; --json lists them", err=True)
     if one.indexed is not None:
         told = {damage.kind for damage in one.damage}
-        for text in warning_lines(one.indexed, leaving_out=told):
-            typer.echo(text, err=True)
+        for line in warning_lines(one.indexed, leaving_out=told):
+            _say(line, err=True)
 
 
 def _print_rest(done: list[Imported], found: Found, *, is_whole: bool) -> None:
     for path, why in found.passed_over:
-        typer.echo(f"passed over {path}: {why}")
+        _say(f"passed over {spelled(path)}: {why}")
     for path in found.missing:
-        typer.echo(f"failed    {path}: there is no such file or folder", err=True)
+        _say(f"failed    {spelled(path)}: there is no such file or folder", err=True)
     for path, why in found.unreadable:
-        typer.echo(f"failed    {path}: it cannot be looked into ({why}); mend that and import it again", err=True)
+        _say(f"failed    {spelled(path)}: it cannot be looked into ({why}); mend that and import it again", err=True)
     if not done and is_whole and not (found.missing or found.unreadable):
-        typer.echo("holdfast: no archives there (looked for .warc, .arc and .wacz, compressed or not)", err=True)
+        _say("holdfast: no archives there (looked for .warc, .arc and .wacz, compressed or not)", err=True)
     good = [one for one in done if one.error is None]
     snapshots = sum(one.indexed.snapshots for one in good if one.indexed is not None)
-    typer.echo(
-        f"{len(good)} of {counted(len(done) + len(found.missing), 'file')} imported, {counted(snapshots, 'snapshot')}"
-    )
+    _say(f"{len(good)} of {counted(len(done) + len(found.missing), 'file')} imported, {counted(snapshots, 'snapshot')}")
     if not is_whole:
-        typer.echo("stopped; the same command goes on from here", err=True)
+        _say("stopped; the same command goes on from here", err=True)
 
 
 def _facts(source: str, done: list[Imported], found: Found, *, is_whole: bool) -> dict[str, Any]:
@@ -158,9 +162,9 @@ def _facts(source: str, done: list[Imported], found: Found, *, is_whole: bool) -
         "source": source,
         "finished": is_whole,
         "files": [_file(one) for one in done],
-        "missing": [str(path) for path in found.missing],
-        "unreadable": [{"path": str(path), "reason": why} for path, why in found.unreadable],
-        "passed_over": [{"path": str(path), "reason": why} for path, why in found.passed_over],
+        "missing": [spelled(path) for path in found.missing],
+        "unreadable": [{"path": spelled(path), "reason": why} for path, why in found.unreadable],
+        "passed_over": [{"path": spelled(path), "reason": why} for path, why in found.passed_over],
     }
 
 

@@ -15,6 +15,7 @@ from holdfast.cli.following import indexing
 from holdfast.cli.indexing import ProgressLine, as_object, describe, stoppable, take_in
 from holdfast.cli.logs import configure_log
 from holdfast.cli.options import Apply, AsJson, Home
+from holdfast.cli.tables import lines
 from holdfast.cli.wording import counted
 from holdfast.clock import Clock
 from holdfast.coordination.priority import step_back
@@ -130,7 +131,8 @@ def _run(ground: Ground, *, follow: bool, source: str | None, search: bool, quie
                     done.append(one)
                     line.clear()
                     if not quiet:
-                        typer.echo(f"{one.path.rpartition('/')[2]}: {one.error or describe(one)}", err=bool(one.error))
+                        told_of = f"{one.path.rpartition('/')[2]}: {one.error or describe(one)}"
+                        typer.echo(lines(told_of), err=bool(one.error))
                 _conclude(ground, done[told:])
                 told = len(done)
                 if search:

@@ -13,6 +13,7 @@ from holdfast.cli.indexing import ProgressLine, as_object, describe, stoppable, 
 from holdfast.cli.logs import configure_log
 from holdfast.cli.meant import NewestOfJob, OneExecution, find_completed
 from holdfast.cli.options import AsJson, Home
+from holdfast.cli.tables import lines
 from holdfast.cli.wording import counted
 from holdfast.config import Settings
 from holdfast.coordination.priority import step_back
@@ -50,7 +51,7 @@ def index_job(
         print(jsonlib.dumps({"job": meant.job_id, **_facts(done)}))
     else:
         for one in done.files:
-            typer.echo(f"{one.path.rpartition('/')[2]}: {one.error or describe(one)}")
+            typer.echo(lines(f"{one.path.rpartition('/')[2]}: {one.error or describe(one)}"))
         typer.echo(f"{meant.told()}: {counted(len(done.files), 'file')}, {counted(done.snapshots, 'snapshot')}")
         for error in done.errors:
             typer.echo(f"failed: {error}", err=True)

@@ -16,6 +16,7 @@ from typing import Any
 from rich.console import Console
 
 from holdfast.cli.display import size
+from holdfast.cli.tables import text as plain
 from holdfast.cli.wording import counted
 from holdfast.clock import Clock
 from holdfast.config import Settings
@@ -62,7 +63,7 @@ class ProgressLine:
         if self._quiet or now - self._said_at < (_LIVE_S if self._is_live else _LINE_S):
             return
         self._said_at = now
-        line = f"{self.before}{text}"
+        line = plain(f"{self.before}{text}")
         if self._is_live:
             self._console.file.write(f"\r\x1b[2K{line[: self._console.width - 1]}")
             self._console.file.flush()
@@ -118,7 +119,7 @@ def describe(done: Indexed) -> str:
 def warning_lines(done: Indexed, *, leaving_out: Collection[str] = ()) -> list[str]:
     """Return a line for each kind of trouble in a file, with its first place."""
     return [
-        f"  warning: {kind}, {one['count']} times, first at {one['offset']}: {one['detail']}"
+        plain(f"  warning: {kind}, {one['count']} times, first at {one['offset']}: {one['detail']}")
         for kind, one in sorted(done.warnings.items())
         if kind not in leaving_out
     ]

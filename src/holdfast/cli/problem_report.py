@@ -9,7 +9,7 @@ import typer
 
 from holdfast import config
 from holdfast.cli.options import AsJson, Home
-from holdfast.cli.tables import table
+from holdfast.cli.tables import lines, table
 from holdfast.db.models import IssueReport
 from holdfast.feedback import queries
 from holdfast.feedback.reports import Category, ReportNotFound, ReportStatus, triage
@@ -117,4 +117,4 @@ def _print(row: IssueReport, *, json: bool) -> None:
         return
     for name, value in _object(row).items():
         if value is not None:
-            typer.echo(f"{name:<16} {value}")
+            typer.echo(f"{name:<16} {lines(value)}")

@@ -13,6 +13,7 @@ from typing import Any, cast
 import typer
 from typer.core import TyperCommand, TyperGroup
 
+from holdfast.cli.tables import lines
 from holdfast.errors import READ_ONLY, HoldfastError
 
 Built = TyperCommand | TyperGroup
@@ -31,7 +32,7 @@ def run(
     try:
         built(command, subcommand).main(list(arguments), prog_name=name)
     except HoldfastError as exc:
-        print(f"holdfast: {exc}", file=sys.stderr)
+        print(f"holdfast: {lines(exc)}", file=sys.stderr)
         sys.exit(INTERRUPTED if exc.code == "interrupted" else 1)
     except OSError as exc:
         print(f"holdfast: {_place(exc)}{exc.strerror or exc}{_next_step(exc)}", file=sys.stderr)

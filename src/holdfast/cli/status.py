@@ -18,9 +18,8 @@ from holdfast.db.hot import Hot
 from holdfast.feeds.standing.standing import read_feed_standing
 from holdfast.jobs.live import queries
 from holdfast.jobs.standing.standing import read_standing
-from holdfast.jobs.status import Status, read_status
+from holdfast.jobs.status import Status, is_abandoned, read_status
 from holdfast.wiring import Ground, open_ground
-from holdfast.worker.stopping import is_abandoned
 
 _LOOK_S = 0.5
 
@@ -75,7 +74,9 @@ def _follow(hot: Hot, clock: Clock, execution_id: int) -> Status:
 
 
 def _is_abandoned(ground: Ground, shown: Status) -> bool:
-    return shown.state == "running" and is_abandoned(ground, shown.execution_id)
+    return shown.state == "running" and is_abandoned(
+        ground.hot, ground.clock, shown.execution_id, folder=ground.run_folder
+    )
 
 
 def _as_seen(ground: Ground, shown: Status) -> dict[str, Any]:

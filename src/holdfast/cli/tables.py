@@ -53,6 +53,11 @@ def fields(pairs: Iterable[tuple[str, object]]) -> str:
     return "\n".join(f"{name:<{width}}  {text(value)}" for name, value in kept)
 
 
+def lines(value: object) -> str:
+    """Return what others wrote with its lines kept and, as in tables, nothing that a terminal would obey."""
+    return "\n".join(map(text, str(value).expandtabs().split("\n")))
+
+
 def text(value: object) -> str:
     """Return a value as people read it."""
     if value is None:

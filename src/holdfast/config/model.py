@@ -81,7 +81,7 @@ class Setting:
         for name, words, holds in _LIMITS:
             if name in self.limits and not holds(value, self.limits[name]):
                 raise SettingRefused((), f"Input should be {words} {self.limits[name]}")
-        if self.pattern is not None and not re.search(self.pattern, value):
+        if self.pattern is not None and not re.fullmatch(self.pattern, value):  # `$` would let a last line break pass
             raise SettingRefused((), f"String should match pattern '{self.pattern}'")
         if self.min_length and len(value) < self.min_length:
             raise SettingRefused((), f"Value should have at least {self.min_length} item")
@@ -91,7 +91,7 @@ class Setting:
 def setting(default: Any, *, description: str, **limits: Any) -> Any:
     """Return a field of a group: what it is unless set, what it means, and its limits.
 
-    `ge`, `gt` and `le` bound numbers, `pattern` must be found in a text, `min_length` counts its characters.
+    `ge`, `gt` and `le` bound numbers, `pattern` must fit a whole text, `min_length` counts its characters.
     """
     return Setting(default, description=description, **limits)
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from holdfast.clock import Clock, from_micros, to_micros
+from holdfast.coordination.owners import living_owners
 from holdfast.db.hot import Hot
 from holdfast.errors import NotFound
 from holdfast.jobs.live import queries
@@ -127,3 +128,12 @@ def _away(rows: list[tuple[str, int, int]], now: datetime) -> list[dict[str, Any
 
 def _sum(counts: list[dict[str, Any]], key: str) -> int:
     return sum(count.get(key, 0) for count in counts)
+
+
+def is_abandoned(hot: Hot, clock: Clock, execution_id: int, *, folder: Path) -> bool:
+    """Return whether a crawl without a job is said to run and no process, of any machine, works on it."""
+    with hot.read() as tx:
+        holding = queries.holding(tx, execution_id=execution_id)
+    if holding.is_of_job or holding.state != "running":
+        return False
+    return not living_owners(hot, clock, execution_id=execution_id, folder=folder)

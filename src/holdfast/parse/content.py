@@ -29,7 +29,7 @@ from holdfast.parse.text import (
 from holdfast.values import dataclass
 
 MAX_HEADINGS = 200
-_HEADING_CHARS = 300
+_HEADING_CHARS, _HEADING_PARTS = 300, 1000
 _ROOT_CHARS = 100
 """What a `main` or an `article` must hold to be taken for the content (1.5 of the facts)."""
 _LEFT_OUT_IDS = UNSHOWN_OR_AROUND_IDS | numbers_of("form button")
@@ -139,7 +139,7 @@ def _walk(root: LexborNode, left_out: frozenset[int]) -> Content:
             own -= number in OWNER_IDS
             if number in BLOCK_IDS:
                 if number in _HEADING_IDS:
-                    _note_heading(content, parts[start:])
+                    _note_heading(content, parts, start)
                 parts.append(BLOCK_MARK)
             following = node.next
         node = following
@@ -147,8 +147,10 @@ def _walk(root: LexborNode, left_out: frozenset[int]) -> Content:
     return content
 
 
-def _note_heading(content: Content, parts: list[str]) -> None:
+def _note_heading(content: Content, parts: list[str], start: int) -> None:
+    """Note the text from a part on; of a heading that holds half the page, as those that nest do, only its start."""
     if len(content.headings) < MAX_HEADINGS:
-        heading = clean_line("".join(parts).replace(BLOCK_MARK, " "), _HEADING_CHARS)
+        text = "".join(parts[start : start + _HEADING_PARTS])
+        heading = clean_line(text.replace(BLOCK_MARK, " "), _HEADING_CHARS)
         if heading:
             content.headings.append(heading)

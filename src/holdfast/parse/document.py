@@ -9,7 +9,7 @@ from dataclasses import field
 from enum import StrEnum
 from typing import NotRequired, TypedDict, Unpack
 
-from selectolax.lexbor import LexborDocumentOptions, LexborHTMLParser, LexborNode
+from selectolax.lexbor import LexborNode
 
 from holdfast import log
 from holdfast.parse.address import SPACE, address
@@ -21,13 +21,12 @@ from holdfast.parse.ldjson import read_ld_json
 from holdfast.parse.page import AGENT, MAX_PARSED_BYTES
 from holdfast.parse.problems import Problem
 from holdfast.parse.sniff import Form, media_type_of, sniff
-from holdfast.parse.text import clean_line, clean_text
+from holdfast.parse.text import clean_line, clean_text, tree_of
 from holdfast.values import dataclass
 
 DOCUMENT_VERSION = 2
 """Raised with any change that gives a body another text or other metadata: what was read before may be read again."""
 
-_OPTIONS = LexborDocumentOptions.WO_EVENTS.value
 _TITLE_CHARS, _DESCRIPTION_CHARS, _DETAIL_CHARS = 500, 1000, 500
 _MAX_METAS, _MAX_DETAILS = 400, 24
 _MAX_HREFS = 2000
@@ -146,7 +145,7 @@ class _Head:
 
 
 def _read_html(source: Decoded, problems: tuple[str, ...], *, whole: bool) -> ParsedDocument:
-    tree = LexborHTMLParser(source.content, options=_OPTIONS)
+    tree = tree_of(source.content)
     head = _Head()
     first = tree.head or tree.root
     metas = first.css("meta") if first is not None else []

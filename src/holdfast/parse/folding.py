@@ -6,6 +6,8 @@ import re
 import unicodedata
 from typing import Final
 
+from holdfast.parse.text import nfc
+
 _UNUSABLE = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]+")
 _BLANKS = re.compile(r"\s+")
 _WORD = re.compile(r"[^\W_]+")
@@ -13,7 +15,7 @@ _WORD = re.compile(r"[^\W_]+")
 
 def tidy(text: str) -> str:
     """Return the text in composed form, with controls, lone surrogates and runs of blanks made one blank."""
-    composed = text if text.isascii() else unicodedata.normalize("NFC", _UNUSABLE.sub(" ", text))
+    composed = text if text.isascii() else nfc(_UNUSABLE.sub(" ", text))
     return _BLANKS.sub(" ", _UNUSABLE.sub(" ", composed)).strip()
 
 
@@ -25,7 +27,7 @@ def analysable(text: str) -> str:
     """Return the text as the index's analysers want it: composed, and with each letter of an unspaced script a word."""
     if text.isascii():
         return text
-    whole = text if unicodedata.is_normalized("NFC", text) else unicodedata.normalize("NFC", text)
+    whole = text if unicodedata.is_normalized("NFC", text) else nfc(text)
     return _UNSPACED.sub(r" \g<0> ", whole) if max(whole) >= "\u2e80" else whole
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 
-from selectolax.lexbor import LexborDocumentOptions, LexborHTMLParser, LexborNode
+from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from holdfast.parse.address import SPACE, address, refresh, srcset
 from holdfast.parse.charset import Decoded
@@ -16,7 +16,7 @@ from holdfast.parse.css import MAX_CSS_LINKS, gather_css
 from holdfast.parse.directives import read_directives
 from holdfast.parse.language import canonical_tag, guess_language
 from holdfast.parse.problems import Problem
-from holdfast.parse.text import clean_line, main_text, text_sample
+from holdfast.parse.text import clean_line, main_text, text_sample, tree_of
 from holdfast.types import Link, ParsedPage
 
 MAX_LINKS = 20_000
@@ -25,10 +25,6 @@ _TITLE_CHARS, _DESCRIPTION_CHARS = 500, 1000  # TC-023
 _LANGUAGE_SAMPLE_CHARS = 1000
 _MAX_STYLE_CHARS = 1024 * 1024
 _MAX_ROBOTS_METAS = 50
-
-# Mutation events serve scripts and <selectedcontent>; without them a parse is 2% cheaper.
-_OPTIONS = LexborDocumentOptions.WO_EVENTS.value
-
 
 _REMEMBERED_CHARS = 512
 # The pages of a site share most of their links, which are a fifth of what a link costs here. Long ones are not kept: a
@@ -112,7 +108,7 @@ def parse_html(
 
     Raises what selectolax raises (out of memory): `parse_page` is the border.
     """
-    tree = LexborHTMLParser(source.content, options=_OPTIONS)
+    tree = tree_of(source.content)
     page = _Harvest(agent.lower())
     _walk(tree, page)
     wishes = read_directives(x_robots, page.robots, agent)
@@ -270,7 +266,8 @@ def _read_meta(page: _Harvest, node: LexborNode) -> None:
 
 
 def _read_style(page: _Harvest, node: LexborNode) -> None:
-    page.need_style(node.text())
+    # Its own text alone: in a drawing style elements nest, and the text below each of them is read once for each above.
+    page.need_style(node.text(deep=False))
 
 
 def _read_script(page: _Harvest, node: LexborNode) -> None:

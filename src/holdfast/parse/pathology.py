@@ -29,6 +29,8 @@ _MAX_NAMES = 150
 _NAMES_FROM_BYTES = 256 * 1024
 # One tag may be long (an image inside its address), but not have this many parts: lexbor compares each with each.
 _MAX_TAG_BYTES, _MAX_TAG_PARTS = 24 * 1024, 6_000
+_MOST_READ = 4
+"""How often the look for such tags may read a body."""
 
 _TAG = re.compile(rb"<(/?)([a-zA-Z][a-zA-Z0-9:-]*)")
 _FIRST_ATTRIBUTE = re.compile(rb"<[a-zA-Z][a-zA-Z0-9]*\s+([a-zA-Z_:@][^\s=>/\"']*)")
@@ -38,7 +40,7 @@ _PART_ENDS = b" \t\n\r\f/=\"'"
 # These end by themselves, or never open: an excess of them is ordinary old markup.
 _UNNESTED = frozenset(
     b"area base br col embed frame hr img input link meta param source track wbr command keygen p li dt dd tr td th "
-    b"thead tbody tfoot colgroup caption option optgroup rb rt rtc rp head title script style textarea "
+    b"thead tbody tfoot colgroup caption option head title script style textarea "
     b"path rect circle ellipse line polygon polyline stop use image".split()
 )
 _FORMATTING = frozenset(b"a b big code em font i nobr s small strike strong tt u".split())
@@ -111,7 +113,7 @@ def _has_strange_attributes(body: bytes, stride: int) -> bool:
 
 def _has_endless_tag(body: bytes, windows: list[list[tuple[bytes, bytes]]], stride: int) -> bool:
     """Whether a sample without any tag stands inside a tag with thousands of attributes, not in text or a script."""
-    judged = -1
+    judged, left = -1, _MOST_READ * len(body)
     for number, window in enumerate(windows):
         if window:
             continue
@@ -123,6 +125,8 @@ def _has_endless_tag(body: bytes, windows: list[list[tuple[bytes, bytes]]], stri
             continue
         whole = _WHOLE_TAG.match(body, start)
         tag = body[start : whole.end() if whole else len(body)]
-        if len(tag) - len(tag.translate(None, _PART_ENDS)) > _MAX_TAG_PARTS:
+        # Of a tag that nothing closes all that follows is read: many of them would be read as often.
+        left -= len(tag)
+        if left < 0 or len(tag) - len(tag.translate(None, _PART_ENDS)) > _MAX_TAG_PARTS:
             return True
     return False

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 
-from selectolax.lexbor import LexborHTMLParser, LexborNode
+from selectolax.lexbor import LexborDocumentOptions, LexborHTMLParser, LexborNode
 
 MAX_TEXT_CHARS = 4 * 1024 * 1024
 BLOCK_MARK = "\x01"
@@ -27,6 +27,16 @@ _CONTROLS = bytes(
 HIDDEN = '[hidden],[style*="display:none" i],[style*="display: none" i]'
 # Below this the frame was taken for the picture: a page whose content stands in its header or aside.
 MIN_MAIN_CHARS = 200
+
+
+# Mutation events serve scripts and <selectedcontent>. With them each <option> costs a look at all before it: a megabyte
+# of them takes a minute, without them 50 ms.
+_OPTIONS = LexborDocumentOptions.WO_EVENTS.value
+
+
+def tree_of(page: bytes | str) -> LexborHTMLParser:
+    """Return the tree of a page: the one way in which a page that others wrote is parsed."""
+    return LexborHTMLParser(page, options=_OPTIONS)
 
 
 def numbers_of(tags: str) -> frozenset[int]:

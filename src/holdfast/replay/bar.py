@@ -9,7 +9,7 @@ from urllib.parse import quote
 from holdfast.replay.address import replay_path
 from holdfast.replay.entities import escape
 from holdfast.replay.markup import Bar
-from holdfast.replay.moments import timestamp
+from holdfast.replay.moments import day_in_words, timestamp
 from holdfast.replay.place import Place
 from holdfast.replay.queries import Neighbours
 
@@ -64,7 +64,7 @@ def raw_bar(shown: Shown, place: Place) -> Bar:
             ("What changed", f"{app}/api/changes/compare?toSnapshotId={shown.snapshot_id}"),
             ("Report a problem", f"{app}/report?snapshotId={shown.snapshot_id}&url={quote(shown.url[:2000], safe='')}"),
         ]
-    cite = f"{shown.title or shown.url}. Captured {shown.captured_at:%d %B %Y}. "
+    cite = f"{shown.title or shown.url}. Captured {day_in_words(shown.captured_at)}. "
     cite += place.memento(digits, "", shown.url)
     return _bar(shown, links, extra=f"<br>Cite as: <cite>{escape(cite)}</cite>")
 
@@ -79,7 +79,7 @@ def _bar(shown: Shown, links: list[tuple[str, str]], extra: str = "") -> Bar:
     title = f"{escape(shown.title)}: " if shown.title else ""
     return Bar(
         f'<div id="holdfast-bar" role="region" aria-label="About this archived page" style="{_BOX}">'
-        f'<details open="open"><summary style="{_SUMMARY}">Archived on {at.day} {at:%B %Y, %H:%M:%S} UTC</summary>'
+        f'<details open="open"><summary style="{_SUMMARY}">Archived on {day_in_words(at)}, {at:%H:%M:%S} UTC</summary>'
         f'<span style="{_QUIET}">{title}{escape(shown.url)}</span><br>{anchors}'
         f'<br><span style="{_QUIET}">{DISCLAIMER}{extra}</span></details></div>'.replace("<br>", "<br />")
     )

@@ -10,14 +10,10 @@ from typing import NamedTuple
 
 from holdfast.replay.address import replay_path
 from holdfast.replay.entities import escape
-from holdfast.replay.moments import timestamp
+from holdfast.replay.moments import MONTHS, timestamp
 from holdfast.replay.pages import page
 from holdfast.replay.queries import Known, Sighting
 
-_MONTHS = (
-    "January", "February", "March", "April", "May", "June",
-    "July", "August", "September", "October", "November", "December",
-)  # fmt: skip
 _DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 
 
@@ -75,14 +71,14 @@ def _month(found: Calendar, month: int, first_of_day: dict[date, str]) -> str:
     for day in range(1, length + 1):
         on = date(found.year, month, day)
         if href := first_of_day.get(on):
-            label = f"{day} {_MONTHS[month - 1]}: {_counted(found.days[on])}"
+            label = f"{day} {MONTHS[month - 1]}: {_counted(found.days[on])}"
             cells.append(f'<td><a href="{escape(href)}" aria-label="{label}"><strong>{day}</strong></a></td>')
         else:
             cells.append(f"<td>{day}</td>")
     weeks = "".join(f"<tr>{''.join(cells[at : at + 7])}</tr>" for at in range(0, len(cells), 7))
     head = "".join(f'<th scope="col">{name}</th>' for name in _DAYS)
     return (
-        f"<table><caption>{_MONTHS[month - 1]} <small>({count:,})</small></caption><thead><tr>{head}</tr></thead>"
+        f"<table><caption>{MONTHS[month - 1]} <small>({count:,})</small></caption><thead><tr>{head}</tr></thead>"
         f"<tbody>{weeks}</tbody></table>"
     )
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from selectolax.lexbor import LexborHTMLParser
-
 from holdfast.parse.charset import decode, decode_text
 from holdfast.parse.pathology import looks_pathological
+from holdfast.parse.text import tree_of
 from holdfast.replay.attributes import RETIRED_PREFIX
 from holdfast.replay.deadline import Deadline
 from holdfast.replay.entities import escape
@@ -110,7 +109,7 @@ def _refreshes_elsewhere(text: str, links: Links) -> bool:
     """
     if len(text) > _MAX_PARSED or looks_pathological(text.encode("latin-1", "replace")) is not None:
         return True
-    for meta in LexborHTMLParser(text).css("meta[http-equiv]"):
+    for meta in tree_of(text).css("meta[http-equiv]"):
         if (meta.attributes.get("http-equiv") or "").strip().lower() == "refresh":
             target = refresh_target(meta.attributes.get("content") or "")
             is_inside = target.startswith((f"{links.prefix}/web/", "#")) or is_elsewhere(target)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from copy import copy
 
 from url import URL, URLError
 
@@ -84,6 +85,15 @@ class Links:
         if not base.cannot_be_a_base:
             self._base = base
             self._known.clear()
+
+    def inside(self) -> Links:
+        """Return what resolves the references of a document in an attribute of this page.
+
+        It begins at this page's base, and a base element of its own is not this page's.
+        """
+        inner = copy(self)
+        inner._known, inner._has_base = {}, False
+        return inner
 
     def _written_out(self, reference: str) -> str | None:
         if self._base is None:

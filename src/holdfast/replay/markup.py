@@ -481,7 +481,7 @@ class Markup:
             return ""
         shim = self._shim if self._inner_left > 0 else ""
         self._inner_left -= 1
-        inner = Markup(self._links, self._deadline, shim=shim)
+        inner = Markup(self._links.inside(), self._deadline, shim=shim)
         inner._nesting, inner._inner_left = self._nesting + 1, self._inner_left
         new = inner.rewrite(value)
         self._inner_left = inner._inner_left

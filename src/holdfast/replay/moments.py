@@ -14,6 +14,20 @@ _HTTP_DATE = re.compile(
     r" ([0-9]{2}):([0-9]{2}):([0-9]{2}) GMT"
 )
 _DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
+MONTHS = (
+    "January",
+    "February",
+    "March",
+    "April",
+    "May",
+    "June",
+    "July",
+    "August",
+    "September",
+    "October",
+    "November",
+    "December",
+)
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 
 
@@ -83,6 +97,12 @@ def http_date(moment: datetime) -> str:
         f"{_DAYS[at.weekday()]}, {at.day:02} {_MONTHS[at.month - 1]} {at.year:04}"
         f" {at.hour:02}:{at.minute:02}:{at.second:02} GMT"
     )
+
+
+def day_in_words(moment: datetime) -> str:
+    """Return the day of a moment as people read it, whatever the machine's locale: 1 March 2024."""
+    at = moment.astimezone(UTC)
+    return f"{at.day} {MONTHS[at.month - 1]} {at.year:04}"
 
 
 def timestamp(moment: datetime) -> str:

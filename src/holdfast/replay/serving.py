@@ -29,7 +29,7 @@ from holdfast.replay.links import Links
 from holdfast.replay.markup import Bar
 from holdfast.replay.memento import memento_headers
 from holdfast.replay.memory import HeldBody
-from holdfast.replay.moments import timestamp
+from holdfast.replay.moments import day_in_words, timestamp
 from holdfast.replay.pages import page
 from holdfast.replay.place import Place
 from holdfast.replay.policy import GUARDS, READABLE, connections, is_code, replay_policy
@@ -39,7 +39,7 @@ from holdfast.replay.shim import shim_for
 from holdfast.replay.site_pass import SitePasses, site_of
 from holdfast.warc.reader import DamagedWarc
 
-REWRITER_VERSION = 2
+REWRITER_VERSION = 3
 """Raised with any change of what is sent for the same capture: browsers then ask again."""
 _TRIED = 3
 """Captures that are opened before an answer is given up, if their records are damaged."""
@@ -232,7 +232,8 @@ class _View:
         url = escape(self.snapshot.url)
         text = (
             f'<h1>A file</h1>\n<p class="url">{url}</p>\n<p>It is of the type {escape(media_type[:80])}, captured on '
-            f'{self.snapshot.captured_at:%d %B %Y}.</p>\n<p><a href="{escape(address)}" download>Download it</a></p>'
+            f"{day_in_words(self.snapshot.captured_at)}.</p>\n"
+            f'<p><a href="{escape(address)}" download>Download it</a></p>'
         )
         extra = memento_headers(self.snapshot.url, self.snapshot.captured_at, self.place, self.around)
         return own_page(page("A file of this archive", text), 200, [*extra, ("Vary", _VARY)])

@@ -119,19 +119,24 @@ _PROBLEMS: Final[dict[type[Exception], str]] = {
 def _written_out(text: str) -> str:
     """Return what the WHATWG parser makes of the text, or raise UrlRefused."""
     if len(text) > MAX_URL_CHARS:
-        raise UrlRefused(text, f"it is longer than {MAX_URL_CHARS} characters")
+        raise _refusal(text, f"it is longer than {MAX_URL_CHARS} characters")
     try:
         parsed = whatwg.URL.parse(text)
     except (whatwg.URLError, ValueError) as exc:
-        raise UrlRefused(_without_userinfo(text), _PROBLEMS.get(type(exc), str(exc))) from None
+        raise _refusal(text, _PROBLEMS.get(type(exc), str(exc))) from None
     if parsed.scheme not in ("http", "https"):
-        raise UrlRefused(_without_userinfo(text), f"only http and https are fetched, not {parsed.scheme}")
+        raise _refusal(text, f"only http and https are fetched, not {parsed.scheme}")
     if problem := host_problem(text):
-        raise UrlRefused(_without_userinfo(text), problem)
+        raise _refusal(text, problem)
     written = str(parsed).partition("#")[0]
     if len(written) > MAX_URL_CHARS:
-        raise UrlRefused(text, f"written out it is longer than {MAX_URL_CHARS} characters")
+        raise _refusal(text, f"written out it is longer than {MAX_URL_CHARS} characters")
     return written
+
+
+def _refusal(text: str, reason: str) -> UrlRefused:
+    """Return why a text is no address; it repeats no password, whatever else is wrong with it."""
+    return UrlRefused(_without_userinfo(text), reason)
 
 
 def _without_userinfo(text: str) -> str:
@@ -158,7 +163,7 @@ def parse(text: str, policy: Normalisation = DEFAULT) -> Url:
     sites = sites_of(policy)
     site = sites.get(fetch[:end])
     if isinstance(site, str):
-        raise UrlRefused(text, site)
+        raise _refusal(text, site)
     normalised = site.prefix + sites.spelling.normalise(fetch[end:])
     return Url(
         fetch=fetch,
@@ -190,7 +195,7 @@ def parse_seed(text: str, policy: Normalisation = DEFAULT) -> Url:
     """
     typed = text.strip(_EDGES)
     if _NO_HOST.match(typed):
-        raise UrlRefused(text, "it names no host between its slashes")
+        raise _refusal(text, "it names no host between its slashes")
     if _starts_with_host(typed):
         return parse(f"https://{typed}", policy)
     if typed.startswith("//"):

@@ -60,7 +60,11 @@ def placed(home: Path, stored: str | None) -> Path | None:
 
 
 def may_lie_at(path: Path) -> bool:
-    """Return whether a file of this name is taken for a WARC file at all."""
+    """Return whether a file of this name is taken for a WARC file at all; a row keeps no path that is not UTF-8."""
+    try:
+        str(path).encode()
+    except UnicodeEncodeError:
+        return False
     return _NAME.search(path.name) is not None
 
 

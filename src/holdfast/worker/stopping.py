@@ -72,15 +72,6 @@ def still_held(ground: Ground, ids: list[int]) -> list[Held]:
     return found
 
 
-def is_abandoned(ground: Ground, execution_id: int) -> bool:
-    """Return whether a crawl of its own is said to run and no process, of any machine, works on it."""
-    with ground.hot.read() as tx:
-        holding = queries.holding(tx, execution_id=execution_id)
-    if holding.is_of_job or holding.state != "running":
-        return False
-    return not living_owners(ground.hot, ground.clock, execution_id=execution_id, folder=ground.run_folder)
-
-
 def _end_abandoned(ground: Ground, execution_id: int, *, cancel: bool) -> None:
     """End a crawl of its own whose processes are gone; nothing happens if one lives, or if it is a job's run."""
     if _is_held(ground, execution_id, before=None):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 
 import pytest
@@ -168,3 +169,18 @@ def test_a_page_without_a_title_is_called_by_its_first_heading() -> None:
     assert _read(f"<body><h1> The  first </h1><p>{PROSE}</p><h2>Second</h2>").title == "The first"
     assert _read(f"<title>Own</title><h1>Heading</h1><p>{PROSE}</p>").title == "Own"
     assert _read(f"<p>{PROSE}</p>").title is None
+
+
+def test_headings_that_hold_each_other_are_read_from_their_start() -> None:
+    page = _read("<h1><div>" * 1_000 + "Tides" + "<br> and more" * 5_000)
+
+    assert len(page.headings) == 200
+    assert all(heading.startswith("Tides and more") for heading in page.headings)
+
+
+def test_a_page_of_options_is_parsed_in_linear_time() -> None:
+    """With mutation events, which scripts would need, lexbor looks at all options for each: over a minute here."""
+    started = time.process_time()
+    _read("<select>" + "<option>x" * 90_000)
+
+    assert time.process_time() - started < 10.0

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.parse.folding import fold, fold_in_place, tidy, words_of
+from holdfast.parse.folding import analysable, fold, fold_in_place, tidy, words_of
 
 
 @pytest.mark.parametrize(
@@ -44,3 +47,18 @@ def test_folding_in_place_keeps_every_place(text: str) -> None:
 
 def test_words_are_letters_and_digits() -> None:
     assert words_of("L’hôpital: e-mail_1, 2x") == ["l", "hopital", "e", "mail", "1", "2x"]
+
+
+@pytest.mark.parametrize("made", [analysable, tidy, fold])
+def test_marks_without_end_are_composed_in_linear_time(made: Callable[[str], str]) -> None:
+    """Python sorts a run of marks in the square of its length: this one would take over a minute."""
+    started = time.process_time()
+    made("e" + "\u0301\u0323" * 250_000)
+
+    assert time.process_time() - started < 10.0
+
+
+def test_composing_long_texts_by_pieces_changes_nothing() -> None:
+    text = "cafe\u0301 " * 1_000
+
+    assert analysable(text) == "caf\u00e9 " * 1_000

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from holdfast.parse import Problem, parse_page
@@ -182,3 +184,12 @@ def test_only_the_first_refresh_is_followed() -> None:
     many = "".join(f"<meta http-equiv=refresh content='0;url=/go{n}'>" for n in range(1_000))
 
     assert _links(f"<meta http-equiv=refresh content=5>{many}") == [("refresh", "/go0")]
+
+
+def test_style_elements_that_nest_in_a_drawing_are_read_once_each() -> None:
+    """Read with all that is below it, each of these takes as long as the page: a minute in all."""
+    markup = "<svg>" + "<style>a{b:url(/x.png)}" * 10_000 + "<style>a{b:url(/last.png)}"
+    started = time.process_time()
+
+    assert _resources(markup) == [("img", "/x.png"), ("img", "/last.png")]
+    assert time.process_time() - started < 10.0

@@ -44,6 +44,8 @@ _HURT = {
     "wrong ends": _flood("<x></y>"),  # 520 ms
     "drawings and wrong ends": _halves("<svg><g>", "</x>"),  # 2,120 ms
     "open and close": _halves("<div>", "</div>"),  # 320 ms
+    "readings without a ruby": _flood("<rt>"),  # 1,700 ms
+    "groups of options": _flood("<optgroup>"),  # 600 ms
     "adoption": _flood("<a><div>"),  # 800 ms
     "adoption with ends": _flood("<b><div></b>"),  # 330 ms
     "formatting": _flood("<b id={}>"),  # 850 ms
@@ -87,6 +89,11 @@ def test_a_flood_behind_an_ordinary_page_is_seen(family: str) -> None:
 @pytest.mark.parametrize("family", ["div", "formatting and blocks"])
 def test_utf_16_hides_nothing(family: str) -> None:
     assert looks_pathological(_HURT[family](60_000).decode().encode("utf-16")) is not None
+
+
+def test_the_look_itself_reads_a_body_a_few_times_whatever_stays_open() -> None:
+    """Each of these tags runs to the end: read one by one, they are a gigabyte."""
+    assert looks_pathological((b"<a " + b"x" * 32_700) * 250) == "attributes"
 
 
 def test_size_and_number_of_elements_are_limits_of_their_own() -> None:

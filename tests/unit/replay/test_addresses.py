@@ -14,6 +14,7 @@ from holdfast.replay.browse import prefix_range
 from holdfast.replay.moments import (
     BadAcceptDatetime,
     BadTimestamp,
+    day_in_words,
     earliest,
     http_date,
     latest,
@@ -148,3 +149,8 @@ def test_a_configured_origin_is_the_replay_host() -> None:
 
     assert outside.memento("2024", "", "http://x/") == "https://replay.example/web/2024/http://x/"
     assert (inside.is_replay, inside.app) == (True, "https://archive.example")
+
+
+def test_a_day_is_told_in_the_words_of_our_pages_not_of_the_machine() -> None:
+    assert day_in_words(datetime(2024, 3, 1, 23, 59, tzinfo=UTC)) == "1 March 2024"
+    assert day_in_words(datetime(987, 12, 31, tzinfo=UTC)) == "31 December 0987"

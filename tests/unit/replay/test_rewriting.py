@@ -330,3 +330,19 @@ def test_the_script_of_a_page_is_ascii_and_ends_only_at_its_end() -> None:
     assert told.endswith("//]]></script>")
     assert told.count("]]>") == 1
     assert "<!--" not in told
+
+
+def test_the_base_of_a_document_in_an_attribute_is_not_the_base_of_its_page() -> None:
+    frame = '<iframe srcdoc="&lt;base href=//other.example/&gt;&lt;img src=in.png&gt;"></iframe>'
+    text = page(f"<body>{frame}<img src=out.png><base href=/own/><img src=late.png>")
+
+    assert f"{PREFIX}im_/http://other.example/in.png" in text
+    assert f"{PREFIX}im_/http://example.org/a/out.png" in text
+    assert f"{PREFIX}im_/http://example.org/own/late.png" in text
+
+
+def test_a_page_of_options_is_looked_through_for_refreshes_in_linear_time() -> None:
+    started = time.process_time()
+    page('<meta http-equiv="refresh" content="5; url=/x"><select>' + "<option>x" * 90_000)
+
+    assert time.process_time() - started < 20.0

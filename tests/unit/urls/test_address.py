@@ -117,11 +117,14 @@ def test_a_refusal_repeats_no_password() -> None:
         "http://user:hunter2@example.org/",
         "http://user:hunter2@exa mple/",
         "ftp://user:hunter2@example.org/",
+        "http://user:hunter2@example.org/" + "a" * MAX_URL_CHARS,
+        "http:///user:hunter2@example.org/",
     ):
-        with pytest.raises(UrlRefused) as refusal:
-            parse(text)
-        assert "hunter2" not in str(refusal.value)
-        assert "hunter2" not in refusal.value.text
+        for make in (parse, parse_seed):
+            with pytest.raises(UrlRefused) as refusal:
+                make(text)
+            assert "hunter2" not in str(refusal.value)
+            assert "hunter2" not in refusal.value.text
 
 
 def test_an_address_is_refused_beyond_8192_characters_and_not_before() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from holdfast.errors import Invalid
@@ -224,3 +226,23 @@ def test_widening_a_scope_of_many_seeds_does_not_read_them_again() -> None:
         scope.with_landing_hosts([landing])
 
     assert work.count < 500
+
+
+def test_a_link_costs_the_same_however_many_directories_the_seeds_have() -> None:
+    """Compared with each of 50,000, these links would take ten seconds and more."""
+    seeds = [parse(f"https://example.org/d{n}/x/start.html") for n in range(50_000)]
+    scope = Scope.build(seeds, ScopeKind.PREFIX)
+    outside, inside = parse("https://example.org/other/x/y.html"), parse("https://example.org/d49999/x/y/z.html?a=/d1/")
+    started = time.process_time()
+
+    for _ in range(10_000):
+        assert not scope.decide(outside, 1).allowed
+        assert scope.decide(inside, 1).allowed
+    assert time.process_time() - started < 5.0
+
+
+def test_a_directory_in_a_query_is_none() -> None:
+    scope = Scope.build([parse("https://example.org/a/b/")], ScopeKind.PREFIX)
+
+    assert not decide(scope, "https://example.org/a?/a/b/").allowed
+    assert decide(scope, "https://example.org/a/b?/c").allowed

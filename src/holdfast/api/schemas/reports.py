@@ -13,7 +13,7 @@ from holdfast.api.schemas.base import Answer
 from holdfast.api.schemas.forms import Form, check_fields
 from holdfast.feedback.reports import Category, ReportStatus
 
-_CONTROLS = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
+_CONTROLS = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
 _EMAIL = r"^[^@\s<>\x00-\x1f]{1,64}@[^@\s<>\x00-\x1f]{1,190}$"
 
 

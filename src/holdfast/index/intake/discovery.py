@@ -40,6 +40,11 @@ class Found:
     """Folders that nobody could look into: what lies there is not known, which is not the same as nothing."""
 
 
+def spelled(path: Path) -> str:
+    """Return a path as rows, logs and people can have it: bytes of a name that are no UTF-8 are written as numbers."""
+    return os.fsencode(path).decode("utf-8", "backslashreplace")
+
+
 def discover(paths: Iterable[Path], *, follow_state: bool = False) -> Found:
     """Return the files that these paths mean, in order, each once. A file that was named is taken whatever its name.
 

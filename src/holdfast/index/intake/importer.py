@@ -13,6 +13,7 @@ from holdfast.db.hot import Hot
 from holdfast.errors import HoldfastError, Invalid
 from holdfast.failpoints import reach
 from holdfast.index.indexer import Indexed, Indexer, Interrupted
+from holdfast.index.intake.discovery import spelled
 from holdfast.index.intake.packages import BadPackage, Fixity, Package, PackedFile, is_package, open_package
 from holdfast.index.intake.placing import (
     Damage,
@@ -107,15 +108,15 @@ class Importer:
             self._step = Step(number=number, of=len(paths), name=path.name, phase="", done=0, total=0)
             try:
                 if is_package(path):
-                    yield from self._package(path, str(path.resolve()))
+                    yield from self._package(path, spelled(path.resolve()))
                 else:
-                    yield self._file(path, str(path.resolve()), path.name)
+                    yield self._file(path, spelled(path.resolve()), path.name)
             except Interrupted:
                 raise
             except HoldfastError as exc:
-                yield Imported(origin=str(path), error=str(exc))
+                yield Imported(origin=spelled(path), error=str(exc))
             except OSError as exc:
-                yield Imported(origin=str(path), error=f"cannot read {path}: {exc.strerror}")
+                yield Imported(origin=spelled(path), error=f"cannot read {spelled(path)}: {exc.strerror}")
 
     def is_known(self, path: Path) -> bool:
         """Return whether a file is registered where it lies, or under another of its names."""
@@ -300,7 +301,9 @@ class Importer:
 
     def _stored(self, path: Path) -> str:
         home, path = self._wish.home.resolve(), path.resolve()
-        return str(path.relative_to(home)) if path.is_relative_to(home) else str(path)
+        stored = path.relative_to(home) if path.is_relative_to(home) else path
+        # A name that is no UTF-8 is in no row: such a file is kept under another (`roots.may_lie_at`).
+        return spelled(stored)
 
     def _phase(self, phase: str, total: int) -> None:
         step = self._step
