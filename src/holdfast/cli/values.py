@@ -69,6 +69,8 @@ def _amount(text: str, units: dict[str, float], option: str, example: str) -> fl
         amount = float(number) * units[written[len(number) :].strip()]
     except (ValueError, KeyError) as exc:
         raise typer.BadParameter(f"{text!r} is no amount; write for example {example}", param_hint=option) from exc
-    if not 0 < amount < 1e18:
+    if amount >= 1e18:
+        raise typer.BadParameter(f"{text!r} is more than can be kept; write for example {example}", param_hint=option)
+    if not amount > 0:
         raise typer.BadParameter(f"{text!r} is not more than nothing; write for example {example}", param_hint=option)
     return amount

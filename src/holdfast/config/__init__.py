@@ -9,7 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, ClassVar
 
-from holdfast.config.model import Group, Network, Secret, SettingRefused, setting
+from holdfast.config.model import Group, Nameserver, Network, Proxy, Secret, SettingRefused, setting
 from holdfast.config.sources import PREFIX, gather
 from holdfast.errors import Invalid
 
@@ -66,8 +66,8 @@ class FetchSettings(Group):
     per_ip_connections: int = setting(
         20, ge=0, description="Requests under way to one IP address by a crawl; 0 is no limit. Exempt as above."
     )
-    nameservers: tuple[str, ...] = setting(
-        (), description="DNS servers to ask, comma-separated; empty means the system's."
+    nameservers: tuple[Nameserver, ...] = setting(
+        (), description="IP addresses of DNS servers to ask, comma-separated; empty means the system's."
     )
 
 
@@ -145,8 +145,8 @@ class ApiSettings(Group):
     cors_origins: tuple[str, ...] = setting(
         (), description="Origins whose pages may read public routes, packages too: matched exactly; comma-separated."
     )
-    trusted_proxies: tuple[str, ...] = setting(
-        (), description="Addresses whose X-Forwarded-For is believed; comma-separated."
+    trusted_proxies: tuple[Proxy, ...] = setting(
+        (), description="IP addresses and networks (CIDR) whose X-Forwarded-For is believed; comma-separated."
     )
     hsts: bool = setting(True, description="Send Strict-Transport-Security; browsers heed it over https only.")
     body_bytes: int = setting(1024**2, ge=1024, description="Largest request body.")

@@ -10,11 +10,15 @@ import inspect
 import math
 import re
 from collections.abc import Callable, Mapping
-from ipaddress import IPv4Network, IPv6Network, ip_network
+from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
 Network = IPv4Network | IPv6Network
+Nameserver = str
+"""The address of a DNS server, with its port or without: 192.0.2.53, 192.0.2.53:5353, [2001:db8::53]:5353."""
+Proxy = str
+"""An address or a network (CIDR) that requests are forwarded from, or `*`, which is every one."""
 _TRUE, _FALSE = ("1", "on", "t", "true", "y", "yes"), ("0", "off", "f", "false", "n", "no")
 _LIMITS: tuple[tuple[str, str, Callable[[Any, Any], bool]], ...] = (
     ("ge", "greater than or equal to", lambda value, limit: value >= limit),
@@ -238,6 +242,33 @@ def _networks(value: Any) -> tuple[Network, ...]:
         raise SettingRefused((), f"Value error, {exc}") from None
 
 
+def _nameservers(value: Any) -> tuple[Nameserver, ...]:
+    """Return addresses that can be asked: a crawl with any other closes its pages as if their sites had failed."""
+    servers = _parts(value)
+    for server in servers:
+        named = re.fullmatch(r"\[([^\]]+)\](?::([0-9]{1,5}))?", server) or re.fullmatch(r"([^:]+):([0-9]{1,5})", server)
+        host, port = (str(named[1]), int(named[2] or 53)) if named else (server, 53)
+        try:
+            ip_address(host)
+        except ValueError:
+            raise SettingRefused((), f"Value error, {server!r} is no IP address of a DNS server") from None
+        if not 0 < port < 65536:
+            raise SettingRefused((), f"Value error, {server!r} has no port from 1 to 65535")
+    return servers
+
+
+def _proxies(value: Any) -> tuple[Proxy, ...]:
+    """Return addresses that a connection can come from: a name, or a network with host bits, would match none."""
+    proxies = _parts(value)
+    for proxy in proxies:
+        try:
+            if proxy != "*":
+                ip_network(proxy)
+        except ValueError as exc:
+            raise SettingRefused((), f"Value error, {exc}") from None
+    return proxies
+
+
 def _or_none(convert: Callable[[Any], Any]) -> Callable[[Any], Any]:
     return lambda value: None if value is None else convert(value)
 
@@ -250,6 +281,8 @@ _CONVERTERS: dict[str, Callable[[Any], Any]] = {
     "Path": _path,
     "tuple[str, ...]": _parts,
     "tuple[Network, ...]": _networks,
+    "tuple[Nameserver, ...]": _nameservers,
+    "tuple[Proxy, ...]": _proxies,
     "str | None": _or_none(_str),
     "Path | None": _or_none(_path),
     "Secret | None": _or_none(_secret),

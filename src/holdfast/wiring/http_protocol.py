@@ -36,6 +36,8 @@ class StrictHead(ReceiveBuffer):
         before = bytes(self._data)
         lines: list[bytearray] | None = super().maybe_extract_lines()
         if lines is None:
+            # h11 gives up on what is not whole by then; why is told in `send_400_response`.
+            self.is_too_large = len(before) > self._limit
             return None
         head = before[: len(before) - len(self._data)]
         self.is_too_large = len(head) > self._limit
@@ -119,10 +121,19 @@ class StrictHttp(H11Protocol):
 
     def send_400_response(self, msg: str) -> None:
         """Refuse a request that cannot be read, and say if it was its size."""
-        if not self._head.is_too_large:
-            super().send_400_response(msg)
+        if self._head.is_too_large:
+            self._refuse(b"431 Request Header Fields Too Large", "the head of the request is too large; send less")
             return
-        self._refuse(b"431 Request Header Fields Too Large", b"the head of the request is too large")
+        body = _told("invalid", msg, msg)
+        headers = [("content-type", "application/json"), ("content-length", str(len(body))), ("connection", "close")]
+        # By way of the connection's own state: it refuses to write an answer into one that is under way.
+        for event in (
+            h11.Response(status_code=400, headers=headers, reason=b"Bad Request"),
+            h11.Data(data=body),
+            h11.EndOfMessage(),
+        ):
+            self.transport.write(self.conn.send(event) or b"")
+        self.transport.close()
 
     def _await_head(self) -> None:
         if self._head_timer is None:
@@ -146,7 +157,7 @@ class StrictHttp(H11Protocol):
     def _give_up(self) -> None:
         self._head_timer = None
         if not self.transport.is_closing() and self.conn.their_state is h11.IDLE:
-            self._refuse(b"408 Request Timeout", b"the head of the request did not arrive in time")
+            self._refuse(b"408 Request Timeout", "the head of the request did not arrive in time; ask again")
 
     def _turn_away(self, status: bytes, code: str, error: str, detail: str) -> None:
         """Say why a connection is not served, and end it.
@@ -158,8 +169,7 @@ class StrictHttp(H11Protocol):
             self.transport.abort()
             return
         self.lingering.add(self)
-        told = {"error": error, "detail": detail, "code": code, "requestId": str(uuid4())}
-        body = json.dumps(told).encode()
+        body = _told(code, error, detail)
         self.transport.write(
             b"HTTP/1.1 %b\r\nContent-Type: application/json\r\nContent-Length: %d\r\nRetry-After: %d\r\n"
             b"Connection: close\r\n\r\n%b" % (status, len(body), TooManyConnections.retry_after_s, body)
@@ -168,12 +178,18 @@ class StrictHttp(H11Protocol):
             self.transport.write_eof()
         self._head_timer = self.loop.call_later(_LINGER_S, self.transport.abort)
 
-    def _refuse(self, status: bytes, sentence: bytes) -> None:
+    def _refuse(self, status: bytes, sentence: str) -> None:
+        body = _told("invalid", sentence, sentence)
         self.transport.write(
-            b"HTTP/1.1 %b\r\nContent-Type: text/plain\r\nContent-Length: %d\r\nConnection: close\r\n\r\n%b"
-            % (status, len(sentence), sentence)
+            b"HTTP/1.1 %b\r\nContent-Type: application/json\r\nContent-Length: %d\r\nConnection: close\r\n\r\n%b"
+            % (status, len(body), body)
         )
         self.transport.close()
+
+
+def _told(code: str, error: str, detail: str) -> bytes:
+    """Return an error as every route tells one."""
+    return json.dumps({"error": error, "detail": detail, "code": code, "requestId": str(uuid4())}).encode()
 
 
 def strict_http(*, head_bytes: int, head_s: float, write_s: float, limits: ConnectionLimits) -> type[StrictHttp]:

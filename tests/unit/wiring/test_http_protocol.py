@@ -8,6 +8,7 @@ import socket
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager, closing
 
+import pytest
 import uvicorn
 from starlette.types import Receive, Scope, Send
 
@@ -148,3 +149,40 @@ def test_a_household_is_one_client_and_so_is_everything_that_is_no_address() -> 
     assert client_key("2001:db8::1") == client_key("2001:db8::ffff") != client_key("2001:db8:0:1::1")
     assert client_key("::ffff:192.0.2.1") == client_key("192.0.2.1")
     assert client_key("made up") == client_key("") == "unknown"
+
+
+async def _refusal(request: bytes, *, head_s: float) -> bytes:
+    with closing(socket.create_server(("127.0.0.1", 0))) as listener:
+        limits = ConnectionLimits(in_all=10, per_address=10)
+        http = strict_http(head_bytes=32_768, head_s=head_s, write_s=30.0, limits=limits)
+        server = uvicorn.Server(uvicorn.Config(_answer, http=http, log_config=None, lifespan="off", ws="none"))
+        serving = asyncio.create_task(server.serve(sockets=[listener]))
+        reader, writer = await asyncio.open_connection(*listener.getsockname())
+        writer.write(request)
+        answer = await asyncio.wait_for(reader.read(), 60)
+        writer.close()
+        server.should_exit = True
+        await serving
+    return answer
+
+
+@pytest.mark.parametrize(
+    ("request_head", "head_s", "status"),
+    [
+        (b"garbage\r\n\r\n", 60.0, b"400"),
+        (b"GET / HTTP/1.1\r\n\r\n", 60.0, b"400"),
+        (b"GET / HTTP/1.1\r\nHost: localhost\r\nX: " + b"x" * 33_000, 60.0, b"431"),
+        (b"GET / HTTP/1.1\r\n", 0.1, b"408"),
+    ],
+)
+def test_a_head_that_is_refused_is_answered_like_every_other_error(
+    request_head: bytes, head_s: float, status: bytes
+) -> None:
+    head, _, body = asyncio.run(_refusal(request_head, head_s=head_s)).partition(b"\r\n\r\n")
+
+    told = json.loads(body)
+
+    assert head.split()[1] == status
+    assert b"content-type: application/json" in head.lower()
+    assert set(told) == {"error", "detail", "code", "requestId"}
+    assert told["code"] == "invalid"
