@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -283,6 +284,29 @@ def test_items_that_an_earlier_poll_took_and_never_asked_for_wait_again(jobs: Be
         rows = session.execute(select(FeedItem.url_hash, FeedItem.execution_id).order_by(FeedItem.url_hash)).all()
     assert given == [2, 0]
     assert [tuple(row) for row in rows] == [(0, execution), (1, execution), (2, None), (3, None)]
+
+
+def test_a_feed_that_is_added_by_hand_finds_room_by_the_rule_of_found_ones(jobs: Bed, clock: FakeClock) -> None:
+    jobs.source("ex", feeds=True)
+    by_hand, found = add(jobs, "/1"), add(jobs, "/2")
+    with jobs.database.write() as session:
+        registry.disable(session, clock, by_hand.id)
+        row = registry.find(session, found.id)
+        row.origin, row.disabled_at, row.last_error_type = "discovered", clock.now(), "gone"
+
+    def room() -> bool:
+        with suppress(FeedsTooMany), jobs.database.write() as session:
+            registry.add(session, clock, sources.find(session, "ex"), "https://ex.example/3", limit=2)
+            return True
+        return False
+
+    assert not room(), "those that are disabled count"
+    clock.advance(timedelta(days=31).total_seconds())
+    assert room(), "one that its answers disabled a month ago makes room"
+    with jobs.database.read() as session:
+        assert [one.url for one in queries.feeds_of_source(session, source_id=by_hand.source_id)] == [
+            "https://ex.example/1", "https://ex.example/3",
+        ]  # fmt: skip
 
 
 def test_feeds_are_managed_by_hand_and_that_is_audited(jobs: Bed, clock: FakeClock) -> None:

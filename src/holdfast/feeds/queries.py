@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from sqlalchemy import and_, func, or_, select, update
+from sqlalchemy import and_, delete, func, or_, select, update
 from sqlalchemy.orm import Session
 
 from holdfast.db.models import Execution, Feed, FeedItem, Job, Page, PageCrawl, Source
+from holdfast.feeds.troubles import BY_HAND
 
 KINDS = ("feed", "sitemap")
 _CRAWLS = ("crawl", "annual", "shard")
@@ -42,6 +43,26 @@ def delete_feed(session: Session, feed: Feed) -> None:
     """Remove a feed; its items stay, so that none of them is news if it comes back."""
     session.delete(feed)
     session.flush()
+
+
+def count_feeds(session: Session, *, source_id: int) -> int:
+    """Return how many feeds a source has, those that were disabled included."""
+    return session.scalar(select(func.count()).select_from(Feed).where(Feed.source_id == source_id)) or 0
+
+
+def forget_disabled(session: Session, *, source_id: int, before: datetime) -> int:
+    """Remove the feeds that were found and that their answers disabled before a moment; return how many.
+
+    What was added or disabled by hand stays. The crawl process does the same (`polling.queries.forget_disabled`).
+    """
+    gone = session.scalars(
+        delete(Feed)
+        .where(Feed.source_id == source_id, Feed.disabled_at < before, Feed.origin != "configured")
+        .where(or_(Feed.last_error_type.is_(None), Feed.last_error_type != BY_HAND))
+        .returning(Feed.id)
+        .execution_options(synchronize_session=False)
+    )
+    return len(list(gone))
 
 
 class FeedFilter(NamedTuple):

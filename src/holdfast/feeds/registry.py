@@ -21,7 +21,7 @@ from holdfast.db.models import Feed, Source
 from holdfast.errors import Conflict
 from holdfast.feeds import queries
 from holdfast.feeds.refusals import FeedNotFound, FeedsTooMany, FeedTaken
-from holdfast.feeds.troubles import BY_HAND, Health, Trouble, after_failure, asked_to_wait, interval_of
+from holdfast.feeds.troubles import BY_HAND, FORGOTTEN_AFTER, Health, Trouble, after_failure, asked_to_wait, interval_of
 from holdfast.sources.config import SourceConfig
 from holdfast.urls import parse_seed
 
@@ -46,9 +46,8 @@ def add(session: Session, clock: Clock, source: Source, url: str, *, kind: str =
     known = queries.feed_at(session, source_id=source.id, url_hash=address.hash64)
     if known is not None:
         raise FeedTaken(known.id, address.fetch)
-    if len([one for one in queries.feeds_of_source(session, source_id=source.id) if one.disabled_at is None]) >= limit:
-        raise FeedsTooMany(limit)
     now = clock.now()
+    _demand_room(session, source, limit, now)
     row = Feed(source_id=source.id, url=address.fetch, url_hash=address.hash64, kind=kind, origin="configured",
                created_at=now, next_poll_at=now, consecutive_errors=0)  # fmt: skip
     try:
@@ -57,6 +56,18 @@ def add(session: Session, clock: Clock, source: Source, url: str, *, kind: str =
         raise Conflict(f"{address.fetch} was added at this moment; see it with: holdfast feed list") from exc
     _tell(session, clock, "feed.added", made)
     return made
+
+
+def _demand_room(session: Session, source: Source, limit: int, now: datetime) -> None:
+    """FeedsTooMany if a source has as many feeds as it may, by the rule that found ones are held to as well.
+
+    Those that are disabled count; those that their answers disabled long ago make room.
+    """
+    room = limit - queries.count_feeds(session, source_id=source.id)
+    if room <= 0:
+        room += queries.forget_disabled(session, source_id=source.id, before=now - FORGOTTEN_AFTER)
+    if room <= 0:
+        raise FeedsTooMany(limit)
 
 
 def remove(session: Session, clock: Clock, feed_id: int) -> Feed:
