@@ -133,6 +133,8 @@ class Crew:
     """Returns what any process has learned of an origin's robots.txt."""
     spool_full_at: float = float("-inf")
     """When the body of an answer last did not fit on the disk (monotonic)."""
+    database_full_at: float = float("-inf")
+    """When the database last refused results for want of room (monotonic)."""
     robots_files: dict[tuple[str, datetime], RobotsFile] = field(default_factory=dict)
     """Parsed rules by origin and answer, so that a domain leased again is not parsed again."""
     busy_robots: LRUCache[str, int] = field(default_factory=lambda: LRUCache(_BUSY_ORIGINS))
