@@ -112,6 +112,30 @@ def items_of(session: Session, *, source_id: int, feed_id: int, limit: int) -> l
     return list(session.scalars(query.order_by(FeedItem.found_at.desc(), FeedItem.id).limit(limit)))
 
 
+def item_ids(session: Session) -> tuple[int, int] | None:
+    """Return the first and the last number of an item, of any source; None if there is none."""
+    first, last = session.execute(select(func.min(FeedItem.id), func.max(FeedItem.id))).one()
+    return None if first is None else (first, last)
+
+
+def old_items(session: Session, *, start: int, looked_at: int, before: datetime) -> list[int]:
+    """Return the items among the next so many from a number on that were taken, and named before a moment."""
+    window = select(FeedItem).where(FeedItem.id >= start).order_by(FeedItem.id).limit(looked_at).subquery()
+    query = select(window.c.id).where(window.c.execution_id.is_not(None), window.c.found_at < before)
+    return list(session.scalars(query))
+
+
+def forget_items(session: Session, *, ids: Sequence[int], before: datetime) -> int:
+    """Remove these items, unless they wait again or were named anew meanwhile; return how many."""
+    gone = session.scalars(
+        delete(FeedItem)
+        .where(FeedItem.id.in_(ids), FeedItem.execution_id.is_not(None), FeedItem.found_at < before)
+        .returning(FeedItem.id)
+        .execution_options(synchronize_session=False)
+    )
+    return len(list(gone))
+
+
 def waiting_count(session: Session, *, source_id: int) -> int:
     """Return how many items of a source no execution has taken."""
     query = select(func.count()).select_from(FeedItem)
