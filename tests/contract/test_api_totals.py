@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlalchemy import event, select, update
+from sqlalchemy import event, insert, select, update
 
 from holdfast.clock import digits14
 from holdfast.db.models import IndexRun, Snapshot, Source, WarcFile, Withdrawal
+from holdfast.index.queries import hidden_counts, hidden_groups
 from holdfast.index.withdrawals import hide
 from holdfast.wiring.archive import Archive
 from tests.archive import BEGIN, Shot, build_archive, days_later
@@ -154,3 +156,27 @@ def test_a_crawl_is_asked_for_among_many_captures_of_an_address(migrated_url: st
             session.execute(update(WarcFile).values(first_at=None, last_at=None))
         assert resolved(url=_HOME)["snapshotId"] == wanted
     built.database.close()
+
+
+def test_a_page_with_many_withdrawn_captures_is_counted_and_not_loaded(own: Archive, own_client: Client) -> None:
+    count = 4000
+    with own.database.write() as session:
+        row = session.get_one(Snapshot, _snapshot(own, _HOME))
+        kept = {column.name: getattr(row, column.name) for column in Snapshot.__table__.columns}
+        session.execute(insert(Snapshot), [{**kept, "id": row.id + 100 + n} for n in range(count)])
+    hide(own.database, own.clock, _HOME, reason="asked")
+    own_client.get("/api/sources/example/editions")  # what is loaded once is loaded
+
+    tracemalloc.start()
+    try:
+        with own.database.read() as session:
+            ids = list(session.scalars(select(WarcFile.execution_id).order_by(WarcFile.id)))
+            counts = hidden_counts(session, source_id=row.source_id, executions=ids)
+            groups = hidden_groups(session, most=100)
+        held = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+    assert groups == [row.group_id]
+    assert sorted(counts.values()) == [1, count + 1]
+    assert held < 100 * count

@@ -12,6 +12,7 @@ from sqlalchemy import event, select
 from holdfast.changes.site import Cursor, site_slice, walk_site
 from holdfast.changes.site.slices import SourcesDiffer
 from holdfast.db.models import Execution, Job, Source
+from holdfast.types import Truncated
 from holdfast.wiring.archive import Archive
 from tests.archive import Shot, build_archive, days_later
 
@@ -59,3 +60,17 @@ def test_a_slice_asks_once_where_the_files_of_a_crawl_are_however_many_pages_mov
 
     assert [entry.kind for entry in found.entries] == ["moved"] * 12
     assert len(asked) == 2, "one question a crawl"
+
+
+def test_a_body_that_broke_off_is_no_change_of_the_page(migrated_url: str, tmp_path: Path) -> None:
+    url, whole = "https://example.org/", "<p>All that the page says, and more."
+    shots = [
+        Shot(url=url, body=whole),
+        Shot(url=url, body=whole[:12], truncated=Truncated.DISCONNECT, moment=days_later(9), execution=2),
+    ]
+    archive = build_archive(tmp_path / "home", shots, database_url=migrated_url)
+
+    kinds = [entry.kind for entry in walk_site(archive.database, *_executions(archive, "example"))]
+    archive.database.close()
+
+    assert kinds == ["error"]

@@ -41,6 +41,54 @@ def test_what_is_done_stays_done_when_it_is_stopped(building: Building) -> None:
     assert {row[1] for row in told(archive) if row[0] == 1} == {"updated"}
 
 
+def test_late_captures_before_a_long_outage_are_written_in_short_transactions(building: Building) -> None:
+    outage = [day(100 + n, None, status=503, execution=n + 1) for n in range(60)]
+    archive = building([*outage, day(300, "after", execution=90)])
+    compute(archive)
+    archive = building([day(n, None, status=503, execution=100 + n) for n in range(40)])
+    asked = [0]
+
+    def note(*_: object) -> None:
+        asked[-1] += 1
+
+    def ended(*_: object) -> None:
+        asked.append(0)
+
+    def stop(_result: Computed) -> None:
+        raise KeyboardInterrupt
+
+    event.listen(archive.database.engine, "before_cursor_execute", note)
+    event.listen(archive.database.engine, "commit", ended)
+    event.listen(archive.database.engine, "rollback", ended)
+    writes = _Counted(archive.database, asked)
+    with pytest.raises(KeyboardInterrupt):
+        compute_pending(writes, archive.clock, None, stop)  # type: ignore[arg-type]
+    done = len(told(archive)) - 61
+    rest = compute_pending(writes, archive.clock)  # type: ignore[arg-type]
+
+    assert 0 < done < 40
+    assert rest.looked_at == 40 - done
+    assert max(writes.statements) < 600, "forty times fifty captures follow"
+    days = [*range(40), *range(100, 160)]
+    assert told(archive)[:100] == [(now, "error", before) for now, before in zip(days, [None, *days[:-1]], strict=True)]
+
+
+class _Counted:
+    """A database that notes how many statements each of its write transactions had."""
+
+    def __init__(self, database: Database, asked: list[int]) -> None:
+        self._database, self._asked = database, asked
+        self.read = database.read
+        self.statements: list[int] = []
+
+    @contextmanager
+    def write(self) -> Iterator[Session]:
+        with self._database.write() as session:
+            before = self._asked[-1]
+            yield session
+            self.statements.append(self._asked[-1] - before)
+
+
 class _Timed(Database):
     """A database that notes what each of its transactions costs this process, and how many wrote."""
 

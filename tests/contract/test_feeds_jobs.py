@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -283,6 +284,49 @@ def test_items_that_an_earlier_poll_took_and_never_asked_for_wait_again(jobs: Be
         rows = session.execute(select(FeedItem.url_hash, FeedItem.execution_id).order_by(FeedItem.url_hash)).all()
     assert given == [2, 0]
     assert [tuple(row) for row in rows] == [(0, execution), (1, execution), (2, None), (3, None)]
+
+
+def test_items_that_were_captured_years_ago_are_forgotten_a_stretch_at_a_time(jobs: Bed, clock: FakeClock) -> None:
+    jobs.source("ex", feeds=True)
+    feed, old = add(jobs), clock.now() - registry.ITEMS_KEPT - timedelta(days=1)
+    with jobs.database.write() as session:
+        for number in range(200):
+            # Every tenth waits, and every eleventh was named a moment ago.
+            session.add(FeedItem(source_id=feed.source_id, feed_id=feed.id, url_hash=number,
+                                 url=f"https://ex.example/{number}", execution_id=None if number % 10 == 0 else 1,
+                                 found_at=clock.now() if number % 11 == 0 else old))  # fmt: skip
+
+    once = registry.forget_items(jobs.database, now=clock.now(), looked_at=50)
+    rest = registry.forget_items(jobs.database, now=clock.now())
+
+    with jobs.database.read() as session:
+        kept = list(session.scalars(select(FeedItem.url_hash).order_by(FeedItem.url_hash)))
+    assert 0 < once <= 50
+    assert once + rest + len(kept) == 200
+    assert kept == [number for number in range(200) if number % 10 == 0 or number % 11 == 0]
+
+
+def test_a_feed_that_is_added_by_hand_finds_room_by_the_rule_of_found_ones(jobs: Bed, clock: FakeClock) -> None:
+    jobs.source("ex", feeds=True)
+    by_hand, found = add(jobs, "/1"), add(jobs, "/2")
+    with jobs.database.write() as session:
+        registry.disable(session, clock, by_hand.id)
+        row = registry.find(session, found.id)
+        row.origin, row.disabled_at, row.last_error_type = "discovered", clock.now(), "gone"
+
+    def room() -> bool:
+        with suppress(FeedsTooMany), jobs.database.write() as session:
+            registry.add(session, clock, sources.find(session, "ex"), "https://ex.example/3", limit=2)
+            return True
+        return False
+
+    assert not room(), "those that are disabled count"
+    clock.advance(timedelta(days=31).total_seconds())
+    assert room(), "one that its answers disabled a month ago makes room"
+    with jobs.database.read() as session:
+        assert [one.url for one in queries.feeds_of_source(session, source_id=by_hand.source_id)] == [
+            "https://ex.example/1", "https://ex.example/3",
+        ]  # fmt: skip
 
 
 def test_feeds_are_managed_by_hand_and_that_is_audited(jobs: Bed, clock: FakeClock) -> None:

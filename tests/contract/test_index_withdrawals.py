@@ -234,7 +234,11 @@ def test_what_was_hidden_is_hidden_again_after_a_lost_database(tmp_path: Path) -
     with archive.database.write() as session:
         session.execute(delete(Withdrawal))
 
-    assert restore_withdrawals(archive.database, archive.home) == 2
+    with (archive.home / WITHDRAWALS).open("a") as lines:
+        lines.write(json.dumps({"snapshot_id": 7, "url_key": None, "lifted": False}) + "\n")
+        lines.write(json.dumps({"snapshot_id": 8, "url_key": None, "created_at": "a word"}) + "\n")
+
+    assert restore_withdrawals(archive.database, archive.home) == 2, "a line that is none of ours hinders no other"
     with archive.database.read() as session:
         assert {row.subject for row in withdrawals_in_force(session)} == set(pages[:2])
     archive.database.close()

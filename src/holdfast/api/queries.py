@@ -29,7 +29,7 @@ from holdfast.db.models import (
 )
 from holdfast.db.sessionclock import SessionClock, moment_in
 from holdfast.db.visibility import LAST_WITHDRAWALS, visible
-from holdfast.index.queries import Holding, hidden_pages, is_ok
+from holdfast.index.queries import Holding, hidden_groups, is_ok
 from holdfast.urls import surt
 
 _FACES = 5
@@ -70,7 +70,7 @@ class SourceTotal(NamedTuple):
 
 def source_totals(session: Session) -> list[SourceTotal]:
     """Return the totals of every source that has captures to show, by code. Reads every group: never for a request."""
-    touched = sorted({page.group_id for page in hidden_pages(session)})[:_MAX_TOUCHED]
+    touched = hidden_groups(session, most=_MAX_TOUCHED)
     kept: dict[int, _Kept] = {}
     whole = (
         select(PageGroup.source_id, func.count(), func.sum(PageGroup.snapshot_count),

@@ -2,9 +2,11 @@
 
 1. Read a batch of captures and judge each against the one before it (`verdict`).
 2. Compare the texts that are not in the cache yet, outside any transaction.
-3. In one short transaction judge again, for captures may have arrived meanwhile, and write what still holds.
+3. In short transactions judge again, for captures may have arrived meanwhile, and write what still holds.
 
 A capture that arrives late also changes what follows it: the next ones are judged anew, up to the first that answered.
+What one transaction judges is bounded with them: it holds SQLite's only writer, and on PostgreSQL those who hide or
+show a page wait for it. What was committed is not judged again by the run after a kill.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from typing import NamedTuple
 
 from sqlalchemy.orm import Session
 
@@ -29,6 +32,8 @@ _BATCH = 64
 _PASSES = 3
 """How often a source is gone through again for captures whose neighbours changed while they were compared."""
 _FOLLOWERS = 50
+_STEPS = 128
+"""Later captures that one transaction looks at, and as many more as follow the last capture that it takes."""
 Pair = tuple[int, int]
 
 
@@ -105,7 +110,7 @@ class _Run:
                 batch = queries.pending(
                     session, source_id, after=last, limit=most, since=self._since, again=self.wish.backfill
                 )
-                plans = _plans(session, batch)
+                plans = _plans(session, batch).plans
                 wanted = _wanted(plans)
                 missing = wanted - queries.diff_ids(session, wanted).keys()
             if not batch:
@@ -113,11 +118,14 @@ class _Run:
             last = batch[-1].id
             if self.wish.dry_run:
                 self._count(plans)
+                self._tell(len(batch))
             else:
                 self._write(batch, {pair: self._compared(pair) for pair in sorted(missing)})
-            self.result.looked_at += len(batch)
-            if self._told is not None:
-                self._told(self.result)
+
+    def _tell(self, looked_at: int) -> None:
+        self.result.looked_at += looked_at
+        if self._told is not None:
+            self._told(self.result)
 
     def _compared(self, pair: Pair) -> Comparison:
         with self._database.read() as session:
@@ -126,13 +134,23 @@ class _Run:
         return compare(read_text(*texts[0]), read_text(*texts[1]))
 
     def _write(self, batch: list[Capture], fresh: dict[Pair, Comparison]) -> None:
-        """Write a batch; what needs a diff that nobody has made yet is left for the next pass."""
+        """Write a batch, in as many transactions as it takes; what is told of each may end the run there."""
+        ids = {capture.id for capture in batch}
+        while ids:
+            unread = self._write_slice(ids, fresh)
+            self._tell(len(ids) - len(unread))
+            ids, fresh = unread, {}
+
+    def _write_slice(self, ids: set[int], fresh: dict[Pair, Comparison]) -> set[int]:
+        """Write some of these captures, and return those that are still to be written.
+
+        What needs a diff that nobody has made yet is left for the next pass.
+        """
         now = self._clock.now()
         with self._database.write() as session:
             queries.take_turn(session)
             queries.insert_diffs(session, fresh, now)
-            ids = {capture.id for capture in batch}
-            plans = _plans(session, list(queries.captures(session, ids).values()))
+            plans, unread = _plans(session, list(queries.captures(session, ids).values()), _STEPS)
             diffs = queries.diff_ids(session, _wanted(plans))
             ready = [plan for plan in plans if plan[1].documents is None or plan[1].documents in diffs]
             queries.write_changes(
@@ -141,9 +159,10 @@ class _Run:
                 now,
             )
             left = {owner for _, said, owner in plans if said.documents is not None and said.documents not in diffs}
-            mark_compared(session, sorted(ids - left))
+            mark_compared(session, sorted(ids - left - unread))
         self.result.left += len(left)
         self._count(ready)
+        return unread
 
     def _count(self, plans: Iterable[_Plan]) -> None:
         for _, verdict, _ in plans:
@@ -155,21 +174,40 @@ _Plan = tuple[Capture, Verdict, int]
 """A capture, what to say of it, and the capture of the batch for whose sake it is said."""
 
 
-def _plans(session: Session, batch: list[Capture]) -> list[_Plan]:
-    """Return what to say of these captures, and of those that follow them and were compared before they arrived."""
+class _Plans(NamedTuple):
+    """What to say, and of which captures of the batch it was not asked any more."""
+
+    plans: list[_Plan]
+    unread: set[int]
+
+
+def _plans(session: Session, batch: list[Capture], most_steps: int | None = None) -> _Plans:
+    """Return what to say of these captures, and of those that follow them and were compared before they arrived.
+
+    With `most_steps`, captures are left unread once so many that follow them were looked at; the first never is.
+    """
     own = {capture.id: capture for capture in batch if capture.counts}
     around = queries.neighbours(session, own.keys())
     near = own | queries.captures(session, _near(around) - own.keys())
-    owners = {follower: owner for owner in own for follower in _followers(session, near, around[owner].after)}
+    owners: dict[int, int] = {}
+    unread: set[int] = set()
+    steps = 0
+    for owner in own:
+        if most_steps is not None and steps >= most_steps:
+            unread.add(owner)
+            continue
+        followers = _followers(session, near, around[owner].after)
+        owners.update(dict.fromkeys(followers, owner))
+        steps += len(followers)
     late = {follower: near[follower] for follower in owners if near[follower].compared and follower not in own}
     around |= queries.neighbours(session, late.keys())
     near |= queries.captures(session, _near(around) - near.keys())
     plans: list[_Plan] = []
-    for capture in (*own.values(), *late.values()):
+    for capture in (*(own[number] for number in own if number not in unread), *late.values()):
         before, answered, _ = around[capture.id]
         verdict = judge(capture, near.get(before or -1), near.get(answered or -1))
         plans.append((capture, verdict, owners.get(capture.id, capture.id) if capture.id in late else capture.id))
-    return plans
+    return _Plans(plans, unread)
 
 
 def _near(around: dict[int, queries.Neighbours]) -> set[int]:

@@ -18,6 +18,8 @@ def lines(standing: Standing) -> list[str]:
             f"low disk{where}: nothing new starts until there is room, by HOLDFAST_DISK_FREE_BYTES and"
             " HOLDFAST_DISK_FREE_PERCENT"
         )
+    if standing.refusal is not None:
+        shown.append(f"no room: {standing.refusal.sentence()}")
     for run in standing.failed:
         what = "index failed" if run.index_state == "index_failed" else run.failure or "failed"
         again = f"; again at {from_micros(run.next_run_at):%Y-%m-%d %H:%M}" if run.next_run_at else ""
@@ -47,6 +49,9 @@ def as_object(standing: Standing) -> dict[str, Any]:
     """Return the same for `--json`."""
     return {
         "low_disk": standing.low_disk, "low_volume": str(standing.low_volume) if standing.low_volume else None,
+        "write_refused": None
+        if standing.refusal is None
+        else {"at": standing.refusal.at.isoformat(), "message": standing.refusal.message},
         "queued": standing.queued, "overdue": standing.overdue,
         "unindexed": standing.unindexed,
         "failed": [

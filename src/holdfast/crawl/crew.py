@@ -134,6 +134,8 @@ class Crew:
     """Returns what any process has learned of an origin's robots.txt."""
     spool_full_at: float = float("-inf")
     """When the body of an answer last did not fit on the disk (monotonic)."""
+    database_full_at: float = float("-inf")
+    """When the database last refused results for want of room (monotonic)."""
     robots_files: LRUCache[tuple[str, datetime], RobotsFile] = field(
         default_factory=lambda: LRUCache(ROBOTS_MEMORY_BYTES, getsizeof=RobotsFile.memory_bytes)
     )

@@ -25,7 +25,7 @@ from holdfast.crawl.ledger import Ledger
 from holdfast.crawl.limits import Limits
 from holdfast.crawl.pace import Pace
 from holdfast.crawl.settler import Settler
-from holdfast.errors import Unavailable
+from holdfast.errors import NoSpace, Unavailable
 from holdfast.failpoints import reach
 from holdfast.fetch import robots_state
 from holdfast.frontier import Frontier
@@ -256,6 +256,8 @@ class CrawlEngine:
                 if idle and await self._is_over():
                     return
             except Unavailable as exc:
+                if isinstance(exc, NoSpace):
+                    self.crew.database_full_at = self.crew.clock.monotonic()
                 _log.warning("crawl.database_unavailable", message=str(exc))
                 await self._pause(1.0)
             if not leased or len(self.fleet.lanes) >= self.crew.settings.engine.domains:

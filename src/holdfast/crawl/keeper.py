@@ -14,6 +14,7 @@ from holdfast.coordination.disk import is_low, shortage
 from holdfast.coordination.runfile import RunFile
 from holdfast.crawl.engine import CrawlEngine, Ending
 from holdfast.crawl.lane import Lane
+from holdfast.db.room import last_refusal
 from holdfast.errors import HoldfastError, Unavailable
 from holdfast.failpoints import reach
 
@@ -89,7 +90,9 @@ class Keeper:
         full = _is_full(engine, engine.crew.clock.monotonic()) or low is not None
         progress = engine.crew.progress
         place = low or self._folder
-        progress.trouble = shortage(place, settings.disk) if full else None
+        # The database may lie on another machine's disk, which none of these looks can see.
+        refusal = last_refusal(settings.home) if full and low is None else None
+        progress.trouble = (refusal.sentence() if refusal else shortage(place, settings.disk)) if full else None
         if full and progress.state == "running":
             progress.state = "no_space"
             _log.error("crawl.paused", reason="no_space", folder=str(place), message=progress.trouble)
@@ -140,8 +143,9 @@ def _ending(engine: CrawlEngine, limit: str) -> Ending:
 
 
 def _is_full(engine: CrawlEngine, now: float) -> bool:
-    """Return whether the disk did not take what was written a moment ago: records, or the bodies of answers."""
-    return engine.desk.no_space.is_set() or now - engine.crew.spool_full_at < _SPOOL_S
+    """Return whether the disk did not take what was written a moment ago: records, bodies of answers, or rows."""
+    refused_at = max(engine.crew.spool_full_at, engine.crew.database_full_at)
+    return engine.desk.no_space.is_set() or now - refused_at < _SPOOL_S
 
 
 def slowest(engine: CrawlEngine, now: float) -> list[dict[str, Any]]:

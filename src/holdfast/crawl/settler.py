@@ -17,7 +17,7 @@ from holdfast.crawl.fleet import FEED, LINGER_S, Fleet, farewell, untold
 from holdfast.crawl.lane import Lane
 from holdfast.crawl.ledger import Ledger
 from holdfast.crawl.sitemaps import sitemaps_of
-from holdfast.errors import Unavailable
+from holdfast.errors import NoSpace, Unavailable
 from holdfast.failpoints import reach
 from holdfast.frontier import Frontier
 from holdfast.types import Attempt, DomainUpdate, Found, Outcome
@@ -74,6 +74,8 @@ class Settler:
             try:
                 await self.settle()
             except Unavailable as exc:
+                if isinstance(exc, NoSpace):
+                    self._crew.database_full_at = self._crew.clock.monotonic()
                 _log.warning("crawl.settle_later", message=str(exc), waiting=len(self._ledger.visits))
                 await asyncio.sleep(_AGAIN_S)
 

@@ -13,12 +13,15 @@ from sqlalchemy.orm import Session
 from holdfast.config import Settings
 from holdfast.db.connect import sqlite_path
 from holdfast.db.opening import prepare
+from holdfast.db.room import refused as out_of_room
+from holdfast.db.room import sqlite_refusal, taken
 from holdfast.db.server import STATEMENT_S, connect_arguments
 from holdfast.db.sqlite_file import OpenFile, damage_of, is_read_only, open_sqlite, refused
 from holdfast.db.text import to_json
 from holdfast.errors import Unavailable
 
 _KEPT = 5
+_DISK_FULL = "53100"
 _BUSY_S = 30.0
 _CONNECTIONS = 20
 """At once, for all threads of a serving process (api/deps.py): none of them ever waits for a connection."""
@@ -63,9 +66,13 @@ class Database:
 
     @contextmanager
     def write(self) -> Iterator[Session]:
-        """Open a session that commits at the end of the block; SQLite takes its one writer's lock at the start."""
+        """Open a session that commits at the end of the block; SQLite takes its one writer's lock at the start.
+
+        Unavailable if the database does not answer, NoSpace if its disk is full.
+        """
         with self._session("BEGIN IMMEDIATE") as session:
             yield session
+        taken(self.url)
 
     @contextmanager
     def read(self) -> Iterator[Session]:
@@ -87,7 +94,11 @@ class Database:
                 raise damage from exc
             if not isinstance(exc, OperationalError | InternalError):
                 raise
+            if getattr(exc.orig, "sqlstate", None) == _DISK_FULL:
+                raise out_of_room(self.url) from exc
             if self._path is not None and isinstance(exc.orig, sqlite3.Error):
+                if (full := sqlite_refusal(self._path, exc.orig)) is not None:
+                    raise full from exc
                 code = exc.orig.sqlite_errorcode & 0xFF
                 if code in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN):
                     raise refused(self._path, exc.orig) from exc

@@ -13,8 +13,9 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, Protocol
 
+from holdfast.db.room import sqlite_refusal, taken
 from holdfast.db.sqlite_file import OpenFile, damage_of, is_read_only, open_sqlite, refused
-from holdfast.errors import NoSpace, Unavailable
+from holdfast.errors import Unavailable
 
 Row = tuple[Any, ...]
 
@@ -140,11 +141,13 @@ class SqliteHot:
                 raise damage from exc
             if not isinstance(exc, sqlite3.OperationalError):
                 raise
-            if exc.sqlite_errorcode == sqlite3.SQLITE_FULL:
-                raise NoSpace("the disk of the database is full; free some space, nothing committed is lost") from exc
+            if (full := sqlite_refusal(self._path, exc)) is not None:
+                raise full from exc
             if exc.sqlite_errorcode & 0xFF in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN):
                 raise refused(self._path, exc) from exc
             raise Unavailable(f"the database did not take the transaction: {exc}") from exc
+        if begin != "BEGIN":
+            taken(f"sqlite:///{self._path}")
 
     def write(self) -> AbstractContextManager[Transaction]:
         return self._transaction("BEGIN IMMEDIATE")

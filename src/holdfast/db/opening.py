@@ -8,6 +8,7 @@ import sys
 
 from holdfast.config import Settings
 from holdfast.db.connect import sqlite_path
+from holdfast.db.room import note_below
 from holdfast.db.schema import MIGRATED, SCHEMA, make_fresh, schema_of
 from holdfast.db.sqlite_file import is_read_only
 from holdfast.errors import Invalid, Unavailable
@@ -21,6 +22,7 @@ def prepare(settings: Settings) -> None:
         raise Invalid(
             f"cannot use {settings.home} as data directory: {exc.strerror}; choose one with --home or HOLDFAST_HOME"
         ) from exc
+    note_below(settings.home, settings.database)
     found = schema_of(settings.database)
     if found == SCHEMA or (found is None and make_fresh(settings.database)):
         return

@@ -9,8 +9,9 @@ from typing import Any
 import psycopg
 
 from holdfast.db.hot import Row, Transaction
+from holdfast.db.room import refused, taken
 from holdfast.db.server import STATEMENT_S, connect_arguments
-from holdfast.errors import NoSpace, Unavailable
+from holdfast.errors import Unavailable
 
 
 class _PostgresTransaction:
@@ -65,18 +66,20 @@ class PostgresHot:
         return self._connection
 
     @contextmanager
-    def _transaction(self) -> Iterator[_PostgresTransaction]:
+    def _transaction(self, *, writes: bool = False) -> Iterator[_PostgresTransaction]:
         try:
             connection = self._usable()
             with connection.transaction(), connection.cursor() as cursor:
                 yield _PostgresTransaction(cursor, self._texts)
         except psycopg.errors.DiskFull as exc:
-            raise NoSpace("the disk of the database is full; free some space, nothing committed is lost") from exc
+            raise refused(self._url) from exc
         except (psycopg.OperationalError, psycopg.InterfaceError, psycopg.InternalError) as exc:
             raise Unavailable(f"the database did not take the transaction: {exc}") from exc
+        if writes:
+            taken(self._url)
 
     def write(self) -> AbstractContextManager[Transaction]:
-        return self._transaction()
+        return self._transaction(writes=True)
 
     def read(self) -> AbstractContextManager[Transaction]:
         return self._transaction()

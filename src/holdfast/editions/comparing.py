@@ -106,10 +106,10 @@ def _frozen(database: Database, home: Path, volume: Volume) -> Iterator[CaptureR
 
 def _pack(row: CaptureRow) -> bytes:
     body = row.body_hash.hex() if row.body_hash is not None else None
-    fields = [row.id, row.execution_id, row.url, row.url_hash, to_micros(row.captured_at), row.status, body,
-              row.withdrawn]  # fmt: skip
+    moment = to_micros(row.captured_at)
+    fields = [row.id, row.execution_id, row.url, row.url_hash, moment, row.status, body, row.withdrawn, row.truncated]
     return b"%b\x00%b\x00%020d\x00%020d\x00%b\n" % (
-        *_place_of(row.url_key, row.url_hash), to_micros(row.captured_at), row.id, json.dumps(fields).encode()
+        *_place_of(row.url_key, row.url_hash), moment, row.id, json.dumps(fields).encode()
     )  # fmt: skip
 
 
@@ -130,8 +130,9 @@ def _kept(place: tuple[bytes, bytes], found: list[list[Any] | None]) -> Kept:
     seen = [capture for capture in captures if not capture[7]]
     if not seen:
         return Kept(place, None, captures[-1][0] if captures else None, bool(captures), is_meant)
-    number, execution, url, page, micros, status, body, _ = seen[-1]
-    held = Held(number, execution, url, page, from_micros(micros), status, bytes.fromhex(body) if body else None, None)
+    number, execution, url, page, micros, status, body, _, truncated = seen[-1]
+    digest = bytes.fromhex(body) if body else None
+    held = Held(number, execution, url, page, from_micros(micros), status, digest, None, truncated)
     return Kept(place, held, number, is_meant=is_meant)
 
 

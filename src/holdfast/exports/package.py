@@ -35,7 +35,7 @@ from holdfast.sorting import sorted_lines
 from holdfast.warc.roots import locate
 
 WACZ_VERSION = "1.1.1"
-LAYOUT_VERSION = 2
+LAYOUT_VERSION = 3
 """Raised with any change that gives the same rows other bytes."""
 _AT_ONCE = 500
 _ODD_IN_NAME = re.compile(r"[^A-Za-z0-9._=@-]+")

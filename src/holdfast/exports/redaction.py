@@ -7,23 +7,28 @@ from __future__ import annotations
 
 import re
 import struct
-from collections import defaultdict
+from array import array
 from collections.abc import Callable, Iterable
 from datetime import datetime
+from hashlib import sha256
 from pathlib import Path
 from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
 
 from holdfast import cancellation
 from holdfast.exports.queries import HiddenRecord
 from holdfast.exports.zipping import FileRange, Segment
 from holdfast.urls import page_key
 from holdfast.warc.lost import lost_record
-from holdfast.warc.reader import DamagedWarc, read_records
+from holdfast.warc.reader import DamagedWarc, Record, read_records
 from holdfast.warc.record import bare_id, format_date, format_head, urn
 
 NOTE = "a record stood here that was withdrawn from this archive"
 _PIECE_BYTES = 64 * 1024
 _LEAST_BYTES = 1024
+_ASKED_AT_ONCE = 500
 _EMPTY_MEMBER = b"\x1f\x8b\x08\x10\0\0\0\0\0\xff%b\0\x03\0" + b"\0" * 8
 _SKIPPABLE = 0x184D2A50
 _CAPTURES = ("response", "revisit", "resource")
@@ -39,20 +44,41 @@ class Gap(NamedTuple):
     length: int
 
 
-class _Seen(NamedTuple):
-    """What blanking has to know of a record."""
+class _Seen:
+    """What blanking has to know of the records of a file: about 50 bytes each, for a file may hold millions.
 
-    gap: Gap
-    record_id: str
-    is_capture: bool
-    """Whether it is a capture of its own; all else only accompanies one."""
-    key: str
-    """Of the page that it is about; empty if it is about none."""
-    moment: str
-    together: frozenset[str]
-    """The records that it was made with."""
-    about: str
-    """The record that it refers to; empty for a revisit, whose original may be another page's."""
+    Ids, and addresses with their moments, are kept as 64 bits of their SHA-256.
+    """
+
+    def __init__(self) -> None:
+        self.offsets, self.lengths = array("q"), array("q")
+        self.ids = array("q")
+        self.moments = array("q")
+        """Of the page that a record is about and its date; 0 if it is about none."""
+        self.is_capture = array("B")
+        """Whether it is a capture of its own; all else only accompanies one."""
+        self.is_withdrawn = array("B")
+        """Whether it is about a page that is withdrawn."""
+        self.link_from, self.link_to = array("I"), array("q")
+        """Which record names which other one: it was made with it, or refers to it. Not what a revisit refers to, for
+        the original may be another page's."""
+        self.link_is_together = array("B")
+
+    def add(self, record: Record, key: str) -> None:
+        """Note a record and the key of the page that it is about, empty if it is about none."""
+        head, number = record.head, len(self.offsets)
+        self.offsets.append(record.offset)
+        self.lengths.append(record.length)
+        self.ids.append(_word(head.record_id))
+        self.moments.append(_word(f"{head.get('WARC-Date') or ''} {key}") if key else 0)
+        self.is_capture.append(head.type in _CAPTURES)
+        self.is_withdrawn.append(False)
+        together = {bare_id(value) for value in head.every("WARC-Concurrent-To")}
+        about = {"" if head.type == "revisit" else bare_id(head.get("WARC-Refers-To") or "")}
+        for name in (together | about) - {""}:
+            self.link_from.append(number)
+            self.link_to.append(_word(name))
+            self.link_is_together.append(name in together)
 
 
 def find_gaps(
@@ -60,66 +86,76 @@ def find_gaps(
 ) -> list[Gap]:
     """Return what to blank in a file: withdrawn records, all records about a withdrawn page, and what goes with them.
 
-    `withdrawn` tells which of these keys are of pages that are withdrawn. What other writers left beside a capture
-    (requests, notes, texts and pictures of a page) names it in many ways, by ids, by its address, or by both.
+    `withdrawn` tells which of these keys, some hundred at a time, are of pages that are withdrawn. What other writers
+    left beside a capture (requests, notes, texts and pictures of a page) names it in many ways, by ids, by its address,
+    or by both.
     """
-    hidden = list(hidden)
-    offsets = {record.offset for record in hidden}
-    seen = _read(path)
-    keys = set(withdrawn({record.key for record in seen if record.key}))
-    chosen = [record for record in seen if record.gap.offset in offsets]
-    linked = {other for record in chosen for other in record.together}
-    moments = {(record.key, record.moment) for record in chosen if record.key}
-    wanted = {
-        record
-        for record in seen
-        if record.gap.offset in offsets
-        or record.record_id in linked
-        or record.key in keys
-        or (not record.is_capture and (record.key, record.moment) in moments)
-    }
-    wanted |= _followers(seen, wanted)
-    gaps = {record.gap for record in wanted}
+    lengths = {record.offset: record.length for record in hidden}
+    seen = _read(path, withdrawn)
+    offsets, ids, moments = (np.frombuffer(one, np.int64) for one in (seen.offsets, seen.ids, seen.moments))
+    chosen = np.isin(offsets, np.fromiter(lengths, np.int64, len(lengths)))
+    linked_by = np.frombuffer(seen.link_from, np.uint32)
+    linked = np.frombuffer(seen.link_to, np.int64)[np.frombuffer(seen.link_is_together, np.bool_) & chosen[linked_by]]
+    accompanies = ~np.frombuffer(seen.is_capture, np.bool_) & (moments != 0) & np.isin(moments, moments[chosen])
+    wanted = chosen | np.frombuffer(seen.is_withdrawn, np.bool_) | np.isin(ids, linked) | accompanies
+    _add_followers(seen, wanted)
+    gaps = {Gap(seen.offsets[number], seen.lengths[number]) for number in np.flatnonzero(wanted).tolist()}
     known = {gap.offset for gap in gaps}
-    return sorted(gaps | {Gap(record.offset, record.length) for record in hidden if record.offset not in known})
+    return sorted(gaps | {Gap(offset, length) for offset, length in lengths.items() if offset not in known})
 
 
-def _read(path: Path) -> list[_Seen]:
+def _read(path: Path, withdrawn: Callable[[set[str]], Iterable[str]]) -> _Seen:
     def damaged(_damage: DamagedWarc) -> None:
         """Damage is skipped: no record of it is shown anyway."""
 
-    found: list[_Seen] = []
-    for record in read_records(path, damaged):
+    seen = _Seen()
+    unasked: dict[str, list[int]] = {}
+
+    def ask() -> None:
+        for key in withdrawn(set(unasked)) if unasked else ():
+            for number in unasked[key]:
+                seen.is_withdrawn[number] = True
+        unasked.clear()
+
+    # The pulse is heard between two pieces: one member can go on for hours before a record comes of it.
+    for number, record in enumerate(read_records(path, damaged, cancellation.check)):
         cancellation.check()
-        head = record.head
-        found.append(
-            _Seen(
-                gap=Gap(record.offset, record.length),
-                record_id=head.record_id,
-                is_capture=head.type in _CAPTURES,
-                key=page_key(_PREFIX.sub("", head.url)) if head.url else "",
-                moment=head.get("WARC-Date") or "",
-                together=frozenset(bare_id(value) for value in head.every("WARC-Concurrent-To")),
-                about="" if head.type == "revisit" else bare_id(head.get("WARC-Refers-To") or ""),
-            )
-        )
-    return found
+        key = page_key(_PREFIX.sub("", record.head.url)) if record.head.url else ""
+        seen.add(record, key)
+        if key:
+            unasked.setdefault(key, []).append(number)
+        if number % _ASKED_AT_ONCE == 0:
+            ask()
+    ask()
+    return seen
 
 
-def _followers(seen: list[_Seen], wanted: set[_Seen]) -> set[_Seen]:
-    """Return the records that were made with one of the wanted, or refer to it, or to one that does."""
-    by_target: dict[str, list[_Seen]] = defaultdict(list)
-    for record in seen:
-        for target in {*record.together, record.about} - {""}:
-            by_target[target].append(record)
-    found: set[_Seen] = set()
-    waiting = list(wanted)
-    while waiting:
-        for follower in by_target.pop(waiting.pop().record_id, ()):
-            if follower not in found and follower not in wanted:
-                found.add(follower)
-                waiting.append(follower)
-    return found
+def _add_followers(seen: _Seen, wanted: npt.NDArray[np.bool_]) -> None:
+    """Add the records that were made with one of the wanted, or refer to it, or to one that does."""
+    ids, linked_by = np.frombuffer(seen.ids, np.int64), np.frombuffer(seen.link_from, np.uint32)
+    order = np.argsort(np.frombuffer(seen.link_to, np.int64)).astype(np.uint32)
+    targets, starts, counts = np.unique(
+        np.frombuffer(seen.link_to, np.int64)[order], return_index=True, return_counts=True
+    )
+    is_done = np.zeros(len(targets), np.bool_)
+    fresh = np.flatnonzero(wanted)
+    while len(fresh) and len(targets):
+        cancellation.check()
+        names = np.unique(ids[fresh])
+        places = np.minimum(np.searchsorted(targets, names), len(targets) - 1)
+        # Each target is followed once: any number of records may bear one id.
+        places = places[(targets[places] == names) & ~is_done[places]]
+        is_done[places] = True
+        many = counts[places]
+        within = np.arange(many.sum()) - np.repeat(np.cumsum(many) - many, many)
+        found = np.unique(linked_by[order[np.repeat(starts[places], many) + within]])
+        fresh = found[~wanted[found]]
+        wanted[fresh] = True
+
+
+def _word(text: str) -> int:
+    """Return 64 bits that stand for a text; other texts have others, by the odds that addresses are told apart by."""
+    return int.from_bytes(sha256(text.encode("utf-8", "surrogatepass")).digest()[:8], "big", signed=True)
 
 
 def blanked(path: Path, size: int, gaps: Iterable[Gap], at: datetime) -> list[Segment]:
@@ -137,15 +173,17 @@ def blanked(path: Path, size: int, gaps: Iterable[Gap], at: datetime) -> list[Se
 
 def filling(name: str, length: int, at: datetime) -> list[bytes]:
     """Return pieces of exactly `length` bytes in all, in the form that a file of this name has."""
-    if name.endswith(".zst"):
-        return [struct.pack("<II", _SKIPPABLE, length - 8), b"\0" * (length - 8)]
-    one = _gzip_piece if name.endswith(".gz") else _plain_piece
+    one = _zstd_piece if name.endswith(".zst") else _gzip_piece if name.endswith(".gz") else _plain_piece
     pieces: list[bytes] = []
     whole = one(_PIECE_BYTES, at)
     while length >= _PIECE_BYTES + _LEAST_BYTES:
         pieces.append(whole)
         length -= _PIECE_BYTES
     return [*pieces, one(length, at)]
+
+
+def _zstd_piece(length: int, _at: datetime) -> bytes:
+    return struct.pack("<II", _SKIPPABLE, length - 8) + b"\0" * (length - 8)
 
 
 def _gzip_piece(length: int, at: datetime) -> bytes:

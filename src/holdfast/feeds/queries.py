@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from sqlalchemy import and_, func, or_, select, update
+from sqlalchemy import and_, delete, func, or_, select, update
 from sqlalchemy.orm import Session
 
 from holdfast.db.models import Execution, Feed, FeedItem, Job, Page, PageCrawl, Source
+from holdfast.feeds.troubles import BY_HAND
 
 KINDS = ("feed", "sitemap")
 _CRAWLS = ("crawl", "annual", "shard")
@@ -42,6 +43,26 @@ def delete_feed(session: Session, feed: Feed) -> None:
     """Remove a feed; its items stay, so that none of them is news if it comes back."""
     session.delete(feed)
     session.flush()
+
+
+def count_feeds(session: Session, *, source_id: int) -> int:
+    """Return how many feeds a source has, those that were disabled included."""
+    return session.scalar(select(func.count()).select_from(Feed).where(Feed.source_id == source_id)) or 0
+
+
+def forget_disabled(session: Session, *, source_id: int, before: datetime) -> int:
+    """Remove the feeds that were found and that their answers disabled before a moment; return how many.
+
+    What was added or disabled by hand stays. The crawl process does the same (`polling.queries.forget_disabled`).
+    """
+    gone = session.scalars(
+        delete(Feed)
+        .where(Feed.source_id == source_id, Feed.disabled_at < before, Feed.origin != "configured")
+        .where(or_(Feed.last_error_type.is_(None), Feed.last_error_type != BY_HAND))
+        .returning(Feed.id)
+        .execution_options(synchronize_session=False)
+    )
+    return len(list(gone))
 
 
 class FeedFilter(NamedTuple):
@@ -89,6 +110,30 @@ def items_of(session: Session, *, source_id: int, feed_id: int, limit: int) -> l
     """Return the newest items that a feed named."""
     query = select(FeedItem).where(FeedItem.source_id == source_id, FeedItem.feed_id == feed_id)
     return list(session.scalars(query.order_by(FeedItem.found_at.desc(), FeedItem.id).limit(limit)))
+
+
+def item_ids(session: Session) -> tuple[int, int] | None:
+    """Return the first and the last number of an item, of any source; None if there is none."""
+    first, last = session.execute(select(func.min(FeedItem.id), func.max(FeedItem.id))).one()
+    return None if first is None else (first, last)
+
+
+def old_items(session: Session, *, start: int, looked_at: int, before: datetime) -> list[int]:
+    """Return the items among the next so many from a number on that were taken, and named before a moment."""
+    window = select(FeedItem).where(FeedItem.id >= start).order_by(FeedItem.id).limit(looked_at).subquery()
+    query = select(window.c.id).where(window.c.execution_id.is_not(None), window.c.found_at < before)
+    return list(session.scalars(query))
+
+
+def forget_items(session: Session, *, ids: Sequence[int], before: datetime) -> int:
+    """Remove these items, unless they wait again or were named anew meanwhile; return how many."""
+    gone = session.scalars(
+        delete(FeedItem)
+        .where(FeedItem.id.in_(ids), FeedItem.execution_id.is_not(None), FeedItem.found_at < before)
+        .returning(FeedItem.id)
+        .execution_options(synchronize_session=False)
+    )
+    return len(list(gone))
 
 
 def waiting_count(session: Session, *, source_id: int) -> int:

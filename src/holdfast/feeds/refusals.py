@@ -29,4 +29,7 @@ class FeedsTooMany(Conflict):
     code = "feeds_too_many"
 
     def __init__(self, limit: int) -> None:
-        super().__init__(f"this source has {limit} feeds already; remove one, or raise HOLDFAST_FEEDS_PER_SOURCE")
+        super().__init__(
+            f"this source has {limit} feeds already, disabled ones included; remove one, "
+            "or raise HOLDFAST_FEEDS_PER_SOURCE"
+        )

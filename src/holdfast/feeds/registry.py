@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from random import randrange
 from typing import Any
 
 from sqlalchemy.exc import IntegrityError
@@ -21,13 +22,18 @@ from holdfast.db.models import Feed, Source
 from holdfast.errors import Conflict
 from holdfast.feeds import queries
 from holdfast.feeds.refusals import FeedNotFound, FeedsTooMany, FeedTaken
-from holdfast.feeds.troubles import BY_HAND, Health, Trouble, after_failure, asked_to_wait, interval_of
+from holdfast.feeds.troubles import BY_HAND, FORGOTTEN_AFTER, Health, Trouble, after_failure, asked_to_wait, interval_of
 from holdfast.sources.config import SourceConfig
 from holdfast.urls import parse_seed
 
 _log = log.get()
 _LOOKED_BACK = 3
 """Polls before this one whose items are looked after."""
+ITEMS_KEPT = timedelta(days=3 * 366)
+"""How long an item stays known after it was named. An edition reads those since the campaign before its own, and its
+report may be made again until the next: two years."""
+_LOOKED_AT = 10_000
+"""Items that one poll looks at for old ones: twice as many as it may add at most."""
 _SLACK = 0.5
 """Share of the interval by which a poll may come early: the job's rhythm decides, and runs do not start on the dot."""
 
@@ -46,9 +52,8 @@ def add(session: Session, clock: Clock, source: Source, url: str, *, kind: str =
     known = queries.feed_at(session, source_id=source.id, url_hash=address.hash64)
     if known is not None:
         raise FeedTaken(known.id, address.fetch)
-    if len([one for one in queries.feeds_of_source(session, source_id=source.id) if one.disabled_at is None]) >= limit:
-        raise FeedsTooMany(limit)
     now = clock.now()
+    _demand_room(session, source, limit, now)
     row = Feed(source_id=source.id, url=address.fetch, url_hash=address.hash64, kind=kind, origin="configured",
                created_at=now, next_poll_at=now, consecutive_errors=0)  # fmt: skip
     try:
@@ -57,6 +62,18 @@ def add(session: Session, clock: Clock, source: Source, url: str, *, kind: str =
         raise Conflict(f"{address.fetch} was added at this moment; see it with: holdfast feed list") from exc
     _tell(session, clock, "feed.added", made)
     return made
+
+
+def _demand_room(session: Session, source: Source, limit: int, now: datetime) -> None:
+    """FeedsTooMany if a source has as many feeds as it may, by the rule that found ones are held to as well.
+
+    Those that are disabled count; those that their answers disabled long ago make room.
+    """
+    room = limit - queries.count_feeds(session, source_id=source.id)
+    if room <= 0:
+        room += queries.forget_disabled(session, source_id=source.id, before=now - FORGOTTEN_AFTER)
+    if room <= 0:
+        raise FeedsTooMany(limit)
 
 
 def remove(session: Session, clock: Clock, feed_id: int) -> Feed:
@@ -170,6 +187,25 @@ def recover_items(database: Database, *, job_id: int, source_id: int) -> int:
             queries.give_back(session, source_id=source_id, execution_id=number, hashes=hashes)
             for number, hashes in left.items()
         )
+
+
+def forget_items(database: Database, *, now: datetime, looked_at: int = _LOOKED_AT) -> int:
+    """Remove some items that were captured, and were named so long ago that no edition reads them; return how many.
+
+    A feed that names new addresses at every poll would fill the table for ever. Each poll looks at a stretch of it that
+    begins anywhere, because old numbers may belong to items that were named anew; what one misses, another finds.
+    """
+    before = now - ITEMS_KEPT
+    with database.read() as session:
+        ends = queries.item_ids(session)
+        if ends is None:
+            return 0
+        start = ends[0] + randrange(max(1, ends[1] - ends[0] + 2 - looked_at))  # noqa: S311 - no secret
+        ids = queries.old_items(session, start=start, looked_at=looked_at, before=before)
+    if not ids:
+        return 0
+    with database.write() as session:
+        return queries.forget_items(session, ids=ids, before=before)
 
 
 def count_unreached(session: Session, brief: Brief, settings: FeedSettings, *, since: datetime, now: datetime) -> int:

@@ -35,6 +35,10 @@ BY_HAND = "by_hand"
 BACKLOG = "backlog"
 """Stands where a trouble does while a feed names more than may wait: it is well, and what is left is read again."""
 
+FORGOTTEN_AFTER = timedelta(days=30)
+"""Feeds that were disabled so long ago by their answers make room for new ones. Sooner, an index that goes on naming
+them would have them asked again at every poll."""
+
 _BY_STATUS = {429: Trouble.RATE_LIMITED, 403: Trouble.FORBIDDEN, 404: Trouble.NOT_FOUND, 410: Trouble.GONE}
 _LIMIT_STEP = timedelta(minutes=5)
 _LIMIT_STEPS = 96

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
 
 import zstandard
-from sqlalchemy import BigInteger, ColumnElement, and_, cast, func, literal, or_, select, tuple_, update
+from sqlalchemy import BigInteger, ColumnElement, and_, cast, func, literal, or_, select, tuple_, union, update
 from sqlalchemy.orm import Session
 
 from holdfast.db.models import (
@@ -202,22 +202,31 @@ def withdrawals_word(session: Session) -> str:
     return "-".join(map(str, withdrawal_mark(session)))
 
 
-class HiddenPage(NamedTuple):
-    """A withdrawn capture of a page, and what it must not be counted in."""
+def hidden_groups(session: Session, *, most: int) -> list[int]:
+    """Return the page groups of which a capture is withdrawn, by itself or with its page: the first so many, by id.
 
-    id: int
-    group_id: int
-    execution_id: int
+    The database seeks each withdrawn capture; no more than the answer is held here, for a page may have any number.
+    """
+    found = union(*(question.where(*_PAGES) for question in withdrawn_captures(Snapshot.group_id))).subquery()
+    return list(session.scalars(select(found.c.group_id).order_by(found.c.group_id).limit(most)))
 
 
-def hidden_pages(session: Session, *, source_id: int | None = None) -> set[HiddenPage]:
-    """Return the withdrawn captures of pages, by themselves or with their page; a seek each, for there are few."""
-    kept = [Snapshot.is_page, Snapshot.group_id.is_not(None)]
-    if source_id is not None:
-        # `+ 0`: a planner that goes by the source reads all of it.
-        kept.append(Snapshot.source_id + 0 == source_id)
-    questions = withdrawn_captures(Snapshot.id, Snapshot.group_id, Snapshot.execution_id)
-    return {HiddenPage._make(row) for question in questions for row in session.execute(question.where(*kept))}
+def hidden_counts(session: Session, *, source_id: int, executions: Collection[int]) -> dict[int, int]:
+    """Return how many captures of pages are withdrawn of each of these executions; those of which none is are left out.
+
+    One that is withdrawn by itself and with its page counts once.
+    """
+    if not executions:
+        return {}
+    # `+ 0`: a planner that goes by the source or by the execution reads all of it.
+    kept = [*_PAGES, Snapshot.source_id + 0 == source_id, (Snapshot.execution_id + 0).in_(list(executions))]
+    questions = withdrawn_captures(Snapshot.id, Snapshot.execution_id)
+    found = union(*(question.where(*kept) for question in questions)).subquery()
+    rows = session.execute(select(found.c.execution_id, func.count()).group_by(found.c.execution_id))
+    return {row[0]: row[1] for row in rows}
+
+
+_PAGES = (Snapshot.is_page, Snapshot.group_id.is_not(None))
 
 
 def captures_of(session: Session, key: str) -> int:

@@ -27,6 +27,7 @@ from holdfast.warc.outfile import disk_error, sync_directory
 
 WITHDRAWALS = "withdrawals.jsonl"
 """In the data directory: a rebuild of a lost database must not show what was hidden."""
+_LINE = ("subject", "reason", "actor", "created_at", "lifted")
 _LARGEST_ID = 2**63 - 1
 
 
@@ -197,7 +198,10 @@ def missing_withdrawals(database: Database, home: Path) -> list[Withdrawal]:
     for text in raw.splitlines():
         try:
             line = json.loads(text)
-            latest[line["snapshot_id"], line["url_key"]] = line
+            # What is needed to hide it again is looked at here: one line that is not as we write them must not keep all
+            # others from being in force.
+            datetime.fromisoformat(line["created_at"])
+            latest[line["snapshot_id"], line["url_key"]] = {name: line[name] for name in _LINE}
         except (ValueError, KeyError, TypeError):
             continue
     with database.read() as session:

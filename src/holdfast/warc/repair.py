@@ -17,7 +17,7 @@ from holdfast import log
 from holdfast.clock import Clock, SystemClock
 from holdfast.errors import Conflict
 from holdfast.values import dataclass
-from holdfast.warc.lost import lost_record
+from holdfast.warc.lost import lost_pieces
 from holdfast.warc.member import crc32
 from holdfast.warc.outfile import OPEN_SUFFIX, SealedFile, disk_error, sync_directory
 from holdfast.warc.scan import Kept, Mend, Region, Scan, record_type, scan
@@ -210,9 +210,10 @@ def _rewrite(source: ByteSource, found: Scan, target: Path, now: datetime) -> bo
                 _write_all(file.fileno(), patch.header)
                 at = patch.offset + len(patch.header)
                 continue
-            filler = lost_record(patch.length, _note(source, patch), now)
+            filler = lost_pieces(patch.length, _note(source, patch), now)
             moved = moved or filler is None
-            _write_all(file.fileno(), filler or b"")
+            for piece in filler or ():
+                _write_all(file.fileno(), piece)
             at = patch.offset + patch.length
         _copy(source, at, found.tail, file.fileno())
         os.fsync(file.fileno())

@@ -76,6 +76,8 @@ class _Poll:
         lease = self._lease
         if given := registry.recover_items(self._database, job_id=lease.job.id, source_id=lease.source.id):
             self._holding.note("info", "queue", "items of earlier polls wait again", items=given)
+        if gone := registry.forget_items(self._database, now=self._began):
+            self._holding.note("info", "queue", "items that were captured years ago are forgotten", items=gone)
         with self._database.read() as session:
             return registry.read_brief(session, self._lease.source, self._config, self._settings, now=self._began)
 

@@ -19,6 +19,7 @@ from holdfast.coordination.disk import shortage
 from holdfast.coordination.owners import Owner, has_rival, later_rivals, was_closed
 from holdfast.coordination.runfile import RunFile
 from holdfast.crawl.plan import CrawlPlan
+from holdfast.db.room import last_refusal
 from holdfast.errors import Conflict, NoSpace, Unavailable
 from holdfast.jobs import executions
 from holdfast.jobs.executions import Begun, WorkTime, read_ending
@@ -382,7 +383,10 @@ class Supervisor:
         """Return the end of a crawl whose time ran out while it waited for room; what is left stays open."""
         left = self._ground.frontier.open_count(self._begun.frontier_id)
         reading = Reading("failed", Shortfall.STORAGE.value, {Shortfall.STORAGE.value: left})
-        return self._concluded(reading, error=shortage(self._begun.output_dir, self._ground.settings.disk))
+        settings = self._ground.settings
+        refusal = last_refusal(settings.home)
+        error = refusal.sentence() if refusal else shortage(self._begun.output_dir, settings.disk)
+        return self._concluded(reading, error=error)
 
     def _why(self, reading: Reading) -> str | None:
         """Return the error of a crawl that captured nothing, with when its servers may be asked again."""

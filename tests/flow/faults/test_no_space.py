@@ -10,6 +10,7 @@ import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import psycopg
 import pytest
 
 from holdfast.errors import Unavailable
@@ -113,6 +114,31 @@ def test_a_crawl_whose_time_runs_out_on_a_full_disk_blames_the_storage_and_no_se
     assert "kept free: make room" in told
     assert "HOLDFAST_DISK_FREE_BYTES" in told
     assert set(crawler.outcomes().values()) == {("open", "")}, "what was not asked for is not given up"
+
+
+_REFUSES = """
+CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN RAISE EXCEPTION 'could not extend file' USING ERRCODE = 'disk_full'; END $$;
+CREATE TRIGGER full_disk BEFORE UPDATE ON page_crawls FOR EACH STATEMENT EXECUTE FUNCTION refuse()"""
+
+
+@pytest.mark.postgres
+def test_a_server_without_room_is_told_by_status_and_by_the_ending(
+    tmp_path: Path, site: Site, postgres_url: str
+) -> None:
+    crawler = Crawler(tmp_path / "home", database_url=postgres_url)
+    crawler.run("status")
+    with psycopg.connect(postgres_url, autocommit=True) as server:
+        server.execute(_REFUSES)
+    process = crawler.start(site.url(0, "/start"), "--delay", "0", "--no-sitemaps", "--max-time", "5s")
+    out, err = process.communicate(timeout=patience.deadline(60))
+
+    said = json.loads(out.splitlines()[-1])
+    assert (process.returncode, said["state"], said["reason"]) == (1, "failed", "storage"), err
+    told = json.loads(crawler.run("status", "1", "--json").stdout)["error"]
+    assert "refused for want of room" in told
+    assert "the disk of the database is full" in told
+    assert "no room: the last write was refused" in crawler.run("status").stdout
 
 
 def _is_paused(crawler: Crawler) -> bool:

@@ -146,3 +146,11 @@ def _loose(found: list[Difference], before: Pages, now: Pages, body: str) -> tup
     gone = [one for one in found if one.kind == "gone" and (before[(one.url or "")[12:]] or (0, ""))[1] == body]
     new = [one for one in found if one.kind == "new" and (now[(one.url or "")[12:]] or (0, ""))[1] == body]
     return len(gone), len(new)
+
+
+def test_a_body_that_broke_off_is_an_error_and_no_change() -> None:
+    before, now = kept("/", OK, number=1), kept("/", OTHER, number=2)
+    assert now.held is not None
+
+    assert verdict(before, now._replace(held=now.held._replace(truncated="disconnect"))) == "error"
+    assert verdict(before, now._replace(held=now.held._replace(truncated="length"))) == "changed", "our own limit"

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import gzip
+import tracemalloc
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
+from threading import Event
 
 import pytest
 import zstandard
 
+from holdfast import cancellation
 from holdfast.exports.queries import HiddenRecord
 from holdfast.exports.redaction import NOTE, Gap, blanked, filling, find_gaps
 from holdfast.exports.zipping import read_segments
@@ -130,6 +133,62 @@ def test_the_request_of_a_withdrawn_capture_goes_by_its_moment(tmp_path: Path) -
     gaps = find_gaps(path, [HiddenRecord(1, records[1].offset, records[1].length)])
 
     assert gaps == [Gap(r.offset, r.length) for r in records[:2]]
+
+
+def test_what_names_a_withdrawn_record_by_way_of_others_goes_in_whatever_order(tmp_path: Path) -> None:
+    count = 300
+    chain = (("metadata", "", f"{n}", f"WARC-Refers-To: <urn:uuid:{n + 1}>\r\n") for n in range(count))
+    path = _plain(tmp_path / "x.warc", *chain, ("response", "https://example.org/b", f"{count}", ""))
+    records = list(read_records(path))
+
+    gaps = find_gaps(path, [HiddenRecord(1, records[-1].offset, records[-1].length)])
+
+    assert gaps == [Gap(r.offset, r.length) for r in records]
+
+
+def test_looking_for_gaps_holds_a_few_bytes_of_each_record(tmp_path: Path) -> None:
+    count = 20_000
+    path = _plain(
+        tmp_path / "x.warc",
+        *(
+            (kind, f"https://example.org/a/rather/long/way/to/page-{n}", f"{kind}-{n}", extra)
+            for n in range(count // 2)
+            for kind, extra in (("response", ""), ("request", f"WARC-Concurrent-To: <urn:uuid:response-{n}>\r\n"))
+        ),
+    )
+    asked: list[int] = []
+
+    def withdrawn(keys: set[str]) -> set[str]:
+        asked.append(len(keys))
+        return keys & {page_key("http://example.org/a/rather/long/way/to/page-7")}
+
+    tracemalloc.start()
+    try:
+        gaps = find_gaps(path, [], withdrawn)
+        held = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+    assert len(gaps) == 2
+    assert max(asked) <= 500
+    assert held < 2_000_000 + 100 * count
+
+
+def test_looking_for_gaps_ends_inside_a_record_when_its_client_has_left(tmp_path: Path) -> None:
+    path = tmp_path / "x.warc.gz"
+    head = (
+        b"WARC/1.1\r\nWARC-Type: resource\r\nWARC-Record-ID: <urn:uuid:1>\r\nWARC-Date: 2026-01-02T00:00:00Z\r\n"
+        b"WARC-Target-URI: https://example.org/b\r\nContent-Length: 50000000\r\n\r\n"
+    )
+    path.write_bytes(gzip.compress(head + bytes(50_000_000) + b"\r\n\r\n"))
+    ended = Event()
+
+    def leave(_keys: set[str]) -> set[str]:
+        ended.set()
+        return set()
+
+    with cancellation.until(ended), pytest.raises(cancellation.WorkAbandoned):
+        find_gaps(path, [], leave)
 
 
 def test_gaps_at_both_ends_and_side_by_side(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import random
+import tracemalloc
 from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -184,6 +185,32 @@ def test_a_lost_record_has_any_length_that_is_asked_for(tmp_path: Path, length: 
     (tmp_path / "a.warc.gz").write_bytes(member)
     assert verify_file(tmp_path / "a.warc.gz").ok
     assert lost_record(100, "lost: a test", FakeClock().now()) is None
+
+
+def test_a_repair_holds_no_more_of_a_large_damaged_region_than_of_a_small_one(tmp_path: Path) -> None:
+    lost = 48 << 20
+    path = tmp_path / "a.warc.gz"
+    first, last = gzip.compress(record()), gzip.compress(record())
+    with path.open("wb") as file:
+        file.write(first)
+        file.write(own_header(lost, 1))
+        file.truncate(len(first) + lost)
+        file.seek(0, 2)
+        file.write(last)
+
+    tracemalloc.start()
+    try:
+        report = repair(path, clock=FakeClock())
+        held = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+    assert held < 8 << 20
+    assert [(region.offset, region.length) for region in report.damaged] == [(len(first), lost)]
+    assert not report.moved
+    assert path.stat().st_size == len(first) + lost + len(last)
+    assert path.read_bytes().endswith(last)
+    assert verify_file(path).ok
 
 
 def test_headers_that_state_long_members_cost_a_repair_no_more_than_an_honest_file(tmp_path: Path) -> None:

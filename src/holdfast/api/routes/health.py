@@ -17,6 +17,7 @@ from holdfast.api.deps import ArchiveDep, MetricsDep, TotalsDep, WorkDep
 from holdfast.api.roles import PUBLIC
 from holdfast.api.schemas.archive import Checks, Health, Services
 from holdfast.coordination.disk import low_volume
+from holdfast.db.room import last_refusal
 from holdfast.errors import HoldfastError
 
 _log = log.get()
@@ -43,7 +44,9 @@ async def look(
                 return Checks(db="ok"), workers
             total = totals.read(session).snapshots
             disk: Literal["ok", "low"] = "ok" if low_volume(archive.settings) is None else "low"
-            return Checks(db="ok", jobs=work.read(session).jobs, snapshots={"total": total}, disk=disk), workers
+            writes: Literal["ok", "refused"] = "ok" if last_refusal(archive.home) is None else "refused"
+            checks = Checks(db="ok", jobs=work.read(session).jobs, snapshots={"total": total}, disk=disk, writes=writes)
+            return checks, workers
 
     try:
         async with asyncio.timeout(_LOOK_S):

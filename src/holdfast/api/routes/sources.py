@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import Annotated
 
 from fastapi import APIRouter, Path, Query
@@ -25,7 +24,7 @@ from holdfast.api.roles import PUBLIC
 from holdfast.api.schemas.archive import EditionSummary, SourceSummary
 from holdfast.db.models import Snapshot, Source
 from holdfast.errors import NotFound
-from holdfast.index.queries import hidden_pages
+from holdfast.index.queries import hidden_counts
 from holdfast.jobs.names import execution_name
 from holdfast.jobs.queries import job_names
 from holdfast.sources.queries import source_by_code
@@ -86,17 +85,18 @@ def editions(
     """Return the crawls of a source that were indexed last, the newest capture first."""
     source = _source(session, code)
     ids = newest_crawls(session, source_id=source.id, limit=offset + limit)[offset:]
-    hidden = Counter(page.execution_id for page in hidden_pages(session, source_id=source.id))
+    hidden = hidden_counts(session, source_id=source.id, executions=ids)
     found = []
     budget = _FEW_RECORDS
     names = job_names(session, ids)
     for crawl in crawls(session, ids):
-        is_looked_at = hidden[crawl.execution_id] > 0 and crawl.records <= budget
+        withdrawn = hidden.get(crawl.execution_id, 0)
+        is_looked_at = withdrawn > 0 and crawl.records <= budget
         budget -= crawl.records if is_looked_at else 0
         extent = (
             extent_of_execution(session, crawl.execution_id)
             if is_looked_at
-            else _noted_extent(session, crawl, hidden[crawl.execution_id])
+            else _noted_extent(session, crawl, withdrawn)
         )
         if extent is None:
             continue

@@ -144,6 +144,9 @@ class Checks(Answer):
     disk: Literal["ok", "low"] | None = Field(
         None, description="Whether the volumes of database and captures have room, with details=1."
     )
+    writes: Literal["ok", "refused"] | None = Field(
+        None, description="Whether the database refused the last write for want of room, with details=1."
+    )
 
 
 class Services(Answer):

@@ -13,6 +13,7 @@ from holdfast.db.models import Execution, Job, Snapshot
 from holdfast.db.visibility import visible
 from holdfast.errors import NotFound
 from holdfast.index.queries import Holding, holding_of
+from holdfast.types import BROKEN_OFF
 
 _MAX_TWINS = 50
 """Captures of one document that are looked at to find out whether a page moved."""
@@ -29,21 +30,29 @@ class Held(NamedTuple):
     status: int | None
     body_hash: bytes | None
     document_id: int | None
+    truncated: str | None = None
+    """Why the stored body is short (WARC-Truncated)."""
+
+    @property
+    def broke_off(self) -> bool:
+        """Whether the body ended before its server had sent all of it: what is missing was not removed."""
+        return self.truncated in BROKEN_OFF and (self.status is None or self.status < 300)
 
     @property
     def is_ok(self) -> bool:
-        """Whether the page was there."""
-        return self.status is None or 200 <= self.status < 300 or self.status == 304
+        """Whether the page was there, and came whole."""
+        return not self.broke_off and (self.status is None or 200 <= self.status < 300 or self.status == 304)
 
     @property
     def has_failed(self) -> bool:
-        """Whether nothing can be said: the server failed, or forbade it."""
-        return self.status is not None and self.status >= 400 and self.status not in (404, 410)
+        """Whether nothing can be said: the server failed or forbade it, or the body broke off."""
+        refused = self.status is not None and self.status >= 400 and self.status not in (404, 410)
+        return self.broke_off or refused
 
 
 _COLUMNS: tuple[Any, ...] = (
     Snapshot.id, Snapshot.execution_id, Snapshot.url, Snapshot.url_hash, Snapshot.captured_at, Snapshot.status,
-    Snapshot.body_hash, Snapshot.document_id,
+    Snapshot.body_hash, Snapshot.document_id, Snapshot.truncated,
 )  # fmt: skip
 
 

@@ -24,6 +24,7 @@ from holdfast.feeds.polling.queries import FeedRow, NewFeed, Waiting
 from holdfast.feeds.polling.search import Search
 from holdfast.feeds.troubles import (
     BY_HAND,
+    FORGOTTEN_AFTER,
     Trouble,
     after_backlog,
     after_failure,
@@ -51,9 +52,6 @@ _NOTICED_DEPTH = 1
 _TRIES = 3
 _SITEMAP_SHARE = 0.8
 """Of the items that may wait, what sitemaps may fill: the rest is kept for the news of feeds."""
-_FORGOTTEN_AFTER = timedelta(days=30)
-"""Feeds that were disabled so long ago by their answers make room for new ones. Sooner, an index that goes on naming
-them would have them asked again at every poll."""
 
 
 class _Overtaken(Exception):
@@ -199,7 +197,7 @@ class FeedBook:
         source_id, most = self.charge.source_id, self._settings.per_source
         room = most - queries.count_feeds(tx, source_id=source_id)
         if room <= 0:
-            before = to_micros(self._clock.now() - _FORGOTTEN_AFTER)
+            before = to_micros(self._clock.now() - FORGOTTEN_AFTER)
             room += queries.forget_disabled(tx, source_id=source_id, before=before)
         return max(0, room)
 

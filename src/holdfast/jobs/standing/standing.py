@@ -12,6 +12,7 @@ from holdfast.config import Settings
 from holdfast.coordination.disk import low_volume
 from holdfast.coordination.owners import OwnerSeen, seen_owners
 from holdfast.db.hot import Hot
+from holdfast.db.room import Refusal, last_refusal
 from holdfast.jobs.standing import queries
 from holdfast.jobs.standing.queries import FailedRun, QueuedRun, SkippedRun
 
@@ -59,6 +60,8 @@ class Standing:
     low_disk: bool
     low_volume: Path | None = None
     """Which of the volumes has too little room."""
+    refusal: Refusal | None = None
+    """The last write, if the database refused it for want of room."""
 
     @property
     def stale(self) -> tuple[AtWork, ...]:
@@ -91,6 +94,7 @@ def read_standing(hot: Hot, clock: Clock, settings: Settings, *, run_folder: Pat
     return Standing(
         failed=tuple(failed), skipped=tuple(skipped), waiting=waiting, queued=queued, overdue=overdue,
         unindexed=unindexed, workers=workers, low_disk=low, low_volume=full,
+        refusal=last_refusal(settings.home),
     )  # fmt: skip
 
 
