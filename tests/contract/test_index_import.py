@@ -402,3 +402,32 @@ def test_what_was_noted_of_a_hidden_page_that_was_never_captured_is_in_no_packag
     held = gzip.decompress(b"".join(read_segments(members[0].segments)))
     assert b"shown" in held
     assert b"hidden" not in held
+
+
+def test_a_copy_that_was_lost_is_brought_back_by_importing_the_same_file_again(
+    database: Database, paths: list[Path], tmp_path: Path
+) -> None:
+    home, files = tmp_path / "home", paths[:3]
+    first = _run(database, home, files)
+    kept = {path: path.read_bytes() for path in (home / "warcs").rglob("*.warc*")}
+    for path in kept:
+        path.unlink()
+
+    again = _run(database, home, files)
+
+    assert {path: path.read_bytes() for path in (home / "warcs").rglob("*.warc*")} == kept
+    assert [(one.state, one.how, one.warc_file_id) for one in again] == [
+        ("again", "brought back", one.warc_file_id) for one in first
+    ]
+    assert [one.records for one in again] == [one.records for one in first]
+
+
+def test_nothing_is_brought_back_to_storage_that_is_away(database: Database, paths: list[Path], tmp_path: Path) -> None:
+    home, files = tmp_path / "home", paths[:1]
+    _run(database, home, files)
+    (home / "warcs").rename(tmp_path / "elsewhere")
+
+    again = _run(database, home, files)
+
+    assert [one.state for one in again] == ["failed"]
+    assert list((home / "warcs").rglob("*.warc*")) == []

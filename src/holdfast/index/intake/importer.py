@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
 from holdfast import log
 from holdfast.clock import Clock, to_micros
@@ -81,6 +82,13 @@ class Step:
 
 
 OnStep = Callable[[Step], None]
+
+
+class _Lost(NamedTuple):
+    """A copy that is gone: where it lay, and what it was when it was sealed."""
+
+    path: Path
+    sealing: files.Sealing
 
 
 class Importer:
@@ -177,7 +185,7 @@ class Importer:
             raise Unfaithful(f"{member.name} is refused: {wrong[0]}")
         with self.hot.read() as tx:
             known = files.known_file(tx, path="", sha256=digests.sha256)
-        if known is not None:
+        if known is not None and self._lost(known) is None:
             done = self._index(Imported(origin=origin, state="again", how="known"), known)
         else:
             folder = self._ensure_begun().folder
@@ -206,6 +214,8 @@ class Importer:
             done = Imported(origin=origin, state="again", warc_file_id=known, how="known")
             if self.in_place and roots.may_lie_at(path):
                 roots.record_root(self._wish.home, path.parent)
+            if (lost := self._lost(known)) is not None:
+                self._bring_back(done, lost, path, digests, Keeping.MOVE if is_unpacked else self.keeping)
             return self._index(done, known)
         self._phase("reading", 0)
         looked = look_at(path, self._pulse)
@@ -269,6 +279,35 @@ class Importer:
             placed.path.unlink(missing_ok=True)
         done.state, done.how = "again", "known"
         return known
+
+    def _lost(self, file_id: int) -> _Lost | None:
+        """Return which of our own copies is gone from its folder; None if it is there, or if the folder itself is away.
+
+        A folder that is away is storage that is not mounted, and nothing is written in its place.
+        """
+        with self.hot.read() as tx:
+            stored, sealing, _ = files.sealed_file(tx, file_id)
+        if Path(stored).is_absolute() or roots.placed(self._wish.home, stored) is not None:
+            return None
+        path = roots.locate(self._wish.home, stored)
+        return _Lost(path, sealing) if path.parent.is_dir() and not path.exists() else None
+
+    def _bring_back(self, done: Imported, lost: _Lost, path: Path, digests: Digests, keeping: Keeping) -> None:
+        """Put a copy that is gone back where its row says, made from the same file in the same way; ids stay."""
+        self._phase("reading", 0)
+        placed = place(
+            path, look_at(path, self._pulse), digests, Target(lost.path.parent, lost.path.name, keeping), self._pulse
+        )
+        if placed.digests.sha256 != lost.sealing.sha256:
+            placed.path.unlink()
+            raise Invalid(
+                f"the archive's copy {lost.path} is gone, and what this file gives today is not what was kept then: "
+                "restore the copy from a backup"
+            )
+        if placed.path != lost.path:  # another process has brought it back meanwhile
+            placed.path.unlink()
+        done.how = "brought back"
+        _log.info("import.brought_back", origin=done.origin, path=lost.path.name)
 
     def _ensure_listed(self, file_id: int) -> None:
         """Complete the manifest after an import that died between the row and the list."""
