@@ -289,7 +289,10 @@ class Importer:
             stored, sealing, _ = files.sealed_file(tx, file_id)
         if Path(stored).is_absolute() or roots.placed(self._wish.home, stored) is not None:
             return None
-        path = roots.locate(self._wish.home, stored)
+        try:
+            path = roots.locate(self._wish.home, stored)
+        except roots.StrayFile:  # a row that leads elsewhere: the indexer refuses it, and says so
+            return None
         return _Lost(path, sealing) if path.parent.is_dir() and not path.exists() else None
 
     def _bring_back(self, done: Imported, lost: _Lost, path: Path, digests: Digests, keeping: Keeping) -> None:
