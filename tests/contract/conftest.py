@@ -17,6 +17,16 @@ from tests.clock import FakeClock
 from tests.contract.frontier_bed import Bed, open_bed
 from tests.postgres import Postgres
 
+_USED = """
+SELECT quote_ident(t.relname) FROM pg_class t
+WHERE t.relkind = 'r' AND t.relnamespace = 'public'::regnamespace AND t.relname <> 'alembic_version'
+  AND (pg_relation_size(t.oid) > 0 OR t.reltuples >= 0 OR EXISTS (
+    SELECT FROM pg_sequence s JOIN pg_depend d ON d.objid = s.seqrelid AND d.classid = 'pg_class'::regclass
+    WHERE d.refobjid = t.oid AND d.deptype IN ('a', 'i') AND pg_sequence_last_value(s.seqrelid) IS NOT NULL))
+"""
+"""The tables that a test left rows, statistics or a used number in. To truncate every table and its indexes takes the
+server 110 ms, whether or not there was anything in them."""
+
 
 @pytest.fixture(scope="session")
 def _sqlite_template(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -42,12 +52,9 @@ def migrated_sqlite(_sqlite_template: Path, tmp_path: Path) -> str:
 def migrated_postgres(_postgres_database: str) -> str:
     """A PostgreSQL database with the schema and no rows; emptied for each test, which takes less than making one."""
     with psycopg.connect(_postgres_database, autocommit=True) as connection:
-        names = connection.execute(
-            "SELECT string_agg(quote_ident(tablename), ', ') FROM pg_tables"
-            " WHERE schemaname = 'public' AND tablename <> 'alembic_version'"
-        ).fetchone()
-        assert names is not None
-        connection.execute(f"TRUNCATE {names[0]} RESTART IDENTITY CASCADE".encode())
+        used = ", ".join(name for (name,) in connection.execute(_USED))
+        if used:
+            connection.execute(f"TRUNCATE {used} RESTART IDENTITY CASCADE".encode())
     return _postgres_database
 
 
