@@ -350,3 +350,28 @@ def test_an_execution_queued_for_later_waits_for_its_date(bed: Bed, clock: FakeC
     assert bed.party.leases.take("w1") is None
     clock.advance(86400)
     assert bed.party.taken().claim.job_id == job_id
+
+
+class _AfterTicks:
+    """Ends the loop of a scheduler after some ticks, without waiting for any."""
+
+    def __init__(self, ticks: int) -> None:
+        self._left = ticks
+
+    def wait(self, _seconds: float | None = None) -> bool:
+        """Return whether it is over."""
+        self._left -= 1
+        return self._left < 0
+
+
+def test_a_tick_that_fails_in_a_way_that_was_not_foreseen_does_not_end_the_schedule(bed: Bed, clock: FakeClock) -> None:
+    told: list[int] = []
+
+    def tell() -> None:
+        told.append(len(told))
+        if len(told) == 1:
+            raise RuntimeError("not foreseen")
+
+    bed.party.scheduler.run(_AfterTicks(3), on_tick=tell)
+
+    assert told == [0, 1, 2]

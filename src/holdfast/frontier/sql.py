@@ -392,11 +392,12 @@ UPDATE pages SET status = 'failed', failed_at = ?, error_count = LEAST(error_cou
 # --- asking once more ------------------------------------------------------------------------------------------------
 
 # A page that took down a process, or that was cut off each time, is not mended by a server that is back.
+# `+c.id`, or a server that takes this domain for most of the table walks all attempts ever made in the order of ids.
 FAILED_OF_DOMAIN = f"""
 SELECT c.id, c.outcome FROM page_crawls c WHERE c.execution_id = ? AND c.domain_id = ?
    AND c.outcome IN ('failed', 'timeout', 'blocked_5xx')
    AND c.reason NOT IN ('quarantined', 'parse_timeout', 'truncated') AND {IS_LAST_ATTEMPT}
- ORDER BY c.id LIMIT ?"""  # noqa: S608 - constants of this file
+ ORDER BY +c.id LIMIT ?"""  # noqa: S608 - constants of this file
 FAILED_DOMAINS = """
 SELECT q.domain_id FROM queues q WHERE q.execution_id = ? AND q.failed > 0 ORDER BY q.domain_id"""
 DOMAINS_GIVEN_UP = f"""

@@ -93,13 +93,18 @@ class Scheduler:
         return Tick(queued=queued, cleared=cleared, pruned=pruned)
 
     def run(self, stop: Stop, *, on_tick: Callable[[], object] = lambda: None) -> None:
-        """Tick until told to stop, and tell each time that it went well; a database that is away is waited for."""
+        """Tick until told to stop, and tell each time that it went well; a database that is away is waited for, and a
+        tick that fails in a way that was not foreseen is logged.
+        """
         while not stop.wait(self._settings.poll_s):
             try:
                 tick = self.tick()
                 on_tick()
             except Unavailable as exc:
                 _log.warning("scheduler.waits", message=str(exc))
+                continue
+            except Exception:  # the rows of one job must not stop the schedule of all: the next tick looks again
+                _log.exception("scheduler.tick_failed")
                 continue
             if tick.queued or tick.cleared:
                 _log.info("scheduler.tick", queued=len(tick.queued), cleared=tick.cleared, pruned=tick.pruned)

@@ -84,7 +84,8 @@ def _end_abandoned(ground: Ground, execution_id: int, *, cancel: bool) -> None:
         recover(ground)
         if cancel:
             while ground.frontier.close_rest(execution_id, outcome=Outcome.EXCLUDED, reason="cancelled"):
-                pass
+                with ground.hot.write() as tx:  # millions of rows take minutes: nobody may take us for gone meanwhile
+                    place.beat(tx)
             discard(ground, execution_id)
         state, reason = ("cancelled", "discarded") if cancel else ("stopped", "stopped")
         executions.end(ground.hot, ground.clock, executions.Ending(execution_id, state, reason))

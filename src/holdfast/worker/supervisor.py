@@ -98,6 +98,7 @@ class Supervisor:
         self._footing = Footing(begun.output_dir)
         self._has_vanished = False
         """Whether the folder that is written to is gone, or another: a mount that was taken away."""
+        self._owner: Owner | None = None
         self._rivals: set[int] = set()
         """Later supervisors of this execution that lived when they were last looked for."""
         self._costs: dict[int, Cost] = {}
@@ -140,6 +141,7 @@ class Supervisor:
         self._stops, self._epoch = stops, epoch
         owner = Owner(ground.hot, ground.clock, run=RunFile(ground.run_folder), kind="supervisor",
                       execution_id=begun.execution_id)  # fmt: skip
+        self._owner = owner
         try:
             if epoch is None and has_rival(ground.hot, ground.clock, owner, folder=ground.run_folder):
                 raise Conflict(f"execution {begun.execution_id} was taken up by another start a moment ago")
@@ -401,4 +403,6 @@ class Supervisor:
 
     def _close_rest(self, reason: str) -> None:
         while self._ground.frontier.close_rest(self._begun.frontier_id, outcome=Outcome.EXCLUDED, reason=reason):
-            pass
+            if self._owner is not None:  # millions of rows take minutes: nobody may take us for gone meanwhile
+                with self._ground.hot.write() as tx:
+                    self._owner.beat(tx)
