@@ -138,8 +138,9 @@ class Leases:
     def hear(self, lease: Lease) -> Word:
         """Return what the holder is asked, as often as one likes: nothing is written. LeaseLost as with `renew`."""
         with self._database.read() as session:
-            state = queries.held_state(session, lease.claim)
+            # In this order: a cancellation that commits between the two must not look like a mere wish to stop.
             stop = queries.stop_word(session, execution_id=lease.execution_id)
+            state = queries.held_state(session, lease.claim)
         if state is None:
             raise _lost(lease)
         cancelled = state == State.CANCELLED
