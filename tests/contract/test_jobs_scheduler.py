@@ -8,7 +8,7 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from sqlalchemy import update
+from sqlalchemy import event, update
 
 from holdfast.db.models import Execution
 from holdfast.errors import LeaseLost
@@ -17,7 +17,7 @@ from holdfast.jobs.endings import Counts, Ending, Result
 from holdfast.jobs.leases import Lease, Leases
 from holdfast.jobs.retries import Failure
 from holdfast.jobs.schedule.queries import Claim
-from holdfast.jobs.states import State
+from holdfast.jobs.states import Action, State
 from tests.clock import FakeClock
 from tests.jobs_bed import DONE, Bed, failed, open_bed, unchanged
 
@@ -375,3 +375,24 @@ def test_a_tick_that_fails_in_a_way_that_was_not_foreseen_does_not_end_the_sched
     bed.party.scheduler.run(_AfterTicks(3), on_tick=tell)
 
     assert told == [0, 1, 2]
+
+
+def test_a_cancellation_between_two_questions_of_one_look_is_never_taken_for_a_stop(bed: Bed, clock: FakeClock) -> None:
+    job_id, other = bed.once(), bed.another()
+    clock.advance(1)
+    bed.party.scheduler.tick()
+    lease = bed.party.taken("w1")
+    asked: list[str] = []
+
+    def cancel(*told: object) -> None:
+        if str(told[2]).startswith("SELECT"):
+            asked.append(str(told[2]))
+        if len(asked) == 1:
+            other.act(job_id, Action.CANCEL)
+
+    event.listen(bed.database.engine, "after_cursor_execute", cancel)
+    words = [bed.party.leases.hear(lease), bed.party.leases.hear(lease)]
+
+    assert len(asked) == 4
+    assert [word for word in words if word.stop and not word.cancelled] == []
+    assert words[1].cancelled
