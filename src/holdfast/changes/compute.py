@@ -144,7 +144,7 @@ class _Run:
     def _write_slice(self, ids: set[int], fresh: dict[Pair, Comparison]) -> set[int]:
         """Write some of these captures, and return those that are still to be written.
 
-        What needs a diff that nobody has made yet is left for the next pass.
+        What needs a diff that is not made yet is left for the next pass.
         """
         now = self._clock.now()
         with self._database.write() as session:

@@ -36,8 +36,15 @@ def panel(status: Status, rate: float, plan: CrawlPlan | None = None) -> Group:
     """Return the live table, with a bar towards each limit that the plan sets."""
     table = Table.grid(padding=(0, 3))
     table.add_row("pages", "pages/s", "queue", "domains", "requests", "bytes", "time", style="dim")
-    table.add_row(f"{status.pages:,}", f"{rate:.1f}", f"{status.queue:,}", str(status.active_domains),
-                  f"{status.requests:,}", size(status.bytes), duration(status.run_seconds))  # fmt: skip
+    table.add_row(
+        f"{status.pages:,}",
+        f"{rate:.1f}",
+        f"{status.queue:,}",
+        str(status.active_domains),
+        f"{status.requests:,}",
+        size(status.bytes),
+        duration(status.run_seconds),
+    )
     rows: list[Any] = [Text(f"{status.source} · execution {status.execution_id} · {status.condition}", "bold"), table]
     rows += [Text(f"{status.seeds_left:,} more seeds are being read", "dim")] if status.seeds_left else []
     rows += [] if plan is None else _bars(status, plan)

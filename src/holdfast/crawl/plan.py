@@ -134,9 +134,12 @@ class CrawlPlan:
 
     def _scope_of(self, seeds: Iterable[Url]) -> Scope:
         return Scope.build(
-            seeds, ScopeKind(self.scope), include=self.include, exclude=self.exclude,
+            seeds,
+            ScopeKind(self.scope),
+            include=self.include,
+            exclude=self.exclude,
             max_depth=None if self.max_depth is not None and self.max_depth < 0 else self.max_depth,
-        )  # fmt: skip
+        )
 
     def fingerprint(self) -> str:
         """Return what makes two commands the same crawl: seeds, scope, and whether bodies are kept; nothing else."""

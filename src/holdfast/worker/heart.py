@@ -31,7 +31,7 @@ class _Held:
     holding: Holding
     renewed_at: float
     is_ending: bool = False
-    """Whether its ending is being written: the rows say that nobody holds it a moment before it is dropped."""
+    """Whether its ending is being written: the rows name no holder a moment before it is dropped."""
 
 
 class Heart:

@@ -84,7 +84,7 @@ def _end_abandoned(ground: Ground, execution_id: int, *, cancel: bool) -> None:
         recover(ground)
         if cancel:
             while ground.frontier.close_rest(execution_id, outcome=Outcome.EXCLUDED, reason="cancelled"):
-                with ground.hot.write() as tx:  # millions of rows take minutes: nobody may take us for gone meanwhile
+                with ground.hot.write() as tx:  # millions of rows take minutes: no other start may take us for gone
                     place.beat(tx)
             discard(ground, execution_id)
         state, reason = ("cancelled", "discarded") if cancel else ("stopped", "stopped")

@@ -403,6 +403,6 @@ class Supervisor:
 
     def _close_rest(self, reason: str) -> None:
         while self._ground.frontier.close_rest(self._begun.frontier_id, outcome=Outcome.EXCLUDED, reason=reason):
-            if self._owner is not None:  # millions of rows take minutes: nobody may take us for gone meanwhile
+            if self._owner is not None:  # millions of rows take minutes: no other start may take us for gone
                 with self._ground.hot.write() as tx:
                     self._owner.beat(tx)
