@@ -15,10 +15,10 @@ from holdfast.clock import digits14
 from holdfast.config import DiskSettings
 from holdfast.coordination.disk import demand_room
 from holdfast.db.engine import Database
-from holdfast.errors import NoSpace
 from holdfast.exports import queries
 from holdfast.exports.queries import IndexRow
 from holdfast.sorting import sorted_lines
+from holdfast.warc.outfile import disk_error
 
 BLOCK_LINES = 1024
 """Lines of one compressed block, as the field's packages have; a reader fetches whole blocks."""
@@ -89,7 +89,7 @@ def export_cdxj(
     try:
         yield from sorted_lines(lines(), scratch)
     except OSError as exc:
-        raise NoSpace(f"cannot sort the index below {scratch}: {exc.strerror}; free some space and try again") from exc
+        raise disk_error(exc, f"cannot sort the index below {scratch}: {exc.strerror}") from exc
 
 
 def write_zipnum(lines: Iterable[bytes], blocks: BinaryIO, index: Callable[[bytes], object], *, name: str) -> int:
