@@ -307,12 +307,16 @@ def test_turns_that_passed_while_nobody_worked_are_noticed(light_bed: WorkerBed)
 def test_a_worker_that_fell_silent_loses_its_run_to_another_after_the_stale_period(
     database_url: str, tmp_path: Path
 ) -> None:
-    bed = WorkerBed(database_url, tmp_path, jobs={"stale_s": 0.6})
+    bed = WorkerBed(database_url, tmp_path)
     job_id = bed.job("ex")
     with open_jobs(bed.settings) as jobs:
         jobs.scheduler.tick()
         dead = jobs.leases.take("elsewhere/1")
         assert dead is not None
+    with bed.database.write() as session:  # silent for the stale period: a short one would end the other lease, too
+        job = session.get_one(Job, job_id)
+        assert job.lock_heartbeat_at is not None
+        job.lock_heartbeat_at -= timedelta(seconds=bed.settings.jobs.stale_s)
     stops, ran = Stops(), threading.Event()
 
     def play(_lease: Lease, _holding: Holding) -> Ending:
