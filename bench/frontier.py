@@ -26,11 +26,11 @@ from typing import Any
 import psycopg
 
 from holdfast.clock import SystemClock
-from holdfast.db.hot import Hot, SqliteHot, Transaction
 from holdfast.db.migrate import upgrade
-from holdfast.db.postgres import PostgresHot
+from holdfast.db.postgres import PostgresRawDatabase
+from holdfast.db.raw import RawDatabase, SqliteRawDatabase, Transaction
 from holdfast.frontier import Frontier, queries
-from holdfast.types import CircuitState, DomainLease, DomainUpdate, Found, Kind, Outcome, RecordRef, Visit
+from holdfast.types import CircuitState, DomainLease, DomainUpdate, FoundUrl, Outcome, RecordRef, UrlKind, Visit
 
 BATCH = 5_000
 HOSTS_A_BATCH = 20
@@ -56,7 +56,7 @@ _CRAWLS = (
 )
 
 
-def seed(hot: Hot, rows: int, hosts: int) -> None:
+def seed(hot: RawDatabase, rows: int, hosts: int) -> None:
     """Fill the tables: every second page was fetched, pages of a host lie scattered over twenty rounds."""
     numbers = _NUMBERS[hot.dialect]
     with hot.write() as tx:
@@ -82,7 +82,7 @@ def seed(hot: Hot, rows: int, hosts: int) -> None:
         )
 
 
-def batches(hot: Hot, hosts: int, count: int) -> Iterator[list[Found]]:
+def batches(hot: RawDatabase, hosts: int, count: int) -> Iterator[list[FoundUrl]]:
     """Yield batches to add, each made just before, as in a crawl: 20 hosts, 60 % known, in no order."""
     dice = random.Random(5)
     per_host = BATCH // HOSTS_A_BATCH
@@ -94,7 +94,7 @@ def batches(hot: Hot, hosts: int, count: int) -> Iterator[list[Found]]:
             known = dice.sample(rows, min(len(rows), int(per_host * KNOWN_SHARE)))
             new = [(f"https://host-{host}.example/new/{h:x}.html", h - 2**63)
                    for h in (dice.getrandbits(64) for _ in range(per_host - len(known)))]  # fmt: skip
-            batch += [Found(url, h, f"host-{host}.example", Kind.PAGE, 4, 1 + h % 3) for url, h in [*known, *new]]
+            batch += [FoundUrl(url, h, f"host-{host}.example", UrlKind.PAGE, 4, 1 + h % 3) for url, h in [*known, *new]]
         dice.shuffle(batch)
         yield batch
 
@@ -102,7 +102,7 @@ def batches(hot: Hot, hosts: int, count: int) -> Iterator[list[Found]]:
 class Timed:
     """A hot connection that remembers its longest write transaction."""
 
-    def __init__(self, hot: Hot) -> None:
+    def __init__(self, hot: RawDatabase) -> None:
         self._hot = hot
         self.dialect, self.generation = hot.dialect, hot.generation
         self.read, self.now_micros, self.close = hot.read, hot.now_micros, hot.close
@@ -134,13 +134,13 @@ def measure(name: str, rows: int, work: Iterator[Callable[[], int]], **facts: An
     return figure
 
 
-def add(hot: Hot, rows: int, given: Iterator[list[Found]]) -> dict[str, Any]:
+def add(hot: RawDatabase, rows: int, given: Iterator[list[FoundUrl]]) -> dict[str, Any]:
     """Add the batches to the shipped tables."""
     timed = Timed(hot)
     frontier = Frontier(timed, SystemClock())
     frontier.add(EXECUTION, next(given))  # the first one makes temporary tables
 
-    def insert(batch: list[Found]) -> int:
+    def insert(batch: list[FoundUrl]) -> int:
         frontier.add(EXECUTION, batch)
         return len(batch)
 
@@ -150,10 +150,10 @@ def add(hot: Hot, rows: int, given: Iterator[list[Found]]) -> dict[str, Any]:
     return figure
 
 
-def hashed(folder: Path, hot: Hot, rows: int, given: Iterator[list[Found]]) -> dict[str, Any]:
+def hashed(folder: Path, hot: RawDatabase, rows: int, given: Iterator[list[FoundUrl]]) -> dict[str, Any]:
     """Add the same batches to a table whose key is the hash, with a queue index, as one would write it at first."""
     path = folder / "hashed.db"
-    plain = SqliteHot(path)
+    plain = SqliteRawDatabase(path)
     with plain.write() as tx:
         tx.execute(
             "CREATE TABLE urls (hash INTEGER PRIMARY KEY, domain_id BIGINT, url TEXT, kind TEXT, priority INTEGER,"
@@ -172,9 +172,9 @@ def hashed(folder: Path, hot: Hot, rows: int, given: Iterator[list[Found]]) -> d
     copy.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     copy.close()
     os.sync()
-    plain = SqliteHot(path)
+    plain = SqliteRawDatabase(path)
 
-    def insert(batch: list[Found]) -> int:
+    def insert(batch: list[FoundUrl]) -> int:
         values = [(f.url_hash, 1, f.url, f.kind.value, f.priority, f.depth, 0, 0) for f in batch]
         with plain.write() as tx:
             tx.many("INSERT OR IGNORE INTO urls (hash, domain_id, url, kind, priority, depth, due_at, created_at)"
@@ -187,7 +187,7 @@ def hashed(folder: Path, hot: Hot, rows: int, given: Iterator[list[Found]]) -> d
     return figure
 
 
-def visit(hot: Hot, rows: int, *, pages: int) -> dict[str, Any]:
+def visit(hot: RawDatabase, rows: int, *, pages: int) -> dict[str, Any]:
     """Lease 20 domains with 10 pages each, settle all 200 in one transaction, give the domains back; and again."""
     clock = SystemClock()
     timed = Timed(hot)
@@ -224,7 +224,11 @@ def visit(hot: Hot, rows: int, *, pages: int) -> dict[str, Any]:
 def run(url: str, folder: Path, *, rows: int, hosts: int, count: int) -> None:
     """Measure one database with so many known URLs."""
     upgrade(url)
-    filling: Any = SqliteHot(folder / "holdfast.db") if url.startswith("sqlite") else PostgresHot(url, statement_s=3600)
+    filling: Any = (
+        SqliteRawDatabase(folder / "holdfast.db")
+        if url.startswith("sqlite")
+        else PostgresRawDatabase(url, statement_s=3600)
+    )
     began = time.perf_counter()
     if filling.dialect == "sqlite":
         filling._connection.execute("PRAGMA synchronous = OFF")
@@ -236,7 +240,7 @@ def run(url: str, folder: Path, *, rows: int, hosts: int, count: int) -> None:
     filling.close()
     os.sync()  # gigabytes that the kernel still has to write are not what is measured
     print(json.dumps({"name": "seed", "known": rows, "seconds": round(time.perf_counter() - began, 1)}), flush=True)
-    hot: Any = SqliteHot(folder / "holdfast.db") if url.startswith("sqlite") else PostgresHot(url)
+    hot: Any = SqliteRawDatabase(folder / "holdfast.db") if url.startswith("sqlite") else PostgresRawDatabase(url)
     ours = add(hot, rows, batches(hot, hosts, count))
     if hot.dialect == "sqlite":
         theirs = hashed(folder, hot, rows, batches(hot, hosts, count))

@@ -22,9 +22,8 @@ from typing import NamedTuple
 
 from holdfast.clock import SystemClock
 from holdfast.fetch.body import MemoryBody
-from holdfast.warc.digest import sha256_of
-from holdfast.warc.exchange import Exchange
-from holdfast.warc.writer import WarcWriter
+from holdfast.warc.record import sha256_of
+from holdfast.warc.writer import Exchange, WarcWriter
 
 _REQUEST = b"GET / HTTP/1.1\r\nHost: example.org\r\n\r\n"
 _BEGIN = datetime(2024, 1, 1, tzinfo=UTC)

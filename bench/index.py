@@ -23,14 +23,13 @@ from holdfast import config, log
 from holdfast.clock import SystemClock, to_micros
 from holdfast.db.connect import connect
 from holdfast.db.engine import Database
-from holdfast.db.hot import Hot
+from holdfast.db.raw import RawDatabase
 from holdfast.fetch.body import MemoryBody
 from holdfast.index.indexer import Indexer
-from holdfast.search.drain import drain
+from holdfast.search.outbox import drain
 from holdfast.warc import queries as files
-from holdfast.warc.digest import sha256_of
-from holdfast.warc.exchange import Exchange
-from holdfast.warc.writer import WarcWriter
+from holdfast.warc.record import sha256_of
+from holdfast.warc.writer import Exchange, WarcWriter
 from holdfast.wiring import prepare
 
 _PEERS = Path(__file__).resolve().parent.parent / ".venv-peers" / "bin" / "python"
@@ -119,7 +118,7 @@ def measure(folder: Path, count: int) -> Figures:
     )  # fmt: skip
 
 
-def _warm(hot: Hot, home: Path, indexer: Indexer) -> None:
+def _warm(hot: RawDatabase, home: Path, indexer: Indexer) -> None:
     """Load the language model and the tables of encodings: that is paid once, not by a page."""
     indexer.index_file(_write(hot, home, [b"<p>" + b"Some words to be read before. " * 50 + b"</p>"], _BEGIN))
 
@@ -148,7 +147,7 @@ def _plain(path: Path, folder: Path) -> float:
     return float(figures["cpu_s"]) / int(figures["pages"]) * 1000
 
 
-def _write(hot: Hot, home: Path, bodies: Sequence[bytes], moment: datetime) -> int:
+def _write(hot: RawDatabase, home: Path, bodies: Sequence[bytes], moment: datetime) -> int:
     clock = SystemClock()
     now = to_micros(clock.now())
     with hot.write() as tx:

@@ -25,11 +25,11 @@ from holdfast.config import JobSettings
 from holdfast.db.engine import Database
 from holdfast.db.migrate import upgrade
 from holdfast.db.models import Execution, Job, Source
-from holdfast.jobs.board.board import Board
-from holdfast.jobs.leases import Leases
+from holdfast.jobs.administration.actions import JobActions
+from holdfast.jobs.leases import ExecutionLeases
 from holdfast.jobs.placement import Placement
 from holdfast.jobs.scheduler import Scheduler
-from holdfast.jobs.settling import Settler
+from holdfast.jobs.settling import RunSettler
 from holdfast.jobs.specs import JobSpec
 
 NOW = datetime(2026, 9, 1, tzinfo=UTC)
@@ -96,8 +96,8 @@ def measure(url: str, jobs: int) -> dict[str, list[tuple[float, float]]]:
             connection.execute(text("ANALYZE"))  # as PostgreSQL does by itself a minute later
         placement, settings = Placement(), JobSettings()
         scheduler = Scheduler(database, clock, settings, placement)
-        leases = Leases(database, clock, Settler(settings, placement), home=Path(folder))
-        board = Board(clock, placement)
+        leases = ExecutionLeases(database, clock, RunSettler(settings, placement), home=Path(folder))
+        board = JobActions(clock, placement)
         scheduler.start()
         scheduler.tick()
 

@@ -7,7 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from holdfast.crawl.links import Seen
+from holdfast.crawl.page_reading import SeenUrls
 
 URLS = 1_000_000
 
@@ -25,7 +25,7 @@ def _resident() -> int:
 def main() -> None:
     """Fill the memory of known addresses as a crawl does and print its cost."""
     chance = random.Random(7)
-    seen = Seen(2 * URLS + 2)
+    seen = SeenUrls(2 * URLS + 2)
     before = _resident()
     for _ in range(URLS):
         seen.add(chance.getrandbits(64) - (1 << 63))

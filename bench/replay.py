@@ -25,7 +25,7 @@ from typing import NamedTuple
 
 from holdfast.clock import to_micros
 from holdfast.db.connect import connect
-from holdfast.db.hot import Transaction
+from holdfast.db.raw import Transaction
 from holdfast.db.schema import make_fresh
 
 Figure = tuple[str, str, str, bool]

@@ -27,14 +27,14 @@ import zstandard
 
 from holdfast import config
 from holdfast.clock import SystemClock, to_micros
-from holdfast.coordination.priority import step_back
+from holdfast.coordination.runfile import step_back
 from holdfast.db.connect import connect
 from holdfast.db.engine import Database
-from holdfast.db.hot import Transaction
+from holdfast.db.raw import Transaction
 from holdfast.db.schema import make_fresh
-from holdfast.search.drain import drain, rebuild
-from holdfast.search.search import Kind, Request, Search
-from holdfast.search.shelf import Shelf
+from holdfast.search.outbox import drain, rebuild
+from holdfast.search.readers import ReaderCache
+from holdfast.search.search import ResultKind, SearchRequest, SearchService
 from holdfast.urls import hash64, surt
 
 CAPTURES = 5
@@ -163,7 +163,7 @@ class Times(NamedTuple):
         }  # fmt: skip
 
 
-def _timed(search: Search, requests: Sequence[Request]) -> Times:
+def _timed(search: SearchService, requests: Sequence[SearchRequest]) -> Times:
     times = Times([], [])
     for request in requests:
         started, cpu = time.perf_counter(), time.thread_time()
@@ -175,7 +175,7 @@ def _timed(search: Search, requests: Sequence[Request]) -> Times:
 
 def _common_words(home: Path, documents: int) -> list[str]:
     """Return words that are found, with all their forms, in 5 to 25% of all documents."""
-    reader = Shelf(home, SystemClock()).view().reader
+    reader = ReaderCache(home, SystemClock()).view().reader
     assert reader is not None
     frequent = sorted(
         word for word, count in reader.vocabulary("", limit=1_000_000) if len(word) >= 3 and count > 0.01 * documents
@@ -183,7 +183,7 @@ def _common_words(home: Path, documents: int) -> list[str]:
     return [word for word in frequent if 0.05 <= reader.words([word], [], limit=1).count / documents <= 0.25]
 
 
-def requests_of(home: Path, documents: int, count: int) -> dict[str, list[Request]]:
+def requests_of(home: Path, documents: int, count: int) -> dict[str, list[SearchRequest]]:
     """Return the requests of each figure; no query is asked twice within one."""
     rng = np.random.default_rng(3)
     words = _common_words(home, documents)
@@ -194,34 +194,35 @@ def requests_of(home: Path, documents: int, count: int) -> dict[str, list[Reques
     two, more = shuffled[:count], shuffled[count : 7 * count]
     one = [words[i] for i in rng.permutation(len(words))[:count]]
 
-    def filtered(queries: Sequence[str]) -> list[Request]:
+    def filtered(queries: Sequence[str]) -> list[SearchRequest]:
         days = [(date(2019 + n % 4, 1, 1), date(2021 + n % 4, 6, 30)) for n in range(len(queries))]
         return [
-            Request(q=q, source=f"s{1 + n % SOURCES}", start=days[n][0], end=days[n][1]) for n, q in enumerate(queries)
+            SearchRequest(q=q, source=f"s{1 + n % SOURCES}", start=days[n][0], end=days[n][1])
+            for n, q in enumerate(queries)
         ]
 
     with closing(connect(f"sqlite:///{home / 'holdfast.db'}")) as hot, hot.read() as tx:
         some = rng.integers(1, documents, count).tolist()
         urls = [tx.execute("SELECT url FROM page_groups WHERE id = ?", (n,))[0][0] for n in some]
     return {
-        "two words": [Request(q=q) for q in two],
-        "one word": [Request(q=q) for q in one],
-        "one word, pages": [Request(q=q, view=Kind.PAGES) for q in one],
+        "two words": [SearchRequest(q=q) for q in two],
+        "one word": [SearchRequest(q=q) for q in one],
+        "one word, pages": [SearchRequest(q=q, view=ResultKind.PAGES) for q in one],
         "filtered": filtered(two),
         "one word, filtered": filtered(one),
-        "url": [Request(q=url) for url in urls],
-        "boolean": [Request(q=f"{q.split()[0]} AND NOT title:{q.split()[1]}") for q in two],
-        "browse": [Request(start=date(2010, 1, 1 + n)) for n in range(20)],
-        "more": [Request(q=q) for q in more],
+        "url": [SearchRequest(q=url) for url in urls],
+        "boolean": [SearchRequest(q=f"{q.split()[0]} AND NOT title:{q.split()[1]}") for q in two],
+        "browse": [SearchRequest(start=date(2010, 1, 1 + n)) for n in range(20)],
+        "more": [SearchRequest(q=q) for q in more],
     }
 
 
 def measure(home: Path, snapshots: int, count: int) -> dict[str, Any]:
     """Return p50 and p95 in milliseconds for each kind of request, and what following an index run does to them."""
     database = Database(f"sqlite:///{home / 'holdfast.db'}")
-    search = Search(database, home, SystemClock())
+    search = SearchService(database, home, SystemClock())
     started = time.perf_counter()
-    search.ask(Request(q="warm"))
+    search.ask(SearchRequest(q="warm"))
     opened = time.perf_counter() - started
     found: dict[str, Any] = {"snapshots": snapshots, "open_s": round(opened, 2)}
     asked = requests_of(home, snapshots // CAPTURES, count)
@@ -236,7 +237,7 @@ def measure(home: Path, snapshots: int, count: int) -> dict[str, Any]:
     return found
 
 
-def _while_indexing(home: Path, search: Search, requests: Sequence[Request]) -> dict[str, Any]:
+def _while_indexing(home: Path, search: SearchService, requests: Sequence[SearchRequest]) -> dict[str, Any]:
     """Return figures beside another process that indexes new captures all the time, and without.
 
     An error if that process did not write all the while: then nothing was measured.

@@ -16,10 +16,9 @@ from warcio.warcwriter import WARCWriter
 
 from holdfast.clock import SystemClock
 from holdfast.fetch.body import MemoryBody
-from holdfast.warc.digest import sha256_of
-from holdfast.warc.exchange import Exchange
 from holdfast.warc.member import pack
-from holdfast.warc.writer import WarcWriter
+from holdfast.warc.record import sha256_of
+from holdfast.warc.writer import Exchange, WarcWriter
 
 _REQUEST = b"GET / HTTP/1.1\r\nHost: 127.0.0.10:8080\r\nUser-Agent: Holdfast/0 (+mailto:bench@example.org)\r\n\r\n"
 _HEADERS = [("Server", "nginx"), ("Content-Type", "text/html; charset=utf-8"), ("Connection", "keep-alive")]

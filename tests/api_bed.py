@@ -13,16 +13,15 @@ from sqlalchemy import inspect, select
 from holdfast import config
 from holdfast.db.engine import Database
 from holdfast.db.models import AuditEvent, Job
-from holdfast.jobs.endings import Ending, Result
-from holdfast.jobs.retries import Failure
-from holdfast.jobs.states import Action, State
+from holdfast.jobs.endings import FailureCause, RunEnding, RunResult
+from holdfast.jobs.states import JobAction, State
 from holdfast.wiring.archive import Archive
-from holdfast.wiring.desk import Desk
+from holdfast.wiring.jobs import JobService
 from tests.client import Client, asking
 from tests.clock import FakeClock
 from tests.jobs_bed import Bed, open_bed
 
-CONFIG_FAULT = Ending(result=Result.FAILED, failure=Failure.CONFIG, error="it broke", stack="Traceback")
+CONFIG_FAULT = RunEnding(result=RunResult.FAILED, failure=FailureCause.CONFIG, error="it broke", stack="Traceback")
 """Ends a run that is not tried again."""
 
 
@@ -35,7 +34,7 @@ class Server:
     def forget(self) -> None:
         """Forget what this process knows of jobs, as if it had just been started."""
         archive = self.archive
-        self.client.app.state.desk = Desk(archive.database, archive.clock, archive.settings)  # type: ignore[attr-defined]
+        self.client.app.state.desk = JobService(archive.database, archive.clock, archive.settings)  # type: ignore[attr-defined]
 
     def get(self, path: str, **options: Any) -> httpx.Response:
         """Return the answer to a GET."""
@@ -79,7 +78,7 @@ class Server:
             return self.bed.once(code)
         if state in (State.COMPLETED, State.FAILED):
             job_id = self.bed.once(code)
-            ending = CONFIG_FAULT if state is State.FAILED else Ending(result=Result.COMPLETED)
+            ending = CONFIG_FAULT if state is State.FAILED else RunEnding(result=RunResult.COMPLETED)
             self.bed.run_once(job_id, ending)
             return job_id
         job_id = self.bed.recurring(code)
@@ -88,7 +87,7 @@ class Server:
             self.bed.party.scheduler.tick()
             assert self.bed.party.taken().claim.job_id == job_id
         elif state in (State.PAUSED, State.CANCELLED):
-            self.bed.party.act(job_id, Action.PAUSE if state is State.PAUSED else Action.CANCEL)
+            self.bed.party.act(job_id, JobAction.PAUSE if state is State.PAUSED else JobAction.CANCEL)
         else:
             self.bed.set_next_run(job_id, self.clock.now().replace(year=2099))
         return job_id

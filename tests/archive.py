@@ -13,16 +13,14 @@ from holdfast.clock import Clock, SystemClock, to_micros
 from holdfast.config import Settings
 from holdfast.db.connect import connect
 from holdfast.db.engine import Database
-from holdfast.db.hot import Hot, Transaction
+from holdfast.db.raw import RawDatabase, Transaction
 from holdfast.index.indexer import Indexed, Indexer, index_pending
 from holdfast.types import Original, Truncated
 from holdfast.warc import queries as files
-from holdfast.warc.digest import sha256_of
-from holdfast.warc.exchange import Exchange
 from holdfast.warc.manifest import ManifestEntry, add_to_manifest
 from holdfast.warc.payload import parse_head, payload_chunks
-from holdfast.warc.record import Profile
-from holdfast.warc.writer import WarcWriter
+from holdfast.warc.record import Profile, sha256_of
+from holdfast.warc.writer import Exchange, WarcWriter
 from holdfast.wiring import prepare
 from holdfast.wiring.archive import Archive
 
@@ -86,13 +84,13 @@ def build_archive(
     return Archive(settings=settings, database=Database(settings.database), clock=clock)
 
 
-def index_all(hot: Hot, clock: Clock, home: Path) -> list[Indexed]:
+def index_all(hot: RawDatabase, clock: Clock, home: Path) -> list[Indexed]:
     """Index whatever is pending."""
     with closing(Indexer(hot, clock, home)) as indexer:
         return index_pending(indexer, hot, clock)
 
 
-def add_captures(hot: Hot, settings: Settings, clock: Clock, shots: Sequence[Shot]) -> list[int]:
+def add_captures(hot: RawDatabase, settings: Settings, clock: Clock, shots: Sequence[Shot]) -> list[int]:
     """Write and register the files; return their ids."""
     originals: dict[str, Original] = {}
     ids = []
@@ -102,7 +100,9 @@ def add_captures(hot: Hot, settings: Settings, clock: Clock, shots: Sequence[Sho
     return ids
 
 
-def _write_file(hot: Hot, home: Path, clock: Clock, shots: Sequence[Shot], originals: dict[str, Original]) -> int:
+def _write_file(
+    hot: RawDatabase, home: Path, clock: Clock, shots: Sequence[Shot], originals: dict[str, Original]
+) -> int:
     now, first = to_micros(clock.now()), shots[0]
     with hot.write() as tx:
         execution_id = ensure_execution(tx, first.source, f"{first.source}-{first.execution}", now=now)

@@ -14,20 +14,19 @@ from holdfast.archive_tool.contract import Host
 from holdfast.clock import to_micros
 from holdfast.db.models import Edition, Execution, Job, Source
 from holdfast.db.models.frontier import Domain, Exclusion, Page, PageCrawl
-from holdfast.editions.plans import Plan, Wish
-from holdfast.editions.report import Report, write_report
+from holdfast.editions.campaign import CampaignWish, Plan
+from holdfast.editions.report import EditionReport, write_report
 from holdfast.editions.scheduling import Campaigns
-from holdfast.jobs.endings import Ending, Result
-from holdfast.jobs.leases import Lease
-from holdfast.jobs.retries import Failure
+from holdfast.jobs.endings import FailureCause, RunEnding, RunResult
+from holdfast.jobs.leases import ExecutionLease
 from holdfast.urls import parse_seed
 from holdfast.wiring.archive import Archive
 from tests.clock import FakeClock
 from tests.jobs_bed import Bed, open_bed
 
-INDEXED = Ending(result=Result.COMPLETED, reason="done", index_state="indexed")
-BROKEN = Ending(
-    result=Result.FAILED, failure=Failure.CONFIG, reason="infra_error_config", error="unrecognized arguments"
+INDEXED = RunEnding(result=RunResult.COMPLETED, reason="done", index_state="indexed")
+BROKEN = RunEnding(
+    result=RunResult.FAILED, failure=FailureCause.CONFIG, reason="infra_error_config", error="unrecognized arguments"
 )
 
 
@@ -40,18 +39,18 @@ class EditionBed:
 
     def schedule(self, *sources: str, year: int | None = 2026, apply: bool = True, **wish: Any) -> Plan:
         """Schedule a campaign."""
-        return self.campaigns.schedule(Wish(year=year, sources=sources, apply=apply, **wish))
+        return self.campaigns.schedule(CampaignWish(year=year, sources=sources, apply=apply, **wish))
 
-    def begin(self) -> Lease:
+    def begin(self) -> ExecutionLease:
         """Let what is due be queued, and take the first."""
         self.jobs.party.scheduler.tick()
         return self.jobs.party.taken()
 
-    def end(self, lease: Lease, ending: Ending = INDEXED) -> None:
+    def end(self, lease: ExecutionLease, ending: RunEnding = INDEXED) -> None:
         """Settle a run."""
         self.jobs.party.leases.settle(lease, ending)
 
-    def ran(self, *met: tuple[Any, ...], ending: Ending = INDEXED) -> Lease:
+    def ran(self, *met: tuple[Any, ...], ending: RunEnding = INDEXED) -> ExecutionLease:
         """Run what waits longest: it met these addresses and ended like this."""
         lease = self.begin()
         for one in met:
@@ -100,7 +99,7 @@ class EditionBed:
         with self.database.read() as session:
             return session.scalars(select(Job).where(Job.name == name)).one()
 
-    def report(self, code: str, year: int = 2026, **how: Any) -> Report:
+    def report(self, code: str, year: int = 2026, **how: Any) -> EditionReport:
         """Write the report of an edition."""
         return write_report(self.database, self.home, self.clock, self.edition(code, year).id, **how)
 

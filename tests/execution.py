@@ -11,13 +11,13 @@ from holdfast import config
 from holdfast.crawl.plan import CrawlPlan
 from holdfast.jobs import executions
 from holdfast.jobs.executions import Begun
-from holdfast.wiring import Ground, open_ground
+from holdfast.wiring import Runtime, open_ground
 
 
 class Begin(NamedTuple):
     """An execution that has begun, and what it stands on."""
 
-    ground: Ground
+    ground: Runtime
     begun: Begun
     plan: CrawlPlan
 
@@ -28,6 +28,6 @@ def begun_execution(home: Path) -> Iterator[Begin]:
     plan = CrawlPlan(seeds=("https://example.org/",), contact="tests@example.org")
     with open_ground(config.load(home=home)) as ground:
         begun = executions.begin(
-            ground.hot, ground.clock, plan, executions.Wish(home), is_working=lambda _execution_id: False
+            ground.hot, ground.clock, plan, executions.ExecutionWish(home), is_working=lambda _execution_id: False
         )
         yield Begin(ground, begun, plan)

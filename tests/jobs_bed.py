@@ -14,29 +14,27 @@ from holdfast.clock import Clock
 from holdfast.config import JobSettings
 from holdfast.db.engine import Database
 from holdfast.db.models import Execution, Hold, Job, JobEvent
-from holdfast.jobs.adaptive import StartPage
-from holdfast.jobs.board.board import Board, Upserted
-from holdfast.jobs.endings import Ending, Result
-from holdfast.jobs.leases import Lease, Leases
+from holdfast.jobs.administration.actions import JobActions, Upserted
+from holdfast.jobs.endings import FailureCause, RunEnding, RunResult, StartPage
+from holdfast.jobs.leases import ExecutionLease, ExecutionLeases
 from holdfast.jobs.placement import Placement
-from holdfast.jobs.retries import Failure
 from holdfast.jobs.scheduler import Scheduler
-from holdfast.jobs.settling import Settler
+from holdfast.jobs.settling import RunSettler
 from holdfast.jobs.specs import JobSpec
-from holdfast.jobs.states import Action
+from holdfast.jobs.states import JobAction
 from holdfast.sources import registry
 
-DONE = Ending(result=Result.COMPLETED)
+DONE = RunEnding(result=RunResult.COMPLETED)
 
 
-def failed(failure: Failure = Failure.FAILED) -> Ending:
+def failed(failure: FailureCause = FailureCause.FAILED) -> RunEnding:
     """Return the end of a run that did not work."""
-    return Ending(result=Result.FAILED, failure=failure, error="it broke", stack="Traceback")
+    return RunEnding(result=RunResult.FAILED, failure=failure, error="it broke", stack="Traceback")
 
 
-def unchanged(content_hash: str = "a") -> Ending:
+def unchanged(content_hash: str = "a") -> RunEnding:
     """Return the end of a good run that saw this at its start page."""
-    return Ending(result=Result.COMPLETED, start=StartPage(content_hash=content_hash))
+    return RunEnding(result=RunResult.COMPLETED, start=StartPage(content_hash=content_hash))
 
 
 class Party:
@@ -46,15 +44,15 @@ class Party:
         self.database, placement = Database(url), Placement()
         self.placement = placement
         self.scheduler = Scheduler(self.database, clock, settings, placement)
-        self.leases = Leases(self.database, clock, Settler(settings, placement), home=home)
-        self.board = Board(clock, placement)
+        self.leases = ExecutionLeases(self.database, clock, RunSettler(settings, placement), home=home)
+        self.board = JobActions(clock, placement)
 
-    def act(self, job_id: int, action: Action) -> Job:
+    def act(self, job_id: int, action: JobAction) -> Job:
         """Do something to a job, in a transaction of its own."""
         with self.database.write() as session:
             return self.board.act(session, job_id, action)
 
-    def taken(self, owner: str = "w1") -> Lease:
+    def taken(self, owner: str = "w1") -> ExecutionLease:
         """Return a lease; the test fails if nothing waits."""
         lease = self.leases.take(owner)
         assert lease is not None, "nothing is queued"
@@ -136,7 +134,7 @@ class Bed:
 
         self.change(job_id, alter)
 
-    def run_once(self, job_id: int, ending: Ending = DONE, *, seconds: float = 1.0) -> None:
+    def run_once(self, job_id: int, ending: RunEnding = DONE, *, seconds: float = 1.0) -> None:
         """Let a due job be queued, run and settled; time passes only where the clock can be moved."""
         self.party.scheduler.tick()
         lease = self.party.taken()

@@ -28,8 +28,8 @@ from holdfast.db.models import (
     WarcFile,
     Withdrawal,
 )
-from holdfast.search.drain import drain
-from holdfast.search.search import Answer, Request, Search
+from holdfast.search.outbox import drain
+from holdfast.search.search import SearchAnswer, SearchRequest, SearchService
 from holdfast.urls import hash64, page_key, parse
 from tests.clock import FakeClock
 
@@ -60,7 +60,7 @@ class Bed:
     database: Database
     home: Path
     clock: Clock
-    search: Search
+    search: SearchService
     _sources: dict[str, int] = field(default_factory=dict)
     _executions: dict[str, tuple[int, int]] = field(default_factory=dict)
     _groups: dict[tuple[int, int], int] = field(default_factory=dict)
@@ -87,9 +87,9 @@ class Bed:
         self.drain()
         return ids
 
-    def ask(self, q: str | None = None, **more: Any) -> Answer:
+    def ask(self, q: str | None = None, **more: Any) -> SearchAnswer:
         """Search the newest index."""
-        return self.search.ask(Request(q=q, **more), wait=True)
+        return self.search.ask(SearchRequest(q=q, **more), wait=True)
 
     def urls(self, q: str | None = None, **more: Any) -> list[str]:
         """Search, and return the addresses found."""
@@ -190,7 +190,7 @@ def open_bed(database_url: str, home: Path, clock: Clock | None = None) -> Itera
     database = Database(database_url)
     used = clock or FakeClock()
     try:
-        yield Bed(database, home, used, Search(database, home, used))
+        yield Bed(database, home, used, SearchService(database, home, used))
     finally:
         database.close()
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from holdfast.db.hot import Hot, Row, Transaction
+from holdfast.db.raw import RawDatabase, Row, Transaction
 
 MOST_ROWS = 60_000
 """About half a second of SQLite at 8 microseconds a row with its indexes: no write transaction may hold more."""
@@ -34,7 +34,7 @@ class _WeighedTransaction:
 class WeighedHot:
     """Like the connection that it wraps; `rows` has one number for each write transaction."""
 
-    def __init__(self, hot: Hot) -> None:
+    def __init__(self, hot: RawDatabase) -> None:
         self._hot = hot
         self.rows: list[int] = []
 

@@ -8,7 +8,7 @@ from itertools import groupby
 from pathlib import Path
 
 from holdfast.api.app import create_inner_app
-from holdfast.api.reference import Operation, operations
+from holdfast.api.routes.reference import Operation, operations
 from holdfast.config import Settings
 from holdfast.wiring.archive import open_archive
 

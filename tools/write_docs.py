@@ -11,7 +11,7 @@ from pathlib import Path
 from api_page import api_page
 
 from holdfast.cli import runner
-from holdfast.cli.catalogue import COMMANDS, Group, noun_of
+from holdfast.cli.catalogue import COMMANDS, HelpGroup, noun_of
 from holdfast.cli.settings import walk
 from holdfast.config import Settings
 
@@ -67,7 +67,7 @@ def _aliases() -> list[str]:
     rows = [
         f"| `holdfast {name}` | `holdfast {noun_of(command)} {command.subcommand}` | {command.summary} |"
         for name, command in COMMANDS.items()
-        if command.group is Group.FLAT and command.subcommand is not None
+        if command.group is HelpGroup.FLAT and command.subcommand is not None
     ]
     return ["## Flat names", "", ALIASES_INTRO, "", "| flat | the same as | what it does |", "|---|---|---|", *rows, ""]
 

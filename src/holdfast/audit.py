@@ -2,17 +2,45 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
+from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from holdfast.clock import Clock
-from holdfast.db.audits import acting, actor
+from holdfast.db.audit_events import acting_user
 from holdfast.db.models import AuditEvent
-
-__all__ = ["acting", "actor", "record"]
 
 
 def record(session: Session, clock: Clock, *, action: str, subject: str, detail: dict[str, Any]) -> None:
     """Append an event in the caller's transaction: it stands if and only if the deed does."""
-    session.add(AuditEvent(at=clock.now(), actor=actor(), action=action, subject=subject, detail=detail))
+    session.add(AuditEvent(at=clock.now(), actor=acting_user(), action=action, subject=subject, detail=detail))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuditFilter:
+    """Which events are wanted; what is None does not matter."""
+
+    actor: str | None = None
+    action: str | None = None
+    """The whole word, or its beginning up to a dot: `source` finds `source.created`."""
+    subject: str | None = None
+    before: int | None = None
+    """Only events with a smaller id: how a list goes on."""
+    limit: int = 50
+
+
+def audit_events(session: Session, wanted: AuditFilter) -> list[AuditEvent]:
+    """Return what was done, newest first."""
+    clauses = []
+    if wanted.actor is not None:
+        clauses.append(AuditEvent.actor == wanted.actor)
+    if wanted.subject is not None:
+        clauses.append(AuditEvent.subject == wanted.subject)
+    if wanted.action is not None:
+        below = AuditEvent.action.startswith(f"{wanted.action}.", autoescape=True)
+        clauses.append((AuditEvent.action == wanted.action) | below)
+    if wanted.before is not None:
+        clauses.append(AuditEvent.id < wanted.before)
+    return list(session.scalars(select(AuditEvent).where(*clauses).order_by(AuditEvent.id.desc()).limit(wanted.limit)))

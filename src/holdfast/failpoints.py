@@ -86,9 +86,14 @@ def _hang(_place: str) -> None:
 
 
 _ACTIONS: dict[str, Callable[[str], None]] = {
-    "kill": _signal(signal.SIGKILL), "crash": _signal(signal.SIGSEGV), "stop": _signal(signal.SIGSTOP),
-    "raise": _raise, "lose": _lose, "sleep": _sleep, "hang": _hang,
-}  # fmt: skip
+    "kill": _signal(signal.SIGKILL),
+    "crash": _signal(signal.SIGSEGV),
+    "stop": _signal(signal.SIGSTOP),
+    "raise": _raise,
+    "lose": _lose,
+    "sleep": _sleep,
+    "hang": _hang,
+}
 _spec = os.environ.get("HOLDFAST_FAILPOINT")
 reach: Reach = armed(_spec) if _spec else _nothing
 """Called on the way through with the place's name, and what is worked on there."""

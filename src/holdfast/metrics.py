@@ -21,13 +21,17 @@ class ServerMetrics:
         """Monotonic, for the uptime."""
         self.registry = CollectorRegistry()
         self.requests = Counter(
-            f"{PREFIX}_http_requests", "Requests answered, by kind of route and class of status.",
-            ["kind", "status"], registry=self.registry,
-        )  # fmt: skip
+            f"{PREFIX}_http_requests",
+            "Requests answered, by kind of route and class of status.",
+            ["kind", "status"],
+            registry=self.registry,
+        )
         self.seconds = Histogram(
-            f"{PREFIX}_http_request_duration_seconds", "Time to the end of an answer, by kind of route.",
-            ["kind"], registry=self.registry,
-        )  # fmt: skip
+            f"{PREFIX}_http_request_duration_seconds",
+            "Time to the end of an answer, by kind of route.",
+            ["kind"],
+            registry=self.registry,
+        )
         self.searches = Counter(f"{PREFIX}_search_requests", "Searches.", registry=self.registry)
         self.search_errors = Counter(
             f"{PREFIX}_search_errors", "Searches that failed, by class of status.", ["status"], registry=self.registry
@@ -59,15 +63,25 @@ class ServerMetrics:
 class ArchiveFigures:
     """What the database says when it is asked: the names of HA-085 under our prefix."""
 
-    def __init__(self, *, jobs: Mapping[str, Mapping[str, int]], snapshots: Mapping[str, int], pages: int,
-                 crawled: Mapping[str, int], failed: Mapping[str, int], warc_bytes: int) -> None:  # fmt: skip
+    def __init__(
+        self,
+        *,
+        jobs: Mapping[str, Mapping[str, int]],
+        snapshots: Mapping[str, int],
+        pages: int,
+        crawled: Mapping[str, int],
+        failed: Mapping[str, int],
+        warc_bytes: int,
+    ) -> None:
         self._jobs, self._snapshots, self._pages = jobs, snapshots, pages
         self._crawled, self._failed, self._warc_bytes = crawled, failed, warc_bytes
 
     def collect(self) -> Iterator[Metric]:
         """Yield the families, as the text format wants them."""
-        kinds = {"status": ("jobs", "by the status that operators see"),
-                 "cleanup_status": ("jobs_cleanup_status", "by the clean-up of their newest run")}  # fmt: skip
+        kinds = {
+            "status": ("jobs", "by the status that operators see"),
+            "cleanup_status": ("jobs_cleanup_status", "by the clean-up of their newest run"),
+        }
         for label, (name, told) in kinds.items():
             family = _gauge(f"{name}_total", f"Jobs {told}.", [label])
             for word, count in sorted(self._jobs.get(label, {}).items()):
@@ -97,8 +111,15 @@ class CrawlFigure(NamedTuple):
 class CrawlFigures:
     """What `holdfast metrics-textfile` writes: running crawls, jobs by state, clean-ups, room on the disk."""
 
-    def __init__(self, crawls: Sequence[CrawlFigure], *, jobs: Mapping[str, int], cleanups: Mapping[str, int],
-                 free_bytes: int, written_at: float) -> None:  # fmt: skip
+    def __init__(
+        self,
+        crawls: Sequence[CrawlFigure],
+        *,
+        jobs: Mapping[str, int],
+        cleanups: Mapping[str, int],
+        free_bytes: int,
+        written_at: float,
+    ) -> None:
         self._crawls, self._jobs, self._cleanups = crawls, jobs, cleanups
         self._free_bytes, self._written_at = free_bytes, written_at
 

@@ -23,7 +23,7 @@ class Outcome(StrEnum):
     EXCLUDED = "excluded"
 
 
-class Kind(StrEnum):
+class UrlKind(StrEnum):
     """Why a URL is asked for. Only pages count as pages and as depth."""
 
     PAGE = "page"
@@ -68,7 +68,7 @@ class Body(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Request:
+class FetchRequest:
     """One GET that a station asks fetch to make. Nothing is followed, decoded or retried below this line."""
 
     url: str
@@ -186,7 +186,7 @@ class Attempt:
     url: str
     url_hash: int
     """First 64 bits of the SHA-256 of the normalised URL, as a signed integer."""
-    kind: Kind
+    kind: UrlKind
     depth: int
     number: int
     """1 for the first attempt in this execution."""
@@ -201,7 +201,7 @@ class Attempt:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reread:
+class PageToReread:
     """A page that was fetched before a shorter way to it was found: what it leads to counts from the smaller depth."""
 
     attempt: Attempt
@@ -219,13 +219,13 @@ class Reread:
         return self.attempt.depth
 
 
-class Found(NamedTuple):
+class FoundUrl(NamedTuple):
     """An in-scope address to add to the frontier. A tuple, because a page can have a thousand."""
 
     url: str
     url_hash: int
     domain: str
-    kind: Kind
+    kind: UrlKind
     depth: int
     priority: int
     scheduled_for: int | None = None
@@ -234,22 +234,22 @@ class Found(NamedTuple):
     generation: int = 0
 
 
-class Listed(NamedTuple):
+class ListedUrl(NamedTuple):
     """An address that a feed or a sitemap names, and the date that it gives."""
 
-    found: Found
+    found: FoundUrl
     told_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Listing:
+class PolledListing:
     """What a feed or a sitemap that is polled answered."""
 
     is_feed: bool = False
     """Whether it tells news (RSS, Atom, JSON Feed) rather than everything there is."""
-    items: tuple[Listed, ...] = ()
+    items: tuple[ListedUrl, ...] = ()
     """In scope."""
-    children: tuple[Listed, ...] = ()
+    children: tuple[ListedUrl, ...] = ()
     """Sitemaps that an index names."""
     named: int = 0
     """How many addresses it names, those out of scope included."""
@@ -278,7 +278,7 @@ class DomainLease:
     attempts: tuple[Attempt, ...]
 
 
-class Refusal(StrEnum):
+class LeaseRefusal(StrEnum):
     """Why a domain cannot be had for one request."""
 
     HELD = "held"
@@ -364,8 +364,8 @@ class Visit:
     last_modified: str | None = None
     original: Original | None = None
     """Set when this visit is a new original for the page."""
-    found: tuple[Found, ...] = ()
-    shallower: tuple[Found, ...] = ()
+    found: tuple[FoundUrl, ...] = ()
+    shallower: tuple[FoundUrl, ...] = ()
     """Pages that were found before, by a longer way: not added again, but their depth is this one from now on."""
     excluded: Mapping[tuple[str, str], int] = field(default_factory=dict)
     """Links that were not added, counted by (rule, host)."""
@@ -373,9 +373,9 @@ class Visit:
     """If set, attempt n+1 is inserted in the transaction that closes this one."""
     signals: Signals | None = None
     """Set for a new or changed page of a source that keeps no bodies."""
-    listing: Listing | None = None
+    listing: PolledListing | None = None
     """Of a feed or a sitemap that was polled and answered."""
-    feeds: tuple[Found, ...] = ()
+    feeds: tuple[FoundUrl, ...] = ()
     """Feeds that a page refers to."""
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from sqlalchemy import select
 
-from holdfast.changes.compute import Computed, Wish, compute_pending
+from holdfast.changes.compute import Computed, ComputeWish, compute_pending
 from holdfast.db.models import Change
 from holdfast.wiring.archive import Archive
 from tests.archive import Shot, build_archive, days_later
@@ -49,7 +49,7 @@ def open_building(home: Path, database_url: str) -> Iterator[Building]:
         archive.database.close()
 
 
-def compute(archive: Archive, wish: Wish | None = None) -> Computed:
+def compute(archive: Archive, wish: ComputeWish | None = None) -> Computed:
     """Compare what waits."""
     return compute_pending(archive.database, archive.clock, wish)
 

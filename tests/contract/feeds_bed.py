@@ -12,12 +12,12 @@ from typing import Any
 from holdfast.config import FeedSettings
 from holdfast.db.connect import connect
 from holdfast.db.engine import Database
-from holdfast.db.hot import Hot
 from holdfast.db.models import Execution, Feed, FeedItem, Job, Source
+from holdfast.db.raw import RawDatabase
 from holdfast.feeds import queries
-from holdfast.feeds.polling.book import Charge, FeedBook
+from holdfast.feeds.polling import FeedPolling, PolledFeeds
 from holdfast.frontier import Frontier
-from holdfast.types import Attempt, Found, Kind, Listed, Listing, Outcome, Visit
+from holdfast.types import Attempt, FoundUrl, ListedUrl, Outcome, PolledListing, UrlKind, Visit
 from holdfast.urls import parse
 from tests.clock import FakeClock
 
@@ -29,9 +29,9 @@ INTERVAL = timedelta(minutes=15)
 class Worker:
     """A book with the connection it stands on."""
 
-    book: FeedBook
+    book: FeedPolling
     frontier: Frontier
-    hot: Hot
+    hot: RawDatabase
 
 
 class Bed:
@@ -40,7 +40,7 @@ class Bed:
     def __init__(self, url: str, clock: FakeClock, executions: int) -> None:
         self.url, self.clock = url, clock
         self.database = Database(url)
-        self._hots: list[Hot] = []
+        self._hots: list[RawDatabase] = []
         now = clock.now()
         with self.database.write() as session:
             source = Source(code="ex", name="ex", enabled=True, config={"seeds": ["http://a.test/"], "feeds": True},
@@ -61,9 +61,9 @@ class Bed:
         self._hots.append(connect(self.url))
         hot = self._hots[-1]
         frontier = Frontier(hot, self.clock)
-        charge = Charge(source_id=self.source_id, execution_id=execution_id, polls=polls,
+        charge = PolledFeeds(source_id=self.source_id, execution_id=execution_id, polls=polls,
                         start=None if start is None else parse(start).hash64)  # fmt: skip
-        return Worker(FeedBook(hot, frontier, self.clock, FeedSettings(**settings), charge), frontier, hot)
+        return Worker(FeedPolling(hot, frontier, self.clock, FeedSettings(**settings), charge), frontier, hot)
 
     def close(self) -> None:
         """Let go of all connections."""
@@ -74,7 +74,7 @@ class Bed:
     def visit(self, url: str = FEED, **changes: Any) -> Visit:
         """Return a good visit of a feed now, or one with these changes; time passes a second."""
         self.clock.advance(1)
-        kind, depth = changes.pop("kind", Kind.SITEMAP), changes.pop("depth", 0)
+        kind, depth = changes.pop("kind", UrlKind.SITEMAP), changes.pop("depth", 0)
         attempt = Attempt(id=1, page_id=77, domain_id=1, url=url, url_hash=parse(url).hash64, kind=kind, depth=depth,
                           number=1, priority=3)  # fmt: skip
         facts: dict[str, Any] = {"outcome": Outcome.SUCCESS, "reason": "ok", "status": 200}
@@ -86,13 +86,13 @@ class Bed:
         items = tuple(listed(path) for path in paths)
         body = changes.pop("content_hash", sha256(str(paths).encode()).hexdigest())
         return self.visit(
-            url, listing=Listing(is_feed=True, items=items, named=len(items)), content_hash=body, **changes
+            url, listing=PolledListing(is_feed=True, items=items, named=len(items)), content_hash=body, **changes
         )
 
     def failure(self, status: int | None, url: str = FEED, **changes: Any) -> Visit:
         """Return the visit of a feed that did not go well."""
         outcome = Outcome.FAILED if status is None else Outcome.BLOCKED_4XX if status < 500 else Outcome.BLOCKED_5XX
-        listing = None if status is None else Listing(**changes)
+        listing = None if status is None else PolledListing(**changes)
         return self.visit(url, outcome=outcome, status=status, reason=f"http_{status}", listing=listing)
 
     def add(self, url: str = FEED, **facts: Any) -> Feed:
@@ -133,16 +133,16 @@ class Bed:
             session.get_one(Execution, execution_id).state = "completed"
 
 
-def listed(path: str | tuple[str, datetime], kind: Kind = Kind.PAGE) -> Listed:
+def listed(path: str | tuple[str, datetime], kind: UrlKind = UrlKind.PAGE) -> ListedUrl:
     """Return a path of the site, with its date if it has one."""
     name, told_at = path if isinstance(path, tuple) else (path, None)
     url = parse(f"http://a.test{name}")
-    return Listed(Found(url.fetch, url.hash64, url.domain, kind, 0, 0), told_at)
+    return ListedUrl(FoundUrl(url.fetch, url.hash64, url.domain, kind, 0, 0), told_at)
 
 
-def children(paths: Sequence[str | tuple[str, datetime]]) -> Listing:
+def children(paths: Sequence[str | tuple[str, datetime]]) -> PolledListing:
     """Return what an index of sitemaps says."""
-    return Listing(children=tuple(listed(path, Kind.SITEMAP) for path in paths), named=len(paths))
+    return PolledListing(children=tuple(listed(path, UrlKind.SITEMAP) for path in paths), named=len(paths))
 
 
 @contextmanager

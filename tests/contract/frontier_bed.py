@@ -10,10 +10,10 @@ from hashlib import sha256
 from typing import Any
 
 from holdfast.db.connect import connect
-from holdfast.db.hot import Hot, Row, Transaction
+from holdfast.db.raw import RawDatabase, Row, Transaction
 from holdfast.errors import Unavailable
 from holdfast.frontier import Frontier, FrontierSettings, queries
-from holdfast.types import Attempt, CircuitState, DomainLease, DomainUpdate, Found, Kind, Outcome, Visit
+from holdfast.types import Attempt, CircuitState, DomainLease, DomainUpdate, FoundUrl, Outcome, UrlKind, Visit
 from tests.clock import FakeClock
 from tests.weighed import WeighedHot
 
@@ -21,14 +21,14 @@ EXECUTION = 1
 LEASE_S = 60.0
 
 
-def found(domain: str, number: int, **changes: Any) -> Found:
+def found(domain: str, number: int, **changes: Any) -> FoundUrl:
     """Return an address on a domain; its hash is unlike that of any other."""
     url = f"https://{domain}/{number}"
     url_hash = int.from_bytes(sha256(url.encode()).digest()[:8], "big", signed=True)
-    return Found(url, url_hash, domain, Kind.PAGE, 1, 1)._replace(**changes)
+    return FoundUrl(url, url_hash, domain, UrlKind.PAGE, 1, 1)._replace(**changes)
 
 
-def many(domain: str, count: int, **changes: Any) -> list[Found]:
+def many(domain: str, count: int, **changes: Any) -> list[FoundUrl]:
     """Return so many addresses on a domain."""
     return [found(domain, number, **changes) for number in range(count)]
 
@@ -40,7 +40,7 @@ class Bed:
         self.url, self.clock = url, clock
         self.hot = connect(url)
         """For questions: reports run on a connection of their own."""
-        self._hots: list[Hot] = [self.hot]
+        self._hots: list[RawDatabase] = [self.hot]
         self.frontier = self.another()
 
     @cached_property
@@ -101,7 +101,7 @@ class Bed:
 class Breaking:
     """A hot connection that can be told to fail after its next write."""
 
-    def __init__(self, hot: Hot) -> None:
+    def __init__(self, hot: RawDatabase) -> None:
         self._hot = hot
         self.dialect, self.generation = hot.dialect, hot.generation
         self.now_micros, self.close = hot.now_micros, hot.close

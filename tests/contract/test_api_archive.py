@@ -10,10 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from holdfast.api.figures import CountedTotals
 from holdfast.api.queries import active_workers
-from holdfast.api.totals import Totals
-from holdfast.db.engine import Database
-from holdfast.db.limits import limit_statements, take_time
+from holdfast.db.engine import Database, limit_statements, take_time
 from holdfast.db.migrate import upgrade
 from holdfast.db.models import Edition, Owner, Snapshot, Source, Withdrawal
 from holdfast.db.schema import SCHEMA
@@ -112,7 +111,7 @@ def _add_a_page(archive: Archive, migrated_url: str) -> None:
 
 
 def test_a_small_archive_is_counted_anew_at_once(own: Archive, migrated_url: str) -> None:
-    totals = Totals(own.database, own.clock, at_once_s=3600)
+    totals = CountedTotals(own.database, own.clock, at_once_s=3600)
     with own.database.read() as session:
         assert totals.read(session).snapshots == 6
         assert totals.read(session) is totals.read(session)
@@ -125,7 +124,7 @@ def test_a_small_archive_is_counted_anew_at_once(own: Archive, migrated_url: str
 
 def test_a_large_archive_is_counted_beside_the_requests(own: Archive, migrated_url: str) -> None:
     clock = _SlowClock()
-    totals = Totals(own.database, clock)
+    totals = CountedTotals(own.database, clock)
     with own.database.read() as session:
         before = totals.read(session)
 

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from fastapi.routing import APIRoute
 
-from holdfast.api.captured.queries import captured_by
-from holdfast.api.routes import executions, job_logs, jobs, managed_sources, scheduler
+from holdfast.api.capture_queries import captured_by
+from holdfast.api.routes import job_logs, jobs, sources
 from holdfast.db.models import Execution, Job
-from holdfast.index.withdrawals import hide
+from holdfast.withdrawals.hiding import hide
 from tests.api_bed import Server
 from tests.archive import Shot, build_archive, days_later
 from tests.client import asking
@@ -20,7 +20,7 @@ from tests.client import asking
 JSON = {"content-type": "application/json"}
 WRITING = sorted(
     (sorted(route.methods or ())[0], route.path.replace("{id}", "1"))
-    for module in (jobs, executions, job_logs, scheduler, managed_sources)
+    for module in (jobs, jobs, job_logs, jobs, sources)
     for route in module.router.routes
     if isinstance(route, APIRoute) and "GET" not in (route.methods or ())
 )

@@ -10,8 +10,8 @@ import pytest
 from sqlalchemy import inspect
 
 from holdfast.db.models import Execution
-from holdfast.jobs.endings import Ending, Result
-from holdfast.jobs.states import Action, State
+from holdfast.jobs.endings import RunEnding, RunResult
+from holdfast.jobs.states import JobAction, State
 from tests.api_bed import CONFIG_FAULT, Server
 from tests.jobs_bed import DONE
 
@@ -51,7 +51,7 @@ def test_each_of_the_49_pairs_is_taken_or_refused_over_http_as_the_document_says
                 assert answer.json()["code"] == ("illegal_transition" if target in ASKED else "invalid")
                 assert _traces(server, job_id) == before
             if server.row(job_id)["state"] in ("pending", "scheduled"):  # so that the next pair finds an empty queue
-                server.bed.party.act(job_id, Action.CANCEL)
+                server.bed.party.act(job_id, JobAction.CANCEL)
 
 
 class _Traces(NamedTuple):
@@ -144,7 +144,7 @@ def test_a_retry_over_http_computes_the_index_again_where_only_that_failed(serve
     job_id = server.job("ix")
     server.bed.party.scheduler.tick()
     lease = server.bed.party.taken()
-    server.bed.party.leases.settle(lease, Ending(result=Result.COMPLETED, index_state="index_failed"))
+    server.bed.party.leases.settle(lease, RunEnding(result=RunResult.COMPLETED, index_state="index_failed"))
 
     answer = server.ask("POST", f"/api/v1/jobs/{job_id}/retry")
 

@@ -14,11 +14,11 @@ from sqlalchemy import update
 
 from holdfast.config import JobSettings
 from holdfast.db.models import Execution, Job
-from holdfast.jobs.endings import Counts, Ending, Result
-from holdfast.jobs.journal.logs import LogBook
-from holdfast.jobs.leases import Lease
-from holdfast.jobs.projection import ADMIN_STATES
+from holdfast.jobs.endings import Counts, RunEnding, RunResult
+from holdfast.jobs.journal import LogBook
+from holdfast.jobs.leases import ExecutionLease
 from holdfast.jobs.states import State
+from holdfast.jobs.views.listing import ADMIN_STATES
 from tests.api_bed import CONFIG_FAULT, Server
 from tests.jobs_bed import failed
 
@@ -148,7 +148,7 @@ def test_only_the_import_takes_anything_but_json(one_source: Server) -> None:
         assert one_source.client.post(path, content=b"a: 1", headers=YAML).status_code == 415
 
 
-def _running(server: Server, code: str = "ex") -> tuple[int, Lease]:
+def _running(server: Server, code: str = "ex") -> tuple[int, ExecutionLease]:
     job_id = server.job(code)
     server.bed.party.scheduler.tick()
     return job_id, server.bed.party.taken()
@@ -169,7 +169,7 @@ def test_a_log_is_read_while_it_runs_and_downloaded_when_it_is_over(server: Serv
     nothing = server.get(f"{path}/tail?after={newer['next_after']}").json()
     loud = server.get(f"{path}/view?level=warning").json()
     paged = server.get(f"{path}/view?limit=4").json()
-    server.bed.party.leases.settle(lease, Ending(result=Result.COMPLETED))
+    server.bed.party.leases.settle(lease, RunEnding(result=RunResult.COMPLETED))
     over = server.get(path).json()
     file = server.get(f"{path}/download?execution=1")
     lines = [json.loads(line) for line in gzip.decompress(file.content).decode().splitlines()]
@@ -209,7 +209,7 @@ def test_events_are_followed_by_asking_again(server: Server) -> None:
     other = server.job("other")
     first = server.get("/api/v1/events?limit=2").json()
     rest = server.get(f"/api/v1/events?after={first['next_after']}").json()
-    server.bed.party.leases.settle(lease, Ending(result=Result.COMPLETED, counts=Counts(items_indexed=3)))
+    server.bed.party.leases.settle(lease, RunEnding(result=RunResult.COMPLETED, counts=Counts(items_indexed=3)))
     news = server.get(f"/api/v1/events?after={rest['last_id']}&job_id={job_id}").json()
     quiet = server.get(f"/api/v1/events?after={rest['last_id']}&job_id={other}").json()
 
@@ -327,7 +327,7 @@ def test_document_000_sees_each_job_with_its_newest_run(server: Server) -> None:
     server.bed.party.scheduler.tick()
     lease = server.bed.party.taken()
     counts = Counts(items_crawled=7, items_failed=1, items_total=8, items_indexed=6)
-    ending = Ending(result=Result.COMPLETED, counts=counts, exit_code=0, index_state="pending", stage="done",
+    ending = RunEnding(result=RunResult.COMPLETED, counts=counts, exit_code=0, index_state="pending", stage="done",
                     metrics={"crawled": 7})  # fmt: skip
     server.bed.party.leases.settle(lease, ending)
     whole = server.get("/api/admin/jobs").json()

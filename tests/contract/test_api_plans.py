@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from sqlalchemy import event, select
 
-from holdfast.api.captured.queries import captured_by, newest_crawls
+from holdfast.api.capture_queries import captured_by, newest_crawls
 from holdfast.db.migrate import upgrade
 from holdfast.db.models import Snapshot
 from holdfast.wiring.archive import Archive

@@ -6,9 +6,9 @@ from pathlib import Path
 
 from sqlalchemy import select
 
-from holdfast.api.upkeep import Upkeep
+from holdfast.api.lifespan import Upkeep
 from holdfast.db.models import PageSignal
-from holdfast.search.place import Place
+from holdfast.search.directory import IndexDirectory
 from tests.archive import Shot, build_archive, days_later
 from tests.client import asking
 
@@ -40,7 +40,7 @@ def test_new_captures_are_found_and_compared(migrated_url: str, tmp_path: Path) 
 
 def test_another_process_at_the_index_is_left_alone(migrated_url: str, tmp_path: Path) -> None:
     archive = build_archive(tmp_path / "home", _SHOTS, database_url=migrated_url)
-    place = Place(archive.home)
+    place = IndexDirectory(archive.home)
     upkeep = Upkeep(archive)
     upkeep.step()
     build_archive(
@@ -82,7 +82,7 @@ def test_upkeep_that_ends_leaves_off_making_the_first_index(tmp_path: Path) -> N
 
     assert upkeep.step(), "the index is still to be made"
 
-    assert not Place(archive.home).exists()
+    assert not IndexDirectory(archive.home).exists()
     archive.database.close()
 
 

@@ -13,9 +13,9 @@ from holdfast.config import DiskSettings, RecoverySettings, Settings
 from holdfast.db.models import Domain, Queue, Recovery
 from holdfast.errors import LeaseLost
 from holdfast.jobs.endings import Counts
-from holdfast.jobs.leases import Lease
+from holdfast.jobs.leases import ExecutionLease
+from holdfast.operations.recovering import Case, recover
 from holdfast.wiring.jobs import Jobs
-from holdfast.worker.care.recovering import Case, recover
 from tests.clock import FakeClock
 from tests.jobs_bed import Bed, open_bed
 
@@ -35,7 +35,7 @@ def _jobs(bed: Bed, disk: DiskSettings = ROOMY) -> Jobs:
                 board=party.board, scheduler=party.scheduler, leases=party.leases)  # fmt: skip
 
 
-def _running(bed: Bed) -> Lease:
+def _running(bed: Bed) -> ExecutionLease:
     bed.party.scheduler.tick()
     return bed.party.taken("far/1")
 

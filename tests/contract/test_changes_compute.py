@@ -9,14 +9,14 @@ from pathlib import Path
 import pytest
 from sqlalchemy import event, func, select
 
-from holdfast.changes.compute import Wish, compute_pending
-from holdfast.changes.listing import queries as listing
-from holdfast.changes.listing.events import Scope
-from holdfast.changes.pairs import TextMode, Wanted, compare_captures
+from holdfast.changes import listing_queries as listing
+from holdfast.changes.compute import ComputeWish, compute_pending
+from holdfast.changes.listing import ChangeScope
+from holdfast.changes.pairs import TextMode, WantedComparison, compare_captures
 from holdfast.db.models import Change, Diff, Snapshot, Withdrawal
-from holdfast.index.withdrawals import hide, unhide
 from holdfast.types import Truncated
 from holdfast.wiring.archive import Archive
+from holdfast.withdrawals.hiding import hide, unhide
 from tests.archive import Shot, build_archive, days_later
 from tests.contract.changes_bed import PAGE, Building, compute, day, open_building, page, told
 
@@ -140,7 +140,7 @@ def test_a_backfill_says_the_same_again(building: Building) -> None:
     compute(archive)
     before = _rows(archive)
 
-    again = compute(archive, Wish(backfill=True))
+    again = compute(archive, ComputeWish(backfill=True))
 
     assert (again.looked_at, again.events, again.diffs) == (2, 2, 0)
     assert _rows(archive) == before
@@ -209,7 +209,7 @@ def test_what_is_withdrawn_is_compared_with_nothing(building: Building) -> None:
 def test_sources_are_compared_apart(building: Building) -> None:
     archive = building([day(0, "one"), replace(day(1, "two"), source="other")])
 
-    assert compute(archive, Wish(source_id=1)).events == 1
+    assert compute(archive, ComputeWish(source_id=1)).events == 1
     compute(archive)
 
     assert [row[1] for row in told(archive)] == ["new_page", "new_page"]
@@ -218,8 +218,8 @@ def test_sources_are_compared_apart(building: Building) -> None:
 def test_events_can_be_limited_and_the_rest_follows(building: Building) -> None:
     archive = building([day(n, f"words {n}") for n in range(5)])
 
-    assert compute(archive, Wish(max_events=2)).events == 2
-    assert compute(archive, Wish(max_events=2)).events == 2
+    assert compute(archive, ComputeWish(max_events=2)).events == 2
+    assert compute(archive, ComputeWish(max_events=2)).events == 2
     compute(archive)
 
     assert [row[1] for row in told(archive)] == ["new_page", *["updated"] * 4]
@@ -228,7 +228,7 @@ def test_events_can_be_limited_and_the_rest_follows(building: Building) -> None:
 def test_a_dry_run_counts_and_writes_nothing(building: Building) -> None:
     archive = building([day(0, "one"), day(1, "two")])
 
-    result = compute(archive, Wish(dry_run=True))
+    result = compute(archive, ComputeWish(dry_run=True))
 
     assert result.types == {"new_page": 1, "updated": 1}
     assert told(archive) == []
@@ -238,8 +238,8 @@ def test_a_dry_run_counts_and_writes_nothing(building: Building) -> None:
 def test_only_what_was_captured_lately_is_compared(building: Building) -> None:
     archive = building([day(0, "one")])
 
-    assert compute(archive, Wish(since_days=1)).looked_at == 0
-    assert compute(archive, Wish(since_days=100_000)).looked_at == 1
+    assert compute(archive, ComputeWish(since_days=1)).looked_at == 0
+    assert compute(archive, ComputeWish(since_days=100_000)).looked_at == 1
 
 
 def test_bodies_that_were_compared_before_are_not_compared_again(building: Building) -> None:
@@ -276,7 +276,7 @@ def _withdraw(archive: Archive, moment: object) -> None:
 def _shown(archive: Archive) -> list[tuple[float, float | None]]:
     """Return the changes that readers see: the day of each, and the day that it was held against."""
     with archive.database.read() as session:
-        events = listing.page_of_events(session, Scope(unchanged=True), offset=0, limit=100).events
+        events = listing.page_of_events(session, ChangeScope(unchanged=True), offset=0, limit=100).events
     start = days_later(0)
     days = [(event.to_captured_at - start, event.from_captured_at) for event in reversed(events)]
     return [(at.days, None if since is None else (since - start).days) for at, since in days]
@@ -337,7 +337,7 @@ def test_a_reader_who_compares_any_two_captures_writes_nothing(tmp_path: Path, m
         for later in ids:
             for earlier in ids:
                 if earlier < later:
-                    wanted = Wanted(later, earlier, mode)
+                    wanted = WantedComparison(later, earlier, mode)
                     assert compare_captures(archive.database, archive.home, archive.clock, wanted).hunks
     event.remove(archive.database.engine, "before_cursor_execute", note)
 

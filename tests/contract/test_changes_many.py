@@ -11,12 +11,12 @@ from typing import Any, NamedTuple
 import pytest
 from sqlalchemy import event, insert
 
-from holdfast.changes.listing.events import Scope
-from holdfast.changes.listing.queries import page_of_events
+from holdfast.changes.listing import ChangeScope
+from holdfast.changes.listing_queries import page_of_events
 from holdfast.db.engine import Database
 from holdfast.db.models import Change, Source
-from holdfast.exports.queries import Reach
-from holdfast.exports.rows import Extent, change_rows
+from holdfast.exports.queries import ExportReach
+from holdfast.exports.tables import ExportExtent, change_rows
 
 BEGIN = datetime(2024, 3, 1, tzinfo=UTC)
 SOURCES, CRAWLS, CHANGES = 230, 2, 3
@@ -77,7 +77,7 @@ def _newest(rows: list[Row]) -> list[int]:
 
 def test_changes_of_all_sources_are_listed_and_counted(database: Database) -> None:
     with database.read() as session:
-        found = page_of_events(session, Scope(), offset=0, limit=10_000)
+        found = page_of_events(session, ChangeScope(), offset=0, limit=10_000)
 
     assert [one.id for one in found.events] == _newest(ROWS)
     assert (found.total, found.is_exact) == (len(ROWS), True)
@@ -86,8 +86,8 @@ def test_changes_of_all_sources_are_listed_and_counted(database: Database) -> No
 def test_the_latest_crawls_are_listed_in_order_as_far_as_they_are_known(database: Database) -> None:
     latest = _newest([row for row in ROWS if row.execution % CRAWLS == CRAWLS - 1])
     with database.read() as session:
-        found = page_of_events(session, Scope(latest=True), offset=0, limit=10_000)
-        later = page_of_events(session, Scope(latest=True), offset=310, limit=20)
+        found = page_of_events(session, ChangeScope(latest=True), offset=0, limit=10_000)
+        later = page_of_events(session, ChangeScope(latest=True), offset=310, limit=20)
 
     listed = [one.id for one in found.events]
     assert listed == latest[: len(listed)]
@@ -98,7 +98,7 @@ def test_the_latest_crawls_are_listed_in_order_as_far_as_they_are_known(database
 
 def test_the_latest_crawl_of_one_source_is_complete(database: Database) -> None:
     with database.read() as session:
-        found = page_of_events(session, Scope(source_id=9, latest=True), offset=0, limit=10_000)
+        found = page_of_events(session, ChangeScope(source_id=9, latest=True), offset=0, limit=10_000)
 
     assert [one.id for one in found.events] == _newest([row for row in ROWS if row.execution == 9 * CRAWLS + 1])
     assert found.is_exact
@@ -107,7 +107,7 @@ def test_the_latest_crawl_of_one_source_is_complete(database: Database) -> None:
 @pytest.mark.parametrize("days", [False, True])
 def test_an_export_asks_for_nothing_between_the_changes_of_a_source(database: Database, days: bool) -> None:
     since = BEGIN + timedelta(days=1)
-    reach = Reach(9, since if days else None)
+    reach = ExportReach(9, since if days else None)
     wanted = [row for row in ROWS if row.source == 9 and (not days or row.at >= since)]
     asked: list[str] = []
 
@@ -116,12 +116,14 @@ def test_an_export_asks_for_nothing_between_the_changes_of_a_source(database: Da
             asked.append(statement)
 
     event.listen(database.engine, "before_cursor_execute", note)
-    found = [row[0] for row in change_rows(database, Extent(reach), site="")]
+    found = [row[0] for row in change_rows(database, ExportExtent(reach), site="")]
     event.remove(database.engine, "before_cursor_execute", note)
 
     assert found == [row.id for row in (sorted(wanted) if days else wanted)]
     assert len(asked) <= 5, "one page, and the end of it"
     pieces: list[Any] = []
-    while part := [row[0] for row in change_rows(database, Extent(reach, pieces[-1] if pieces else -1, 70), site="")]:
+    while part := [
+        row[0] for row in change_rows(database, ExportExtent(reach, pieces[-1] if pieces else -1, 70), site="")
+    ]:
         pieces += part
     assert pieces == found

@@ -13,11 +13,11 @@ import zstandard
 from sqlalchemy import Connection, event, insert, text
 from sqlalchemy.orm import Session
 
+from holdfast.changes import listing_queries as listing
 from holdfast.changes import queries
+from holdfast.changes import site_comparison as site
 from holdfast.changes.compare import VERSION
-from holdfast.changes.listing import queries as listing
-from holdfast.changes.listing.events import Scope
-from holdfast.changes.site import queries as site
+from holdfast.changes.listing import ChangeScope
 from holdfast.db.engine import Database
 from holdfast.db.migrate import upgrade
 from holdfast.db.models import (
@@ -35,7 +35,7 @@ from holdfast.db.models import (
 )
 from holdfast.exports import queries as exports
 from holdfast.index.queries import unpack_text
-from holdfast.warc.ids import ORDINALS
+from holdfast.warc.record import ORDINALS
 
 NOW = datetime(2024, 3, 1, 12, 0, tzinfo=UTC)
 PAGES, RUNS = 300, 30
@@ -133,8 +133,8 @@ def _change(run: int, page: int) -> dict[str, Any]:
     }  # fmt: skip
 
 
-_SOME_DAYS = exports.Reach(since=NOW + timedelta(days=3), until=NOW + timedelta(days=4))
-_NO_DAY = exports.Reach(since=NOW + timedelta(days=400), until=NOW + timedelta(days=401))
+_SOME_DAYS = exports.ExportReach(since=NOW + timedelta(days=3), until=NOW + timedelta(days=4))
+_NO_DAY = exports.ExportReach(since=NOW + timedelta(days=400), until=NOW + timedelta(days=401))
 QUESTIONS: dict[str, Callable[[Session], Any]] = {
     "pending": lambda s: queries.pending(s, 1, after=-1, limit=20),
     "pending behind": lambda s: queries.pending(s, 1, after=_id(RUNS - 1, 9), limit=20),
@@ -153,15 +153,15 @@ QUESTIONS: dict[str, Callable[[Session], Any]] = {
     "stretch": lambda s: site.stretch(s, 4, after=_id(3, 20), limit=20),
     "both": lambda s: site.of_pages(s, site.holdings_of(s, (3, 4)), {9}),
     "twins": lambda s: site.twins(s, site.holdings_of(s, (5,)), 1)[:20] and [1],
-    "snapshots": lambda s: exports.snapshots_after(s, exports.Reach(), after=_id(3, 7), limit=20),
-    "snapshots of one": lambda s: exports.snapshots_after(s, exports.Reach(1), after=_id(3, 7), limit=20),
+    "snapshots": lambda s: exports.snapshots_after(s, exports.ExportReach(), after=_id(3, 7), limit=20),
+    "snapshots of one": lambda s: exports.snapshots_after(s, exports.ExportReach(1), after=_id(3, 7), limit=20),
     "stretch of days": lambda s: exports.next_stretch(s, _SOME_DAYS, after=-1),
     "snapshots of days": lambda s: exports.snapshots_within(
-        s, _SOME_DAYS, exports.Stretch(_id(3, 0), _id(3, 40)), limit=20
+        s, _SOME_DAYS, exports.IdStretch(_id(3, 0), _id(3, 40)), limit=20
     ),
-    "changes": lambda s: exports.changes_after(s, exports.Reach(), after=100, limit=20),
-    "changes of a source": lambda s: exports.changes_after(s, exports.Reach(1), after=4000, limit=20),
-    "changes of no source": lambda s: exports.changes_after(s, exports.Reach(2), after=100, limit=20) or [1],
+    "changes": lambda s: exports.changes_after(s, exports.ExportReach(), after=100, limit=20),
+    "changes of a source": lambda s: exports.changes_after(s, exports.ExportReach(1), after=4000, limit=20),
+    "changes of no source": lambda s: exports.changes_after(s, exports.ExportReach(2), after=100, limit=20) or [1],
     "changes of days": lambda s: exports.changes_after(s, _SOME_DAYS, after=1000, limit=20),
     "changes of no day": lambda s: exports.changes_after(s, _NO_DAY, after=100, limit=20) or [1],
     "changes of days of a source": lambda s: exports.changes_after(
@@ -222,18 +222,18 @@ def test_sqlite_goes_by_the_narrow_index(database: Database, name: str) -> None:
 
 
 SCOPES = {
-    "latest": (Scope(latest=True), "ix_changes_execution_told"),
-    "one execution": (Scope(execution_id=7), "ix_changes_execution_told"),
-    "one execution of a source": (Scope(source_id=1, execution_id=7), "ix_changes_execution_told"),
-    "one source": (Scope(source_id=1), "ix_changes_source_told"),
-    "some days": (Scope(since=NOW, until=NOW + timedelta(days=3)), "ix_changes_moment_told"),
+    "latest": (ChangeScope(latest=True), "ix_changes_execution_told"),
+    "one execution": (ChangeScope(execution_id=7), "ix_changes_execution_told"),
+    "one execution of a source": (ChangeScope(source_id=1, execution_id=7), "ix_changes_execution_told"),
+    "one source": (ChangeScope(source_id=1), "ix_changes_source_told"),
+    "some days": (ChangeScope(since=NOW, until=NOW + timedelta(days=3)), "ix_changes_moment_told"),
     "some days of a source": (
-        Scope(source_id=1, since=NOW, until=NOW + timedelta(days=3)), "ix_changes_source_told"
+        ChangeScope(source_id=1, since=NOW, until=NOW + timedelta(days=3)), "ix_changes_source_told"
     ),
-    "all": (Scope(), "ix_changes_moment_told"),
-    "unchanged too": (Scope(source_id=1, unchanged=True), "ix_changes_source"),
-    "unchanged of all": (Scope(unchanged=True), "ix_changes_moment"),
-    "unchanged of one execution": (Scope(execution_id=7, unchanged=True), "ix_changes_execution"),
+    "all": (ChangeScope(), "ix_changes_moment_told"),
+    "unchanged too": (ChangeScope(source_id=1, unchanged=True), "ix_changes_source"),
+    "unchanged of all": (ChangeScope(unchanged=True), "ix_changes_moment"),
+    "unchanged of one execution": (ChangeScope(execution_id=7, unchanged=True), "ix_changes_execution"),
 }  # fmt: skip
 
 
@@ -261,10 +261,10 @@ def test_a_list_reads_no_more_than_it_lists(database: Database, name: str) -> No
 
 def test_all_sources_are_merged_newest_first_and_counted_to_the_end(database: Database) -> None:
     with database.read() as session:
-        few = listing.page_of_events(session, Scope(), offset=0, limit=50, listed=100)
-        rest = listing.page_of_events(session, Scope(), offset=50, limit=50, listed=100)
-        every = listing.page_of_events(session, Scope(), offset=0, limit=10_000)
-        behind = listing.page_of_events(session, Scope(), offset=9000, limit=20)
+        few = listing.page_of_events(session, ChangeScope(), offset=0, limit=50, listed=100)
+        rest = listing.page_of_events(session, ChangeScope(), offset=50, limit=50, listed=100)
+        every = listing.page_of_events(session, ChangeScope(), offset=0, limit=10_000)
+        behind = listing.page_of_events(session, ChangeScope(), offset=9000, limit=20)
 
     assert (few.events + rest.events) == every.events[:100]
     moments = [(event.to_captured_at, event.id) for event in every.events]

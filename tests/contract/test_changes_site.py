@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 from sqlalchemy import event, select
 
-from holdfast.changes.site import Cursor, site_slice, walk_site
-from holdfast.changes.site.slices import SourcesDiffer
+from holdfast.changes.site_comparison import Cursor, SourcesDiffer, site_slice, walk_site
 from holdfast.db.models import Execution, Job, Source
 from holdfast.types import Truncated
 from holdfast.wiring.archive import Archive

@@ -13,8 +13,7 @@ import pytest
 from sqlalchemy import Engine, event, text
 
 from holdfast.db.engine import Database
-from holdfast.db.migrate import downgrade, migrations, upgrade
-from holdfast.db.parity import compare
+from holdfast.db.migrate import compare, downgrade, migrations, upgrade
 from holdfast.db.schema import SCHEMA, schema_of
 from holdfast.errors import Invalid, Unavailable
 

@@ -17,12 +17,12 @@ from holdfast.clock import SystemClock
 from holdfast.db.engine import Database
 from holdfast.db.models import AuditEvent, Job, Source
 from holdfast.errors import Conflict, Invalid
-from holdfast.jobs.following import Synced, sync_enabled_sources, sync_in_portions
-from holdfast.jobs.listing import queries
+from holdfast.jobs.administration.source_jobs import Synced, sync_enabled_sources, sync_in_portions
 from holdfast.jobs.specs import JobSpec
+from holdfast.jobs.views import listing
 from holdfast.sources import registry
 from holdfast.sources.config import read_config
-from holdfast.wiring.desk import Desk
+from holdfast.wiring.jobs import JobService
 from tests.clock import FakeClock
 
 
@@ -33,11 +33,11 @@ def database(migrated_url: str) -> Iterator[Database]:
         yield opened
 
 
-def _desk(database: Database, home: Path, clock: FakeClock | SystemClock) -> Desk:
-    return Desk(database, clock, config.load(home=home))
+def _desk(database: Database, home: Path, clock: FakeClock | SystemClock) -> JobService:
+    return JobService(database, clock, config.load(home=home))
 
 
-def _source(desk: Desk, code: str) -> int:
+def _source(desk: JobService, code: str) -> int:
     content = {"code": code, "config": {"seeds": [f"https://{code}.example/"]}}
     with desk.write("admin@192.0.2.1") as session:
         return registry.create(session, desk.clock, registry.read_spec(content)).id
@@ -90,7 +90,7 @@ def test_a_row_that_somebody_else_wrote_first_is_a_conflict_and_the_desk_stays_u
     assert _source(desk, "ex") > 0
 
 
-def _insert(desk: Desk, rows: list[dict[str, Any]]) -> None:
+def _insert(desk: JobService, rows: list[dict[str, Any]]) -> None:
     with desk.write("a") as session:
         session.execute(insert(Source), rows)
 
@@ -110,7 +110,7 @@ def test_a_desk_places_jobs_beside_those_of_other_processes(database: Database, 
     assert min(moment for moment in moments if moment is not None) >= clock.now()
 
 
-def _made(session: Session, desk: Desk, number: int) -> int:
+def _made(session: Session, desk: JobService, number: int) -> int:
     content = {"code": f"s{number}", "config": {"seeds": [f"https://s{number}.example/"]}}
     return registry.create(session, desk.clock, registry.read_spec(content)).id
 
@@ -129,7 +129,7 @@ def test_sources_are_synchronised_in_portions_without_missing_any(database: Data
 
     assert (done.sources_seen, len(done.created), len(set(done.created))) == (25, 25, 25)
     with database.read() as session:
-        assert queries.state_counts(session) == {"scheduled": 25}
+        assert listing.state_counts(session) == {"scheduled": 25}
 
 
 def test_what_changed_is_read_once_for_all_the_jobs_that_a_transaction_makes(

@@ -10,15 +10,14 @@ from pathlib import Path
 import pytest
 
 from holdfast.config import Settings
-from holdfast.coordination.owners import Owner
+from holdfast.coordination.owners import OwnerProcess
 from holdfast.coordination.runfile import RunFile
+from holdfast.crawl_process.recovery import recover
+from holdfast.crawl_process.requests import DomainForbidden, hold_domains, open_leases, open_solo
 from holdfast.errors import Unavailable
 from holdfast.types import DomainUpdate, RobotsAnswer, RobotsState
 from holdfast.urls import parse
-from holdfast.wiring import Ground, open_ground
-from holdfast.worker.domain_leases import DomainForbidden, hold_domains, open_leases
-from holdfast.worker.recovery import recover
-from holdfast.worker.solo import open_solo
+from holdfast.wiring import Runtime, open_ground
 from tests.site import Site
 
 _NETWORKS = ["127.0.0.0/8"]
@@ -30,17 +29,17 @@ def settings(database_url: str, tmp_path: Path) -> Settings:
 
 
 @pytest.fixture
-def crawl(settings: Settings) -> Iterator[Ground]:
+def crawl(settings: Settings) -> Iterator[Runtime]:
     """What a crawl beside us stands on."""
     with open_ground(settings) as ground:
         yield ground
 
 
-def _owner(ground: Ground) -> int:
-    return Owner(ground.hot, ground.clock, run=RunFile(ground.run_folder), kind="process", execution_id=None).id
+def _owner(ground: Runtime) -> int:
+    return OwnerProcess(ground.hot, ground.clock, run=RunFile(ground.run_folder), kind="process", execution_id=None).id
 
 
-def test_a_domain_that_a_crawl_holds_is_not_asked(crawl: Ground, settings: Settings) -> None:
+def test_a_domain_that_a_crawl_holds_is_not_asked(crawl: Runtime, settings: Settings) -> None:
     owner = _owner(crawl)
     lease = crawl.frontier.lease_named(owner, "a.example")
     assert lease is not None
@@ -61,7 +60,7 @@ def test_a_domain_that_a_crawl_holds_is_not_asked(crawl: Ground, settings: Setti
 
 
 def test_a_crawl_does_not_ask_what_a_command_holds_and_waits_its_delay_after_it(
-    crawl: Ground, settings: Settings
+    crawl: Runtime, settings: Settings
 ) -> None:
     owner = _owner(crawl)
     with hold_domains(settings, ["b.example", "a.example", "a.example"], delay_s=25.0) as leases:
@@ -75,7 +74,7 @@ def test_a_crawl_does_not_ask_what_a_command_holds_and_waits_its_delay_after_it(
     assert lease.next_allowed_at > crawl.clock.now() + timedelta(seconds=15)
 
 
-def test_a_command_that_lost_a_domain_is_told_so(crawl: Ground, settings: Settings) -> None:
+def test_a_command_that_lost_a_domain_is_told_so(crawl: Runtime, settings: Settings) -> None:
     with hold_domains(settings, ["a.example"], delay_s=0.0) as leases:
         crawl.frontier.free([row[0] for row in _rows(crawl, "SELECT id FROM owners WHERE kind = 'visitor'")])
         assert crawl.frontier.lease_named(_owner(crawl), "a.example") is not None
@@ -83,13 +82,13 @@ def test_a_command_that_lost_a_domain_is_told_so(crawl: Ground, settings: Settin
         assert not leases.renew()
 
 
-def _rows(ground: Ground, statement: str) -> list[tuple[int, ...]]:
+def _rows(ground: Runtime, statement: str) -> list[tuple[int, ...]]:
     with ground.hot.read() as tx:
         return [tuple(row) for row in tx.execute(statement)]
 
 
 def test_robots_of_a_host_that_is_being_crawled_are_those_that_the_crawl_has_read(
-    crawl: Ground, settings: Settings, site: Site
+    crawl: Runtime, settings: Settings, site: Site
 ) -> None:
     url = parse(site.url(0, "/a/p1.html"))
     owner = _owner(crawl)
@@ -112,7 +111,7 @@ def test_robots_of_a_host_that_is_being_crawled_are_those_that_the_crawl_has_rea
 
 
 def test_a_command_heeds_retry_after_and_leaves_it_to_those_who_come_next(
-    crawl: Ground, settings: Settings, site: Site
+    crawl: Runtime, settings: Settings, site: Site
 ) -> None:
     url = parse(site.url(0, "/status/503?after=600"))
 
@@ -128,7 +127,7 @@ def test_a_command_heeds_retry_after_and_leaves_it_to_those_who_come_next(
     assert crawl.frontier.is_barred(url.domain)
 
 
-def test_a_command_does_not_shorten_a_rest_that_it_found(crawl: Ground, settings: Settings) -> None:
+def test_a_command_does_not_shorten_a_rest_that_it_found(crawl: Runtime, settings: Settings) -> None:
     owner, until = _owner(crawl), crawl.clock.now() + timedelta(seconds=25)
     lease = crawl.frontier.lease_named(owner, "a.example")
     assert lease is not None
@@ -144,7 +143,7 @@ def test_a_command_does_not_shorten_a_rest_that_it_found(crawl: Ground, settings
 
 
 def test_a_command_that_takes_a_domain_over_waits_for_the_delay_that_its_robots_file_asks_for(
-    crawl: Ground, settings: Settings
+    crawl: Runtime, settings: Settings
 ) -> None:
     dead, now = _owner(crawl), crawl.clock.now()
     lease = crawl.frontier.lease_named(dead, "a.example")
@@ -172,7 +171,7 @@ def test_without_a_database_nothing_is_made(tmp_path: Path, site: Site) -> None:
     assert not home.exists()
 
 
-def _forbid(ground: Ground, domain: str) -> None:
+def _forbid(ground: Runtime, domain: str) -> None:
     owner = _owner(ground)
     assert ground.frontier.lease_named(owner, domain) is not None
     ground.frontier.free([owner])
@@ -180,7 +179,7 @@ def _forbid(ground: Ground, domain: str) -> None:
         tx.execute("UPDATE domains SET is_allowed = false WHERE name = ?", (domain,))
 
 
-def test_a_forbidden_domain_is_named_at_once_and_not_waited_for(crawl: Ground, settings: Settings) -> None:
+def test_a_forbidden_domain_is_named_at_once_and_not_waited_for(crawl: Runtime, settings: Settings) -> None:
     _forbid(crawl, "a.example")
 
     slept: list[float] = []
@@ -193,7 +192,7 @@ def test_a_forbidden_domain_is_named_at_once_and_not_waited_for(crawl: Ground, s
 
 
 def test_twins_are_held_unless_they_are_forbidden_and_waited_for_if_a_crawl_has_them(
-    crawl: Ground, settings: Settings
+    crawl: Runtime, settings: Settings
 ) -> None:
     _forbid(crawl, "www.a.example")
     owner = _owner(crawl)
@@ -210,7 +209,7 @@ def test_twins_are_held_unless_they_are_forbidden_and_waited_for_if_a_crawl_has_
 
 
 def test_domains_that_are_held_for_long_are_not_freed_by_a_start_on_another_machine(
-    crawl: Ground, settings: Settings
+    crawl: Runtime, settings: Settings
 ) -> None:
     with open_leases(settings, delay_s=1.0) as leases:
         leases.take("a.example", sleep=lambda _: None)

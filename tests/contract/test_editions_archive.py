@@ -19,14 +19,13 @@ from holdfast.db.engine import Database
 from holdfast.db.models import AuditEvent, Edition, Execution, Job, Snapshot
 from holdfast.editions import queries
 from holdfast.editions.comparison import write_comparison
-from holdfast.editions.freezing import Frozen, freeze
+from holdfast.editions.errors import EditionFrozen
+from holdfast.editions.freezing import Frozen, freeze, verify_frozen
 from holdfast.editions.publishing import public_summary
-from holdfast.editions.refusals import EditionFrozen
 from holdfast.editions.report import write_report
-from holdfast.editions.verifying import verify_frozen
 from holdfast.errors import Invalid
-from holdfast.index import withdrawals
 from holdfast.wiring.archive import Archive
+from holdfast.withdrawals import hiding
 from tests.archive import Shot, build_archive, days_later
 from tests.client import Client, asking
 from tests.editions_bed import adopt
@@ -86,7 +85,7 @@ def _freeze(archive: Archive, edition_id: int, **how: bool) -> Frozen:
 
 
 def _hide(archive: Archive, subject: str) -> None:
-    withdrawals.hide(archive.database, archive.clock, subject, reason="asked for")
+    hiding.hide(archive.database, archive.clock, subject, reason="asked for")
 
 
 def _lines(path: Path) -> list[dict[str, Any]]:

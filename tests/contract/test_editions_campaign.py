@@ -13,12 +13,11 @@ from sqlalchemy import func, select
 
 from holdfast.archive_tool.contract import Host
 from holdfast.db.models import AuditEvent, Edition, Job, JobEvent
-from holdfast.editions.plans import Wish
-from holdfast.editions.refusals import CampaignRefused
-from holdfast.editions.scheduling import Campaigns
-from holdfast.editions.status import annual_status
-from holdfast.jobs import following
-from holdfast.jobs.states import Action
+from holdfast.editions.campaign import CampaignWish
+from holdfast.editions.errors import CampaignRefused
+from holdfast.editions.scheduling import Campaigns, annual_status
+from holdfast.jobs.administration import source_jobs
+from holdfast.jobs.states import JobAction
 from tests.clock import FakeClock
 from tests.editions_bed import BROKEN, INDEXED, EditionBed, open_edition_bed
 
@@ -128,9 +127,9 @@ def test_a_source_that_is_disabled_and_enabled_does_not_bring_its_annual_crawl_f
     bed.schedule("hc", year=2027)
 
     with bed.database.write() as session:
-        following.disable_source(session, bed.clock, "hc")
+        source_jobs.disable_source(session, bed.clock, "hc")
     with bed.database.write() as session:
-        following.enable_source(session, bed.clock, bed.jobs.party.board, "hc")
+        source_jobs.enable_source(session, bed.clock, bed.jobs.party.board, "hc")
 
     assert bed.job("hc-20270101").next_run_at == DATE
     assert bed.jobs.party.scheduler.tick().queued == {}
@@ -140,11 +139,11 @@ def test_what_stands_in_the_way_is_a_reason_to_skip(bed: EditionBed) -> None:
     bed.jobs.once("busy")
     bed.jobs.recurring("daily", minutes=1440)
     named = bed.jobs.once("named", name="named-20270101")
-    bed.jobs.party.act(named, Action.CANCEL)
+    bed.jobs.party.act(named, JobAction.CANCEL)
     bed.jobs.upsert(bed.job("named-20270101").source_id, name="named-20270101")
     bed.jobs.source("off")
     with bed.database.write() as session:
-        following.disable_source(session, bed.clock, "off")
+        source_jobs.disable_source(session, bed.clock, "off")
 
     plan = bed.schedule("busy", "daily", "named", "off", year=2027)
 
@@ -223,7 +222,7 @@ def test_two_who_apply_at_once_make_one_job(bed: EditionBed) -> None:
 
     def apply(campaigns: Campaigns) -> list[str]:
         ready.wait()
-        plan = campaigns.schedule(Wish(year=2027, sources=("hc", "phac"), apply=True))
+        plan = campaigns.schedule(CampaignWish(year=2027, sources=("hc", "phac"), apply=True))
         return [entry.step.value for entry in plan.entries]
 
     with ThreadPoolExecutor(2) as pool:
@@ -238,7 +237,7 @@ SEEDS = ["https://hc.example/en/home.html", "https://hc.example/fr/accueil.html"
 
 
 def _shards(bed: EditionBed, *, apply: bool = True) -> list[tuple[str | None, str | None]]:
-    plan = bed.campaigns.plan_shards(Wish(year=2026, sources=("hc",), apply=apply))
+    plan = bed.campaigns.plan_shards(CampaignWish(year=2026, sources=("hc",), apply=apply))
     return [(entry.shard_key, entry.reason) for entry in plan.entries]
 
 
@@ -314,7 +313,7 @@ def test_jobs_that_ran_before_are_taken_in_as_they_are(bed: EditionBed) -> None:
     bed.jobs.run_once(once, INDEXED)
 
     def salvage(*, apply: bool = True) -> list[tuple[str, str | None, str | None]]:
-        plan = bed.campaigns.salvage(Wish(year=2026, sources=("hc",), apply=apply))
+        plan = bed.campaigns.salvage(CampaignWish(year=2026, sources=("hc",), apply=apply))
         return [(entry.step.value, entry.shard_key, entry.reason) for entry in plan.entries]
 
     planned = salvage(apply=False)

@@ -9,10 +9,9 @@ from pathlib import Path
 import pytest
 
 from holdfast import config
-from holdfast.editions.artefacts import draft, edition_folder
+from holdfast.editions.edition_files import draft, edition_folder
 from holdfast.wiring import open_ground
-from holdfast.worker.accounting import Accounting
-from holdfast.worker.chores import Bench
+from holdfast.worker.background import Accounting, BackgroundContext
 from tests.clock import FakeClock
 from tests.editions_bed import EditionBed, open_edition_bed
 
@@ -28,7 +27,7 @@ def bed(migrated_url: str, clock: FakeClock, tmp_path: Path) -> Iterator[Edition
 def test_an_edition_at_rest_is_accounted_for_unless_the_worker_ends_or_another_is_at_it(bed: EditionBed) -> None:
     stopping = True
     with open_ground(config.load(home=bed.home, database_url=bed.database.url)) as ground, ExitStack() as on_end:
-        bench = Bench(ground=ground, database=bed.database, is_stopping=lambda: stopping, on_end=on_end)
+        bench = BackgroundContext(ground=ground, database=bed.database, is_stopping=lambda: stopping, on_end=on_end)
         chore = Accounting(bench)
         waits = chore.run_once()
         bed.ran(("https://hc.example/", "success", "ok"))
@@ -52,7 +51,9 @@ def test_an_edition_that_somebody_is_at_does_not_keep_others_waiting(bed: Editio
     bed.ran(("https://hc.example/", "success", "ok"))
     bed.ran(("https://phac.example/", "success", "ok"))
     with open_ground(config.load(home=bed.home, database_url=bed.database.url)) as ground, ExitStack() as on_end:
-        chore = Accounting(Bench(ground=ground, database=bed.database, is_stopping=lambda: False, on_end=on_end))
+        chore = Accounting(
+            BackgroundContext(ground=ground, database=bed.database, is_stopping=lambda: False, on_end=on_end)
+        )
         with draft(edition_folder(bed.home, "hc", 2026)):
             steps = [chore.run_once(), chore.run_once()]
 

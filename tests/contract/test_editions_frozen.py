@@ -9,17 +9,16 @@ from pathlib import Path
 import pytest
 from sqlalchemy import select, update
 
-from holdfast.coordination.turns import alone
+from holdfast.coordination.runfile import alone
 from holdfast.db.models import Edition, WarcFile
-from holdfast.db.visibility import is_any_withdrawn, withdrawn_among
 from holdfast.editions import queries
 from holdfast.editions.comparison import write_comparison
-from holdfast.editions.freezing import Frozen, freeze
-from holdfast.editions.refusals import EditionBusy, EditionNotReady, FrozenListDamaged
+from holdfast.editions.errors import EditionBusy, EditionNotReady, FrozenListDamaged
+from holdfast.editions.freezing import Frozen, Verified, freeze, verify_frozen
 from holdfast.editions.report import write_report
-from holdfast.editions.verifying import Verified, verify_frozen
-from holdfast.index import withdrawals
 from holdfast.wiring.archive import Archive
+from holdfast.withdrawals import hiding
+from holdfast.withdrawals.visibility import is_any_withdrawn, withdrawn_among
 from tests.archive import Shot, build_archive
 from tests.client import asking
 from tests.contract.test_editions_archive import asked
@@ -181,14 +180,14 @@ def test_a_file_is_cleared_once_after_a_withdrawal_and_others_come_back_meanwhil
     with asking(archive) as client:
         client.get(address)
         assert not place.exists()
-        withdrawals.hide(archive.database, archive.clock, f"{SITE}page", reason="asked for")
+        hiding.hide(archive.database, archive.clock, f"{SITE}page", reason="asked for")
         with_lock = place / ".coverage.csv.lock"
         with_lock.parent.mkdir(parents=True)
         with alone(with_lock, EditionBusy("mine")):
             busy = client.get(address)
         first, made = client.get(address).text, [path.name for path in place.glob("coverage.csv.*")]
         again, kept = client.get(address).text, [path.name for path in place.glob("coverage.csv.*")]
-        withdrawals.hide(archive.database, archive.clock, f"{SITE}gone", reason="asked for")
+        hiding.hide(archive.database, archive.clock, f"{SITE}gone", reason="asked for")
         second, now = client.get(address).text, [path.name for path in place.glob("coverage.csv.*")]
 
     assert (busy.status_code, busy.json()["code"]) == (503, "copy_busy")
@@ -201,7 +200,7 @@ def test_a_file_is_cleared_once_after_a_withdrawal_and_others_come_back_meanwhil
 
 def test_what_is_withdrawn_is_looked_up_and_never_read_whole(archive: Archive, edition_id: int) -> None:
     _freeze(archive, edition_id)
-    withdrawals.hide(archive.database, archive.clock, f"{SITE}page", reason="asked for")
+    hiding.hide(archive.database, archive.clock, f"{SITE}page", reason="asked for")
 
     def ask() -> None:
         with archive.database.read() as session:

@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 
 from holdfast.db.models import Feed, FeedItem, Job
-from holdfast.editions.acceptance import accept_gap
-from holdfast.editions.artefacts import draft, edition_folder
-from holdfast.editions.plans import Wish
-from holdfast.editions.refusals import EditionBusy
-from holdfast.jobs.endings import Ending, Result
+from holdfast.editions.campaign import CampaignWish
+from holdfast.editions.edition_files import draft, edition_folder
+from holdfast.editions.errors import EditionBusy
+from holdfast.editions.report import accept_gap
+from holdfast.jobs.endings import RunEnding, RunResult
 from holdfast.urls import parse_seed
 from tests.clock import FakeClock
 from tests.editions_bed import BROKEN, EditionBed, open_edition_bed
@@ -54,7 +54,7 @@ def test_an_address_that_leads_elsewhere_has_the_fate_of_where_it_leads(bed: Edi
     bed.meet(lease.execution_id, f"{other}/shut", "blocked_robots", "robots:line 2")
     bed.meet(lease.execution_id, f"{other}/loop", "success", "redirected", **_away("https://hc.example/loop"))
     bed.meet(lease.execution_id, f"{other}/late", None)
-    bed.end(lease, Ending(result=Result.COMPLETED, reason="stopped", index_state="indexed"))
+    bed.end(lease, RunEnding(result=RunResult.COMPLETED, reason="stopped", index_state="indexed"))
 
     content = bed.report("hc").content
 
@@ -74,7 +74,7 @@ def test_an_address_that_leads_elsewhere_has_the_fate_of_where_it_leads(bed: Edi
 
 def test_a_redirect_that_one_shard_met_may_end_in_what_another_captured(bed: EditionBed) -> None:
     bed.jobs.source("hc", seeds=[EN, FR])
-    bed.campaigns.plan_shards(Wish(year=2026, sources=("hc",), apply=True))
+    bed.campaigns.plan_shards(CampaignWish(year=2026, sources=("hc",), apply=True))
     bed.clock.advance(10)
     bed.ran((EN, "success", "ok"))
     lease = bed.begin()
@@ -170,7 +170,7 @@ def test_what_was_left_when_somebody_ended_a_crawl_was_not_reached(bed: EditionB
 
 def test_shards_with_one_name_are_told_apart(bed: EditionBed) -> None:
     bed.jobs.source("hc", seeds=[EN, FR])
-    bed.campaigns.plan_shards(Wish(year=2026, sources=("hc",), apply=True))
+    bed.campaigns.plan_shards(CampaignWish(year=2026, sources=("hc",), apply=True))
     bed.clock.advance(10)
     bed.ran((EN, "blocked_4xx", "http_404"))
     bed.ran((FR, "blocked_4xx", "http_404"), (HOME, "success", "ok"))
@@ -200,7 +200,7 @@ def test_a_seed_of_an_accepted_shard_does_not_block_whichever_shard_decided_abou
         ),
     )
     bed.report("hc")
-    bed.campaigns.plan_shards(Wish(year=2026, sources=("hc",), apply=True))
+    bed.campaigns.plan_shards(CampaignWish(year=2026, sources=("hc",), apply=True))
     bed.clock.advance(10)
     bed.ran(ending=BROKEN)
     before = bed.report("hc").content
@@ -248,7 +248,7 @@ def test_the_row_knows_of_a_shard_that_was_added_while_the_report_was_written(be
 
     def tell(_count: int) -> None:
         if bed.edition("hc").shard_count == 1:
-            bed.campaigns.plan_shards(Wish(year=2026, sources=("hc",), apply=True))
+            bed.campaigns.plan_shards(CampaignWish(year=2026, sources=("hc",), apply=True))
 
     bed.report("hc", tell=tell)
 

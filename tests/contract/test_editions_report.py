@@ -15,14 +15,13 @@ import pytest
 from sqlalchemy import Connection, event
 
 from holdfast.db.models import AuditEvent, Execution
-from holdfast.editions.acceptance import accept_gap
+from holdfast.editions.campaign import CampaignWish
+from holdfast.editions.errors import EditionNotReady, ShardNotFound
 from holdfast.editions.freezing import freeze
-from holdfast.editions.keeping import due
-from holdfast.editions.plans import Wish
-from holdfast.editions.refusals import EditionNotReady, ShardNotFound
+from holdfast.editions.report import accept_gap, due
 from holdfast.errors import Invalid
-from holdfast.jobs.endings import Ending, Result
-from holdfast.jobs.states import Action
+from holdfast.jobs.endings import RunEnding, RunResult
+from holdfast.jobs.states import JobAction
 from tests.clock import FakeClock
 from tests.editions_bed import BROKEN, INDEXED, EditionBed, open_edition_bed
 
@@ -57,7 +56,7 @@ def _crawl_of_every_fate(bed: EditionBed) -> None:
     bed.meet(run, "https://hc.example/again", "success", "ok", status_code=200)
     bed.left_out(run, "scope:host", "other.org", 12)
     bed.left_out(run, "over_limit:links", "hc.example", 30)
-    bed.end(lease, Ending(result=Result.COMPLETED, reason="stopped", index_state="indexed"))
+    bed.end(lease, RunEnding(result=RunResult.COMPLETED, reason="stopped", index_state="indexed"))
 
 
 def test_every_intended_address_has_one_row_with_its_reason(bed: EditionBed) -> None:
@@ -97,7 +96,7 @@ def test_every_intended_address_has_one_row_with_its_reason(bed: EditionBed) -> 
 
 def test_executions_and_shards_are_united_and_the_best_outcome_wins(bed: EditionBed) -> None:
     bed.jobs.source("hc", seeds=["https://hc.example/en/", "https://hc.example/fr/"])
-    bed.campaigns.plan_shards(Wish(year=2026, sources=("hc",), apply=True))
+    bed.campaigns.plan_shards(CampaignWish(year=2026, sources=("hc",), apply=True))
     bed.clock.advance(10)
     bed.ran(("https://hc.example/en/", "success", "ok"), ("https://hc.example/both", "timeout", "timeout"))
     second = bed.ran(("https://hc.example/fr/", "success", "ok"), ("https://hc.example/both", "success", "ok"))
@@ -164,7 +163,7 @@ def test_a_missing_seed_blocks_research_but_not_search(bed: EditionBed) -> None:
 
 def test_a_failed_shard_waits_for_somebody_who_accepts_its_gap(bed: EditionBed) -> None:
     bed.jobs.source("hc", seeds=["https://hc.example/en/", "https://hc.example/fr/"])
-    bed.campaigns.plan_shards(Wish(year=2026, sources=("hc",), apply=True))
+    bed.campaigns.plan_shards(CampaignWish(year=2026, sources=("hc",), apply=True))
     bed.clock.advance(10)
     bed.ran(("https://hc.example/en/", "success", "ok"))
     bed.ran(ending=BROKEN)
@@ -199,7 +198,7 @@ def test_a_shard_that_is_tried_again_needs_no_review_any_more(bed: EditionBed) -
     bed.ran(ending=BROKEN)
     bed.report("hc")
     bed.clock.advance(1)
-    bed.jobs.party.act(bed.job("hc-20260101").id, Action.RETRY)
+    bed.jobs.party.act(bed.job("hc-20260101").id, JobAction.RETRY)
     bed.ran((HOME, "success", "ok"))
 
     assert bed.job("hc-20260101").acceptance_state == "needs_review"
@@ -232,7 +231,7 @@ def test_an_edition_without_a_report_can_be_decided_about_too(bed: EditionBed) -
 
 def test_an_edition_is_accounted_for_once_its_shards_have_come_to_rest(bed: EditionBed) -> None:
     bed.jobs.source("hc", seeds=["https://hc.example/en/", "https://hc.example/fr/"])
-    bed.campaigns.plan_shards(Wish(year=2026, sources=("hc",), apply=True))
+    bed.campaigns.plan_shards(CampaignWish(year=2026, sources=("hc",), apply=True))
     bed.clock.advance(10)
 
     def found() -> list[int]:
@@ -248,7 +247,7 @@ def test_an_edition_is_accounted_for_once_its_shards_have_come_to_rest(bed: Edit
     bed.report("hc")
     assert found() == []
     bed.clock.advance(10)
-    bed.jobs.party.act(bed.job("hc-20260101-lang-fr").id, Action.RETRY)
+    bed.jobs.party.act(bed.job("hc-20260101-lang-fr").id, JobAction.RETRY)
     assert found() == []
     bed.ran(("https://hc.example/fr/", "success", "ok"))
     assert found() == [edition_id]
@@ -260,7 +259,7 @@ def test_an_edition_that_nobody_will_run_is_accounted_for_too(bed: EditionBed) -
     bed.jobs.source("hc")
     bed.jobs.source("phac")
     bed.schedule("hc", "phac", year=2027)
-    bed.jobs.party.act(bed.job("hc-20270101").id, Action.CANCEL)
+    bed.jobs.party.act(bed.job("hc-20270101").id, JobAction.CANCEL)
 
     with bed.database.read() as session:
         found = due(session)

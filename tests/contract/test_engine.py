@@ -11,7 +11,7 @@ from sqlalchemy import text
 
 from holdfast.db.connect import connect
 from holdfast.db.engine import Database
-from holdfast.db.postgres import PostgresHot
+from holdfast.db.postgres import PostgresRawDatabase
 from holdfast.errors import Unavailable
 
 pytestmark = pytest.mark.postgres
@@ -30,7 +30,7 @@ def test_both_ways_to_a_server_have_the_same_limits(postgres_url: str) -> None:
         with database.read() as session, hot.read() as tx:
             limits = tuple(session.execute(text(_LIMITS)).one()), tx.execute(_LIMITS)[0]
             line = session.connection().connection.dbapi_connection
-        assert isinstance(hot, PostgresHot)
+        assert isinstance(hot, PostgresRawDatabase)
         probes = [one.info.get_parameters() for one in (line, hot._connection)]  # type: ignore[union-attr]
 
     assert limits == (("30s", "30s"), ("30s", "30s"))

@@ -14,16 +14,16 @@ from sqlalchemy import delete, event, insert, select, update
 from holdfast.changes.compute import compute_pending
 from holdfast.db.connect import connect
 from holdfast.db.models import Change, Snapshot, Source, WarcFile
-from holdfast.exports.queries import Reach
-from holdfast.exports.rows import Extent, change_rows, snapshot_rows
-from holdfast.index.runs.spans import note_spans
-from holdfast.warc.ids import ORDINALS
+from holdfast.exports.queries import ExportReach
+from holdfast.exports.tables import ExportExtent, change_rows, snapshot_rows
+from holdfast.index.leases import note_spans
+from holdfast.warc.record import ORDINALS
 from holdfast.wiring.archive import Archive
 from tests.archive import BEGIN, Shot, build_archive, days_later
 from tests.contract.changes_bed import day
 
 DAYS = 6
-THIRD = Reach(since=days_later(3), until=days_later(4))
+THIRD = ExportReach(since=days_later(3), until=days_later(4))
 
 
 @pytest.fixture
@@ -40,13 +40,13 @@ def archive(tmp_path: Path, database_url: str) -> Iterator[Archive]:
     built.database.close()
 
 
-def _exported(archive: Archive, reach: Reach, *, after: int = -1, limit: int | None = None) -> list[int]:
-    rows = snapshot_rows(archive.database, Extent(reach, after, limit), site="")
+def _exported(archive: Archive, reach: ExportReach, *, after: int = -1, limit: int | None = None) -> list[int]:
+    rows = snapshot_rows(archive.database, ExportExtent(reach, after, limit), site="")
     return [int(str(row[0])) for row in rows]
 
 
 def _all(archive: Archive) -> list[tuple[int, Any]]:
-    rows = snapshot_rows(archive.database, Extent(), site="")
+    rows = snapshot_rows(archive.database, ExportExtent(), site="")
     return [(int(str(row[0])), row[5]) for row in rows]
 
 
@@ -64,14 +64,14 @@ def test_days_select_what_was_captured_on_them(archive: Archive) -> None:
 
     assert _exported(archive, THIRD) == wanted
     assert len(wanted) == 3
-    assert _exported(archive, Reach(since=days_later(50))) == []
-    assert _exported(archive, Reach(until=BEGIN + timedelta(microseconds=1)))
+    assert _exported(archive, ExportReach(since=days_later(50))) == []
+    assert _exported(archive, ExportReach(until=BEGIN + timedelta(microseconds=1)))
 
 
 def test_an_export_of_days_goes_on_behind_its_last_row(archive: Archive) -> None:
-    whole = _exported(archive, Reach(since=days_later(2)))
+    whole = _exported(archive, ExportReach(since=days_later(2)))
     found: list[int] = []
-    while part := _exported(archive, Reach(since=days_later(2)), after=found[-1] if found else -1, limit=2):
+    while part := _exported(archive, ExportReach(since=days_later(2)), after=found[-1] if found else -1, limit=2):
         found += part
 
     assert found == whole
@@ -145,9 +145,11 @@ def test_changes_of_a_source_or_of_days_are_found_behind_thousands_of_others(arc
             asked.append(statement)
 
     event.listen(archive.database.engine, "before_cursor_execute", note)
-    of_source = list(change_rows(archive.database, Extent(Reach(source_id=source_id)), site="http://a"))
+    of_source = list(change_rows(archive.database, ExportExtent(ExportReach(source_id=source_id)), site="http://a"))
     event.remove(archive.database.engine, "before_cursor_execute", note)
-    of_day = list(change_rows(archive.database, Extent(Reach(since=at, until=at + timedelta(hours=1))), site=""))
+    of_day = list(
+        change_rows(archive.database, ExportExtent(ExportReach(since=at, until=at + timedelta(hours=1))), site="")
+    )
 
     assert of_source[-1][0] == of_day[-1][0] == far
     assert str(of_source[-1][-1]).startswith("http://a/api/changes/compare?toSnapshotId=")

@@ -6,10 +6,9 @@ from collections.abc import Iterator
 
 import pytest
 
+from holdfast import feedback
 from holdfast.db.engine import Database
-from holdfast.feedback import queries
-from holdfast.feedback.reports import Category, Report, submit
-from holdfast.feedback.usage import UsageTally, Use
+from holdfast.feedback import Category, ProblemReport, UsageTally, Use, submit
 from tests.clock import FakeClock
 
 
@@ -21,9 +20,9 @@ def database(migrated_url: str) -> Iterator[Database]:
     opened.close()
 
 
-def _report(**changed: object) -> Report:
+def _report(**changed: object) -> ProblemReport:
     told: dict[str, object] = {"category": Category.TAKEDOWN, "description": "Ünïcode 🦀 and 'quotes'; DROP TABLE x"}
-    return Report(**{**told, **changed})  # type: ignore[arg-type]
+    return ProblemReport(**{**told, **changed})  # type: ignore[arg-type]
 
 
 def test_a_report_is_kept_word_for_word(database: Database, clock: FakeClock) -> None:
@@ -31,7 +30,7 @@ def test_a_report_is_kept_word_for_word(database: Database, clock: FakeClock) ->
     assert receipt.report_id is not None
 
     with database.read() as session:
-        row = queries.report(session, receipt.report_id)
+        row = feedback.report(session, receipt.report_id)
 
     assert row is not None
     assert (row.category, row.description, row.status) == ("takedown", "Ünïcode 🦀 and 'quotes'; DROP TABLE x", "new")
@@ -42,7 +41,7 @@ def test_a_honeypot_writes_nothing(database: Database, clock: FakeClock) -> None
     receipt = submit(database, clock, _report(website="x"))
 
     with database.read() as session:
-        assert queries.reports(session, status=None, category=None, limit=10, offset=0) == ([], 0)
+        assert feedback.reports(session, status=None, category=None, limit=10, offset=0) == ([], 0)
     assert receipt == (None, "new", clock.now())
 
 
@@ -51,8 +50,8 @@ def test_reports_are_listed_newest_first_by_status_and_category(database: Databa
         submit(database, clock, _report(category=category))
 
     with database.read() as session:
-        rows, total = queries.reports(session, status="new", category="takedown", limit=1, offset=1)
-        none, zero = queries.reports(session, status="resolved", category=None, limit=9, offset=0)
+        rows, total = feedback.reports(session, status="new", category="takedown", limit=1, offset=1)
+        none, zero = feedback.reports(session, status="resolved", category=None, limit=9, offset=0)
 
     assert ([row.id for row in rows], total) == ([1], 2)
     assert (none, zero) == ([], 0)

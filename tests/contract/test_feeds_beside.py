@@ -9,9 +9,8 @@ import pytest
 
 from holdfast.clock import to_micros
 from holdfast.db.models import Job
-from holdfast.feeds import registry
-from holdfast.feeds.polling import queries
-from holdfast.types import CircuitState, DomainLease, DomainUpdate, Kind
+from holdfast.feeds import polling_queries, registry
+from holdfast.types import CircuitState, DomainLease, DomainUpdate, UrlKind
 from tests.clock import FakeClock
 from tests.contract.feeds_bed import Bed, listed, open_bed
 
@@ -45,13 +44,13 @@ def test_a_poll_that_read_its_feed_before_it_was_disabled_by_hand_does_not_undo_
     feed = feeds.add()
     worker = feeds.worker()
     with worker.hot.read() as tx:
-        row = queries.feed_by_hash(tx, source_id=feeds.source_id, url_hash=feed.url_hash)
+        row = polling_queries.feed_by_hash(tx, source_id=feeds.source_id, url_hash=feed.url_hash)
     assert row is not None
     with feeds.database.write() as session:
         registry.disable(session, clock, feed.id)
 
     with worker.hot.write() as tx:
-        assert not queries.write_poll(tx, replace(row, last_polled_at=to_micros(clock.now())), error=None)
+        assert not polling_queries.write_poll(tx, replace(row, last_polled_at=to_micros(clock.now())), error=None)
 
     assert feeds.known().disabled_at is not None
 
@@ -64,7 +63,7 @@ def test_a_crawl_hears_that_a_poll_waits_for_its_domain_and_lets_it_go_first(fee
     crawl.add(1, [listed("/a").found])
     [held] = crawl.lease(1, 10, domains=1, pages=5)
     before = crawl.wanted([held.domain_id])
-    poll.add(2, [listed("/feed", Kind.SITEMAP).found])
+    poll.add(2, [listed("/feed", UrlKind.SITEMAP).found])
 
     assert (before, crawl.wanted([held.domain_id]), crawl.wanted([99])) == (set(), {held.domain_id}, set())
     crawl.release(1, 10, [_given_back(held, clock)])

@@ -16,10 +16,9 @@ from holdfast.config import FeedSettings
 from holdfast.db.models import AuditEvent, Execution, Feed, FeedItem, Job, Page, PageCrawl, Source
 from holdfast.errors import Conflict
 from holdfast.feeds import queries, registry
-from holdfast.feeds.refusals import FeedNotFound, FeedsTooMany, FeedTaken
-from holdfast.jobs.board.queries import FEED
-from holdfast.jobs.feeding import feed_job, follow_all, run_soon
-from holdfast.jobs.following import disable_source, enable_source
+from holdfast.feeds.queries import FeedNotFound, FeedsTooMany, FeedTaken
+from holdfast.jobs.administration.source_jobs import disable_source, enable_source, feed_job, follow_all, run_soon
+from holdfast.jobs.store import FEED
 from holdfast.sources import registry as sources
 from holdfast.sources.queries import note_search
 from tests.clock import FakeClock

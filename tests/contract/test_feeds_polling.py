@@ -9,8 +9,8 @@ from datetime import timedelta
 
 import pytest
 
-from holdfast.feeds.polling import queries
-from holdfast.types import Kind, Listing
+from holdfast.feeds import polling_queries
+from holdfast.types import PolledListing, UrlKind
 from tests.clock import FakeClock
 from tests.contract.feeds_bed import INTERVAL, Bed, children, listed, open_bed
 
@@ -94,7 +94,9 @@ def test_the_news_of_a_feed_comes_before_what_a_sitemap_lists_and_the_newest_fir
     feeds.add("http://a.test/map", kind="sitemap")
     days = [clock.now() - timedelta(days=number) for number in range(5)]
     worker = feeds.worker(1, items=1)
-    listing = Listing(items=tuple(listed(path) for path in ("/undated", ("/old", days[4]), ("/new", days[1]))), named=3)
+    listing = PolledListing(
+        items=tuple(listed(path) for path in ("/undated", ("/old", days[4]), ("/new", days[1]))), named=3
+    )
     worker.book.tell([feeds.visit("http://a.test/map", listing=listing)])
     worker.book.tell([feeds.document("/plain", ("/news", days[3]))])
 
@@ -124,7 +126,7 @@ def test_the_same_bytes_and_a_304_name_nothing_new_but_count_as_polled(feeds: Be
     before = feeds.known()
 
     clock.advance(900)
-    book.tell([feeds.visit(status=304, reason="not_modified", listing=Listing())])
+    book.tell([feeds.visit(status=304, reason="not_modified", listing=PolledListing())])
     after = feeds.known()
 
     assert (after.etag, after.last_modified) == ('"a"', "Tue, 01 Sep 2026 10:00:00 GMT")
@@ -187,7 +189,7 @@ def test_a_limited_feed_is_left_alone_for_as_long_as_it_asks(feeds: Bed, clock: 
 def test_what_cannot_be_read_and_what_does_not_answer_have_their_words(feeds: Bed) -> None:
     feeds.add()
     book = feeds.worker().book
-    book.tell([feeds.visit(listing=Listing(problem="xml_broken"))])
+    book.tell([feeds.visit(listing=PolledListing(problem="xml_broken"))])
     broken = feeds.known()
     book.tell([feeds.failure(None)])
     silent = feeds.known()
@@ -198,8 +200,8 @@ def test_what_cannot_be_read_and_what_does_not_answer_have_their_words(feeds: Be
 
 def test_a_candidate_becomes_a_feed_only_if_it_names_something(feeds: Bed) -> None:
     book = feeds.worker(start="http://a.test/").book
-    front = feeds.visit("http://a.test/", kind=Kind.PAGE,
-                        feeds=tuple(listed(path, Kind.SITEMAP).found for path in ("/good", "/empty")))  # fmt: skip
+    front = feeds.visit("http://a.test/", kind=UrlKind.PAGE,
+                        feeds=tuple(listed(path, UrlKind.SITEMAP).found for path in ("/good", "/empty")))  # fmt: skip
     book.tell([front])
     assert feeds.queued() == [(1, "sitemap", "/empty"), (1, "sitemap", "/good")]
 
@@ -212,14 +214,14 @@ def test_a_candidate_becomes_a_feed_only_if_it_names_something(feeds: Bed) -> No
 
 
 def test_the_usual_places_are_asked_for_when_the_start_page_names_no_feed(feeds: Bed) -> None:
-    feeds.worker(start="http://a.test/").book.tell([feeds.visit("http://a.test/", kind=Kind.PAGE)])
+    feeds.worker(start="http://a.test/").book.tell([feeds.visit("http://a.test/", kind=UrlKind.PAGE)])
 
     paths = [path for _, kind, path in feeds.queued() if kind == "sitemap"]
     assert paths == ["/atom.xml", "/feed", "/feed.xml", "/index.xml", "/rss", "/rss.xml"]
 
 
 def test_sitemaps_of_robots_txt_are_tried_in_a_search_and_crawled_otherwise(feeds: Bed) -> None:
-    named = [listed("/sitemap.xml", Kind.SITEMAP).found]
+    named = [listed("/sitemap.xml", UrlKind.SITEMAP).found]
     feeds.worker(1, start="http://a.test/").book.offer(named)
     assert feeds.queued() == [(1, "sitemap", "/sitemap.xml")]
     feeds.worker(2).book.offer(named)
@@ -292,7 +294,7 @@ def test_no_more_items_wait_than_may_and_what_is_left_is_read_again(feeds: Bed) 
     everything = [f"/{n}" for n in range(250)]
 
     def poll(execution_id: int) -> None:
-        listing = Listing(items=tuple(map(listed, everything)), named=250)
+        listing = PolledListing(items=tuple(map(listed, everything)), named=250)
         visit = feeds.visit(listing=listing, content_hash="the same", etag='"1"')
         feeds.worker(execution_id, waiting=100, items=30).book.tell([visit])
 
@@ -312,7 +314,7 @@ def test_a_sitemap_that_filled_its_room_does_not_keep_the_news_of_a_feed_out(fee
     feeds.add("http://a.test/map.xml", kind="sitemap")
     feeds.add()
     book = feeds.worker(waiting=100, items=1).book
-    many = Listing(items=tuple(listed(f"/{n}") for n in range(300)), named=300)
+    many = PolledListing(items=tuple(listed(f"/{n}") for n in range(300)), named=300)
     book.tell([feeds.visit("http://a.test/map.xml", listing=many, content_hash="map")])
 
     book.tell([feeds.document("/news")])
@@ -324,7 +326,7 @@ def test_a_sitemap_that_filled_its_room_does_not_keep_the_news_of_a_feed_out(fee
 def test_a_feed_that_moved_for_good_is_asked_for_at_its_new_place(feeds: Bed) -> None:
     feed = feeds.add()
     book = feeds.worker().book
-    inside = Listing(is_feed=True, items=(listed("/1"),), named=1, moved_to="http://a.test/new")
+    inside = PolledListing(is_feed=True, items=(listed("/1"),), named=1, moved_to="http://a.test/new")
     book.tell([feeds.visit(listing=inside, content_hash="1", redirected_to="http://a.test/new")])
     assert feeds.known("http://a.test/new").id == feed.id
 
@@ -377,8 +379,8 @@ def test_two_feeds_that_send_us_to_a_list_which_has_answered_are_well(feeds: Bed
 def test_a_crawl_notes_the_feeds_of_its_first_pages_and_a_poll_finds_out_what_they_are(feeds: Bed) -> None:
     crawl = feeds.worker(1, polls=False).book
     for depth, path in ((0, "/real"), (1, "/false"), (2, "/comments")):
-        named = (listed(path, Kind.SITEMAP).found,)
-        crawl.tell([feeds.visit(f"http://a.test/page{depth}", kind=Kind.PAGE, depth=depth, feeds=named)])
+        named = (listed(path, UrlKind.SITEMAP).found,)
+        crawl.tell([feeds.visit(f"http://a.test/page{depth}", kind=UrlKind.PAGE, depth=depth, feeds=named)])
     assert feeds.queued() == []
     assert feeds.feed("http://a.test/comments") is None
 
@@ -402,9 +404,9 @@ def test_no_question_of_a_poll_walks_all_items(feeds: Bed) -> None:
     worker.book.tell([feeds.document(*(f"/{n}" for n in range(3000)))])
     explain = "EXPLAIN QUERY PLAN " if worker.hot.dialect == "sqlite" else "EXPLAIN "
     questions = (
-        (queries.WAITING, (feeds.source_id, 10)),
-        (queries.KNOWN % "?,?", (feeds.source_id, 1, 2)),
-        (queries.WAITING_COUNT, (feeds.source_id, 10)),
+        (polling_queries.WAITING, (feeds.source_id, 10)),
+        (polling_queries.KNOWN % "?,?", (feeds.source_id, 1, 2)),
+        (polling_queries.WAITING_COUNT, (feeds.source_id, 10)),
         ("SELECT id FROM feeds WHERE source_id = ? AND url_hash = ?", (feeds.source_id, 1)),
     )
     with worker.hot.write() as tx:

@@ -8,16 +8,15 @@ from pathlib import Path
 import pytest
 
 from holdfast.config import Settings
-from holdfast.jobs.endings import Ending, Result
-from holdfast.jobs.feeding import feed_job, follow_all, run_soon
-from holdfast.jobs.journal.logs import LogBook
-from holdfast.jobs.leases import Lease
-from holdfast.jobs.retries import Failure
+from holdfast.jobs.administration.source_jobs import feed_job, follow_all, run_soon
+from holdfast.jobs.endings import FailureCause, RunEnding, RunResult
+from holdfast.jobs.journal import LogBook
+from holdfast.jobs.leases import ExecutionLease
 from holdfast.sources import registry as sources
 from holdfast.sources.queries import note_search
 from holdfast.wiring.jobs import open_jobs
-from holdfast.worker.feeding import FeedJobs, FeedRunner, as_poll
-from holdfast.worker.running import Holding
+from holdfast.worker.feeds import FeedJobs, FeedRunner, as_poll
+from holdfast.worker.runner import RunnerHolding
 from tests.clock import FakeClock
 from tests.jobs_bed import Bed, open_bed
 
@@ -28,7 +27,7 @@ def jobs(migrated_url: str, clock: FakeClock, tmp_path: Path) -> Iterator[Bed]:
         yield bed
 
 
-def _lease(jobs: Bed) -> Lease:
+def _lease(jobs: Bed) -> ExecutionLease:
     """Return the lease of a poll of a source that has no feeds and was searched a moment ago."""
     source_id = jobs.source("ex", feeds=True)
     follow_all(jobs.database, jobs.party.board, jobs_settings(jobs).feeds)
@@ -44,9 +43,9 @@ def jobs_settings(jobs: Bed) -> Settings:
     return Settings(home=jobs.home, database_url=jobs.url, feeds={"search_hours": 1e6})
 
 
-def _run(jobs: Bed, lease: Lease) -> Ending | None:
+def _run(jobs: Bed, lease: ExecutionLease) -> RunEnding | None:
     book = LogBook(jobs.database, jobs.clock, lease.execution_id, jobs.settings)
-    return FeedRunner(jobs_settings(jobs)).run(lease, Holding(book, jobs.clock, report=lambda _progress: None))
+    return FeedRunner(jobs_settings(jobs)).run(lease, RunnerHolding(book, jobs.clock, report=lambda _progress: None))
 
 
 def test_a_poll_with_nothing_due_starts_no_process(jobs: Bed) -> None:
@@ -55,7 +54,7 @@ def test_a_poll_with_nothing_due_starts_no_process(jobs: Bed) -> None:
     ending = _run(jobs, lease)
 
     assert ending is not None
-    assert (ending.result, ending.reason, ending.index_state) == (Result.COMPLETED, "nothing_due", None)
+    assert (ending.result, ending.reason, ending.index_state) == (RunResult.COMPLETED, "nothing_due", None)
     assert not lease.output_dir.exists()
     jobs.party.leases.settle(lease, ending)
     assert jobs.job(lease.job.id).state == "scheduled"
@@ -73,7 +72,7 @@ def test_a_poll_of_a_source_that_zimit_crawls_leaves_it_alone(jobs: Bed) -> None
     ending = _run(jobs, lease)
 
     assert ending is not None
-    assert (ending.result, ending.reason) == (Result.COMPLETED, "crawl_is_running")
+    assert (ending.result, ending.reason) == (RunResult.COMPLETED, "crawl_is_running")
 
 
 def test_a_worker_makes_the_feed_jobs_that_sources_want(jobs: Bed) -> None:
@@ -90,10 +89,12 @@ def test_a_worker_makes_the_feed_jobs_that_sources_want(jobs: Bed) -> None:
 
 
 def test_what_feeds_answer_is_no_failure_of_the_run() -> None:
-    failed = Ending(result=Result.FAILED, failure=Failure.FAILED, reason="nothing_captured", error="http_404 (1)")
-    broken = Ending(result=Result.FAILED, failure=Failure.FAILED, reason="8 processes died in a row")
+    failed = RunEnding(
+        result=RunResult.FAILED, failure=FailureCause.FAILED, reason="nothing_captured", error="http_404 (1)"
+    )
+    broken = RunEnding(result=RunResult.FAILED, failure=FailureCause.FAILED, reason="8 processes died in a row")
 
     assert as_poll(broken, has_files=True) is broken
     ending = as_poll(failed, has_files=False)
-    assert (ending.result, ending.failure, ending.error, ending.index_state) == (Result.COMPLETED, None, None, None)
+    assert (ending.result, ending.failure, ending.error, ending.index_state) == (RunResult.COMPLETED, None, None, None)
     assert as_poll(failed, has_files=True).index_state == "pending"

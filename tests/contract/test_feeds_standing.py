@@ -10,15 +10,13 @@ from typing import Any
 
 import pytest
 
-from holdfast.cli.feed_words import as_object, lines
+from holdfast.cli.status import feed_lines, feeds_object
 from holdfast.clock import to_micros
 from holdfast.config import FeedSettings
 from holdfast.db.connect import connect
-from holdfast.feeds import registry
-from holdfast.feeds.standing import queries
-from holdfast.feeds.standing.standing import FeedStanding, read_feed_standing
-from holdfast.jobs.feeding import follow_all
-from holdfast.jobs.following import disable_source
+from holdfast.feeds import registry, status
+from holdfast.feeds.status import FeedStanding, read_feed_standing
+from holdfast.jobs.administration.source_jobs import disable_source, follow_all
 from holdfast.sources import registry as sources
 from tests.clock import FakeClock
 from tests.jobs_bed import Bed, open_bed
@@ -54,7 +52,7 @@ def test_feeds_that_are_polled_in_time_are_not_worth_a_word(jobs: Bed, clock: Fa
     add(jobs, "/soon", next_poll_at=clock.now() + _TURN)
     clock.advance(2 * _TURN.total_seconds())
 
-    assert lines(standing(jobs)) == []
+    assert feed_lines(standing(jobs)) == []
 
 
 def test_a_feed_that_its_answers_disabled_is_shown_and_one_by_hand_is_not(jobs: Bed, clock: FakeClock) -> None:
@@ -64,12 +62,12 @@ def test_a_feed_that_its_answers_disabled_is_shown_and_one_by_hand_is_not(jobs: 
     with jobs.database.write() as session:
         registry.disable(session, clock, unwanted)
 
-    [said] = lines(standing(jobs))
+    [said] = feed_lines(standing(jobs))
 
     assert said == (
         f"feed {gone} of ex is disabled (gone): https://ex.example/gone; try again: holdfast feed enable {gone}"
     )
-    assert [one["feed"] for one in as_object(standing(jobs))["disabled"]] == [gone]
+    assert [one["feed"] for one in feeds_object(standing(jobs))["disabled"]] == [gone]
 
 
 def test_feeds_that_nobody_polls_are_late_unless_they_are_not_meant_to_be_polled(jobs: Bed, clock: FakeClock) -> None:
@@ -80,7 +78,7 @@ def test_feeds_that_nobody_polls_are_late_unless_they_are_not_meant_to_be_polled
     clock.advance(4 * _TURN.total_seconds())
 
     assert [tuple(one) for one in standing(jobs).late] == [("ex", 3, to_micros(since))]
-    assert "holdfast start-worker --kinds feed" in lines(standing(jobs))[0]
+    assert "holdfast start-worker --kinds feed" in feed_lines(standing(jobs))[0]
     with jobs.database.write() as session:
         sources.edit(session, clock, "ex", {"config": {"sitemaps": False}})
     assert [one.feeds for one in standing(jobs).late] == [2]
@@ -93,8 +91,8 @@ def test_a_source_whose_feeds_name_more_than_may_wait_is_shown(jobs: Bed) -> Non
     add(jobs, "/well")
     add(jobs, "/endless", last_error_type="backlog", last_error="many are left")
 
-    assert as_object(standing(jobs))["backlog"] == [{"source": "ex", "feeds": 1}]
-    [said] = lines(standing(jobs))
+    assert feeds_object(standing(jobs))["backlog"] == [{"source": "ex", "feeds": 1}]
+    [said] = feed_lines(standing(jobs))
     assert "feeds of ex name more than may wait" in said
 
 
@@ -109,8 +107,8 @@ def test_the_overview_of_feeds_walks_no_table(jobs: Bed, clock: FakeClock) -> No
         )
         tx.execute("ANALYZE")
         plans = [" ".join(str(row[-1]) for row in tx.execute(explain + text, values))
-                 for text, values in ((queries.DISABLED, (at, "x", 5)), (queries.LATE, (at, 5)),
-                                      (queries.BACKLOGS, (5, "x")))]  # fmt: skip
+                 for text, values in ((status.DISABLED, (at, "x", 5)), (status.LATE, (at, 5)),
+                                      (status.BACKLOGS, (5, "x")))]  # fmt: skip
 
     assert "ix_feeds_disabled" in plans[0], plans
     assert "ix_feeds_due" in plans[1], plans

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 
 from holdfast.clock import to_micros
-from holdfast.types import Kind
+from holdfast.types import UrlKind
 from tests.contract.frontier_bed import EXECUTION, Bed, found, many
 
 
@@ -25,7 +25,7 @@ def test_another_execution_gets_its_own_attempts_on_the_same_pages(bed: Bed) -> 
 
 def test_an_address_that_stands_twice_in_a_batch_is_one_page_with_the_better_claim(bed: Bed) -> None:
     twice = [
-        found("a.example", 1, kind=Kind.REQUISITE, depth=0, priority=4),
+        found("a.example", 1, kind=UrlKind.REQUISITE, depth=0, priority=4),
         found("a.example", 1, depth=2, priority=3),
     ]
 
@@ -80,16 +80,16 @@ def test_a_time_that_has_come_counts_as_at_once(bed: Bed) -> None:
 
 
 def test_an_open_requisite_that_is_found_as_a_page_becomes_one(bed: Bed) -> None:
-    bed.frontier.add(EXECUTION, [found("a.example", 1, kind=Kind.REQUISITE, priority=4)])
+    bed.frontier.add(EXECUTION, [found("a.example", 1, kind=UrlKind.REQUISITE, priority=4)])
     bed.frontier.add(EXECUTION, [found("a.example", 1, depth=2, priority=3), found("a.example", 2)])
 
     attempts = {attempt.url: attempt for attempt in bed.lease_one(owner=7).attempts}
     promoted = attempts["https://a.example/1"]
-    assert (promoted.kind, promoted.depth, promoted.priority) == (Kind.PAGE, 2, 3)
+    assert (promoted.kind, promoted.depth, promoted.priority) == (UrlKind.PAGE, 2, 3)
 
 
 def test_a_closed_requisite_stays_what_it_was(bed: Bed) -> None:
-    bed.frontier.add(EXECUTION, [found("a.example", 1, kind=Kind.REQUISITE)])
+    bed.frontier.add(EXECUTION, [found("a.example", 1, kind=UrlKind.REQUISITE)])
     lease = bed.lease_one(owner=7)
     bed.frontier.settle(EXECUTION, 7, [bed.visit(lease, lease.attempts[0])])
     bed.frontier.add(EXECUTION, [found("a.example", 1)])

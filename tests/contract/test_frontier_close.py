@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from datetime import timedelta
 
-from holdfast.types import CircuitState, DomainLease, Kind, Outcome
+from holdfast.types import CircuitState, DomainLease, Outcome, UrlKind
 from tests.contract.frontier_bed import EXECUTION, LEASE_S, Bed, found, many
 
 
@@ -119,13 +119,13 @@ def _nobodys(bed: Bed) -> object:
 
 def test_what_a_limit_leaves_over_is_closed_by_kind(bed: Bed) -> None:
     pages = [found(f"h{n}.example", n) for n in range(5)]
-    requisites = [found(f"h{n}.example", n + 100, kind=Kind.REQUISITE) for n in range(5)]
+    requisites = [found(f"h{n}.example", n + 100, kind=UrlKind.REQUISITE) for n in range(5)]
     bed.frontier.add(EXECUTION, [*pages, *requisites])
 
     reason = "over_limit:max_pages"
-    first = bed.frontier.close_rest(EXECUTION, outcome=Outcome.EXCLUDED, reason=reason, kinds=[Kind.PAGE], limit=3)
-    second = bed.frontier.close_rest(EXECUTION, outcome=Outcome.EXCLUDED, reason=reason, kinds=[Kind.PAGE])
-    third = bed.frontier.close_rest(EXECUTION, outcome=Outcome.EXCLUDED, reason=reason, kinds=[Kind.PAGE])
+    first = bed.frontier.close_rest(EXECUTION, outcome=Outcome.EXCLUDED, reason=reason, kinds=[UrlKind.PAGE], limit=3)
+    second = bed.frontier.close_rest(EXECUTION, outcome=Outcome.EXCLUDED, reason=reason, kinds=[UrlKind.PAGE])
+    third = bed.frontier.close_rest(EXECUTION, outcome=Outcome.EXCLUDED, reason=reason, kinds=[UrlKind.PAGE])
 
     assert (first, second, third) == (3, 2, 0)
     assert bed.frontier.open_count(EXECUTION) == 5

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from holdfast.frontier.queries import audit
-from holdfast.types import DomainLease, Found, Original, RecordRef, Visit
+from holdfast.types import DomainLease, FoundUrl, Original, RecordRef, Visit
 from tests.contract.frontier_bed import EXECUTION, Bed, found
 
 _OWNER = 7
@@ -24,7 +24,7 @@ def _depths(bed: Bed) -> dict[str, tuple[int, int]]:
     return {url.rpartition("/")[2]: (depth, priority) for url, depth, priority in rows}
 
 
-def _fetched(bed: Bed, lease: DomainLease, one: Found) -> Visit:
+def _fetched(bed: Bed, lease: DomainLease, one: FoundUrl) -> Visit:
     attempt = next(attempt for attempt in lease.attempts if attempt.url == one.url)
     original = Original(record_id="r", url=one.url, captured_at=bed.clock.now(), payload_digest="sha256:x",
                         warc_file_id=3, offset=40)  # fmt: skip

@@ -8,7 +8,7 @@ import sqlite3
 import pytest
 
 from holdfast.db.connect import connect, sqlite_path
-from holdfast.db.hot import Hot
+from holdfast.db.raw import RawDatabase
 from holdfast.frontier import sql
 
 PLAIN = {name: text for name, text in vars(sql).items() if re.match(r"[A-Z]", name) and isinstance(text, str)}
@@ -43,7 +43,7 @@ def test_sqlite_looks_up_and_never_walks(migrated_sqlite: str, name: str) -> Non
 
 
 @pytest.fixture
-def prepared(migrated_postgres: str) -> Hot:
+def prepared(migrated_postgres: str) -> RawDatabase:
     """A session as the frontier has it."""
     hot = connect(migrated_postgres)
     with hot.write() as tx:
@@ -53,7 +53,7 @@ def prepared(migrated_postgres: str) -> Hot:
 
 
 @pytest.mark.parametrize("name", sorted(POSTGRES))
-def test_postgres_looks_up_and_never_walks(prepared: Hot, name: str) -> None:
+def test_postgres_looks_up_and_never_walks(prepared: RawDatabase, name: str) -> None:
     text = sql.spell(POSTGRES[name], "postgresql")
     generic = text.replace("?::bigint[]", "'{1,2}'::bigint[]").replace("?::text[]", "'{a}'::text[]")
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 from datetime import timedelta
 
 from holdfast.frontier import queries
-from holdfast.types import Kind, Outcome
+from holdfast.types import Outcome, UrlKind
 from tests.contract.frontier_bed import EXECUTION, LEASE_S, Bed, found, many
 
 
 def _crawled(bed: Bed) -> None:
     """Crawl a little: a page, one that fails twice, a robots denial, a requisite; one stays open."""
     bed.frontier.add(
-        EXECUTION, [*many("a.example", 4), found("a.example", 9, kind=Kind.REQUISITE, depth=0, priority=0)]
+        EXECUTION, [*many("a.example", 4), found("a.example", 9, kind=UrlKind.REQUISITE, depth=0, priority=0)]
     )
     lease = bed.lease_one(owner=7)
     good, bad, robots, _, requisite = lease.attempts

@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 
 from holdfast.errors import Conflict, NotFound
-from holdfast.jobs.live import queries as live
+from holdfast.jobs import execution_queries as live
 from holdfast.types import CircuitState, RobotsAnswer, RobotsState
 from tests.contract.frontier_bed import EXECUTION, Bed, many
 

@@ -11,8 +11,7 @@ import pytest
 
 from holdfast.clock import SystemClock
 from holdfast.db.connect import connect
-from holdfast.db.dbclock import DatabaseClock
-from holdfast.db.retry import persist
+from holdfast.db.raw import DatabaseClock, persist
 from holdfast.errors import Unavailable
 from holdfast.frontier import Frontier, queries
 from holdfast.types import CircuitState, DomainLease, DomainUpdate, Outcome, Visit

@@ -11,15 +11,15 @@ from sqlalchemy import text
 
 from holdfast.db.connect import connect, sqlite_path
 from holdfast.db.engine import Database
-from holdfast.db.hot import Hot, SqliteHot
-from holdfast.db.parity import compare
+from holdfast.db.migrate import compare
+from holdfast.db.raw import RawDatabase, SqliteRawDatabase
 from holdfast.db.sqlite_file import DatabaseDamaged
 from holdfast.errors import NoSpace, Unavailable
 from tests.damage import damage
 
 
 @pytest.fixture
-def hot(migrated_url: str) -> Iterator[Hot]:
+def hot(migrated_url: str) -> Iterator[RawDatabase]:
     """A connection with a table to play with."""
     opened = connect(migrated_url)
     with opened.write() as tx:
@@ -28,13 +28,13 @@ def hot(migrated_url: str) -> Iterator[Hot]:
     opened.close()
 
 
-def _things(hot: Hot) -> list[tuple[object, ...]]:
+def _things(hot: RawDatabase) -> list[tuple[object, ...]]:
     with hot.read() as tx:
         return tx.execute("SELECT id, name, weight FROM things ORDER BY id")
 
 
 @pytest.mark.parametrize("count", [0, 1, 49, 50, 51, 230])
-def test_rows_are_loaded_in_bulk_whatever_their_number(hot: Hot, count: int) -> None:
+def test_rows_are_loaded_in_bulk_whatever_their_number(hot: RawDatabase, count: int) -> None:
     rows = [(number, None if number % 3 else "tab\t, line\n, back\\slash, é", number / 2) for number in range(count)]
 
     with hot.write() as tx:
@@ -43,7 +43,7 @@ def test_rows_are_loaded_in_bulk_whatever_their_number(hot: Hot, count: int) -> 
     assert _things(hot) == rows
 
 
-def test_a_failed_transaction_is_undone(hot: Hot) -> None:
+def test_a_failed_transaction_is_undone(hot: RawDatabase) -> None:
     def half_way() -> None:
         with hot.write() as tx:
             tx.execute("INSERT INTO things (id) VALUES (?)", (1,))
@@ -58,7 +58,7 @@ def test_a_failed_transaction_is_undone(hot: Hot) -> None:
     assert len(_things(hot)) == 2
 
 
-def test_a_percent_sign_is_only_a_percent_sign(hot: Hot) -> None:
+def test_a_percent_sign_is_only_a_percent_sign(hot: RawDatabase) -> None:
     with hot.read() as tx:
         assert tx.execute("SELECT 7 % 4") == [(3,)]
         assert tx.execute("SELECT 1 WHERE 'abc' LIKE ? AND 7 % 4 = 3", ("a%",)) == [(1,)]
@@ -67,7 +67,7 @@ def test_a_percent_sign_is_only_a_percent_sign(hot: Hot) -> None:
 def test_a_full_disk_has_a_name_of_its_own(migrated_sqlite: str) -> None:
     path = sqlite_path(migrated_sqlite)
     assert path is not None
-    hot = SqliteHot(path)
+    hot = SqliteRawDatabase(path)
     with hot.read() as tx:
         pages = tx.execute("PRAGMA page_count")[0][0]
         tx.execute(f"PRAGMA max_page_count = {pages + 5}")
@@ -84,7 +84,7 @@ def test_a_damaged_file_is_told_as_damage_on_every_way_to_it(migrated_sqlite: st
     path = sqlite_path(migrated_sqlite)
     assert path is not None
     damage(path, "domains", "jobs")
-    hot, database = SqliteHot(path), Database(migrated_sqlite)
+    hot, database = SqliteRawDatabase(path), Database(migrated_sqlite)
 
     with pytest.raises(DatabaseDamaged, match="is damaged"), hot.read() as tx:
         tx.execute("SELECT * FROM domains")
@@ -103,13 +103,13 @@ def test_what_is_no_database_is_damage_too(tmp_path: Path) -> None:
     path.write_bytes(b"not a database at all" * 1000)
 
     with pytest.raises(DatabaseDamaged, match="not a database"):
-        SqliteHot(path)
+        SqliteRawDatabase(path)
 
 
 def test_a_busy_database_is_unavailable_for_now(migrated_sqlite: str) -> None:
     path = sqlite_path(migrated_sqlite)
     assert path is not None
-    one, other = SqliteHot(path), SqliteHot(path, busy_timeout_s=0.01)
+    one, other = SqliteRawDatabase(path), SqliteRawDatabase(path, busy_timeout_s=0.01)
 
     with one.write(), pytest.raises(Unavailable), other.write():
         pass

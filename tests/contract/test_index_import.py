@@ -25,12 +25,12 @@ from holdfast.db.models import Execution, Snapshot, WarcFile
 from holdfast.errors import Invalid
 from holdfast.exports.package import build, read_contents
 from holdfast.exports.zipping import read_segments
-from holdfast.index.intake.discovery import spelled
-from holdfast.index.intake.importer import Imported, Importer, Step
-from holdfast.index.owning import open_indexer
-from holdfast.index.withdrawals import hide
+from holdfast.imports.importer import ImportedFile, Importer, ImportStep
+from holdfast.imports.packages import spelled
+from holdfast.index.indexer import open_indexer
 from holdfast.jobs.imports import ImportWish, begin_import, ensure_import_source
 from holdfast.warc.manifest import read_manifest
+from holdfast.withdrawals.hiding import hide
 from tests.patience import deadline
 from tests.unit.index import signing
 from tests.unit.index.files import record, response, write
@@ -80,7 +80,7 @@ def _run(
     clock: SystemClock | None = None,
     strict: bool = False,
     in_place: bool = False,
-) -> list[Imported]:
+) -> list[ImportedFile]:
     home.mkdir(exist_ok=True)
     clock = clock or SystemClock()
     wish = ImportWish(source="foreign", name="Foreign", home=home, config={"paths": [spelled(path) for path in paths]})
@@ -90,17 +90,19 @@ def _run(
         return list(importer.run(paths))
 
 
-def _together(database: Database, home: Path, each: list[Path], *, is_at: Callable[[Step], bool]) -> list[Imported]:
+def _together(
+    database: Database, home: Path, each: list[Path], *, is_at: Callable[[ImportStep], bool]
+) -> list[ImportedFile]:
     """Import one file on each of some threads, into one execution; all of them reach a step before one goes on."""
     home.mkdir()
     clock, line = SystemClock(), Barrier(len(each))
     wish = ImportWish(source="foreign", name="Foreign", home=home, config={})
     begun = begin_import(database, clock, wish)
 
-    def one(path: Path) -> Imported:
-        waited: list[Step] = []
+    def one(path: Path) -> ImportedFile:
+        waited: list[ImportStep] = []
 
-        def on_step(step: Step) -> None:
+        def on_step(step: ImportStep) -> None:
             if not waited and is_at(step):
                 waited.append(step)
                 line.wait(timeout=deadline(30))
@@ -136,7 +138,7 @@ def test_files_of_one_name_that_come_at_one_moment_do_not_overwrite_each_other(
         pages = [record(response(f"<p>{path.parent.name} {n}</p>".encode())) for n in range(2)]
         path.write_bytes(b"".join(map(gzip.compress, pages)) if form == "seekable" else gzip.compress(b"".join(pages)))
 
-    def is_placed(step: Step) -> bool:
+    def is_placed(step: ImportStep) -> bool:
         return step.phase == "reading" and (form == "unseekable" or step.done > 0)
 
     done = _together(database, tmp_path / "home", paths, is_at=is_placed)

@@ -9,19 +9,17 @@ from pathlib import Path
 import pytest
 
 from holdfast.clock import to_micros
-from holdfast.coordination.owners import Owner
+from holdfast.coordination.owners import OwnerProcess
 from holdfast.coordination.runfile import RunFile
 from holdfast.db.connect import connect
-from holdfast.db.hot import Hot
+from holdfast.db.raw import RawDatabase
 from holdfast.errors import LeaseLost
-from holdfast.index.indexer import Indexer, Interrupted
-from holdfast.index.owning import free_the_dead, open_indexer
-from holdfast.index.runs.lease import LEASE_S, claim
-from holdfast.index.runs.queries import FileToIndex, Progress, pending_files
+from holdfast.index.indexer import Indexer, Interrupted, free_the_dead, open_indexer
+from holdfast.index.leases import LEASE_S, FileToIndex, ReadProgress, claim, pending_files
 from tests.archive import Shot, build_archive
 from tests.clock import FakeClock
 
-DONE = Progress("read_warc", 5, 2, 100, 200, {"truncated": {"count": 1, "offset": 7, "detail": "x"}})
+DONE = ReadProgress("read_warc", 5, 2, 100, 200, {"truncated": {"count": 1, "offset": 7, "detail": "x"}})
 
 
 @pytest.fixture
@@ -32,13 +30,13 @@ def home(tmp_path: Path, migrated_url: str) -> Path:
 
 
 @pytest.fixture
-def hot(migrated_url: str, home: Path) -> Iterator[Hot]:
+def hot(migrated_url: str, home: Path) -> Iterator[RawDatabase]:
     """A connection to it."""
     with closing(connect(migrated_url)) as opened:
         yield opened
 
 
-def _state(hot: Hot) -> tuple[object, ...]:
+def _state(hot: RawDatabase) -> tuple[object, ...]:
     with hot.read() as tx:
         return tx.execute(
             "SELECT f.index_state, r.phase, r.token, r.records FROM index_runs r"
@@ -46,12 +44,12 @@ def _state(hot: Hot) -> tuple[object, ...]:
         )[0]
 
 
-def _waits(hot: Hot, clock: FakeClock) -> list[int]:
+def _waits(hot: RawDatabase, clock: FakeClock) -> list[int]:
     with hot.read() as tx:
         return pending_files(tx, after=0, now=to_micros(clock.now()))
 
 
-def test_a_file_is_held_by_one_reader_until_its_lease_is_over(hot: Hot, clock: FakeClock) -> None:
+def test_a_file_is_held_by_one_reader_until_its_lease_is_over(hot: RawDatabase, clock: FakeClock) -> None:
     first = claim(hot, clock, 1, owner_id=None, version=1)
     assert first is not None
     assert claim(hot, clock, 1, owner_id=None, version=1) is None
@@ -75,7 +73,9 @@ def test_a_file_is_held_by_one_reader_until_its_lease_is_over(hot: Hot, clock: F
     assert _waits(hot, clock) == []
 
 
-def test_a_file_that_was_read_meanwhile_is_not_read_again_by_who_saw_it_wait(hot: Hot, clock: FakeClock) -> None:
+def test_a_file_that_was_read_meanwhile_is_not_read_again_by_who_saw_it_wait(
+    hot: RawDatabase, clock: FakeClock
+) -> None:
     first = claim(hot, clock, 1, owner_id=None, version=1, only_waiting=True)
     assert first is not None
     with hot.write() as tx:
@@ -88,7 +88,7 @@ def test_a_file_that_was_read_meanwhile_is_not_read_again_by_who_saw_it_wait(hot
     assert claim(hot, clock, 1, owner_id=None, version=1) is not None
 
 
-def test_a_reader_that_gets_on_keeps_its_file(hot: Hot, clock: FakeClock) -> None:
+def test_a_reader_that_gets_on_keeps_its_file(hot: RawDatabase, clock: FakeClock) -> None:
     lease = claim(hot, clock, 1, owner_id=None, version=1)
     assert lease is not None
     for _ in range(5):
@@ -97,9 +97,9 @@ def test_a_reader_that_gets_on_keeps_its_file(hot: Hot, clock: FakeClock) -> Non
         assert claim(hot, clock, 1, owner_id=None, version=1) is None
 
 
-def test_the_file_of_a_dead_owner_is_free_at_once(hot: Hot, clock: FakeClock, tmp_path: Path) -> None:
+def test_the_file_of_a_dead_owner_is_free_at_once(hot: RawDatabase, clock: FakeClock, tmp_path: Path) -> None:
     run = RunFile(tmp_path / "run")
-    owner = Owner(hot, clock, run=run, kind="indexer", execution_id=None)
+    owner = OwnerProcess(hot, clock, run=run, kind="indexer", execution_id=None)
     assert claim(hot, clock, 1, owner_id=owner.id, version=1) is not None
     assert free_the_dead(hot, clock, tmp_path / "run") == 0
     assert claim(hot, clock, 1, owner_id=None, version=1) is None
@@ -111,8 +111,8 @@ def test_the_file_of_a_dead_owner_is_free_at_once(hot: Hot, clock: FakeClock, tm
     assert claim(hot, clock, 1, owner_id=None, version=1) is not None
 
 
-def test_an_owner_that_said_goodbye_holds_nothing(hot: Hot, clock: FakeClock, tmp_path: Path) -> None:
-    owner = Owner(hot, clock, run=RunFile(tmp_path / "run"), kind="indexer", execution_id=None)
+def test_an_owner_that_said_goodbye_holds_nothing(hot: RawDatabase, clock: FakeClock, tmp_path: Path) -> None:
+    owner = OwnerProcess(hot, clock, run=RunFile(tmp_path / "run"), kind="indexer", execution_id=None)
     assert claim(hot, clock, 1, owner_id=owner.id, version=1) is not None
     owner.end()
 
@@ -120,7 +120,7 @@ def test_an_owner_that_said_goodbye_holds_nothing(hot: Hot, clock: FakeClock, tm
     assert claim(hot, clock, 1, owner_id=None, version=1) is not None
 
 
-def test_a_reader_that_is_told_to_stop_gives_its_file_back(hot: Hot, clock: FakeClock, home: Path) -> None:
+def test_a_reader_that_is_told_to_stop_gives_its_file_back(hot: RawDatabase, clock: FakeClock, home: Path) -> None:
     with open_indexer(hot, clock, home) as indexer:
         indexer.stopping = True
         with pytest.raises(Interrupted):
@@ -135,10 +135,10 @@ def test_a_reader_that_is_told_to_stop_gives_its_file_back(hot: Hot, clock: Fake
     assert _state(hot)[:2] == ("indexed", "finished")
 
 
-def test_progress_is_told_and_stored_while_a_file_is_read(hot: Hot, clock: FakeClock, home: Path) -> None:
+def test_progress_is_told_and_stored_while_a_file_is_read(hot: RawDatabase, clock: FakeClock, home: Path) -> None:
     told: list[tuple[int, str, int]] = []
 
-    def note(file: FileToIndex, progress: Progress) -> None:
+    def note(file: FileToIndex, progress: ReadProgress) -> None:
         told.append((file.id, progress.phase, progress.records))
 
     with closing(Indexer(hot, clock, home, on_progress=note)) as indexer:
@@ -151,7 +151,9 @@ def test_progress_is_told_and_stored_while_a_file_is_read(hot: Hot, clock: FakeC
         ]
 
 
-def test_a_file_that_is_gone_fails_with_a_reason_and_stays_known(hot: Hot, clock: FakeClock, home: Path) -> None:
+def test_a_file_that_is_gone_fails_with_a_reason_and_stays_known(
+    hot: RawDatabase, clock: FakeClock, home: Path
+) -> None:
     (path,) = home.rglob("*.warc.gz")
     path.unlink()
 
@@ -164,16 +166,16 @@ def test_a_file_that_is_gone_fails_with_a_reason_and_stays_known(hot: Hot, clock
     assert _waits(hot, clock) == []
 
 
-def _is_elsewhere(hot: Hot) -> None:
+def _is_elsewhere(hot: RawDatabase) -> None:
     """Have the indexer run on another machine, whose run files cannot be seen from here."""
     with hot.write() as tx:
         tx.execute("UPDATE owners SET host = 'far', run_file = '/far/x.run' WHERE kind = 'indexer'")
 
 
 def test_a_reader_on_another_machine_that_gets_on_is_not_taken_for_gone(
-    hot: Hot, clock: FakeClock, home: Path, tmp_path: Path
+    hot: RawDatabase, clock: FakeClock, home: Path, tmp_path: Path
 ) -> None:
-    owner = Owner(hot, clock, run=RunFile(tmp_path / "far"), kind="indexer", execution_id=None)
+    owner = OwnerProcess(hot, clock, run=RunFile(tmp_path / "far"), kind="indexer", execution_id=None)
     _is_elsewhere(hot)
     lease = claim(hot, clock, 1, owner_id=owner.id, version=1)
     assert lease is not None
@@ -188,9 +190,9 @@ def test_a_reader_on_another_machine_that_gets_on_is_not_taken_for_gone(
 
 
 def test_a_reader_that_was_taken_for_gone_while_it_had_nothing_to_read_holds_what_it_takes_next(
-    hot: Hot, clock: FakeClock, home: Path, tmp_path: Path
+    hot: RawDatabase, clock: FakeClock, home: Path, tmp_path: Path
 ) -> None:
-    owner = Owner(hot, clock, run=RunFile(tmp_path / "far"), kind="indexer", execution_id=None)
+    owner = OwnerProcess(hot, clock, run=RunFile(tmp_path / "far"), kind="indexer", execution_id=None)
     _is_elsewhere(hot)
     clock.advance(600)
     assert free_the_dead(hot, clock, home / "run") == 1

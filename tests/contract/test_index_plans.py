@@ -14,11 +14,12 @@ from sqlalchemy import event, text
 from holdfast.clock import SystemClock
 from holdfast.db.connect import connect, sqlite_path
 from holdfast.db.engine import Database
-from holdfast.db.hot import Transaction
+from holdfast.db.raw import Transaction
+from holdfast.index import writing_queries
 from holdfast.index.indexer import Indexer
-from holdfast.index.queries import captures_of, closest, document_of, documents, path_of, snapshot, text_of
-from holdfast.index.writing import queries
-from holdfast.warc.ids import ORDINALS
+from holdfast.index.queries import closest, document_of, documents, path_of, snapshot, text_of
+from holdfast.warc.record import ORDINALS
+from holdfast.withdrawals.queries import captures_of
 from tests.archive import BEGIN, Shot, build_archive
 from tests.weighed import MOST_ROWS, WeighedHot
 
@@ -102,27 +103,29 @@ class _Explained:
 
 
 def test_no_statement_of_the_index_walks_through_the_archive(database: Database, migrated_url: str) -> None:
-    revisit = queries.Revisit(1, "org,example)/7", 1_709_294_400_000_000, 1_809_294_400_000_000, "sha256:x", True)
+    revisit = writing_queries.Revisit(
+        1, "org,example)/7", 1_709_294_400_000_000, 1_809_294_400_000_000, "sha256:x", True
+    )
     with closing(connect(migrated_url)) as hot, hot.write() as tx:
         if hot.dialect == "postgresql":
             tx.execute("SET LOCAL enable_seqscan = off")
         explained = _Explained(tx, hot.dialect)
-        queries.known_documents(explained, [b"x" * 32, b"y" * 32])
-        queries.shown_together(explained, [(1, 2), (3, 4)])
-        queries.group_ids(explained, 1, [1, 2])
-        queries.put_groups(explained, 1, {5: "https://example.org/five"}, moment=0)
-        queries.rows_between(explained, ORDINALS, ORDINALS + 10)
-        queries.refresh_groups(explained, {1: 0, 2: -1})
-        queries.settle_duplicates(explained, [(1, 0), (2, 0)], day_micros=86_400_000_000)
-        queries.originals_at(explained, revisit, span=1_000_000)
-        queries.originals_alike(explained, revisit)
-        queries.originals_before(explained, revisit)
-        queries.unresolved(explained, after=0, until=ORDINALS, limit=10)
-        queries.newest_unresolved(explained, limit=10)
-        queries.waiting_for(explained, ORDINALS, ORDINALS + 10, earlier=86_400_000_000, limit=10)
-        queries.last_capture_id(explained, ORDINALS, ORDINALS + 10)
-        queries.last_snapshot_id(explained)
-        queries.drop_snapshots(explained, [ORDINALS + 900])
+        writing_queries.known_documents(explained, [b"x" * 32, b"y" * 32])
+        writing_queries.shown_together(explained, [(1, 2), (3, 4)])
+        writing_queries.group_ids(explained, 1, [1, 2])
+        writing_queries.put_groups(explained, 1, {5: "https://example.org/five"}, moment=0)
+        writing_queries.rows_between(explained, ORDINALS, ORDINALS + 10)
+        writing_queries.refresh_groups(explained, {1: 0, 2: -1})
+        writing_queries.settle_duplicates(explained, [(1, 0), (2, 0)], day_micros=86_400_000_000)
+        writing_queries.originals_at(explained, revisit, span=1_000_000)
+        writing_queries.originals_alike(explained, revisit)
+        writing_queries.originals_before(explained, revisit)
+        writing_queries.unresolved(explained, after=0, until=ORDINALS, limit=10)
+        writing_queries.newest_unresolved(explained, limit=10)
+        writing_queries.waiting_for(explained, ORDINALS, ORDINALS + 10, earlier=86_400_000_000, limit=10)
+        writing_queries.last_capture_id(explained, ORDINALS, ORDINALS + 10)
+        writing_queries.last_snapshot_id(explained)
+        writing_queries.drop_snapshots(explained, [ORDINALS + 900])
 
     assert len(explained.plans) >= 14
     for plan in explained.plans:

@@ -17,17 +17,15 @@ from holdfast.db.connect import connect
 from holdfast.db.engine import Database
 from holdfast.db.models import Document, DocumentText, IndexRun, PageGroup, PageLink, Snapshot, Source, WarcFile
 from holdfast.fetch.body import MemoryBody
-from holdfast.index.indexer import index_pending
-from holdfast.index.intake.importer import Importer
-from holdfast.index.owning import open_indexer
-from holdfast.index.rebuild import plan_rebuild, restore_files
+from holdfast.imports.importer import Importer
+from holdfast.imports.rebuild import plan_rebuild, restore_files
+from holdfast.index.indexer import index_pending, open_indexer
 from holdfast.jobs.imports import ImportWish
-from holdfast.warc.digest import sha256_of
-from holdfast.warc.exchange import Exchange
 from holdfast.warc.manifest import ManifestEntry, add_to_manifest, read_manifest
 from holdfast.warc.queries import read_all_again
+from holdfast.warc.record import sha256_of
 from holdfast.warc.roots import record_root
-from holdfast.warc.writer import WarcWriter
+from holdfast.warc.writer import Exchange, WarcWriter
 from tests.unit.index.files import record, response, write
 
 

@@ -15,13 +15,13 @@ from sqlalchemy import func, select
 from holdfast.clock import SystemClock
 from holdfast.db.connect import connect
 from holdfast.db.engine import Database
-from holdfast.db.hot import Hot, Row, Transaction
 from holdfast.db.models import Document, IndexRun, PageGroup, PageLink, SearchOutbox, Snapshot
+from holdfast.db.raw import RawDatabase, Row, Transaction
 from holdfast.index.indexer import Indexer, index_pending
+from holdfast.index.leases import FileToIndex, ReadProgress
 from holdfast.index.queries import closest, text_of
-from holdfast.index.runs.queries import FileToIndex, Progress
-from holdfast.index.writing.late import resolve_some
-from holdfast.warc.ids import ORDINALS
+from holdfast.index.writing import resolve_some
+from holdfast.warc.record import ORDINALS
 from tests.archive import BEGIN, Shot, add_captures, build_archive, days_later, index_all
 from tests.clock import FakeClock
 from tests.patience import deadline
@@ -176,7 +176,7 @@ def test_a_revisit_that_is_read_before_its_original_finds_it_later(home: Path, m
 class _CountingHot:
     """Like the connection that it wraps; counts the rows that are read."""
 
-    def __init__(self, hot: Hot) -> None:
+    def __init__(self, hot: RawDatabase) -> None:
         self._hot, self.rows = hot, 0
 
     def __getattr__(self, name: str) -> Any:
@@ -221,7 +221,7 @@ def test_a_file_reads_no_more_however_many_revisits_wait_for_originals_that_neve
     read = []
     with closing(connect(migrated_url)) as hot:
         counting = _CountingHot(hot)
-        with closing(Indexer(cast(Hot, counting), SystemClock(), home)) as indexer:
+        with closing(Indexer(cast(RawDatabase, counting), SystemClock(), home)) as indexer:
             indexer.index_file(2)
             same, _ = (row.id for row in rows.all(Snapshot))
             for start in (10, 20):
@@ -242,7 +242,7 @@ def test_a_file_reads_no_more_however_many_revisits_wait_for_originals_that_neve
 class _WaitingHot:
     """Like the connection that it wraps; each write waits until another connection is about to write, too."""
 
-    def __init__(self, hot: Hot, line: Barrier) -> None:
+    def __init__(self, hot: RawDatabase, line: Barrier) -> None:
         self._hot, self._line = hot, line
 
     def __getattr__(self, name: str) -> Any:
@@ -263,7 +263,7 @@ def test_a_revisit_that_two_indexers_resolve_at_one_moment_is_counted_once(
 
     def resolve(_: int) -> int:
         with closing(connect(migrated_url)) as hot:
-            return resolve_some(cast(Hot, _WaitingHot(hot, line)), after=-1, now=0)
+            return resolve_some(cast(RawDatabase, _WaitingHot(hot, line)), after=-1, now=0)
 
     with closing(connect(migrated_url)) as hot, hot.write() as tx:
         tx.execute(
@@ -361,7 +361,7 @@ def test_a_row_whose_record_is_no_longer_one_goes_with_the_next_reading(
     assert {group.url: group.snapshot_count for group in rows.all(PageGroup)} == {PAGE: 1, "https://example.org/b": 1}
 
 
-def _plant_stale_row(hot: Hot) -> None:
+def _plant_stale_row(hot: RawDatabase) -> None:
     columns = "warc_file_id, execution_id, source_id, warc_offset, warc_length, record_type, url, url_key, url_hash"
     rest = "group_id, captured_at, status, body_hash, document_id, is_page"
     with hot.write() as tx:
@@ -439,6 +439,6 @@ def test_what_nobody_foresaw_ends_one_file_and_says_so(home: Path, migrated_url:
 class _Failing(Indexer):
     """Meets a bug in its first file."""
 
-    def _look(self, file: FileToIndex, progress: Progress) -> None:
+    def _look(self, file: FileToIndex, progress: ReadProgress) -> None:
         if file.id == 1:
             raise ZeroDivisionError("a bug")

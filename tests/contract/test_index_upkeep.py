@@ -13,12 +13,10 @@ from sqlalchemy import delete, select, update
 from holdfast.clock import SystemClock
 from holdfast.db.connect import connect
 from holdfast.db.engine import Database
-from holdfast.db.hot import Hot
 from holdfast.db.models import AuditEvent, PageGroup, PageLink, SearchOutbox, Snapshot
-from holdfast.index.upkeep import queries
-from holdfast.index.upkeep.duplicates import dedupe, restore
-from holdfast.index.upkeep.groups import group_pages, rebuild_groups
-from holdfast.index.upkeep.links import LinkReader
+from holdfast.db.raw import RawDatabase
+from holdfast.index import upkeep
+from holdfast.index.upkeep import LinkReader, dedupe, group_pages, rebuild_groups, restore
 from holdfast.parse.child import ParseChild
 from tests.archive import BEGIN, Shot, build_archive
 
@@ -39,7 +37,7 @@ class House:
     def __init__(self, url: str, home: Path) -> None:
         build_archive(home, SHOTS, database_url=url).database.close()
         self.home, self.clock = home, SystemClock()
-        self.hot: Hot = connect(url)
+        self.hot: RawDatabase = connect(url)
         self.database = Database(url)
         with self.database.write() as session:
             session.execute(delete(SearchOutbox))
@@ -152,7 +150,7 @@ def test_links_come_back_once_for_each_address_and_text(house: House) -> None:
 
 def test_a_walk_goes_on_behind_the_last_row_of_one_execution(house: House) -> None:
     with house.hot.read() as tx:
-        first, second = queries.captures_after(tx, after=0, execution_id=1, limit=10)[:2]
-        again = queries.captures_after(tx, after=first.id, execution_id=1, limit=1)
+        first, second = upkeep.captures_after(tx, after=0, execution_id=1, limit=10)[:2]
+        again = upkeep.captures_after(tx, after=first.id, execution_id=1, limit=1)
 
     assert again == [second]

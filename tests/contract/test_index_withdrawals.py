@@ -16,13 +16,13 @@ from holdfast.changes.queries import take_turn
 from holdfast.db.engine import Database
 from holdfast.db.migrate import downgrade, upgrade
 from holdfast.db.models import AuditEvent, IndexRun, SearchOutbox, Snapshot, Withdrawal
-from holdfast.db.visibility import visible, withdrawals_in_force
 from holdfast.errors import Conflict, Invalid, NotFound
 from holdfast.index.queries import SnapshotNotFound, closest, snapshot
 from holdfast.index.records import open_stored
-from holdfast.index.withdrawals import WITHDRAWALS, hide, restore_withdrawals, unhide
 from holdfast.urls import parse
 from holdfast.wiring.archive import Archive
+from holdfast.withdrawals.hiding import WITHDRAWALS, hide, restore_withdrawals, unhide
+from holdfast.withdrawals.visibility import visible, withdrawals_in_force
 from tests.archive import BEGIN, Shot, build_archive, days_later
 from tests.patience import deadline
 

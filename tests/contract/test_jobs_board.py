@@ -13,18 +13,15 @@ import pytest
 
 from holdfast.db.models import Job, Source
 from holdfast.errors import Conflict, Invalid, NotFound
-from holdfast.jobs import following
-from holdfast.jobs.listing.queries import list_jobs, state_counts
-from holdfast.jobs.listing.values import JobFilter
-from holdfast.jobs.moves import move
+from holdfast.jobs.administration import source_jobs
 from holdfast.jobs.placement import preview_rebalance, rebalance, show_distribution
-from holdfast.jobs.plans import job_config
 from holdfast.jobs.slots import slot_of
-from holdfast.jobs.specs import JobBusy, JobNotFound, JobRefused, JobSpec, ScheduleKept
-from holdfast.jobs.states import TRANSITIONS, Action, IllegalTransition, State
+from holdfast.jobs.specs import JobBusy, JobNotFound, JobRefused, JobSpec, ScheduleKept, job_config
+from holdfast.jobs.states import TRANSITIONS, IllegalTransition, JobAction, State, move
+from holdfast.jobs.views.listing import JobFilter, list_jobs, state_counts
 from holdfast.sources import registry
+from holdfast.sources.errors import SourceNotFound
 from holdfast.sources.queries import named_source
-from holdfast.sources.refusals import SourceNotFound
 from tests.clock import FakeClock
 from tests.jobs_bed import Bed, failed, open_bed
 
@@ -163,12 +160,12 @@ def test_a_change_of_its_plan_wakes_no_job_that_rests(bed: Bed, state: str, minu
     assert (job.state, job.name, job.interval_minutes) == (after, "new", minutes)
     assert (job.next_run_at is not None) == (after == "scheduled")
     if state == "paused":
-        assert bed.party.act(job_id, Action.RESUME).next_run_at is not None
+        assert bed.party.act(job_id, JobAction.RESUME).next_run_at is not None
 
 
 def test_a_run_that_was_forced_outlives_a_new_plan(bed: Bed, clock: FakeClock) -> None:
     job_id = bed.recurring(minutes=60)
-    bed.party.act(job_id, Action.FORCE_RUN)
+    bed.party.act(job_id, JobAction.FORCE_RUN)
     with bed.database.write() as session:
         spec = replace(JobSpec.of(session.get_one(Job, job_id)), interval_minutes=120)
         bed.party.board.edit(session, job_id, spec)
@@ -181,7 +178,7 @@ def test_a_run_that_was_forced_outlives_a_new_plan(bed: Bed, clock: FakeClock) -
 def test_a_cancelled_job_stays_and_a_new_wish_makes_another(bed: Bed) -> None:
     source_id = bed.source()
     old = bed.upsert(source_id).job.id
-    bed.party.act(old, Action.CANCEL)
+    bed.party.act(old, JobAction.CANCEL)
 
     made = bed.upsert(source_id)
     assert made.created
@@ -244,7 +241,7 @@ def test_every_pair_of_states_is_a_step_or_a_conflict_that_changes_nothing(
 def test_an_action_does_what_it_says(bed: Bed, clock: FakeClock, action: str, before: str, after: str) -> None:
     job_id = bed.recurring()
     bed.change(job_id, lambda job: setattr(job, "state", before))
-    job = bed.party.act(job_id, Action(action))
+    job = bed.party.act(job_id, JobAction(action))
 
     assert job.state == after
     waits = after in ("pending", "scheduled")
@@ -266,7 +263,7 @@ def test_what_the_document_forbids_is_a_conflict(bed: Bed, action: str, state: s
     before = bed.events(job_id)
 
     with pytest.raises(IllegalTransition):
-        bed.party.act(job_id, Action(action))
+        bed.party.act(job_id, JobAction(action))
     assert (bed.job(job_id).state, bed.events(job_id)) == (state, before)
 
 
@@ -274,9 +271,9 @@ def test_a_pause_takes_back_what_is_queued_and_a_cancel_drains_what_runs(bed: Be
     first, second = bed.recurring("a"), bed.once("b")
     bed.set_next_run(first, clock.now())
     bed.party.scheduler.tick()
-    bed.party.act(first, Action.PAUSE)
+    bed.party.act(first, JobAction.PAUSE)
     lease = bed.party.taken()
-    bed.party.act(second, Action.CANCEL)
+    bed.party.act(second, JobAction.CANCEL)
     word = bed.party.leases.renew(lease)
 
     assert [(e.state, e.reason) for e in bed.executions(first)] == [("cancelled", "paused")]
@@ -292,7 +289,7 @@ def test_a_retry_by_hand_begins_to_count_anew(bed: Bed) -> None:
     assert bed.job(job_id).state == "failed"
     bed.change(job_id, lambda job: setattr(job, "current_retry_count", 3))
 
-    assert bed.party.act(job_id, Action.RETRY).current_retry_count == 0
+    assert bed.party.act(job_id, JobAction.RETRY).current_retry_count == 0
     bed.run_once(job_id)
     assert bed.job(job_id).state == "completed"
 
@@ -301,7 +298,7 @@ def test_a_forced_run_keeps_the_rhythm(bed: Bed, clock: FakeClock) -> None:
     job_id = bed.recurring(minutes=360)
     turn = clock.now() + timedelta(hours=5)
     bed.set_next_run(job_id, turn)
-    bed.party.act(job_id, Action.FORCE_RUN)
+    bed.party.act(job_id, JobAction.FORCE_RUN)
     bed.run_once(job_id)
 
     assert (bed.job(job_id).state, bed.job(job_id).next_run_at) == ("scheduled", turn)
@@ -376,21 +373,21 @@ def test_a_preview_says_what_the_rebalance_does(bed: Bed, clock: FakeClock) -> N
 def test_jobs_follow_their_source(bed: Bed, clock: FakeClock) -> None:
     scheduled = bed.recurring("a")
     pending, by_hand = bed.once("b"), bed.recurring("c")
-    bed.party.act(by_hand, Action.PAUSE)
+    bed.party.act(by_hand, JobAction.PAUSE)
     for code in "abc":
         with bed.database.write() as session:
-            following.disable_source(session, clock, code)
+            source_jobs.disable_source(session, clock, code)
     clock.advance(10_000)
     assert bed.party.scheduler.tick().queued == {}
     assert [bed.job(j).state for j in (scheduled, pending, by_hand)] == ["paused", "pending", "paused"]
 
     for code in "abc":
         with bed.database.write() as session:
-            following.enable_source(session, clock, bed.party.board, code)
+            source_jobs.enable_source(session, clock, bed.party.board, code)
     assert [bed.job(j).state for j in (scheduled, pending, by_hand)] == ["scheduled", "pending", "paused"]
     assert set(bed.party.scheduler.tick().queued) >= {pending}
     with pytest.raises(SourceNotFound), bed.database.write() as session:
-        following.disable_source(session, clock, "nope")
+        source_jobs.disable_source(session, clock, "nope")
 
 
 def test_every_enabled_source_gets_a_job(bed: Bed, clock: FakeClock) -> None:
@@ -399,16 +396,16 @@ def test_every_enabled_source_gets_a_job(bed: Bed, clock: FakeClock) -> None:
     bed.source("off")
     bed.source("bad")
     with bed.database.write() as session:
-        following.disable_source(session, clock, "off")
+        source_jobs.disable_source(session, clock, "off")
         registry.find(session, "bad").config = {"scope": "nonsense"}
     with bed.database.write() as session:
-        report = following.sync_enabled_sources(session, clock, bed.party.board, interval_minutes=1440)
+        report = source_jobs.sync_enabled_sources(session, clock, bed.party.board, interval_minutes=1440)
 
     assert (report.sources_seen, report.sources_enabled, report.skipped_disabled) == (4, 3, 1)
     assert (report.created, report.already_has_job) == (("new",), 1)
     assert list(report.errors) == ["bad"]
     with bed.database.write() as session:
-        assert following.sync_enabled_sources(session, clock, bed.party.board, interval_minutes=1440).created == ()
+        assert source_jobs.sync_enabled_sources(session, clock, bed.party.board, interval_minutes=1440).created == ()
 
 
 def test_jobs_are_listed_filtered_and_sorted(bed: Bed, clock: FakeClock) -> None:
@@ -456,4 +453,4 @@ def test_a_source_has_any_number_of_jobs_of_other_kinds_that_wait_for_their_date
 
 def test_an_unknown_job_is_not_found(bed: Bed) -> None:
     with pytest.raises(NotFound, match="Job not found"):
-        bed.party.act(4711, Action.PAUSE)
+        bed.party.act(4711, JobAction.PAUSE)

@@ -11,8 +11,8 @@ from sqlalchemy import select
 
 from holdfast.db.models import AuditEvent, Execution, Recovery
 from holdfast.errors import Conflict, NotFound
-from holdfast.jobs.care import queries
-from holdfast.jobs.care.deeds import (
+from holdfast.jobs.administration import maintenance
+from holdfast.jobs.administration.maintenance import (
     find_run,
     make_due,
     note_cleanup,
@@ -21,9 +21,8 @@ from holdfast.jobs.care.deeds import (
     register_directory,
     run_again,
 )
-from holdfast.jobs.endings import Ending, Result, Verdict
-from holdfast.jobs.retries import Failure
-from holdfast.jobs.states import Action
+from holdfast.jobs.endings import BackendVerdict, FailureCause, RunEnding, RunResult
+from holdfast.jobs.states import JobAction
 from tests.clock import FakeClock
 from tests.jobs_bed import DONE, Bed, failed, open_bed
 
@@ -34,7 +33,7 @@ def bed(migrated_url: str, clock: FakeClock, tmp_path: Path) -> Iterator[Bed]:
         yield made
 
 
-def _ended(bed: Bed, job_id: int, ending: Ending) -> Execution:
+def _ended(bed: Bed, job_id: int, ending: RunEnding) -> Execution:
     bed.run_once(job_id, ending)
     return bed.executions(job_id)[-1]
 
@@ -42,33 +41,39 @@ def _ended(bed: Bed, job_id: int, ending: Ending) -> Execution:
 def test_a_verdict_takes_the_place_of_the_budget_and_changes_the_job(bed: Bed) -> None:
     job_id = bed.once()
     promoted = {"zimit": {"execution_policy": {"capture_backend": "http_warc"}}}
-    verdict = Verdict(again=True, counts_anew=True, job_config=promoted)
-    first = _ended(bed, job_id, Ending(result=Result.FAILED, failure=Failure.FAILED, verdict=verdict, stage="promoted"))
+    verdict = BackendVerdict(again=True, counts_anew=True, job_config=promoted)
+    first = _ended(
+        bed, job_id, RunEnding(result=RunResult.FAILED, failure=FailureCause.FAILED, verdict=verdict, stage="promoted")
+    )
 
     job = bed.job(job_id)
     assert (job.state, job.current_retry_count, job.config) == ("scheduled", 1, promoted)
     assert job.next_run_at == bed.clock.now()
-    second = _ended(bed, job_id, Ending(result=Result.FAILED, verdict=Verdict(again=False)))
+    second = _ended(bed, job_id, RunEnding(result=RunResult.FAILED, verdict=BackendVerdict(again=False)))
     assert (second.resumed_from, second.output_dir, bed.job(job_id).state) == (first.id, first.output_dir, "failed")
 
 
-@pytest.mark.parametrize("failure", [Failure.INFRA, Failure.CONFIG])
-def test_a_verdict_is_not_heard_where_the_crawl_is_not_to_blame(bed: Bed, failure: Failure) -> None:
+@pytest.mark.parametrize("failure", [FailureCause.INFRA, FailureCause.CONFIG])
+def test_a_verdict_is_not_heard_where_the_crawl_is_not_to_blame(bed: Bed, failure: FailureCause) -> None:
     job_id = bed.once()
-    _ended(bed, job_id, Ending(result=Result.FAILED, failure=failure, verdict=Verdict(again=True, counts_anew=True)))
+    _ended(
+        bed,
+        job_id,
+        RunEnding(result=RunResult.FAILED, failure=failure, verdict=BackendVerdict(again=True, counts_anew=True)),
+    )
 
     job = bed.job(job_id)
-    assert (job.state, job.current_retry_count) == ("scheduled" if failure is Failure.INFRA else "failed", 0)
+    assert (job.state, job.current_retry_count) == ("scheduled" if failure is FailureCause.INFRA else "failed", 0)
 
 
 def test_files_beside_the_warc_files_are_kept_with_the_execution(bed: Bed) -> None:
-    done = _ended(bed, bed.once(), Ending(result=Result.COMPLETED, artifacts={"combined_log": "a.log"}))
+    done = _ended(bed, bed.once(), RunEnding(result=RunResult.COMPLETED, artifacts={"combined_log": "a.log"}))
 
     assert done.artifacts == {"combined_log": "a.log"}
 
 
-@pytest.mark.parametrize("ending", [DONE, failed(Failure.CONFIG)])
-def test_a_job_whose_files_were_lost_goes_on_in_the_same_directory(bed: Bed, ending: Ending) -> None:
+@pytest.mark.parametrize("ending", [DONE, failed(FailureCause.CONFIG)])
+def test_a_job_whose_files_were_lost_goes_on_in_the_same_directory(bed: Bed, ending: RunEnding) -> None:
     job_id = bed.once()
     first = _ended(bed, job_id, ending)
 
@@ -84,8 +89,8 @@ def test_a_job_whose_files_were_lost_goes_on_in_the_same_directory(bed: Bed, end
 
 def test_a_retry_by_hand_goes_on_in_the_directory_where_it_failed(bed: Bed) -> None:
     job_id = bed.once()
-    first = _ended(bed, job_id, failed(Failure.CONFIG))
-    bed.party.act(job_id, Action.RETRY)
+    first = _ended(bed, job_id, failed(FailureCause.CONFIG))
+    bed.party.act(job_id, JobAction.RETRY)
 
     second = _ended(bed, job_id, DONE)
 
@@ -142,7 +147,7 @@ def test_a_directory_is_registered_once_and_waits_for_its_index(bed: Bed) -> Non
     assert other.job_id != made.job_id
     with bed.database.read() as session:
         assert find_run(session, job_id=made.job_id).execution.id == made.id
-        assert [run.execution.id for run in queries.runs_of_source(session, source="old", limit=9)] == [
+        assert [run.execution.id for run in maintenance.runs_of_source(session, source="old", limit=9)] == [
             other.id,
             made.id,
         ]
@@ -163,7 +168,9 @@ def test_a_run_is_found_by_its_job_or_its_number(bed: Bed) -> None:
 
 
 def test_weight_and_clean_up_are_noted(bed: Bed) -> None:
-    done = _ended(bed, bed.once(), Ending(result=Result.COMPLETED, artifacts={"state_file": "s", "combined_log": "l"}))
+    done = _ended(
+        bed, bed.once(), RunEnding(result=RunResult.COMPLETED, artifacts={"state_file": "s", "combined_log": "l"})
+    )
 
     with bed.database.write() as session:
         note_storage(session, bed.clock, done.id, {"warc_bytes": 7})
@@ -178,13 +185,13 @@ def test_those_are_seen_that_run_and_those_that_wait_out_a_backoff(bed: Bed) -> 
     bed.party.scheduler.tick()
     first, second = bed.party.taken(), bed.party.taken("w2")
     with bed.database.read() as session:
-        assert [run.job.id for run in queries.running(session)] == [first.claim.job_id, second.claim.job_id]
-        assert queries.busy_count(session) == 2
-    bed.party.leases.settle(first, failed(Failure.INFRA))
+        assert [run.job.id for run in maintenance.running(session)] == [first.claim.job_id, second.claim.job_id]
+        assert maintenance.busy_count(session) == 2
+    bed.party.leases.settle(first, failed(FailureCause.INFRA))
     bed.party.leases.settle(second, failed())
     with bed.database.write() as session:
-        assert [job.id for job in queries.waiting(session, after=bed.clock.now(), limit=5)] == [second.claim.job_id]
-        assert queries.busy_count(session) == 0
+        assert [job.id for job in maintenance.waiting(session, after=bed.clock.now(), limit=5)] == [second.claim.job_id]
+        assert maintenance.busy_count(session) == 0
 
 
 def test_a_directory_is_wanted_by_what_is_to_go_on_there(bed: Bed) -> None:
@@ -193,7 +200,7 @@ def test_a_directory_is_wanted_by_what_is_to_go_on_there(bed: Bed) -> None:
 
     def is_wanted() -> bool:
         with bed.database.read() as session:
-            return queries.is_wanted(session, job_id=job_id, output_dir=first.output_dir)
+            return maintenance.is_wanted(session, job_id=job_id, output_dir=first.output_dir)
 
     assert not is_wanted()
     bed.set_next_run(job_id, bed.clock.now())
@@ -206,7 +213,7 @@ def test_a_directory_is_wanted_by_what_is_to_go_on_there(bed: Bed) -> None:
 def test_notes_of_recoveries_are_forgotten_once_they_decide_nothing(bed: Bed, clock: FakeClock) -> None:
     def note() -> None:
         with bed.database.write() as session:
-            queries.add_recovery(session, Recovery(job_id=1, at=clock.now(), action="seen_slow"))
+            maintenance.add_recovery(session, Recovery(job_id=1, at=clock.now(), action="seen_slow"))
 
     for _ in range(30):
         note()

@@ -13,12 +13,10 @@ from sqlalchemy import select, text
 from holdfast.clock import Clock, SystemClock, from_micros, to_micros
 from holdfast.config import JobSettings
 from holdfast.db.connect import connect
-from holdfast.db.dbclock import DatabaseClock
-from holdfast.db.engine import Database
-from holdfast.db.hot import Hot
+from holdfast.db.engine import Database, SessionClock
 from holdfast.db.migrate import upgrade
 from holdfast.db.models import Hold
-from holdfast.db.sessionclock import SessionClock
+from holdfast.db.raw import DatabaseClock, RawDatabase
 from holdfast.jobs.specs import JobSpec
 from holdfast.sources import registry
 from tests.jobs_bed import DONE, Party
@@ -29,7 +27,7 @@ pytestmark = pytest.mark.postgres
 class Misread:
     """A connection whose reading of the server's clock is wrong, as that of a process is which was frozen in it."""
 
-    def __init__(self, hot: Hot, wrong_s: float) -> None:
+    def __init__(self, hot: RawDatabase, wrong_s: float) -> None:
         self._hot, self._wrong = hot, timedelta(seconds=wrong_s)
         self.dialect, self.generation = hot.dialect, hot.generation
         self.write, self.read, self.close = hot.write, hot.read, hot.close

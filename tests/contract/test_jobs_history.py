@@ -15,11 +15,10 @@ from sqlalchemy.orm import Session
 from holdfast.db.engine import Database
 from holdfast.db.models import Execution, LogLine, WarcFile
 from holdfast.errors import Unavailable
-from holdfast.jobs.endings import Counts, Ending, Result
-from holdfast.jobs.journal.events import last_event, payload, read_events
-from holdfast.jobs.journal.logs import LogBook, all_lines, entry, last_lines, read_lines
-from holdfast.jobs.pruning import prune_aged
-from holdfast.jobs.states import Action, State
+from holdfast.jobs.administration.history import prune_aged
+from holdfast.jobs.endings import Counts, RunEnding, RunResult
+from holdfast.jobs.journal import LogBook, all_lines, entry, last_event, last_lines, payload, read_events, read_lines
+from holdfast.jobs.states import JobAction, State
 from tests.clock import FakeClock
 from tests.jobs_bed import DONE, Bed, failed, open_bed
 
@@ -61,7 +60,7 @@ def test_history_is_pruned_to_the_newest_hundred(bed: Bed, clock: FakeClock) -> 
     job_id = bed.recurring(minutes=60)
     bed.set_next_run(job_id, clock.now())
     for number in range(5):
-        bed.run_once(job_id, Ending(result=Result.COMPLETED, metrics={"n": number}), seconds=0)
+        bed.run_once(job_id, RunEnding(result=RunResult.COMPLETED, metrics={"n": number}), seconds=0)
         clock.advance(3600)
 
     assert [e.number for e in bed.executions(job_id)] == [3, 4, 5]
@@ -192,8 +191,8 @@ def test_what_a_broken_machine_says_is_kept_as_far_as_it_can_be(bed: Bed, clock:
     book.write("info", "crawler.fetch", ODD, path=ODD, rate=float("nan"), nested={"list": [ODD, float("inf")]})
     book.flush()
     bed.party.leases.report(lease, Counts(items_crawled=1), {"top": ODD})
-    bed.party.leases.settle(lease, Ending(
-        result=Result.FAILED, error=ODD, reason=ODD, stack="x" * 40_000 + ODD, stage="crawl",
+    bed.party.leases.settle(lease, RunEnding(
+        result=RunResult.FAILED, error=ODD, reason=ODD, stack="x" * 40_000 + ODD, stage="crawl",
         metrics={"top_errors": [{"message": ODD, "count": float("nan")}]}, artifacts={"final_zim": ODD},
     ))  # fmt: skip
 
@@ -226,7 +225,7 @@ def test_a_word_that_was_said_to_a_run_reaches_its_next_holder(bed: Bed, clock: 
 
     again = bed.party.taken("second")
     assert (again.execution_id, bed.party.leases.hear(again).stop) == (lease.execution_id, "cancel")
-    bed.party.leases.settle(again, Ending(result=Result.CANCELLED, reason="discarded"))
+    bed.party.leases.settle(again, RunEnding(result=RunResult.CANCELLED, reason="discarded"))
     assert [(run.state, run.stop_requested) for run in bed.executions(job_id)] == [("cancelled", None)]
 
 
@@ -256,7 +255,7 @@ def test_a_run_of_a_cancelled_job_that_is_lost_ends_with_all_that_an_end_has(bed
     bed.party.scheduler.tick()
     lease = bed.party.taken()
     bed.party.leases.report(lease, Counts(items_crawled=3), {})
-    bed.party.act(job_id, Action.CANCEL)
+    bed.party.act(job_id, JobAction.CANCEL)
     clock.advance(bed.settings.stale_s + 1)
     bed.party.scheduler.sweep()
 

@@ -16,12 +16,20 @@ from sqlalchemy.orm import Session
 
 from holdfast.db.engine import Database
 from holdfast.db.models import Execution, Job, JobEvent, LogLine, Source
-from holdfast.jobs.journal.events import read_events
-from holdfast.jobs.journal.logs import last_lines, read_lines
-from holdfast.jobs.listing import queries, shapes
-from holdfast.jobs.listing.values import AdminFilter, Files, JobFilter, Pages, bounded_limit, sort_word
-from holdfast.jobs.projection import ADMIN_STATES, Latest, admin_state
-from holdfast.jobs.states import Action, State
+from holdfast.jobs.journal import last_lines, read_events, read_lines
+from holdfast.jobs.states import JobAction, State
+from holdfast.jobs.views import listing, shapes
+from holdfast.jobs.views.listing import (
+    ADMIN_STATES,
+    AdminFilter,
+    Files,
+    JobFilter,
+    Latest,
+    Pages,
+    admin_state,
+    bounded_limit,
+    sort_word,
+)
 from tests.clock import FakeClock
 from tests.jobs_bed import Bed, failed, open_bed
 
@@ -86,9 +94,9 @@ def test_both_vocabularies_agree_on_every_combination_of_a_job_and_its_newest_ru
             row.job.id: (status, row.admin_status)
             for status in ADMIN_STATES
             for offset in (0, 500)
-            for row in queries.list_admin_jobs(session, AdminFilter(status=status, limit=500, offset=offset))[0]
+            for row in listing.list_admin_jobs(session, AdminFilter(status=status, limit=500, offset=offset))[0]
         }
-        counts = queries.admin_counts(session)
+        counts = listing.admin_counts(session)
 
     assert found == {job_id: (status, status) for job_id, status in expected.items()}
     assert counts == {word: list(expected.values()).count(word) for word in ADMIN_STATES}
@@ -109,7 +117,7 @@ def test_jobs_without_a_turn_come_last_in_both_directions_whatever_the_page(bed:
                 shown = [
                     row.job.id
                     for offset in range(0, 7, limit)
-                    for row in queries.list_jobs(session, JobFilter(sort_by="next_run_at", descending=descending,
+                    for row in listing.list_jobs(session, JobFilter(sort_by="next_run_at", descending=descending,
                                                                     limit=limit, offset=offset))[0]
                 ]  # fmt: skip
             assert shown == expected
@@ -123,10 +131,10 @@ def test_every_order_is_total_and_its_reverse_is_its_mirror(bed: Bed) -> None:
 
     for sort_by in ("created_at", "updated_at", "status", "source_name", "last_run_at", "type", "nonsense"):
         with bed.database.read() as session:
-            up, total = queries.list_jobs(session, JobFilter(sort_by=sort_by, descending=False))
-            down, _ = queries.list_jobs(session, JobFilter(sort_by=sort_by))
+            up, total = listing.list_jobs(session, JobFilter(sort_by=sort_by, descending=False))
+            down, _ = listing.list_jobs(session, JobFilter(sort_by=sort_by))
             pages = [JobFilter(sort_by=sort_by, limit=2, offset=offset) for offset in range(0, 9, 2)]
-            paged = [row.job.id for page in pages for row in queries.list_jobs(session, page)[0]]
+            paged = [row.job.id for page in pages for row in listing.list_jobs(session, page)[0]]
         assert total == 9
         assert [row.job.id for row in down] == [row.job.id for row in reversed(up)] == paged, sort_by
 
@@ -143,14 +151,14 @@ def test_filters_narrow_and_deleted_or_unscheduled_jobs_are_not_shown(bed: Bed) 
         bed.party.board.delete(session, ran)
 
     with bed.database.read() as session:
-        rows, total = queries.list_jobs(session, JobFilter())
-        none, of_none = queries.list_jobs(session, JobFilter(states=("paused",)))
-        of_source, _ = queries.list_jobs(session, JobFilter(source_id=bed.job(kept).source_id, kind="crawl"))
-        everything, in_all = queries.list_admin_jobs(session, AdminFilter())
-        by_code, _ = queries.list_admin_jobs(session, AdminFilter(source="other"))
-        nothing, _ = queries.list_admin_jobs(session, AdminFilter(source="nobody"))
-        hidden = queries.shown_job(session, unscheduled), queries.shown_job(session, ran, scheduled=False)
-        shown = queries.shown_job(session, unscheduled, scheduled=False)
+        rows, total = listing.list_jobs(session, JobFilter())
+        none, of_none = listing.list_jobs(session, JobFilter(states=("paused",)))
+        of_source, _ = listing.list_jobs(session, JobFilter(source_id=bed.job(kept).source_id, kind="crawl"))
+        everything, in_all = listing.list_admin_jobs(session, AdminFilter())
+        by_code, _ = listing.list_admin_jobs(session, AdminFilter(source="other"))
+        nothing, _ = listing.list_admin_jobs(session, AdminFilter(source="nobody"))
+        hidden = listing.shown_job(session, unscheduled), listing.shown_job(session, ran, scheduled=False)
+        shown = listing.shown_job(session, unscheduled, scheduled=False)
 
     assert ([row.job.id for row in rows], total, none, of_none) == ([kept], 1, [], 0)
     assert rows[0].latest is not None
@@ -169,14 +177,14 @@ def test_a_job_shows_its_history_and_stats(bed: Bed, clock: FakeClock) -> None:
     bed.run_once(job_id, failed(), seconds=4.0)
 
     with bed.database.read() as session:
-        listed = queries.shown_job(session, job_id)
+        listed = listing.shown_job(session, job_id)
         assert listed is not None
-        newest, total = queries.executions_of(session, job_id=job_id, limit=1, offset=0)
-        first = queries.numbered_execution(session, job_id=job_id, number=1)
-        latest = queries.numbered_execution(session, job_id=job_id, number=None)
-        missing = queries.numbered_execution(session, job_id=job_id, number=9)
+        newest, total = listing.executions_of(session, job_id=job_id, limit=1, offset=0)
+        first = listing.numbered_execution(session, job_id=job_id, number=1)
+        latest = listing.numbered_execution(session, job_id=job_id, number=None)
+        missing = listing.numbered_execution(session, job_id=job_id, number=9)
         stats, shape = shapes.stats_shape(listed), shapes.job_shape(listed)
-        run = queries.execution(session, newest[0].id)
+        run = listing.execution(session, newest[0].id)
         assert run is not None
         shown = shapes.execution_shape(run)
         detail = shapes.admin_detail(listed, Files(2, 10), Pages(1, 2, 3), {"x": 1})
@@ -202,7 +210,7 @@ def test_a_configuration_that_cannot_be_read_any_more_is_shown_as_it_is(bed: Bed
 
     bed.change(job_id, spoil)
     with bed.database.read() as session:
-        listed = queries.shown_job(session, job_id)
+        listed = listing.shown_job(session, job_id)
         assert listed is not None
 
     assert shapes.admin_config(listed) == {"scope": "nonsense"}
@@ -210,12 +218,12 @@ def test_a_configuration_that_cannot_be_read_any_more_is_shown_as_it_is(bed: Bed
 
 def test_a_paused_job_says_so_and_a_job_that_never_ran_has_empty_figures(bed: Bed) -> None:
     job_id = bed.recurring("ex")
-    bed.party.act(job_id, Action.PAUSE)
+    bed.party.act(job_id, JobAction.PAUSE)
 
     with bed.database.read() as session:
-        listed = queries.shown_job(session, job_id)
+        listed = listing.shown_job(session, job_id)
         assert listed is not None
-        counts, cleaned = queries.state_counts(session), queries.cleanup_counts(session)
+        counts, cleaned = listing.state_counts(session), listing.cleanup_counts(session)
 
     assert (shapes.job_shape(listed)["is_paused"], counts, cleaned) == (True, {"paused": 1}, {"none": 1})
     assert shapes.stats_shape(listed)["success_rate"] == 0.0
@@ -264,8 +272,8 @@ def test_a_page_is_found_by_an_index_without_sorting_and_a_newest_run_by_one_see
     words = ("created_at", "status", "updated_at", "next_run_at")
     orders = [JobFilter(sort_by=word, descending=falling) for word in words for falling in (True, False)]
     asked = {str(wanted): _plans(full, partial(_listed, wanted)) for wanted in orders}
-    asked["admin"] = _plans(full, lambda session: queries.list_admin_jobs(session, AdminFilter()))
-    counts = _plans(full, queries.admin_counts)
+    asked["admin"] = _plans(full, lambda session: listing.list_admin_jobs(session, AdminFilter()))
+    counts = _plans(full, listing.admin_counts)
 
     for wanted, (page, *_) in asked.items():
         assert "USE TEMP B-TREE FOR ORDER BY" not in page, wanted
@@ -277,7 +285,7 @@ def test_a_page_is_found_by_an_index_without_sorting_and_a_newest_run_by_one_see
 
 
 def _listed(wanted: JobFilter, session: Session) -> object:
-    return queries.list_jobs(session, wanted)
+    return listing.list_jobs(session, wanted)
 
 
 def test_running_counts_come_from_the_processes_until_they_are_settled(bed: Bed) -> None:
@@ -286,15 +294,15 @@ def test_running_counts_come_from_the_processes_until_they_are_settled(bed: Bed)
     lease = bed.party.taken()
 
     with bed.database.read() as session:
-        run = queries.execution(session, lease.execution_id)
+        run = listing.execution(session, lease.execution_id)
         assert run is not None
-        assert queries.pages_of(session, run) == Pages()
+        assert listing.pages_of(session, run) == Pages()
     with bed.database.write() as session:
         session.get_one(Execution, lease.execution_id).items_crawled = 7
     with bed.database.read() as session:
-        run = queries.execution(session, lease.execution_id)
+        run = listing.execution(session, lease.execution_id)
         assert run is not None
-        assert queries.pages_of(session, run).crawled == 7
+        assert listing.pages_of(session, run).crawled == 7
         assert shapes.execution_shape(run, Pages(9, 9, 0))["items_crawled"] == 9
 
 
@@ -305,7 +313,7 @@ def test_pages_of_runs_without_totals_of_their_own_count_for_their_source(bed: B
                          for job_id, crawled, missed in zip(ids, (5, 6, 0), (1, 0, 0), strict=True)])  # fmt: skip
 
     with bed.database.read() as session:
-        assert queries.settled_pages(session) == [("a", 11, 1)]
+        assert listing.settled_pages(session) == [("a", 11, 1)]
 
 
 def test_logs_and_events_are_followed_by_their_indexes(full: Database) -> None:

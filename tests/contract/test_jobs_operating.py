@@ -11,13 +11,10 @@ from sqlalchemy import select
 
 from holdfast.db.models import AuditEvent, Source
 from holdfast.errors import Conflict, Invalid
-from holdfast.jobs.endings import Ending, Result
-from holdfast.jobs.operating import queries
-from holdfast.jobs.operating.configuring import NotPatchable, patch_zimit
-from holdfast.jobs.operating.repair import NotRetryable, Retried, reset_retries, retry
-from holdfast.jobs.plans import job_config
-from holdfast.jobs.retries import Failure
-from holdfast.jobs.specs import JobNotFound
+from holdfast.jobs.administration import repair
+from holdfast.jobs.administration.repair import NotPatchable, NotRetryable, Retried, patch_zimit, reset_retries, retry
+from holdfast.jobs.endings import FailureCause, RunEnding, RunResult
+from holdfast.jobs.specs import JobNotFound, job_config
 from holdfast.sources.config import SourceConfig
 from tests.clock import FakeClock
 from tests.jobs_bed import Bed, failed, open_bed
@@ -41,7 +38,7 @@ def _audited(bed: Bed) -> list[str]:
 
 def test_a_failed_job_waits_for_another_run_with_its_whole_budget(bed: Bed) -> None:
     job_id = bed.once()
-    bed.run_once(job_id, failed(Failure.CONFIG))
+    bed.run_once(job_id, failed(FailureCause.CONFIG))
     bed.change(job_id, lambda job: setattr(job, "current_retry_count", 2))
 
     assert _retry(bed, job_id) is Retried.QUEUED
@@ -54,7 +51,7 @@ def test_a_failed_job_waits_for_another_run_with_its_whole_budget(bed: Bed) -> N
 @pytest.mark.parametrize("recurring", [True, False])
 def test_an_index_that_failed_is_read_again_and_the_crawl_stays(bed: Bed, recurring: bool) -> None:
     job_id = bed.recurring() if recurring else bed.once()
-    bed.run_once(job_id, Ending(result=Result.COMPLETED, index_state="index_failed"))
+    bed.run_once(job_id, RunEnding(result=RunResult.COMPLETED, index_state="index_failed"))
     before = bed.job(job_id)
 
     assert _retry(bed, job_id) is Retried.INDEX_RESET
@@ -84,9 +81,9 @@ def test_burnt_retries_are_given_back_but_not_to_what_somebody_holds(bed: Bed) -
         bed.change(job_id, lambda job: setattr(job, "infra_retry_count", 3))
     bed.change(held, lambda job: setattr(job, "lock_token", "x"))
     with bed.database.read() as session:
-        assert queries.retried_ids(session, source_id=None, states=(), limit=10) == [burnt, held]
-        assert queries.retried_ids(session, source_id=None, states=("failed",), limit=10) == []
-        assert queries.retried_ids(session, source_id=bed.job(held).source_id, states=("pending",), limit=1) == [held]
+        assert repair.retried_ids(session, source_id=None, states=(), limit=10) == [burnt, held]
+        assert repair.retried_ids(session, source_id=None, states=("failed",), limit=10) == []
+        assert repair.retried_ids(session, source_id=bed.job(held).source_id, states=("pending",), limit=1) == [held]
 
     with bed.database.write() as session:
         dry = reset_retries(session, bed.clock, [burnt, held, fresh, 99, burnt], reason=None, apply=False)
@@ -133,7 +130,7 @@ def test_a_job_that_runs_or_is_done_is_not_patched(bed: Bed) -> None:
     lease = bed.party.taken()
     with pytest.raises(NotPatchable, match="running"):
         _patch(bed, job_id, initial_workers=4)
-    bed.party.leases.settle(lease, Ending(result=Result.COMPLETED))
+    bed.party.leases.settle(lease, RunEnding(result=RunResult.COMPLETED))
     with pytest.raises(NotPatchable, match="completed"):
         _patch(bed, job_id, initial_workers=4)
     with pytest.raises(JobNotFound):

@@ -12,7 +12,7 @@ from sqlalchemy import Connection, event, insert, text
 
 from holdfast.db.engine import Database
 from holdfast.db.models import Execution, Job, Source
-from holdfast.jobs.schedule import queries
+from holdfast.jobs import schedule_queries
 
 NOW = datetime(2026, 9, 1, tzinfo=UTC)
 JOBS = 3000
@@ -63,11 +63,17 @@ def _plans(database: Database, ask: Any) -> str:
 @pytest.mark.parametrize(
     ("ask", "index"),
     [
-        (lambda session: queries.anything_due(session, now=NOW), "ix_jobs_due"),
-        (lambda session: queries.claim_due(session, now=NOW, limit=100), "ix_jobs_due"),
-        (lambda session: queries.next_queued(session, queries.Wanted(), now=NOW), "ix_executions_queued"),
-        (lambda session: queries.lock_next(session, queries.Wanted(), now=NOW), "ix_executions_queued"),
-        (lambda session: queries.stale_ids(session, queries.Silence(NOW), limit=1), "ix_jobs_locked"),
+        (lambda session: schedule_queries.anything_due(session, now=NOW), "ix_jobs_due"),
+        (lambda session: schedule_queries.claim_due(session, now=NOW, limit=100), "ix_jobs_due"),
+        (
+            lambda session: schedule_queries.next_queued(session, schedule_queries.WantedJobs(), now=NOW),
+            "ix_executions_queued",
+        ),
+        (
+            lambda session: schedule_queries.lock_next(session, schedule_queries.WantedJobs(), now=NOW),
+            "ix_executions_queued",
+        ),
+        (lambda session: schedule_queries.stale_ids(session, schedule_queries.Silence(NOW), limit=1), "ix_jobs_locked"),
     ],
     ids=["anything_due", "claim_due", "next_queued", "lock_next", "stale"],
 )

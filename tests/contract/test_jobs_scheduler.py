@@ -12,12 +12,10 @@ from sqlalchemy import event, update
 
 from holdfast.db.models import Execution
 from holdfast.errors import LeaseLost
-from holdfast.jobs.adaptive import StartPage
-from holdfast.jobs.endings import Counts, Ending, Result
-from holdfast.jobs.leases import Lease, Leases
-from holdfast.jobs.retries import Failure
-from holdfast.jobs.schedule.queries import Claim
-from holdfast.jobs.states import Action, State
+from holdfast.jobs.endings import Counts, FailureCause, RunEnding, RunResult, StartPage
+from holdfast.jobs.leases import ExecutionLease, ExecutionLeases
+from holdfast.jobs.schedule_queries import LeaseClaim
+from holdfast.jobs.states import JobAction, State
 from tests.clock import FakeClock
 from tests.jobs_bed import DONE, Bed, failed, open_bed, unchanged
 
@@ -30,7 +28,7 @@ def bed(migrated_url: str, clock: FakeClock, tmp_path: Path) -> Iterator[Bed]:
         yield opened
 
 
-def _writes(leases: Leases) -> tuple[Callable[[Lease], object], ...]:
+def _writes(leases: ExecutionLeases) -> tuple[Callable[[ExecutionLease], object], ...]:
     """Return all that a holder can do to what it holds."""
     return leases.renew, leases.release, lambda held: leases.settle(held, DONE)
 
@@ -101,20 +99,27 @@ def test_a_finished_run_is_written_down(bed: Bed, clock: FakeClock) -> None:
     turn = clock.now()
     bed.set_next_run(job_id, turn)
     counts = Counts(items_crawled=7, items_indexed=5, items_failed=1, items_total=8, cpu_ms=90, peak_memory_bytes=2**20)
-    ending = Ending(result=Result.COMPLETED, counts=counts, metrics={"requests_total": 9}, index_state="pending")
+    ending = RunEnding(result=RunResult.COMPLETED, counts=counts, metrics={"requests_total": 9}, index_state="pending")
     bed.run_once(job_id, ending, seconds=90)
 
     job, (execution,) = bed.job(job_id), bed.executions(job_id)
     assert (execution.state, execution.duration_ms, execution.items_crawled, execution.cpu_ms) == (
-        "completed", 90_000, 7, 90)  # fmt: skip
+        "completed",
+        90_000,
+        7,
+        90,
+    )
     assert (execution.items_total, execution.peak_memory_bytes, execution.metrics) == (8, 2**20, {"requests_total": 9})
     assert (execution.run_seconds, execution.index_state) == (90.0, "pending")
     assert (job.state, job.lock_token, job.next_run_at) == ("scheduled", None, turn + HOUR)
     assert (job.total_runs, job.successful_runs, job.failed_runs, job.total_duration_ms) == (1, 1, 0, 90_000)
     assert bed.events(job_id)[1:] == [
-        "job:status scheduled", "job:status running", "job:completed completed", "job:status completed",
         "job:status scheduled",
-    ]  # fmt: skip
+        "job:status running",
+        "job:completed completed",
+        "job:status completed",
+        "job:status scheduled",
+    ]
     assert bed.holds(job_id) == [("w1", "settled")]
 
 
@@ -173,8 +178,8 @@ def test_a_success_after_a_retry_keeps_the_rhythm(bed: Bed, clock: FakeClock) ->
 
 def test_the_machines_fault_burns_no_retry_and_a_wrong_configuration_no_time(bed: Bed, clock: FakeClock) -> None:
     infra, config = bed.once("a"), bed.once("b")
-    bed.run_once(infra, failed(Failure.INFRA), seconds=0)
-    bed.run_once(config, failed(Failure.CONFIG), seconds=0)
+    bed.run_once(infra, failed(FailureCause.INFRA), seconds=0)
+    bed.run_once(config, failed(FailureCause.CONFIG), seconds=0)
 
     job = bed.job(infra)
     assert (job.state, job.current_retry_count, job.infra_retry_count) == ("scheduled", 0, 1)
@@ -187,9 +192,13 @@ def test_a_page_that_does_not_change_is_looked_at_less_often(bed: Bed, clock: Fa
     bed.set_next_run(job_id, clock.now())
     gaps = []
     for ending in (
-        unchanged(), unchanged(), Ending(result=Result.COMPLETED, start=StartPage(not_modified=True)), unchanged(),
-        DONE, unchanged("b"),
-    ):  # fmt: skip
+        unchanged(),
+        unchanged(),
+        RunEnding(result=RunResult.COMPLETED, start=StartPage(not_modified=True)),
+        unchanged(),
+        DONE,
+        unchanged("b"),
+    ):
         before = clock.now()
         bed.run_once(job_id, ending, seconds=0)
         due = bed.job(job_id).next_run_at
@@ -226,7 +235,7 @@ def test_only_the_holder_may_renew_release_or_settle(bed: Bed) -> None:
     bed.party.scheduler.tick()
     lease = bed.party.taken()
     claim = lease.claim
-    for wrong in (claim._replace(token="0" * 32), claim._replace(epoch=claim.epoch + 1), Claim(999, *claim[1:])):
+    for wrong in (claim._replace(token="0" * 32), claim._replace(epoch=claim.epoch + 1), LeaseClaim(999, *claim[1:])):
         stranger = type(lease)(**{name: getattr(lease, name) for name in lease.__slots__} | {"claim": wrong})
         for call in (
             bed.party.leases.renew,
@@ -388,7 +397,7 @@ def test_a_cancellation_between_two_questions_of_one_look_is_never_taken_for_a_s
         if str(told[2]).startswith("SELECT"):
             asked.append(str(told[2]))
         if len(asked) == 1:
-            other.act(job_id, Action.CANCEL)
+            other.act(job_id, JobAction.CANCEL)
 
     event.listen(bed.database.engine, "after_cursor_execute", cancel)
     words = [bed.party.leases.hear(lease), bed.party.leases.hear(lease)]

@@ -12,57 +12,56 @@ import pytest
 from holdfast import config
 from holdfast.crawl.plan import CrawlPlan
 from holdfast.db.connect import connect
-from holdfast.jobs import executions
-from holdfast.jobs.live import queries
-from holdfast.wiring import Ground, open_ground
+from holdfast.jobs import execution_queries, executions
+from holdfast.wiring import Runtime, open_ground
 
 _PLAN = CrawlPlan(seeds=("https://example.org/", "https://example.net/"), contact="tests@example.org")
 
 
 @pytest.fixture
-def ground(database_url: str, tmp_path: Path) -> Iterator[Ground]:
+def ground(database_url: str, tmp_path: Path) -> Iterator[Runtime]:
     """A data directory in which an execution has begun."""
     home, url = tmp_path / "home", None if database_url.startswith("sqlite") else database_url
     with open_ground(config.load(home=home, database_url=url)) as opened:
-        executions.begin(opened.hot, opened.clock, _PLAN, executions.Wish(home), is_working=lambda _id: False)
+        executions.begin(opened.hot, opened.clock, _PLAN, executions.ExecutionWish(home), is_working=lambda _id: False)
         yield opened
 
 
-def _landing(ground: Ground) -> tuple[str, ...]:
+def _landing(ground: Runtime) -> tuple[str, ...]:
     with ground.hot.read() as tx:
-        return queries.stop_word(tx, ground.hot.dialect, execution_id=1)[1]
+        return execution_queries.stop_word(tx, ground.hot.dialect, execution_id=1)[1]
 
 
-def test_places_are_added_once_each_and_the_plan_around_them_stays(ground: Ground) -> None:
+def test_places_are_added_once_each_and_the_plan_around_them_stays(ground: Runtime) -> None:
     assert _landing(ground) == ()
 
     for urls in ([], ["https://b.example/"], ["https://a.example/", "https://b.example/"], []):
         with ground.hot.write() as tx:
-            queries.add_landing(tx, ground.hot.dialect, execution_id=1, urls=urls)
+            execution_queries.add_landing(tx, ground.hot.dialect, execution_id=1, urls=urls)
 
     assert _landing(ground) == ("https://a.example/", "https://b.example/")
     with ground.hot.read() as tx:
-        stored = queries.execution(tx, 1)
+        stored = execution_queries.execution(tx, 1)
     assert stored is not None
     assert stored.config["seeds"] == list(_PLAN.seeds)
     assert stored.config["landing"] == ["https://a.example/", "https://b.example/"]
 
 
-def test_a_plan_without_places_gets_some(ground: Ground) -> None:
+def test_a_plan_without_places_gets_some(ground: Runtime) -> None:
     with ground.hot.write() as tx:
-        queries.store_config(tx, execution_id=1, config=json.dumps({"seeds": []}))
-        queries.add_landing(tx, ground.hot.dialect, execution_id=1, urls=["https://a.example/"])
+        execution_queries.store_config(tx, execution_id=1, config=json.dumps({"seeds": []}))
+        execution_queries.add_landing(tx, ground.hot.dialect, execution_id=1, urls=["https://a.example/"])
 
     assert _landing(ground) == ("https://a.example/",)
 
 
-def test_of_processes_that_tell_at_once_none_is_lost(ground: Ground) -> None:
+def test_of_processes_that_tell_at_once_none_is_lost(ground: Runtime) -> None:
     def tell(number: int) -> None:
         hot = connect(ground.settings.database)
         for turn in range(10):
             with hot.write() as tx:
                 url = f"https://{number}.example/{turn}"
-                queries.add_landing(tx, hot.dialect, execution_id=1, urls=[url])
+                execution_queries.add_landing(tx, hot.dialect, execution_id=1, urls=[url])
         hot.close()
 
     threads = [threading.Thread(target=tell, args=(number,)) for number in range(4)]
@@ -74,17 +73,17 @@ def test_of_processes_that_tell_at_once_none_is_lost(ground: Ground) -> None:
     assert len(_landing(ground)) == 40
 
 
-def test_an_execution_that_is_gone_is_to_stop(ground: Ground) -> None:
+def test_an_execution_that_is_gone_is_to_stop(ground: Runtime) -> None:
     with ground.hot.read() as tx:
-        assert queries.stop_word(tx, ground.hot.dialect, execution_id=99) == ("cancel", ())
+        assert execution_queries.stop_word(tx, ground.hot.dialect, execution_id=99) == ("cancel", ())
 
 
-def test_what_is_open_is_counted_by_the_heads_that_have_some(ground: Ground) -> None:
+def test_what_is_open_is_counted_by_the_heads_that_have_some(ground: Runtime) -> None:
     is_server = ground.hot.dialect == "postgresql"
     with ground.hot.write() as tx:
         if is_server:  # left to itself it walks a table that is empty
             tx.execute("SET LOCAL enable_seqscan = off")
             tx.execute("SET LOCAL enable_bitmapscan = off")
-        plan = tx.execute(f"{'EXPLAIN' if is_server else 'EXPLAIN QUERY PLAN'} {queries.QUEUE}", (1,))
+        plan = tx.execute(f"{'EXPLAIN' if is_server else 'EXPLAIN QUERY PLAN'} {execution_queries.QUEUE}", (1,))
         assert "ix_queues_due" in str(plan)
-        assert queries.queue_of(tx, execution_id=1) == 0
+        assert execution_queries.queue_of(tx, execution_id=1) == 0

@@ -10,15 +10,14 @@ import pytest
 from sqlalchemy import event, select
 
 from holdfast.db.models import PageSignal
-from holdfast.search.drain import drain
-from holdfast.search.search import Request, Search
+from holdfast.search.outbox import drain
+from holdfast.search.search import SearchRequest, SearchService
 from holdfast.search.signals import is_due, recompute, refresh
 from holdfast.urls import hash64
 from holdfast.wiring import open_ground
 from holdfast.wiring.archive import Archive
-from holdfast.worker.chores import Bench
-from holdfast.worker.link_signals import LinkSignals
-from holdfast.worker.roster import CHORES
+from holdfast.worker.background import BackgroundContext, LinkSignals
+from holdfast.worker.runners import CHORES
 from tests.archive import Shot, build_archive
 from tests.clock import FakeClock
 
@@ -50,13 +49,13 @@ def test_a_worker_fills_them_once_and_search_ranks_by_them(archive: Archive) -> 
     assert LinkSignals in CHORES
     with ExitStack() as stack:
         ground = stack.enter_context(open_ground(archive.settings))
-        bench = Bench(ground=ground, database=archive.database, is_stopping=lambda: False, on_end=stack)
+        bench = BackgroundContext(ground=ground, database=archive.database, is_stopping=lambda: False, on_end=stack)
 
         assert LinkSignals(bench).run_once()
         assert not LinkSignals(bench).run_once(), "nothing has come since"
 
     assert _inlinks(archive)[hash64(f"{_SITE}hub")] == 3
-    found = Search(archive.database, archive.home, archive.clock).ask(Request(q="parrot"), wait=True)
+    found = SearchService(archive.database, archive.home, archive.clock).ask(SearchRequest(q="parrot"), wait=True)
     assert found.hits[0].row.url == f"{_SITE}hub"
 
 

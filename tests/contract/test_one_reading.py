@@ -13,12 +13,10 @@ import pytest
 
 from holdfast.db.connect import connect
 from holdfast.db.models import Execution
-from holdfast.editions.volume import read_volume
-from holdfast.jobs.endings import Ending, Result
-from holdfast.jobs.listing.shapes import execution_shape
-from holdfast.jobs.reading import RULES, Retry, Rule, sentence_of
-from holdfast.jobs.retries import Failure
-from holdfast.jobs.status import read_status
+from holdfast.editions.edition_view import read_volume
+from holdfast.jobs.endings import RULES, FailureCause, ReadingRule, Retry, RunEnding, RunResult, sentence_of
+from holdfast.jobs.views.shapes import execution_shape
+from holdfast.jobs.views.status import read_status
 from tests.clock import FakeClock
 from tests.editions_bed import EditionBed, open_edition_bed
 
@@ -37,7 +35,7 @@ def bed(migrated_url: str, clock: FakeClock, tmp_path: Path) -> Iterator[Edition
 
 @pytest.mark.parametrize("rule", RULES, ids=_NAMES)
 def test_status_api_and_edition_say_of_a_run_what_its_row_and_the_table_say(
-    bed: EditionBed, migrated_url: str, rule: Rule
+    bed: EditionBed, migrated_url: str, rule: ReadingRule
 ) -> None:
     lease = bed.ran((_HOME, "success"))
     shortfalls = {} if rule.is_ready else {rule.reason: 3}
@@ -62,11 +60,11 @@ def test_status_api_and_edition_say_of_a_run_what_its_row_and_the_table_say(
 @pytest.mark.parametrize(
     "rule", [rule for rule in RULES if rule.state in ("completed", "failed")], ids=lambda r: r.reason
 )
-def test_a_job_is_tried_again_where_the_reading_of_its_run_says_so(bed: EditionBed, rule: Rule) -> None:
-    failure = Failure.FAILED if rule.state == "failed" else None
+def test_a_job_is_tried_again_where_the_reading_of_its_run_says_so(bed: EditionBed, rule: ReadingRule) -> None:
+    failure = FailureCause.FAILED if rule.state == "failed" else None
     lease = bed.begin()
 
-    bed.end(lease, Ending(result=Result(rule.state), reason=rule.reason, shortfalls={}, failure=failure))
+    bed.end(lease, RunEnding(result=RunResult(rule.state), reason=rule.reason, shortfalls={}, failure=failure))
 
     job = bed.jobs.job(lease.claim.job_id)
     assert (job.state == "scheduled") is (rule.retry is not Retry.NO), (job.state, rule)

@@ -20,7 +20,7 @@ from sqlalchemy import text
 
 from holdfast.clock import digits14, to_micros
 from holdfast.db.models import Snapshot
-from holdfast.search.drain import drain
+from holdfast.search.outbox import drain
 from holdfast.wiring.archive import Archive
 from tests.archive import BEGIN, Shot, build_archive, days_later
 from tests.client import REPLAY, Client, asking

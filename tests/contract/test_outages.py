@@ -16,16 +16,15 @@ import pytest
 
 from holdfast.config import DiskSettings, EngineSettings, LeaseSettings, ParseSettings, Settings
 from holdfast.coordination.runfile import new_name
-from holdfast.crawl.plan import CrawlPlan
-from holdfast.crawl.seeds import seeds_of
+from holdfast.crawl.plan import CrawlPlan, seeds_of
+from holdfast.crawl_process.assignment import Assignment
+from holdfast.crawl_process.process import Process
 from holdfast.db.connect import connect
 from holdfast.frontier import Frontier, FrontierSettings
 from holdfast.frontier.queries import account, audit
 from holdfast.jobs import executions
-from holdfast.types import Fetched, FetchFailed, FetchProblem, Request
-from holdfast.wiring import Ground, prepare
-from holdfast.worker.assignment import Assignment
-from holdfast.worker.process import Process
+from holdfast.types import Fetched, FetchFailed, FetchProblem, FetchRequest
+from holdfast.wiring import Runtime, prepare
 from tests.clock import FakeClock
 from tests.unit.crawl.bed import Answer, fetched
 
@@ -46,7 +45,7 @@ class Town:
     went_at: float | None = None
     asked: list[tuple[float, str]] = field(default_factory=list)
 
-    async def fetch(self, request: Request) -> Fetched | FetchFailed:
+    async def fetch(self, request: FetchRequest) -> Fetched | FetchFailed:
         now = self.clock.monotonic()
         path = request.url.removeprefix("http://127.0.0.1:7000")
         self.asked.append((now, path))
@@ -71,7 +70,7 @@ class Town:
 class World:
     """One execution in a database of its own, on a clock of its own."""
 
-    ground: Ground
+    ground: Runtime
     clock: FakeClock
     plan: CrawlPlan
     execution_id: int
@@ -118,10 +117,10 @@ def world(database_url: str, tmp_path: Path, clock: FakeClock) -> Iterator[World
     prepare(settings)
     hot = connect(settings.database)
     frontier = Frontier(hot, clock, FrontierSettings(lease_s=settings.lease.seconds))
-    ground = Ground(settings=settings, hot=hot, clock=clock, frontier=frontier)
+    ground = Runtime(settings=settings, hot=hot, clock=clock, frontier=frontier)
     plan = CrawlPlan(seeds=("http://127.0.0.1:7000/0",), contact="a@example.org", delay_s=0.0, sitemaps=False,
                      allow_networks=("127.0.0.0/8",))  # fmt: skip
-    begun = executions.begin(hot, clock, plan, executions.Wish(settings.home), is_working=lambda _id: False)
+    begun = executions.begin(hot, clock, plan, executions.ExecutionWish(settings.home), is_working=lambda _id: False)
     frontier.add(begun.execution_id, seeds_of(plan))
 
     def assignment() -> Assignment:
@@ -193,7 +192,7 @@ def test_a_failed_re_read_of_robots_changes_nothing_for_a_site_that_answers(worl
     town = Town(world.clock, away_s=10 * _HOUR_S, robots=500, pages_too=False)
 
     class Slow(Town):
-        async def fetch(self, request: Request) -> Fetched | FetchFailed:
+        async def fetch(self, request: FetchRequest) -> Fetched | FetchFailed:
             self.clock.advance(1_000.0)
             return await super().fetch(request)
 

@@ -9,16 +9,14 @@ from typing import Any
 import pytest
 from sqlalchemy import Connection, event, select, text
 
-from holdfast.crawl.signals.finding import Found, find_pages, page_by_hash, page_of
-from holdfast.crawl.signals.keywords import keywords_of
-from holdfast.crawl.signals.queries import Question
+from holdfast.crawl.signal_pages import FoundPages, SignalQuery, find_pages, keywords_of, page_by_hash, page_of
 from holdfast.db.engine import Database
 from holdfast.db.models import PageSignal, Withdrawal
 from holdfast.errors import NotFound
 from holdfast.frontier import Frontier
 from holdfast.search.signals import recompute
-from holdfast.types import Found as Address
-from holdfast.types import Kind, Signals
+from holdfast.types import FoundUrl as Address
+from holdfast.types import Signals, UrlKind
 from holdfast.urls import hash64, parse
 from tests.clock import FakeClock
 from tests.contract.frontier_bed import EXECUTION, Bed
@@ -35,7 +33,7 @@ def _text(number: int) -> str:
 def _fill(bed: Bed, frontier: Frontier) -> None:
     urls = [parse(f"https://{'a' if number % 2 else 'b'}.example/{number}") for number in range(_PAGES)]
     numbers = {url.hash64: number for number, url in enumerate(urls)}
-    found = [Address(url.fetch, url.hash64, url.domain, Kind.PAGE, 1, 1) for url in urls]
+    found = [Address(url.fetch, url.hash64, url.domain, UrlKind.PAGE, 1, 1) for url in urls]
     frontier.add(EXECUTION, found)
     for lease in frontier.lease(EXECUTION, 7, domains=2, pages=_PAGES):
         visits = []
@@ -60,9 +58,9 @@ def database(bed: Bed) -> Iterator[Database]:
         yield opened
 
 
-def _find(database: Database, search: str, **question: Any) -> Found:
+def _find(database: Database, search: str, **question: Any) -> FoundPages:
     with database.read() as session:
-        return find_pages(session, search, Question(**question))
+        return find_pages(session, search, SignalQuery(**question))
 
 
 def test_every_word_must_be_there(database: Database) -> None:
@@ -92,7 +90,7 @@ def test_a_domain_narrows_a_question_and_an_unknown_one_finds_nothing(database: 
     assert found.total == len(found.pages) == _PAGES // 6
     assert {row.domain for row in found.pages} == {"a.example"}
     assert _find(database, "", domain="a.example").total == _PAGES // 2
-    assert _find(database, "third", domain="c.example") == Found(pages=(), total=0)
+    assert _find(database, "third", domain="c.example") == FoundPages(pages=(), total=0)
 
 
 def test_what_was_withdrawn_is_hidden_at_once(database: Database, clock: FakeClock) -> None:
@@ -101,7 +99,7 @@ def test_what_was_withdrawn_is_hidden_at_once(database: Database, clock: FakeClo
         session.add(Withdrawal(url_key=address.key, subject=address.fetch, reason="asked", actor="tests",
                                created_at=clock.now()))  # fmt: skip
 
-    assert _find(database, "page6") == Found(pages=(), total=0)
+    assert _find(database, "page6") == FoundPages(pages=(), total=0)
     assert _find(database, "third").total == _PAGES // 3 - 1
     with database.read() as session:
         with pytest.raises(NotFound):

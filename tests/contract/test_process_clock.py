@@ -13,18 +13,18 @@ import pytest
 
 from holdfast import config
 from holdfast.clock import Clock, SystemClock
+from holdfast.crawl.domain_worker import DomainWorker
+from holdfast.crawl.domains import release
 from holdfast.crawl.engine import CrawlEngine
-from holdfast.crawl.fleet import farewell
-from holdfast.crawl.lane import Lane
 from holdfast.crawl.plan import CrawlPlan
+from holdfast.crawl_process.assignment import Assignment
+from holdfast.crawl_process.process import Process
 from holdfast.db.connect import connect
-from holdfast.db.dbclock import DatabaseClock
+from holdfast.db.raw import DatabaseClock
 from holdfast.frontier import Frontier, FrontierSettings
 from holdfast.jobs import executions
-from holdfast.types import Kind
-from holdfast.wiring import Ground
-from holdfast.worker.assignment import Assignment
-from holdfast.worker.process import Process
+from holdfast.types import UrlKind
+from holdfast.wiring import Runtime
 from tests.clock import FakeClock
 from tests.contract.frontier_bed import found
 from tests.unit.crawl.bed import Answer, Line, Web
@@ -45,18 +45,18 @@ class Skewed(SystemClock):
 
 
 @contextmanager
-def _ground(url: str, home: Path, machine: Clock) -> Iterator[Ground]:
+def _ground(url: str, home: Path, machine: Clock) -> Iterator[Runtime]:
     hot = connect(url)
     # As `wiring` chooses: where the database is a file, its clock is this machine's, for all processes the same one.
     clock: Clock = DatabaseClock(hot, machine) if hot.dialect == "postgresql" else SystemClock()
     try:
-        yield Ground(settings=config.load(home=home), hot=hot, clock=clock,
+        yield Runtime(settings=config.load(home=home), hot=hot, clock=clock,
                      frontier=Frontier(hot, clock, FrontierSettings(lease_s=60.0)))  # fmt: skip
     finally:
         hot.close()
 
 
-def _on_machine(ground: Ground, machine: Clock, answer: Line, work: Callable[[CrawlEngine], Any]) -> Any:
+def _on_machine(ground: Runtime, machine: Clock, answer: Line, work: Callable[[CrawlEngine], Any]) -> Any:
     """Do something with the engine of a crawl process on a machine."""
 
     async def run() -> Any:
@@ -72,9 +72,13 @@ def _on_machine(ground: Ground, machine: Clock, answer: Line, work: Callable[[Cr
     return asyncio.run(run())
 
 
-def _assignment(ground: Ground) -> Assignment:
+def _assignment(ground: Runtime) -> Assignment:
     begun = executions.begin(
-        ground.hot, ground.clock, _PLAN, executions.Wish(ground.settings.home), is_working=lambda _execution_id: False
+        ground.hot,
+        ground.clock,
+        _PLAN,
+        executions.ExecutionWish(ground.settings.home),
+        is_working=lambda _execution_id: False,
     )
     folder = ground.settings.home / "out"
     folder.mkdir(exist_ok=True)
@@ -87,13 +91,13 @@ def _assignment(ground: Ground) -> Assignment:
 async def _ask_once(engine: CrawlEngine) -> tuple[int, float]:
     """Lease the domain, ask for its page, and give it back; return the execution and when it may be asked again."""
     execution_id = engine.ledger.execution_id
-    engine.frontier.add(execution_id, [found("a.test", 1)._replace(url=_PAGE, kind=Kind.PAGE),
+    engine.frontier.add(execution_id, [found("a.test", 1)._replace(url=_PAGE, kind=UrlKind.PAGE),
                                        found("a.test", 2)._replace(url="http://a.test/2")])  # fmt: skip
     [lease] = engine.frontier.lease(execution_id, engine.ledger.owner_id, domains=1, pages=1)
-    lane = Lane(lease, engine.crew, lease_until=float("inf"))
+    lane = DomainWorker(lease, engine.crew, lease_until=float("inf"))
     now = engine.crew.clock.monotonic()
     lane.pace.asked(sent_at=now, first_byte_at=now)
-    update = farewell(engine.crew, lane)
+    update = release(engine.crew, lane)
     engine.frontier.release(execution_id, engine.ledger.owner_id, [update])
     return execution_id, now
 
@@ -122,7 +126,7 @@ def test_a_page_is_tried_again_when_its_time_has_come_by_the_databases_clock(
     def retry(engine: CrawlEngine) -> datetime:
         engine.frontier.add(engine.ledger.execution_id, [found("a.test", 1)._replace(url=_PAGE)])
         [lease] = engine.frontier.lease(engine.ledger.execution_id, engine.ledger.owner_id, domains=1, pages=1)
-        lane = Lane(lease, engine.crew, lease_until=float("inf"))
+        lane = DomainWorker(lease, engine.crew, lease_until=float("inf"))
         lane.manners.went_badly()
         again = lane._retry_at(lease.attempts[0], None)
         assert again is not None

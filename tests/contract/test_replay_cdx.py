@@ -14,11 +14,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from holdfast.errors import NotFound
-from holdfast.replay.cdx.problem import BadCdxParameter
-from holdfast.replay.cdx.question import read_question
+from holdfast.replay.cdx.question import BadCdxParameter, read_question
 from holdfast.replay.cdx.server import CdxServer
 from holdfast.replay.finding import candidates
-from holdfast.replay.place import place_of
+from holdfast.replay.origins import place_of
 from holdfast.wiring.archive import Archive
 from tests.archive import Shot, build_archive, days_later
 from tests.client import APP, REPLAY, asking

@@ -12,9 +12,9 @@ from sqlalchemy import select, update
 from holdfast.clock import SystemClock
 from holdfast.db.models import Snapshot
 from holdfast.errors import NotFound
-from holdfast.index.withdrawals import hide
-from holdfast.replay.checks.checking import check_execution, each_execution
+from holdfast.replay.checks import check_execution, each_execution
 from holdfast.wiring.archive import Archive
+from holdfast.withdrawals.hiding import hide
 from tests.archive import BEGIN, Shot, build_archive
 
 SHOTS = [

@@ -10,7 +10,7 @@ import pytest
 from sqlalchemy import select, update
 
 from holdfast.db.models import Snapshot, Withdrawal
-from holdfast.replay.site_pass import KEY_FILE, SitePasses, site_passes
+from holdfast.replay.origins import KEY_FILE, SitePasses, site_passes
 from holdfast.wiring.archive import Archive
 from tests.archive import BEGIN, Shot, build_archive, days_later
 from tests.client import REPLAY, Client, asking

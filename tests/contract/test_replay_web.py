@@ -15,7 +15,7 @@ from sqlalchemy import select
 
 from holdfast.db.models import Snapshot, WarcFile, Withdrawal
 from holdfast.replay import browse, memento
-from holdfast.replay.place import place_of
+from holdfast.replay.origins import place_of
 from holdfast.urls import page_key
 from holdfast.wiring.archive import Archive
 from tests.archive import BEGIN, Shot, build_archive, days_later

@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 
 from holdfast.clock import to_micros
-from holdfast.coordination.owners import Owner
+from holdfast.coordination.owners import OwnerProcess
 from holdfast.coordination.runfile import RunFile
 from holdfast.crawl.plan import CrawlPlan
 from holdfast.db.connect import connect
-from holdfast.db.hot import Hot
+from holdfast.db.raw import RawDatabase
 from holdfast.errors import Unavailable
-from holdfast.jobs.executions import Begun, Wish, begin
+from holdfast.jobs.executions import Begun, ExecutionWish, begin
 from holdfast.warc import queries as files
 from holdfast.warc.roots import record_root
 from tests.clock import FakeClock
@@ -22,16 +22,16 @@ from tests.clock import FakeClock
 PLAN = CrawlPlan(seeds=("https://a.example/",), contact="tests@example.org")
 
 
-def _begin(hot: Hot, clock: FakeClock, home: Path, output: Path | None) -> Begun:
-    return begin(hot, clock, PLAN, Wish(home=home, output=output), is_working=lambda _: False)
+def _begin(hot: RawDatabase, clock: FakeClock, home: Path, output: Path | None) -> Begun:
+    return begin(hot, clock, PLAN, ExecutionWish(home=home, output=output), is_working=lambda _: False)
 
 
-def _seal_a_file(hot: Hot, clock: FakeClock, begun: Begun, home: Path) -> Path:
+def _seal_a_file(hot: RawDatabase, clock: FakeClock, begun: Begun, home: Path) -> Path:
     """Write one sealed file of an execution, as its first part left it."""
     path = begun.output_dir / "first.warc.gz"
     path.write_bytes(b"WARC")
     record_root(home, begun.output_dir)
-    owner = Owner(hot, clock, run=RunFile(home / "run"), kind="process", execution_id=begun.execution_id)
+    owner = OwnerProcess(hot, clock, run=RunFile(home / "run"), kind="process", execution_id=begun.execution_id)
     with hot.write() as tx:
         now = to_micros(clock.now())
         file_id = files.insert_file(

@@ -8,17 +8,20 @@ from pathlib import Path
 import pytest
 
 from holdfast.db.models import Domain, Execution, ExecutionCount, Owner, Queue
-from holdfast.jobs.care.queries import Run, next_due, running
-from holdfast.jobs.endings import Counts, Ending, Result
-from holdfast.jobs.listing.queries import settled_pages
-from holdfast.jobs.reading import RULES, Retry, Rule
-from holdfast.jobs.retries import Failure
-from holdfast.jobs.states import Action
+from holdfast.jobs.administration.maintenance import DirectoryRun, next_due, running
+from holdfast.jobs.endings import RULES, Counts, FailureCause, ReadingRule, Retry, RunEnding, RunResult
+from holdfast.jobs.states import JobAction
+from holdfast.jobs.views.listing import settled_pages
 from tests.clock import FakeClock
 from tests.jobs_bed import Bed, open_bed
 
-_FAILURES = {"storage": Failure.INFRA, "infra_error": Failure.INFRA, "infra_error_config": Failure.CONFIG,
-             "lease_lost": Failure.LEASE_LOST, "no_runner": Failure.CONFIG}  # fmt: skip
+_FAILURES = {
+    "storage": FailureCause.INFRA,
+    "infra_error": FailureCause.INFRA,
+    "infra_error_config": FailureCause.CONFIG,
+    "lease_lost": FailureCause.LEASE_LOST,
+    "no_runner": FailureCause.CONFIG,
+}
 _SETTLED = [rule for rule in RULES if rule.state in ("completed", "failed", "cancelled")]
 
 
@@ -29,13 +32,13 @@ def bed(migrated_url: str, clock: FakeClock, tmp_path: Path) -> Iterator[Bed]:
         yield opened
 
 
-def _ending(rule: Rule) -> Ending:
-    failure = _FAILURES.get(rule.reason, Failure.FAILED) if rule.state == "failed" else None
-    return Ending(result=Result(rule.state), reason=rule.reason, shortfalls={rule.reason: 3}, failure=failure)
+def _ending(rule: ReadingRule) -> RunEnding:
+    failure = _FAILURES.get(rule.reason, FailureCause.FAILED) if rule.state == "failed" else None
+    return RunEnding(result=RunResult(rule.state), reason=rule.reason, shortfalls={rule.reason: 3}, failure=failure)
 
 
 @pytest.mark.parametrize("rule", _SETTLED, ids=lambda rule: f"{rule.state}-{rule.reason}")
-def test_a_job_does_what_the_table_says(bed: Bed, rule: Rule) -> None:
+def test_a_job_does_what_the_table_says(bed: Bed, rule: ReadingRule) -> None:
     job_id = bed.once(max_retries=1, retry_backoff_seconds=60)
 
     bed.run_once(job_id, _ending(rule))
@@ -54,7 +57,7 @@ def test_a_job_does_what_the_table_says(bed: Bed, rule: Rule) -> None:
 
 def test_a_run_that_gave_up_hosts_is_tried_so_often_and_is_then_completed(bed: Bed, clock: FakeClock) -> None:
     job_id = bed.once(max_retries=2, retry_backoff_seconds=60)
-    given_up = Ending(result=Result.COMPLETED, reason="hosts_given_up", shortfalls={"hosts_given_up": 1})
+    given_up = RunEnding(result=RunResult.COMPLETED, reason="hosts_given_up", shortfalls={"hosts_given_up": 1})
     for _ in range(3):
         bed.run_once(job_id, given_up)
         clock.advance(3600)
@@ -69,7 +72,9 @@ def test_a_poll_that_could_not_reach_a_host_waits_for_the_next_poll(bed: Bed) ->
     job_id = bed.once()
     bed.change(job_id, lambda job: setattr(job, "kind", "feed"))
 
-    bed.run_once(job_id, Ending(result=Result.COMPLETED, reason="hosts_given_up", shortfalls={"hosts_given_up": 1}))
+    bed.run_once(
+        job_id, RunEnding(result=RunResult.COMPLETED, reason="hosts_given_up", shortfalls={"hosts_given_up": 1})
+    )
 
     assert bed.job(job_id).state == "completed"
 
@@ -133,15 +138,15 @@ def test_what_a_holder_told_last_is_the_end_of_its_time_at_work(bed: Bed, clock:
 
 
 def _failed_once(bed: Bed, job_id: int) -> None:
-    bed.run_once(job_id, Ending(result=Result.FAILED, failure=Failure.FAILED, reason="failed"))
+    bed.run_once(job_id, RunEnding(result=RunResult.FAILED, failure=FailureCause.FAILED, reason="failed"))
 
 
 def test_a_job_that_was_paused_between_two_tries_begins_anew(bed: Bed, clock: FakeClock) -> None:
     job_id = bed.recurring(max_retries=2)
     clock.advance(3600)
     _failed_once(bed, job_id)
-    bed.party.act(job_id, Action.PAUSE)
-    bed.party.act(job_id, Action.RESUME)
+    bed.party.act(job_id, JobAction.PAUSE)
+    bed.party.act(job_id, JobAction.RESUME)
     clock.advance(3600)
 
     bed.run_once(job_id)
@@ -178,10 +183,10 @@ def test_a_run_on_demand_begins_anew_and_a_retry_by_hand_does_not(bed: Bed, cloc
     job_id = bed.recurring(max_retries=0)
     clock.advance(3600)
     _failed_once(bed, job_id)
-    bed.party.act(job_id, Action.RETRY)
+    bed.party.act(job_id, JobAction.RETRY)
     _failed_once(bed, job_id)
     bed.upsert(bed.job(job_id).source_id, interval_minutes=60, schedule_enabled=True, max_retries=0)
-    bed.party.act(job_id, Action.FORCE_RUN)
+    bed.party.act(job_id, JobAction.FORCE_RUN)
     bed.run_once(job_id)
 
     first, second, third = bed.executions(job_id)
@@ -191,15 +196,15 @@ def test_a_run_on_demand_begins_anew_and_a_retry_by_hand_does_not(bed: Bed, cloc
 def test_what_the_table_says_of_a_reason_holds_whatever_was_blamed(bed: Bed) -> None:
     job_id = bed.once(max_retries=1)
 
-    bed.run_once(job_id, Ending(result=Result.FAILED, failure=Failure.FAILED, reason="no_runner"))
+    bed.run_once(job_id, RunEnding(result=RunResult.FAILED, failure=FailureCause.FAILED, reason="no_runner"))
 
     assert bed.job(job_id).state == "failed"
 
 
-def _retry(bed: Bed, clock: FakeClock) -> tuple[Execution, Run]:
+def _retry(bed: Bed, clock: FakeClock) -> tuple[Execution, DirectoryRun]:
     """Return a first run that gave up hosts, and its retry, that runs and goes on with its frontier."""
     job_id = bed.once(max_retries=1)
-    bed.run_once(job_id, Ending(result=Result.COMPLETED, reason="hosts_given_up", counts=Counts(items_crawled=5)))
+    bed.run_once(job_id, RunEnding(result=RunResult.COMPLETED, reason="hosts_given_up", counts=Counts(items_crawled=5)))
     clock.advance(7200)
     bed.party.scheduler.tick()
     bed.party.taken()

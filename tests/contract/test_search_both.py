@@ -17,9 +17,9 @@ from sqlalchemy import event, update
 from holdfast.db.models import SearchOutbox
 from holdfast.index.indexer import Interrupted
 from holdfast.search import queries
-from holdfast.search.drain import drain, rebuild, take_over_signals
-from holdfast.search.place import IndexElsewhere
-from holdfast.search.search import Answer, Kind, NoIndexHere, Request, Search, Sort
+from holdfast.search.directory import IndexElsewhere
+from holdfast.search.outbox import drain, rebuild, take_over_signals
+from holdfast.search.search import NoIndexHere, ResultKind, SearchAnswer, SearchRequest, SearchService, Sort
 from holdfast.search.signals import recompute
 from tests.clock import FakeClock
 from tests.search_bed import DAY, Bed, Capture, open_bed, pages
@@ -46,11 +46,11 @@ def _captures() -> list[Capture]:
 
 _QUESTIONS: list[dict[str, Any]] = [
     {"q": "parrot"},
-    {"q": "parrot", "view": Kind.PAGES},
+    {"q": "parrot", "view": ResultKind.PAGES},
     {"q": "parrot seed"},
     {"q": "parrot", "sort": Sort.NEWEST, "non_2xx": True},
     {"q": "title:cage OR url:deep"},
-    {"q": "NOT url:deep", "view": Kind.PAGES},
+    {"q": "NOT url:deep", "view": ResultKind.PAGES},
     {"q": "h1.test/deep/p1"},
     {"q": "parot"},
     {"q": None},
@@ -75,7 +75,7 @@ def bed(migrated_url: str, tmp_path: Path) -> Iterator[Bed]:
         yield filled
 
 
-def _told(answer: Answer) -> Any:
+def _told(answer: SearchAnswer) -> Any:
     order = [(hit.row.id, hit.row.url, round(sum(hit.parts.values()), 4), hit.captures) for hit in answer.hits]
     return order, answer.total, answer.mode, answer.facets, answer.histogram, answer.did_you_mean
 
@@ -94,7 +94,7 @@ def test_a_rebuilt_index_gives_the_same_order(bed: Bed, tmp_path: Path) -> None:
     before = [_told(bed.ask(**{**question, "page_size": 100, "explain": True})) for question in _QUESTIONS]
 
     other = tmp_path / "other"
-    from_sql = replace(bed, home=other, search=Search(bed.database, other, bed.clock))
+    from_sql = replace(bed, home=other, search=SearchService(bed.database, other, bed.clock))
     rebuild(bed.database, other, bed.clock)
 
     assert [_told(from_sql.ask(**{**question, "page_size": 100, "explain": True})) for question in _QUESTIONS] == before
@@ -138,7 +138,7 @@ def test_no_statement_of_a_result_page_walks_a_table(bed: Bed) -> None:
             asked.append((statement, parameters))
 
     event.listen(engine, "before_cursor_execute", note)
-    bed.ask("parrot", view=Kind.PAGES)
+    bed.ask("parrot", view=ResultKind.PAGES)
     bed.withdraw(snapshot_id=1)
     bed.withdraw(url="https://h0.test/p0")
     bed.ask("parrot")
@@ -164,14 +164,14 @@ def test_a_second_data_directory_on_one_database_is_refused_until_it_takes_over(
     with pytest.raises(IndexElsewhere, match=re.escape(str(bed.home.resolve()))):
         drain(bed.database, other, bed.clock)
     with pytest.raises(NoIndexHere, match="holdfast search-index rebuild"):
-        Search(bed.database, other, bed.clock).ask(Request(q="cockatoo"))
+        SearchService(bed.database, other, bed.clock).ask(SearchRequest(q="cockatoo"))
     assert bed.drain() == 1, "nothing was taken from the index that has them"
 
     rebuild(bed.database, other, bed.clock)
     bed.add(pages(["cockatoo three"], host="three.test"))
 
     assert drain(bed.database, other, bed.clock).changes == 1
-    assert Search(bed.database, other, bed.clock).ask(Request(q="cockatoo")).total == 3
+    assert SearchService(bed.database, other, bed.clock).ask(SearchRequest(q="cockatoo")).total == 3
     with pytest.raises(IndexElsewhere):
         bed.drain()
 
@@ -184,7 +184,7 @@ def test_an_index_whose_directory_is_gone_is_taken_over_at_once(bed: Bed, tmp_pa
     (bed.home / "search-index-id").unlink()
 
     assert drain(bed.database, other, bed.clock).pages == 61
-    assert Search(bed.database, other, bed.clock).ask(Request(q="cockatoo")).total == 1
+    assert SearchService(bed.database, other, bed.clock).ask(SearchRequest(q="cockatoo")).total == 1
 
 
 def _keep_unseen(bed: Bed, other: Path) -> None:

@@ -6,10 +6,10 @@ from contextlib import closing
 from pathlib import Path
 
 from holdfast.crawl.plan import CrawlPlan
+from holdfast.crawl_process.assignment import Seeding
 from holdfast.db.connect import connect
 from holdfast.frontier import Frontier
-from holdfast.jobs.executions import Wish, begin
-from holdfast.worker.seeding import Seeding
+from holdfast.jobs.executions import ExecutionWish, begin
 from tests.clock import FakeClock
 from tests.patience import Calls
 
@@ -26,7 +26,7 @@ def test_seeds_come_batch_by_batch_and_a_second_start_adds_the_rest(
 ) -> None:
     plan = _plan(_COUNT)
     with closing(connect(migrated_url)) as hot:
-        number = begin(hot, clock, plan, Wish(home=tmp_path), is_working=lambda _: False).execution_id
+        number = begin(hot, clock, plan, ExecutionWish(home=tmp_path), is_working=lambda _: False).execution_id
         frontier = Frontier(hot, clock)
         killed = Seeding(plan, frontier, number)
         killed.step()

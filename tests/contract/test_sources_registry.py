@@ -18,10 +18,10 @@ from holdfast.db.models import AuditEvent, Job, Source
 from holdfast.errors import Conflict
 from holdfast.feeds import registry as feeds
 from holdfast.sources import registry
-from holdfast.sources.adhoc.queries import ensure_source
+from holdfast.sources.adhoc_queries import ensure_source
+from holdfast.sources.errors import SourceInUse, SourceNotFound, SourceRefused, SourceTaken
+from holdfast.sources.files import FORMS, read_text, write_text
 from holdfast.sources.queries import named_source, sources
-from holdfast.sources.refusals import SourceInUse, SourceNotFound, SourceRefused, SourceTaken
-from holdfast.sources.texts import FORMS, read_text, write_text
 from tests.clock import FakeClock
 
 
@@ -152,7 +152,7 @@ def test_an_export_is_imported_unchanged(database: Database, clock: FakeClock, f
         text = write_text(registry.export(session), form)
     with database.write() as session:
         again = registry.take_in(session, clock, registry.read_specs(read_text(text, form)))
-    assert again == registry.Imported(created=(), updated=(), unchanged=("cihr", "hc", "phac"))
+    assert again == registry.ImportedSources(created=(), updated=(), unchanged=("cihr", "hc", "phac"))
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -169,7 +169,7 @@ def test_sources_that_a_crawl_or_an_import_of_files_made_do_not_spoil_an_export(
     with database.write() as session:
         again = registry.take_in(session, clock, registry.read_specs(read_text(text, form)))
 
-    assert again == registry.Imported(created=(), updated=(), unchanged=("ad-hoc-example",))
+    assert again == registry.ImportedSources(created=(), updated=(), unchanged=("ad-hoc-example",))
 
 
 def test_a_name_that_no_file_could_bring_back_is_refused_in_an_edit_too(database: Database, clock: FakeClock) -> None:

@@ -15,7 +15,7 @@ from holdfast.crawl.plan import CrawlPlan
 from holdfast.db.connect import connect
 from holdfast.db.engine import Database
 from holdfast.errors import Conflict
-from holdfast.jobs.executions import Wish, begin
+from holdfast.jobs.executions import ExecutionWish, begin
 from holdfast.jobs.imports import ImportWish, begin_import
 
 MACHINES = 6
@@ -55,7 +55,7 @@ def test_crawls_of_one_host_with_other_seeds_share_a_new_source(migrated_url: st
     def start(number: int) -> str:
         plan = CrawlPlan(seeds=(f"https://a.example/{number}",), contact="tests@example.org")
         with closing(connect(migrated_url)) as hot:
-            return begin(hot, SystemClock(), plan, Wish(home=tmp_path), is_working=lambda _: False).source_code
+            return begin(hot, SystemClock(), plan, ExecutionWish(home=tmp_path), is_working=lambda _: False).source_code
 
     assert set(_together(start)) == {"a-example"}
 
@@ -66,7 +66,7 @@ def test_of_crawls_of_the_same_seeds_one_begins_and_the_others_are_told(migrated
     def start(_: int) -> str:
         with closing(connect(migrated_url)) as hot:
             try:
-                begun = begin(hot, SystemClock(), plan, Wish(home=tmp_path), is_working=lambda _: True)
+                begun = begin(hot, SystemClock(), plan, ExecutionWish(home=tmp_path), is_working=lambda _: True)
             except Conflict:
                 return "told"
             assert not begun.resumed

@@ -8,15 +8,15 @@ from typing import Any
 
 import pytest
 
-from holdfast.coordination.owners import Owner
+from holdfast.coordination.owners import OwnerProcess
 from holdfast.coordination.runfile import RunFile
 from holdfast.crawl.plan import CrawlPlan
+from holdfast.crawl_process.stopping import ask_to_stop, still_held
 from holdfast.jobs import executions
-from holdfast.jobs.endings import Ending
-from holdfast.jobs.leases import Lease
-from holdfast.wiring import Ground, open_ground
-from holdfast.worker.running import Holding
-from holdfast.worker.stopping import ask_to_stop, still_held
+from holdfast.jobs.endings import RunEnding
+from holdfast.jobs.leases import ExecutionLease
+from holdfast.wiring import Runtime, open_ground
+from holdfast.worker.runner import RunnerHolding
 from tests.contract.frontier_bed import many
 from tests.contract.worker_bed import DONE, WorkerBed
 
@@ -29,15 +29,15 @@ def bed(migrated_url: str, tmp_path: Path) -> Iterator[WorkerBed]:
     made.database.close()
 
 
-def _crawl(ground: Ground) -> int:
+def _crawl(ground: Runtime) -> int:
     plan = CrawlPlan(seeds=("https://a.example/",), contact="tests@example.org")
-    wish = executions.Wish(ground.settings.home)
+    wish = executions.ExecutionWish(ground.settings.home)
     begun = executions.begin(ground.hot, ground.clock, plan, wish, is_working=lambda _: False)
     ground.frontier.add(begun.execution_id, many("a.example", 3))
     return begun.execution_id
 
 
-def _state(ground: Ground, execution_id: int) -> tuple[str, str | None, int]:
+def _state(ground: Runtime, execution_id: int) -> tuple[str, str | None, int]:
     with ground.hot.read() as tx:
         state, word = tx.execute("SELECT state, stop_requested FROM executions WHERE id = ?", (execution_id,))[0]
     return state, word, ground.frontier.open_count(execution_id)
@@ -50,7 +50,7 @@ def test_a_crawl_with_a_live_process_elsewhere_is_left_a_word_and_nothing_of_it_
     with open_ground(bed.settings) as ground:
         number = _crawl(ground)
         run = RunFile(ground.run_folder)
-        there = Owner(ground.hot, ground.clock, run=run, kind=kind, execution_id=number)
+        there = OwnerProcess(ground.hot, ground.clock, run=run, kind=kind, execution_id=number)
         with ground.hot.write() as tx:
             tx.execute("UPDATE owners SET host = 'far', run_file = '/far/x.run' WHERE id = ?", (there.id,))
 
@@ -80,7 +80,7 @@ def test_the_run_of_a_job_is_never_ended_from_outside(bed: WorkerBed, *, cancel:
     job_id = bed.job("ex")
     seen: list[Any] = []
 
-    def play(lease: Lease, _holding: Holding) -> Ending:
+    def play(lease: ExecutionLease, _holding: RunnerHolding) -> RunEnding:
         with open_ground(bed.settings) as ground:
             ground.frontier.add(lease.execution_id, many("a.example", 3))
             ask_to_stop(ground, execution_id=lease.execution_id, cancel=cancel)

@@ -15,17 +15,17 @@ from sqlalchemy import select
 from holdfast.config import Settings, StorageSettings, ZimitSettings
 from holdfast.db.models import AuditEvent, Recovery
 from holdfast.errors import LeaseLost
-from holdfast.jobs.endings import Ending, Result
-from holdfast.jobs.leases import Lease
+from holdfast.jobs.endings import RunEnding, RunResult
+from holdfast.jobs.leases import ExecutionLease
+from holdfast.operations.recovering import DEPLOY_LOCK
+from holdfast.operations.storage_watchdog import Guarded, StorageGuard
+from holdfast.operations.watching import PathHealth, Probe
 from holdfast.wiring.jobs import Jobs
-from holdfast.worker.care.hotpath import Guard, Guarded
-from holdfast.worker.care.probes import Health, Probe
-from holdfast.worker.care.recovering import DEPLOY_LOCK
 from tests.clock import FakeClock
 from tests.jobs_bed import Bed, open_bed
 
 HERE = f"{socket.gethostname()}/1"
-DEAD = Probe(Health.DEAD, 107)
+DEAD = Probe(PathHealth.DEAD, 107)
 
 
 @pytest.fixture
@@ -48,7 +48,7 @@ class Machine:
     def look(self, *, apply: bool = True, seconds: float = 0) -> Guarded:
         """Let time pass, and look."""
         self.clock.advance(seconds)
-        return Guard(jobs=self.jobs, ask=self.ask, table=self.table).look(apply=apply)
+        return StorageGuard(jobs=self.jobs, ask=self.ask, table=self.table).look(apply=apply)
 
     def table(self) -> str:
         """Return the kernel's list."""
@@ -56,10 +56,10 @@ class Machine:
 
     def ask(self, paths: Iterable[Path]) -> Mapping[Path, Probe]:
         """Return how every path is."""
-        return dict.fromkeys(paths, DEAD if self.dead else Probe(Health.ALIVE))
+        return dict.fromkeys(paths, DEAD if self.dead else Probe(PathHealth.ALIVE))
 
 
-def _running(bed: Bed, code: str = "ex", owner: str = HERE) -> Lease:
+def _running(bed: Bed, code: str = "ex", owner: str = HERE) -> ExecutionLease:
     bed.once(code)
     bed.party.scheduler.tick()
     return bed.party.taken(owner)
@@ -87,7 +87,7 @@ def test_a_dead_path_is_freed_at_the_second_look_and_its_run_costs_no_retry(bed:
     assert "errno 107" in (execution.error or "")
     assert bed.holds(job.id) == [(HERE, "lease_lost")]
     with pytest.raises(LeaseLost):
-        bed.party.leases.settle(lease, Ending(result=Result.COMPLETED))
+        bed.party.leases.settle(lease, RunEnding(result=RunResult.COMPLETED))
     with bed.database.read() as session:
         [told] = session.scalars(select(AuditEvent).where(AuditEvent.action == "storage.path_freed"))
     assert (told.subject, told.detail["jobs"]) == (f"path {machine.mount}", [job.id])
@@ -99,14 +99,14 @@ def test_of_two_watchdogs_at_the_same_moment_one_acts(bed: Bed, clock: FakeClock
     lease, machine = _running(bed), Machine(bed, clock)
     machine.look()
     clock.advance(200)
-    other = Guard(jobs=machine.jobs, ask=machine.ask, table=machine.table)
+    other = StorageGuard(jobs=machine.jobs, ask=machine.ask, table=machine.table)
 
     def slow(paths: Iterable[Path]) -> Mapping[Path, Probe]:
         if not bed.holds(lease.job.id)[0][1]:  # between its look and its deed, another does all of it
             assert other.look(apply=True).cases[0].decision.jobs == (lease.job.id,)
         return machine.ask(paths)
 
-    [late] = Guard(jobs=machine.jobs, ask=slow, table=machine.table).look(apply=True).cases
+    [late] = StorageGuard(jobs=machine.jobs, ask=slow, table=machine.table).look(apply=True).cases
 
     assert (late.decision.jobs, late.steps) == ((), ())
     assert [action for _, action in _notes(bed)] == ["seen_dead", "path_freed", "seen_dead"]
@@ -187,9 +187,11 @@ def test_a_store_that_is_not_mounted_is_dead_whatever_stands_in_its_place(bed: B
     settings = Settings(home=bed.home, storage=storage, zimit=ZimitSettings(store_root=root))
 
     def ask(paths: Iterable[Path]) -> Mapping[Path, Probe]:
-        return {path: Probe(Health.MISSING if path.name == ".holdfast-store" else Health.ALIVE) for path in paths}
+        return {
+            path: Probe(PathHealth.MISSING if path.name == ".holdfast-store" else PathHealth.ALIVE) for path in paths
+        }
 
-    guard = Guard(jobs=replace(machine.jobs, settings=settings), ask=ask, table=lambda: "")
+    guard = StorageGuard(jobs=replace(machine.jobs, settings=settings), ask=ask, table=lambda: "")
     guard.look(apply=True)
     clock.advance(130)
     [case] = guard.look(apply=True).cases

@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
-from holdfast.archive_tool.hold import hold_output
+from holdfast.archive_tool.files import hold_output
 from holdfast.clock import SystemClock
 from holdfast.config import Settings
 from holdfast.db.models import Execution
+from holdfast.operations.cleaning import Room, Sweep, room_of
 from holdfast.wiring import open_ground
-from holdfast.worker.care.sweeping import Room, Sweep, room_of
 from tests.clock import FakeClock
 from tests.jobs_bed import Bed, open_bed
 

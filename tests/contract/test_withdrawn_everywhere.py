@@ -26,10 +26,10 @@ from holdfast.db.models import Change, Domain, Page, SignalPage, SignalWord, Sna
 from holdfast.editions.comparison import write_comparison
 from holdfast.editions.freezing import freeze
 from holdfast.editions.report import write_report
-from holdfast.index.withdrawals import hide
-from holdfast.search.drain import drain
+from holdfast.search.outbox import drain
 from holdfast.urls import page_key, parse
 from holdfast.wiring.archive import Archive
+from holdfast.withdrawals.hiding import hide
 from tests.archive import Shot, add_captures, build_archive, days_later, index_all
 from tests.client import REPLAY, Client, asking
 from tests.editions_bed import adopt

@@ -9,25 +9,25 @@ import pytest
 
 from holdfast.crawl.plan import CrawlPlan
 from holdfast.db.connect import connect
-from holdfast.db.hot import Hot
+from holdfast.db.raw import RawDatabase
 from holdfast.jobs import executions
-from holdfast.jobs.executions import Begun, Ending, Wish, WorkTime
-from holdfast.jobs.status import read_status
+from holdfast.jobs.executions import Begun, ExecutionEnding, ExecutionWish, WorkTime
+from holdfast.jobs.views.status import read_status
 from tests.clock import FakeClock
 
 _PLAN = CrawlPlan(seeds=("https://a.example/",), contact="tests@example.org")
 
 
-def _begin(hot: Hot, clock: FakeClock, home: Path) -> Begun:
-    return executions.begin(hot, clock, _PLAN, Wish(home=home), is_working=lambda _: False)
+def _begin(hot: RawDatabase, clock: FakeClock, home: Path) -> Begun:
+    return executions.begin(hot, clock, _PLAN, ExecutionWish(home=home), is_working=lambda _: False)
 
 
-def _write(hot: Hot, time: WorkTime) -> None:
+def _write(hot: RawDatabase, time: WorkTime) -> None:
     with hot.write() as tx:
         time.write(tx)
 
 
-def _write_and_break_off(hot: Hot, time: WorkTime) -> None:
+def _write_and_break_off(hot: RawDatabase, time: WorkTime) -> None:
     with hot.write() as tx:
         time.write(tx)
         raise RuntimeError("undone")
@@ -46,7 +46,7 @@ def test_what_a_killed_supervisor_had_worked_counts_for_the_next(
         time = WorkTime(clock, begun)
         clock.advance(3)
 
-        executions.end(hot, clock, Ending(begun.execution_id, "completed", "done"), time=time)
+        executions.end(hot, clock, ExecutionEnding(begun.execution_id, "completed", "done"), time=time)
 
         assert (begun.resumed, begun.run_seconds) == (True, 10.0)
         assert read_status(hot, clock, begun.execution_id).run_seconds == time.used_s == 13.0

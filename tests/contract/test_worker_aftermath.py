@@ -11,18 +11,18 @@ from sqlalchemy import event, insert, select, update
 
 from holdfast import config
 from holdfast.clock import to_micros
-from holdfast.coordination.owners import Owner
+from holdfast.coordination.owners import OwnerProcess
 from holdfast.coordination.runfile import RunFile
 from holdfast.db.engine import Database
 from holdfast.db.models import Execution, Job, Snapshot, Source, WarcFile
-from holdfast.jobs.care.deeds import register_directory
-from holdfast.jobs.indexing import steps
-from holdfast.jobs.indexing.queries import next_to_index
+from holdfast.jobs import indexing
+from holdfast.jobs.administration.maintenance import register_directory
+from holdfast.jobs.indexing import select_next_to_index
 from holdfast.warc import queries as files
 from holdfast.warc.writer import WarcWriter
 from holdfast.wiring import open_ground
-from holdfast.worker.aftermath import Aftermath
-from holdfast.worker.chores import Bench
+from holdfast.worker.after_crawl import AfterCrawl
+from holdfast.worker.background import BackgroundContext
 from tests.unit.crawl.test_tape import exchange
 
 
@@ -33,8 +33,10 @@ class Yard:
         settings = config.load(home=home, database_url=None if url.startswith("sqlite") else url)
         self.ground = stack.enter_context(open_ground(settings))
         self.database = stack.enter_context(closing(Database(settings.database)))
-        self.bench = Bench(ground=self.ground, database=self.database, is_stopping=lambda: False, on_end=stack)
-        self.chore = Aftermath(self.bench)
+        self.bench = BackgroundContext(
+            ground=self.ground, database=self.database, is_stopping=lambda: False, on_end=stack
+        )
+        self.chore = AfterCrawl(self.bench)
         self.folder = home / "elsewhere"
         self.folder.mkdir()
 
@@ -60,7 +62,7 @@ class Yard:
 
     def ask_again(self, execution_id: int) -> None:
         with self.database.write() as session:
-            steps.ask_again(session, execution_id, now=self.ground.clock.now())
+            indexing.ask_again(session, execution_id, now=self.ground.clock.now())
 
     def captures(self) -> int:
         with self.database.read() as session:
@@ -131,7 +133,7 @@ def test_a_row_that_names_a_strange_place_fails_the_index_and_nothing_waits_for_
 def test_a_file_that_a_dead_process_left_broken_ends_as_an_error_and_not_as_a_wait(yard: Yard) -> None:
     yard.write("good")
     execution_id = yard.register()
-    owner = Owner(yard.ground.hot, yard.ground.clock, run=RunFile(yard.ground.run_folder), kind="process",
+    owner = OwnerProcess(yard.ground.hot, yard.ground.clock, run=RunFile(yard.ground.run_folder), kind="process",
                   execution_id=execution_id)  # fmt: skip
     with yard.ground.hot.write() as tx:
         files.insert_file(tx, execution_id=execution_id, owner_id=owner.id, path="/etc/hosts.warc.gz",
@@ -155,7 +157,7 @@ def test_what_polls_feeds_is_ours_whatever_crawls_the_source(yard: Yard) -> None
         session.execute(update(Job).values(kind="feed"))
 
     with yard.database.read() as session:
-        found = next_to_index(session, after=0)
+        found = select_next_to_index(session, after=0)
         assert found is not None
         assert (found.execution_id, found.backend) == (execution_id, "feed")
 
@@ -175,6 +177,6 @@ def test_executions_without_files_hide_none_that_has_some(yard: Yard) -> None:
         session.execute(insert(Execution), rows)
         session.add(WarcFile(execution_id=1500, path="a.warc.gz", state="sealed", created_at=now))
 
-    found = steps.find_unindexed(yard.database, lambda folder: folder == "/away/2002", limit=10)
+    found = indexing.find_unindexed(yard.database, lambda folder: folder == "/away/2002", limit=10)
     assert [(one.execution_id, one.files) for one in found] == [(1500, 1), (2002, 0)]
-    assert len(steps.find_unindexed(yard.database, lambda _folder: True, limit=3)) == 3
+    assert len(indexing.find_unindexed(yard.database, lambda _folder: True, limit=3)) == 3

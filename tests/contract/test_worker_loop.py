@@ -11,14 +11,14 @@ from pathlib import Path
 import pytest
 from sqlalchemy import update
 
+from holdfast.crawl_process.stopping import Stops
 from holdfast.db.models import Job
 from holdfast.errors import Invalid
-from holdfast.jobs.endings import Counts, Ending, Result
-from holdfast.jobs.leases import Lease
-from holdfast.jobs.states import Action
+from holdfast.jobs.endings import Counts, RunEnding, RunResult
+from holdfast.jobs.leases import ExecutionLease
+from holdfast.jobs.states import JobAction
 from holdfast.wiring.jobs import open_jobs
-from holdfast.worker.running import Holding, Progress, Stop
-from holdfast.worker.stops import Stops
+from holdfast.worker.runner import RunnerHolding, RunProgress, StopReason
 from tests.contract.worker_bed import DONE, WorkerBed
 
 
@@ -38,7 +38,7 @@ def light_bed(sqlite_url: str, tmp_path: Path) -> Iterator[WorkerBed]:
     made.database.close()
 
 
-def _done(_lease: Lease, _holding: Holding) -> Ending:
+def _done(_lease: ExecutionLease, _holding: RunnerHolding) -> RunEnding:
     return DONE
 
 
@@ -50,7 +50,7 @@ def test_what_is_due_runs_in_the_order_of_its_turn(bed: WorkerBed) -> None:
         with bed.database.write() as session:
             session.get_one(Job, job_id).next_run_at = now - timedelta(minutes=minutes)
 
-    def play(lease: Lease, _holding: Holding) -> Ending:
+    def play(lease: ExecutionLease, _holding: RunnerHolding) -> RunEnding:
         order.append(lease.source.code)
         return DONE
 
@@ -85,7 +85,7 @@ def test_as_many_run_at_once_as_were_asked_for_and_no_more(light_bed: WorkerBed)
         light_bed.job(f"s{number}")
     both, at_once, most, lock = threading.Barrier(2), [0], [0], threading.Lock()
 
-    def play(_lease: Lease, holding: Holding) -> Ending:
+    def play(_lease: ExecutionLease, holding: RunnerHolding) -> RunEnding:
         with lock:
             at_once[0] += 1
             most[0] = max(most[0], at_once[0])
@@ -110,7 +110,7 @@ def test_as_many_run_at_once_as_were_asked_for_and_no_more(light_bed: WorkerBed)
 def test_a_run_that_crashes_fails_with_its_stack_and_is_tried_again_later(light_bed: WorkerBed) -> None:
     job_id = light_bed.job("ex", retry_backoff_seconds=60)
 
-    def play(_lease: Lease, _holding: Holding) -> Ending:
+    def play(_lease: ExecutionLease, _holding: RunnerHolding) -> RunEnding:
         raise ZeroDivisionError("what nobody foresaw")
 
     report = light_bed.work(play)
@@ -130,7 +130,7 @@ def test_a_run_that_crashes_fails_with_its_stack_and_is_tried_again_later(light_
 def test_storage_trouble_burns_no_retry_and_waits_ten_minutes(light_bed: WorkerBed) -> None:
     job_id = light_bed.job("ex")
 
-    def play(_lease: Lease, _holding: Holding) -> Ending:
+    def play(_lease: ExecutionLease, _holding: RunnerHolding) -> RunEnding:
         raise OSError(errno.ENOTCONN, "transport endpoint is not connected")
 
     light_bed.work(play)
@@ -145,7 +145,7 @@ def test_storage_trouble_burns_no_retry_and_waits_ten_minutes(light_bed: WorkerB
 def test_a_configuration_that_cannot_be_used_is_never_tried_again(light_bed: WorkerBed) -> None:
     job_id = light_bed.job("ex")
 
-    def play(_lease: Lease, _holding: Holding) -> Ending:
+    def play(_lease: ExecutionLease, _holding: RunnerHolding) -> RunEnding:
         raise Invalid("seeds: none of them is an address")
 
     light_bed.work(play)
@@ -166,18 +166,18 @@ def test_a_backend_that_nobody_runs_fails_as_configuration(light_bed: WorkerBed)
 
 def test_a_lost_lease_stops_the_run_at_once_and_nothing_is_written(bed: WorkerBed) -> None:
     job_id = bed.job("ex")
-    heard: list[Stop | None] = []
+    heard: list[StopReason | None] = []
 
-    def play(_lease: Lease, holding: Holding) -> Ending:
+    def play(_lease: ExecutionLease, holding: RunnerHolding) -> RunEnding:
         with bed.database.write() as session:
             session.execute(update(Job).values(lock_token="another", lock_epoch=Job.lock_epoch + 1))
         heard.append(holding.wait(10))
-        return Ending(result=Result.COMPLETED, reason="late", counts=Counts(items_crawled=7))
+        return RunEnding(result=RunResult.COMPLETED, reason="late", counts=Counts(items_crawled=7))
 
     report = bed.work(play)
 
     run = bed.runs(job_id)[0]
-    assert heard == [Stop.LOST]
+    assert heard == [StopReason.LOST]
     assert report.endings == {"lost": 1}
     assert (run.state, run.items_crawled, run.reason) == ("running", 0, None)
     assert bed.get(job_id).lock_token == "another"
@@ -186,9 +186,11 @@ def test_a_lost_lease_stops_the_run_at_once_and_nothing_is_written(bed: WorkerBe
 def test_an_ending_that_the_rows_do_not_take_fails_its_run_and_no_other(bed: WorkerBed) -> None:
     bad, good = bed.job("bad"), bed.job("good")
 
-    def play(lease: Lease, _holding: Holding) -> Ending:
+    def play(lease: ExecutionLease, _holding: RunnerHolding) -> RunEnding:
         return (
-            DONE if lease.claim.job_id == good else Ending(result=Result.COMPLETED, counts=Counts(items_crawled=10**30))
+            DONE
+            if lease.claim.job_id == good
+            else RunEnding(result=RunResult.COMPLETED, counts=Counts(items_crawled=10**30))
         )
 
     report = bed.work(play, concurrency=2)
@@ -204,12 +206,12 @@ def test_an_ending_that_the_rows_do_not_take_fails_its_run_and_no_other(bed: Wor
 def test_a_worker_that_drains_hands_back_and_another_goes_on_with_the_same_execution(bed: WorkerBed) -> None:
     job_id, stops = bed.job("ex"), Stops()
 
-    def hand_back(_lease: Lease, holding: Holding) -> Ending | None:
+    def hand_back(_lease: ExecutionLease, holding: RunnerHolding) -> RunEnding | None:
         stops.ask(1)
-        assert holding.wait(10) is Stop.DRAIN
+        assert holding.wait(10) is StopReason.DRAIN
         return None
 
-    def go_on(lease: Lease, _holding: Holding) -> Ending:
+    def go_on(lease: ExecutionLease, _holding: RunnerHolding) -> RunEnding:
         resumed.append(lease.resumed)
         return DONE
 
@@ -228,11 +230,11 @@ def test_the_second_signal_does_not_wait(light_bed: WorkerBed) -> None:
     light_bed.job("ex")
     stops = Stops()
 
-    def play(_lease: Lease, holding: Holding) -> Ending | None:
+    def play(_lease: ExecutionLease, holding: RunnerHolding) -> RunEnding | None:
         stops.ask(1)
-        assert holding.wait(10) is Stop.DRAIN
+        assert holding.wait(10) is StopReason.DRAIN
         stops.ask(2)
-        assert holding.wait(10) is Stop.NOW
+        assert holding.wait(10) is StopReason.NOW
         return None
 
     assert light_bed.work(play, stops=stops).endings == {"released": 1}
@@ -241,11 +243,11 @@ def test_the_second_signal_does_not_wait(light_bed: WorkerBed) -> None:
 def test_a_job_that_is_cancelled_while_it_runs_is_heard_of_and_stays_cancelled(bed: WorkerBed) -> None:
     job_id = bed.job("ex")
 
-    def play(_lease: Lease, holding: Holding) -> Ending | None:
+    def play(_lease: ExecutionLease, holding: RunnerHolding) -> RunEnding | None:
         with open_jobs(bed.settings) as jobs, jobs.database.write() as session:
-            jobs.board.act(session, job_id, Action.CANCEL)
-        assert holding.wait(10) is Stop.CANCEL
-        return Ending(result=Result.CANCELLED, reason="cancelled", counts=Counts(items_crawled=3))
+            jobs.board.act(session, job_id, JobAction.CANCEL)
+        assert holding.wait(10) is StopReason.CANCEL
+        return RunEnding(result=RunResult.CANCELLED, reason="cancelled", counts=Counts(items_crawled=3))
 
     bed.work(play)
 
@@ -271,9 +273,9 @@ def test_progress_is_told_each_ten_items_and_the_log_can_be_read_while_it_runs(b
     job_id = bed.job("ex")
     seen: list[str] = []
 
-    def play(lease: Lease, holding: Holding) -> Ending:
+    def play(lease: ExecutionLease, holding: RunnerHolding) -> RunEnding:
         for items in range(1, 31):
-            holding.progress(Progress(counts=Counts(items_crawled=items, items_total=40)))
+            holding.progress(RunProgress(counts=Counts(items_crawled=items, items_total=40)))
         holding.note("warning", "rate_limit", "slow down", password="secret")
         deadline = threading.Event()
         while not seen and not deadline.wait(0.05):
@@ -319,7 +321,7 @@ def test_a_worker_that_fell_silent_loses_its_run_to_another_after_the_stale_peri
         job.lock_heartbeat_at -= timedelta(seconds=bed.settings.jobs.stale_s)
     stops, ran = Stops(), threading.Event()
 
-    def play(_lease: Lease, _holding: Holding) -> Ending:
+    def play(_lease: ExecutionLease, _holding: RunnerHolding) -> RunEnding:
         ran.set()
         return DONE
 

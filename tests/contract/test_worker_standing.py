@@ -11,26 +11,25 @@ from typing import TYPE_CHECKING, cast
 import pytest
 from sqlalchemy import insert, text, update
 
-from holdfast.cli import standing as shown
+from holdfast.cli import status as shown
 from holdfast.clock import to_micros
-from holdfast.coordination.owners import Owner
+from holdfast.coordination.owners import OwnerProcess
 from holdfast.coordination.runfile import RunFile
 from holdfast.db.models import Execution, Job, Source
 from holdfast.db.models.work import Owner as OwnerRow
-from holdfast.jobs.endings import Ending, Result
-from holdfast.jobs.leases import Lease
-from holdfast.jobs.retries import Failure
-from holdfast.jobs.schedule.queries import last_scheduled_at
-from holdfast.jobs.standing import queries
-from holdfast.jobs.standing.standing import Standing, read_standing
-from holdfast.jobs.states import Action
+from holdfast.jobs.endings import FailureCause, RunEnding, RunResult
+from holdfast.jobs.leases import ExecutionLease
+from holdfast.jobs.schedule_queries import last_scheduled_at
+from holdfast.jobs.states import JobAction
+from holdfast.jobs.views import status
+from holdfast.jobs.views.status import JobsOverview, read_standing
 from holdfast.wiring import open_ground
 from holdfast.wiring.jobs import open_jobs
-from holdfast.worker.running import Holding
+from holdfast.worker.runner import RunnerHolding
 from tests.contract.worker_bed import DONE, WorkerBed
 
 if TYPE_CHECKING:
-    from holdfast.db.hot import Transaction
+    from holdfast.db.raw import Transaction
 
 
 @pytest.fixture
@@ -41,17 +40,17 @@ def bed(database_url: str, tmp_path: Path) -> Iterator[WorkerBed]:
         yield made
 
 
-def _read(bed: WorkerBed) -> Standing:
+def _read(bed: WorkerBed) -> JobsOverview:
     with open_ground(bed.settings) as ground:
         return read_standing(ground.hot, ground.clock, bed.settings, run_folder=ground.run_folder)
 
 
-def _fail(_lease: Lease, _holding: Holding) -> Ending:
-    return Ending(result=Result.FAILED, failure=Failure.INFRA, error="the storage is away")
+def _fail(_lease: ExecutionLease, _holding: RunnerHolding) -> RunEnding:
+    return RunEnding(result=RunResult.FAILED, failure=FailureCause.INFRA, error="the storage is away")
 
 
 def test_what_failed_waits_and_works_is_told_with_its_reason(bed: WorkerBed) -> None:
-    assert shown.lines(_read(bed)) == []
+    assert shown.overview_lines(_read(bed)) == []
     failed = bed.job("failed")
     bed.work(_fail)
     for code in ("off", "later", "next"):
@@ -73,15 +72,17 @@ def test_what_failed_waits_and_works_is_told_with_its_reason(bed: WorkerBed) -> 
         "off": "its source is disabled", "next": "no worker runs", "later": "not before",
     }  # fmt: skip
     assert standing.queued == 3
-    lines = "\n".join(shown.lines(standing))
+    lines = "\n".join(shown.overview_lines(standing))
     assert "failed: execution 1 of failed, infra_error: the storage is away; again at" in lines
     assert "waits: execution" in lines
 
 
 def test_a_worker_that_died_is_told_from_one_that_works(bed: WorkerBed, tmp_path: Path) -> None:
     with open_ground(bed.settings) as ground:
-        living = Owner(ground.hot, ground.clock, run=RunFile(ground.run_folder), kind="worker", execution_id=None)
-        dead = Owner(ground.hot, ground.clock, run=RunFile(ground.run_folder), kind="worker", execution_id=None)
+        living = OwnerProcess(
+            ground.hot, ground.clock, run=RunFile(ground.run_folder), kind="worker", execution_id=None
+        )
+        dead = OwnerProcess(ground.hot, ground.clock, run=RunFile(ground.run_folder), kind="worker", execution_id=None)
         dead.run.close()
         dead.run.path.touch()  # as a killed process leaves it: there, and held by none
         with bed.database.write() as session:
@@ -103,7 +104,7 @@ def test_jobs_that_nobody_queues_are_overdue_and_low_disk_is_the_first_line(data
         job_id = bed.job("ex")
         with bed.database.write() as session:
             session.get_one(Job, job_id).next_run_at = datetime.now(UTC) - timedelta(minutes=5)
-        lines = shown.lines(_read(bed))
+        lines = shown.overview_lines(_read(bed))
 
     assert lines[0].startswith("low disk")
     assert any(line.startswith("overdue: 1 job") for line in lines)
@@ -111,17 +112,17 @@ def test_jobs_that_nobody_queues_are_overdue_and_low_disk_is_the_first_line(data
 
 def test_failures_that_a_later_run_made_good_come_last_and_say_so(bed: WorkerBed) -> None:
     first, second = bed.job("mended", max_retries=0), bed.job("broken", max_retries=0)
-    bed.work(lambda _lease, _holding: Ending(result=Result.FAILED, error="it broke"))
+    bed.work(lambda _lease, _holding: RunEnding(result=RunResult.FAILED, error="it broke"))
     with bed.database.write() as session:
         session.execute(update(Execution).where(Execution.job_id == second).values(finished_at=datetime.now(UTC)
                                                                                  - timedelta(hours=1)))  # fmt: skip
     with open_jobs(bed.settings) as jobs, jobs.database.write() as session:
-        jobs.board.act(session, first, Action.RETRY)
+        jobs.board.act(session, first, JobAction.RETRY)
     bed.work(lambda _lease, _holding: DONE)
 
     found = _read(bed)
     assert [(run.source, run.mended) for run in found.failed] == [("broken", False), ("mended", True)]
-    said = [line for line in shown.lines(found) if line.startswith("failed:")]
+    said = [line for line in shown.overview_lines(found) if line.startswith("failed:")]
     assert (said[0].endswith("it broke"), said[1].endswith("; a later run went well")) == (True, True)
 
 
@@ -141,7 +142,7 @@ def test_the_failed_of_a_week_are_found_by_an_index_of_their_own(bed: WorkerBed)
             asked.append(statement.replace("?", str(values[0]), 1).replace("?", str(values[1]), 1))
             return []
 
-    queries.failed_runs(cast("Transaction", Told()), since=to_micros(now - timedelta(days=7)), limit=5, mended=False)
+    status.failed_runs(cast("Transaction", Told()), since=to_micros(now - timedelta(days=7)), limit=5, mended=False)
     explain = "EXPLAIN QUERY PLAN " if bed.database.engine.dialect.name == "sqlite" else "EXPLAIN "
     with bed.database.engine.connect() as connection:
         plan = "\n".join(str(row[-1]) for row in connection.exec_driver_sql(explain + asked[0]))
@@ -151,7 +152,7 @@ def test_the_failed_of_a_week_are_found_by_an_index_of_their_own(bed: WorkerBed)
 def test_a_worker_that_leaves_the_queueing_to_others_is_no_scheduler(bed: WorkerBed) -> None:
     seen: list[datetime | None] = []
 
-    def look(_lease: Lease, _holding: Holding) -> Ending:
+    def look(_lease: ExecutionLease, _holding: RunnerHolding) -> RunEnding:
         with bed.database.read() as session:
             seen.append(last_scheduled_at(session))
         assert [worker.jobs for worker in _read(bed).workers] == [1]

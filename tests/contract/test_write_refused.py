@@ -13,14 +13,13 @@ from typing import Any
 import pytest
 from sqlalchemy import text
 
-from holdfast.cli import standing as shown
+from holdfast.cli import status as shown
 from holdfast.config import Settings
 from holdfast.db.connect import connect, sqlite_path
 from holdfast.db.engine import Database
-from holdfast.db.hot import Hot
-from holdfast.db.room import NOTE, last_refusal, note_below
+from holdfast.db.raw import NOTE, RawDatabase, last_refusal, note_below
 from holdfast.errors import NoSpace
-from holdfast.jobs.standing.standing import read_standing
+from holdfast.jobs.views.status import read_standing
 from holdfast.wiring.archive import Archive
 from tests.archive import Shot, build_archive
 from tests.client import asking
@@ -44,7 +43,7 @@ def _grow(execute: Callable[[str], Any], rows: int) -> None:
 
 
 @contextmanager
-def _writing(way: str, hot: Hot, database: Database) -> Iterator[Callable[[str], Any]]:
+def _writing(way: str, hot: RawDatabase, database: Database) -> Iterator[Callable[[str], Any]]:
     if way == "plain":
         with hot.write() as tx:
             yield tx.execute
@@ -132,5 +131,5 @@ def test_status_and_health_say_that_a_write_was_refused(tmp_path: Path, migrated
     archive.database.close()
 
     assert (before, after["writes"], after["db"]) == ("ok", "refused", "ok")
-    assert any("refused for want of room" in line for line in shown.lines(standing))
-    assert shown.as_object(standing)["write_refused"]["message"].startswith("the disk of the database is full")
+    assert any("refused for want of room" in line for line in shown.overview_lines(standing))
+    assert shown.overview_object(standing)["write_refused"]["message"].startswith("the disk of the database is full")

@@ -11,20 +11,20 @@ from sqlalchemy import select
 
 from holdfast import config
 from holdfast.config import Settings
+from holdfast.crawl_process.stopping import Stops
 from holdfast.db.engine import Database
 from holdfast.db.models import Execution, Hold, Job, JobEvent, LogLine
-from holdfast.jobs.endings import Ending, Result
-from holdfast.jobs.leases import Lease
+from holdfast.jobs.endings import RunEnding, RunResult
+from holdfast.jobs.leases import ExecutionLease
 from holdfast.jobs.specs import JobSpec
 from holdfast.sources import registry
 from holdfast.wiring import prepare
 from holdfast.wiring.jobs import open_jobs
-from holdfast.worker.loop import Duty, Report, Roster, work
-from holdfast.worker.running import Holding
-from holdfast.worker.stops import Stops
+from holdfast.worker.loop import RunnerTable, WorkerOptions, WorkerReport, work
+from holdfast.worker.runner import RunnerHolding
 
-DONE = Ending(result=Result.COMPLETED, reason="done")
-Play = Callable[[Lease, Holding], Ending | None]
+DONE = RunEnding(result=RunResult.COMPLETED, reason="done")
+Play = Callable[[ExecutionLease, RunnerHolding], RunEnding | None]
 
 
 class Actor:
@@ -33,7 +33,7 @@ class Actor:
     def __init__(self, play: Play) -> None:
         self._play = play
 
-    def run(self, lease: Lease, holding: Holding) -> Ending | None:
+    def run(self, lease: ExecutionLease, holding: RunnerHolding) -> RunEnding | None:
         """Play."""
         return self._play(lease, holding)
 
@@ -61,10 +61,10 @@ class WorkerBed:
                 return jobs.board.upsert(session, wish).job.id
             return jobs.board.add(session, wish, kind=kind, at=at or jobs.clock.now()).job.id
 
-    def work(self, play: Play, *, stops: Stops | None = None, **duty: Any) -> Report:
+    def work(self, play: Play, *, stops: Stops | None = None, **duty: Any) -> WorkerReport:
         """Be a worker until nothing is due, or until told to stop; `play` is what every run does."""
-        roster = Roster({"native": lambda _settings: Actor(play)})
-        return work(self.settings, Duty(**{"once": True, "poll_s": 0.05, **duty}), stops or Stops(), roster)
+        roster = RunnerTable({"native": lambda _settings: Actor(play)})
+        return work(self.settings, WorkerOptions(**{"once": True, "poll_s": 0.05, **duty}), stops or Stops(), roster)
 
     def beside(self, play: Play, *, stops: Stops, **duty: Any) -> threading.Thread:
         """Be a worker on another thread, until `stops` says so."""

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from holdfast.db.connect import connect
-from holdfast.db.hot import Hot
+from holdfast.db.raw import RawDatabase
 from holdfast.frontier.queries import account, audit
 from holdfast.warc.manifest import read_manifest
 from holdfast.warc.verify import verify_file
@@ -89,7 +89,7 @@ class Crawler:
         """Return what the crawl processes logged."""
         return "".join(path.read_text() for path in sorted(self.home.rglob("crawl.log")))
 
-    def hot(self) -> Hot:
+    def hot(self) -> RawDatabase:
         """Open the database."""
         return connect(self.database_url or f"sqlite:///{(self.home / 'holdfast.db').resolve()}")
 
@@ -108,7 +108,7 @@ class Crawler:
                 except OSError:
                     continue
                 home = f"HOLDFAST_HOME={self.home.resolve()}\0".encode()
-                if b"holdfast.worker.process" in command and home in environment:
+                if b"holdfast.crawl_process.process" in command and home in environment:
                     found.append(int(entry.name))
         return found
 

@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 
 from holdfast import config
-from holdfast.archive_tool.integrity import integrity_report
+from holdfast.archive_tool.storage import integrity_report
 from holdfast.jobs.specs import JobSpec
 from holdfast.sources import registry
 from holdfast.wiring.jobs import open_jobs

@@ -14,7 +14,7 @@ from sqlalchemy import select
 from holdfast import config
 from holdfast.db.models import Feed, FeedItem, JobEvent
 from holdfast.feeds import queries, registry
-from holdfast.jobs.feeding import follow_feeds, run_soon
+from holdfast.jobs.administration.source_jobs import follow_feeds, run_soon
 from holdfast.sources import registry as sources
 from holdfast.wiring.jobs import Jobs, open_jobs
 from tests.flow.crawler import Crawler

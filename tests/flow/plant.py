@@ -27,7 +27,7 @@ from holdfast.cli.worker import schedule, start
 from holdfast.db.engine import Database
 from holdfast.db.models import Execution, Hold, Job, JobEvent
 from holdfast.jobs.specs import JobSpec
-from holdfast.jobs.states import Action
+from holdfast.jobs.states import JobAction
 from holdfast.sources import registry
 from holdfast.wiring.jobs import Jobs, open_jobs
 from tests.flow.crawler import Crawler
@@ -79,7 +79,7 @@ class Plant:
         with self.jobs() as jobs, jobs.database.write() as session:
             return jobs.board.upsert(session, JobSpec(source_id=source_id, **(spec or {}))).job.id
 
-    def act(self, job_id: int, action: Action) -> None:
+    def act(self, job_id: int, action: JobAction) -> None:
         """Do something to a job."""
         with self.jobs() as jobs, jobs.database.write() as session:
             jobs.board.act(session, job_id, action)

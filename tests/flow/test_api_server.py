@@ -22,7 +22,7 @@ import httpx
 import psycopg
 import pytest
 
-from holdfast.search.drain import drain
+from holdfast.search.outbox import drain
 from tests.archive import Shot, build_archive
 from tests.patience import deadline
 from tests.postgres import Postgres

@@ -19,8 +19,8 @@ from warcio.archiveiterator import ArchiveIterator
 
 from holdfast.db.engine import Database
 from holdfast.db.models import Execution, Job, Snapshot, WarcFile
-from holdfast.warc.ids import ORDINALS
 from holdfast.warc.manifest import read_manifest
+from holdfast.warc.record import ORDINALS
 from holdfast.warc.verify import verify_file
 from tests.archive import Shot, build_archive
 from tests.flow.crawler import Crawler

@@ -14,9 +14,8 @@ import pytest
 from holdfast import config
 from holdfast.cli.job_history import news
 from holdfast.db.models import Execution, Job, WarcFile
-from holdfast.jobs.endings import Ending, Result
-from holdfast.jobs.journal.logs import LogBook
-from holdfast.jobs.retries import Failure
+from holdfast.jobs.endings import FailureCause, RunEnding, RunResult
+from holdfast.jobs.journal import LogBook
 from holdfast.jobs.specs import JobSpec
 from holdfast.sources import registry
 from holdfast.wiring.jobs import Jobs, open_jobs
@@ -54,7 +53,7 @@ def _with(typed: Typist, do: Callable[[Jobs], Any]) -> Any:
         return do(jobs)
 
 
-def _run(typed: Typist, ending: Ending, *, lines: int = 0) -> int:
+def _run(typed: Typist, ending: RunEnding, *, lines: int = 0) -> int:
     """Let what is due be run and end like this; return the execution's id."""
 
     def run(jobs: Jobs) -> int:
@@ -81,8 +80,8 @@ def _change(typed: Typist, job_id: int, **values: Any) -> None:
     _with(typed, change)
 
 
-FAILED = Ending(result=Result.FAILED, failure=Failure.CONFIG, error="it broke")
-INDEX_FAILED = Ending(result=Result.COMPLETED, index_state="index_failed")
+FAILED = RunEnding(result=RunResult.FAILED, failure=FailureCause.CONFIG, error="it broke")
+INDEX_FAILED = RunEnding(result=RunResult.COMPLETED, index_state="index_failed")
 
 
 def test_a_job_through_its_states(typed: Typist) -> None:
@@ -320,7 +319,7 @@ def test_a_job_that_no_scheduler_runs_is_shown_but_not_managed(typed: Typist) ->
 
 def test_a_job_that_has_files_is_shown_with_them(typed: Typist) -> None:
     typed("create-job --source ex")
-    execution = _run(typed, Ending(result=Result.COMPLETED))
+    execution = _run(typed, RunEnding(result=RunResult.COMPLETED))
 
     def add(jobs: Jobs) -> None:
         with jobs.database.write() as session:

@@ -10,7 +10,7 @@ from sqlalchemy import update
 from holdfast import config
 from holdfast.db.models import Job
 from holdfast.errors import Invalid
-from holdfast.jobs.endings import Ending, Result
+from holdfast.jobs.endings import RunEnding, RunResult
 from holdfast.jobs.leases import start_page
 from holdfast.jobs.specs import JobSpec
 from holdfast.sources import registry
@@ -40,7 +40,7 @@ def test_an_installation_makes_queues_and_runs_a_job(database_url: str, tmp_path
         with jobs.database.read() as session:
             seen = start_page(session, execution_id=lease.execution_id, url="https://ex.example/")
         assert (seen.content_hash, seen.not_modified) == (None, False)
-        assert jobs.leases.settle(lease, Ending(result=Result.COMPLETED, start=seen)) == "completed"
+        assert jobs.leases.settle(lease, RunEnding(result=RunResult.COMPLETED, start=seen)) == "completed"
 
 
 def test_a_lock_is_judged_by_the_databases_clock(postgres_url: str, tmp_path: Path) -> None:

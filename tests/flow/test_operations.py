@@ -13,12 +13,12 @@ from pathlib import Path
 import pytest
 from sqlalchemy import update
 
-from holdfast.archive_tool.hold import holder_of
+from holdfast.archive_tool.files import holder_of
 from holdfast.db.models import Execution, Job, Recovery, WarcFile
-from holdfast.jobs.endings import Ending
-from holdfast.jobs.leases import Lease
-from holdfast.worker.care.recovering import DEPLOY_LOCK
-from holdfast.worker.running import Stop
+from holdfast.jobs.endings import RunEnding
+from holdfast.jobs.leases import ExecutionLease
+from holdfast.operations.recovering import DEPLOY_LOCK
+from holdfast.worker.runner import StopReason
 from tests.flow.commands import Terminal
 from tests.flow.zimit_bed import COMMAND, WHOLE, ZimitBed, open_zimit_bed
 
@@ -34,7 +34,7 @@ def terminal(bed: ZimitBed, capsys: pytest.CaptureFixture[str]) -> Terminal:
     return Terminal(bed.settings.home, capsys)
 
 
-def _crawled(bed: ZimitBed, *, indexed: bool = True) -> Lease:
+def _crawled(bed: ZimitBed, *, indexed: bool = True) -> ExecutionLease:
     """Return the lease of a crawl that came to its end."""
     bed.job()
     bed.engine.script(WHOLE)
@@ -48,7 +48,7 @@ def _crawled(bed: ZimitBed, *, indexed: bool = True) -> Lease:
     return lease
 
 
-def _temp_dirs(lease: Lease) -> list[Path]:
+def _temp_dirs(lease: ExecutionLease) -> list[Path]:
     return [path for path in lease.output_dir.iterdir() if path.name.startswith(".tmp")]
 
 
@@ -292,7 +292,7 @@ def test_the_tool_is_run_without_a_job_and_zimits_flags_stand_behind_two_dashes(
 
 
 @pytest.fixture
-def stalled(bed: ZimitBed) -> Iterator[tuple[Lease, list[Ending | None]]]:
+def stalled(bed: ZimitBed) -> Iterator[tuple[ExecutionLease, list[RunEnding | None]]]:
     """A crawl that runs, and looks as if no page had come for two hours."""
     bed.job(tool_options={"max_container_restarts": 2})
     mark = bed.engine.root / "mark"
@@ -303,10 +303,10 @@ def stalled(bed: ZimitBed) -> Iterator[tuple[Lease, list[Ending | None]]]:
         bed.engine.wait_for(mark)
         _age(bed, lease, hours=2)
         yield lease, ends
-        holding.ask(Stop.DISCARD)  # unless the test has ended it
+        holding.ask(StopReason.DISCARD)  # unless the test has ended it
 
 
-Stalled = tuple[Lease, list[Ending | None]]
+Stalled = tuple[ExecutionLease, list[RunEnding | None]]
 
 
 def test_a_stalled_crawl_is_seen_by_people_and_exporters(
@@ -357,7 +357,7 @@ def test_a_stalled_crawl_is_helped_and_goes_on_where_it_was(
     assert bed.row(1).config["zimit"]["tool_options"]["max_container_restarts"] == 6
 
 
-def _age(bed: ZimitBed, lease: Lease, *, hours: int) -> None:
+def _age(bed: ZimitBed, lease: ExecutionLease, *, hours: int) -> None:
     """Let it look as if a crawl had run for hours without a new page."""
     before = bed.jobs.clock.now() - timedelta(hours=hours)
     with bed.jobs.database.write() as session:

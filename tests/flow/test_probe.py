@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from holdfast.clock import SystemClock
+from holdfast.operations.probing import BROWSERS, ask_with_browser, browser_command
 from holdfast.urls import parse
-from holdfast.worker.care.probing import BROWSERS, ask_with_browser, browser_command
 from tests import needs
 from tests.flow.commands import Terminal
 from tests.site import Site

@@ -147,7 +147,7 @@ from contextlib import closing
 from pathlib import Path
 from sqlalchemy import text
 from holdfast.db.engine import Database
-from holdfast.db.hot import SqliteHot
+from holdfast.db.raw import SqliteHot
 from holdfast.db.sqlite_file import DatabaseMoved
 
 def by_hot():

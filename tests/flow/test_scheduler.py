@@ -21,9 +21,8 @@ from holdfast.config import JobSettings
 from holdfast.db.migrate import upgrade
 from holdfast.db.models import Execution, Hold, Job
 from holdfast.errors import LeaseLost
-from holdfast.jobs.adaptive import StartPage
-from holdfast.jobs.board.queries import insert_job
-from holdfast.jobs.endings import Ending, Result
+from holdfast.jobs.endings import RunEnding, RunResult, StartPage
+from holdfast.jobs.store import insert_job
 from holdfast.sources import registry
 from tests.flow.jobs_process import Crew, World, schedule, work
 from tests.jobs_bed import DONE, Party
@@ -185,7 +184,7 @@ def _hold_and_settle(world: World, line: Connection) -> None:
     for call in (
         lambda: party.leases.renew(lease),
         lambda: party.leases.release(lease),
-        lambda: party.leases.settle(lease, Ending(result=Result.FAILED, start=StartPage(content_hash="late"))),
+        lambda: party.leases.settle(lease, RunEnding(result=RunResult.FAILED, start=StartPage(content_hash="late"))),
     ):
         try:
             call()

@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from holdfast.index.withdrawals import hide
-from holdfast.search.drain import drain
+from holdfast.search.outbox import drain
 from holdfast.wiring.archive import Archive
+from holdfast.withdrawals.hiding import hide
 from tests.archive import BEGIN, Shot, build_archive
 from tests.client import Client, asking
 from tests.flow.commands import Terminal

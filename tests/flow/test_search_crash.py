@@ -13,7 +13,7 @@ import pytest
 
 from holdfast.db.schema import make_fresh
 from holdfast.search.queries import waiting_count
-from holdfast.search.shelf import Shelf
+from holdfast.search.readers import ReaderCache
 from tests.clock import FakeClock
 from tests.search_bed import Bed, open_bed, pages
 
@@ -49,6 +49,6 @@ def test_a_killed_drain_is_replayed_without_doubles(bed: Bed, place: str) -> Non
     assert _waiting(bed) == 0
     found = bed.ask("parrot")
     assert (found.total, len({hit.row.id for hit in found.hits})) == (3, 3)
-    reader = Shelf(bed.home, FakeClock()).view().reader
+    reader = ReaderCache(bed.home, FakeClock()).view().reader
     assert reader is not None
     assert reader.entries == 6  # three documents and three addresses, each once

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from holdfast.cli.worker import reconcile_indexing, recover_stale
-from holdfast.jobs.states import Action
+from holdfast.jobs.states import JobAction
 from tests import patience
 from tests.flow.crawler import Crawler, fetched
 from tests.flow.faults.bed import arm, disarmed, rows, until
@@ -169,7 +169,7 @@ def test_a_cancelled_job_keeps_what_it_captured(plant: Plant) -> None:
         job_id = plant.job("ex", site.url(0), max_depth=-1)
         worker = plant.worker()
         until(lambda: len(site.log()) > 10, within_s=30, what="ten requests")
-        plant.act(job_id, Action.CANCEL)
+        plant.act(job_id, JobAction.CANCEL)
         until(lambda: plant.executions()[0].index_state == "indexed", within_s=30, what="cancelled and indexed")
         worker.terminate()
         worker.join(30)

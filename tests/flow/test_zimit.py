@@ -11,18 +11,18 @@ from pathlib import Path
 import pytest
 from sqlalchemy import select, update
 
+from holdfast.archive_tool.files import read_mapping
 from holdfast.archive_tool.outcome import FINALIZATION_FAILED
-from holdfast.archive_tool.yaml_text import read_mapping
 from holdfast.cli.index import index
 from holdfast.db.connect import connect
 from holdfast.db.models import AuditEvent, Job
 from holdfast.errors import Invalid
-from holdfast.jobs.care.deeds import make_due
-from holdfast.jobs.listing.queries import shown_job
-from holdfast.jobs.retries import Failure
-from holdfast.jobs.status import read_status
+from holdfast.jobs.administration.maintenance import make_due
+from holdfast.jobs.endings import FailureCause
+from holdfast.jobs.views.listing import shown_job
+from holdfast.jobs.views.status import read_status
 from holdfast.warc.manifest import read_manifest
-from holdfast.worker.running import Stop
+from holdfast.worker.runner import StopReason
 from tests.flow.archive_tool.bed import Step
 from tests.flow.crawler import FAST
 from tests.flow.zimit_bed import WHOLE, ZimitBed, open_zimit_bed
@@ -117,7 +117,7 @@ def test_storage_that_is_not_mounted_is_the_machines_fault_and_nothing_is_writte
         ending = bed.run(lease)
 
         assert ending is not None
-        assert ending.failure is Failure.INFRA
+        assert ending.failure is FailureCause.INFRA
         assert not lease.output_dir.exists()
         assert bed.engine.raw_calls() == []
 
@@ -136,7 +136,7 @@ def test_storage_that_goes_away_under_a_crawl_costs_no_retry_and_no_byte_beside_
         bed.engine.heard.touch()
     [ending] = ends
     assert ending is not None
-    assert ending.failure is Failure.INFRA
+    assert ending.failure is FailureCause.INFRA
     assert list(lease.output_dir.iterdir()) == []
     bed.jobs.leases.settle(lease, ending)
     job = bed.row(job_id)
@@ -179,7 +179,7 @@ def test_a_command_that_is_not_there_is_a_matter_of_configuration(tmp_path: Path
         ending = bed.run(bed.take())
 
         assert ending is not None
-        assert (ending.failure, "no-such-tool" in (ending.error or "")) == (Failure.CONFIG, True)
+        assert (ending.failure, "no-such-tool" in (ending.error or "")) == (FailureCause.CONFIG, True)
 
 
 def test_a_crawl_that_is_complete_is_indexed_although_its_end_failed(bed: ZimitBed) -> None:
@@ -239,7 +239,7 @@ def test_a_final_build_that_was_stopped_goes_on_without_another_crawl(bed: Zimit
     lease = bed.take()
     with bed.running(lease) as (holding, ends):
         bed.engine.wait_for(mark)
-        holding.ask(Stop.DRAIN)
+        holding.ask(StopReason.DRAIN)
     assert ends == [None], "it is handed back"
 
     assert bed.settled(lease) == "completed"

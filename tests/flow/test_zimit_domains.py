@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 from sqlalchemy import text
 
-from holdfast.coordination.owners import Owner
+from holdfast.coordination.owners import OwnerProcess
 from holdfast.coordination.runfile import RunFile
-from holdfast.jobs.endings import Result
-from holdfast.wiring import Ground, open_ground
-from holdfast.worker.running import Stop
+from holdfast.jobs.endings import RunResult
+from holdfast.wiring import Runtime, open_ground
+from holdfast.worker.runner import StopReason
 from tests.flow.archive_tool.bed import Step
 from tests.flow.zimit_bed import WHOLE, ZimitBed, open_zimit_bed
 
@@ -27,17 +27,17 @@ def bed(tmp_path: Path, database_url: str) -> Iterator[ZimitBed]:
 
 
 @pytest.fixture
-def crawl(bed: ZimitBed) -> Iterator[Ground]:
+def crawl(bed: ZimitBed) -> Iterator[Runtime]:
     """What a crawl of our own stands on."""
     with open_ground(bed.settings) as ground:
         yield ground
 
 
-def _owner(ground: Ground) -> int:
-    return Owner(ground.hot, ground.clock, run=RunFile(ground.run_folder), kind="process", execution_id=None).id
+def _owner(ground: Runtime) -> int:
+    return OwnerProcess(ground.hot, ground.clock, run=RunFile(ground.run_folder), kind="process", execution_id=None).id
 
 
-def _forbid(bed: ZimitBed, crawl: Ground, domain: str) -> None:
+def _forbid(bed: ZimitBed, crawl: Runtime, domain: str) -> None:
     given_back = crawl.frontier.lease_named(owner := _owner(crawl), domain)
     assert given_back is not None
     crawl.frontier.free([owner])
@@ -50,33 +50,33 @@ def _hanging(bed: ZimitBed) -> list[Step]:
     return [{"warc": "a.warc.gz"}, {"queue": {"left": 1}}, {"stats": [1, 9, 1, 0]}, {"touch": mark}, {"hang": 60}]
 
 
-def test_no_crawl_gets_a_host_while_zimit_asks_it(bed: ZimitBed, crawl: Ground) -> None:
+def test_no_crawl_gets_a_host_while_zimit_asks_it(bed: ZimitBed, crawl: Runtime) -> None:
     bed.job()
     bed.engine.script(_hanging(bed))
     lease, owner = bed.take(), _owner(crawl)
     with bed.running(lease) as (holding, _):
         bed.engine.wait_for(bed.engine.root / "mark")
         assert crawl.frontier.lease_named(owner, _HOST) is None
-        holding.ask(Stop.DRAIN)
+        holding.ask(StopReason.DRAIN)
 
     given_back = crawl.frontier.lease_named(owner, _HOST)
     assert given_back is not None
     assert not given_back.taken_over
 
 
-def test_the_www_twin_of_a_seed_is_held_as_well(bed: ZimitBed, crawl: Ground) -> None:
+def test_the_www_twin_of_a_seed_is_held_as_well(bed: ZimitBed, crawl: Runtime) -> None:
     bed.job()
     bed.engine.script(_hanging(bed))
     lease, owner = bed.take(), _owner(crawl)
     with bed.running(lease) as (holding, _):
         bed.engine.wait_for(bed.engine.root / "mark")
         assert crawl.frontier.lease_named(owner, f"www.{_HOST}") is None
-        holding.ask(Stop.DRAIN)
+        holding.ask(StopReason.DRAIN)
 
     assert crawl.frontier.lease_named(owner, f"www.{_HOST}") is not None
 
 
-def test_a_twin_that_is_forbidden_keeps_no_run_from_being_begun(bed: ZimitBed, crawl: Ground) -> None:
+def test_a_twin_that_is_forbidden_keeps_no_run_from_being_begun(bed: ZimitBed, crawl: Runtime) -> None:
     bed.job()
     bed.engine.script(WHOLE)
     _forbid(bed, crawl, f"www.{_HOST}")
@@ -84,7 +84,7 @@ def test_a_twin_that_is_forbidden_keeps_no_run_from_being_begun(bed: ZimitBed, c
     assert bed.settled(bed.take()) == "completed"
 
 
-def test_a_run_whose_seed_is_forbidden_ends_and_is_not_tried_for_ever(bed: ZimitBed, crawl: Ground) -> None:
+def test_a_run_whose_seed_is_forbidden_ends_and_is_not_tried_for_ever(bed: ZimitBed, crawl: Runtime) -> None:
     job_id = bed.job()
     _forbid(bed, crawl, _HOST)
     lease = bed.take()
@@ -97,7 +97,7 @@ def test_a_run_whose_seed_is_forbidden_ends_and_is_not_tried_for_ever(bed: Zimit
     assert bed.execution(lease.execution_id).reason == "infra_error_config"
 
 
-def test_a_run_whose_host_a_crawl_asks_is_handed_back_and_tried_later(bed: ZimitBed, crawl: Ground) -> None:
+def test_a_run_whose_host_a_crawl_asks_is_handed_back_and_tried_later(bed: ZimitBed, crawl: Runtime) -> None:
     job_id = bed.job()
     bed.engine.script(WHOLE)
     owner = _owner(crawl)
@@ -120,9 +120,11 @@ def test_a_run_whose_host_a_crawl_asks_is_handed_back_and_tried_later(bed: Zimit
     assert bed.settled(bed.take()) == "completed"
 
 
-@pytest.mark.parametrize(("word", "result"), [(Stop.FINISH, Result.COMPLETED), (Stop.CANCEL, Result.CANCELLED)])
+@pytest.mark.parametrize(
+    ("word", "result"), [(StopReason.FINISH, RunResult.COMPLETED), (StopReason.CANCEL, RunResult.CANCELLED)]
+)
 def test_a_run_that_waits_for_its_host_is_stopped_as_any_other(
-    bed: ZimitBed, crawl: Ground, word: Stop, result: Result
+    bed: ZimitBed, crawl: Runtime, word: StopReason, result: RunResult
 ) -> None:
     bed.job()
     assert crawl.frontier.lease_named(_owner(crawl), _HOST) is not None
@@ -137,7 +139,7 @@ def test_a_run_that_waits_for_its_host_is_stopped_as_any_other(
     assert bed.engine.calls("run") == []
 
 
-def test_a_tool_ends_once_its_host_is_lost_to_a_crawl(bed: ZimitBed, crawl: Ground) -> None:
+def test_a_tool_ends_once_its_host_is_lost_to_a_crawl(bed: ZimitBed, crawl: Runtime) -> None:
     bed.job()
     bed.engine.script(_hanging(bed), WHOLE)
     lease, owner = bed.take(), _owner(crawl)

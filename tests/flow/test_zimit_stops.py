@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.archive_tool.hold import holder_of
-from holdfast.jobs.endings import Result
-from holdfast.worker.running import Stop
+from holdfast.archive_tool.files import holder_of
+from holdfast.jobs.endings import RunResult
+from holdfast.worker.runner import StopReason
 from tests.flow.archive_tool.bed import Step
 from tests.flow.zimit_bed import WHOLE, ZimitBed, open_zimit_bed
 
@@ -35,7 +35,7 @@ def test_a_drain_stops_the_container_and_the_next_worker_goes_on_with_what_is_th
     lease = bed.take()
     with bed.running(lease) as (holding, ends):
         bed.engine.wait_for(bed.engine.root / "mark")
-        holding.ask(Stop.DRAIN)
+        holding.ask(StopReason.DRAIN)
     assert ends == [None]
     bed.jobs.leases.release(lease)
     assert len(bed.engine.calls("stop")) == 1
@@ -49,8 +49,10 @@ def test_a_drain_stops_the_container_and_the_next_worker_goes_on_with_what_is_th
     assert "/output/.zimit_resume.yaml" in bed.engine.zimit(1)
 
 
-@pytest.mark.parametrize(("word", "result"), [(Stop.FINISH, Result.COMPLETED), (Stop.CANCEL, Result.CANCELLED)])
-def test_who_stops_or_cancels_a_run_keeps_what_was_captured(bed: ZimitBed, word: Stop, result: Result) -> None:
+@pytest.mark.parametrize(
+    ("word", "result"), [(StopReason.FINISH, RunResult.COMPLETED), (StopReason.CANCEL, RunResult.CANCELLED)]
+)
+def test_who_stops_or_cancels_a_run_keeps_what_was_captured(bed: ZimitBed, word: StopReason, result: RunResult) -> None:
     bed.job()
     bed.engine.script(_hanging(bed))
     lease = bed.take()
@@ -69,10 +71,10 @@ def test_who_discards_a_run_keeps_nothing(bed: ZimitBed) -> None:
     lease = bed.take()
     with bed.running(lease) as (holding, ends):
         bed.engine.wait_for(bed.engine.root / "mark")
-        holding.ask(Stop.DISCARD)
+        holding.ask(StopReason.DISCARD)
     [ending] = ends
     assert ending is not None
-    assert ending.result is Result.CANCELLED
+    assert ending.result is RunResult.CANCELLED
     assert not lease.output_dir.exists()
     assert bed.files() == []
 
@@ -84,7 +86,7 @@ def test_who_discards_a_retry_keeps_what_the_run_before_it_gave_to_the_archive(b
     lease = bed.take()
     with bed.running(lease) as (holding, _ends):
         bed.engine.wait_for(bed.engine.root / "mark")
-        holding.ask(Stop.DISCARD)
+        holding.ask(StopReason.DISCARD)
 
     [file] = bed.files()
     assert (bed.settings.home / file.path).is_file()
@@ -97,10 +99,10 @@ def test_a_stronger_word_does_not_take_the_grace_away(bed: ZimitBed) -> None:
     lease = bed.take()
     with bed.running(lease) as (holding, ends):
         bed.engine.wait_for(bed.engine.root / "mark")
-        for word in (Stop.DRAIN, Stop.FINISH, Stop.CANCEL):
+        for word in (StopReason.DRAIN, StopReason.FINISH, StopReason.CANCEL):
             holding.ask(word)
     assert ends[0] is not None
-    assert ends[0].result is Result.CANCELLED
+    assert ends[0].result is RunResult.CANCELLED
     assert bed.engine.calls("kill") == []
     assert (lease.output_dir / ".zimit_resume.yaml").is_file(), "the queue was saved on the way out"
 
@@ -125,7 +127,7 @@ def test_a_tool_that_a_dead_worker_left_behind_is_adopted_not_doubled(bed: Zimit
 
     [ending] = ends
     assert ending is not None
-    assert (ending.result, ending.counts.items_crawled, len(bed.files())) == (Result.COMPLETED, 9, 1)
+    assert (ending.result, ending.counts.items_crawled, len(bed.files())) == (RunResult.COMPLETED, 9, 1)
     assert len(bed.engine.calls("run")) == 1
 
 
@@ -149,7 +151,7 @@ def test_a_tool_that_dies_while_it_is_adopted_is_followed_by_one_that_resumes(be
 
     [ending] = ends
     assert ending is not None
-    assert (ending.result, len(bed.files()), len(bed.engine.calls("run"))) == (Result.COMPLETED, 2, 2)
+    assert (ending.result, len(bed.files()), len(bed.engine.calls("run"))) == (RunResult.COMPLETED, 2, 2)
 
 
 def test_a_tool_that_does_not_end_in_time_is_killed(tmp_path: Path) -> None:
@@ -164,7 +166,7 @@ def test_a_tool_that_does_not_end_in_time_is_killed(tmp_path: Path) -> None:
         lease = bed.take()
         with bed.running(lease) as (holding, ends):
             bed.engine.wait_for(mark)
-            holding.ask(Stop.DRAIN)
+            holding.ask(StopReason.DRAIN)
         assert ends == [None]
         assert "the tool did not end in time and is killed" in bed.lines(lease.execution_id)
 
@@ -178,7 +180,7 @@ def test_a_crawl_that_ended_while_nobody_was_there_is_not_run_again(bed: ZimitBe
     ending = bed.run(lease)
 
     assert ending is not None
-    assert (ending.result, ending.index_state, len(bed.files())) == (Result.COMPLETED, "pending", 1)
+    assert (ending.result, ending.index_state, len(bed.files())) == (RunResult.COMPLETED, "pending", 1)
     assert len(bed.engine.calls("run")) == 1
 
 

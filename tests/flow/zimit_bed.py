@@ -19,15 +19,14 @@ from holdfast.archive_tool.main import run_tool
 from holdfast.config import Settings
 from holdfast.db.connect import connect
 from holdfast.db.models import Execution, Job, LogLine, Snapshot, WarcFile
-from holdfast.index.indexer import index_pending
-from holdfast.index.owning import open_indexer
-from holdfast.jobs.endings import Ending
-from holdfast.jobs.journal.logs import LogBook
-from holdfast.jobs.leases import Lease
+from holdfast.index.indexer import index_pending, open_indexer
+from holdfast.jobs.endings import RunEnding
+from holdfast.jobs.journal import LogBook
+from holdfast.jobs.leases import ExecutionLease
 from holdfast.jobs.specs import JobSpec
 from holdfast.sources import registry
 from holdfast.wiring.jobs import Jobs, open_jobs
-from holdfast.worker.running import Holding, Progress
+from holdfast.worker.runner import RunnerHolding, RunProgress
 from holdfast.worker.zimit import ZimitRunner
 from tests.flow.archive_tool.bed import SCALE, Bed, Step
 from tests.flow.archive_tool.forked import Forked
@@ -42,7 +41,7 @@ class ZimitBed:
 
     def __init__(self, root: Path, jobs: Jobs, settings: Settings) -> None:
         self.engine, self.jobs, self.settings = Bed(root / "engine-room"), jobs, settings
-        self.told: list[Progress] = []
+        self.told: list[RunProgress] = []
 
     def job(self, source: dict[str, Any] | None = None, **zimit: Any) -> int:
         """Make a source that zimit crawls, with a job that is due; `source` are further fields of the former."""
@@ -53,19 +52,19 @@ class ZimitBed:
             made = registry.create(session, self.jobs.clock, registry.read_spec({"code": "ex", "config": content}))
             return self.jobs.board.upsert(session, JobSpec(source_id=made.id)).job.id
 
-    def take(self) -> Lease:
+    def take(self) -> ExecutionLease:
         """Let what is due be queued, and take it."""
         self.jobs.scheduler.tick()
         lease = self.jobs.leases.take("w1")
         assert lease is not None, "nothing is queued"
         return lease
 
-    def holding(self, lease: Lease) -> Holding:
+    def holding(self, lease: ExecutionLease) -> RunnerHolding:
         """Return what a runner of this lease holds."""
         book = LogBook(self.jobs.database, self.jobs.clock, lease.execution_id, self.settings.jobs)
-        return Holding(book, self.jobs.clock, report=self.told.append)
+        return RunnerHolding(book, self.jobs.clock, report=self.told.append)
 
-    def run(self, lease: Lease, holding: Holding | None = None) -> Ending | None:
+    def run(self, lease: ExecutionLease, holding: RunnerHolding | None = None) -> RunEnding | None:
         """Run an execution as a worker would."""
         holding = holding or self.holding(lease)
         try:
@@ -73,7 +72,7 @@ class ZimitBed:
         finally:
             holding.flush()
 
-    def crawl_unseen(self, lease: Lease) -> None:
+    def crawl_unseen(self, lease: ExecutionLease) -> None:
         """Let the tool crawl a lease's directory while nobody is there; much cheaper than a start of Python."""
         said = self.engine.root / f"unseen-{lease.execution_id}"
         said.mkdir()
@@ -84,16 +83,16 @@ class ZimitBed:
         assert tool.wait(60), "the tool did not end"
         assert tool.returncode == 0, tool.said()
 
-    def settled(self, lease: Lease, holding: Holding | None = None) -> str:
+    def settled(self, lease: ExecutionLease, holding: RunnerHolding | None = None) -> str:
         """Run an execution and settle it; return what its job is then."""
         ending = self.run(lease, holding)
         assert ending is not None, "it was handed back"
         return self.jobs.leases.settle(lease, ending).value
 
     @contextmanager
-    def running(self, lease: Lease) -> Iterator[tuple[Holding, list[Ending | None]]]:
+    def running(self, lease: ExecutionLease) -> Iterator[tuple[RunnerHolding, list[RunEnding | None]]]:
         """Run an execution on a thread, as a worker does; it must end with the block."""
-        holding, ends = self.holding(lease), list[Ending | None]()
+        holding, ends = self.holding(lease), list[RunEnding | None]()
         thread = threading.Thread(target=lambda: ends.append(self.run(lease, holding)))
         thread.start()
         try:

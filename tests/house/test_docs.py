@@ -109,7 +109,7 @@ def test_settings_that_took_the_place_of_the_documents_variables_exist() -> None
 
 
 def test_the_table_of_endings_is_the_one_in_the_code() -> None:
-    reading = importlib.import_module("holdfast.jobs.reading")
+    reading = importlib.import_module("holdfast.jobs.endings")
     rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in _page("endings.md").splitlines()
             if line.startswith("| ") and "`" in line]  # fmt: skip
     told = [(what, state, reason.strip("`"), again, ready, code) for what, state, reason, again, ready, code in rows]
@@ -118,4 +118,4 @@ def test_the_table_of_endings_is_the_one_in_the_code() -> None:
         for rule in reading.RULES
     ]
 
-    assert told == kept, "docs/endings.md and jobs/reading.py tell different stories: the table is written in both"
+    assert told == kept, "docs/endings.md and jobs/endings.py tell different stories: the table is written in both"

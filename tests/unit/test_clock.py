@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import pytest
 
 from holdfast.clock import SystemClock
-from holdfast.crawl.pace import Pace
+from holdfast.crawl.politeness import Pace
 from holdfast.errors import LeaseLost
 
 

@@ -3,63 +3,125 @@
 from __future__ import annotations
 
 from asyncio import Semaphore
+from typing import Any
 
-from fastapi import FastAPI
+from fastapi import APIRouter, FastAPI
+from fastapi.routing import APIRoute
 from starlette.types import ASGIApp
 
-from holdfast.api.assembly import assemble
-from holdfast.api.deps import SESSIONS
+from holdfast import __version__
+from holdfast.api import errors
+from holdfast.api.dependencies import SESSIONS
+from holdfast.api.figures import CountedTotals, Work
 from holdfast.api.heavy import HeavyWork
-from holdfast.api.life import life_of
-from holdfast.api.middleware.at_once import RequestsAtOnce
+from holdfast.api.lifespan import life_of
 from holdfast.api.middleware.bodies import Bodies
-from holdfast.api.middleware.entrance import Entrance, Hosts, Refusal
-from holdfast.api.middleware.headers import AppHeaders, ReplayHeaders
-from holdfast.api.middleware.heads import Heads
-from holdfast.api.middleware.origins import Origins
-from holdfast.api.middleware.rates import RateLimits, Rates
-from holdfast.api.middleware.shell import Shell
-from holdfast.api.middleware.usage import UsageCounts
-from holdfast.api.replay_app import create_replay_app
-from holdfast.api.routes import ROUTERS
-from holdfast.api.totals import Totals
-from holdfast.api.work import Work
+from holdfast.api.middleware.headers import AppHeaders, CorsOrigins, HeadRequests, ReplayHeaders
+from holdfast.api.middleware.host_routing import HostRouting, Hosts, RefuseAll
+from holdfast.api.middleware.rate_limits import RateLimits, Rates, RequestsAtOnce
+from holdfast.api.middleware.request_ids import RequestIds, UsageCounts
+from holdfast.api.roles import Role, demand_roles, roles_of
+from holdfast.api.routes import REPLAY_ROUTERS, ROUTERS
 from holdfast.errors import HoldfastError
-from holdfast.feedback.usage import UsageTally
+from holdfast.feedback import UsageTally
 from holdfast.metrics import ServerMetrics
-from holdfast.search.search import Search
+from holdfast.search.search import SearchService
 from holdfast.wiring.archive import Archive
-from holdfast.wiring.desk import Desk
+from holdfast.wiring.jobs import JobService
+
+_ANYWHERE = (400, 414, 422, 429, 500, 503)
+"""What any route may answer, beside what it says itself."""
+
+_SCHEMES = {
+    "adminBearer": {"type": "http", "scheme": "bearer", "description": "HOLDFAST_API_ADMIN_TOKEN."},
+    "adminToken": {"type": "apiKey", "in": "header", "name": "X-Admin-Token", "description": "The same."},
+}
+_LICENCE = {"name": "Apache-2.0", "identifier": "Apache-2.0"}
 
 
-def create_app(archive: Archive) -> Shell:
+class _Described(FastAPI):
+    """An application whose OpenAPI document also says how to show the admin token."""
+
+    def openapi(self) -> dict[str, Any]:
+        """Return the document; made once."""
+        document = super().openapi()
+        document.setdefault("components", {})["securitySchemes"] = _SCHEMES
+        return document
+
+
+def assemble(title: str, routers: tuple[APIRouter, ...], archive: Archive, **options: Any) -> FastAPI:
+    """Return an application with these routes for an open archive; RuntimeError if a route declares no role."""
+    demand_roles(routers)
+    app = _Described(
+        title=title,
+        version=__version__,
+        summary="An archive of websites: search, replay and compare captures.",
+        openapi_url=None,
+        docs_url=None,
+        redoc_url=None,
+        redirect_slashes=False,
+        generate_unique_id_function=_operation_id,
+        responses=errors.answers(*_ANYWHERE),
+        license_info=_LICENCE,
+        **options,
+    )
+    app.state.archive = archive
+    app.state.routes = tuple(route for router in routers for route in router.routes)
+    errors.install(app)
+    for router in routers:
+        _name_roles(router)
+        app.include_router(router)
+    return app
+
+
+def _name_roles(router: APIRouter) -> None:
+    """Let the OpenAPI document say whom each route is for."""
+    for route in router.routes:
+        assert isinstance(route, APIRoute)
+        role = roles_of(route)[0]
+        shown: dict[str, Any] = {"security": [{name: []} for name in _SCHEMES]} if role is Role.ADMIN else {}
+        route.openapi_extra = {**(route.openapi_extra or {}), "x-role": role.value, **shown}
+
+
+def _operation_id(route: APIRoute) -> str:
+    return route.name
+
+
+def create_replay_app(archive: Archive, *, sessions: Semaphore, heavy: HeavyWork) -> FastAPI:
+    """Return the replay host's routes; RuntimeError if one of them declares no role."""
+    app = assemble("Holdfast replay", REPLAY_ROUTERS, archive)
+    app.state.sessions, app.state.heavy = sessions, heavy
+    return app
+
+
+def create_app(archive: Archive) -> RequestIds:
     """Return the whole ASGI application for an open archive: the readers' host and the replay host."""
     settings, inner = archive.settings.api, create_inner_app(archive)
     replay_inner = create_replay_app(archive, sessions=inner.state.sessions, heavy=inner.state.heavy)
     rates = Rates(archive.clock)
 
     def refuse(error: HoldfastError) -> ASGIApp:
-        return AppHeaders(Refusal(error), hsts=settings.hsts)
+        return AppHeaders(RefuseAll(error), hsts=settings.hsts)
 
     app: ASGIApp = UsageCounts(inner, inner.state.usage) if settings.usage else inner
-    app = RateLimits(Bodies(Heads(app), limit=settings.body_bytes), rates, archive.settings)
-    app = AppHeaders(Origins(app, allowed=settings.cors_origins), hsts=settings.hsts)
-    replay: ASGIApp = Bodies(Heads(replay_inner), limit=settings.body_bytes, any_type=True)
+    app = RateLimits(Bodies(HeadRequests(app), limit=settings.body_bytes), rates, archive.settings)
+    app = AppHeaders(CorsOrigins(app, allowed=settings.cors_origins), hsts=settings.hsts)
+    replay: ASGIApp = Bodies(HeadRequests(replay_inner), limit=settings.body_bytes, any_type=True)
     replay = ReplayHeaders(RateLimits(replay, rates, archive.settings, replay=True))
     hosts = Hosts(archive.settings)
-    entrance = Entrance(hosts, app=app, replay=replay, refuse=refuse, query_chars=settings.query_chars)
+    entrance = HostRouting(hosts, app=app, replay=replay, refuse=refuse, query_chars=settings.query_chars)
     counted = RequestsAtOnce(entrance, refuse=refuse, per_address=settings.connections_per_address)
-    return Shell(counted, archive.clock, inner.state)
+    return RequestIds(counted, archive.clock, inner.state)
 
 
 def create_inner_app(archive: Archive) -> FastAPI:
     """Return the routes of the readers' host without the layers around them; RuntimeError if one has no role."""
-    totals, work = Totals(archive.database, archive.clock), Work(archive.database, archive.clock)
+    totals, work = CountedTotals(archive.database, archive.clock), Work(archive.database, archive.clock)
     usage = UsageTally(archive.database, archive.clock)
-    search = Search(archive.database, archive.home, archive.clock)
+    search = SearchService(archive.database, archive.home, archive.clock)
     app = assemble("Holdfast", ROUTERS, archive, lifespan=life_of(archive, (totals, work), usage, search))
     app.state.sessions = Semaphore(SESSIONS)
-    app.state.desk, app.state.turn = Desk(archive.database, archive.clock, archive.settings), Semaphore(1)
+    app.state.desk, app.state.turn = JobService(archive.database, archive.clock, archive.settings), Semaphore(1)
     app.state.totals, app.state.work, app.state.usage = totals, work, usage
     app.state.search, app.state.heavy = search, HeavyWork()
     app.state.metrics = ServerMetrics(started=archive.clock.monotonic())

@@ -15,13 +15,153 @@ from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse
 
 from holdfast import errors, log
-from holdfast.api import problems
 from holdfast.cancellation import WorkAbandoned
 from holdfast.changes.pairs import PairMismatch
 from holdfast.db.schema import SCHEMA, schema_of
 from holdfast.db.sqlite_file import DatabaseDamaged, DatabaseMoved
-from holdfast.replay.cdx.problem import BadCdxParameter
-from holdfast.wiring.connections import TooManyConnections
+from holdfast.errors import HoldfastError, Invalid, NotFound, NotPermitted, Unavailable
+from holdfast.replay.cdx.question import BadCdxParameter
+from holdfast.wiring.server import TooManyConnections
+
+
+class BodyTooLarge(Invalid):
+    """The request's body is larger than we read."""
+
+    code = "body_too_large"
+    summary = "Payload Too Large"
+
+    def __init__(self, limit: int) -> None:
+        super().__init__(f"a request's body may have {limit:,} bytes here; send less")
+
+
+class QueryTooLong(Invalid):
+    """The query string is longer than we read."""
+
+    code = "query_too_long"
+    summary = "URI Too Long"
+
+    def __init__(self, limit: int) -> None:
+        super().__init__(f"a query string may have {limit:,} characters here; ask for less at once")
+
+
+class BodyRefused(Invalid):
+    """The body is of a kind that we do not read: compressed, or no JSON."""
+
+    code = "body_refused"
+
+
+class BodyTooSlow(Invalid):
+    """The body did not arrive in time."""
+
+    code = "body_too_slow"
+
+    def __init__(self, limit_s: float) -> None:
+        super().__init__(f"the request's body did not arrive within {limit_s:g} s; send it again")
+
+
+class HostRefused(Invalid):
+    """The request is meant for a host that we do not answer for, or its head is forged."""
+
+    code = "host_refused"
+
+    def __init__(self) -> None:
+        super().__init__(
+            "this server does not answer for that host; use its own name, or add one to HOLDFAST_API_ALLOWED_HOSTS"
+        )
+
+
+class OriginRefused(NotPermitted):
+    """A page of this origin may not read our answers."""
+
+    code = "origin_refused"
+
+    def __init__(self) -> None:
+        super().__init__("pages of this origin may not call this route; see HOLDFAST_API_CORS_ORIGINS")
+
+
+class TooManyRequests(Unavailable):
+    """This address asked more often than it may."""
+
+    code = "too_many_requests"
+    summary = "Rate limit exceeded"
+
+    def __init__(self, limit: int, retry_after_s: int) -> None:
+        super().__init__(f"{limit} such requests a minute are allowed; try again in {retry_after_s} s")
+        self.retry_after_s = retry_after_s
+
+
+class ServerBusy(Unavailable):
+    """As many exports, packages and comparisons are being made as this server makes at once."""
+
+    code = "server_busy"
+    retry_after_s = 10
+
+    def __init__(self) -> None:
+        super().__init__(
+            "as many exports, packages and comparisons are being made as this server makes at once; "
+            f"try again in {self.retry_after_s} s"
+        )
+
+
+class ExportTooLarge(Invalid):
+    """The index of so many records is not sorted for a request."""
+
+    code = "export_too_large"
+
+    def __init__(self, records: int, most: int) -> None:
+        super().__init__(
+            f"this is the index of {records:,} records, and it is sorted for a request up to {most:,}; ask for one "
+            "crawl at a time, or on the server: holdfast export cdxj"
+        )
+
+
+class AdminTokenWrong(NotPermitted):
+    """The route needs the admin token, and the request shows none or another."""
+
+    code = "admin_token_wrong"
+    summary = "Insufficient permissions"
+
+    def __init__(self, *, is_set: bool = True) -> None:
+        super().__init__(
+            "send the admin token as Authorization: Bearer or X-Admin-Token"
+            if is_set
+            else "this server has no admin token, so none that is shown is right, and its own machine alone is let in; "
+            "ask from there without a token, or set HOLDFAST_API_ADMIN_TOKEN and start it anew"
+        )
+
+
+class AdminTokenMissing(HoldfastError):
+    """A strict environment runs without an admin token: nobody can be let in."""
+
+    code = "admin_token_missing"
+    summary = "Admin token not configured for this environment"
+
+    def __init__(self) -> None:
+        super().__init__(self.summary)
+
+
+class ExecutionNotFound(NotFound):
+    """There is no such run, or its job has none of this number."""
+
+    code = "execution_not_found"
+    summary = "Execution not found"
+
+    def __init__(self) -> None:
+        super().__init__("Execution not found; see a job's at GET /api/v1/jobs/{id}/executions")
+
+
+class SchemaMismatch(Unavailable):
+    """The database was migrated, or restored, under a running server."""
+
+    code = "schema_mismatch"
+
+    def __init__(self, found: str | None, wanted: str) -> None:
+        older = found is None or found < wanted
+        step = (
+            "stop it and run: holdfast api (it migrates first)" if older else "upgrade holdfast and run: holdfast api"
+        )
+        super().__init__(f"the database has schema {found or 'none'}, this server needs {wanted}; {step}")
+
 
 _log = log.get()
 
@@ -31,14 +171,14 @@ STATUS: dict[type[errors.HoldfastError], int] = {
     errors.Conflict: 409,
     errors.NotPermitted: 403,
     errors.Unavailable: 503,
-    problems.BodyTooLarge: 413,
-    problems.QueryTooLong: 414,
-    problems.BodyRefused: 415,
-    problems.BodyTooSlow: 408,
-    problems.HostRefused: 400,
+    BodyTooLarge: 413,
+    QueryTooLong: 414,
+    BodyRefused: 415,
+    BodyTooSlow: 408,
+    HostRefused: 400,
     DatabaseDamaged: 503,
     PairMismatch: 400,
-    problems.TooManyRequests: 429,
+    TooManyRequests: 429,
     TooManyConnections: 429,
     WorkAbandoned: 499,
     BadCdxParameter: 400,
@@ -73,10 +213,18 @@ _MOVED = (
 class ErrorBody(BaseModel):
     """What every failed request answers with."""
 
-    model_config = ConfigDict(json_schema_extra={"examples": [{
-        "error": "there is no snapshot 7", "detail": "there is no snapshot 7", "code": "not_found",
-        "requestId": "7b0e4f1c-6d4b-4f55-9a3c-5a1d9c2f8e10",
-    }]})  # fmt: skip
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "error": "there is no snapshot 7",
+                    "detail": "there is no snapshot 7",
+                    "code": "not_found",
+                    "requestId": "7b0e4f1c-6d4b-4f55-9a3c-5a1d9c2f8e10",
+                }
+            ]
+        }
+    )
 
     error: str = Field(description="What happened, in a sentence.")
     detail: str = Field(description="What happened and what to do about it.")
@@ -108,7 +256,7 @@ def _body(error: str, detail: str, code: str, request_id: str) -> dict[str, str]
 def response_to(error: errors.HoldfastError, *, path: str, request_id: str) -> JSONResponse:
     """Return the whole answer to an error, Retry-After included where waiting helps."""
     headers = {}
-    if isinstance(error, problems.TooManyRequests | problems.ServerBusy):
+    if isinstance(error, TooManyRequests | ServerBusy):
         headers["Retry-After"] = str(error.retry_after_s)
     elif isinstance(error, errors.Unavailable):
         headers["Retry-After"] = "5"
@@ -131,7 +279,7 @@ def _ours(request: Request, exc: Exception) -> JSONResponse:
         exc = _mismatch(request) or exc
     if status_of(exc, request.url.path) >= 500:
         _log.error("api.failed", code=exc.code, message=str(exc), request_id=_id(request))
-    if is_database and not isinstance(exc, problems.SchemaMismatch):
+    if is_database and not isinstance(exc, SchemaMismatch):
         # What a driver says names the server's host, port and files.
         exc = _told_as(exc, _MOVED if isinstance(exc, DatabaseMoved) else _SILENT)
     return response_to(_without_paths(exc), path=request.url.path, request_id=_id(request))
@@ -165,7 +313,7 @@ def _database(request: Request, exc: Exception) -> JSONResponse:
     return _ours(request, found)
 
 
-def _mismatch(request: Request) -> problems.SchemaMismatch | None:
+def _mismatch(request: Request) -> SchemaMismatch | None:
     """Return what to say if the database is not the one that this code was written for (F30)."""
     database = request.app.state.archive.database
     if not database.is_in_place():  # asking for the schema would make a new, empty file
@@ -174,7 +322,7 @@ def _mismatch(request: Request) -> problems.SchemaMismatch | None:
         found = schema_of(database.url)
     except (errors.Unavailable, DatabaseDamaged):
         return None
-    return problems.SchemaMismatch(found, SCHEMA) if found != SCHEMA else None
+    return SchemaMismatch(found, SCHEMA) if found != SCHEMA else None
 
 
 def broken(path: str, request_id: str) -> JSONResponse:
@@ -213,8 +361,9 @@ def _http(request: Request, exc: Exception) -> JSONResponse:
     assert isinstance(exc, HTTPException)
     sentence = str(exc.detail)
     if exc.status_code == 400 and exc.__cause__ is not None:  # the framework's word for JSON that Python cannot hold
-        return response_to(errors.Invalid("the body cannot be read as JSON"), path=request.url.path,
-                           request_id=_id(request))  # fmt: skip
+        return response_to(
+            errors.Invalid("the body cannot be read as JSON"), path=request.url.path, request_id=_id(request)
+        )
     if exc.status_code == 404 and sentence == HTTPStatus.NOT_FOUND.phrase:
         sentence = "there is nothing at this address; docs/api.md lists the routes"
     headers, detail = dict(exc.headers or {}), sentence

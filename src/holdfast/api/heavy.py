@@ -23,7 +23,7 @@ from starlette.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
 from holdfast import cancellation
-from holdfast.api.problems import ServerBusy
+from holdfast.api.errors import ServerBusy
 from holdfast.cancellation import WorkAbandoned
 
 HEAVY_THREADS = 3

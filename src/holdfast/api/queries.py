@@ -12,6 +12,7 @@ from sqlalchemy.orm import Session
 
 from holdfast.clock import Clock
 from holdfast.coordination.owners import GONE
+from holdfast.db.engine import SessionClock, moment_in
 from holdfast.db.models import (
     Document,
     Domain,
@@ -27,10 +28,10 @@ from holdfast.db.models import (
     Source,
     WarcFile,
 )
-from holdfast.db.sessionclock import SessionClock, moment_in
-from holdfast.db.visibility import LAST_WITHDRAWALS, visible
-from holdfast.index.queries import Holding, hidden_groups, is_ok
+from holdfast.index.queries import CaptureRange, is_ok
 from holdfast.urls import surt
+from holdfast.withdrawals.queries import hidden_groups
+from holdfast.withdrawals.visibility import LAST_WITHDRAWALS, visible
 
 _FACES = 5
 _GROUPS_AT_ONCE = 500
@@ -41,10 +42,15 @@ _MAX_TOUCHED = 10_000
 
 
 _FIGURES = (
-    func.count(IndexRun.warc_file_id), func.sum(IndexRun.records), func.max(IndexRun.progress_at),
-    *LAST_WITHDRAWALS, func.count(Source.id), func.max(Source.updated_at),
-    func.count(ExecutionCount.owner_id), func.max(ExecutionCount.updated_at),
-)  # fmt: skip
+    func.count(IndexRun.warc_file_id),
+    func.sum(IndexRun.records),
+    func.max(IndexRun.progress_at),
+    *LAST_WITHDRAWALS,
+    func.count(Source.id),
+    func.max(Source.updated_at),
+    func.count(ExecutionCount.owner_id),
+    func.max(ExecutionCount.updated_at),
+)
 _STATE = select(*(select(figure).scalar_subquery() for figure in _FIGURES))
 """One statement for all, put together once: that costs more than what it reads."""
 
@@ -73,21 +79,31 @@ def source_totals(session: Session) -> list[SourceTotal]:
     touched = hidden_groups(session, most=_MAX_TOUCHED)
     kept: dict[int, _Kept] = {}
     whole = (
-        select(PageGroup.source_id, func.count(), func.sum(PageGroup.snapshot_count),
-               func.min(PageGroup.first_captured_at), func.max(PageGroup.last_captured_at))
+        select(
+            PageGroup.source_id,
+            func.count(),
+            func.sum(PageGroup.snapshot_count),
+            func.min(PageGroup.first_captured_at),
+            func.max(PageGroup.last_captured_at),
+        )
         .where(PageGroup.id.not_in(touched))
         .group_by(PageGroup.source_id)
-    )  # fmt: skip
+    )
     for row in session.execute(whole):
         _add(kept, row[0], _Kept(row[1], int(row[2]), row[3], row[4]))
     for at in range(0, len(touched), _GROUPS_AT_ONCE):
         # Groups with something withdrawn: what is left of each is looked at.
         left = (
-            select(Snapshot.source_id, func.count(Snapshot.group_id.distinct()), func.count(),
-                   func.min(Snapshot.captured_at), func.max(Snapshot.captured_at))
+            select(
+                Snapshot.source_id,
+                func.count(Snapshot.group_id.distinct()),
+                func.count(),
+                func.min(Snapshot.captured_at),
+                func.max(Snapshot.captured_at),
+            )
             .where(Snapshot.group_id.in_(touched[at : at + _GROUPS_AT_ONCE]), *visible())
             .group_by(Snapshot.source_id)
-        )  # fmt: skip
+        )
         for row in session.execute(left):
             _add(kept, row[0], _Kept(*row[1:]))
     rows = session.execute(
@@ -105,10 +121,16 @@ class _Kept(NamedTuple):
 
 def _add(kept: dict[int, _Kept], source_id: int, more: _Kept) -> None:
     known = kept.get(source_id)
-    kept[source_id] = more if known is None else _Kept(
-        known.pages + more.pages, known.snapshots + more.snapshots, min(known.first, more.first),
-        max(known.last, more.last),
-    )  # fmt: skip
+    kept[source_id] = (
+        more
+        if known is None
+        else _Kept(
+            known.pages + more.pages,
+            known.snapshots + more.snapshots,
+            min(known.first, more.first),
+            max(known.last, more.last),
+        )
+    )
 
 
 def document_total(session: Session) -> int:
@@ -166,12 +188,16 @@ def faces_of(session: Session, source_id: int, base_url: str | None, languages: 
         .order_by(PageGroup.last_captured_at.desc(), PageGroup.id.desc())
         .limit(_FACES)
     )
-    entry = session.scalars(
-        select(Snapshot.id)
-        .where(Snapshot.url_key == surt(base_url), is_ok(), *visible())
-        .order_by(Snapshot.captured_at.desc(), Snapshot.id.desc())
-        .limit(_FACES)
-    ) if base_url else ()  # fmt: skip
+    entry = (
+        session.scalars(
+            select(Snapshot.id)
+            .where(Snapshot.url_key == surt(base_url), is_ok(), *visible())
+            .order_by(Snapshot.captured_at.desc(), Snapshot.id.desc())
+            .limit(_FACES)
+        )
+        if base_url
+        else ()
+    )
     return Faces(tuple(newest), tuple(entry), dict(languages))
 
 
@@ -192,9 +218,12 @@ class CrawlTotals(NamedTuple):
 def crawl_totals(session: Session, clock: Clock) -> CrawlTotals:
     """Return what the crawls did and what they have left to do; a few rows a crawl and a domain."""
     queues = session.execute(
-        select(func.coalesce(func.sum(Queue.open), 0), func.coalesce(func.sum(Queue.succeeded), 0),
-               func.coalesce(func.sum(Queue.failed), 0))
-    ).one()  # fmt: skip
+        select(
+            func.coalesce(func.sum(Queue.open), 0),
+            func.coalesce(func.sum(Queue.succeeded), 0),
+            func.coalesce(func.sum(Queue.failed), 0),
+        )
+    ).one()
     kept = func.sum(Queue.succeeded)
     top = session.execute(
         select(Domain.name, kept)
@@ -205,13 +234,15 @@ def crawl_totals(session: Session, clock: Clock) -> CrawlTotals:
     )
     return CrawlTotals(
         counts=list(session.scalars(select(ExecutionCount.counts))),
-        open=int(queues[0]), succeeded=int(queues[1]), failed=int(queues[2]),
+        open=int(queues[0]),
+        succeeded=int(queues[1]),
+        failed=int(queues[2]),
         leased=session.scalar(select(func.count()).where(Domain.lease_owner.is_not(None))) or 0,
         domains=session.scalar(select(func.count()).select_from(Domain)) or 0,
         links=session.scalar(select(func.max(Page.id))) or 0,
         workers=active_workers(session, clock),
         top=[(name, int(count)) for name, count in top],
-    )  # fmt: skip
+    )
 
 
 _FAILED = ("failed", "timeout", "blocked_4xx", "blocked_5xx")
@@ -295,7 +326,7 @@ def active_workers(session: Session, clock: Clock) -> list[Owner]:
 
 
 def near_in_groups(
-    session: Session, hashes: Sequence[int], moment: datetime, within: Holding | None
+    session: Session, hashes: Sequence[int], moment: datetime, within: CaptureRange | None
 ) -> Snapshot | None:
     """Return the good capture nearest to a moment among pages of these groups, which differ in their query alone."""
     found: list[Snapshot] = []

@@ -13,10 +13,10 @@ from fastapi.routing import APIRoute
 from starlette.datastructures import Headers
 from starlette.types import Scope
 
-from holdfast.api.deps import ArchiveDep
-from holdfast.api.problems import AdminTokenMissing, AdminTokenWrong
+from holdfast.api.dependencies import ArchiveDep
+from holdfast.api.errors import AdminTokenMissing, AdminTokenWrong
 from holdfast.config import Settings
-from holdfast.wiring.serving import is_loopback, outside_hint
+from holdfast.wiring.server import is_loopback, outside_hint
 
 
 class Role(StrEnum):

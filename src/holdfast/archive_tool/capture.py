@@ -13,23 +13,31 @@ from pathlib import Path
 from typing import Any
 
 from holdfast import log
-from holdfast.archive_tool.consolidation import consolidate
-from holdfast.archive_tool.discovery import FALLBACK_NAMES, warcs_in
-from holdfast.archive_tool.environment import crawl_environment
+from holdfast.archive_tool.docker import crawl_environment
+from holdfast.archive_tool.errors import CaptureUnavailable
 from holdfast.archive_tool.logs import stage_log
 from holdfast.archive_tool.options import Backend, Options
-from holdfast.archive_tool.refusals import CaptureUnavailable
-from holdfast.archive_tool.stage import End, StageEnd, Tools
-from holdfast.archive_tool.tape import Tape
+from holdfast.archive_tool.stage import End, StageEnd, StageLog, Tools
+from holdfast.archive_tool.warc_files import FALLBACK_NAMES, consolidate, warcs_in
 from holdfast.errors import HoldfastError
 from holdfast.warc.reader import read_records
 
 _LIMITS = {
-    "--depth": "--depth", "--pageLimit": "--max-pages", "--limit": "--max-pages", "--maxPageLimit": "--max-pages",
-    "--timeLimit": "--max-time", "--timeSoftLimit": "--max-time", "--timeHardLimit": "--max-time",
-    "--sizeLimit": "--max-bytes", "--sizeSoftLimit": "--max-bytes", "--sizeHardLimit": "--max-bytes",
-    "--userAgent": "--user-agent", "--adminEmail": "--contact", "--pageExtraDelay": "--delay", "--delay": "--delay",
-}  # fmt: skip
+    "--depth": "--depth",
+    "--pageLimit": "--max-pages",
+    "--limit": "--max-pages",
+    "--maxPageLimit": "--max-pages",
+    "--timeLimit": "--max-time",
+    "--timeSoftLimit": "--max-time",
+    "--timeHardLimit": "--max-time",
+    "--sizeLimit": "--max-bytes",
+    "--sizeSoftLimit": "--max-bytes",
+    "--sizeHardLimit": "--max-bytes",
+    "--userAgent": "--user-agent",
+    "--adminEmail": "--contact",
+    "--pageExtraDelay": "--delay",
+    "--delay": "--delay",
+}
 _INCLUDE, _EXCLUDE = ("--include", "--scopeIncludeRx"), ("--exclude", "--scopeExcludeRx")
 HEEDED = frozenset({*_LIMITS, *_INCLUDE, *_EXCLUDE, "--scopeType"})
 """Flags for zimit that mean something to our own crawl, too."""
@@ -89,7 +97,7 @@ class _HttpCapture:
         self._tools, self._options = tools, tools.options
         self._folder = tools.options.output_dir / FALLBACK_NAMES[0]
         self._answer: list[bytes] = []
-        self._tape = Tape(
+        self._tape = StageLog(
             stage_log(tools.options.output_dir, "http_warc_capture", tools.clock.now()), self._hear, tools.bell.ring
         )
 
@@ -98,9 +106,14 @@ class _HttpCapture:
         self._folder.mkdir(exist_ok=True)
         self._tools.state.add_temp_dir(self._folder)
         process = subprocess.Popen(
-            crawl_command(self._options), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-            env=crawl_environment(), start_new_session=True, bufsize=0,
-        )  # fmt: skip
+            crawl_command(self._options),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env=crawl_environment(),
+            start_new_session=True,
+            bufsize=0,
+        )
         self._tape.record(process)
         stopped = self._watch(process)
         code = process.wait()
@@ -133,9 +146,14 @@ class _HttpCapture:
         command = _holdfast("status", "--json", "--home", str(self._folder / "home"))
         try:
             done = subprocess.run(
-                command, capture_output=True, check=False, env=crawl_environment(), timeout=_ANSWER_S,
-                stdin=subprocess.DEVNULL, start_new_session=True,
-            )  # fmt: skip
+                command,
+                capture_output=True,
+                check=False,
+                env=crawl_environment(),
+                timeout=_ANSWER_S,
+                stdin=subprocess.DEVNULL,
+                start_new_session=True,
+            )
             found = json.loads(done.stdout)["executions"][0]
             self._tape.note(self._statistics(found))
         except (OSError, ValueError, KeyError, IndexError, TypeError, subprocess.TimeoutExpired):
@@ -154,14 +172,24 @@ class _HttpCapture:
         pages, queue = int(found["pages"]), int(found["queue"])
         bad = sum(count for word, count in dict(found["outcomes"]).items() if word not in ("success", "excluded"))
         details = {
-            "crawled": pages, "total": pages + queue + bad, "pending": queue, "failed": bad,
+            "crawled": pages,
+            "total": pages + queue + bad,
+            "pending": queue,
+            "failed": bad,
             "limit": {"max": 0, "hit": found.get("reason") in ("max_pages", "max_bytes", "max_time")},
-            "pendingPages": [], "backend": Backend.HTTP_WARC.value, "captureMode": "http",
-        }  # fmt: skip
-        return json.dumps({
-            "timestamp": self._tools.clock.now().isoformat(), "logLevel": "info", "context": "crawlStatus",
-            "message": "Crawl statistics", "details": details,
-        })  # fmt: skip
+            "pendingPages": [],
+            "backend": Backend.HTTP_WARC.value,
+            "captureMode": "http",
+        }
+        return json.dumps(
+            {
+                "timestamp": self._tools.clock.now().isoformat(),
+                "logLevel": "info",
+                "context": "crawlStatus",
+                "message": "Crawl statistics",
+                "details": details,
+            }
+        )
 
     def _hear(self, line: bytes) -> None:
         if line.startswith(b'{"execution"'):

@@ -6,26 +6,115 @@ server's settings; a configuration that names it is refused.
 
 from __future__ import annotations
 
+import json
+import os
 import shlex
-from collections.abc import Mapping, Sequence
+import shutil
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
-from holdfast.archive_tool.browsertrix import check_managed
-from holdfast.archive_tool.flag_order import OPTION_FLAGS, POLICY_FLAGS, words
+from holdfast.archive_tool.errors import ToolConfigRefused
 from holdfast.archive_tool.options import SHM_SIZE, SHM_SIZE_HINT, UNAVAILABLE, Backend, ResumePolicy, read_seeds
-from holdfast.archive_tool.refusals import ToolConfigRefused
-from holdfast.archive_tool.zimit_flags import read_flags, split_workers
+from holdfast.archive_tool.zimit_flags import check_managed, read_flags, split_workers
 from holdfast.config import ZimitSettings
+from holdfast.errors import Invalid
+
+
+class FlagRule(NamedTuple):
+    """One option and its flag."""
+
+    field: str
+    flag: str
+    when: Callable[[Any], bool]
+    """Asked about all options of the job."""
+
+
+def _always(_options: Any) -> bool:
+    return True
+
+
+def _watched(options: Any) -> bool:
+    return bool(options.enable_monitoring)
+
+
+def _adaptive(options: Any) -> bool:
+    return bool(options.enable_monitoring and options.enable_adaptive_workers)
+
+
+def _rotating(options: Any) -> bool:
+    return bool(options.enable_monitoring and options.enable_vpn_rotation and options.vpn_connect_command)
+
+
+def _restarting(options: Any) -> bool:
+    return bool(options.enable_monitoring and options.enable_adaptive_restart)
+
+
+OPTION_FLAGS = (
+    FlagRule("docker_shm_size", "--docker-shm-size", _always),
+    FlagRule("browsertrix_config", "--browsertrix-config-json", _always),
+    FlagRule("enable_monitoring", "--enable-monitoring", _watched),
+    FlagRule("monitor_interval_seconds", "--monitor-interval-seconds", _watched),
+    FlagRule("stall_timeout_minutes", "--stall-timeout-minutes", _watched),
+    FlagRule("error_threshold_timeout", "--error-threshold-timeout", _watched),
+    FlagRule("error_threshold_http", "--error-threshold-http", _watched),
+    FlagRule("enable_adaptive_workers", "--enable-adaptive-workers", _adaptive),
+    FlagRule("min_workers", "--min-workers", _adaptive),
+    FlagRule("max_worker_reductions", "--max-worker-reductions", _adaptive),
+    FlagRule("enable_vpn_rotation", "--enable-vpn-rotation", _rotating),
+    FlagRule("vpn_connect_command", "--vpn-connect-command", _rotating),
+    FlagRule("max_vpn_rotations", "--max-vpn-rotations", _rotating),
+    FlagRule("vpn_rotation_frequency_minutes", "--vpn-rotation-frequency-minutes", _rotating),
+    FlagRule("enable_adaptive_restart", "--enable-adaptive-restart", _restarting),
+    FlagRule("max_container_restarts", "--max-container-restarts", _restarting),
+    FlagRule("backoff_delay_minutes", "--backoff-delay-minutes", _watched),
+    FlagRule("relax_perms", "--relax-perms", _always),
+    FlagRule("skip_final_build", "--skip-final-build", _always),
+)
+POLICY_FLAGS = (
+    FlagRule("capture_backend", "--capture-backend", lambda policy: policy.capture_backend != "browsertrix"),
+    FlagRule("resume_policy", "--resume-policy", lambda policy: policy.resume_policy != "auto"),
+    FlagRule("fallback_backend", "--fallback-backend", lambda policy: policy.fallback_backend != "none"),
+    FlagRule(
+        "max_fresh_failures_before_fallback",
+        "--max-fresh-failures-before-fallback",
+        lambda policy: policy.max_fresh_failures_before_fallback > 0,
+    ),
+    FlagRule("auto_reset_poisoned_state", "--auto-reset-poisoned-state", _always),
+    FlagRule("max_temp_dirs_before_reset", "--max-temp-dirs-before-reset", _always),
+)
+
+
+def words(options: Any, rules: tuple[FlagRule, ...]) -> list[str]:
+    """Return the flags of those options that are set and whose company is there, in order."""
+    found: list[str] = []
+    for rule in rules:
+        value = getattr(options, rule.field)
+        if value is None or value is False or not rule.when(options):
+            continue
+        if value is True:
+            found.append(rule.flag)
+        elif isinstance(value, dict):
+            found += [rule.flag, json.dumps(value, separators=(",", ":"), sort_keys=True)]
+        else:
+            found += [rule.flag, str(value)]
+    return found
+
 
 LOG_LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
 ANNUAL_RESTARTS, ANNUAL_ERRORS, ANNUAL_BACKOFF_MINUTES = 20, 50, 2
 _CAPS = ("--pageLimit", "--limit", "--maxPageLimit", "--depth")
 _LEAST = {
-    "initial_workers": 1, "min_workers": 1, "monitor_interval_seconds": 1, "stall_timeout_minutes": 1,
-    "error_threshold_timeout": 1, "error_threshold_http": 1, "max_temp_dirs_before_reset": 1,
-}  # fmt: skip
+    "initial_workers": 1,
+    "min_workers": 1,
+    "monitor_interval_seconds": 1,
+    "stall_timeout_minutes": 1,
+    "error_threshold_timeout": 1,
+    "error_threshold_http": 1,
+    "max_temp_dirs_before_reset": 1,
+}
 _MOST = 1_000_000
 
 
@@ -45,9 +134,12 @@ class Host:
     def of(cls, settings: ZimitSettings) -> Self:
         """Return it as the settings have it."""
         return cls(
-            command=settings.command, image=settings.image, vpn_command=settings.vpn_command,
-            extra_flags=settings.flags, store_root=settings.store_root,
-        )  # fmt: skip
+            command=settings.command,
+            image=settings.image,
+            vpn_command=settings.vpn_command,
+            extra_flags=settings.flags,
+            store_root=settings.store_root,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,9 +213,11 @@ def read_job_config(content: Mapping[str, Any], host: Host) -> JobConfig:
     options = _values(ToolOptions, "tool_options", content.get("tool_options", {}))
     policy = _values(ExecutionPolicy, "execution_policy", content.get("execution_policy", {}))
     made = JobConfig(
-        seeds=read_seeds(seeds), zimit_passthrough_args=tuple(strip_separator(passthrough)),
-        tool_options=ToolOptions(**options), execution_policy=ExecutionPolicy(**policy),
-    )  # fmt: skip
+        seeds=read_seeds(seeds),
+        zimit_passthrough_args=tuple(strip_separator(passthrough)),
+        tool_options=ToolOptions(**options),
+        execution_policy=ExecutionPolicy(**policy),
+    )
     _check_options(made.tool_options, host)
     _check_policy(made.execution_policy)
     return made
@@ -220,8 +314,16 @@ def tool_flags(config: JobConfig, host: Host) -> list[str]:
 def tool_command(config: JobConfig, host: Host, *, name: str, output_dir: Path) -> list[str]:
     """Return the whole command of one run, as a list; the program may be several words (HA-002)."""
     program = shlex.split(host.command)
-    return [*program, "--seeds", *config.seeds, "--name", name, "--output-dir", str(output_dir),
-            *tool_flags(config, host)]  # fmt: skip
+    return [
+        *program,
+        "--seeds",
+        *config.seeds,
+        "--name",
+        name,
+        "--output-dir",
+        str(output_dir),
+        *tool_flags(config, host),
+    ]
 
 
 def with_annual_minima(options: ToolOptions) -> ToolOptions:
@@ -238,3 +340,88 @@ def with_annual_minima(options: ToolOptions) -> ToolOptions:
 def annual_caps(config: JobConfig, host: Host) -> list[str]:
     """Return the flags that would cap an annual crawl by pages or depth, which it must not have."""
     return [flag.name for flag in read_flags(config.zimit_passthrough_args, host.extra_flags) if flag.name in _CAPS]
+
+
+_YES, _NO = ("true", "yes", "on", "1"), ("false", "no", "off", "0")
+
+
+class ConfigPatch(NamedTuple):
+    """Values to set in a job's configuration; None takes one away."""
+
+    tool_options: dict[str, Any]
+    execution_policy: dict[str, Any]
+
+
+def read_patch(options: Iterable[str], policy: Iterable[str]) -> ConfigPatch:
+    """Return what the two options ask for; ToolConfigRefused names the word at fault."""
+    return ConfigPatch(_read(ToolOptions, "tool_options", options), _read(ExecutionPolicy, "execution_policy", policy))
+
+
+def _read(kind: type[ToolOptions] | type[ExecutionPolicy], group: str, words: Iterable[str]) -> dict[str, Any]:
+    declared = {one.name: str(one.type) for one in fields(kind)}
+    made: dict[str, Any] = {}
+    for word in words:
+        name, equals, written = word.partition("=")
+        name = name.strip()
+        if not equals or not name:
+            raise ToolConfigRefused(group, f"{word[:80]!r} is no KEY=VALUE")
+        if name not in declared:
+            raise ToolConfigRefused(f"{group}.{name[:80]}", f"there is no such option; known: {', '.join(declared)}")
+        try:
+            made[name] = _typed(declared[name], written.strip())
+        except ValueError as exc:
+            raise ToolConfigRefused(f"{group}.{name}", f"{written[:80]!r} is no {_wanted(declared[name])}") from exc
+    return made
+
+
+def _wanted(declared: str) -> str:
+    return {"bool": "true or false", "int": "whole number", "dict": "JSON object"}.get(_plain(declared), "value")
+
+
+def _plain(declared: str) -> str:
+    return declared.split(" ")[0].split("[")[0]
+
+
+def _typed(declared: str, written: str) -> Any:
+    """Return a value of the declared type; ValueError if it is none."""
+    if written.lower() in ("null", "none") and "None" in declared:
+        return None
+    kind = _plain(declared)
+    if kind == "bool":
+        if written.lower() not in (*_YES, *_NO):
+            raise ValueError(written)
+        return written.lower() in _YES
+    if kind == "int":
+        return int(written)
+    if kind == "dict":
+        made = json.loads(written)
+        if not isinstance(made, dict):
+            raise ValueError(written)
+        return made
+    return written
+
+
+class ToolMissing(Invalid):
+    """The command that runs zimit crawls cannot be started; trying again changes nothing."""
+
+    code = "tool_missing"
+
+    def __init__(self, command: str, reason: str) -> None:
+        super().__init__(f"cannot run {command[:200]!r}: {reason}; set HOLDFAST_ZIMIT_COMMAND, or install it")
+
+
+def find_program(command: str, outer: Mapping[str, str] = os.environ) -> list[str]:
+    """Return the words of the command with the path of its program in front; ToolMissing if there is none."""
+    try:
+        words = shlex.split(command)
+    except ValueError as exc:
+        raise ToolMissing(command, str(exc)) from exc
+    if not words:
+        raise ToolMissing(command, "it is empty")
+    beside = Path(sys.executable).parent / words[0]
+    if "/" not in words[0] and beside.is_file() and os.access(beside, os.X_OK):
+        return [str(beside), *words[1:]]
+    found = shutil.which(words[0], path=outer.get("PATH", os.defpath))
+    if found is None:
+        raise ToolMissing(command, "there is no such program beside the interpreter or on PATH")
+    return [found, *words[1:]]

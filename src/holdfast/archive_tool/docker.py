@@ -6,18 +6,113 @@ Every crawl keeps its temporary directory (`--keep`): without it zimit deletes i
 from __future__ import annotations
 
 import hashlib
+import os
 import re
+import stat
 import subprocess
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Self
 
-from holdfast.archive_tool.environment import docker_environment
+from holdfast import log
 from holdfast.archive_tool.options import Options
-from holdfast.archive_tool.times import Times
+from holdfast.archive_tool.state import temp_dirs_in
+from holdfast.archive_tool.warc_files import WARCS
 from holdfast.archive_tool.zimit_flags import Flag, for_final_build, with_size_left
 from holdfast.errors import Unavailable
+
+_PLAIN = (
+    "PATH",
+    "HOME",
+    "USER",
+    "LOGNAME",
+    "LANG",
+    "LC_ALL",
+    "LC_CTYPE",
+    "TZ",
+    "TMPDIR",
+    "XDG_RUNTIME_DIR",
+    "SSL_CERT_FILE",
+    "SSL_CERT_DIR",
+    "PYTHONPATH",
+    "VIRTUAL_ENV",
+    "PYTHONDONTWRITEBYTECODE",
+)
+_DOCKER = (
+    "DOCKER_HOST",
+    "DOCKER_CONTEXT",
+    "DOCKER_CONFIG",
+    "DOCKER_CERT_PATH",
+    "DOCKER_TLS_VERIFY",
+    "DOCKER_API_VERSION",
+)
+_CRAWL = (
+    "HOLDFAST_CONTACT",
+    "HOLDFAST_USER_AGENT",
+    "HOLDFAST_ALLOW_NETWORKS",
+    "HOLDFAST_LOG_LEVEL",
+    "HOLDFAST_LEASE_",
+    "HOLDFAST_POLITENESS_",
+    "HOLDFAST_FETCH_",
+    "HOLDFAST_PARSE_",
+    "HOLDFAST_WARC_",
+    "HOLDFAST_ENGINE_",
+    "HOLDFAST_DISK_",
+)
+
+
+def docker_environment(outer: Mapping[str, str] = os.environ) -> dict[str, str]:
+    """Return what `docker` and the VPN command see."""
+    return {name: outer[name] for name in (*_PLAIN, *_DOCKER) if name in outer}
+
+
+def crawl_environment(outer: Mapping[str, str] = os.environ) -> dict[str, str]:
+    """Return what our own crawl sees when it captures instead of zimit."""
+    ours = {name: value for name, value in outer.items() if name.startswith(_CRAWL)}
+    return {**{name: outer[name] for name in _PLAIN if name in outer}, **ours}
+
+
+def tool_environment(outer: Mapping[str, str] = os.environ) -> dict[str, str]:
+    """Return what `archive-tool` itself sees when the backend calls it."""
+    zimit = {name: value for name, value in outer.items() if name.startswith("HOLDFAST_ZIMIT_")}
+    return {**docker_environment(outer), **crawl_environment(outer), **zimit}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Times:
+    """Seconds on this machine's monotonic clock."""
+
+    stop_grace: float = 90.0
+    """What `docker stop` gives the container before it is killed."""
+    stop_margin: float = 30.0
+    """How much longer than the grace we wait for `docker` itself."""
+    lookup_every: float = 2.0
+    """Between two looks for the container's id; there are five."""
+    docker_answer: float = 60.0
+    """How long a `docker ps` or `docker --version` may take."""
+    vpn_limit: float = 120.0
+    vpn_settle: float = 15.0
+    status_every: float = 30.0
+    """Between two statistics lines of our own crawl."""
+
+    @classmethod
+    def scaled(cls, factor: float) -> Self:
+        """Return all of it multiplied; waiting for a program to answer keeps a floor."""
+        plain = cls()
+        return cls(
+            stop_grace=plain.stop_grace * factor,
+            stop_margin=max(10.0, plain.stop_margin * factor),
+            lookup_every=plain.lookup_every * factor,
+            vpn_limit=plain.vpn_limit * factor,
+            vpn_settle=plain.vpn_settle * factor,
+            status_every=max(3.0, plain.status_every * factor),
+        )
+
+
+LOOKUPS = 5
+
 
 INSIDE = "/output"
 SUCCESS_CODES = frozenset({0, 14, 15, 16, 32, 33})
@@ -77,10 +172,24 @@ def prepare_launch(options: Options, zimit_arguments: Sequence[str]) -> Launch:
     """Return the whole `docker run` command of one stage."""
     label = f"archive-{options.name}-{uuid.uuid4().hex[:8]}"
     command = [
-        "docker", "run", "--rm", "-v", f"{options.output_dir}:{INSIDE}", "--label", f"archive_job={label}",
-        "--label", directory_label(options.output_dir), "--memory", "4g", "--memory-swap", "4g",
-        "--memory-swappiness", "10", "--cpus", "1.5",
-    ]  # fmt: skip
+        "docker",
+        "run",
+        "--rm",
+        "-v",
+        f"{options.output_dir}:{INSIDE}",
+        "--label",
+        f"archive_job={label}",
+        "--label",
+        directory_label(options.output_dir),
+        "--memory",
+        "4g",
+        "--memory-swap",
+        "4g",
+        "--memory-swappiness",
+        "10",
+        "--cpus",
+        "1.5",
+    ]
     if options.shm_size:
         command += ["--shm-size", options.shm_size]
     return Launch(label=label, command=(*command, options.image, "zimit", *zimit_arguments))
@@ -135,9 +244,13 @@ class Docker:
         seconds = max(1, round(grace)) if grace else 0
         try:
             process = subprocess.Popen(
-                ["docker", "stop", "-t", str(seconds), container], stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=docker_environment(), start_new_session=True,
-            )  # fmt: skip
+                ["docker", "stop", "-t", str(seconds), container],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                env=docker_environment(),
+                start_new_session=True,
+            )
         except OSError:
             return False
         waited, limit = 0.0, seconds + self._times.stop_margin
@@ -162,6 +275,73 @@ class Docker:
 
     def _ask(self, command: list[str], timeout: float | None = None) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
-            command, capture_output=True, text=True, errors="replace", check=False, stdin=subprocess.DEVNULL,
-            env=docker_environment(), timeout=timeout or self._times.docker_answer, start_new_session=True,
-        )  # fmt: skip
+            command,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            check=False,
+            stdin=subprocess.DEVNULL,
+            env=docker_environment(),
+            timeout=timeout or self._times.docker_answer,
+            start_new_session=True,
+        )
+
+
+_ASK_S = 120.0
+_READ = stat.S_IRUSR | stat.S_IRGRP | stat.S_IROTH
+_ENTER = stat.S_IXUSR | stat.S_IXGRP | stat.S_IXOTH
+
+Chmod = Callable[[Path, int], None]
+
+
+def relax(output_dir: Path, chmod: Chmod = os.chmod) -> int:
+    """Add read (and enter, for directories) for all below the temporary and stable directories; return the failures.
+
+    Files of another user cannot be changed from here: they are counted.
+    """
+    failures = 0
+    for top in [*temp_dirs_in(output_dir), output_dir / WARCS]:
+        failures += _relax_one(top, chmod)
+        for root, folders, names in os.walk(top, followlinks=False):
+            failures += sum(_relax_one(Path(root, name), chmod) for name in (*folders, *names))
+    return failures
+
+
+def _relax_one(path: Path, chmod: Chmod) -> int:
+    try:
+        mode = path.lstat().st_mode
+        if stat.S_ISLNK(mode):
+            return 0
+        wanted = stat.S_IMODE(mode) | _READ | (_ENTER if stat.S_ISDIR(mode) else 0)
+        if wanted != stat.S_IMODE(mode):
+            chmod(path, wanted)
+    except FileNotFoundError:
+        return 0
+    except OSError:
+        return 1
+    return 0
+
+
+def relax_with(docker: Docker, output_dir: Path, *, image: str, container: str | None, chmod: Chmod = os.chmod) -> bool:
+    """Loosen permissions, with the container's own user where ours may not; return whether all of it worked."""
+    failures = relax(output_dir, chmod)
+    if not failures:
+        return True
+    change = ["chmod", "-R", "a+rX", INSIDE]
+    if container is not None:
+        command = ["docker", "exec", container, *change]
+    else:
+        command = [
+            "docker",
+            "run",
+            "--rm",
+            "-v",
+            f"{output_dir}:{INSIDE}",
+            "--entrypoint",
+            change[0],
+            image,
+            *change[1:],
+        ]
+    done = docker.run_quietly(command, _ASK_S)
+    log.get().info("permissions.relaxed", failures=failures, by_container=done)
+    return done

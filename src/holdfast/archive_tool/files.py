@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+import fcntl
+import json
 import os
+import socket
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from datetime import datetime
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from holdfast.archive_tool.refusals import StoreMissing
+import yaml  # type: ignore[import-untyped]
+
+from holdfast.archive_tool.errors import OutputBusy, StoreMissing
 from holdfast.warc.outfile import sync_directory
 
 SENTINEL = ".holdfast-store"
@@ -27,7 +36,7 @@ def write_whole(path: Path, data: bytes, *, mtime: float | None = None) -> None:
     sync_directory(path.parent)
 
 
-class Place(NamedTuple):
+class OutputDirectory(NamedTuple):
     """An output directory, known by more than its name: a mount that goes away leaves another directory behind."""
 
     path: Path
@@ -54,7 +63,7 @@ class Place(NamedTuple):
             raise StoreMissing(self.path, "another directory stands in its place")
 
 
-def open_place(output_dir: Path, store_root: Path | None) -> Place:
+def open_place(output_dir: Path, store_root: Path | None) -> OutputDirectory:
     """Return the output directory, made if it is missing; StoreMissing rather than a directory in a wrong place.
 
     With a store root, its sentinel must be there, and directories are made below it; without one, the parent must be.
@@ -71,7 +80,7 @@ def open_place(output_dir: Path, store_root: Path | None) -> Place:
         found = output_dir.stat()
     except OSError as exc:
         raise StoreMissing(output_dir, f"errno {exc.errno}: {exc.strerror}") from exc
-    place = Place(output_dir, found.st_dev, found.st_ino)
+    place = OutputDirectory(output_dir, found.st_dev, found.st_ino)
     place.check()
     return place
 
@@ -82,3 +91,130 @@ def store_is_present(store_root: Path) -> bool:
         return (store_root / SENTINEL).is_file()
     except OSError:
         return False
+
+
+LOCK_NAME = ".archive_tool.lock"
+END_NAME = ".archive_end.json"
+_TRIES, _EVERY_S = 8, 0.05
+"""Somebody who only looks who holds a directory has it for microseconds; a tool that starts then must not give up."""
+
+
+class Holder(NamedTuple):
+    """Who holds a directory, as far as it says."""
+
+    pid: int
+    """0 if it says nothing."""
+    host: str
+
+    @property
+    def is_here(self) -> bool:
+        """Whether it runs on this machine."""
+        return self.pid > 0 and self.host == socket.gethostname()
+
+
+@contextmanager
+def hold_output(output_dir: Path) -> Iterator[None]:
+    """Hold an output directory for this process alone; OutputBusy if another has it."""
+    fd = os.open(output_dir / LOCK_NAME, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    try:
+        _lock(fd, output_dir)
+        told = json.dumps({"pid": os.getpid(), "host": socket.gethostname()}).encode()
+        os.ftruncate(fd, 0)
+        os.pwrite(fd, told, 0)
+        yield
+    finally:
+        os.close(fd)
+
+
+def _lock(fd: int, output_dir: Path) -> None:
+    for left in reversed(range(_TRIES)):
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return
+        except BlockingIOError as exc:
+            if not left:
+                raise OutputBusy(output_dir) from exc
+            time.sleep(_EVERY_S)
+
+
+def holder_of(output_dir: Path) -> Holder | None:
+    """Return who holds an output directory now, None if nobody does."""
+    try:
+        fd = os.open(output_dir / LOCK_NAME, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return None
+    try:
+        fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return _holder(os.pread(fd, 4096, 0))
+    finally:
+        os.close(fd)
+    return None
+
+
+def _holder(told: bytes) -> Holder:
+    content = _object(told)
+    pid, host = content.get("pid"), content.get("host")
+    return Holder(pid if isinstance(pid, int) and pid > 0 else 0, host if isinstance(host, str) else "")
+
+
+def _object(data: bytes) -> dict[str, Any]:
+    try:
+        content = json.loads(data)
+    except (ValueError, RecursionError):
+        return {}
+    return content if isinstance(content, dict) else {}
+
+
+class LastEnd(NamedTuple):
+    """How the last run in a directory ended."""
+
+    state: str
+    exit_code: int
+
+
+def forget_end(output_dir: Path) -> None:
+    """Strike out how the last run ended: a new one begins."""
+    (output_dir / END_NAME).unlink(missing_ok=True)
+
+
+def note_end(output_dir: Path, end: LastEnd, now: datetime) -> None:
+    """Leave word of the end; a disk that does not take it leaves none, and the run is then taken up again."""
+    content = {"state": end.state, "exit_code": end.exit_code, "at": now.isoformat()}
+    with suppress(OSError):
+        write_whole(output_dir / END_NAME, (json.dumps(content) + "\n").encode())
+
+
+def last_end(output_dir: Path) -> LastEnd | None:
+    """Return how the last run ended; None if there was none, it still runs, or it was killed."""
+    try:
+        content = _object((output_dir / END_NAME).read_bytes())
+    except OSError:
+        return None
+    state, code = content.get("state"), content.get("exit_code")
+    return LastEnd(state, code) if isinstance(state, str) and isinstance(code, int) else None
+
+
+_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+_DUMPER = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
+MAX_BYTES = 64 * 1024 * 1024
+"""A saved Browsertrix queue of 300,000 addresses takes about 40 MB."""
+
+
+def read_mapping(path: Path) -> dict[str, Any] | None:
+    """Return the mapping that a file holds, or None if it holds none: missing, half-written, too large, no mapping."""
+    try:
+        if path.stat().st_size > MAX_BYTES:
+            return None
+        content = _LOADER(path.read_bytes()).get_single_data()
+    except (OSError, yaml.YAMLError, ValueError, RecursionError):
+        return None
+    if not isinstance(content, dict) or not content:
+        return None
+    return {str(key): value for key, value in content.items()}
+
+
+def as_text(content: dict[str, Any]) -> str:
+    """Return a mapping as YAML; keys keep their order."""
+    text: str = yaml.dump(content, Dumper=_DUMPER, sort_keys=False, allow_unicode=True)
+    return text

@@ -5,26 +5,67 @@ Exit code 0 is success, 1 a crawl that failed or was stopped, 2 wrong usage or a
 
 from __future__ import annotations
 
+import shlex
 import sys
 import traceback
 from collections.abc import Sequence
+from pathlib import Path
 
 from holdfast import log
-from holdfast.archive_tool.bell import Bell
-from holdfast.archive_tool.docker import Docker
-from holdfast.archive_tool.files import open_place
-from holdfast.archive_tool.hold import LastEnd, forget_end, hold_output, note_end
-from holdfast.archive_tool.options import Options, read_options
-from holdfast.archive_tool.plan import describe_plan
-from holdfast.archive_tool.run import EndState, Run
+from holdfast.archive_tool.capture import crawl_command
+from holdfast.archive_tool.docker import Docker, Times, crawl_arguments, prepare_launch
+from holdfast.archive_tool.files import LastEnd, forget_end, hold_output, note_end, open_place
+from holdfast.archive_tool.options import Backend, Options, read_options
+from holdfast.archive_tool.run import RESUME_NAME, EndState, RunMode, Survey, ToolRun, survey
 from holdfast.archive_tool.stage import Tools
 from holdfast.archive_tool.state import load_state
-from holdfast.archive_tool.strategies import Strategies
-from holdfast.archive_tool.survey import survey
-from holdfast.archive_tool.times import Times
-from holdfast.archive_tool.vpn import Vpn
+from holdfast.archive_tool.strategies import Bell, Strategies, Vpn
+from holdfast.archive_tool.zimit_flags import MANAGED_NAME
 from holdfast.clock import SystemClock
 from holdfast.errors import HoldfastError
+
+
+def describe_plan(options: Options, found: Survey, workers: int) -> str:
+    """Return the plan, one fact a line, the command last."""
+    watch = options.watch
+    adaptive = [
+        word
+        for word, wanted in (
+            ("workers", watch.adaptive_workers),
+            ("VPN rotation", watch.vpn),
+            ("restart", watch.adaptive_restart),
+        )
+        if wanted
+    ]
+    last = found.statistics
+    facts = {
+        "name": options.name,
+        "seeds": " ".join(options.seeds),
+        "output directory": str(options.output_dir),
+        "capture backend": options.backend.value,
+        "run mode": found.mode.value if found.mode else f"none: {options.zim_path.name} exists",
+        "reset first": found.reset or "no",
+        "earlier": f"{len(found.temp_dirs)} temporary directories, {found.warcs} WARC files",
+        "last statistics": f"{last.crawled} of {last.total} crawled" if last else "none",
+        "workers": str(workers),
+        "monitoring": f"every {watch.interval_s:g} s, stalled after {watch.stall_s:g} s" if watch.enabled else "off",
+        "adaptive": ", ".join(adaptive) or "nothing",
+        "fallback": options.recovery.fallback.value if options.recovery.fallback else "none",
+        "final build": options.zim_path.name if options.wants_build else "skipped",
+        "command": shlex.join(_command(options, found, workers)),
+    }
+    return "\n".join([*(f"{name}: {value}" for name, value in facts.items()), "dry run: nothing was started"])
+
+
+def _command(options: Options, found: Survey, workers: int) -> list[str]:
+    if options.backend is not Backend.BROWSERTRIX:
+        return crawl_command(options)
+    config: Path | None = None
+    if found.mode is RunMode.RESUME and found.reset is None:
+        config = options.output_dir / RESUME_NAME
+    elif options.managed_config is not None:
+        config = options.output_dir / MANAGED_NAME
+    return list(prepare_launch(options, crawl_arguments(options, workers, config)).command)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -69,10 +110,15 @@ def _run(options: Options) -> EndState:
         state.guard = place.check_identity
         vpn = Vpn(options.watch.vpn_command, times, bell) if options.watch.vpn_command else None
         tools = Tools(
-            options=options, state=state, clock=clock, bell=bell, docker=Docker(times), times=times,
+            options=options,
+            state=state,
+            clock=clock,
+            bell=bell,
+            docker=Docker(times),
+            times=times,
             strategies=Strategies(options.watch, state, clock, vpn),
-        )  # fmt: skip
-        ended = Run(tools, place, survey(options)).execute()
+        )
+        ended = ToolRun(tools, place, survey(options)).execute()
         place.check_identity()
         note_end(options.output_dir, LastEnd(ended.value, ended.exit_code), clock.now())
         return ended

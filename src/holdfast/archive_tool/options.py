@@ -7,13 +7,13 @@ import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
 from typing import Any, NoReturn
 
-from holdfast.archive_tool.browsertrix import check_managed
-from holdfast.archive_tool.refusals import ToolConfigRefused
-from holdfast.archive_tool.zimit_flags import Flag, read_flags, split_workers
+from holdfast.archive_tool.errors import ToolConfigRefused
+from holdfast.archive_tool.zimit_flags import Flag, check_managed, read_flags, split_workers
 from holdfast.errors import Invalid, UrlRefused
 from holdfast.urls import parse
 
@@ -46,7 +46,7 @@ class ResumePolicy(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Watch:
+class WatchOptions:
     """How a crawl is watched, and what may be tried when it is in trouble."""
 
     enabled: bool = False
@@ -67,7 +67,7 @@ class Watch:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Recovery:
+class RecoveryOptions:
     """What is done with the remains of earlier runs, and when another backend takes over."""
 
     policy: ResumePolicy = ResumePolicy.AUTO
@@ -98,8 +98,8 @@ class Options:
     relax_perms_s: float | None = None
     """Seconds between two rounds of loosening permissions; None leaves them alone."""
     store_root: Path | None = None
-    watch: Watch = Watch()
-    recovery: Recovery = Recovery()
+    watch: WatchOptions = WatchOptions()
+    recovery: RecoveryOptions = RecoveryOptions()
     zimit: tuple[Flag, ...] = ()
     max_attempts: int = MAX_ATTEMPTS
     time_scale: float = 1.0
@@ -118,11 +118,12 @@ class Options:
 def parser() -> argparse.ArgumentParser:
     """Return the parser; flags that it does not know are zimit's."""
     made = argparse.ArgumentParser(
-        prog="archive-tool", allow_abbrev=False,
+        prog="archive-tool",
+        allow_abbrev=False,
         description="Crawl with zimit in a container: resumed where it stopped, watched, and never without its WARCs.",
         epilog="Other flags go to zimit, if they are among those that say what to crawl. Example: archive-tool"
         " --seeds https://example.org --name example --output-dir jobs/example --skip-final-build --scopeType host",
-    )  # fmt: skip
+    )
     made.add_argument("--seeds", nargs="+", required=True, metavar="URL", help="where the crawl begins")
     made.add_argument("--name", required=True, help="name of the job and of its ZIM file")
     made.add_argument("--output-dir", required=True, type=Path, help="directory of everything that this crawl makes")
@@ -196,10 +197,16 @@ def _refuse(made: argparse.ArgumentParser, sentence: str) -> NoReturn:
 def _check_watch(known: argparse.Namespace) -> None:
     wants = known.enable_adaptive_workers or known.enable_adaptive_restart or known.enable_vpn_rotation
     rules = (
-        (wants and not known.enable_monitoring, "--enable-monitoring",
-         "adaptive workers, adaptive restart and VPN rotation need it"),
-        (known.enable_vpn_rotation and not (known.vpn_connect_command or "").strip(), "--vpn-connect-command",
-         "VPN rotation needs it"),
+        (
+            wants and not known.enable_monitoring,
+            "--enable-monitoring",
+            "adaptive workers, adaptive restart and VPN rotation need it",
+        ),
+        (
+            known.enable_vpn_rotation and not (known.vpn_connect_command or "").strip(),
+            "--vpn-connect-command",
+            "VPN rotation needs it",
+        ),
         (known.min_workers < 1, "--min-workers", "it must be at least 1"),
         (known.initial_workers < 1, "--initial-workers", "it must be at least 1"),
         (known.max_container_restarts < 0, "--max-container-restarts", "it cannot be negative"),
@@ -212,11 +219,14 @@ def _check_watch(known: argparse.Namespace) -> None:
         (known.error_threshold_timeout < 1, "--error-threshold-timeout", "it must be at least 1"),
         (known.error_threshold_http < 1, "--error-threshold-http", "it must be at least 1"),
         (known.max_fresh_failures_before_fallback < 0, "--max-fresh-failures-before-fallback", "it cannot be negative"),
-        (known.max_temp_dirs_before_reset is not None and known.max_temp_dirs_before_reset <= 0,
-         "--max-temp-dirs-before-reset", "it must be more than 0"),
+        (
+            known.max_temp_dirs_before_reset is not None and known.max_temp_dirs_before_reset <= 0,
+            "--max-temp-dirs-before-reset",
+            "it must be more than 0",
+        ),
         (not 1 <= known.max_attempts <= MAX_ATTEMPTS, "--max-attempts", f"it lies between 1 and {MAX_ATTEMPTS}"),
         (not 0 < known.time_scale <= 1, "--time-scale", "it lies between 0 and 1"),
-    )  # fmt: skip
+    )
     for broken, flag, reason in rules:
         if broken:
             raise ToolConfigRefused(flag, reason)
@@ -229,40 +239,55 @@ def _options(known: argparse.Namespace, workers: int | None, flags: tuple[Flag, 
         name=read_name(known.name),
         output_dir=_directory(known.output_dir),
         workers=workers if workers is not None else known.initial_workers,
-        backend=Backend(known.capture_backend), cleanup=known.cleanup, overwrite=known.overwrite,
-        skip_final_build=known.skip_final_build, dry_run=known.dry_run, log_level=known.log_level,
+        backend=Backend(known.capture_backend),
+        cleanup=known.cleanup,
+        overwrite=known.overwrite,
+        skip_final_build=known.skip_final_build,
+        dry_run=known.dry_run,
+        log_level=known.log_level,
         image=_matching("--docker-image", known.docker_image, _IMAGE, "this is no name of an image"),
         shm_size=known.docker_shm_size
         and _matching("--docker-shm-size", known.docker_shm_size, SHM_SIZE, SHM_SIZE_HINT),
         managed_config=read_managed(known.browsertrix_config_json),
         relax_perms_s=_relax_s(known),
         store_root=known.store_root and known.store_root.resolve(),
-        watch=_watch(known), zimit=flags, time_scale=known.time_scale,
+        watch=_watch(known),
+        zimit=flags,
+        time_scale=known.time_scale,
         max_attempts=known.max_attempts,
-        recovery=Recovery(
-            policy=ResumePolicy(known.resume_policy), fallback=fallback,
-            fresh_failures=known.max_fresh_failures_before_fallback, reset_poisoned=known.auto_reset_poisoned_state,
+        recovery=RecoveryOptions(
+            policy=ResumePolicy(known.resume_policy),
+            fallback=fallback,
+            fresh_failures=known.max_fresh_failures_before_fallback,
+            reset_poisoned=known.auto_reset_poisoned_state,
             max_temp_dirs=known.max_temp_dirs_before_reset,
         ),
-    )  # fmt: skip
+    )
 
 
 def _relax_s(known: argparse.Namespace) -> float | None:
     return max(10.0, known.relax_perms_interval_seconds) * known.time_scale if known.relax_perms else None
 
 
-def _watch(known: argparse.Namespace) -> Watch:
+def _watch(known: argparse.Namespace) -> WatchOptions:
     scale = known.time_scale
-    return Watch(
-        enabled=known.enable_monitoring, interval_s=known.monitor_interval_seconds * scale,
-        stall_s=known.stall_timeout_minutes * 60 * scale, timeout_errors=known.error_threshold_timeout,
-        http_errors=known.error_threshold_http, adaptive_workers=known.enable_adaptive_workers,
-        min_workers=known.min_workers, max_reductions=known.max_worker_reductions,
-        adaptive_restart=known.enable_adaptive_restart, max_restarts=known.max_container_restarts,
-        vpn=known.enable_vpn_rotation, vpn_command=known.vpn_connect_command, max_rotations=known.max_vpn_rotations,
+    return WatchOptions(
+        enabled=known.enable_monitoring,
+        interval_s=known.monitor_interval_seconds * scale,
+        stall_s=known.stall_timeout_minutes * 60 * scale,
+        timeout_errors=known.error_threshold_timeout,
+        http_errors=known.error_threshold_http,
+        adaptive_workers=known.enable_adaptive_workers,
+        min_workers=known.min_workers,
+        max_reductions=known.max_worker_reductions,
+        adaptive_restart=known.enable_adaptive_restart,
+        max_restarts=known.max_container_restarts,
+        vpn=known.enable_vpn_rotation,
+        vpn_command=known.vpn_connect_command,
+        max_rotations=known.max_vpn_rotations,
         rotation_every_s=known.vpn_rotation_frequency_minutes * 60 * scale,
         backoff_s=known.backoff_delay_minutes * 60 * scale,
-    )  # fmt: skip
+    )
 
 
 def read_name(text: str) -> str:
@@ -313,3 +338,29 @@ def _directory(path: Path) -> Path:
     if ":" in text or "," in text or not text.isprintable():
         raise ToolConfigRefused("--output-dir", "colons, commas and control characters have a meaning for docker")
     return path.resolve()
+
+
+_DATE = re.compile(r"\{date(?::(%[A-Za-z](?:[-_]?%[A-Za-z])*))?\}")
+_WORD = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,119}")
+
+
+def job_name(template: str, now: datetime) -> str:
+    """Return the name that a template gives at a moment, in UTC: `hc-{date:%Y%m%d}` becomes `hc-20251209` (HA-022).
+
+    Only `{date}` is known; ToolConfigRefused if the result is no plain word.
+    """
+    moment = now.astimezone(UTC)
+    name = _DATE.sub(lambda match: moment.strftime(match.group(1) or "%Y%m%d"), template)
+    return _checked("name_template", name)
+
+
+def job_directory(root: Path, code: str, name: str, now: datetime) -> Path:
+    """Return where a job's output goes: `<root>/<code>/<moment>__<name>`; nothing is made yet."""
+    moment = now.astimezone(UTC).strftime("%Y%m%dT%H%M%SZ")
+    return root / _checked("source", code) / f"{moment}__{_checked('name', name)}"
+
+
+def _checked(field: str, word: str) -> str:
+    if not _WORD.fullmatch(word):
+        raise ToolConfigRefused(field, f"{word!r:.100} is not made of letters, digits, dots and dashes")
+    return word

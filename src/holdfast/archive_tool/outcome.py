@@ -5,24 +5,35 @@ from __future__ import annotations
 import errno
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
 from typing import NamedTuple
 
-from holdfast.archive_tool.discovery import discover_warcs
-from holdfast.archive_tool.lines import Statistics
-from holdfast.archive_tool.logs import failure_text, last_loud_line, last_statistics, newest_crawl_log
+from holdfast.archive_tool.contract import ExecutionPolicy
+from holdfast.archive_tool.logs import Statistics, failure_text, last_loud_line, last_statistics, newest_crawl_log
+from holdfast.archive_tool.options import ResumePolicy
 from holdfast.archive_tool.state import load_state
+from holdfast.archive_tool.warc_files import discover_warcs
 
 FINALIZATION_FAILED = "warc_complete_finalization_failed"
 """The stage of a job whose WARC files are complete although the run ended badly."""
 USAGE_MARK = "archive-tool: error:"
 STOPPED_MARK = "archive-tool: stopped"
 MAX_INFRA_ERRORS = 5
-_STORAGE = frozenset({
-    errno.ENOTCONN, errno.EIO, errno.ETIMEDOUT, errno.ENETUNREACH, errno.ECONNREFUSED, errno.EHOSTUNREACH,
-    errno.ENOSPC, errno.ESTALE, errno.EROFS,
-})  # fmt: skip
+_STORAGE = frozenset(
+    {
+        errno.ENOTCONN,
+        errno.EIO,
+        errno.ETIMEDOUT,
+        errno.ENETUNREACH,
+        errno.ECONNREFUSED,
+        errno.EHOSTUNREACH,
+        errno.ENOSPC,
+        errno.ESTALE,
+        errno.EROFS,
+    }
+)
 _INFRA_TEXT = re.compile(
     r"not writable|permission denied|transport endpoint (?:is )?not connected|read-only file system"
     r"|no space left on device|input/output error|stale file handle"
@@ -46,7 +57,7 @@ class CrawlerStatus(StrEnum):
     CONFIG = "infra_error_config"
 
 
-class Result(NamedTuple):
+class JobResult(NamedTuple):
     """What a job becomes: the status, the crawler's word, and the stage if there is something to say."""
 
     status: str
@@ -54,10 +65,10 @@ class Result(NamedTuple):
     stage: str | None = None
 
 
-_SUCCESS = Result("completed", CrawlerStatus.SUCCESS)
-_INFRA = Result("retryable", CrawlerStatus.INFRA)
-_CONFIG = Result("failed", CrawlerStatus.CONFIG)
-_FAILED = Result("failed", CrawlerStatus.FAILED)
+_SUCCESS = JobResult("completed", CrawlerStatus.SUCCESS)
+_INFRA = JobResult("retryable", CrawlerStatus.INFRA)
+_CONFIG = JobResult("failed", CrawlerStatus.CONFIG)
+_FAILED = JobResult("failed", CrawlerStatus.FAILED)
 
 
 def is_storage_errno(code: int | None) -> bool:
@@ -65,7 +76,7 @@ def is_storage_errno(code: int | None) -> bool:
     return code in _STORAGE
 
 
-def classify_error(exc: BaseException, output_dir: Path) -> Result:
+def classify_error(exc: BaseException, output_dir: Path) -> JobResult:
     """Return what an exception around a run means: storage trouble may be tried again, the rest is for a person.
 
     EACCES and EPERM count as storage trouble only for a path below the output directory.
@@ -96,7 +107,7 @@ def is_infra_text(text: str) -> bool:
     return bool(_INFRA_TEXT.search(text))
 
 
-def classify_exit(exit_code: int, output_dir: Path, said: str = "") -> Result:
+def classify_exit(exit_code: int, output_dir: Path, said: str = "") -> JobResult:
     """Return what an exit code means, with the logs in the output directory and what the tool itself said.
 
     In this order: success; a run that was stopped; a configuration that the tool refused; an output directory that is
@@ -106,18 +117,18 @@ def classify_exit(exit_code: int, output_dir: Path, said: str = "") -> Result:
     if exit_code == 0:
         return _SUCCESS
     if STOPPED_MARK in said:
-        return Result("retryable", CrawlerStatus.FAILED, "stopped")
+        return JobResult("retryable", CrawlerStatus.FAILED, "stopped")
     if USAGE_MARK in said or not _is_directory(output_dir):
         return _CONFIG if USAGE_MARK in said or not is_infra_text(said) else _INFRA
     if awaits_build(output_dir):
-        return Result("completed", CrawlerStatus.FAILED, FINALIZATION_FAILED)
+        return JobResult("completed", CrawlerStatus.FAILED, FINALIZATION_FAILED)
     text = f"{said}\n{failure_text(output_dir)}"
     if is_infra_text(text):
         return _INFRA
     if is_config_text(text):
         return _CONFIG
     if is_warc_complete(output_dir):
-        return Result("completed", CrawlerStatus.FAILED, FINALIZATION_FAILED)
+        return JobResult("completed", CrawlerStatus.FAILED, FINALIZATION_FAILED)
     return _FAILED
 
 
@@ -189,3 +200,92 @@ def infra_errors_exhausted(history: Sequence[CrawlerStatus]) -> bool:
     """Return whether the last runs all ended in storage trouble, as many as are tried."""
     recent = history[-MAX_INFRA_ERRORS:]
     return len(recent) == MAX_INFRA_ERRORS and all(status is CrawlerStatus.INFRA for status in recent)
+
+
+FALLBACK_TRIES = 2
+FRESH_FAILED, FALLBACK_FAILED, EXHAUSTED = "fresh_failed", "fallback_failed", "fallback_exhausted"
+_PROMOTED = "promoted_to_"
+
+
+class RescueWord(StrEnum):
+    """How far a job is from its first plan."""
+
+    NORMAL = "normal"
+    FRESH_FAILED = "fresh-failed"
+    FALLBACK_ACTIVE = "fallback-active"
+    FALLBACK_RETRY = "fallback-retry"
+    FALLBACK_EXHAUSTED = "fallback-exhausted"
+
+
+class Rescue(NamedTuple):
+    """What a job becomes after a failure."""
+
+    status: str
+    stage: str
+    policy: ExecutionPolicy
+    restarts_count: bool
+    """Whether failures are counted from nothing again."""
+
+
+def is_promoted(policy: ExecutionPolicy) -> bool:
+    """Return whether the fallback has replaced the backend that the job began with."""
+    return policy.primary_backend is not None and policy.capture_backend != policy.primary_backend
+
+
+def after_failure(policy: ExecutionPolicy, failures: int) -> Rescue | None:
+    """Return what follows the n-th failure in a row with this backend; None if the ordinary retry rules apply.
+
+    Fresh phases fail up to the budget, then the fallback takes the backend's place; it may fail once, not twice.
+    """
+    if is_promoted(policy):
+        if failures >= FALLBACK_TRIES:
+            return Rescue("failed", EXHAUSTED, policy, False)
+        return Rescue("retryable", FALLBACK_FAILED, policy, False)
+    if policy.resume_policy != ResumePolicy.FRESH_ONLY.value or policy.fallback_backend == "none":
+        return None
+    if failures < max(1, policy.max_fresh_failures_before_fallback):
+        return Rescue("retryable", FRESH_FAILED, policy, False)
+    promoted = replace(
+        policy,
+        capture_backend=policy.fallback_backend,
+        primary_backend=policy.capture_backend,
+        last_promoted_from_backend=policy.capture_backend,
+        last_promotion_reason=f"{failures} fresh failures",
+    )
+    return Rescue("retryable", f"{_PROMOTED}{policy.fallback_backend}", promoted, True)
+
+
+def rescue_word(policy: ExecutionPolicy, stage: str | None) -> RescueWord:
+    """Return how far a job is from its first plan."""
+    if stage == EXHAUSTED:
+        return RescueWord.FALLBACK_EXHAUSTED
+    if is_promoted(policy):
+        return RescueWord.FALLBACK_RETRY if stage == FALLBACK_FAILED else RescueWord.FALLBACK_ACTIVE
+    return RescueWord.FRESH_FAILED if stage == FRESH_FAILED else RescueWord.NORMAL
+
+
+_PLAIN = {
+    "queued": "queued",
+    "completed": "awaiting-index",
+    "indexing": "indexing",
+    "indexed": "search-ready",
+    "index_failed": "index-failed",
+}
+
+
+def operator_state(status: str, policy: ExecutionPolicy, stage: str | None) -> str:
+    """Return the word that operators see for a job's status, backend and stage; an unknown status stays itself."""
+    word = rescue_word(policy, stage)
+    if status == "running":
+        if word is RescueWord.FALLBACK_RETRY:
+            return "running-rescue"
+        return "running-fallback" if is_promoted(policy) else "running-primary"
+    if status == "retryable":
+        return {
+            RescueWord.FRESH_FAILED: "waiting-fresh-retry",
+            RescueWord.FALLBACK_ACTIVE: "waiting-fallback",
+            RescueWord.FALLBACK_RETRY: "waiting-fallback-retry",
+        }.get(word, "waiting-retry")
+    if status == "failed":
+        return "failed-fallback-exhausted" if word is RescueWord.FALLBACK_EXHAUSTED else "failed"
+    return _PLAIN.get(status, status)

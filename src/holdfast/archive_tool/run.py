@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import shutil
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
+from typing import Any
 
 from holdfast import log
-from holdfast.archive_tool.browsertrix import MANAGED_NAME
 from holdfast.archive_tool.capture import capture
-from holdfast.archive_tool.consolidation import consolidate
-from holdfast.archive_tool.discovery import WarcFile, all_temp_dirs, discover_warcs, warcs_in
 from holdfast.archive_tool.docker import (
     DockerMissing,
     build_arguments,
@@ -18,31 +19,236 @@ from holdfast.archive_tool.docker import (
     inside_path,
     prepare_launch,
 )
-from holdfast.archive_tool.files import Place
+from holdfast.archive_tool.errors import CaptureUnavailable, StateUnwritable, ZimExists
+from holdfast.archive_tool.files import OutputDirectory, as_text, read_mapping, write_whole
 from holdfast.archive_tool.logs import (
     FAILURE_BYTES,
     FINAL_BUILD,
+    POISON_BYTES,
+    Statistics,
     announced_temp_dir,
     last_statistics,
     loud_text,
+    newest_crawl_log,
+    newest_log,
     tail,
 )
-from holdfast.archive_tool.manifest import WARCS
-from holdfast.archive_tool.modes import Mode
-from holdfast.archive_tool.options import Backend, ResumePolicy
+from holdfast.archive_tool.options import Backend, Options, ResumePolicy
 from holdfast.archive_tool.outcome import is_config_text, is_infra_text
-from holdfast.archive_tool.refusals import CaptureUnavailable, StateUnwritable, ZimExists
-from holdfast.archive_tool.resume import (
-    RESUME_NAME,
-    is_poisoned,
-    keep_resume,
-    refresh_resume,
-    usable_resume,
-    write_managed,
-)
 from holdfast.archive_tool.stage import End, Stage, StageEnd, Tools, stage_name
-from holdfast.archive_tool.survey import Survey, remove_temp_dirs, reset
-from holdfast.archive_tool.zimit_flags import size_limit
+from holdfast.archive_tool.state import CrawlState, is_temp_dir
+from holdfast.archive_tool.warc_files import (
+    WARCS,
+    Consolidation,
+    ToolWarcFile,
+    all_temp_dirs,
+    consolidate,
+    discover_warcs,
+    warcs_in,
+)
+from holdfast.archive_tool.zimit_flags import MANAGED_NAME, merged, size_limit
+from holdfast.clock import Clock
+
+
+class RunMode(StrEnum):
+    """The four ways to begin."""
+
+    FRESH = "Fresh"
+    RESUME = "Resume"
+    CONSOLIDATE = "New with Consolidation"
+    OVERWRITE = "Fresh (Overwrite)"
+
+    @property
+    def stage(self) -> str:
+        """What a stage of this kind is called."""
+        return {RunMode.RESUME: "Resume Crawl", RunMode.CONSOLIDATE: "New Crawl Phase"}.get(self, "Initial Crawl")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Situation:
+    """What was found, and what was asked for."""
+
+    zim_exists: bool
+    overwrite: bool
+    wants_build: bool
+    has_resume: bool
+    has_warcs: bool
+    may_resume: bool = True
+    """False if the policy, a poisoned queue or too many temporary directories forbid it."""
+
+
+def choose_mode(found: Situation) -> RunMode | None:
+    """Return how to begin, or None if a finished ZIM is in the way.
+
+    In this order: the ZIM (which only matters if one is wanted), the saved queue, earlier WARC files, nothing.
+    """
+    if found.zim_exists and found.wants_build:
+        return RunMode.OVERWRITE if found.overwrite else None
+    if found.has_resume and found.may_resume:
+        return RunMode.RESUME
+    return RunMode.CONSOLIDATE if found.has_warcs else RunMode.FRESH
+
+
+RESUME_NAME = ".zimit_resume.yaml"
+_SHAPES = (
+    ("collections/crawl-*/crawls/crawl-*.yaml",),
+    ("collections/crawl-*/crawls/crawl-*.yml",),
+    ("collections/crawl-*/crawls/*.yaml", "crawls/*.yaml"),
+    ("collections/crawl-*/crawl-*.yaml",),
+)
+_EMPTY_BUILD = (b"no entry found to push", b"unprocessable and looks probably mostly empty")
+
+
+def candidates(temp_dirs: Iterable[Path]) -> Iterator[Path]:
+    """Yield saved queues inside temporary directories: by the shape of their path, newest first in each."""
+    folders = list(temp_dirs)
+    seen: set[Path] = set()
+    for patterns in _SHAPES:
+        found = {path for folder in folders for pattern in patterns for path in folder.glob(pattern)} - seen
+        seen |= found
+        plain = [path for path in found if path.is_file() and not path.is_symlink()]
+        yield from sorted(plain, key=lambda path: (path.stat().st_mtime_ns, str(path)), reverse=True)
+
+
+def usable_resume(output_dir: Path, temp_dirs: Iterable[Path]) -> Path | None:
+    """Return the saved queue to go on from: the stable copy, else the first candidate that can be read."""
+    stable = output_dir / RESUME_NAME
+    if read_mapping(stable) is not None:
+        return stable
+    return next((path for path in candidates(temp_dirs) if read_mapping(path) is not None), None)
+
+
+def keep_resume(output_dir: Path, found: Path) -> Path | None:
+    """Copy a saved queue to its stable place, with the managed settings in it; None if it is no queue.
+
+    The copy replaces the old one whole, and keeps the time of its original.
+    """
+    stable = output_dir / RESUME_NAME
+    content = read_mapping(found)
+    if content is None:
+        return None
+    managed = read_mapping(output_dir / MANAGED_NAME)
+    wanted = merged(managed, content) if managed is not None else content
+    if found == stable and wanted == content:
+        return stable
+    data = found.read_bytes() if wanted == content else as_text(wanted).encode()
+    write_whole(stable, data, mtime=found.stat().st_mtime)
+    return stable
+
+
+def refresh_resume(output_dir: Path, temp_dir: Path) -> Path | None:
+    """After a stage, take over the queue that it saved; None if it saved none that can be used."""
+    for path in candidates([temp_dir]):
+        if (kept := keep_resume(output_dir, path)) is not None:
+            return kept
+    return None
+
+
+def write_managed(output_dir: Path, managed: dict[str, Any]) -> Path:
+    """Keep the managed settings in their file and return it."""
+    path = output_dir / MANAGED_NAME
+    if read_mapping(path) != managed:
+        write_whole(path, as_text(managed).encode())
+    return path
+
+
+def is_poisoned(output_dir: Path, *, managed: bool) -> bool:
+    """Return whether the last run shows that its queue leads nowhere.
+
+    Three things together: managed settings, a ZIM build that found nothing to build from, and statistics that are
+    missing or say that every page failed.
+    """
+    log = newest_log(output_dir)
+    if not managed or log is None:
+        return False
+    said = tail(log, POISON_BYTES).lower()
+    crawl = newest_crawl_log(output_dir)  # the newest may be a final build's, which counts no pages
+    return any(phrase in said for phrase in _EMPTY_BUILD) and _all_failed(last_statistics(crawl) if crawl else None)
+
+
+def _all_failed(found: Statistics | None) -> bool:
+    if found is None:
+        return True
+    return found.crawled == 0 and found.pending == 0 and found.failed == found.total >= 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Survey:
+    """What was found, and how the run begins."""
+
+    mode: RunMode | None
+    """None if a finished ZIM is in the way."""
+    resume: Path | None
+    """The saved queue, whether it will be used or not."""
+    temp_dirs: tuple[Path, ...]
+    warcs: int
+    statistics: Statistics | None
+    reset: str | None
+    """Why the remains of earlier runs are cleared away first, if they are."""
+
+
+def survey(options: Options) -> Survey:
+    """Look at the output directory; nothing is changed."""
+    output_dir = options.output_dir
+    temp_dirs = all_temp_dirs(output_dir) if output_dir.is_dir() else []
+    resume = usable_resume(output_dir, temp_dirs)
+    reset, may_resume = _judge(options, temp_dirs)
+    files = discover_warcs(output_dir).files if output_dir.is_dir() else ()
+    newest = newest_crawl_log(output_dir)
+    mode = choose_mode(
+        Situation(
+            zim_exists=options.zim_path.exists(),
+            overwrite=options.overwrite,
+            wants_build=options.wants_build,
+            has_resume=resume is not None,
+            has_warcs=bool(files),
+            may_resume=may_resume,
+        )
+    )
+    return Survey(
+        mode=mode,
+        resume=resume,
+        temp_dirs=tuple(temp_dirs),
+        warcs=len(files),
+        reset=reset,
+        statistics=None if newest is None else last_statistics(newest),
+    )
+
+
+def _judge(options: Options, temp_dirs: list[Path]) -> tuple[str | None, bool]:
+    """Return why earlier remains are cleared away, and whether a saved queue may be used."""
+    recovery, output_dir = options.recovery, options.output_dir
+    managed = options.managed_config is not None or (output_dir / MANAGED_NAME).is_file()
+    remains = bool(temp_dirs) or (output_dir / RESUME_NAME).exists()
+    if recovery.policy is ResumePolicy.FRESH_ONLY:
+        return ("the resume policy is fresh_only" if remains else None), False
+    if recovery.max_temp_dirs is not None and len(temp_dirs) > recovery.max_temp_dirs:
+        return f"{len(temp_dirs)} temporary directories are more than {recovery.max_temp_dirs}", False
+    if is_poisoned(output_dir, managed=managed):
+        return ("the saved queue is poisoned" if recovery.reset_poisoned else None), False
+    return None, True
+
+
+def reset(state: CrawlState, clock: Clock) -> Consolidation:
+    """Keep every WARC file under its stable name, then remove temporary directories, saved queue and state.
+
+    NoSpace, Unavailable or StableNameTaken if a file cannot be kept: then nothing has been removed.
+    """
+    output_dir = state.output_dir
+    folders = all_temp_dirs(output_dir)
+    kept = consolidate(output_dir, warcs_in(folders), clock)
+    remove_temp_dirs(output_dir, folders)
+    (output_dir / RESUME_NAME).unlink(missing_ok=True)
+    state.forget()
+    log.get().info("remains.reset", created=kept.created, reused=kept.reused, folders=len(folders))
+    return kept
+
+
+def remove_temp_dirs(output_dir: Path, folders: list[Path]) -> None:
+    """Remove temporary directories of this output directory, and nothing else."""
+    for folder in folders:
+        if is_temp_dir(folder, output_dir):
+            shutil.rmtree(folder)
 
 
 class EndState(StrEnum):
@@ -64,10 +270,10 @@ class EndState(StrEnum):
         return 0 if self is EndState.SUCCESS else 1
 
 
-class Run:
+class ToolRun:
     """One run. The place is checked before each phase: storage that went away is never written around."""
 
-    def __init__(self, tools: Tools, place: Place, found: Survey) -> None:
+    def __init__(self, tools: Tools, place: OutputDirectory, found: Survey) -> None:
         self._tools, self._place, self._found = tools, place, found
         self._options, self._state = tools.options, tools.state
         self._earlier: frozenset[tuple[int, int]] = frozenset()
@@ -97,10 +303,10 @@ class Run:
         ended = self._crawl(mode) if self._options.backend is Backend.BROWSERTRIX else self._capture()
         return self._finish() if ended is EndState.SUCCESS else ended
 
-    def _only_builds(self, mode: Mode) -> bool:
+    def _only_builds(self, mode: RunMode) -> bool:
         """Return whether an earlier run here came to the end of its crawl and was only kept from building the ZIM."""
         awaits, wants = self._state.awaits_build, self._options.wants_build
-        if awaits and wants and mode is not Mode.OVERWRITE and discover_warcs(self._options.output_dir).files:
+        if awaits and wants and mode is not RunMode.OVERWRITE and discover_warcs(self._options.output_dir).files:
             log.get().info("crawl.complete_already", warcs=self._found.warcs)
             return True
         self._state.note_crawl(awaits_build=False)
@@ -112,28 +318,28 @@ class Run:
             log.get().warning("container.orphan", container=container)
             self._tools.docker.stop(container)
 
-    def _begin(self, mode: Mode) -> Mode:
+    def _begin(self, mode: RunMode) -> RunMode:
         """Make the state what the mode asks for."""
         output_dir = self._options.output_dir
         if self._options.managed_config is not None:
             write_managed(output_dir, self._options.managed_config)
-        if mode is Mode.OVERWRITE:
+        if mode is RunMode.OVERWRITE:
             self._earlier = frozenset(file.identity for file in discover_warcs(output_dir).files)
             (output_dir / RESUME_NAME).unlink(missing_ok=True)
             self._state.forget()
         elif self._found.reset is not None:
             log.get().info("remains.resetting", reason=self._found.reset)
             reset(self._state, self._tools.clock)
-        elif mode is not Mode.RESUME:
+        elif mode is not RunMode.RESUME:
             self._state.reset_adaptation()
-        if mode is not Mode.OVERWRITE:
+        if mode is not RunMode.OVERWRITE:
             for folder in all_temp_dirs(output_dir):
                 self._state.add_temp_dir(folder)
         self._state.save()
         log.get().info("run.begins", mode=mode.value, workers=self._state.current_workers, warcs=self._found.warcs)
         return mode
 
-    def _crawl(self, mode: Mode) -> EndState:
+    def _crawl(self, mode: RunMode) -> EndState:
         """Run crawl stages until one ends well, nothing more may be tried, or a stop is asked for."""
         attempt, fresh_failures = 1, 0
         while attempt <= self._options.max_attempts:
@@ -146,7 +352,7 @@ class Run:
                 return settled
             if ended.end is not End.ADAPTED:
                 attempt += 1
-                fresh_failures += mode is not Mode.RESUME
+                fresh_failures += mode is not RunMode.RESUME
                 if 0 < self._options.recovery.fresh_failures <= fresh_failures and self._options.recovery.fallback:
                     return self._capture()
             if attempt <= self._options.max_attempts and self._tools.bell.pause(self._options.watch.backoff_s):
@@ -154,10 +360,10 @@ class Run:
             mode = self._next_mode()
         return EndState.MAX_ATTEMPTS
 
-    def _crawl_stage(self, mode: Mode, attempt: int) -> StageEnd:
+    def _crawl_stage(self, mode: RunMode, attempt: int) -> StageEnd:
         output_dir = self._options.output_dir
         config: Path | None = None
-        if mode is Mode.RESUME:
+        if mode is RunMode.RESUME:
             found = usable_resume(output_dir, self._state.temp_dirs)
             config = None if found is None else keep_resume(output_dir, found)
         if config is None and (output_dir / MANAGED_NAME).is_file():
@@ -211,7 +417,7 @@ class Run:
             return EndState.FAILED
         return None
 
-    def _next_mode(self) -> Mode:
+    def _next_mode(self) -> RunMode:
         """Decide anew after a stage; a queue that has just shown to lead nowhere is not taken up once more."""
         output_dir = self._options.output_dir
         poisoned = is_poisoned(output_dir, managed=(output_dir / MANAGED_NAME).is_file())
@@ -219,8 +425,8 @@ class Run:
             reset(self._state, self._tools.clock)
         may_resume = self._options.recovery.policy is not ResumePolicy.FRESH_ONLY and not poisoned
         if may_resume and usable_resume(output_dir, self._state.temp_dirs):
-            return Mode.RESUME
-        return Mode.CONSOLIDATE if discover_warcs(output_dir).files else Mode.FRESH
+            return RunMode.RESUME
+        return RunMode.CONSOLIDATE if discover_warcs(output_dir).files else RunMode.FRESH
 
     def _capture(self) -> EndState:
         """Capture with the other backend: the one asked for, or the fallback after too many failures."""
@@ -259,12 +465,12 @@ class Run:
             log.get().info("remains.cleaned")
         return EndState.SUCCESS
 
-    def _own_files(self) -> list[WarcFile]:
+    def _own_files(self) -> list[ToolWarcFile]:
         """Return this crawl's WARC files by their stable names."""
         stable = warcs_in([self._options.output_dir / WARCS])
         return [file for file in stable if file.identity not in self._earlier]
 
-    def _build(self, files: list[WarcFile]) -> EndState:
+    def _build(self, files: list[ToolWarcFile]) -> EndState:
         if not files:
             return EndState.NO_WARCS
         names = [inside_path(file.path, self._options.output_dir) for file in files]

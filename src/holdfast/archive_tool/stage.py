@@ -2,26 +2,115 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import threading
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
-from typing import NamedTuple
+from pathlib import Path
+from subprocess import Popen
+from typing import IO, NamedTuple
 
 from holdfast import log
-from holdfast.archive_tool.bell import Bell
-from holdfast.archive_tool.docker import START_FAILURES, SUCCESS_CODES, Docker, Launch
-from holdfast.archive_tool.environment import docker_environment
-from holdfast.archive_tool.logs import StageLog, stage_log
-from holdfast.archive_tool.monitor import Limits, Monitor
+from holdfast.archive_tool.docker import (
+    LOOKUPS,
+    START_FAILURES,
+    SUCCESS_CODES,
+    Docker,
+    Launch,
+    Times,
+    docker_environment,
+    relax_with,
+)
+from holdfast.archive_tool.errors import StoreMissing
+from holdfast.archive_tool.logs import MAX_LINE_BYTES, StageLogFile, stage_log
 from holdfast.archive_tool.options import Options
-from holdfast.archive_tool.permissions import relax_with
-from holdfast.archive_tool.refusals import StoreMissing
 from holdfast.archive_tool.state import CrawlState
-from holdfast.archive_tool.strategies import Action, Strategies
-from holdfast.archive_tool.tape import Tape
-from holdfast.archive_tool.times import LOOKUPS, Times
+from holdfast.archive_tool.strategies import Bell, Monitor, StageAction, Strategies, TroubleLimits
 from holdfast.clock import Clock
+
+Listener = Callable[[bytes], None]
+_CHUNK = 64 * 1024
+
+
+class StageLog:
+    """Records one process until both of its outputs are closed."""
+
+    def __init__(self, log: StageLogFile, listener: Listener, ended: Callable[[], None]) -> None:
+        self.log = log
+        self.trouble: OSError | None = None
+        """Why the logs could not be written, if they could not."""
+        self._listener, self._ended = listener, ended
+        self._lock = threading.Lock()
+        self._open = 2
+        self._threads: list[threading.Thread] = []
+        self._combined = _create(log.combined)
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the process has closed both of its outputs."""
+        return self._open == 0
+
+    def record(self, process: Popen[bytes]) -> None:
+        """Begin; the process must have both outputs as pipes."""
+        assert process.stdout is not None
+        assert process.stderr is not None
+        for stream, path in ((process.stdout, self.log.stdout), (process.stderr, self.log.stderr)):
+            thread = threading.Thread(target=self._copy, args=(stream, _create(path)), name=path.name, daemon=True)
+            self._threads.append(thread)
+            thread.start()
+
+    def note(self, line: str) -> None:
+        """Write a line of our own to the combined log, and listen to it."""
+        data = line.encode() + b"\n"
+        self._write(self._combined, data)
+        self._listener(data)
+
+    def close(self, timeout: float) -> None:
+        """Wait for what is still under way, and close the files."""
+        for thread in self._threads:
+            thread.join(timeout)
+        with self._lock:
+            self._combined.close()
+
+    def _copy(self, stream: IO[bytes], own: IO[bytes]) -> None:
+        rest, endless = b"", False
+        with own:
+            while chunk := os.read(stream.fileno(), _CHUNK):
+                self._write(own, chunk)
+                *lines, rest = (rest + chunk).split(b"\n")
+                for line in lines:
+                    self._write(self._combined, line + b"\n")
+                    if not endless:
+                        self._listener(line)
+                    endless = False
+                if len(rest) > MAX_LINE_BYTES:
+                    self._write(self._combined, rest)
+                    rest, endless = b"", True
+            if rest:
+                self._write(self._combined, rest + b"\n")
+                self._listener(rest)
+        stream.close()
+        with self._lock:
+            self._open -= 1
+        self._ended()
+
+    def _write(self, file: IO[bytes], data: bytes) -> None:
+        try:
+            with self._lock:
+                if not file.closed:
+                    file.write(data)
+        except OSError as exc:
+            self.trouble = self.trouble or exc
+            self._ended()
+
+
+def _create(path: Path) -> IO[bytes]:
+    """Open a log that must be new, unbuffered: whoever looks at it sees everything that was said."""
+    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, 0o644)
+    return os.fdopen(fd, "wb", buffering=0)
+
 
 _FOREVER_S = 3600.0
 _LOOK_S = 0.05
@@ -42,7 +131,7 @@ class StageEnd(NamedTuple):
 
     end: End
     exit_code: int | None
-    log: StageLog
+    log: StageLogFile
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,19 +156,25 @@ class Stage:
         self._options, self._bell, self._clock = tools.options, tools.bell, tools.clock
         watch = tools.options.watch
         self._monitor = Monitor(
-            limits=Limits(watch.stall_s, watch.timeout_errors, watch.http_errors), started=tools.clock.monotonic()
+            limits=TroubleLimits(watch.stall_s, watch.timeout_errors, watch.http_errors),
+            started=tools.clock.monotonic(),
         )
         self._lock = threading.Lock()
         self._container: str | None = None
-        self._tape = Tape(stage_log(tools.options.output_dir, name, tools.clock.now()), self._hear, tools.bell.ring)
+        self._tape = StageLog(stage_log(tools.options.output_dir, name, tools.clock.now()), self._hear, tools.bell.ring)
 
     def run(self) -> StageEnd:
         """Run to the end; StoreMissing if the logs can no longer be written."""
         try:
             process = subprocess.Popen(
-                self._launch.command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                env=docker_environment(), start_new_session=True, bufsize=0,
-            )  # fmt: skip
+                self._launch.command,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                env=docker_environment(),
+                start_new_session=True,
+                bufsize=0,
+            )
         except OSError as exc:
             self._tape.note(f"archive-tool: docker could not be started: {exc}")
             self._tape.close(0)
@@ -115,14 +210,14 @@ class Stage:
                 self._relax(self._container)
                 next_relax = now + relax_s
             if now >= next_check and not self._tape.is_over:
-                if self._watched and self._intervene(now) is Action.STOP_CONTAINER:
+                if self._watched and self._intervene(now) is StageAction.STOP_CONTAINER:
                     return End.ADAPTED
                 next_check = self._clock.monotonic() + interval
         if self._tape.trouble is not None:
             return End.FAILED
         return None
 
-    def _intervene(self, now: float) -> Action:
+    def _intervene(self, now: float) -> StageAction:
         with self._lock:
             errors = dict(self._monitor.errors)
             signal = self._monitor.check(now)
@@ -130,7 +225,7 @@ class Stage:
             self._tools.state.errors = errors
             self._tools.state.save()
         if signal is None or self._bell.stopping:
-            return Action.CARRY_ON
+            return StageAction.CARRY_ON
         log.get().warning("crawl.trouble", status=signal.status, reason=signal.reason, **errors)
         action = self._tools.strategies.answer(signal, self._patience)
         with self._lock:

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from holdfast.archive_tool.errors import StateUnwritable
 from holdfast.archive_tool.files import write_whole
-from holdfast.archive_tool.refusals import StateUnwritable
 
 STATE_NAME = ".archive_state.json"
 TEMP_PREFIX = ".tmp"
@@ -73,12 +73,15 @@ class CrawlState:
         self.guard()
         self.temp_dirs = _by_age(path for path in self.temp_dirs if is_temp_dir(path, self.output_dir))
         content = {
-            "current_workers": self.current_workers, "initial_workers": self.initial_workers,
+            "current_workers": self.current_workers,
+            "initial_workers": self.initial_workers,
             "temp_dirs_host_paths": [str(path) for path in self.temp_dirs],
-            "vpn_rotations_done": self.vpn_rotations, "worker_reductions_done": self.worker_reductions,
-            "container_restarts_done": self.container_restarts, "error_counts": self.errors,
+            "vpn_rotations_done": self.vpn_rotations,
+            "worker_reductions_done": self.worker_reductions,
+            "container_restarts_done": self.container_restarts,
+            "error_counts": self.errors,
             "awaits_build": self.awaits_build,
-        }  # fmt: skip
+        }
         try:
             write_whole(self.path, (json.dumps(content, indent=2) + "\n").encode())
         except OSError as exc:
@@ -141,13 +144,14 @@ def load_state(output_dir: Path, workers: int) -> CrawlState:
     output_dir = output_dir.resolve()
     content = _read(output_dir / STATE_NAME)
     state = CrawlState(
-        output_dir=output_dir, initial_workers=workers,
+        output_dir=output_dir,
+        initial_workers=workers,
         current_workers=min(workers, _count(content, "current_workers", workers, least=1)),
         vpn_rotations=_count(content, "vpn_rotations_done", 0),
         worker_reductions=_count(content, "worker_reductions_done", 0),
         container_restarts=_count(content, "container_restarts_done", 0),
         awaits_build=content.get("awaits_build") is True,
-    )  # fmt: skip
+    )
     counts = content.get("error_counts")
     if isinstance(counts, dict):
         state.errors = {kind: _count(counts, kind, 0) for kind in ERROR_KINDS}

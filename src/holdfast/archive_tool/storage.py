@@ -15,11 +15,17 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from holdfast.archive_tool.consolidation import sha256_of_file
-from holdfast.archive_tool.discovery import warcs_below
-from holdfast.archive_tool.manifest import WARCS, Entry, ManifestStatus, read_job_manifest
-from holdfast.archive_tool.outcome import is_storage_errno
+from holdfast.archive_tool.outcome import crawl_statistics, is_storage_errno
 from holdfast.archive_tool.state import temp_dirs_in
+from holdfast.archive_tool.warc_files import (
+    WARCS,
+    ManifestStatus,
+    StableFile,
+    discover_warcs,
+    read_job_manifest,
+    sha256_of_file,
+    warcs_below,
+)
 from holdfast.errors import HoldfastError, Invalid
 from holdfast.warc.verify import verify_file
 
@@ -46,10 +52,12 @@ def storage_statistics(output_dir: Path) -> StorageStatistics:
     temp = _inodes(temp_dirs_in(output_dir))
     warcs = {file.identity: file.size for file in warcs_below(output_dir)}
     return StorageStatistics(
-        warc_files=len(warcs), warc_bytes=sum(warcs.values()), output_bytes=sum(_inodes([output_dir]).values()),
+        warc_files=len(warcs),
+        warc_bytes=sum(warcs.values()),
+        output_bytes=sum(_inodes([output_dir]).values()),
         tmp_bytes=sum(temp.values()),
         tmp_non_warc_bytes=sum(size for inode, size in temp.items() if inode not in warcs),
-    )  # fmt: skip
+    )
 
 
 def _inodes(folders: Iterable[Path]) -> dict[tuple[int, int], int]:
@@ -87,9 +95,12 @@ class WarcVerdict(NamedTuple):
     def as_json(self) -> dict[str, Any]:
         """Return it as the report shows it."""
         return {
-            "path": str(self.path), "ok": self.ok, "error_kind": self.error_kind and self.error_kind.value,
-            "error": self.error, "records": self.records,
-        }  # fmt: skip
+            "path": str(self.path),
+            "ok": self.ok,
+            "error_kind": self.error_kind and self.error_kind.value,
+            "error": self.error,
+            "records": self.records,
+        }
 
 
 def verify_warc(path: Path, level: int = 1) -> WarcVerdict:
@@ -154,9 +165,13 @@ def warc_report(verdicts: Sequence[WarcVerdict], level: int) -> dict[str, Any]:
     kinds = {kind.value: sum(verdict.error_kind is kind for verdict in verdicts) for kind in ErrorKind}
     failed = sum(not verdict.ok for verdict in verdicts)
     return {
-        "level": level, "warcs_total": len(verdicts), "warcs_ok": len(verdicts) - failed, "warcs_failed": failed,
-        "errors": kinds, "results": [verdict.as_json() for verdict in verdicts],
-    }  # fmt: skip
+        "level": level,
+        "warcs_total": len(verdicts),
+        "warcs_ok": len(verdicts) - failed,
+        "warcs_failed": failed,
+        "errors": kinds,
+        "results": [verdict.as_json() for verdict in verdicts],
+    }
 
 
 class ManifestLevel(StrEnum):
@@ -188,11 +203,16 @@ class ManifestReport:
     def as_json(self) -> dict[str, Any]:
         """Return it as the report shows it."""
         return {
-            "valid": self.valid, "manifest_status": self.status.value, "level": self.level.value,
-            "entries_total": self.entries_total, "entries_verified": self.entries_verified,
-            "missing": list(self.missing), "size_mismatches": list(self.size_mismatches),
-            "hash_mismatches": list(self.hash_mismatches), "orphaned": list(self.orphaned),
-        }  # fmt: skip
+            "valid": self.valid,
+            "manifest_status": self.status.value,
+            "level": self.level.value,
+            "entries_total": self.entries_total,
+            "entries_verified": self.entries_verified,
+            "missing": list(self.missing),
+            "size_mismatches": list(self.size_mismatches),
+            "hash_mismatches": list(self.hash_mismatches),
+            "orphaned": list(self.orphaned),
+        }
 
     def describe(self) -> str:
         """Return it as lines for a person; the last is the verdict."""
@@ -219,13 +239,18 @@ def verify_manifest(output_dir: Path, level: ManifestLevel = ManifestLevel.SIZE)
         return tuple(name for name, said in found if said == verdict)
 
     return ManifestReport(
-        status=manifest.status, level=level, entries_total=len(found), entries_verified=len(those("ok")),
-        missing=those("missing"), size_mismatches=those("size"), hash_mismatches=those("hash"),
+        status=manifest.status,
+        level=level,
+        entries_total=len(found),
+        entries_verified=len(those("ok")),
+        missing=those("missing"),
+        size_mismatches=those("size"),
+        hash_mismatches=those("hash"),
         orphaned=tuple(orphans),
-    )  # fmt: skip
+    )
 
 
-def _compare(warcs_dir: Path, entry: Entry, level: ManifestLevel) -> str:
+def _compare(warcs_dir: Path, entry: StableFile, level: ManifestLevel) -> str:
     path = warcs_dir / entry.stable_name
     if not path.is_file():
         return "missing"
@@ -234,3 +259,76 @@ def _compare(warcs_dir: Path, entry: Entry, level: ManifestLevel) -> str:
     if level is ManifestLevel.HASH and sha256_of_file(path) != entry.sha256:
         return "hash"
     return "ok"
+
+
+class StorageVerdict(StrEnum):
+    """How a job's storage stands."""
+
+    PASS = "pass"  # noqa: S105 a verdict, no password
+    INCOMPLETE = "incomplete"
+    FAIL = "fail"
+
+
+class Issue(NamedTuple):
+    """One thing that is not as it should be."""
+
+    code: str
+    detail: str
+    fails: bool
+
+
+def integrity_report(output_dir: Path, *, level: int = 1) -> dict[str, Any]:
+    """Return the verdict with its issues and counts.
+
+    `fail`: something is lost or damaged. `incomplete`: nothing is, but the job is not finished (no WARC files, files
+    that only stand in temporary directories, a crawl with pages left). `level` is that of the files' own verification.
+    """
+    output_dir = output_dir.resolve()
+    try:
+        issues, weight = _issues(output_dir, level), storage_statistics(output_dir)
+    except OSError as exc:
+        trouble = Issue(ErrorKind.INFRA.value, f"{output_dir}: errno {exc.errno}: {exc.strerror}", True)
+        issues, weight = [trouble], NO_WEIGHT
+    fails = any(issue.fails for issue in issues)
+    verdict = StorageVerdict.FAIL if fails else StorageVerdict.INCOMPLETE if issues else StorageVerdict.PASS
+    return {
+        "verdict": verdict.value,
+        "output_dir": str(output_dir),
+        "level": level,
+        "issues": [{"code": issue.code, "detail": issue.detail, "fails": issue.fails} for issue in issues],
+        "warc_files": weight.warc_files,
+        "warc_bytes": weight.warc_bytes,
+        "tmp_bytes": weight.tmp_bytes,
+    }
+
+
+def _issues(output_dir: Path, level: int) -> list[Issue]:
+    if not output_dir.is_dir():
+        return [Issue("output_dir_missing", str(output_dir), True)]
+    found = discover_warcs(output_dir)
+    issues = [
+        Issue(verdict.error_kind.value if verdict.error_kind else "unknown", f"{verdict.path}: {verdict.error}", True)
+        for verdict in (verify_warc(file.path, level) for file in found.files)
+        if not verdict.ok
+    ]
+    if found.manifest_status in (ManifestStatus.INVALID, ManifestStatus.UNREADABLE):
+        issues.append(Issue(f"manifest_{found.manifest_status.value}", str(output_dir), True))
+    elif found.manifest_status is ManifestStatus.VALID:
+        issues += _manifest_issues(output_dir)
+    if not found.files:
+        issues.append(Issue("no_warcs", "there is nothing to index", False))
+    elif found.source not in ("stable",):
+        issues.append(Issue("not_consolidated", f"{len(temp_dirs_in(output_dir))} temporary directories", False))
+    last = crawl_statistics(output_dir)
+    if last is not None and not last.is_complete:
+        issues.append(Issue("crawl_incomplete", f"{last.crawled} of {last.total} crawled", False))
+    return issues
+
+
+def _manifest_issues(output_dir: Path) -> list[Issue]:
+    report = verify_manifest(output_dir, ManifestLevel.SIZE)
+    return [
+        *(Issue("warc_missing", name, True) for name in report.missing),
+        *(Issue("warc_size_mismatch", name, True) for name in report.size_mismatches),
+        *(Issue("warc_orphaned", name, False) for name in report.orphaned),
+    ]

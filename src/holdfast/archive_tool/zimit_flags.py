@@ -6,12 +6,14 @@ output goes, and what would let zimit delete its WARC files: those belong to thi
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import Enum
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from holdfast.archive_tool.refusals import FlagRefused
+from holdfast.archive_tool.errors import FlagRefused, ToolConfigRefused
+from holdfast.sources.config import SourceConfig
 
 MAX_VALUE_CHARS = 4096
 
@@ -25,23 +27,90 @@ class Takes(Enum):
 
 
 _SWITCHES = (
-    "allowHashUrls", "headless", "generateCDX", "combineWARC", "failOnFailedSeed", "failOnFailedLimit",
-    "failOnInvalidStatus", "noMobileDevice", "blockAds", "restartsOnError", "keep",
-)  # fmt: skip
+    "allowHashUrls",
+    "headless",
+    "generateCDX",
+    "combineWARC",
+    "failOnFailedSeed",
+    "failOnFailedLimit",
+    "failOnInvalidStatus",
+    "noMobileDevice",
+    "blockAds",
+    "restartsOnError",
+    "keep",
+)
 _NUMBERS = (
-    "workers", "depth", "extraHops", "pageLimit", "limit", "maxPageLimit", "pageLoadTimeout", "timeout",
-    "rolloverSize", "behaviorTimeout", "postLoadDelay", "pageExtraDelay", "delay", "saveStateInterval",
-    "saveStateHistory", "sizeSoftLimit", "sizeHardLimit", "sizeLimit", "diskUtilization", "timeSoftLimit",
-    "timeHardLimit", "timeLimit", "netIdleWait", "maxPageRetries",
-)  # fmt: skip
+    "workers",
+    "depth",
+    "extraHops",
+    "pageLimit",
+    "limit",
+    "maxPageLimit",
+    "pageLoadTimeout",
+    "timeout",
+    "rolloverSize",
+    "behaviorTimeout",
+    "postLoadDelay",
+    "pageExtraDelay",
+    "delay",
+    "saveStateInterval",
+    "saveStateHistory",
+    "sizeSoftLimit",
+    "sizeHardLimit",
+    "sizeLimit",
+    "diskUtilization",
+    "timeSoftLimit",
+    "timeHardLimit",
+    "timeLimit",
+    "netIdleWait",
+    "maxPageRetries",
+)
 _TEXTS = (
-    "scopeType", "scopeIncludeRx", "scopeExcludeRx", "include", "exclude", "waitUntil", "selectLinks",
-    "clickSelector", "blockRules", "blockMessage", "adBlockMessage", "collection", "logging", "logLevel",
-    "logContext", "logExcludeContext", "text", "mobileDevice", "userAgent", "userAgentSuffix", "useSitemap",
-    "sitemapFromDate", "sitemapToDate", "behaviors", "dedupPolicy", "screenshot", "warcInfo", "saveState", "lang",
-    "warcPrefix", "serviceWorker", "adminEmail", "title", "description", "long-description", "zim-lang", "favicon",
-    "creator", "publisher", "source", "tags", "crawlId", "acceptable-crawler-exit-codes", "profile",
-)  # fmt: skip
+    "scopeType",
+    "scopeIncludeRx",
+    "scopeExcludeRx",
+    "include",
+    "exclude",
+    "waitUntil",
+    "selectLinks",
+    "clickSelector",
+    "blockRules",
+    "blockMessage",
+    "adBlockMessage",
+    "collection",
+    "logging",
+    "logLevel",
+    "logContext",
+    "logExcludeContext",
+    "text",
+    "mobileDevice",
+    "userAgent",
+    "userAgentSuffix",
+    "useSitemap",
+    "sitemapFromDate",
+    "sitemapToDate",
+    "behaviors",
+    "dedupPolicy",
+    "screenshot",
+    "warcInfo",
+    "saveState",
+    "lang",
+    "warcPrefix",
+    "serviceWorker",
+    "adminEmail",
+    "title",
+    "description",
+    "long-description",
+    "zim-lang",
+    "favicon",
+    "creator",
+    "publisher",
+    "source",
+    "tags",
+    "crawlId",
+    "acceptable-crawler-exit-codes",
+    "profile",
+)
 FLAGS: dict[str, Takes] = {
     **{f"--{name}": Takes.NOTHING for name in _SWITCHES},
     **{f"--{name}": Takes.NUMBER for name in _NUMBERS},
@@ -49,9 +118,18 @@ FLAGS: dict[str, Takes] = {
     "-w": Takes.NUMBER,
 }
 _BUILD = (
-    "--title", "--description", "--long-description", "--zim-lang", "--lang", "--favicon", "--creator", "--publisher",
-    "--source", "--tags", "--adminEmail",
-)  # fmt: skip
+    "--title",
+    "--description",
+    "--long-description",
+    "--zim-lang",
+    "--lang",
+    "--favicon",
+    "--creator",
+    "--publisher",
+    "--source",
+    "--tags",
+    "--adminEmail",
+)
 _NUMBER = re.compile(r"-?\d{1,15}")
 _WORKERS = ("--workers", "-w")
 _SIZE = "--sizeSoftLimit"
@@ -150,11 +228,225 @@ def with_size_left(flags: Iterable[Flag], captured_bytes: int) -> tuple[Flag, ..
     """Return the flags with a size limit that is less by what has been captured, and never none at all."""
     return tuple(
         Flag(flag.name, str(max(1, int(flag.value or "0") - captured_bytes)))
-        if flag.name == _SIZE and int(flag.value or "0") > 0 else flag
+        if flag.name == _SIZE and int(flag.value or "0") > 0
+        else flag
         for flag in flags
-    )  # fmt: skip
+    )
 
 
 def for_final_build(flags: Iterable[Flag]) -> tuple[Flag, ...]:
     """Return the flags that also say something about the finished ZIM: title, description, language, icon."""
     return tuple(flag for flag in flags if flag.name in _BUILD)
+
+
+MANAGED_NAME = ".browsertrix_managed_config.yaml"
+_FIELD = "browsertrix_config"
+_KEYS = frozenset(
+    {
+        "extraChromeArgs",
+        "scopeType",
+        "include",
+        "exclude",
+        "scopeIncludeRx",
+        "scopeExcludeRx",
+        "depth",
+        "extraHops",
+        "pageLoadTimeout",
+        "timeout",
+        "behaviorTimeout",
+        "behaviors",
+        "postLoadDelay",
+        "pageExtraDelay",
+        "delay",
+        "netIdleWait",
+        "maxPageRetries",
+        "waitUntil",
+        "blockRules",
+        "blockAds",
+        "userAgent",
+        "userAgentSuffix",
+        "lang",
+        "saveState",
+        "saveStateInterval",
+        "saveStateHistory",
+        "rolloverSize",
+        "dedupPolicy",
+        "serviceWorker",
+        "mobileDevice",
+        "logging",
+        "logLevel",
+        "context",
+        "useSitemap",
+        "allowHashUrls",
+        "selectLinks",
+        "clickSelector",
+        "failOnFailedSeed",
+        "failOnInvalidStatus",
+        "warcInfo",
+        "warcPrefix",
+        "diskUtilization",
+        "screenshot",
+        "text",
+        "useRobots",
+    }
+)
+_CHROME_ARGS = frozenset(
+    {
+        "--disable-http2",
+        "--disable-quic",
+        "--disable-gpu",
+        "--disable-dev-shm-usage",
+        "--disable-background-networking",
+    }
+)
+_MAX_LIST = 500
+
+
+def check_managed(content: object) -> dict[str, Any]:
+    """Return the settings as they came; ToolConfigRefused if they are no object, or one of them may not be managed."""
+    if not isinstance(content, dict):
+        raise ToolConfigRefused(_FIELD, "it must be an object")
+    for key, value in content.items():
+        if key not in _KEYS:
+            raise ToolConfigRefused(f"{_FIELD}.{key!s:.80}", "this setting may not be managed")
+        if not _plain(value):
+            raise ToolConfigRefused(f"{_FIELD}.{key}", "only text, numbers, booleans and lists of them")
+    for argument in content.get("extraChromeArgs", ()):
+        if argument not in _CHROME_ARGS:
+            raise ToolConfigRefused(f"{_FIELD}.extraChromeArgs", f"{argument!r:.100} is not among the permitted ones")
+    return dict(content)
+
+
+def _plain(value: object) -> bool:
+    if isinstance(value, list):
+        return len(value) <= _MAX_LIST and all(isinstance(one, str | int | float | bool | dict) for one in value)
+    return isinstance(value, str | int | float | bool)
+
+
+def merged(managed: dict[str, Any], resume: dict[str, Any]) -> dict[str, Any]:
+    """Return the saved settings with the managed ones over them.
+
+    Managed scalars win, lists begin with the managed entries and name each once, mappings are merged inside, and all
+    that only the saved file has stays as it is.
+    """
+    result = dict(resume)
+    for key, value in managed.items():
+        before = resume.get(key)
+        if isinstance(value, dict) and isinstance(before, dict):
+            result[key] = merged(value, before)
+        elif isinstance(value, list):
+            result[key] = _joined(value, before if isinstance(before, list) else [])
+        else:
+            result[key] = value
+    return result
+
+
+def _joined(first: list[Any], second: list[Any]) -> list[Any]:
+    joined: list[Any] = []
+    for one in (*first, *second):
+        if one not in joined:
+            joined.append(one)
+    return joined
+
+
+_DELAY = ("--pageExtraDelay", "--delay")
+_SIZE_FLAGS = ("--sizeSoftLimit", "--sizeHardLimit", "--sizeLimit")
+_TIME = ("--timeSoftLimit", "--timeHardLimit", "--timeLimit")
+_ROBOTS = "useRobots"
+_MANAGED = "browsertrix_config"
+
+
+def manner_flags(config: SourceConfig, allowed: Sequence[str] = ()) -> list[str]:
+    """Return the flags for delay and quota that the source's own flags for zimit leave open.
+
+    zimit waits after each page, and each of its workers by itself: the wait grows with their number, so that pages of a
+    domain start no closer than the source says. A quota ends the crawl well; what was captured is kept.
+    """
+    workers, flags = split_workers(read_flags(config.zimit.passthrough_args, allowed))
+    given = {flag.name for flag in flags}
+    made: list[str] = []
+    if config.delay_s > 0 and not given.intersection(_DELAY):
+        count = workers or _workers(config.zimit.tool_options)
+        made += [_DELAY[0], str(math.ceil(config.delay_s * count))]
+    if config.quota_bytes is not None and not given.intersection(_SIZE_FLAGS):
+        made += [_SIZE_FLAGS[0], str(config.quota_bytes)]
+    if config.max_time_s is not None and not given.intersection(_TIME):
+        made += [_TIME[0], str(math.ceil(config.max_time_s))]
+    return made
+
+
+def within_time(given: Sequence[str], most_s: float | None, allowed: Sequence[str] = ()) -> list[str]:
+    """Return the source's own flags with limits of time that are longer than a run may take cut to that."""
+    if most_s is None or not {word.partition("=")[0] for word in given}.intersection(_TIME):
+        return list(given)
+    most = math.ceil(most_s)
+    flags = read_flags(given, allowed)
+    cut = [flag._replace(value=str(_cut(flag.value, most))) if flag.name in _TIME else flag for flag in flags]
+    return [word for flag in cut for word in flag.words]
+
+
+def _cut(value: str | None, most: int) -> int:
+    asked = int(value or 0)
+    return min(asked, most) if asked > 0 else most  # 0 is how the browser is told that there is no limit
+
+
+def _workers(options: Mapping[str, Any]) -> int:
+    given = options.get("initial_workers", 1)
+    return given if isinstance(given, int) and given > 0 else 1
+
+
+def with_robots(config: SourceConfig, options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the tool options with robots.txt obeyed by the browser unless the source says otherwise.
+
+    Only the crawler inside zimit knows of robots.txt, so this goes into the settings that every phase has. A crawler
+    that is too old for it passes over the setting. ToolConfigRefused if the settings speak of it themselves.
+    """
+    managed = options.get(_MANAGED)
+    if isinstance(managed, Mapping) and _ROBOTS in managed:
+        raise ToolConfigRefused(
+            f"tool_options.{_MANAGED}.{_ROBOTS}", "the source's field robots says this: obey, or ignore with a reason"
+        )
+    if config.robots != "obey" or not (managed is None or isinstance(managed, Mapping)):
+        return dict(options)
+    return {**options, _MANAGED: {**(managed or {}), _ROBOTS: True}}
+
+
+_SCOPE = ("--scopeType", "--scopeIncludeRx", "--include")
+_EXCLUDE = ("--scopeExcludeRx", "--exclude")
+_DEPTH = ("--depth",)
+_PAGES = ("--pageLimit", "--limit", "--maxPageLimit")
+_CONTACT = ("--adminEmail", "--userAgent")
+
+
+def scope_flags(config: SourceConfig, contact: str | None, allowed: Sequence[str] = ()) -> list[str]:
+    """Return the flags for scope, rules, depth and pages that the source's own flags for zimit leave open.
+
+    With include rules only what they match is in scope, besides the seeds, as with our own crawler. An e-mail address
+    as contact is told to the sites. FlagRefused if one of the source's own flags may not reach zimit.
+    """
+    given = {flag.name for flag in read_flags(config.zimit.passthrough_args, allowed)}
+    flags: list[str] = []
+
+    def add(name: str, value: str, unless: Sequence[str]) -> None:
+        if not given.intersection(unless):
+            flags.extend((name, value))
+
+    if config.include:
+        add("--scopeType", "custom", _SCOPE)
+        add("--scopeIncludeRx", _either(config.include), _SCOPE)
+    else:
+        add("--scopeType", config.scope, _SCOPE)
+    if config.exclude:
+        add("--scopeExcludeRx", _either(config.exclude), _EXCLUDE)
+    if config.max_depth >= 0:
+        add("--depth", str(config.max_depth), _DEPTH)
+    if config.max_pages is not None:
+        add("--pageLimit", str(config.max_pages), _PAGES)
+    if contact is not None and "@" in contact and "://" not in contact:
+        add("--adminEmail", contact, _CONTACT)
+    return flags
+
+
+def _either(rules: Sequence[str]) -> str:
+    """Return one pattern that matches what any of the rules does: zimit hears one, the last."""
+    return rules[0] if len(rules) == 1 else "|".join(f"(?:{rule})" for rule in rules)

@@ -7,14 +7,95 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
 
-from holdfast.changes.alignment import Run, align
-from holdfast.changes.sections import Reading, SectionCounts, compare_sections, sections
-from holdfast.changes.words import Part, PartKind, WordBudget, diff_words, pair_lines
+from holdfast.changes.alignment import AlignedRun, Part, PartKind, WordBudget, align, diff_words, pair_lines
+
+LEAD = "Content"
+"""What stands before the first heading, or all of a page without headings."""
+
+MAX_LINES = 200_000
+"""Lines of one document that are compared; 4 MB of prose have 40,000."""
+
+
+class ComparableText(NamedTuple):
+    """A document ready to be compared."""
+
+    lines: tuple[str, ...]
+    headings: tuple[str, ...] = ()
+    """In document order; some may not stand in the text, as those of a page's header."""
+    cut: bool = False
+    """There were more lines than are compared."""
+
+
+def read_text(text: str | None, headings: str | None) -> ComparableText:
+    """Return the lines of a stored text, blanks folded and empty lines gone, with its headings."""
+    lines = [folded for line in (text or "").split("\n") if (folded := _folded(line))]
+    titles = tuple(folded for line in (headings or "").split("\n") if (folded := _folded(line)))
+    return ComparableText(tuple(lines[:MAX_LINES]), titles, len(lines) > MAX_LINES)
+
+
+def _folded(line: str) -> str:
+    return " ".join(line.split())
+
+
+class SectionKey(NamedTuple):
+    """A section's heading, and which one it is of those that have the same."""
+
+    title: str
+    number: int
+
+
+def sections(reading: ComparableText) -> dict[SectionKey, tuple[str, ...]]:
+    """Return the lines of each section; a lead without lines is left out unless it is all there is."""
+    starts = _heading_lines(reading)
+    found: dict[SectionKey, tuple[str, ...]] = {}
+    seen: Counter[str] = Counter()
+    begin, title = 0, LEAD
+    for at in [*starts, len(reading.lines)]:
+        lines = reading.lines[begin:at]
+        if lines or begin > 0 or not starts:
+            seen[title] += 1
+            found[SectionKey(title, seen[title])] = lines
+        if at < len(reading.lines):
+            begin, title = at + 1, reading.lines[at]
+    return found
+
+
+def _heading_lines(reading: ComparableText) -> list[int]:
+    """Return the lines that are headings: the last ones of their text, for a table of contents stands before them."""
+    left = Counter(reading.headings)
+    starts = []
+    for at in range(len(reading.lines) - 1, -1, -1):
+        if left.get(reading.lines[at], 0) > 0:
+            left[reading.lines[at]] -= 1
+            starts.append(at)
+    return starts[::-1]
+
+
+class SectionCounts(NamedTuple):
+    """How many sections came, went, or have other lines now."""
+
+    added: int
+    removed: int
+    changed: int
+
+
+def compare_sections(
+    a: Mapping[SectionKey, Sequence[str]], b: Mapping[SectionKey, Sequence[str]]
+) -> tuple[SectionCounts, tuple[str, ...]]:
+    """Return the counts, and the titles of what differs, in the order of the later document, then of the earlier."""
+    added = [key for key in b if key not in a]
+    removed = [key for key in a if key not in b]
+    changed = [key for key in b if key in a and a[key] != b[key]]
+    touched = dict.fromkeys(key.title for key in b if key not in a or a[key] != b[key])
+    touched.update(dict.fromkeys(key.title for key in removed))
+    return SectionCounts(len(added), len(removed), len(changed)), tuple(touched)
+
 
 DIFF_VERSION = 1
 """Of the comparison below; raised when it gives another answer for the same lines."""
@@ -65,7 +146,7 @@ class Hunk(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Comparison:
+class TextComparison:
     """What differs between an earlier and a later document."""
 
     sections: SectionCounts
@@ -80,7 +161,7 @@ class Comparison:
     hunks: tuple[Hunk, ...]
 
 
-def compare(a: Reading, b: Reading) -> Comparison:
+def compare(a: ComparableText, b: ComparableText) -> TextComparison:
     """Return what differs; two readings with the same lines give no hunks and a ratio of 0."""
     counts, touched = compare_sections(sections(a), sections(b))
     runs = align(a.lines, b.lines)
@@ -89,7 +170,7 @@ def compare(a: Reading, b: Reading) -> Comparison:
     total = len(a.lines) + len(b.lines)
     ratio = (added + removed) / total if total else 0.0
     hunks, is_cut = _shown(a.lines, b.lines, runs)
-    return Comparison(
+    return TextComparison(
         sections=counts,
         touched=touched[:100],
         added_lines=added,
@@ -101,7 +182,7 @@ def compare(a: Reading, b: Reading) -> Comparison:
     )
 
 
-def _shown(a: Sequence[str], b: Sequence[str], runs: list[Run]) -> tuple[tuple[Hunk, ...], bool]:
+def _shown(a: Sequence[str], b: Sequence[str], runs: list[AlignedRun]) -> tuple[tuple[Hunk, ...], bool]:
     """Return the hunks that fit, and whether anything was left out."""
     hunks: list[Hunk] = []
     left, is_cut, budget = MAX_SHOWN_LINES, False, WordBudget()
@@ -124,9 +205,9 @@ def _shown(a: Sequence[str], b: Sequence[str], runs: list[Run]) -> tuple[tuple[H
     return tuple(hunks), is_cut
 
 
-def _groups(runs: list[Run]) -> Iterator[list[Run]]:
+def _groups(runs: list[AlignedRun]) -> Iterator[list[AlignedRun]]:
     """Yield the runs of each hunk: differences that stand near each other, with the lines around them."""
-    group: list[Run] = []
+    group: list[AlignedRun] = []
     for run in runs:
         if not run.same:
             group.append(run)
@@ -149,7 +230,9 @@ def _groups(runs: list[Run]) -> Iterator[list[Run]]:
         yield group
 
 
-def _lines(a: Sequence[str], b: Sequence[str], group: list[Run], most: int, budget: WordBudget) -> Iterator[DiffLine]:
+def _lines(
+    a: Sequence[str], b: Sequence[str], group: list[AlignedRun], most: int, budget: WordBudget
+) -> Iterator[DiffLine]:
     for run in group:
         if run.same:
             for at in range(run.a_start, run.a_end):

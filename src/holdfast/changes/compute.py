@@ -20,9 +20,8 @@ from typing import NamedTuple
 from sqlalchemy.orm import Session
 
 from holdfast.changes import queries
-from holdfast.changes.compare import Comparison, compare
-from holdfast.changes.sections import read_text
-from holdfast.changes.verdict import Capture, Verdict, judge
+from holdfast.changes.compare import TextComparison, compare, read_text
+from holdfast.changes.verdict import ChangeVerdict, ComparedCapture, judge
 from holdfast.clock import Clock
 from holdfast.db.engine import Database
 from holdfast.index.queries import mark_compared
@@ -38,7 +37,7 @@ Pair = tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wish:
+class ComputeWish:
     """What is to be compared."""
 
     source_id: int | None = None
@@ -69,13 +68,13 @@ OnProgress = Callable[[Computed], None]
 
 
 def compute_pending(
-    database: Database, clock: Clock, wish: Wish | None = None, on_progress: OnProgress | None = None
+    database: Database, clock: Clock, wish: ComputeWish | None = None, on_progress: OnProgress | None = None
 ) -> Computed:
     """Compare what waits, source by source, and return what came of it; what is done stays done if it is stopped.
 
     Unavailable if the database does not answer; call it again.
     """
-    run = _Run(database, clock, wish or Wish(), on_progress)
+    run = _Run(database, clock, wish or ComputeWish(), on_progress)
     with database.read() as session:
         known = queries.source_ids(session)
     for source_id in known if run.wish.source_id is None else [run.wish.source_id]:
@@ -90,7 +89,7 @@ def compute_pending(
 class _Run:
     """One run over some sources."""
 
-    def __init__(self, database: Database, clock: Clock, wish: Wish, on_progress: OnProgress | None) -> None:
+    def __init__(self, database: Database, clock: Clock, wish: ComputeWish, on_progress: OnProgress | None) -> None:
         self.wish, self.result = wish, Computed()
         self._database, self._clock, self._told = database, clock, on_progress
         days = wish.since_days
@@ -127,13 +126,13 @@ class _Run:
         if self._told is not None:
             self._told(self.result)
 
-    def _compared(self, pair: Pair) -> Comparison:
+    def _compared(self, pair: Pair) -> TextComparison:
         with self._database.read() as session:
             texts = [queries.text_and_headings(session, document_id) for document_id in pair]
         self.result.diffs += 1
         return compare(read_text(*texts[0]), read_text(*texts[1]))
 
-    def _write(self, batch: list[Capture], fresh: dict[Pair, Comparison]) -> None:
+    def _write(self, batch: list[ComparedCapture], fresh: dict[Pair, TextComparison]) -> None:
         """Write a batch, in as many transactions as it takes; what is told of each may end the run there."""
         ids = {capture.id for capture in batch}
         while ids:
@@ -141,7 +140,7 @@ class _Run:
             self._tell(len(ids) - len(unread))
             ids, fresh = unread, {}
 
-    def _write_slice(self, ids: set[int], fresh: dict[Pair, Comparison]) -> set[int]:
+    def _write_slice(self, ids: set[int], fresh: dict[Pair, TextComparison]) -> set[int]:
         """Write some of these captures, and return those that are still to be written.
 
         What needs a diff that is not made yet is left for the next pass.
@@ -170,7 +169,7 @@ class _Run:
             self.result.types[verdict.type.value] += 1
 
 
-_Plan = tuple[Capture, Verdict, int]
+_Plan = tuple[ComparedCapture, ChangeVerdict, int]
 """A capture, what to say of it, and the capture of the batch for whose sake it is said."""
 
 
@@ -181,7 +180,7 @@ class _Plans(NamedTuple):
     unread: set[int]
 
 
-def _plans(session: Session, batch: list[Capture], most_steps: int | None = None) -> _Plans:
+def _plans(session: Session, batch: list[ComparedCapture], most_steps: int | None = None) -> _Plans:
     """Return what to say of these captures, and of those that follow them and were compared before they arrived.
 
     With `most_steps`, captures are left unread once so many that follow them were looked at; the first never is.
@@ -210,11 +209,11 @@ def _plans(session: Session, batch: list[Capture], most_steps: int | None = None
     return _Plans(plans, unread)
 
 
-def _near(around: dict[int, queries.Neighbours]) -> set[int]:
+def _near(around: dict[int, queries.ComparedNeighbours]) -> set[int]:
     return {found for three in around.values() for found in three if found is not None}
 
 
-def _followers(session: Session, near: dict[int, Capture], after: int | None) -> list[int]:
+def _followers(session: Session, near: dict[int, ComparedCapture], after: int | None) -> list[int]:
     """Return the captures whose verdict may hang on one before them: those after it, up to the first that answered."""
     found: list[int] = []
     while after is not None and len(found) < _FOLLOWERS:

@@ -14,19 +14,45 @@ from typing import NamedTuple
 
 from sqlalchemy.orm import Session
 
+from holdfast.changes import listing_queries as listing
 from holdfast.changes import queries
-from holdfast.changes.compare import VERSION, WHOLE_VERSION, Hunk, compare
-from holdfast.changes.listing import queries as listing
-from holdfast.changes.listing.events import Event
+from holdfast.changes.compare import VERSION, WHOLE_VERSION, ComparableText, Hunk, compare, read_text
+from holdfast.changes.listing import ListedChange
 from holdfast.changes.rendering import unpack
-from holdfast.changes.sections import Reading, read_text
-from holdfast.changes.verdict import Capture, ChangeType, Verdict, comparable, judge
-from holdfast.changes.whole import read_whole
+from holdfast.changes.verdict import ChangeType, ChangeVerdict, ComparedCapture, comparable, judge
 from holdfast.clock import Clock
 from holdfast.db.engine import Database
 from holdfast.db.models import Diff, Snapshot
 from holdfast.errors import Invalid, NotFound
 from holdfast.index.queries import snapshot
+from holdfast.index.records import open_stored
+from holdfast.parse.child import ParseChild
+from holdfast.parse.document import DocumentKind, ParsedDocument, parse_document
+from holdfast.parse.page import MAX_PARSED_BYTES, looks_pathological
+from holdfast.warc.reader import DamagedWarc
+
+
+def read_whole(database: Database, home: Path, found: Snapshot) -> ComparableText | None:
+    """Return the lines that a capture shows; None if its record cannot be read any more. Parses outside any session."""
+    try:
+        with database.read() as session, open_stored(session, home, found) as stored:
+            body = stored.content(MAX_PARSED_BYTES)
+            charset = stored.head.charset if stored.head is not None else None
+    except (NotFound, DamagedWarc, OSError):
+        return None
+    document = _parsed(body, charset, found.url)
+    return read_text(document.text, "\n".join(document.headings)) if document.text or not document.problems else None
+
+
+def _parsed(body: bytes, charset: str | None, url: str) -> ParsedDocument:
+    if not looks_pathological(body):
+        return parse_document(
+            body, kind=DocumentKind.HTML.value, media_type="text/html", charset=charset, url=url, whole=True
+        )
+    with ParseChild() as child:
+        return child.read(
+            body, kind=DocumentKind.HTML.value, media_type="text/html", charset=charset, url=url, whole=True
+        )
 
 
 class PairMismatch(Invalid):
@@ -54,7 +80,7 @@ class TextMode(StrEnum):
 class Compared:
     """Two captures and what differs between them."""
 
-    event: Event
+    event: ListedChange
     earlier: Snapshot | None
     """None for the first capture of a page."""
     later: Snapshot
@@ -66,7 +92,7 @@ class Compared:
     """The text that was compared."""
 
 
-class Wanted(NamedTuple):
+class WantedComparison(NamedTuple):
     """What is to be compared: a capture with an earlier one, or with the one before it."""
 
     later: int
@@ -74,7 +100,7 @@ class Wanted(NamedTuple):
     mode: TextMode = TextMode.MAIN
 
 
-def compare_captures(database: Database, home: Path, clock: Clock, wanted: Wanted) -> Compared:
+def compare_captures(database: Database, home: Path, clock: Clock, wanted: WantedComparison) -> Compared:
     """Return what differs between two captures of a page.
 
     SnapshotNotFound, PairMismatch, or NothingToCompare if nothing is known of what was before. Where a record cannot be
@@ -98,10 +124,14 @@ def compare_captures(database: Database, home: Path, clock: Clock, wanted: Wante
     if found is None and event.type == ChangeType.UNCHANGED:
         hunks = ()
     return Compared(
-        event=_with_diff(event, found), earlier=earlier, later=later, hunks=hunks, touched=touched,
+        event=_with_diff(event, found),
+        earlier=earlier,
+        later=later,
+        hunks=hunks,
+        touched=touched,
         truncated=(found is not None and found.truncated) or now.broke_off or (before is not None and before.broke_off),
         mode=mode,
-    )  # fmt: skip
+    )
 
 
 class _Two(NamedTuple):
@@ -125,16 +155,16 @@ def _diff(database: Database, home: Path, clock: Clock, two: _Two, mode: TextMod
     return Diff(id=0, **queries.diff_values(two.documents, compare(a, b), clock.now(), version)), mode
 
 
-def _mains(database: Database, two: _Two) -> list[Reading]:
+def _mains(database: Database, two: _Two) -> list[ComparableText]:
     with database.read() as session:
         return [read_text(*queries.text_and_headings(session, one)) for one in two.documents]
 
 
-def _wholes(database: Database, home: Path, two: _Two) -> list[Reading | None]:
+def _wholes(database: Database, home: Path, two: _Two) -> list[ComparableText | None]:
     return [read_whole(database, home, one) for one in (two.earlier, two.later)]
 
 
-def _earlier(session: Session, later: Snapshot, known: Event | None, wanted: int | None) -> Snapshot | None:
+def _earlier(session: Session, later: Snapshot, known: ListedChange | None, wanted: int | None) -> Snapshot | None:
     if wanted is not None:
         earlier = snapshot(session, wanted)
         same_group = later.group_id is not None and later.group_id == earlier.group_id
@@ -151,38 +181,66 @@ def _earlier(session: Session, later: Snapshot, known: Event | None, wanted: int
     return snapshot(session, before)
 
 
-def _capture(session: Session, row: Snapshot) -> Capture:
+def _capture(session: Session, row: Snapshot) -> ComparedCapture:
     return queries.captures(session, [row.id])[row.id]
 
 
-def _verdict(now: Capture, before: Capture | None) -> Verdict:
+def _verdict(now: ComparedCapture, before: ComparedCapture | None) -> ChangeVerdict:
     """Return what to say of two captures that need not be neighbours."""
     if before is None:
-        return Verdict(ChangeType.NEW_PAGE, None)
+        return ChangeVerdict(ChangeType.NEW_PAGE, None)
     found = judge(now, before, before if before.is_answered else None)
-    return Verdict(ChangeType.UPDATED, before) if found.type == ChangeType.NEW_PAGE else found._replace(before=before)
+    return (
+        ChangeVerdict(ChangeType.UPDATED, before)
+        if found.type == ChangeType.NEW_PAGE
+        else found._replace(before=before)
+    )
 
 
-def _event(session: Session, later: Snapshot, verdict: Verdict) -> Event:
+def _event(session: Session, later: Snapshot, verdict: ChangeVerdict) -> ListedChange:
     """Return an event for a pair that is not in the table."""
     source, before = listing.source(session, later.source_id), verdict.before
-    return Event(
-        id=None, type=verdict.type.value, source_code=source.code, source_name=source.name,
-        group=listing.group_url(session, later.group_id), from_snapshot_id=before.id if before else None,
-        to_snapshot_id=later.id, from_captured_at=before.captured_at if before else None,
-        to_captured_at=later.captured_at, from_execution_id=before.execution_id if before else None,
-        to_execution_id=later.execution_id, diff_id=None, added_sections=None, removed_sections=None,
-        changed_sections=None, added_lines=None, removed_lines=None, ratio=None, diff_noise=None, truncated=None,
-        has_diff=None, version=None, error=verdict.error, computed_at=None,
-    )  # fmt: skip
+    return ListedChange(
+        id=None,
+        type=verdict.type.value,
+        source_code=source.code,
+        source_name=source.name,
+        group=listing.group_url(session, later.group_id),
+        from_snapshot_id=before.id if before else None,
+        to_snapshot_id=later.id,
+        from_captured_at=before.captured_at if before else None,
+        to_captured_at=later.captured_at,
+        from_execution_id=before.execution_id if before else None,
+        to_execution_id=later.execution_id,
+        diff_id=None,
+        added_sections=None,
+        removed_sections=None,
+        changed_sections=None,
+        added_lines=None,
+        removed_lines=None,
+        ratio=None,
+        diff_noise=None,
+        truncated=None,
+        has_diff=None,
+        version=None,
+        error=verdict.error,
+        computed_at=None,
+    )
 
 
-def _with_diff(event: Event, found: Diff | None) -> Event:
+def _with_diff(event: ListedChange, found: Diff | None) -> ListedChange:
     if found is None:
         return event
     return event._replace(
-        diff_id=found.id, added_sections=found.added_sections, removed_sections=found.removed_sections,
-        changed_sections=found.changed_sections, added_lines=found.added_lines, removed_lines=found.removed_lines,
-        ratio=found.ratio, diff_noise=found.high_noise, truncated=found.truncated, has_diff=found.body is not None,
+        diff_id=found.id,
+        added_sections=found.added_sections,
+        removed_sections=found.removed_sections,
+        changed_sections=found.changed_sections,
+        added_lines=found.added_lines,
+        removed_lines=found.removed_lines,
+        ratio=found.ratio,
+        diff_noise=found.high_noise,
+        truncated=found.truncated,
+        has_diff=found.body is not None,
         version=found.version,
-    )  # fmt: skip
+    )

@@ -18,14 +18,15 @@ from sqlalchemy import (
 )
 from sqlalchemy.orm import Session, aliased
 
-from holdfast.changes.compare import VERSION, Comparison
+from holdfast.changes.compare import VERSION, TextComparison
 from holdfast.changes.rendering import pack
-from holdfast.changes.verdict import Capture, Verdict
-from holdfast.db.inserts import insert_into
+from holdfast.changes.verdict import ChangeVerdict, ComparedCapture
+from holdfast.db.engine import insert_into
 from holdfast.db.models import Change, Diff, Document, DocumentText, Snapshot, Source
-from holdfast.db.visibility import visible
-from holdfast.index.queries import take_changes_turn, unpack_text
+from holdfast.index.queries import unpack_text
 from holdfast.types import BROKEN_OFF
+from holdfast.withdrawals.queries import take_changes_turn
+from holdfast.withdrawals.visibility import visible
 
 _WAITING = text("snapshots.is_page AND NOT snapshots.compared")
 """Spelled as the partial index is: SQLite does not see through `= 1` and `= 0`."""
@@ -38,17 +39,29 @@ def take_turn(session: Session) -> None:
 
 _SHOWN = and_(Snapshot.canonical_id.is_(None), *visible())
 _CAPTURES = select(
-    Snapshot.id, Snapshot.source_id, Snapshot.group_id, Snapshot.url_hash, Snapshot.execution_id, Snapshot.captured_at,
-    Snapshot.status, Snapshot.body_hash, Snapshot.payload_digest, Snapshot.document_id, Document.media_type,
-    Snapshot.redirect_to, Snapshot.truncated, _SHOWN.label("counts"), Snapshot.compared,
-).outerjoin(Document, Document.id == Snapshot.document_id)  # fmt: skip
+    Snapshot.id,
+    Snapshot.source_id,
+    Snapshot.group_id,
+    Snapshot.url_hash,
+    Snapshot.execution_id,
+    Snapshot.captured_at,
+    Snapshot.status,
+    Snapshot.body_hash,
+    Snapshot.payload_digest,
+    Snapshot.document_id,
+    Document.media_type,
+    Snapshot.redirect_to,
+    Snapshot.truncated,
+    _SHOWN.label("counts"),
+    Snapshot.compared,
+).outerjoin(Document, Document.id == Snapshot.document_id)
 _BY_ID = _CAPTURES.where(Snapshot.id.in_(bindparam("ids", expanding=True))).order_by(Snapshot.id)
 """Statements are built once: SQLAlchemy takes longer to put one together than SQLite takes to answer it."""
 
 
-def _capture(row: Row[*tuple[Any, ...]]) -> Capture:
+def _capture(row: Row[*tuple[Any, ...]]) -> ComparedCapture:
     *plain, counts, compared = row
-    return Capture._make((*plain, bool(counts), bool(compared)))
+    return ComparedCapture._make((*plain, bool(counts), bool(compared)))
 
 
 def source_ids(session: Session) -> list[int]:
@@ -58,7 +71,7 @@ def source_ids(session: Session) -> list[int]:
 
 def pending(
     session: Session, source_id: int, *, after: int, limit: int, since: datetime | None = None, again: bool = False
-) -> list[Capture]:
+) -> list[ComparedCapture]:
     """Return the next captures of pages that were not compared yet, or all with `again`, by id."""
     query = _CAPTURES.where(Snapshot.source_id == source_id, Snapshot.is_page, Snapshot.id > after)
     if not again:
@@ -68,14 +81,14 @@ def pending(
     return [_capture(row) for row in session.execute(query.order_by(Snapshot.id).limit(limit))]
 
 
-def captures(session: Session, ids: Collection[int]) -> dict[int, Capture]:
+def captures(session: Session, ids: Collection[int]) -> dict[int, ComparedCapture]:
     """Return these captures as they are now; what is gone is left out."""
     if not ids:
         return {}
     return {row[0]: _capture(row) for row in session.execute(_BY_ID, {"ids": sorted(ids)})}
 
 
-class Neighbours(NamedTuple):
+class ComparedNeighbours(NamedTuple):
     """The captures of the same page around one, by id: those that count."""
 
     before: int | None
@@ -84,11 +97,11 @@ class Neighbours(NamedTuple):
     after: int | None
 
 
-def neighbours(session: Session, ids: Collection[int]) -> dict[int, Neighbours]:
+def neighbours(session: Session, ids: Collection[int]) -> dict[int, ComparedNeighbours]:
     """Return what stands around each of these captures, in the order of time and then of id: three seeks each."""
     if not ids:
         return {}
-    return {row[0]: Neighbours(*row[1:]) for row in session.execute(_NEIGHBOURS, {"ids": sorted(ids)})}
+    return {row[0]: ComparedNeighbours(*row[1:]) for row in session.execute(_NEIGHBOURS, {"ids": sorted(ids)})}
 
 
 _Here = aliased(Snapshot)
@@ -117,9 +130,11 @@ _ANSWERED = or_(
     Snapshot.status.between(300, 399),
 )
 _NEIGHBOURS = select(
-    _Here.id, _nearest(*_EARLIER, newest=True), _nearest(*_EARLIER, _ANSWERED, newest=True),
+    _Here.id,
+    _nearest(*_EARLIER, newest=True),
+    _nearest(*_EARLIER, _ANSWERED, newest=True),
     _nearest(*_LATER, newest=False),
-).where(_Here.id.in_(bindparam("ids", expanding=True)))  # fmt: skip
+).where(_Here.id.in_(bindparam("ids", expanding=True)))
 
 
 def text_and_headings(session: Session, document_id: int) -> tuple[str | None, str | None]:
@@ -156,19 +171,27 @@ def diff(session: Session, pair: tuple[int, int], version: int = VERSION) -> Dif
     ).one_or_none()
 
 
-def diff_values(pair: tuple[int, int], found: Comparison, now: datetime, version: int = VERSION) -> dict[str, Any]:
+def diff_values(pair: tuple[int, int], found: TextComparison, now: datetime, version: int = VERSION) -> dict[str, Any]:
     """Return the columns of a diff."""
     return {
-        "from_document_id": pair[0], "to_document_id": pair[1], "version": version,
-        "added_sections": found.sections.added, "removed_sections": found.sections.removed,
-        "changed_sections": found.sections.changed, "added_lines": found.added_lines,
-        "removed_lines": found.removed_lines, "ratio": found.ratio, "high_noise": found.high_noise,
-        "truncated": found.truncated, "body": pack(found.hunks, found.touched), "created_at": now,
-    }  # fmt: skip
+        "from_document_id": pair[0],
+        "to_document_id": pair[1],
+        "version": version,
+        "added_sections": found.sections.added,
+        "removed_sections": found.sections.removed,
+        "changed_sections": found.sections.changed,
+        "added_lines": found.added_lines,
+        "removed_lines": found.removed_lines,
+        "ratio": found.ratio,
+        "high_noise": found.high_noise,
+        "truncated": found.truncated,
+        "body": pack(found.hunks, found.touched),
+        "created_at": now,
+    }
 
 
 def insert_diffs(
-    session: Session, found: Mapping[tuple[int, int], Comparison], now: datetime, version: int = VERSION
+    session: Session, found: Mapping[tuple[int, int], TextComparison], now: datetime, version: int = VERSION
 ) -> None:
     """Keep diffs by their pair of documents; what somebody else has put there meanwhile stays."""
     values = [diff_values(pair, one, now, version) for pair, one in found.items()]
@@ -176,19 +199,29 @@ def insert_diffs(
         session.connection().execute(insert_into(session, Diff).on_conflict_do_nothing(), values)
 
 
-def write_changes(session: Session, said: Iterable[tuple[Capture, Verdict, int | None]], moment: datetime) -> None:
+def write_changes(
+    session: Session, said: Iterable[tuple[ComparedCapture, ChangeVerdict, int | None]], moment: datetime
+) -> None:
     """Say what happened to pages: at which capture, what, and with which diff; what was said before is replaced."""
     values = [
         {
-            "source_id": now.source_id, "group_id": now.group_id, "url_hash": now.url_hash,
-            "from_snapshot_id": earlier.id if earlier else None, "to_snapshot_id": now.id,
-            "from_execution_id": earlier.execution_id if earlier else None, "to_execution_id": now.execution_id,
-            "from_captured_at": earlier.captured_at if earlier else None, "to_captured_at": now.captured_at,
-            "type": verdict.type.value, "diff_id": diff_id, "error": verdict.error, "computed_at": moment,
+            "source_id": now.source_id,
+            "group_id": now.group_id,
+            "url_hash": now.url_hash,
+            "from_snapshot_id": earlier.id if earlier else None,
+            "to_snapshot_id": now.id,
+            "from_execution_id": earlier.execution_id if earlier else None,
+            "to_execution_id": now.execution_id,
+            "from_captured_at": earlier.captured_at if earlier else None,
+            "to_captured_at": now.captured_at,
+            "type": verdict.type.value,
+            "diff_id": diff_id,
+            "error": verdict.error,
+            "computed_at": moment,
         }
         for now, verdict, diff_id in said
         for earlier in [verdict.before]
-    ]  # fmt: skip
+    ]
     if not values:
         return
     insert = insert_into(session, Change)

@@ -12,8 +12,8 @@ from typing import Any
 
 import zstandard
 
+from holdfast.changes.alignment import Part, PartKind
 from holdfast.changes.compare import DiffLine, Hunk, LineKind
-from holdfast.changes.words import Part, PartKind
 
 MAX_STORED_BYTES = 32 << 20
 """Of a stored diff; 400 lines of 4,000 characters have less than a fifth of it."""
@@ -96,7 +96,9 @@ def diff_object(hunks: Iterable[Hunk], touched: Sequence[str]) -> dict[str, Any]
         "sections": list(touched),
         "hunks": [
             {
-                "fromLine": hunk.a_start + 1, "fromCount": hunk.a_count, "toLine": hunk.b_start + 1,
+                "fromLine": hunk.a_start + 1,
+                "fromCount": hunk.a_count,
+                "toLine": hunk.b_start + 1,
                 "toCount": hunk.b_count,
                 "lines": [
                     {"type": line.kind.value, "parts": [{"type": p.kind.value, "text": p.text} for p in line.parts]}
@@ -105,7 +107,7 @@ def diff_object(hunks: Iterable[Hunk], touched: Sequence[str]) -> dict[str, Any]
             }
             for hunk in hunks
         ],
-    }  # fmt: skip
+    }
 
 
 def hunk_head(hunk: Hunk) -> str:

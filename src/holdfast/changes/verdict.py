@@ -21,7 +21,7 @@ class ChangeType(StrEnum):
     ERROR = "error"
 
 
-class Answer(StrEnum):
+class AnswerKind(StrEnum):
     """How the server answered at a capture."""
 
     OK = "ok"
@@ -30,7 +30,7 @@ class Answer(StrEnum):
     FAILED = "failed"
 
 
-class Capture(NamedTuple):
+class ComparedCapture(NamedTuple):
     """What a snapshot's row says that matters here."""
 
     id: int
@@ -58,59 +58,59 @@ class Capture(NamedTuple):
         return self.truncated in BROKEN_OFF
 
     @property
-    def answer(self) -> Answer:
+    def answer(self) -> AnswerKind:
         """The answer in one word; what has no status (a resource) is there, and a 304 says that the page is."""
         if self.broke_off and (self.status is None or self.status < 300):
-            return Answer.FAILED
+            return AnswerKind.FAILED
         if self.status is None or 200 <= self.status < 300 or self.status == 304:
-            return Answer.OK
+            return AnswerKind.OK
         if 300 <= self.status < 400:
-            return Answer.MOVED
-        return Answer.GONE if self.status in (404, 410) else Answer.FAILED
+            return AnswerKind.MOVED
+        return AnswerKind.GONE if self.status in (404, 410) else AnswerKind.FAILED
 
     @property
     def is_answered(self) -> bool:
         """Whether the page was there, or said where it is now."""
-        return self.answer in (Answer.OK, Answer.MOVED)
+        return self.answer in (AnswerKind.OK, AnswerKind.MOVED)
 
 
-class Verdict(NamedTuple):
+class ChangeVerdict(NamedTuple):
     """What to say of a capture."""
 
     type: ChangeType
-    before: Capture | None
+    before: ComparedCapture | None
     """What it is held against."""
     error: str | None = None
     documents: tuple[int, int] | None = None
     """The documents to compare, if their text can be."""
 
 
-def judge(now: Capture, before: Capture | None, answered: Capture | None) -> Verdict:
+def judge(now: ComparedCapture, before: ComparedCapture | None, answered: ComparedCapture | None) -> ChangeVerdict:
     """Return what happened, given the capture just before and the last one before that was answered.
 
     A page that failed in between is held against what it was before the failure, so that an outage is not a rewrite.
     """
     match now.answer:
-        case Answer.FAILED:
+        case AnswerKind.FAILED:
             broken = f"the body broke off ({now.truncated})" if now.broke_off else f"the server answered {now.status}"
-            return Verdict(ChangeType.ERROR, before, broken)
-        case Answer.GONE if before is not None and before.answer == Answer.GONE:
-            return Verdict(ChangeType.UNCHANGED, before)
-        case Answer.GONE if answered is None:
-            return Verdict(ChangeType.ERROR, before, f"the server answered {now.status}, and never had the page")
-        case Answer.GONE:
-            return Verdict(ChangeType.GONE, answered)
+            return ChangeVerdict(ChangeType.ERROR, before, broken)
+        case AnswerKind.GONE if before is not None and before.answer == AnswerKind.GONE:
+            return ChangeVerdict(ChangeType.UNCHANGED, before)
+        case AnswerKind.GONE if answered is None:
+            return ChangeVerdict(ChangeType.ERROR, before, f"the server answered {now.status}, and never had the page")
+        case AnswerKind.GONE:
+            return ChangeVerdict(ChangeType.GONE, answered)
     if answered is None:
-        return Verdict(ChangeType.NEW_PAGE, None)
-    if now.answer == Answer.MOVED or answered.answer == Answer.MOVED:
+        return ChangeVerdict(ChangeType.NEW_PAGE, None)
+    if now.answer == AnswerKind.MOVED or answered.answer == AnswerKind.MOVED:
         same = now.answer == answered.answer and now.redirect_to == answered.redirect_to
-        return Verdict(ChangeType.UNCHANGED if same else ChangeType.UPDATED, answered)
+        return ChangeVerdict(ChangeType.UNCHANGED if same else ChangeType.UPDATED, answered)
     if has_same_body(answered, now):
-        return Verdict(ChangeType.UNCHANGED, answered)
-    return Verdict(ChangeType.UPDATED, answered, documents=comparable(answered, now))
+        return ChangeVerdict(ChangeType.UNCHANGED, answered)
+    return ChangeVerdict(ChangeType.UPDATED, answered, documents=comparable(answered, now))
 
 
-def has_same_body(a: Capture, b: Capture) -> bool:
+def has_same_body(a: ComparedCapture, b: ComparedCapture) -> bool:
     """Return whether two captures are known to hold the same bytes."""
     if a.body_hash is not None and b.body_hash is not None:
         return a.body_hash == b.body_hash
@@ -118,7 +118,7 @@ def has_same_body(a: Capture, b: Capture) -> bool:
     return b.status == 304 or (a.payload_digest is not None and a.payload_digest == b.payload_digest)
 
 
-def comparable(a: Capture, b: Capture) -> tuple[int, int] | None:
+def comparable(a: ComparedCapture, b: ComparedCapture) -> tuple[int, int] | None:
     """Return the two documents if both are HTML, whose text can be compared line by line; None otherwise."""
     if a.document_id is None or b.document_id is None:
         return None

@@ -15,11 +15,9 @@ import typer
 import uvicorn
 
 from holdfast import config, log
-from holdfast.cli.options import Home
+from holdfast.cli.parameters import Home
 from holdfast.config import Settings
-from holdfast.wiring.connections import ConnectionLimits
-from holdfast.wiring.http_protocol import strict_http
-from holdfast.wiring.serving import listen
+from holdfast.wiring.server import ConnectionLimits, listen, strict_http
 
 _APPLICATION = "holdfast.api.serve:application"
 _HEAD_BYTES = 32 * 1024
@@ -61,15 +59,22 @@ def serve(settings: Settings, *, ready: Callable[[str], None]) -> None:
     shown = f"[{name}]" if listener.family == socket.AF_INET6 else name
     server = _Server(
         uvicorn.Config(
-            _APPLICATION, factory=True, loop="uvloop", log_config=None, access_log=False, server_header=False,
-            proxy_headers=bool(settings.api.trusted_proxies), forwarded_allow_ips=list(settings.api.trusted_proxies),
+            _APPLICATION,
+            factory=True,
+            loop="uvloop",
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            proxy_headers=bool(settings.api.trusted_proxies),
+            forwarded_allow_ips=list(settings.api.trusted_proxies),
             h11_max_incomplete_event_size=_HEAD_BYTES,
             http=_protocol(settings),
-            timeout_graceful_shutdown=_DRAIN_S, ws="none",
+            timeout_graceful_shutdown=_DRAIN_S,
+            ws="none",
             limit_concurrency=_CONNECTIONS,
         ),
         ready=lambda: ready(f"http://{shown}:{port}"),
-    )  # fmt: skip
+    )
     # The server hands the signal on when it has drained; by then there is nothing left to end.
     previous = {number: signal.signal(number, _nothing) for number in (signal.SIGINT, signal.SIGTERM)}
     try:

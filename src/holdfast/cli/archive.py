@@ -4,40 +4,138 @@ from __future__ import annotations
 
 import json as jsonlib
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from typing import Annotated, Any
 
 import typer
 
 from holdfast import config
-from holdfast.cli.index_job import index_job
-from holdfast.cli.indexing import ProgressLine, as_object, describe, stoppable, take_in
-from holdfast.cli.logs import configure_log
-from holdfast.cli.meant import Meant, NewestOfJob, OfExecution, OfJob, OneExecution, find_completed, find_executions
-from holdfast.cli.options import Apply, AsJson, Home
-from holdfast.cli.signals import recompute_page_signals
-from holdfast.cli.tables import lines
-from holdfast.cli.wording import counted
+from holdfast.cli.execution_selector import (
+    Meant,
+    NewestOfJob,
+    OfExecution,
+    OfJob,
+    OneExecution,
+    find_completed,
+    find_executions,
+)
+from holdfast.cli.formatting import counted, lines
+from holdfast.cli.parameters import Apply, AsJson, Home, configure_log
+from holdfast.cli.progress import ProgressLine, as_object, describe, stoppable, take_in
 from holdfast.config import Settings
-from holdfast.coordination.priority import step_back
+from holdfast.coordination.runfile import step_back
 from holdfast.db.engine import Database
-from holdfast.errors import NotFound, Unavailable
+from holdfast.errors import Conflict, NotFound, Unavailable
+from holdfast.imports.importer import Importer, IndexedExecution, NothingToIndex, index_execution
 from holdfast.index import queries
-from holdfast.index.indexer import Indexed
-from holdfast.index.owning import open_indexer
-from holdfast.index.upkeep.duplicates import Duplicates, dedupe, restore
-from holdfast.index.upkeep.groups import group_pages, rebuild_groups
-from holdfast.index.upkeep.links import LinkReader
+from holdfast.index.indexer import Indexed, open_indexer
+from holdfast.index.upkeep import Duplicates, LinkReader, dedupe, group_pages, rebuild_groups, restore
+from holdfast.jobs.imports import ImportWish
 from holdfast.parse.child import ParseChild
-from holdfast.replay.checks.checking import Replayable, check_execution, each_execution
+from holdfast.replay.checks import Replayable, check_execution, each_execution
+from holdfast.search.outbox import take_over_signals
+from holdfast.search.signals import recompute
 from holdfast.sources.registry import find
-from holdfast.wiring import Ground, open_ground
+from holdfast.wiring import Runtime, open_ground
+from holdfast.wiring.archive import open_archive
+
+
+def index_job(
+    job_id: NewestOfJob = None, execution: OneExecution = None, json: AsJson = False, home: Home = None
+) -> None:
+    """Index all WARC files of a job's run again, with what lies in its folder and was not registered before.
+
+    Acts at once: what it writes is derived, and can be made anew.
+    Example: holdfast index-job --id 3
+    """
+    settings = config.load(home=home)
+    configure_log(settings, as_json=False)
+    step_back(settings.index.nice)
+    with open_ground(settings) as ground, closing(Database(settings.database)) as database:
+        meant = find_completed(database, job_id, execution)
+        line = ProgressLine(ground.clock, quiet=json)
+        opened = open_indexer(ground.hot, ground.clock, settings.home, on_progress=line.progress)
+        with opened as indexer, stoppable(indexer):
+            wish = ImportWish(source="", name=None, home=settings.home, config={})
+            importer = Importer(database, ground.hot, ground.clock, indexer, wish)
+            done = index_execution(database, importer, indexer, meant.only, clock=ground.clock)
+        take_in(settings, ground.clock)
+        line.clear()
+    if json:
+        print(jsonlib.dumps({"job": meant.job_id, **_facts(done)}))
+    else:
+        for one in done.files:
+            typer.echo(lines(f"{one.path.rpartition('/')[2]}: {one.error or describe(one)}"))
+        typer.echo(f"{meant.told()}: {counted(len(done.files), 'file')}, {counted(done.snapshots, 'snapshot')}")
+        for error in done.errors:
+            typer.echo(f"failed: {error}", err=True)
+    if done.errors:
+        raise typer.Exit(1)
+
+
+def read_executions(settings: Settings, execution_ids: Sequence[int], *, quiet: bool) -> list[str]:
+    """Read the files of executions that wait for it, one after the other; return what went wrong, one line each.
+
+    Those that Ctrl-C leaves over wait for a worker, or for `holdfast index`.
+    """
+    if not execution_ids:
+        return []
+    step_back(settings.index.nice)
+    errors = []
+    with open_ground(settings) as ground, closing(Database(settings.database)) as database:
+        line = ProgressLine(ground.clock, quiet=quiet)
+        opened = open_indexer(ground.hot, ground.clock, settings.home, on_progress=line.progress)
+        with opened as indexer, stoppable(indexer):
+            wish = ImportWish(source="", name=None, home=settings.home, config={})
+            for execution_id in execution_ids:
+                importer = Importer(database, ground.hot, ground.clock, indexer, wish)
+                try:
+                    done = index_execution(database, importer, indexer, execution_id, clock=ground.clock)
+                except (NotFound, NothingToIndex, Conflict) as exc:
+                    errors.append(f"execution {execution_id}: {exc}")
+                    continue
+                if done.errors:
+                    errors.append(f"execution {execution_id}: {done.errors[0]}")
+        take_in(settings, ground.clock)
+        line.clear()
+    return errors
+
+
+def _facts(done: IndexedExecution) -> dict[str, object]:
+    return {
+        "execution": done.execution_id,
+        "source": done.source,
+        "snapshots": done.snapshots,
+        "taken_in": done.taken_in,
+        "busy": done.busy,
+        "errors": done.errors,
+        "files": [as_object(one) for one in done.files],
+    }
+
+
+def recompute_page_signals(json: AsJson = False, home: Home = None) -> None:
+    """Compute what links say of pages, and let search rank by it.
+
+    Acts at once: what it writes is derived, and can be made anew.
+    Example: holdfast recompute-page-signals
+    """
+    configure_log(config.load(home=home), as_json=False)
+    settings = config.load(home=home)
+    step_back(settings.index.nice)
+    with open_archive(settings) as archive:
+        pages = recompute(archive.database, archive.clock)
+        take_over_signals(archive.database, archive.home)
+    typer.echo(jsonlib.dumps({"pages": pages}) if json else f"signals of {counted(pages, 'page')}")
+
 
 app_command = typer.Typer(
-    add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None, no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    no_args_is_help=True,
     help="What was derived from WARC files: check it, set it right. Example: holdfast archive check-replay --id 3",
-)  # fmt: skip
+)
 app_command.command(name="index")(index_job)
 app_command.command(name="page-signals")(recompute_page_signals)
 
@@ -48,7 +146,7 @@ _CHILD_S = 20.0
 
 
 @contextmanager
-def _opened(settings: Settings) -> Iterator[tuple[Ground, Database]]:
+def _opened(settings: Settings) -> Iterator[tuple[Runtime, Database]]:
     configure_log(settings, as_json=False)
     with open_ground(settings) as ground, closing(Database(settings.database)) as database:
         yield ground, database
@@ -84,8 +182,9 @@ def rebuild_pages(source: OneSource = None, apply: Apply = False, json: AsJson =
     Example: holdfast rebuild-pages --apply
     """
     with _opened(config.load(home=home)) as (ground, database):
-        found = rebuild_groups(ground.hot, source_id=_source_id(database, source), apply=apply,
-                               seen=_counter("groups", quiet=json))  # fmt: skip
+        found = rebuild_groups(
+            ground.hot, source_id=_source_id(database, source), apply=apply, seen=_counter("groups", quiet=json)
+        )
     told = {"groups": found.looked, "wrong": found.wrong, "empty": found.empty, "applied": apply}
     sentence = (
         f"{counted(found.looked, 'group')}, {found.wrong:,} {'were' if apply else 'are'} wrong, {found.empty:,} empty"
@@ -101,8 +200,13 @@ def backfill_groups(source: OneSource = None, apply: Apply = False, json: AsJson
     """
     settings = config.load(home=home)
     with _opened(settings) as (ground, database):
-        count = group_pages(ground.hot, ground.clock, source_id=_source_id(database, source), apply=apply,
-                            seen=_counter("pages", quiet=json))  # fmt: skip
+        count = group_pages(
+            ground.hot,
+            ground.clock,
+            source_id=_source_id(database, source),
+            apply=apply,
+            seen=_counter("pages", quiet=json),
+        )
         if apply and count:
             take_in(settings, ground.clock)
     sentence = f"{counted(count, 'page')} {'had' if apply else 'with'} no group"
@@ -126,16 +230,22 @@ def dedupe_snapshots(
     _say(told, sentence, json=json, dry=bool(done.changed) and not apply)
 
 
-def _each(work: Settling, named: tuple[int | None, int | None], what: str, *, apply: bool, json: bool,
-          home: Home) -> tuple[Meant, Duplicates]:  # fmt: skip
+def _each(
+    work: Settling, named: tuple[int | None, int | None], what: str, *, apply: bool, json: bool, home: Home
+) -> tuple[Meant, Duplicates]:
     """Do something to the captures of each execution that is meant, and let search know; return all that came of it."""
     settings, done = config.load(home=home), Duplicates()
     with _opened(settings) as (ground, database):
         meant, count = find_executions(database, *named), _counter(what, quiet=json)
         for one in meant.each():
             before = done.looked
-            part = work(ground.hot, ground.clock, execution_id=one, apply=apply,
-                        seen=lambda looked, before=before: count(before + looked))  # fmt: skip
+            part = work(
+                ground.hot,
+                ground.clock,
+                execution_id=one,
+                apply=apply,
+                seen=lambda looked, before=before: count(before + looked),
+            )
             done.looked, done.changed = done.looked + part.looked, done.changed + part.changed
         if apply and done.changed:
             take_in(settings, ground.clock)
@@ -158,9 +268,12 @@ def restore_duplicates(
 
 @app_command.command(name="refresh-metadata")
 def refresh_metadata(
-    job_id: OfJob = None, execution: OfExecution = None, source: OneSource = None, json: AsJson = False,
+    job_id: OfJob = None,
+    execution: OfExecution = None,
+    source: OneSource = None,
+    json: AsJson = False,
     home: Home = None,
-) -> None:  # fmt: skip
+) -> None:
     """Read sealed WARC files again: titles, languages, types and texts as this program extracts them; ids stay.
 
     Ctrl-C stops between two batches. What an older extraction made is made anew, the rest is found as it is.
@@ -186,10 +299,12 @@ def refresh_metadata(
         take_in(settings, ground.clock)
     failed = [one for one in done if one.error]
     changed = sum(one.changed for one in done)
-    _say({**meant.facts(), "files": [as_object(one) for one in done], "changed": changed, "failed": len(failed)},
-         f"{meant.told()}: {counted(len(done), 'file')} read, {len(failed)} failed, "
-         f"{counted(changed, 'snapshot')} changed",
-         json=json)  # fmt: skip
+    _say(
+        {**meant.facts(), "files": [as_object(one) for one in done], "changed": changed, "failed": len(failed)},
+        f"{meant.told()}: {counted(len(done), 'file')} read, {len(failed)} failed, "
+        f"{counted(changed, 'snapshot')} changed",
+        json=json,
+    )
     if failed:
         raise typer.Exit(1)
 
@@ -197,9 +312,12 @@ def refresh_metadata(
 def _files(database: Database, meant: Meant, source: str | None) -> list[int]:
     _source_id(database, source)
     with database.read() as session:
-        ids = [file.id for execution in meant.each()
-               for file, _ in queries.warc_files(session, source=source, execution_id=execution)
-               if file.state == "sealed"]  # fmt: skip
+        ids = [
+            file.id
+            for execution in meant.each()
+            for file, _ in queries.warc_files(session, source=source, execution_id=execution)
+            if file.state == "sealed"
+        ]
     if not ids:
         raise NotFound(f"there is no sealed WARC file to read ({meant.told()}); see them with: holdfast warc list")
     return ids
@@ -222,9 +340,11 @@ def backfill_outlinks(
         done = [reader.backfill(execution_id=one, seen=_counter("pages", quiet=json)) for one in meant.each()]
     pages, links = sum(one.pages for one in done), sum(one.links for one in done)
     failed = {str(key): why for one in done for key, why in one.failed.items()}
-    _say({**meant.facts(), "pages": pages, "links": links, "failed": failed},
-         f"{meant.told()}: {counted(pages, 'page')} read, {counted(links, 'link')} stored, {len(failed)} not readable",
-         json=json)  # fmt: skip
+    _say(
+        {**meant.facts(), "pages": pages, "links": links, "failed": failed},
+        f"{meant.told()}: {counted(pages, 'page')} read, {counted(links, 'link')} stored, {len(failed)} not readable",
+        json=json,
+    )
     if failed:
         raise typer.Exit(1)
 
@@ -247,8 +367,9 @@ def check_replay(
     settings = config.load(home=home)
     with _opened(settings) as (_, database):
         meant = find_completed(database, job_id, execution)
-        found = check_execution(database, settings.home, meant.only, sample=sample,
-                                seen=_counter("captures", quiet=json))  # fmt: skip
+        found = check_execution(
+            database, settings.home, meant.only, sample=sample, seen=_counter("captures", quiet=json)
+        )
     _say({"job": meant.job_id, **_replay_object(found)}, _replay_text(found, meant.told()), json=json)
     if not found.is_whole:
         raise typer.Exit(1)
@@ -290,9 +411,14 @@ def _replay_text(found: Replayable, name: str) -> str:
 
 def _replay_object(found: Replayable) -> dict[str, Any]:
     return {
-        "execution": found.execution_id, "files": found.files, "captures": found.captures, "checked": found.checked,
-        "replayable": found.is_whole, "faults": dict(found.faults), "examples": found.examples,
-    }  # fmt: skip
+        "execution": found.execution_id,
+        "files": found.files,
+        "captures": found.captures,
+        "checked": found.checked,
+        "replayable": found.is_whole,
+        "faults": dict(found.faults),
+        "examples": found.examples,
+    }
 
 
 Unread = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]

@@ -18,7 +18,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 
-class Group(StrEnum):
+class HelpGroup(StrEnum):
     """Where a command stands in the help, by its heading."""
 
     CRAWL = "Crawl"
@@ -33,110 +33,120 @@ class Command(NamedTuple):
 
     module: str
     summary: str
-    group: Group = Group.FLAT
+    group: HelpGroup = HelpGroup.FLAT
     subcommand: str | None = None
 
 
 APART = {
-    ("job", "list"): "job_list",
+    ("job", "list"): "lists:job_list",
     ("job", "show"): "job_show",
-    ("feed", "list"): "feed_list",
+    ("feed", "list"): "lists:feed_list",
 }
 """Commands of a group that are typed often and need little, by the group's module: each in a file that loads less."""
 
 COMMANDS = {
-    "crawl": Command("crawl", "Crawl a website into sealed WARC files, politely; again resumes.", Group.CRAWL),
-    "status": Command("status", "Show running and recent executions.", Group.CRAWL),
-    "stop": Command("stop", "Drain a running crawl and keep it, or discard it with --cancel.", Group.CRAWL),
-    "report": Command("report", "Account for every URL of an execution: outcomes, reasons.", Group.CRAWL),
-    "import": Command("imports", "Import and index WARC, ARC and WACZ files of other writers.", Group.CRAWL),
-    "demo": Command("demo", "Crawl, index and compare a small bundled site, and serve it.", Group.CRAWL),
-    "search": Command("search", "Find captures by words or by address.", Group.FIND),
-    "snapshot": Command("snapshot", "A capture: show, cat, hide, unhide.", Group.FIND),
-    "page": Command("page", "Pages without a body: search by keyword, show."),
-    "changes": Command("changes", "What changed: list, compare, site, compute.", Group.FIND),
-    "export": Command("export", "Take snapshots, changes, an index or a WACZ package out.", Group.FIND),
-    "api": Command("api", "Serve search, replay, changes and exports over HTTP.", Group.FIND),
-    "source": Command("source", "What is kept: seed, list, create, edit, enable, import, export.", Group.RUN),
-    "job": Command("job", "When it is crawled: list, create, pause, retry, run-now, logs.", Group.RUN),
-    "scheduler": Command("scheduler", "The schedule: metrics, distribution, preview, rebalance, sync.", Group.RUN),
-    "worker": Command("worker", "What runs jobs: start, schedule, recover-stale.", Group.RUN),
-    "edition": Command("edition", "Annual editions: schedule, status, report, freeze, compare.", Group.RUN),
-    "feed": Command("feed", "Feeds and sitemaps that are polled: list, add, poll, discover.", Group.RUN),
-    "frontier": Command("frontier", "What is queued: stats, list, recover.", Group.CARE),
-    "url": Command("url", "What an address means here: key, hash, group, priority.", Group.CARE),
-    "robots": Command("robots", "Ask robots.txt about an address: the rule and line that decide.", Group.CARE),
-    "index": Command("index", "Index sealed WARC files: snapshots, documents, links.", Group.CARE),
-    "search-index": Command("search_index", "The search index: drain, rebuild, status.", Group.CARE),
-    "warc": Command("warc", "WARC files: list, extract a record.", Group.CARE),
-    "archive": Command("archive", "Derived rows: index, rebuild-pages, dedupe, check-replay.", Group.CARE),
-    "verify": Command("verify", "Check WARC files: members, lengths, digests, truncation.", Group.CARE),
-    "storage": Command("storage", "zimit's files: report, verify, clean, compact."),
-    "tool": Command("tool", "Crawls with zimit by hand: check, run (see also storage, watch).", Group.CARE),
-    "watch": Command("watch", "Crawls that run for weeks: status, recover."),
-    "audit": Command("audit", "Who did what, when, from where."),
-    "problem-report": Command("problem_report", "What readers told us: list, show, edit."),
-    "settings": Command("settings", "Print the settings in force.", Group.CARE),
-    "check-env": Command("environment", "Look at this machine: disk, settings, tools."),
-    "database": Command("database", "The database: check, migrate.", Group.CARE),
-    "check-db": Command("database", "Ask the database: its schema, what it lacks.", Group.FLAT, "check"),
-    "migrate": Command("database", "Show and run the migrations of the schema.", Group.FLAT, "migrate"),
-    "create-job": Command("job", "Make the crawl job of a source.", Group.FLAT, "create"),
-    "list-jobs": Command("job", "List jobs.", Group.FLAT, "list"),
-    "show-job": Command("job", "Show a job.", Group.FLAT, "show"),
-    "retry-job": Command("job", "Give a failed job or index another try.", Group.FLAT, "retry"),
-    "validate-job-config": Command("job", "Check a job's configuration.", Group.FLAT, "validate-config"),
-    "patch-job-config": Command("job", "Change a job's tool options and policy.", Group.FLAT, "patch-config"),
-    "reset-retry-count": Command("job", "Give jobs their retry budget back.", Group.FLAT, "reset-retries"),
-    "sync-enabled-sources": Command("scheduler", "Give every enabled source a job.", Group.FLAT, "sync"),
-    "schedule-annual": Command("edition", "Give sources their crawl of the year.", Group.FLAT, "schedule"),
-    "annual-status": Command("edition", "Show how a campaign stands.", Group.FLAT, "status"),
-    "salvage-annual-edition": Command("edition", "Take jobs of the year into an edition.", Group.FLAT, "salvage"),
-    "plan-annual-shards": Command("edition", "Give seeds shards of their own.", Group.FLAT, "plan"),
-    "annual-edition-report": Command("edition", "Account for an edition.", Group.FLAT, "report"),
-    "accept-annual-shard-gap": Command("edition", "Accept what a shard lacks.", Group.FLAT, "accept-gap"),
-    "seed-sources": Command("source", "Add the sources hc, phac and cihr.", Group.FLAT, "seed"),
-    "start-worker": Command("worker", "Run jobs that are due, index and compare.", Group.FLAT, "start"),
-    "start-scheduler": Command("worker", "Only queue what is due.", Group.FLAT, "schedule"),
-    "recover-stale-jobs": Command("worker", "Free jobs whose worker fell silent.", Group.FLAT, "recover-stale"),
-    "reconcile-completed-indexing": Command(
-        "worker", "Index what was crawled outside a worker.", Group.FLAT, "reconcile-indexing"
+    "crawl": Command("crawl", "Crawl a website into sealed WARC files, politely; again resumes.", HelpGroup.CRAWL),
+    "status": Command("status", "Show running and recent executions.", HelpGroup.CRAWL),
+    "stop": Command(
+        "crawl:stop_command", "Drain a running crawl and keep it, or discard it with --cancel.", HelpGroup.CRAWL
     ),
-    "check-archive-tool": Command("tool", "Ask whether archive-tool can be started.", Group.FLAT, "check"),
-    "run-job": Command("tool", "Run archive-tool at once, without a job.", Group.FLAT, "run"),
-    "run-db-job": Command("tool", "Run one execution of a job here and now.", Group.FLAT, "run-job"),
-    "register-job-dir": Command("tool", "Take in a directory that archive-tool filled.", Group.FLAT, "register"),
-    "create-canary-job": Command("tool", "Make a small job that tries everything.", Group.FLAT, "canary"),
-    "job-storage-report": Command("storage", "Weigh the directories of jobs.", Group.FLAT, "report"),
-    "verify-warcs": Command("storage", "Verify the WARC files of a job.", Group.FLAT, "verify"),
-    "verify-warc-manifest": Command("storage", "Compare files with their manifest.", Group.FLAT, "verify-manifest"),
-    "data-integrity-report": Command("storage", "Judge a job's storage as a whole.", Group.FLAT, "integrity"),
-    "consolidate-warcs": Command("storage", "Give WARC files their stable names.", Group.FLAT, "consolidate"),
-    "cleanup-job": Command("storage", "Remove what a job left temporarily.", Group.FLAT, "cleanup"),
-    "cleanup-old-jobs": Command("storage", "Clean up old jobs while the disk is full.", Group.FLAT, "sweep"),
-    "compact-warcs": Command("storage", "Stage copies without video and audio.", Group.FLAT, "compact"),
-    "reset-crawl-state": Command("storage", "Forget where a crawl stopped.", Group.FLAT, "reset"),
-    "watchdog-status": Command("watch", "Show every crawl that runs.", Group.FLAT, "status"),
-    "auto-recover": Command("watch", "Restart crawls that do not get on.", Group.FLAT, "recover"),
-    "storage-watchdog": Command("watch", "Free paths whose storage is dead.", Group.FLAT, "storage"),
-    "metrics-textfile": Command("watch", "Write figures for a node exporter.", Group.FLAT, "metrics"),
-    "reconcile-annual-tool-options": Command("watch", "Raise annual jobs' options.", Group.FLAT, "reconcile-options"),
-    "index-job": Command("archive", "Index a job's run again; ids stay the same.", Group.FLAT, "index"),
-    "recompute-page-signals": Command("archive", "Compute links and PageRank anew.", Group.FLAT, "page-signals"),
-    "compute-changes": Command("changes", "Compare captures with those before them.", Group.FLAT, "compute"),
+    "report": Command("report", "Account for every URL of an execution: outcomes, reasons.", HelpGroup.CRAWL),
+    "import": Command("imports", "Import and index WARC, ARC and WACZ files of other writers.", HelpGroup.CRAWL),
+    "demo": Command("demo", "Crawl, index and compare a small bundled site, and serve it.", HelpGroup.CRAWL),
+    "search": Command("search", "Find captures by words or by address.", HelpGroup.FIND),
+    "snapshot": Command("snapshot", "A capture: show, cat, hide, unhide.", HelpGroup.FIND),
+    "page": Command("snapshot:page", "Pages without a body: search by keyword, show."),
+    "changes": Command("changes", "What changed: list, compare, site, compute.", HelpGroup.FIND),
+    "export": Command("export", "Take snapshots, changes, an index or a WACZ package out.", HelpGroup.FIND),
+    "api": Command("api", "Serve search, replay, changes and exports over HTTP.", HelpGroup.FIND),
+    "source": Command("source", "What is kept: seed, list, create, edit, enable, import, export.", HelpGroup.RUN),
+    "job": Command("job", "When it is crawled: list, create, pause, retry, run-now, logs.", HelpGroup.RUN),
+    "scheduler": Command(
+        "worker:scheduler", "The schedule: metrics, distribution, preview, rebalance, sync.", HelpGroup.RUN
+    ),
+    "worker": Command("worker", "What runs jobs: start, schedule, recover-stale.", HelpGroup.RUN),
+    "edition": Command("edition", "Annual editions: schedule, status, report, freeze, compare.", HelpGroup.RUN),
+    "feed": Command("feed", "Feeds and sitemaps that are polled: list, add, poll, discover.", HelpGroup.RUN),
+    "frontier": Command("report:frontier", "What is queued: stats, list, recover.", HelpGroup.CARE),
+    "url": Command("url", "What an address means here: key, hash, group, priority.", HelpGroup.CARE),
+    "robots": Command("robots", "Ask robots.txt about an address: the rule and line that decide.", HelpGroup.CARE),
+    "index": Command("index", "Index sealed WARC files: snapshots, documents, links.", HelpGroup.CARE),
+    "search-index": Command("search:search_index", "The search index: drain, rebuild, status.", HelpGroup.CARE),
+    "warc": Command("warc", "WARC files: list, extract a record.", HelpGroup.CARE),
+    "archive": Command("archive", "Derived rows: index, rebuild-pages, dedupe, check-replay.", HelpGroup.CARE),
+    "verify": Command(
+        "warc:verify_command", "Check WARC files: members, lengths, digests, truncation.", HelpGroup.CARE
+    ),
+    "storage": Command("storage", "zimit's files: report, verify, clean, compact."),
+    "tool": Command("tool", "Crawls with zimit by hand: check, run (see also storage, watch).", HelpGroup.CARE),
+    "watch": Command("watch", "Crawls that run for weeks: status, recover."),
+    "audit": Command("audit:audit_command", "Who did what, when, from where."),
+    "problem-report": Command("audit:problem_report", "What readers told us: list, show, edit."),
+    "settings": Command("settings", "Print the settings in force.", HelpGroup.CARE),
+    "check-env": Command("checks:environment_command", "Look at this machine: disk, settings, tools."),
+    "database": Command("checks:database", "The database: check, migrate.", HelpGroup.CARE),
+    "check-db": Command("checks:database", "Ask the database: its schema, what it lacks.", HelpGroup.FLAT, "check"),
+    "migrate": Command("checks:database", "Show and run the migrations of the schema.", HelpGroup.FLAT, "migrate"),
+    "create-job": Command("job", "Make the crawl job of a source.", HelpGroup.FLAT, "create"),
+    "list-jobs": Command("job", "List jobs.", HelpGroup.FLAT, "list"),
+    "show-job": Command("job", "Show a job.", HelpGroup.FLAT, "show"),
+    "retry-job": Command("job", "Give a failed job or index another try.", HelpGroup.FLAT, "retry"),
+    "validate-job-config": Command("job", "Check a job's configuration.", HelpGroup.FLAT, "validate-config"),
+    "patch-job-config": Command("job", "Change a job's tool options and policy.", HelpGroup.FLAT, "patch-config"),
+    "reset-retry-count": Command("job", "Give jobs their retry budget back.", HelpGroup.FLAT, "reset-retries"),
+    "sync-enabled-sources": Command("worker:scheduler", "Give every enabled source a job.", HelpGroup.FLAT, "sync"),
+    "schedule-annual": Command("edition", "Give sources their crawl of the year.", HelpGroup.FLAT, "schedule"),
+    "annual-status": Command("edition", "Show how a campaign stands.", HelpGroup.FLAT, "status"),
+    "salvage-annual-edition": Command("edition", "Take jobs of the year into an edition.", HelpGroup.FLAT, "salvage"),
+    "plan-annual-shards": Command("edition", "Give seeds shards of their own.", HelpGroup.FLAT, "plan"),
+    "annual-edition-report": Command("edition", "Account for an edition.", HelpGroup.FLAT, "report"),
+    "accept-annual-shard-gap": Command("edition", "Accept what a shard lacks.", HelpGroup.FLAT, "accept-gap"),
+    "seed-sources": Command("source", "Add the sources hc, phac and cihr.", HelpGroup.FLAT, "seed"),
+    "start-worker": Command("worker", "Run jobs that are due, index and compare.", HelpGroup.FLAT, "start"),
+    "start-scheduler": Command("worker", "Only queue what is due.", HelpGroup.FLAT, "schedule"),
+    "recover-stale-jobs": Command("worker", "Free jobs whose worker fell silent.", HelpGroup.FLAT, "recover-stale"),
+    "reconcile-completed-indexing": Command(
+        "worker", "Index what was crawled outside a worker.", HelpGroup.FLAT, "reconcile-indexing"
+    ),
+    "check-archive-tool": Command("tool", "Ask whether archive-tool can be started.", HelpGroup.FLAT, "check"),
+    "run-job": Command("tool", "Run archive-tool at once, without a job.", HelpGroup.FLAT, "run"),
+    "run-db-job": Command("tool", "Run one execution of a job here and now.", HelpGroup.FLAT, "run-job"),
+    "register-job-dir": Command("tool", "Take in a directory that archive-tool filled.", HelpGroup.FLAT, "register"),
+    "create-canary-job": Command("tool", "Make a small job that tries everything.", HelpGroup.FLAT, "canary"),
+    "job-storage-report": Command("storage", "Weigh the directories of jobs.", HelpGroup.FLAT, "report"),
+    "verify-warcs": Command("storage", "Verify the WARC files of a job.", HelpGroup.FLAT, "verify"),
+    "verify-warc-manifest": Command("storage", "Compare files with their manifest.", HelpGroup.FLAT, "verify-manifest"),
+    "data-integrity-report": Command("storage", "Judge a job's storage as a whole.", HelpGroup.FLAT, "integrity"),
+    "consolidate-warcs": Command("storage", "Give WARC files their stable names.", HelpGroup.FLAT, "consolidate"),
+    "cleanup-job": Command("storage", "Remove what a job left temporarily.", HelpGroup.FLAT, "cleanup"),
+    "cleanup-old-jobs": Command("storage", "Clean up old jobs while the disk is full.", HelpGroup.FLAT, "sweep"),
+    "compact-warcs": Command("storage", "Stage copies without video and audio.", HelpGroup.FLAT, "compact"),
+    "reset-crawl-state": Command("storage", "Forget where a crawl stopped.", HelpGroup.FLAT, "reset"),
+    "watchdog-status": Command("watch", "Show every crawl that runs.", HelpGroup.FLAT, "status"),
+    "auto-recover": Command("watch", "Restart crawls that do not get on.", HelpGroup.FLAT, "recover"),
+    "storage-watchdog": Command("watch", "Free paths whose storage is dead.", HelpGroup.FLAT, "storage"),
+    "metrics-textfile": Command("watch", "Write figures for a node exporter.", HelpGroup.FLAT, "metrics"),
+    "reconcile-annual-tool-options": Command(
+        "watch", "Raise annual jobs' options.", HelpGroup.FLAT, "reconcile-options"
+    ),
+    "index-job": Command("archive", "Index a job's run again; ids stay the same.", HelpGroup.FLAT, "index"),
+    "recompute-page-signals": Command("archive", "Compute links and PageRank anew.", HelpGroup.FLAT, "page-signals"),
+    "compute-changes": Command("changes", "Compare captures with those before them.", HelpGroup.FLAT, "compute"),
     "completion": Command("completion", "Print what lets a shell complete commands."),
-    "list-warcs": Command("warc", "List WARC files.", Group.FLAT, "list"),
-    "backfill-search-vector": Command("search_index", "Make the search index anew.", Group.FLAT, "rebuild"),
-    "backfill-normalized-url-groups": Command("archive", "Give pages their group.", Group.FLAT, "backfill-groups"),
-    "rebuild-pages": Command("archive", "Set the groups that people browse right.", Group.FLAT, "rebuild-pages"),
-    "refresh-snapshot-metadata": Command("archive", "Read WARC files again.", Group.FLAT, "refresh-metadata"),
-    "backfill-outlinks": Command("archive", "Read links of pages that have none.", Group.FLAT, "backfill-outlinks"),
-    "dedupe-snapshots": Command("archive", "Settle which captures are duplicates.", Group.FLAT, "dedupe"),
-    "restore-deduped-snapshots": Command("archive", "Let duplicates count again.", Group.FLAT, "restore-duplicates"),
-    "replay-index-job": Command("archive", "Check that a job can be replayed.", Group.FLAT, "check-replay"),
-    "replay-reconcile": Command("archive", "Check that all can be replayed.", Group.FLAT, "reconcile-replay"),
-    "replay-generate-previews": Command("archive", "Make previews of sources.", Group.FLAT, "generate-previews"),
-    "probe-browser-fetch": Command("tool", "Ask for a page with our client and a browser.", Group.FLAT, "probe"),
+    "list-warcs": Command("warc", "List WARC files.", HelpGroup.FLAT, "list"),
+    "backfill-search-vector": Command("search:search_index", "Make the search index anew.", HelpGroup.FLAT, "rebuild"),
+    "backfill-normalized-url-groups": Command("archive", "Give pages their group.", HelpGroup.FLAT, "backfill-groups"),
+    "rebuild-pages": Command("archive", "Set the groups that people browse right.", HelpGroup.FLAT, "rebuild-pages"),
+    "refresh-snapshot-metadata": Command("archive", "Read WARC files again.", HelpGroup.FLAT, "refresh-metadata"),
+    "backfill-outlinks": Command("archive", "Read links of pages that have none.", HelpGroup.FLAT, "backfill-outlinks"),
+    "dedupe-snapshots": Command("archive", "Settle which captures are duplicates.", HelpGroup.FLAT, "dedupe"),
+    "restore-deduped-snapshots": Command(
+        "archive", "Let duplicates count again.", HelpGroup.FLAT, "restore-duplicates"
+    ),
+    "replay-index-job": Command("archive", "Check that a job can be replayed.", HelpGroup.FLAT, "check-replay"),
+    "replay-reconcile": Command("archive", "Check that all can be replayed.", HelpGroup.FLAT, "reconcile-replay"),
+    "replay-generate-previews": Command("archive", "Make previews of sources.", HelpGroup.FLAT, "generate-previews"),
+    "probe-browser-fetch": Command("tool", "Ask for a page with our client and a browser.", HelpGroup.FLAT, "probe"),
 }
 
 _COLUMNS = 80
@@ -151,14 +161,14 @@ Help on one: holdfast COMMAND --help"""
 def usage(*, everything: bool = False) -> str:
     """Return the help page: one screen, or with every name there is and what an alias stands for."""
     lines = [_OPENING]
-    for group in Group:
+    for group in HelpGroup:
         rows = {name: command for name, command in COMMANDS.items() if command.group is group}
-        if everything or group is not Group.FLAT:
+        if everything or group is not HelpGroup.FLAT:
             width = max(map(len, rows))
             lines += [f"{group}:", *(line for name, command in rows.items() for line in _rows(name, command, width))]
     if not everything:
-        flat = sum(command.group is Group.FLAT for command in COMMANDS.values())
-        lines += [f"{Group.FLAT}: {flat} flat names, as {_some_flat_names()}: holdfast help all"]
+        flat = sum(command.group is HelpGroup.FLAT for command in COMMANDS.values())
+        lines += [f"{HelpGroup.FLAT}: {flat} flat names, as {_some_flat_names()}: holdfast help all"]
     return "\n".join([*lines, "", _CLOSING])
 
 

@@ -10,20 +10,103 @@ from typing import Annotated, Any
 import typer
 
 from holdfast import config
-from holdfast.changes.listing import queries as listing
-from holdfast.changes.listing.events import Event, Scope
-from holdfast.changes.pairs import TextMode, Wanted, compare_captures
+from holdfast.changes import listing_queries as listing
+from holdfast.changes.compute import Computed, ComputeWish, compute_pending
+from holdfast.changes.listing import ChangeScope, ListedChange
+from holdfast.changes.pairs import TextMode, WantedComparison, compare_captures
 from holdfast.changes.rendering import diff_object, diff_text
-from holdfast.changes.site import SiteEntry, SiteKind, walk_site
-from holdfast.cli.compute_changes import compute_changes, find_source
-from holdfast.cli.options import AsJson, Home
-from holdfast.cli.tables import lines, text
-from holdfast.wiring.archive import open_archive
+from holdfast.changes.site_comparison import SiteEntry, SiteKind, walk_site
+from holdfast.cli.formatting import counted, lines, text
+from holdfast.cli.parameters import AsJson, Home
+from holdfast.coordination.runfile import step_back
+from holdfast.sources.errors import SourceNotFound
+from holdfast.sources.queries import source_by_code
+from holdfast.wiring.archive import Archive, open_archive
+
+
+def compute_changes(
+    source: Annotated[str | None, typer.Option("--source", help="Only this source's captures.", metavar="CODE")] = None,
+    max_events: Annotated[
+        int | None, typer.Option("--max-events", min=1, help="Stop after so many events; the next run goes on.")
+    ] = None,
+    since_days: Annotated[
+        float | None, typer.Option("--since-days", min=0, help="Only captures of the last days; all if left out.")
+    ] = None,
+    backfill: Annotated[
+        bool,
+        typer.Option("--backfill", help="Also what was compared before, as after a new version."),
+    ] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Count what would be said, and write nothing.")] = False,
+    json: AsJson = False,
+    home: Home = None,
+) -> None:
+    """Say of every capture what happened to its page since the one before: new, unchanged, updated, gone, error.
+
+    Acts at once: what it writes is derived; --dry-run only counts.
+    Example: holdfast compute-changes --source example-org
+    """
+    settings = config.load(home=home)
+    step_back(settings.index.nice)
+    with open_archive(settings) as archive:
+        wish = ComputeWish(
+            source_id=None if source is None else find_source(archive, source),
+            max_events=max_events,
+            since_days=since_days,
+            backfill=backfill,
+            dry_run=dry_run,
+        )
+        result = compute_pending(archive.database, archive.clock, wish, _show if sys.stderr.isatty() else None)
+    if sys.stderr.isatty():
+        print("\r\x1b[K", end="", file=sys.stderr)
+    if json:
+        print(jsonlib.dumps(_computed_object(result, dry_run=dry_run)))
+        return
+    counts = ", ".join(f"{count:,} {kind.replace('_', ' ')}" for kind, count in sorted(result.types.items()))
+    would = " would be said" if dry_run else ""
+    print(
+        f"{counted(result.looked_at, 'capture')} looked at, {counted(result.events, 'event')}{would}"
+        f"{f': {counts}' if counts else ''}"
+    )
+    if result.left:
+        print(f"{result.left:,} left for the next run: captures arrived while they were compared")
+
+
+def find_source(archive: Archive, code: str) -> int:
+    """Return the id of a source; SourceNotFound if there is none of this code."""
+    with archive.database.read() as session:
+        found = source_by_code(session, code)
+    if found is None:
+        raise SourceNotFound(code)
+    return found.id
+
+
+def _show(result: Computed) -> None:
+    print(
+        f"\r{counted(result.looked_at, 'capture')}, {counted(result.events, 'event')}",
+        end="",
+        file=sys.stderr,
+        flush=True,
+    )
+
+
+def _computed_object(result: Computed, *, dry_run: bool) -> dict[str, object]:
+    return {
+        "looked_at": result.looked_at,
+        "events": result.events,
+        "types": dict(result.types),
+        "diffs": result.diffs,
+        "left": result.left,
+        "dry_run": dry_run,
+    }
+
 
 app_command = typer.Typer(
-    add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None, no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    no_args_is_help=True,
     help="Look at what changed. Example: holdfast changes list --source example-org",
-)  # fmt: skip
+)
 app_command.command(name="compute")(compute_changes)
 
 
@@ -43,7 +126,7 @@ def list_changes(
     with open_archive(config.load(home=home)) as archive:
         source_id = None if source is None else find_source(archive, source)
         with archive.database.read() as session:
-            scope = Scope(source_id=source_id, unchanged=unchanged)
+            scope = ChangeScope(source_id=source_id, unchanged=unchanged)
             if execution is not None:
                 scope = scope._replace(execution_id=execution)
             elif source is None:
@@ -79,7 +162,9 @@ def compare(
         raise typer.BadParameter("name one snapshot, or two")
     with open_archive(config.load(home=home)) as archive:
         earlier = snapshots[0] if len(snapshots) == 2 else None
-        found = compare_captures(archive.database, archive.home, archive.clock, Wanted(snapshots[-1], earlier, mode))
+        found = compare_captures(
+            archive.database, archive.home, archive.clock, WantedComparison(snapshots[-1], earlier, mode)
+        )
     if json:
         diff = None if found.hunks is None else diff_object(found.hunks, found.touched)
         more = {"truncated": found.truncated, "mode": found.mode.value, "diff": diff}
@@ -130,12 +215,15 @@ def _site_object(entry: SiteEntry) -> dict[str, Any]:
     return {**entry._asdict(), "kind": entry.kind.value}
 
 
-def _object(event: Event) -> dict[str, Any]:
+def _object(event: ListedChange) -> dict[str, Any]:
     fields = event._asdict()
     for name in ("from_captured_at", "to_captured_at", "computed_at"):
         fields[name] = fields[name].isoformat() if fields[name] is not None else None
     for name in ("diff_id", "diff_noise", "has_diff", "version", "truncated"):
         del fields[name]
     return {
-        **fields, "summary": event.summary, "high_noise": event.high_noise, "diff_available": event.diff_available,
-    }  # fmt: skip
+        **fields,
+        "summary": event.summary,
+        "high_noise": event.high_noise,
+        "diff_available": event.diff_available,
+    }

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import json as jsonlib
 import sys
+import time
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Annotated, Any
@@ -12,27 +13,37 @@ from typing import Annotated, Any
 import typer
 
 from holdfast import config
-from holdfast.cli.contact import find_contact
-from holdfast.cli.display import Display, duration, outcomes, size
-from holdfast.cli.following import followed
-from holdfast.cli.logs import configure_log
-from holdfast.cli.options import AsJson, Home
-from holdfast.cli.seeds import read_seeds
-from holdfast.cli.values import Robots, Store, read_cookies, read_header, read_network, read_size, read_time
-from holdfast.cli.wording import counted
+from holdfast.cli.display import Display, followed
+from holdfast.cli.formatting import counted, duration, outcomes, size
+from holdfast.cli.parameters import (
+    AsJson,
+    ExecutionId,
+    Home,
+    RobotsChoice,
+    StoreChoice,
+    configure_log,
+    read_cookies,
+    read_header,
+    read_network,
+    read_size,
+    read_time,
+)
+from holdfast.cli.seeds import find_contact, read_seeds
+from holdfast.clock import SystemClock
 from holdfast.coordination.owners import is_working
 from holdfast.crawl.credentials import Credentials
 from holdfast.crawl.plan import CrawlPlan
-from holdfast.errors import Invalid
+from holdfast.crawl_process.files import open_store
+from holdfast.crawl_process.recovery import RecoveryReport, recover
+from holdfast.crawl_process.stopping import ask_to_stop, still_held
+from holdfast.crawl_process.supervisor import Supervisor
+from holdfast.errors import Invalid, Unavailable
 from holdfast.frontier.politeness import MIN_DELAY_S
 from holdfast.jobs import executions
-from holdfast.jobs.status import Status
+from holdfast.jobs.views.status import ExecutionStatus, read_status
 from holdfast.urls import ScopeKind
 from holdfast.warc import queries as files
-from holdfast.wiring import Ground, open_ground
-from holdfast.worker.recovery import Recovery, recover
-from holdfast.worker.store import open_store
-from holdfast.worker.supervisor import Supervisor
+from holdfast.wiring import Runtime, open_ground
 
 
 def crawl(
@@ -56,7 +67,7 @@ def crawl(
     requisites: Annotated[bool, typer.Option("--requisites/--no-requisites", help="Fetch what pages embed.")] = True,
     header: Annotated[list[str] | None, typer.Option(help="Header for the seeds' origins, 'Name: value'.")] = None,
     cookie_file: Annotated[Path | None, typer.Option(help="Cookies in Netscape format (cookies.txt).")] = None,
-    robots: Annotated[Robots, typer.Option(help="To ignore needs a --reason (audited).")] = Robots.OBEY,
+    robots: Annotated[RobotsChoice, typer.Option(help="To ignore needs a --reason (audited).")] = RobotsChoice.OBEY,
     reason: Annotated[str | None, typer.Option(help="Why robots.txt is ignored.")] = None,
     allow_network: Annotated[list[str] | None, typer.Option(help="Private network (CIDR) that may be crawled.")] = None,
     allow_invalid_tls: Annotated[bool, typer.Option(help="Accept invalid certificates; noted in the WARC.")] = False,
@@ -68,7 +79,9 @@ def crawl(
     tracking: Annotated[
         list[str] | None, typer.Option(help="Query parameter to ignore instead of the usual ones.")
     ] = None,
-    storage: Annotated[Store, typer.Option(help="Keep everything, or only keywords and links.")] = Store.WARC,
+    storage: Annotated[
+        StoreChoice, typer.Option(help="Keep everything, or only keywords and links.")
+    ] = StoreChoice.WARC,
     output: Annotated[Path | None, typer.Option(help="Folder for the WARC files.")] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Only resume; never start a new crawl.")] = False,
     index: Annotated[bool, typer.Option("--index/--no-index", help="Index each file as it is sealed.")] = False,
@@ -84,51 +97,72 @@ def crawl(
     # What happens goes to the log of each process, beside its files; here a person reads sentences, and on a terminal
     # a live display that other lines would tear apart.
     configure_log(settings, unless_set="ERROR" if sys.stderr.isatty() else "WARNING")
-    if robots is Robots.IGNORE and not (reason or "").strip():
+    if robots is RobotsChoice.IGNORE and not (reason or "").strip():
         raise Invalid("--robots ignore needs --reason TEXT, which is kept in the audit log")
     most_bytes, most_time_s = read_size(max_bytes), read_time(max_time)
     networks = [*map(str, settings.allow_networks), *map(read_network, allow_network or [])]
     plan = CrawlPlan(
         seeds=tuple(read_seeds(seeds or [], seeds_file or [], networks, allow_port or ())),
         contact=find_contact(settings, contact),
-        scope=scope.value, include=tuple(include or ()), exclude=tuple(exclude or ()),
-        max_depth=None if depth < 0 else depth, max_pages=max_pages, max_bytes=most_bytes,
-        max_time_s=most_time_s, delay_s=settings.politeness.delay_s if delay is None else delay,
+        scope=scope.value,
+        include=tuple(include or ()),
+        exclude=tuple(exclude or ()),
+        max_depth=None if depth < 0 else depth,
+        max_pages=max_pages,
+        max_bytes=most_bytes,
+        max_time_s=most_time_s,
+        delay_s=settings.politeness.delay_s if delay is None else delay,
         per_ip_rate=per_ip_rate,
-        user_agent=user_agent or settings.user_agent, sitemaps=sitemaps, requisites=requisites,
-        headers=tuple(map(read_header, header or [])), cookies=read_cookies(cookie_file), robots=robots.value,
-        robots_reason=reason, allow_networks=tuple(networks), allow_invalid_tls=allow_invalid_tls,
-        storage=storage.value, strip_trailing_slash=strip_trailing_slash, force_https=force_https,
-        tracking=tuple(tracking) if tracking else None, allow_ports=tuple(allow_port or ()),
-    )  # fmt: skip
+        user_agent=user_agent or settings.user_agent,
+        sitemaps=sitemaps,
+        requisites=requisites,
+        headers=tuple(map(read_header, header or [])),
+        cookies=read_cookies(cookie_file),
+        robots=robots.value,
+        robots_reason=reason,
+        allow_networks=tuple(networks),
+        allow_invalid_tls=allow_invalid_tls,
+        storage=storage.value,
+        strip_trailing_slash=strip_trailing_slash,
+        force_https=force_https,
+        tracking=tuple(tracking) if tracking else None,
+        allow_ports=tuple(allow_port or ()),
+    )
     plan.check_scope()
     Credentials(plan)
     if plan.delay_s < MIN_DELAY_S:
         print(f"holdfast: a delay under {MIN_DELAY_S:g} s holds in allowed private networks only", file=sys.stderr)
     if dry:
         # Loaded by name: it brings the whole fetcher and parser, which a crawl leaves to its processes.
-        found = importlib.import_module("holdfast.worker.dryrun").dry_run(plan, settings)
+        found = importlib.import_module("holdfast.operations.probing").dry_run(plan, settings)
         _print_dry_run(found, as_json=json)
         return
     with open_ground(settings) as ground, followed(settings) if index else nullcontext() as files:
         status = run(ground, plan, output=output, resume=resume, workers=workers, as_json=json)
     if files is not None and not json:
-        print(f"indexed: {counted(len(files), 'file')}, {counted(sum(file['snapshots'] for file in files), 'snapshot')}"
-              f"   ·   next: holdfast search WORDS")  # fmt: skip
+        print(
+            f"indexed: {counted(len(files), 'file')}, {counted(sum(file['snapshots'] for file in files), 'snapshot')}"
+            f"   ·   next: holdfast search WORDS"
+        )
     if status.rule.exit_code:
         raise typer.Exit(status.rule.exit_code)
 
 
-def run(ground: Ground, plan: CrawlPlan, *, output: Path | None, resume: bool, workers: int, as_json: bool) -> Status:
+def run(
+    ground: Runtime, plan: CrawlPlan, *, output: Path | None, resume: bool, workers: int, as_json: bool
+) -> ExecutionStatus:
     """Crawl a plan to its end and print the summary."""
     recovery = recover(ground)
     home = ground.settings.home
     begun = executions.begin(
-        ground.hot, ground.clock, plan, executions.Wish(home, output, resume, lambda code: open_store(home, code)),
+        ground.hot,
+        ground.clock,
+        plan,
+        executions.ExecutionWish(home, output, resume, lambda code: open_store(home, code)),
         is_working=lambda execution_id: is_working(
             ground.hot, ground.clock, execution_id=execution_id, kind="supervisor", folder=ground.run_folder
         ),
-    )  # fmt: skip
+    )
     if begun.resumed:
         print(f"resuming execution {begun.execution_id}", file=sys.stderr)
     display = Display(ground.clock, plan=plan)
@@ -138,7 +172,9 @@ def run(ground: Ground, plan: CrawlPlan, *, output: Path | None, resume: bool, w
     return status
 
 
-def _summarise(ground: Ground, status: Status, recovery: Recovery, *, resumed: bool, as_json: bool) -> None:
+def _summarise(
+    ground: Runtime, status: ExecutionStatus, recovery: RecoveryReport, *, resumed: bool, as_json: bool
+) -> None:
     with ground.hot.read() as tx:
         rows = files.files_of(tx, execution_id=status.execution_id)
     paths = [str(ground.settings.home.resolve() / row.path) for row in rows]
@@ -149,8 +185,10 @@ def _summarise(ground: Ground, status: Status, recovery: Recovery, *, resumed: b
     if status.shortfalls:
         print(f"  {status.error or status.sentence}")
     rate = status.pages / status.run_seconds if status.run_seconds else 0.0
-    print(f"  {counted(status.pages, 'page')}, {counted(status.requests, 'request')}, {size(status.bytes)} in "
-          f"{duration(status.run_seconds)} ({rate:.1f} pages/s)")  # fmt: skip
+    print(
+        f"  {counted(status.pages, 'page')}, {counted(status.requests, 'request')}, {size(status.bytes)} in "
+        f"{duration(status.run_seconds)} ({rate:.1f} pages/s)"
+    )
     print(f"  {outcomes(status)}")
     if recovery.owners:
         dead = "1 dead process" if recovery.owners == 1 else f"{recovery.owners:,} dead processes"
@@ -173,19 +211,29 @@ def _summarise(ground: Ground, status: Status, recovery: Recovery, *, resumed: b
         print(f"nothing was captured; see why with: holdfast report {status.execution_id} --urls")
 
 
-def as_object(status: Status, paths: list[str], recovery: Recovery, *, resumed: bool) -> dict[str, Any]:
+def as_object(status: ExecutionStatus, paths: list[str], recovery: RecoveryReport, *, resumed: bool) -> dict[str, Any]:
     """Return the final object of `--json`."""
     return {
-        "execution": status.execution_id, "source": status.source, "state": status.state, "reason": status.reason,
-        "shortfalls": status.shortfalls, "sentence": status.sentence, "error": status.error,
+        "execution": status.execution_id,
+        "source": status.source,
+        "state": status.state,
+        "reason": status.reason,
+        "shortfalls": status.shortfalls,
+        "sentence": status.sentence,
+        "error": status.error,
         "research_ready": status.rule.is_ready,
-        "resumed": resumed, "pages": status.pages, "requests": status.requests, "bytes": status.bytes,
+        "resumed": resumed,
+        "pages": status.pages,
+        "requests": status.requests,
+        "bytes": status.bytes,
         "seconds": round(status.run_seconds, 3),
         "pages_per_s": round(status.pages / status.run_seconds, 2) if status.run_seconds else 0.0,
-        "queue": status.queue, "outcomes": status.outcomes, "warc_files": paths,
+        "queue": status.queue,
+        "outcomes": status.outcomes,
+        "warc_files": paths,
         "output_dir": str(status.output_dir),
         "recovered": {"processes": recovery.owners, "files": recovery.repaired, "orphan_records": recovery.orphans},
-    }  # fmt: skip
+    }
 
 
 def _print_dry_run(found: Any, *, as_json: bool) -> None:
@@ -193,10 +241,51 @@ def _print_dry_run(found: Any, *, as_json: bool) -> None:
         print(jsonlib.dumps(found.as_object()))
         return
     for step in found.steps:
-        print(f"{step.order:>4}  priority {step.priority}  depth {step.depth}  {step.kind:<9}  {step.url}\n"
-              f"      {step.why}")  # fmt: skip
+        print(
+            f"{step.order:>4}  priority {step.priority}  depth {step.depth}  {step.kind:<9}  {step.url}\n"
+            f"      {step.why}"
+        )
     for (rule, host), count in found.excluded:
         print(f"      left out: {counted(count, 'link')} to {host} ({rule})")
 
 
 app_command = crawl
+
+
+def stop(
+    execution: ExecutionId = None,
+    cancel: Annotated[bool, typer.Option("--cancel", help="Discard what was captured.")] = False,
+    wait: Annotated[float, typer.Option(min=0.0, help="Seconds to wait for the end.")] = 60.0,
+    json: AsJson = False,
+    home: Home = None,
+) -> None:
+    """Ask running crawls to stop: they finish what is under way, seal and keep it. `--cancel` discards instead.
+
+    A crawl ends where it runs, on whatever machine: this command leaves it a word, and waits.
+
+    Example: holdfast stop 3
+    """
+    configure_log(config.load(home=home), unless_set="ERROR")
+    with open_ground(config.load(home=home)) as ground:
+        ids = ask_to_stop(ground, execution_id=execution, cancel=cancel)
+        states = _wait(ground, ids, wait)
+    if json:
+        print(jsonlib.dumps({"executions": states}))
+    for execution_id, state in states.items():
+        if not json:
+            print(f"execution {execution_id}: {state}")
+
+
+def _wait(ground: Runtime, ids: list[int], seconds: float) -> dict[int, str]:
+    """Return how the executions stand once all have ended; Unavailable says who is to end those that have not."""
+    clock = SystemClock()
+    until = clock.monotonic() + seconds
+    while held := still_held(ground, ids):
+        may_end = any(one.holder is not None and not one.is_silent for one in held)
+        if not may_end or clock.monotonic() >= until:
+            raise Unavailable("; ".join(one.sentence() for one in held))
+        time.sleep(0.2)
+    return {one: read_status(ground.hot, ground.clock, one).state for one in ids}
+
+
+stop_command = stop

@@ -14,18 +14,17 @@ import typer
 
 from holdfast.cli.api import configured, serve
 from holdfast.cli.crawl import run
-from holdfast.cli.logs import configure_log
-from holdfast.cli.options import AsJson
-from holdfast.cli.wording import counted
+from holdfast.cli.formatting import counted
+from holdfast.cli.parameters import AsJson, configure_log
 from holdfast.config import REPLAY_HOST, Settings
 from holdfast.crawl.plan import CrawlPlan
-from holdfast.demo.reading import Reading, read_captures
 from holdfast.demo.server import DemoSite
+from holdfast.demo.tour import DemoTour, read_captures
 from holdfast.frontier.queries import account
 from holdfast.warc.verify import verify_file
-from holdfast.wiring import Ground, open_ground
+from holdfast.wiring import Runtime, open_ground
 from holdfast.wiring.archive import open_archive
-from holdfast.wiring.serving import listen
+from holdfast.wiring.server import listen
 
 
 def demo(
@@ -72,7 +71,7 @@ def _crawl_twice(settings: Settings, folder: Path) -> str:
         return site.url
 
 
-def _show(ground: Ground, execution_id: int, folder: Path) -> None:
+def _show(ground: Runtime, execution_id: int, folder: Path) -> None:
     """Print every address with its outcome, and that the files are sound."""
     print("\nevery address that was met, and what came of it:")
     for row in account(ground.hot, execution_id):
@@ -85,7 +84,7 @@ def _show(ground: Ground, execution_id: int, folder: Path) -> None:
         print(f"\n{path}: {counted(report.records, 'record')}, {verdict}")
 
 
-def _tell(reading: Reading) -> None:
+def _tell(reading: DemoTour) -> None:
     changes = ", ".join(f"{count} {kind}" for kind, count in sorted(reading.changes.items()))
     print(
         f"{counted(reading.pages, 'capture')} of pages from {counted(reading.files, 'WARC file')}; "
@@ -93,7 +92,7 @@ def _tell(reading: Reading) -> None:
     )
 
 
-def _invite(address: str, reading: Reading, front_page: str) -> None:
+def _invite(address: str, reading: DemoTour, front_page: str) -> None:
     """Print that the server answers, and what to try."""
     replay = f"http://{REPLAY_HOST}:{address.rpartition(':')[2]}"
     print(f"\nready: {address}\n\nThe site itself is switched off now; all of this comes from the archive.")

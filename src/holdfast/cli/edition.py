@@ -13,32 +13,31 @@ import typer
 
 from holdfast import config
 from holdfast.archive_tool.contract import Host
-from holdfast.cli.indexing import ProgressLine
-from holdfast.cli.options import Apply, AsJson, Home
-from holdfast.cli.tables import fields, table
-from holdfast.cli.wording import counted
+from holdfast.cli.formatting import counted, fields, table
+from holdfast.cli.parameters import Apply, AsJson, Home
+from holdfast.cli.progress import ProgressLine
 from holdfast.db.models import Edition, Source
 from holdfast.editions import queries
-from holdfast.editions.acceptance import accept_gap
-from holdfast.editions.artefacts import CSV, LEDGER, edition_folder
-from holdfast.editions.campaign import campaign_year, in_order
+from holdfast.editions.campaign import CampaignWish, Plan, campaign_year, in_order
 from holdfast.editions.comparison import write_comparison
 from holdfast.editions.composition import shard_object
+from holdfast.editions.edition_files import CSV, LEDGER, edition_folder
+from holdfast.editions.edition_view import EditionView, find_edition, read_volume
+from holdfast.editions.errors import ArtefactNotFound
 from holdfast.editions.freezing import freeze as freeze_edition
-from holdfast.editions.plans import Plan, Wish
-from holdfast.editions.refusals import ArtefactNotFound
-from holdfast.editions.report import Report, write_report
-from holdfast.editions.scheduling import Campaigns
-from holdfast.editions.status import annual_status
-from holdfast.editions.verifying import verify_frozen
-from holdfast.editions.volume import Volume, find_edition, read_volume
+from holdfast.editions.freezing import verify_frozen
+from holdfast.editions.report import EditionReport, accept_gap, write_report
+from holdfast.editions.scheduling import Campaigns, annual_status
 from holdfast.sources.registry import find as find_source
 from holdfast.wiring.jobs import Jobs, check_backend, open_jobs
 
 app_command = typer.Typer(
-    add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None, no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    no_args_is_help=True,
     help="Annual editions: plan, watch, account for, freeze and compare. Example: holdfast edition status --year 2026",
-)  # fmt: skip
+)
 
 Year = Annotated[int, typer.Option("--year", min=1, max=9999, help="The campaign's year.")]
 MaybeYear = Annotated[
@@ -68,15 +67,19 @@ def _codes(given: list[str] | None) -> tuple[str, ...]:
 
 @app_command.command()
 def schedule(
-    year: MaybeYear = None, sources: Sources = None, max_create_per_run: Most = None, apply: Apply = False,
-    json: AsJson = False, home: Home = None,
-) -> None:  # fmt: skip
+    year: MaybeYear = None,
+    sources: Sources = None,
+    max_create_per_run: Most = None,
+    apply: Apply = False,
+    json: AsJson = False,
+    home: Home = None,
+) -> None:
     """Give every source its crawl of the year, a second apart: hc, phac, cihr, then by code. Never before its date.
 
     Example: holdfast edition schedule --year 2027 --apply
     """
     with _open(home) as jobs:
-        wish = Wish(year=year, sources=_codes(sources), max_create=max_create_per_run, apply=apply)
+        wish = CampaignWish(year=year, sources=_codes(sources), max_create=max_create_per_run, apply=apply)
         plan = Campaigns(jobs.database, jobs.board, jobs.clock, Host.of(jobs.settings.zimit)).schedule(wish)
     _show_plan(plan, json=json, wanted=apply)
 
@@ -93,29 +96,42 @@ def status(year: Year, sources: Sources = None, json: AsJson = False, home: Home
         print(jsonlib.dumps(found, ensure_ascii=False))
         return
     summary = found["summary"]
-    print(f"campaign {found['campaignYear']}: {summary['indexed']} of {summary['totalSources']} indexed, "
-          f"{summary['inProgress']} in progress, {summary['failed']} failed, {summary['missing']} missing")  # fmt: skip
+    print(
+        f"campaign {found['campaignYear']}: {summary['indexed']} of {summary['totalSources']} indexed, "
+        f"{summary['inProgress']} in progress, {summary['failed']} failed, {summary['missing']} missing"
+    )
     rows = [
-        (row["sourceCode"], row["state"], job.get("name"), job.get("operatorState"), job.get("acceptanceState"),
-         (row.get("edition") or {}).get("status"), row.get("error"))
-        for row in found["sources"] for job in row["jobs"] or [{}]
-    ]  # fmt: skip
+        (
+            row["sourceCode"],
+            row["state"],
+            job.get("name"),
+            job.get("operatorState"),
+            job.get("acceptanceState"),
+            (row.get("edition") or {}).get("status"),
+            row.get("error"),
+        )
+        for row in found["sources"]
+        for job in row["jobs"] or [{}]
+    ]
     if rows:
         print(table(("source", "state", "job", "operator state", "acceptance", "edition", "error"), rows))
 
 
 @app_command.command()
 def salvage(
-    year: Year, sources: Sources = None, apply: Apply = False,
+    year: Year,
+    sources: Sources = None,
+    apply: Apply = False,
     report: Annotated[bool, typer.Option("--report", help="Write the reports too.")] = False,
-    json: AsJson = False, home: Home = None,
-) -> None:  # fmt: skip
+    json: AsJson = False,
+    home: Home = None,
+) -> None:
     """Make jobs of the year that belong to no edition parts of one, as they are.
 
     Example: holdfast edition salvage --year 2026 --apply --report
     """
     with _open(home) as jobs:
-        wish = Wish(year=year, sources=_codes(sources), apply=apply)
+        wish = CampaignWish(year=year, sources=_codes(sources), apply=apply)
         plan = Campaigns(jobs.database, jobs.board, jobs.clock, Host.of(jobs.settings.zimit)).salvage(wish)
         if report and plan.applied:
             for code in in_order(entry.source for entry in plan.made):
@@ -125,27 +141,30 @@ def salvage(
 
 @app_command.command()
 def plan(
-    year: Year, sources: Sources = None, max_create_per_run: Most = None, apply: Apply = False,
+    year: Year,
+    sources: Sources = None,
+    max_create_per_run: Most = None,
+    apply: Apply = False,
     shard_target_url_cap: Annotated[
         int, typer.Option(min=1, help="Size that a shard is meant to have; never a limit on the crawl.")
     ] = 5000,
-    json: AsJson = False, home: Home = None,
-) -> None:  # fmt: skip
+    json: AsJson = False,
+    home: Home = None,
+) -> None:
     """Give each seed a shard of its own, where the report shows that something is missing.
 
     Example: holdfast edition plan --year 2026 --sources hc --apply
     """
     with _open(home) as jobs:
-        wish = Wish(year=year, sources=_codes(sources), max_create=max_create_per_run, apply=apply,
-                    url_cap=shard_target_url_cap)  # fmt: skip
+        wish = CampaignWish(
+            year=year, sources=_codes(sources), max_create=max_create_per_run, apply=apply, url_cap=shard_target_url_cap
+        )
         planned = Campaigns(jobs.database, jobs.board, jobs.clock, Host.of(jobs.settings.zimit)).plan_shards(wish)
     _show_plan(planned, json=json, wanted=apply)
 
 
 @app_command.command()
-def report(
-    year: Year, sources: Sources = None, apply: Apply = False, json: AsJson = False, home: Home = None
-) -> None:  # fmt: skip
+def report(year: Year, sources: Sources = None, apply: Apply = False, json: AsJson = False, home: Home = None) -> None:
     """Account for every address that was meant to be kept; with --apply write ledger, manifest and report.
 
     Example: holdfast edition report --year 2026 --sources hc,phac --apply
@@ -165,18 +184,24 @@ def report(
         print(f"there is no edition of {year}; make one with: holdfast edition schedule --year {year} --apply")
 
 
-def _write_report(jobs: Jobs, code: str, year: int, *, apply: bool = True) -> Report:
+def _write_report(jobs: Jobs, code: str, year: int, *, apply: bool = True) -> EditionReport:
     with jobs.database.read() as session:
         edition = find_edition(session, find_source(session, code), year)
     line = ProgressLine(jobs.clock)
     try:
-        return write_report(jobs.database, jobs.settings.home, jobs.clock, edition.id, apply=apply,
-                            tell=lambda count: line.say(f"{code} {year}: {count:,} rows read"))  # fmt: skip
+        return write_report(
+            jobs.database,
+            jobs.settings.home,
+            jobs.clock,
+            edition.id,
+            apply=apply,
+            tell=lambda count: line.say(f"{code} {year}: {count:,} rows read"),
+        )
     finally:
         line.clear()
 
 
-def _print_report(one: Report, *, applied: bool) -> None:
+def _print_report(one: EditionReport, *, applied: bool) -> None:
     content, counts = one.content, one.content["counts"]
     print(f"{content['source']} {content['year']}: {content['status']}")
     print(fields([(name.replace("_", " "), f"{count:,}") for name, count in counts.items()]))
@@ -207,10 +232,12 @@ def accept_gap_command(
 
 @app_command.command()
 def freeze(
-    code: Code, year: OneYear,
+    code: Code,
+    year: OneYear,
     again: Annotated[bool, typer.Option("--again", help="Freeze it anew; the earlier list is kept.")] = False,
-    json: AsJson = False, home: Home = None,
-) -> None:  # fmt: skip
+    json: AsJson = False,
+    home: Home = None,
+) -> None:
     """Freeze an edition into a list of its captures that can be cited by its digest.
 
     Example: holdfast edition freeze hc 2026
@@ -219,18 +246,29 @@ def freeze(
         edition, _ = _find(jobs, code, year)
         done = freeze_edition(jobs.database, jobs.settings.home, jobs.clock, edition.id, again=again)
     if json:
-        print(jsonlib.dumps({"edition_id": done.edition_id, "digest": done.digest, "captures": done.count,
-                             "frozen_at": done.frozen_at.isoformat(), "file": str(done.path)}))  # fmt: skip
+        print(
+            jsonlib.dumps(
+                {
+                    "edition_id": done.edition_id,
+                    "digest": done.digest,
+                    "captures": done.count,
+                    "frozen_at": done.frozen_at.isoformat(),
+                    "file": str(done.path),
+                }
+            )
+        )
     else:
         print(f"{code} {year}: {counted(done.count, 'capture')}, {done.digest}\n{done.path}")
 
 
 @app_command.command()
 def verify(
-    code: Code, year: OneYear,
+    code: Code,
+    year: OneYear,
     quick: Annotated[bool, typer.Option("--quick", help="Look at the sizes of WARC files, do not read them.")] = False,
-    json: AsJson = False, home: Home = None,
-) -> None:  # fmt: skip
+    json: AsJson = False,
+    home: Home = None,
+) -> None:
     """Say whether the archive still holds what the frozen list of an edition names, down to the WARC files.
 
     Example: holdfast edition verify hc 2026
@@ -238,14 +276,21 @@ def verify(
     with _open(home) as jobs:
         edition, _ = _find(jobs, code, year)
         line = ProgressLine(jobs.clock)
-        found = verify_frozen(jobs.database, jobs.settings.home, edition.id, quick=quick,
-                              tell=lambda path: line.say(f"reading {path}"))  # fmt: skip
+        found = verify_frozen(
+            jobs.database, jobs.settings.home, edition.id, quick=quick, tell=lambda path: line.say(f"reading {path}")
+        )
         line.clear()
     told = {
-        "holds": found.holds, "digest_matches": found.digest_matches, "listed": found.listed,
-        "missing": found.missing, "changed": found.changed, "withdrawn": found.withdrawn, "files": found.files,
-        "files_missing": found.files_missing, "files_damaged": found.files_damaged,
-    }  # fmt: skip
+        "holds": found.holds,
+        "digest_matches": found.digest_matches,
+        "listed": found.listed,
+        "missing": found.missing,
+        "changed": found.changed,
+        "withdrawn": found.withdrawn,
+        "files": found.files,
+        "files_missing": found.files_missing,
+        "files_damaged": found.files_damaged,
+    }
     if json:
         print(jsonlib.dumps({**told, "examples": found.examples}))
     else:
@@ -295,23 +340,46 @@ def list_editions(year: MaybeYear = None, sources: Sources = None, json: AsJson 
     elif not shown:
         print("no such editions" if rows or wanted or year else _NONE_YET)
     else:
-        print(table(("source", "year", "status", "intended", "captured", "failed", "missing", "excluded", "frozen"),
-                    [(source.code, row.year, row.status, row.intended_url_count, row.captured_url_count,
-                      row.failed_url_count, row.missing_url_count, row.excluded_url_count, row.frozen_at is not None)
-                     for row, source in shown]))  # fmt: skip
+        print(
+            table(
+                ("source", "year", "status", "intended", "captured", "failed", "missing", "excluded", "frozen"),
+                [
+                    (
+                        source.code,
+                        row.year,
+                        row.status,
+                        row.intended_url_count,
+                        row.captured_url_count,
+                        row.failed_url_count,
+                        row.missing_url_count,
+                        row.excluded_url_count,
+                        row.frozen_at is not None,
+                    )
+                    for row, source in shown
+                ],
+            )
+        )
 
 
 def edition_object(row: Edition, source: Source) -> dict[str, Any]:
     """Return an edition for `--json`."""
     return {
-        "edition_id": row.id, "source": source.code, "year": row.year, "status": row.status,
-        "search_ready": row.search_ready, "research_ready": row.research_ready,
-        "intended_urls": row.intended_url_count, "captured_urls": row.captured_url_count,
-        "failed_urls": row.failed_url_count, "missing_urls": row.missing_url_count,
-        "excluded_urls": row.excluded_url_count, "shards": row.shard_count, "frozen_digest": row.frozen_digest,
+        "edition_id": row.id,
+        "source": source.code,
+        "year": row.year,
+        "status": row.status,
+        "search_ready": row.search_ready,
+        "research_ready": row.research_ready,
+        "intended_urls": row.intended_url_count,
+        "captured_urls": row.captured_url_count,
+        "failed_urls": row.failed_url_count,
+        "missing_urls": row.missing_url_count,
+        "excluded_urls": row.excluded_url_count,
+        "shards": row.shard_count,
+        "frozen_digest": row.frozen_digest,
         "generated_at": row.generated_at.isoformat() if row.generated_at else None,
         "frozen_at": row.frozen_at.isoformat() if row.frozen_at else None,
-    }  # fmt: skip
+    }
 
 
 @app_command.command()
@@ -329,10 +397,11 @@ def show(code: Code, year: OneYear, json: AsJson = False, home: Home = None) -> 
 
 @app_command.command()
 def ledger(
-    code: Code, year: OneYear,
+    code: Code,
+    year: OneYear,
     csv: Annotated[bool, typer.Option("--csv", help="As a table, with the columns that anybody may read.")] = False,
     home: Home = None,
-) -> None:  # fmt: skip
+) -> None:
     """Print the coverage ledger as it was written last, a JSON object a line.
 
     Example: holdfast edition ledger hc 2026 | grep '"outcome": "failed"'
@@ -357,7 +426,7 @@ def _find(jobs: Jobs, code: str, year: int) -> tuple[Edition, Source]:
         return find_edition(session, source, campaign_year(year, now=jobs.clock.now())), source
 
 
-def _show_volume(volume: Volume, *, json: bool, applied: bool | None = None) -> None:
+def _show_volume(volume: EditionView, *, json: bool, applied: bool | None = None) -> None:
     shown = edition_object(volume.edition, volume.source)
     if json and applied is not None:
         shown["applied"] = applied
@@ -368,8 +437,16 @@ def _show_volume(volume: Volume, *, json: bool, applied: bool | None = None) -> 
     print(fields(list(shown.items())))
     if shards:
         print()
-        columns = ("jobId", "shardKey", "status", "acceptanceState", "captureBackend", "pagesCrawled", "pagesFailed",
-                   "acceptanceReason")  # fmt: skip
+        columns = (
+            "jobId",
+            "shardKey",
+            "status",
+            "acceptanceState",
+            "captureBackend",
+            "pagesCrawled",
+            "pagesFailed",
+            "acceptanceReason",
+        )
         head = ("job", "shard", "status", "acceptance", "backend", "crawled", "failed", "reason")
         print(table(head, [[one[name] for name in columns] for one in shards]))
 
@@ -379,8 +456,12 @@ def _show_plan(plan: Plan, *, json: bool, wanted: bool) -> None:
     if json:
         print(jsonlib.dumps(plan.as_object(), ensure_ascii=False))
     else:
-        print(table(("source", "action", "name", "due", "reason"),
-                    [(one.source, one.step.value, one.name, one.at, one.reason) for one in plan.entries]))  # fmt: skip
+        print(
+            table(
+                ("source", "action", "name", "due", "reason"),
+                [(one.source, one.step.value, one.name, one.at, one.reason) for one in plan.entries],
+            )
+        )
         for entry in plan.entries:
             for note in entry.notes:
                 print(f"  {entry.source}: {note}")

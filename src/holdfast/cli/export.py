@@ -16,25 +16,35 @@ from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
 
 from holdfast import config
-from holdfast.changes.listing.days import span
-from holdfast.cli.compute_changes import find_source
-from holdfast.cli.options import Home
-from holdfast.editions.volume import find_edition
+from holdfast.changes.listing import span
+from holdfast.cli.changes import find_source
+from holdfast.cli.parameters import Home
+from holdfast.editions.edition_view import find_edition
 from holdfast.errors import READ_ONLY, Invalid, Unavailable
-from holdfast.exports.cdxj import export_cdxj
-from holdfast.exports.package_cache import Package, PackageCache
-from holdfast.exports.queries import Reach
+from holdfast.exports.package import export_cdxj
+from holdfast.exports.package_cache import CachedPackage, PackageCache
+from holdfast.exports.queries import ExportReach
 from holdfast.exports.queries import execution as find_execution
-from holdfast.exports.rows import Extent, change_rows, snapshot_rows
-from holdfast.exports.tables import CHANGE_COLUMNS, SNAPSHOT_COLUMNS, Format, write_rows
+from holdfast.exports.tables import (
+    CHANGE_COLUMNS,
+    SNAPSHOT_COLUMNS,
+    ExportExtent,
+    Format,
+    change_rows,
+    snapshot_rows,
+    write_rows,
+)
 from holdfast.sources.registry import find as find_by_code
 from holdfast.warc.outfile import sync_directory
 from holdfast.wiring.archive import Archive, open_archive
 
 app_command = typer.Typer(
-    add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None, no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    no_args_is_help=True,
     help="Take things out of the archive. Example: holdfast export wacz 3 -o site.wacz",
-)  # fmt: skip
+)
 
 Out = Annotated[Path | None, typer.Option("-o", "--output", help="File to write; standard output if left out.")]
 Form = Annotated[Format, typer.Option("--format", help="jsonl (ndjson is the same) or csv.")]
@@ -61,7 +71,7 @@ def snapshots(
     Example: holdfast export snapshots --format csv -o snapshots.csv
     """
     with open_archive(config.load(home=home)) as archive:
-        extent = Extent(_reach(archive, source, since, until), after_id, limit)
+        extent = ExportExtent(_reach(archive, source, since, until), after_id, limit)
         rows = snapshot_rows(archive.database, extent, site=_site(archive))
         _write(write_rows(rows, SNAPSHOT_COLUMNS, form), output)
 
@@ -82,7 +92,7 @@ def changes(
     Example: holdfast export changes --source example-org -o changes.jsonl
     """
     with open_archive(config.load(home=home)) as archive:
-        extent = Extent(_reach(archive, source, since, until), after_id, limit)
+        extent = ExportExtent(_reach(archive, source, since, until), after_id, limit)
         rows = change_rows(archive.database, extent, site=_site(archive))
         _write(write_rows(rows, CHANGE_COLUMNS, form), output)
 
@@ -144,7 +154,7 @@ def edition(
             _write_package(packages.edition(found.id), output)
 
 
-def _write_package(package: Package, output: Path | None) -> None:
+def _write_package(package: CachedPackage, output: Path | None) -> None:
     target = output or Path(package.name)
     with _progress(package.archive.size) as advance:
         _write(advance(package.read()), target)
@@ -175,10 +185,10 @@ def _packages(archive: Archive) -> Iterator[PackageCache]:
         yield PackageCache(archive.database, archive.home, most_bytes=most_bytes, folder=folder, disk=settings.disk)
 
 
-def _reach(archive: Archive, source: str | None, since: datetime | None, until: datetime | None) -> Reach:
+def _reach(archive: Archive, source: str | None, since: datetime | None, until: datetime | None) -> ExportReach:
     source_id = None if source is None else find_source(archive, source)
     first, last = span(since and since.date(), until and until.date())
-    return Reach(source_id, first, last)
+    return ExportReach(source_id, first, last)
 
 
 def _site(archive: Archive) -> str:

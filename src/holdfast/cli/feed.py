@@ -10,21 +10,24 @@ import typer
 from sqlalchemy.orm import Session
 
 from holdfast import config
-from holdfast.cli.feed_list import Only, as_object, demand_kind, iso, list_feeds, state_of
-from holdfast.cli.options import AsJson, Home
-from holdfast.cli.tables import fields, table
+from holdfast.cli.formatting import fields, table
+from holdfast.cli.lists import Only, as_object, demand_kind, iso, list_feeds, state_of
+from holdfast.cli.parameters import AsJson, Home
 from holdfast.clock import Clock
 from holdfast.db.models import Feed, FeedItem, Source
 from holdfast.feeds import queries, registry
-from holdfast.jobs.feeding import feed_job, follow_feeds, run_soon
+from holdfast.jobs.administration.source_jobs import feed_job, follow_feeds, run_soon
 from holdfast.sources.queries import note_search, source_by_id, sources
 from holdfast.sources.registry import find
 from holdfast.wiring.jobs import Jobs, open_jobs
 
 app_command = typer.Typer(
-    add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None, no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    no_args_is_help=True,
     help="Feeds and sitemaps that are asked for what is new. Example: holdfast feed list --source hc",
-)  # fmt: skip
+)
 app_command.command(name="list")(list_feeds)
 _SHOWN_ITEMS = 20
 
@@ -46,21 +49,41 @@ def show(feed: FeedId, json: AsJson = False, home: Home = None) -> None:
     if json:
         print(jsonlib.dumps({**as_object(row, code), "items": [_item(item) for item in items]}, ensure_ascii=False))
         return
-    print(fields([("feed", row.id), ("url", row.url), ("source", code), ("kind", row.kind), ("origin", row.origin),
-                  ("state", state_of(row)), ("polled", row.last_polled_at), ("next poll", row.next_poll_at),
-                  ("items", row.last_item_count), ("errors in a row", row.consecutive_errors or None),
-                  ("error", row.last_error), ("disabled", row.disabled_at)]))  # fmt: skip
+    print(
+        fields(
+            [
+                ("feed", row.id),
+                ("url", row.url),
+                ("source", code),
+                ("kind", row.kind),
+                ("origin", row.origin),
+                ("state", state_of(row)),
+                ("polled", row.last_polled_at),
+                ("next poll", row.next_poll_at),
+                ("items", row.last_item_count),
+                ("errors in a row", row.consecutive_errors or None),
+                ("error", row.last_error),
+                ("disabled", row.disabled_at),
+            ]
+        )
+    )
     if items:
-        print(table(("told", "found", "execution", "url"),
-                    [(item.told_at, item.found_at, item.execution_id, item.url) for item in items]))  # fmt: skip
+        print(
+            table(
+                ("told", "found", "execution", "url"),
+                [(item.told_at, item.found_at, item.execution_id, item.url) for item in items],
+            )
+        )
 
 
 @app_command.command()
 def add(
-    url: Annotated[str, typer.Argument(help="Its address.", metavar="URL")], source: Of,
+    url: Annotated[str, typer.Argument(help="Its address.", metavar="URL")],
+    source: Of,
     kind: Annotated[str, typer.Option("--kind", help="feed or sitemap.")] = "feed",
-    json: AsJson = False, home: Home = None,
-) -> None:  # fmt: skip
+    json: AsJson = False,
+    home: Home = None,
+) -> None:
     """Let a source have a feed or a sitemap that is not found by itself.
 
     Example: holdfast feed add https://example.org/news.rss --source ex
@@ -170,5 +193,9 @@ def _ask(jobs: Jobs, source: Source, *, search: bool) -> str | None:
 
 
 def _item(item: FeedItem) -> dict[str, Any]:
-    return {"url": item.url, "told_at": iso(item.told_at), "found_at": iso(item.found_at),
-            "execution": item.execution_id}  # fmt: skip
+    return {
+        "url": item.url,
+        "told_at": iso(item.told_at),
+        "found_at": iso(item.found_at),
+        "execution": item.execution_id,
+    }

@@ -11,22 +11,20 @@ from typing import Annotated, Any
 import typer
 
 from holdfast import config
-from holdfast.cli.indexing import ProgressLine, as_object, stoppable, take_in, warning_lines
-from holdfast.cli.logs import configure_log
-from holdfast.cli.options import AsJson, Home
-from holdfast.cli.tables import text as plain
-from holdfast.cli.wording import counted
-from holdfast.coordination.priority import step_back
+from holdfast.cli.formatting import counted
+from holdfast.cli.formatting import text as plain
+from holdfast.cli.parameters import AsJson, Home, configure_log
+from holdfast.cli.progress import ProgressLine, as_object, stoppable, take_in, warning_lines
+from holdfast.coordination.runfile import step_back
 from holdfast.db.engine import Database
-from holdfast.index.indexer import Interrupted
-from holdfast.index.intake.discovery import Found, discover, spelled
-from holdfast.index.intake.importer import Imported, Importer
-from holdfast.index.intake.placing import Keeping
-from holdfast.index.intake.signatures import Signature
-from holdfast.index.owning import open_indexer
+from holdfast.imports.importer import ImportedFile, Importer
+from holdfast.imports.packages import FoundFiles, discover, spelled
+from holdfast.imports.placing import Keeping
+from holdfast.imports.signatures import Signature
+from holdfast.index.indexer import Interrupted, open_indexer
 from holdfast.jobs.imports import ImportWish, ensure_import_source
-from holdfast.jobs.indexing.steps import close_if_read
-from holdfast.wiring import Ground, open_ground
+from holdfast.jobs.indexing import close_if_read
+from holdfast.wiring import Runtime, open_ground
 
 _SHOWN = 10
 
@@ -63,9 +61,11 @@ def import_(
     with open_ground(settings) as ground, closing(Database(settings.database)) as database:
         ensure_import_source(database, ground.clock, code=source, name=name)
         wish = ImportWish(
-            source=source, name=name, home=settings.home,
+            source=source,
+            name=name,
+            home=settings.home,
             config={"paths": [spelled(path.resolve()) for path in paths], "in_place": in_place},
-        )  # fmt: skip
+        )
 
         def prepare(importer: Importer) -> None:
             importer.in_place, importer.strict = in_place, strict
@@ -81,17 +81,17 @@ def import_(
 
 
 def _run(
-    ground: Ground,
+    ground: Runtime,
     database: Database,
     wish: ImportWish,
-    found: Found,
+    found: FoundFiles,
     prepare: Callable[[Importer], None],
     *,
     quiet: bool,
-) -> tuple[list[Imported], bool]:
+) -> tuple[list[ImportedFile], bool]:
     """Import the files; return what came of each, and whether all were reached."""
     line = ProgressLine(ground.clock, quiet=quiet)
-    done: list[Imported] = []
+    done: list[ImportedFile] = []
     with open_indexer(ground.hot, ground.clock, wish.home, on_progress=line.progress) as indexer, stoppable(indexer):
         importer = Importer(database, ground.hot, ground.clock, indexer, wish)
         importer.on_step = line.step
@@ -118,7 +118,7 @@ def _say(line: str, *, err: bool = False) -> None:
     typer.echo(plain(line), err=err)
 
 
-def _print(one: Imported) -> None:
+def _print(one: ImportedFile) -> None:
     name = one.origin.rpartition("/")[2]
     if one.error is not None:
         _say(f"failed    {name}: {one.error}", err=True)
@@ -141,7 +141,7 @@ def _print(one: Imported) -> None:
             _say(line, err=True)
 
 
-def _print_rest(done: list[Imported], found: Found, *, is_whole: bool) -> None:
+def _print_rest(done: list[ImportedFile], found: FoundFiles, *, is_whole: bool) -> None:
     for path, why in found.passed_over:
         _say(f"passed over {spelled(path)}: {why}")
     for path in found.missing:
@@ -157,7 +157,7 @@ def _print_rest(done: list[Imported], found: Found, *, is_whole: bool) -> None:
         _say("stopped; the same command goes on from here", err=True)
 
 
-def _facts(source: str, done: list[Imported], found: Found, *, is_whole: bool) -> dict[str, Any]:
+def _facts(source: str, done: list[ImportedFile], found: FoundFiles, *, is_whole: bool) -> dict[str, Any]:
     return {
         "source": source,
         "finished": is_whole,
@@ -168,7 +168,7 @@ def _facts(source: str, done: list[Imported], found: Found, *, is_whole: bool) -
     }
 
 
-def _file(one: Imported) -> dict[str, Any]:
+def _file(one: ImportedFile) -> dict[str, Any]:
     return {
         "origin": one.origin,
         "state": one.state,

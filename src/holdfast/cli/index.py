@@ -10,26 +10,22 @@ from typing import Annotated, Any
 import typer
 
 from holdfast import config
-from holdfast.cli.display import duration, size
-from holdfast.cli.following import indexing
-from holdfast.cli.indexing import ProgressLine, as_object, describe, stoppable, take_in
-from holdfast.cli.logs import configure_log
-from holdfast.cli.options import Apply, AsJson, Home
-from holdfast.cli.tables import lines
-from holdfast.cli.wording import counted
+from holdfast.cli.display import indexing
+from holdfast.cli.formatting import counted, duration, lines, size
+from holdfast.cli.parameters import Apply, AsJson, Home, configure_log
+from holdfast.cli.progress import ProgressLine, as_object, describe, stoppable, take_in
 from holdfast.clock import Clock
-from holdfast.coordination.priority import step_back
+from holdfast.coordination.runfile import step_back
 from holdfast.db.engine import Database
 from holdfast.db.models import IndexRun
-from holdfast.index.indexer import Indexed, Indexer, Interrupted, each_pending
-from holdfast.index.owning import open_indexer
-from holdfast.index.rebuild import plan_rebuild, restore_files
-from holdfast.index.runs.queries import latest_runs
-from holdfast.index.withdrawals import restore_withdrawals
-from holdfast.jobs.indexing.steps import close_accounts
+from holdfast.imports.rebuild import plan_rebuild, restore_files
+from holdfast.index.indexer import Indexed, Indexer, Interrupted, each_pending, open_indexer
+from holdfast.index.leases import latest_runs
+from holdfast.jobs.indexing import close_accounts
 from holdfast.sources.registry import find
 from holdfast.warc.queries import read_all_again
-from holdfast.wiring import Ground, open_ground
+from holdfast.wiring import Runtime, open_ground
+from holdfast.withdrawals.hiding import restore_withdrawals
 
 _LOOK_S = 1.0
 _SLICE_S = 0.1
@@ -86,12 +82,12 @@ def index(
         raise typer.Exit(130 if not is_whole and not follow else 1 if failed else 0)
 
 
-def _demand_source(ground: Ground, code: str) -> None:
+def _demand_source(ground: Runtime, code: str) -> None:
     with closing(Database(ground.settings.database)) as database, database.read() as session:
         find(session, code)
 
 
-def _rebuild(ground: Ground, source: str | None, *, apply: bool, as_json: bool) -> bool:
+def _rebuild(ground: Runtime, source: str | None, *, apply: bool, as_json: bool) -> bool:
     """Register the files that rows lost and have all read again; return whether there is something to read now."""
     home = ground.settings.home
     found = plan_rebuild(ground.hot, home)
@@ -120,7 +116,7 @@ def _rebuild(ground: Ground, source: str | None, *, apply: bool, as_json: bool) 
     return True
 
 
-def _run(ground: Ground, *, follow: bool, source: str | None, search: bool, quiet: bool) -> tuple[list[Indexed], bool]:
+def _run(ground: Runtime, *, follow: bool, source: str | None, search: bool, quiet: bool) -> tuple[list[Indexed], bool]:
     line = ProgressLine(ground.clock, quiet=quiet)
     done: list[Indexed] = []
     told, home = 0, ground.settings.home
@@ -144,7 +140,7 @@ def _run(ground: Ground, *, follow: bool, source: str | None, search: bool, quie
             return done, follow
 
 
-def _conclude(ground: Ground, read: list[Indexed]) -> None:
+def _conclude(ground: Runtime, read: list[Indexed]) -> None:
     """Say on the executions of these files that they are indexed, where nothing else of them waits."""
     if read:
         with closing(Database(ground.settings.database)) as database:
@@ -160,12 +156,10 @@ def _wait(indexer: Indexer) -> bool:
     return True
 
 
-def _show_status(ground: Ground, *, as_json: bool) -> None:
+def _show_status(ground: Runtime, *, as_json: bool) -> None:
     with closing(Database(ground.settings.database)) as database, database.read() as session:
         rows = latest_runs(session, limit=20)
-    shown = [
-        {"file": file.id, "source": code, **run_object(run, file.path, ground.clock)} for run, file, code in rows
-    ]  # fmt: skip
+    shown = [{"file": file.id, "source": code, **run_object(run, file.path, ground.clock)} for run, file, code in rows]
     if as_json:
         print(jsonlib.dumps({"runs": shown}))
     elif not shown:
@@ -182,13 +176,19 @@ def run_object(run: IndexRun, path: str, clock: Clock) -> dict[str, Any]:
     """Return the progress of one reading, as 1.5 of the facts names its fields."""
     until = run.finished_at or run.progress_at
     return {
-        "phase": run.phase, "currentWarc": path, "recordsProcessed": run.records, "pages": run.pages,
-        "bytesProcessed": run.bytes_done, "bytesTotal": run.bytes_total, "startedAt": run.started_at.isoformat(),
+        "phase": run.phase,
+        "currentWarc": path,
+        "recordsProcessed": run.records,
+        "pages": run.pages,
+        "bytesProcessed": run.bytes_done,
+        "bytesTotal": run.bytes_total,
+        "startedAt": run.started_at.isoformat(),
         "lastProgressAt": run.progress_at.isoformat(),
         "elapsedSeconds": round((until - run.started_at).total_seconds(), 3),
         "lastProgressAgeSeconds": round((clock.now() - run.progress_at).total_seconds(), 3),
-        "warnings": run.warnings, "error": run.error,
-    }  # fmt: skip
+        "warnings": run.warnings,
+        "error": run.error,
+    }
 
 
 app_command = index

@@ -3,41 +3,365 @@
 from __future__ import annotations
 
 import json as jsonlib
+import shlex
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated, Any, NamedTuple
 
 import typer
 
 from holdfast import config
-from holdfast.cli import job_config, job_history, job_list, job_plan, job_show
-from holdfast.cli.job_naming import naming
-from holdfast.cli.job_words import (
-    JobArgument,
-    JobOption,
-    find_job,
-    job_number,
-    job_object,
-)
-from holdfast.cli.options import AsJson, Home
-from holdfast.errors import Conflict
-from holdfast.jobs.listing.queries import shown_job
-from holdfast.jobs.operating.repair import Retried, retry
-from holdfast.jobs.specs import JobNotFound
-from holdfast.jobs.states import Action, IllegalTransition, State
-from holdfast.wiring.jobs import open_jobs
+from holdfast.archive_tool.contract import Host, annual_caps, read_patch, tool_command
+from holdfast.cli import job_history, job_show, lists
+from holdfast.cli.execution_selector import naming
+from holdfast.cli.formatting import counted
+from holdfast.cli.job_formatting import JobArgument, JobOption, find_job, interval_text, job_number, job_object
+from holdfast.cli.parameters import Apply, AsJson, Home, read_assignments, read_size, read_time
+from holdfast.db.models import Source
+from holdfast.errors import Conflict, Invalid
+from holdfast.jobs.administration import repair
+from holdfast.jobs.administration.actions import Upserted
+from holdfast.jobs.administration.repair import Reset, Retried, effective, patch_zimit, retry
+from holdfast.jobs.administration.repair import reset_retries as reset
+from holdfast.jobs.specs import JobNotFound, JobSpec
+from holdfast.jobs.states import IllegalTransition, JobAction, State
+from holdfast.jobs.store import UNCAPPED, locked_job
+from holdfast.jobs.views.listing import shown_job
+from holdfast.sources.config import merge_fields, read_config
+from holdfast.sources.registry import content_of, find
+from holdfast.wiring.jobs import Jobs, check_backend, open_jobs, zimit_config
+
+_UNITS = {"m": "minutes", "h": "hours", "d": "days", "": "minutes"}
+
+Every = Annotated[str | None, typer.Option("--every", help="Interval, as 30m, 6h or 7d; without it: once.")]
+Seeds = Annotated[list[str] | None, typer.Option("--seed", help="One more address to begin at; repeatable.")]
+Sets = Annotated[
+    list[str] | None,
+    typer.Option("--set", help="A field of the source's configuration that this job has otherwise; repeatable."),
+]
+PageLimit = Annotated[
+    int | None, typer.Option("--page-limit", min=1, help="At most so many pages; not for annual jobs.")
+]
+MaxBytes = Annotated[str | None, typer.Option("--max-bytes", help="At most so much from the network, as 5GB.")]
+MaxTime = Annotated[str | None, typer.Option("--max-time", help="At most so long at work, as 30m, 6h or 7d.")]
+Depth = Annotated[int | None, typer.Option("--depth", min=-1, help="Links to follow from a seed; not for annual jobs.")]
+Name = Annotated[str | None, typer.Option("--name", help="Its name; by the source's template if left out.")]
+Address = Annotated[str | None, typer.Option("--url", help="The start page; the first seed if left out.")]
+Retries = Annotated[int | None, typer.Option("--max-retries", min=0, max=100, help="Tries after a failure.")]
+Backoff = Annotated[int | None, typer.Option("--retry-backoff", min=0, max=3600, help="Seconds before the first one.")]
+Adaptive = Annotated[
+    bool | None, typer.Option("--adaptive/--no-adaptive", help="Whether a page that does not change slows it down.")
+]
+Once = Annotated[bool, typer.Option("--once", help="Run once, also where there was a schedule.")]
+
+
+class Overrides(NamedTuple):
+    """What a job has otherwise than its source, as it was typed."""
+
+    seeds: list[str] | None
+    sets: list[str] | None
+    page_limit: int | None
+    depth: int | None
+    max_bytes: str | None = None
+    max_time: str | None = None
+
+    def fields(self, present: dict[str, Any], base: Source) -> dict[str, Any]:
+        """Return the fields of the configuration: those that the job had, and what is said anew."""
+        made = merge_fields(present, read_assignments(self.sets or ()))
+        there = made.get("seeds", read_config(content_of(base), needs_seeds=False).seeds)
+        if self.seeds and isinstance(there, list | tuple):  # anything else is refused by the board
+            made["seeds"] = [*there, *self.seeds]
+        limits = {
+            "max_pages": self.page_limit,
+            "max_depth": self.depth,
+            "quota_bytes": read_size(self.max_bytes),
+            "max_time_s": read_time(self.max_time),
+        }
+        for name, value in limits.items():
+            if value is not None:
+                made[name] = value
+        return made
+
+
+def create(
+    source: Annotated[str, typer.Option("--source", help="The source's code.", metavar="CODE")],
+    every: Every = None,
+    once: Once = False,
+    name: Name = None,
+    url: Address = None,
+    seed: Seeds = None,
+    sets: Sets = None,
+    page_limit: PageLimit = None,
+    depth: Depth = None,
+    max_bytes: MaxBytes = None,
+    max_time: MaxTime = None,
+    max_retries: Retries = None,
+    retry_backoff: Backoff = None,
+    adaptive: Adaptive = None,
+    json: AsJson = False,
+    home: Home = None,
+) -> None:
+    """Make the crawl job of a source, or give the one that it has a new plan: on a schedule, or once and at once.
+
+    Example: holdfast create-job --source hc --every 6h --set delay_s=2
+    """
+    interval, wish = _interval(every, once=once), Overrides(seed, sets, page_limit, depth, max_bytes, max_time)
+    with open_jobs(config.load(home=home)) as jobs:
+        with jobs.database.write() as session:
+            row = find(session, source)
+            number, unit = interval or (None, "minutes")
+            spec = JobSpec(
+                source_id=row.id,
+                url=url,
+                interval_minutes=number,
+                interval_type=unit,
+                name=name or read_config(content_of(row), needs_seeds=False).job_name(row.code, jobs.clock.now()),
+                schedule_enabled=number is not None,
+                config=wish.fields({}, row),
+                **_given(max_retries=max_retries, retry_backoff_seconds=retry_backoff, adaptive_scheduling=adaptive),
+            )
+            done = jobs.board.upsert(session, spec, replaces_schedule=interval is not None or once)
+        _print(jobs, done, json=json)
+
+
+def edit(
+    job: JobArgument = None,
+    job_id: JobOption = None,
+    every: Every = None,
+    once: Once = False,
+    name: Name = None,
+    url: Address = None,
+    seed: Seeds = None,
+    sets: Sets = None,
+    page_limit: PageLimit = None,
+    depth: Depth = None,
+    max_bytes: MaxBytes = None,
+    max_time: MaxTime = None,
+    max_retries: Retries = None,
+    retry_backoff: Backoff = None,
+    adaptive: Adaptive = None,
+    json: AsJson = False,
+    home: Home = None,
+) -> None:
+    """Change the plan of a job; what is not named stays. --set FIELD=null lets a field follow the source again.
+
+    Example: holdfast job edit 3 --every 12h --max-retries 5
+    """
+    number, interval = job_number(job, job_id), _interval(every, once=once)
+    wish = Overrides(seed, sets, page_limit, depth, max_bytes, max_time)
+    told = _given(
+        name=name, url=url, max_retries=max_retries, retry_backoff_seconds=retry_backoff, adaptive_scheduling=adaptive
+    )
+    if interval is not None or once:
+        told |= {
+            "interval_minutes": interval and interval[0],
+            "interval_type": interval[1] if interval else "minutes",
+            "schedule_enabled": interval is not None,
+        }
+    if not told and not any(one is not None for one in wish):
+        raise typer.BadParameter("say what to change, for example --every 6h or --set delay_s=5")
+    with open_jobs(config.load(home=home)) as jobs:
+        with naming(jobs.database, number), jobs.database.write() as session:
+            locked_job(session, number)
+            found = shown_job(session, number)
+            if found is None:
+                raise JobNotFound
+            overrides = wish.fields(dict(found.job.config), found.source)
+            done = jobs.board.edit(session, number, replace(JobSpec.of(found.job), **told, config=overrides))
+        _print(jobs, done, json=json)
+
+
+def _interval(every: str | None, *, once: bool) -> tuple[int, str] | None:
+    if every is None:
+        return None
+    written = every.strip().lower()
+    number, unit = written.rstrip("mhd"), written[-1:]
+    if once or not number.isascii() or not number.isdecimal() or unit not in (*_UNITS, *"0123456789"):
+        why = "it does not go with --once" if once else f"{every[:40]!r} is none; write for example 30m, 6h or 7d"
+        raise typer.BadParameter(why, param_hint="--every")
+    return int(number), _UNITS.get(unit, "minutes")
+
+
+def _given(**values: Any) -> dict[str, Any]:
+    return {name: value for name, value in values.items() if value is not None}
+
+
+def _print(jobs: Jobs, done: Upserted, *, json: bool) -> None:
+    found = find_job(jobs.database, done.job.id)
+    if json:
+        told = {**job_object(found), "created": done.created, "warnings": list(done.warnings)}
+        print(jsonlib.dumps(told, ensure_ascii=False))
+        return
+    row = found.job
+    when = f", next run {row.next_run_at:%Y-%m-%d %H:%M:%S}" if row.next_run_at else ""
+    print(
+        f"job {row.id} {'made' if done.created else 'changed'}: {found.source.code}, {interval_text(row)}, "
+        f"{row.state}{when}"
+    )
+    for warning in done.warnings:
+        print(f"warning: {warning}")
+
+
+def validate_config(job: JobArgument = None, job_id: JobOption = None, json: AsJson = False, home: Home = None) -> None:
+    """Check a job's configuration as it would run, its row untouched; exit 1 names the field that is wrong.
+
+    Example: holdfast validate-job-config --id 3
+    """
+    settings = config.load(home=home)
+    with open_jobs(settings) as jobs:
+        found = find_job(jobs.database, job_number(job, job_id))
+    whole = effective(found.job, found.source, check=check_backend(settings))
+    if found.job.kind in UNCAPPED and (whole.max_pages is not None or whole.max_depth >= 0):
+        raise Invalid("an annual job has no cap on pages or depth: set max_pages=null and max_depth=-1")
+    warnings, command = list(whole.warnings()), None
+    if whole.backend == "zimit":
+        checked, host = zimit_config(whole, settings), Host.of(settings.zimit)
+        command = shlex.join(tool_command(checked, host, name=found.source.code, output_dir=Path("OUTPUT")))
+        if found.job.kind in UNCAPPED and (caps := annual_caps(checked, host)):
+            raise Invalid(f"an annual job has no caps: take away {', '.join(caps)}")
+    if json:
+        print(
+            jsonlib.dumps(
+                {
+                    "id": found.job.id,
+                    "valid": True,
+                    "backend": whole.backend,
+                    "config": whole.stored(),
+                    "command": command,
+                    "warnings": warnings,
+                },
+                ensure_ascii=False,
+            )
+        )
+        return
+    print(f"job {found.job.id}: valid, {counted(len(whole.seeds), 'seed')}, backend {whole.backend}")
+    if command:
+        print(f"it would run: {command}")
+    for warning in warnings:
+        print(f"warning: {warning}")
+
+
+def patch_config(
+    job: JobArgument = None,
+    job_id: JobOption = None,
+    options: Annotated[
+        list[str] | None, typer.Option("--set-tool-option", help="A tool option; repeatable.", metavar="KEY=VALUE")
+    ] = None,
+    policy: Annotated[
+        list[str] | None,
+        typer.Option("--set-execution-policy", help="A value of the policy; repeatable.", metavar="KEY=VALUE"),
+    ] = None,
+    apply: Apply = False,
+    json: AsJson = False,
+    home: Home = None,
+) -> None:
+    """Change tool options and execution policy of a job that is queued, retryable or failed.
+
+    Example: holdfast patch-job-config --id 3 --set-tool-option initial_workers=4 --apply
+    """
+    number, settings = job_number(job, job_id), config.load(home=home)
+    wanted = read_patch(options or (), policy or ())
+    changes = {group: given for group, given in wanted._asdict().items() if given}
+    if not changes:
+        raise Invalid("nothing to set: name --set-tool-option or --set-execution-policy, as KEY=VALUE")
+    with open_jobs(settings) as jobs, naming(jobs.database, number), jobs.database.write() as session:
+        done = patch_zimit(session, jobs.clock, number, changes, check=check_backend(settings), apply=apply)
+        found = find_job(jobs.database, number)
+    backend = effective(found.job, found.source).backend
+    if json:
+        print(
+            jsonlib.dumps(
+                {"id": number, "applied": apply, "backend": backend, "before": done.before, "after": done.after}
+            )
+        )
+        return
+    for group, given in changes.items():
+        for name in given:
+            before, after = (side[group].get(name) for side in done)
+            print(f"{group}.{name}: {jsonlib.dumps(before)} -> {jsonlib.dumps(after)}")
+    if backend != "zimit":
+        print(f"it crawls with backend {backend}, which knows none of these; see: holdfast job edit {number} --set")
+    print(f"job {number}: changed" if apply else "nothing was written; add --apply to do so")
+
+
+def reset_retries(
+    ids: Annotated[list[int] | None, typer.Option("--id", help="A job; repeatable, then with --reason.")] = None,
+    source: Annotated[str | None, typer.Option("--source", help="All of this source's.", metavar="CODE")] = None,
+    state: Annotated[list[str] | None, typer.Option("--state", help="All in this state; repeatable.")] = None,
+    limit: Annotated[int | None, typer.Option("--limit", min=1, max=10_000, help="Most jobs of a bulk.")] = None,
+    reason: Annotated[str | None, typer.Option("--reason", help="Why; it lands in the audit log.")] = None,
+    apply: Apply = False,
+    json: AsJson = False,
+    home: Home = None,
+) -> None:
+    """Give jobs their whole retry budget back; those that somebody works on are skipped.
+
+    Several jobs need --reason, and a bulk (--source, --state) needs --limit too.
+    Example: holdfast reset-retry-count --id 3 --apply
+    """
+    bulk = source is not None or bool(state)
+    if bool(ids) == bulk:
+        raise typer.BadParameter("name jobs with --id, or many with --source or --state")
+    if bulk and limit is None:
+        raise typer.BadParameter("many at once need a limit, for example --limit 20", param_hint="--limit")
+    if (bulk or len(set(ids or ())) > 1) and not (reason or "").strip():
+        raise typer.BadParameter("several jobs need a reason; it lands in the audit log", param_hint="--reason")
+    for one in state or ():
+        if one not in tuple(State):
+            raise typer.BadParameter(f"{one[:40]!r} is none of {', '.join(State)}", param_hint="--state")
+    with open_jobs(config.load(home=home)) as jobs, jobs.database.write() as session:
+        chosen = list(ids or ())
+        if bulk:
+            source_id = find(session, source).id if source is not None else None
+            chosen = repair.retried_ids(session, source_id=source_id, states=state or (), limit=limit or 1)
+        done = reset(session, jobs.clock, chosen, reason=reason, apply=apply)
+    _print_reset(done, apply=apply, json=json)
+
+
+def _print_reset(done: Reset, *, apply: bool, json: bool) -> None:
+    if json:
+        print(
+            jsonlib.dumps(
+                {
+                    "applied": apply,
+                    "reset": done.reset,
+                    "unchanged": done.unchanged,
+                    "locked": done.locked,
+                    "missing": done.missing,
+                }
+            )
+        )
+    else:
+        told = [
+            ("reset" if apply else "would be reset", done.reset),
+            ("nothing to reset", done.unchanged),
+            ("skipped, somebody works on it", done.locked),
+            ("not found", done.missing),
+        ]
+        print("\n".join(f"{word}: {', '.join(map(str, found))}" for word, found in told if found) or "no such jobs")
+        if done.reset and not apply:
+            print("nothing was written; add --apply to do so")
+    if done.missing:
+        raise typer.Exit(1)
+
 
 app_command = typer.Typer(
-    add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None, no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    no_args_is_help=True,
     help="Jobs: when and how sources are crawled. Example: holdfast job create --source hc --every 6h",
-)  # fmt: skip
-app_command.command(name="list")(job_list.list_all)
+)
+app_command.command(name="list")(lists.list_all)
 app_command.command(name="show")(job_show.show)
-app_command.command(name="create")(job_plan.create)
-app_command.command(name="edit")(job_plan.edit)
+app_command.command(name="create")(create)
+app_command.command(name="edit")(edit)
 app_command.command(name="executions")(job_history.executions)
 app_command.command(name="logs")(job_history.logs)
 app_command.command(name="events")(job_history.events)
-app_command.command(name="validate-config")(job_config.validate_config)
-app_command.command(name="patch-config")(job_config.patch_config)
-app_command.command(name="reset-retries")(job_config.reset_retries)
+app_command.command(name="validate-config")(validate_config)
+app_command.command(name="patch-config")(patch_config)
+app_command.command(name="reset-retries")(reset_retries)
 _NEXT = {
     State.PENDING.value: "it waits for a worker: holdfast start-worker",
     State.SCHEDULED.value: "let it run with: holdfast job run-now {id}",
@@ -56,7 +380,7 @@ def pause(job: JobArgument = None, job_id: JobOption = None, json: AsJson = Fals
 
     Example: holdfast job pause 3
     """
-    _act(Action.PAUSE, job_number(job, job_id), json=json, home=home)
+    _act(JobAction.PAUSE, job_number(job, job_id), json=json, home=home)
 
 
 @app_command.command()
@@ -65,7 +389,7 @@ def resume(job: JobArgument = None, job_id: JobOption = None, json: AsJson = Fal
 
     Example: holdfast job resume 3
     """
-    _act(Action.RESUME, job_number(job, job_id), json=json, home=home)
+    _act(JobAction.RESUME, job_number(job, job_id), json=json, home=home)
 
 
 @app_command.command()
@@ -74,7 +398,7 @@ def cancel(job: JobArgument = None, job_id: JobOption = None, json: AsJson = Fal
 
     Example: holdfast job cancel 3
     """
-    _act(Action.CANCEL, job_number(job, job_id), json=json, home=home)
+    _act(JobAction.CANCEL, job_number(job, job_id), json=json, home=home)
 
 
 @app_command.command(name="run-now")
@@ -83,7 +407,7 @@ def run_now(job: JobArgument = None, job_id: JobOption = None, json: AsJson = Fa
 
     Example: holdfast job run-now 3
     """
-    _act(Action.FORCE_RUN, job_number(job, job_id), json=json, home=home)
+    _act(JobAction.FORCE_RUN, job_number(job, job_id), json=json, home=home)
 
 
 @app_command.command(name="retry")
@@ -119,7 +443,7 @@ def delete(job: JobArgument = None, job_id: JobOption = None, json: AsJson = Fal
     print(jsonlib.dumps({"id": number, "deleted": True}) if json else f"job {number}: deleted")
 
 
-def _act(action: Action, number: int, *, json: bool, home: Home) -> None:
+def _act(action: JobAction, number: int, *, json: bool, home: Home) -> None:
     with open_jobs(config.load(home=home)) as jobs:
         try:
             with naming(jobs.database, number), jobs.database.write() as session:

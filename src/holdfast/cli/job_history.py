@@ -11,16 +11,14 @@ from typing import Annotated
 import typer
 
 from holdfast import config
-from holdfast.cli.job_words import JobArgument, JobOption, ended_text, execution_object, find_job, job_number
-from holdfast.cli.options import AsJson, Home
-from holdfast.cli.tables import table, text
-from holdfast.cli.wording import duration
+from holdfast.cli.formatting import duration, table, text
+from holdfast.cli.job_formatting import JobArgument, JobOption, ended_text, execution_object, find_job, job_number
+from holdfast.cli.parameters import AsJson, Home
 from holdfast.db.engine import Database
 from holdfast.db.models import Execution, JobEvent, LogLine
 from holdfast.errors import NotFound
-from holdfast.jobs.journal.events import payload, read_events
-from holdfast.jobs.journal.logs import REPLAYED, all_lines, entry, last_lines, level_number, read_lines
-from holdfast.jobs.listing import queries
+from holdfast.jobs.journal import REPLAYED, all_lines, entry, last_lines, level_number, payload, read_events, read_lines
+from holdfast.jobs.views import listing
 from holdfast.wiring.jobs import open_jobs
 
 _LOOK_S = 0.5
@@ -46,23 +44,36 @@ def executions(
     with open_jobs(config.load(home=home)) as jobs:
         find_job(jobs.database, number)
         with jobs.database.read() as session:
-            rows, total = queries.executions_of(session, job_id=number, limit=limit, offset=offset)
+            rows, total = listing.executions_of(session, job_id=number, limit=limit, offset=offset)
     if json:
         told = {"executions": [execution_object(row) for row in rows], "total": total, "limit": limit, "offset": offset}
         print(jsonlib.dumps(told, ensure_ascii=False))
     elif not rows:
         print(f"job {number} has no executions" + (" there" if total else " yet"))
     else:
-        print(table(("no", "execution", "state", "index", "started", "took", "pages", "fails", "why"),
-                    [_row(row) for row in rows]))  # fmt: skip
+        print(
+            table(
+                ("no", "execution", "state", "index", "started", "took", "pages", "fails", "why"),
+                [_row(row) for row in rows],
+            )
+        )
 
 
 def _row(row: Execution) -> tuple[object, ...]:
     took = duration(row.duration_ms / 1000) if row.duration_ms is not None else None
     short = ended_text(row) if row.shortfalls else None
     error = " ".join((row.error or short or row.reason or "").split())[:80]
-    return (row.number, row.id, row.state, row.index_state, row.started_at, took, row.items_crawled, row.items_failed,
-            error)  # fmt: skip
+    return (
+        row.number,
+        row.id,
+        row.state,
+        row.index_state,
+        row.started_at,
+        took,
+        row.items_crawled,
+        row.items_failed,
+        error,
+    )
 
 
 def logs(
@@ -88,7 +99,7 @@ def logs(
     with open_jobs(config.load(home=home)) as jobs:
         find_job(jobs.database, number)
         with jobs.database.read() as session:
-            run = queries.numbered_execution(session, job_id=number, number=execution)
+            run = listing.numbered_execution(session, job_id=number, number=execution)
             lines = last_lines(session, run.id, limit=tail, level=level) if run is not None and not everything else []
         if run is None:
             raise NotFound(f"job {number} has no such execution; see them with: holdfast job executions {number}")
@@ -108,7 +119,7 @@ def news(database: Database, execution_id: int, after: int, level: str) -> Itera
     """Yield lines as they are written, until the execution is closed and all of it was shown."""
     while True:
         with database.read() as session:
-            run = queries.execution(session, execution_id)
+            run = listing.execution(session, execution_id)
             lines = read_lines(session, execution_id, after=after, level=level)
         yield from lines
         if lines:
@@ -125,8 +136,10 @@ def _print_line(line: LogLine, job_id: int, *, json: bool) -> None:
         return
     more = "".join(f" {name}={text(value)}" for name, value in line.fields.items())
     level = logging.getLevelName(line.level).lower()
-    print(f"{text(line.at)} {level:<7} {line.category.removeprefix('crawler.'):<10} {text(line.message)}{more}",
-          flush=True)  # fmt: skip
+    print(
+        f"{text(line.at)} {level:<7} {line.category.removeprefix('crawler.'):<10} {text(line.message)}{more}",
+        flush=True,
+    )
 
 
 def events(

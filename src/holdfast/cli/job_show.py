@@ -8,8 +8,8 @@ from typing import Any
 import typer
 
 from holdfast import config
-from holdfast.cli.assignments import leaves
-from holdfast.cli.job_words import (
+from holdfast.cli.formatting import counted, fields
+from holdfast.cli.job_formatting import (
     JobArgument,
     JobOption,
     ended_text,
@@ -20,14 +20,11 @@ from holdfast.cli.job_words import (
     slowed_text,
     stats_object,
 )
-from holdfast.cli.options import AsJson, Home
-from holdfast.cli.tables import fields
-from holdfast.cli.wording import counted
+from holdfast.cli.parameters import AsJson, Home, leaves
 from holdfast.db.engine import open_database
 from holdfast.errors import Invalid
-from holdfast.jobs.listing.queries import files_of
-from holdfast.jobs.listing.values import ListedJob
-from holdfast.jobs.operating.configuring import effective
+from holdfast.jobs.administration.repair import effective
+from holdfast.jobs.views.listing import ListedJob, files_of
 
 app_command = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
 

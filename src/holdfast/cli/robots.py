@@ -12,18 +12,16 @@ from typing import Annotated, Any
 import typer
 
 from holdfast import config
-from holdfast.cli.logs import configure_log
-from holdfast.cli.options import AsJson, Home
+from holdfast.cli.parameters import AsJson, Home, configure_log, read_network
 from holdfast.cli.seeds import check_seed
-from holdfast.cli.values import read_network
 from holdfast.crawl.plan import CrawlPlan
+from holdfast.crawl_process.requests import open_solo, rules_of
 from holdfast.errors import Invalid
 from holdfast.fetch import robots_state
-from holdfast.fetch.guard import Guard
+from holdfast.fetch.guard import AddressGuard
 from holdfast.fetch.robots import RobotsFile
 from holdfast.types import RobotsAnswer, RobotsState
 from holdfast.urls import Url, parse_seed
-from holdfast.worker.solo import open_solo, rules_of
 
 
 def robots(
@@ -47,7 +45,7 @@ def robots(
         answers = [_answer(url, rules) for url in targets]
     else:
         networks = [*map(str, settings.allow_networks), *map(read_network, allow_network or [])]
-        guard = Guard(tuple(map(ip_network, networks)))
+        guard = AddressGuard(tuple(map(ip_network, networks)))
         for url in urls:
             check_seed(url, guard)
         who = contact or settings.contact or _remembered(settings.home)
@@ -84,22 +82,33 @@ def _read(file: Path, agent: str) -> RobotsFile:
 
 def _live(url: Url, state: RobotsState, agent: str) -> dict[str, Any]:
     verdict = robots_state.verdict(state, state.checked_at)
-    if verdict is robots_state.Verdict.RULES:
+    if verdict is robots_state.RobotsVerdict.RULES:
         return {**_answer(url, rules_of(state, agent)), "status": state.status}
     if state.answer is RobotsAnswer.UNREACHABLE:
         said = "does not answer" if state.status is None else f"answers {state.status}"
         print(f"holdfast: {url.origin}/robots.txt {said}: nothing may be asked there now", file=sys.stderr)
-    allowed = verdict is robots_state.Verdict.ALLOW
-    return {"url": url.fetch, "allowed": allowed, "rule": None, "line": None, "crawl_delay": None, "sitemaps": [],
-            "status": state.status}  # fmt: skip
+    allowed = verdict is robots_state.RobotsVerdict.ALLOW
+    return {
+        "url": url.fetch,
+        "allowed": allowed,
+        "rule": None,
+        "line": None,
+        "crawl_delay": None,
+        "sitemaps": [],
+        "status": state.status,
+    }
 
 
 def _answer(url: Url, rules: RobotsFile) -> dict[str, Any]:
     decision = rules.decide(url.fetch)
     return {
-        "url": url.fetch, "allowed": decision.allowed, "rule": decision.rule, "line": decision.line,
-        "crawl_delay": rules.crawl_delay, "sitemaps": list(rules.sitemaps),
-    }  # fmt: skip
+        "url": url.fetch,
+        "allowed": decision.allowed,
+        "rule": decision.rule,
+        "line": decision.line,
+        "crawl_delay": rules.crawl_delay,
+        "sitemaps": list(rules.sitemaps),
+    }
 
 
 def _print(answer: dict[str, Any]) -> None:

@@ -13,7 +13,7 @@ from typing import Any, cast
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from holdfast.cli.tables import lines
+from holdfast.cli.formatting import lines
 from holdfast.errors import READ_ONLY, HoldfastError
 
 Built = TyperCommand | TyperGroup
@@ -41,8 +41,10 @@ def run(
         if os.environ.get("HOLDFAST_LOG_LEVEL", "").lower() == "debug":
             raise
         told = f"{type(exc).__name__}: {' '.join(str(exc).split())[:_TOLD]}"
-        print(f"holdfast: a fault of this program, please report it: {told}; HOLDFAST_LOG_LEVEL=debug shows where",
-              file=sys.stderr)  # fmt: skip
+        print(
+            f"holdfast: a fault of this program, please report it: {told}; HOLDFAST_LOG_LEVEL=debug shows where",
+            file=sys.stderr,
+        )
         sys.exit(1)
 
 

@@ -4,25 +4,30 @@ from __future__ import annotations
 
 import json as jsonlib
 import sys
+from collections.abc import Callable
 from datetime import datetime
 from typing import Annotated
 
 import typer
 
 from holdfast import config
-from holdfast.cli.logs import configure_log
-from holdfast.cli.options import AsJson, Home
-from holdfast.cli.wording import counted
+from holdfast.cli.formatting import counted
+from holdfast.cli.parameters import AsJson, Home, configure_log
 from holdfast.clock import digits14
 from holdfast.config import Settings
+from holdfast.coordination.runfile import step_back
 from holdfast.db.sqlite_file import DatabaseReadOnly
 from holdfast.replay.address import replay_path
-from holdfast.search.drain import drain
+from holdfast.search import queries
+from holdfast.search.answers import Browse, answer_object
+from holdfast.search.directory import IndexBusy
 from holdfast.search.highlight import Piece
-from holdfast.search.objects import Browse, answer_object
-from holdfast.search.place import IndexBusy
+from holdfast.search.outbox import drain
+from holdfast.search.outbox import drain as drain_outbox
+from holdfast.search.outbox import rebuild as rebuild_index
 from holdfast.search.ranking import Ranking
-from holdfast.search.search import Answer, Hit, Kind, Request, Search, Sort
+from holdfast.search.readers import ReaderCache
+from holdfast.search.search import Hit, ResultKind, SearchAnswer, SearchRequest, SearchService, Sort
 from holdfast.wiring.archive import Archive, open_archive
 
 _DRAIN_S = 5.0
@@ -34,7 +39,9 @@ def search(
     source: Annotated[str | None, typer.Option("--source", "-s", help="Only this source.")] = None,
     since: Annotated[datetime | None, typer.Option("--from", formats=_DAY, help="First day, as 2025-01-31.")] = None,
     until: Annotated[datetime | None, typer.Option("--to", formats=_DAY, help="Last day.")] = None,
-    view: Annotated[Kind, typer.Option(help="Captures, or pages with the latest of theirs.")] = Kind.SNAPSHOTS,
+    view: Annotated[
+        ResultKind, typer.Option(help="Captures, or pages with the latest of theirs.")
+    ] = ResultKind.SNAPSHOTS,
     sort: Annotated[Sort | None, typer.Option(help="By relevance where there are words, else newest.")] = None,
     language: Annotated[str | None, typer.Option(help="Only this language: en, fr.")] = None,
     kind: Annotated[str | None, typer.Option("--type", help="Only html, text or pdf.")] = None,
@@ -52,15 +59,26 @@ def search(
     Example: holdfast search 'flu vaccine' --source hc --from 2025-01-01
     """
     configure_log(config.load(home=home), as_json=False)
-    request = Request(
-        q=query, source=source, sort=sort, view=view, non_2xx=non_2xx, duplicates=duplicates,
-        start=since.date() if since else None, end=until.date() if until else None, language=language, type=kind,
-        host=host, page=page, page_size=page_size, ranking=ranking,
-    )  # fmt: skip
+    request = SearchRequest(
+        q=query,
+        source=source,
+        sort=sort,
+        view=view,
+        non_2xx=non_2xx,
+        duplicates=duplicates,
+        start=since.date() if since else None,
+        end=until.date() if until else None,
+        language=language,
+        type=kind,
+        host=host,
+        page=page,
+        page_size=page_size,
+        ranking=ranking,
+    )
     settings = config.load(home=home)
     with open_archive(settings) as archive:
         _take_in(archive)
-        answer = Search(archive.database, archive.home, archive.clock).ask(request, wait=True)
+        answer = SearchService(archive.database, archive.home, archive.clock).ask(request, wait=True)
     if json:
         print(jsonlib.dumps(answer_object(answer, request, browse(settings)), ensure_ascii=False))
     else:
@@ -88,7 +106,7 @@ def browse(settings: Settings) -> Browse:
     )
 
 
-def _print(answer: Answer, request: Request) -> None:
+def _print(answer: SearchAnswer, request: SearchRequest) -> None:
     if answer.did_you_mean:
         typer.echo(f"nothing has {request.q!r}; showing {answer.did_you_mean!r}\n")
     for hit in answer.hits:
@@ -121,3 +139,83 @@ def _clean(text: str) -> str:
 
 
 app_command = search
+
+
+search_index = typer.Typer(
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    no_args_is_help=True,
+    help="Take in what waits, make the index anew, see how it stands. Example: holdfast search-index status",
+)
+
+
+def _progress(*, quiet: bool) -> Callable[[int], None]:
+    def show(pages: int) -> None:
+        if not quiet and sys.stderr.isatty():
+            print(f"\r{pages:,} pages taken in", end="", file=sys.stderr, flush=True)
+
+    return show
+
+
+@search_index.command("drain")
+def drain_command(json: AsJson = False, home: Home = None) -> None:
+    """Take in what was indexed since; Ctrl-C stops, the next drain goes on.
+
+    Acts at once: what it writes is derived, and can be made anew.
+    Example: holdfast search-index drain
+    """
+    configure_log(config.load(home=home), as_json=False)
+    settings = config.load(home=home)
+    step_back(settings.index.nice)
+    with open_archive(settings) as archive:
+        done = drain_outbox(archive.database, archive.home, archive.clock, progress=_progress(quiet=json))
+    if json:
+        print(jsonlib.dumps({"changes": done.changes, "pages": done.pages, "finished": done.finished}))
+    else:
+        typer.echo(f"{counted(done.changes, 'change')} taken in, {counted(done.pages, 'page')}")
+
+
+@search_index.command()
+def rebuild(json: AsJson = False, home: Home = None) -> None:
+    """Make the index anew from the database; the old one serves until the new one is whole.
+
+    Acts at once: what it writes is derived, and can be made anew.
+    Example: holdfast search-index rebuild
+    """
+    configure_log(config.load(home=home), as_json=False)
+    settings = config.load(home=home)
+    step_back(settings.index.nice)
+    with open_archive(settings) as archive:
+        pages = rebuild_index(archive.database, archive.home, archive.clock, progress=_progress(quiet=json))
+        done = drain_outbox(archive.database, archive.home, archive.clock)
+    if json:
+        print(jsonlib.dumps({"pages": pages, "changes": done.changes}))
+    else:
+        typer.echo(f"{counted(pages, 'page')} in the new index, {counted(done.changes, 'change')} taken in since")
+
+
+@search_index.command()
+def status(json: AsJson = False, home: Home = None) -> None:
+    """Show how many pages, documents and addresses it holds, and how many changes wait.
+
+    Example: holdfast search-index status
+    """
+    with open_archive(config.load(home=home)) as archive:
+        view = ReaderCache(archive.home, archive.clock).view()
+        with archive.database.read() as session:
+            waiting = queries.waiting_count(session)
+    facts = {
+        "generation": view.folder.name,
+        "sequence": view.manifest.sequence,
+        "segments": len(view.manifest.segments),
+        "pages": len(view.columns),
+        "documents": len(view.columns.documents.keys),
+        "addresses": len(view.columns.addresses.keys),
+        "waiting": waiting,
+    }
+    if json:
+        print(jsonlib.dumps(facts))
+        return
+    for name, value in facts.items():
+        typer.echo(f"{name:<11} {value:,}" if isinstance(value, int) else f"{name:<11} {value}")

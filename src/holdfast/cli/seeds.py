@@ -9,9 +9,12 @@ from ipaddress import ip_network
 from pathlib import Path
 from typing import BinaryIO
 
+import typer
+
+from holdfast.config import Settings
 from holdfast.errors import Invalid, UrlRefused
-from holdfast.fetch.guard import Guard
-from holdfast.urls import DEFAULT, Normalisation, is_ip, parse_seed
+from holdfast.fetch.guard import AddressGuard
+from holdfast.urls import DEFAULT, Normalisation, is_ip, parse, parse_seed
 
 _MAX_COMPLAINTS = 20
 _LINE_BYTES = 64 * 1024
@@ -25,7 +28,7 @@ def read_seeds(
 
     Invalid if an argument is no address, or if nothing is left.
     """
-    guard = Guard(tuple(map(ip_network, networks)))
+    guard = AddressGuard(tuple(map(ip_network, networks)))
     policy = replace(DEFAULT, allow_ports=frozenset(ports))
     seeds: dict[str, None] = {}
     for argument in arguments:
@@ -43,7 +46,7 @@ def read_seeds(
     return list(seeds)
 
 
-def check_seed(text: str, guard: Guard, policy: Normalisation = DEFAULT) -> None:
+def check_seed(text: str, guard: AddressGuard, policy: Normalisation = DEFAULT) -> None:
     """Raise UrlRefused for what is no address to begin with, and for an IP address that may not be dialled."""
     url = parse_seed(text, policy)
     if is_ip(url.host) and not guard.judge(url.host.strip("[]")):
@@ -62,7 +65,7 @@ def _bounded(file: BinaryIO) -> Iterator[bytes]:
         is_rest = not piece.endswith(b"\n")
 
 
-def _file(path: Path, guard: Guard, policy: Normalisation) -> Iterator[str]:
+def _file(path: Path, guard: AddressGuard, policy: Normalisation) -> Iterator[str]:
     if str(path) == "-":
         yield from _lines("standard input", sys.stdin.buffer, guard, policy)
         return
@@ -73,7 +76,7 @@ def _file(path: Path, guard: Guard, policy: Normalisation) -> Iterator[str]:
         raise Invalid(f"cannot read the seeds in {path}: {exc.strerror}; name a file with one address a line") from exc
 
 
-def _lines(name: str, file: BinaryIO, guard: Guard, policy: Normalisation) -> Iterator[str]:
+def _lines(name: str, file: BinaryIO, guard: AddressGuard, policy: Normalisation) -> Iterator[str]:
     """Yield the addresses of a seeds file: one a line; blank lines and comments (#) are passed over."""
     bad = 0
     for number, line in enumerate(_bounded(file), 1):
@@ -90,3 +93,39 @@ def _lines(name: str, file: BinaryIO, guard: Guard, policy: Normalisation) -> It
         yield text
     if bad > _MAX_COMPLAINTS:
         print(f"holdfast: {name}: {bad - _MAX_COMPLAINTS} more lines are no addresses", file=sys.stderr)
+
+
+_HELP = "give an e-mail or web address with --contact or HOLDFAST_CONTACT: site owners must be able to reach you"
+
+
+def find_contact(settings: Settings, given: str | None) -> str:
+    """Return the contact of this crawl; Invalid if there is none and nobody can be asked."""
+    remembered = settings.home / "contact"
+    contact = given or settings.contact or (remembered.read_text().strip() if remembered.is_file() else "")
+    if contact:
+        return check(contact)
+    if not sys.stdin.isatty() or not sys.stderr.isatty():
+        raise Invalid(f"no contact, so nothing is crawled; {_HELP}")
+    contact = check(typer.prompt("Contact for site owners (e-mail or web address; asked once)", err=True))
+    remember(remembered, contact)
+    return contact
+
+
+def remember(path: Path, contact: str) -> None:
+    """Keep the contact for the next crawl from this data directory."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(contact + "\n")
+
+
+def check(contact: str) -> str:
+    """Return the contact if it is one: something@somewhere, or an http(s) address."""
+    contact = contact.strip()
+    name, at, host = contact.partition("@")
+    if at and name and "." in host and contact.isprintable() and not set(contact) & set(" ()<>,;\"'"):
+        return contact
+    if "://" in contact:
+        try:
+            return parse(contact).fetch
+        except UrlRefused as exc:
+            raise Invalid(f"{contact[:80]!r} is no contact: {exc.reason}; {_HELP}") from exc
+    raise Invalid(f"{contact[:80]!r} is no contact; {_HELP}")

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from holdfast import config
-from holdfast.cli.options import AsJson, Home
-from holdfast.config.model import Group, Setting
+from holdfast.cli.parameters import AsJson, Home
+from holdfast.config.model import Setting, SettingGroup
 
 _LOGIN = re.compile(r"(://[^:/@\s]*+)(?::[^@\s]*+(@)?)?")
 """What follows an address's scheme, with its password or without: taken in either case, so that it is read once."""
@@ -31,11 +31,11 @@ def settings(json: AsJson = False, home: Home = None) -> None:
         print(f"{name} = {_text(value)}\n    {field.description}")
 
 
-def walk(values: Group, prefix: str = "HOLDFAST") -> Iterator[tuple[str, Group, str, Setting]]:
+def walk(values: SettingGroup, prefix: str = "HOLDFAST") -> Iterator[tuple[str, SettingGroup, str, Setting]]:
     """Yield every setting: its variable's name, the group that holds it, its key there, and its description."""
     for key, field in type(values).model_fields.items():
         value: Any = getattr(values, key)
-        if isinstance(value, Group):
+        if isinstance(value, SettingGroup):
             yield from walk(value, f"{prefix}_{key.upper()}")
         else:
             yield f"{prefix}_{key.upper()}", values, key, field

@@ -10,21 +10,26 @@ import typer
 from sqlalchemy.orm import Session
 
 from holdfast import config
-from holdfast.cli.options import AsJson, Home
-from holdfast.cli.wording import counted
+from holdfast.cli.formatting import counted
+from holdfast.cli.parameters import AsJson, Home
+from holdfast.crawl.signal_pages import SignalPageRow, SignalQuery, find_pages, page_of
 from holdfast.db.models import Document, Snapshot
 from holdfast.errors import Invalid, NotFound
 from holdfast.index import queries
 from holdfast.index.records import open_stored
-from holdfast.index.withdrawals import Withdrawn, hide, unhide
+from holdfast.urls import parse
 from holdfast.wiring.archive import open_archive
+from holdfast.withdrawals.hiding import Withdrawn, hide, unhide
 
 _CONTENT_BYTES = 256 * 1024 * 1024
 
 app_command = typer.Typer(
-    add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None, no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    no_args_is_help=True,
     help="Show a snapshot, print its content, hide it from every reader. Example: holdfast snapshot show 4194305",
-)  # fmt: skip
+)
 SnapshotId = Annotated[int, typer.Argument(help="The snapshot's id.", metavar="ID")]
 Subject = Annotated[str, typer.Argument(help="A snapshot's id, or an address: all its captures.", metavar="ID|URL")]
 
@@ -145,3 +150,67 @@ def _say(done: Withdrawn, what: str, *, as_json: bool) -> None:
         print(jsonlib.dumps({"subject": done.subject, "done": what, "snapshots": done.snapshots}))
     else:
         typer.echo(f"{done.subject}: {what}, {counted(done.snapshots, 'capture')}")
+
+
+_SHOWN_WORDS = 20
+
+page = typer.Typer(
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    no_args_is_help=True,
+    help="Pages whose body is not kept: find them by keyword, show one. Example: holdfast page search vaccine",
+)
+
+
+@page.command()
+def search(
+    words: Annotated[list[str], typer.Argument(help="Words that a page must have all of.")],
+    domain: Annotated[str | None, typer.Option(help="Only pages of this host.")] = None,
+    limit: Annotated[int, typer.Option(min=1, max=1000, help="Pages to show.")] = 20,
+    offset: Annotated[int, typer.Option(min=0, max=100_000, help="Pages to pass over.")] = 0,
+    json: AsJson = False,
+    home: Home = None,
+) -> None:
+    """Find pages that have all of these words; case and accents do not matter.
+
+    Example: holdfast page search vaccine calendar --domain example.org
+    """
+    question = SignalQuery(domain=domain, limit=limit, offset=offset)
+    with open_archive(config.load(home=home)) as archive, archive.database.read() as session:
+        found = find_pages(session, " ".join(words), question)
+    if json:
+        pages = [page_object(row) for row in found.pages]
+        print(jsonlib.dumps({"pages": pages, "total": found.total, "limit": limit, "offset": offset}))
+        return
+    for row in found.pages:
+        typer.echo(f"{row.url}\n      {row.title or '(no title)'}")
+    typer.echo(counted(found.total, "page") + (f", {len(found.pages)} shown" if found.total > len(found.pages) else ""))
+
+
+@page.command("show")
+def show_page(
+    url: Annotated[str, typer.Argument(help="The page's address.")], json: AsJson = False, home: Home = None
+) -> None:
+    """Show what is kept of a page: title, language, keywords, links.
+
+    Example: holdfast page show https://example.org/
+    """
+    with open_archive(config.load(home=home)) as archive, archive.database.read() as session:
+        found = page_of(session, parse(url))
+    facts = page_object(found.page)
+    if json:
+        print(jsonlib.dumps({**facts, "keywords": dict(found.words), "links": list(found.links)}))
+        return
+    for name, value in facts.items():
+        if value is not None:
+            typer.echo(f"{name:<14} {value}")
+    typer.echo(f"{'keywords':<14} {', '.join(word for word, _ in found.words[:_SHOWN_WORDS])}")
+    for link in found.links:
+        typer.echo(f"{'link':<14} {link}")
+
+
+def page_object(row: SignalPageRow) -> dict[str, Any]:
+    """Return a page as JSON can hold it."""
+    facts = row._asdict() | {"fetched_at": row.fetched_at.isoformat(), "url_hash": parse(row.url).url_hash}
+    return facts

@@ -9,27 +9,50 @@ from typing import Annotated, Any
 import typer
 
 from holdfast import config
-from holdfast.archive_tool.refusals import ToolConfigRefused
-from holdfast.cli.assignments import leaves, read_assignments
-from holdfast.cli.options import AsJson, Home
-from holdfast.cli.seed_sources import seed_sources
-from holdfast.cli.tables import fields, table
-from holdfast.cli.wording import counted
+from holdfast.archive_tool.errors import ToolConfigRefused
+from holdfast.cli.formatting import counted, fields, table
+from holdfast.cli.parameters import AsJson, Home, leaves, read_assignments
 from holdfast.config import Settings
 from holdfast.db.models import Source
 from holdfast.errors import Invalid
-from holdfast.jobs.following import disable_source, enable_source, take_in_sources
+from holdfast.jobs.administration.source_jobs import disable_source, enable_source, take_in_sources
 from holdfast.sources import registry
 from holdfast.sources.config import SourceConfig
+from holdfast.sources.errors import SourceRefused
+from holdfast.sources.files import FORMS, MAX_BYTES, read_text, write_text
 from holdfast.sources.queries import sources
-from holdfast.sources.refusals import SourceRefused
-from holdfast.sources.texts import FORMS, MAX_BYTES, read_text, write_text
+from holdfast.sources.registry import PRESETS
 from holdfast.wiring.jobs import check_backend, open_jobs
 
+
+def seed_sources(json: AsJson = False, home: Home = None) -> None:
+    """Add the sources hc, phac and cihr with the annual resiliency defaults, where they are missing.
+
+    What no document says about them is told: look at it before a campaign.
+
+    Acts at once: it only adds what is missing.
+    Example: holdfast seed-sources
+    """
+    with open_jobs(config.load(home=home)) as jobs, jobs.database.write() as session:
+        added = registry.seed_presets(session, jobs.clock)
+    there = [preset.code for preset in PRESETS if preset.code not in added]
+    unconfirmed = {preset.code: preset.unconfirmed for preset in PRESETS if preset.code in added}
+    if json:
+        print(jsonlib.dumps({"added": added, "there": there, "unconfirmed": unconfirmed}))
+        return
+    print(f"added: {', '.join(added) or 'none'}; there already: {', '.join(there) or 'none'}")
+    for code, told in unconfirmed.items():
+        print(f"{code}: look at it before a campaign (holdfast source show {code}); no document confirms")
+        print("\n".join(f"  {one}" for one in told))
+
+
 app_command = typer.Typer(
-    add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None, no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    no_args_is_help=True,
     help="Sources: what is kept, and how. Example: holdfast source create ex --seed https://example.org/",
-)  # fmt: skip
+)
 app_command.command(name="seed")(seed_sources)
 
 Code = Annotated[str, typer.Argument(help="The source's code.", metavar="CODE")]
@@ -62,9 +85,12 @@ def list_sources(
         print("no sources yet; make one with: holdfast source create")
         print("or take those that ship with it: holdfast seed-sources")
     else:
-        print(table(("code", "enabled", "backend", "base url", "name"),
-                    [(row.code, row.enabled, row.config.get("backend", "native"), row.base_url, row.name)
-                     for row in rows]))  # fmt: skip
+        print(
+            table(
+                ("code", "enabled", "backend", "base url", "name"),
+                [(row.code, row.enabled, row.config.get("backend", "native"), row.base_url, row.name) for row in rows],
+            )
+        )
 
 
 @app_command.command()
@@ -80,17 +106,28 @@ def show(code: Code, json: AsJson = False, home: Home = None) -> None:
 
 @app_command.command()
 def create(
-    code: Code, seed: Seeds = None, name: Name = None, base_url: Base = None, description: About = None,
+    code: Code,
+    seed: Seeds = None,
+    name: Name = None,
+    base_url: Base = None,
+    description: About = None,
     sets: Sets = None,
     disabled: Annotated[bool, typer.Option("--disabled", help="Keep it out of schedules for now.")] = False,
-    json: AsJson = False, home: Home = None,
-) -> None:  # fmt: skip
+    json: AsJson = False,
+    home: Home = None,
+) -> None:
     """Add a source.
 
     Example: holdfast source create ex --seed https://example.org/ --set max_depth=5 --set delay_s=2
     """
-    content = {"code": code, "name": name, "base_url": base_url, "description": description, "enabled": not disabled,
-               "config": _fields(seed, sets)}  # fmt: skip
+    content = {
+        "code": code,
+        "name": name,
+        "base_url": base_url,
+        "description": description,
+        "enabled": not disabled,
+        "config": _fields(seed, sets),
+    }
     settings, spec = config.load(home=home), registry.read_spec(content)
     _demand_runnable(settings, spec.config)
     with open_jobs(settings) as jobs, jobs.database.write() as session:
@@ -100,9 +137,15 @@ def create(
 
 @app_command.command()
 def edit(
-    code: Code, seed: Seeds = None, name: Name = None, base_url: Base = None, description: About = None,
-    sets: Sets = None, json: AsJson = False, home: Home = None,
-) -> None:  # fmt: skip
+    code: Code,
+    seed: Seeds = None,
+    name: Name = None,
+    base_url: Base = None,
+    description: About = None,
+    sets: Sets = None,
+    json: AsJson = False,
+    home: Home = None,
+) -> None:
     """Change the named fields of a source; --set FIELD=null gives a field its default again.
 
     Example: holdfast source edit ex --name "Example" --set delay_s=5
@@ -169,8 +212,11 @@ def take_in(
     with open_jobs(settings) as jobs, jobs.database.write() as session:
         done = take_in_sources(session, jobs.clock, jobs.board, specs, apply=not dry_run)
     if json:
-        print(jsonlib.dumps({"created": done.created, "updated": done.updated, "unchanged": done.unchanged,
-                             "dry_run": dry_run}))  # fmt: skip
+        print(
+            jsonlib.dumps(
+                {"created": done.created, "updated": done.updated, "unchanged": done.unchanged, "dry_run": dry_run}
+            )
+        )
         return
     told = [("created", done.created), ("updated", done.updated), ("unchanged", done.unchanged)]
     print("\n".join(f"{word}: {', '.join(codes)}" for word, codes in told if codes) or "no sources in this file")
@@ -254,10 +300,16 @@ def read_file(file: Path) -> list[Any]:
 def as_object(row: Source) -> dict[str, Any]:
     """Return a source for `--json`, with the configuration that is kept."""
     return {
-        "id": row.id, "code": row.code, "name": row.name, "base_url": row.base_url, "description": row.description,
-        "enabled": row.enabled, "config": row.config, "created_at": row.created_at.isoformat(),
+        "id": row.id,
+        "code": row.code,
+        "name": row.name,
+        "base_url": row.base_url,
+        "description": row.description,
+        "enabled": row.enabled,
+        "config": row.config,
+        "created_at": row.created_at.isoformat(),
         "updated_at": row.updated_at.isoformat(),
-    }  # fmt: skip
+    }
 
 
 def _fields(seeds: list[str] | None, sets: list[str] | None) -> dict[str, Any]:
@@ -270,9 +322,19 @@ def _print(row: Source, *, json: bool) -> None:
     if json:
         print(jsonlib.dumps({**as_object(row), "warnings": warnings}, ensure_ascii=False))
         return
-    print(fields([("code", row.code), ("name", row.name), ("base url", row.base_url), ("enabled", row.enabled),
-                  ("about", row.description), *(("seed", seed) for seed in whole.seeds),
-                  ("changed", row.updated_at)]))  # fmt: skip
+    print(
+        fields(
+            [
+                ("code", row.code),
+                ("name", row.name),
+                ("base url", row.base_url),
+                ("enabled", row.enabled),
+                ("about", row.description),
+                *(("seed", seed) for seed in whole.seeds),
+                ("changed", row.updated_at),
+            ]
+        )
+    )
     for name, value in leaves({name: value for name, value in row.config.items() if name != "seeds"}):
         print(f"  {name} = {jsonlib.dumps(value, ensure_ascii=False)}")
     for warning in warnings:

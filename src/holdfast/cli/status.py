@@ -9,17 +9,149 @@ from typing import Annotated, Any
 import typer
 
 from holdfast import config
-from holdfast.cli import feed_words, standing
-from holdfast.cli.display import Display, duration, line, outcomes, size
-from holdfast.cli.options import AsJson, ExecutionId, Home
-from holdfast.cli.wording import counted
-from holdfast.clock import Clock
-from holdfast.db.hot import Hot
-from holdfast.feeds.standing.standing import read_feed_standing
-from holdfast.jobs.live import queries
-from holdfast.jobs.standing.standing import read_standing
-from holdfast.jobs.status import Status, is_abandoned, read_status
-from holdfast.wiring import Ground, open_ground
+from holdfast.cli.display import Display
+from holdfast.cli.formatting import counted, duration, line, outcomes, size
+from holdfast.cli.parameters import AsJson, ExecutionId, Home
+from holdfast.clock import Clock, from_micros
+from holdfast.db.raw import RawDatabase
+from holdfast.feeds.status import FeedStanding, read_feed_standing
+from holdfast.jobs import execution_queries
+from holdfast.jobs.views.status import ExecutionStatus, JobsOverview, is_abandoned, read_standing, read_status
+from holdfast.wiring import Runtime, open_ground
+
+
+def overview_lines(standing: JobsOverview) -> list[str]:
+    """Return a line for each thing that deserves a look; none if all is well."""
+    shown = []
+    if standing.low_disk:
+        where = f" at {standing.low_volume}" if standing.low_volume else ""
+        shown.append(
+            f"low disk{where}: nothing new starts until there is room, by HOLDFAST_DISK_FREE_BYTES and"
+            " HOLDFAST_DISK_FREE_PERCENT"
+        )
+    if standing.refusal is not None:
+        shown.append(f"no room: {standing.refusal.sentence()}")
+    for run in standing.failed:
+        what = "index failed" if run.index_state == "index_failed" else run.failure or "failed"
+        again = f"; again at {from_micros(run.next_run_at):%Y-%m-%d %H:%M}" if run.next_run_at else ""
+        again = "; a later run went well" if run.mended else again
+        shown.append(
+            f"failed: execution {run.execution_id} of {run.source}, {what}: {run.error or 'no reason given'}{again}"
+        )
+    shown += [
+        f"left out: {one.turns} turn{'s'[: one.turns > 1]} of {one.source}, before execution {one.execution_id}"
+        for one in standing.skipped
+    ]
+    if standing.overdue:
+        shown.append(f"overdue: {counted(standing.overdue, 'job')} due and not queued; start: holdfast start-worker")
+    shown += [f"waits: execution {one.run.execution_id} of {one.run.source}: {one.why}" for one in standing.waiting]
+    if standing.queued > len(standing.waiting):
+        shown.append(f"waits: {standing.queued - len(standing.waiting):,} more")
+    if standing.unindexed:
+        shown.append(f"to index: {counted(standing.unindexed, 'execution')}")
+    for worker in standing.workers:
+        silent = f"silent since {worker.seen.heartbeat_at:%Y-%m-%d %H:%M:%S}, its jobs are taken over"
+        shown.append(
+            f"worker {worker.name} (pid {worker.seen.pid}): {counted(worker.jobs, 'job')}"
+            + (f", gone: {silent}" if worker.seen.is_gone else "")
+        )
+    return shown
+
+
+def overview_object(standing: JobsOverview) -> dict[str, Any]:
+    """Return the same for `--json`."""
+    return {
+        "low_disk": standing.low_disk,
+        "low_volume": str(standing.low_volume) if standing.low_volume else None,
+        "write_refused": None
+        if standing.refusal is None
+        else {"at": standing.refusal.at.isoformat(), "message": standing.refusal.message},
+        "queued": standing.queued,
+        "overdue": standing.overdue,
+        "unindexed": standing.unindexed,
+        "failed": [
+            {
+                "execution": run.execution_id,
+                "job": run.job_id,
+                "source": run.source,
+                "failure": run.failure,
+                "index_state": run.index_state,
+                "error": run.error,
+                "at": from_micros(run.finished_at).isoformat(),
+                "mended": run.mended,
+                "next_run_at": from_micros(run.next_run_at).isoformat() if run.next_run_at else None,
+            }
+            for run in standing.failed
+        ],
+        "skipped": [
+            {"execution": one.execution_id, "source": one.source, "turns": one.turns} for one in standing.skipped
+        ],
+        "waiting": [
+            {"execution": one.run.execution_id, "job": one.run.job_id, "source": one.run.source, "why": one.why}
+            for one in standing.waiting
+        ],
+        "workers": [
+            {
+                "name": one.name,
+                "pid": one.seen.pid,
+                "jobs": one.jobs,
+                "gone": one.seen.is_gone,
+                "heartbeat_at": one.seen.heartbeat_at.isoformat(),
+            }
+            for one in standing.workers
+        ],
+    }
+
+
+_SHOWN = 5
+
+
+def feed_lines(standing: FeedStanding) -> list[str]:
+    """Return a line for each thing that deserves a look; none if all is well."""
+    shown = [
+        f"feed {one.feed_id} of {one.source} is disabled ({one.trouble}): {one.url}; "
+        f"try again: holdfast feed enable {one.feed_id}"
+        for one in standing.disabled[:_SHOWN]
+    ]
+    if len(standing.disabled) > _SHOWN:
+        shown.append(f"{len(standing.disabled) - _SHOWN:,} more feeds are disabled: holdfast feed list --disabled")
+    shown += [
+        f"late: {one.feeds:,} feeds of {one.source} wait to be polled since "
+        f"{from_micros(one.since):%Y-%m-%d %H:%M}; a worker for them: holdfast start-worker --kinds feed"
+        for one in standing.late[:_SHOWN]
+    ]
+    if len(standing.late) > _SHOWN:
+        shown.append(f"late: the feeds of {len(standing.late) - _SHOWN:,} more sources")
+    shown += [
+        f"backlog: {feeds:,} feeds of {source} name more than may wait; what is left is read again, "
+        "see HOLDFAST_FEEDS_WAITING and HOLDFAST_FEEDS_ITEMS"
+        for source, feeds in standing.backlogs[:_SHOWN]
+    ]
+    if len(standing.backlogs) > _SHOWN:
+        shown.append(f"backlog: feeds of {len(standing.backlogs) - _SHOWN:,} more sources")
+    return shown
+
+
+def feeds_object(standing: FeedStanding) -> dict[str, Any]:
+    """Return the same for `--json`."""
+    return {
+        "disabled": [
+            {
+                "feed": one.feed_id,
+                "source": one.source,
+                "url": one.url,
+                "error_type": one.trouble,
+                "disabled_at": from_micros(one.disabled_at).isoformat(),
+            }
+            for one in standing.disabled
+        ],
+        "late": [
+            {"source": one.source, "feeds": one.feeds, "since": from_micros(one.since).isoformat()}
+            for one in standing.late
+        ],
+        "backlog": [{"source": source, "feeds": feeds} for source, feeds in standing.backlogs],
+    }
+
 
 _LOOK_S = 0.5
 
@@ -42,29 +174,30 @@ def status(
             print(jsonlib.dumps(_as_seen(ground, shown)) if json else describe(shown) + _abandoned(ground, shown))
             return
         with hot.read() as tx:
-            ids = queries.latest_executions(tx, limit=10)
+            ids = execution_queries.latest_executions(tx, limit=10)
         found = [read_status(hot, clock, execution_id) for execution_id in ids]
         overall = read_standing(hot, clock, ground.settings, run_folder=ground.run_folder)
         objects = [_as_seen(ground, one) for one in found] if json else []
         lines = [] if json else [describe(one) + _abandoned(ground, one) for one in found]
         feeds = read_feed_standing(hot, clock, ground.settings.feeds)
     if json:
-        told = {"executions": objects, "jobs": standing.as_object(overall), "feeds": feed_words.as_object(feeds)}
+        told = {"executions": objects, "jobs": overview_object(overall), "feeds": feeds_object(feeds)}
         print(jsonlib.dumps(told))
         return
     if not found:
         print("no executions yet; start one with: holdfast crawl https://example.org")
-    print("\n".join([*lines, *standing.lines(overall),
-                     *feed_words.lines(feeds)]))  # fmt: skip
+    print("\n".join([*lines, *overview_lines(overall), *feed_lines(feeds)]))
 
 
-def _latest(hot: Hot) -> int:
+def _latest(hot: RawDatabase) -> int:
     with hot.read() as tx:
-        ids = queries.latest_executions(tx, limit=1, running=True) or queries.latest_executions(tx, limit=1)
+        ids = execution_queries.latest_executions(tx, limit=1, running=True) or execution_queries.latest_executions(
+            tx, limit=1
+        )
     return ids[0] if ids else 0
 
 
-def _follow(hot: Hot, clock: Clock, execution_id: int) -> Status:
+def _follow(hot: RawDatabase, clock: Clock, execution_id: int) -> ExecutionStatus:
     display = Display(clock)
     with display.running():
         while (shown := read_status(hot, clock, execution_id)).state == "running":
@@ -73,18 +206,18 @@ def _follow(hot: Hot, clock: Clock, execution_id: int) -> Status:
     return shown
 
 
-def _is_abandoned(ground: Ground, shown: Status) -> bool:
+def _is_abandoned(ground: Runtime, shown: ExecutionStatus) -> bool:
     return shown.state == "running" and is_abandoned(
         ground.hot, ground.clock, shown.execution_id, folder=ground.run_folder
     )
 
 
-def _as_seen(ground: Ground, shown: Status) -> dict[str, Any]:
+def _as_seen(ground: Runtime, shown: ExecutionStatus) -> dict[str, Any]:
     """Return an execution for `--json`, with whether a process works on it as far as can be told from here."""
     return {**as_object(shown), "is_abandoned": _is_abandoned(ground, shown)}
 
 
-def _abandoned(ground: Ground, shown: Status) -> str:
+def _abandoned(ground: Runtime, shown: ExecutionStatus) -> str:
     """Return what to say of a crawl whose processes are gone without a word: a kill, or a machine without power."""
     if not _is_abandoned(ground, shown):
         return ""
@@ -92,7 +225,7 @@ def _abandoned(ground: Ground, shown: Status) -> str:
     return f"\n       no process works on it: the same crawl command resumes it, {stop} ends it"
 
 
-def describe(shown: Status) -> str:
+def describe(shown: ExecutionStatus) -> str:
     """Return an execution as a few lines."""
     head = f"{shown.execution_id:>5}  {shown.source}  {shown.state}" + (f" ({shown.reason})" if shown.reason else "")
     if shown.state == "running":
@@ -107,21 +240,33 @@ def describe(shown: Status) -> str:
     )
 
 
-def as_object(shown: Status) -> dict[str, Any]:
+def as_object(shown: ExecutionStatus) -> dict[str, Any]:
     """Return an execution for `--json`."""
     return {
-        "execution": shown.execution_id, "source": shown.source, "state": shown.state, "reason": shown.reason,
-        "shortfalls": shown.shortfalls, "sentence": shown.sentence, "error": shown.error,
+        "execution": shown.execution_id,
+        "source": shown.source,
+        "state": shown.state,
+        "reason": shown.reason,
+        "shortfalls": shown.shortfalls,
+        "sentence": shown.sentence,
+        "error": shown.error,
         "research_ready": shown.rule.is_ready if shown.sentence is not None else None,
         "retry_at": shown.retry_at.isoformat() if shown.retry_at else None,
         "condition": shown.condition if shown.state == "running" else None,
-        "trouble": shown.trouble, "pages": shown.pages, "pages_s": shown.pages_s,
-        "requests": shown.requests, "bytes": shown.bytes, "queue": shown.queue,
-        "active_domains": shown.active_domains, "outcomes": shown.outcomes,
-        "slow": list(shown.slow), "seconds": round(shown.run_seconds, 3), "output_dir": str(shown.output_dir),
+        "trouble": shown.trouble,
+        "pages": shown.pages,
+        "pages_s": shown.pages_s,
+        "requests": shown.requests,
+        "bytes": shown.bytes,
+        "queue": shown.queue,
+        "active_domains": shown.active_domains,
+        "outcomes": shown.outcomes,
+        "slow": list(shown.slow),
+        "seconds": round(shown.run_seconds, 3),
+        "output_dir": str(shown.output_dir),
         "started_at": shown.started_at.isoformat() if shown.started_at else None,
         "finished_at": shown.finished_at.isoformat() if shown.finished_at else None,
-    }  # fmt: skip
+    }
 
 
 app_command = status

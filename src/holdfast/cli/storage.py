@@ -6,7 +6,7 @@ Nothing is changed without --apply; `cleanup` is the exception that the document
 from __future__ import annotations
 
 import json as jsonlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import asdict
 from pathlib import Path
@@ -15,41 +15,33 @@ from typing import Annotated, Any
 import typer
 
 from holdfast import config
-from holdfast.archive_tool.compaction import compact, measure
-from holdfast.archive_tool.consolidation import consolidate
-from holdfast.archive_tool.discovery import WarcFile, all_temp_dirs, discover_warcs, warcs_in
-from holdfast.archive_tool.files import write_whole
-from holdfast.archive_tool.hold import forget_end, hold_output
-from holdfast.archive_tool.integrity import Verdict, integrity_report
-from holdfast.archive_tool.resume import RESUME_NAME
+from holdfast.archive_tool.files import forget_end, hold_output, write_whole
+from holdfast.archive_tool.maintenance import compact, measure
+from holdfast.archive_tool.run import RESUME_NAME, reset
 from holdfast.archive_tool.state import STATE_NAME, load_state
 from holdfast.archive_tool.storage import (
     NO_WEIGHT,
     ManifestLevel,
+    StorageVerdict,
+    integrity_report,
     storage_statistics,
     verify_manifest,
     verify_warc,
     warc_report,
 )
-from holdfast.archive_tool.survey import reset
-from holdfast.cli.care import ExecutionNumber, JobId, demand_tool, dry_run, run_facts, tell, the_run, warcs_of
-from holdfast.cli.display import size
-from holdfast.cli.indexing import ProgressLine
-from holdfast.cli.options import Apply, AsJson, Home
-from holdfast.cli.tables import table
-from holdfast.cli.wording import counted
+from holdfast.archive_tool.warc_files import ToolWarcFile, all_temp_dirs, consolidate, discover_warcs, warcs_in
+from holdfast.cli.formatting import counted, fields, size, table
+from holdfast.cli.parameters import Apply, AsJson, Home
+from holdfast.cli.progress import ProgressLine
 from holdfast.db.engine import Database
-from holdfast.errors import Unavailable
-from holdfast.jobs.care.deeds import note_storage
-from holdfast.jobs.care.queries import Run, runs_of_source
+from holdfast.errors import Conflict, NotFound, Unavailable
+from holdfast.jobs.administration.maintenance import DirectoryRun, find_run, note_storage, registered, runs_of_source
+from holdfast.jobs.specs import JobNotFound
 from holdfast.metrics import WarcCheckFigures
-from holdfast.sources.registry import find as find_source
-from holdfast.warc.outfile import disk_error
-from holdfast.wiring import open_ground
-from holdfast.wiring.archive import Archive, open_archive
-from holdfast.worker.care.cleaning import (
+from holdfast.operations.cleaning import (
     CleanMode,
     CleanupRefused,
+    Sweep,
     check_cleanup,
     check_quarantine,
     clean_up,
@@ -57,17 +49,95 @@ from holdfast.worker.care.cleaning import (
     move_damaged,
     would_lose,
 )
-from holdfast.worker.care.exposition import write_textfile
-from holdfast.worker.care.sweeping import Sweep
+from holdfast.operations.watching import is_tool_run, write_textfile
+from holdfast.sources.registry import find as find_source
+from holdfast.warc.outfile import disk_error
+from holdfast.wiring import open_ground
+from holdfast.wiring.archive import Archive, open_archive
+
+JobId = Annotated[int | None, typer.Option("--id", help="The job's number; its newest execution is meant.")]
+ExecutionNumber = Annotated[int | None, typer.Option("--execution", help="Another of its executions, by number.")]
+
+
+def the_run(database: Database, job_id: int | None, execution_id: int | None) -> DirectoryRun:
+    """Return the run that is meant; exit code 2 if none is named, NotFound if it is not there."""
+    if job_id is None and execution_id is None:
+        raise typer.BadParameter("name a job; see them with: holdfast job list", param_hint="--id")
+    try:
+        with database.read() as session:
+            found = find_run(session, job_id=job_id, execution_id=execution_id)
+    except JobNotFound as exc:
+        raise NotFound(f"there is no job {job_id}; see them with: holdfast job list") from exc
+    if job_id is not None and found.job.id != job_id:
+        raise NotFound(f"execution {execution_id} is one of job {found.job.id}, not of job {job_id}")
+    return found
+
+
+def demand_tool(run: DirectoryRun) -> DirectoryRun:
+    """Return the run if archive-tool made it; Conflict names what our own crawler's files are checked with."""
+    if not is_tool_run(run):
+        raise Conflict(
+            f"execution {run.execution.id} is of our own crawler, and this looks at what archive-tool leaves; check "
+            f"its files with: holdfast verify-warcs --execution {run.execution.id}"
+        )
+    return run
+
+
+def warcs_of(database: Database, home: Path, run: DirectoryRun) -> list[ToolWarcFile]:
+    """Return every WARC file of a run: what a tool left in its directory, and what else is registered, there or not."""
+    found = list(discover_warcs(Path(run.execution.output_dir)).files)
+    known = {file.identity for file in found}
+    with database.read() as session:
+        paths = [
+            home.resolve() / row.path
+            for row in registered(session, execution_id=run.execution.id)
+            if row.state == "sealed"
+        ]
+    for path in paths:
+        seen = path.stat() if path.is_file() else None
+        file = ToolWarcFile(path, seen.st_size, seen.st_dev, seen.st_ino) if seen else ToolWarcFile(path, 0, 0, 0)
+        if seen is None or file.identity not in known:
+            found.append(file)
+    return found
+
+
+def run_facts(run: DirectoryRun) -> dict[str, Any]:
+    """Return which run a report is about."""
+    return {
+        "job": run.job.id,
+        "execution": run.execution.id,
+        "source": run.source.code,
+        "output_dir": run.execution.output_dir,
+    }
+
+
+def tell(facts: Mapping[str, Any], *, json: bool) -> None:
+    """Print facts: one object, or a line each."""
+    if json:
+        print(jsonlib.dumps(facts, default=str))
+    else:
+        print(fields((name.replace("_", " "), value) for name, value in facts.items()))
+
+
+def dry_run(apply: bool, *, json: bool) -> None:
+    """Say that nothing was changed, unless it was, or unless a program listens."""
+    if not apply and not json:
+        print("dry run: nothing was changed; do it with --apply")
+
 
 app_command = typer.Typer(
-    add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None, no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    no_args_is_help=True,
     help="What executions keep on disk. Example: holdfast storage report --source hc",
-)  # fmt: skip
+)
 
 
 @contextmanager
-def _idle_run(home: Path | None, job_id: int | None, execution: int | None) -> Iterator[tuple[Archive, Run, Path]]:
+def _idle_run(
+    home: Path | None, job_id: int | None, execution: int | None
+) -> Iterator[tuple[Archive, DirectoryRun, Path]]:
     """Open the archive, the run that is meant and its directory; JobInUse if somebody works there, or is about to."""
     with open_archive(config.load(home=home)) as archive:
         run = the_run(archive.database, job_id, execution)
@@ -109,11 +179,25 @@ def report(
     if json:
         print(jsonlib.dumps({"runs": rows, "stored": apply}))
         return
-    print(table(("job", "execution", "source", "warcs", "warc bytes", "all", "temporary", "not warc", ""), [
-        (row["job"], row["execution"], row["source"], row["warc_files"], size(row["warc_bytes"]),
-         size(row["output_bytes"]), size(row["tmp_bytes"]), size(row["tmp_non_warc_bytes"]), row["error"] or "")
-        for row in rows
-    ]))  # fmt: skip
+    print(
+        table(
+            ("job", "execution", "source", "warcs", "warc bytes", "all", "temporary", "not warc", ""),
+            [
+                (
+                    row["job"],
+                    row["execution"],
+                    row["source"],
+                    row["warc_files"],
+                    size(row["warc_bytes"]),
+                    size(row["output_bytes"]),
+                    size(row["tmp_bytes"]),
+                    size(row["tmp_non_warc_bytes"]),
+                    row["error"] or "",
+                )
+                for row in rows
+            ],
+        )
+    )
 
 
 def _weigh(folder: Path) -> tuple[dict[str, int], str | None]:
@@ -178,7 +262,7 @@ def verify_files(
         raise typer.Exit(1)
 
 
-def _one_by_one(files: Sequence[WarcFile], line: ProgressLine) -> Iterator[WarcFile]:
+def _one_by_one(files: Sequence[ToolWarcFile], line: ProgressLine) -> Iterator[ToolWarcFile]:
     for number, file in enumerate(files, 1):
         line.say(f"file {number} of {len(files)}: {file.path.name}, {size(file.size)}")
         yield file
@@ -228,15 +312,18 @@ def integrity(
         for issue in found["issues"]:
             print(f"{'fail' if issue['fails'] else 'note'}  {issue['code']}: {issue['detail']}")
         print(f"{found['warc_files']} WARC files, {size(found['warc_bytes'])}: {found['verdict']}")
-    if found["verdict"] == Verdict.FAIL:
+    if found["verdict"] == StorageVerdict.FAIL:
         raise typer.Exit(1)
 
 
 @app_command.command("consolidate")
 def give_names(
-    job_id: JobId = None, execution: ExecutionNumber = None, apply: Apply = False, json: AsJson = False,
+    job_id: JobId = None,
+    execution: ExecutionNumber = None,
+    apply: Apply = False,
+    json: AsJson = False,
     home: Home = None,
-) -> None:  # fmt: skip
+) -> None:
     """Give the temporary WARC files of a job their stable names, by hard link, and list them in the manifest.
 
     Example: holdfast storage consolidate --id 3 --apply
@@ -280,14 +367,19 @@ def cleanup(
         _demand_no_loss(run, folder, mode, force=force)
         with hold_output(folder):
             cleaned = clean_up(ground, database, run, mode, folder)
-    facts = {**run_facts(run), "mode": mode.value, "temp_dirs": cleaned.temp_dirs,
-             "state_removed": cleaned.state_removed, "kept": len(cleaned.moved)}  # fmt: skip
+    facts = {
+        **run_facts(run),
+        "mode": mode.value,
+        "temp_dirs": cleaned.temp_dirs,
+        "state_removed": cleaned.state_removed,
+        "kept": len(cleaned.moved),
+    }
     tell(facts, json=json)
     if cleaned.is_nothing and not json:
         print("nothing to clean up")
 
 
-def _demand_no_loss(run: Run, folder: Path, mode: CleanMode, *, force: bool) -> None:
+def _demand_no_loss(run: DirectoryRun, folder: Path, mode: CleanMode, *, force: bool) -> None:
     lost = would_lose(folder) if mode is CleanMode.TEMP and not force else []
     if lost:
         raise CleanupRefused(
@@ -308,8 +400,15 @@ def sweep(apply: Apply = False, json: AsJson = False, home: Home = None) -> None
     settings = config.load(home=home)
     with open_ground(settings) as ground, closing(Database(settings.database)) as database:
         cases = Sweep(ground, database).run(apply=apply)
-    rows = [{**run_facts(case.run), "used_percent": case.used_percent and round(case.used_percent, 1),
-             "freed_bytes": case.freed_bytes, "refusal": case.refusal} for case in cases]  # fmt: skip
+    rows = [
+        {
+            **run_facts(case.run),
+            "used_percent": case.used_percent and round(case.used_percent, 1),
+            "freed_bytes": case.freed_bytes,
+            "refusal": case.refusal,
+        }
+        for case in cases
+    ]
     freed = sum(case.freed_bytes for case in cases)
     if json:
         print(jsonlib.dumps({"applied": apply, "freed_bytes": freed, "runs": rows}))
@@ -324,9 +423,12 @@ def sweep(apply: Apply = False, json: AsJson = False, home: Home = None) -> None
 
 @app_command.command("compact")
 def make_smaller(
-    job_id: JobId = None, execution: ExecutionNumber = None, apply: Apply = False, json: AsJson = False,
+    job_id: JobId = None,
+    execution: ExecutionNumber = None,
+    apply: Apply = False,
+    json: AsJson = False,
     home: Home = None,
-) -> None:  # fmt: skip
+) -> None:
     """Stage smaller copies of WARC files, without video and audio, below warcs_compacted/; originals stay as they are.
 
     Example: holdfast storage compact --id 3 --apply
@@ -337,13 +439,27 @@ def make_smaller(
         shown = _one_by_one(files, line)
         made: list[dict[str, Any]]
         if apply:
-            made = [{"file": str(one.source), "staged": str(one.staged), "before_bytes": one.before_bytes,
-                     "after_bytes": one.after_bytes, "dropped": one.dropped}
-                    for one in compact(folder, shown, archive.clock)]  # fmt: skip
+            made = [
+                {
+                    "file": str(one.source),
+                    "staged": str(one.staged),
+                    "before_bytes": one.before_bytes,
+                    "after_bytes": one.after_bytes,
+                    "dropped": one.dropped,
+                }
+                for one in compact(folder, shown, archive.clock)
+            ]
         else:
-            made = [{"file": str(one.source), "staged": None, "before_bytes": one.before_bytes,
-                     "after_bytes": one.before_bytes - one.dropped_bytes, "dropped": one.dropped}
-                    for one in measure(shown)]  # fmt: skip
+            made = [
+                {
+                    "file": str(one.source),
+                    "staged": None,
+                    "before_bytes": one.before_bytes,
+                    "after_bytes": one.before_bytes - one.dropped_bytes,
+                    "dropped": one.dropped,
+                }
+                for one in measure(shown)
+            ]
         line.clear()
     if json:
         print(jsonlib.dumps({**run_facts(run), "applied": apply, "files": made}))
@@ -359,19 +475,25 @@ def make_smaller(
 
 @app_command.command("reset")
 def forget_state(
-    job_id: JobId = None, execution: ExecutionNumber = None, apply: Apply = False, json: AsJson = False,
+    job_id: JobId = None,
+    execution: ExecutionNumber = None,
+    apply: Apply = False,
+    json: AsJson = False,
     home: Home = None,
-) -> None:  # fmt: skip
+) -> None:
     """Forget where a crawl stopped, so that its next run begins anew; every WARC file keeps a stable name first.
 
     Example: holdfast storage reset --id 3 --apply
     """
     with _idle_run(home, job_id, execution) as (archive, run, folder):
         facts = {
-            **run_facts(run), "temp_dirs": len(all_temp_dirs(folder)), "state": (folder / STATE_NAME).is_file(),
-            "saved_queue": (folder / RESUME_NAME).is_file(), "warcs": len(discover_warcs(folder).files),
+            **run_facts(run),
+            "temp_dirs": len(all_temp_dirs(folder)),
+            "state": (folder / STATE_NAME).is_file(),
+            "saved_queue": (folder / RESUME_NAME).is_file(),
+            "warcs": len(discover_warcs(folder).files),
             "applied": apply,
-        }  # fmt: skip
+        }
         if apply:
             try:
                 with hold_output(folder):

@@ -2,50 +2,105 @@
 
 from __future__ import annotations
 
+import asyncio
 import json as jsonlib
 import os
 import subprocess
 import sys
 from contextlib import suppress
+from dataclasses import asdict
+from ipaddress import ip_network
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from holdfast import config
-from holdfast.archive_tool.contract import Host, read_job_config, strip_separator, tool_command
-from holdfast.archive_tool.discovery import discover_warcs
-from holdfast.archive_tool.docker import Docker, DockerMissing
-from holdfast.archive_tool.hold import holder_of, last_end
-from holdfast.archive_tool.manners import manner_flags, with_robots
+from holdfast.archive_tool.contract import (
+    Host,
+    ToolMissing,
+    find_program,
+    read_job_config,
+    strip_separator,
+    tool_command,
+)
+from holdfast.archive_tool.docker import Docker, DockerMissing, Times
+from holdfast.archive_tool.files import holder_of, last_end
 from holdfast.archive_tool.options import read_name
-from holdfast.archive_tool.program import ToolMissing, find_program
-from holdfast.archive_tool.times import Times
-from holdfast.cli.assignments import read_assignments
-from holdfast.cli.care import tell
-from holdfast.cli.contact import find_contact
-from holdfast.cli.logs import configure_log
-from holdfast.cli.options import Apply, AsJson, Home
-from holdfast.cli.probe import probe_browser_fetch
+from holdfast.archive_tool.warc_files import discover_warcs
+from holdfast.archive_tool.zimit_flags import manner_flags, with_robots
+from holdfast.cli.formatting import table
+from holdfast.cli.parameters import Apply, AsJson, Home, configure_log, read_assignments, read_network
+from holdfast.cli.seeds import check_seed, find_contact
+from holdfast.cli.storage import tell
 from holdfast.clock import SystemClock
 from holdfast.config import Settings
+from holdfast.crawl.plan import CrawlPlan
+from holdfast.crawl_process.stopping import obeying_signals
 from holdfast.errors import Conflict, Invalid, NotFound
-from holdfast.jobs.care.deeds import make_due, register_directory
-from holdfast.jobs.listing.queries import execution as one_execution
+from holdfast.fetch.guard import AddressGuard
+from holdfast.jobs.administration.maintenance import make_due, register_directory
 from holdfast.jobs.specs import JobNotFound, JobSpec
+from holdfast.jobs.views.listing import execution as one_execution
+from holdfast.operations.probing import Look, ask_plainly, find_browser, plain_look, probe
 from holdfast.sources.config import read_config
 from holdfast.sources.registry import config_of, find
+from holdfast.types import FetchFailed
+from holdfast.urls import parse_seed
 from holdfast.wiring.jobs import open_jobs
-from holdfast.worker.aftermath import Aftermath
-from holdfast.worker.loop import Duty, Roster, work
-from holdfast.worker.roster import RUNNERS
-from holdfast.worker.stops import obeying_signals
+from holdfast.worker.after_crawl import AfterCrawl
+from holdfast.worker.loop import RunnerTable, WorkerOptions, work
+from holdfast.worker.runners import RUNNERS
 from holdfast.worker.zimit import environment_of
 
+
+def probe_browser_fetch(
+    address: Annotated[str, typer.Argument(help="The page.", metavar="URL")],
+    program: Annotated[str | None, typer.Option("--program", help="The browser; chromium if it is found.")] = None,
+    allow_network: Annotated[list[str] | None, typer.Option(help="Private network (CIDR) that may be asked.")] = None,
+    contact: Annotated[str | None, typer.Option(help="E-mail or web address that site owners can reach.")] = None,
+    json: AsJson = False,
+    home: Home = None,
+) -> None:
+    """Ask for one page with our own client and with a browser, and compare; exit 1 if the browser does not get it.
+
+    It tells a site that refuses crawlers from one that is down, before a source is switched to zimit. The browser
+    reaches no host but the page's own, so pictures from elsewhere are missing.
+
+    Example: holdfast probe-browser-fetch https://example.org/
+    """
+    settings = config.load(home=home)
+    configure_log(settings, unless_set="ERROR")
+    browser = find_browser(program)
+    networks = [*map(str, settings.allow_networks), *map(read_network, allow_network or [])]
+    check_seed(address, AddressGuard(tuple(map(ip_network, networks))))
+    url, who = parse_seed(address), find_contact(settings, contact)
+    answer = asyncio.run(ask_plainly(settings, url, contact=who, networks=networks))
+    plain = plain_look(answer)
+    if isinstance(answer, FetchFailed):
+        seen = Look(ok=False, seconds=0.0, error="not asked: our own client reached no address")
+    else:
+        agent = CrawlPlan(seeds=(url.fetch,), contact=who).agent()
+        seen = probe(settings, answer.url, answer, browser, SystemClock(), agent=agent)
+    if json:
+        print(jsonlib.dumps({"url": url.fetch, "program": browser, "plain": asdict(plain), "browser": asdict(seen)}))
+    else:
+        rows = [
+            (name, "yes" if one.ok else "NO", one.status, one.bytes, f"{one.seconds:.1f}", one.title, one.error)
+            for name, one in (("our client", plain), ("browser", seen))
+        ]
+        print(table(("", "got it", "status", "bytes", "seconds", "title", "trouble"), rows))
+    if not seen.ok:
+        raise typer.Exit(1)
+
+
 app_command = typer.Typer(
-    add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None, no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    no_args_is_help=True,
     help="archive-tool by hand. Example: holdfast tool run --name test --seeds https://example.org",
-)  # fmt: skip
+)
 app_command.command(name="probe")(probe_browser_fetch)
 _ANSWER_S = 60.0
 _LINES = 3
@@ -61,17 +116,26 @@ def check(json: AsJson = False, home: Home = None) -> None:
     program = find_program(settings.zimit.command)
     try:
         asked = subprocess.run(
-            [*program, "--help"], capture_output=True, text=True, timeout=_ANSWER_S, check=False,
+            [*program, "--help"],
+            capture_output=True,
+            text=True,
+            timeout=_ANSWER_S,
+            check=False,
             stdin=subprocess.DEVNULL,
-        )  # fmt: skip
+        )
     except (OSError, subprocess.TimeoutExpired) as exc:
         raise ToolMissing(settings.zimit.command, str(exc)) from exc
     try:
         docker = f"{Docker(Times()).check()}, engine {Docker(Times()).daemon()}"
     except DockerMissing as exc:
         docker = str(exc)
-    facts = {"command": settings.zimit.command, "program": program[0], "exit_code": asked.returncode,
-             "image": settings.zimit.image, "docker": docker}  # fmt: skip
+    facts = {
+        "command": settings.zimit.command,
+        "program": program[0],
+        "exit_code": asked.returncode,
+        "image": settings.zimit.image,
+        "docker": docker,
+    }
     tell(facts, json=json)
     if asked.returncode:
         print("\n".join(asked.stderr.strip().splitlines()[-_LINES:]), file=sys.stderr)
@@ -98,14 +162,22 @@ def run(
     Example: holdfast run-job --name test --seeds https://example.org -- --scopeType host --pageLimit 10
     """
     settings = config.load(home=home)
-    options = {"initial_workers": initial_workers, "skip_final_build": True, "relax_perms": not settings.api.strict,
-               **read_assignments(option or [], "--tool-option")}  # fmt: skip
+    options = {
+        "initial_workers": initial_workers,
+        "skip_final_build": True,
+        "relax_perms": not settings.api.strict,
+        **read_assignments(option or [], "--tool-option"),
+    }
     host, (more, given) = Host.of(settings.zimit), _split(context.args)
     polite = read_config({"seeds": [*seeds, *more], "zimit": {"passthrough_args": given, "tool_options": options}})
-    made = read_job_config({
-        "seeds": list(polite.seeds), "tool_options": with_robots(polite, options),
-        "zimit_passthrough_args": [*manner_flags(polite, host.extra_flags), *given],
-    }, host)  # fmt: skip
+    made = read_job_config(
+        {
+            "seeds": list(polite.seeds),
+            "tool_options": with_robots(polite, options),
+            "zimit_passthrough_args": [*manner_flags(polite, host.extra_flags), *given],
+        },
+        host,
+    )
     folder = output_dir or _new_folder(settings, read_name(name))
     if not dry_run:
         folder.parent.mkdir(parents=True, exist_ok=True)
@@ -159,9 +231,9 @@ def run_one(
                 make_due(session, jobs.clock, job_id, force=force)
         except JobNotFound as exc:
             raise NotFound(f"there is no job {job_id} that can be run; see them with: holdfast job list") from exc
-    duty = Duty(once=True, poll_s=0.5, job_id=job_id)
+    duty = WorkerOptions(once=True, poll_s=0.5, job_id=job_id)
     with obeying_signals() as stops:
-        report = work(settings, duty, stops, Roster(RUNNERS, () if no_index else (Aftermath,)))
+        report = work(settings, duty, stops, RunnerTable(RUNNERS, () if no_index else (AfterCrawl,)))
     if not report.executions:
         waits = "there is too little room on the disk" if report.low_disk else "another worker took it"
         raise Conflict(f"job {job_id} was not run: {waits}")
@@ -169,10 +241,18 @@ def run_one(
         done = one_execution(session, report.executions[0])
     assert done is not None
     facts: dict[str, Any] = {
-        "job": job_id, "execution": done.id, "state": done.state, "reason": done.reason, "failure": done.failure,
-        "stage": done.stage, "exit_code": done.exit_code, "pages": done.items_crawled, "index": done.index_state,
-        "output_dir": done.output_dir, "error": done.error,
-    }  # fmt: skip
+        "job": job_id,
+        "execution": done.id,
+        "state": done.state,
+        "reason": done.reason,
+        "failure": done.failure,
+        "stage": done.stage,
+        "exit_code": done.exit_code,
+        "pages": done.items_crawled,
+        "index": done.index_state,
+        "output_dir": done.output_dir,
+        "error": done.error,
+    }
     tell(facts, json=json)
     if done.state != "completed" or done.index_state == "index_failed":
         raise typer.Exit(1)
@@ -200,8 +280,14 @@ def register(
         raise Invalid(f"there are no WARC files in {folder}, neither in warcs/ nor in temporary directories")
     with open_jobs(config.load(home=home)) as jobs, jobs.database.write() as session:
         made = register_directory(session, jobs.clock, source=source, name=name, output_dir=str(folder))
-        facts = {"job": made.job_id, "execution": made.id, "source": source, "output_dir": str(folder),
-                 "warcs": len(found.files), "found": found.source}  # fmt: skip
+        facts = {
+            "job": made.job_id,
+            "execution": made.id,
+            "source": source,
+            "output_dir": str(folder),
+            "warcs": len(found.files),
+            "found": found.source,
+        }
     tell(facts, json=json)
     if not json:
         print(f"a worker indexes it; or now: holdfast index-job --id {made.job_id}")
@@ -224,15 +310,23 @@ def canary(
         whole, now = config_of(row), jobs.clock.now()
         overrides: dict[str, Any] = {"seeds": [whole.seeds[0]], "max_depth": 1, "max_pages": pages}
         if whole.backend == "zimit":
-            overrides["zimit"] = {"passthrough_args": ["--pageLimit", str(pages), "--depth", "1"],
-                                  "tool_options": {"skip_final_build": True}}  # fmt: skip
+            overrides["zimit"] = {
+                "passthrough_args": ["--pageLimit", str(pages), "--depth", "1"],
+                "tool_options": {"skip_final_build": True},
+            }
         name = f"{source}-canary-{now:%Y%m%dT%H%M%SZ}"
         job_id = None
         if apply:
             spec = JobSpec(source_id=row.id, name=name, config=overrides, max_retries=0)
             job_id = jobs.board.add(session, spec, kind="canary", at=now).job.id
-    facts = {"job": job_id, "name": name, "source": source, "backend": whole.backend, "config": overrides,
-             "applied": apply}  # fmt: skip
+    facts = {
+        "job": job_id,
+        "name": name,
+        "source": source,
+        "backend": whole.backend,
+        "config": overrides,
+        "applied": apply,
+    }
     if json:
         print(jsonlib.dumps(facts))
         return

@@ -9,26 +9,27 @@ from typing import Annotated, Any
 import typer
 
 from holdfast import config
-from holdfast.cli.care import dry_run
-from holdfast.cli.objects import dumps
-from holdfast.cli.options import Apply, AsJson, Home
-from holdfast.cli.tables import table
+from holdfast.cli.formatting import dumps, table
+from holdfast.cli.parameters import Apply, AsJson, Home
+from holdfast.cli.storage import dry_run
 from holdfast.errors import HoldfastError
-from holdfast.jobs.care import queries
-from holdfast.jobs.operating.configuring import effective, patch_zimit
-from holdfast.jobs.recovering import RESTARTS
+from holdfast.jobs.administration import maintenance
+from holdfast.jobs.administration.recovering import RESTARTS
+from holdfast.jobs.administration.repair import effective, patch_zimit
 from holdfast.metrics import textfile
+from holdfast.operations.recovering import Case, Recovered, is_deploying, lacking, recover
+from holdfast.operations.storage_watchdog import PathCase, StorageGuard
+from holdfast.operations.watching import WatchedRun, read_figures, see_all, write_textfile
 from holdfast.sources.registry import find as find_source
 from holdfast.wiring.jobs import check_backend, open_jobs
-from holdfast.worker.care.exposition import read_figures, write_textfile
-from holdfast.worker.care.hotpath import Guard, PathCase
-from holdfast.worker.care.recovering import Case, Recovered, is_deploying, lacking, recover
-from holdfast.worker.care.sights import RunSight, see_all
 
 app_command = typer.Typer(
-    add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None, no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    no_args_is_help=True,
     help="Crawls that run for weeks: status, recover, storage, metrics. Example: holdfast watch status",
-)  # fmt: skip
+)
 
 
 @app_command.command()
@@ -53,11 +54,25 @@ def status(json: AsJson = False, home: Home = None) -> None:
 def _print_status(found: list[dict[str, Any]], *, deploying: bool) -> None:
     if found:
         head = ("job", "source", "backend", "pages", "a minute", "idle s", "restarts", "tool", "")
-        print(table(head, [
-            (one["job"], one["source"], one["backend"], one["pages"], _rate(one["pages_per_minute"]),
-             round(one["idle_s"]), one["container_restarts"], one["tool_pid"], "STALLED" if one["stalled"] else "")
-            for one in found
-        ]))  # fmt: skip
+        print(
+            table(
+                head,
+                [
+                    (
+                        one["job"],
+                        one["source"],
+                        one["backend"],
+                        one["pages"],
+                        _rate(one["pages_per_minute"]),
+                        round(one["idle_s"]),
+                        one["container_restarts"],
+                        one["tool_pid"],
+                        "STALLED" if one["stalled"] else "",
+                    )
+                    for one in found
+                ],
+            )
+        )
     print(f"{len(found)} crawls run")
     if deploying:
         print("a deploy.lock asks for quiet: auto-recover does nothing")
@@ -67,16 +82,25 @@ def _rate(rate: float | None) -> str:
     return "-" if rate is None else f"{rate:.1f}"
 
 
-def sight_facts(one: RunSight) -> dict[str, Any]:
+def sight_facts(one: WatchedRun) -> dict[str, Any]:
     """Return what is seen of a crawl for `--json`."""
     return {
-        "job": one.run.job.id, "execution": one.run.execution.id, "source": one.run.source.code,
-        "backend": one.run.execution.config.get("backend", "native"), "annual": one.is_annual,
-        "pages": one.sight.pages, "pages_per_minute": one.sight.pages_per_minute,
-        "running_s": one.sight.running_s, "idle_s": one.sight.idle_s, "state_file_ok": one.state_ok,
-        "container_restarts": one.restarts, "errors": one.errors, "log": one.log,
-        "tool_pid": one.holder.pid if one.holder else None, "lock_owner": one.run.job.lock_owner,
-    }  # fmt: skip
+        "job": one.run.job.id,
+        "execution": one.run.execution.id,
+        "source": one.run.source.code,
+        "backend": one.run.execution.config.get("backend", "native"),
+        "annual": one.is_annual,
+        "pages": one.sight.pages,
+        "pages_per_minute": one.sight.pages_per_minute,
+        "running_s": one.sight.running_s,
+        "idle_s": one.sight.idle_s,
+        "state_file_ok": one.state_ok,
+        "container_restarts": one.restarts,
+        "errors": one.errors,
+        "log": one.log,
+        "tool_pid": one.holder.pid if one.holder else None,
+        "lock_owner": one.run.job.lock_owner,
+    }
 
 
 @app_command.command("recover")
@@ -117,10 +141,20 @@ def _line(case: Case, *, apply: bool) -> str:
 
 def _recovered(found: Recovered, *, applied: bool) -> dict[str, Any]:
     return {
-        "applied": applied, "deploying": found.deploying, "woken": list(found.woken),
-        "crawls": [{**sight_facts(case.sight), "action": case.decision.help.value, "reason": case.decision.reason,
-                    "raised": case.raised, "done": case.done} for case in found.cases],
-    }  # fmt: skip
+        "applied": applied,
+        "deploying": found.deploying,
+        "woken": list(found.woken),
+        "crawls": [
+            {
+                **sight_facts(case.sight),
+                "action": case.decision.help.value,
+                "reason": case.decision.reason,
+                "raised": case.raised,
+                "done": case.done,
+            }
+            for case in found.cases
+        ],
+    }
 
 
 @app_command.command("storage")
@@ -134,12 +168,18 @@ def guard_storage(apply: Apply = False, json: AsJson = False, home: Home = None)
     Example: holdfast storage-watchdog --apply
     """
     with open_jobs(config.load(home=home)) as jobs:
-        found = Guard(jobs=jobs).look(apply=apply)
+        found = StorageGuard(jobs=jobs).look(apply=apply)
     if json:
-        print(dumps({
-            "applied": apply, "deploying": found.deploying, "looked_at": list(found.looked_at),
-            "dead": [_path_facts(case) for case in found.cases],
-        }))  # fmt: skip
+        print(
+            dumps(
+                {
+                    "applied": apply,
+                    "deploying": found.deploying,
+                    "looked_at": list(found.looked_at),
+                    "dead": [_path_facts(case) for case in found.cases],
+                }
+            )
+        )
     else:
         if found.deploying:
             print("a deploy.lock asks for quiet: nothing was done")
@@ -155,11 +195,16 @@ def guard_storage(apply: Apply = False, json: AsJson = False, home: Home = None)
 
 def _path_facts(case: PathCase) -> dict[str, Any]:
     return {
-        "path": str(case.path), "mount": case.is_mount, "health": case.probe.health.value, "errno": case.probe.errno,
-        "jobs": [run.job.id for run in case.runs], "acted_for": list(case.decision.jobs),
-        "reason": case.decision.reason, "healed": case.healed,
+        "path": str(case.path),
+        "mount": case.is_mount,
+        "health": case.probe.health.value,
+        "errno": case.probe.errno,
+        "jobs": [run.job.id for run in case.runs],
+        "acted_for": list(case.decision.jobs),
+        "reason": case.decision.reason,
+        "healed": case.healed,
         "steps": [{"step": step.name, "ok": step.ok, "said": step.said} for step in case.steps],
-    }  # fmt: skip
+    }
 
 
 @app_command.command()
@@ -176,8 +221,11 @@ def metrics(
         figures = read_figures(jobs)
         data = textfile(figures) if out is None else write_textfile(out, figures)
     if json:
-        told = [{"name": sample.name, "labels": sample.labels, "value": sample.value}
-                for family in figures.collect() for sample in family.samples]  # fmt: skip
+        told = [
+            {"name": sample.name, "labels": sample.labels, "value": sample.value}
+            for family in figures.collect()
+            for sample in family.samples
+        ]
         print(dumps({"path": out, "bytes": len(data), "figures": told}))
     elif out is None:
         print(data.decode(), end="")
@@ -202,15 +250,21 @@ def reconcile(
         with jobs.database.read() as session:
             for code in codes:
                 find_source(session, code)
-            found = queries.annual_jobs(session, year=year, sources=codes)
+            found = maintenance.annual_jobs(session, year=year, sources=codes)
         for job, source in found:
             raised = lacking(effective(job, source).zimit.tool_options, annual=True)
             row: dict[str, Any] = {"job": job.id, "name": job.name, "source": source.code, "raised": raised}
             try:
                 if raised:
                     with jobs.database.write() as session:
-                        patch_zimit(session, jobs.clock, job.id, {"tool_options": raised},
-                                    check=check_backend(settings), apply=apply)  # fmt: skip
+                        patch_zimit(
+                            session,
+                            jobs.clock,
+                            job.id,
+                            {"tool_options": raised},
+                            check=check_backend(settings),
+                            apply=apply,
+                        )
             except HoldfastError as exc:
                 row["skipped"] = str(exc)
             rows.append(row)

@@ -11,31 +11,39 @@ from typing import Annotated, Any
 
 import typer
 
-from holdfast import config, log
-from holdfast.cli.contact import find_contact
-from holdfast.cli.index_job import read_executions
-from holdfast.cli.job_words import KINDS
-from holdfast.cli.options import Apply, AsJson, Home
-from holdfast.cli.wording import counted
-from holdfast.coordination.owners import Owner
+from holdfast import audit, config, log
+from holdfast.cli.archive import read_executions
+from holdfast.cli.formatting import counted, dumps, fields, table
+from holdfast.cli.job_formatting import JOB_KINDS
+from holdfast.cli.parameters import Apply, AsJson, Home, configure_log
+from holdfast.cli.seeds import find_contact
+from holdfast.coordination.owners import OwnerProcess
 from holdfast.coordination.runfile import RunFile
+from holdfast.crawl_process.stopping import obeying_signals
 from holdfast.errors import Unavailable
-from holdfast.jobs.indexing import steps
-from holdfast.jobs.schedule.queries import Silence, stale_held
+from holdfast.jobs import indexing
+from holdfast.jobs.administration.source_jobs import sync_in_portions
+from holdfast.jobs.placement import preview_rebalance, show_distribution
+from holdfast.jobs.placement import rebalance as do_rebalance
+from holdfast.jobs.schedule_queries import Silence, last_scheduled_at, stale_held
+from holdfast.jobs.slots import Rebalance
+from holdfast.jobs.views.listing import count_metrics
+from holdfast.jobs.views.shapes import distribution_shape, metrics_shape, rebalance_shape, sync_shape
 from holdfast.wiring import open_ground
 from holdfast.wiring.jobs import open_jobs
-from holdfast.worker.census import dead_holders
-from holdfast.worker.loop import Duty, Report, Roster, work
-from holdfast.worker.roster import CHORES, RUNNERS
-from holdfast.worker.stops import obeying_signals
+from holdfast.worker.loop import RunnerTable, WorkerOptions, WorkerReport, dead_holders, work
+from holdfast.worker.runners import CHORES, RUNNERS
 
 _MOST = 10_000
 _log = log.get()
 
 app_command = typer.Typer(
-    add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None, no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    no_args_is_help=True,
     help="What runs jobs, queues them, and clears up after those that fell silent. Example: holdfast worker start",
-)  # fmt: skip
+)
 
 
 @app_command.command()
@@ -46,7 +54,7 @@ def start(
     ] = None,
     concurrency: Annotated[int | None, typer.Option(min=1, max=64, help="Executions to run at once.")] = None,
     kinds: Annotated[
-        list[str] | None, typer.Option("--kinds", help=f"Only jobs of these kinds ({', '.join(KINDS)}).")
+        list[str] | None, typer.Option("--kinds", help=f"Only jobs of these kinds ({', '.join(JOB_KINDS)}).")
     ] = None,
     scheduler: Annotated[
         bool, typer.Option("--scheduler/--no-scheduler", help="Also queue what is due; another process may do that.")
@@ -63,12 +71,15 @@ def start(
     wanted, settings = _kinds(kinds or []), config.load(home=home)
     log.configure(settings.log_level, as_json=not sys.stderr.isatty())
     settings = config.load(home=home, contact=find_contact(settings, None))
-    duty = Duty(
-        once=once, poll_s=poll_interval if poll_interval is not None else settings.jobs.poll_s,
-        concurrency=concurrency or settings.worker.concurrency, kinds=wanted, schedules=scheduler,
-    )  # fmt: skip
+    duty = WorkerOptions(
+        once=once,
+        poll_s=poll_interval if poll_interval is not None else settings.jobs.poll_s,
+        concurrency=concurrency or settings.worker.concurrency,
+        kinds=wanted,
+        schedules=scheduler,
+    )
     with obeying_signals() as stops:
-        report = work(settings, duty, stops, Roster(RUNNERS, CHORES))
+        report = work(settings, duty, stops, RunnerTable(RUNNERS, CHORES))
     print(jsonlib.dumps(_facts(report))) if json else _describe(report)
     if once and (report.low_disk or report.chore_errors):
         raise typer.Exit(1)
@@ -76,19 +87,21 @@ def start(
 
 def _kinds(given: list[str]) -> tuple[str, ...] | None:
     kinds = [kind.strip() for one in given for kind in one.split(",") if kind.strip()]
-    if unknown := [kind for kind in kinds if kind not in KINDS]:
-        raise typer.BadParameter(f"{unknown[0][:40]!r} is none of {', '.join(KINDS)}", param_hint="--kinds")
+    if unknown := [kind for kind in kinds if kind not in JOB_KINDS]:
+        raise typer.BadParameter(f"{unknown[0][:40]!r} is none of {', '.join(JOB_KINDS)}", param_hint="--kinds")
     return tuple(kinds) or None
 
 
-def _facts(report: Report) -> dict[str, Any]:
+def _facts(report: WorkerReport) -> dict[str, Any]:
     return {
-        "executions": report.executions, "endings": dict(report.endings), "low_disk": report.low_disk,
+        "executions": report.executions,
+        "endings": dict(report.endings),
+        "low_disk": report.low_disk,
         "chore_errors": report.chore_errors,
-    }  # fmt: skip
+    }
 
 
-def _describe(report: Report) -> None:
+def _describe(report: WorkerReport) -> None:
     endings = ", ".join(f"{count} {word}" for word, count in sorted(report.endings.items())) or "nothing was due"
     typer.echo(f"{counted(len(report.executions), 'run')}: {endings}")
     if report.low_disk:
@@ -114,7 +127,9 @@ def schedule(
         settings = settings.model_copy(update={"jobs": settings.jobs.model_copy(update={"poll_s": poll_interval})})
     with obeying_signals() as stops, open_ground(settings) as ground, open_jobs(settings) as jobs:
         jobs.scheduler.start(dead_owners=dead_holders(ground, jobs.database))
-        owner = Owner(ground.hot, ground.clock, run=RunFile(ground.run_folder), kind="scheduler", execution_id=None)
+        owner = OwnerProcess(
+            ground.hot, ground.clock, run=RunFile(ground.run_folder), kind="scheduler", execution_id=None
+        )
 
         def beat() -> None:
             with ground.hot.write() as tx:
@@ -168,16 +183,17 @@ def reconcile_indexing(
     """
     settings = config.load(home=home)
     with open_jobs(settings) as jobs:
-        found = steps.find_unindexed(jobs.database, _has_files, limit=limit)
+        found = indexing.find_unindexed(jobs.database, _has_files, limit=limit)
         asked: list[int] = []
         for one in found if apply else ():
-            with suppress(steps.NotIndexable), jobs.database.write() as session:  # unless it was asked for meanwhile
-                steps.ask_again(session, one.execution_id, now=jobs.clock.now())
+            with suppress(indexing.NotIndexable), jobs.database.write() as session:  # unless it was asked for meanwhile
+                indexing.ask_again(session, one.execution_id, now=jobs.clock.now())
                 asked.append(one.execution_id)
     errors = read_executions(settings, asked, quiet=json) if now else []
     if json:
-        rows = [{"execution": one.execution_id, "source": one.source, "kind": one.kind, "files": one.files}
-                for one in found]  # fmt: skip
+        rows = [
+            {"execution": one.execution_id, "source": one.source, "kind": one.kind, "files": one.files} for one in found
+        ]
         told = {
             "unindexed": rows,
             "asked": len(asked),
@@ -208,3 +224,137 @@ def _summary(found: int, done: int, word: str, *, apply: bool) -> str:
     if not found:
         return "nothing to do"
     return f"{done} {word}" if apply else f"{found} found; --apply does it"
+
+
+scheduler = typer.Typer(
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    no_args_is_help=True,
+    help="The schedule: figures, load by hour, rebalance. Example: holdfast scheduler distribution",
+)
+
+
+@scheduler.command()
+def metrics(json: AsJson = False, home: Home = None) -> None:
+    """Count jobs by state, and how the runs of the last 24 hours went.
+
+    Example: holdfast scheduler metrics --json
+    """
+    with open_jobs(config.load(home=home)) as jobs, jobs.database.read() as session:
+        found = count_metrics(session, now=jobs.clock.now(), last_check_at=last_scheduled_at(session))
+    if json:
+        print(dumps(metrics_shape(found)))
+        return
+    print(fields([(state, count) for state, count in found.jobs.items()]))
+    average = found.average_duration_ms / 1000
+    print(f"{counted(found.executions_total, 'run')} in all, {found.stale_locks_cleared} stale locks cleared")
+    print(f"the last 24 hours: {found.success_rate:.0%} good, {average:.1f} s on average")
+    for warning in found.warnings():
+        print(f"warning: {warning}")
+
+
+@scheduler.command()
+def distribution(json: AsJson = False, home: Home = None) -> None:
+    """Show how the runs of the coming 24 hours are spread over its hours (UTC), and how even that is.
+
+    Example: holdfast scheduler distribution
+    """
+    with open_jobs(config.load(home=home)) as jobs, jobs.database.read() as session:
+        found = show_distribution(session, now=jobs.clock.now())
+    if json:
+        print(dumps(distribution_shape(found)))
+        return
+    widest = max(found.peak_count, 1)
+    for hour, count in enumerate(found.hours):
+        print(f"{hour:02d}:00  {count:>6}  {'#' * round(40 * count / widest)}".rstrip())
+    print(
+        f"{counted(found.total_jobs, 'job')}, score {found.score:.2f}"
+        + ("; a rebalance is advised: holdfast scheduler preview" if found.rebalance_advised else "")
+    )
+
+
+@scheduler.command()
+def preview(json: AsJson = False, home: Home = None) -> None:
+    """Say what a rebalance would do: every scheduled job as moved or skipped, with its reason.
+
+    Example: holdfast scheduler preview
+    """
+    with open_jobs(config.load(home=home)) as jobs, jobs.database.read() as session:
+        plan = preview_rebalance(session, now=jobs.clock.now())
+    _print(plan, applied=False, json=json)
+
+
+@scheduler.command()
+def rebalance(
+    apply: Apply = False,
+    json: AsJson = False,
+    home: Home = None,
+) -> None:
+    """Move scheduled jobs into emptier slots; what runs, runs soon or was placed lately stays.
+
+    Example: holdfast scheduler rebalance --apply
+    """
+    with open_jobs(config.load(home=home)) as jobs:
+        now = jobs.clock.now()
+        if apply:
+            done = do_rebalance(jobs.database, now=now)
+            with jobs.database.write() as session:
+                audit.record(
+                    session,
+                    jobs.clock,
+                    action="scheduler.rebalanced",
+                    subject="scheduler",
+                    detail={"moved": len(done.moved), "skipped": len(done.skipped)},
+                )
+        else:
+            with jobs.database.read() as session:
+                done = preview_rebalance(session, now=now)
+    _print(done, applied=apply, json=json)
+
+
+def _print(plan: Rebalance, *, applied: bool, json: bool) -> None:
+    if json:
+        print(dumps({**rebalance_shape(plan), "applied": applied}))
+        return
+    rows: list[tuple[object, ...]] = [
+        (one.job_id, "moved" if applied else "would move", one.old_time, one.new_time) for one in plan.moved
+    ]
+    rows += [(one.job_id, f"stays: {one.reason}", None, None) for one in plan.skipped]
+    if rows:
+        print(table(("job", "what", "from", "to"), rows))
+    print(
+        f"{len(plan.moved)} moved, {len(plan.skipped)} stay, score {plan.score:.2f}"
+        + ("" if applied or not plan.moved else "; nothing was written, add --apply to rebalance")
+    )
+
+
+@scheduler.command()
+def sync(
+    interval_minutes: Annotated[
+        int | None, typer.Option("--interval-minutes", min=1, help="Of new jobs; from the settings if left out.")
+    ] = None,
+    json: AsJson = False,
+    home: Home = None,
+) -> None:
+    """Give every enabled source a crawl job that has none, and resume what its source's absence had paused.
+
+    Acts at once: it takes nothing away.
+    Example: holdfast sync-enabled-sources
+    """
+    settings = config.load(home=home)
+    configure_log(settings, unless_set="ERROR", as_json=False)  # what went wrong is told below, once
+    minutes = interval_minutes or settings.jobs.auto_interval_minutes
+    with open_jobs(settings) as jobs:
+        done = sync_in_portions(jobs.database.write, jobs.clock, jobs.board, interval_minutes=minutes)
+    if json:
+        print(dumps(sync_shape(done)))
+    else:
+        print(
+            f"{counted(done.sources_seen, 'source')}, {done.sources_enabled} enabled: {len(done.created)} jobs made, "
+            f"{done.already_has_job} had one, {done.resumed} resumed"
+        )
+    for code, error in done.errors.items():
+        typer.echo(f"{code}: {error}", err=True)
+    if done.errors:
+        raise typer.Exit(1)

@@ -9,14 +9,23 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, ClassVar
 
-from holdfast.config.model import Group, Nameserver, Network, Proxy, Secret, SettingRefused, setting
-from holdfast.config.sources import PREFIX, gather
+from holdfast.config.model import (
+    PREFIX,
+    Nameserver,
+    Network,
+    Proxy,
+    Secret,
+    SettingGroup,
+    SettingRefused,
+    gather,
+    setting,
+)
 from holdfast.errors import Invalid
 
-__all__ = ["PREFIX", "Group", "Network", "Settings", "load"]
+__all__ = ["PREFIX", "Network", "SettingGroup", "Settings", "load"]
 
 
-class LeaseSettings(Group):
+class LeaseSettings(SettingGroup):
     """How long work is held, and when a silent owner counts as gone."""
 
     seconds: float = setting(60.0, ge=1.0, description="How long a domain's lease lasts without renewal.")
@@ -24,7 +33,7 @@ class LeaseSettings(Group):
     recover_s: float = setting(900.0, ge=2.0, description="Age of an expired lease that `frontier recover` frees.")
 
 
-class PolitenessSettings(Group):
+class PolitenessSettings(SettingGroup):
     """How gently a domain is asked."""
 
     delay_s: float = setting(1.0, ge=0.0, description="Seconds between starts of two requests to one domain.")
@@ -46,7 +55,7 @@ class PolitenessSettings(Group):
     )
 
 
-class FetchSettings(Group):
+class FetchSettings(SettingGroup):
     """What one request may cost."""
 
     deadline_s: float = setting(30.0, ge=0.2, description="Total time for one request.")
@@ -71,7 +80,7 @@ class FetchSettings(Group):
     )
 
 
-class ParseSettings(Group):
+class ParseSettings(SettingGroup):
     """What one page may cost to parse."""
 
     deadline_s: float = setting(5.0, ge=0.1, description="Time after which a parse is given up and the page noted.")
@@ -79,7 +88,7 @@ class ParseSettings(Group):
     crashes: int = setting(3, ge=1, description="Processes that a page may take down before it is quarantined.")
 
 
-class WarcSettings(Group):
+class WarcSettings(SettingGroup):
     """When a WARC file is full."""
 
     bytes: int = setting(10**9, ge=4096, description="Size at which a file is sealed.")
@@ -87,7 +96,7 @@ class WarcSettings(Group):
     idle_s: float = setting(600.0, ge=1.0, description="Idle time after which a file is sealed.")
 
 
-class IndexSettings(Group):
+class IndexSettings(SettingGroup):
     """How captures are read into the archive beside what else the machine does."""
 
     nice: int = setting(
@@ -95,7 +104,7 @@ class IndexSettings(Group):
     )
 
 
-class EngineSettings(Group):
+class EngineSettings(SettingGroup):
     """The rhythm of a crawl process."""
 
     settle_pages: int = setting(200, ge=1, description="Attempts that are settled in one transaction at most.")
@@ -106,7 +115,7 @@ class EngineSettings(Group):
     known_urls: int = setting(1_000_000, ge=1000, description="URLs that a process remembers to spare the database.")
 
 
-class TrapSettings(Group):
+class TrapSettings(SettingGroup):
     """From where on a site looks endless; what is over is counted as `trap`."""
 
     query_variants: int = setting(1_000, ge=1, description="Different queries of one path.")
@@ -115,7 +124,7 @@ class TrapSettings(Group):
     domain_urls: int = setting(5_000_000, ge=1, description="URLs of one host in one execution.")
 
 
-class DiskSettings(Group):
+class DiskSettings(SettingGroup):
     """When the disk counts as full: nothing new starts below either mark."""
 
     free_bytes: int = setting(2 * 1024**3, ge=0, description="Free bytes to keep.")
@@ -127,7 +136,7 @@ REPLAY_HOST = "replay.localhost"
 _RELAXED = ("development", "dev", "local", "test", "testing", "ci")
 
 
-class ApiSettings(Group):
+class ApiSettings(SettingGroup):
     """What is served over HTTP, to whom, and how much of it."""
 
     host: str = setting("127.0.0.1", description="Address to listen on; other than loopback only with an admin token.")
@@ -193,7 +202,7 @@ class ApiSettings(Group):
         return self.environment.strip().lower() not in _RELAXED
 
 
-class ExportSettings(Group):
+class ExportSettings(SettingGroup):
     """What exports keep on the disk."""
 
     cache_bytes: int = setting(
@@ -205,7 +214,7 @@ class ExportSettings(Group):
     )
 
 
-class ReplaySettings(Group):
+class ReplaySettings(SettingGroup):
     """Where archived pages are shown: never on the application's own origin."""
 
     origin: str | None = setting(
@@ -219,7 +228,7 @@ class ReplaySettings(Group):
     )
 
 
-class JobSettings(Group):
+class JobSettings(SettingGroup):
     """When jobs run, who holds them, and how much of their history is kept."""
 
     poll_s: float = setting(10.0, ge=0.05, description="How often the scheduler looks for jobs that are due.")
@@ -241,7 +250,7 @@ class JobSettings(Group):
     )
 
 
-class FeedSettings(Group):
+class FeedSettings(SettingGroup):
     """How the feeds and sitemaps of sources are found and asked for what is new (sources whose `feeds` is on)."""
 
     poll: bool = setting(True, description="Whether feeds are polled at all; off, no source has a feed job.")
@@ -273,7 +282,7 @@ class FeedSettings(Group):
     )
 
 
-class WorkerSettings(Group):
+class WorkerSettings(SettingGroup):
     """What one worker does at a time."""
 
     concurrency: int = setting(1, ge=1, le=64, description="Executions that one worker runs at once.")
@@ -284,7 +293,7 @@ class WorkerSettings(Group):
     rest_s: float = setting(2.0, ge=0.05, description="How long a worker rests when no chore (indexing, feeds) waits.")
 
 
-class ZimitSettings(Group):
+class ZimitSettings(SettingGroup):
     """How crawls with zimit are run on this machine. A job's configuration can never say these things itself."""
 
     command: str = setting("archive-tool", description="The program that runs them; it may be several words.")
@@ -302,7 +311,7 @@ class ZimitSettings(Group):
     )
 
 
-class RecoverySettings(Group):
+class RecoverySettings(SettingGroup):
     """When `holdfast auto-recover` helps a crawl that does not get on, and when it leaves it alone."""
 
     stalled_s: float = setting(3600.0, ge=1.0, description="Time without a new page after which a crawl is stalled.")
@@ -316,7 +325,7 @@ class RecoverySettings(Group):
     keep_running: int = setting(1, ge=0, description="Crawls to keep going: below it, backoffs are cut short.")
 
 
-class StorageSettings(Group):
+class StorageSettings(SettingGroup):
     """When storage counts as dead, what may be done about it, and when directories of old crawls are cleaned up."""
 
     probe_s: float = setting(10.0, ge=0.1, description="Time in which a path must answer.")
@@ -338,7 +347,7 @@ class StorageSettings(Group):
     )
 
 
-class Settings(Group):
+class Settings(SettingGroup):
     """All of it. `holdfast settings` prints what is in force."""
 
     extra: ClassVar[str] = "ignore"

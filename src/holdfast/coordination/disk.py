@@ -1,4 +1,4 @@
-"""Whether a volume has room for new work: a process that writes much asks here first."""
+"""Volumes: whether one has room for new work, takes a file, and is still the one that was mounted."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ from holdfast.config import DiskSettings, Settings
 from holdfast.db.connect import sqlite_path
 from holdfast.errors import NoSpace
 
+_PROBE = ".holdfast-probe"
+
 
 def is_low(folder: Path, marks: DiskSettings) -> bool:
     """Return whether the volume under a folder has less room than we keep free."""
@@ -20,7 +22,7 @@ def is_low(folder: Path, marks: DiskSettings) -> bool:
     return free < marks.free_bytes or free < disk.f_blocks * disk.f_frsize * marks.free_percent / 100
 
 
-class Stored(NamedTuple):
+class CachedFile(NamedTuple):
     """Something in a cache on the disk."""
 
     asked_at: int
@@ -30,7 +32,7 @@ class Stored(NamedTuple):
     """What it takes on the disk, in bytes."""
 
 
-def trim(stored: Iterable[Stored], most_bytes: int, *, keep: Path, remove: Callable[[Path], bool]) -> None:
+def trim(stored: Iterable[CachedFile], most_bytes: int, *, keep: Path, remove: Callable[[Path], bool]) -> None:
     """Remove what was asked for longest ago until a cache has its size again; `keep` stays whatever it takes.
 
     `remove` says whether something is gone: what is being read may stay.
@@ -137,3 +139,40 @@ def _volumes(folders: Iterable[Path]) -> list[Path]:
         except OSError:
             continue
     return list(found.values())
+
+
+class MountIdentity:
+    """The place that a run writes to, known by device and inode: a mount that vanished is never written through."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder, self._known = folder, identity_of(folder)
+
+    @property
+    def is_same(self) -> bool:
+        """Whether the folder is still the one that it was."""
+        return self._known is not None and identity_of(self._folder) == self._known
+
+
+def identity_of(path: Path) -> tuple[int, int] | None:
+    """Return the device and the inode of a file or folder, None if it cannot be seen."""
+    try:
+        seen = path.stat()
+    except OSError:
+        return None
+    return seen.st_dev, seen.st_ino
+
+
+def storage_trouble(folder: Path) -> str | None:
+    """Return what is wrong with the place that a run writes to, None if it takes a file."""
+    probe = folder / _PROBE
+    try:
+        fd = os.open(probe, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            os.write(fd, b"holdfast")
+            os.fsync(fd)
+        finally:
+            os.close(fd)
+        probe.unlink()
+    except OSError as exc:
+        return f"{folder} cannot be written: {exc.strerror or exc}"
+    return None

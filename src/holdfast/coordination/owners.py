@@ -14,12 +14,86 @@ from contextlib import contextmanager
 from datetime import datetime, timedelta
 from enum import Enum, auto
 from pathlib import Path
+from typing import NamedTuple
 
 from holdfast.clock import Clock, from_micros, to_micros
-from holdfast.coordination import sql
 from holdfast.coordination.runfile import InHand, RunFile, boot_id, claimed, in_hand, is_held, is_hidden
-from holdfast.db.hot import Hot, Transaction
+from holdfast.db.raw import RawDatabase, Transaction
 from holdfast.values import dataclass
+
+_COLUMNS = "id, kind, host, pid, run_file, execution_id, started_at, heartbeat_at, ended_at"
+
+
+class OwnerRow(NamedTuple):
+    """A process that holds leases, or held them; times in microseconds."""
+
+    id: int
+    kind: str
+    host: str
+    pid: int
+    run_file: str
+    execution_id: int | None
+    started_at: int
+    heartbeat_at: int
+    ended_at: int | None
+
+
+class NewOwner(NamedTuple):
+    """A process that is about to hold leases."""
+
+    kind: str
+    host: str
+    pid: int
+    run_file: str
+    execution_id: int | None
+
+
+def insert_owner(tx: Transaction, owner: NewOwner, *, now: int) -> int:
+    """Register a process and return its id."""
+    rows = tx.execute(
+        "INSERT INTO owners(kind, host, pid, run_file, execution_id, started_at, heartbeat_at)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?) RETURNING id",
+        (*owner, now, now),
+    )
+    return int(rows[0][0])
+
+
+def beat(tx: Transaction, *, owner_id: int, now: int) -> None:
+    """Say that an owner is alive and getting on; one that was taken for gone is back."""
+    tx.execute("UPDATE owners SET heartbeat_at = ?, ended_at = NULL WHERE id = ?", (now, owner_id))
+
+
+def end_owner(tx: Transaction, *, owner_id: int, now: int) -> bool:
+    """Close an owner's row; False if it was closed before."""
+    rows = tx.execute("UPDATE owners SET ended_at = ? WHERE id = ? AND ended_at IS NULL RETURNING id", (now, owner_id))
+    return bool(rows)
+
+
+def open_owners(tx: Transaction) -> list[OwnerRow]:
+    """Return the owners of all machines that have not said goodbye; as many as there are processes."""
+    rows = tx.execute(f"SELECT {_COLUMNS} FROM owners WHERE ended_at IS NULL ORDER BY id")  # noqa: S608
+    return [OwnerRow(*row) for row in rows]
+
+
+def owner(tx: Transaction, *, owner_id: int) -> OwnerRow | None:
+    """Return what is known of one owner, None if there never was one."""
+    rows = tx.execute(f"SELECT {_COLUMNS} FROM owners WHERE id = ?", (owner_id,))  # noqa: S608
+    return OwnerRow(*rows[0]) if rows else None
+
+
+def is_open(tx: Transaction, *, owner_id: int) -> bool:
+    """Return whether an owner's row is not closed yet."""
+    return bool(tx.execute("SELECT 1 FROM owners WHERE id = ? AND ended_at IS NULL", (owner_id,)))
+
+
+def open_owners_of(tx: Transaction, *, execution_id: int) -> list[OwnerRow]:
+    """Return the owners that work on an execution, in any role."""
+    rows = tx.execute(
+        f"SELECT {_COLUMNS} FROM owners WHERE execution_id = ? AND ended_at IS NULL ORDER BY id",  # noqa: S608
+        (execution_id,),
+    )
+    return [OwnerRow(*row) for row in rows]
+
 
 GONE = timedelta(minutes=2)
 """Silence after which an owner counts as gone whose lock can say nothing."""
@@ -51,17 +125,17 @@ class DeadOwner:
     """It is of another machine: its leases are free, but only files of it that are seen here may be touched."""
 
 
-class Owner:
+class OwnerProcess:
     """This process, as others see it."""
 
-    def __init__(self, hot: Hot, clock: Clock, *, run: RunFile, kind: str, execution_id: int | None) -> None:
+    def __init__(self, hot: RawDatabase, clock: Clock, *, run: RunFile, kind: str, execution_id: int | None) -> None:
         self._hot, self._clock = hot, clock
         self.run = run
         self.kind = kind
         self.execution_id = execution_id
-        newcomer = sql.NewOwner(kind, socket.gethostname(), os.getpid(), str(run.path.resolve()), execution_id)
+        newcomer = NewOwner(kind, socket.gethostname(), os.getpid(), str(run.path.resolve()), execution_id)
         with hot.write() as tx:
-            self.id = sql.insert_owner(tx, newcomer, now=to_micros(clock.now()))
+            self.id = insert_owner(tx, newcomer, now=to_micros(clock.now()))
 
     def beat(self, tx: Transaction) -> None:
         """Say, in the caller's transaction, that we are alive and getting on."""
@@ -70,13 +144,13 @@ class Owner:
     def end(self) -> None:
         """Say goodbye: leases are released, files are sealed."""
         with self._hot.write() as tx:
-            sql.end_owner(tx, owner_id=self.id, now=to_micros(self._clock.now()))
+            end_owner(tx, owner_id=self.id, now=to_micros(self._clock.now()))
         self.run.close()
 
 
 def beat_owner(tx: Transaction, clock: Clock, owner_id: int) -> None:
     """Say, in the caller's transaction, that an owner is alive: what it holds is freed after two minutes of silence."""
-    sql.beat(tx, owner_id=owner_id, now=to_micros(clock.now()))
+    beat(tx, owner_id=owner_id, now=to_micros(clock.now()))
 
 
 def _locate(folder: Path, run_file: str) -> Path:
@@ -89,7 +163,7 @@ def _locate(folder: Path, run_file: str) -> Path:
     return path if not ours.exists() and (is_hidden(path) or path.exists()) else ours
 
 
-def _life(row: sql.OwnerRow, folder: Path, *, silent_since: int) -> Life:
+def _life(row: OwnerRow, folder: Path, *, silent_since: int) -> Life:
     """Return whether an owner lives. Nothing alive is ever taken for dead."""
     path = _locate(folder, row.run_file)
     is_silent, is_here = row.heartbeat_at <= silent_since, row.host == socket.gethostname()
@@ -108,13 +182,13 @@ def _life(row: sql.OwnerRow, folder: Path, *, silent_since: int) -> Life:
     return Life.DEAD if is_here else Life.AWAY
 
 
-def dead_owners(hot: Hot, clock: Clock, *, folder: Path) -> list[DeadOwner]:
+def dead_owners(hot: RawDatabase, clock: Clock, *, folder: Path) -> list[DeadOwner]:
     """Return the owners that ended without a word, as far as can be told from here. Nothing is changed.
 
     `cleaning_up` takes one of them in hand.
     """
     with hot.read() as tx:
-        rows = sql.open_owners(tx)
+        rows = open_owners(tx)
     silent_since = to_micros(clock.now() - GONE)
     dead = []
     for row in rows:
@@ -138,39 +212,39 @@ def dead_owners(hot: Hot, clock: Clock, *, folder: Path) -> list[DeadOwner]:
 
 
 @contextmanager
-def cleaning_up(hot: Hot, owner: DeadOwner) -> Iterator[bool]:
+def cleaning_up(hot: RawDatabase, owner: DeadOwner) -> Iterator[bool]:
     """Hold a dead owner while cleaning up after it; False if another start is at it, or has done it."""
     with claimed(owner.run_path) as ours:
         if ours:
             with hot.read() as tx:
-                ours = sql.is_open(tx, owner_id=owner.id)
+                ours = is_open(tx, owner_id=owner.id)
         yield ours
 
 
-def bury(hot: Hot, clock: Clock, owner: DeadOwner) -> bool:
+def bury(hot: RawDatabase, clock: Clock, owner: DeadOwner) -> bool:
     """Close a dead owner's row after its leases are free; False if another start did it first."""
     with hot.write() as tx:
-        closed = sql.end_owner(tx, owner_id=owner.id, now=to_micros(clock.now()))
+        closed = end_owner(tx, owner_id=owner.id, now=to_micros(clock.now()))
     owner.run_path.unlink(missing_ok=True)
     return closed
 
 
-def is_gone(hot: Hot, clock: Clock, owner_id: int, *, folder: Path) -> bool:
+def is_gone(hot: RawDatabase, clock: Clock, owner_id: int, *, folder: Path) -> bool:
     """Return whether an owner has ended or died; one that was never registered is gone.
 
     One of another machine that fell silent is not called gone here: its jobs have a heartbeat of their own.
     """
     with hot.read() as tx:
-        row = sql.owner(tx, owner_id=owner_id)
+        row = owner(tx, owner_id=owner_id)
     if row is None or row.ended_at is not None:
         return True
     return _life(row, folder, silent_since=to_micros(clock.now() - GONE)) is Life.DEAD
 
 
-def is_registered(hot: Hot, owner_id: int, *, host: str) -> bool:
+def is_registered(hot: RawDatabase, owner_id: int, *, host: str) -> bool:
     """Return whether there is, or was, an owner of this number on a machine of this name."""
     with hot.read() as tx:
-        row = sql.owner(tx, owner_id=owner_id)
+        row = owner(tx, owner_id=owner_id)
     return row is not None and row.host == host
 
 
@@ -187,7 +261,7 @@ class OwnerSeen:
     """Its lock is free, if its run file can be seen from here; or it has been silent for too long."""
 
 
-def _seen(row: sql.OwnerRow, *, is_gone: bool) -> OwnerSeen:
+def _seen(row: OwnerRow, *, is_gone: bool) -> OwnerSeen:
     return OwnerSeen(
         id=row.id,
         host=row.host,
@@ -198,10 +272,10 @@ def _seen(row: sql.OwnerRow, *, is_gone: bool) -> OwnerSeen:
     )
 
 
-def seen_owners(hot: Hot, clock: Clock, *, kind: str, folder: Path) -> list[OwnerSeen]:
+def seen_owners(hot: RawDatabase, clock: Clock, *, kind: str, folder: Path) -> list[OwnerSeen]:
     """Return the owners of one kind, on all machines, that have not said goodbye; nothing is changed."""
     with hot.read() as tx:
-        rows = sql.open_owners(tx)
+        rows = open_owners(tx)
     silent_since = to_micros(clock.now() - GONE)
     return [
         _seen(
@@ -212,24 +286,24 @@ def seen_owners(hot: Hot, clock: Clock, *, kind: str, folder: Path) -> list[Owne
     ]
 
 
-def living_owners(hot: Hot, clock: Clock, *, execution_id: int, folder: Path) -> list[OwnerSeen]:
+def living_owners(hot: RawDatabase, clock: Clock, *, execution_id: int, folder: Path) -> list[OwnerSeen]:
     """Return who works on an execution now, in any role and on any machine, as far as can be told from here."""
     return [_seen(row, is_gone=False) for row in _living(hot, clock, execution_id, folder)]
 
 
-def is_working(hot: Hot, clock: Clock, *, execution_id: int, kind: str, folder: Path) -> bool:
+def is_working(hot: RawDatabase, clock: Clock, *, execution_id: int, kind: str, folder: Path) -> bool:
     """Return whether a live process, of any machine, works on the execution in this role."""
     return any(row.kind == kind for row in _living(hot, clock, execution_id, folder))
 
 
-def has_rival(hot: Hot, clock: Clock, owner: Owner, *, folder: Path) -> bool:
+def has_rival(hot: RawDatabase, clock: Clock, owner: OwnerProcess, *, folder: Path) -> bool:
     """Return whether a live owner has had the same role on the same execution for longer: of two, the later yields."""
     assert owner.execution_id is not None
     rows = _living(hot, clock, owner.execution_id, folder)
     return any(row.id < owner.id and row.kind == owner.kind for row in rows)
 
 
-def later_rivals(hot: Hot, clock: Clock, owner: Owner, *, folder: Path) -> list[OwnerSeen]:
+def later_rivals(hot: RawDatabase, clock: Clock, owner: OwnerProcess, *, folder: Path) -> list[OwnerSeen]:
     """Return the live owners that took up the same role on the same execution after this one, oldest first.
 
     A start yields to an earlier owner that lives: one that stays has found this owner silent and taken its place.
@@ -239,14 +313,14 @@ def later_rivals(hot: Hot, clock: Clock, owner: Owner, *, folder: Path) -> list[
     return [_seen(row, is_gone=False) for row in rows if row.id > owner.id and row.kind == owner.kind]
 
 
-def was_closed(hot: Hot, owner: Owner) -> bool:
+def was_closed(hot: RawDatabase, owner: OwnerProcess) -> bool:
     """Return whether this process was taken for gone: its row was closed by another start while it stood still."""
     with hot.read() as tx:
-        return not sql.is_open(tx, owner_id=owner.id)
+        return not is_open(tx, owner_id=owner.id)
 
 
-def _living(hot: Hot, clock: Clock, execution_id: int, folder: Path) -> list[sql.OwnerRow]:
+def _living(hot: RawDatabase, clock: Clock, execution_id: int, folder: Path) -> list[OwnerRow]:
     with hot.read() as tx:
-        rows = sql.open_owners_of(tx, execution_id=execution_id)
+        rows = open_owners_of(tx, execution_id=execution_id)
     silent_since = to_micros(clock.now() - GONE)
     return [row for row in rows if _life(row, folder, silent_since=silent_since) is Life.ALIVE]

@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 
+from holdfast.errors import HoldfastError
 from holdfast.values import dataclass
 
 _SLOTS = 8
@@ -176,3 +177,26 @@ def _read(path: Path) -> bytes:
     except (FileNotFoundError, PermissionError):
         return b""
     return memory if len(memory) == _SIZE else b""
+
+
+@contextmanager
+def alone(path: Path, busy: HoldfastError) -> Iterator[None]:
+    """Hold the lock of a file while the block runs; raise `busy` at once if somebody else has it, OSError as `open`."""
+    fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    try:
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as exc:
+            raise busy from exc
+        yield
+    finally:
+        os.close(fd)
+
+
+def step_back(nice: int) -> int:
+    """Give up this process's priority, and that of what it starts, down to this niceness; return the one in force.
+
+    Work that nobody waits for does so: at 10 beside a server on the same core it gets a tenth of it, and all of an idle
+    one. A process that is nicer already stays so.
+    """
+    return os.nice(max(0, nice - os.nice(0)))

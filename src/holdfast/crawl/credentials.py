@@ -17,8 +17,9 @@ from holdfast.urls import Url, is_public_suffix
 
 _HARMLESS = frozenset({"accept", "accept-language", "cache-control", "dnt", "pragma", "save-data", "sec-gpc"})
 _HARMLESS_BYTES = frozenset(name.encode() for name in _HARMLESS)
-_OURS = frozenset({"from", "if-match", "if-modified-since", "if-none-match", "if-range", "if-unmodified-since", "range",
-                   "user-agent"})  # fmt: skip
+_OURS = frozenset(
+    {"from", "if-match", "if-modified-since", "if-none-match", "if-range", "if-unmodified-since", "range", "user-agent"}
+)
 _WEB_PORTS = frozenset({80, 443})
 _MAX_JARS = 8
 """Ports that cookies are kept for; each jar is bounded by itself."""

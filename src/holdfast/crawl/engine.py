@@ -15,21 +15,18 @@ from enum import StrEnum
 from functools import partial
 
 from holdfast import log
-from holdfast.crawl.control import Control
-from holdfast.crawl.crew import Capture, Crew
-from holdfast.crawl.dbthread import DatabaseThread
-from holdfast.crawl.desk import Desk
-from holdfast.crawl.fleet import FEED, Fleet, farewell
-from holdfast.crawl.lane import Lane
-from holdfast.crawl.ledger import Ledger
-from holdfast.crawl.limits import Limits
-from holdfast.crawl.pace import Pace
-from holdfast.crawl.settler import Settler
+from holdfast.crawl.context import CrawlContext, FetchedPage
+from holdfast.crawl.domain_worker import DomainWorker
+from holdfast.crawl.domains import FEED, LeasedDomains, release
+from holdfast.crawl.politeness import Pace
+from holdfast.crawl.progress import Control, CrawlLimits
+from holdfast.crawl.settling import DatabaseThread, PendingResults, ResultSettler
+from holdfast.crawl.writer_thread import CaptureWriter
 from holdfast.errors import NoSpace, Unavailable
 from holdfast.failpoints import reach
 from holdfast.fetch import robots_state
 from holdfast.frontier import Frontier
-from holdfast.types import DomainLease, Found, Kind, Outcome, Refusal, Reread, RobotsState, Visit
+from holdfast.types import DomainLease, FoundUrl, LeaseRefusal, Outcome, PageToReread, RobotsState, UrlKind, Visit
 from holdfast.urls import parse_seed
 
 _log = log.get()
@@ -51,12 +48,12 @@ _REREAD_S = 0.5
 _REREADS_AT_ONCE = 50
 
 
-def _tell(future: asyncio.Future[list[Found]], found: list[Found]) -> None:
+def _tell(future: asyncio.Future[list[FoundUrl]], found: list[FoundUrl]) -> None:
     if not future.done():  # a crawl that drains does not wait for it
         future.set_result(found)
 
 
-class Ending(StrEnum):
+class ProcessEnding(StrEnum):
     """Why a process stopped."""
 
     DONE = "done"
@@ -73,21 +70,31 @@ class Ending(StrEnum):
 class CrawlEngine:
     """Runs until nothing is open, a limit is reached, or somebody says stop."""
 
-    def __init__(self, crew: Crew, frontier: Frontier, ledger: Ledger, *, make_desk: Callable[[], Desk],
-                 control: Control, limits: Limits) -> None:  # fmt: skip
+    def __init__(
+        self,
+        crew: CrawlContext,
+        frontier: Frontier,
+        ledger: PendingResults,
+        *,
+        make_desk: Callable[[], CaptureWriter],
+        control: Control,
+        limits: CrawlLimits,
+    ) -> None:
         self.crew, self.frontier, self.ledger = crew, frontier, ledger
         self.limits, self.control = limits, control
         self._started_at = crew.clock.now()
         self._heard: set[str] = set(crew.plan.landing)
         """Places where seeds landed that were told to us."""
         self.database = DatabaseThread()
-        self.fleet = Fleet(crew, limits, room=self._enter, starving=self._starving)
-        self.settler = Settler(crew, frontier, ledger, self.fleet, database=self.database, at_desk=lambda: self.waiting)
-        self.ending = Ending.DONE
+        self.fleet = LeasedDomains(crew, limits, room=self._enter, starving=self._starving)
+        self.settler = ResultSettler(
+            crew, frontier, ledger, self.fleet, database=self.database, at_desk=lambda: self.waiting
+        )
+        self.ending = ProcessEnding.DONE
         self._none_over_limit_at = -1
         """After how many additions there was no page over the limit."""
         self._open_domains, self._counted_until = 0, -math.inf
-        self._under_way: dict[int, Capture] = {}
+        self._under_way: dict[int, FetchedPage] = {}
         """Captures that the desk has, by number: each is finished once, whichever thread says so first."""
         self._make_desk = make_desk
         self.desk = make_desk()
@@ -105,7 +112,7 @@ class CrawlEngine:
         crew.borrow = self._borrow
         crew.recall_robots = self._recall_robots
 
-    async def run(self, watches: Sequence[Callable[[CrawlEngine], Coroutine[None, None, None]]]) -> Ending:
+    async def run(self, watches: Sequence[Callable[[CrawlEngine], Coroutine[None, None, None]]]) -> ProcessEnding:
         """Crawl to the end and return why it ended. `watches` look after the process meanwhile."""
         self.room.set()
         self.desk.start()
@@ -129,7 +136,7 @@ class CrawlEngine:
         """Let go of the database's thread; called last."""
         self.database.close()
 
-    def drain(self, ending: Ending = Ending.DRAINED) -> None:
+    def drain(self, ending: ProcessEnding = ProcessEnding.DRAINED) -> None:
         """Stop leasing, let requests under way finish, and end."""
         if not self._draining.is_set():
             self.ending = ending
@@ -178,12 +185,12 @@ class CrawlEngine:
         else:
             self.room.set()
 
-    def _hand_over(self, capture: Capture) -> None:
+    def _hand_over(self, capture: FetchedPage) -> None:
         self._under_way[capture.number] = capture
         self.look_for_room()
         self.desk.put(capture)
 
-    def finished(self, capture: Capture, visit: Visit | None) -> None:
+    def finished(self, capture: FetchedPage, visit: Visit | None) -> None:
         """Take a capture back from the desk, on the loop; a second word on the same one counts for nothing."""
         if self._under_way.pop(capture.number, None) is None:
             return
@@ -201,7 +208,7 @@ class CrawlEngine:
                 lane.unsettled -= 1
         self.look_for_room()
 
-    def _starving(self, lane: Lane) -> None:
+    def _starving(self, lane: DomainWorker) -> None:
         """Hear of a lane that has nothing to ask for: settle early if that may bring it something."""
         if self._nothing_moves():
             self.settler.due.set()
@@ -224,7 +231,7 @@ class CrawlEngine:
                 self.desk.put(capture)
         if self.closing:
             self.desk.stop()
-        self.drain(Ending.REPLACE)
+        self.drain(ProcessEnding.REPLACE)
 
     async def _clear_desk(self) -> None:
         """Let the desk finish what it was given; what it cannot finish in time stays open."""
@@ -308,12 +315,14 @@ class CrawlEngine:
             return
         closed = await self.database.run(
             lambda: self.frontier.close_rest(
-                self.ledger.execution_id, outcome=Outcome.EXCLUDED, reason=f"over_limit:{Ending.MAX_PAGES}",
-                kinds=(Kind.PAGE, Kind.SITEMAP),
+                self.ledger.execution_id,
+                outcome=Outcome.EXCLUDED,
+                reason=f"over_limit:{ProcessEnding.MAX_PAGES}",
+                kinds=(UrlKind.PAGE, UrlKind.SITEMAP),
             )
-        )  # fmt: skip
+        )
         if closed:
-            self.ending = Ending.MAX_PAGES
+            self.ending = ProcessEnding.MAX_PAGES
         else:
             self._none_over_limit_at = additions
 
@@ -331,7 +340,7 @@ class CrawlEngine:
             except Unavailable as exc:
                 _log.warning("crawl.reread_later", message=str(exc))
 
-    def _rereads(self) -> list[Reread]:
+    def _rereads(self) -> list[PageToReread]:
         """Return some pages to read again, on the database's thread, with where they are stored."""
         if self.limits.pages_done():
             self.frontier.forget_rereads(self.ledger.execution_id)
@@ -342,9 +351,9 @@ class CrawlEngine:
         self.crew.originals.learn(one.attempt for one in found)
         return found
 
-    async def _found_again(self, reread: Reread) -> list[Found]:
+    async def _found_again(self, reread: PageToReread) -> list[FoundUrl]:
         loop = asyncio.get_running_loop()
-        read: asyncio.Future[list[Found]] = loop.create_future()
+        read: asyncio.Future[list[FoundUrl]] = loop.create_future()
 
         def work() -> None:
             try:
@@ -357,7 +366,7 @@ class CrawlEngine:
         self.desk.later(work, size=self.crew.settings.parse.max_bytes)
         return await read
 
-    def _add_again(self, reread: Reread, found: Sequence[Found]) -> None:
+    def _add_again(self, reread: PageToReread, found: Sequence[FoundUrl]) -> None:
         self.frontier.read_again(self.ledger.execution_id, reread, found)
 
     async def _lease(self, tasks: asyncio.TaskGroup) -> int:
@@ -424,7 +433,7 @@ class CrawlEngine:
         return asked_at + self.crew.settings.lease.seconds * (1.0 - _MARGIN)
 
     @asynccontextmanager
-    async def _borrow(self, domain: str) -> AsyncIterator[Pace | Refusal]:
+    async def _borrow(self, domain: str) -> AsyncIterator[Pace | LeaseRefusal]:
         """Take a turn at another domain: our own lane's, or a lease of its own for this one request."""
         lane = self.fleet.named(domain)
         if lane is not None and not lane.lost:
@@ -438,15 +447,15 @@ class CrawlEngine:
             return
         before = self.crew.clock.monotonic()
         lease = await self.database.run(partial(self._lease_named, domain))
-        if isinstance(lease, Refusal):
+        if isinstance(lease, LeaseRefusal):
             yield lease
             return
-        visitor = Lane(lease, self.crew, lease_until=self.lease_until(before))
+        visitor = DomainWorker(lease, self.crew, lease_until=self.lease_until(before))
         self._visiting.add(lease.domain_id)
         try:
             yield visitor.pace
         finally:
-            update = farewell(self.crew, visitor)
+            update = release(self.crew, visitor)
             try:
                 await self.database.run(
                     lambda: self.frontier.release(self.ledger.execution_id, self.ledger.owner_id, [update])
@@ -456,11 +465,11 @@ class CrawlEngine:
             finally:
                 self._visiting.discard(lease.domain_id)
 
-    def _lease_named(self, domain: str) -> DomainLease | Refusal:
+    def _lease_named(self, domain: str) -> DomainLease | LeaseRefusal:
         """Take a domain for one request, on the database's thread."""
         lease = self.frontier.lease_named(self.ledger.owner_id, domain)
         if lease is None:
-            return Refusal.BARRED if self.frontier.is_barred(domain) else Refusal.HELD
+            return LeaseRefusal.BARRED if self.frontier.is_barred(domain) else LeaseRefusal.HELD
         return lease
 
     async def _recall_robots(self, origin: str) -> RobotsState | None:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 
+from holdfast.errors import UrlRefused
 from holdfast.types import Fetched, FetchFailed, FetchProblem, Outcome, Truncated
+from holdfast.urls import DEFAULT, Base, Normalisation, Url, parse, resolve
 
 _UNREACHED = (FetchProblem.DNS, FetchProblem.NO_SUCH_NAME, FetchProblem.CONNECT, FetchProblem.TIMEOUT)
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
@@ -67,6 +69,18 @@ def is_part(status: int, content_range: str | None) -> bool:
     return found is None or int(found[1]) + 1 != int(found[2])
 
 
-def is_away(failure: FetchFailed) -> bool:
+def means_away(failure: FetchFailed) -> bool:
     """Return whether no request left because the host could not be reached: that says nothing about the page."""
     return failure.sent_s is None and failure.problem in _UNREACHED
+
+
+MAX_REDIRECTS = 5
+
+
+def follow(url: Url, location: str, policy: Normalisation = DEFAULT) -> Url:
+    """Return the address that a Location header spells, seen from this one; UrlRefused if it spells none."""
+    text = location.encode("latin-1", "replace").decode("utf-8", "replace")  # servers send UTF-8 in headers
+    found = resolve(Base(url, policy=policy), [text])
+    if not found:
+        raise UrlRefused(text, "a redirect to something that is no http(s) address that may be asked")
+    return parse(found[0].fetch, policy)

@@ -8,11 +8,13 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, replace
 from functools import lru_cache
+from itertools import islice
 from typing import Any, NamedTuple, Self
 
 from holdfast import __version__
 from holdfast.errors import Invalid
-from holdfast.urls import DEFAULT, Normalisation, Scope, ScopeKind, Url, normalisation_of, parse_seed
+from holdfast.types import FoundUrl, UrlKind
+from holdfast.urls import DEFAULT, Normalisation, Scope, ScopeKind, Url, normalisation_of, parse, parse_seed, priority
 from holdfast.values import dataclass
 
 PRODUCT = "Holdfast"
@@ -182,3 +184,38 @@ def _origins_of(seeds: tuple[str, ...], policy: Normalisation) -> Mapping[str, U
         url = parse_seed(seed, policy)
         found.setdefault(url.origin, url)
     return found
+
+
+_LIST_PRIORITY = 3
+
+
+def seeds_of(plan: CrawlPlan) -> list[FoundUrl]:
+    """Return the seeds as addresses to add, in the order given; where feeds are polled, those that are due."""
+    return list(_each_seed(plan))
+
+
+def seed_batches(plan: CrawlPlan, *, size: int) -> Iterator[list[FoundUrl]]:
+    """Yield the same in batches: the first can be asked while the rest of a million is still being read."""
+    seeds = _each_seed(plan)
+    while batch := list(islice(seeds, size)):
+        yield batch
+
+
+def _each_seed(plan: CrawlPlan) -> Iterator[FoundUrl]:
+    if plan.polls:
+        yield from lists_of(plan)
+    for url in islice(plan.each_seed_url(), int(plan.search) if plan.polls else None):
+        yield FoundUrl(url.fetch, url.hash64, url.domain, UrlKind.PAGE, 0, priority(url.normalised, 0, is_seed=True))
+
+
+def lists_of(plan: CrawlPlan) -> list[FoundUrl]:
+    """Return the feeds and sitemaps that are due as addresses to add."""
+    policy = plan.normalisation()
+    urls = [parse(polled.url, policy) for polled in plan.lists]
+    return [FoundUrl(url.fetch, url.hash64, url.domain, UrlKind.SITEMAP, 0, _LIST_PRIORITY) for url in urls]
+
+
+def validators_of(plan: CrawlPlan) -> dict[int, Polled]:
+    """Return what the last answers of polled feeds were marked with, by the hash of their address."""
+    policy = plan.normalisation()
+    return {parse(polled.url, policy).hash64: polled for polled in plan.lists}

@@ -2,17 +2,67 @@
 
 from __future__ import annotations
 
+import asyncio
+import math
 from collections import Counter, deque
-from typing import Any
+from typing import Any, Protocol
 
 from holdfast.clock import Clock
-from holdfast.crawl.lag import LagMeter
-from holdfast.types import Visit
+from holdfast.crawl.plan import CrawlPlan
+from holdfast.types import Attempt, UrlKind, Visit
+from holdfast.values import dataclass
+
+_STEP_S = 0.05
+_GROWTH = 1.25
+"""Each class of the histogram is a quarter wider than the one before: percentiles are true to that."""
+_CLASSES = 60
+
+
+class LagMeter:
+    """Lags since the start of a process, in milliseconds; a few hundred bytes however long it runs."""
+
+    def __init__(self) -> None:
+        self._classes = [0] * _CLASSES
+        self._count = 0
+        self.worst_ms = 0.0
+
+    async def watch(self) -> None:
+        """Measure until cancelled."""
+        loop = asyncio.get_running_loop()
+        while True:
+            due = loop.time() + _STEP_S
+            await asyncio.sleep(_STEP_S)
+            self.note(loop.time() - due)
+
+    def note(self, late_s: float) -> None:
+        """Count one lag, and the looks that were missed meanwhile: a stall of a second is twenty bad looks, not one."""
+        while True:
+            late_ms = max(late_s, 0.0) * 1000.0
+            self.worst_ms = max(self.worst_ms, late_ms)
+            self._classes[min(int(math.log(late_ms + 1.0, _GROWTH)), _CLASSES - 1)] += 1
+            self._count += 1
+            late_s -= _STEP_S
+            if late_s <= 0:
+                return
+
+    def percentile(self, share: float) -> float:
+        """Return the lag that this share of all looks stays below; too much by a quarter of it and of 1 ms at most."""
+        left = math.ceil(self._count * share)
+        for number, count in enumerate(self._classes):
+            left -= count
+            if left <= 0:
+                return float(min(_GROWTH ** (number + 1) - 1.0, self.worst_ms))
+        return self.worst_ms
+
+    def figures(self) -> list[float]:
+        """Return the median, the 99th percentile and the worst lag, as they are written to the database."""
+        return [round(self.percentile(0.5), 1), round(self.percentile(0.99), 1), round(self.worst_ms, 1)]
+
 
 _RATE_S = 10.0
 
 
-class Progress:
+class CrawlProgress:
     """Counts by the words of the report; plain integers, because this is on the path of every page."""
 
     def __init__(self, clock: Clock) -> None:
@@ -67,8 +117,122 @@ class Progress:
     def counts(self) -> dict[str, Any]:
         """Return what is written to the database."""
         return {
-            "pages": self.pages, "requests": self.requests, "bytes": self.wire_bytes, "outcomes": dict(self.outcomes),
-            "retries": self.retries, "refused": self.refused, "state": self.state, "trouble": self.trouble,
-            "active_domains": self.active_domains, "pages_s": self._rate(), "slow": self.slow,
+            "pages": self.pages,
+            "requests": self.requests,
+            "bytes": self.wire_bytes,
+            "outcomes": dict(self.outcomes),
+            "retries": self.retries,
+            "refused": self.refused,
+            "state": self.state,
+            "trouble": self.trouble,
+            "active_domains": self.active_domains,
+            "pages_s": self._rate(),
+            "slow": self.slow,
             "loop_lag_ms": self.lag.figures(),
-        }  # fmt: skip
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CrawlNews:
+    """The latest word from outside."""
+
+    stop: str | None = None
+    """`drain`, `cancel`, or nothing."""
+    other_pages: int = 0
+    other_bytes: int = 0
+    """What the other processes of this execution have settled."""
+    landing: tuple[str, ...] = ()
+    """Where seeds landed, seen by any process."""
+
+
+class Control(Protocol):
+    """How the engine asks; answered from rows by the worker. Called on the database's thread."""
+
+    def listen(self) -> CrawlNews:
+        """Return the latest word; also says that this process is alive."""
+        ...
+
+    def landed(self, url: str) -> None:
+        """Take note that a seed landed here, from any thread; the others hear of it with the next `tell`."""
+        ...
+
+    def tell(self) -> None:
+        """Write down where seeds landed: before anything is settled that was found there."""
+        ...
+
+
+_UNKNOWN_BYTES = 64 * 1024
+"""What an answer is taken to weigh before there was one."""
+
+
+class CrawlLimits:
+    """Asked before each page; exact in one process, and off by what is under way elsewhere in several.
+
+    What an answer weighs is known when it has come. So nothing is begun that would pass the limit of bytes if all that
+    is under way were of the average size so far: a crawl passes it by what single answers are larger than that.
+    """
+
+    def __init__(self, plan: CrawlPlan, progress: CrawlProgress, *, ends_at: float | None, processes: int = 1) -> None:
+        self._plan, self._progress, self._processes = plan, progress, processes
+        self._ends_at = ends_at
+        """Monotonic moment at which `--max-time` is over."""
+        self._others = CrawlNews()
+        self._under_way = 0
+        self._asking = 0
+        """Attempts that were begun and have not been answered."""
+
+    def hear(self, word: CrawlNews) -> None:
+        """Take what the other processes have done."""
+        self._others = word
+
+    def may_start(self, attempt: Attempt) -> bool:
+        """Return whether this attempt may be asked now, and count it as under way; `answered` ends its asking."""
+        if self.bytes_reached() or (attempt.kind is UrlKind.PAGE and self.pages_reached()):
+            return False
+        self._under_way += attempt.kind is UrlKind.PAGE
+        self._asking += 1
+        return True
+
+    def answered(self) -> None:
+        """Say that an attempt which was started is asked for no more: what came of it is counted."""
+        self._asking -= 1
+
+    def bytes_reached(self) -> bool:
+        """Return whether the bytes are used up, or may be by what is under way: the last are asked for one by one."""
+        limit, progress = self._plan.max_bytes, self._progress
+        if limit is None:
+            return False
+        if not self._asking:
+            return self._bytes >= limit
+        each = progress.wire_bytes / progress.requests if progress.requests else _UNKNOWN_BYTES
+        expected = each * (self._asking + 1) * self._processes  # the others are as busy as we are
+        return self._bytes + expected > limit
+
+    @property
+    def _bytes(self) -> int:
+        """What has come, here and in the other processes."""
+        return self._others.other_bytes + self._progress.wire_bytes
+
+    def ended(self, attempt: Attempt) -> None:
+        """Say that an attempt which was started is settled or put back."""
+        if attempt.kind is UrlKind.PAGE:
+            self._under_way -= 1
+
+    def pages_reached(self) -> bool:
+        """Return whether every page that may be captured is captured or under way."""
+        limit = self._plan.max_pages
+        return limit is not None and self._others.other_pages + self._progress.pages + self._under_way >= limit
+
+    def pages_done(self) -> bool:
+        """Return whether every page that may be captured is captured: no other will be asked for."""
+        limit = self._plan.max_pages
+        return limit is not None and self._others.other_pages + self._progress.pages >= limit
+
+    def over(self, now: float) -> str | None:
+        """Return which limit ends the crawl at once, if one does."""
+        if self._ends_at is not None and now >= self._ends_at:
+            return "max_time"
+        limit = self._plan.max_bytes
+        if limit is not None and self._bytes >= limit:
+            return "max_bytes"
+        return None

@@ -6,14 +6,22 @@ from collections.abc import Awaitable, Callable
 from datetime import datetime, timedelta
 
 from holdfast import log
-from holdfast.crawl.crew import ROBOTS, Capture, Crew
-from holdfast.crawl.manners import Manners
-from holdfast.crawl.outcomes import is_redirect
-from holdfast.crawl.redirects import MAX_REDIRECTS, follow
+from holdfast.crawl.context import ROBOTS, CrawlContext, FetchedPage
+from holdfast.crawl.outcomes import MAX_REDIRECTS, follow, is_redirect
+from holdfast.crawl.politeness import DomainPoliteness
 from holdfast.errors import UrlRefused
 from holdfast.fetch import robots_state as policy
 from holdfast.fetch.robots import RobotsFile, capped
-from holdfast.types import Fetched, FetchFailed, FetchProblem, Outcome, Refusal, RobotsAnswer, RobotsState, Truncated
+from holdfast.types import (
+    Fetched,
+    FetchFailed,
+    FetchProblem,
+    LeaseRefusal,
+    Outcome,
+    RobotsAnswer,
+    RobotsState,
+    Truncated,
+)
 from holdfast.urls import Url, parse
 from holdfast.values import dataclass
 from holdfast.warc.payload import decode, parse_head, payload_chunks
@@ -23,7 +31,7 @@ ROBOTS_DEADLINE_S = 10.0
 MAX_ROBOTS_BYTES = 512 * 1024
 _log = log.get()
 
-Ask = Callable[[Url, float, int], Awaitable[Fetched | FetchFailed | Refusal]]
+Ask = Callable[[Url, float, int], Awaitable[Fetched | FetchFailed | LeaseRefusal]]
 """Makes one paced request: address, deadline, size cap; or says why the domain that it leads to cannot be asked."""
 
 
@@ -54,7 +62,7 @@ _ALLOWED = Permission(allowed=True)
 class RobotsGate:
     """The robots files of one domain's origins, for the lane that holds it."""
 
-    def __init__(self, crew: Crew, manners: Manners, token: int, ask: Ask) -> None:
+    def __init__(self, crew: CrawlContext, manners: DomainPoliteness, token: int, ask: Ask) -> None:
         self._crew, self._manners, self._token, self._ask = crew, manners, token, ask
         self.sitemaps: list[tuple[str, tuple[str, ...]]] = []
         """Origins whose robots.txt was read, with the sitemaps that it names; the engine takes them from here."""
@@ -70,9 +78,9 @@ class RobotsGate:
                 return read
             state, now = read, crew.clock.now()
         verdict = policy.verdict(state, now)
-        if crew.plan.robots == "ignore" or verdict is policy.Verdict.ALLOW:
+        if crew.plan.robots == "ignore" or verdict is policy.RobotsVerdict.ALLOW:
             return _ALLOWED
-        if verdict is not policy.Verdict.RULES:
+        if verdict is not policy.RobotsVerdict.RULES:
             return Permission(allowed=False, reason="robots_unreachable", ask_again_at=policy.next_try_at(state))
         return self._by_rules(url, state)
 
@@ -102,15 +110,22 @@ class RobotsGate:
         result, hops = await self._fetch(parse(f"{origin}/robots.txt", self._crew.policy))
         for hop in hops:
             self._crew.hand_over(
-                Capture(attempt=None, token=self._token, started_at=hop.started_at, hops=(hop,),
-                        outcome=Outcome.SUCCESS, reason=ROBOTS)
-            )  # fmt: skip
+                FetchedPage(
+                    attempt=None,
+                    token=self._token,
+                    started_at=hop.started_at,
+                    hops=(hop,),
+                    outcome=Outcome.SUCCESS,
+                    reason=ROBOTS,
+                )
+            )
         if result is None:
             return self._while_busy(origin, previous)
         self._crew.busy_robots.pop(origin, None)
         if isinstance(result, FetchFailed):
-            return Permission(allowed=False, reason=result.problem.value, message=result.message,
-                              outcome=Outcome.EXCLUDED)  # fmt: skip
+            return Permission(
+                allowed=False, reason=result.problem.value, message=result.message, outcome=Outcome.EXCLUDED
+            )
         state = policy.read_answer(previous, result, self._crew.clock.now())
         self._manners.learn(state)
         self._note(state)
@@ -119,7 +134,10 @@ class RobotsGate:
     def _while_busy(self, origin: str, previous: RobotsState | None) -> RobotsState | Permission:
         """Return the last answer, good for a day, if the file leads to a domain that another process holds."""
         now = self._crew.clock.now()
-        if previous is not None and policy.verdict(previous, now) in (policy.Verdict.RULES, policy.Verdict.ALLOW):
+        if previous is not None and policy.verdict(previous, now) in (
+            policy.RobotsVerdict.RULES,
+            policy.RobotsVerdict.ALLOW,
+        ):
             return previous
         looks = self._crew.busy_robots.get(origin, 0)
         self._crew.busy_robots[origin] = looks + 1
@@ -154,9 +172,9 @@ class RobotsGate:
         for _ in range(MAX_REDIRECTS + 1):
             deadline_s = min(ROBOTS_DEADLINE_S, self._crew.settings.fetch.deadline_s)
             result = await self._ask(url, deadline_s, MAX_ROBOTS_BYTES + 1)
-            if isinstance(result, Refusal):
+            if isinstance(result, LeaseRefusal):
                 known = await self._recall(origin, url)
-                if known is None and result is Refusal.BARRED:
+                if known is None and result is LeaseRefusal.BARRED:
                     known = policy.RobotsRead(origin=origin)
                 return known, hops
             if isinstance(result, FetchFailed):
@@ -182,7 +200,7 @@ class RobotsGate:
             return None
         state = await self._crew.recall_robots(url.origin)
         verdict = policy.verdict(state, self._crew.clock.now())
-        if state is None or verdict not in (policy.Verdict.RULES, policy.Verdict.ALLOW):
+        if state is None or verdict not in (policy.RobotsVerdict.RULES, policy.RobotsVerdict.ALLOW):
             return None
         return policy.RobotsRead(origin=origin, status=state.status, body=state.body)
 

@@ -6,7 +6,7 @@ import importlib
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-from holdfast.db.hot import Hot, SqliteHot
+from holdfast.db.raw import RawDatabase, SqliteRawDatabase
 from holdfast.errors import Invalid
 
 
@@ -16,14 +16,14 @@ def sqlite_path(database_url: str) -> Path | None:
     return Path(unquote(database_url[len("sqlite:///") :])) if parts.scheme == "sqlite" else None
 
 
-def connect(database_url: str) -> Hot:
+def connect(database_url: str) -> RawDatabase:
     """Open a hot connection by address; Invalid for a kind that we do not speak."""
     path = sqlite_path(database_url)
     if path is not None:
-        return SqliteHot(path)
+        return SqliteRawDatabase(path)
     scheme, _, rest = database_url.partition("://")
     if scheme.split("+")[0] not in ("postgresql", "postgres"):
         raise Invalid(f"cannot use the database address {scheme}://…; write sqlite:///FILE or postgresql://…")
     # Loaded by name: psycopg costs a tenth of a second that a crawl on SQLite need not pay.
-    hot: Hot = importlib.import_module("holdfast.db.postgres").PostgresHot(f"postgresql://{rest}")
+    hot: RawDatabase = importlib.import_module("holdfast.db.postgres").PostgresHot(f"postgresql://{rest}")
     return hot

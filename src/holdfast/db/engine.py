@@ -5,35 +5,43 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from datetime import datetime, timedelta
+from typing import Any
 
-from sqlalchemy import Engine, create_engine
+from sqlalchemy import Connection, Engine, create_engine, event, text
+from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import DatabaseError, DBAPIError, InternalError, OperationalError
 from sqlalchemy.orm import Session
 
+from holdfast.clock import Clock, SystemClock, from_micros
 from holdfast.config import Settings
 from holdfast.db.connect import sqlite_path
-from holdfast.db.opening import prepare
-from holdfast.db.room import refused as out_of_room
-from holdfast.db.room import sqlite_refusal, taken
-from holdfast.db.server import STATEMENT_S, connect_arguments
-from holdfast.db.sqlite_file import OpenFile, damage_of, is_read_only, open_sqlite, refused
-from holdfast.db.text import to_json
+from holdfast.db.models.base import Model
+from holdfast.db.raw import STATEMENT_S, DatabaseClock, connect_arguments, sqlite_refusal, taken
+from holdfast.db.raw import want_of_room as out_of_room
+from holdfast.db.schema import prepare
+from holdfast.db.sqlite_file import OpenSqliteFile, damage_of, is_read_only, open_sqlite, refused
 from holdfast.errors import Unavailable
+from holdfast.outside_text import to_json
 
 _KEPT = 5
 _DISK_FULL = "53100"
 _BUSY_S = 30.0
 _CONNECTIONS = 20
-"""At once, for all threads of a serving process (api/deps.py): none of them ever waits for a connection."""
+"""At once, for all threads of a serving process (api/dependencies.py): none of them ever waits for a connection."""
 
 
-def _engine(database_url: str, statement_s: float | None, file: OpenFile | None) -> Engine:
+def _engine(database_url: str, statement_s: float | None, file: OpenSqliteFile | None) -> Engine:
     if file is None:
         _, _, rest = database_url.partition("://")
         return create_engine(
-            f"postgresql+psycopg://{rest}", json_serializer=to_json, pool_pre_ping=True, pool_size=_KEPT,
-            max_overflow=_CONNECTIONS - _KEPT, connect_args=connect_arguments(statement_s=statement_s),
-        )  # fmt: skip
+            f"postgresql+psycopg://{rest}",
+            json_serializer=to_json,
+            pool_pre_ping=True,
+            pool_size=_KEPT,
+            max_overflow=_CONNECTIONS - _KEPT,
+            connect_args=connect_arguments(statement_s=statement_s),
+        )
     path = sqlite_path(database_url)
     assert path is not None
 
@@ -61,7 +69,7 @@ class Database:
         """Connect at the first session; no statement on a server takes longer than that, None lifts the limit."""
         self.url = database_url
         self._path = sqlite_path(database_url)
-        self._file = None if self._path is None else OpenFile(self._path)
+        self._file = None if self._path is None else OpenSqliteFile(self._path)
         self.engine = _engine(database_url, statement_s, self._file)
 
     @contextmanager
@@ -124,3 +132,111 @@ def open_database(settings: Settings) -> Iterator[Database]:
 
 def _plain(exc: DBAPIError) -> str:
     return str(exc.orig).splitlines()[0] if exc.orig else "no detail"
+
+
+_STEPS = 20_000
+"""Steps of SQLite's machine between two questions: about a millisecond."""
+_DEADLINE = "statement_deadline"
+_UNLIMITED = "statement_unlimited"
+
+
+def limit_statements(engine: Engine, *, seconds: float, clock: Clock | None = None) -> None:
+    """Let no statement of connections that are opened from now on take longer, nor a transaction stand idle for long.
+
+    One that does ends as if the database did not answer. Close what is open first: `engine.dispose()`.
+    """
+    if engine.dialect.name == "postgresql":
+        _limit_postgres(engine, seconds)
+    else:
+        _limit_sqlite(engine, seconds, clock or SystemClock())
+    engine.dispose()
+
+
+def take_time(session: Session) -> None:
+    """Let the statements of this transaction run as long as they need: for work that no request waits for."""
+    connection = session.connection()
+    if connection.dialect.name == "postgresql":
+        connection.execute(text("SET LOCAL statement_timeout = 0"))
+    else:
+        connection.info[_UNLIMITED] = True
+
+
+def _limit_postgres(engine: Engine, seconds: float) -> None:
+    @event.listens_for(engine, "connect")
+    def limit(connection: Any, _record: Any) -> None:
+        with connection.cursor() as cursor:
+            cursor.execute(f"SET statement_timeout = {int(seconds * 1000)}")
+            cursor.execute("SET idle_in_transaction_session_timeout = 30000")
+        connection.commit()
+
+
+def _limit_sqlite(engine: Engine, seconds: float, clock: Clock) -> None:
+    @event.listens_for(engine, "connect")
+    def watch(connection: sqlite3.Connection, record: Any) -> None:
+        def is_late() -> int:
+            deadline = record.info.get(_DEADLINE)
+            return int(deadline is not None and clock.monotonic() > deadline)
+
+        connection.set_progress_handler(is_late, _STEPS)
+
+    @event.listens_for(engine, "before_cursor_execute")
+    def begin(connection: Connection, *_: Any) -> None:
+        unlimited = connection.info.get(_UNLIMITED, False)
+        connection.info[_DEADLINE] = None if unlimited else clock.monotonic() + seconds
+
+    @event.listens_for(engine, "checkin")
+    def forget(_connection: Any, record: Any) -> None:
+        record.info.pop(_UNLIMITED, None)
+        record.info.pop(_DEADLINE, None)
+
+
+_SERVER = text("SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint")
+
+
+class SessionClock:
+    """For many threads, without a connection of its own: each transaction reads the time as its first step."""
+
+    def __init__(self, base: Clock) -> None:
+        self._base = base
+        self._read: tuple[datetime, float] = (base.now(), base.monotonic())
+
+    def look(self, session: Session) -> datetime:
+        """Read the server's clock and return it; where the database is this machine, ours is the server's."""
+        at = _server_time(session) or self._base.now()
+        self._read = (at, self._base.monotonic())
+        return at
+
+    def now(self) -> datetime:
+        """Return the time of the last look and what has passed since, aware and in UTC."""
+        at, mark = self._read
+        return at + timedelta(seconds=self._base.monotonic() - mark)
+
+    def monotonic(self) -> float:
+        """Return seconds that never run backwards."""
+        return self._base.monotonic()
+
+
+def moment_in(session: Session, clock: Clock) -> datetime:
+    """Return the moment of this step of a transaction: the server's own reading, not one that was kept.
+
+    Asked for after a row was locked, it is never before what the last transaction read that had the row, in whichever
+    process that was. A clock that does not stand for the server's (a test's, or SQLite's, which is this machine's) is
+    read as it is.
+    """
+    if isinstance(clock, SessionClock):
+        return clock.look(session)
+    return (_server_time(session) if isinstance(clock, DatabaseClock) else None) or clock.now()
+
+
+def _server_time(session: Session) -> datetime | None:
+    if session.get_bind().dialect.name != "postgresql":
+        return None
+    micros = session.scalar(_SERVER)
+    return None if micros is None else from_micros(int(micros))
+
+
+def insert_into(session: Session, model: type[Model]) -> Any:
+    """Return an insert that knows `on_conflict_do_nothing` and `on_conflict_do_update`."""
+    if session.get_bind().dialect.name == "postgresql":
+        return postgresql.insert(model)
+    return sqlite.insert(model)

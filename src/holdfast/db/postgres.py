@@ -8,9 +8,7 @@ from typing import Any
 
 import psycopg
 
-from holdfast.db.hot import Row, Transaction
-from holdfast.db.room import refused, taken
-from holdfast.db.server import STATEMENT_S, connect_arguments
+from holdfast.db.raw import STATEMENT_S, Row, Transaction, connect_arguments, taken, want_of_room
 from holdfast.errors import Unavailable
 
 
@@ -40,7 +38,7 @@ class _PostgresTransaction:
                 copy.write_row(row)
 
 
-class PostgresHot:
+class PostgresRawDatabase:
     """PostgreSQL through psycopg 3; a lost connection is opened anew at the next transaction."""
 
     dialect = "postgresql"
@@ -54,8 +52,9 @@ class PostgresHot:
 
     def _connect(self) -> psycopg.Connection[Row]:
         try:
-            return psycopg.connect(self._url, autocommit=True, prepare_threshold=3,
-                                   **connect_arguments(statement_s=self._statement_s))  # fmt: skip
+            return psycopg.connect(
+                self._url, autocommit=True, prepare_threshold=3, **connect_arguments(statement_s=self._statement_s)
+            )
         except psycopg.Error as exc:
             raise Unavailable("cannot reach PostgreSQL; check HOLDFAST_DATABASE_URL and that the server runs") from exc
 
@@ -72,7 +71,7 @@ class PostgresHot:
             with connection.transaction(), connection.cursor() as cursor:
                 yield _PostgresTransaction(cursor, self._texts)
         except psycopg.errors.DiskFull as exc:
-            raise refused(self._url) from exc
+            raise want_of_room(self._url) from exc
         except (psycopg.OperationalError, psycopg.InterfaceError, psycopg.InternalError) as exc:
             raise Unavailable(f"the database did not take the transaction: {exc}") from exc
         if writes:

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
+import subprocess
+import sys
 from contextlib import closing
 from pathlib import Path
 
+from holdfast.config import Settings
 from holdfast.db.connect import connect, sqlite_path
+from holdfast.db.raw import note_below
+from holdfast.db.sqlite_file import is_read_only
+from holdfast.errors import Invalid, Unavailable
 
 SCHEMA = "0009"
 """The migration that this code is written for; a test compares it with the newest one."""
@@ -61,3 +68,36 @@ def dump(path: Path) -> str:
         version = connection.execute("SELECT version_num FROM alembic_version").fetchone()[0]
     insert = f"INSERT INTO alembic_version(version_num) VALUES ('{version}')"  # noqa: S608 - our own version
     return "".join(f"{sql};\n" for sql in [*(row[0] for row in rows), insert])
+
+
+def prepare(settings: Settings) -> None:
+    """Make the data directory and bring the schema up to date; Unavailable says what to do if that is not possible."""
+    try:
+        settings.home.mkdir(parents=True, exist_ok=True)
+    except OSError as exc:
+        raise Invalid(
+            f"cannot use {settings.home} as data directory: {exc.strerror}; choose one with --home or HOLDFAST_HOME"
+        ) from exc
+    note_below(settings.home, settings.database)
+    found = schema_of(settings.database)
+    if found == SCHEMA or (found is None and make_fresh(settings.database)):
+        return
+    if found is not None and found > SCHEMA:
+        raise Unavailable(f"the database has schema {found}, newer than this program's {SCHEMA}; upgrade holdfast")
+    path = sqlite_path(settings.database)
+    if path is not None and is_read_only(path):
+        raise Unavailable(
+            f"{path} has schema {found or 'none'} and is read-only here, so it cannot be brought to {SCHEMA}; make it "
+            "and its folder writable, or choose another data directory with --home"
+        )
+    done = subprocess.run(
+        [sys.executable, "-m", "holdfast.db.migrate"],
+        capture_output=True,
+        text=True,
+        check=False,
+        # Not as an argument: those are shown to every user of the machine, and the address may hold a password.
+        env={**os.environ, MIGRATED: settings.database},
+    )
+    if done.returncode:
+        last = done.stderr.strip().splitlines()[-1:] or ["no message"]
+        raise Unavailable(f"the database could not be brought to schema {SCHEMA}: {last[0]}")

@@ -123,7 +123,7 @@ def refused(path: Path, exc: sqlite3.Error) -> Unavailable:
     return Unavailable(f"cannot open the database {path}: {exc}; check the folder and its free space")
 
 
-class OpenFile:
+class OpenSqliteFile:
     """A SQLite file by its inode, as it was before it was opened."""
 
     def __init__(self, path: Path) -> None:

@@ -7,13 +7,15 @@ here, and each is told.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from datetime import UTC, datetime
+from enum import StrEnum
 from typing import Any, Final, NamedTuple
 from urllib.parse import urlsplit
 
 from holdfast.archive_tool.contract import Host, ToolOptions, annual_caps, read_job_config, with_annual_minima
 from holdfast.archive_tool.zimit_flags import read_flags
-from holdfast.editions.refusals import CampaignRefused
+from holdfast.editions.errors import CampaignRefused
 from holdfast.sources.config import UNLIMITED, SourceConfig, ZimitConfig, zimit_job
 
 FIRST_YEAR, LAST_YEAR = 1970, 2100
@@ -62,9 +64,12 @@ def labels(year: int, *, version: str = "v1") -> dict[str, Any]:
     """Return what a campaign's job carries, in the names of document 000."""
     date = campaign_date(year)
     return {
-        "campaign_kind": "annual", "campaign_year": year, "campaign_date": f"{date:%Y-%m-%d}",
-        "campaign_date_utc": date.isoformat(), "scheduler_version": version,
-    }  # fmt: skip
+        "campaign_kind": "annual",
+        "campaign_year": year,
+        "campaign_date": f"{date:%Y-%m-%d}",
+        "campaign_date_utc": date.isoformat(),
+        "scheduler_version": version,
+    }
 
 
 def language_of(url: str) -> str | None:
@@ -131,15 +136,114 @@ def _resilient(config: SourceConfig, host: Host) -> tuple[dict[str, Any], list[s
     given = read_flags(job.zimit_passthrough_args, host.extra_flags)
     flags = [word for flag in given if flag.name not in caps for word in flag.words]
     zimit = ZimitConfig(
-        passthrough_args=tuple(flags), execution_policy=dict(config.zimit.execution_policy),
+        passthrough_args=tuple(flags),
+        execution_policy=dict(config.zimit.execution_policy),
         tool_options={**config.zimit.tool_options, **{name: getattr(raised, name) for name in _MINIMA}},
-    )  # fmt: skip
+    )
     return {
-        "passthrough_args": list(zimit.passthrough_args), "tool_options": zimit.tool_options,
+        "passthrough_args": list(zimit.passthrough_args),
+        "tool_options": zimit.tool_options,
         "execution_policy": zimit.execution_policy,
-    }, notes  # fmt: skip
+    }, notes
 
 
 def _shown(options: ToolOptions, name: str) -> str:
     value = getattr(options, name)
     return "the tool's default" if value is None else str(value)
+
+
+class PlanStep(StrEnum):
+    """What happens to one entry."""
+
+    CREATE = "create"
+    ATTACH = "attach"
+    SKIP = "skip"
+    ERROR = "error"
+
+
+class Skip(StrEnum):
+    """Why nothing is made of an entry."""
+
+    SCHEDULED = "already_scheduled"
+    NAME_TAKEN = "name_taken"
+    ACTIVE = "active_job"
+    DISABLED = "source_disabled"
+    LIMIT = "max_create_per_run"
+    NO_REPORT = "report_not_generated"
+    NO_GAPS = "no_gaps"
+    COVERED = "seed_covered"
+    EXISTS = "shard_exists"
+    NOTHING = "nothing_to_attach"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanEntry:
+    """One source, or one shard of it, in a plan."""
+
+    source: str
+    step: PlanStep
+    reason: str | None = None
+    name: str | None = None
+    shard_key: str | None = None
+    seed: str | None = None
+    at: datetime | None = None
+    job_id: int | None = None
+    """Set once it is done."""
+    notes: tuple[str, ...] = ()
+
+    def as_object(self) -> dict[str, Any]:
+        """Return it for `--json`; what is not set is left out."""
+        shown = {
+            "source": self.source,
+            "action": self.step.value,
+            "reason": self.reason,
+            "name": self.name,
+            "shardKey": self.shard_key,
+            "seed": self.seed,
+            "queuedAt": self.at.isoformat() if self.at else None,
+            "jobId": self.job_id,
+            "notes": list(self.notes),
+        }
+        return {name: value for name, value in shown.items() if value not in (None, [])}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """A campaign's plan; applied, or only thought through."""
+
+    year: int
+    entries: tuple[PlanEntry, ...]
+    applied: bool
+
+    @property
+    def errors(self) -> list[PlanEntry]:
+        """What keeps the plan from being applied at all."""
+        return [entry for entry in self.entries if entry.step is PlanStep.ERROR]
+
+    @property
+    def made(self) -> list[PlanEntry]:
+        """What is, or would be, created or attached."""
+        return [entry for entry in self.entries if entry.step in (PlanStep.CREATE, PlanStep.ATTACH)]
+
+    def as_object(self) -> dict[str, Any]:
+        """Return it for `--json`."""
+        return {
+            "campaignYear": self.year,
+            "applied": self.applied,
+            "created": len(self.made),
+            "errors": len(self.errors),
+            "entries": [entry.as_object() for entry in self.entries],
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CampaignWish:
+    """What somebody asked a campaign for."""
+
+    year: int | None = None
+    sources: tuple[str, ...] = ()
+    """Codes; all that are meant for annual crawls if left out."""
+    max_create: int | None = None
+    apply: bool = False
+    url_cap: int = 5000
+    """How large a shard is meant to be; a figure for planning, never a limit on the crawl."""

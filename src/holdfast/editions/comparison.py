@@ -3,25 +3,272 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
-from collections.abc import Iterable
+from collections import Counter, deque
+from collections.abc import Iterable, Iterator
+from itertools import chain, groupby
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
-from holdfast.clock import Clock
+from holdfast.changes.site_comparison import SiteCapture, SiteKind
+from holdfast.clock import Clock, from_micros, to_micros
 from holdfast.db.engine import Database
-from holdfast.editions import artefacts
-from holdfast.editions.artefacts import Draft, Written, csv_line
-from holdfast.editions.comparing import WITHDRAWN, Difference, compare, counted, pages_of
-from holdfast.editions.markdown import comparison_text
-from holdfast.editions.volume import Volume, read_volume
+from holdfast.editions import edition_files, queries
+from holdfast.editions.composition import comparison_text
+from holdfast.editions.edition_files import LEDGER, EditionDraft, Written, csv_line, edition_folder
+from holdfast.editions.edition_view import EditionView, captures_of, read_volume
+from holdfast.editions.errors import EditionNotReady
+from holdfast.editions.freezing import cited_list, entries
+from holdfast.editions.ledger import Fate
+from holdfast.editions.queries import CaptureRow
 from holdfast.errors import Invalid
+from holdfast.index.capture import identify
+from holdfast.sorting import sorted_lines
+
+WITHDRAWN: Final = "withdrawn"
+_HELD_OF_A_BODY: Final = 10_000
+"""Lost addresses of one body that are held until it is known whether it came again: some 3 MB."""
+
+
+class KeptPage(NamedTuple):
+    """What an edition holds of a page: its last capture that may be seen, or only that it was meant, or withdrawn."""
+
+    place: tuple[bytes, bytes]
+    held: SiteCapture | None = None
+    id: int | None = None
+    is_withdrawn: bool = False
+    """Whether everything of it was."""
+    is_meant: bool = True
+    """Whether it has a row in the ledger, or is where one of those leads; not so robots.txt, or what pages embed."""
+
+
+class Difference(NamedTuple):
+    """What became of one page from the earlier edition to the later."""
+
+    kind: str
+    """One of `SiteKind`, or withdrawn: then no address is told."""
+    url: str | None = None
+    from_url: str | None = None
+    """Where it was, if it moved."""
+    from_snapshot_id: int | None = None
+    to_snapshot_id: int | None = None
+
+
+def pages_of(database: Database, home: Path, volume: EditionView, scratch: Path) -> Iterator[KeptPage]:
+    """Yield each page of an edition once, by address: as it was frozen, or as its executions have it.
+
+    EditionNotReady if it has no ledger, or no frozen list where it was frozen; FrozenListDamaged.
+    """
+    rows = _frozen(database, home, volume) if volume.edition.frozen_at else _live(database, volume)
+    lines = chain(_meant(home, volume), map(_pack, rows))
+    for place, group in groupby(sorted_lines(lines, scratch), key=_place):
+        yield _kept(place, [json.loads(line.rsplit(b"\x00", 1)[1]) for line in group])
+
+
+def _meant(home: Path, volume: EditionView) -> Iterator[bytes]:
+    """Yield a line for every address of an edition's ledger, and for every one that those led to."""
+    code, year = volume.source.code, volume.edition.year
+    label, again = f"{code} {year}", f"write it with: holdfast edition report --year {year} --sources {code} --apply"
+    path = edition_folder(home, volume.source.code, volume.edition.year) / LEDGER
+    try:
+        with path.open("rb") as file:
+            for line in file:
+                row = json.loads(line)
+                yield _mark(row["url"])
+                if row["redirected_to"] and row["outcome"] == Fate.CAPTURED:
+                    yield _mark(row["redirected_to"])
+    except FileNotFoundError as exc:
+        raise EditionNotReady(f"{label} has no report; {again}") from exc
+    except (ValueError, KeyError, TypeError) as exc:
+        raise EditionNotReady(f"the ledger of {label} is damaged; {again}") from exc
+
+
+def _mark(url: str) -> bytes:
+    found = identify(url)
+    return b"%b\x00%b\x00null\n" % _place_of(found.url_key, found.url_hash)
+
+
+def _live(database: Database, volume: EditionView) -> Iterator[CaptureRow]:
+    return (row for _, row in captures_of(database, volume))
+
+
+def _frozen(database: Database, home: Path, volume: EditionView) -> Iterator[CaptureRow]:
+    for batch in entries(cited_list(home, volume.edition)):
+        ids = [row["snapshot_id"] for row in batch if row is not None and row.get("page", True)]
+        with database.read() as session:
+            found = queries.captures_by_id(session, ids)
+        yield from (found[number] for number in ids if number in found and found[number].is_page)
+
+
+def _pack(row: CaptureRow) -> bytes:
+    body = row.body_hash.hex() if row.body_hash is not None else None
+    moment = to_micros(row.captured_at)
+    fields = [row.id, row.execution_id, row.url, row.url_hash, moment, row.status, body, row.withdrawn, row.truncated]
+    return b"%b\x00%b\x00%020d\x00%020d\x00%b\n" % (
+        *_place_of(row.url_key, row.url_hash),
+        moment,
+        row.id,
+        json.dumps(fields).encode(),
+    )
+
+
+def _place_of(url_key: str, url_hash: int) -> tuple[bytes, bytes]:
+    key = url_key.replace("\x00", "%00").replace("\n", "%0A").encode("utf-8", "replace")
+    return key, b"%016x" % (url_hash & 0xFFFF_FFFF_FFFF_FFFF)
+
+
+def _place(line: bytes) -> tuple[bytes, bytes]:
+    key, page, _ = line.split(b"\x00", 2)
+    return key, page
+
+
+def _kept(place: tuple[bytes, bytes], found: list[list[Any] | None]) -> KeptPage:
+    """Return the last capture that may be seen; lines of one page come in the order of time, marks are None."""
+    captures = [capture for capture in found if capture is not None]
+    is_meant = len(captures) < len(found)
+    seen = [capture for capture in captures if not capture[7]]
+    if not seen:
+        return KeptPage(place, None, captures[-1][0] if captures else None, bool(captures), is_meant)
+    number, execution, url, page, micros, status, body, _, truncated = seen[-1]
+    digest = bytes.fromhex(body) if body else None
+    held = SiteCapture(number, execution, url, page, from_micros(micros), status, digest, None, truncated)
+    return KeptPage(place, held, number, is_meant=is_meant)
+
+
+def compare(before: Iterable[KeptPage], now: Iterable[KeptPage], scratch: Path) -> Iterator[Difference]:
+    """Yield what became of every page, in the order of the addresses; what moved stands where it is now."""
+    yield from (
+        Difference._make(json.loads(line.rsplit(b"\x00", 1)[1]))
+        for line in sorted_lines(_differences(before, now, scratch), scratch)
+    )
+
+
+def _differences(before: Iterable[KeptPage], now: Iterable[KeptPage], scratch: Path) -> Iterator[bytes]:
+    """Yield differences as sortable lines: at once what is settled, and after the pairing what came or went."""
+    pairing = _Pairing()
+
+    def settled() -> Iterator[bytes]:
+        for a, b in joined(before, now):
+            kind = verdict(a, b)
+            if kind is None:
+                continue
+            line = _line(kind, a, b)
+            body = _loose_body(kind, a, b)
+            if body is None:
+                yield b"0\x00" + line
+            else:
+                # Sorted by body, those that went before those that came, each in the order of its address.
+                yield b"1\x00%b\x00%d\x00%b" % (body, kind == SiteKind.NEW, line)
+
+    for line in sorted_lines(settled(), scratch):
+        if line.startswith(b"0\x00"):
+            yield line[2:]
+            continue
+        _, body, is_new, told = line.split(b"\x00", 3)
+        yield from pairing.take(body, told, is_new=is_new == b"1")
+    yield from pairing.end()
+
+
+class _Pairing:
+    """What went and what came with one body after the other, paired in order: moved; the rest stays gone or new.
+
+    What went comes first and is held until something comes; of a body that thousands of lost addresses shared (an
+    error page, an empty one) the rest is told as gone at once.
+    """
+
+    def __init__(self) -> None:
+        self._body = b""
+        self.gone: deque[bytes] = deque()
+
+    def take(self, body: bytes, line: bytes, *, is_new: bool) -> Iterator[bytes]:
+        """Take the next line of a body, and yield what is settled by it."""
+        if body != self._body:
+            yield from self.end()
+            self._body = body
+        if is_new:
+            yield _moved(self.gone.popleft(), line) if self.gone else line
+        elif len(self.gone) < _HELD_OF_A_BODY:
+            self.gone.append(line)
+        else:
+            yield line
+
+    def end(self) -> Iterator[bytes]:
+        """Yield what went and did not come again."""
+        while self.gone:
+            yield self.gone.popleft()
+
+
+def _moved(there: bytes, here: bytes) -> bytes:
+    left = Difference._make(json.loads(there.rsplit(b"\x00", 1)[1]))
+    came = Difference._make(json.loads(here.rsplit(b"\x00", 1)[1]))
+    moved = came._replace(kind=SiteKind.MOVED.value, from_url=left.url, from_snapshot_id=left.from_snapshot_id)
+    return b"%b\x00%b\n" % (here.rsplit(b"\x00", 1)[0], json.dumps(moved).encode())
+
+
+def joined(before: Iterable[KeptPage], now: Iterable[KeptPage]) -> Iterator[tuple[KeptPage | None, KeptPage | None]]:
+    """Yield the pages of two sorted editions side by side, None where one of them has nothing."""
+    lefts, rights = iter(before), iter(now)
+    left, right = next(lefts, None), next(rights, None)
+    while left is not None or right is not None:
+        if right is None or (left is not None and left.place < right.place):
+            yield left, None
+            left = next(lefts, None)
+        elif left is None or right.place < left.place:
+            yield None, right
+            right = next(rights, None)
+        else:
+            yield left, right
+            left, right = next(lefts, None), next(rights, None)
+
+
+def verdict(before: KeptPage | None, now: KeptPage | None) -> str | None:
+    """Return what became of a page, by the rules of `changes.site`; None if it was never there to begin with.
+
+    Of what nobody meant nothing is told that only one of the two holds. What was meant and not captured is an error.
+    """
+    if (before is not None and before.is_withdrawn) or (now is not None and now.is_withdrawn):
+        return WITHDRAWN
+    was = before.held if before is not None else None
+    is_now = now.held if now is not None else None
+    was_there = was is not None and was.is_ok
+    if is_now is None or not is_now.is_ok:
+        if not was_there or (now is None and before is not None and not before.is_meant):
+            return None
+        in_vain = now is not None and (is_now is None or is_now.has_failed)
+        return SiteKind.ERROR if in_vain else SiteKind.GONE
+    if was is None or not was_there:
+        return SiteKind.NEW if before is not None or (now is not None and now.is_meant) else None
+    return SiteKind.UNCHANGED if was.body_hash is not None and was.body_hash == is_now.body_hash else SiteKind.CHANGED
+
+
+def _loose_body(kind: str, before: KeptPage | None, now: KeptPage | None) -> bytes | None:
+    """Return the body of a page that came or went, by which its other half is found; None for all others."""
+    side = before if kind == SiteKind.GONE else now if kind == SiteKind.NEW else None
+    held = side.held if side is not None else None
+    return held.body_hash.hex().encode() if held is not None and held.body_hash is not None else None
+
+
+def _line(kind: str, before: KeptPage | None, now: KeptPage | None) -> bytes:
+    shown = now if now is not None and now.held is not None and now.held.is_ok else before or now
+    assert shown is not None
+    url = None if kind == WITHDRAWN or shown.held is None else shown.held.url
+    told = Difference(str(kind), url, None, before.id if before else None, now.id if now else None)
+    # What is withdrawn stands at the end: its place must not tell its address.
+    key, page = (b"~", b"") if kind == WITHDRAWN else shown.place
+    return b"%d\x00%b\x00%b\x00%b\n" % (kind == WITHDRAWN, key, page, json.dumps(told).encode())
+
+
+def counted(differences: Iterable[Difference], counts: Counter[str]) -> Iterator[Difference]:
+    """Pass differences on, and count them by kind."""
+    for difference in differences:
+        counts[difference.kind] += 1
+        yield difference
+
 
 KINDS = ("new", "gone", "changed", "unchanged", "moved", "error", WITHDRAWN)
 _EXAMPLES = 20
 
 
-class Comparison(NamedTuple):
+class WrittenComparison(NamedTuple):
     """A comparison that was written."""
 
     content: dict[str, Any]
@@ -34,7 +281,7 @@ def comparison_stem(earlier_year: int) -> str:
     return f"comparison-{earlier_year}"
 
 
-def write_comparison(database: Database, home: Path, clock: Clock, earlier_id: int, later_id: int) -> Comparison:
+def write_comparison(database: Database, home: Path, clock: Clock, earlier_id: int, later_id: int) -> WrittenComparison:
     """Compare two editions of one source and write the result beside the later one; Invalid if they cannot be compared.
 
     EditionNotFound; EditionNotReady if a report or a frozen list is gone, FrozenListDamaged; EditionBusy, NoSpace.
@@ -43,9 +290,9 @@ def write_comparison(database: Database, home: Path, clock: Clock, earlier_id: i
         earlier, later = read_volume(session, earlier_id), read_volume(session, later_id)
     if earlier.source.id != later.source.id or earlier.edition.year >= later.edition.year:
         raise Invalid("name two editions of one source, the earlier year first")
-    folder = artefacts.edition_folder(home, later.source.code, later.edition.year)
+    folder = edition_files.edition_folder(home, later.source.code, later.edition.year)
     stem = comparison_stem(earlier.edition.year)
-    with artefacts.draft(folder) as made:
+    with edition_files.draft(folder) as made:
         before = pages_of(database, home, earlier, made.scratch)
         now = pages_of(database, home, later, made.scratch)
         counts: Counter[str] = Counter()
@@ -57,7 +304,7 @@ def write_comparison(database: Database, home: Path, clock: Clock, earlier_id: i
         text = made.whole(f"{stem}.md", comparison_text(content).encode())
         whole = made.whole(f"{stem}.json", json.dumps(content, indent=2, ensure_ascii=False).encode() + b"\n")
         made.publish(lines, table, text, whole)
-    return Comparison(content, folder, stem)
+    return WrittenComparison(content, folder, stem)
 
 
 def _sampled(differences: Iterable[Difference], examples: dict[str, list[str]]) -> Iterable[Difference]:
@@ -69,7 +316,7 @@ def _sampled(differences: Iterable[Difference], examples: dict[str, list[str]]) 
         yield difference
 
 
-def _write_pages(made: Draft, stem: str, differences: Iterable[Difference]) -> tuple[Written, Written]:
+def _write_pages(made: EditionDraft, stem: str, differences: Iterable[Difference]) -> tuple[Written, Written]:
     with made.sheet(f"{stem}.jsonl") as lines, made.sheet(f"{stem}.csv") as table:
         table.write(csv_line(Difference._fields))
         for difference in differences:
@@ -79,17 +326,26 @@ def _write_pages(made: Draft, stem: str, differences: Iterable[Difference]) -> t
         return lines.close(), table.close()
 
 
-def _content(earlier: Volume, later: Volume, counts: Counter[str], files: Iterable[Written]) -> dict[str, Any]:
+def _content(
+    earlier: EditionView, later: EditionView, counts: Counter[str], files: Iterable[Written]
+) -> dict[str, Any]:
     return {
-        "source": later.source.code, "source_name": later.source.name, "earlier": _edition(earlier),
-        "later": _edition(later), "counts": {kind: counts[kind] for kind in KINDS}, "pages": counts.total(),
+        "source": later.source.code,
+        "source_name": later.source.name,
+        "earlier": _edition(earlier),
+        "later": _edition(later),
+        "counts": {kind: counts[kind] for kind in KINDS},
+        "pages": counts.total(),
         "artifacts": {file.name: file.described() for file in files},
-    }  # fmt: skip
+    }
 
 
-def _edition(volume: Volume) -> dict[str, Any]:
+def _edition(volume: EditionView) -> dict[str, Any]:
     row = volume.edition
     return {
-        "edition_id": row.id, "year": row.year, "status": row.status, "frozen_digest": row.frozen_digest,
+        "edition_id": row.id,
+        "year": row.year,
+        "status": row.status,
+        "frozen_digest": row.frozen_digest,
         "frozen_at": row.frozen_at.isoformat() if row.frozen_at else None,
-    }  # fmt: skip
+    }

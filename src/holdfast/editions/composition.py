@@ -8,13 +8,12 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from holdfast.editions.artefacts import Written
-from holdfast.editions.ledger.reading import MeantSeed, seeds_of
-from holdfast.editions.ledger.rows import FEED_ITEM_POLLED, Fate
-from holdfast.editions.ledger.tally import MissingSeed, Tally
+from holdfast.editions.edition_files import Written
+from holdfast.editions.edition_view import EditionView, Shard
+from holdfast.editions.ledger import FEED_ITEM_POLLED, Fate, MissingSeed, Tally
+from holdfast.editions.ledger_reading import MeantSeed, seeds_of
 from holdfast.editions.queries import LeftOut
 from holdfast.editions.readiness import INDEXED, Acceptance, judge
-from holdfast.editions.volume import Shard, Volume
 from holdfast.errors import UrlRefused
 from holdfast.urls import parse_seed
 
@@ -36,30 +35,37 @@ class Figures:
     unnamed_waiting: int
 
 
-def compose(volume: Volume, figures: Figures, files: Iterable[Written], *, now: datetime) -> dict[str, Any]:
+def compose(volume: EditionView, figures: Figures, files: Iterable[Written], *, now: datetime) -> dict[str, Any]:
     """Return the report's content."""
     tally, edition = figures.tally, volume.edition
     outcomes: dict[int | None, dict[str, int]] = {}
     for (job_id, fate), count in sorted(tally.shards.items(), key=lambda one: one[0][1]):
         outcomes.setdefault(job_id, {})[fate] = count
     measured = {
-        "edition_id": edition.id, "source": volume.source.code, "source_name": volume.source.name,
-        "year": edition.year, "standard": STANDARD, "generated_at": now.isoformat().replace("+00:00", "Z"),
+        "edition_id": edition.id,
+        "source": volume.source.code,
+        "source_name": volume.source.name,
+        "year": edition.year,
+        "standard": STANDARD,
+        "generated_at": now.isoformat().replace("+00:00", "Z"),
         "counts": {**tally.counts(), "excluded_rules": len(figures.left_out)},
-        "outcomes": dict(sorted(tally.outcomes.items())), "origins": dict(sorted(tally.origins.items())),
-        "reasons": tally.top_reasons(), "backend_counts": dict(sorted(tally.backends.items())),
+        "outcomes": dict(sorted(tally.outcomes.items())),
+        "origins": dict(sorted(tally.origins.items())),
+        "reasons": tally.top_reasons(),
+        "backend_counts": dict(sorted(tally.backends.items())),
         "fidelity_counts": dict(sorted(tally.fidelities.items())),
         "exclusion_rules": [left._asdict() for left in figures.left_out],
         "seeds": _seeds(volume, tally),
         "sitemaps": dict(sorted(figures.sitemaps.items())),
         "unnamed": {"failed": figures.unnamed_failed, "not_reached": figures.unnamed_waiting},
         "shards": [{"jobId": shard.job_id, "outcomes": outcomes.get(shard.job_id, {})} for shard in volume.shards],
-        "artifacts": {file.name: file.described() for file in files}, "notes": _notes(figures),
-    }  # fmt: skip
+        "artifacts": {file.name: file.described() for file in files},
+        "notes": _notes(figures),
+    }
     return assess(volume, measured, tally.missing_seeds)
 
 
-def _seeds(volume: Volume, tally: Tally) -> list[dict[str, Any]]:
+def _seeds(volume: EditionView, tally: Tally) -> list[dict[str, Any]]:
     """Return each seed as it was given: whether it was captured, and what another try could bring in its area."""
     missing = {parse_seed(seed.url).hash64 for seed in tally.missing_seeds}
     found = []
@@ -70,7 +76,7 @@ def _seeds(volume: Volume, tally: Tally) -> list[dict[str, Any]]:
     return found
 
 
-def assess(volume: Volume, measured: Mapping[str, Any], missing: Sequence[MissingSeed]) -> dict[str, Any]:
+def assess(volume: EditionView, measured: Mapping[str, Any], missing: Sequence[MissingSeed]) -> dict[str, Any]:
     """Return what was measured with the edition's standing: its shards, its missing seeds, what it is ready for.
 
     `missing` are all of them; which are accepted is decided by the shards as they are now. A report shows the first.
@@ -78,8 +84,12 @@ def assess(volume: Volume, measured: Mapping[str, Any], missing: Sequence[Missin
     meant = seeds_of(volume)
     seeds = [_judged(seed, meant.get(parse_seed(seed.url).hash64)) for seed in missing]
     blocking = sum(not seed.accepted for seed in seeds)
-    counts = {**measured["counts"], "missing_seeds": len(seeds), "blocking_seeds": blocking,
-              **shard_counts(volume.shards)}  # fmt: skip
+    counts = {
+        **measured["counts"],
+        "missing_seeds": len(seeds),
+        "blocking_seeds": blocking,
+        **shard_counts(volume.shards),
+    }
     ready = judge(
         [shard.state for shard in volume.shards],
         captured=counts["captured_urls"],
@@ -89,10 +99,14 @@ def assess(volume: Volume, measured: Mapping[str, Any], missing: Sequence[Missin
     outcomes = {shard["jobId"]: shard["outcomes"] for shard in measured["shards"]}
     standing = ready.as_object()
     return {
-        **{name: measured[name] for name in _HEAD}, **standing, **measured, **standing, "counts": counts,
+        **{name: measured[name] for name in _HEAD},
+        **standing,
+        **measured,
+        **standing,
+        "counts": counts,
         "missing_seeds": [seed._asdict() for seed in seeds[:_SEEDS_SHOWN]],
         "shards": [{**shard_object(shard), "outcomes": outcomes.get(shard.job_id, {})} for shard in volume.shards],
-    }  # fmt: skip
+    }
 
 
 def _judged(seed: MissingSeed, meant: MeantSeed | None) -> MissingSeed:
@@ -103,36 +117,49 @@ def shard_counts(shards: Iterable[Shard]) -> dict[str, int]:
     """Return how many shards there are, how many are indexed, and how many wait for somebody."""
     every = list(shards)
     return {
-        "shards": len(every), "indexed_shards": sum(shard.status == INDEXED for shard in every),
+        "shards": len(every),
+        "indexed_shards": sum(shard.status == INDEXED for shard in every),
         "needs_review_shards": sum(shard.state.needs_review for shard in every),
         "short_shards": sum(shard.state.falls_short for shard in every),
-    }  # fmt: skip
+    }
 
 
 def shard_object(shard: Shard) -> dict[str, Any]:
     """Return a shard as the report and the admin routes show it (1.7 of the facts)."""
     latest = shard.runs[-1] if shard.runs else None
     return {
-        "jobId": shard.job_id, "name": shard.name, "status": shard.status, "shardKey": shard.key,
+        "jobId": shard.job_id,
+        "name": shard.name,
+        "status": shard.status,
+        "shardKey": shard.key,
         "shardKind": shard.kind,
         "acceptanceState": Acceptance.NEEDS_REVIEW.value if shard.state.needs_review else shard.acceptance,
-        "acceptanceReason": shard.reason, "captureBackend": shard.backend, "indexedPageCount": shard.indexed_pages,
-        "pagesCrawled": latest.items_crawled if latest else 0, "pagesTotal": latest.items_total if latest else 0,
-        "pagesFailed": latest.items_failed if latest else 0, "retryCount": shard.retries,
-        "executions": [run.id for run in shard.runs], "ended": latest.ended if latest else None,
-        "shortfalls": latest.shortfalls if latest else {}, "fallsShort": shard.state.falls_short,
-    }  # fmt: skip
+        "acceptanceReason": shard.reason,
+        "captureBackend": shard.backend,
+        "indexedPageCount": shard.indexed_pages,
+        "pagesCrawled": latest.items_crawled if latest else 0,
+        "pagesTotal": latest.items_total if latest else 0,
+        "pagesFailed": latest.items_failed if latest else 0,
+        "retryCount": shard.retries,
+        "executions": [run.id for run in shard.runs],
+        "ended": latest.ended if latest else None,
+        "shortfalls": latest.shortfalls if latest else {},
+        "fallsShort": shard.state.falls_short,
+    }
 
 
-def summary(volume: Volume, content: dict[str, Any]) -> dict[str, Any]:
+def summary(volume: EditionView, content: dict[str, Any]) -> dict[str, Any]:
     """Return what the edition's row keeps of a report, and anybody may read: figures and reasons."""
     kept = ("outcomes", "origins", "fidelity_counts", "sitemaps", "unnamed", "artifacts", "notes", "standard")
     return {
-        "seeds": list(volume.seeds), **{name: content[name] for name in kept},
-        "reasons": content["reasons"][:SHOWN], "exclusion_rules": content["exclusion_rules"][:SHOWN],
-        "missing_seeds": content["missing_seeds"][:SHOWN], "missing_seed_count": content["counts"]["missing_seeds"],
+        "seeds": list(volume.seeds),
+        **{name: content[name] for name in kept},
+        "reasons": content["reasons"][:SHOWN],
+        "exclusion_rules": content["exclusion_rules"][:SHOWN],
+        "missing_seeds": content["missing_seeds"][:SHOWN],
+        "missing_seed_count": content["counts"]["missing_seeds"],
         "gaps": {seed["url"]: seed["gaps"] or 1 for seed in content["seeds"] if seed["gaps"] or not seed["captured"]},
-    }  # fmt: skip
+    }
 
 
 def _notes(figures: Figures) -> list[str]:
@@ -159,3 +186,123 @@ def _notes(figures: Figures) -> list[str]:
 
 _READ = ("ok", "unchanged", "not_modified", "http_404", "http_410", "redirected")
 """A sitemap at the usual place that is not there hides nothing."""
+
+
+_TOP = 40
+_PLAIN = str.maketrans({"|": "\\|", "\n": " ", "\r": " ", "<": "&lt;", "`": "'", "[": "\\[", "*": "\\*", "_": "\\_"})
+
+
+def report_text(content: Mapping[str, Any]) -> str:
+    """Return the report of an edition as Markdown."""
+    counts = content["counts"]
+    lines = [
+        f"# {_text(content['source_name'])}, {content['year']}",
+        "",
+        f"Status: **{content['status']}**. Ready for search: {_yes(content['search_ready'])}. "
+        f"Ready for research: {_yes(content['research_ready'])}. Written {content['generated_at']}.",
+        "",
+        *_table(("figure", "count"), [(name.replace("_", " "), count) for name, count in counts.items()]),
+        *_part("Outcomes", ("outcome", "URLs"), content["outcomes"].items()),
+        *_part("How they came to be meant", ("origin", "URLs"), content["origins"].items()),
+        *_part(
+            "Reasons",
+            ("outcome", "reason", "URLs"),
+            [(one["outcome"], one["reason"], one["count"]) for one in content["reasons"]],
+        ),
+        *_part(
+            "Seeds that are missing",
+            ("seed", "outcome", "reason", "accepted"),
+            [(one["url"], one["outcome"], one["reason"], _yes(one["accepted"])) for one in content["missing_seeds"]],
+        ),
+        *_part(
+            "Shards",
+            ("job", "shard", "kind", "status", "ended", "acceptance", "backend", "reason"),
+            [
+                (
+                    one["jobId"],
+                    one["shardKey"],
+                    one["shardKind"],
+                    one["status"],
+                    _ended(one),
+                    one["acceptanceState"],
+                    one["captureBackend"],
+                    one["acceptanceReason"] or "",
+                )
+                for one in content["shards"]
+            ],
+        ),
+        *_part(
+            "Links left out, by rule",
+            ("rule", "links", "hosts"),
+            [(one["rule"], one["links"], one["hosts"]) for one in content["exclusion_rules"]],
+        ),
+        *_part("Sitemaps", ("ended as", "sitemaps"), content["sitemaps"].items()),
+        *_part(
+            "Files",
+            ("file", "rows", "bytes", "SHA-256"),
+            [(one["file"], one["rows"], one["bytes"], one["sha256"]) for one in content["artifacts"].values()],
+        ),
+        "",
+        "## Notes",
+        "",
+        *(f"- {_text(note)}" for note in content["notes"]),
+        "",
+    ]
+    return "\n".join(lines)
+
+
+def _ended(shard: Mapping[str, Any]) -> str:
+    """Return how the last run of a shard ended, with what it fell short of."""
+    told = ", ".join(f"{word} {count}" for word, count in (shard.get("shortfalls") or {}).items())
+    return f"{shard.get('ended') or ''} ({told})" if told else str(shard.get("ended") or "")
+
+
+def comparison_text(content: Mapping[str, Any]) -> str:
+    """Return what became of a source between two editions as Markdown."""
+    earlier, later = content["earlier"], content["later"]
+    lines = [
+        f"# {_text(content['source_name'])}, {earlier['year']} to {later['year']}",
+        "",
+        f"Written {content['generated_at']}. {content['pages']:,} pages.",
+        "",
+        *_table(("what became of it", "pages"), list(content["counts"].items())),
+        "",
+        *(
+            f"- {one['year']}: " + (f"frozen as `{one['frozen_digest']}`" if one["frozen_digest"] else "not frozen")
+            for one in (earlier, later)
+        ),
+    ]
+    for kind, urls in content["examples"].items():
+        lines += ["", f"## Some that are {kind}", "", *(f"- {_text(url)}" for url in urls)]
+    lines += _part(
+        "Files",
+        ("file", "rows", "bytes", "SHA-256"),
+        [(one["file"], one["rows"], one["bytes"], one["sha256"]) for one in content["artifacts"].values()],
+    )
+    return "\n".join([*lines, ""])
+
+
+def _part(title: str, head: Sequence[str], rows: Iterable[Sequence[object]]) -> list[str]:
+    every = list(rows)
+    if not every:
+        return []
+    more = [f"\n{len(every) - _TOP} more stand in the JSON."] if len(every) > _TOP else []
+    return ["", f"## {title}", "", *_table(head, every[:_TOP]), *more]
+
+
+def _table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> list[str]:
+    """Return a table; figures are at the right."""
+    every = [list(row) for row in rows]
+    marks = ["---:" if every and isinstance(every[0][at], int) else "---" for at in range(len(head))]
+    made = [f"| {' | '.join(head)} |", f"|{'|'.join(marks)}|"]
+    return made + [f"| {' | '.join(_text(cell) for cell in row)} |" for row in every]
+
+
+def _text(value: object) -> str:
+    if isinstance(value, int) and not isinstance(value, bool):
+        return f"{value:,}"
+    return "".join(c if c.isprintable() else " " for c in str(value)).translate(_PLAIN)[:400]
+
+
+def _yes(value: bool) -> str:
+    return "yes" if value else "no"

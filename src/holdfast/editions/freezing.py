@@ -7,22 +7,26 @@ still check it. A capture that is withdrawn is named by its number alone, and sa
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
+from hashlib import file_digest, sha256
+from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from holdfast import audit
 from holdfast.clock import Clock, to_micros
 from holdfast.db.engine import Database
-from holdfast.editions import artefacts, queries
-from holdfast.editions.artefacts import FROZEN, Draft, Written, edition_folder
-from holdfast.editions.captured import captures_of
-from holdfast.editions.queries import CaptureRow, Which
+from holdfast.db.models import Edition
+from holdfast.editions import edition_files, queries
+from holdfast.editions.edition_files import FROZEN, EditionDraft, Written, edition_folder, placed_folder
+from holdfast.editions.edition_view import EditionView, captures_of, read_volume
+from holdfast.editions.errors import EditionFrozen, EditionNotReady, FrozenListDamaged
+from holdfast.editions.queries import CaptureRow, SealedFileRow, WantedCaptures
 from holdfast.editions.readiness import judge
-from holdfast.editions.refusals import EditionFrozen, EditionNotReady
-from holdfast.editions.volume import Volume, read_volume
 from holdfast.sorting import sorted_lines
+from holdfast.warc.roots import placed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,7 +53,7 @@ def freeze(database: Database, home: Path, clock: Clock, edition_id: int, *, aga
     with database.read() as session:
         known = read_volume(session, edition_id)
     folder = edition_folder(home, known.source.code, known.edition.year)
-    with artefacts.draft(folder) as made:
+    with edition_files.draft(folder) as made:
         with database.read() as session:
             volume = read_volume(session, edition_id)
         _demand_ready(volume, again=again)
@@ -62,7 +66,7 @@ def freeze(database: Database, home: Path, clock: Clock, edition_id: int, *, aga
         return _record(database, clock, volume, folder / name, listed)
 
 
-def _demand_ready(volume: Volume, *, again: bool) -> None:
+def _demand_ready(volume: EditionView, *, again: bool) -> None:
     row, label = volume.edition, f"{volume.source.code} {volume.edition.year}"
     if row.frozen_at is not None and not again:
         raise EditionFrozen(
@@ -74,7 +78,7 @@ def _demand_ready(volume: Volume, *, again: bool) -> None:
         )
 
 
-def _record(database: Database, clock: Clock, volume: Volume, path: Path, listed: Written) -> Frozen:
+def _record(database: Database, clock: Clock, volume: EditionView, path: Path, listed: Written) -> Frozen:
     digest, now = f"sha256:{listed.sha256}", clock.now()
     with database.write() as session:
         row = queries.locked(session, volume.edition.id)
@@ -83,16 +87,27 @@ def _record(database: Database, clock: Clock, volume: Volume, path: Path, listed
             row.frozen_at, row.frozen_digest, row.frozen_count = now, digest, listed.rows
             row.frozen_path = f"editions/{volume.source.code}/{row.year}/{path.name}"
             action = "edition.frozen" if before is None else "edition.frozen_again"
-            audit.record(session, clock, action=action, subject=f"edition {volume.source.code} {row.year}",
-                         detail={"digest": digest, "before": before, "count": listed.rows})  # fmt: skip
+            audit.record(
+                session,
+                clock,
+                action=action,
+                subject=f"edition {volume.source.code} {row.year}",
+                detail={"digest": digest, "before": before, "count": listed.rows},
+            )
         frozen_at = row.frozen_at or now
-    return Frozen(edition_id=volume.edition.id, path=path, digest=digest, count=listed.rows, frozen_at=frozen_at,
-                  again=before is not None and before != digest)  # fmt: skip
+    return Frozen(
+        edition_id=volume.edition.id,
+        path=path,
+        digest=digest,
+        count=listed.rows,
+        frozen_at=frozen_at,
+        again=before is not None and before != digest,
+    )
 
 
-def _write(database: Database, made: Draft, volume: Volume) -> Written:
+def _write(database: Database, made: EditionDraft, volume: EditionView) -> Written:
     """Write the list by address, time and number: the same captures give the same bytes."""
-    lines = (_sortable(row) for _, row in captures_of(database, volume, which=Which.ALL))
+    lines = (_sortable(row) for _, row in captures_of(database, volume, which=WantedCaptures.ALL))
     with made.sheet(FROZEN) as sheet:
         for line in sorted_lines(lines, made.scratch):
             sheet.line(line.rsplit(b"\x00", 1)[1])
@@ -104,9 +119,7 @@ def _sortable(row: CaptureRow) -> bytes:
     key = "~" if row.withdrawn else row.url_key.replace("\x00", "%00").replace("\n", "%0A")
     moment = 0 if row.withdrawn else to_micros(row.captured_at)
     line = json.dumps(frozen_row(row), ensure_ascii=False).encode("utf-8", "replace")
-    return b"%d\x00%b\x00%020d\x00%020d\x00%b\n" % (
-        row.withdrawn, key.encode("utf-8", "replace"), moment, row.id, line
-    )  # fmt: skip
+    return b"%d\x00%b\x00%020d\x00%020d\x00%b\n" % (row.withdrawn, key.encode("utf-8", "replace"), moment, row.id, line)
 
 
 def frozen_row(row: CaptureRow) -> dict[str, Any]:
@@ -114,7 +127,163 @@ def frozen_row(row: CaptureRow) -> dict[str, Any]:
     if row.withdrawn:
         return {"snapshot_id": row.id, "withdrawn": True}
     return {
-        "snapshot_id": row.id, "warc_record_id": row.record_id and f"<urn:uuid:{row.record_id}>", "url": row.url,
-        "captured_at": row.captured_at.isoformat().replace("+00:00", "Z"), "payload_digest": row.payload_digest,
+        "snapshot_id": row.id,
+        "warc_record_id": row.record_id and f"<urn:uuid:{row.record_id}>",
+        "url": row.url,
+        "captured_at": row.captured_at.isoformat().replace("+00:00", "Z"),
+        "payload_digest": row.payload_digest,
         "page": row.is_page,
-    }  # fmt: skip
+    }
+
+
+_AT_ONCE = 500
+
+
+def frozen_list(home: Path, edition: Edition) -> Path:
+    """Return where the frozen list of an edition lies; EditionNotReady if it was never frozen or the file is gone."""
+    if edition.frozen_path is None:
+        raise EditionNotReady("this edition was never frozen; do so with: holdfast edition freeze")
+    path = placed_folder(home, edition.frozen_path)
+    if path is None:
+        raise EditionNotReady(
+            f"the frozen list {Path(edition.frozen_path).name} is gone; restore it from a backup, or make it again "
+            "with: holdfast edition freeze --again"
+        )
+    return path
+
+
+def digest_of(path: Path) -> str:
+    """Return the digest of a list as citations name it."""
+    with path.open("rb") as file:
+        return f"sha256:{file_digest(file, 'sha256').hexdigest()}"
+
+
+def cited_list(home: Path, edition: Edition) -> Path:
+    """Return the frozen list of an edition; FrozenListDamaged if it is not the one that was cited, EditionNotReady."""
+    path = frozen_list(home, edition)
+    if digest_of(path) != edition.frozen_digest:
+        raise FrozenListDamaged(
+            f"the frozen list {path.name} is not what was cited as {edition.frozen_digest}; restore it from a backup, "
+            "or look what became of it with: holdfast edition verify"
+        )
+    return path
+
+
+def entries(path: Path) -> Iterator[list[dict[str, Any] | None]]:
+    """Yield the entries of a list, some hundred at a time; None for a line that somebody has damaged."""
+    with path.open("rb") as file:
+        while batch := list(islice(file, _AT_ONCE)):
+            yield [_entry(line) for line in batch]
+
+
+def _entry(line: bytes) -> dict[str, Any] | None:
+    try:
+        row = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    number = row.get("snapshot_id") if isinstance(row, dict) else None
+    return row if isinstance(number, int) and not isinstance(number, bool) and abs(number) < 1 << 63 else None
+
+
+_SHOWN: Final = 20
+_COMPARED: Final = ("warc_record_id", "url", "captured_at", "payload_digest")
+_CHUNK: Final = 1 << 20
+
+Tell = Callable[[str], None]
+"""Hears which file is being read."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Verified:
+    """Whether the archive still holds what a list names."""
+
+    digest_matches: bool
+    listed: int = 0
+    missing: int = 0
+    """Captures that are not in the archive."""
+    changed: int = 0
+    """Captures that are not what the list says."""
+    withdrawn: int = 0
+    files: int = 0
+    """WARC files that the captures lie in."""
+    files_missing: int = 0
+    files_damaged: int = 0
+    examples: list[str] = field(default_factory=list)
+
+    @property
+    def holds(self) -> bool:
+        """Whether the list is what was cited, and everything on it is here; what was withdrawn is here, unseen."""
+        return self.digest_matches and not (self.missing or self.changed or self.files_missing or self.files_damaged)
+
+    def note(self, words: str) -> None:
+        """Keep an example of what is wrong, if there are not too many."""
+        if len(self.examples) < _SHOWN:
+            self.examples.append(words)
+
+
+def verify_frozen(
+    database: Database, home: Path, edition_id: int, *, quick: bool = False, tell: Tell = lambda _words: None
+) -> Verified:
+    """Return whether the archive holds what an edition's frozen list names; EditionNotFound, EditionNotReady.
+
+    Every WARC file is read whole and its digest compared with that of its sealing; `quick` only looks at its size.
+    """
+    with database.read() as session:
+        volume = read_volume(session, edition_id)
+    path = frozen_list(home, volume.edition)
+    digest = digest_of(path)
+    found = Verified(digest_matches=digest == volume.edition.frozen_digest)
+    if not found.digest_matches:
+        found.note(f"{path.name} is {digest}, cited was {volume.edition.frozen_digest}")
+    files: set[int] = set()
+    for batch in entries(path):
+        files |= _hold(database, found, batch)
+    for warc_file_id in sorted(files):
+        with database.read() as session:
+            row = queries.warc_file(session, warc_file_id)
+        tell(row.path if row is not None else "")
+        _look_at(home, found, row, quick=quick)
+    return found
+
+
+def _hold(database: Database, found: Verified, rows: Sequence[dict[str, Any] | None]) -> set[int]:
+    """Compare some entries with the archive; return the files that their captures lie in."""
+    with database.read() as session:
+        here = queries.captures_by_id(session, [row["snapshot_id"] for row in rows if row is not None])
+    for row in rows:
+        found.listed += 1
+        held = None if row is None else here.get(row["snapshot_id"])
+        if row is None or held is None:
+            found.missing += 1
+            found.note(f"snapshot {row['snapshot_id'] if row else '?'} is not in the archive")
+        elif held.withdrawn or row.get("withdrawn"):
+            found.withdrawn += 1
+        elif differing := [name for name in _COMPARED if frozen_row(held)[name] != row.get(name)]:
+            found.changed += 1
+            found.note(f"snapshot {held.id} differs in {', '.join(differing)}")
+    return {held.warc_file_id for held in here.values()}
+
+
+def _look_at(home: Path, found: Verified, row: SealedFileRow | None, *, quick: bool) -> None:
+    found.files += 1
+    name = Path(row.path).name if row is not None else "a file without a row"
+    path = placed(home, row.path if row is not None else None)
+    if row is None or path is None:
+        found.files_missing += 1
+        found.note(f"{name} is gone; restore it from a backup")
+        return
+    try:
+        damaged = path.stat().st_size != row.size or (not quick and _digest(path) != row.sha256)
+    except OSError as exc:
+        damaged, name = True, f"{name} ({exc.strerror})"
+    if damaged:
+        found.files_damaged += 1
+        found.note(f"{name} is not what was sealed; look at it with: holdfast verify-warcs")
+
+
+def _digest(path: Path) -> str:
+    hasher = sha256()
+    with path.open("rb") as file:
+        while chunk := file.read(_CHUNK):
+            hasher.update(chunk)
+    return hasher.hexdigest()

@@ -19,15 +19,14 @@ from sqlalchemy.orm import Session
 
 from holdfast.db.engine import Database
 from holdfast.db.models import Edition, Source
-from holdfast.db.visibility import is_any_withdrawn, withdrawn_among
-from holdfast.editions import artefacts
-from holdfast.editions.artefacts import edition_folder, placed, table_line
+from holdfast.editions import edition_files
 from holdfast.editions.comparison import comparison_stem
-from holdfast.editions.copies import open_copy
-from holdfast.editions.frozen import entries
-from holdfast.editions.refusals import ArtefactNotFound
-from holdfast.index.queries import withdrawals_word
+from holdfast.editions.edition_files import edition_folder, open_copy, placed_folder, table_line
+from holdfast.editions.errors import ArtefactNotFound
+from holdfast.editions.freezing import entries
 from holdfast.urls import page_key
+from holdfast.withdrawals.queries import withdrawals_word
+from holdfast.withdrawals.visibility import is_any_withdrawn, withdrawn_among
 
 WITHDRAWN: Final = "(withdrawn)"
 _ADDRESSES: Final = ("url", "via", "redirected_to", "from_url")
@@ -38,7 +37,7 @@ _DIGITS = 19
 _SEEDS_SHOWN = 100
 
 
-class Form(StrEnum):
+class FileForm(StrEnum):
     """What kind of file it is, by its media type."""
 
     JSON = "application/json"
@@ -46,17 +45,17 @@ class Form(StrEnum):
     LINES = "application/x-ndjson"
 
 
-class Opened(NamedTuple):
+class OpenedFile(NamedTuple):
     """A file that may be read by anybody."""
 
     name: str
-    form: Form
+    form: FileForm
     chunks: Iterator[bytes]
 
 
 def open_public(
     database: Database, home: Path, edition: Edition, source: Source, name: str, *, cache_bytes: int
-) -> Opened:
+) -> OpenedFile:
     """Return a file of an edition as the public may read it; ArtefactNotFound.
 
     Names: coverage-report.json, coverage.csv, frozen.jsonl, comparison-<year>.json, comparison-<year>.csv. A long file
@@ -65,18 +64,18 @@ def open_public(
     """
     folder, shown = edition_folder(home, source.code, edition.year), f"{source.code}-{edition.year}-{name}"
     compared = re.fullmatch(r"comparison-([0-9]{4})\.(json|csv)", name)
-    if name == artefacts.REPORT_JSON:
-        return Opened(shown, Form.JSON, iter([_report(database, _read(folder / name, name))]))
+    if name == edition_files.REPORT_JSON:
+        return OpenedFile(shown, FileForm.JSON, iter([_report(database, _read(folder / name, name))]))
     if compared and compared[2] == "json":
         path = folder / f"{comparison_stem(int(compared[1]))}.json"
-        return Opened(shown, Form.JSON, iter([_comparison(database, _read(path, name))]))
-    if name == artefacts.CSV or compared:
+        return OpenedFile(shown, FileForm.JSON, iter([_comparison(database, _read(path, name))]))
+    if name == edition_files.CSV or compared:
         copies = _Copies(home.resolve() / "cache" / "editions" / f"{source.code}-{edition.year}", cache_bytes)
-        return Opened(shown, Form.CSV, _long(database, copies, _there(folder / name, name), _table))
-    if name == artefacts.FROZEN and edition.frozen_path is not None:
-        path = _there(placed(home, edition.frozen_path), name)
+        return OpenedFile(shown, FileForm.CSV, _long(database, copies, _there(folder / name, name), _table))
+    if name == edition_files.FROZEN and edition.frozen_path is not None:
+        path = _there(placed_folder(home, edition.frozen_path), name)
         copies = _Copies(home.resolve() / "cache" / "editions" / f"{source.code}-{edition.year}", cache_bytes)
-        return Opened(shown, Form.LINES, _long(database, copies, path, _lines))
+        return OpenedFile(shown, FileForm.LINES, _long(database, copies, path, _lines))
     raise ArtefactNotFound(f"there is no {name[:60]!r} of {source.code} {edition.year} for the public")
 
 
@@ -105,11 +104,13 @@ def public_summary(session: Session, edition: Edition) -> dict[str, Any]:
     if "missing_seeds" in told:
         shown["missing_seeds"] = [_seed(seed, gone) for seed in missing]
     if "artifacts" in told:
-        shown["artifacts"] = {name: value for name, value in told["artifacts"].items() if name == artefacts.CSV}
+        shown["artifacts"] = {name: value for name, value in told["artifacts"].items() if name == edition_files.CSV}
     if edition.frozen_at is not None:
         shown["frozen"] = {
-            "at": edition.frozen_at.isoformat(), "digest": edition.frozen_digest, "captures": edition.frozen_count,
-        }  # fmt: skip
+            "at": edition.frozen_at.isoformat(),
+            "digest": edition.frozen_digest,
+            "captures": edition.frozen_count,
+        }
     return shown
 
 
@@ -145,7 +146,7 @@ def _report(database: Database, content: dict[str, Any]) -> bytes:
     shown = {key: value for key, value in content.items() if key != "shards"}
     shown["seeds"] = [{**seed, "url": _shown(seed["url"], gone)} for seed in content["seeds"]]
     shown["missing_seeds"] = [_seed(seed, gone) for seed in content["missing_seeds"]]
-    files = {name: value for name, value in content["artifacts"].items() if name == artefacts.CSV}
+    files = {name: value for name, value in content["artifacts"].items() if name == edition_files.CSV}
     return json.dumps({**shown, "artifacts": files}, ensure_ascii=False).encode("utf-8", "replace") + b"\n"
 
 

@@ -12,7 +12,7 @@ from sqlalchemy.orm import Session, aliased
 
 from holdfast.db.models import Edition, Execution, Feed, FeedItem, Job, Snapshot, Source, WarcFile
 from holdfast.db.models.frontier import Domain, Exclusion, Page, PageCrawl
-from holdfast.db.visibility import is_withdrawn
+from holdfast.withdrawals.visibility import is_withdrawn
 
 STRETCH = 2000
 
@@ -75,10 +75,13 @@ def unaccounted(session: Session) -> list[int]:
     waiting = exists().where(mine, Job.state.in_(_WAITING), undecided)
     is_newest = ~exists().where(_Newer.job_id == Execution.job_id, _Newer.number > Execution.number)
     indexed = (
-        select(func.count()).select_from(Job).join(Execution, Execution.job_id == Job.id)
+        select(func.count())
+        .select_from(Job)
+        .join(Execution, Execution.job_id == Job.id)
         .where(mine, or_(Job.state.is_(None), Job.state.in_(_CRAWLED)), Execution.index_state == "indexed", is_newest)
-        .correlate(Edition).scalar_subquery()
-    )  # fmt: skip
+        .correlate(Edition)
+        .scalar_subquery()
+    )
     changed = exists().where(Job.edition_id == Edition.id, Job.updated_at > Edition.generated_at)
     stale = or_(Edition.generated_at.is_(None), changed, indexed != Edition.indexed_shard_count)
     return list(session.scalars(select(Edition.id).where(stale, exists().where(mine), ~waiting).order_by(Edition.id)))
@@ -109,8 +112,12 @@ _Via, _ViaPage, _Next = aliased(PageCrawl), aliased(Page), aliased(PageCrawl)
 
 def _is_retried(one: Any) -> Any:
     """Return whether an attempt was followed by another: the last one is how a page stands."""
-    return exists().where(_Next.execution_id == one.execution_id, _Next.domain_id == one.domain_id,
-                          _Next.page_id == one.page_id, _Next.attempt == one.attempt + 1)  # fmt: skip
+    return exists().where(
+        _Next.execution_id == one.execution_id,
+        _Next.domain_id == one.domain_id,
+        _Next.page_id == one.page_id,
+        _Next.attempt == one.attempt + 1,
+    )
 
 
 def _by_index(session: Session) -> None:
@@ -125,7 +132,7 @@ def _by_index(session: Session) -> None:
 _WHOLE = or_(Snapshot.is_page, Snapshot.redirect_to.is_not(None))
 
 
-class Stretch(NamedTuple):
+class PageStretch(NamedTuple):
     """The next pages of an execution."""
 
     rows: list[AttemptRow]
@@ -133,30 +140,50 @@ class Stretch(NamedTuple):
     """Where to go on; None at the end."""
 
 
-def attempts(session: Session, execution_id: int, *, after: Place = (-1, -1, -1), limit: int = STRETCH) -> Stretch:
+def attempts(session: Session, execution_id: int, *, after: Place = (-1, -1, -1), limit: int = STRETCH) -> PageStretch:
     """Return the current state of the next pages of an execution: pages alone, what they embed is no page."""
     _by_index(session)
     key = PageCrawl.domain_id, PageCrawl.page_id, PageCrawl.attempt
     part = (
-        select(PageCrawl).where(PageCrawl.execution_id == execution_id, tuple_(*key) > tuple_(*after))
-        .order_by(*key).limit(limit)
-    ).subquery()  # fmt: skip
+        select(PageCrawl)
+        .where(PageCrawl.execution_id == execution_id, tuple_(*key) > tuple_(*after))
+        .order_by(*key)
+        .limit(limit)
+    ).subquery()
     one = aliased(PageCrawl, part)
-    found_on = and_(_Via.execution_id == one.execution_id, _Via.domain_id == _ViaPage.domain_id,
-                    _Via.page_id == _ViaPage.id, _Via.attempt == 1)  # fmt: skip
+    found_on = and_(
+        _Via.execution_id == one.execution_id,
+        _Via.domain_id == _ViaPage.domain_id,
+        _Via.page_id == _ViaPage.id,
+        _Via.attempt == 1,
+    )
     rows = session.execute(
         select(
-            one.domain_id, one.page_id, one.attempt, or_(one.kind != "page", _is_retried(one)), Page.url,
-            Page.url_hash, one.depth, one.outcome, one.reason, one.message, one.status_code, one.completed_at,
-            one.redirected_to, one.warc_file_id, one.warc_ordinal, _ViaPage.url, _Via.kind,
+            one.domain_id,
+            one.page_id,
+            one.attempt,
+            or_(one.kind != "page", _is_retried(one)),
+            Page.url,
+            Page.url_hash,
+            one.depth,
+            one.outcome,
+            one.reason,
+            one.message,
+            one.status_code,
+            one.completed_at,
+            one.redirected_to,
+            one.warc_file_id,
+            one.warc_ordinal,
+            _ViaPage.url,
+            _Via.kind,
         )
         .join(Page, Page.id == one.page_id)
         .outerjoin(_ViaPage, _ViaPage.id == one.via_page_id)
         .outerjoin(_Via, found_on)
         .order_by(one.domain_id, one.page_id, one.attempt)
-    ).all()  # fmt: skip
+    ).all()
     last = rows[-1] if len(rows) == limit else None
-    return Stretch(
+    return PageStretch(
         [AttemptRow._make(row[4:]) for row in rows if not row[3]], None if last is None else (last[0], last[1], last[2])
     )
 
@@ -167,7 +194,7 @@ def with_frontier(session: Session, executions: Collection[int]) -> set[int]:
     return set(session.scalars(select(Execution.id).where(Execution.id.in_(executions), kept)))
 
 
-class Asked(NamedTuple):
+class LastAttempt(NamedTuple):
     """How an execution's last attempt on a page ended."""
 
     url_hash: int
@@ -180,22 +207,32 @@ class Asked(NamedTuple):
 
 def attempts_on(
     session: Session, executions: Collection[int], pages: Collection[int], domains: Collection[str]
-) -> list[Asked]:
+) -> list[LastAttempt]:
     """Return how these executions' attempts on a few pages of these domains ended."""
     if not executions or not pages:
         return []
     places = select(Domain.id).where(Domain.name.in_(domains)).scalar_subquery()
     rows = session.execute(
-        select(Page.url_hash, PageCrawl.execution_id, PageCrawl.outcome, PageCrawl.reason, PageCrawl.status_code,
-               PageCrawl.redirected_to)
+        select(
+            Page.url_hash,
+            PageCrawl.execution_id,
+            PageCrawl.outcome,
+            PageCrawl.reason,
+            PageCrawl.status_code,
+            PageCrawl.redirected_to,
+        )
         .join(PageCrawl, and_(PageCrawl.domain_id == Page.domain_id, PageCrawl.page_id == Page.id))
-        .where(Page.domain_id.in_(places), Page.url_hash.in_(pages), PageCrawl.execution_id.in_(executions),
-               ~_is_retried(PageCrawl))
-    )  # fmt: skip
-    return [Asked._make(row) for row in rows]
+        .where(
+            Page.domain_id.in_(places),
+            Page.url_hash.in_(pages),
+            PageCrawl.execution_id.in_(executions),
+            ~_is_retried(PageCrawl),
+        )
+    )
+    return [LastAttempt._make(row) for row in rows]
 
 
-class Seen(NamedTuple):
+class SeenAnswer(NamedTuple):
     """An answer that an execution captured."""
 
     url_hash: int
@@ -204,15 +241,16 @@ class Seen(NamedTuple):
     truncated: str | None
 
 
-def captures_of_pages(session: Session, executions: Collection[int], pages: Collection[int]) -> list[Seen]:
+def captures_of_pages(session: Session, executions: Collection[int], pages: Collection[int]) -> list[SeenAnswer]:
     """Return what these executions captured of a few addresses: pages, and answers that lead elsewhere."""
     if not executions or not pages:
         return []
     rows = session.execute(
-        select(Snapshot.url_hash, Snapshot.status, Snapshot.redirect_to, Snapshot.truncated)
-        .where(Snapshot.url_hash.in_(pages), Snapshot.execution_id.in_(executions), Snapshot.method.is_(None), _WHOLE)
-    )  # fmt: skip
-    return [Seen._make(row) for row in rows]
+        select(Snapshot.url_hash, Snapshot.status, Snapshot.redirect_to, Snapshot.truncated).where(
+            Snapshot.url_hash.in_(pages), Snapshot.execution_id.in_(executions), Snapshot.method.is_(None), _WHOLE
+        )
+    )
+    return [SeenAnswer._make(row) for row in rows]
 
 
 class CaptureRow(NamedTuple):
@@ -242,13 +280,30 @@ class CaptureRow(NamedTuple):
 
 def _captures(one: Any) -> Any:
     return select(
-        one.id, one.execution_id, one.url, one.url_key, one.url_hash, one.captured_at, one.status, one.record_id,
-        one.record_type, one.payload_digest, one.body_hash, one.is_page, one.method, one.redirect_to, one.backend,
-        one.fidelity, one.warc_file_id, WarcFile.path, one.truncated, is_withdrawn(one),
-    ).outerjoin(WarcFile, WarcFile.id == one.warc_file_id)  # fmt: skip
+        one.id,
+        one.execution_id,
+        one.url,
+        one.url_key,
+        one.url_hash,
+        one.captured_at,
+        one.status,
+        one.record_id,
+        one.record_type,
+        one.payload_digest,
+        one.body_hash,
+        one.is_page,
+        one.method,
+        one.redirect_to,
+        one.backend,
+        one.fidelity,
+        one.warc_file_id,
+        WarcFile.path,
+        one.truncated,
+        is_withdrawn(one),
+    ).outerjoin(WarcFile, WarcFile.id == one.warc_file_id)
 
 
-class Which(Enum):
+class WantedCaptures(Enum):
     """Which captures of an execution are wanted."""
 
     ALL = "all"
@@ -257,13 +312,18 @@ class Which(Enum):
 
 
 def captures(
-    session: Session, execution_id: int, *, after: int, which: Which = Which.PAGES, limit: int = STRETCH
+    session: Session,
+    execution_id: int,
+    *,
+    after: int,
+    which: WantedCaptures = WantedCaptures.PAGES,
+    limit: int = STRETCH,
 ) -> list[CaptureRow]:
     """Return the next captures of an execution by id, those that were withdrawn marked as such."""
     _by_index(session)
     part = select(Snapshot).where(Snapshot.execution_id == execution_id, Snapshot.id > after)
-    if which is not Which.ALL:
-        part = part.where(Snapshot.is_page if which is Which.PAGES else _WHOLE)
+    if which is not WantedCaptures.ALL:
+        part = part.where(Snapshot.is_page if which is WantedCaptures.PAGES else _WHOLE)
     one = aliased(Snapshot, part.order_by(Snapshot.id).limit(limit).subquery())
     return [_capture(row) for row in session.execute(_captures(one).order_by(one.id))]
 
@@ -279,7 +339,7 @@ def _capture(row: Any) -> CaptureRow:
     return found._replace(withdrawn=bool(found.withdrawn), is_page=bool(found.is_page))
 
 
-class FileRow(NamedTuple):
+class SealedFileRow(NamedTuple):
     """A WARC file as it was sealed."""
 
     path: str
@@ -287,12 +347,12 @@ class FileRow(NamedTuple):
     sha256: str | None
 
 
-def warc_file(session: Session, warc_file_id: int) -> FileRow | None:
+def warc_file(session: Session, warc_file_id: int) -> SealedFileRow | None:
     """Return a WARC file."""
     row = session.execute(
         select(WarcFile.path, WarcFile.size, WarcFile.sha256).where(WarcFile.id == warc_file_id)
     ).one_or_none()
-    return None if row is None else FileRow._make(row)
+    return None if row is None else SealedFileRow._make(row)
 
 
 class LeftOut(NamedTuple):
@@ -326,7 +386,7 @@ def sitemaps(session: Session, executions: Collection[int]) -> dict[str, int]:
     return {row[0]: row[1] for row in rows}
 
 
-class ItemRow(NamedTuple):
+class ToldItem(NamedTuple):
     """An address that a feed or a sitemap of the source told."""
 
     url: str
@@ -340,15 +400,18 @@ class ItemRow(NamedTuple):
 
 def feed_items(
     session: Session, source_id: int, *, since: datetime, until: datetime, after: int | None, limit: int = STRETCH
-) -> list[ItemRow]:
+) -> list[ToldItem]:
     """Return the next addresses by hash that feeds named between two moments, and those that have waited for longer."""
     query = (
         select(FeedItem.url, FeedItem.url_hash, Feed.kind, Feed.url, FeedItem.execution_id)
         .outerjoin(Feed, Feed.id == FeedItem.feed_id)
-        .where(FeedItem.source_id == source_id, FeedItem.found_at <= until,
-               or_(FeedItem.execution_id.is_(None), FeedItem.found_at >= since))
-    )  # fmt: skip
+        .where(
+            FeedItem.source_id == source_id,
+            FeedItem.found_at <= until,
+            or_(FeedItem.execution_id.is_(None), FeedItem.found_at >= since),
+        )
+    )
     if after is not None:
         query = query.where(FeedItem.url_hash > after)
     rows = session.execute(query.order_by(FeedItem.url_hash).limit(limit))
-    return [ItemRow._make(row) for row in rows]
+    return [ToldItem._make(row) for row in rows]

@@ -12,7 +12,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 
-class Status(StrEnum):
+class EditionStatus(StrEnum):
     """How far an edition is."""
 
     PLANNED = "planned"
@@ -37,7 +37,7 @@ INDEXED = "indexed"
 _BROKEN = frozenset({"failed", "index_failed", "cancelled"})
 
 
-class ShardState(NamedTuple):
+class ShardReadiness(NamedTuple):
     """What decides about a shard: the operators' word for its job, and what people decided."""
 
     status: str
@@ -69,7 +69,7 @@ class ShardState(NamedTuple):
 class Readiness(NamedTuple):
     """What an edition may be used for."""
 
-    status: Status
+    status: EditionStatus
     search_ready: bool
     research_ready: bool
 
@@ -79,7 +79,7 @@ class Readiness(NamedTuple):
 
 
 def judge(
-    shards: Sequence[ShardState], *, captured: int, missing_seeds: int | None, seeds: int | None = None
+    shards: Sequence[ShardReadiness], *, captured: int, missing_seeds: int | None, seeds: int | None = None
 ) -> Readiness:
     """Return how far an edition is; `missing_seeds` is None while no report has counted them.
 
@@ -93,13 +93,13 @@ def judge(
     is_meant = bool(seeds) or all(shard.is_accepted for shard in shards)
     research_ready = search_ready and missing_seeds == 0 and is_meant and not any(one.falls_short for one in shards)
     if research_ready:
-        status = Status.RESEARCH_READY
+        status = EditionStatus.RESEARCH_READY
     elif review:
-        status = Status.NEEDS_REVIEW
+        status = EditionStatus.NEEDS_REVIEW
     elif blocking:
-        status = Status.IN_PROGRESS
+        status = EditionStatus.IN_PROGRESS
     elif search_ready:
-        status = Status.SEARCH_READY
+        status = EditionStatus.SEARCH_READY
     else:
-        status = Status.IN_PROGRESS if shards else Status.PLANNED
+        status = EditionStatus.IN_PROGRESS if shards else EditionStatus.PLANNED
     return Readiness(status, search_ready, research_ready)

@@ -9,49 +9,146 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
+from datetime import datetime
 from pathlib import Path, PurePath
 from typing import Any, NamedTuple
 
+from sqlalchemy.orm import Session
+
+from holdfast import audit, log
 from holdfast.clock import Clock
+from holdfast.db.audit_events import acting_user
 from holdfast.db.engine import Database
-from holdfast.editions import artefacts, queries
-from holdfast.editions.artefacts import Draft, Written, csv_line
-from holdfast.editions.captured import captures_of
-from holdfast.editions.composition import Figures, assess, compose, summary
-from holdfast.editions.ledger.reading import seeds_of, sightings
-from holdfast.editions.ledger.rows import CSV_COLUMNS, Row, as_cells, as_object, pack, unite
-from holdfast.editions.ledger.tally import Tally
-from holdfast.editions.markdown import report_text
+from holdfast.db.models import Edition, Source
+from holdfast.editions import edition_files, queries
+from holdfast.editions import shard_queries as shards
+from holdfast.editions.composition import SHOWN, Figures, assess, compose, report_text, shard_counts, summary
+from holdfast.editions.edition_files import LEDGER, REPORT_JSON, EditionDraft, Written, csv_line, draft, edition_folder
+from holdfast.editions.edition_view import EditionView, Shard, captures_of, read_volume
+from holdfast.editions.errors import ShardNotFound
+from holdfast.editions.ledger import (
+    CSV_COLUMNS,
+    MissingSeed,
+    Row,
+    Tally,
+    as_cells,
+    as_object,
+    missing_seeds,
+    pack,
+    unite,
+)
+from holdfast.editions.ledger_reading import seeds_of, sightings
 from holdfast.editions.queries import CaptureRow
-from holdfast.editions.records import record_report
-from holdfast.editions.volume import Shard, Volume, read_volume
+from holdfast.editions.readiness import Acceptance, EditionStatus, judge
+from holdfast.errors import Invalid, NoSpace
 from holdfast.sorting import sorted_lines
+
+
+def ensure_edition(session: Session, source: Source, year: int, *, seeds: tuple[str, ...], now: datetime) -> Edition:
+    """Return the edition of a source and a year, made if it is new: planned, with the seeds that are meant."""
+    found = queries.edition(session, source_id=source.id, year=year)
+    if found is not None:
+        return found
+    made = Edition(
+        source_id=source.id,
+        year=year,
+        status=EditionStatus.PLANNED.value,
+        backend_counts={},
+        coverage_summary={"seeds": list(seeds)},
+        created_at=now,
+    )
+    return queries.insert_edition(session, made)
+
+
+def record_report(
+    session: Session, volume: EditionView, content: dict[str, Any], summary: dict[str, Any], *, now: datetime
+) -> None:
+    """Bring an edition's row up to a report, and mark the shards that wait for somebody."""
+    row, counts = queries.locked(session, volume.edition.id), content["counts"]
+    folder = f"editions/{volume.source.code}/{row.year}"
+    row.intended_url_count, row.captured_url_count = counts["intended_urls"], counts["captured_urls"]
+    row.failed_url_count, row.missing_url_count = counts["failed_urls"], counts["missing_urls"]
+    row.excluded_url_count, row.fallback_url_count = counts["excluded_urls"], counts["fallback_urls"]
+    row.backend_counts, row.coverage_summary, row.generated_at = content["backend_counts"], summary, now
+    row.target_ledger_path = f"{folder}/{edition_files.LEDGER}"
+    row.capture_manifest_path = f"{folder}/{edition_files.MANIFEST}"
+    row.coverage_report_json_path = f"{folder}/{edition_files.REPORT_JSON}"
+    row.coverage_report_md_path = f"{folder}/{edition_files.REPORT_MD}"
+    _stand(row, content)
+    mark_shards(session, volume, now=now)
+
+
+def record_standing(session: Session, volume: EditionView, content: dict[str, Any], *, now: datetime) -> None:
+    """Bring an edition's row up to what is decided about its shards; what was measured stays."""
+    row = queries.locked(session, volume.edition.id)
+    row.coverage_summary = {**row.coverage_summary, "missing_seeds": content["missing_seeds"][:SHOWN]}
+    _stand(row, content)
+    mark_shards(session, volume, now=now)
+
+
+def record_plan(session: Session, volume: EditionView, *, now: datetime) -> None:
+    """Bring the status of an edition whose measure is not known up to its shards; a report is to be written."""
+    row = queries.locked(session, volume.edition.id)
+    ready = judge([shard.state for shard in volume.shards], captured=row.captured_url_count, missing_seeds=None)
+    _stand(row, {**ready.as_object(), "counts": shard_counts(volume.shards)})
+    mark_shards(session, volume, now=now)
+
+
+def forget_report(session: Session, volume: EditionView, *, now: datetime) -> None:
+    """Take note that the files of a report cannot be read any more: the edition is to be accounted for anew."""
+    queries.locked(session, volume.edition.id).generated_at = None
+    record_plan(session, volume, now=now)
+
+
+def _stand(row: Edition, content: dict[str, Any]) -> None:
+    counts = content["counts"]
+    row.status, row.search_ready = content["status"], content["search_ready"]
+    row.research_ready = content["research_ready"]
+    row.shard_count, row.indexed_shard_count = counts["shards"], counts["indexed_shards"]
+    row.needs_review_shard_count = counts["needs_review_shards"]
+
+
+def mark_shards(session: Session, volume: EditionView, *, now: datetime) -> None:
+    """Write which shards need review; one that was tried again and got better is pending again."""
+    for shard in volume.shards:
+        wanted = (Acceptance.NEEDS_REVIEW if shard.state.needs_review else Acceptance.PENDING).value
+        if shard.state.is_accepted or shard.acceptance == wanted:
+            continue
+        job = shards.job_of_edition(session, shard.job_id)
+        if job is not None and job.acceptance_state == shard.acceptance:
+            shards.mark(job, wanted, now=now)
+
 
 Tell = Callable[[int], None]
 """Hears how many rows were read so far; it may raise to break off, and then nothing was written."""
 
 
-class Report(NamedTuple):
+class EditionReport(NamedTuple):
     """A report that was written."""
 
-    volume: Volume
+    volume: EditionView
     content: dict[str, Any]
     folder: Path
 
 
 def write_report(
-    database: Database, home: Path, clock: Clock, edition_id: int, *, tell: Tell = lambda _count: None,
+    database: Database,
+    home: Path,
+    clock: Clock,
+    edition_id: int,
+    *,
+    tell: Tell = lambda _count: None,
     apply: bool = True,
-) -> Report:  # fmt: skip
+) -> EditionReport:
     """Write the files of an edition and bring its row up to date; without `apply` only return what they would say.
 
     EditionNotFound; LedgerUnbalanced if the rows do not add up, EditionBusy, NoSpace: then nothing is changed.
     """
     with database.read() as session:
         known = read_volume(session, edition_id)
-    folder = artefacts.edition_folder(home, known.source.code, known.edition.year)
-    with artefacts.draft(folder) as made:
+    folder = edition_files.edition_folder(home, known.source.code, known.edition.year)
+    with edition_files.draft(folder) as made:
         now = clock.now()
         with database.read() as session:
             volume = read_volume(session, edition_id)
@@ -63,27 +160,27 @@ def write_report(
         figures = _figures(database, volume, tally)
         content = compose(volume, figures, [ledger, manifest, table], now=now)
         if not apply:
-            return Report(volume, content, folder)
-        report = made.whole(artefacts.REPORT_JSON, _json(content))
-        text = made.whole(artefacts.REPORT_MD, report_text(content).encode("utf-8", "replace"))
+            return EditionReport(volume, content, folder)
+        report = made.whole(edition_files.REPORT_JSON, _json(content))
+        text = made.whole(edition_files.REPORT_MD, report_text(content).encode("utf-8", "replace"))
         made.publish(ledger, manifest, table, text, report)
         with database.write() as session:
             # Shards may have been added or decided about meanwhile: the row says how the edition stands now.
             volume = read_volume(session, edition_id)
             standing = assess(volume, content, tally.missing_seeds)
             record_report(session, volume, standing, summary(volume, standing), now=now)
-    return Report(volume, content, folder)
+    return EditionReport(volume, content, folder)
 
 
-def rewrite_report(made: Draft, content: dict[str, Any]) -> None:
+def rewrite_report(made: EditionDraft, content: dict[str, Any]) -> None:
     """Write the report again with other words about its shards; the ledger stays as it is."""
-    report = made.whole(artefacts.REPORT_JSON, _json(content))
-    text = made.whole(artefacts.REPORT_MD, report_text(content).encode("utf-8", "replace"))
+    report = made.whole(edition_files.REPORT_JSON, _json(content))
+    text = made.whole(edition_files.REPORT_MD, report_text(content).encode("utf-8", "replace"))
     made.publish(text, report)
 
 
-def _write_ledger(made: Draft, rows: Iterable[Row], tally: Tally) -> tuple[Written, Written]:
-    with made.sheet(artefacts.LEDGER) as ledger, made.sheet(artefacts.CSV) as table:
+def _write_ledger(made: EditionDraft, rows: Iterable[Row], tally: Tally) -> tuple[Written, Written]:
+    with made.sheet(edition_files.LEDGER) as ledger, made.sheet(edition_files.CSV) as table:
         table.write(csv_line(CSV_COLUMNS))
         for row in rows:
             tally.add(row)
@@ -98,33 +195,43 @@ def _recount(path: Path) -> Counter[str]:
         return Counter(json.loads(line)["outcome"] for line in file)
 
 
-def _write_manifest(database: Database, made: Draft, volume: Volume) -> Written:
-    with made.sheet(artefacts.MANIFEST) as manifest:
+def _write_manifest(database: Database, made: EditionDraft, volume: EditionView) -> Written:
+    with made.sheet(edition_files.MANIFEST) as manifest:
         for shard, row in captures_of(database, volume):
             content = json.dumps(_manifest_row(volume, shard, row), ensure_ascii=False)
             manifest.line(content.encode("utf-8", "replace") + b"\n")
         return manifest.close()
 
 
-def _manifest_row(volume: Volume, shard: Shard, row: CaptureRow) -> dict[str, Any]:
+def _manifest_row(volume: EditionView, shard: Shard, row: CaptureRow) -> dict[str, Any]:
     if row.withdrawn:
         return {"snapshot_id": row.id, "job_id": shard.job_id, "withdrawn": True}
     path = row.warc_path
     if path is not None and PurePath(path).is_absolute():
         path = PurePath(path).name
     return {
-        "snapshot_id": row.id, "url": row.url, "job_id": shard.job_id, "execution_id": row.execution_id,
-        "capture_timestamp": row.captured_at.isoformat().replace("+00:00", "Z"), "status_code": row.status,
-        "warc_path": path, "warc_record_id": row.record_id and f"<urn:uuid:{row.record_id}>",
-        "payload_digest": row.payload_digest, "backend": row.backend, "fidelity": row.fidelity,
+        "snapshot_id": row.id,
+        "url": row.url,
+        "job_id": shard.job_id,
+        "execution_id": row.execution_id,
+        "capture_timestamp": row.captured_at.isoformat().replace("+00:00", "Z"),
+        "status_code": row.status,
+        "warc_path": path,
+        "warc_record_id": row.record_id and f"<urn:uuid:{row.record_id}>",
+        "payload_digest": row.payload_digest,
+        "backend": row.backend,
+        "fidelity": row.fidelity,
         "provenance": {
-            "job_id": shard.job_id, "job_name": shard.name, "edition_id": volume.edition.id, "shard_key": shard.key,
+            "job_id": shard.job_id,
+            "job_name": shard.name,
+            "edition_id": volume.edition.id,
+            "shard_key": shard.key,
             "shard_kind": shard.kind,
         },
-    }  # fmt: skip
+    }
 
 
-def _figures(database: Database, volume: Volume, tally: Tally) -> Figures:
+def _figures(database: Database, volume: EditionView, tally: Tally) -> Figures:
     """Return what the report says besides the ledger: what was left out without a row, and what was told in numbers."""
     runs = volume.runs
     ids = [run.id for _, run in runs]
@@ -140,3 +247,105 @@ def _figures(database: Database, volume: Volume, tally: Tally) -> Figures:
 
 def _json(content: dict[str, Any]) -> bytes:
     return json.dumps(content, indent=2, ensure_ascii=False).encode("utf-8", "replace") + b"\n"
+
+
+LEAST_CHARS, MOST_CHARS = 3, 2000
+_log = log.get()
+
+
+def accept_gap(
+    database: Database, home: Path, clock: Clock, *, job_id: int, reason: str, apply: bool = True
+) -> EditionView:
+    """Accept what a shard did not bring; return its edition as it stands then, or would stand without `apply`.
+
+    Invalid without a reason of at least three characters, ShardNotFound if the job is no part of an edition,
+    EditionBusy while its report is written: then nothing is changed. What was measured stays; a worker measures anew.
+    """
+    said = " ".join(reason.split())
+    if not LEAST_CHARS <= len(said) <= MOST_CHARS:
+        raise Invalid(f"say why, in {LEAST_CHARS} to {MOST_CHARS} characters; it stands in the report for ever")
+    known = _edition_of(database, job_id)
+    folder = edition_folder(home, known.source.code, known.edition.year)
+    with draft(folder) as made:
+        written = read_report(folder) if known.edition.generated_at is not None else None
+        volume, content = _accept(database, clock, job_id, said, written, apply=apply)
+        if not apply:
+            return volume
+        if content is not None:
+            try:
+                rewrite_report(made, content)
+            except (NoSpace, OSError) as exc:  # it is decided; a worker sees that and writes the report
+                _log.warning("edition.report_not_rewritten", job_id=job_id, message=str(exc))
+    with database.read() as session:
+        return read_volume(session, known.edition.id)
+
+
+def _edition_of(database: Database, job_id: int) -> EditionView:
+    with database.read() as session:
+        edition_id = shards.edition_of(session, job_id) if 0 <= job_id < 1 << 63 else None
+        if edition_id is None:
+            raise ShardNotFound(job_id)
+        return read_volume(session, edition_id)
+
+
+_Written = tuple[dict[str, Any], list[MissingSeed]]
+"""A report, and all seeds that its ledger has as missing."""
+
+
+def _accept(
+    database: Database, clock: Clock, job_id: int, said: str, written: _Written | None, *, apply: bool
+) -> tuple[EditionView, dict[str, Any] | None]:
+    """Write down what is decided, or undo that; return the edition, and its report as it reads now if there is one."""
+    now = clock.now()
+    with database.write() as session:
+        job = shards.job_of_edition(session, job_id)
+        if job is None or job.edition_id is None:
+            raise ShardNotFound(job_id)
+        state = Acceptance.ACCEPTED_GAP.value
+        told = {"state": state, "reason": said, "accepted_at": now.isoformat(), "accepted_by": acting_user()}
+        shards.mark(job, state, now=now, details={"operator_acceptance": told})
+        audit.record(session, clock, action="edition.gap_accepted", subject=f"job {job_id}", detail={"reason": said})
+        session.flush()
+        volume = read_volume(session, job.edition_id)
+        content = None if written is None else assess(volume, *written)
+        if content is None:
+            forget_report(session, volume, now=now)
+        else:
+            record_standing(session, volume, content, now=now)
+        if not apply:
+            session.flush()
+            session.expunge_all()  # what was thought through stays readable
+            session.rollback()
+        return volume, content
+
+
+def read_report(folder: Path) -> _Written | None:
+    """Return the report of an edition as it was written last, with its missing seeds; None if it cannot be read."""
+    try:
+        content = json.loads((folder / REPORT_JSON).read_bytes())
+        with (folder / LEDGER).open("rb") as lines:
+            missing = missing_seeds(lines)
+        is_whole = content["counts"]["missing_seeds"] == len(missing) and isinstance(content["shards"], list)
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+    return (content, missing) if is_whole else None
+
+
+_AT_REST = frozenset({"indexed", "failed", "index_failed", "cancelled"})
+
+
+def due(session: Session, *, passed: Collection[int] = ()) -> list[int]:
+    """Return the editions whose report is to be written, those in `passed` left out; mostly none.
+
+    Mostly one question: what waits for its date, and what has not changed since its report, is not looked at.
+    """
+    return [
+        found
+        for found in queries.unaccounted(session)
+        if found not in passed and is_at_rest(read_volume(session, found))
+    ]
+
+
+def is_at_rest(volume: EditionView) -> bool:
+    """Return whether nothing of an edition is going to happen by itself."""
+    return bool(volume.shards) and all(shard.state.is_accepted or shard.status in _AT_REST for shard in volume.shards)

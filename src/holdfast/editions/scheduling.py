@@ -6,46 +6,50 @@ is what would be done; one with an error in it changes nothing.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import fields, replace
 from datetime import datetime, timedelta
+from typing import Any
 
 from sqlalchemy.orm import Session
 
 from holdfast import audit
-from holdfast.archive_tool.contract import Host
+from holdfast.archive_tool.contract import ExecutionPolicy, Host
+from holdfast.archive_tool.outcome import operator_state, rescue_word
 from holdfast.clock import Clock
 from holdfast.db.engine import Database
 from holdfast.db.models import Edition, Source
 from holdfast.editions import campaign, queries
-from holdfast.editions.campaign import ShardSeed
-from holdfast.editions.plans import Entry, Plan, Skip, Step, Wish
-from holdfast.editions.records import ensure_edition, record_plan
-from holdfast.editions.refusals import CampaignRefused
-from holdfast.editions.volume import read_volume
+from holdfast.editions import shard_queries as shards
+from holdfast.editions.campaign import CampaignWish, Plan, PlanEntry, PlanStep, ShardSeed, Skip
+from holdfast.editions.edition_view import read_volume
+from holdfast.editions.errors import CampaignRefused
+from holdfast.editions.readiness import ShardReadiness, judge
+from holdfast.editions.report import ensure_edition, record_plan
+from holdfast.editions.shard_queries import ANNUAL, SHARD, ShardState
 from holdfast.errors import Invalid
-from holdfast.jobs.board.board import Board
-from holdfast.jobs.board.queries import locked_source
-from holdfast.jobs.shards import queries as shards
-from holdfast.jobs.shards.queries import ANNUAL, SHARD, Standing
+from holdfast.jobs.administration.actions import JobActions
 from holdfast.jobs.specs import JobSpec
+from holdfast.jobs.store import locked_source
+from holdfast.sources.config import merge_fields
 from holdfast.sources.queries import source_by_code, sources
 from holdfast.sources.registry import config_of
 
 _ACTIVE = frozenset({"queued", "retryable", "running", "completed", "indexing", "index_failed"})
 _MAX_SOURCES = 100_000
-_ByTurn = Callable[[Session, Source, "Turn"], list[Entry]]
+_ByTurn = Callable[[Session, Source, "CampaignTurn"], list[PlanEntry]]
 
 
 class _Undone(Exception):
     """Ends the transaction of a plan that is not to be applied."""
 
 
-class Turn:
+class CampaignTurn:
     """What the sources of one plan share: the year, when each begins, and how much may still be made."""
 
-    def __init__(self, wish: Wish, *, year: int, now: datetime, order: dict[str, int]) -> None:
+    def __init__(self, wish: CampaignWish, *, year: int, now: datetime, order: dict[str, int]) -> None:
         self.wish, self.year, self.now, self._order = wish, year, now, order
         self.left = wish.max_create
         self._begin = max(campaign.campaign_date(year), now)
@@ -66,30 +70,30 @@ class Turn:
 class Campaigns:
     """Plans campaigns on one installation."""
 
-    def __init__(self, database: Database, board: Board, clock: Clock, host: Host) -> None:
+    def __init__(self, database: Database, board: JobActions, clock: Clock, host: Host) -> None:
         """`host` is what this server runs zimit with: its VPN command and the flags that it lets through count."""
         self._database, self._board, self._clock, self._host = database, board, clock, host
 
-    def schedule(self, wish: Wish) -> Plan:
+    def schedule(self, wish: CampaignWish) -> Plan:
         """Give every source its annual job for a year; CampaignRefused if the year or the sources cannot be meant."""
         return self._run(wish, self._schedule_one, action="edition.scheduled")
 
-    def plan_shards(self, wish: Wish) -> Plan:
+    def plan_shards(self, wish: CampaignWish) -> Plan:
         """Give the seeds of each source a shard of their own, where a report shows that something is missing."""
         return self._run(wish, self._shard_one, action="edition.sharded")
 
-    def salvage(self, wish: Wish) -> Plan:
+    def salvage(self, wish: CampaignWish) -> Plan:
         """Make jobs of the year that belong to no edition parts of one, as they are."""
         return self._run(wish, self._salvage_one, action="edition.salvaged")
 
-    def _run(self, wish: Wish, one: _ByTurn, *, action: str) -> Plan:
+    def _run(self, wish: CampaignWish, one: _ByTurn, *, action: str) -> Plan:
         now = self._clock.now()
         year = campaign.campaign_year(wish.year, now=now)
         plan = Plan(year=year, entries=(), applied=False)
         with suppress(_Undone), self._database.write() as session:
             every = sources(session, limit=_MAX_SOURCES)
             order = {code: rank for rank, code in enumerate(campaign.in_order(row.code for row in every))}
-            turn = Turn(wish, year=year, now=now, order=order)
+            turn = CampaignTurn(wish, year=year, now=now, order=order)
             entries = [entry for code in _codes(wish, every) for entry in self._entries(session, code, turn, one)]
             plan = replace(plan, entries=tuple(entries))
             if not wish.apply or plan.errors:
@@ -100,22 +104,22 @@ class Campaigns:
             return replace(plan, applied=True)
         return replace(plan, entries=tuple(replace(entry, job_id=None) for entry in plan.entries))
 
-    def _entries(self, session: Session, code: str, turn: Turn, one: _ByTurn) -> list[Entry]:
+    def _entries(self, session: Session, code: str, turn: CampaignTurn, one: _ByTurn) -> list[PlanEntry]:
         found = source_by_code(session, code)
         source = None if found is None else locked_source(session, found.id)
         if source is None:
-            return [Entry(source=code, step=Step.ERROR, reason=f"there is no source {code[:40]!r}")]
+            return [PlanEntry(source=code, step=PlanStep.ERROR, reason=f"there is no source {code[:40]!r}")]
         return one(session, source, turn)
 
-    def _schedule_one(self, session: Session, source: Source, turn: Turn) -> list[Entry]:
+    def _schedule_one(self, session: Session, source: Source, turn: CampaignTurn) -> list[PlanEntry]:
         name = campaign.job_name(source.code, turn.year)
-        made = Entry(source=source.code, step=Step.CREATE, name=name, at=turn.at(source.code))
+        made = PlanEntry(source=source.code, step=PlanStep.CREATE, name=name, at=turn.at(source.code))
         known = [one for one in shards.of_source(session, source.id) if one.status != "cancelled"]
         annual = [one for one in known if is_annual(one, source, turn.year)]
         if sum(one.job.kind == ANNUAL for one in annual) > 1:
             several = ", ".join(str(one.job.id) for one in annual)
             reason = f"several jobs are its annual job of {turn.year}: {several}; cancel all but one"
-            return [replace(made, step=Step.ERROR, reason=reason)]
+            return [replace(made, step=PlanStep.ERROR, reason=reason)]
         skip = _why_not(known, annual, name)
         if skip is None and not source.enabled:
             skip = Skip.DISABLED
@@ -123,10 +127,10 @@ class Campaigns:
             skip = Skip.LIMIT
         if skip is not None:
             there = annual[0].job.id if annual else None
-            return [replace(made, step=Step.SKIP, reason=skip.value, at=None, job_id=there)]
+            return [replace(made, step=PlanStep.SKIP, reason=skip.value, at=None, job_id=there)]
         return self._recorded(session, source, turn, [self._create(session, source, turn, made, campaign.FULL_KEY)])
 
-    def _create(self, session: Session, source: Source, turn: Turn, entry: Entry, key: str) -> Entry:
+    def _create(self, session: Session, source: Source, turn: CampaignTurn, entry: PlanEntry, key: str) -> PlanEntry:
         """Make the job of an entry, and an edition for it if there is none; what is wrong with it is the entry's."""
         is_shard = entry.seed is not None
         try:
@@ -134,22 +138,25 @@ class Campaigns:
             free = campaign.uncapped(config, (entry.seed,) if entry.seed is not None else config.seeds, self._host)
             edition = ensure_edition(session, source, turn.year, seeds=config.seeds, now=turn.now)
             spec = JobSpec(
-                source_id=source.id, name=entry.name, adaptive_scheduling=False, config=free.overrides,
+                source_id=source.id,
+                name=entry.name,
+                adaptive_scheduling=False,
+                config=free.overrides,
                 details=_details(turn, edition, key if is_shard else None),
-            )  # fmt: skip
+            )
             assert entry.at is not None
             job = self._board.add(session, spec, kind=SHARD if is_shard else ANNUAL, at=entry.at).job
         except Invalid as exc:
-            return replace(entry, step=Step.ERROR, reason=str(exc))
+            return replace(entry, step=PlanStep.ERROR, reason=str(exc))
         kind = campaign.SEED_GROUP if is_shard else campaign.FULL_SITE
         shards.attach(job, edition_id=edition.id, key=key, kind=kind, now=turn.now)
         return replace(entry, job_id=job.id, notes=free.notes)
 
-    def _shard_one(self, session: Session, source: Source, turn: Turn) -> list[Entry]:
+    def _shard_one(self, session: Session, source: Source, turn: CampaignTurn) -> list[PlanEntry]:
         edition = queries.edition(session, source_id=source.id, year=turn.year)
         known = shards.of_source(session, source.id)
         whole = [one for one in known if is_annual(one, source, turn.year) and one.job.kind != SHARD]
-        skipped = Entry(source=source.code, step=Step.SKIP)
+        skipped = PlanEntry(source=source.code, step=PlanStep.SKIP)
         if whole and (edition is None or edition.generated_at is None):
             return [replace(skipped, reason=Skip.NO_REPORT.value)]
         if edition is not None and edition.generated_at is not None and _has_no_gaps(edition):
@@ -158,24 +165,39 @@ class Campaigns:
         try:
             seeds = campaign.shard_seeds(config_of(source).seeds)
         except Invalid as exc:
-            return [replace(skipped, step=Step.ERROR, reason=str(exc))]
+            return [replace(skipped, step=PlanStep.ERROR, reason=str(exc))]
         made = [self._shard(session, source, turn, (number, seed), edition, taken) for number, seed in enumerate(seeds)]
         return self._recorded(session, source, turn, made)
 
-    def _recorded(self, session: Session, source: Source, turn: Turn, entries: list[Entry]) -> list[Entry]:
+    def _recorded(
+        self, session: Session, source: Source, turn: CampaignTurn, entries: list[PlanEntry]
+    ) -> list[PlanEntry]:
         """Return entries, after the edition's row was brought up to the jobs that were made of them."""
         edition = queries.edition(session, source_id=source.id, year=turn.year)
-        if edition is not None and any(entry.job_id is not None for entry in entries if entry.step is Step.CREATE):
+        if edition is not None and any(entry.job_id is not None for entry in entries if entry.step is PlanStep.CREATE):
             session.flush()
             record_plan(session, read_volume(session, edition.id), now=turn.now)
         return entries
 
-    def _shard(self, session: Session, source: Source, turn: Turn, seed: tuple[int, ShardSeed],
-               edition: Edition | None, taken: set[str | None]) -> Entry:  # fmt: skip
+    def _shard(
+        self,
+        session: Session,
+        source: Source,
+        turn: CampaignTurn,
+        seed: tuple[int, ShardSeed],
+        edition: Edition | None,
+        taken: set[str | None],
+    ) -> PlanEntry:
         number, wanted = seed
         name = campaign.job_name(source.code, turn.year, wanted.key)
-        entry = Entry(source=source.code, step=Step.CREATE, name=name, shard_key=wanted.key, seed=wanted.seed,
-                      at=turn.at(source.code, number))  # fmt: skip
+        entry = PlanEntry(
+            source=source.code,
+            step=PlanStep.CREATE,
+            name=name,
+            shard_key=wanted.key,
+            seed=wanted.seed,
+            at=turn.at(source.code, number),
+        )
         skip = None
         if name in taken:
             skip = Skip.EXISTS
@@ -184,14 +206,14 @@ class Campaigns:
         elif not turn.take():
             skip = Skip.LIMIT
         if skip is not None:
-            return replace(entry, step=Step.SKIP, reason=skip.value, at=None)
+            return replace(entry, step=PlanStep.SKIP, reason=skip.value, at=None)
         return self._create(session, source, turn, entry, wanted.key)
 
-    def _salvage_one(self, session: Session, source: Source, turn: Turn) -> list[Entry]:
+    def _salvage_one(self, session: Session, source: Source, turn: CampaignTurn) -> list[PlanEntry]:
         found = [one for one in shards.of_source(session, source.id) if is_annual(one, source, turn.year)]
         loose = [one for one in found if one.job.edition_id is None]
         if not loose:
-            return [Entry(source=source.code, step=Step.SKIP, reason=Skip.NOTHING.value)]
+            return [PlanEntry(source=source.code, step=PlanStep.SKIP, reason=Skip.NOTHING.value)]
         try:
             seeds = config_of(source).seeds
         except Invalid:
@@ -204,20 +226,21 @@ class Campaigns:
             taken.add(key)
             kind = one.job.shard_kind or campaign.LEGACY
             shards.attach(one.job, edition_id=edition.id, key=key, kind=kind, now=turn.now)
-            entries.append(Entry(source=source.code, step=Step.ATTACH, name=one.job.name, shard_key=key,
-                                 job_id=one.job.id))  # fmt: skip
+            entries.append(
+                PlanEntry(source=source.code, step=PlanStep.ATTACH, name=one.job.name, shard_key=key, job_id=one.job.id)
+            )
         session.flush()
         record_plan(session, read_volume(session, edition.id), now=turn.now)
         return entries
 
 
-def is_annual(one: Standing, source: Source, year: int) -> bool:
+def is_annual(one: ShardState, source: Source, year: int) -> bool:
     """Return whether a job is part of the campaign of a year: by what it carries, or by its name."""
     is_labelled = one.job.kind in (ANNUAL, SHARD) and one.job.details.get("campaign_year") == year
     return is_labelled or one.job.name == campaign.job_name(source.code, year)
 
 
-def _codes(wish: Wish, every: Iterable[Source]) -> list[str]:
+def _codes(wish: CampaignWish, every: Iterable[Source]) -> list[str]:
     if wish.sources:
         return campaign.in_order(wish.sources)
     found = [row.code for row in every if row.config.get("schedule_hint") == campaign.HINT]
@@ -229,7 +252,7 @@ def _codes(wish: Wish, every: Iterable[Source]) -> list[str]:
     return campaign.in_order(found)
 
 
-def _why_not(known: list[Standing], annual: list[Standing], name: str) -> Skip | None:
+def _why_not(known: list[ShardState], annual: list[ShardState], name: str) -> Skip | None:
     if any(one.job.kind in (ANNUAL, SHARD) for one in annual):
         return Skip.SCHEDULED
     if any(one.job.name == name for one in known):
@@ -237,7 +260,7 @@ def _why_not(known: list[Standing], annual: list[Standing], name: str) -> Skip |
     return Skip.ACTIVE if any(map(_is_active, known)) else None
 
 
-def _is_active(one: Standing) -> bool:
+def _is_active(one: ShardState) -> bool:
     """Return whether a job would be at the same site at the same time; a recurring one that waits is not."""
     job = one.job
     if job.state is None:
@@ -247,14 +270,16 @@ def _is_active(one: Standing) -> bool:
     return one.status in _ACTIVE
 
 
-def _details(turn: Turn, edition: Edition, shard_key: str | None) -> dict[str, object]:
+def _details(turn: CampaignTurn, edition: Edition, shard_key: str | None) -> dict[str, object]:
     if shard_key is None:
         return {**campaign.labels(turn.year), "edition_id": edition.id}
     return {
-        **campaign.labels(turn.year, version="v2-sharded"), "edition_id": edition.id,
-        "campaign_shard_key": shard_key, "campaign_shard_kind": campaign.SEED_GROUP,
+        **campaign.labels(turn.year, version="v2-sharded"),
+        "edition_id": edition.id,
+        "campaign_shard_key": shard_key,
+        "campaign_shard_kind": campaign.SEED_GROUP,
         "shard_target_url_cap": turn.wish.url_cap,
-    }  # fmt: skip
+    }
 
 
 def _has_no_gaps(edition: Edition) -> bool:
@@ -274,3 +299,105 @@ def _free_key(taken: set[str | None], *, several: bool) -> str:
     while f"{campaign.LEGACY_KEY}-{number}" in taken:
         number += 1
     return f"{campaign.LEGACY_KEY}-{number}"
+
+
+_BROKEN = ("failed", "index_failed", "cancelled")
+
+
+def annual_status(session: Session, year: int, codes: Iterable[str] = ()) -> dict[str, Any]:
+    """Return where each source of a campaign stands (1.9 of the facts); CampaignRefused for a year that cannot be."""
+    if not campaign.FIRST_YEAR <= year <= campaign.LAST_YEAR:
+        raise CampaignRefused(f"the year must lie between {campaign.FIRST_YEAR} and {campaign.LAST_YEAR}, not {year}")
+    # One that has an edition of the year takes part, whatever it is meant for by now.
+    taking_part = set(queries.sources_with_edition(session, year=year))
+    wanted = campaign.in_order(codes) or campaign.in_order(
+        row.code
+        for row in sources(session, limit=100_000)
+        if row.config.get("schedule_hint") == campaign.HINT or row.id in taking_part
+    )
+    rows = [_source(session, code, year) for code in wanted]
+    states = Counter(row["state"] for row in rows)
+    jobs = [job for row in rows for job in row["jobs"]]
+    return {
+        "campaignYear": year,
+        "campaignDate": f"{campaign.campaign_date(year):%Y-%m-%d}",
+        "sources": rows,
+        "summary": {
+            "totalSources": len(rows),
+            "indexed": states["indexed"],
+            "inProgress": states["in_progress"],
+            "failed": states["failed"],
+            "missing": states["missing"],
+            "errors": states["error"],
+            "readyForSearch": bool(rows) and all(row["searchReady"] for row in rows),
+            "rescueStates": dict(sorted(Counter(job["rescueState"] for job in jobs).items())),
+            "operatorStates": dict(sorted(Counter(job["operatorState"] for job in jobs).items())),
+        },
+    }
+
+
+def _source(session: Session, code: str, year: int) -> dict[str, Any]:
+    source = source_by_code(session, code)
+    row: dict[str, Any] = {"sourceCode": code, "state": "error", "searchReady": False, "jobs": []}
+    if source is None:
+        return {**row, "error": f"there is no source {code[:40]!r}"}
+    edition = queries.edition(session, source_id=source.id, year=year)
+    jobs = [
+        one
+        for one in shards.of_source(session, source.id)
+        if is_annual(one, source, year) or (edition is not None and one.job.edition_id == edition.id)
+    ]
+    ready = judge(
+        [ShardReadiness(one.status, one.job.acceptance_state) for one in jobs], captured=1, missing_seeds=None
+    )
+    row |= {
+        "sourceName": source.name,
+        "state": _state(jobs),
+        "searchReady": ready.search_ready,
+        "jobs": [_job(source, one) for one in jobs],
+        "edition": None
+        if edition is None
+        else {
+            "editionId": edition.id,
+            "status": edition.status,
+            "searchReady": edition.search_ready,
+            "researchReady": edition.research_ready,
+            "generatedAt": edition.generated_at.isoformat() if edition.generated_at else None,
+        },
+    }
+    if row["state"] == "error":
+        row["error"] = "several jobs are its annual job; cancel all but one"
+    return row
+
+
+def _state(jobs: list[ShardState]) -> str:
+    if not jobs:
+        return "missing"
+    if sum(one.job.kind == ANNUAL and one.status != "cancelled" for one in jobs) > 1:
+        return "error"
+    states = [ShardReadiness(one.status, one.job.acceptance_state) for one in jobs]
+    if any(state.needs_review for state in states):
+        return "failed"
+    return "in_progress" if any(state.is_blocking for state in states) else "indexed"
+
+
+def _job(source: Source, one: ShardState) -> dict[str, Any]:
+    config = merge_fields(source.config, one.job.config)
+    given = (config.get("zimit") or {}).get("execution_policy") or {}
+    known = {one.name for one in fields(ExecutionPolicy)}
+    policy = ExecutionPolicy(**{name: value for name, value in given.items() if name in known})
+    stage = one.latest.stage if one.latest is not None else None
+    return {
+        "jobId": one.job.id,
+        "name": one.job.name,
+        "status": one.status,
+        "shardKey": one.job.shard_key,
+        "shardKind": one.job.shard_kind,
+        "acceptanceState": one.job.acceptance_state,
+        "retryCount": one.job.current_retry_count,
+        "crawlerStage": stage,
+        "pagesCrawled": one.latest.items_crawled if one.latest is not None else 0,
+        "rescueState": rescue_word(policy, stage).value,
+        "operatorState": operator_state(one.status, policy, stage),
+        "queuedAt": one.job.next_run_at.isoformat() if one.job.next_run_at else None,
+    }

@@ -4,35 +4,266 @@ a description that are written to a folder once. The same rows give the same byt
 
 from __future__ import annotations
 
+import gzip
 import json
 import re
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from hashlib import sha256
 from itertools import chain, islice
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from sqlalchemy.orm import Session
 
-from holdfast import __version__
+from holdfast import __version__, cancellation
+from holdfast.clock import digits14
+from holdfast.config import DiskSettings
+from holdfast.coordination.disk import demand_room
 from holdfast.db.engine import Database
-from holdfast.db.visibility import is_any_withdrawn
-from holdfast.editions.volume import read_volume
-from holdfast.errors import Conflict
+from holdfast.editions.edition_view import read_volume
+from holdfast.errors import Conflict, UrlRefused
 from holdfast.exports import queries
-from holdfast.exports.cdxj import captures, write_zipnum
-from holdfast.exports.pages import write_pages
-from holdfast.exports.queries import ExecutionRow, FileRow, HiddenRecord
-from holdfast.exports.records import Records
+from holdfast.exports.queries import ExportedExecution, ExportedFile, ExportedPage, HiddenRecord, IndexRow
 from holdfast.exports.redaction import blanked, find_gaps
-from holdfast.exports.zipping import FileRange, Member, MemberChanged, Segment, read_segments
-from holdfast.index.queries import withdrawals_word
-from holdfast.jobs.names import execution_name
+from holdfast.exports.zipping import FileRange, MemberChanged, Segment, ZipMember, read_segments
+from holdfast.jobs.store import execution_name
 from holdfast.sorting import sorted_lines
-from holdfast.warc.roots import locate
+from holdfast.urls import parse_seed
+from holdfast.warc.outfile import disk_error
+from holdfast.warc.roots import locate, placed
+from holdfast.withdrawals.queries import withdrawals_word
+from holdfast.withdrawals.visibility import is_any_withdrawn
+
+PAGES, EXTRA = "pages.jsonl", "extraPages.jsonl"
+_PAGES_AT_ONCE = 1000
+_FEW = 1000
+"""An execution whose seeds are not known, as an import, lists so many of its pages first."""
+
+
+def write_pages(
+    database: Database, executions: Iterable[ExportedExecution], folder: Path
+) -> tuple[dict[str, str], list[str]]:
+    """Write the page lists below `folder/pages`; return the main page's fields, and the names of the lists."""
+    every = list(executions)
+    seeds = {page for execution in every for page in _seed_hashes(execution)}
+    below = folder / "pages"
+    below.mkdir()
+    main: ExportedPage | None = None
+    first_count = count = 0
+    with (below / PAGES).open("wb") as first, (below / EXTRA).open("wb") as extra:
+        first.write(_header("pages", "Pages"))
+        extra.write(_header("extra-pages", "More pages"))
+        for row in _pages(database, [execution.id for execution in every]):
+            is_first = row.url_hash in seeds if seeds else count < _FEW
+            (first if is_first else extra).write(_line(row))
+            if main is None or (is_first and not first_count):
+                main = row
+            first_count += is_first
+            count += 1
+    if first_count == count:
+        (below / EXTRA).unlink()
+    elif not first_count:
+        # No seed was captured under its own address: a reader must still find a page to begin with.
+        (below / EXTRA).replace(below / PAGES)
+    names = [name for name in (PAGES, EXTRA) if (below / name).exists()]
+    return ({} if main is None else {"mainPageUrl": main.url, "mainPageDate": _stamp(main.captured_at)}), names
+
+
+def _seed_hashes(execution: ExportedExecution) -> set[int]:
+    """Return the pages that the execution started with, where they were captured under that address."""
+    hashes = set()
+    for seed in (*execution.config.get("seeds", ()), *execution.job_config.get("seeds", ())):
+        try:
+            hashes.add(parse_seed(str(seed)).hash64)
+        except UrlRefused:
+            continue
+    return hashes
+
+
+def _pages(database: Database, executions: Iterable[int]) -> Iterator[ExportedPage]:
+    """Yield each page once: the first capture of it, by execution and id."""
+    seen: set[int] = set()
+    for execution_id in executions:
+        for row in _captured(database, execution_id):
+            if row.url_hash not in seen:
+                seen.add(row.url_hash)
+                yield row
+
+
+def _captured(database: Database, execution_id: int) -> Iterator[ExportedPage]:
+    """Yield the captures of pages of an execution, by id, in short sessions."""
+    after = -1
+    while True:
+        cancellation.check()
+        with database.read() as session:
+            rows = queries.page_rows(session, execution_id, after=after, limit=_PAGES_AT_ONCE)
+        yield from rows
+        if len(rows) < _PAGES_AT_ONCE:
+            return
+        after = rows[-1].id
+
+
+def _header(name: str, title: str) -> bytes:
+    return json.dumps({"format": "json-pages-1.0", "id": name, "title": title, "hasText": False}).encode() + b"\n"
+
+
+def _line(row: ExportedPage) -> bytes:
+    fields = {"id": row.record_id or str(row.id), "url": row.url, "ts": _stamp(row.captured_at)}
+    if row.title:
+        fields["title"] = row.title
+    return json.dumps(fields, ensure_ascii=False).encode("utf-8", "replace") + b"\n"
+
+
+def _stamp(moment: datetime) -> str:
+    return moment.astimezone(UTC).isoformat(timespec="milliseconds").removesuffix("+00:00") + "Z"
+
+
+BLOCK_LINES = 1024
+"""Lines of one compressed block, as the field's packages have; a reader fetches whole blocks."""
+RECORD_BYTES = 200
+"""What a record takes on the disk while an index is sorted, in bytes: every other one is a line of some 300, with its
+share of a merge."""
+_PAGE = 2000
+
+
+def cdxj_line(row: IndexRow, filename: str, *, offset: int | None = None) -> bytes:
+    """Return the line of one capture; numbers are strings there, as everybody writes them."""
+    fields = {
+        "url": row.url,
+        "mime": "warc/revisit" if row.record_type == "revisit" else row.media_type or "unk",
+        "status": str(row.status) if row.status is not None else "200" if row.record_type == "resource" else "-",
+        "digest": row.digest or "-",
+        "length": str(row.length),
+        "offset": str(row.offset if offset is None else offset),
+        "filename": filename,
+    }
+    if row.method is not None:
+        fields["method"] = row.method
+    text = json.dumps(fields, separators=(", ", ": "), ensure_ascii=True)
+    return f"{row.url_key} {digits14(row.captured_at)} {text}\n".encode("utf-8", "replace")
+
+
+def captures(
+    database: Database, *, execution_id: int | None = None, source_id: int | None = None
+) -> Iterator[IndexRow]:
+    """Yield the captures of an execution or a source by id, in short sessions."""
+    after = -1
+    while True:
+        cancellation.check()
+        with database.read() as session:
+            page = queries.index_rows(session, execution_id=execution_id, source_id=source_id, after=after, limit=_PAGE)
+        yield from page
+        if len(page) < _PAGE:
+            return
+        after = page[-1].id
+
+
+def export_cdxj(
+    database: Database,
+    scratch: Path,
+    *,
+    execution_id: int | None = None,
+    source_id: int | None = None,
+    disk: DiskSettings | None = None,
+) -> Iterator[bytes]:
+    """Yield the sorted index of an execution or a source; `scratch` is a folder for what memory does not hold.
+
+    NoSpace if that folder has no room for it; with `disk`, before anything is written.
+    """
+    names: dict[int, str] = {}
+    if disk is not None:
+        with database.read() as session:
+            records = queries.records_noted(session, execution_id=execution_id, source_id=source_id)
+        demand_room(scratch, disk, for_bytes=records * RECORD_BYTES)
+
+    def lines() -> Iterator[bytes]:
+        for row in captures(database, execution_id=execution_id, source_id=source_id):
+            if row.warc_file_id not in names:
+                with database.read() as session:
+                    found = queries.file_paths(session, [row.warc_file_id])
+                names[row.warc_file_id] = Path(found.get(row.warc_file_id, f"{row.warc_file_id}.warc.gz")).name
+            yield cdxj_line(row, names[row.warc_file_id])
+
+    try:
+        yield from sorted_lines(lines(), scratch)
+    except OSError as exc:
+        raise disk_error(exc, f"cannot sort the index below {scratch}: {exc.strerror}") from exc
+
+
+def write_zipnum(lines: Iterable[bytes], blocks: BinaryIO, index: Callable[[bytes], object], *, name: str) -> int:
+    """Write sorted lines as gzip blocks, and a line for each block to `index`; return how many lines there were."""
+    meta = {"format": "cdxj-gzip-1.0", "filename": name}
+    index(b"!meta 0 " + json.dumps(meta).encode() + b"\n")
+    total = at = 0
+    incoming = iter(lines)
+    while part := list(islice(incoming, BLOCK_LINES)):
+        total += len(part)
+        # No time and no name in the header: the same lines give the same bytes.
+        block = gzip.compress(b"".join(part), 6, mtime=0)
+        blocks.write(block)
+        where = {"offset": at, "length": len(block), "digest": f"sha256:{sha256(block).hexdigest()}", "filename": name}
+        index(b"%b %b\n" % (part[0].partition(b" {")[0], json.dumps(where).encode()))
+        at += len(block)
+    return total
+
+
+ORIGINALS = "originals"
+"""The member that holds bodies which earlier executions captured."""
+_ENDINGS = (".warc.gz", ".warc")
+
+
+class Records:
+    """The records of one package; gathers what is borrowed while the index is written."""
+
+    def __init__(self, database: Database, home: Path, names: Mapping[int, str]) -> None:
+        self._database, self._home, self._names = database, home, names
+        self._paths: dict[int, Path | None] = {}
+        self._places: dict[int, tuple[str, int]] = {}
+        self._segments: dict[str, list[FileRange]] = {}
+        self._sizes: dict[str, int] = {}
+
+    def lines(self, batch: Sequence[IndexRow]) -> Iterator[bytes]:
+        """Yield the index lines of some captures, and of what they borrow and nobody has listed yet."""
+        originals = self._originals(row.original_id for row in batch if row.original_id is not None)
+        for original in originals.values():
+            if original.warc_file_id not in self._names and original.id not in self._places and self._borrow(original):
+                name, offset = self._places[original.id]
+                yield cdxj_line(original, name, offset=offset)
+        for row in batch:
+            if row.warc_file_id in self._names and not (row.record_type == "revisit" and row.status == 304):
+                yield cdxj_line(row, self._names[row.warc_file_id])
+
+    def borrowed(self) -> list[tuple[str, list[FileRange]]]:
+        """Return the members that hold what is borrowed: their names and pieces."""
+        return sorted(self._segments.items())
+
+    def _originals(self, ids: Iterable[int]) -> dict[int, IndexRow]:
+        wanted = sorted(set(ids))
+        if not wanted:
+            return {}
+        with self._database.read() as session:
+            rows = queries.originals(session, wanted)
+            unknown = {row.warc_file_id for row in rows} - self._names.keys() - self._paths.keys()
+            paths = queries.file_paths(session, sorted(unknown))
+        for file_id in unknown:
+            self._paths[file_id] = placed(self._home, paths.get(file_id))
+        return {row.id: row for row in rows}
+
+    def _borrow(self, original: IndexRow) -> bool:
+        """Give a record a place in a member of its own kind; False if there is none, or its file is gone."""
+        path = self._paths.get(original.warc_file_id)
+        ending = next((end for end in _ENDINGS if path is not None and path.name.endswith(end)), None)
+        if path is None or ending is None:
+            return False
+        name = f"{ORIGINALS}{ending}"
+        self._places[original.id] = name, self._sizes.get(name, 0)
+        self._segments.setdefault(name, []).append(FileRange(path, original.offset, original.length))
+        self._sizes[name] = self._sizes.get(name, 0) + original.length
+        return True
+
 
 WACZ_VERSION = "1.1.1"
 LAYOUT_VERSION = 3
@@ -51,11 +282,11 @@ class NothingSealed(Conflict):
 class Contents:
     """What a package is made of, read in one short session."""
 
-    executions: tuple[ExecutionRow, ...]
+    executions: tuple[ExportedExecution, ...]
     title: str
     name: str
     """What the file is called, without its ending."""
-    files: tuple[FileRow, ...]
+    files: tuple[ExportedFile, ...]
     hidden: tuple[HiddenRecord, ...]
     withdrawals: str
     """A word for all withdrawals as they stand: the originals that are borrowed hang on them too."""
@@ -103,17 +334,21 @@ def read_edition(database: Database, edition_id: int) -> Contents:
     return found
 
 
-def _contents(session: Session, executions: list[ExecutionRow], title: str, name: str) -> Contents:
-    files: list[FileRow] = []
+def _contents(session: Session, executions: list[ExportedExecution], title: str, name: str) -> Contents:
+    files: list[ExportedFile] = []
     hidden: list[HiddenRecord] = []
     for execution in executions:
         sealed = queries.sealed_files(session, execution.id)
         hidden += queries.hidden_records(session, execution.id, [file.id for file in sealed])
         files += sealed
     return Contents(
-        executions=tuple(executions), title=title, name=name, files=tuple(files), hidden=tuple(hidden),
+        executions=tuple(executions),
+        title=title,
+        name=name,
+        files=tuple(files),
+        hidden=tuple(hidden),
         withdrawals=withdrawals_word(session),
-    )  # fmt: skip
+    )
 
 
 class Resource:
@@ -129,18 +364,21 @@ class Resource:
                 hasher.update(piece)
                 crc32 = zlib.crc32(piece, crc32)
             digest = hasher.hexdigest()
-        self.member = Member(name=name, crc32=crc32, segments=parts)
+        self.member = ZipMember(name=name, crc32=crc32, segments=parts)
         self.sha256 = digest
 
     def described(self) -> dict[str, Any]:
         """Return its entry in `datapackage.json`."""
         name = self.member.name.rpartition("/")[2]
         return {
-            "name": name.lower(), "path": self.member.name, "hash": f"sha256:{self.sha256}", "bytes": self.member.size,
-        }  # fmt: skip
+            "name": name.lower(),
+            "path": self.member.name,
+            "hash": f"sha256:{self.sha256}",
+            "bytes": self.member.size,
+        }
 
 
-def build(database: Database, home: Path, contents: Contents, folder: Path) -> list[Member]:
+def build(database: Database, home: Path, contents: Contents, folder: Path) -> list[ZipMember]:
     """Write the generated members into an empty folder and return all members in order.
 
     StrayFile, NotFound or MemberChanged if a WARC file is not where or as it was sealed.
@@ -152,10 +390,11 @@ def build(database: Database, home: Path, contents: Contents, folder: Path) -> l
     extra = [Resource(f"archive/{name}", segments) for name, segments in records.borrowed()]
     main, pages = write_pages(database, contents.executions, folder)
     resources = [
-        *archive, *extra,
+        *archive,
+        *extra,
         *(_generated(folder, f"indexes/{name}") for name in ("index.cdx.gz", "index.idx")),
         *(_generated(folder, f"pages/{name}") for name in pages),
-    ]  # fmt: skip
+    ]
     description = _description(contents, resources, main)
     digest = {"path": "datapackage.json", "hash": f"sha256:{sha256(description).hexdigest()}"}
     closing_members = {"datapackage.json": description, "datapackage-digest.json": _pretty(digest)}

@@ -24,14 +24,13 @@ from typing import Any
 
 from holdfast.clock import from_micros, to_micros
 from holdfast.config import DiskSettings
-from holdfast.coordination.disk import Stored, demand_room, trim
-from holdfast.coordination.turns import alone
+from holdfast.coordination.disk import CachedFile, demand_room, trim
+from holdfast.coordination.runfile import alone
 from holdfast.db.engine import Database
 from holdfast.errors import NoSpace, Unavailable
-from holdfast.exports.cdxj import RECORD_BYTES
-from holdfast.exports.package import Contents, build, read_contents, read_edition
+from holdfast.exports.package import RECORD_BYTES, Contents, build, read_contents, read_edition
 from holdfast.exports.queries import records_noted
-from holdfast.exports.zipping import FileRange, Member, Segment, VirtualZip
+from holdfast.exports.zipping import FileRange, Segment, VirtualZip, ZipMember
 from holdfast.warc.outfile import sync_directory
 
 LAYOUT = "layout.json"
@@ -52,7 +51,7 @@ class PackageBusy(Unavailable):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Package:
+class CachedPackage:
     """A package that can be read."""
 
     name: str
@@ -91,21 +90,21 @@ class PackageCache:
         self._disk = disk
         self._database, self._home, self._most_bytes = database, home.resolve(), most_bytes
         self._folder = (self._home / "cache" if folder is None else folder.resolve()) / "wacz"
-        self._held: OrderedDict[str, Package] = OrderedDict()
+        self._held: OrderedDict[str, CachedPackage] = OrderedDict()
         self._lock = Lock()
 
-    def package(self, execution_id: int) -> Package:
+    def package(self, execution_id: int) -> CachedPackage:
         """Return the package of an execution as it is now, put together if need be.
 
         NotFound, NothingSealed, MemberChanged; PackageBusy while another builds it; NoSpace.
         """
         return self._package(lambda: read_contents(self._database, execution_id), str(execution_id))
 
-    def edition(self, edition_id: int) -> Package:
+    def edition(self, edition_id: int) -> CachedPackage:
         """Return the package of an annual edition, all its shards in one; otherwise as `package`."""
         return self._package(lambda: read_edition(self._database, edition_id), f"edition-{edition_id}")
 
-    def _package(self, read: Callable[[], Contents], place: str) -> Package:
+    def _package(self, read: Callable[[], Contents], place: str) -> CachedPackage:
         contents = read()
         fingerprint = contents.fingerprint
         folder = self._folder / place / fingerprint
@@ -121,13 +120,13 @@ class PackageCache:
                 self._held.popitem(last=False)
         return found
 
-    def _opened(self, contents: Contents, folder: Path) -> Package:
+    def _opened(self, contents: Contents, folder: Path) -> CachedPackage:
         try:
             layout = json.loads((folder / LAYOUT).read_bytes())
         except FileNotFoundError as exc:  # another process needed the room at this very moment
             raise PackageBusy from exc
         members = [_member(item, self._home) for item in layout["members"]]
-        return Package(
+        return CachedPackage(
             name=f"{contents.name}.wacz",
             etag=sha256(repr([(item.name, item.crc32, item.size) for item in members]).encode()).hexdigest()[:32],
             archive=VirtualZip(members, from_micros(layout["moment"])),
@@ -182,7 +181,7 @@ class PackageCache:
 
     def _trim(self, *, keep: Path) -> None:
         """Remove what was asked for longest ago until the cache has its size again; `keep` stays whatever it takes."""
-        found: list[Stored] = []
+        found: list[CachedFile] = []
         for place in (path for path in self._folder.iterdir() if path.is_dir()):
             if place != keep.parent:
                 with suppress(PackageBusy), alone(place / _LOCK, PackageBusy()):
@@ -191,15 +190,15 @@ class PackageCache:
         trim(found, self._most_bytes, keep=keep, remove=_remove)
 
 
-def _packages_in(place: Path) -> list[Stored]:
+def _packages_in(place: Path) -> list[CachedFile]:
     """Return the finished packages of an execution or an edition."""
-    found: list[Stored] = []
+    found: list[CachedFile] = []
     for folder in place.iterdir():
         with suppress(FileNotFoundError, NotADirectoryError):  # one that another process removes meanwhile
             if not folder.name.startswith("."):
                 asked_at = (folder / LAYOUT).stat().st_mtime_ns
                 size = sum(path.stat().st_blocks * 512 for path in folder.rglob("*"))
-                found.append(Stored(asked_at, folder, size))
+                found.append(CachedFile(asked_at, folder, size))
     return found
 
 
@@ -263,7 +262,7 @@ def _remove_unfinished(place: Path) -> None:
             shutil.rmtree(path, ignore_errors=True)
 
 
-def _item(member: Member, home: Path, fresh: Path, folder: Path) -> dict[str, Any]:
+def _item(member: ZipMember, home: Path, fresh: Path, folder: Path) -> dict[str, Any]:
     """Return a member as the layout keeps it; paths below the data directory are relative to it."""
     segments = [_kept(segment, home, fresh, folder) for segment in member.segments]
     return {"name": member.name, "crc32": member.crc32, "segments": _joined(segments)}
@@ -289,7 +288,7 @@ def _joined(segments: Sequence[list[Any]]) -> list[list[Any]]:
     return joined
 
 
-def _member(item: dict[str, Any], home: Path) -> Member:
+def _member(item: dict[str, Any], home: Path) -> ZipMember:
     same: dict[str, bytes] = {}
     segments: list[Segment] = []
     for kind, *facts in item["segments"]:
@@ -298,4 +297,4 @@ def _member(item: dict[str, Any], home: Path) -> Member:
         else:
             # A long gap is one piece many times over; it is held once.
             segments.append(same.setdefault(facts[0], zlib.decompress(bytes.fromhex(facts[0]))))
-    return Member(name=item["name"], crc32=item["crc32"], segments=tuple(segments))
+    return ZipMember(name=item["name"], crc32=item["crc32"], segments=tuple(segments))

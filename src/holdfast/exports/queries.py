@@ -19,10 +19,10 @@ from holdfast.db.models import (
     Source,
     WarcFile,
 )
-from holdfast.db.visibility import visible, withdrawn_among, withdrawn_captures
 from holdfast.errors import NotFound
 from holdfast.index.queries import is_ok
-from holdfast.warc.ids import ORDINALS
+from holdfast.warc.record import ORDINALS
+from holdfast.withdrawals.visibility import visible, withdrawn_among, withdrawn_captures
 
 _KEYS_AT_ONCE = 500
 
@@ -45,7 +45,7 @@ class SnapshotRow(NamedTuple):
     fidelity: str
 
 
-class Reach(NamedTuple):
+class ExportReach(NamedTuple):
     """Which rows are exported."""
 
     source_id: int | None = None
@@ -59,14 +59,14 @@ class Reach(NamedTuple):
         return self.since is not None or self.until is not None
 
 
-class Stretch(NamedTuple):
+class IdStretch(NamedTuple):
     """Ids that are looked at in one go; both ends are in it."""
 
     first: int
     last: int
 
 
-def next_stretch(session: Session, reach: Reach, *, after: int) -> Stretch | None:
+def next_stretch(session: Session, reach: ExportReach, *, after: int) -> IdStretch | None:
     """Return the ids of the next file, behind an id, that may hold captures of these days; None if there is none.
 
     There is no index by time over all captures; files whose captures are all of other days are not looked into.
@@ -86,27 +86,37 @@ def next_stretch(session: Session, reach: Reach, *, after: int) -> Stretch | Non
     )
     if found is None:
         return None
-    return Stretch(max(after + 1, found * ORDINALS), (found + 1) * ORDINALS - 1)
+    return IdStretch(max(after + 1, found * ORDINALS), (found + 1) * ORDINALS - 1)
 
 
-def snapshots_within(session: Session, reach: Reach, ids: Stretch, *, limit: int) -> list[SnapshotRow]:
+def snapshots_within(session: Session, reach: ExportReach, ids: IdStretch, *, limit: int) -> list[SnapshotRow]:
     """Return the first snapshots of pages among these ids, by id."""
     return _snapshots(session, reach, ids.first - 1, limit, Snapshot.id <= ids.last)
 
 
-def snapshots_after(session: Session, reach: Reach, *, after: int, limit: int) -> list[SnapshotRow]:
+def snapshots_after(session: Session, reach: ExportReach, *, after: int, limit: int) -> list[SnapshotRow]:
     """Return the next snapshots of pages, by id. With dates it walks all others too: see `next_stretch`."""
     return _snapshots(session, reach, after, limit)
 
 
 def _snapshots(
-    session: Session, reach: Reach, after: int, limit: int, *clauses: ColumnElement[bool]
+    session: Session, reach: ExportReach, after: int, limit: int, *clauses: ColumnElement[bool]
 ) -> list[SnapshotRow]:
     query = (
         select(
-            Snapshot.id, Source.code, Source.name, Snapshot.url, PageGroup.url, Snapshot.captured_at,
-            Document.language, Snapshot.status, Snapshot.media_type, Document.title, Snapshot.execution_id,
-            Snapshot.backend, Snapshot.fidelity,
+            Snapshot.id,
+            Source.code,
+            Source.name,
+            Snapshot.url,
+            PageGroup.url,
+            Snapshot.captured_at,
+            Document.language,
+            Snapshot.status,
+            Snapshot.media_type,
+            Document.title,
+            Snapshot.execution_id,
+            Snapshot.backend,
+            Snapshot.fidelity,
         )
         .join(Source, Source.id == Snapshot.source_id)
         .outerjoin(PageGroup, PageGroup.id == Snapshot.group_id)
@@ -114,7 +124,7 @@ def _snapshots(
         .where(Snapshot.is_page, Snapshot.id > after, *clauses, *visible())
         .order_by(Snapshot.id)
         .limit(limit)
-    )  # fmt: skip
+    )
     if reach.source_id is not None:
         query = query.where(Snapshot.source_id == reach.source_id)
     if reach.since is not None:
@@ -124,7 +134,7 @@ def _snapshots(
     return [SnapshotRow._make(row) for row in session.execute(query)]
 
 
-def changes_after(session: Session, reach: Reach, *, after: int, limit: int) -> list[int]:
+def changes_after(session: Session, reach: ExportReach, *, after: int, limit: int) -> list[int]:
     """Return the ids of the next changes in reach behind one: by id, or, of some days, in the order of time.
 
     Each is the order of an index, so that nothing but these is read.
@@ -166,10 +176,20 @@ class IndexRow(NamedTuple):
 
 
 _INDEX_COLUMNS: tuple[Any, ...] = (
-    Snapshot.id, Snapshot.url_key, Snapshot.captured_at, Snapshot.url, Snapshot.record_type, Snapshot.media_type,
-    Snapshot.status, Snapshot.payload_digest, Snapshot.warc_length, Snapshot.warc_offset, Snapshot.method,
-    Snapshot.warc_file_id, Snapshot.original_id,
-)  # fmt: skip
+    Snapshot.id,
+    Snapshot.url_key,
+    Snapshot.captured_at,
+    Snapshot.url,
+    Snapshot.record_type,
+    Snapshot.media_type,
+    Snapshot.status,
+    Snapshot.payload_digest,
+    Snapshot.warc_length,
+    Snapshot.warc_offset,
+    Snapshot.method,
+    Snapshot.warc_file_id,
+    Snapshot.original_id,
+)
 
 
 def index_rows(
@@ -198,7 +218,7 @@ def file_paths(session: Session, ids: list[int]) -> dict[int, str]:
     return {row[0]: row[1] for row in rows}
 
 
-class PageRow(NamedTuple):
+class ExportedPage(NamedTuple):
     """One page for the list inside a package."""
 
     id: int
@@ -209,22 +229,26 @@ class PageRow(NamedTuple):
     title: str | None
 
 
-def page_rows(session: Session, execution_id: int, *, after: int, limit: int) -> list[PageRow]:
+def page_rows(session: Session, execution_id: int, *, after: int, limit: int) -> list[ExportedPage]:
     """Return the next captures of pages that were there, by id."""
     rows = session.execute(
         select(Snapshot.id, Snapshot.record_id, Snapshot.url, Snapshot.url_hash, Snapshot.captured_at, Document.title)
         .outerjoin(Document, Document.id == Snapshot.document_id)
         .where(
-            Snapshot.execution_id == execution_id, Snapshot.is_page, Snapshot.id > after,
-            or_(Snapshot.status.is_(None), is_ok()), Snapshot.method.is_(None), *visible(),
+            Snapshot.execution_id == execution_id,
+            Snapshot.is_page,
+            Snapshot.id > after,
+            or_(Snapshot.status.is_(None), is_ok()),
+            Snapshot.method.is_(None),
+            *visible(),
         )
         .order_by(Snapshot.id)
         .limit(limit)
-    )  # fmt: skip
-    return [PageRow._make(row) for row in rows]
+    )
+    return [ExportedPage._make(row) for row in rows]
 
 
-class FileRow(NamedTuple):
+class ExportedFile(NamedTuple):
     """One sealed file of an execution."""
 
     id: int
@@ -236,23 +260,30 @@ class FileRow(NamedTuple):
     indexed_at: datetime | None
 
 
-def sealed_files(session: Session, execution_id: int) -> list[FileRow]:
+def sealed_files(session: Session, execution_id: int) -> list[ExportedFile]:
     """Return the sealed files of an execution, oldest first; what of an unindexed one is withdrawn is not known."""
     rows = session.execute(
         select(
-            WarcFile.id, WarcFile.path, WarcFile.size, WarcFile.sha256, WarcFile.crc32, WarcFile.sealed_at,
+            WarcFile.id,
+            WarcFile.path,
+            WarcFile.size,
+            WarcFile.sha256,
+            WarcFile.crc32,
+            WarcFile.sealed_at,
             IndexRun.finished_at,
         )
         .outerjoin(IndexRun, IndexRun.warc_file_id == WarcFile.id)
         .where(
-            WarcFile.execution_id == execution_id, WarcFile.state == "sealed", WarcFile.index_state == "indexed",
+            WarcFile.execution_id == execution_id,
+            WarcFile.state == "sealed",
+            WarcFile.index_state == "indexed",
         )
         .order_by(WarcFile.id)
-    )  # fmt: skip
-    return [FileRow._make(row) for row in rows]
+    )
+    return [ExportedFile._make(row) for row in rows]
 
 
-class ExecutionRow(NamedTuple):
+class ExportedExecution(NamedTuple):
     """An execution and its source."""
 
     id: int
@@ -265,20 +296,26 @@ class ExecutionRow(NamedTuple):
     description: str | None
 
 
-def execution(session: Session, execution_id: int) -> ExecutionRow:
+def execution(session: Session, execution_id: int) -> ExportedExecution:
     """Return an execution and its source; NotFound if there is none."""
     row = session.execute(
         select(
-            Execution.id, Execution.created_at, Execution.config, Job.config, Source.code, Source.name,
-            Source.base_url, Source.description,
+            Execution.id,
+            Execution.created_at,
+            Execution.config,
+            Job.config,
+            Source.code,
+            Source.name,
+            Source.base_url,
+            Source.description,
         )
         .join(Job, Job.id == Execution.job_id)
         .join(Source, Source.id == Job.source_id)
         .where(Execution.id == execution_id)
-    ).one_or_none()  # fmt: skip
+    ).one_or_none()
     if row is None:
         raise NotFound(f"there is no execution {execution_id}; see them with: holdfast status")
-    return ExecutionRow._make(row)
+    return ExportedExecution._make(row)
 
 
 def records_noted(session: Session, *, execution_id: int | None = None, source_id: int | None = None) -> int:

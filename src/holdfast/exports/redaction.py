@@ -21,9 +21,9 @@ from holdfast import cancellation
 from holdfast.exports.queries import HiddenRecord
 from holdfast.exports.zipping import FileRange, Segment
 from holdfast.urls import page_key
-from holdfast.warc.lost import lost_record
 from holdfast.warc.reader import DamagedWarc, Record, read_records
 from holdfast.warc.record import bare_id, format_date, format_head, urn
+from holdfast.warc.repair import lost_record
 
 NOTE = "a record stood here that was withdrawn from this archive"
 _PIECE_BYTES = 64 * 1024
@@ -192,8 +192,13 @@ def _gzip_piece(length: int, at: datetime) -> bytes:
 
 
 def _plain_piece(length: int, at: datetime) -> bytes:
-    fields = [("WARC-Type", "metadata"), ("WARC-Record-ID", urn(_ZERO_ID)), ("WARC-Date", format_date(at)),
-              ("Content-Type", "text/plain"), ("Content-Length", "0" * 10)]  # fmt: skip
+    fields = [
+        ("WARC-Type", "metadata"),
+        ("WARC-Record-ID", urn(_ZERO_ID)),
+        ("WARC-Date", format_date(at)),
+        ("Content-Type", "text/plain"),
+        ("Content-Length", "0" * 10),
+    ]
     head = format_head(fields)
     room = length - len(head) - 4
     if room < 0:

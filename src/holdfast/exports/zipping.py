@@ -42,7 +42,7 @@ Segment = bytes | FileRange
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Member:
+class ZipMember:
     """One file inside the archive, its bytes given as pieces in order."""
 
     name: str
@@ -70,7 +70,7 @@ def read_segments(segments: Iterable[Segment]) -> Iterator[bytes]:
 class VirtualZip:
     """The archive of these members, in this order; the same members and moment give the same bytes."""
 
-    def __init__(self, members: Sequence[Member], moment: datetime) -> None:
+    def __init__(self, members: Sequence[ZipMember], moment: datetime) -> None:
         names = [member.name for member in members]
         if len(set(names)) != len(names):
             raise ValueError("two members of one name")
@@ -156,7 +156,7 @@ def _stamp(moment: datetime) -> tuple[int, int]:
     return at.hour << 11 | at.minute << 5 | at.second // 2, (year - 1980) << 9 | at.month << 5 | at.day
 
 
-def _local(member: Member, stamp: tuple[int, int]) -> bytes:
+def _local(member: ZipMember, stamp: tuple[int, int]) -> bytes:
     name, size = member.name.encode(), member.size
     large = size >= _LIMIT_32
     extra = struct.pack("<2H2Q", 1, 16, size, size) if large else b""
@@ -164,11 +164,12 @@ def _local(member: Member, stamp: tuple[int, int]) -> bytes:
     version = _VERSION_64 if large else _VERSION
     return (
         _LOCAL.pack(b"PK\3\4", version, _UTF8_NAMES, 0, *stamp, member.crc32, shown, shown, len(name), len(extra))
-        + name + extra
-    )  # fmt: skip
+        + name
+        + extra
+    )
 
 
-def _central(member: Member, stamp: tuple[int, int], offset: int) -> bytes:
+def _central(member: ZipMember, stamp: tuple[int, int], offset: int) -> bytes:
     name, size = member.name.encode(), member.size
     wide = [size, size] if size >= _LIMIT_32 else []
     wide += [offset] if offset >= _LIMIT_32 else []
@@ -177,11 +178,26 @@ def _central(member: Member, stamp: tuple[int, int], offset: int) -> bytes:
     version = _VERSION_64 if wide else _VERSION
     return (
         _CENTRAL.pack(
-            b"PK\1\2", _UNIX | version, version, _UTF8_NAMES, 0, *stamp, member.crc32, shown, shown, len(name),
-            len(extra), 0, 0, 0, _PLAIN_FILE, min(offset, _LIMIT_32),
+            b"PK\1\2",
+            _UNIX | version,
+            version,
+            _UTF8_NAMES,
+            0,
+            *stamp,
+            member.crc32,
+            shown,
+            shown,
+            len(name),
+            len(extra),
+            0,
+            0,
+            0,
+            _PLAIN_FILE,
+            min(offset, _LIMIT_32),
         )
-        + name + extra
-    )  # fmt: skip
+        + name
+        + extra
+    )
 
 
 def _end(count: int, size: int, start: int) -> bytes:

@@ -10,7 +10,8 @@ from sqlalchemy import and_, delete, func, or_, select, update
 from sqlalchemy.orm import Session
 
 from holdfast.db.models import Execution, Feed, FeedItem, Job, Page, PageCrawl, Source
-from holdfast.feeds.troubles import BY_HAND
+from holdfast.errors import Conflict, NotFound
+from holdfast.feeds.health import BY_HAND
 
 KINDS = ("feed", "sitemap")
 _CRAWLS = ("crawl", "annual", "shard")
@@ -27,9 +28,7 @@ def feed_by_id(session: Session, feed_id: int) -> Feed | None:
 
 def feed_at(session: Session, *, source_id: int, url_hash: int) -> Feed | None:
     """Return the feed of a source at this address."""
-    return session.scalars(
-        select(Feed).where(Feed.source_id == source_id, Feed.url_hash == url_hash)
-    ).one_or_none()  # fmt: skip
+    return session.scalars(select(Feed).where(Feed.source_id == source_id, Feed.url_hash == url_hash)).one_or_none()
 
 
 def insert_feed(session: Session, made: Feed) -> Feed:
@@ -182,3 +181,33 @@ def crawls_now(session: Session, *, source_id: int) -> list[tuple[dict[str, Any]
     query = query.join(Source, Source.id == Job.source_id)
     query = query.where(Job.source_id == source_id, Job.kind.in_(_CRAWLS), Execution.state == "running")
     return [(row[0], row[1]) for row in session.execute(query)]
+
+
+class FeedNotFound(NotFound):
+    """There is no feed with this number."""
+
+    code = "feed_not_found"
+
+    def __init__(self, feed_id: int) -> None:
+        super().__init__(f"there is no feed {feed_id}; see them with: holdfast feed list")
+
+
+class FeedTaken(Conflict):
+    """The source polls this address already."""
+
+    code = "feed_taken"
+
+    def __init__(self, feed_id: int, url: str) -> None:
+        super().__init__(f"{url} is feed {feed_id} of this source already; see it with: holdfast feed show {feed_id}")
+
+
+class FeedsTooMany(Conflict):
+    """The source has as many feeds as it may."""
+
+    code = "feeds_too_many"
+
+    def __init__(self, limit: int) -> None:
+        super().__init__(
+            f"this source has {limit} feeds already, disabled ones included; remove one, "
+            "or raise HOLDFAST_FEEDS_PER_SOURCE"
+        )

@@ -21,8 +21,16 @@ from holdfast.db.engine import Database
 from holdfast.db.models import Feed, Source
 from holdfast.errors import Conflict
 from holdfast.feeds import queries
-from holdfast.feeds.refusals import FeedNotFound, FeedsTooMany, FeedTaken
-from holdfast.feeds.troubles import BY_HAND, FORGOTTEN_AFTER, Health, Trouble, after_failure, asked_to_wait, interval_of
+from holdfast.feeds.health import (
+    BY_HAND,
+    FORGOTTEN_AFTER,
+    FeedHealth,
+    Trouble,
+    after_failure,
+    asked_to_wait,
+    interval_of,
+)
+from holdfast.feeds.queries import FeedNotFound, FeedsTooMany, FeedTaken
 from holdfast.sources.config import SourceConfig
 from holdfast.urls import parse_seed
 
@@ -54,8 +62,16 @@ def add(session: Session, clock: Clock, source: Source, url: str, *, kind: str =
         raise FeedTaken(known.id, address.fetch)
     now = clock.now()
     _demand_room(session, source, limit, now)
-    row = Feed(source_id=source.id, url=address.fetch, url_hash=address.hash64, kind=kind, origin="configured",
-               created_at=now, next_poll_at=now, consecutive_errors=0)  # fmt: skip
+    row = Feed(
+        source_id=source.id,
+        url=address.fetch,
+        url_hash=address.hash64,
+        kind=kind,
+        origin="configured",
+        created_at=now,
+        next_poll_at=now,
+        consecutive_errors=0,
+    )
     try:
         made = queries.insert_feed(session, row)
     except IntegrityError as exc:  # another process was a moment faster; this transaction is over
@@ -114,9 +130,13 @@ def make_due(clock: Clock, feeds: Sequence[Feed], settings: FeedSettings) -> lis
     return ready
 
 
-def _health(feed: Feed) -> Health:
-    return Health(errors=feed.consecutive_errors, trouble=feed.last_error_type, disabled_at=feed.disabled_at,
-                  next_poll_at=feed.next_poll_at)  # fmt: skip
+def _health(feed: Feed) -> FeedHealth:
+    return FeedHealth(
+        errors=feed.consecutive_errors,
+        trouble=feed.last_error_type,
+        disabled_at=feed.disabled_at,
+        next_poll_at=feed.next_poll_at,
+    )
 
 
 def _must_wait(feed: Feed, settings: FeedSettings) -> bool:
@@ -143,8 +163,9 @@ class Brief:
         return self.crawled_now or not (self.feeds or self.search or self.waiting)
 
 
-def read_brief(session: Session, source: Source, config: SourceConfig, settings: FeedSettings, *,
-               now: datetime) -> Brief:  # fmt: skip
+def read_brief(
+    session: Session, source: Source, config: SourceConfig, settings: FeedSettings, *, now: datetime
+) -> Brief:
     """Return what is to be polled and searched now."""
     soon = now + timedelta(minutes=settings.interval_minutes) * _SLACK
     polled = queries.polled_feeds(session, source_id=source.id, sitemaps=config.sitemaps)
@@ -152,10 +173,11 @@ def read_brief(session: Session, source: Source, config: SourceConfig, settings:
     stale = sought is None or now - sought >= timedelta(hours=settings.search_hours)
     return Brief(
         feeds=tuple(feed for feed in polled if _is_due(feed, settings, now=now, soon=soon)),
-        search=settings.discovery and stale, waiting=queries.waiting_count(session, source_id=source.id),
+        search=settings.discovery and stale,
+        waiting=queries.waiting_count(session, source_id=source.id),
         landing=queries.last_landing(session, source_id=source.id),
         crawled_now=any(map(_holds_on, queries.crawls_now(session, source_id=source.id))),
-    )  # fmt: skip
+    )
 
 
 def _holds_on(crawl: tuple[dict[str, Any], dict[str, Any]]) -> bool:
@@ -225,5 +247,10 @@ def count_unreached(session: Session, brief: Brief, settings: FeedSettings, *, s
 
 
 def _tell(session: Session, clock: Clock, action: str, feed: Feed) -> None:
-    audit.record(session, clock, action=action, subject=f"feed {feed.id}",
-                 detail={"url": feed.url, "source_id": feed.source_id, "kind": feed.kind})  # fmt: skip
+    audit.record(
+        session,
+        clock,
+        action=action,
+        subject=f"feed {feed.id}",
+        detail={"url": feed.url, "source_id": feed.source_id, "kind": feed.kind},
+    )

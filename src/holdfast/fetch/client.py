@@ -16,16 +16,21 @@ from holdfast.clock import Clock
 from holdfast.errors import Invalid, Unavailable, UrlRefused
 from holdfast.fetch import endings
 from holdfast.fetch.body import BodySink, Spool
-from holdfast.fetch.curl import PEER_FAILED_VERIFICATION, EasyOptions, Exchange, KeptSockets
-from holdfast.fetch.dns import Resolved, Resolver, ResolverSettings
-from holdfast.fetch.endings import Ending, Failure
-from holdfast.fetch.guard import REFUSAL, Guard
+from holdfast.fetch.curl import PEER_FAILED_VERIFICATION, EasyOptions, KeptSockets, Multi, Transfer
+from holdfast.fetch.dns import ResolvedName, Resolver, ResolverSettings
+from holdfast.fetch.endings import TransferEnding, TransferFailure
+from holdfast.fetch.guard import (
+    REFUSAL,
+    AddressGuard,
+    DialledOrigin,
+    FetchTarget,
+    InvalidHosts,
+    parse_target,
+    trust_store,
+)
 from holdfast.fetch.headers import HeaderBook, Pairs
-from holdfast.fetch.multi import Multi
 from holdfast.fetch.per_ip import AddressLimit, AddressLimiter
-from holdfast.fetch.target import Origin, Target, parse_target
-from holdfast.fetch.tls import InvalidHosts, trust_store
-from holdfast.types import Fetched, FetchFailed, FetchProblem, Request
+from holdfast.types import Fetched, FetchFailed, FetchProblem, FetchRequest
 from holdfast.values import dataclass
 
 _KEPT_DESCRIPTORS = 128
@@ -68,7 +73,7 @@ class ClientSettings:
 class _Call(NamedTuple):
     """One call of `fetch`: all its times count from here, so that waiting for a name or a turn is never lost."""
 
-    request: Request
+    request: FetchRequest
     started_at: datetime
     begun: float
 
@@ -88,7 +93,7 @@ class Client:
     def __init__(
         self,
         settings: ClientSettings,
-        guard: Guard,
+        guard: AddressGuard,
         clock: Clock,
         resolver: Resolver | None = None,
         limiter: AddressLimiter | None = None,
@@ -112,11 +117,11 @@ class Client:
         self._in_use = 0
         self._waiting: deque[asyncio.Future[None]] = deque()
         self._kept = KeptSockets()
-        self._idle: list[Exchange] = []
+        self._idle: list[Transfer] = []
         self._multi: Multi | None = None
         self._closed = False
 
-    async def fetch(self, request: Request) -> Fetched | FetchFailed:
+    async def fetch(self, request: FetchRequest) -> Fetched | FetchFailed:
         """Return the exchange, or why there was none worth keeping.
 
         A head that arrived whole is always handed back, with `truncated` set when its body did not. Raises NoSpace or
@@ -127,12 +132,12 @@ class Client:
             target = self._target(request.url)
             headers = self._headers.join(request.headers)
         except Invalid as exc:
-            return self._failed(call, Failure(FetchProblem.URL_REFUSED, str(exc)))
+            return self._failed(call, TransferFailure(FetchProblem.URL_REFUSED, str(exc)))
         address = target.origin.address
         if not address:
             resolved = self._known(target.origin) or await self._resolver.resolve(target.origin.host)
             if resolved.problem is not None:
-                return self._failed(call, Failure(resolved.problem, resolved.message))
+                return self._failed(call, TransferFailure(resolved.problem, resolved.message))
             address = resolved.addresses[0]
         asked_at = self._clock.monotonic()
         async with self._limiter.turn(address):
@@ -160,23 +165,23 @@ class Client:
             exchange.curl.close()
         self._idle.clear()
 
-    def _target(self, url: str) -> Target:
+    def _target(self, url: str) -> FetchTarget:
         target = parse_target(url)
         allowed = self._settings.allow_ports
         if allowed is not None and target.origin.port not in allowed:
             raise UrlRefused(url, "its port is not among those that may be asked")
         return target
 
-    def _known(self, origin: Origin) -> Resolved | None:
+    def _known(self, origin: DialledOrigin) -> ResolvedName | None:
         """Return where an origin leads, if that is known without asking a nameserver."""
         if origin.literal is None:
             return self._resolver.cached(origin.host)
         if not self._guard.judge(origin.literal):
-            return Resolved((), FetchProblem.ADDRESS_FORBIDDEN, REFUSAL)
-        return Resolved((), FetchProblem.URL_REFUSED, "its host is an address that is not spelt in the usual way")
+            return ResolvedName((), FetchProblem.ADDRESS_FORBIDDEN, REFUSAL)
+        return ResolvedName((), FetchProblem.URL_REFUSED, "its host is an address that is not spelt in the usual way")
 
     async def _exchange(
-        self, exchange: Exchange, call: _Call, address: str, *, fresh: bool = False
+        self, exchange: Transfer, call: _Call, address: str, *, fresh: bool = False
     ) -> Fetched | FetchFailed:
         """Run the transfer and read its ending.
 
@@ -190,7 +195,7 @@ class Client:
         if call.request.send_within_s is not None:
             connect_s = min(connect_s, call.request.send_within_s - handed_s)
             if connect_s <= 0:
-                return self._failed(call, Failure(FetchProblem.TIMEOUT, "it could not be sent in time"))
+                return self._failed(call, TransferFailure(FetchProblem.TIMEOUT, "it could not be sent in time"))
         exchange.limit(call.request.deadline_s - handed_s, call.request.max_body_bytes, connect_s=connect_s)
         exchange.dial(address, verify=verify, fresh=fresh)
         ending = await self._transfer(exchange)
@@ -201,7 +206,7 @@ class Client:
             return await self._exchange(exchange, call, address, fresh=fresh)
         answer = endings.read(ending, self._settings.max_header_bytes)
         sent_at = exchange.sent_at
-        if isinstance(answer, Failure):
+        if isinstance(answer, TransferFailure):
             if sent_at is None:
                 self._resolver.demote(origin.host, address)
             failed = self._failed(call, answer, sent_at)
@@ -228,7 +233,7 @@ class Client:
             tls_verified=verify if origin.scheme == "https" else None,
         )
 
-    async def _transfer(self, exchange: Exchange) -> Ending:
+    async def _transfer(self, exchange: Transfer) -> TransferEnding:
         multi = self._multi
         if self._closed:
             raise Unavailable("this client was closed; open another one")
@@ -255,14 +260,14 @@ class Client:
                     self._call_next()
                 raise
 
-    def _take(self) -> Exchange:
+    def _take(self) -> Transfer:
         self._in_use += 1
         return self._idle.pop() if self._idle else self._new()
 
-    def _new(self) -> Exchange:
-        return Exchange(self._options, self._guard, self._clock, self._kept, BodySink(self._spool))
+    def _new(self) -> Transfer:
+        return Transfer(self._options, self._guard, self._clock, self._kept, BodySink(self._spool))
 
-    def _put_back(self, exchange: Exchange) -> None:
+    def _put_back(self, exchange: Transfer) -> None:
         self._in_use -= 1
         exchange.rest()
         if self._closed:
@@ -279,7 +284,7 @@ class Client:
                 turn.set_result(None)
                 return
 
-    def _failed(self, call: _Call, failure: Failure, sent_at: float | None = None) -> FetchFailed:
+    def _failed(self, call: _Call, failure: TransferFailure, sent_at: float | None = None) -> FetchFailed:
         return FetchFailed(
             url=call.request.url,
             problem=failure.problem,
@@ -290,7 +295,7 @@ class Client:
         )
 
 
-def _is_of_connection(exchange: Exchange, failure: Failure) -> bool:
+def _is_of_connection(exchange: Transfer, failure: TransferFailure) -> bool:
     """Return whether a failure may be that of a kept connection alone, and not of what was asked for over it."""
     if exchange.is_fresh or exchange.sent_at is None:
         return False
@@ -298,7 +303,7 @@ def _is_of_connection(exchange: Exchange, failure: Failure) -> bool:
     return nothing_came or failure.problem is FetchProblem.BAD_RESPONSE
 
 
-def _received(exchange: Exchange) -> bytes:
+def _received(exchange: Transfer) -> bytes:
     """Return what libcurl handed over of an answer that it, or we, cannot read: whole lines of its head, and a body if
     it got that far. The line at which it gave up is not among them.
     """

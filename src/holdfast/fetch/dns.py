@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import pycares
 
 from holdfast.clock import Clock
-from holdfast.fetch.guard import REFUSAL, Guard
+from holdfast.fetch.guard import REFUSAL, AddressGuard
 from holdfast.types import FetchProblem
 from holdfast.values import dataclass
 
@@ -50,7 +50,7 @@ class ResolverSettings:
     at all, and a site's other family is tried as soon as the first one fails (see `demote`)."""
 
 
-class Resolved(NamedTuple):
+class ResolvedName(NamedTuple):
     """What became of a name: addresses, best first, or a problem."""
 
     addresses: tuple[str, ...]
@@ -59,7 +59,7 @@ class Resolved(NamedTuple):
 
 
 class _Entry(NamedTuple):
-    resolved: Resolved
+    resolved: ResolvedName
     until: float
 
 
@@ -91,7 +91,7 @@ class _Lookup:
 
     __slots__ = ("answers", "future", "host", "name", "questions", "timers", "ttl_s")
 
-    def __init__(self, host: str, name: str, future: asyncio.Future[Resolved]) -> None:
+    def __init__(self, host: str, name: str, future: asyncio.Future[ResolvedName]) -> None:
         self.host, self.name = host, name
         self.future = future
         self.questions = (_Question(pycares.QUERY_TYPE_A), _Question(pycares.QUERY_TYPE_AAAA))
@@ -103,7 +103,7 @@ class _Lookup:
 class Resolver:
     """Asks nameservers on behalf of one event loop, and remembers within bounds."""
 
-    def __init__(self, settings: ResolverSettings, guard: Guard, clock: Clock) -> None:
+    def __init__(self, settings: ResolverSettings, guard: AddressGuard, clock: Clock) -> None:
         self._settings = settings
         self._guard = guard
         self._clock = clock
@@ -114,14 +114,14 @@ class Resolver:
         """By try: each begins with another nameserver, so that one that is silent does not cost the whole time."""
         self._retired: set[_Channel] = set()
 
-    def cached(self, host: str) -> Resolved | None:
+    def cached(self, host: str) -> ResolvedName | None:
         """Return what is remembered of this name, without waiting; None if it has to be asked for."""
         entry = self._cache.get(host)
         if entry is None or entry.until < self._clock.monotonic():
             return None
         return entry.resolved
 
-    async def resolve(self, host: str) -> Resolved:
+    async def resolve(self, host: str) -> ResolvedName:
         """Return the addresses of this name, or the problem; callers that come together share one lookup."""
         known = self.cached(host)
         if known is not None:
@@ -140,7 +140,7 @@ class Resolver:
         if entry is None or address not in entry.resolved.addresses:
             return
         rest = tuple(known for known in entry.resolved.addresses if known != address)
-        self._cache[host] = _Entry(Resolved((*rest, address)), entry.until)
+        self._cache[host] = _Entry(ResolvedName((*rest, address)), entry.until)
 
     def close(self) -> None:
         """Give up every open lookup and the sockets underneath."""
@@ -151,7 +151,7 @@ class Resolver:
         self._channels.clear()
         self._retired.clear()
 
-    def _local(self, name: str) -> Resolved | None:
+    def _local(self, name: str) -> ResolvedName | None:
         """Return what needs no nameserver: the hosts file, and the names that RFC 6761 keeps on this machine."""
         addresses = self._hosts.get(name)
         if addresses is None and (name == "localhost" or name.endswith(".localhost")):
@@ -191,7 +191,7 @@ class Resolver:
             channel.library.query(lookup.name, question.kind, callback=answered)
         except (pycares.AresError, UnicodeError, ValueError) as exc:
             reason = f"not a name that can be looked up: {type(exc).__name__}"
-            self._finish(lookup, Resolved((), FetchProblem.NO_SUCH_NAME, reason))
+            self._finish(lookup, ResolvedName((), FetchProblem.NO_SUCH_NAME, reason))
             return
         question.flying += 1
         channel.open += 1
@@ -247,7 +247,7 @@ class Resolver:
         if lookup.answers:
             found = self._remember(lookup.host, self._judged(lookup.answers), max(_MIN_TTL_S, lookup.ttl_s))
         else:
-            found = Resolved((), _problem(lookup), self._reason(lookup))
+            found = ResolvedName((), _problem(lookup), self._reason(lookup))
             if all(question.done and question.error in (None, *_DEFINITE) for question in lookup.questions):
                 self._remember(lookup.host, found, self._settings.negative_ttl_s)
         self._finish(lookup, found)
@@ -263,24 +263,24 @@ class Resolver:
         return "the name does not exist" if pycares.errno.ARES_ENOTFOUND in errors else "the name has no address"
 
     def _fail(self, lookup: _Lookup, reason: str) -> None:
-        self._finish(lookup, Resolved((), FetchProblem.DNS, reason))
+        self._finish(lookup, ResolvedName((), FetchProblem.DNS, reason))
 
-    def _finish(self, lookup: _Lookup, resolved: Resolved) -> None:
+    def _finish(self, lookup: _Lookup, resolved: ResolvedName) -> None:
         self._pending.pop(lookup.host, None)
         for timer in lookup.timers:
             timer.cancel()
         if not lookup.future.done():
             lookup.future.set_result(resolved)
 
-    def _judged(self, addresses: list[str]) -> Resolved:
+    def _judged(self, addresses: list[str]) -> ResolvedName:
         if not all(map(self._guard.judge, addresses)):
-            return Resolved((), FetchProblem.ADDRESS_FORBIDDEN, REFUSAL)
+            return ResolvedName((), FetchProblem.ADDRESS_FORBIDDEN, REFUSAL)
         unique = list(dict.fromkeys(addresses))
         ipv4 = [address for address in unique if ":" not in address][:_MAX_KEPT]
         ipv6 = [address for address in unique if ":" in address][:_MAX_KEPT]
-        return Resolved(tuple(ipv6 + ipv4 if self._settings.prefer_ipv6 else ipv4 + ipv6))
+        return ResolvedName(tuple(ipv6 + ipv4 if self._settings.prefer_ipv6 else ipv4 + ipv6))
 
-    def _remember(self, host: str, resolved: Resolved, ttl_s: float) -> Resolved:
+    def _remember(self, host: str, resolved: ResolvedName, ttl_s: float) -> ResolvedName:
         self._cache.pop(host, None)
         if len(self._cache) >= self._settings.max_entries:
             del self._cache[next(iter(self._cache))]

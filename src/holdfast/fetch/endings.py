@@ -5,6 +5,8 @@ It knows libcurl's codes so that nobody else has to.
 from __future__ import annotations
 
 import re
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
 from typing import NamedTuple
 
 import pycurl
@@ -47,7 +49,7 @@ _TOO_LARGE = "the head is larger than we read"
 _HUNG_UP = re.compile(r"SSL_ERROR_SYSCALL|unexpected eof|reset by peer", re.IGNORECASE)
 
 
-class Ending(NamedTuple):
+class TransferEnding(NamedTuple):
     """Everything that is known of a transfer when it is over."""
 
     code: int
@@ -58,7 +60,7 @@ class Ending(NamedTuple):
     refused: bool
 
 
-class Answer(NamedTuple):
+class CredibleHead(NamedTuple):
     """A head that can be believed."""
 
     head: bytes
@@ -66,24 +68,24 @@ class Answer(NamedTuple):
     truncated: Truncated | None
 
 
-class Failure(NamedTuple):
+class TransferFailure(NamedTuple):
     """Why there is no such head."""
 
     problem: FetchProblem
     message: str
 
 
-def read(ending: Ending, max_header_bytes: int) -> Answer | Failure:
+def read(ending: TransferEnding, max_header_bytes: int) -> CredibleHead | TransferFailure:
     """Return what a transfer amounts to: an answer as soon as its head is whole and well formed, else the reason."""
     head = _final_head(ending.lines)
     if head is None:
         return _failure(ending, max_header_bytes)
     if len(head) > max_header_bytes:
-        return Failure(FetchProblem.BAD_RESPONSE, _TOO_LARGE)
+        return TransferFailure(FetchProblem.BAD_RESPONSE, _TOO_LARGE)
     match = _STATUS_LINE.match(head)
     if match is None or match[1] < b"200":
-        return Failure(FetchProblem.BAD_RESPONSE, "the answer is no final HTTP/1 response")
-    return Answer(head, int(match[1]), _truncation(ending))
+        return TransferFailure(FetchProblem.BAD_RESPONSE, "the answer is no final HTTP/1 response")
+    return CredibleHead(head, int(match[1]), _truncation(ending))
 
 
 def is_ambiguous(head: bytes) -> bool:
@@ -95,23 +97,23 @@ def is_ambiguous(head: bytes) -> bool:
     return b"\ntransfer-encoding:" in lower and b"\ncontent-length:" in lower
 
 
-def _failure(ending: Ending, max_header_bytes: int) -> Failure:
+def _failure(ending: TransferEnding, max_header_bytes: int) -> TransferFailure:
     if ending.refused:
-        return Failure(FetchProblem.ADDRESS_FORBIDDEN, REFUSAL)
+        return TransferFailure(FetchProblem.ADDRESS_FORBIDDEN, REFUSAL)
     if sum(map(len, ending.lines)) > max_header_bytes:
-        return Failure(FetchProblem.BAD_RESPONSE, _TOO_LARGE)
+        return TransferFailure(FetchProblem.BAD_RESPONSE, _TOO_LARGE)
     message = _UNPRINTABLE.sub("?", ending.message)[:200]
-    return Failure(_problem(ending), message or "the connection ended before the answer's head was whole")
+    return TransferFailure(_problem(ending), message or "the connection ended before the answer's head was whole")
 
 
-def _problem(ending: Ending) -> FetchProblem:
+def _problem(ending: TransferEnding) -> FetchProblem:
     if ending.code == pycurl.E_SSL_CONNECT_ERROR and _HUNG_UP.search(ending.message):
         return FetchProblem.DISCONNECTED
     # What is not understood came from the server: it speaks something else than HTTP/1.
     return _PROBLEMS.get(ending.code, FetchProblem.BAD_RESPONSE)
 
 
-def _truncation(ending: Ending) -> Truncated | None:
+def _truncation(ending: TransferEnding) -> Truncated | None:
     if ending.overflowed:
         return Truncated.LENGTH
     if ending.code == pycurl.E_OK:
@@ -135,3 +137,65 @@ def _final_head(lines: list[bytes]) -> bytes | None:
     if lines[first].startswith(_INTERIM) and lines[first][9:12] != b"101":
         return None
     return b"".join(lines[first:])
+
+
+MAX_WAIT_S = 86_400.0
+"""Whoever asks for more than a day is asked again tomorrow."""
+
+BUSY = (429, 503)
+"""What a server answers that has too much to do."""
+
+# Fractions and a sign are no delta-seconds, but what they mean is plain.
+_SECONDS = re.compile(r"[+-]?[0-9]+(?:\.[0-9]*)?")
+_DATE = re.compile(r"[A-Za-z]{3,9},? [0-9A-Za-z :+-]{8,40}")
+
+
+class RetryAfter(NamedTuple):
+    """A wait between nothing and a day, and whether the server asked for another one."""
+
+    seconds: float
+    clamped: bool
+
+
+def parse_retry_after(value: str | None, now: datetime) -> float | None:
+    """Return the seconds to wait, from 0 to 24 hours; None without the header or if it means nothing."""
+    wish = read_retry_after(value, now)
+    return None if wish is None else wish.seconds
+
+
+def read_retry_after(value: str | None, now: datetime) -> RetryAfter | None:
+    """Return the wait together with whether it was clamped, for the log; None as `parse_retry_after`."""
+    if value is None:
+        return None
+    value = value.strip(" \t")
+    if _SECONDS.fullmatch(value):
+        # Three hundred digits are beyond the clamp already, and a megabyte of them is not to be converted.
+        wished = float(value[:300])
+    elif _DATE.fullmatch(value):
+        moment = _read_date(value)
+        if moment is None:
+            return None
+        wished = (moment - now).total_seconds()
+    else:
+        return None
+    seconds = min(max(wished, 0.0), MAX_WAIT_S)
+    return RetryAfter(seconds, seconds != wished)
+
+
+def asked_rest(status: int, value: str | None, now: datetime, *, max_delay_s: float) -> RetryAfter | None:
+    """Return how long an answer asks us to stay away; None if it does not.
+
+    A server that says it is busy (429, 503) gets what it asks for, up to a day; the wish of another answer is capped.
+    """
+    wish = read_retry_after(value, now) if status >= 300 else None
+    if wish is None or status in BUSY:
+        return wish
+    return RetryAfter(min(wish.seconds, max_delay_s), wish.clamped or wish.seconds > max_delay_s)
+
+
+def _read_date(value: str) -> datetime | None:
+    try:
+        moment = parsedate_to_datetime(value)
+        return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+    except (ValueError, OverflowError):
+        return None

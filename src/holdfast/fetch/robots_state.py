@@ -38,7 +38,7 @@ def _waits() -> tuple[timedelta, ...]:
 RETRIES = _waits()
 
 
-class Verdict(StrEnum):
+class RobotsVerdict(StrEnum):
     """What a state allows now."""
 
     ALLOW = "allow"
@@ -88,7 +88,10 @@ def read_answer(previous: RobotsState | None, result: RobotsRead, now: datetime)
     # A failure long after the last one begins a new outage: it is tried as patiently as the first.
     before = 0 if now - previous.checked_at >= SKIP else previous.failures
     failed = replace(previous, checked_at=now, status=result.status, failures=before + 1)
-    if verdict(previous, now) in (Verdict.RULES, Verdict.ALLOW) or previous.answer is RobotsAnswer.UNREACHABLE:
+    if (
+        verdict(previous, now) in (RobotsVerdict.RULES, RobotsVerdict.ALLOW)
+        or previous.answer is RobotsAnswer.UNREACHABLE
+    ):
         return failed
     return replace(failed, answer=RobotsAnswer.UNREACHABLE, fetched_at=now, body=b"")
 
@@ -124,12 +127,12 @@ def needs_fetch(state: RobotsState | None, now: datetime) -> bool:
     return state is None or now >= next_try_at(state) or state.checked_at > now + SKEW
 
 
-def verdict(state: RobotsState | None, now: datetime) -> Verdict:
+def verdict(state: RobotsState | None, now: datetime) -> RobotsVerdict:
     """Return what may be asked of the origin now; an answer that is too old, or dated in our future, is no answer."""
     if state is None:
-        return Verdict.UNKNOWN
+        return RobotsVerdict.UNKNOWN
     if state.answer is RobotsAnswer.UNREACHABLE:
-        return Verdict.DISALLOW
+        return RobotsVerdict.DISALLOW
     if not -SKEW <= now - state.fetched_at <= STALE:
-        return Verdict.UNKNOWN
-    return Verdict.RULES if state.answer is RobotsAnswer.RULES else Verdict.ALLOW
+        return RobotsVerdict.UNKNOWN
+    return RobotsVerdict.RULES if state.answer is RobotsAnswer.RULES else RobotsVerdict.ALLOW

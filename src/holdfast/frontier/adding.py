@@ -9,16 +9,185 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from operator import eq, itemgetter
 
-from holdfast.db.hot import Row
-from holdfast.db.text import clean
+from holdfast.clock import from_micros
+from holdfast.db.raw import Row
 from holdfast.frontier import sql
-from holdfast.frontier.connection import Connection, Spoken
-from holdfast.frontier.heads import Heads
-from holdfast.types import Found, Kind
+from holdfast.frontier.connection import Connection, FrontierTransaction
+from holdfast.outside_text import clean
+from holdfast.types import Attempt, FoundUrl, Original, Outcome, PageToReread, UrlKind
+from holdfast.values import dataclass
+
+Raised = tuple[int, int, int, int]
+"""Domain, page, the smaller depth, and the priority that goes with it."""
+
+
+@dataclass(slots=True, kw_only=True)
+class DepthRules:
+    """What depths mean to an execution."""
+
+    limited: bool = False
+    """Whether links beyond some depth are not followed: only then does it matter where links count from."""
+    shared: bool = False
+    """Whether other processes have added, or add, addresses that this one has not met."""
+
+
+class Depths:
+    """Makes depths smaller, over one connection."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self.rules = DepthRules()
+
+    def deeper(self, tx: FrontierTransaction, execution_id: int) -> list[Raised]:
+        """Return which of the addresses just loaded are known by a longer way."""
+        return [
+            (domain_id, page_id, depth, rank)
+            for domain_id, page_id, depth, rank in tx.execute(sql.DEEPER, (execution_id,))
+        ]
+
+    def make_smaller(self, execution_id: int, raised: Iterable[Raised]) -> int:
+        """Give pages their smaller depth, in a transaction of its own; return how many there were.
+
+        Its own, because locks on domains come before all else: those of the pages that are found are others than those
+        of the pages that are settled.
+        """
+        best: dict[tuple[int, int], tuple[int, int]] = {}
+        for domain_id, page_id, depth, rank in raised:
+            known = best.get((domain_id, page_id))
+            if known is None or depth < known[0]:
+                best[domain_id, page_id] = depth, rank
+        if not best:
+            return 0
+        with self._connection.write() as tx:
+            tx.execute(sql.LOCK_DOMAINS, (tx.list(sorted({domain_id for domain_id, _ in best})),))
+            pages = sorted(best.items())
+            tx.many(
+                sql.RAISE,
+                [(depth, rank, execution_id, *page, depth) for page, (depth, rank) in pages],
+            )
+            if self.rules.limited:
+                note_rereads(tx, execution_id, [page for page, _ in pages])
+        return len(best)
+
+    def rereads(self, tx: FrontierTransaction, execution_id: int, *, limit: int) -> list[PageToReread]:
+        """Return pages whose links are to be counted anew, nearest to a seed first."""
+        return [_reread(row) for row in tx.execute(sql.REREADS, (execution_id, limit))]
+
+
+def note_rereads(tx: FrontierTransaction, execution_id: int, pages: Sequence[tuple[int, int]]) -> None:
+    """Note (domain, page) pairs as to be read again, as far as they were fetched."""
+    tx.many(sql.ADD_REREAD, [(execution_id, *page) for page in pages])
+
+
+def _reread(row: Row) -> PageToReread:
+    (
+        page_id,
+        domain_id,
+        depth,
+        url,
+        url_hash,
+        status,
+        landed,
+        file_id,
+        offset,
+        record_id,
+        original_url,
+        original_at,
+        digest,
+        original_file_id,
+        original_offset,
+    ) = row
+    original = None
+    if record_id is not None:
+        original = Original(
+            record_id=record_id,
+            url=original_url or url,
+            captured_at=from_micros(original_at),
+            payload_digest=digest,
+            warc_file_id=original_file_id,
+            offset=original_offset,
+        )
+    elif file_id is not None:
+        original = Original(
+            record_id="",
+            url=landed or url,
+            captured_at=from_micros(0),
+            payload_digest="",
+            warc_file_id=file_id,
+            offset=offset,
+        )
+    is_redirect = landed is not None and status is not None and 300 <= status < 400
+    attempt = Attempt(
+        id=0,
+        page_id=page_id,
+        domain_id=domain_id,
+        url=url,
+        url_hash=url_hash,
+        kind=UrlKind.PAGE,
+        depth=depth,
+        number=1,
+        priority=0,
+        original=None if is_redirect else original,
+    )
+    return PageToReread(
+        attempt=attempt, base=url if is_redirect else landed or url, leads_to=landed if is_redirect else None
+    )
+
+
+_NEVER = 1 << 62
+"""A head that only loses attempts does not become due earlier."""
+_OPEN, _SUCCEEDED, _FAILED, _RULED_OUT, _DUE = range(5)
+
+
+class QueueHeads:
+    """Changes by domain, written once at the end of a transaction, in the order of domains."""
+
+    def __init__(self) -> None:
+        self._changes: dict[int, list[int]] = {}
+
+    def _of(self, domain_id: int) -> list[int]:
+        change = self._changes.get(domain_id)
+        if change is None:
+            change = self._changes[domain_id] = [0, 0, 0, 0, _NEVER]
+        return change
+
+    def opened(self, domain_id: int, due_at: int, count: int = 1) -> None:
+        """Count new open attempts that may be asked for from `due_at` on."""
+        change = self._of(domain_id)
+        change[_OPEN] += count
+        if due_at < change[_DUE]:
+            change[_DUE] = due_at
+
+    def closed(self, domain_id: int, outcome: Outcome, *, retried: bool = False) -> None:
+        """Count one attempt that was closed; one that is tried again has not ended its address."""
+        change = self._of(domain_id)
+        change[_OPEN] -= 1
+        if not retried:
+            change[ending(outcome)] += 1
+
+    def reopened(self, domain_id: int, due_at: int, count: int) -> None:
+        """Count addresses that had failed and are asked for once more."""
+        self.opened(domain_id, due_at, count)
+        self._of(domain_id)[_FAILED] -= count
+
+    def write(self, tx: FrontierTransaction, execution_id: int) -> None:
+        """Bring the changes into the table."""
+        if self._changes:
+            rows = [(domain_id, *change) for domain_id, change in sorted(self._changes.items())]
+            tx.load("new_heads", sql.HEAD_COLUMNS, rows)
+            tx.execute(sql.UPSERT_HEADS, (execution_id,))
+
+
+def ending(outcome: Outcome) -> int:
+    """Return which of the counts an outcome belongs to."""
+    if outcome is Outcome.SUCCESS:
+        return _SUCCEEDED
+    return _RULED_OUT if outcome is Outcome.EXCLUDED else _FAILED
+
 
 FoundRow = tuple[int, int, str, str, int, int, int | None, int | None, int, int]
 """domain id, hash, url, kind, priority, depth, scheduled for, via page, hops, generation."""
-Batch = tuple[Sequence[Found], int | None]
+Batch = tuple[Sequence[FoundUrl], int | None]
 """Found addresses and the page that they were found on."""
 
 _KEY = itemgetter(0, 1)
@@ -62,7 +231,7 @@ class DomainNames:
 def rows_of(batches: Iterable[Batch], ids: dict[str, int], *, now: int) -> list[FoundRow]:
     """Return what is loaded: each address once, in key order; a time that has come counts as at once."""
     rows: list[FoundRow] = []
-    page = Kind.PAGE
+    page = UrlKind.PAGE
     for batch, via in batches:
         # `_value_` and not `value`: the property costs more than the rest of the row.
         rows += [
@@ -107,9 +276,11 @@ def _is_plain(rows: Sequence[FoundRow]) -> bool:
     text = "".join(map(_URL, rows))
     priorities = {0, *map(_PRIORITY, rows)}
     return (
-        text.isascii() and "\x00" not in text and set(map(_SCHEDULED, rows)) <= {None}
+        text.isascii()
+        and "\x00" not in text
+        and set(map(_SCHEDULED, rows)) <= {None}
         and -_SMALL <= min(priorities) <= max(priorities) <= _SMALL
-    )  # fmt: skip
+    )
 
 
 def _plain(row: FoundRow, now: int) -> FoundRow:
@@ -141,7 +312,7 @@ class Requisites:
         """Forget addresses whose attempt is closed."""
         self._hashes.difference_update(url_hashes)
 
-    def promote(self, tx: Spoken, execution_id: int, rows: Sequence[FoundRow]) -> None:
+    def promote(self, tx: FrontierTransaction, execution_id: int, rows: Sequence[FoundRow]) -> None:
         """Make pages of open requisites among the rows just inserted, and remember the requisites that they bring.
 
         Called after attempts were closed: one that somebody else is closing is skipped, not waited for.
@@ -156,7 +327,7 @@ class Requisites:
             known.clear()
 
 
-def _add_attempts(tx: Spoken, execution_id: int, now: int) -> list[Row]:
+def _add_attempts(tx: FrontierTransaction, execution_id: int, now: int) -> list[Row]:
     """Insert the attempts that are missing; return how many, by domain and by when they may be asked for."""
     if tx.dialect == "postgresql":
         return tx.execute(sql.ADD_ATTEMPTS["postgresql"], (execution_id, now))
@@ -177,8 +348,9 @@ class Adding:
         ids = self.names.ids({found.domain for batch, _ in batches for found in batch}, now=now)
         return rows_of(batches, ids, now=now)
 
-    def insert(self, tx: Spoken, execution_id: int, rows: Sequence[FoundRow], heads: Heads, *,
-               now: int) -> Counter[int]:  # fmt: skip
+    def insert(
+        self, tx: FrontierTransaction, execution_id: int, rows: Sequence[FoundRow], heads: QueueHeads, *, now: int
+    ) -> Counter[int]:
         """Insert pages and attempts that are not there; return how many are new to the execution, by domain."""
         added: Counter[int] = Counter()
         if not rows:

@@ -7,11 +7,11 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from holdfast.db.hot import Hot, Row, Transaction
+from holdfast.db.raw import RawDatabase, Row, Transaction
 from holdfast.frontier import sql
 
 
-class Spoken:
+class FrontierTransaction:
     """A transaction that takes the statements of `sql.py`."""
 
     __slots__ = ("_loaded", "_texts", "_tx", "dialect")
@@ -54,7 +54,7 @@ class Spoken:
 class Connection:
     """One hot connection, prepared for the frontier whenever it is new."""
 
-    def __init__(self, hot: Hot) -> None:
+    def __init__(self, hot: RawDatabase) -> None:
         self._hot = hot
         self._texts: dict[str, str] = {}
         self._prepared = 0
@@ -65,7 +65,7 @@ class Connection:
         return self._hot.dialect == "postgresql"
 
     @contextmanager
-    def write(self) -> Iterator[Spoken]:
+    def write(self) -> Iterator[FrontierTransaction]:
         """Open a transaction that may write (see `Hot.write`); a temporary table is loaded before it is read."""
         dialect = self._hot.dialect
         with self._hot.write() as tx:
@@ -74,11 +74,11 @@ class Connection:
             if generation != self._prepared:
                 for statement in sql.SETUP[dialect]:
                     tx.execute(statement)
-            yield Spoken(tx, dialect, self._texts)
+            yield FrontierTransaction(tx, dialect, self._texts)
         self._prepared = generation  # only now: a rollback undoes the preparation too
 
     @contextmanager
-    def read(self) -> Iterator[Spoken]:
+    def read(self) -> Iterator[FrontierTransaction]:
         """Open a transaction that only reads."""
         with self._hot.read() as tx:
-            yield Spoken(tx, self._hot.dialect, self._texts)
+            yield FrontierTransaction(tx, self._hot.dialect, self._texts)

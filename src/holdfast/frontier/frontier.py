@@ -11,42 +11,61 @@ from datetime import datetime
 from typing import Any
 
 from holdfast.clock import Clock, from_micros, to_micros
-from holdfast.db.hot import Hot
-from holdfast.db.text import clean
+from holdfast.db.raw import RawDatabase
 from holdfast.frontier import queries, sql
-from holdfast.frontier.adding import Adding
-from holdfast.frontier.closing import Closing, Ending
-from holdfast.frontier.connection import Connection, Spoken
-from holdfast.frontier.depths import DepthRules, Depths
-from holdfast.frontier.domains import robots_of_origin
-from holdfast.frontier.heads import Heads
-from holdfast.frontier.leasing import Leases
-from holdfast.frontier.settling import Settlement, Totals
-from holdfast.frontier.signals import forget_signals, known_signals, signal_links
+from holdfast.frontier.adding import Adding, DepthRules, Depths, QueueHeads
+from holdfast.frontier.connection import Connection, FrontierTransaction
+from holdfast.frontier.leasing import FrontierLeases, robots_of_origin
+from holdfast.frontier.settling import (
+    ClosedUnvisited,
+    Closing,
+    ProcessTotals,
+    Settlement,
+    forget_signals,
+    known_signals,
+    signal_links,
+)
 from holdfast.frontier.values import FrontierSettings, FrontierStats, KnownSignals, OpenAttempt, Settled, Unreachable
-from holdfast.types import Attempt, DomainLease, DomainUpdate, Found, Kind, Outcome, Reread, RobotsState, Visit
+from holdfast.outside_text import clean
+from holdfast.types import (
+    Attempt,
+    DomainLease,
+    DomainUpdate,
+    FoundUrl,
+    Outcome,
+    PageToReread,
+    RobotsState,
+    UrlKind,
+    Visit,
+)
 
-ALL_KINDS = tuple(Kind)
+ALL_KINDS = tuple(UrlKind)
 QUARANTINED = "quarantined"
 
 
 class Frontier:
     """The pages to ask for, in a database that any number of processes share."""
 
-    def __init__(self, hot: Hot, clock: Clock, settings: FrontierSettings | None = None) -> None:
+    def __init__(self, hot: RawDatabase, clock: Clock, settings: FrontierSettings | None = None) -> None:
         """Prepare nothing yet; the clock should be a DatabaseClock wherever more than one process works."""
         self._settings = settings or FrontierSettings()
         self._clock = clock
         self._connection = Connection(hot)
         self._adding = Adding(self._connection, known_domains=self._settings.known_domains)
-        self._leases = Leases(self._connection, clock, lease_s=self._settings.lease_s)
+        self._leases = FrontierLeases(self._connection, clock, lease_s=self._settings.lease_s)
         self._closing = Closing(self._connection, clock)
         links = self._settings.links_per_transaction
         self._depths = Depths(self._connection)
         self._settlement = Settlement(self._connection, clock, self._adding, self._depths, links=links)
 
-    def add(self, execution_id: int, found: Sequence[Found], *, via: int | None = None,
-            also: Callable[[Spoken], None] | None = None) -> int:  # fmt: skip
+    def add(
+        self,
+        execution_id: int,
+        found: Sequence[FoundUrl],
+        *,
+        via: int | None = None,
+        also: Callable[[FrontierTransaction], None] | None = None,
+    ) -> int:
         """Add addresses to an execution and return how many it had not seen. `via` is the page they were found on.
 
         `also` is done in the transaction that adds the last of them (the only one, up to 5,000): what it writes and
@@ -58,7 +77,7 @@ class Frontier:
             now = to_micros(self._clock.now())
             rows = self._adding.rows([(found[start : start + size], via)], now=now)
             with self._connection.write() as tx:
-                heads = Heads()
+                heads = QueueHeads()
                 added += self._adding.insert(tx, execution_id, rows, heads, now=now).total()
                 self._adding.requisites.promote(tx, execution_id, rows)
                 heads.write(tx, execution_id)
@@ -71,7 +90,7 @@ class Frontier:
         """What depths mean to the execution that this frontier is used for; set by its owner before it begins."""
         return self._depths.rules
 
-    def rereads(self, execution_id: int, *, limit: int) -> list[Reread]:
+    def rereads(self, execution_id: int, *, limit: int) -> list[PageToReread]:
         """Return pages that were fetched before a shorter way to them was found: their links count anew."""
         with self._connection.read() as tx:
             return self._depths.rereads(tx, execution_id, limit=limit)
@@ -81,7 +100,7 @@ class Frontier:
         with self._connection.read() as tx:
             return int(tx.execute(sql.COUNT_REREADS, (execution_id,))[0][0])
 
-    def read_again(self, execution_id: int, reread: Reread, found: Sequence[Found]) -> int:
+    def read_again(self, execution_id: int, reread: PageToReread, found: Sequence[FoundUrl]) -> int:
         """Add what a page leads to from its smaller depth, and note it as read; return how many addresses were new.
 
         Killed in between, it is read once more, which is harmless.
@@ -94,7 +113,7 @@ class Frontier:
                 raised = self._depths.deeper(tx, execution_id)
             self._depths.make_smaller(execution_id, raised)
 
-        def done(tx: Spoken) -> None:
+        def done(tx: FrontierTransaction) -> None:
             tx.execute(sql.DROP_REREAD, (execution_id, attempt.page_id, attempt.depth))
 
         return self.add(execution_id, found, via=attempt.page_id, also=done)
@@ -135,8 +154,9 @@ class Frontier:
         with self._connection.read() as tx:
             return robots_of_origin(tx, origin)
 
-    def refill(self, execution_id: int, domain_id: int, token: int, *, limit: int,
-               holding: Collection[int] = ()) -> list[Attempt]:  # fmt: skip
+    def refill(
+        self, execution_id: int, domain_id: int, token: int, *, limit: int, holding: Collection[int] = ()
+    ) -> list[Attempt]:
         """Return up to `limit` more due attempts of a domain that we hold, without those in `holding`.
 
         None come if the token is not the domain's any more: the next renewal or settle says so.
@@ -152,14 +172,20 @@ class Frontier:
         """
         return self._leases.renew(owner_id)
 
-    def settle(self, execution_id: int, owner_id: int, visits: Sequence[Visit],
-               updates: Sequence[DomainUpdate] = (), counts: Mapping[str, Any] | None = None) -> Settled:  # fmt: skip
+    def settle(
+        self,
+        execution_id: int,
+        owner_id: int,
+        visits: Sequence[Visit],
+        updates: Sequence[DomainUpdate] = (),
+        counts: Mapping[str, Any] | None = None,
+    ) -> Settled:
         """Close attempts with all that came of them, and write what was learned about domains.
 
         Visits and updates whose token is old are refused and named; attempts that were closed before are skipped and
         named. `counts` replaces the running totals of this owner.
         """
-        totals = None if counts is None else Totals(owner_id=owner_id, counts=counts)
+        totals = None if counts is None else ProcessTotals(owner_id=owner_id, counts=counts)
         return self._settlement.settle(execution_id, visits, updates, totals)
 
     def release(self, execution_id: int, owner_id: int, updates: Sequence[DomainUpdate]) -> list[int]:
@@ -198,7 +224,7 @@ class Frontier:
 
         With `limit` crashes an attempt is closed as failed, reason `quarantined`, with the evidence as its message.
         """
-        ending = Ending(outcome=Outcome.FAILED, reason=QUARANTINED, message=clean(evidence, 2000))
+        ending = ClosedUnvisited(outcome=Outcome.FAILED, reason=QUARANTINED, message=clean(evidence, 2000))
         return self._closing.blame(attempt_ids, ending, limit=limit) if attempt_ids else []
 
     def close_domain(
@@ -215,16 +241,25 @@ class Frontier:
 
         Who decides it as the holder of the domain gives its token: nothing is closed if another holds it by now.
         """
-        ending = Ending(outcome=outcome, reason=reason)
+        ending = ClosedUnvisited(outcome=outcome, reason=reason)
         return self._closing.close_domain(execution_id, domain_id, ending, limit=limit, token=token)
 
-    def close_rest(self, execution_id: int, *, outcome: Outcome, reason: str, kinds: Collection[Kind] = ALL_KINDS,
-                   limit: int = 5000) -> int:  # fmt: skip
+    def close_rest(
+        self,
+        execution_id: int,
+        *,
+        outcome: Outcome,
+        reason: str,
+        kinds: Collection[UrlKind] = ALL_KINDS,
+        limit: int = 5000,
+    ) -> int:
         """Close up to `limit` open attempts of an execution and return how many; call again until it returns 0.
 
         What another process has in hand is closed too; its visit then counts as repeated.
         """
-        return self._closing.close_rest(execution_id, Ending(outcome=outcome, reason=reason), kinds=kinds, limit=limit)
+        return self._closing.close_rest(
+            execution_id, ClosedUnvisited(outcome=outcome, reason=reason), kinds=kinds, limit=limit
+        )
 
     def reopen(self, execution_id: int, *, every_domain: bool = False, limit: int = 2000) -> int:
         """Ask once more for what failed on domains that were given up, or on every domain; return how much that is.

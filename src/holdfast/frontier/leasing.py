@@ -11,20 +11,126 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from holdfast.clock import Clock, from_micros, to_micros
-from holdfast.db.dbclock import DatabaseClock
-from holdfast.db.hot import Row
+from holdfast.db.raw import DatabaseClock, Row
 from holdfast.errors import Conflict, NotFound
 from holdfast.frontier import sql
-from holdfast.frontier.connection import Connection, Spoken
-from holdfast.frontier.domains import circuit_of, fence, robots_of, write_updates
-from holdfast.types import Attempt, DomainLease, DomainUpdate, Kind, Original
+from holdfast.frontier.connection import Connection, FrontierTransaction
+from holdfast.types import (
+    Attempt,
+    CircuitState,
+    DomainLease,
+    DomainUpdate,
+    Original,
+    RobotsAnswer,
+    RobotsState,
+    UrlKind,
+)
 
-_KINDS = {kind.value: kind for kind in Kind}
+_ROBOTS_BYTES = 512 * 1024
+
+
+def moment(micros: int | None) -> datetime | None:
+    """Return a stored moment."""
+    return None if micros is None else from_micros(micros)
+
+
+def micros(at: datetime | None) -> int | None:
+    """Return a moment as it is stored."""
+    return None if at is None else to_micros(at)
+
+
+def circuit_of(row: Sequence[Any]) -> CircuitState:
+    """Return the circuit from its six columns, in the order of the table."""
+    state, failures, successes, opened_at, penalty, unreachable_since = row
+    return CircuitState(
+        state=state,
+        failures=failures,
+        successes=successes,
+        opened_at=moment(opened_at),
+        penalty=penalty,
+        unreachable_since=moment(unreachable_since),
+    )
+
+
+def robots_of(tx: FrontierTransaction, domain_ids: Collection[int]) -> dict[int, tuple[RobotsState, ...]]:
+    """Return what is known of the robots files of these domains."""
+    states: dict[int, list[RobotsState]] = {}
+    for row in tx.execute(sql.ROBOTS, (tx.list(domain_ids),)):
+        states.setdefault(row[0], []).append(_robots(row))
+    return {domain_id: tuple(found) for domain_id, found in states.items()}
+
+
+def robots_of_origin(tx: FrontierTransaction, origin: str) -> RobotsState | None:
+    """Return what is known of one robots file."""
+    rows = tx.execute(sql.ROBOTS_OF_ORIGIN, (origin,))
+    return _robots(rows[0]) if rows else None
+
+
+def _robots(row: Row) -> RobotsState:
+    _, origin, answer, status, body, failures, fetched_at, checked_at = row
+    return RobotsState(
+        origin=origin,
+        answer=RobotsAnswer(answer),
+        status=status,
+        body=bytes(body),
+        failures=failures,
+        fetched_at=from_micros(fetched_at),
+        checked_at=from_micros(checked_at),
+    )
+
+
+def write_updates(tx: FrontierTransaction, updates: Sequence[DomainUpdate]) -> None:
+    """Write what was learned; the caller holds the locks and has checked the tokens."""
+    if not updates:
+        return
+    rows = {update.domain_id: _row(update) for update in updates}
+    tx.load("new_domains", sql.DOMAIN_COLUMNS, [rows[domain_id] for domain_id in sorted(rows)])
+    tx.execute(sql.UPDATE_DOMAINS)
+    robots = {state.origin: _robots_row(update, state) for update in updates for state in update.robots}
+    if robots:
+        tx.many(sql.UPSERT_ROBOTS, [robots[origin] for origin in sorted(robots)])
+
+
+def _row(update: DomainUpdate) -> tuple[Any, ...]:
+    circuit = update.circuit
+    return (
+        update.domain_id,
+        to_micros(update.next_allowed_at),
+        update.delay_s,
+        circuit.state,
+        circuit.failures,
+        circuit.successes,
+        micros(circuit.opened_at),
+        circuit.penalty,
+        micros(circuit.unreachable_since),
+    )
+
+
+def _robots_row(update: DomainUpdate, state: RobotsState) -> tuple[Any, ...]:
+    return (
+        update.domain_id,
+        state.origin,
+        state.answer.value,
+        state.status,
+        state.body[:_ROBOTS_BYTES],
+        state.failures,
+        to_micros(state.fetched_at),
+        to_micros(state.checked_at),
+    )
+
+
+def fence(tx: FrontierTransaction, tokens: Collection[tuple[int, int]]) -> set[tuple[int, int]]:
+    """Lock these domains in order and return the (domain, token) pairs that are still in force."""
+    held = tx.execute(sql.LOCK_DOMAINS, (tx.list({domain_id for domain_id, _ in tokens}),))
+    return {(domain_id, token) for domain_id, token in held} & set(tokens)
+
+
+_KINDS = {kind.value: kind for kind in UrlKind}
 _TRIES = 3
 """Looks of one lease: heads that a dead owner left due without anything to ask are rare, and put off when met."""
 
 
-class Leases:
+class FrontierLeases:
     """The leases of domains, for any execution and owner."""
 
     def __init__(self, connection: Connection, clock: Clock, *, lease_s: float) -> None:
@@ -94,20 +200,28 @@ class Leases:
     def _hand(self, owner_id: int, leases: Sequence[DomainLease]) -> None:
         self._handed.setdefault(owner_id, {}).update((lease.domain_id, lease.token) for lease in leases)
 
-    def _take(self, tx: Spoken, owner_id: int, rows: Sequence[Row], now: datetime) -> None:
+    def _take(self, tx: FrontierTransaction, owner_id: int, rows: Sequence[Row], now: datetime) -> None:
         if rows:
             tx.execute(sql.TAKE, (owner_id, to_micros(now + self._length), tx.list([row[0] for row in rows])))
 
     def _granted(self, row: Row, now: datetime, robots: Any, attempts: Any) -> DomainLease:
         domain_id, name, delay_s, next_allowed_at, last_owner, token, *circuit = row
         return DomainLease(
-            domain_id=domain_id, domain=name, token=token + 1, expires_at=now + self._length, delay_s=delay_s or 0.0,
-            next_allowed_at=from_micros(next_allowed_at), taken_over=last_owner is not None,
-            circuit=circuit_of(circuit), robots=robots, attempts=attempts,
-        )  # fmt: skip
+            domain_id=domain_id,
+            domain=name,
+            token=token + 1,
+            expires_at=now + self._length,
+            delay_s=delay_s or 0.0,
+            next_allowed_at=from_micros(next_allowed_at),
+            taken_over=last_owner is not None,
+            circuit=circuit_of(circuit),
+            robots=robots,
+            attempts=attempts,
+        )
 
-    def _due(self, tx: Spoken, execution_id: int, domain_ids: Sequence[int], at: int,
-             limit: int) -> dict[int, tuple[Attempt, ...]]:  # fmt: skip
+    def _due(
+        self, tx: FrontierTransaction, execution_id: int, domain_ids: Sequence[int], at: int, limit: int
+    ) -> dict[int, tuple[Attempt, ...]]:
         """Return the attempts to hand out, by domain: deferred ones whose time has come, then by priority."""
         due: dict[int, list[Attempt]] = {}
         if self._connection.is_postgres:
@@ -124,8 +238,9 @@ class Leases:
                 taken.append(_attempt(row))
         return {domain_id: tuple(taken) for domain_id, taken in due.items()}
 
-    def refill(self, execution_id: int, lease: tuple[int, int], *, limit: int,
-               holding: Collection[int]) -> list[Attempt]:  # fmt: skip
+    def refill(
+        self, execution_id: int, lease: tuple[int, int], *, limit: int, holding: Collection[int]
+    ) -> list[Attempt]:
         """Return more due attempts of a held (domain, token), without those in hand; none if it is not ours now."""
         domain_id, token = lease
         with self._connection.read() as tx:
@@ -228,7 +343,7 @@ class Leases:
             return len(tx.execute(sql.FREE_EXPIRED, (to_micros(before),)))
 
 
-def _next_due(tx: Spoken, execution_id: int, ids: Any) -> None:
+def _next_due(tx: FrontierTransaction, execution_id: int, ids: Any) -> None:
     """Set when the queues of these domains have something to give again."""
     # First the lock, then the look: an add that we waited for is seen, one that waits for us lowers it afterwards.
     tx.execute(sql.LOCK_HEADS, (execution_id, ids))
@@ -260,11 +375,26 @@ def _attempt(row: Row) -> Attempt:
     original = None
     if record_id is not None:
         original = Original(
-            record_id=record_id, url=original_url or url, captured_at=from_micros(original_at), payload_digest=digest,
-            warc_file_id=file_id, offset=offset,
-        )  # fmt: skip
+            record_id=record_id,
+            url=original_url or url,
+            captured_at=from_micros(original_at),
+            payload_digest=digest,
+            warc_file_id=file_id,
+            offset=offset,
+        )
     return Attempt(
-        id=number, page_id=page_id, domain_id=domain_id, url=url, url_hash=url_hash, kind=_KINDS[kind], depth=depth,
-        number=attempt, priority=priority, etag=etag, last_modified=last_modified, original=original,
-        hops=hops, generation=generation,
-    )  # fmt: skip
+        id=number,
+        page_id=page_id,
+        domain_id=domain_id,
+        url=url,
+        url_hash=url_hash,
+        kind=_KINDS[kind],
+        depth=depth,
+        number=attempt,
+        priority=priority,
+        etag=etag,
+        last_modified=last_modified,
+        original=original,
+        hops=hops,
+        generation=generation,
+    )

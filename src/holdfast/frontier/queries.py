@@ -12,31 +12,30 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from holdfast.clock import from_micros
-from holdfast.db.attempts import IS_LAST_ATTEMPT
-from holdfast.db.hot import Hot, Row
-from holdfast.frontier.connection import Connection, Spoken
-from holdfast.frontier.domains import moment
+from holdfast.db.raw import IS_LAST_ATTEMPT, RawDatabase, Row
+from holdfast.frontier.connection import Connection, FrontierTransaction
+from holdfast.frontier.leasing import moment
 from holdfast.frontier.values import Account, FrontierStats, OpenAttempt, Summary, Unreachable
-from holdfast.types import Kind, Outcome
+from holdfast.types import Outcome, UrlKind
 
 _PAGE = 1000
 _EXCLUSIONS_SHOWN = 1000
 
 
-def open_count(tx: Spoken, execution_id: int) -> int:
+def open_count(tx: FrontierTransaction, execution_id: int) -> int:
     """Return how many attempts of an execution are open."""
     # Only the heads with something open, by their index: an execution may have met millions of domains.
     rows = tx.execute("SELECT coalesce(sum(open), 0) FROM queues WHERE execution_id = ? AND open > 0", (execution_id,))
     return int(rows[0][0])
 
 
-def open_domains(tx: Spoken, execution_id: int) -> int:
+def open_domains(tx: FrontierTransaction, execution_id: int) -> int:
     """Return how many domains of an execution have open attempts."""
     rows = tx.execute("SELECT count(*) FROM queues WHERE execution_id = ? AND open > 0", (execution_id,))
     return int(rows[0][0])
 
 
-def expired_domains(tx: Spoken, *, now: int) -> int:
+def expired_domains(tx: FrontierTransaction, *, now: int) -> int:
     """Return how many domains have an owner that neither renewed nor gave back, and whom nobody has freed."""
     rows = tx.execute(
         "SELECT count(*) FROM domains WHERE lease_owner IS NOT NULL AND lease_expires_at > 0 AND lease_expires_at <= ?",
@@ -45,7 +44,7 @@ def expired_domains(tx: Spoken, *, now: int) -> int:
     return int(rows[0][0])
 
 
-def next_due_at(tx: Spoken, execution_id: int, *, now: int) -> int | None:
+def next_due_at(tx: FrontierTransaction, execution_id: int, *, now: int) -> int | None:
     """Return the earliest moment at which a lease may find something, or None if nothing is open.
 
     A domain that is held counts from the end of its lease: before that only its holder has a say.
@@ -59,7 +58,7 @@ def next_due_at(tx: Spoken, execution_id: int, *, now: int) -> int | None:
     return None if rows[0][0] is None else int(rows[0][0])
 
 
-def forbidden_domains(tx: Spoken, execution_id: int, *, limit: int) -> list[tuple[int, int]]:
+def forbidden_domains(tx: FrontierTransaction, execution_id: int, *, limit: int) -> list[tuple[int, int]]:
     """Return domains that an operator forbids and that have open attempts, with their tokens: they are only closed."""
     rows = tx.execute(
         "SELECT q.domain_id, d.lease_token FROM queues q CROSS JOIN domains d WHERE q.execution_id = ? AND q.open > 0"
@@ -70,7 +69,7 @@ def forbidden_domains(tx: Spoken, execution_id: int, *, limit: int) -> list[tupl
 
 
 def hopeless_domains(
-    tx: Spoken, execution_id: int, *, since: int, patience: int, now: int, limit: int
+    tx: FrontierTransaction, execution_id: int, *, since: int, patience: int, now: int, limit: int
 ) -> list[tuple[int, int]]:
     """Return domains with open attempts that cannot be reached, and are not to be asked again within our patience.
 
@@ -87,7 +86,7 @@ def hopeless_domains(
     return [(domain_id, token) for domain_id, token in rows]
 
 
-def reachable_at(tx: Spoken, execution_id: int, *, now: int) -> int | None:
+def reachable_at(tx: FrontierTransaction, execution_id: int, *, now: int) -> int | None:
     """Return when the first of an execution's domains that cannot be reached may be asked again, None if all can be."""
     rows = tx.execute(
         "SELECT min(d.next_allowed_at) FROM queues q CROSS JOIN domains d WHERE q.execution_id = ?"
@@ -97,7 +96,7 @@ def reachable_at(tx: Spoken, execution_id: int, *, now: int) -> int | None:
     return None if rows[0][0] is None else int(rows[0][0])
 
 
-def unreachable(tx: Spoken, execution_id: int, *, now: int, limit: int) -> list[Unreachable]:
+def unreachable(tx: FrontierTransaction, execution_id: int, *, now: int, limit: int) -> list[Unreachable]:
     """Return the domains of an execution that cannot be reached and may not be asked now, soonest first."""
     rows = tx.execute(
         "SELECT d.name, d.unreachable_since, d.next_allowed_at FROM queues q CROSS JOIN domains d"
@@ -108,7 +107,7 @@ def unreachable(tx: Spoken, execution_id: int, *, now: int, limit: int) -> list[
     return [Unreachable(name, from_micros(since), from_micros(until)) for name, since, until in rows]
 
 
-def stats(tx: Spoken, execution_id: int | None, *, now: int) -> FrontierStats:
+def stats(tx: FrontierTransaction, execution_id: int | None, *, now: int) -> FrontierStats:
     """Return the figures of one execution, or of all."""
     where, values = ("WHERE execution_id = ?", (execution_id,)) if execution_id is not None else ("", ())
     figures = tx.execute(
@@ -124,9 +123,14 @@ def stats(tx: Spoken, execution_id: int | None, *, now: int) -> FrontierStats:
     totals = tx.execute(f"SELECT counts FROM execution_counts {where}", values)  # noqa: S608
     pending, completed, failed, ruled_out, domains = (int(figure) for figure in figures[0])
     return FrontierStats(
-        pending=pending, leased_domains=leased[0][0], completed=completed, failed=failed, ruled_out=ruled_out,
-        domains=domains, counts=_added_up([row[0] for row in totals]),
-    )  # fmt: skip
+        pending=pending,
+        leased_domains=leased[0][0],
+        completed=completed,
+        failed=failed,
+        ruled_out=ruled_out,
+        domains=domains,
+        counts=_added_up([row[0] for row in totals]),
+    )
 
 
 def _added_up(totals: list[Any]) -> dict[str, Any]:
@@ -156,7 +160,7 @@ _LISTS = (
 )
 
 
-def list_open(tx: Spoken, execution_id: int, *, limit: int, now: int) -> list[OpenAttempt]:
+def list_open(tx: FrontierTransaction, execution_id: int, *, limit: int, now: int) -> list[OpenAttempt]:
     """Return open attempts in the order of their domains' turns: what comes next first, what waits last."""
     listed: list[OpenAttempt] = []
     heads = tx.execute(
@@ -177,9 +181,18 @@ def list_open(tx: Spoken, execution_id: int, *, limit: int, now: int) -> list[Op
 def _open_attempt(row: Row, domain: str, *, leased: bool) -> OpenAttempt:
     number, url, kind, priority, depth, attempt, crashes, created_at, scheduled_for = row
     return OpenAttempt(
-        id=number, url=url, domain=domain, kind=Kind(kind), priority=priority, depth=depth, number=attempt,
-        crashes=crashes, created_at=from_micros(created_at), scheduled_for=moment(scheduled_for), leased=leased,
-    )  # fmt: skip
+        id=number,
+        url=url,
+        domain=domain,
+        kind=UrlKind(kind),
+        priority=priority,
+        depth=depth,
+        number=attempt,
+        crashes=crashes,
+        created_at=from_micros(created_at),
+        scheduled_for=moment(scheduled_for),
+        leased=leased,
+    )
 
 
 _ACCOUNT = (
@@ -192,7 +205,7 @@ _ACCOUNT = (
 )
 
 
-def account(hot: Hot, execution_id: int) -> Iterator[Account]:
+def account(hot: RawDatabase, execution_id: int) -> Iterator[Account]:
     """Yield the current outcome of each address of an execution, by domain and age; a thousand rows at a time."""
     connection = Connection(hot)
     after = (-1, -1)
@@ -202,15 +215,16 @@ def account(hot: Hot, execution_id: int) -> Iterator[Account]:
         for row in rows:
             known = Account(*row[2:])
             yield known._replace(
-                kind=Kind(known.kind), outcome=Outcome(known.outcome) if known.outcome else None,
+                kind=UrlKind(known.kind),
+                outcome=Outcome(known.outcome) if known.outcome else None,
                 completed_at=moment(row[16]),
-            )  # fmt: skip
+            )
         if len(rows) < _PAGE:
             return
         after = (rows[-1][0], rows[-1][1])
 
 
-def summary(hot: Hot, execution_id: int) -> Summary:
+def summary(hot: RawDatabase, execution_id: int) -> Summary:
     """Return an execution's addresses by current outcome, counted each way; one pass over its attempts."""
     with Connection(hot).read() as tx:
         groups = tx.execute(
@@ -232,10 +246,10 @@ def summary(hot: Hot, execution_id: int) -> Summary:
     )
 
 
-def _summed_up(groups: list[tuple[Any, ...]], names: dict[int, str],
-               exclusions: dict[tuple[str, str], int]) -> Summary:  # fmt: skip
-    counts: dict[str, Counter[Any]] = {name: Counter() for name in ("outcome", "reason", "kind", "status", "type",
-                                                                    "domain", "depth")}  # fmt: skip
+def _summed_up(groups: list[tuple[Any, ...]], names: dict[int, str], exclusions: dict[tuple[str, str], int]) -> Summary:
+    counts: dict[str, Counter[Any]] = {
+        name: Counter() for name in ("outcome", "reason", "kind", "status", "type", "domain", "depth")
+    }
     wire_bytes = 0
     for domain_id, kind, depth, outcome, reason, status, media_type, count, size in groups:
         word = outcome or "open"
@@ -248,14 +262,22 @@ def _summed_up(groups: list[tuple[Any, ...]], names: dict[int, str],
             counts["status"][status] += count
         if media_type is not None:
             counts["type"][media_type] += count
-        if kind == Kind.PAGE:
+        if kind == UrlKind.PAGE:
             counts["depth"][depth] += count
     still_open = counts["outcome"].pop("open", 0)
     return Summary(
-        total=still_open + counts["outcome"].total(), open=still_open, outcomes=counts["outcome"],
-        reasons=counts["reason"], kinds=counts["kind"], statuses=counts["status"], media_types=counts["type"],
-        domains=counts["domain"], depths=counts["depth"], wire_bytes=wire_bytes, exclusions=exclusions,
-    )  # fmt: skip
+        total=still_open + counts["outcome"].total(),
+        open=still_open,
+        outcomes=counts["outcome"],
+        reasons=counts["reason"],
+        kinds=counts["kind"],
+        statuses=counts["status"],
+        media_types=counts["type"],
+        domains=counts["domain"],
+        depths=counts["depth"],
+        wire_bytes=wire_bytes,
+        exclusions=exclusions,
+    )
 
 
 _BROKEN = {
@@ -296,7 +318,7 @@ _BROKEN = {
 }
 
 
-def audit(hot: Hot, execution_id: int) -> list[str]:
+def audit(hot: RawDatabase, execution_id: int) -> list[str]:
     """Return which promises of the tables are broken for an execution; an empty list is a clean bill."""
     with Connection(hot).read() as tx:
         found = {promise: tx.execute(query, (execution_id, execution_id))[0][0] for promise, query in _BROKEN.items()}

@@ -9,27 +9,249 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import field
 from typing import Any
 
-from holdfast.clock import Clock, to_micros
-from holdfast.db.text import clean
+from holdfast.clock import Clock, from_micros, to_micros
 from holdfast.frontier import sql
-from holdfast.frontier.adding import Adding, FoundRow
-from holdfast.frontier.connection import Connection, Spoken
-from holdfast.frontier.depths import Depths, Raised, note_rereads
-from holdfast.frontier.domains import fence, write_updates
-from holdfast.frontier.heads import Heads
-from holdfast.frontier.signals import SignalRows, weight
-from holdfast.frontier.values import Settled
-from holdfast.types import DomainUpdate, Kind, Outcome, Visit
+from holdfast.frontier.adding import Adding, Depths, FoundRow, QueueHeads, Raised, note_rereads
+from holdfast.frontier.connection import Connection, FrontierTransaction
+from holdfast.frontier.leasing import fence, write_updates
+from holdfast.frontier.values import KnownSignals, Settled
+from holdfast.outside_text import clean
+from holdfast.types import DomainUpdate, Outcome, UrlKind, Visit
+from holdfast.urls import page_key
 from holdfast.values import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClosedUnvisited:
+    """How attempts end that were not visited."""
+
+    outcome: Outcome
+    reason: str
+    message: str | None = None
+
+
+class Closing:
+    """Closes attempts in small transactions; the queue heads stay exact."""
+
+    def __init__(self, connection: Connection, clock: Clock) -> None:
+        self._connection, self._clock = connection, clock
+
+    def close_domain(
+        self, execution_id: int, domain_id: int, ending: ClosedUnvisited, *, limit: int, token: int | None = None
+    ) -> int:
+        """Close up to `limit` open attempts of one domain; return how many: none if the token is not in force."""
+        with self._connection.read() as tx:
+            of_one = (execution_id, domain_id, limit)
+            rows = tx.execute(sql.OPEN_OF_DOMAIN, of_one + of_one)
+        return self._close([row[0] for row in rows[:limit]], ending, held=None if token is None else (domain_id, token))
+
+    def close_rest(self, execution_id: int, ending: ClosedUnvisited, *, kinds: Collection[UrlKind], limit: int) -> int:
+        """Close up to `limit` open attempts of these kinds, whatever their domain; return how many were closed."""
+        with self._connection.read() as tx:
+            of_all = (execution_id, tx.list([kind.value for kind in kinds]), limit)
+            rows = tx.execute(sql.OPEN_OF_ALL, of_all + of_all)
+        return self._close([row[0] for row in rows[:limit]], ending)
+
+    def blame(self, attempt_ids: Sequence[int], ending: ClosedUnvisited, *, limit: int) -> list[int]:
+        """Count a crash against each open attempt; close those with `limit` of them and return their ids."""
+        with self._connection.write() as tx:
+            _lock(tx, attempt_ids)
+            rows = tx.execute(sql.BLAME, (tx.list(attempt_ids),))
+            guilty = sorted(number for number, crashes in rows if crashes >= limit)
+            self._end(tx, guilty, ending)
+        return guilty
+
+    def reopen(self, execution_id: int, domain_id: int, *, limit: int) -> int:
+        """Ask once more for up to `limit` addresses of a domain that had failed; return how many there were."""
+        with self._connection.read() as tx:
+            rows = tx.execute(sql.FAILED_OF_DOMAIN, (execution_id, domain_id, limit))
+        if not rows:
+            return 0
+        now = to_micros(self._clock.now())
+        with self._connection.write() as tx:
+            _lock(tx, [row[0] for row in rows])
+            tx.many(sql.INSERT_RETRY, [(None, now, attempt_id) for attempt_id, _ in rows])
+            for outcome, count in Counter(outcome for _, outcome in rows).items():
+                _count_closed(tx, execution_id, Outcome(outcome), -count, now)
+            heads = QueueHeads()
+            heads.reopened(domain_id, now, len(rows))
+            heads.write(tx, execution_id)
+        return len(rows)
+
+    def failed_domains(self, execution_id: int, *, every_domain: bool) -> list[int]:
+        """Return the domains that were given up, or every one with addresses that failed."""
+        with self._connection.read() as tx:
+            chosen = sql.FAILED_DOMAINS if every_domain else sql.DOMAINS_GIVEN_UP
+            return [row[0] for row in tx.execute(chosen, (execution_id,))]
+
+    def forget_originals(self, warc_file_id: int, *, chunk: int) -> None:
+        """Take the originals in one WARC file, and the validators that went with them, from their pages."""
+        after = -1
+        while True:
+            with self._connection.write() as tx:
+                rows = tx.execute(sql.RECORDS_OF_FILE, (warc_file_id, after, chunk))
+                if not rows:
+                    return
+                _lock(tx, [row[0] for row in rows])
+                tx.execute(sql.FORGET_ORIGINALS, (tx.list([row[1] for row in rows]), warc_file_id))
+            after = rows[-1][2]
+
+    def _close(
+        self, attempt_ids: Sequence[int], ending: ClosedUnvisited, *, held: tuple[int, int] | None = None
+    ) -> int:
+        if not attempt_ids:
+            return 0
+        with self._connection.write() as tx:
+            if held is not None and not fence(tx, [held]):
+                return 0
+            _lock(tx, attempt_ids)
+            return self._end(tx, attempt_ids, ending)
+
+    def _end(self, tx: FrontierTransaction, attempt_ids: Sequence[int], ending: ClosedUnvisited) -> int:
+        """Close attempts whose domains are locked; those that were closed meanwhile stay as they are."""
+        if not attempt_ids:
+            return 0
+        now = to_micros(self._clock.now())
+        values = (ending.outcome.value, ending.reason, ending.message, now, tx.list(attempt_ids))
+        rows = tx.execute(sql.CLOSE_IDS, values)
+        if ending.outcome is not Outcome.EXCLUDED:
+            tx.execute(sql.FAIL_PAGES, (now, tx.list([page_id for _, _, page_id in rows])))
+        heads: dict[int, QueueHeads] = {}
+        for execution_id, domain_id, _ in rows:
+            heads.setdefault(execution_id, QueueHeads()).closed(domain_id, ending.outcome)
+        closed = Counter(execution_id for execution_id, _, _ in rows)
+        for execution_id in sorted(heads):
+            _count_closed(tx, execution_id, ending.outcome, closed[execution_id], now)
+            heads[execution_id].write(tx, execution_id)
+        return len(rows)
+
+
+def _count_closed(tx: FrontierTransaction, execution_id: int, outcome: Outcome, closed: int, now: int) -> None:
+    """Add to the totals of what ended without a visit: no process counts it, and it may end after all of them."""
+    tx.execute(sql.ENSURE_COUNTS, (execution_id, now))
+    found = tx.execute(sql.NOBODYS_COUNTS, (execution_id,))[0][0]
+    counts = json.loads(found) if isinstance(found, str) else found
+    outcomes = Counter(counts.get("outcomes", {}))
+    outcomes[outcome.value] += closed
+    tx.execute(sql.UPSERT_COUNTS, (execution_id, 0, json.dumps({"outcomes": outcomes}), now))
+
+
+def _lock(tx: FrontierTransaction, attempt_ids: Sequence[int]) -> None:
+    """Lock the domains of these attempts: only under that lock is an attempt closed."""
+    rows = tx.execute(sql.DOMAINS_OF, (tx.list(attempt_ids),))
+    tx.execute(sql.LOCK_DOMAINS, (tx.list([row[0] for row in rows]),))
+
+
+ROWS_A_LINK = 2
+"""Rows of words and links that weigh as much in a transaction as one found address: 5 to 8 us each on SQLite, with
+250,000 and with a million of them, where an address takes 13."""
+
+
+@dataclass(slots=True)
+class SignalRows:
+    """What a set of visits writes, computed before the transaction."""
+
+    pages: dict[int, tuple[Any, ...]] = field(default_factory=dict)
+    words: list[tuple[str, int, int]] = field(default_factory=list)
+    links: list[tuple[int, int, int, str]] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, visits: Sequence[Visit]) -> SignalRows:
+        """Return the rows of these visits, sorted by their keys; the last visit of a page counts."""
+        rows = cls()
+        latest = {visit.attempt.page_id: visit for visit in visits if visit.signals is not None}
+        for page_id, visit in latest.items():
+            signals = visit.signals
+            assert signals is not None
+            rows.pages[page_id] = _page(visit)
+            rows.words += [(word, page_id, count) for word, count in signals.words]
+            origin = signals.from_hash
+            rows.links += [(page_id, to_hash, origin, clean(url, 16_384) or "") for to_hash, url in signals.links]
+        rows.words.sort()
+        rows.links.sort()
+        return rows
+
+    def write(self, tx: FrontierTransaction, execution_id: int) -> None:
+        """Replace the signals of these pages."""
+        if not self.pages:
+            return
+        ids = sorted(self.pages)
+        tx.execute(sql.DROP_WORDS, (tx.list(ids),))
+        tx.execute(sql.DROP_LINKS, (tx.list(ids),))
+        tx.append("signal_words", sql.WORD_COLUMNS, self.words)
+        tx.append("signal_links", sql.LINK_COLUMNS, self.links)
+        source = tx.execute(sql.SOURCE_OF, (execution_id,))
+        source_id = source[0][0] if source else 0
+        tx.many(sql.UPSERT_SIGNALS, [(page_id, source_id, execution_id, *self.pages[page_id]) for page_id in ids])
+
+
+def weight(visit: Visit) -> int:
+    """Return how much a visit's signals weigh in a transaction, in found addresses."""
+    signals = visit.signals
+    return 0 if signals is None else (len(signals.words) + len(signals.links)) // ROWS_A_LINK
+
+
+def _page(visit: Visit) -> tuple[Any, ...]:
+    signals = visit.signals
+    assert signals is not None
+    content_hash = None if visit.content_hash is None else f"sha256:{visit.content_hash}"
+    language = visit.language if visit.language is not None and len(visit.language) <= 35 else None
+    return (
+        to_micros(visit.finished_at),
+        visit.status,
+        clean(visit.media_type, 255),
+        content_hash,
+        clean(language, 35),
+        clean(visit.title, 1000),
+        clean(signals.description, 2000),
+        len(signals.words),
+        signals.links_count,
+        page_key(visit.attempt.url),
+    )
+
+
+def known_signals(tx: FrontierTransaction, page_ids: Sequence[int]) -> dict[int, KnownSignals]:
+    """Return what is known of these pages, by page."""
+    return {
+        page_id: KnownSignals(
+            fetched_at=from_micros(fetched_at),
+            content_hash=(content_hash or "").removeprefix("sha256:") or None,
+            has_all_links=stored == links_count,
+        )
+        for page_id, fetched_at, content_hash, links_count, stored in tx.execute(
+            sql.KNOWN_SIGNALS, (tx.list(page_ids),)
+        )
+    }
+
+
+def forget_signals(tx: FrontierTransaction, execution_id: int, *, after: int, limit: int = 200) -> int | None:
+    """Forget some of what an execution wrote; return the last page that was looked at, None if there are no more.
+
+    It looks at all pages of the execution's source, by index: few executions are discarded.
+    """
+    source = tx.execute(sql.SOURCE_OF, (execution_id,))
+    rows = tx.execute(sql.SIGNALS_OF, (source[0][0] if source else 0, after, limit))
+    ours = [page_id for page_id, writer in rows if writer == execution_id]
+    if ours:
+        for statement in (sql.DROP_WORDS, sql.DROP_LINKS, sql.DROP_SIGNALS):
+            tx.execute(statement, (tx.list(ours),))
+    return rows[-1][0] if rows else None
+
+
+def signal_links(tx: FrontierTransaction, page_id: int) -> tuple[str, ...]:
+    """Return where a page leads, as far as that is kept."""
+    return tuple(row[0] for row in tx.execute(sql.LINKS_OF, (page_id,)))
+
 
 _VISITS_AT_ONCE = 1000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Totals:
+class ProcessTotals:
     """The running totals of one process."""
 
     owner_id: int
@@ -61,14 +283,16 @@ class _Work:
             for (rule, host), count in visit.excluded.items():
                 excluded[clean(rule, 200) or "", clean(host, 255) or ""] += count
         return cls(
-            closed=[_closed(visit) for visit in visits], told=told,
+            closed=[_closed(visit) for visit in visits],
+            told=told,
             retries=[(to_micros(v.retry_at), now, v.attempt.id) for v in visits if v.retry_at is not None],
             found=adding.rows([(visit.found, visit.attempt.page_id) for visit in visits], now=now),
-            shallower=adding.rows([(visit.shallower, visit.attempt.page_id) for visit in visits if visit.shallower],
-                                  now=now),
+            shallower=adding.rows(
+                [(visit.shallower, visit.attempt.page_id) for visit in visits if visit.shallower], now=now
+            ),
             excluded=[(rule, host, excluded[rule, host]) for rule, host in sorted(excluded)],
             signals=SignalRows.of(visits),
-        )  # fmt: skip
+        )
 
 
 class Settlement:
@@ -78,8 +302,9 @@ class Settlement:
         self._connection, self._clock, self._adding, self._depths = connection, clock, adding, depths
         self._links = links
 
-    def settle(self, execution_id: int, visits: Sequence[Visit], updates: Sequence[DomainUpdate],
-               totals: Totals | None) -> Settled:  # fmt: skip
+    def settle(
+        self, execution_id: int, visits: Sequence[Visit], updates: Sequence[DomainUpdate], totals: ProcessTotals | None
+    ) -> Settled:
         """Settle all visits; split into several transactions only if they found more than one should add."""
         settled = Settled()
         chunks = list(_chunks(visits, self._links))
@@ -87,8 +312,9 @@ class Settlement:
             settled = _sum(settled, self._settle(execution_id, chunk, (), None))
         return _sum(settled, self._settle(execution_id, chunks[-1], updates, totals))
 
-    def _settle(self, execution_id: int, visits: Sequence[Visit], updates: Sequence[DomainUpdate],
-                totals: Totals | None) -> Settled:  # fmt: skip
+    def _settle(
+        self, execution_id: int, visits: Sequence[Visit], updates: Sequence[DomainUpdate], totals: ProcessTotals | None
+    ) -> Settled:
         now = to_micros(self._clock.now())
         work = _Work.of(visits, self._adding, now=now)
         tokens = {(visit.attempt.domain_id, visit.token) for visit in visits}
@@ -100,7 +326,7 @@ class Settlement:
             taken, overtaken = _still_open(tx, execution_id, ours)
             if len(taken) < len(visits):
                 work = _Work.of(taken, self._adding, now=now)  # every domain of these was looked up above
-            heads = Heads()
+            heads = QueueHeads()
             added = self._adding.insert(tx, execution_id, work.found, heads, now=now)
             _close(tx, taken, work, heads)
             if overtaken and self._depths.rules.limited:
@@ -114,15 +340,18 @@ class Settlement:
             _count(tx, execution_id, work, totals, now)
             heads.write(tx, execution_id)
         self._depths.make_smaller(execution_id, raised)
-        self._adding.requisites.settled(v.attempt.url_hash for v in taken if v.attempt.kind is Kind.REQUISITE)
+        self._adding.requisites.settled(v.attempt.url_hash for v in taken if v.attempt.kind is UrlKind.REQUISITE)
         return Settled(
-            closed=len(taken), new=sum(added.values()), retried=len(work.retries), added=frozenset(added),
+            closed=len(taken),
+            new=sum(added.values()),
+            retried=len(work.retries),
+            added=frozenset(added),
             refused=tuple(v for v in visits if (v.attempt.domain_id, v.token) not in held),
             repeated=tuple(repeated),
             lost=tuple(u.domain_id for u in updates if (u.domain_id, u.token) not in held),
-        )  # fmt: skip
+        )
 
-    def _raised(self, tx: Spoken, execution_id: int, work: _Work, *, known: int) -> list[Raised]:
+    def _raised(self, tx: FrontierTransaction, execution_id: int, work: _Work, *, known: int) -> list[Raised]:
         """Return the pages that these visits found by a shorter way than the one that is known."""
         raised: list[Raised] = []
         if known and self._depths.rules.shared:
@@ -132,7 +361,7 @@ class Settlement:
             raised += self._depths.deeper(tx, execution_id)
         return raised
 
-    def _raised_before(self, tx: Spoken, execution_id: int, work: _Work) -> list[Raised]:
+    def _raised_before(self, tx: FrontierTransaction, execution_id: int, work: _Work) -> list[Raised]:
         """Return such pages for visits that are offered again: the connection may have been lost before their depths
         were made smaller, which is a transaction of its own."""
         tx.load("new_found", sql.FOUND_COLUMNS, work.found)
@@ -159,13 +388,19 @@ def _chunks(visits: Sequence[Visit], links: int) -> Iterator[Sequence[Visit]]:
 
 def _sum(one: Settled, other: Settled) -> Settled:
     return Settled(
-        closed=one.closed + other.closed, new=one.new + other.new, retried=one.retried + other.retried,
-        added=one.added | other.added, refused=one.refused + other.refused, repeated=one.repeated + other.repeated,
+        closed=one.closed + other.closed,
+        new=one.new + other.new,
+        retried=one.retried + other.retried,
+        added=one.added | other.added,
+        refused=one.refused + other.refused,
+        repeated=one.repeated + other.repeated,
         lost=one.lost + other.lost,
-    )  # fmt: skip
+    )
 
 
-def _still_open(tx: Spoken, execution_id: int, visits: Sequence[Visit]) -> tuple[list[Visit], list[tuple[int, int]]]:
+def _still_open(
+    tx: FrontierTransaction, execution_id: int, visits: Sequence[Visit]
+) -> tuple[list[Visit], list[tuple[int, int]]]:
     """Return the visits whose attempt is still open; under the lock of their domains no other process can close it.
 
     And the (domain, page) pairs among them that were found by a shorter way since they were taken: what they brought
@@ -180,12 +415,12 @@ def _still_open(tx: Spoken, execution_id: int, visits: Sequence[Visit]) -> tuple
     overtaken = sorted(
         (one.attempt.domain_id, one.attempt.page_id)
         for one in still
-        if one.attempt.kind is Kind.PAGE and depths[one.attempt.id] < one.attempt.depth
+        if one.attempt.kind is UrlKind.PAGE and depths[one.attempt.id] < one.attempt.depth
     )
     return still, overtaken
 
 
-def _close(tx: Spoken, visits: Sequence[Visit], work: _Work, heads: Heads) -> None:
+def _close(tx: FrontierTransaction, visits: Sequence[Visit], work: _Work, heads: QueueHeads) -> None:
     """Close attempts, tell their pages, insert attempts n+1. Those cannot be there yet: the attempts were open."""
     tx.many(sql.CLOSE_VISIT, work.closed)
     for statement, rows in work.told.items():
@@ -197,7 +432,7 @@ def _close(tx: Spoken, visits: Sequence[Visit], work: _Work, heads: Heads) -> No
             heads.opened(visit.attempt.domain_id, to_micros(visit.retry_at))
 
 
-def _count(tx: Spoken, execution_id: int, work: _Work, totals: Totals | None, now: int) -> None:
+def _count(tx: FrontierTransaction, execution_id: int, work: _Work, totals: ProcessTotals | None, now: int) -> None:
     """Add to the exclusions, replace this process's totals."""
     if work.excluded:
         tx.load("new_exclusions", sql.EXCLUSION_COLUMNS, work.excluded)
@@ -211,11 +446,26 @@ def _closed(visit: Visit) -> tuple[Any, ...]:
     record = visit.record or (None, None, None, None)
     status = visit.status if visit.status is None or 0 <= visit.status <= 32767 else None
     return (
-        visit.outcome.value, clean(visit.reason, 200), status, clean(visit.message, 2000), clean(visit.media_type, 255),
-        visit.wire_bytes, visit.requests, visit.payload_digest, visit.content_hash, clean(visit.title, 1000),
-        clean(visit.redirected_to, 16_384), len(visit.found) + sum(visit.excluded.values()), record[0], record[1],
-        record[2], record[3], to_micros(visit.started_at), to_micros(visit.finished_at), visit.attempt.id,
-    )  # fmt: skip
+        visit.outcome.value,
+        clean(visit.reason, 200),
+        status,
+        clean(visit.message, 2000),
+        clean(visit.media_type, 255),
+        visit.wire_bytes,
+        visit.requests,
+        visit.payload_digest,
+        visit.content_hash,
+        clean(visit.title, 1000),
+        clean(visit.redirected_to, 16_384),
+        len(visit.found) + sum(visit.excluded.values()),
+        record[0],
+        record[1],
+        record[2],
+        record[3],
+        to_micros(visit.started_at),
+        to_micros(visit.finished_at),
+        visit.attempt.id,
+    )
 
 
 def _told(visit: Visit) -> tuple[str, tuple[Any, ...]]:
@@ -234,6 +484,12 @@ def _told(visit: Visit) -> tuple[str, tuple[Any, ...]]:
     if original is None:
         return (sql.PAGE_UNCHANGED if visit.status == 304 else sql.PAGE_FETCHED), (*learned, page_id)
     return sql.PAGE_FETCHED_ANEW, (
-        *learned, original.record_id, clean(original.url, 16_384), to_micros(original.captured_at),
-        original.payload_digest, original.warc_file_id, original.offset, page_id,
-    )  # fmt: skip
+        *learned,
+        original.record_id,
+        clean(original.url, 16_384),
+        to_micros(original.captured_at),
+        original.payload_digest,
+        original.warc_file_id,
+        original.offset,
+        page_id,
+    )

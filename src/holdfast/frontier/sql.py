@@ -8,7 +8,7 @@ under the lock of its domain.
 
 from __future__ import annotations
 
-from holdfast.db.attempts import IS_LAST_ATTEMPT
+from holdfast.db.raw import IS_LAST_ATTEMPT
 
 # OFFSET 0 keeps PostgreSQL from turning these look-ups into a join: before the first ANALYZE it takes every table for
 # nearly empty, and would read all attempts of a domain for each loaded row (40 pages/s instead of 900).
@@ -70,9 +70,16 @@ _FOUND = (
     " depth INTEGER, scheduled_for BIGINT, via_page_id BIGINT, hops SMALLINT, generation SMALLINT)"
 )
 DOMAIN_COLUMNS = (
-    "id", "next_allowed_at", "delay_s", "circuit_state", "circuit_failures", "circuit_successes", "circuit_opened_at",
-    "penalty", "unreachable_since",
-)  # fmt: skip
+    "id",
+    "next_allowed_at",
+    "delay_s",
+    "circuit_state",
+    "circuit_failures",
+    "circuit_successes",
+    "circuit_opened_at",
+    "penalty",
+    "unreachable_since",
+)
 _DOMAINS = (
     "new_domains (id BIGINT, next_allowed_at BIGINT, delay_s DOUBLE PRECISION, circuit_state TEXT,"
     " circuit_failures INTEGER, circuit_successes INTEGER, circuit_opened_at BIGINT, penalty DOUBLE PRECISION,"

@@ -7,7 +7,7 @@ from dataclasses import field
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from holdfast.types import Kind, Outcome, Visit
+from holdfast.types import Outcome, UrlKind, Visit
 from holdfast.values import dataclass
 
 
@@ -68,7 +68,7 @@ class OpenAttempt:
     id: int
     url: str
     domain: str
-    kind: Kind
+    kind: UrlKind
     priority: int
     depth: int
     number: int
@@ -94,7 +94,7 @@ class Account(NamedTuple):
 
     url: str
     domain: str
-    kind: Kind
+    kind: UrlKind
     depth: int
     attempts: int
     outcome: Outcome | None

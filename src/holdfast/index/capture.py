@@ -2,25 +2,135 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import re
+from base64 import b64encode
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from email.utils import parsedate_to_datetime
+from typing import Any, NamedTuple
+from urllib.parse import quote_plus
 
 from holdfast.clock import to_micros
 from holdfast.errors import UrlRefused
-from holdfast.index.bodies import Body, Pulse, read_body
-from holdfast.index.keys import Identity, identify
-from holdfast.parse.directives import read_directives
-from holdfast.parse.document import Kind, kind_of
+from holdfast.parse.document import DocumentKind, kind_of
+from holdfast.parse.html import read_directives
 from holdfast.parse.page import AGENT
-from holdfast.urls import Base
-from holdfast.warc.digest import agrees, hasher_for
-from holdfast.warc.ids import snapshot_id
-from holdfast.warc.payload import HttpHead
+from holdfast.urls import Base, hash64, normalised_or_plain, page_key, url_key
+from holdfast.urls.links import edges_of, leading_out
+from holdfast.warc.payload import Dechunked, DecodeCaps, HttpHead, dechunk, decode, parse_head
 from holdfast.warc.reader import Record
-from holdfast.warc.record import BadHead, RecordHead, parse_date
+from holdfast.warc.record import BadHead, RecordHead, agrees, hasher_for, parse_date, snapshot_id
+
+MAX_KEPT_BYTES = 10 * 1024 * 1024
+"""As much of a body as is parsed; no more than this is kept."""
+_MAX_CODED_BYTES = 32 * 1024 * 1024
+_SNIFFED_BYTES = 512
+
+Pulse = Callable[[], None]
+
+
+class RecordBody(NamedTuple):
+    """What is known of a body."""
+
+    start: bytes
+    """All of it, or what will be read of it."""
+    size: int
+    body_hash: bytes | None
+    """SHA-256 of the content-decoded body; None if it could not be decoded whole."""
+    digest: str
+    """The labelled payload digest: as stated, or ours."""
+    problems: tuple[str, ...]
+
+
+def read_body(
+    head: HttpHead | None, payload: Iterable[bytes], stated: str | None, *, keep: bool, pulse: Pulse
+) -> RecordBody:
+    """Return what there is to know of a payload: its hashes, whether the stated digest is right, and its beginning."""
+    coded = head is not None and any(
+        coding.strip().lower() not in ("", "identity")
+        for value in head.get_all("content-encoding")
+        for coding in value.split(",")
+    )
+    checker = hasher_for(stated) if stated else None
+    ours = hashlib.sha256()
+    kept_most = _MAX_CODED_BYTES if coded else MAX_KEPT_BYTES if keep else _SNIFFED_BYTES
+    kept, kept_bytes, size = list[bytes](), 0, 0
+    for piece in payload:
+        ours.update(piece)
+        if checker is not None:
+            checker.update(piece)
+        size += len(piece)
+        if kept_bytes < kept_most:
+            kept.append(piece[: kept_most - kept_bytes])
+            kept_bytes += len(kept[-1])
+        if len(piece) > 32768 or not size & 0xFFFF:
+            pulse()
+    problems = []
+    if isinstance(payload, Dechunked) and payload.problem is not None:
+        problems.append(payload.problem.value)
+    elif head is not None and not head.is_chunked and _is_longer(head, size):
+        problems.append("beyond_content_length")
+    if stated and checker is None:
+        problems.append("digest_unknown")
+    elif stated and checker is not None and not agrees(stated, checker):
+        problems.append("digest_mismatch")
+    digest = stated or f"sha256:{ours.hexdigest()}"
+    start = b"".join(kept)
+    if not coded or head is None or not size:
+        return RecordBody(start, size, ours.digest(), digest, tuple(problems))
+    return _decoded(head, RecordBody(start, size, None, digest, tuple(problems)), is_whole=kept_bytes == size)
+
+
+def _is_longer(head: HttpHead, size: int) -> bool:
+    """Whether a body has more bytes than its head states: some writers add a few, others store it decoded."""
+    stated = (head.get("content-length") or "").strip()
+    return len(stated) <= 18 and stated.isascii() and stated.isdigit() and size > int(stated)
+
+
+_CAPS = DecodeCaps()
+
+
+def _decoded(head: HttpHead, body: RecordBody, *, is_whole: bool) -> RecordBody:
+    if not is_whole:
+        return body._replace(start=b"", problems=(*body.problems, "too_large"))
+    content, problems = decode(head, body.start, _CAPS)
+    # A body that breaks off is kept as far as it went, and so is its hash; one that was cut by us is not.
+    cut = {"too_large", "ratio_exceeded"} & set(problems)
+    return RecordBody(
+        start=content[:MAX_KEPT_BYTES],
+        size=len(content),
+        body_hash=None if cut else hashlib.sha256(content).digest(),
+        digest=body.digest,
+        problems=(*body.problems, *(str(problem) for problem in problems)),
+    )
+
+
+class Identity(NamedTuple):
+    """What one address is called in the archive."""
+
+    url_key: str
+    url_hash: int
+    group: str
+    group_hash: int
+    page_key: str | None = None
+    """The key that the page is withdrawn under, where it is not `url_key`: of a request that carried data, and of an
+    address with tracking parameters."""
+
+
+def identify(url: str, request_data: str = "") -> Identity:
+    """Return the identity of a capture; what was sent with a request other than GET is part of it."""
+    whole = f"{url}{'&' if '?' in url else '?'}{request_data}" if request_data else url
+    normalised = normalised_or_plain(whole)
+    group = normalised.partition("?")[0]
+    key = url_key(whole)
+    # Only a query is normalised further than a SURT key is, so most addresses are spared a second key.
+    page = page_key(url) if request_data else url_key(normalised) if "?" in whole else key
+    return Identity(key, hash64(normalised), group, hash64(group), page if page != key else None)
+
 
 CAPTURED = ("response", "resource", "revisit")
 _OWN_PURPOSES = ("robots", "sitemap", "feed")
@@ -37,14 +147,28 @@ _SITEMAP = re.compile(
 _TYPE_CHARS, _ID_CHARS, _DIGEST_CHARS, _URL_CHARS = 255, 255, 255, 65_536
 # What a page may be called; everything else is hashed and not kept.
 _PAGE_TYPES = frozenset(
-    {"text/html", "application/xhtml+xml", "application/vnd.wap.xhtml+xml", "application/pdf", "application/x-pdf",
-     "application/force-download", "text/xml", "application/xml", "", "application/octet-stream",
-     "application/unknown", "unknown/unknown", "*/*", "text/*", "text"}
-)  # fmt: skip
+    {
+        "text/html",
+        "application/xhtml+xml",
+        "application/vnd.wap.xhtml+xml",
+        "application/pdf",
+        "application/x-pdf",
+        "application/force-download",
+        "text/xml",
+        "application/xml",
+        "",
+        "application/octet-stream",
+        "application/unknown",
+        "unknown/unknown",
+        "*/*",
+        "text/*",
+        "text",
+    }
+)
 
 
 @dataclass(slots=True, kw_only=True)
-class Capture:
+class IndexedCapture:
     """One record that can be replayed, on its way into the archive."""
 
     id: int
@@ -66,7 +190,7 @@ class Capture:
     body_hash: bytes | None = None
     body: bytes = b""
     body_bytes: int = 0
-    kind: Kind = Kind.OTHER
+    kind: DocumentKind = DocumentKind.OTHER
     noindex: bool = False
     is_not_modified: bool = False
     refers_to_url: str | None = None
@@ -115,7 +239,7 @@ def is_for_crawlers(url: str, body: bytes) -> bool:
     return body.lstrip(_BEFORE_XML)[:1] == b"<" and _SITEMAP.match(body.lstrip(_BEFORE_XML)[:_PROLOG_BYTES]) is not None
 
 
-def read_capture(record: Record, around: Surroundings, fallback: datetime | None) -> Capture | None:
+def read_capture(record: Record, around: Surroundings, fallback: datetime | None) -> IndexedCapture | None:
     """Return what a record says, its block read to the end; None if it has no date and nothing tells one.
 
     `fallback` is the date of the file's warcinfo. DamagedWarc if the block is not whole.
@@ -126,14 +250,22 @@ def read_capture(record: Record, around: Surroundings, fallback: datetime | None
     is_http = head.type != "resource" and (head.get("Content-Type") or "application/http").lower().startswith(
         "application/http"
     )
-    capture = Capture(
-        id=snapshot_id(around.warc_file_id, record.ordinal), offset=record.offset, length=record.length,
-        record_id=_clean(head.record_id, _ID_CHARS), record_type=head.type, url=url, identity=identify(url),
-        captured_at=0, payload_digest=stated, truncated=_clean(head.get("WARC-Truncated"), 16),
-        concurrent_to=frozenset(value.strip().strip("<>").removeprefix("urn:uuid:")
-                                for value in head.every("WARC-Concurrent-To")),
+    capture = IndexedCapture(
+        id=snapshot_id(around.warc_file_id, record.ordinal),
+        offset=record.offset,
+        length=record.length,
+        record_id=_clean(head.record_id, _ID_CHARS),
+        record_type=head.type,
+        url=url,
+        identity=identify(url),
+        captured_at=0,
+        payload_digest=stated,
+        truncated=_clean(head.get("WARC-Truncated"), 16),
+        concurrent_to=frozenset(
+            value.strip().strip("<>").removeprefix("urn:uuid:") for value in head.every("WARC-Concurrent-To")
+        ),
         is_content=(head.get("Holdfast-Purpose") or "").strip().lower() not in _OWN_PURPOSES,
-    )  # fmt: skip
+    )
     if head.is_url_encoded_anew:
         capture.problems.append("address_bytes")
     framed = hasher_for(stated) if stated else None
@@ -151,7 +283,7 @@ def read_capture(record: Record, around: Surroundings, fallback: datetime | None
         for _ in payload:
             pass
         own = not capture.is_content or is_for_crawlers(url, b"")
-        capture.kind = Kind.OTHER if own else kind_of(b"", capture.media_type)
+        capture.kind = DocumentKind.OTHER if own else kind_of(b"", capture.media_type)
     else:
         body = read_body(http, payload, stated, keep=_may_be_page(capture.media_type), pulse=around.pulse)
         if stated and framed is not None and "digest_mismatch" in body.problems and agrees(stated, framed):
@@ -163,7 +295,7 @@ def read_capture(record: Record, around: Surroundings, fallback: datetime | None
     if moment is None:
         return None
     capture.captured_at = to_micros(moment)
-    capture.is_page = capture.kind is not Kind.OTHER
+    capture.is_page = capture.kind is not DocumentKind.OTHER
     return capture
 
 
@@ -172,7 +304,7 @@ def _may_be_page(media_type: str | None) -> bool:
     return declared in _PAGE_TYPES or (declared.startswith("text/") and declared not in ("text/css", "text/javascript"))
 
 
-def _take_head(capture: Capture, http: HttpHead) -> None:
+def _take_head(capture: IndexedCapture, http: HttpHead) -> None:
     capture.status = http.status or None
     if capture.status is None:
         capture.problems.append("no_status")
@@ -195,18 +327,18 @@ def _target(url: str, location: str) -> str | None:
         return None
 
 
-def _take_body(capture: Capture, body: Body) -> None:
+def _take_body(capture: IndexedCapture, body: RecordBody) -> None:
     capture.payload_digest = body.digest
     capture.body_hash, capture.body_bytes = body.body_hash, body.size
     capture.problems += body.problems
     capture.kind = kind_of(body.start, capture.media_type)
     if not capture.is_content or is_for_crawlers(capture.url, body.start):
-        capture.kind = Kind.OTHER
-    if capture.kind is not Kind.OTHER and body.body_hash is not None:
+        capture.kind = DocumentKind.OTHER
+    if capture.kind is not DocumentKind.OTHER and body.body_hash is not None:
         capture.body = body.start
 
 
-def _take_revisit(capture: Capture, head: RecordHead) -> None:
+def _take_revisit(capture: IndexedCapture, head: RecordHead) -> None:
     capture.is_not_modified = "not-modified" in (head.get("WARC-Profile") or "")
     capture.refers_to_url = _clean(head.address("WARC-Refers-To-Target-URI"), _URL_CHARS)
     stated = head.get("WARC-Refers-To-Date")
@@ -249,3 +381,111 @@ def _moment(head: RecordHead, http: HttpHead | None, fallback: datetime | None, 
 def _clean(text: str | None, limit: int) -> str | None:
     """Return a value that both databases take: PostgreSQL stores no NUL."""
     return (text.replace("\0", "")[:limit].strip() or None) if text else None
+
+
+MAX_DATA_BYTES = 64 * 1024
+_MAX_QUERY_CHARS = 4096
+_REQUEST_LINE = re.compile(rb"([A-Za-z]{1,16})[ \t]")
+_PART_NAME = re.compile(r'name="([^"]*)"')
+_MAX_JSON_DEPTH = 60
+
+
+def method_of(head: bytes) -> str | None:
+    """Return the method in a request's first line, upper-case; None if there is none."""
+    match = _REQUEST_LINE.match(head)
+    return match[1].decode().upper() if match else None
+
+
+def request_data(method: str, head: bytes, body: bytes) -> str:
+    """Return what is added to the address of a request to make its key; empty for a GET."""
+    if method in ("GET", "HEAD"):
+        return "" if method == "GET" else "__wb_method=HEAD"
+    # The request line is no status line; the headers below it are read alike.
+    query = _query(parse_head(head), body) if body and method in ("POST", "PUT", "PATCH") else ""
+    return f"__wb_method={method}&{query}" if query else f"__wb_method={method}"
+
+
+def _query(head: HttpHead, body: bytes) -> str:
+    if head.is_chunked:
+        body = b"".join(dechunk((body,)))
+    declared = (head.get("content-type") or "").lower()
+    try:
+        if declared.startswith("application/x-www-form-urlencoded"):
+            query = body.decode()
+        elif declared.startswith("multipart/"):
+            query = _multipart(head.get("content-type") or "", body)
+        elif declared.startswith(("application/json", "text/plain")):
+            query = _flat(json.loads(body))
+        else:
+            query = _binary(body)
+    except (ValueError, RecursionError):
+        query = _binary(body)
+    return query[:_MAX_QUERY_CHARS].replace("\0", "")
+
+
+def _binary(body: bytes) -> str:
+    return "__wb_post_data=" + b64encode(body).decode()
+
+
+def _multipart(declared: str, body: bytes) -> str:
+    boundary = declared.partition("boundary=")[2].partition(";")[0].strip().strip('"').encode()
+    if not boundary:
+        raise ValueError("no boundary")
+    fields = []
+    for part in body.split(b"--" + boundary)[1:]:
+        head, _, value = part.partition(b"\r\n\r\n")
+        name = _PART_NAME.search(head.decode("utf-8", "replace"))
+        if name:
+            said = value.removesuffix(b"\r\n").decode("utf-8", "replace")
+            fields.append(f"{name[1]}={said}")
+    return "&".join(fields)
+
+
+def _flat(content: Any) -> str:
+    """Return a JSON value as form fields: leaves by their name, a number behind a name that comes again."""
+    counts: dict[str, int] = {}
+    pairs = []
+    for name, value in _leaves("", content, _MAX_JSON_DEPTH):
+        counts[name] = counts.get(name, 0) + 1
+        shown = name if counts[name] == 1 else f"{name}.{counts[name]}_"
+        pairs.append(f"{quote_plus(shown)}={quote_plus(_plain(value))}")
+    return "&".join(pairs)
+
+
+def _leaves(name: str, content: Any, depth: int) -> Iterator[tuple[str, Any]]:
+    if depth == 0:
+        raise ValueError("nested too deeply")
+    if isinstance(content, dict):
+        for key, value in content.items():
+            yield from _leaves(str(key), value, depth - 1)
+    elif isinstance(content, list):
+        for value in content:
+            yield from _leaves(name, value, depth - 1)
+    elif name:
+        yield name, content
+
+
+def _plain(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return "null" if value is None else str(value)
+
+
+def outlinks(url: str, base: str | None, hrefs: Sequence[str], *, own_hash: int) -> list[tuple[int, str]]:
+    """Return (hash, address) of the groups that these references lead to, in order and once each."""
+    try:
+        resolved = Base(url, base).resolve(hrefs).links
+    except UrlRefused:
+        return []
+    edges = edges_of(leading_out(resolved, own_hash=own_hash))
+    return [(to_hash, link.normalised.partition("?")[0]) for to_hash, link in edges.items()]
+
+
+def resolved(url: str, base: str | None, href: str | None) -> str | None:
+    """Return one reference of a page written out, None where it spells no address."""
+    if not href:
+        return None
+    try:
+        return Base(url, base).absolute(href)
+    except UrlRefused:
+        return None

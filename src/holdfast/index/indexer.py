@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -15,24 +15,22 @@ from typing import Any, TypeVar
 
 from holdfast import log
 from holdfast.clock import Clock, to_micros
-from holdfast.coordination.owners import beat_owner
-from holdfast.db.hot import Hot
-from holdfast.db.retry import persist
+from holdfast.coordination.owners import OwnerProcess, beat_owner, bury, cleaning_up, dead_owners
+from holdfast.coordination.runfile import RunFile
+from holdfast.db.raw import RawDatabase, persist
 from holdfast.errors import HoldfastError, LeaseLost, NotFound, Unavailable
 from holdfast.failpoints import reach
-from holdfast.index.capture import Capture, Surroundings
+from holdfast.index import leases
+from holdfast.index import leases as runs
+from holdfast.index.capture import IndexedCapture, Surroundings
 from holdfast.index.documents import Extractor, NewDocument
-from holdfast.index.reading import FileReading
+from holdfast.index.leases import FileLease, FileToIndex, ReadProgress, claim, note_spans
+from holdfast.index.reading import FileReading, RepeatedIds
 from holdfast.index.reading import Interrupted as Interrupted
-from holdfast.index.runs import queries as runs
-from holdfast.index.runs.lease import Lease, claim
-from holdfast.index.runs.queries import FileToIndex, Progress
-from holdfast.index.writing.batch import Batch, Place, write_batch
-from holdfast.index.writing.late import SeenKeys, resolve_late
-from holdfast.index.writing.repeats import RepeatedIds
+from holdfast.index.writing import Batch, FilePlace, SeenKeys, resolve_late, resolve_some, somewhere, write_batch
 from holdfast.parse.child import ParseChild
-from holdfast.warc.ids import ORDINALS
 from holdfast.warc.queries import Span
+from holdfast.warc.record import ORDINALS
 from holdfast.warc.roots import locate
 
 INDEX_VERSION = 3
@@ -42,7 +40,7 @@ _WAITS_S = (0.1, 0.3, 1.0, 3.0)
 _Answer = TypeVar("_Answer")
 _log = log.get(room="index")
 
-OnProgress = Callable[[FileToIndex, Progress], None]
+OnProgress = Callable[[FileToIndex, ReadProgress], None]
 
 
 class DatabaseAway(Unavailable):
@@ -71,7 +69,13 @@ class Indexer:
     """Reads files into one archive. Used by one thread; close it to end its child."""
 
     def __init__(
-        self, hot: Hot, clock: Clock, home: Path, *, owner_id: int | None = None, on_progress: OnProgress | None = None
+        self,
+        hot: RawDatabase,
+        clock: Clock,
+        home: Path,
+        *,
+        owner_id: int | None = None,
+        on_progress: OnProgress | None = None,
     ) -> None:
         self._hot, self._clock, self._home = hot, clock, home
         self._owner_id = owner_id
@@ -101,9 +105,13 @@ class Indexer:
         if file is None:
             raise NotFound(f"there is no sealed WARC file {warc_file_id}; see them with: holdfast warc list")
         lease = claim(
-            self._hot, self._clock, warc_file_id, owner_id=self._owner_id, version=INDEX_VERSION,
+            self._hot,
+            self._clock,
+            warc_file_id,
+            owner_id=self._owner_id,
+            version=INDEX_VERSION,
             only_waiting=only_waiting,
-        )  # fmt: skip
+        )
         if lease is None:
             return None
         run = _Run(self._hot, self._clock, file, lease)
@@ -121,12 +129,18 @@ class Indexer:
         if run.done.records == 0 and run.done.error is None:
             run.done.error = _no_warc(run.done)
         run.done.pages = lease.end(error=run.done.error, span=run.span)
-        _log.info("index.file", file=file.path, records=run.done.records, snapshots=run.done.snapshots,
-                  changed=run.done.changed, warnings=sum(one["count"] for one in run.done.warnings.values()),
-                  error=run.done.error)  # fmt: skip
+        _log.info(
+            "index.file",
+            file=file.path,
+            records=run.done.records,
+            snapshots=run.done.snapshots,
+            changed=run.done.changed,
+            warnings=sum(one["count"] for one in run.done.warnings.values()),
+            error=run.done.error,
+        )
         return run.done
 
-    def _look(self, file: FileToIndex, progress: Progress) -> None:
+    def _look(self, file: FileToIndex, progress: ReadProgress) -> None:
         if self._on_progress is not None:
             self._on_progress(file, progress)
         self._check()
@@ -145,7 +159,7 @@ def _no_warc(done: Indexed) -> str:
 class _Run:
     """One reading of one file."""
 
-    def __init__(self, hot: Hot, clock: Clock, file: FileToIndex, lease: Lease) -> None:
+    def __init__(self, hot: RawDatabase, clock: Clock, file: FileToIndex, lease: FileLease) -> None:
         self._hot, self._clock, self._file, self._lease = hot, clock, file, lease
         self._first_id = file.id * ORDINALS
         self._seen, self._repeats = SeenKeys(), RepeatedIds()
@@ -174,8 +188,13 @@ class _Run:
         reach("index_finishing")
 
     def _write(
-        self, reading: FileReading, captures: Sequence[Capture], documents: Sequence[NewDocument], *, is_last: bool
-    ) -> Progress:
+        self,
+        reading: FileReading,
+        captures: Sequence[IndexedCapture],
+        documents: Sequence[NewDocument],
+        *,
+        is_last: bool,
+    ) -> ReadProgress:
         # An empty batch speaks for no id: what is stored behind the last capture is not looked at yet.
         last_id = captures[-1].id if captures else self._first_id - 1
         if is_last:
@@ -186,8 +205,9 @@ class _Run:
         done.snapshots += len(captures)
         done.pages += sum(capture.is_page for capture in captures)
         position = self._file.size if is_last else reading.position
-        progress = Progress("finalize" if is_last else "read_warc", done.records, done.pages, position,
-                            self._file.size, done.warnings)  # fmt: skip
+        progress = ReadProgress(
+            "finalize" if is_last else "read_warc", done.records, done.pages, position, self._file.size, done.warnings
+        )
         place = _place(self._file, reading.software)
 
         def write() -> int:
@@ -207,7 +227,7 @@ class _Run:
         self._first_id = last_id + 1
         return progress
 
-    def _tell_repeats(self, reading: FileReading, progress: Progress) -> None:
+    def _tell_repeats(self, reading: FileReading, progress: ReadProgress) -> None:
         """Note record ids that stand for different bodies, once all rows of the file are there to tell."""
         for record_id, offset in self._repeats.confirmed(self._hot, self._file.id):
             reading.warnings.add("record_id_reused", offset, f"different bodies have the id {record_id}")
@@ -229,7 +249,7 @@ def _patiently(call: Callable[[], _Answer]) -> _Answer:
         raise DatabaseAway(str(exc)) from exc
 
 
-def _place(file: FileToIndex, software: str) -> Place:
+def _place(file: FileToIndex, software: str) -> FilePlace:
     backend = file.backend or ("import" if file.job_kind == "import" else "native")
     told = software.lower()
     if backend == "zimit" and told.startswith("holdfast"):
@@ -238,18 +258,21 @@ def _place(file: FileToIndex, software: str) -> Place:
         fidelity = "high"
     else:
         fidelity = "fallback" if backend in ("http_warc", "playwright_warc") else "unknown"
-    return Place(
-        warc_file_id=file.id, execution_id=file.execution_id, source_id=file.source_id, backend=backend[:16],
+    return FilePlace(
+        warc_file_id=file.id,
+        execution_id=file.execution_id,
+        source_id=file.source_id,
+        backend=backend[:16],
         fidelity=fidelity,
-    )  # fmt: skip
+    )
 
 
-def index_pending(indexer: Indexer, hot: Hot, clock: Clock, *, source: str | None = None) -> list[Indexed]:
+def index_pending(indexer: Indexer, hot: RawDatabase, clock: Clock, *, source: str | None = None) -> list[Indexed]:
     """Read every sealed file that waits, oldest first; several processes may do this at once. Returns what was read."""
     return list(each_pending(indexer, hot, clock, source=source))
 
 
-def each_pending(indexer: Indexer, hot: Hot, clock: Clock, *, source: str | None = None) -> Iterator[Indexed]:
+def each_pending(indexer: Indexer, hot: RawDatabase, clock: Clock, *, source: str | None = None) -> Iterator[Indexed]:
     """Do what `index_pending` does, and yield what came of each file as it is done."""
     after = 0
     while True:
@@ -262,3 +285,38 @@ def each_pending(indexer: Indexer, hot: Hot, clock: Clock, *, source: str | None
             result = indexer.index_file(warc_file_id, only_waiting=True)
             if result is not None:
                 yield result
+
+
+KIND = "indexer"
+
+
+@contextmanager
+def open_indexer(
+    hot: RawDatabase, clock: Clock, home: Path, *, on_progress: OnProgress | None = None
+) -> Iterator[Indexer]:
+    """Register this process, free what dead indexers of this machine held, and yield what reads files."""
+    folder = home.resolve() / "run"
+    free_the_dead(hot, clock, folder)
+    note_spans(hot)
+    resolve_some(hot, after=somewhere(hot), now=to_micros(clock.now()))
+    owner = OwnerProcess(hot, clock, run=RunFile(folder), kind=KIND, execution_id=None)
+    try:
+        with closing(Indexer(hot, clock, home, owner_id=owner.id, on_progress=on_progress)) as indexer:
+            yield indexer
+    finally:
+        owner.end()
+
+
+def free_the_dead(hot: RawDatabase, clock: Clock, folder: Path) -> int:
+    """End the leases of indexers of this machine that died; return how many there were."""
+    count = 0
+    for owner in dead_owners(hot, clock, folder=folder):
+        if owner.kind != KIND:
+            continue
+        with cleaning_up(hot, owner) as ours:
+            if ours:
+                with hot.write() as tx:
+                    leases.free_owner(tx, owner.id, now=to_micros(clock.now()))
+                bury(hot, clock, owner)
+                count += 1
+    return count

@@ -13,15 +13,24 @@ from typing import Any, NamedTuple
 
 from holdfast import log
 from holdfast.clock import Clock, to_micros
+from holdfast.db.raw import RawDatabase
 from holdfast.errors import Conflict, HoldfastError, Unavailable
-from holdfast.index.capture import Capture, Surroundings, is_captured, read_capture
-from holdfast.index.keys import identify
-from holdfast.index.postquery import MAX_DATA_BYTES, method_of, request_data
-from holdfast.warc.ids import ORDINALS
+from holdfast.index import writing_queries
+from holdfast.index.capture import (
+    MAX_DATA_BYTES,
+    IndexedCapture,
+    Surroundings,
+    identify,
+    is_captured,
+    method_of,
+    read_capture,
+    request_data,
+)
+from holdfast.index.writing import SeenKeys
 from holdfast.warc.member import BadBytes
 from holdfast.warc.payload import split_head
 from holdfast.warc.reader import DamagedWarc, Record, read_records
-from holdfast.warc.record import BadHead, RecordType, bare_id
+from holdfast.warc.record import ORDINALS, BadHead, RecordType, bare_id
 
 BATCH_CAPTURES = 250
 BATCH_BYTES = 16 * 1024 * 1024
@@ -83,7 +92,7 @@ class FileReading:
         self.software = ""
         self.position = 0
         self._info_date: datetime | None = None
-        self._captures: list[Capture] = []
+        self._captures: list[IndexedCapture] = []
         self._bytes = 0
         self._last: Record | None = None
         self._waiting: OrderedDict[str, Sent] = OrderedDict()
@@ -94,7 +103,7 @@ class FileReading:
         """Records read so far, those without a snapshot too."""
         return sum(count for kind, count in self.kinds.items() if kind != "other_scheme")
 
-    def batches(self) -> Generator[tuple[list[Capture], bool], None, None]:
+    def batches(self) -> Generator[tuple[list[IndexedCapture], bool], None, None]:
         """Yield the captures in order of their ids, and whether these are the last: such a batch comes always.
 
         A batch may be empty: a file may hold nothing but metadata for minutes, and its reader is to show that it lives.
@@ -117,7 +126,7 @@ class FileReading:
             self.warnings.add(getattr(bad, "kind", "record_header"), self.position, str(bad))
         yield self._taken(), True
 
-    def _taken(self) -> list[Capture]:
+    def _taken(self) -> list[IndexedCapture]:
         captures, self._captures, self._bytes = self._captures, [], 0
         return captures
 
@@ -213,7 +222,7 @@ class FileReading:
             self._waiting.popitem(last=False)
         self._last_sent = (record.head.url, _date(record), sent)
 
-    def _follows(self, capture: Capture, record: Record) -> bool:
+    def _follows(self, capture: IndexedCapture, record: Record) -> bool:
         last = self._last
         return (
             last is not None
@@ -238,6 +247,39 @@ def _date(record: Record) -> str | None:
     return record.head.get("WARC-Date")
 
 
-def _give(capture: Capture, sent: Sent) -> None:
+def _give(capture: IndexedCapture, sent: Sent) -> None:
     capture.method = sent.method[:16]
     capture.identity = identify(capture.url, sent.data)
+
+
+_MOST = 1000
+
+
+class RepeatedIds:
+    """Notes ids that come a second time, in two megabytes whatever the size of the file; the rows then decide."""
+
+    def __init__(self) -> None:
+        self._seen = SeenKeys(), SeenKeys()
+        self._suspects: set[str] = set()
+
+    def add(self, capture: IndexedCapture) -> None:
+        """Note the id of one capture."""
+        one = capture.record_id
+        if one is None or len(self._suspects) >= _MOST:
+            return
+        # Two looks: of a hundred thousand ids one alone suspects every hundredth, both together hardly any.
+        keys = one, f"{one} again"
+        if all(key in seen for key, seen in zip(keys, self._seen, strict=True)):
+            self._suspects.add(one)
+        for key, seen in zip(keys, self._seen, strict=True):
+            seen.add(key)
+
+    def confirmed(self, hot: RawDatabase, warc_file_id: int) -> list[tuple[str, int]]:
+        """Return the ids that stand for different bodies in this file, with the place of the first of each."""
+        if not self._suspects:
+            return []
+        first = warc_file_id * ORDINALS
+        with hot.read() as tx:
+            return writing_queries.ambiguous_ids(
+                tx, sorted(self._suspects), first_id=first, last_id=first + ORDINALS - 1
+            )

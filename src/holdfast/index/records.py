@@ -13,22 +13,30 @@ from pathlib import Path
 from sqlalchemy.orm import Session
 
 from holdfast.db.models import Snapshot
-from holdfast.index.queries import any_snapshot, path_of
+from holdfast.index.queries import path_of
 from holdfast.index.queries import snapshot as snapshot_shown
 from holdfast.warc.payload import DecodeCaps, HttpHead, decode
 from holdfast.warc.reader import Record, open_record_at
 from holdfast.warc.record import RecordHead
+from holdfast.withdrawals.queries import any_snapshot
 
 _EMPTY = HttpHead(200, "OK", ())
 # What a 304 must not change of the answer that it confirms (RFC 9111, section 3.2: it describes the body).
 _OF_THE_BODY = frozenset(
-    {"content-encoding", "content-length", "content-md5", "content-range", "content-type", "digest",
-     "transfer-encoding"}
-)  # fmt: skip
+    {
+        "content-encoding",
+        "content-length",
+        "content-md5",
+        "content-range",
+        "content-type",
+        "digest",
+        "transfer-encoding",
+    }
+)
 
 
 @dataclass(slots=True, kw_only=True)
-class Stored:
+class StoredRecord:
     """A capture as it is stored."""
 
     head: HttpHead | None
@@ -61,7 +69,7 @@ class Stored:
 
 
 @contextmanager
-def open_stored(session: Session, home: Path, snapshot: Snapshot) -> Iterator[Stored]:
+def open_stored(session: Session, home: Path, snapshot: Snapshot) -> Iterator[StoredRecord]:
     """Open what a snapshot shows. The session is needed only until this is open.
 
     NotFound if the file is gone or the original of a revisit was withdrawn, DamagedWarc if no record stands there.
@@ -72,18 +80,18 @@ def open_stored(session: Session, home: Path, snapshot: Snapshot) -> Iterator[St
         )
         if snapshot.record_type != "revisit":
             head, payload = _opened(record)
-            yield Stored(head=head, record=record.head, payload=payload, body_head=head)
+            yield StoredRecord(head=head, record=record.head, payload=payload, body_head=head)
             return
         own = record.http()[0] if record.head.content_length else None
         original = None if snapshot.original_id is None else any_snapshot(session, snapshot.original_id)
         if original is None:
-            yield Stored(head=own, record=record.head, payload=iter(()), body_head=own)
+            yield StoredRecord(head=own, record=record.head, payload=iter(()), body_head=own)
             return
         snapshot_shown(session, original.id)  # what is withdrawn shows through none of its revisits either
         place = path_of(session, home, original.warc_file_id), original.warc_offset
         body_head, payload = _opened(stack.enter_context(open_record_at(*place)))
         head = _confirmed(own, body_head)
-        yield Stored(head=head, record=record.head, payload=payload, body_head=body_head)
+        yield StoredRecord(head=head, record=record.head, payload=payload, body_head=body_head)
 
 
 def _opened(record: Record) -> tuple[HttpHead | None, Iterator[bytes]]:

@@ -2,21 +2,371 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
-from datetime import datetime
+from collections.abc import Iterable, Mapping
+from dataclasses import field, replace
+from datetime import datetime, timedelta
 from enum import StrEnum
-from typing import Any, Self
+from typing import Any, Final, NamedTuple, Self
 
-from holdfast.jobs.adaptive import StartPage
-from holdfast.jobs.reading import Reading, Retry, Rule, rule_of, sentence_of
-from holdfast.jobs.retries import Failure
+from holdfast.types import Outcome, UrlKind
+from holdfast.values import dataclass
+
+DONE: Final = "done"
+UNREACHABLE: Final = "domain_unreachable"
+"""The reason with which pages end whose host stayed away for as long as a crawl waits."""
+TRUNCATED_BODIES: Final = ("truncated", "truncated_length")
+"""Reasons of bodies that are not whole: their server broke off, or our own limit of a body was reached."""
+_FORBIDDEN: Final = ("address_forbidden", "domain_forbidden")
+_LIMIT: Final = "over_limit:"
+
+
+class Shortfall(StrEnum):
+    """What a run may fall short of, the worst first: the first that happened is its reason."""
+
+    STORAGE = "storage"
+    CRASHED = "crashed"
+    NO_SERVER = "no_server"
+    NOTHING_CAPTURED = "nothing_captured"
+    STOPPED = "stopped"
+    MAX_TIME = "max_time"
+    MAX_BYTES = "max_bytes"
+    MAX_PAGES = "max_pages"
+    HOSTS_GIVEN_UP = "hosts_given_up"
+    TRUNCATED = "truncated"
+
+
+LIMITS: Final = (Shortfall.MAX_TIME, Shortfall.MAX_BYTES, Shortfall.MAX_PAGES)
+
+
+class Retry(StrEnum):
+    """Whether a job's run is tried again."""
+
+    NO = "no"
+    YES = "by the job's retries"
+    LATER = "after a cooldown, no retry is burnt"
+
+
+class ReadingRule(NamedTuple):
+    """One row of the table."""
+
+    what: str
+    state: str
+    reason: str
+    retry: Retry
+    is_ready: bool
+    """Whether an edition with this run may be ready for research without a decision of a person."""
+    exit_code: int
+
+
+RULES: Final = (
+    ReadingRule("everything in scope was asked for, and nothing was cut short", "completed", DONE, Retry.NO, True, 0),
+    ReadingRule(
+        "hosts stayed unreachable for as long as a crawl waits", "completed", "hosts_given_up", Retry.YES, False, 0
+    ),
+    ReadingRule(
+        "bodies stayed cut off after every retry, or at our limit", "completed", "truncated", Retry.NO, False, 0
+    ),
+    ReadingRule("the limit of pages was reached", "completed", "max_pages", Retry.NO, False, 0),
+    ReadingRule("the limit of bytes was reached", "completed", "max_bytes", Retry.NO, False, 0),
+    ReadingRule("the limit of time was reached", "completed", "max_time", Retry.NO, False, 0),
+    ReadingRule("a person stopped the run of a job", "completed", "stopped", Retry.NO, False, 0),
+    ReadingRule("a person stopped a crawl; the same command resumes", "stopped", "stopped", Retry.NO, False, 0),
+    ReadingRule("a tool ended well and left no WARC file", "completed", "no_warcs", Retry.NO, False, 0),
+    ReadingRule("a tool left WARC files without a whole record", "completed", "damaged_warcs", Retry.NO, False, 0),
+    ReadingRule(
+        "a tool captured everything, and its final build failed", "completed", "build_failed", Retry.NO, False, 0
+    ),
+    ReadingRule("no server answered, or none gave its robots.txt", "failed", "no_server", Retry.YES, False, 1),
+    ReadingRule(
+        "servers answered or are forbidden; no page was captured", "failed", "nothing_captured", Retry.YES, False, 1
+    ),
+    ReadingRule("crawl processes kept dying", "failed", "crashed", Retry.YES, False, 1),
+    ReadingRule("the crawl itself failed", "failed", "failed", Retry.YES, False, 1),
+    ReadingRule("worker after worker fell silent, with no page between", "failed", "lease_lost", Retry.YES, False, 1),
+    ReadingRule("storage went away or cannot be written", "failed", "storage", Retry.LATER, False, 1),
+    ReadingRule("the machine failed otherwise (network, database)", "failed", "infra_error", Retry.LATER, False, 1),
+    ReadingRule("the configuration cannot be used", "failed", "infra_error_config", Retry.NO, False, 1),
+    ReadingRule("the worker has no runner for its backend", "failed", "no_runner", Retry.NO, False, 1),
+    ReadingRule("its ending could not be written", "failed", "unsettled", Retry.YES, False, 1),
+    ReadingRule("its job was cancelled; captures are kept", "cancelled", "cancelled", Retry.NO, False, 0),
+    ReadingRule("a person discarded it; no capture is kept", "cancelled", "discarded", Retry.NO, False, 0),
+)
+_BY_WORDS: Final = {(rule.state, rule.reason): rule for rule in RULES}
+
+
+def rule_of(state: str, reason: str | None) -> ReadingRule:
+    """Return what follows from how a run ended.
+
+    A completed run without a reason is one of a tool that gives none: nothing is known against it. A word that the
+    table does not know is never ready; one that failed is tried again.
+    """
+    known = _BY_WORDS.get((state, reason or (DONE if state == "completed" else "")))
+    if known is not None:
+        return known
+    failed = state == "failed"
+    retry = Retry.YES if failed else Retry.NO
+    return ReadingRule("it ended otherwise", state, reason or state, retry, is_ready=False, exit_code=int(failed))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Facts:
+    """What happened to the addresses of a run, counted over the last attempt on each."""
+
+    captured: int = 0
+    """Pages."""
+    answered: int = 0
+    """Addresses that a server said anything to, robots.txt included: a refusal is an answer."""
+    failed: int = 0
+    forbidden: int = 0
+    """Pages that were not asked for because their address or domain is forbidden here."""
+    hosts_given_up: int = 0
+    """Hosts whose pages or sitemaps were closed because nothing could be reached; those of embedded things do not
+    count."""
+    truncated: int = 0
+    over: Mapping[str, int] = field(default_factory=dict)
+    """Addresses that a limit left over, by its word."""
+    stopped: int | None = None
+    """Addresses that were left when a person stopped it; None if it was not stopped."""
+
+
+class RunReading(NamedTuple):
+    """What a run is."""
+
+    state: str
+    reason: str
+    shortfalls: dict[str, int]
+    """Everything that it fell short of, the worst first, with counts."""
+
+    @property
+    def rule(self) -> ReadingRule:
+        """What follows from it."""
+        return rule_of(self.state, self.reason)
+
+    def sentence(self) -> str:
+        """Return it in words for people."""
+        return sentence_of(self.state, self.reason, self.shortfalls)
+
+
+def read(facts: Facts) -> RunReading:
+    """Return what a run is that came to its end: nothing is open, or a limit or a person ended it."""
+    fell: dict[Shortfall, int] = {}
+    # What a limit of time left over at a dead site was still waited for: it was asked for in vain like the rest.
+    waited = facts.over.get(Shortfall.MAX_TIME.value, 0)
+    missed = facts.failed + facts.forbidden + waited
+    if facts.stopped is None and not facts.captured and missed:
+        silent = (facts.failed or waited) and not facts.answered
+        fell[Shortfall.NO_SERVER if silent else Shortfall.NOTHING_CAPTURED] = missed
+    if facts.stopped is not None:
+        fell[Shortfall.STOPPED] = facts.stopped
+    for word in LIMITS:
+        if facts.over.get(word.value):
+            fell[word] = facts.over[word.value]
+    if facts.hosts_given_up:
+        fell[Shortfall.HOSTS_GIVEN_UP] = facts.hosts_given_up
+    if facts.truncated:
+        fell[Shortfall.TRUNCATED] = facts.truncated
+    worst = [word for word in Shortfall if word in fell]
+    shortfalls = {word.value: fell[word] for word in worst}
+    if not worst:
+        return RunReading("completed", DONE, {})
+    failed = worst[0] in (Shortfall.NO_SERVER, Shortfall.NOTHING_CAPTURED)
+    return RunReading("failed" if failed else "completed", worst[0].value, shortfalls)
+
+
+class EndedAs(NamedTuple):
+    """How many addresses of a run ended with these words, as the frontier counts them."""
+
+    outcome: str | None
+    reason: str | None
+    kind: str
+    addresses: int
+    domains: int
+    statuses: int
+    """How many of them had an answer with a status."""
+
+
+_FAILED: Final = (Outcome.FAILED.value, Outcome.TIMEOUT.value, Outcome.BLOCKED_4XX.value, Outcome.BLOCKED_5XX.value)
+
+
+def facts_of(groups: Iterable[EndedAs], *, stopped: int | None = None) -> Facts:
+    """Return the facts of a run from its addresses, grouped by how they ended."""
+    captured = answered = failed = truncated = forbidden = 0
+    over: dict[str, int] = {}
+    hosts = {UrlKind.PAGE.value: 0, UrlKind.SITEMAP.value: 0}
+    for group in groups:
+        reason, is_page = group.reason or "", group.kind == UrlKind.PAGE.value
+        said = group.outcome in (Outcome.SUCCESS.value, Outcome.BLOCKED_ROBOTS.value)
+        answered += group.addresses if said else group.statuses
+        captured += group.addresses if group.outcome == Outcome.SUCCESS.value and is_page else 0
+        failed += group.addresses if group.outcome in _FAILED else 0
+        if reason == UNREACHABLE and group.kind in hosts:
+            hosts[group.kind] += group.domains
+        truncated += group.addresses if reason in TRUNCATED_BODIES else 0
+        forbidden += group.addresses if reason in _FORBIDDEN and is_page else 0
+        if reason.startswith(_LIMIT):
+            word = reason.removeprefix(_LIMIT)
+            over[word] = over.get(word, 0) + group.addresses
+    return Facts(
+        captured=captured,
+        answered=answered,
+        failed=failed,
+        forbidden=forbidden,
+        hosts_given_up=max(hosts.values()),  # a host whose pages were given up is mostly the one of its sitemaps, too
+        truncated=truncated,
+        over=over,
+        stopped=stopped,
+    )
+
+
+_COUNTED: Final = {
+    Shortfall.HOSTS_GIVEN_UP.value: "{} given up: nothing could be reached there",
+    Shortfall.TRUNCATED.value: "{} cut off by their servers or by our limit",
+    Shortfall.MAX_PAGES.value: "{} left over by the limit of pages",
+    Shortfall.MAX_BYTES.value: "{} left over by the limit of bytes",
+    Shortfall.MAX_TIME.value: "{} left over by the limit of time",
+    Shortfall.STOPPED.value: "{} left when it was stopped",
+    Shortfall.NO_SERVER.value: "{} asked for and no server answered",
+    Shortfall.NOTHING_CAPTURED.value: "{} asked for and none captured",
+}
+_NOUNS: Final = {Shortfall.HOSTS_GIVEN_UP.value: "host", Shortfall.TRUNCATED.value: "body"}
+_PLURALS: Final = {"host": "hosts", "body": "bodies", "address": "addresses"}
+
+
+def shortfall_text(word: str, count: int) -> str:
+    """Return one shortfall in words, with its count."""
+    noun = _NOUNS.get(word, "address")
+    counted = f"{count:,} {noun if count == 1 else _PLURALS[noun]}"
+    return _COUNTED[word].format(counted) if word in _COUNTED else f"{word}: {count:,}"
+
+
+def sentence_of(state: str, reason: str | None, shortfalls: Mapping[str, int]) -> str:
+    """Return in words how a run ended and what it fell short of."""
+    rule = rule_of(state, reason)
+    told = "; ".join(shortfall_text(word, count) for word, count in shortfalls.items())
+    return f"{rule.what} ({told})" if told else rule.what
+
+
+CAP_S = 3600
+"""No wait between two tries is longer (NC-025)."""
+ZIMIT_RETRIES = 2
+"""Document 000 gives a crawl two more chances, at once (HA-091)."""
+
+
+class FailureCause(StrEnum):
+    """Whose fault a failed run was."""
+
+    FAILED = "failed"
+    """The crawl's: it burns a retry."""
+    INFRA = "infra_error"
+    """The machine's (storage, mount, network): waits for a cooldown and burns none."""
+    CONFIG = "infra_error_config"
+    """The configuration's: trying again changes nothing (HA-038)."""
+    LEASE_LOST = "lease_lost"
+    """Its owners fell silent too often."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RetryPolicy:
+    """How patient a job is."""
+
+    max_retries: int = 3
+    base_s: float = 60
+    cap_s: float = CAP_S
+    infra_cooldown_s: float = 600
+    infra_retries: int = 5
+    """Failures of the machine in a row after which the job is given up."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Again:
+    """The run is tried again after a wait."""
+
+    wait: timedelta
+    retries: int
+    """What the job's counter of burnt retries becomes."""
+    infra_retries: int = 0
+
+
+def backoff(base_s: float, attempt: int, *, cap_s: float = CAP_S) -> timedelta:
+    """Return the wait before a try: base·2^(attempt-1), never over the cap; the first try is attempt 1."""
+    doublings = min(max(attempt, 1) - 1, 32)
+    return timedelta(seconds=min(base_s * 2**doublings, cap_s))
+
+
+def policy_for(backend: str, policy: RetryPolicy) -> RetryPolicy:
+    """Return the policy as the backend's document has it: native waits longer each time, zimit is tried at once."""
+    if backend != "zimit":
+        return policy
+    return RetryPolicy(
+        max_retries=min(policy.max_retries, ZIMIT_RETRIES),
+        base_s=0,
+        cap_s=policy.cap_s,
+        infra_cooldown_s=policy.infra_cooldown_s,
+        infra_retries=policy.infra_retries,
+    )
+
+
+def after_failure(failure: FailureCause, policy: RetryPolicy, *, retries: int, infra_retries: int) -> Again | None:
+    """Return when a failed run is tried again, or None if it is given up."""
+    if failure is FailureCause.CONFIG:
+        return None
+    if failure is FailureCause.INFRA:
+        if infra_retries >= policy.infra_retries:
+            return None
+        wait = timedelta(seconds=policy.infra_cooldown_s)
+        return Again(wait=wait, retries=retries, infra_retries=infra_retries + 1)
+    if retries >= policy.max_retries:
+        return None
+    return Again(wait=backoff(policy.base_s, retries + 1, cap_s=policy.cap_s), retries=retries + 1)
+
+
+CAP = timedelta(hours=24)
+_DOUBLINGS = 32
+"""More would only overflow: a minute doubled so often is longer than any cap."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StartPage:
+    """What a run saw at its start address. Neither a hash nor `not_modified` means that it saw nothing to judge by."""
+
+    content_hash: str | None = None
+    not_modified: bool = False
+    """The server said 304, or gave the ETag that we had."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Watched:
+    """What is remembered of a start page between runs."""
+
+    content_hash: str | None = None
+    changed_at: datetime | None = None
+    unchanged: int = 0
+    """Runs in a row that found it as it was."""
+
+
+def looked(before: Watched, page: StartPage, *, now: datetime) -> Watched:
+    """Return what is remembered after a run; a page that could not be judged leaves everything as it was."""
+    if page.not_modified or (page.content_hash is not None and page.content_hash == before.content_hash):
+        return replace(before, unchanged=max(before.unchanged, 0) + 1)
+    if page.content_hash is None:
+        return before
+    return Watched(content_hash=page.content_hash, changed_at=now)
+
+
+def interval(baseline: timedelta, unchanged: int) -> timedelta:
+    """Return baseline·2^unchanged, at most 24 hours; never less than the baseline, however long that is."""
+    if unchanged <= 0 or baseline <= timedelta():
+        return baseline
+    longest = max(CAP, baseline)
+    doublings = min(unchanged, _DOUBLINGS)
+    return min(longest, timedelta(seconds=min(baseline.total_seconds() * 2**doublings, longest.total_seconds())))
+
 
 MAX_ERROR_CHARS = 4_000
 MAX_STACK_CHARS = 32_000
 
 
-class Result(StrEnum):
+class RunResult(StrEnum):
     """The three ends of a run; one that is to be continued is released instead."""
 
     COMPLETED = "completed"
@@ -48,7 +398,7 @@ class Counts:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Verdict:
+class BackendVerdict:
     """What follows a failed crawl where its backend knows better than the retry budget."""
 
     again: bool
@@ -60,14 +410,14 @@ class Verdict:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ending:
+class RunEnding:
     """The end of one run."""
 
-    result: Result
+    result: RunResult
     reason: str | None = None
     shortfalls: Mapping[str, int] = field(default_factory=dict)
     """What it fell short of, by the words of `jobs.reading`, the worst first."""
-    failure: Failure | None = None
+    failure: FailureCause | None = None
     """Whose fault it was, if it failed."""
     error: str | None = None
     stack: str | None = None
@@ -82,23 +432,23 @@ class Ending:
     """Files beside the WARC files, by kind: combined_log, state_file, final_zim, coverage_report."""
     not_before: datetime | None = None
     """When what could not be reached may be asked again: a retry that begins earlier would only wait."""
-    verdict: Verdict | None = None
+    verdict: BackendVerdict | None = None
     """Heard only if the crawl itself failed."""
 
     @classmethod
-    def of(cls, reading: Reading, **fields: Any) -> Self:
+    def of(cls, reading: RunReading, **fields: Any) -> Self:
         """Return the ending that a reading stands for: completed, failed, or cancelled.
 
         A failure is the crawl's own, but for those that burn no retry: these are the machine's.
         """
-        result = Result(reading.state)
+        result = RunResult(reading.state)
         failure = None
-        if result is Result.FAILED:
-            failure = Failure.INFRA if reading.rule.retry is Retry.LATER else Failure.FAILED
+        if result is RunResult.FAILED:
+            failure = FailureCause.INFRA if reading.rule.retry is Retry.LATER else FailureCause.FAILED
         return cls(result=result, reason=reading.reason, shortfalls=reading.shortfalls, failure=failure, **fields)
 
     @property
-    def rule(self) -> Rule:
+    def rule(self) -> ReadingRule:
         """What follows from it: its reason says so, or whose fault it was where there is none."""
         return rule_of(self.result.value, self.reason or self.failure)
 

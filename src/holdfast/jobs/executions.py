@@ -11,18 +11,28 @@ from typing import NamedTuple
 
 from holdfast.clock import Clock, to_micros
 from holdfast.crawl.plan import CrawlPlan
-from holdfast.db.audits import append_event
-from holdfast.db.hot import Hot, Transaction
+from holdfast.db.audit_events import append_event
+from holdfast.db.raw import RawDatabase, Transaction
 from holdfast.errors import Conflict, Invalid, NotFound, Unavailable
-from holdfast.jobs.live import queries
-from holdfast.jobs.live.queries import Ending, ExecutionRow
-from holdfast.jobs.reading import Reading, facts_of, read
-from holdfast.sources.adhoc.queries import ensure_source
+from holdfast.jobs import execution_queries
+from holdfast.jobs.endings import RunReading, facts_of, read
+from holdfast.jobs.execution_queries import ExecutionEnding, ExecutionRow
+from holdfast.sources.adhoc_queries import ensure_source
 from holdfast.values import dataclass
 from holdfast.warc import queries as files
 from holdfast.warc.roots import placed
 
-__all__ = ["Begun", "Ending", "Wish", "WorkTime", "begin", "end", "files_are_away", "read_ending", "request_stop"]
+__all__ = [
+    "Begun",
+    "ExecutionEnding",
+    "ExecutionWish",
+    "WorkTime",
+    "begin",
+    "end",
+    "files_are_away",
+    "read_ending",
+    "request_stop",
+]
 
 ADHOC = "adhoc"
 
@@ -66,16 +76,16 @@ class WorkTime:
 
     def write(self, tx: Transaction) -> None:
         """Write it into the row; what another has written there meanwhile is where this counter goes on from."""
-        now, in_row = self._clock.monotonic(), queries.run_seconds(tx, execution_id=self._execution_id)
+        now, in_row = self._clock.monotonic(), execution_queries.run_seconds(tx, execution_id=self._execution_id)
         if in_row == self._written_s:
             self._known_s, self._since = self._written_s, self._written_at
         elif in_row != self._known_s:
             self._known_s, self._since = in_row, now
         self._written_s, self._written_at = self._known_s + now - self._since, now
-        queries.move_run_seconds(tx, execution_id=self._execution_id, before=in_row, after=self._written_s)
+        execution_queries.move_run_seconds(tx, execution_id=self._execution_id, before=in_row, after=self._written_s)
 
 
-class Wish(NamedTuple):
+class ExecutionWish(NamedTuple):
     """Where an execution should write, and whether it may be a new one."""
 
     home: Path
@@ -85,7 +95,9 @@ class Wish(NamedTuple):
     """Opens the folder of a source below the data directory; Unavailable if its storage is away."""
 
 
-def begin(hot: Hot, clock: Clock, plan: CrawlPlan, wish: Wish, *, is_working: Callable[[int], bool]) -> Begun:
+def begin(
+    hot: RawDatabase, clock: Clock, plan: CrawlPlan, wish: ExecutionWish, *, is_working: Callable[[int], bool]
+) -> Begun:
     """Take up the unfinished execution with the same seeds and scope, or begin a new one.
 
     Conflict if a live process works on it already; NotFound if `resume_only` and there is nothing to resume. Who works
@@ -93,8 +105,8 @@ def begin(hot: Hot, clock: Clock, plan: CrawlPlan, wish: Wish, *, is_working: Ca
     """
     fingerprint = plan.fingerprint()
     with hot.read() as tx:
-        job = queries.job_by_fingerprint(tx, kind=ADHOC, fingerprint=fingerprint)
-        found = queries.open_execution(tx, job_id=job[0]) if job is not None else None
+        job = execution_queries.job_by_fingerprint(tx, kind=ADHOC, fingerprint=fingerprint)
+        found = execution_queries.open_execution(tx, job_id=job[0]) if job is not None else None
     if found is not None and is_working(found.id):
         raise Conflict(
             f"execution {found.id} crawls these seeds already; watch it with: holdfast status, "
@@ -105,8 +117,13 @@ def begin(hot: Hot, clock: Clock, plan: CrawlPlan, wish: Wish, *, is_working: Ca
     with hot.write() as tx:
         begun = _resume(tx, found, wish) if found is not None else _start(tx, clock, plan, wish, fingerprint)
         if plan.robots == "ignore":
-            append_event(tx, clock, action="robots.ignored", subject=f"execution {begun.execution_id}",
-                         detail={"reason": plan.robots_reason, "seeds": list(plan.seeds)})  # fmt: skip
+            append_event(
+                tx,
+                clock,
+                action="robots.ignored",
+                subject=f"execution {begun.execution_id}",
+                detail={"reason": plan.robots_reason, "seeds": list(plan.seeds)},
+            )
     return begun
 
 
@@ -116,8 +133,8 @@ def files_are_away(tx: Transaction, home: Path, execution_ids: Sequence[int]) ->
     return bool(written) and not any(placed(home, file.path) for file in written)
 
 
-def _resume(tx: Transaction, found: ExecutionRow, wish: Wish) -> Begun:
-    if not queries.resume_execution(tx, execution_id=found.id):
+def _resume(tx: Transaction, found: ExecutionRow, wish: ExecutionWish) -> Begun:
+    if not execution_queries.resume_execution(tx, execution_id=found.id):
         raise Conflict(f"execution {found.id} was ended by another start; the same command begins a new one")
     if files_are_away(tx, wish.home, [found.id]):  # in this transaction: nothing has been resumed then
         raise Unavailable(
@@ -127,31 +144,35 @@ def _resume(tx: Transaction, found: ExecutionRow, wish: Wish) -> Begun:
     if Path(found.output_dir).is_relative_to((wish.home / "warcs").resolve()):
         wish.open_store(found.source)
     return Begun(
-        execution_id=found.id, source_code=found.source, output_dir=_made(Path(found.output_dir)), resumed=True,
-        run_seconds=found.run_seconds, landing=tuple(found.config.get("landing", ())),
-    )  # fmt: skip
+        execution_id=found.id,
+        source_code=found.source,
+        output_dir=_made(Path(found.output_dir)),
+        resumed=True,
+        run_seconds=found.run_seconds,
+        landing=tuple(found.config.get("landing", ())),
+    )
 
 
-def _start(tx: Transaction, clock: Clock, plan: CrawlPlan, wish: Wish, fingerprint: str) -> Begun:
+def _start(tx: Transaction, clock: Clock, plan: CrawlPlan, wish: ExecutionWish, fingerprint: str) -> Begun:
     at = clock.now()
     now = to_micros(at)
-    job = queries.job_by_fingerprint(tx, kind=ADHOC, fingerprint=fingerprint)
+    job = execution_queries.job_by_fingerprint(tx, kind=ADHOC, fingerprint=fingerprint)
     if job is None:
         first = plan.first_seed_url()
         source = ensure_source(tx, host=first.host, base_url=f"{first.origin}/", now=now)
         # Once more, under the lock: another start may have made it meanwhile.
-        job = queries.job_by_fingerprint(tx, kind=ADHOC, fingerprint=fingerprint) or (
-            queries.insert_job(tx, source_id=source.id, kind=ADHOC, fingerprint=fingerprint, now=now),
+        job = execution_queries.job_by_fingerprint(tx, kind=ADHOC, fingerprint=fingerprint) or (
+            execution_queries.insert_job(tx, source_id=source.id, kind=ADHOC, fingerprint=fingerprint, now=now),
             source.code,
         )
     job_id, code = job
-    execution_id = queries.insert_execution(tx, job_id=job_id, config=json.dumps(plan.public()), now=now)
+    execution_id = execution_queries.insert_execution(tx, job_id=job_id, config=json.dumps(plan.public()), now=now)
     if execution_id is None:
         raise Conflict("another start has begun to crawl these seeds a moment ago; watch it with: holdfast status")
     if wish.output is None:  # in this transaction: if the storage is away, nothing has begun
         wish.open_store(code)
     folder = wish.output or wish.home / "warcs" / code / f"{at:%Y%m%dT%H%M%SZ}__{code}-{execution_id}"
-    queries.place_execution(tx, execution_id=execution_id, output_dir=str(folder.resolve()))
+    execution_queries.place_execution(tx, execution_id=execution_id, output_dir=str(folder.resolve()))
     return Begun(
         execution_id=execution_id, source_code=code, output_dir=_made(folder.resolve()), resumed=False, run_seconds=0.0
     )
@@ -165,37 +186,39 @@ def _made(folder: Path) -> Path:
     return folder
 
 
-def end(hot: Hot, clock: Clock, ending: Ending, *, time: WorkTime | None = None) -> None:
+def end(hot: RawDatabase, clock: Clock, ending: ExecutionEnding, *, time: WorkTime | None = None) -> None:
     """Say how an execution ended, and how long it was worked on if the caller has."""
     with hot.write() as tx:
         if time is not None:
             time.write(tx)
-        queries.end_execution(tx, ending, now=to_micros(clock.now()))
+        execution_queries.end_execution(tx, ending, now=to_micros(clock.now()))
 
 
 def read_ending(
-    hot: Hot, *, frontier_id: int, stopped: int | None = None, unread: Mapping[str, int] | None = None
-) -> Reading:
+    hot: RawDatabase, *, frontier_id: int, stopped: int | None = None, unread: Mapping[str, int] | None = None
+) -> RunReading:
     """Return what a run is that has nothing open any more; `stopped` is what a person left over.
 
     `unread` are pages whose links were to be looked at once more when a limit, by its word, ended the run.
     """
     with hot.read() as tx:
-        groups = queries.ended_as(tx, frontier_id=frontier_id)
+        groups = execution_queries.ended_as(tx, frontier_id=frontier_id)
     facts = facts_of(groups, stopped=stopped)
     return read(replace(facts, over=Counter(facts.over) + Counter(unread or {})))
 
 
-def request_stop(hot: Hot, *, execution_id: int | None, cancel: bool) -> list[int]:
+def request_stop(hot: RawDatabase, *, execution_id: int | None, cancel: bool) -> list[int]:
     """Ask one execution, or all that run, to drain or to discard; return their ids. NotFound if none runs."""
     with hot.write() as tx:
         if execution_id is not None:
-            one = queries.execution(tx, execution_id)
-            is_begun = one is not None and (one.state in queries.OPEN or queries.handed_back(tx, one.id))
+            one = execution_queries.execution(tx, execution_id)
+            is_begun = one is not None and (
+                one.state in execution_queries.OPEN or execution_queries.handed_back(tx, one.id)
+            )
             ids = [execution_id] if is_begun else []
         else:
-            ids = queries.latest_executions(tx, limit=1000, running=True)
-        queries.ask_to_stop(tx, execution_ids=ids, word="cancel" if cancel else "drain")
+            ids = execution_queries.latest_executions(tx, limit=1000, running=True)
+        execution_queries.ask_to_stop(tx, execution_ids=ids, word="cancel" if cancel else "drain")
     if not ids:
         which = "no execution runs" if execution_id is None else f"execution {execution_id} does not run"
         raise NotFound(f"{which}; see them with: holdfast status")

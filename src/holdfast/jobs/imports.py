@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from holdfast import audit
@@ -14,9 +16,38 @@ from holdfast.clock import Clock
 from holdfast.db.engine import Database
 from holdfast.db.models import Execution, Job
 from holdfast.errors import Invalid
-from holdfast.jobs import queries
-from holdfast.jobs.board.queries import locked_source
+from holdfast.jobs.store import locked_source
 from holdfast.sources.queries import named_source
+
+
+def job_by_fingerprint(session: Session, *, kind: str, fingerprint: str) -> Job | None:
+    """Return the job that crawls the same seeds in the same scope."""
+    return session.scalars(
+        select(Job).where(Job.kind == kind, Job.fingerprint == fingerprint).order_by(Job.id).limit(1)
+    ).one_or_none()
+
+
+def last_number(session: Session, *, job_id: int) -> int:
+    """Return the number of the job's latest execution, 0 if it has none."""
+    return session.scalar(select(func.coalesce(func.max(Execution.number), 0)).where(Execution.job_id == job_id)) or 0
+
+
+def execution_in(session: Session, *, output_dir: str) -> Execution | None:
+    """Return the latest execution whose files lie in this folder."""
+    return session.scalars(
+        select(Execution).where(Execution.output_dir == output_dir).order_by(Execution.id.desc()).limit(1)
+    ).one_or_none()
+
+
+def job_names(session: Session, execution_ids: Iterable[int]) -> dict[int, str | None]:
+    """Return the names of the jobs that these executions are runs of; None for a job without one."""
+    rows = session.execute(
+        select(Execution.id, Job.name)
+        .join(Job, Job.id == Execution.job_id)
+        .where(Execution.id.in_(sorted(set(execution_ids))))
+    )
+    return {row[0]: row[1] for row in rows}
+
 
 IMPORT = "import"
 
@@ -63,7 +94,7 @@ def adopt_folder(database: Database, clock: Clock, *, folder: Path, facts: Folde
     Invalid if there is none and its source's code is none.
     """
     with database.write() as session:
-        found = queries.execution_in(session, output_dir=str(folder))
+        found = execution_in(session, output_dir=str(folder))
         if found is not None:
             return found.id
         named_source(session, clock, code=facts.source, name=facts.name, base_url=facts.base_url)
@@ -86,14 +117,14 @@ def _completed(session: Session, clock: Clock, *, code: str, name: str | None, c
     source = named_source(session, clock, code=code, name=name)
     locked_source(session, source.id)  # imports of one source, of other machines too, find one job and count on by one
     fingerprint = sha256(f"{IMPORT} {source.code}".encode()).hexdigest()
-    job = queries.job_by_fingerprint(session, kind=IMPORT, fingerprint=fingerprint)
+    job = job_by_fingerprint(session, kind=IMPORT, fingerprint=fingerprint)
     if job is None:
         job = Job(source_id=source.id, kind=IMPORT, fingerprint=fingerprint, config={}, created_at=now)
         session.add(job)
         session.flush()
     execution = Execution(
         job_id=job.id,
-        number=queries.last_number(session, job_id=job.id) + 1,
+        number=last_number(session, job_id=job.id) + 1,
         state="completed",
         reason=None,
         config=config,

@@ -15,19 +15,16 @@ from typing import Any, NamedTuple
 from sqlalchemy.orm import Session
 
 from holdfast.clock import Clock
-from holdfast.db.engine import Database
+from holdfast.db.engine import Database, moment_in
 from holdfast.db.models import Execution, Job, Source
-from holdfast.db.sessionclock import moment_in
 from holdfast.errors import LeaseLost
-from holdfast.jobs.adaptive import StartPage
-from holdfast.jobs.endings import Counts, Ending
-from holdfast.jobs.journal.events import emit, progress, status
-from holdfast.jobs.moves import state_of
-from holdfast.jobs.names import folder_name
-from holdfast.jobs.schedule import queries
-from holdfast.jobs.schedule.queries import Claim
-from holdfast.jobs.settling import Settler, reported
-from holdfast.jobs.states import State
+from holdfast.jobs import schedule_queries
+from holdfast.jobs.endings import Counts, RunEnding, StartPage
+from holdfast.jobs.journal import emit, progress, status
+from holdfast.jobs.schedule_queries import LeaseClaim
+from holdfast.jobs.settling import RunSettler, reported
+from holdfast.jobs.states import State, state_of
+from holdfast.jobs.store import folder_name
 from holdfast.urls import parse
 
 _TRIES = 5
@@ -35,10 +32,10 @@ _TRIES = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Lease:
+class ExecutionLease:
     """The right to run one execution for as long as it is renewed."""
 
-    claim: Claim
+    claim: LeaseClaim
     execution_id: int
     number: int
     owner: str
@@ -52,7 +49,7 @@ class Lease:
     """What earlier holders of this execution counted, and what they cost."""
 
 
-class Word(NamedTuple):
+class HolderNews(NamedTuple):
     """What a holder hears when it says that it lives."""
 
     stop: str | None
@@ -65,26 +62,28 @@ class _Gone(Exception):
     """Somebody else was quicker."""
 
 
-class Leases:
+class ExecutionLeases:
     """The leases of one worker. Each call is one short transaction; times are the database's, read after locking."""
 
-    def __init__(self, database: Database, clock: Clock, settler: Settler, *, home: Path) -> None:
+    def __init__(self, database: Database, clock: Clock, settler: RunSettler, *, home: Path) -> None:
         self._database, self._clock, self._settler, self._home = database, clock, settler, home
 
-    def take(self, owner: str, *, kinds: tuple[str, ...] | None = None, job_id: int | None = None) -> Lease | None:
+    def take(
+        self, owner: str, *, kinds: tuple[str, ...] | None = None, job_id: int | None = None
+    ) -> ExecutionLease | None:
         """Return a lease on the execution that has waited longest, of any job or of one; None if nothing waits."""
-        wanted = queries.Wanted(kinds, job_id)
+        wanted = schedule_queries.WantedJobs(kinds, job_id)
         for _ in range(_TRIES):
             with self._database.read() as session:
                 now = moment_in(session, self._clock)
-                waits = queries.next_queued(session, wanted, now=now)
+                waits = schedule_queries.next_queued(session, wanted, now=now)
             if waits is None:
                 return None
             with suppress(_Gone), self._database.write() as session:
                 # One that another worker is taking at this moment is left to it: nobody waits for anybody.
-                free = queries.lock_next(session, wanted, now=now)
+                free = schedule_queries.lock_next(session, wanted, now=now)
                 if not waits.may_begin:
-                    queries.close_stray(session, execution_id=waits.execution_id, now=now)
+                    schedule_queries.close_stray(session, execution_id=waits.execution_id, now=now)
                 return None if free is None else self._take(session, free, owner)
         return None
 
@@ -92,61 +91,68 @@ class Leases:
         """Tell, as an event, why the execution that is next is not begun; return its id, None if nothing waits."""
         with self._database.write() as session:
             now = moment_in(session, self._clock)
-            candidate = queries.next_queued(session, queries.Wanted(kinds), now=now)
+            candidate = schedule_queries.next_queued(session, schedule_queries.WantedJobs(kinds), now=now)
             if candidate is None:
                 return None
-            job, _ = queries.job_and_source(session, candidate.job_id)
+            job, _ = schedule_queries.job_and_source(session, candidate.job_id)
             told = status(job.id, state_of(job), execution_id=candidate.execution_id, waits_for=reason)
             emit(session, [told], now=now)
             return candidate.execution_id
 
-    def _take(self, session: Session, candidate: queries.Candidate, owner: str) -> Lease:
+    def _take(self, session: Session, candidate: schedule_queries.QueuedCandidate, owner: str) -> ExecutionLease:
         now, token = moment_in(session, self._clock), secrets.token_hex(16)  # the row is locked: nobody ends later
-        epoch = queries.hold_job(session, job_id=candidate.job_id, token=token, owner=owner, now=now)
-        execution = queries.begin_execution(session, execution_id=candidate.execution_id, now=now)
+        epoch = schedule_queries.hold_job(session, job_id=candidate.job_id, token=token, owner=owner, now=now)
+        execution = schedule_queries.begin_execution(session, execution_id=candidate.execution_id, now=now)
         if execution is None:
             raise _Gone  # and the job's lock is undone with the transaction
-        job, source = queries.job_and_source(session, candidate.job_id)
+        job, source = schedule_queries.job_and_source(session, candidate.job_id)
         resumed = bool(execution.output_dir) or execution.resumed_from is not None
         execution.output_dir = execution.output_dir or self._folder(session, execution, (job, source), now)
-        claim = Claim(candidate.job_id, token, epoch)
-        queries.begin_hold(session, claim, execution_id=execution.id, owner=owner, now=now)
+        claim = LeaseClaim(candidate.job_id, token, epoch)
+        schedule_queries.begin_hold(session, claim, execution_id=execution.id, owner=owner, now=now)
         session.flush()
         emit(session, [status(job.id, State.RUNNING, execution_id=execution.id, owner=owner)], now=now)
-        return Lease(
-            claim=claim, execution_id=execution.id, number=execution.number, owner=owner, source=source, job=job,
-            output_dir=Path(execution.output_dir), resumed=resumed, before=reported(execution),
-        )  # fmt: skip
+        return ExecutionLease(
+            claim=claim,
+            execution_id=execution.id,
+            number=execution.number,
+            owner=owner,
+            source=source,
+            job=job,
+            output_dir=Path(execution.output_dir),
+            resumed=resumed,
+            before=reported(execution),
+        )
 
     def _folder(self, session: Session, execution: Execution, of: tuple[Job, Source], now: datetime) -> str:
         """Return where an execution writes: a retry goes on in the directory of the one before it."""
-        before = queries.output_dir(session, execution.resumed_from)
+        before = schedule_queries.output_dir(session, execution.resumed_from)
         job, source = of
         stem = f"{now:%Y%m%dT%H%M%SZ}__{folder_name(source.code, execution.id, job.name)}"
         return before or str((self._home / "warcs" / source.code / stem).resolve())
 
-    def renew(self, lease: Lease) -> Word:
+    def renew(self, lease: ExecutionLease) -> HolderNews:
         """Say that the holder lives, and hear what it is asked; LeaseLost if somebody else holds the job."""
         with self._database.write() as session:
-            state = queries.beat(session, lease.claim, now=moment_in(session, self._clock))
-            stop = queries.stop_word(session, execution_id=lease.execution_id)
+            state = schedule_queries.beat(session, lease.claim, now=moment_in(session, self._clock))
+            stop = schedule_queries.stop_word(session, execution_id=lease.execution_id)
         if state is None:
             raise _lost(lease)
         cancelled = state == State.CANCELLED
-        return Word(stop or ("drain" if cancelled else None), cancelled)
+        return HolderNews(stop or ("drain" if cancelled else None), cancelled)
 
-    def hear(self, lease: Lease) -> Word:
+    def hear(self, lease: ExecutionLease) -> HolderNews:
         """Return what the holder is asked, as often as one likes: nothing is written. LeaseLost as with `renew`."""
         with self._database.read() as session:
             # In this order: a cancellation that commits between the two must not look like a mere wish to stop.
-            stop = queries.stop_word(session, execution_id=lease.execution_id)
-            state = queries.held_state(session, lease.claim)
+            stop = schedule_queries.stop_word(session, execution_id=lease.execution_id)
+            state = schedule_queries.held_state(session, lease.claim)
         if state is None:
             raise _lost(lease)
         cancelled = state == State.CANCELLED
-        return Word(stop or ("drain" if cancelled else None), cancelled)
+        return HolderNews(stop or ("drain" if cancelled else None), cancelled)
 
-    def report(self, lease: Lease, counts: Counts, metrics: dict[str, Any]) -> None:
+    def report(self, lease: ExecutionLease, counts: Counts, metrics: dict[str, Any]) -> None:
         """Write how far a run is, and tell it as an event; LeaseLost as with `renew`."""
         with self._database.write() as session:
             job, execution, now = self._held(session, lease)
@@ -156,37 +162,41 @@ class Leases:
             whole = counts.after(lease.before)
             execution.cpu_ms, execution.peak_memory_bytes = whole.cpu_ms, whole.peak_memory_bytes
             execution.metrics = metrics or execution.metrics
-            told = progress(lease.claim.job_id, lease.execution_id, items_found=counts.items_crawled,
-                            items_indexed=execution.items_indexed)  # fmt: skip
+            told = progress(
+                lease.claim.job_id,
+                lease.execution_id,
+                items_found=counts.items_crawled,
+                items_indexed=execution.items_indexed,
+            )
             emit(session, [told], now=now)
 
-    def release(self, lease: Lease, *, rest_s: float = 0.0) -> None:
+    def release(self, lease: ExecutionLease, *, rest_s: float = 0.0) -> None:
         """Hand back an execution that is to be continued, after a rest if need be; LeaseLost if it is not ours."""
         with self._database.write() as session:
             job, execution, now = self._held(session, lease)
-            queries.end_hold(session, job_id=job.id, epoch=lease.claim.epoch, ending="released", now=now)
+            schedule_queries.end_hold(session, job_id=job.id, epoch=lease.claim.epoch, ending="released", now=now)
             if rest_s > 0:  # else it keeps its place in the queue
                 execution.queued_at = now + timedelta(seconds=rest_s)
             emit(session, self._settler.hand_back(session, job, execution, now=now, reason="released"), now=now)
 
-    def settle(self, lease: Lease, ending: Ending) -> State:
+    def settle(self, lease: ExecutionLease, ending: RunEnding) -> State:
         """Write how a run ended and what its job does next; return its state. LeaseLost changes nothing."""
         with self._database.write() as session:
             job, execution, now = self._held(session, lease)
-            queries.end_hold(session, job_id=job.id, epoch=lease.claim.epoch, ending="settled", now=now)
+            schedule_queries.end_hold(session, job_id=job.id, epoch=lease.claim.epoch, ending="settled", now=now)
             ending = replace(ending, counts=ending.counts.after(lease.before))
             events = self._settler.settle(session, job, execution, ending, now=now)
             emit(session, events, now=now)
             return state_of(job)
 
-    def _held(self, session: Session, lease: Lease) -> tuple[Job, Execution, datetime]:
-        job = queries.held_job(session, lease.claim)
+    def _held(self, session: Session, lease: ExecutionLease) -> tuple[Job, Execution, datetime]:
+        job = schedule_queries.held_job(session, lease.claim)
         if job is None:
             raise _lost(lease)
-        return job, queries.execution(session, lease.execution_id), moment_in(session, self._clock)
+        return job, schedule_queries.execution(session, lease.execution_id), moment_in(session, self._clock)
 
 
-def _lost(lease: Lease) -> LeaseLost:
+def _lost(lease: ExecutionLease) -> LeaseLost:
     return LeaseLost(
         f"{lease.owner} no longer holds execution {lease.execution_id} of job {lease.claim.job_id}; nothing was written"
     )
@@ -200,7 +210,9 @@ def start_page(session: Session, *, execution_id: int, url: str, etag: str | Non
     """Return what an execution saw at its job's start address, for `Ending.start`; `etag` is what it had before."""
     for hop in range(_MOST_REDIRECTS + 1):
         address = parse(url)
-        found = queries.start_answer(session, execution_id=execution_id, domain=address.domain, url_hash=address.hash64)
+        found = schedule_queries.start_answer(
+            session, execution_id=execution_id, domain=address.domain, url_hash=address.hash64
+        )
         if found.redirected_to is None or found.status not in _REDIRECTS:
             # The ETag that we had was the start page's own: it says nothing of the page that a redirect led to.
             same = hop == 0 and etag is not None and found.etag == etag and found.content_hash is not None
@@ -212,4 +224,4 @@ def start_page(session: Session, *, execution_id: int, url: str, etag: str | Non
 def start_etag(session: Session, *, url: str) -> str | None:
     """Return the ETag that a start page had when it was last seen: read before a run, for `start_page` after it."""
     address = parse(url)
-    return queries.page_etag(session, domain=address.domain, url_hash=address.hash64)
+    return schedule_queries.page_etag(session, domain=address.domain, url_hash=address.hash64)

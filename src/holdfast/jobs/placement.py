@@ -13,10 +13,10 @@ from weakref import ref
 from sqlalchemy.orm import Session, SessionTransaction
 
 from holdfast.db.engine import Database
-from holdfast.jobs.board import queries
+from holdfast.jobs import store
 from holdfast.jobs.slots import (
     Distribution,
-    Moved,
+    MovedJob,
     Reason,
     Rebalance,
     Skipped,
@@ -49,9 +49,9 @@ class Placement:
         """Bring the table up to date: from the rows that changed, or from all of them now and then."""
         if self._seen_at is None or self._built_at is None or now - self._built_at > _REBUILT_EVERY:
             self.table, self._built_at = SlotTable(), now
-            rows = queries.waiting(session)
+            rows = store.waiting(session)
         else:
-            rows = queries.waiting(session, since=self._seen_at - _OVERLAP)
+            rows = store.waiting(session, since=self._seen_at - _OVERLAP)
         self._seen_at = now
         for row in rows:
             if row.next_run_at is None or row.interval is None or not uses_slots(row.interval):
@@ -80,13 +80,13 @@ class Placement:
 
 def show_distribution(session: Session, *, now: datetime) -> Distribution:
     """Return how the coming day's runs are spread (NC-029)."""
-    rows = queries.waiting(session)
+    rows = store.waiting(session)
     return distribution((row.next_run_at for row in rows if row.next_run_at is not None and row.interval), now=now)
 
 
 def preview_rebalance(session: Session, *, now: datetime) -> Rebalance:
     """Return what a rebalance would do now; nothing is changed."""
-    return plan_rebalance(queries.turns(session), now=now)
+    return plan_rebalance(store.turns(session), now=now)
 
 
 def rebalance(database: Database, *, now: datetime) -> Rebalance:
@@ -96,12 +96,12 @@ def rebalance(database: Database, *, now: datetime) -> Rebalance:
     """
     with database.read() as session:
         plan = preview_rebalance(session, now=now)
-    moved: list[Moved] = []
+    moved: list[MovedJob] = []
     skipped = list(plan.skipped)
     for start in range(0, len(plan.moved), _MOVES):
         with database.write() as session:
             for one in plan.moved[start : start + _MOVES]:
-                if queries.shift(session, job_id=one.job_id, old=one.old_time, new=one.new_time, now=now):
+                if store.shift(session, job_id=one.job_id, old=one.old_time, new=one.new_time, now=now):
                     moved.append(one)
                 else:
                     skipped.append(Skipped(one.job_id, Reason.JOB_RUNNING))

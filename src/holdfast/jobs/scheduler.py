@@ -16,17 +16,15 @@ from sqlalchemy.orm import Session
 from holdfast import log
 from holdfast.clock import Clock
 from holdfast.config import JobSettings
-from holdfast.db.engine import Database
-from holdfast.db.sessionclock import moment_in
+from holdfast.db.engine import Database, moment_in
 from holdfast.errors import Unavailable
-from holdfast.jobs import pruning
-from holdfast.jobs.board.queries import open_execution
-from holdfast.jobs.journal.events import Event, emit, tell_queued
-from holdfast.jobs.journal.queries import drop_events, has_events
-from holdfast.jobs.metrics import SchedulerMetrics, count_metrics
+from holdfast.jobs import schedule_queries
+from holdfast.jobs.administration import history
+from holdfast.jobs.journal import NewJobEvent, drop_events, emit, has_events, tell_queued
 from holdfast.jobs.placement import Placement
-from holdfast.jobs.schedule import queries
-from holdfast.jobs.settling import Settler
+from holdfast.jobs.settling import RunSettler
+from holdfast.jobs.store import open_execution
+from holdfast.jobs.views.listing import SchedulerMetrics, count_metrics
 
 _log = log.get()
 _SWEPT = 50
@@ -47,7 +45,7 @@ class Tick:
     pruned: int = 0
 
 
-class Stop(Protocol):
+class StopEvent(Protocol):
     """What ends the loop: an event of threads or of processes."""
 
     def wait(self, timeout: float | None = None) -> bool:
@@ -60,7 +58,7 @@ class Scheduler:
 
     def __init__(self, database: Database, clock: Clock, settings: JobSettings, placement: Placement) -> None:
         self._database, self._clock, self._settings, self._placement = database, clock, settings, placement
-        self._settler = Settler(settings, placement)
+        self._settler = RunSettler(settings, placement)
         self._sweep_at = self._count_at = 0.0
         self._checked_at: datetime | None = None
         self.metrics: SchedulerMetrics | None = None
@@ -92,7 +90,7 @@ class Scheduler:
             self._count_at = elapsed + self._settings.metrics_s
         return Tick(queued=queued, cleared=cleared, pruned=pruned)
 
-    def run(self, stop: Stop, *, on_tick: Callable[[], object] = lambda: None) -> None:
+    def run(self, stop: StopEvent, *, on_tick: Callable[[], object] = lambda: None) -> None:
         """Tick until told to stop, and tell each time that it went well; a database that is away is waited for, and a
         tick that fails in a way that was not foreseen is logged.
         """
@@ -112,24 +110,22 @@ class Scheduler:
     def _queue_due(self) -> dict[int, int]:
         with self._database.read() as session:
             self._checked_at = now = moment_in(session, self._clock)
-            if not queries.anything_due(session, now=now):
+            if not schedule_queries.anything_due(session, now=now):
                 return {}
         with self._database.write() as session:
-            ids = queries.claim_due(session, now=now, limit=self._settings.batch)
+            ids = schedule_queries.claim_due(session, now=now, limit=self._settings.batch)
             if not ids:
                 return {}
-            queued = queries.enqueue(session, ids, now=now)
+            queued = schedule_queries.enqueue(session, ids, now=now)
             refused = [job_id for job_id in ids if job_id not in queued]
             if refused:
-                queries.unstick(session, refused, moment=now + timedelta(seconds=1))
+                schedule_queries.unstick(session, refused, moment=now + timedelta(seconds=1))
             tell_queued(session, list(queued.values()), now=now)
         for job_id in ids:
             self._placement.note(job_id, None, None)
         return queued
 
-    def sweep(
-        self, *, dead_owners: Sequence[str] = (), orphans: bool = False, before: datetime | None = None
-    ) -> int:  # fmt: skip
+    def sweep(self, *, dead_owners: Sequence[str] = (), orphans: bool = False, before: datetime | None = None) -> int:
         """Clear the locks of holders that are gone; their executions go on with others. Return how many.
 
         Gone is who is known to be dead, and who has been silent for the stale period, or since `before`.
@@ -138,8 +134,8 @@ class Scheduler:
         while True:
             with self._database.read() as session:
                 stale = moment_in(session, self._clock) - timedelta(seconds=self._settings.stale_s)
-                silence = queries.Silence(before or stale, tuple(dead_owners), orphans)
-                if not queries.stale_ids(session, silence, limit=1):
+                silence = schedule_queries.Silence(before or stale, tuple(dead_owners), orphans)
+                if not schedule_queries.stale_ids(session, silence, limit=1):
                     return total
             with self._database.write() as session:
                 cleared = self._sweep_some(session, silence)
@@ -147,10 +143,10 @@ class Scheduler:
             if cleared < _SWEPT:
                 return total
 
-    def _sweep_some(self, session: Session, silence: queries.Silence) -> int:
-        stale = queries.stale_jobs(session, silence, limit=_SWEPT)
+    def _sweep_some(self, session: Session, silence: schedule_queries.Silence) -> int:
+        stale = schedule_queries.stale_jobs(session, silence, limit=_SWEPT)
         now = moment_in(session, self._clock)  # after locking: whoever takes one of them next begins later
-        events: list[Event] = []
+        events: list[NewJobEvent] = []
         for job in stale:
             _log.warning("job.lock_stale", job_id=job.id, owner=job.lock_owner, epoch=job.lock_epoch)
             opened = open_execution(session, job_id=job.id)
@@ -158,7 +154,7 @@ class Scheduler:
         if stale:
             session.flush()
             hour = now.replace(minute=0, second=0, microsecond=0)
-            queries.count_hour(session, hour, stale_locks=len(stale))
+            schedule_queries.count_hour(session, hour, stale_locks=len(stale))
             emit(session, events, now=now)
         return len(stale)
 
@@ -167,12 +163,12 @@ class Scheduler:
             now = moment_in(session, self._clock)
             before = now - timedelta(days=self._settings.history_days)
             told = now - timedelta(days=self._settings.events_days)
-            if not pruning.anything_aged(session, before=before) and not has_events(session, before=told):
+            if not history.anything_aged(session, before=before) and not has_events(session, before=told):
                 return 0
         total = 0
         for _ in range(_PORTIONS):
             with self._database.write() as session:
-                pruned = pruning.prune_aged(session, before=before, now=now, limit=_PRUNED)
+                pruned = history.prune_aged(session, before=before, now=now, limit=_PRUNED)
                 dropped = drop_events(session, before=told, limit=10 * _PRUNED)
             total += pruned.stripped
             if pruned.is_all and pruned.stripped < _PRUNED and dropped < 10 * _PRUNED:

@@ -9,33 +9,45 @@ from sqlalchemy.orm import Session
 
 from holdfast.config import JobSettings
 from holdfast.db.models import Execution, Job
-from holdfast.db.text import clean
-from holdfast.jobs import adaptive, pruning
-from holdfast.jobs.adaptive import Watched
-from holdfast.jobs.board.queries import FEED
-from holdfast.jobs.endings import MAX_ERROR_CHARS, MAX_STACK_CHARS, Counts, Ending, Result, Verdict
-from holdfast.jobs.intervals import interval_of
-from holdfast.jobs.journal.events import Event, completed, status
-from holdfast.jobs.moves import move, state_of
+from holdfast.jobs import endings, schedule_queries
+from holdfast.jobs.administration import history
+from holdfast.jobs.endings import (
+    CAP_S,
+    MAX_ERROR_CHARS,
+    MAX_STACK_CHARS,
+    Again,
+    BackendVerdict,
+    Counts,
+    FailureCause,
+    Retry,
+    RetryPolicy,
+    RunEnding,
+    RunResult,
+    Watched,
+    after_failure,
+    policy_for,
+)
+from holdfast.jobs.journal import NewJobEvent, completed, status
 from holdfast.jobs.placement import Placement
-from holdfast.jobs.plans import backend_of
-from holdfast.jobs.reading import Retry
-from holdfast.jobs.retries import CAP_S, Again, Failure, RetryPolicy, after_failure, policy_for
-from holdfast.jobs.schedule import queries
 from holdfast.jobs.slots import next_turn, turns_between
-from holdfast.jobs.states import State
+from holdfast.jobs.specs import backend_of
+from holdfast.jobs.states import State, move, state_of
+from holdfast.jobs.store import FEED, interval_of
+from holdfast.outside_text import clean
 
-_BY_RULE = {Retry.NO: Failure.CONFIG, Retry.LATER: Failure.INFRA}
+_BY_RULE = {Retry.NO: FailureCause.CONFIG, Retry.LATER: FailureCause.INFRA}
 """What the table of endings says of retries, in the words of the retry budget: as for these failures."""
 
 
-class Settler:
+class RunSettler:
     """Closes runs by the rules of the house."""
 
     def __init__(self, settings: JobSettings, placement: Placement) -> None:
         self._settings, self._placement = settings, placement
 
-    def settle(self, session: Session, job: Job, execution: Execution, ending: Ending, *, now: datetime) -> list[Event]:
+    def settle(
+        self, session: Session, job: Job, execution: Execution, ending: RunEnding, *, now: datetime
+    ) -> list[NewJobEvent]:
         """Close an execution, free its job and set what follows; return the events to tell."""
         _spend(execution, job, now)
         _close(execution, ending, now)
@@ -44,38 +56,50 @@ class Settler:
         job.last_execution_at = now
         job.total_runs += 1
         job.total_duration_ms += duration
-        events = [completed(job.id, execution.id, ending.result, duration_ms=duration,
-                            items_indexed=execution.items_indexed, error=execution.error)]  # fmt: skip
-        if ending.result is Result.COMPLETED:
+        events = [
+            completed(
+                job.id,
+                execution.id,
+                ending.result,
+                duration_ms=duration,
+                items_indexed=execution.items_indexed,
+                error=execution.error,
+            )
+        ]
+        if ending.result is RunResult.COMPLETED:
             job.successful_runs += 1
             events += self._succeeded(session, job, execution, ending, now)
-        elif ending.result is Result.FAILED:
+        elif ending.result is RunResult.FAILED:
             job.failed_runs += 1
             events += self._failed(session, job, execution, ending, now)
         elif state_of(job) is State.RUNNING:
             events.append(move(job, State.CANCELLED, now=now, execution_id=execution.id))
         self._placement.note(job.id, job.next_run_at, interval_of(job.interval_minutes, job.interval_type))
         session.flush()
-        pruning.prune_beyond(session, job_id=job.id, number=execution.number - self._settings.history_rows, now=now)
-        kind = {Result.COMPLETED: "succeeded", Result.FAILED: "failed", Result.CANCELLED: "cancelled"}[ending.result]
-        queries.count_hour(session, _hour(now), **{kind: 1, "duration_ms": duration})
+        history.prune_beyond(session, job_id=job.id, number=execution.number - self._settings.history_rows, now=now)
+        kind = {RunResult.COMPLETED: "succeeded", RunResult.FAILED: "failed", RunResult.CANCELLED: "cancelled"}[
+            ending.result
+        ]
+        schedule_queries.count_hour(session, _hour(now), **{kind: 1, "duration_ms": duration})
         return events
 
-    def hand_back(self, session: Session, job: Job, execution: Execution, *, now: datetime,
-                  reason: str) -> list[Event]:  # fmt: skip
+    def hand_back(
+        self, session: Session, job: Job, execution: Execution, *, now: datetime, reason: str
+    ) -> list[NewJobEvent]:
         """Put an execution back into the queue, at its old place; one of a cancelled job is closed instead."""
         if state_of(job) is State.CANCELLED:
-            ending = Ending(result=Result.CANCELLED, reason=reason, counts=reported(execution),
-                            metrics=execution.metrics)  # fmt: skip
+            ending = RunEnding(
+                result=RunResult.CANCELLED, reason=reason, counts=reported(execution), metrics=execution.metrics
+            )
             return self.settle(session, job, execution, ending, now=now)
         _spend(execution, job, now)
         _free(job, now)
         execution.state = "queued"  # a word that was said to it stays: the next holder hears it
         return [move(job, State.SCHEDULED, now=now, execution_id=execution.id, reason=reason)]
 
-    def lose(self, session: Session, job: Job, execution: Execution | None, *, now: datetime) -> list[Event]:
+    def lose(self, session: Session, job: Job, execution: Execution | None, *, now: datetime) -> list[NewJobEvent]:
         """Take a job from a holder that fell silent: it goes on with another, or fails if that happened too often."""
-        queries.end_hold(session, job_id=job.id, epoch=job.lock_epoch, ending="lease_lost", now=now)
+        schedule_queries.end_hold(session, job_id=job.id, epoch=job.lock_epoch, ending="lease_lost", now=now)
         if execution is None:
             _free(job, now)
             return self._orphan(job, now) if state_of(job) is State.RUNNING else []
@@ -88,21 +112,24 @@ class Settler:
         execution.lost_items = max(done, execution.lost_items)
         if execution.takeovers > self._settings.takeovers and state_of(job) is State.RUNNING:
             message = f"its owners fell silent {execution.takeovers} times"
-            ending = Ending(result=Result.FAILED, failure=Failure.LEASE_LOST, reason="lease_lost", error=message)
+            ending = RunEnding(
+                result=RunResult.FAILED, failure=FailureCause.LEASE_LOST, reason="lease_lost", error=message
+            )
             return self.settle(session, job, execution, ending, now=now)
         return self.hand_back(session, job, execution, now=now, reason="lease_lost")
 
-    def _orphan(self, job: Job, now: datetime) -> list[Event]:
+    def _orphan(self, job: Job, now: datetime) -> list[NewJobEvent]:
         event = move(job, State.SCHEDULED, now=now, reason="orphaned")
         job.next_run_at = now
         return [event]
 
-    def _succeeded(self, session: Session, job: Job, execution: Execution, ending: Ending,
-                   now: datetime) -> list[Event]:  # fmt: skip
+    def _succeeded(
+        self, session: Session, job: Job, execution: Execution, ending: RunEnding, now: datetime
+    ) -> list[NewJobEvent]:
         # What a poll could not reach waits for the next poll.
         if ending.rule.retry is Retry.YES and state_of(job) is State.RUNNING and job.kind != FEED:
             again = after_failure(
-                Failure.FAILED, self._policy(session, job), retries=job.current_retry_count, infra_retries=0
+                FailureCause.FAILED, self._policy(session, job), retries=job.current_retry_count, infra_retries=0
             )
             if again is not None:
                 job.error_message = ending.sentence()
@@ -122,36 +149,41 @@ class Settler:
             events.append(status(job.id, State.COMPLETED, execution_id=execution.id, skipped_turns=left_out))
         return [*events, *self._next(session, job, interval, now)]
 
-    def _next(self, session: Session, job: Job, interval: timedelta, now: datetime) -> list[Event]:
+    def _next(self, session: Session, job: Job, interval: timedelta, now: datetime) -> list[NewJobEvent]:
         job.rhythm_at = next_turn(job.rhythm_at or job.due_at or now, interval, now=now)
         events = [move(job, State.SCHEDULED, now=now, next_run_at=job.rhythm_at.isoformat())]
-        if queries.job_and_source(session, job.id)[1].enabled:
+        if schedule_queries.job_and_source(session, job.id)[1].enabled:
             job.next_run_at = job.rhythm_at
             return events
         events.append(move(job, State.PAUSED, now=now, reason="source_disabled"))
         job.paused_by = "source"
         return events
 
-    def _failed(self, session: Session, job: Job, execution: Execution, ending: Ending,
-                now: datetime) -> list[Event]:  # fmt: skip
+    def _failed(
+        self, session: Session, job: Job, execution: Execution, ending: RunEnding, now: datetime
+    ) -> list[NewJobEvent]:
         job.last_failure_at, job.error_message = now, execution.error or execution.reason
         if state_of(job) is not State.RUNNING:
             return []
-        failure = _BY_RULE.get(ending.rule.retry) or ending.failure or Failure.FAILED
-        if ending.verdict is not None and failure is Failure.FAILED:
+        failure = _BY_RULE.get(ending.rule.retry) or ending.failure or FailureCause.FAILED
+        if ending.verdict is not None and failure is FailureCause.FAILED:
             again = _as_told(job, ending.verdict)
         else:
-            again = after_failure(failure, self._policy(session, job), retries=job.current_retry_count,
-                                  infra_retries=job.infra_retry_count)  # fmt: skip
+            again = after_failure(
+                failure,
+                self._policy(session, job),
+                retries=job.current_retry_count,
+                infra_retries=job.infra_retry_count,
+            )
         if again is None:
             return [move(job, State.FAILED, now=now, execution_id=execution.id, failure=failure.value)]
         return [self._again(job, execution, again, ending, now)]
 
-    def _again(self, job: Job, execution: Execution, again: Again, ending: Ending, now: datetime) -> Event:
+    def _again(self, job: Job, execution: Execution, again: Again, ending: RunEnding, now: datetime) -> NewJobEvent:
         """Set when a run is tried again that failed, or that gave up part of what it was to ask."""
         job.current_retry_count, job.infra_retry_count = again.retries, again.infra_retries
         wait = max(again.wait, min((ending.not_before or now) - now, timedelta(seconds=CAP_S)))
-        why = {"failure": (ending.failure or Failure.FAILED).value} if ending.result is Result.FAILED else {}
+        why = {"failure": (ending.failure or FailureCause.FAILED).value} if ending.result is RunResult.FAILED else {}
         event = move(
             job,
             State.SCHEDULED,
@@ -165,23 +197,28 @@ class Settler:
         return event
 
     def _policy(self, session: Session, job: Job) -> RetryPolicy:
-        _, source = queries.job_and_source(session, job.id)
-        return policy_for(backend_of(job.kind, job.config, source.config), RetryPolicy(
-            max_retries=job.max_retries, base_s=job.retry_backoff_seconds,
-            infra_cooldown_s=self._settings.infra_cooldown_s, infra_retries=self._settings.infra_retries,
-        ))  # fmt: skip
+        _, source = schedule_queries.job_and_source(session, job.id)
+        return policy_for(
+            backend_of(job.kind, job.config, source.config),
+            RetryPolicy(
+                max_retries=job.max_retries,
+                base_s=job.retry_backoff_seconds,
+                infra_cooldown_s=self._settings.infra_cooldown_s,
+                infra_retries=self._settings.infra_retries,
+            ),
+        )
 
 
-def _adapted(job: Job, baseline: timedelta, ending: Ending, now: datetime) -> timedelta:
+def _adapted(job: Job, baseline: timedelta, ending: RunEnding, now: datetime) -> timedelta:
     """Remember what the start page looked like, and return the interval that follows from it."""
     before = Watched(content_hash=job.start_hash, changed_at=job.start_changed_at, unchanged=job.unchanged_count)
-    watched = adaptive.looked(before, ending.start, now=now)
+    watched = endings.looked(before, ending.start, now=now)
     job.start_hash, job.start_changed_at = watched.content_hash, watched.changed_at
     job.unchanged_count = watched.unchanged
-    return adaptive.interval(baseline, watched.unchanged) if job.adaptive_scheduling else baseline
+    return endings.interval(baseline, watched.unchanged) if job.adaptive_scheduling else baseline
 
 
-def _as_told(job: Job, verdict: Verdict) -> Again | None:
+def _as_told(job: Job, verdict: BackendVerdict) -> Again | None:
     """Do what a backend's own rules say. Counted anew begins at one, for the next run is a retry in the same folder."""
     if verdict.job_config is not None:
         job.config = verdict.job_config
@@ -199,18 +236,26 @@ def _spend(execution: Execution, job: Job, until: datetime) -> None:
 def reported(execution: Execution) -> Counts:
     """Return what a run has told of itself so far."""
     return Counts(
-        items_crawled=execution.items_crawled, items_indexed=execution.items_indexed,
-        items_failed=execution.items_failed, items_total=execution.items_total, cpu_ms=execution.cpu_ms,
+        items_crawled=execution.items_crawled,
+        items_indexed=execution.items_indexed,
+        items_failed=execution.items_failed,
+        items_total=execution.items_total,
+        cpu_ms=execution.cpu_ms,
         peak_memory_bytes=execution.peak_memory_bytes,
-    )  # fmt: skip
+    )
 
 
-def _close(execution: Execution, ending: Ending, now: datetime) -> None:
+def _close(execution: Execution, ending: RunEnding, now: datetime) -> None:
     counts, metrics = ending.counts, ending.metrics
-    if ending.result is Result.FAILED and not any(counts.items):  # whatever broke it, it has done what it told before
+    if ending.result is RunResult.FAILED and not any(
+        counts.items
+    ):  # whatever broke it, it has done what it told before
         told, metrics = reported(execution), metrics or execution.metrics
-        counts = replace(told, cpu_ms=_most(counts.cpu_ms, told.cpu_ms),
-                         peak_memory_bytes=_most(counts.peak_memory_bytes, told.peak_memory_bytes))  # fmt: skip
+        counts = replace(
+            told,
+            cpu_ms=_most(counts.cpu_ms, told.cpu_ms),
+            peak_memory_bytes=_most(counts.peak_memory_bytes, told.peak_memory_bytes),
+        )
     execution.state, execution.failure = ending.result.value, ending.failure
     execution.reason = clean(ending.reason, MAX_ERROR_CHARS)
     execution.shortfalls = dict(ending.shortfalls)

@@ -126,7 +126,7 @@ class Reason(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Turn:
+class ScheduledTurn:
     """A scheduled job, as the slots see it."""
 
     job_id: int
@@ -138,7 +138,7 @@ class Turn:
     running: bool = False
 
 
-class Moved(NamedTuple):
+class MovedJob(NamedTuple):
     """A job that another slot suits better."""
 
     job_id: int
@@ -157,7 +157,7 @@ class Skipped(NamedTuple):
 class Rebalance:
     """What a rebalance does: every scheduled job is in one of the two lists."""
 
-    moved: tuple[Moved, ...]
+    moved: tuple[MovedJob, ...]
     skipped: tuple[Skipped, ...]
     score: float
     """Of the distribution afterwards."""
@@ -182,7 +182,7 @@ class Distribution:
         return self.score < ADVISED_BELOW
 
 
-def refusal(turn: Turn, *, now: datetime) -> Reason | None:
+def refusal(turn: ScheduledTurn, *, now: datetime) -> Reason | None:
     """Return why a job must not be moved now, or None if it may."""
     if turn.running or turn.next_run_at is None:
         return Reason.JOB_RUNNING
@@ -259,7 +259,7 @@ class _Evenness:
         return self._heap[0][2]
 
 
-def plan_rebalance(turns: Iterable[Turn], *, now: datetime) -> Rebalance:
+def plan_rebalance(turns: Iterable[ScheduledTurn], *, now: datetime) -> Rebalance:
     """Return what a rebalance would do: those with the longest interval first, into the emptiest slot in reach.
 
     Of equal slots the one in the emptier hour is taken. The same jobs and the same moment give the same plan. One that
@@ -271,11 +271,11 @@ def plan_rebalance(turns: Iterable[Turn], *, now: datetime) -> Rebalance:
     reach = ordered[0].interval if ordered else WINDOW
     even = _Evenness(times.values(), first=first, last=_reach(first, reach))
     before = distribution(times.values(), now=now).score
-    moved: list[Moved] = []
+    moved: list[MovedJob] = []
     skipped: list[Skipped] = []
     for turn in ordered:
         outcome = _consider(even, turn, first=first, now=now)
-        if isinstance(outcome, Moved):
+        if isinstance(outcome, MovedJob):
             moved.append(outcome)
             times[turn.job_id] = outcome.new_time
         else:
@@ -292,7 +292,7 @@ def _reach(first: int, interval: timedelta) -> int:
     return first + max(interval // SLOT, 1) - 1
 
 
-def _consider(even: _Evenness, turn: Turn, *, first: int, now: datetime) -> Moved | Skipped:
+def _consider(even: _Evenness, turn: ScheduledTurn, *, first: int, now: datetime) -> MovedJob | Skipped:
     """Move a job if that helps; return what was done."""
     if not uses_slots(turn.interval):
         return Skipped(turn.job_id, Reason.BELOW_SLOT if turn.interval else Reason.RUNS_ONCE)
@@ -306,4 +306,4 @@ def _consider(even: _Evenness, turn: Turn, *, first: int, now: datetime) -> Move
         even.add(here, 1)
         return Skipped(turn.job_id, Reason.ALREADY_BALANCED)
     even.add(target, 1)
-    return Moved(turn.job_id, turn.next_run_at, start_of(target))
+    return MovedJob(turn.job_id, turn.next_run_at, start_of(target))

@@ -12,9 +12,13 @@ scheduled while it waits for its turn. All but the three ends may be cancelled; 
 from __future__ import annotations
 
 from collections import deque
+from datetime import datetime
 from enum import StrEnum
+from typing import Any
 
+from holdfast.db.models import Job
 from holdfast.errors import Conflict
+from holdfast.jobs.journal import NewJobEvent, status
 
 
 class State(StrEnum):
@@ -44,7 +48,7 @@ TERMINAL = frozenset({State.COMPLETED, State.FAILED, State.CANCELLED})
 SCHEDULABLE = frozenset({State.PENDING, State.SCHEDULED})
 
 
-class Action(StrEnum):
+class JobAction(StrEnum):
     """What a person may do to a job."""
 
     PAUSE = "pause"
@@ -54,12 +58,12 @@ class Action(StrEnum):
     FORCE_RUN = "force-run"
 
 
-_ACTIONS: dict[Action, tuple[frozenset[State], State]] = {
-    Action.PAUSE: (frozenset({State.SCHEDULED}), State.PAUSED),
-    Action.RESUME: (frozenset({State.PAUSED}), State.SCHEDULED),
-    Action.CANCEL: (frozenset({State.SCHEDULED, State.RUNNING, State.PAUSED, State.PENDING}), State.CANCELLED),
-    Action.RETRY: (frozenset({State.FAILED}), State.PENDING),
-    Action.FORCE_RUN: (frozenset({State.SCHEDULED}), State.PENDING),
+_ACTIONS: dict[JobAction, tuple[frozenset[State], State]] = {
+    JobAction.PAUSE: (frozenset({State.SCHEDULED}), State.PAUSED),
+    JobAction.RESUME: (frozenset({State.PAUSED}), State.SCHEDULED),
+    JobAction.CANCEL: (frozenset({State.SCHEDULED, State.RUNNING, State.PAUSED, State.PENDING}), State.CANCELLED),
+    JobAction.RETRY: (frozenset({State.FAILED}), State.PENDING),
+    JobAction.FORCE_RUN: (frozenset({State.SCHEDULED}), State.PENDING),
 }
 
 
@@ -90,7 +94,7 @@ def check(state: State, target: State) -> None:
         raise IllegalTransition(f"become {target}", state, sources_of(target))
 
 
-def after(action: Action, state: State) -> State:
+def after(action: JobAction, state: State) -> State:
     """Return what a job becomes by an action; IllegalTransition names the states that allow it."""
     allowed, target = _ACTIONS[action]
     if state not in allowed:
@@ -116,3 +120,23 @@ def route(state: State, target: State) -> tuple[State, ...]:
                 seen.add(following)
                 ways.append((*way, following))
     raise IllegalTransition(f"become {target}", state, sources_of(target))
+
+
+def state_of(job: Job) -> State:
+    """Return the state of a job that the scheduler runs."""
+    assert job.state is not None, f"job {job.id} is not run by the scheduler"
+    return State(job.state)
+
+
+def move(job: Job, target: State, *, now: datetime, execution_id: int | None = None, **details: Any) -> NewJobEvent:
+    """Take one legal step and return its event; IllegalTransition changes nothing."""
+    check(state_of(job), target)
+    job.state, job.updated_at = target.value, now
+    if target not in SCHEDULABLE:
+        job.next_run_at = None
+    job.paused_at = now if target is State.PAUSED else None
+    if target is not State.PAUSED:
+        job.paused_by = None
+    if target is State.CANCELLED:
+        job.cancelled_at = now
+    return status(job.id, target, execution_id=execution_id, **details)

@@ -3,23 +3,19 @@
 A caller asks `looks_pathological` first: a word sends the body to a `ParseChild`, None to `parse_page` in a thread.
 """
 
-from holdfast.parse.charset import decode_text
+from holdfast.parse.addresses import css_links
+from holdfast.parse.charset import ParseProblem, decode_text
 from holdfast.parse.child import ParseChild
-from holdfast.parse.css import css_links
-from holdfast.parse.feed import Entry, FeedForm, FeedParse, parse_feed
-from holdfast.parse.page import Reading, parse_page
-from holdfast.parse.pathology import looks_pathological
-from holdfast.parse.problems import Problem
-from holdfast.parse.scan import scan_links
-from holdfast.parse.sitemap import SitemapParse, parse_sitemap
+from holdfast.parse.feed import FeedEntry, FeedForm, FeedParse, SitemapParse, parse_feed, parse_sitemap
+from holdfast.parse.page import ReadingOptions, looks_pathological, parse_page, scan_links
 
 __all__ = [
-    "Entry",
+    "FeedEntry",
     "FeedForm",
     "FeedParse",
     "ParseChild",
-    "Problem",
-    "Reading",
+    "ParseProblem",
+    "ReadingOptions",
     "SitemapParse",
     "css_links",
     "decode_text",

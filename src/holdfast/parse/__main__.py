@@ -11,9 +11,9 @@ import resource
 import sys
 from typing import BinaryIO
 
-from holdfast.parse.document import DocumentReading, Kind, ParsedDocument, parse_document
+from holdfast.parse.child import READY, REQUEST_HEAD, is_for_index, pack_reply, unpack_reading
+from holdfast.parse.document import DocumentKind, DocumentReading, ParsedDocument, parse_document
 from holdfast.parse.page import parse_page
-from holdfast.parse.wire import READY, REQUEST_HEAD, is_for_index, pack_reply, unpack_reading
 
 
 def serve(requests: BinaryIO, replies: BinaryIO, *, cpu_s: int) -> None:
@@ -30,10 +30,10 @@ def serve(requests: BinaryIO, replies: BinaryIO, *, cpu_s: int) -> None:
 
 
 def _read(body: bytes, how: DocumentReading) -> ParsedDocument:
-    if how["kind"] != Kind.PDF:
+    if how["kind"] != DocumentKind.PDF:
         return parse_document(body, **how)
     # Loaded by name when a PDF comes: most children never see one.
-    document: ParsedDocument = importlib.import_module("holdfast.parse.pdf").parse_pdf(body)
+    document: ParsedDocument = importlib.import_module("holdfast.parse.document").parse_pdf(body)
     return document
 
 

@@ -7,10 +7,191 @@ from __future__ import annotations
 
 import codecs
 import re
+from enum import StrEnum
 from functools import cache
 from typing import NamedTuple
 
-from holdfast.parse.problems import Problem
+_SNIFF_BYTES = 512
+
+
+class BodyForm(StrEnum):
+    """Which reader a body goes to."""
+
+    HTML = "html"
+    XML = "xml"
+    CSS = "css"
+    TEXT = "text"
+    OTHER = "other"
+
+
+class Sniffed(NamedTuple):
+    """The reader to use, and whether the server said otherwise."""
+
+    form: BodyForm
+    mismatch: bool = False
+
+
+_BY_TYPE = {
+    "text/html": BodyForm.HTML,
+    "application/xhtml+xml": BodyForm.HTML,
+    "application/vnd.wap.xhtml+xml": BodyForm.HTML,
+    "image/svg+xml": BodyForm.HTML,
+    "text/xml": BodyForm.XML,
+    "application/xml": BodyForm.XML,
+    "text/css": BodyForm.CSS,
+    "text/plain": BodyForm.TEXT,
+    "text/markdown": BodyForm.TEXT,
+    "text/csv": BodyForm.TEXT,
+}
+# Types that say "I do not know"; the bytes decide.
+_SILENT = frozenset({"", "application/octet-stream", "application/unknown", "unknown/unknown", "*/*", "text/*", "text"})
+
+_MAGIC = (
+    b"%PDF-",
+    b"%!PS-Adobe-",
+    b"PK\x03\x04",
+    b"PK\x05\x06",
+    b"MZ\x90",
+    b"\x7fELF",
+    b"GIF87a",
+    b"GIF89a",
+    b"\x89PNG\r\n\x1a\n",
+    b"\xff\xd8\xff",
+    b"RIFF",
+    b"\x1f\x8b",
+    b"BZh",
+    b"\xfd7zXZ\0",
+    b"\x28\xb5\x2f\xfd",
+    b"7z\xbc\xaf\x27\x1c",
+    b"Rar!\x1a\x07",
+    b"OggS\0",
+    b"ID3",
+    b"fLaC",
+    b"\x1aE\xdf\xa3",
+    b"wOFF",
+    b"wOF2",
+    b"\0\x01\0\0",
+    b"OTTO",
+    b"\0\0\x01\0",
+    b"II*\0",
+    b"MM\0*",
+    b"\xca\xfe\xba\xbe",
+    b"SQLite format 3\0",
+    b"{\\rtf",
+    b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1",
+)
+_LOOKS_LIKE_HTML = re.compile(
+    rb"(?:<!doctype\s+html|<html|<head|<body|<script|<title|<meta|<iframe|<table|<div|<h1|<style|<p|<a|<br|<b|<font)[\s>/]",
+    re.I,
+)
+_LOOKS_LIKE_A_PAGE = re.compile(rb"(?:<!doctype\s+html|<html)[\s>]", re.I)
+_LEADING_COMMENT = re.compile(rb"\s*(?:<\?xml[^>]{0,200}\?>\s*)?(?:<!--[^>]{0,400}-->\s*)?")
+_XML_START = (b"<?xml", b"<rss", b"<feed", b"<urlset", b"<sitemapindex", b"<rdf:RDF")
+_BINARY = re.compile(rb"[\x00-\x08\x0b\x0e-\x1a\x1c-\x1f]")
+
+
+def media_type_of(value: str | None) -> str:
+    """Return the bare media type of a Content-Type value, lower-case; an empty string if there is none."""
+    return (value or "")[:1024].partition(";")[0].strip().lower()
+
+
+def sniff(body: bytes, media_type: str | None) -> Sniffed:
+    """Return which reader a body goes to. Never raises."""
+    declared = media_type_of(media_type)
+    head = body[:_SNIFF_BYTES]
+    form = _BY_TYPE.get(declared)
+    if form is None and declared.endswith("+xml"):
+        form = BodyForm.XML
+    if form is None and declared not in _SILENT:
+        return Sniffed(BodyForm.OTHER)
+    if _is_other(head):
+        return Sniffed(BodyForm.OTHER, mismatch=form is not None)
+    if form is BodyForm.TEXT:
+        return Sniffed(BodyForm.HTML, mismatch=True) if _starts(head, _LOOKS_LIKE_A_PAGE) else Sniffed(BodyForm.TEXT)
+    if form is BodyForm.XML and _starts(head, _LOOKS_LIKE_A_PAGE):
+        return Sniffed(BodyForm.HTML, mismatch=True)
+    if form is not None:
+        return Sniffed(form)
+    if _starts(head, _LOOKS_LIKE_HTML):
+        return Sniffed(BodyForm.HTML, mismatch=True)
+    if head.removeprefix(b"\xef\xbb\xbf").lstrip().startswith(_XML_START):
+        return Sniffed(BodyForm.XML)
+    return Sniffed(BodyForm.TEXT if head else BodyForm.OTHER)
+
+
+def looks_like_html(body: bytes) -> bool:
+    """Whether a body starts like a web page, whatever it was called."""
+    return _starts(body[:_SNIFF_BYTES], _LOOKS_LIKE_A_PAGE)
+
+
+def _starts(head: bytes, pattern: re.Pattern[bytes]) -> bool:
+    head = head.removeprefix(b"\xef\xbb\xbf")
+    before = _LEADING_COMMENT.match(head)
+    return pattern.match(head, before.end() if before else 0) is not None
+
+
+def _is_other(head: bytes) -> bool:
+    """Whether the first bytes are those of a format that is no text."""
+    if head.startswith(_MAGIC) or head[4:8] == b"ftyp" or head[257:262] == b"ustar":
+        return True
+    if head.startswith((b"\xff\xfe", b"\xfe\xff")) or _BINARY.search(head) is None:
+        return False
+    # Zeros in every other byte are UTF-16 without a mark; a few stray controls are a careless author.
+    strange = len(_BINARY.findall(head))
+    even, odd = head[::2].count(0), head[1::2].count(0)
+    if (even + odd) * 3 >= len(head) and min(even, odd) * 4 <= max(even, odd):
+        return False
+    return strange * 8 > len(head)
+
+
+class ParseProblem(StrEnum):
+    """What went less than well while a body was read."""
+
+    PARSE_FAILED = "parse_failed"
+    """The parser gave up; what it had found until then is lost."""
+    PARSE_TIMEOUT = "parse_timeout"
+    """The child that parsed it overran its deadline and was killed."""
+    PARSE_CRASHED = "parse_crashed"
+    """The child that parsed it died."""
+    LINKS_SCANNED = "links_scanned"
+    """Links come from a plain scan of the bytes, not from a tree."""
+    BODY_CUT = "body_cut"
+    """Only the first bytes were parsed."""
+    LINKS_CUT = "links_cut"
+    """The page has more distinct links than we list."""
+    RESOURCES_CUT = "resources_cut"
+    """The page has more distinct resources than we list."""
+    TYPE_MISMATCH = "type_mismatch"
+    """Declared as text, but the first bytes are those of another format."""
+    SNIFFED_HTML = "sniffed_html"
+    """Declared as something else or as nothing, parsed as HTML."""
+    CHARSET_UNKNOWN = "charset_unknown"
+    """The declared charset is none that the web knows."""
+    CHARSET_REFUSED = "charset_refused"
+    """The declared charset is one that must not be decoded (UTF-7, ISO-2022-KR…); read as ASCII."""
+    NOARCHIVE = "noarchive"
+    """The page asks, by header or meta, not to be archived; what that means is the source's policy."""
+    XML_BROKEN = "xml_broken"
+    """The XML ends early or is not well-formed; what was read until there counts."""
+    XML_REFERENCE = "xml_reference"
+    """A bare ampersand or an entity that XML does not know; read with these taken literally."""
+    XML_ENTITIES = "xml_entities"
+    """The document declares entities; refused unread."""
+    HTML_INSTEAD = "html_instead"
+    """An HTML page stands where a sitemap was expected."""
+    NOT_A_SITEMAP = "not_a_sitemap"
+    """Neither a sitemap, an index, a feed nor a list of addresses."""
+    URLS_CUT = "urls_cut"
+    """More addresses than the protocol allows (50,000), or longer ones than 2,048; the rest is dropped."""
+    JSON_BROKEN = "json_broken"
+    """What begins as a JSON Feed is no JSON, too deep, or too long to be read."""
+    GZIP_BROKEN = "gzip_broken"
+    """The gzip stream is damaged or ends early."""
+    GZIP_NESTED = "gzip_nested"
+    """Gzip inside gzip; refused."""
+    PDF_BROKEN = "pdf_broken"
+    """The PDF, or some of its pages, cannot be opened: damaged, or encrypted."""
+
 
 # Browsers look at 1,024 bytes; old pages often have a long comment above the meta, so look further.
 _PRESCAN_BYTES = 4096
@@ -101,15 +282,15 @@ _MULTIBYTE = frozenset(
 )
 
 
-class Decoded(NamedTuple):
+class DecodedText(NamedTuple):
     """A body that a parser of UTF-8 can take: the very bytes if they are UTF-8 already, else text."""
 
     content: bytes | str
     charset: str
-    problems: tuple[Problem, ...] = ()
+    problems: tuple[ParseProblem, ...] = ()
 
 
-def decode(body: bytes, declared: str | None = None) -> Decoded:
+def decode(body: bytes, declared: str | None = None) -> DecodedText:
     """Return the body without its byte-order mark, as UTF-8 bytes or as text, and the encoding that was used.
 
     `declared` is the HTTP header's charset. Bytes that are wrong in the encoding become U+FFFD, here or, for UTF-8 that
@@ -117,17 +298,17 @@ def decode(body: bytes, declared: str | None = None) -> Decoded:
     """
     for mark, name in _BOMS:
         if body.startswith(mark):
-            return Decoded(_text(body[len(mark) :], name), name)
+            return DecodedText(_text(body[len(mark) :], name), name)
     label = (declared or "").strip(" \t\n\f\r\"'").lower()
     if label in _REFUSED:
-        return Decoded(_text(body, "refused"), "us-ascii", (Problem.CHARSET_REFUSED,))
+        return DecodedText(_text(body, "refused"), "us-ascii", (ParseProblem.CHARSET_REFUSED,))
     name = _NAMES.get(label, "")
-    problems = (Problem.CHARSET_UNKNOWN,) if label and not name else ()
+    problems = (ParseProblem.CHARSET_UNKNOWN,) if label and not name else ()
     if not name:
         name = _announced(body) or _guess(body)
         if name == "refused":
-            return Decoded(_text(body, name), "us-ascii", (*problems, Problem.CHARSET_REFUSED))
-    return Decoded(_text(body, name), name, problems)
+            return DecodedText(_text(body, name), "us-ascii", (*problems, ParseProblem.CHARSET_REFUSED))
+    return DecodedText(_text(body, name), name, problems)
 
 
 def decode_text(body: bytes, declared: str | None = None) -> tuple[str, str]:

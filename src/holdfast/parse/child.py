@@ -2,22 +2,99 @@
 
 from __future__ import annotations
 
+import json
 import math
 import os
 import select
+import struct
 import subprocess
 import sys
 import threading
 from collections.abc import Callable, Sequence
-from typing import IO, Self, TypeVar, Unpack
+from dataclasses import asdict
+from typing import IO, Any, Self, TypeGuard, TypeVar, Unpack
 
 from holdfast import log
 from holdfast.clock import Clock, SystemClock
+from holdfast.parse.charset import ParseProblem
 from holdfast.parse.document import DocumentReading, ParsedDocument
-from holdfast.parse.page import Reading, salvaged
-from holdfast.parse.problems import Problem
-from holdfast.parse.wire import READY, REPLY_HEAD, pack_request, unpack_document, unpack_reply
-from holdfast.types import ParsedPage
+from holdfast.parse.page import ReadingOptions, salvaged
+from holdfast.types import Link, ParsedPage
+
+REQUEST_HEAD = struct.Struct("!II")
+REPLY_HEAD = struct.Struct("!I")
+READY = REPLY_HEAD.pack(0)
+
+
+def pack_request(body: bytes, how: ReadingOptions | DocumentReading) -> bytes:
+    """Return one page to parse as bytes: two lengths, how to read it, the body."""
+    head = json.dumps(how, default=list).encode("ascii")
+    return REQUEST_HEAD.pack(len(head), len(body)) + head + body
+
+
+def unpack_reading(head: bytes) -> ReadingOptions | DocumentReading:
+    """Return how a body is to be read. Trusts its parent, which wrote it."""
+    how: ReadingOptions | DocumentReading = json.loads(head)
+    return how
+
+
+def is_for_index(how: ReadingOptions | DocumentReading) -> TypeGuard[DocumentReading]:
+    """Whether a request asks for a document, not for a page's links."""
+    return "kind" in how
+
+
+def pack_reply(page: ParsedPage | ParsedDocument) -> bytes:
+    """Return a parsed page or document as bytes: a length and JSON."""
+    reply = json.dumps(asdict(page)).encode("ascii")
+    return REPLY_HEAD.pack(len(reply)) + reply
+
+
+def unpack_reply(reply: bytes) -> ParsedPage:
+    """Return the parsed page in a reply. Raises ValueError, TypeError or KeyError if it is none."""
+    fields: dict[str, Any] = json.loads(reply)
+    texts = {name: _text(fields[name]) for name in _TEXTS}
+    return ParsedPage(
+        **texts,
+        links=_links(fields["links"]),
+        resources=_links(fields["resources"]),
+        nofollow=fields["nofollow"] is True,
+        noindex=fields["noindex"] is True,
+        problems=tuple(str(problem) for problem in fields["problems"]),
+    )
+
+
+def unpack_document(reply: bytes) -> ParsedDocument:
+    """Return the document in a reply. Raises ValueError, TypeError or KeyError if it is none."""
+    fields: dict[str, Any] = json.loads(reply)
+    texts = {name: _text(fields[name]) for name in ("title", "description", "language", "canonical", "base")}
+    lists = {name: tuple(str(one) for one in fields[name]) for name in ("headings", "hrefs", "problems")}
+    details = {str(name): str(value) for name, value in fields["details"].items()}
+    noindex = fields["noindex"] is True
+    return ParsedDocument(
+        title=texts["title"],
+        description=texts["description"],
+        language=texts["language"],
+        canonical=texts["canonical"],
+        base=texts["base"],
+        text=str(fields["text"]),
+        headings=lists["headings"],
+        hrefs=lists["hrefs"],
+        noindex=noindex,
+        details=details,
+        problems=lists["problems"],
+    )
+
+
+_TEXTS = ("title", "description", "language", "charset", "canonical", "base", "text")
+
+
+def _text(value: object) -> str | None:
+    return None if value is None else str(value)
+
+
+def _links(value: list[list[str]]) -> tuple[Link, ...]:
+    return tuple(Link(str(url), str(rel)) for url, rel in value)
+
 
 DEADLINE_S = 5.0
 MEMORY_BYTES = 512 * 1024 * 1024
@@ -58,7 +135,7 @@ class ParseChild:
         self._process: subprocess.Popen[bytes] | None = None
         self._lock = threading.Lock()
 
-    def parse(self, body: bytes, **how: Unpack[Reading]) -> ParsedPage:
+    def parse(self, body: bytes, **how: Unpack[ReadingOptions]) -> ParsedPage:
         """Return what `parse_page` returns; after an overrun or a crash, the links that a plain scan finds, noted."""
         page, problem = self._guarded(lambda: self._ask(body, how), how["url"])
         return page or salvaged(body, problem)
@@ -69,15 +146,15 @@ class ParseChild:
         document, problem = self._guarded(lambda: unpack_document(self._exchange(request)), how.get("url", ""))
         return document or ParsedDocument(problems=(problem,))
 
-    def _guarded(self, call: Callable[[], _Answer], url: str) -> tuple[_Answer | None, Problem]:
+    def _guarded(self, call: Callable[[], _Answer], url: str) -> tuple[_Answer | None, ParseProblem]:
         """Return what the call gives; or, after replacing the child, nothing and what went wrong."""
         with self._lock:
             try:
-                return call(), Problem.PARSE_FAILED
+                return call(), ParseProblem.PARSE_FAILED
             except _Overrun:
-                problem = Problem.PARSE_TIMEOUT
+                problem = ParseProblem.PARSE_TIMEOUT
             except (_Died, OSError, ValueError, TypeError, KeyError):
-                problem = Problem.PARSE_CRASHED
+                problem = ParseProblem.PARSE_CRASHED
             self._end()
         _log.warning("parse.child_replaced", action="parse_child", url=url, problem=problem.value)
         return None, problem
@@ -98,7 +175,7 @@ class ParseChild:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _ask(self, body: bytes, how: Reading) -> ParsedPage:
+    def _ask(self, body: bytes, how: ReadingOptions) -> ParsedPage:
         return unpack_reply(self._exchange(pack_request(body, how)))
 
     def _exchange(self, request: bytes) -> bytes:

@@ -5,23 +5,22 @@ Never raises. A PDF is not read here but in a child (`pdf`): its parser is not s
 
 from __future__ import annotations
 
+import ctypes
+import importlib
 from dataclasses import field
 from enum import StrEnum
-from typing import NotRequired, TypedDict, Unpack
+from typing import Any, NotRequired, TypedDict, Unpack
 
 from selectolax.lexbor import LexborNode
 
 from holdfast import log
-from holdfast.parse.address import SPACE, address
-from holdfast.parse.charset import Decoded, decode
+from holdfast.parse.addresses import SPACE, address
+from holdfast.parse.charset import BodyForm, DecodedText, ParseProblem, decode, media_type_of, sniff
 from holdfast.parse.content import read_content, read_whole, telling_words
-from holdfast.parse.directives import read_directives
+from holdfast.parse.html import read_directives, read_ld_json
 from holdfast.parse.language import canonical_tag
-from holdfast.parse.ldjson import read_ld_json
 from holdfast.parse.page import AGENT, MAX_PARSED_BYTES
-from holdfast.parse.problems import Problem
-from holdfast.parse.sniff import Form, media_type_of, sniff
-from holdfast.parse.text import clean_line, clean_text, tree_of
+from holdfast.parse.text import MAX_TEXT_CHARS, clean_line, clean_text, tree_of
 from holdfast.values import dataclass
 
 DOCUMENT_VERSION = 2
@@ -31,15 +30,22 @@ _TITLE_CHARS, _DESCRIPTION_CHARS, _DETAIL_CHARS = 500, 1000, 500
 _MAX_METAS, _MAX_DETAILS = 400, 24
 _MAX_HREFS = 2000
 _MAY_BE_PDF = frozenset(
-    {"", "application/pdf", "application/x-pdf", "application/octet-stream", "text/html", "text/plain",
-     "application/force-download"}
-)  # fmt: skip
+    {
+        "",
+        "application/pdf",
+        "application/x-pdf",
+        "application/octet-stream",
+        "text/html",
+        "text/plain",
+        "application/force-download",
+    }
+)
 _KEPT_METAS = ("og:", "article:", "dcterms.", "dc.")
 
 _log = log.get(room="parse")
 
 
-class Kind(StrEnum):
+class DocumentKind(StrEnum):
     """What a body is to the index; only the first three are pages."""
 
     HTML = "html"
@@ -80,17 +86,17 @@ class DocumentReading(TypedDict):
     """All that an HTML page shows, not its content alone."""
 
 
-def kind_of(body: bytes, media_type: str | None) -> Kind:
+def kind_of(body: bytes, media_type: str | None) -> DocumentKind:
     """Return what a body is by its declared type and its first bytes; pictures that are written in XML are none."""
     declared = media_type_of(media_type)
     if body.startswith(b"%PDF-") and declared in _MAY_BE_PDF:
-        return Kind.PDF
+        return DocumentKind.PDF
     if declared == "image/svg+xml":
-        return Kind.OTHER
+        return DocumentKind.OTHER
     form = sniff(body, declared).form
-    if form is Form.TEXT and not declared and body[:64].lstrip()[:1] in (b"{", b"["):
-        return Kind.OTHER  # data without a type: nobody reads it as a page
-    return {Form.HTML: Kind.HTML, Form.TEXT: Kind.TEXT}.get(form, Kind.OTHER)
+    if form is BodyForm.TEXT and not declared and body[:64].lstrip()[:1] in (b"{", b"["):
+        return DocumentKind.OTHER  # data without a type: nobody reads it as a page
+    return {BodyForm.HTML: DocumentKind.HTML, BodyForm.TEXT: DocumentKind.TEXT}.get(form, DocumentKind.OTHER)
 
 
 def parse_document(body: bytes, **how: Unpack[DocumentReading]) -> ParsedDocument:
@@ -102,17 +108,17 @@ def parse_document(body: bytes, **how: Unpack[DocumentReading]) -> ParsedDocumen
         problems: list[str] = []
         if len(body) > MAX_PARSED_BYTES:
             body = body[:MAX_PARSED_BYTES]
-            problems.append(Problem.BODY_CUT)
+            problems.append(ParseProblem.BODY_CUT)
         decoded = decode(body, how["charset"])
         problems += decoded.problems
-        if how["kind"] == Kind.HTML:
+        if how["kind"] == DocumentKind.HTML:
             return _read_html(decoded, tuple(problems), whole=how.get("whole", False))
         content = decoded.content
         text = clean_text(content if isinstance(content, str) else content.decode("utf-8", "replace"))
         return ParsedDocument(text=text, problems=tuple(problems))
     except Exception as error:  # the one place where a parser's own failure ends
         _log.warning("parse.failed", action="parse_document", url=how.get("url"), error=type(error).__name__)
-        return ParsedDocument(problems=(Problem.PARSE_FAILED,))
+        return ParsedDocument(problems=(ParseProblem.PARSE_FAILED,))
 
 
 class _Head:
@@ -144,7 +150,7 @@ class _Head:
             self.details.setdefault(name, clean_line(content, _DETAIL_CHARS))
 
 
-def _read_html(source: Decoded, problems: tuple[str, ...], *, whole: bool) -> ParsedDocument:
+def _read_html(source: DecodedText, problems: tuple[str, ...], *, whole: bool) -> ParsedDocument:
     tree = tree_of(source.content)
     head = _Head()
     first = tree.head or tree.root
@@ -170,7 +176,7 @@ def _read_html(source: Decoded, problems: tuple[str, ...], *, whole: bool) -> Pa
         hrefs=_followed(content.hrefs),
         noindex=wishes.noindex,
         details=details,
-        problems=(*problems, Problem.NOARCHIVE) if wishes.noarchive else problems,
+        problems=(*problems, ParseProblem.NOARCHIVE) if wishes.noarchive else problems,
     )
 
 
@@ -201,3 +207,43 @@ def _followed(hrefs: list[str]) -> tuple[str, ...]:
         if raw[0] != "#" and (url := address(raw)):
             found[url] = None
     return tuple(found)
+
+
+MAX_PAGES = 500
+_PDF_TITLE_CHARS, _PDF_DESCRIPTION_CHARS = 500, 1000
+
+
+def parse_pdf(body: bytes) -> ParsedDocument:
+    """Return title, subject and text of a PDF; what cannot be opened (damaged, encrypted) comes back with a note."""
+    pdfium: Any = importlib.import_module("pypdfium2")  # untyped
+    try:
+        document = pdfium.PdfDocument(body)
+    except pdfium.PdfiumError:
+        return ParsedDocument(problems=(ParseProblem.PDF_BROKEN,))
+    problems: list[str] = []
+    parts, size = list[str](), 0
+    for number in range(min(len(document), MAX_PAGES)):
+        try:
+            page = document[number]
+            text = page.get_textpage().get_text_range()
+        except (pdfium.PdfiumError, ctypes.ArgumentError, ValueError):
+            problems = [ParseProblem.PDF_BROKEN]
+            continue
+        parts.append(text)
+        size += len(text)
+        page.close()
+        if size > MAX_TEXT_CHARS:
+            break
+    if len(document) > MAX_PAGES or size > MAX_TEXT_CHARS:
+        problems.append(ParseProblem.BODY_CUT)
+    told: dict[str, str] = document.get_metadata_dict(skip_empty=True)
+    return ParsedDocument(
+        title=clean_line(told.get("Title", ""), _PDF_TITLE_CHARS) or None,
+        description=clean_line(told.get("Subject", ""), _PDF_DESCRIPTION_CHARS) or None,
+        language=canonical_tag(told.get("Lang")),
+        text=clean_text("\n".join(parts)),
+        details={
+            f"pdf:{name.lower()}": clean_line(told[name], 300) for name in ("Author", "CreationDate") if name in told
+        },
+        problems=tuple(problems),
+    )

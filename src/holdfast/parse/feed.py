@@ -6,22 +6,187 @@ Refuses documents that declare entities, gzip inside gzip, addresses that are no
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from datetime import datetime
+from datetime import UTC, datetime, timedelta, timezone
+from email.utils import parsedate_to_datetime
 from enum import StrEnum
 from typing import Any, NamedTuple
 
-from holdfast.parse.address import SPACE, written_link
-from holdfast.parse.charset import decode_text
-from holdfast.parse.moments import read_moment
-from holdfast.parse.problems import Problem
-from holdfast.parse.stream import GZIP, Repair, as_is, escape_ampersands, open_document
-from holdfast.parse.xml import Element, XmlBroken, based, elements
+from holdfast.parse.addresses import SPACE, written_link
+from holdfast.parse.charset import ParseProblem, decode_text
+from holdfast.parse.xml import (
+    GZIP,
+    Element,
+    Repair,
+    XmlBroken,
+    as_is,
+    based,
+    elements,
+    escape_ampersands,
+    open_document,
+)
 from holdfast.values import dataclass
 
-MAX_ENTRIES = 50_000
+MAX_URLS = 50_000
 _MAX_URL_CHARS = 2048
+
+_SITEMAP_NAMES = frozenset({"loc", "link", "guid"})
+_SITEMAP_ROOTS = frozenset({"urlset", "sitemapindex", "rss", "feed", "RDF"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SitemapParse:
+    """What one sitemap lists. Addresses are as written; the caller resolves and judges them."""
+
+    urls: tuple[str, ...] = ()
+    children: tuple[str, ...] = ()
+    """Sitemaps that an index names, without the index itself."""
+    problems: tuple[str, ...] = ()
+
+
+def parse_sitemap(body: bytes, url: str) -> SitemapParse:
+    """Return what a sitemap lists, at most 50,000 addresses, and notes on what could not be read. Never raises.
+
+    `body` is without content encoding; a gzip file (`.xml.gz`) is inflated here, to at most 50 MiB. `url` is its own
+    address.
+    """
+    found = _parse_sitemap(body, url, as_is)
+    if ParseProblem.XML_REFERENCE in found.problems:
+        # The commonest break is an address with a bare ampersand; everything behind it can still be read.
+        repaired = _parse_sitemap(body, url, escape_ampersands)
+        if len(repaired.urls) + len(repaired.children) > len(found.urls) + len(found.children):
+            problems = dict.fromkeys((*found.problems, *repaired.problems))
+            return replace(repaired, problems=tuple(problems))
+    return found
+
+
+def _parse_sitemap(body: bytes, url: str, repair: Repair) -> SitemapParse:
+    found = _SitemapFound(url)
+    opened = open_document(body, found.note)
+    if opened is None:
+        return found.result()
+    if opened.is_xml:
+        _read_sitemap_xml(repair(opened.chunks), found)
+    else:
+        _read_sitemap_text(opened.addresses(), found)
+    return found.result()
+
+
+class _SitemapFound:
+    """What has been read so far."""
+
+    def __init__(self, url: str) -> None:
+        self._own = url
+        self._urls: dict[str, None] = {}
+        self._children: dict[str, None] = {}
+        self._problems: dict[str, None] = {}
+
+    def note(self, problem: ParseProblem) -> None:
+        self._problems[problem] = None
+
+    def add(self, raw: str, *, child: bool = False) -> None:
+        text = written_link(raw)
+        if not text:
+            return
+        if len(text) > _MAX_URL_CHARS or self.full:
+            self.note(ParseProblem.URLS_CUT)
+        elif not child:
+            self._urls[text] = None
+        elif text != self._own:
+            self._children[text] = None
+
+    @property
+    def full(self) -> bool:
+        return len(self._urls) + len(self._children) >= MAX_URLS
+
+    def result(self) -> SitemapParse:
+        return SitemapParse(urls=tuple(self._urls), children=tuple(self._children), problems=tuple(self._problems))
+
+
+def _read_sitemap_xml(chunks: Iterable[bytes], found: _SitemapFound) -> None:
+    root = ""
+    try:
+        for element in elements(chunks, _SITEMAP_NAMES):
+            if not root:
+                root = element.name
+                if root not in _SITEMAP_ROOTS:
+                    found.note(ParseProblem.NOT_A_SITEMAP)
+                    return
+                continue
+            _take(element, found)
+            if found.full:
+                found.note(ParseProblem.URLS_CUT)
+                return
+    except XmlBroken as broken:
+        found.note(ParseProblem.XML_REFERENCE if broken.by_reference else ParseProblem.XML_BROKEN)
+
+
+def _take(element: Element, found: _SitemapFound) -> None:
+    """Add the address that an element of a sitemap, an index or a feed holds."""
+    name, parent = element.name, element.parent
+    if name == "loc":
+        if parent in {"url", "sitemap"}:
+            found.add(element.text, child=parent == "sitemap")
+    elif name == "link" and "href" in element.attributes:
+        # Atom entries, and the language variants of a sitemap's page.
+        if parent in {"entry", "url"} and element.attributes.get("rel", "alternate") == "alternate":
+            found.add(based(element, element.attributes["href"]))
+    elif name == "link":
+        if parent == "item":
+            found.add(element.text)
+    elif parent == "item" and element.attributes.get("isPermaLink", "true") == "true":
+        found.add(element.text if element.text.startswith("http") else "")
+
+
+def _read_sitemap_text(addresses: Iterable[str], found: _SitemapFound) -> None:
+    for address in addresses:
+        found.add(address)
+        if found.full:
+            found.note(ParseProblem.URLS_CUT)
+            return
+    if not found.result().urls:
+        found.note(ParseProblem.NOT_A_SITEMAP)
+
+
+_MAX_CHARS = 64
+_W3C = re.compile(
+    r"([0-9]{4})(?:-([0-9]{1,2})(?:-([0-9]{1,2})"
+    r"(?:[Tt ]([0-9]{2}):([0-9]{2})(?::([0-9]{2})(?:[.,]([0-9]{1,9}))?)?\s*(Z|z|[+-][0-9]{2}:?[0-9]{2})?)?)?)?"
+)
+
+
+def read_moment(text: str) -> datetime | None:
+    """Return the moment that a text tells, in UTC; a day begins at midnight. None if it tells none that there is."""
+    text = text.strip()
+    if not text or len(text) > _MAX_CHARS:
+        return None
+    found = _W3C.fullmatch(text)
+    try:
+        moment = parsedate_to_datetime(text) if found is None else _w3c(found)
+        return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).astimezone(UTC)
+    except (ValueError, OverflowError, TypeError, IndexError):
+        return None
+
+
+def _w3c(found: re.Match[str]) -> datetime:
+    year, month, day, hour, minute, second = (int(part) if part else None for part in found.groups()[:6])
+    fraction, zone = found[7], found[8]
+    micros = int(fraction[:6].ljust(6, "0")) if fraction else 0
+    leap = second == 60  # a leap second has no place in a datetime
+    moment = datetime(year or 0, month or 1, day or 1, hour or 0, minute or 0, 59 if leap else second or 0, micros)
+    return moment.replace(tzinfo=_zone(zone))
+
+
+def _zone(text: str | None) -> timezone:
+    if text is None or text in "Zz":
+        return UTC
+    minutes = int(text[1:3]) * 60 + int(text[-2:])
+    return timezone(timedelta(minutes=minutes if text[0] == "+" else -minutes))
+
+
+MAX_ENTRIES = 50_000
 _MAX_JSON_BYTES = 10 * 1024 * 1024
 """A JSON text is read at once, and its values take ten times its room."""
 _MAX_MENDED_BYTES = 4 * 1024 * 1024
@@ -44,7 +209,7 @@ class FeedForm(StrEnum):
         return self in (FeedForm.RSS, FeedForm.ATOM, FeedForm.JSON)
 
 
-class Entry(NamedTuple):
+class FeedEntry(NamedTuple):
     """One address that a feed or a sitemap names, as written there, and the newest date that it gives."""
 
     url: str
@@ -57,8 +222,8 @@ class FeedParse:
 
     form: FeedForm | None = None
     """None if it is nothing that we know."""
-    entries: tuple[Entry, ...] = ()
-    children: tuple[Entry, ...] = ()
+    entries: tuple[FeedEntry, ...] = ()
+    children: tuple[FeedEntry, ...] = ()
     """Sitemaps that an index names."""
     problems: tuple[str, ...] = ()
 
@@ -70,13 +235,25 @@ class FeedParse:
 
 
 _FATAL = frozenset(
-    {Problem.XML_BROKEN, Problem.XML_REFERENCE, Problem.XML_ENTITIES, Problem.HTML_INSTEAD, Problem.NOT_A_SITEMAP,
-     Problem.JSON_BROKEN, Problem.GZIP_BROKEN, Problem.GZIP_NESTED, Problem.BODY_CUT}
-)  # fmt: skip
+    {
+        ParseProblem.XML_BROKEN,
+        ParseProblem.XML_REFERENCE,
+        ParseProblem.XML_ENTITIES,
+        ParseProblem.HTML_INSTEAD,
+        ParseProblem.NOT_A_SITEMAP,
+        ParseProblem.JSON_BROKEN,
+        ParseProblem.GZIP_BROKEN,
+        ParseProblem.GZIP_NESTED,
+        ParseProblem.BODY_CUT,
+    }
+)
 _ROOTS = {
-    "rss": (FeedForm.RSS, "item"), "RDF": (FeedForm.RSS, "item"), "feed": (FeedForm.ATOM, "entry"),
-    "urlset": (FeedForm.SITEMAP, "url"), "sitemapindex": (FeedForm.INDEX, "sitemap"),
-}  # fmt: skip
+    "rss": (FeedForm.RSS, "item"),
+    "RDF": (FeedForm.RSS, "item"),
+    "feed": (FeedForm.ATOM, "entry"),
+    "urlset": (FeedForm.SITEMAP, "url"),
+    "sitemapindex": (FeedForm.INDEX, "sitemap"),
+}
 _LINKS = frozenset({"link", "loc"})
 _IDS = frozenset({"guid", "id"})
 _DATES = frozenset({"pubDate", "date", "updated", "published", "modified", "issued", "lastmod", "publication_date"})
@@ -89,9 +266,9 @@ def parse_feed(body: bytes, *, charset: str | None = None) -> FeedParse:
     Never raises. `body` is without content encoding; a gzip file is inflated here. `charset` is the header's.
     """
     found = _parse(body, as_is)
-    if Problem.XML_REFERENCE in found.problems:
+    if ParseProblem.XML_REFERENCE in found.problems:
         found = _better(found, _parse(body, escape_ampersands))
-    if Problem.XML_BROKEN in found.problems and len(body) <= _MAX_MENDED_BYTES and not body.startswith(GZIP):
+    if ParseProblem.XML_BROKEN in found.problems and len(body) <= _MAX_MENDED_BYTES and not body.startswith(GZIP):
         # What is declared as UTF-8 and is not: read as a browser would, and told to the parser anew.
         text, _ = decode_text(body, charset)
         found = _better(found, _parse(_undeclared(text).encode("utf-8", "replace"), escape_ampersands))
@@ -131,7 +308,7 @@ class _Found:
         self._entries: dict[str, datetime | None] = {}
         self._problems: dict[str, None] = {}
 
-    def note(self, problem: Problem) -> None:
+    def note(self, problem: ParseProblem) -> None:
         self._problems[problem] = None
 
     @property
@@ -141,17 +318,21 @@ class _Found:
     def add(self, url: str, dates: Iterable[datetime]) -> bool:
         """Take an address; False if there is no room for another."""
         if len(url) > _MAX_URL_CHARS or self.full:
-            self.note(Problem.URLS_CUT)
+            self.note(ParseProblem.URLS_CUT)
             return not self.full
         known = self._entries.get(url)
         self._entries[url] = max((*dates, *([known] if known else ())), default=None)
         return True
 
     def result(self) -> FeedParse:
-        entries = tuple(Entry(url, at) for url, at in self._entries.items())
+        entries = tuple(FeedEntry(url, at) for url, at in self._entries.items())
         is_index = self.form is FeedForm.INDEX
-        return FeedParse(form=self.form, entries=() if is_index else entries, children=entries if is_index else (),
-                         problems=tuple(self._problems))  # fmt: skip
+        return FeedParse(
+            form=self.form,
+            entries=() if is_index else entries,
+            children=entries if is_index else (),
+            problems=tuple(self._problems),
+        )
 
 
 class _Item:
@@ -193,14 +374,14 @@ def _read_xml(chunks: Iterable[bytes], found: _Found) -> None:
         root = next(parts, None)
         form, boundary = _ROOTS.get(root.name if root else "", (None, ""))
         if form is None:
-            found.note(Problem.NOT_A_SITEMAP)
+            found.note(ParseProblem.NOT_A_SITEMAP)
             return
         found.form = form
         for url, dates in _items(parts, boundary):
             if not found.add(url, dates):
                 return
     except XmlBroken as broken:
-        found.note(Problem.XML_REFERENCE if broken.by_reference else Problem.XML_BROKEN)
+        found.note(ParseProblem.XML_REFERENCE if broken.by_reference else ParseProblem.XML_BROKEN)
 
 
 def _items(parts: Iterator[Element], boundary: str) -> Iterator[tuple[str, list[datetime]]]:
@@ -221,11 +402,11 @@ def _read_json(chunks: Iterable[bytes], found: _Found) -> None:
     try:
         content: Any = json.loads(body) if len(body) <= _MAX_JSON_BYTES else None
     except (ValueError, RecursionError):
-        found.note(Problem.JSON_BROKEN)
+        found.note(ParseProblem.JSON_BROKEN)
         return
     items = content.get("items") if isinstance(content, dict) else None
     if not isinstance(items, list):
-        found.note(Problem.NOT_A_SITEMAP)
+        found.note(ParseProblem.NOT_A_SITEMAP)
         return
     found.form = FeedForm.JSON
     for item in items:
@@ -252,4 +433,4 @@ def _read_text(addresses: Iterable[str], found: _Found) -> None:
         if not found.add(address, ()):
             return
     if found.form is None:
-        found.note(Problem.NOT_A_SITEMAP)
+        found.note(ParseProblem.NOT_A_SITEMAP)

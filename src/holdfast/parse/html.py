@@ -5,19 +5,62 @@ Addresses come out as written, trimmed and without fragment; the caller resolves
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import json
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
+from typing import Any, NamedTuple
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
-from holdfast.parse.address import SPACE, address, refresh, srcset
-from holdfast.parse.charset import Decoded
-from holdfast.parse.css import MAX_CSS_LINKS, gather_css
-from holdfast.parse.directives import read_directives
+from holdfast.parse.addresses import MAX_CSS_LINKS, SPACE, address, gather_css, refresh, srcset
+from holdfast.parse.charset import DecodedText, ParseProblem
 from holdfast.parse.language import canonical_tag, guess_language
-from holdfast.parse.problems import Problem
 from holdfast.parse.text import clean_line, main_text, text_sample, tree_of
 from holdfast.types import Link, ParsedPage
+
+# Directives that carry a value after a colon: a word before a colon that is none of these names a crawler.
+_VALUED = frozenset({"unavailable_after", "max-snippet", "max-image-preview", "max-video-preview"})
+_MAX_CHARS = 4096
+
+
+class Directives(NamedTuple):
+    """What a page asks of robots like us."""
+
+    nofollow: bool = False
+    noindex: bool = False
+    noarchive: bool = False
+
+
+def read_directives(headers: Iterable[str], metas: Iterable[str], agent: str) -> Directives:
+    """Return what all `X-Robots-Tag` values and all robots metas together ask of the crawler with this token.
+
+    The metas are those that were addressed to everybody or to us.
+    """
+    words: set[str] = set()
+    for value in headers:
+        words.update(_addressed(value[:_MAX_CHARS], agent.lower()))
+    for value in metas:
+        words.update(word.strip() for word in value[:_MAX_CHARS].lower().replace(";", ",").split(","))
+    everything = "none" in words
+    return Directives(
+        nofollow=everything or "nofollow" in words,
+        noindex=everything or "noindex" in words,
+        noarchive="noarchive" in words or "nocache" in words,
+    )
+
+
+def _addressed(value: str, agent: str) -> Iterable[str]:
+    """Yield the words of one header value that are for us: a crawler's name and a colon address what follows them."""
+    ours = True
+    for part in value.lower().split(","):
+        name, colon, rest = part.partition(":")
+        word = part.strip()
+        if colon and name.strip() not in _VALUED:
+            ours = name.strip() in (agent, "*")
+            word = rest.strip()
+        if ours:
+            yield word
+
 
 MAX_LINKS = 20_000
 MAX_RESOURCES = 5_000
@@ -102,7 +145,7 @@ _Reader = Callable[[_Harvest, LexborNode], None]
 
 
 def parse_html(
-    source: Decoded, *, agent: str, x_robots: Sequence[str] = (), want_text: bool = False, notes: Sequence[str] = ()
+    source: DecodedText, *, agent: str, x_robots: Sequence[str] = (), want_text: bool = False, notes: Sequence[str] = ()
 ) -> ParsedPage:
     """Return what a page says; `notes` are those that were made before, and stand first in its problems.
 
@@ -164,11 +207,11 @@ def _listed(found: dict[str, str], limit: int) -> tuple[Link, ...]:
 def _problems(page: _Harvest, *, noarchive: bool) -> tuple[str, ...]:
     problems: list[str] = []
     if len(page.links) > MAX_LINKS:
-        problems.append(Problem.LINKS_CUT)
+        problems.append(ParseProblem.LINKS_CUT)
     if len(page.resources) > MAX_RESOURCES:
-        problems.append(Problem.RESOURCES_CUT)
+        problems.append(ParseProblem.RESOURCES_CUT)
     if noarchive:
-        problems.append(Problem.NOARCHIVE)
+        problems.append(ParseProblem.NOARCHIVE)
     return tuple(problems)
 
 
@@ -352,3 +395,51 @@ _READERS = _numbered(
         "image": _read_svg_image,
     }
 )
+
+
+_MAX_SCRIPTS, _LDJSON_CHARS, _MAX_NODES = 5, 256 * 1024, 50
+_VALUE_CHARS = 300
+_WANTED = ("@type", "headline", "name", "datePublished", "dateModified", "author", "publisher", "inLanguage", "isbn")
+
+
+def read_ld_json(tree: LexborHTMLParser) -> dict[str, str]:
+    """Return the first value of each basic property, by `ld:` and its name."""
+    found: dict[str, str] = {}
+    for script in tree.css('script[type="application/ld+json" i]')[:_MAX_SCRIPTS]:
+        text = script.text()
+        if len(text) > _LDJSON_CHARS:
+            continue
+        try:
+            content = json.loads(text)
+        except (ValueError, RecursionError):
+            continue
+        for node in _nodes(content):
+            for name in _WANTED:
+                value = _value(node.get(name))
+                if value:
+                    found.setdefault(f"ld:{name.removeprefix('@')}", value)
+    return found
+
+
+def _nodes(content: Any) -> Iterator[dict[str, Any]]:
+    """Yield the things that a script describes: one, a list of them, or a graph."""
+    waiting, left = [content], _MAX_NODES
+    while waiting and left > 0:
+        left -= 1
+        one = waiting.pop(0)
+        if isinstance(one, list):
+            waiting += one[:_MAX_NODES]
+        elif isinstance(one, dict):
+            if isinstance(graph := one.get("@graph"), list):
+                waiting += graph[:_MAX_NODES]
+            yield one
+
+
+def _value(value: Any) -> str:
+    """Return a plain value: of a list its first, of a thing its name."""
+    for _ in range(4):
+        if isinstance(value, list):
+            value = value[0] if value else None
+        elif isinstance(value, dict):
+            value = value.get("name") or value.get("@id")
+    return clean_line(value, _VALUE_CHARS) if isinstance(value, str) else ""

@@ -5,17 +5,108 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from itertools import chain
+from threading import RLock
 from typing import NamedTuple
 
 from holdfast.clock import Clock
-from holdfast.index.records import Stored
-from holdfast.parse.sniff import Form, looks_like_html, sniff
+from holdfast.errors import Unavailable
+from holdfast.index.records import StoredRecord
+from holdfast.parse.charset import BodyForm, looks_like_html, sniff
 from holdfast.replay.address import Modifier
-from holdfast.replay.deadline import Deadline, TooSlow
 from holdfast.replay.documents import Additions, rewrite_page, rewrite_sheet, unrewritten_page
 from holdfast.replay.headers import clean
-from holdfast.replay.links import Links
-from holdfast.replay.memory import HeldBody, MemoryBudget, Share
+from holdfast.replay.links import Deadline, Links, TooSlow
+
+_PIECE_BYTES = 256 * 1024
+
+
+class ReplayBusy(Unavailable):
+    """Too many large captures are being decoded at once."""
+
+    code = "replay_busy"
+
+    def __init__(self) -> None:
+        super().__init__("several large captures are being decoded; try again in a moment")
+
+
+class MemoryBudget:
+    """Bytes that may be in use; what wants more than is left is refused at once.
+
+    Requests share their threads: one that waited here for a slow reader would keep all others waiting.
+    """
+
+    def __init__(self, total: int) -> None:
+        self._left = self.total = total
+        self._lock = RLock()
+
+    def take(self, size: int) -> Share:
+        """Return a share of this size, at most the whole; ReplayBusy if less is free."""
+        size = min(size, self.total)
+        with self._lock:
+            if self._left < size:
+                raise ReplayBusy
+            self._left -= size
+        return Share(self, size)
+
+    @property
+    def left(self) -> int:
+        """How many bytes are free."""
+        return self._left
+
+    def _give_back(self, size: int) -> None:
+        with self._lock:  # reentrant: a share may be forgotten, and given back, wherever memory is collected
+            self._left += size
+
+
+class Share:
+    """Bytes of a budget that are in use until they are given back, at the latest when this is forgotten."""
+
+    __slots__ = ("_budget", "_size")
+
+    def __init__(self, budget: MemoryBudget, size: int) -> None:
+        self._budget, self._size = budget, size
+
+    def shrink(self, size: int) -> None:
+        """Keep no more than this."""
+        if size < self._size:
+            freed, self._size = self._size - size, size
+            self._budget._give_back(freed)
+
+    def __del__(self) -> None:
+        self.shrink(0)
+
+
+class HeldBody:
+    """A body in memory that is sent piece by piece, and gives its share back when it is sent or given up."""
+
+    __slots__ = ("_at", "_content", "_share", "size")
+
+    def __init__(self, content: bytes, share: Share) -> None:
+        share.shrink(len(content))
+        self._content, self._share, self._at = content, share, 0
+        self.size = len(content)
+
+    @property
+    def start(self) -> bytes:
+        """The first bytes, to judge by."""
+        return self._content[:512]
+
+    def __iter__(self) -> Iterator[bytes]:
+        return self
+
+    def __next__(self) -> bytes:
+        piece = self._content[self._at : self._at + _PIECE_BYTES]
+        self._at += len(piece)
+        if not piece:
+            self.close()
+            raise StopIteration
+        return piece
+
+    def close(self) -> None:
+        """Give the share back."""
+        self._content = b""
+        self._share.shrink(0)
+
 
 MAX_REWRITTEN = 16 * 1024 * 1024
 """Larger documents are not rewritten; none that people read is that large."""
@@ -37,7 +128,7 @@ _XHTML = frozenset({"application/xhtml+xml", "application/vnd.wap.xhtml+xml"})
 _PAGES = frozenset({"text/html", *_XHTML})
 _DRAWING = "image/svg+xml"
 _SILENT = frozenset({"text/plain", "application/octet-stream", "text/html", ""})
-_SNIFFED = {Form.HTML: "text/html", Form.XML: "text/xml", Form.CSS: "text/css", Form.TEXT: "text/plain"}
+_SNIFFED = {BodyForm.HTML: "text/html", BodyForm.XML: "text/xml", BodyForm.CSS: "text/css", BodyForm.TEXT: "text/plain"}
 _MAGIC = (
     (b"%PDF-", "application/pdf"),
     (b"\x89PNG\r\n", "image/png"),
@@ -48,7 +139,7 @@ _MAGIC = (
 )
 
 
-class Body(NamedTuple):
+class ReplayBody(NamedTuple):
     """What is sent, and what is said about it."""
 
     content: bytes | Iterator[bytes]
@@ -73,7 +164,7 @@ class Rules(NamedTuple):
     """That rewriting may take."""
 
 
-def body_of(stored: Stored, rules: Rules) -> Body:
+def body_of(stored: StoredRecord, rules: Rules) -> ReplayBody:
     """Return the body to send; DamagedWarc if its first bytes cannot be read, ReplayBusy if there is no memory."""
     declared = (stored.media_type or "").lower()
     if not _TYPE.fullmatch(declared):
@@ -90,7 +181,7 @@ def body_of(stored: Stored, rules: Rules) -> Body:
 class _Cut:
     """A payload that ends where its header says. Some writers add a line end or two, which a font does not bear."""
 
-    def __init__(self, stored: Stored) -> None:
+    def __init__(self, stored: StoredRecord) -> None:
         self._payload = stored.payload
         self._length = stated_length(stored)
         self.dropped = 0
@@ -116,7 +207,7 @@ class _Cut:
         self.dropped = len(excess)
 
 
-def stated_length(stored: Stored) -> int | None:
+def stated_length(stored: StoredRecord) -> int | None:
     """Return how long a body is as its server said; None if it did not, or said so of chunks."""
     head = stored.body_head
     if head is None or head.get("transfer-encoding") is not None:
@@ -134,7 +225,7 @@ def _is_rewritten(declared: str, modifier: Modifier) -> bool:
     return declared in _PAGES or declared in ("", _DRAWING)
 
 
-def _decoded(stored: Stored, *, copies: int = 1) -> tuple[bytes, Share]:
+def _decoded(stored: StoredRecord, *, copies: int = 1) -> tuple[bytes, Share]:
     """Return a body without its content codings, and the memory that it takes."""
     limit = _MAX_DECODED
     if stored.record.type != "revisit":
@@ -155,12 +246,12 @@ def _held(content: bytes, share: Share) -> bytes | HeldBody:
     return HeldBody(content, share)
 
 
-def _rewritten(stored: Stored, declared: str, rules: Rules) -> Body:
+def _rewritten(stored: StoredRecord, declared: str, rules: Rules) -> ReplayBody:
     content, share = _decoded(stored, copies=_COPIES)
     charset = stored.head.charset if stored.head is not None else None
     is_sheet = declared == "text/css" or rules.modifier is Modifier.STYLE
-    if not declared and not is_sheet and sniff(content[:512], None).form is not Form.HTML:
-        return Body(_held(content, share), _guess(content))
+    if not declared and not is_sheet and sniff(content[:512], None).form is not BodyForm.HTML:
+        return ReplayBody(_held(content, share), _guess(content))
     media_type = "text/css" if is_sheet else declared or "text/html"
     if len(content) <= MAX_REWRITTEN:
         deadline = Deadline(rules.clock, rules.seconds)
@@ -169,13 +260,13 @@ def _rewritten(stored: Stored, declared: str, rules: Rules) -> Body:
                 done = rewrite_sheet(content, charset, rules.links, deadline)
             else:
                 done = rewrite_page(content, charset, rules.links, deadline, _additions(content, declared, rules))
-            return Body(_held(done.body, share), f"{media_type}; charset={done.charset}")
+            return ReplayBody(_held(done.body, share), f"{media_type}; charset={done.charset}")
         except TooSlow:
             pass
     if is_sheet:
-        return Body(_held(content, share), _full_type(stored, media_type), nojs=True)
+        return ReplayBody(_held(content, share), _full_type(stored, media_type), nojs=True)
     done = unrewritten_page(content, charset)
-    return Body(_held(done.body, share), f"{media_type}; charset={done.charset}", nojs=True)
+    return ReplayBody(_held(done.body, share), f"{media_type}; charset={done.charset}", nojs=True)
 
 
 def _additions(content: bytes, declared: str, rules: Rules) -> Additions:
@@ -185,22 +276,22 @@ def _additions(content: bytes, declared: str, rules: Rules) -> Additions:
     return Additions(is_xml=declared == _DRAWING)
 
 
-def _passed_on(stored: Stored, declared: str, rules: Rules) -> Body:
+def _passed_on(stored: StoredRecord, declared: str, rules: Rules) -> ReplayBody:
     """Return a body whose bytes are not ours to change: as stored where the client can take that, decoded otherwise."""
     codings = _codings(stored)
     first = _first(stored.payload)
     if codings == ["gzip"] and first.startswith(_GZIP) and rules.accepts_gzip:
         content: bytes | Iterator[bytes] = _small_or_stream(first, stored.payload)
-        return Body(content, _type_of(stored, declared, b"", rules.modifier), coding="gzip")
+        return ReplayBody(content, _type_of(stored, declared, b"", rules.modifier), coding="gzip")
     stored.payload = chain((first,), stored.payload)
     if codings:
         decoded, share = _decoded(stored)
-        return Body(_held(decoded, share), _type_of(stored, declared, decoded[:512], rules.modifier))
+        return ReplayBody(_held(decoded, share), _type_of(stored, declared, decoded[:512], rules.modifier))
     start = _first(stored.payload)
-    return Body(_small_or_stream(start, stored.payload), _type_of(stored, declared, start[:512], rules.modifier))
+    return ReplayBody(_small_or_stream(start, stored.payload), _type_of(stored, declared, start[:512], rules.modifier))
 
 
-def _codings(stored: Stored) -> list[str]:
+def _codings(stored: StoredRecord) -> list[str]:
     values = stored.body_head.get_all("content-encoding") if stored.body_head is not None else ()
     found = [part.strip().lower() for value in values for part in value.split(",")]
     return [coding for coding in found if coding not in ("", "identity")]
@@ -224,14 +315,14 @@ def _small_or_stream(first: bytes, rest: Iterator[bytes]) -> bytes | Iterator[by
     return b"".join(held)
 
 
-def _type_of(stored: Stored, declared: str, start: bytes, modifier: Modifier) -> str:
+def _type_of(stored: StoredRecord, declared: str, start: bytes, modifier: Modifier) -> str:
     """Return the type to send: always one, because browsers are told not to guess."""
     if modifier is Modifier.SCRIPT and declared in ("", "text/plain", "application/octet-stream"):
         return "text/javascript"
     return _full_type(stored, declared) if declared else _guess(start)
 
 
-def _full_type(stored: Stored, media_type: str) -> str:
+def _full_type(stored: StoredRecord, media_type: str) -> str:
     """Return the declared type with its parameters, as it was sent."""
     sent = clean(stored.head.get("content-type") or "") if stored.head is not None else ""
     return sent if sent.lower().startswith(media_type) and len(sent) < 256 else media_type

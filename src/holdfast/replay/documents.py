@@ -6,14 +6,11 @@ import re
 from typing import NamedTuple
 
 from holdfast.parse.charset import decode, decode_text
-from holdfast.parse.pathology import looks_pathological
+from holdfast.parse.page import looks_pathological
 from holdfast.parse.text import tree_of
-from holdfast.replay.attributes import RETIRED_PREFIX
-from holdfast.replay.deadline import Deadline
-from holdfast.replay.entities import escape
-from holdfast.replay.links import Links, is_elsewhere
+from holdfast.replay.css import rewrite_css
+from holdfast.replay.links import RETIRED_PREFIX, Deadline, Links, escape, is_elsewhere
 from holdfast.replay.markup import Bar, Markup, refresh_target
-from holdfast.replay.sheet import rewrite_css
 
 # In these a byte of markup may be part of another character: they are decoded, and served as UTF-8.
 _WIDE = frozenset({"utf-16le", "utf-16be", "iso-2022-jp", "us-ascii"})

@@ -3,18 +3,227 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import datetime
-from typing import NamedTuple
+from functools import cache
+from typing import Any, NamedTuple
 
+from sqlalchemy import ColumnElement, Select, bindparam, literal, select, tuple_
 from sqlalchemy.orm import Session
 
+from holdfast.db.models import Snapshot
 from holdfast.errors import NotFound
-from holdfast.index.keys import identify
-from holdfast.index.queries import Holding
-from holdfast.replay.address import is_storable
-from holdfast.replay.moments import earliest, latest
-from holdfast.replay.queries import Sighting, around, of_key, of_page
+from holdfast.index.capture import identify
+from holdfast.index.queries import CaptureRange, SnapshotNotFound
+from holdfast.replay.address import earliest, is_storable, latest
+from holdfast.withdrawals.visibility import visible
+
+
+class CaptureSighting(NamedTuple):
+    """One capture of an address, with just enough to choose among many."""
+
+    id: int
+    url: str
+    captured_at: datetime
+    status: int | None
+    media_type: str | None
+    redirect_to: str | None
+    record_type: str
+    original_id: int | None
+    truncated: str | None = None
+    """Why its body is not all there; None if it is."""
+
+    @property
+    def has_lost_body(self) -> bool:
+        """Whether it is a revisit whose original is not here, and would have had a body."""
+        return is_lost(self.record_type, self.original_id, self.status)
+
+
+def is_lost(record_type: str, original_id: int | None, status: int | None) -> bool:
+    """Return whether a capture is a revisit without its original; a redirect is whole without a body."""
+    is_redirect = status is not None and 300 <= status < 400 and status != 304
+    return record_type == "revisit" and original_id is None and not is_redirect
+
+
+_COLUMNS = (
+    Snapshot.id,
+    Snapshot.url,
+    Snapshot.captured_at,
+    Snapshot.status,
+    Snapshot.media_type,
+    Snapshot.redirect_to,
+    Snapshot.record_type,
+    Snapshot.original_id,
+    Snapshot.truncated,
+)
+_FORWARD = (Snapshot.captured_at, Snapshot.id)
+_BACKWARD = (Snapshot.captured_at.desc(), Snapshot.id.desc())
+
+
+class AddressCaptures(NamedTuple):
+    """The captures of one address, in one of the two senses that an address has."""
+
+    column: str
+    value: str | int
+
+    @property
+    def clause(self) -> ColumnElement[bool]:
+        """The clause over Snapshot."""
+        return getattr(Snapshot, self.column) == self.value  # type: ignore[no-any-return]
+
+
+def of_key(url_key: str) -> AddressCaptures:
+    """Return the captures that other archives would call the same address."""
+    return AddressCaptures("url_key", url_key)
+
+
+def of_page(url_hash: int) -> AddressCaptures:
+    """Return the captures of one normalised address."""
+    return AddressCaptures("url_hash", url_hash)
+
+
+# To put a statement together takes longer than to run it; what every replayed page asks is put together once.
+_Statement = Select[*tuple[Any, ...]]
+
+
+@cache
+def _near(column: str, each: int) -> tuple[_Statement, _Statement]:
+    """Return the questions for what was captured before a moment and from it on."""
+    owner = getattr(Snapshot, column)
+    moment = bindparam("moment", type_=Snapshot.captured_at.type)
+    wanted = select(*_COLUMNS).where(owner == bindparam("value", type_=owner.type), *visible()).limit(each)
+    return (
+        wanted.where(Snapshot.captured_at < moment).order_by(*_BACKWARD),
+        wanted.where(Snapshot.captured_at >= moment).order_by(*_FORWARD),
+    )
+
+
+def around(
+    session: Session, which: AddressCaptures, moment: datetime, *, each: int, within: CaptureRange | None = None
+) -> list[CaptureSighting]:
+    """Return the nearest captures of an address, at most `each` before a moment and as many from it on, in order.
+
+    `within` leaves those of one execution.
+    """
+    before, after = _near(which.column, each)
+    if within is not None:
+        before, after = (statement.where(*within.clauses()) for statement in (before, after))
+    given = {"value": which.value, "moment": moment}
+    earlier, later = session.execute(before, given).all(), session.execute(after, given)
+    return [*map(CaptureSighting._make, reversed(earlier)), *map(CaptureSighting._make, later)]
+
+
+@cache
+def _one_shown() -> _Statement:
+    return select(Snapshot).where(Snapshot.id == bindparam("number", type_=Snapshot.id.type), *visible())
+
+
+def shown(session: Session, snapshot_id: int) -> Snapshot:
+    """Return one snapshot; SnapshotNotFound if there is none or it is withdrawn."""
+    if 0 <= snapshot_id < 1 << 63:
+        found: Snapshot | None = session.scalars(_one_shown(), {"number": snapshot_id}).one_or_none()
+        if found is not None:
+            return found
+    raise SnapshotNotFound(f"there is no snapshot {snapshot_id}; find one with: holdfast search WORDS")
+
+
+class CaptureNeighbours(NamedTuple):
+    """Where a capture stands among those of its address."""
+
+    first: CaptureSighting | None
+    previous: CaptureSighting | None
+    next: CaptureSighting | None
+    last: CaptureSighting | None
+
+
+@cache
+def _from_ends() -> tuple[_Statement, ...]:
+    """Return the questions for the first of an address, those next to a place, and the last."""
+    wanted = select(*_COLUMNS).where(Snapshot.url_key == bindparam("key", type_=Snapshot.url_key.type), *visible())
+    place = tuple_(Snapshot.captured_at, Snapshot.id)
+    here = tuple_(bindparam("moment", type_=Snapshot.captured_at.type), bindparam("number", type_=Snapshot.id.type))
+    return (
+        wanted.order_by(*_FORWARD).limit(1),
+        wanted.where(place < here).order_by(*_BACKWARD).limit(1),
+        wanted.where(place > here).order_by(*_FORWARD).limit(1),
+        wanted.order_by(*_BACKWARD).limit(1),
+    )
+
+
+def neighbours(session: Session, url_key: str, captured_at: datetime, snapshot_id: int) -> CaptureNeighbours:
+    """Return the captures before and after this one, and the ends. Four seeks."""
+    given = {"key": url_key, "moment": captured_at, "number": snapshot_id}
+    found = [session.execute(statement, given).one_or_none() for statement in _from_ends()]
+    return CaptureNeighbours(*(None if row is None else CaptureSighting._make(row) for row in found))
+
+
+def ends(session: Session, url_key: str) -> tuple[CaptureSighting, CaptureSighting] | None:
+    """Return the first and the last capture of an address; None if there is none."""
+    first_of, _, _, last_of = _from_ends()
+    first = session.execute(first_of, {"key": url_key}).one_or_none()
+    last = session.execute(last_of, {"key": url_key}).one_or_none()
+    return None if first is None or last is None else (CaptureSighting._make(first), CaptureSighting._make(last))
+
+
+def sightings(
+    session: Session, url_key: str, *, after: tuple[datetime, int] | None, until: datetime | None, limit: int
+) -> list[CaptureSighting]:
+    """Return captures of an address in order, behind a place and up to a moment."""
+    wanted = select(*_COLUMNS).where(of_key(url_key).clause, *visible()).order_by(*_FORWARD).limit(limit)
+    if after is not None:
+        here = tuple_(literal(after[0], Snapshot.captured_at.type), literal(after[1], Snapshot.id.type))
+        wanted = wanted.where(tuple_(Snapshot.captured_at, Snapshot.id) > here)
+    if until is not None:
+        wanted = wanted.where(Snapshot.captured_at <= until)
+    return [*map(CaptureSighting._make, session.execute(wanted))]
+
+
+def moments(session: Session, url_key: str, *, limit: int) -> Sequence[datetime]:
+    """Return when an address was captured, latest first, at most `limit` of them: all that a calendar counts."""
+    wanted = select(Snapshot.captured_at).where(of_key(url_key).clause, *visible()).order_by(*_BACKWARD).limit(limit)
+    return session.scalars(wanted).all()
+
+
+class KnownAddress(NamedTuple):
+    """One address of the archive, with its first and last capture."""
+
+    url_key: str
+    url: str
+    first: datetime
+    last: datetime
+
+
+def addresses(session: Session, low: str, high: str, *, limit: int) -> list[KnownAddress]:
+    """Return the addresses whose keys lie in [low, high), in order: one seek to each, however often it was captured."""
+    first_key = _next_key(Snapshot.url_key >= low, high)
+    chain = select(first_key.label("url_key")).cte("chain", recursive=True)
+    following = _next_key(Snapshot.url_key > chain.c.url_key, high)
+    chain = chain.union_all(select(following).where(chain.c.url_key.is_not(None)))
+    keys = select(chain.c.url_key).where(chain.c.url_key.is_not(None)).limit(limit).subquery()
+    url = _of_one(keys.c.url_key, Snapshot.url, latest=True)
+    first = _of_one(keys.c.url_key, Snapshot.captured_at, latest=False)
+    last = _of_one(keys.c.url_key, Snapshot.captured_at, latest=True)
+    found = session.execute(select(keys.c.url_key, url, first, last))
+    return sorted(KnownAddress._make(row) for row in found if row[1] is not None)
+
+
+def _next_key(where: ColumnElement[bool], high: str) -> Any:
+    return (
+        select(Snapshot.url_key)
+        .where(where, Snapshot.url_key < high, *visible())
+        .order_by(Snapshot.url_key)
+        .limit(1)
+        .correlate_except(Snapshot)
+        .scalar_subquery()
+    )
+
+
+def _of_one(url_key: Any, column: Any, *, latest: bool) -> Any:
+    statement = select(column).where(Snapshot.url_key == url_key, *visible())
+    return (
+        statement.order_by(*(_BACKWARD if latest else _FORWARD)).limit(1).correlate_except(Snapshot).scalar_subquery()
+    )
+
 
 _WINDOW = 8
 """Captures that are looked at on each side: enough for a redirect, its target and a few broken ones."""
@@ -33,8 +242,8 @@ class NotCaptured(NotFound):
 
 
 def candidates(
-    session: Session, url: str, digits: str, *, within: Holding | None = None, sent: str = ""
-) -> list[Sighting]:
+    session: Session, url: str, digits: str, *, within: CaptureRange | None = None, sent: str = ""
+) -> list[CaptureSighting]:
     """Return the captures that could answer, best first; NotCaptured if there is none.
 
     Addresses are matched as archives do (scheme, `www`, case and session ids aside), then as our normaliser does
@@ -45,14 +254,14 @@ def candidates(
         raise NotCaptured(url)
     low, high = earliest(digits), latest(digits)
     identity = identify(url, sent)
-    asked = Asked(url, low, high, len(digits) == 14)
+    asked = WantedCapture(url, low, high, len(digits) == 14)
     for which in (of_key(identity.url_key), of_page(identity.url_hash)):
         if ranked := rank(around(session, which, high, each=_WINDOW, within=within), asked):
             return ranked
     raise NotCaptured(url)
 
 
-class Asked(NamedTuple):
+class WantedCapture(NamedTuple):
     """An address, and the moment or period that it is wanted from."""
 
     url: str
@@ -62,7 +271,7 @@ class Asked(NamedTuple):
     """Whether all 14 digits were given."""
 
 
-def rank(found: Iterable[Sighting], asked: Asked) -> list[Sighting]:
+def rank(found: Iterable[CaptureSighting], asked: WantedCapture) -> list[CaptureSighting]:
     """Return captures in the order in which they answer best.
 
     The same page comes before what only shares its key (`/A` and `/a`); a redirect to the page's own twin, such as from
@@ -74,7 +283,7 @@ def rank(found: Iterable[Sighting], asked: Asked) -> list[Sighting]:
     return sorted(usable, key=lambda capture: _place(capture, asked))
 
 
-def _place(capture: Sighting, asked: Asked) -> tuple[bool | int | float, ...]:
+def _place(capture: CaptureSighting, asked: WantedCapture) -> tuple[bool | int | float, ...]:
     in_period = asked.low <= capture.captured_at <= asked.high
     is_exact = _is_same(capture.url, asked.url)
     is_twin = capture.redirect_to is not None and _variant(capture.redirect_to) == _variant(capture.url)

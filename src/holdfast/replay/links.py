@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from copy import copy
+from enum import Enum, auto
+from html.entities import html5
 
 from url import URL, URLError
 
+from holdfast.clock import Clock
+from holdfast.errors import Unavailable
 from holdfast.replay.address import Modifier, replay_path
-from holdfast.replay.site_pass import site_of
+from holdfast.replay.origins import site_of
 
 MAX_CHARS = 8192
 """Longer references are not looked up: no archive has them."""
@@ -113,3 +118,277 @@ class Links:
 def is_elsewhere(reference: str) -> bool:
     """Return whether a reference has a scheme that is not of the web: `data:`, `javascript:`, `mailto:`."""
     return _ELSEWHERE.match(reference) is not None
+
+
+class AttributeKind(Enum):
+    """How an attribute's value is read."""
+
+    ADDRESS = auto()
+    SRCSET = auto()
+    STYLE = auto()
+    SRCDOC = auto()
+    REFRESH = auto()
+    RETIRED = auto()
+    """Kept under another name, where no browser acts on it."""
+
+
+RETIRED_PREFIX = "data-archive-orig-"
+
+_ADDRESSES = frozenset(
+    {
+        "href",
+        "src",
+        "action",
+        "formaction",
+        "poster",
+        "background",
+        "data",
+        "codebase",
+        "archive",
+        "cite",
+        "longdesc",
+        "manifest",
+        "xlink:href",
+        "lowsrc",
+        "dynsrc",
+        "data-src",
+        "data-original",
+        "data-lazy-src",
+        "data-background",
+        "data-background-image",
+        "data-bg",
+        "data-poster",
+    }
+)
+_SRCSETS = frozenset({"srcset", "imagesrcset", "data-srcset", "data-lazy-srcset"})
+# integrity: what we rewrite has other bytes. ping, attributionsrc: they tell others that somebody read the page.
+# csp: the archive's own policy is stricter. nonce: ours is not theirs.
+_RETIRED = frozenset({"integrity", "ping", "attributionsrc", "csp"})
+_RETIRED_METAS = frozenset(
+    {
+        "content-security-policy",
+        "content-security-policy-report-only",
+        "x-content-security-policy",
+        "x-webkit-csp",
+        "x-dns-prefetch-control",
+        "set-cookie",
+        "origin-trial",
+        "delegate-ch",
+        "accept-ch",
+        "pics-label",
+        "x-frame-options",
+    }
+)
+
+_BY_TAG = {
+    "img": Modifier.IMAGE,
+    "image": Modifier.IMAGE,
+    "input": Modifier.IMAGE,
+    "use": Modifier.IMAGE,
+    "feimage": Modifier.IMAGE,
+    "picture": Modifier.IMAGE,
+    "body": Modifier.IMAGE,
+    "table": Modifier.IMAGE,
+    "td": Modifier.IMAGE,
+    "script": Modifier.SCRIPT,
+    "iframe": Modifier.FRAME,
+    "frame": Modifier.FRAMESET,
+    "embed": Modifier.OBJECT,
+    "object": Modifier.OBJECT,
+    "applet": Modifier.OBJECT,
+    "audio": Modifier.OBJECT,
+    "video": Modifier.OBJECT,
+    "source": Modifier.OBJECT,
+    "track": Modifier.OBJECT,
+    "bgsound": Modifier.OBJECT,
+    "html": Modifier.OBJECT,
+}
+_IMAGES = frozenset(
+    {
+        "poster",
+        "background",
+        "lowsrc",
+        "data-src",
+        "data-original",
+        "data-lazy-src",
+        "data-background",
+        "data-background-image",
+        "data-bg",
+        "data-poster",
+    }
+)
+_BY_REL = {
+    "stylesheet": Modifier.STYLE,
+    "icon": Modifier.IMAGE,
+    "apple-touch-icon": Modifier.IMAGE,
+    "apple-touch-icon-precomposed": Modifier.IMAGE,
+    "mask-icon": Modifier.IMAGE,
+    "image_src": Modifier.IMAGE,
+    "modulepreload": Modifier.SCRIPT,
+    "manifest": Modifier.OBJECT,
+}
+_BY_AS = {
+    "style": Modifier.STYLE,
+    "script": Modifier.SCRIPT,
+    "worker": Modifier.SCRIPT,
+    "image": Modifier.IMAGE,
+    "font": Modifier.OBJECT,
+    "fetch": Modifier.OBJECT,
+    "track": Modifier.OBJECT,
+    "video": Modifier.OBJECT,
+    "audio": Modifier.OBJECT,
+    "document": Modifier.FRAME,
+}
+_OTHER_WINDOWS = frozenset({"_blank", "_new", "_top", "_parent"})
+# A preload is no mere hint: scripts of its own turn it into the style sheet (`onload="this.rel='stylesheet'"`).
+_HINTS = frozenset({"prefetch", "prerender", "preconnect", "dns-prefetch"})
+_READ = frozenset({"img", "image", "video", "audio", "source", "track"})
+"""What scripts can read once it is marked `crossorigin`: pixels, samples, cues."""
+
+
+_KINDS = {
+    **dict.fromkeys(_ADDRESSES, AttributeKind.ADDRESS),
+    **dict.fromkeys(_SRCSETS, AttributeKind.SRCSET),
+    **dict.fromkeys(_RETIRED, AttributeKind.RETIRED),
+    "style": AttributeKind.STYLE,
+}
+
+
+def kind_of(tag: str, name: str, values: Mapping[str, str]) -> AttributeKind | None:
+    """Return how this attribute of this element is read; None if it is left alone."""
+    found = _KINDS.get(name)
+    if found is not None:
+        return None if name == "data" and tag != "object" else found
+    if name == "srcdoc" and tag == "iframe":
+        return AttributeKind.SRCDOC
+    if tag == "meta":
+        return _kind_of_meta(name, values)
+    if name == "type" and tag == "script" and values[name].strip().lower() == "speculationrules":
+        return AttributeKind.RETIRED
+    # A sandbox opens no window and leaves no frame: such a link would do nothing.
+    if name == "target" and values[name].strip().lower() in _OTHER_WINDOWS:
+        return AttributeKind.RETIRED
+    if name == "crossorigin" and values[name].strip().lower() == "use-credentials":
+        return AttributeKind.RETIRED
+    if name == "rel" and tag == "link" and _is_hint(values):
+        return AttributeKind.RETIRED
+    return None
+
+
+def is_readable(tag: str, values: Mapping[str, str]) -> bool:
+    """Return whether a page asks for what it embeds here with leave to read it."""
+    if "crossorigin" not in values:
+        return False
+    return tag in _READ or (tag == "link" and values.get("as", "").strip().lower() == "fetch")
+
+
+def _kind_of_meta(name: str, values: Mapping[str, str]) -> AttributeKind | None:
+    effect = values.get("http-equiv", "").strip().lower()
+    if name == "content" and effect == "refresh":
+        return AttributeKind.REFRESH
+    return AttributeKind.RETIRED if name == "http-equiv" and effect in _RETIRED_METAS else None
+
+
+def _is_hint(values: Mapping[str, str]) -> bool:
+    """Whether a link only tells a browser to hurry; in an archive that is a request for nothing."""
+    words = frozenset(values["rel"].lower().split())
+    return bool(words) and words <= _HINTS
+
+
+def modifier_of(tag: str, name: str, values: Mapping[str, str], page: Modifier) -> Modifier:
+    """Return what kind of capture an address in this place asks for; `page` is the kind of the page itself."""
+    if name in _IMAGES:
+        return Modifier.IMAGE
+    if tag == "link" and name == "href":
+        for word in values.get("rel", "").lower().split():
+            if word in _BY_REL:
+                return _BY_REL[word]
+        return _BY_AS.get(values.get("as", "").lower(), page)
+    if name in ("cite", "longdesc", "formaction", "action"):
+        return page
+    return _BY_TAG.get(tag, page)
+
+
+_STRIDE = 256
+"""Steps between two looks at the clock: a step costs about a microsecond, a look half of one."""
+
+
+class TooSlow(Unavailable):
+    """Rewriting this capture takes too long."""
+
+    code = "rewrite_too_slow"
+
+
+class Deadline:
+    """Counts steps, and looks at the clock now and then."""
+
+    __slots__ = ("_clock", "_ends_at", "_left")
+
+    def __init__(self, clock: Clock, seconds: float) -> None:
+        self._clock = clock
+        self._ends_at = clock.monotonic() + seconds
+        self._left = _STRIDE
+
+    def check(self, steps: int = 1) -> None:
+        """Count steps; TooSlow once time is up."""
+        self._left -= steps
+        if self._left <= 0:
+            self._left = _STRIDE
+            if self._clock.monotonic() > self._ends_at:
+                raise TooSlow("this page takes too long to rewrite; its raw bytes are at /web/<digits>id_/<address>")
+
+
+_STEP_CHARS = 4096
+"""Characters that are escaped between two looks at the deadline."""
+_REFERENCE = re.compile(r"&(?:#([0-9]{1,9});?|#[xX]([0-9a-fA-F]{1,8});?|([A-Za-z][A-Za-z0-9]{0,40})(;?))")
+_SPECIAL = re.compile(r"[&\"<>]|[^\x20-\x7e]")
+_NAMED = {"&": "&amp;", '"': "&quot;", "<": "&lt;", ">": "&gt;"}
+# The numbers 128 to 159 mean windows-1252 (HTML standard, "numeric character reference end state").
+_LATIN_HOLE = {0x80 + at: bytes((0x80 + at,)).decode("cp1252", "replace") for at in range(32)}
+
+
+def unescape(value: str, deadline: Deadline | None = None) -> str:
+    """Return what an attribute's value says; TooSlow if time is up.
+
+    A name without a semicolon is left as it is before `=`, as browsers do: `?a=1&copy=2` is no copyright sign.
+    """
+    if "&" not in value:
+        return value
+
+    def character(match: re.Match[str]) -> str:
+        if deadline is not None:
+            deadline.check()
+        return _character(match, value)
+
+    return _REFERENCE.sub(character, value)
+
+
+def _character(match: re.Match[str], value: str) -> str:
+    decimal, hexadecimal, name, semicolon = match.groups()
+    if name is not None:
+        if semicolon:
+            return html5.get(f"{name};", match[0])
+        return match[0] if value[match.end() : match.end() + 1] == "=" else html5.get(name, match[0])
+    code = int(decimal) if decimal is not None else int(hexadecimal, 16)
+    if code in _LATIN_HOLE:
+        return _LATIN_HOLE[code]
+    return chr(code) if 0 < code < 0xD800 or 0xDFFF < code < 0x110000 else "\ufffd"
+
+
+def escape(text: str, deadline: Deadline | None = None) -> str:
+    """Return a text as the inside of an attribute in double quotes or of an element, in ASCII: right in any charset.
+
+    TooSlow if time is up.
+    """
+    if text.isascii() and text.isprintable():
+        return text.replace("&", "&amp;").replace('"', "&quot;").replace("<", "&lt;").replace(">", "&gt;")
+    pieces = []
+    for at in range(0, len(text), _STEP_CHARS):
+        if deadline is not None:
+            deadline.check(_STEP_CHARS // 8)
+        pieces.append(_SPECIAL.sub(_reference, text[at : at + _STEP_CHARS]))
+    return "".join(pieces)
+
+
+def _reference(match: re.Match[str]) -> str:
+    return _NAMED.get(match[0]) or f"&#{ord(match[0])};"

@@ -13,12 +13,20 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from holdfast.replay.address import Modifier
-from holdfast.replay.attributes import RETIRED_PREFIX, Kind, is_readable, kind_of, modifier_of
-from holdfast.replay.deadline import Deadline
-from holdfast.replay.entities import escape, unescape
-from holdfast.replay.links import MAX_CHARS, Links, is_elsewhere
-from holdfast.replay.sheet import rewrite_css
-from holdfast.replay.srcset import rewrite_srcset
+from holdfast.replay.css import rewrite_css, rewrite_srcset
+from holdfast.replay.links import (
+    MAX_CHARS,
+    RETIRED_PREFIX,
+    AttributeKind,
+    Deadline,
+    Links,
+    escape,
+    is_elsewhere,
+    is_readable,
+    kind_of,
+    modifier_of,
+    unescape,
+)
 
 _MAX_NESTING = 2
 """How deep documents inside srcdoc attributes are rewritten; deeper ones are emptied."""
@@ -429,10 +437,10 @@ class Markup:
         for attribute in first:
             kind = kind_of(tag, attribute.name, values)
             if attribute.name == "crossorigin" and is_readable(tag, values) and not is_readable_here:
-                kind = Kind.RETIRED  # another site's: shown, but not to be read
+                kind = AttributeKind.RETIRED  # another site's: shown, but not to be read
             if kind is None:
                 continue
-            if kind is Kind.RETIRED:
+            if kind is AttributeKind.RETIRED:
                 self._retire(attribute)
             elif attribute.value_start >= 0:
                 self._renew(tag, attribute, kind, values, readable=is_readable_here or tag in ("source", "track"))
@@ -443,36 +451,36 @@ class Markup:
         return not written or self._links.to_readable(self._text_of(written), Modifier.OBJECT) is not None
 
     def _renew(
-        self, tag: str, attribute: _Attribute, kind: Kind, values: dict[str, str], *, readable: bool = False
+        self, tag: str, attribute: _Attribute, kind: AttributeKind, values: dict[str, str], *, readable: bool = False
     ) -> None:
         """Put the new value of an attribute in place of its old one."""
-        if kind is Kind.ADDRESS and len(attribute.raw) > _MAX_RAW_ADDRESS:
+        if kind is AttributeKind.ADDRESS and len(attribute.raw) > _MAX_RAW_ADDRESS:
             # Too long to be an address of the archive, and too long to be read only to find that out.
             new = self._links.to(attribute.raw, modifier_of(tag, attribute.name, values, self._links.modifier))
             value = attribute.raw
         else:
             value = self._text_of(attribute.raw)
             new = self._value(kind, tag, attribute.name, values, value)
-            if readable and kind is Kind.ADDRESS:
+            if readable and kind is AttributeKind.ADDRESS:
                 modifier = modifier_of(tag, attribute.name, values, self._links.modifier)
                 new = self._links.to_readable(value, modifier) or new
         if new is not None and new != value:
             self._replace(attribute.value_start, attribute.value_end, f'"{escape(new, self._deadline)}"')
 
-    def _value(self, kind: Kind, tag: str, name: str, values: dict[str, str], value: str) -> str | None:
+    def _value(self, kind: AttributeKind, tag: str, name: str, values: dict[str, str], value: str) -> str | None:
         """Return the new value of an attribute; None to leave it as it is."""
         to = self._links.to
-        if kind is Kind.ADDRESS:
+        if kind is AttributeKind.ADDRESS:
             modifier = modifier_of(tag, name, values, self._links.modifier)
             if tag == "base":
                 self._links.set_base(value)
                 return to(value, self._links.modifier)
             return to(value, modifier)
-        if kind is Kind.SRCSET:
+        if kind is AttributeKind.SRCSET:
             return rewrite_srcset(value, Modifier.IMAGE, to, self._deadline)
-        if kind is Kind.STYLE:
+        if kind is AttributeKind.STYLE:
             return rewrite_css(value, to, self._deadline)
-        if kind is Kind.REFRESH:
+        if kind is AttributeKind.REFRESH:
             return refresh_into(value, self._links)
         return self._srcdoc(value)
 

@@ -7,10 +7,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from typing import NamedTuple
 
-from holdfast.replay.address import safe
-from holdfast.replay.moments import http_date, timestamp
-from holdfast.replay.place import Place
-from holdfast.replay.queries import Neighbours, Sighting
+from holdfast.replay.address import http_date, safe, timestamp
+from holdfast.replay.finding import CaptureNeighbours, CaptureSighting
+from holdfast.replay.origins import ReplayOrigins
 from holdfast.urls import surt
 
 LINK_FORMAT = "application/link-format"
@@ -18,13 +17,17 @@ TYPES = {"link": LINK_FORMAT, "json": "application/json", "cdxj": "application/c
 """The forms of a TimeMap and their media types."""
 
 
-def memento_headers(url: str, captured_at: datetime, place: Place, around: Neighbours | None) -> list[tuple[str, str]]:
+def memento_headers(
+    url: str, captured_at: datetime, place: ReplayOrigins, around: CaptureNeighbours | None
+) -> list[tuple[str, str]]:
     """Return Memento-Datetime and Link for a capture; first, previous, next and last where they were looked up."""
     links = [*_frame(url, place), *(_neighbour_links(captured_at, place, around) if around else ())]
     return [("Memento-Datetime", http_date(captured_at)), ("Link", ", ".join(links))]
 
 
-def gate_headers(url: str, place: Place, ends: tuple[Sighting, Sighting] | None) -> list[tuple[str, str]]:
+def gate_headers(
+    url: str, place: ReplayOrigins, ends: tuple[CaptureSighting, CaptureSighting] | None
+) -> list[tuple[str, str]]:
     """Return Vary and Link for the answer of a TimeGate, which is no memento itself."""
     links = _frame(url, place)
     if ends is not None:
@@ -32,7 +35,7 @@ def gate_headers(url: str, place: Place, ends: tuple[Sighting, Sighting] | None)
     return [("Vary", "accept-datetime"), ("Link", ", ".join(links))]
 
 
-def _frame(url: str, place: Place) -> list[str]:
+def _frame(url: str, place: ReplayOrigins) -> list[str]:
     return [
         f'<{safe(url)}>; rel="original"',
         f'<{place.gate(url)}>; rel="timegate"',
@@ -40,16 +43,16 @@ def _frame(url: str, place: Place) -> list[str]:
     ]
 
 
-def _neighbour_links(captured_at: datetime, place: Place, around: Neighbours) -> list[str]:
+def _neighbour_links(captured_at: datetime, place: ReplayOrigins, around: CaptureNeighbours) -> list[str]:
     """Return each neighbour once, with all that it is: a lone capture is first, last and itself."""
-    words: dict[int, tuple[Sighting, list[str]]] = {}
+    words: dict[int, tuple[CaptureSighting, list[str]]] = {}
     for word, found in zip(("first", "prev", "next", "last"), around, strict=True):
         if found is not None:
             words.setdefault(found.id, (found, []))[1].append(word)
     return [_memento(found, " ".join((*names, "memento")), place) for found, names in words.values()]
 
 
-def _memento(found: Sighting, rel: str, place: Place) -> str:
+def _memento(found: CaptureSighting, rel: str, place: ReplayOrigins) -> str:
     address = place.memento(timestamp(found.captured_at), "", found.url)
     return f'<{address}>; rel="{rel}"; datetime="{http_date(found.captured_at)}"'
 
@@ -63,24 +66,24 @@ class TimeMap(NamedTuple):
     """The name of this page; empty for the first."""
     following: str | None
     """The name of the next page."""
-    ends: tuple[Sighting, Sighting]
-    captures: Sequence[Sighting]
+    ends: tuple[CaptureSighting, CaptureSighting]
+    captures: Sequence[CaptureSighting]
 
 
-def render(found: TimeMap, place: Place) -> Iterator[str]:
+def render(found: TimeMap, place: ReplayOrigins) -> Iterator[str]:
     """Yield a TimeMap in the form that was asked for."""
     renderers = {"link": _as_links, "json": _as_json, "cdxj": _as_cdxj}
     return renderers[found.form](found, place)
 
 
-def _rels(found: TimeMap) -> Iterator[tuple[Sighting, str]]:
+def _rels(found: TimeMap) -> Iterator[tuple[CaptureSighting, str]]:
     first, last = found.ends
     for capture in found.captures:
         words = [word for word, end in (("first", first), ("last", last)) if end.id == capture.id]
         yield capture, " ".join((*words, "memento"))
 
 
-def _as_links(found: TimeMap, place: Place) -> Iterator[str]:
+def _as_links(found: TimeMap, place: ReplayOrigins) -> Iterator[str]:
     own = place.map(found.url, "link", found.page)
     yield f'<{safe(found.url)}>; rel="original",\n'
     if found.captures:
@@ -96,8 +99,8 @@ def _as_links(found: TimeMap, place: Place) -> Iterator[str]:
     yield "\n"
 
 
-def _as_json(found: TimeMap, place: Place) -> Iterator[str]:
-    def entry(capture: Sighting) -> dict[str, str]:
+def _as_json(found: TimeMap, place: ReplayOrigins) -> Iterator[str]:
+    def entry(capture: CaptureSighting) -> dict[str, str]:
         at = capture.captured_at
         return {"datetime": f"{at:%Y-%m-%dT%H:%M:%SZ}", "uri": place.memento(timestamp(at), "", capture.url)}
 
@@ -114,21 +117,24 @@ def _as_json(found: TimeMap, place: Place) -> Iterator[str]:
     yield json.dumps(whole, indent=1) + "\n"
 
 
-def _as_cdxj(found: TimeMap, place: Place) -> Iterator[str]:
+def _as_cdxj(found: TimeMap, place: ReplayOrigins) -> Iterator[str]:
     """Yield CDXJ: comments about the whole first, then one line a capture."""
     for name, value in _cdxj_head(found, place):
         yield f"!meta {json.dumps({name: value})}\n"
     for capture, rel in _rels(found):
         digits = timestamp(capture.captured_at)
         fields = {
-            "url": capture.url, "rel": rel, "datetime": http_date(capture.captured_at),
-            "uri": place.memento(digits, "", capture.url), "mime": capture.media_type or "unk",
+            "url": capture.url,
+            "rel": rel,
+            "datetime": http_date(capture.captured_at),
+            "uri": place.memento(digits, "", capture.url),
+            "mime": capture.media_type or "unk",
             "status": "-" if capture.status is None else str(capture.status),
-        }  # fmt: skip
+        }
         yield f"{surt(capture.url)} {digits} {json.dumps(fields)}\n"
 
 
-def _cdxj_head(found: TimeMap, place: Place) -> Iterable[tuple[str, str]]:
+def _cdxj_head(found: TimeMap, place: ReplayOrigins) -> Iterable[tuple[str, str]]:
     yield "original_uri", found.url
     yield "self", place.map(found.url, "cdxj", found.page)
     yield "timegate_uri", place.gate(found.url)

@@ -16,27 +16,28 @@ from holdfast.db.engine import Database
 from holdfast.db.models import Snapshot
 from holdfast.errors import NotFound
 from holdfast.index.queries import document_of
-from holdfast.index.records import Stored, open_stored
-from holdfast.replay.address import Modifier, Wanted, replay_path
-from holdfast.replay.answer import Answer, Asking, Headers, own_page, redirect
-from holdfast.replay.bar import Shown, raw_bar, replay_bar
-from holdfast.replay.body import Body, Rules, body_of, stated_length
+from holdfast.index.records import StoredRecord, open_stored
+from holdfast.replay.address import Modifier, WantedAddress, day_in_words, replay_path, timestamp
+from holdfast.replay.answer import Headers, ReplayAnswer, ReplayRequest, own_page, ranged, redirect
+from holdfast.replay.banner import ShownCapture, raw_bar, replay_bar, shim_for
+from holdfast.replay.body import HeldBody, ReplayBody, Rules, body_of, stated_length
+from holdfast.replay.browse import page
 from holdfast.replay.documents import Additions, framed
-from holdfast.replay.entities import escape
-from holdfast.replay.finding import candidates
-from holdfast.replay.headers import NOTE, ORIGINAL_PREFIX, replayed_headers
-from holdfast.replay.links import Links
+from holdfast.replay.finding import CaptureNeighbours, candidates, is_lost, neighbours, shown
+from holdfast.replay.headers import (
+    GUARDS,
+    NOTE,
+    ORIGINAL_PREFIX,
+    READABLE,
+    connections,
+    is_code,
+    replay_policy,
+    replayed_headers,
+)
+from holdfast.replay.links import Links, escape
 from holdfast.replay.markup import Bar
 from holdfast.replay.memento import memento_headers
-from holdfast.replay.memory import HeldBody
-from holdfast.replay.moments import day_in_words, timestamp
-from holdfast.replay.pages import page
-from holdfast.replay.place import Place
-from holdfast.replay.policy import GUARDS, READABLE, connections, is_code, replay_policy
-from holdfast.replay.queries import Neighbours, is_lost, neighbours, shown
-from holdfast.replay.ranges import ranged
-from holdfast.replay.shim import shim_for
-from holdfast.replay.site_pass import SitePasses, site_of
+from holdfast.replay.origins import ReplayOrigins, SitePasses, site_of
 from holdfast.warc.reader import DamagedWarc
 
 REWRITER_VERSION = 3
@@ -77,7 +78,7 @@ class Replay:
     """Whether archived scripts may run, in their sandbox."""
     rewrite_s: float = 3.0
 
-    def capture(self, wanted: Wanted, asking: Asking) -> Answer:
+    def capture(self, wanted: WantedAddress, asking: ReplayRequest) -> ReplayAnswer:
         """Return the capture nearest to what is wanted; NotCaptured or CaptureLost, which are both NotFound.
 
         A reader who navigates is sent to the exact moment (302); anything embedded, raw bytes, and the answers to what
@@ -98,7 +99,7 @@ class Replay:
             view = _View(self, snapshot, stored, wanted, asking, around)
             return view.answer(stack)
 
-    def raw(self, snapshot_id: int, asking: Asking) -> Answer:
+    def raw(self, snapshot_id: int, asking: ReplayRequest) -> ReplayAnswer:
         """Return a snapshot with the bar of the raw view; NotFound if snapshot, file or record is missing.
 
         A browser that comes to the application's host is sent to the replay host. For a program the answer is given
@@ -111,13 +112,13 @@ class Replay:
                 title = document.title if document is not None else None
             if asking.mode == "navigate" and not asking.place.is_replay:
                 return redirect(307, f"{asking.place.origin}/api/snapshots/raw/{snapshot.id}", [])
-            wanted = Wanted(timestamp(snapshot.captured_at), Modifier.PAGE, snapshot.url)
+            wanted = WantedAddress(timestamp(snapshot.captured_at), Modifier.PAGE, snapshot.url)
             view = _View(self, snapshot, stored, wanted, asking, None)
             return view.raw(stack, title)
 
     def _open_first(
         self, session: Session, stack: ExitStack, ids: list[int], *, allow_lost: bool = False
-    ) -> tuple[Snapshot, Stored]:
+    ) -> tuple[Snapshot, StoredRecord]:
         """Return the first of these captures that can be read; `allow_lost` takes a revisit without its original."""
         lost: CaptureLost | None = None
         for snapshot_id in ids:
@@ -136,7 +137,7 @@ class Replay:
         raise lost
 
 
-def _around(session: Session, snapshot: Snapshot) -> Neighbours:
+def _around(session: Session, snapshot: Snapshot) -> CaptureNeighbours:
     return neighbours(session, snapshot.url_key, snapshot.captured_at, snapshot.id)
 
 
@@ -146,21 +147,21 @@ class _View:
 
     replay: Replay
     snapshot: Snapshot
-    stored: Stored
-    wanted: Wanted
+    stored: StoredRecord
+    wanted: WantedAddress
     """Its digits are those of the request: what a page loads is looked for near the page, not near itself."""
-    asking: Asking
-    around: Neighbours | None
+    asking: ReplayRequest
+    around: CaptureNeighbours | None
 
     @property
-    def place(self) -> Place:
+    def place(self) -> ReplayOrigins:
         return self.asking.place
 
     @property
     def modifier(self) -> Modifier:
         return self.wanted.modifier
 
-    def answer(self, stack: ExitStack) -> Answer:
+    def answer(self, stack: ExitStack) -> ReplayAnswer:
         status = self.stored.status or 200
         if (asked_to_save := self._download_page(status)) is not None:
             return asked_to_save
@@ -171,19 +172,19 @@ class _View:
         if status == 200:
             for known, nojs in ((tag, False), (f"{tag}-n", True)):
                 if f'"{known}"' in self.asking.if_none_match:
-                    return Answer(status=304, headers=[*self._guards(nojs=nojs), ("ETag", f'"{known}"')])
+                    return ReplayAnswer(status=304, headers=[*self._guards(nojs=nojs), ("ETag", f'"{known}"')])
         body = self._body(links, bar)
         headers = self._headers(links, body)
         if status == 200:
             headers.append(("ETag", f'"{tag}-n"' if body.nojs else f'"{tag}"'))
         status = _UNSENDABLE.get(status, status if 200 <= status <= 599 else 200)
         if status in _BODILESS:
-            return Answer(status=status, headers=headers)
+            return ReplayAnswer(status=status, headers=headers)
         content = _held(body.content, stack)
         if status == 200 and body.coding is None:
             is_stale = bool(self.asking.if_range) and ("ETag", self.asking.if_range) not in headers
             return ranged(content, self._size(content), headers, "" if is_stale else self.asking.byte_range)
-        return Answer(status=status, headers=headers, body=content)
+        return ReplayAnswer(status=status, headers=headers, body=content)
 
     def _links(self) -> Links:
         return Links(
@@ -214,7 +215,7 @@ class _View:
             return content.size
         return stated_length(self.stored) if self.snapshot.truncated is None else None
 
-    def _download_page(self, status: int) -> Answer | None:
+    def _download_page(self, status: int) -> ReplayAnswer | None:
         """Return the page that offers a file, to a reader whom a page led here; None for all else.
 
         A sandbox downloads nothing, for its scripts could start that by themselves; from a page of ours the reader may.
@@ -238,7 +239,7 @@ class _View:
         extra = memento_headers(self.snapshot.url, self.snapshot.captured_at, self.place, self.around)
         return own_page(page("A file of this archive", text), 200, [*extra, ("Vary", _VARY)])
 
-    def raw(self, stack: ExitStack, title: str | None) -> Answer:
+    def raw(self, stack: ExitStack, title: str | None) -> ReplayAnswer:
         """Return the view of one snapshot: 200 whatever its own status was, which stands in a header."""
         links = self._links()
         bar = raw_bar(self._shown(title), self.place)
@@ -254,13 +255,13 @@ class _View:
             return _page(headers, f"<!doctype html><title>{heading}</title><body>{bar.html}{message}")
         if _MARKED_UP.match(body.content_type):
             return _page(headers, framed(heading, bar, self._framed_at()))
-        return Answer(status=200, headers=headers, body=_held(body.content, stack))
+        return ReplayAnswer(status=200, headers=headers, body=_held(body.content, stack))
 
     def _framed_at(self) -> str:
         """Return where this capture is without a bar, on the replay host."""
         return self.place.memento(timestamp(self.snapshot.captured_at), Modifier.FRAMESET, self.snapshot.url)
 
-    def _body(self, links: Links, bar: Bar | None) -> Body:
+    def _body(self, links: Links, bar: Bar | None) -> ReplayBody:
         replay, url = self.replay, self.snapshot.url
         shim = shim_for(url, links, self.place.origin, site_of(url)) if self._runs_scripts else ""
         additions = Additions(bar=bar, shim=shim, framed_at=self._framed_at())
@@ -288,7 +289,7 @@ class _View:
             *memento_headers(snapshot.url, snapshot.captured_at, self.place, self.around),
         ]
 
-    def _headers(self, links: Links, body: Body) -> Headers:
+    def _headers(self, links: Links, body: ReplayBody) -> Headers:
         snapshot = self.snapshot
         digits = timestamp(snapshot.captured_at)
         headers: Headers = [
@@ -304,14 +305,14 @@ class _View:
             headers.append((NOTE, body.note))
         return headers
 
-    def _shown(self, title: str | None) -> Shown:
-        return Shown(self.snapshot.url, self.snapshot.captured_at, self.snapshot.id, title)
+    def _shown(self, title: str | None) -> ShownCapture:
+        return ShownCapture(self.snapshot.url, self.snapshot.captured_at, self.snapshot.id, title)
 
 
-def _page(headers: Headers, text: str) -> Answer:
+def _page(headers: Headers, text: str) -> ReplayAnswer:
     """Return a page of ours about a capture, with the headers of the capture itself."""
     kept = [pair for pair in headers if pair[0] not in ("Content-Type", "Content-Encoding", "Content-Disposition")]
-    return Answer(status=200, headers=[*kept, ("Content-Type", "text/html; charset=utf-8")], body=text.encode())
+    return ReplayAnswer(status=200, headers=[*kept, ("Content-Type", "text/html; charset=utf-8")], body=text.encode())
 
 
 def _held(content: bytes | Iterator[bytes], stack: ExitStack) -> bytes | Iterator[bytes]:

@@ -101,10 +101,8 @@ class Strings:
         ends = starts + self._lengths[places]
         found = [
             needle in blobs[number][start:end]
-            for number, start, end in zip(
-                self._number[places].tolist(), starts.tolist(), ends.tolist(), strict=True
-            )
-        ]  # fmt: skip
+            for number, start, end in zip(self._number[places].tolist(), starts.tolist(), ends.tolist(), strict=True)
+        ]
         return places[np.array(found, np.bool_)] if found else places
 
     def equal(self, places: npt.NDArray[np.int32], text: bytes) -> npt.NDArray[np.int32]:
@@ -223,21 +221,37 @@ def build(segments: Sequence[Segment], signals: Table) -> Columns:
     blobs = [segment.strings for segment in segments]
     starts, title = docs["offset"].astype(np.int64), docs["title"].astype(np.int64)
     return Columns(
-        ids=np.ascontiguousarray(rows["id"]), at=np.ascontiguousarray(rows["at"]), doc=doc, url=url,
-        group=group.astype(np.int32), profile=profile, profiles=profiles, flags=np.ascontiguousarray(rows["flags"]),
-        month=months_of(rows["at"]), documents=documents, host=np.append(host, 0).astype(np.int32)[url],
+        ids=np.ascontiguousarray(rows["id"]),
+        at=np.ascontiguousarray(rows["at"]),
+        doc=doc,
+        url=url,
+        group=group.astype(np.int32),
+        profile=profile,
+        profiles=profiles,
+        flags=np.ascontiguousarray(rows["flags"]),
+        month=months_of(rows["at"]),
+        documents=documents,
+        host=np.append(host, 0).astype(np.int32)[url],
         doc_flags=np.append(docs["flags"], 0).astype(np.uint8),
-        languages=tuple(name.decode() for name in language_names.tolist()), addresses=addresses,
-        url_length=np.append(urls["length"], 0), url_depth=np.append(urls["depth"], 0),
-        url_flags=np.append(urls["flags"], 0), url_inlinks=inlinks, url_outlinks=outlinks, url_pagerank=pagerank,
-        host_hashes=hosts.astype(np.int64), host_example=example, groups_order=order,
+        languages=tuple(name.decode() for name in language_names.tolist()),
+        addresses=addresses,
+        url_length=np.append(urls["length"], 0),
+        url_depth=np.append(urls["depth"], 0),
+        url_flags=np.append(urls["flags"], 0),
+        url_inlinks=inlinks,
+        url_outlinks=outlinks,
+        url_pagerank=pagerank,
+        host_hashes=hosts.astype(np.int64),
+        host_example=example,
+        groups_order=order,
         groups_sorted=urls["group"][order],
-        of_document=Incidence(doc, len(docs) + 1), of_address=Incidence(url, len(urls) + 1),
+        of_document=Incidence(doc, len(docs) + 1),
+        of_address=Incidence(url, len(urls) + 1),
         titles=Strings(blobs, doc_number, starts, title),
         snippets=Strings(blobs, doc_number, starts + title, docs["snippet"].astype(np.int64)),
         urls=Strings(blobs, url_number, urls["offset"].astype(np.int64), urls["length"].astype(np.int64)),
         group_count=len(groups),
-    )  # fmt: skip
+    )
 
 
 def _newest(segments: Sequence[Segment], table: str, key: str) -> tuple[Table, Ids]:

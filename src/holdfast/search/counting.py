@@ -161,7 +161,7 @@ def owned_rows(columns: Columns) -> Owned:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Shown:
+class ShownRows:
     """What may be shown: rows with their sorting keys; for pages each row stands for its group."""
 
     rows: Rows
@@ -170,7 +170,7 @@ class Shown:
     """The row that gave its group its key; the row itself for snapshots."""
 
 
-def as_pages(columns: Columns, rows: Rows, keys: Keys) -> Shown:
+def as_pages(columns: Columns, rows: Rows, keys: Keys) -> ShownRows:
     """Return the latest row of each group, with the key of the group's best."""
     groups = columns.group[rows]
     latest = np.full(columns.group_count, -1, np.int32)
@@ -182,14 +182,14 @@ def as_pages(columns: Columns, rows: Rows, keys: Keys) -> Shown:
     np.maximum.at(best, groups[is_best], rows[is_best])
     stands = latest[groups] == rows
     chosen = groups[stands]
-    return Shown(rows=rows[stands], keys=top[chosen], best=best[chosen])
+    return ShownRows(rows=rows[stands], keys=top[chosen], best=best[chosen])
 
 
 _EQUAL: Final = 1e-5
 """Keys nearer than this are equal: the order of additions inside the index must not turn two results around."""
 
 
-def top(columns: Columns, shown: Shown, *, count: int, shorter_first: bool) -> npt.NDArray[np.int64]:
+def top(columns: Columns, shown: ShownRows, *, count: int, shorter_first: bool) -> npt.NDArray[np.int64]:
     """Return the places of the first `count`: greatest key, shorter address for pages, newest, highest id."""
     keys, rows = shown.keys, shown.rows
     places = np.arange(len(keys))

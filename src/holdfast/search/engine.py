@@ -21,7 +21,7 @@ import numpy.typing as npt
 import tantivy
 
 from holdfast.errors import Unavailable
-from holdfast.parse.folding import analysable, fold
+from holdfast.parse.text import analysable, fold
 from holdfast.search.query import Field
 
 Ids = npt.NDArray[np.int64]
@@ -93,7 +93,7 @@ def stem(word: str, language: str) -> str | None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
+class IndexEntry:
     """One document as the index takes it in."""
 
     key: int
@@ -134,7 +134,7 @@ class Writer:
         except ValueError as exc:
             raise IndexBroken(f"the search index cannot be written: {exc}") from exc
 
-    def add(self, entry: Entry, *, replace: bool = True) -> None:
+    def add(self, entry: IndexEntry, *, replace: bool = True) -> None:
         """Take in one document; `replace` may be False where it is known to be new."""
         if replace:
             self._writer.delete_documents_by_term("key", entry.key)
@@ -173,7 +173,7 @@ class Writer:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
+class MatchedKeys:
     """Keys that match, best first where they are scored; `count` may be more than were asked for."""
 
     keys: Ids
@@ -181,10 +181,10 @@ class Found:
     count: int
 
 
-class Reader:
+class IndexReader:
     """Asks the index as one commit left it; `reopened` costs a fraction of a millisecond."""
 
-    def __init__(self, folder: Path, before: Reader | None = None) -> None:
+    def __init__(self, folder: Path, before: IndexReader | None = None) -> None:
         self._folder = folder
         self._links: TemporaryDirectory[str] | None = None if before is None else before._links
         try:
@@ -200,16 +200,16 @@ class Reader:
         except (ValueError, OSError) as exc:
             raise IndexBroken(f"the search index cannot be read: {exc}; run: holdfast search-index rebuild") from exc
 
-    def reopened(self) -> Reader:
+    def reopened(self) -> IndexReader:
         """Return a reader that sees the latest commit; this one goes on as it is. IndexBroken if files are gone."""
-        return Reader(self._folder, self)
+        return IndexReader(self._folder, self)
 
     @property
     def entries(self) -> int:
         """How many documents and addresses it holds."""
         return int(self._searcher.num_docs)
 
-    def words(self, words: Sequence[str], phrases: Sequence[Sequence[str]], *, limit: int) -> Found:
+    def words(self, words: Sequence[str], phrases: Sequence[Sequence[str]], *, limit: int) -> MatchedKeys:
         """Return documents in which every word and every phrase stands, scored; titles and nearness count more."""
         queries = [q for language in LANGUAGES if (q := _in_language(language, words, phrases)) is not None]
         return self._ask(_any(queries), limit)
@@ -232,7 +232,7 @@ class Reader:
                 found.append(tantivy.Query.phrase_query(_SCHEMA, f"title_{language}", kept))
         return self._ask(_constant(_any(found)), limit).keys
 
-    def substring(self, text: str, field: Field, *, limit: int) -> Found:
+    def substring(self, text: str, field: Field, *, limit: int) -> MatchedKeys:
         """Return keys whose trigrams allow the substring: candidates, to be checked against the text itself.
 
         More are counted than are returned where there are more, or may be.
@@ -264,18 +264,18 @@ class Reader:
         """Return documents in which a word of the vocabulary stands, as it is."""
         return self._ask(_constant(_term("words", word)), limit).keys
 
-    def _ask(self, query: Any, limit: int) -> Found:
+    def _ask(self, query: Any, limit: int) -> MatchedKeys:
         if query is None or limit < 1 or self._searcher.num_docs == 0:
-            return Found(keys=np.empty(0, np.int64), scores=np.empty(0, np.float32), count=0)
+            return MatchedKeys(keys=np.empty(0, np.int64), scores=np.empty(0, np.float32), count=0)
         result = self._searcher.search(query, limit=min(limit, self._searcher.num_docs))
         with _uncollected():
             hits = result.hits
             if not hits:
-                return Found(keys=np.empty(0, np.int64), scores=np.empty(0, np.float32), count=0)
+                return MatchedKeys(keys=np.empty(0, np.int64), scores=np.empty(0, np.float32), count=0)
             scores = np.fromiter(map(itemgetter(0), hits), np.float32, len(hits))
             values = self._searcher.fast_field_values("key", list(map(itemgetter(1), hits)))
             keys = np.fromiter(values, np.int64, len(hits))
-            return Found(keys=keys, scores=scores, count=int(result.count))
+            return MatchedKeys(keys=keys, scores=scores, count=int(result.count))
 
 
 @contextmanager

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
-from holdfast.parse.folding import fold_in_place, is_unspaced
+from holdfast.parse.text import fold_in_place, is_unspaced
 from holdfast.search.engine import language_field, stem
 from holdfast.search.query import Words
 

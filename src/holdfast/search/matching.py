@@ -6,26 +6,122 @@ as `where` and `dans`; each word as a substring of title, snippet or URL; the ne
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import Final
+from string import ascii_lowercase, digits
+from typing import Final, Protocol
 
 import numpy as np
 import numpy.typing as npt
+from rapidfuzz.distance import OSA
+from rapidfuzz.process import extract
 
-from holdfast.parse.folding import fold
-from holdfast.search.budget import Budget
+from holdfast.parse.text import fold
 from holdfast.search.columns import Columns, Floats, Rows
 from holdfast.search.counting import PUBLIC
-from holdfast.search.engine import Reader
-from holdfast.search.query import NO_WORDS, Both, Intent, Node, Question, Term, Words, wanted_terms
+from holdfast.search.engine import IndexReader
+from holdfast.search.query import NO_WORDS, Both, Intent, Node, ParsedQuery, Term, Words, wanted_terms
 from holdfast.search.ranking import TITLE_ALL, TITLE_ANY, TITLE_EXACT, TITLE_PHRASE
-from holdfast.search.shelf import View
+from holdfast.search.readers import View
+from holdfast.search.result_cache import Budget
 from holdfast.search.substrings import Substrings
-from holdfast.search.typos import corrected
+
+_LONGEST: Final = 32
+"""Letters of a word that is bettered; a longer one is no mistyped word."""
+_ALIKE: Final = 4
+"""First letters of which at most one may be wrong where two edits are looked for."""
+_RANGE: Final = 500
+"""Words of one range, the most frequent ones."""
+_READ: Final = 20_000
+"""Words that are read for one word at most."""
+_TRIED: Final = 20
+"""Near words that are tried until one may be shown."""
+
+Shown = Callable[[str], bool]
+"""Says whether a word stands in anything that may be shown: what was withdrawn is not told by way of a suggestion."""
 
 
-class Mode(StrEnum):
+class Vocabulary(Protocol):
+    """The words of the archive, folded and unstemmed."""
+
+    def frequency(self, word: str) -> int:
+        """Return in how many documents a word stands."""
+        ...
+
+    def vocabulary(self, prefix: str, *, limit: int) -> list[tuple[str, int]]:
+        """Return the most frequent words that start so, each with the number of its documents."""
+        ...
+
+
+def corrected(known: Vocabulary, words: Sequence[str], budget: Budget, shown: Shown) -> tuple[str, ...] | None:
+    """Return the words with those replaced that the archive does not have; None if that changes nothing or fails."""
+    near: list[str] = []
+    for word in words:
+        found = nearest(known, word, budget, shown)
+        if found is None:
+            return None
+        near.append(found)
+    return None if near == list(words) else tuple(near)
+
+
+def nearest(known: Vocabulary, word: str, budget: Budget, shown: Shown) -> str | None:
+    """Return the word that was probably meant: the fewest edits, then the most documents; itself if it is there.
+
+    One edit in a word of up to five letters, two in a longer one.
+    """
+    budget.check()
+    if known.frequency(word) and shown(word):
+        return word
+    if len(word) > _LONGEST:
+        return None
+    stages = (_one_edit, _two_edits) if len(word) > 5 else (_one_edit,)
+    for stage in stages:
+        near = sorted(stage(known, word, budget))
+        for _, _, term in near[:_TRIED]:
+            if shown(term):
+                return term
+    return None
+
+
+_Near = tuple[int, int, str]
+"""How many edits away, minus the number of documents, and the word: the least is the best."""
+
+
+def _one_edit(known: Vocabulary, word: str, budget: Budget) -> list[_Near]:
+    variants = set(_edits(word))
+    budget.spend(len(variants))
+    return [(1, -count, variant) for variant in variants if (count := known.frequency(variant))]
+
+
+def _two_edits(known: Vocabulary, word: str, budget: Budget) -> list[_Near]:
+    frequency: dict[str, int] = {}
+    for prefix in dict.fromkeys([word[:_ALIKE], *_edits(word[:_ALIKE])]):
+        frequency.update(known.vocabulary(prefix, limit=_RANGE))
+        if len(frequency) >= _READ:
+            break
+    budget.spend(len(frequency))
+    found = extract(word, frequency.keys(), scorer=OSA.distance, score_cutoff=2, limit=None)
+    return [(edits, -frequency[term], term) for term, edits, _ in found if edits]
+
+
+def _edits(word: str) -> Iterator[str]:
+    """Yield what one edit makes of a word: a letter too few, two swapped, one wrong, one too many."""
+    letters = "".join(dict.fromkeys(f"{ascii_lowercase}{digits}{word}"))
+    for at in range(len(word)):
+        before, letter, after = word[:at], word[at], word[at + 1 :]
+        yield before + after
+        if after and after[0] != letter:
+            yield before + after[0] + letter + after[1:]
+        for other in letters:
+            if other != letter:
+                yield before + other + after
+            yield before + other + letter + after
+    for other in letters:
+        yield word + other
+
+
+class MatchMode(StrEnum):
     """How results were found; the label of the metrics (1.6 of the facts)."""
 
     NEWEST = "newest"
@@ -48,7 +144,7 @@ class Match:
     rows: Rows
     text: Floats
     titles: npt.NDArray[np.uint8]
-    mode: Mode
+    mode: MatchMode
     documents: int
     """How many documents match, counted in full even where not all were read."""
     complete: bool = True
@@ -63,12 +159,13 @@ class Match:
 
 def browsed(rows: Rows, *, complete: bool) -> Match:
     """Return what answers a request without words: these rows, all alike."""
-    return _plain_rows(rows, Mode.NEWEST, complete=complete)
+    return _plain_rows(rows, MatchMode.NEWEST, complete=complete)
 
 
-def _plain_rows(rows: Rows, mode: Mode, **more: object) -> Match:
-    match = Match(rows=rows, text=np.zeros(len(rows), np.float32), titles=np.zeros(len(rows), np.uint8), mode=mode,
-                  documents=0)  # fmt: skip
+def _plain_rows(rows: Rows, mode: MatchMode, **more: object) -> Match:
+    match = Match(
+        rows=rows, text=np.zeros(len(rows), np.float32), titles=np.zeros(len(rows), np.uint8), mode=mode, documents=0
+    )
     return replace(match, **more)  # type: ignore[arg-type]
 
 
@@ -77,7 +174,7 @@ _WITNESSES: Final = 1_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reach:
+class SearchReach:
     """How far a query looks, and what it may see: what no reader may see decides nothing, not even how it looks on."""
 
     scan: int
@@ -94,25 +191,25 @@ class Reach:
         return shown
 
 
-def find(view: View, question: Question, reach: Reach) -> Match:
+def find(view: View, question: ParsedQuery, reach: SearchReach) -> Match:
     """Return what answers a question; SearchTooLong if that takes too long."""
     columns = view.columns
     if question.intent is Intent.BROWSE or view.reader is None:
         count = len(columns) if question.intent is Intent.BROWSE else 0
-        return _plain_rows(np.arange(count, dtype=np.int32), Mode.NEWEST)
+        return _plain_rows(np.arange(count, dtype=np.int32), MatchMode.NEWEST)
     if question.intent is Intent.URL:
         rows = columns.rows_of_groups(np.array(question.groups, np.int64))
         rows = rows[reach.shows(rows)]
         if len(rows) or question.certain:
-            return _plain_rows(rows, Mode.URL)
+            return _plain_rows(rows, MatchMode.URL)
     if question.intent is Intent.BOOLEAN and question.tree is not None:
-        match = _boolean(view.reader, columns, question.tree, Mode.BOOLEAN, reach)
+        match = _boolean(view.reader, columns, question.tree, MatchMode.BOOLEAN, reach)
         if len(match.rows) or question.certain:
             return match
     return _plain(view.reader, columns, question, reach)
 
 
-def _plain(reader: Reader, columns: Columns, question: Question, reach: Reach) -> Match:
+def _plain(reader: IndexReader, columns: Columns, question: ParsedQuery, reach: SearchReach) -> Match:
     words = question.words
     if words.words or words.phrases:
         match = _worded(reader, columns, words, reach)
@@ -122,8 +219,8 @@ def _plain(reader: Reader, columns: Columns, question: Question, reach: Reach) -
         if words != question.words:
             match = _worded(reader, columns, words, reach)
             if match is not None:
-                return replace(match, mode=Mode.FALLBACK)
-    parts = _boolean(reader, columns, _substrings_of(question), Mode.FALLBACK, reach)
+                return replace(match, mode=MatchMode.FALLBACK)
+    parts = _boolean(reader, columns, _substrings_of(question), MatchMode.FALLBACK, reach)
     if len(parts.rows) or not words.words:
         return parts
     near = corrected(reader, words.words, reach.budget, lambda word: _is_shown(reader, columns, word, reach))
@@ -133,17 +230,17 @@ def _plain(reader: Reader, columns: Columns, question: Question, reach: Reach) -
     match = _worded(reader, columns, meant, reach)
     if match is None:
         return parts
-    return replace(match, mode=Mode.FUZZY, did_you_mean=_spoken(question, words, meant))
+    return replace(match, mode=MatchMode.FUZZY, did_you_mean=_spoken(question, words, meant))
 
 
-def _is_shown(reader: Reader, columns: Columns, word: str, reach: Reach) -> bool:
+def _is_shown(reader: IndexReader, columns: Columns, word: str, reach: SearchReach) -> bool:
     """Return whether a word stands in a document of which a capture may be seen."""
     reach.budget.check()
     documents = columns.documents.known(reader.with_word(word, limit=_WITNESSES))
     return bool(reach.shows(columns.of_document.rows(documents)[0]).any())
 
 
-def _spoken(question: Question, words: Words, meant: Words) -> str:
+def _spoken(question: ParsedQuery, words: Words, meant: Words) -> str:
     """Return the query as it was probably meant."""
     swaps = dict(zip(words.words, meant.words, strict=True))
     typed = fold(question.text)
@@ -152,7 +249,7 @@ def _spoken(question: Question, words: Words, meant: Words) -> str:
     return typed
 
 
-def _substrings_of(question: Question) -> Node:
+def _substrings_of(question: ParsedQuery) -> Node:
     terms = [Term(word) for word in question.words.words]
     terms += [Term(" ".join(phrase)) for phrase in question.words.phrases]
     if not terms:
@@ -160,7 +257,7 @@ def _substrings_of(question: Question) -> Node:
     return terms[0] if len(terms) == 1 else Both(tuple(terms))
 
 
-def _boolean(reader: Reader, columns: Columns, tree: Node, mode: Mode, reach: Reach) -> Match:
+def _boolean(reader: IndexReader, columns: Columns, tree: Node, mode: MatchMode, reach: SearchReach) -> Match:
     substrings = Substrings(reader, columns, reach.budget)
     rows, whole = substrings.matching(tree)
     rows = rows[reach.shows(rows)]
@@ -172,7 +269,7 @@ def _boolean(reader: Reader, columns: Columns, tree: Node, mode: Mode, reach: Re
     return _plain_rows(rows, mode, text=text, substrings=terms, documents=documents, complete=whole)
 
 
-def _worded(reader: Reader, columns: Columns, words: Words, reach: Reach) -> Match | None:
+def _worded(reader: IndexReader, columns: Columns, words: Words, reach: SearchReach) -> Match | None:
     """Return the captures of the documents in which all words stand; None if there are none that may be seen."""
     reach.budget.check()
     found = reader.words(words.words, words.phrases, limit=reach.scan)
@@ -191,7 +288,7 @@ def _worded(reader: Reader, columns: Columns, words: Words, reach: Reach) -> Mat
         rows=rows[keep],
         text=np.repeat(scores / best, counts)[keep],
         titles=np.repeat(bits[places], counts)[keep],
-        mode=Mode.FTS,
+        mode=MatchMode.FTS,
         shown=words,
         documents=found.count,
         complete=found.count <= len(found.keys),
@@ -199,7 +296,7 @@ def _worded(reader: Reader, columns: Columns, words: Words, reach: Reach) -> Mat
     )
 
 
-def _title_bits(reader: Reader, columns: Columns, words: Words, *, limit: int) -> npt.NDArray[np.uint8]:
+def _title_bits(reader: IndexReader, columns: Columns, words: Words, *, limit: int) -> npt.NDArray[np.uint8]:
     """Return what each document's title has of the words."""
     bits = np.zeros(len(columns.documents.keys) + 1, np.uint8)
     asked = words.all_words

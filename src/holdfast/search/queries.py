@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple
 from sqlalchemy import BindParameter, bindparam, delete, func, insert, select, update
 from sqlalchemy.orm import InstrumentedAttribute, Session
 
-from holdfast.db.inserts import insert_into
+from holdfast.db.engine import insert_into
 from holdfast.db.models import (
     Document,
     DocumentText,
@@ -26,10 +26,10 @@ from holdfast.db.models import (
     Snapshot,
     Source,
 )
-from holdfast.db.visibility import visible, withdrawn_captures
+from holdfast.withdrawals.visibility import visible, withdrawn_captures
 
 
-class PageRow(NamedTuple):
+class SearchPageRow(NamedTuple):
     """One page as the columns take it in."""
 
     id: int
@@ -45,19 +45,28 @@ class PageRow(NamedTuple):
     group_hash: int | None
 
 
-def pages_between(session: Session, first: int, last: int, *, limit: int) -> list[PageRow]:
+def pages_between(session: Session, first: int, last: int, *, limit: int) -> list[SearchPageRow]:
     """Return the pages with ids in a range, in order of id, at most this many."""
     statement = (
         select(
-            Snapshot.id, Snapshot.captured_at, Snapshot.url, Snapshot.document_id, Snapshot.source_id, Snapshot.status,
-            Snapshot.record_type, Snapshot.media_type, Snapshot.noindex, Snapshot.canonical_id, PageGroup.url_hash,
+            Snapshot.id,
+            Snapshot.captured_at,
+            Snapshot.url,
+            Snapshot.document_id,
+            Snapshot.source_id,
+            Snapshot.status,
+            Snapshot.record_type,
+            Snapshot.media_type,
+            Snapshot.noindex,
+            Snapshot.canonical_id,
+            PageGroup.url_hash,
         )
         .outerjoin(PageGroup, PageGroup.id == Snapshot.group_id)
         .where(Snapshot.id >= first, Snapshot.id <= last, Snapshot.is_page)
         .order_by(Snapshot.id)
         .limit(limit)
-    )  # fmt: skip
-    return [PageRow._make(row) for row in session.execute(statement)]
+    )
+    return [SearchPageRow._make(row) for row in session.execute(statement)]
 
 
 def id_bounds(session: Session) -> tuple[int, int] | None:
@@ -83,13 +92,18 @@ def documents_with_text(session: Session, ids: Sequence[int]) -> list[DocumentRo
     """Return these documents, those that are there, in order of id."""
     statement = (
         select(
-            Document.id, Document.title, Document.description, Document.snippet, Document.language,
-            Document.says_archived, DocumentText.text,
+            Document.id,
+            Document.title,
+            Document.description,
+            Document.snippet,
+            Document.language,
+            Document.says_archived,
+            DocumentText.text,
         )
         .outerjoin(DocumentText, DocumentText.document_id == Document.id)
         .where(Document.id.in_(ids))
         .order_by(Document.id)
-    )  # fmt: skip
+    )
     return [DocumentRow._make(row) for row in session.execute(statement)]
 
 
@@ -168,7 +182,7 @@ def taken_in(session: Session, ids: Sequence[int]) -> None:
     session.execute(delete(SearchOutbox).where(SearchOutbox.id.in_(ids)))
 
 
-class SourceRow(NamedTuple):
+class SearchSourceRow(NamedTuple):
     """One source as results name it."""
 
     id: int
@@ -205,14 +219,26 @@ class HitRow(NamedTuple):
 _IDS: Final[BindParameter[Any]] = bindparam("ids", expanding=True)
 _HITS: Final = (
     select(
-        Snapshot.id, Snapshot.url, Snapshot.captured_at, Snapshot.status, Snapshot.media_type, Snapshot.source_id,
-        Snapshot.execution_id, Snapshot.backend, Snapshot.fidelity, Snapshot.document_id, Document.title,
-        Document.snippet, Document.language, PageGroup.url, PageGroup.snapshot_count,
+        Snapshot.id,
+        Snapshot.url,
+        Snapshot.captured_at,
+        Snapshot.status,
+        Snapshot.media_type,
+        Snapshot.source_id,
+        Snapshot.execution_id,
+        Snapshot.backend,
+        Snapshot.fidelity,
+        Snapshot.document_id,
+        Document.title,
+        Document.snippet,
+        Document.language,
+        PageGroup.url,
+        PageGroup.snapshot_count,
     )
     .outerjoin(Document, Document.id == Snapshot.document_id)
     .outerjoin(PageGroup, PageGroup.id == Snapshot.group_id)
     .where(Snapshot.id.in_(_IDS), ~Snapshot.noindex, *visible())
-)  # fmt: skip
+)
 _TEXTS: Final = select(DocumentText.document_id, DocumentText.text).where(DocumentText.document_id.in_(_IDS))
 _SOURCES: Final = select(Source.id, Source.code, Source.name)
 
@@ -227,9 +253,9 @@ def packed_texts(session: Session, document_ids: Sequence[int]) -> dict[int, byt
     return {row[0]: row[1] for row in session.connection().execute(_TEXTS, {"ids": list(document_ids)})}
 
 
-def sources(session: Session) -> list[SourceRow]:
+def sources(session: Session) -> list[SearchSourceRow]:
     """Return all sources."""
-    return [SourceRow._make(row) for row in session.connection().execute(_SOURCES)]
+    return [SearchSourceRow._make(row) for row in session.connection().execute(_SOURCES)]
 
 
 def links(session: Session, *, chunk: int) -> Iterator[Sequence[tuple[int, int]]]:
@@ -238,8 +264,9 @@ def links(session: Session, *, chunk: int) -> Iterator[Sequence[tuple[int, int]]
     yield from _edges(session, SignalLink.page_id, SignalLink, chunk)
 
 
-def _edges(session: Session, owner: InstrumentedAttribute[int], table: type[PageLink] | type[SignalLink],
-           chunk: int) -> Iterator[Sequence[tuple[int, int]]]:  # fmt: skip
+def _edges(
+    session: Session, owner: InstrumentedAttribute[int], table: type[PageLink] | type[SignalLink], chunk: int
+) -> Iterator[Sequence[tuple[int, int]]]:
     """Yield the edges of one table by its key, which is the owner of a link and where it leads."""
     after: tuple[int, int] | None = None
     while True:

@@ -12,7 +12,7 @@ from enum import StrEnum
 from typing import Final
 
 from holdfast.errors import UrlRefused
-from holdfast.parse.folding import fold, is_unspaced, letters_of, tidy, words_of
+from holdfast.parse.text import fold, is_unspaced, letters_of, tidy, words_of
 from holdfast.urls import Url, hash64, parse_seed
 
 MAX_QUERY_CHARS: Final = 256
@@ -104,7 +104,7 @@ NO_WORDS: Final = Words(words=())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Question:
+class ParsedQuery:
     """A query as understood. `tree` is set for boolean queries, `groups` for addresses, `words` for everything else."""
 
     text: str
@@ -124,19 +124,19 @@ _LOUD = re.compile(r"[()]|(?<!\S)(?:AND|OR|NOT)(?!\S)|(?<!\S)-[^\s-]|(?<!\S)(?:t
 _SHOUTED = re.compile(r"[()]|(?<!\S)(?:AND|OR|NOT)(?!\S)|(?<!\S)-[^\s-]|(?<!\S)(?i:title|snippet|url):")
 
 
-def understand(text: str) -> Question:
+def understand(text: str) -> ParsedQuery:
     """Return what a query means; any string has a meaning."""
     clean = tidy(text[: 4 * MAX_QUERY_CHARS])[:MAX_QUERY_CHARS].strip()
     if not clean:
-        return Question(text="", intent=Intent.BROWSE)
+        return ParsedQuery(text="", intent=Intent.BROWSE)
     words = plain(clean)
     if (address := _address(clean)) is not None:
         named = "://" in clean or clean.lower().startswith(("www.", "url:"))
-        return Question(text=clean, intent=Intent.URL, groups=variants(address), words=words, certain=named)
+        return ParsedQuery(text=clean, intent=Intent.URL, groups=variants(address), words=words, certain=named)
     if _LOUD.search(clean) and (tree := _tree(clean)) is not None:
         shouted = _SHOUTED.search(clean) is not None
-        return Question(text=clean, intent=Intent.BOOLEAN, tree=tree, words=words, certain=shouted)
-    return Question(text=clean, intent=Intent.PLAIN, words=words)
+        return ParsedQuery(text=clean, intent=Intent.BOOLEAN, tree=tree, words=words, certain=shouted)
+    return ParsedQuery(text=clean, intent=Intent.PLAIN, words=words)
 
 
 def _address(text: str) -> Url | None:

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from holdfast.search.columns import Columns, Floats, Rows
-from holdfast.search.query import Question
+from holdfast.search.query import ParsedQuery
 from holdfast.search.segments import HAS_QUERY, SAYS_ARCHIVED, TRACKED
 
 TITLE_ANY: Final = 1
@@ -70,18 +70,36 @@ _TABLE: Final = {
         authority=0.05, depth=-0.01, archived=0.0, title_all=0.20, title_any=0.10
     ),
     (Ranking.V3, Breadth.BROAD): Coefficients(
-        authority=0.35, hubness=0.10, pagerank=0.15, depth=-0.04, archived=-1.0, title_all=0.25, title_any=0.12,
-        title_exact=0.35, recency=0.15,
+        authority=0.35,
+        hubness=0.10,
+        pagerank=0.15,
+        depth=-0.04,
+        archived=-1.0,
+        title_all=0.25,
+        title_any=0.12,
+        title_exact=0.35,
+        recency=0.15,
     ),
     (Ranking.V3, Breadth.MIXED): Coefficients(
-        authority=0.25, depth=-0.025, archived=-0.8, title_all=0.22, title_any=0.10, title_phrase=0.15,
-        title_exact=0.30, recency=0.08,
+        authority=0.25,
+        depth=-0.025,
+        archived=-0.8,
+        title_all=0.22,
+        title_any=0.10,
+        title_phrase=0.15,
+        title_exact=0.30,
+        recency=0.08,
     ),
     (Ranking.V3, Breadth.SPECIFIC): Coefficients(
-        authority=0.08, depth=-0.015, archived=-0.3, title_all=0.20, title_any=0.05, title_phrase=0.15,
+        authority=0.08,
+        depth=-0.015,
+        archived=-0.3,
+        title_all=0.20,
+        title_any=0.05,
+        title_phrase=0.15,
         title_exact=0.25,
     ),
-}  # fmt: skip
+}
 _DAY_MICROS: Final = 86_400_000_000
 _DEEPEST: Final = 8
 """Slashes beyond this do not count: a deep page is deep."""
@@ -90,7 +108,7 @@ _FRESHEST: Final = float(np.log(1 + 365 / 7))
 """A week is as fresh as it gets."""
 
 
-def breadth_of(question: Question) -> Breadth:
+def breadth_of(question: ParsedQuery) -> Breadth:
     """Return how broad a query is."""
     words = question.words.all_words
     if len(words) >= 3 or question.words.phrases or any(char.isdigit() for char in question.text):
@@ -110,7 +128,7 @@ _QUALITY: Final = np.array([0, -1, 2, 1, -1, -1], np.float32)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Standing:
+class PageWorth:
     """What pages are worth before any word is read, under one set of coefficients: by address, and by document."""
 
     weights: Coefficients
@@ -121,7 +139,7 @@ class Standing:
     """All of it and the order of statuses, added up for each capture: one look-up a result."""
 
 
-def standing(columns: Columns, weights: Coefficients, *, now_micros: int) -> Standing:
+def standing(columns: Columns, weights: Coefficients, *, now_micros: int) -> PageWorth:
     """Return the standing of all pages; made once for a view and a set of coefficients."""
     flags = columns.url_flags
     by_address: dict[str, Floats] = {
@@ -139,10 +157,13 @@ def standing(columns: Columns, weights: Coefficients, *, now_micros: int) -> Sta
         whole += part
     by_row = whole[columns.url] + archived[columns.doc] + recency[columns.month]
     by_row += (_QUALITY * np.float32(_STATUS_STEP))[columns.profiles["status"]][columns.profile]
-    return Standing(
-        weights=weights, of_address=by_address, of_document={"archivedPenalty": archived},
-        of_month={"recencyBoost": recency}, by_row=by_row,
-    )  # fmt: skip
+    return PageWorth(
+        weights=weights,
+        of_address=by_address,
+        of_document={"archivedPenalty": archived},
+        of_month={"recencyBoost": recency},
+        by_row=by_row,
+    )
 
 
 def quality(columns: Columns, rows: Rows) -> Floats:
@@ -163,7 +184,7 @@ def _recency(columns: Columns, weights: Coefficients, now_micros: int) -> Floats
     return (np.log1p(365 / days) * (weights.recency / _FRESHEST)).astype(np.float32)
 
 
-def order_keys(rows: Rows, text: Floats, titles: npt.NDArray[np.uint8], worth: Standing) -> Floats:
+def order_keys(rows: Rows, text: Floats, titles: npt.NDArray[np.uint8], worth: PageWorth) -> Floats:
     """Return what rows are sorted by, greatest first: the order of statuses, then the score."""
     keys = worth.by_row[rows]
     keys += text
@@ -171,7 +192,7 @@ def order_keys(rows: Rows, text: Floats, titles: npt.NDArray[np.uint8], worth: S
     return keys
 
 
-def parts(columns: Columns, row: int, text: float, titles: int, worth: Standing) -> dict[str, float]:
+def parts(columns: Columns, row: int, text: float, titles: int, worth: PageWorth) -> dict[str, float]:
     """Return the parts of one row's score by name; their sum is the score."""
     found = {"rankText": text, "titleBoost": float(_title_table(worth.weights)[titles])}
     for table, place in (

@@ -20,18 +20,17 @@ from holdfast.db.engine import Database
 from holdfast.errors import Invalid, Unavailable
 from holdfast.index.queries import unpack_text
 from holdfast.search import counting, queries, ranking
-from holdfast.search.budget import CANDIDATES, SECONDS, Budget
-from holdfast.search.counting import Count, Filters, Keys, Shown, Spread
-from holdfast.search.drain import demand_outbox
+from holdfast.search.counting import Count, Filters, Keys, ShownRows, Spread
+from holdfast.search.directory import IndexDirectory, IndexElsewhere
 from holdfast.search.highlight import Finder, Piece
-from holdfast.search.matching import Match, Mode, Reach, browsed, find
-from holdfast.search.notes import Gate, Notes
-from holdfast.search.place import IndexElsewhere, Place
+from holdfast.search.matching import Match, MatchMode, SearchReach, browsed, find
+from holdfast.search.outbox import demand_outbox
 from holdfast.search.queries import HitRow
-from holdfast.search.query import MAX_QUERY_CHARS, Intent, Question, understand
-from holdfast.search.ranking import Ranking, Standing
-from holdfast.search.shelf import Shelf, View
-from holdfast.sources.refusals import SourceNotFound
+from holdfast.search.query import MAX_QUERY_CHARS, Intent, ParsedQuery, understand
+from holdfast.search.ranking import PageWorth, Ranking
+from holdfast.search.readers import ReaderCache, View
+from holdfast.search.result_cache import CANDIDATES, SECONDS, Budget, Gate, ResultCache
+from holdfast.sources.errors import SourceNotFound
 
 EXACT_DOCUMENTS: Final = 10_000
 FILTERED_DOCUMENTS: Final = (25_000, 100_000)
@@ -50,7 +49,7 @@ class Sort(StrEnum):
     NEWEST = "newest"
 
 
-class Kind(StrEnum):
+class ResultKind(StrEnum):
     """What one result stands for: a capture, or a page with all its captures."""
 
     SNAPSHOTS = "snapshots"
@@ -70,14 +69,14 @@ class NoIndexHere(Unavailable):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Request:
+class SearchRequest:
     """What is asked for. `start` and `end` are days, both included."""
 
     q: str | None = None
     source: str | None = None
     sort: Sort | None = None
     """Relevance where there are words, newest where there are none."""
-    view: Kind = Kind.SNAPSHOTS
+    view: ResultKind = ResultKind.SNAPSHOTS
     non_2xx: bool = False
     duplicates: bool = False
     start: date | None = None
@@ -109,13 +108,13 @@ class Hit:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
+class SearchAnswer:
     """A page of results, and what was counted of all of them."""
 
     hits: list[Hit]
     total: int
     exact: bool
-    mode: Mode
+    mode: MatchMode
     breadth: str
     did_you_mean: str | None
     facets: dict[str, list[Count]]
@@ -130,7 +129,7 @@ class Answer:
 class _Counted:
     """What a request's rows come to, before a page is cut."""
 
-    shown: Shown
+    shown: ShownRows
     match: Match
     exact: bool
     spread: Spread
@@ -142,14 +141,14 @@ class _Counted:
         return len(self.match.rows)
 
 
-class Search:
+class SearchService:
     """Answers searches on one archive; one of these serves a process, from any number of threads."""
 
     def __init__(self, database: Database, home: Path, clock: Clock) -> None:
         self._database, self._clock = database, clock
-        self._shelf, self._place = Shelf(home, clock, prepare=self._prepare), Place(home)
-        self._notes: Notes[_Counted] | None = None
-        self._prepared: Notes[_Counted] | None = None
+        self._shelf, self._place = ReaderCache(home, clock, prepare=self._prepare), IndexDirectory(home)
+        self._notes: ResultCache[_Counted] | None = None
+        self._prepared: ResultCache[_Counted] | None = None
         self.exact_documents, self.filtered_documents = EXACT_DOCUMENTS, FILTERED_DOCUMENTS
         self.browsed_rows = BROWSED_ROWS
         self.candidates, self.seconds = CANDIDATES, SECONDS
@@ -157,7 +156,7 @@ class Search:
     def _budget(self) -> Budget:
         return Budget(self._clock, candidates=self.candidates, seconds=self.seconds)
 
-    def ask(self, request: Request, *, wait: bool = False) -> Answer:
+    def ask(self, request: SearchRequest, *, wait: bool = False) -> SearchAnswer:
         """Return a page of results; past the end an empty one with the same total.
 
         With `wait` it is answered from the newest index. BadSearch for bounds and dates that make no sense;
@@ -175,17 +174,28 @@ class Search:
                 raise SourceNotFound(request.source)
             counted = self._counted(session, notes, question, request, sources)
             hits = self._hits(session, notes, question, request, counted, sources)
-        return Answer(
-            hits=hits, total=len(counted.shown.rows), exact=counted.exact, mode=counted.match.mode,
-            breadth=ranking.breadth_of(question).value, did_you_mean=counted.match.did_you_mean,
-            facets=counted.spread.facets, histogram_unit=counted.spread.unit, histogram=counted.spread.bars,
-            took_ms=(self._clock.monotonic() - started) * 1_000, spent=counted.spent,
-        )  # fmt: skip
+        return SearchAnswer(
+            hits=hits,
+            total=len(counted.shown.rows),
+            exact=counted.exact,
+            mode=counted.match.mode,
+            breadth=ranking.breadth_of(question).value,
+            did_you_mean=counted.match.did_you_mean,
+            facets=counted.spread.facets,
+            histogram_unit=counted.spread.unit,
+            histogram=counted.spread.bars,
+            took_ms=(self._clock.monotonic() - started) * 1_000,
+            spent=counted.spent,
+        )
 
     def _counted(
-        self, session: Session, notes: Notes[_Counted], question: Question, request: Request,
+        self,
+        session: Session,
+        notes: ResultCache[_Counted],
+        question: ParsedQuery,
+        request: SearchRequest,
         sources: dict[int, tuple[str, str]],
-    ) -> _Counted:  # fmt: skip
+    ) -> _Counted:
         """Return what a request comes to, as it was kept, or counted now."""
         mark, gate = notes.gate(session)
         alike = replace(request, page=1, page_size=1, explain=False)
@@ -196,11 +206,11 @@ class Search:
 
     def _prepare(self, view: View) -> None:
         """Count all pages of a view that is about to serve: the one question whose cost grows with the archive."""
-        notes: Notes[_Counted] = Notes(view)
+        notes: ResultCache[_Counted] = ResultCache(view)
         with self._database.read() as session:
             sources = {row.id: (row.code, row.name) for row in queries.sources(session)}
-            for kind in Kind:
-                self._counted(session, notes, understand(""), Request(view=kind), sources)
+            for kind in ResultKind:
+                self._counted(session, notes, understand(""), SearchRequest(view=kind), sources)
         notes.owned()
         self._prepared = notes
 
@@ -210,16 +220,20 @@ class Search:
         except IndexElsewhere as exc:
             raise NoIndexHere(str(exc)) from exc
 
-    def _notes_on(self, view: View) -> Notes[_Counted]:
+    def _notes_on(self, view: View) -> ResultCache[_Counted]:
         notes, prepared = self._notes, self._prepared
         if notes is None or notes.view is not view:
-            notes = self._notes = prepared if prepared is not None and prepared.view is view else Notes(view)
+            notes = self._notes = prepared if prepared is not None and prepared.view is view else ResultCache(view)
         return notes
 
     def _count(
-        self, notes: Notes[_Counted], question: Question, request: Request, gate: Gate,
+        self,
+        notes: ResultCache[_Counted],
+        question: ParsedQuery,
+        request: SearchRequest,
+        gate: Gate,
         sources: dict[int, tuple[str, str]],
-    ) -> _Counted:  # fmt: skip
+    ) -> _Counted:
         columns, filters, budget = notes.view.columns, _filters(request, sources), self._budget()
         if question.intent is Intent.BROWSE and filters.any:
             rows, complete = counting.newest(columns, filters, notes.owned(), most=self.browsed_rows)
@@ -235,36 +249,46 @@ class Search:
         else:
             worth = self._worth(notes, question, request)
             keys = ranking.order_keys(match.rows, match.text, match.titles, worth)
-        if request.view is Kind.PAGES:
+        if request.view is ResultKind.PAGES:
             shown = counting.as_pages(columns, match.rows, keys)
         else:
-            shown = Shown(rows=match.rows, keys=keys, best=match.rows)
-        if question.intent is Intent.BROWSE and request.view is Kind.PAGES and not filters.since and not filters.until:
-            match = replace(match, mode=Mode.PAGES)
+            shown = ShownRows(rows=match.rows, keys=keys, best=match.rows)
+        if (
+            question.intent is Intent.BROWSE
+            and request.view is ResultKind.PAGES
+            and not filters.since
+            and not filters.until
+        ):
+            match = replace(match, mode=MatchMode.PAGES)
         exact = match.complete and match.documents <= self.exact_documents
         spread = counting.spread(columns, shown.rows, sources)
         return _Counted(shown=shown, match=match, exact=exact, spread=spread, spent=budget.spent)
 
     def _found(
-        self, notes: Notes[_Counted], question: Question, filters: Filters, gate: Gate, budget: Budget
+        self, notes: ResultCache[_Counted], question: ParsedQuery, filters: Filters, gate: Gate, budget: Budget
     ) -> tuple[Match, counting.Keep]:
         """Return what answers a question, and which of it passes; more is read where filters leave little."""
         allowed = None if filters.source is None else notes.documents_of(filters.source)
         for scan in self.filtered_documents if filters.any else (self.exact_documents,):
-            match = find(notes.view, question, Reach(scan=scan, gate=gate, budget=budget, allowed=allowed))
+            match = find(notes.view, question, SearchReach(scan=scan, gate=gate, budget=budget, allowed=allowed))
             keep = counting.passing(notes.view.columns, match.rows, gate, filters)
             if not match.goes_on or np.count_nonzero(keep) >= ENOUGH:
                 break
         return match, keep
 
-    def _worth(self, notes: Notes[_Counted], question: Question, request: Request) -> Standing:
+    def _worth(self, notes: ResultCache[_Counted], question: ParsedQuery, request: SearchRequest) -> PageWorth:
         weights = ranking.coefficients(request.ranking, ranking.breadth_of(question))
         return notes.standing(weights, to_micros(self._clock.now()))
 
     def _hits(
-        self, session: Session, notes: Notes[_Counted], question: Question, request: Request, counted: _Counted,
+        self,
+        session: Session,
+        notes: ResultCache[_Counted],
+        question: ParsedQuery,
+        request: SearchRequest,
+        counted: _Counted,
         sources: dict[int, tuple[str, str]],
-    ) -> list[Hit]:  # fmt: skip
+    ) -> list[Hit]:
         columns, shown = notes.view.columns, counted.shown
         skip = (request.page - 1) * request.page_size
         if skip >= len(shown.rows):
@@ -276,7 +300,10 @@ class Search:
             places = np.arange(max(0, last - request.page_size), last)[::-1]
         else:
             places = counting.top(
-                columns, shown, count=skip + request.page_size, shorter_first=relevance and request.view is Kind.PAGES
+                columns,
+                shown,
+                count=skip + request.page_size,
+                shorter_first=relevance and request.view is ResultKind.PAGES,
             )[skip:]
         ids = columns.ids[shown.rows[places]].tolist()
         found = queries.hits(session, ids)
@@ -291,7 +318,7 @@ class Search:
             if row.language not in finders:
                 finders[row.language] = Finder(counted.match.shown, counted.match.substrings, row.language)
             hit = _hit(row, finders[row.language], texts.get(row.document_id or 0), sources)
-            if request.view is Kind.PAGES:
+            if request.view is ResultKind.PAGES:
                 hidden = notes.hidden_in(int(columns.group[shown.rows[place]]))
                 hit = replace(hit, captures=max(1, (row.group_snapshots or 1) - hidden))
             if request.explain:
@@ -308,32 +335,41 @@ def _hit(row: HitRow, finder: Finder, packed: bytes | None, sources: dict[int, t
     code, name = sources.get(row.source_id, ("", ""))
     text = unpack_text(packed) if packed is not None else row.snippet or ""
     return Hit(
-        row=row, source_code=code, source_name=name, title=finder.pieces(row.title or ""),
-        passages=finder.passages(text), captures=None,
-    )  # fmt: skip
+        row=row,
+        source_code=code,
+        source_name=name,
+        title=finder.pieces(row.title or ""),
+        passages=finder.passages(text),
+        captures=None,
+    )
 
 
-def _sort(request: Request, question: Question) -> Sort:
+def _sort(request: SearchRequest, question: ParsedQuery) -> Sort:
     if question.intent is Intent.BROWSE:
         return Sort.NEWEST
     return request.sort or Sort.RELEVANCE
 
 
-def _mixes_statuses(request: Request) -> bool:
+def _mixes_statuses(request: SearchRequest) -> bool:
     """Return whether redirects and errors are among the results: they come after the rest, in every order."""
     return request.non_2xx and request.status is None
 
 
-def _filters(request: Request, sources: dict[int, tuple[str, str]]) -> Filters:
+def _filters(request: SearchRequest, sources: dict[int, tuple[str, str]]) -> Filters:
     wanted = None
     if request.source is not None:
         wanted = next(place for place, (code, _) in sources.items() if code == request.source)
     return Filters(
-        source=wanted, non_2xx=request.non_2xx, duplicates=request.duplicates, language=request.language,
-        type=request.type, status=request.status, host=request.host,
+        source=wanted,
+        non_2xx=request.non_2xx,
+        duplicates=request.duplicates,
+        language=request.language,
+        type=request.type,
+        status=request.status,
+        host=request.host,
         since=counting.moment_of(request.start) if request.start else None,
         until=_day_after(request.end) if request.end else None,
-    )  # fmt: skip
+    )
 
 
 def _day_after(day: date) -> datetime | None:
@@ -341,7 +377,7 @@ def _day_after(day: date) -> datetime | None:
     return None if day >= date.max else counting.moment_of(day + timedelta(days=1))
 
 
-def _check(request: Request) -> None:
+def _check(request: SearchRequest) -> None:
     if request.q is not None and len(request.q) > MAX_QUERY_CHARS:
         raise BadSearch(f"a query has at most {MAX_QUERY_CHARS} characters, this one has {len(request.q)}")
     if request.start and request.end and request.start > request.end:

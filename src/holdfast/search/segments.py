@@ -38,14 +38,29 @@ _LOCAL_HEADER: Final = struct.Struct("<26xHH")
 """Of a file in a zip: what matters is how long the name and the extra fields behind it are."""
 
 ROW: Final = np.dtype(
-    [("id", "<i8"), ("at", "<i8"), ("url", "<i8"), ("doc", "<i4"), ("source", "<i4"), ("status", "<i2"),
-     ("flags", "u1"), ("type", "u1")]
-)  # fmt: skip
+    [
+        ("id", "<i8"),
+        ("at", "<i8"),
+        ("url", "<i8"),
+        ("doc", "<i4"),
+        ("source", "<i4"),
+        ("status", "<i2"),
+        ("flags", "u1"),
+        ("type", "u1"),
+    ]
+)
 """One page: its moment in microseconds, the hash of its URL as captured, its document (0: none), status (0: none)."""
 ADDRESS: Final = np.dtype(
-    [("url", "<i8"), ("group", "<i8"), ("host", "<i8"), ("offset", "<i8"), ("length", "<i4"), ("depth", "u1"),
-     ("flags", "u1")]
-)  # fmt: skip
+    [
+        ("url", "<i8"),
+        ("group", "<i8"),
+        ("host", "<i8"),
+        ("offset", "<i8"),
+        ("length", "<i4"),
+        ("depth", "u1"),
+        ("flags", "u1"),
+    ]
+)
 """One distinct URL; the group's hash is the one that page_groups and page_signals have."""
 DOCUMENT: Final = np.dtype(
     [("doc", "<i8"), ("offset", "<i8"), ("title", "<i4"), ("snippet", "<i4"), ("language", "S3"), ("flags", "u1")]
@@ -83,7 +98,7 @@ class Segment:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Manifest:
+class SegmentManifest:
     """Which files are in force, oldest first. `sequence` grows with every change."""
 
     sequence: int = 0
@@ -91,23 +106,27 @@ class Manifest:
     signals: str | None = None
 
 
-def read_manifest(folder: Path) -> Manifest:
+def read_manifest(folder: Path) -> SegmentManifest:
     """Return the manifest in force; an empty one for a new folder; IndexBroken if it is of another version."""
     try:
         fields = json.loads((folder / "manifest.json").read_text())
     except FileNotFoundError:
-        return Manifest()
+        return SegmentManifest()
     except ValueError as exc:
         raise IndexBroken("the search index has a broken manifest; run: holdfast search-index rebuild") from exc
     if fields.pop("version", None) != VERSION:
         raise IndexBroken("the search index is of another version; run: holdfast search-index rebuild")
-    return Manifest(sequence=fields["sequence"], segments=tuple(fields["segments"]), signals=fields["signals"])
+    return SegmentManifest(sequence=fields["sequence"], segments=tuple(fields["segments"]), signals=fields["signals"])
 
 
-def write_manifest(folder: Path, manifest: Manifest) -> None:
+def write_manifest(folder: Path, manifest: SegmentManifest) -> None:
     """Put a manifest in force, whole or not at all; files that it no longer names are removed."""
-    fields = {"version": VERSION, "sequence": manifest.sequence, "segments": manifest.segments,
-              "signals": manifest.signals}  # fmt: skip
+    fields = {
+        "version": VERSION,
+        "sequence": manifest.sequence,
+        "segments": manifest.segments,
+        "signals": manifest.signals,
+    }
     write_safely(folder / "manifest.json", json.dumps(fields).encode())
     kept = {f"{name}{end}" for name in manifest.segments for end in (".npz", ".strings")} | {manifest.signals}
     for path in folder.iterdir():
@@ -287,10 +306,13 @@ def merge(segments: Sequence[Segment], name: str, *, oldest: bool) -> Segment:
         size += int(lengths.sum(dtype=np.int64))
     cleared = [segment.cleared for segment in segments]
     return Segment(
-        name=name, rows=sorted_rows(living_rows(segments)), addresses=addresses, documents=documents,
+        name=name,
+        rows=sorted_rows(living_rows(segments)),
+        addresses=addresses,
+        documents=documents,
         strings=b"".join(pieces),
         cleared=np.empty((0, 2), np.int64) if oldest else join_ranges(np.concatenate(cleared)),
-    )  # fmt: skip
+    )
 
 
 def sorted_rows(rows: Table) -> Table:
@@ -323,7 +345,7 @@ def merge_plan(weights: Sequence[int], *, factor: int = 4, most: int = 12) -> in
     return count if count > 1 else 0
 
 
-def with_segment(manifest: Manifest, names: Iterable[str]) -> Manifest:
+def with_segment(manifest: SegmentManifest, names: Iterable[str]) -> SegmentManifest:
     """Return the manifest with these segments in force, one step on."""
     return replace(manifest, sequence=manifest.sequence + 1, segments=tuple(names))
 

@@ -17,12 +17,12 @@ import numpy.typing as npt
 
 from holdfast import log
 from holdfast.clock import Clock, to_micros
-from holdfast.coordination.turns import alone
+from holdfast.coordination.runfile import alone
 from holdfast.db.engine import Database
 from holdfast.index.indexer import Interrupted
 from holdfast.search import queries
-from holdfast.search.drain import Stopping, checked, demand_outbox, take_over_signals
-from holdfast.search.place import IndexBusy, IndexElsewhere, Place
+from holdfast.search.directory import IndexBusy, IndexDirectory, IndexElsewhere
+from holdfast.search.outbox import Stopping, checked, demand_outbox, take_over_signals
 from holdfast.search.queries import SignalRow
 from holdfast.search.segments import write_safely
 
@@ -171,7 +171,7 @@ def refresh(
     So each link is read a few times however long the archive grows. False too if another process is at it, if the index
     is kept elsewhere, if there are more than `most` pages, or if it was told to stop.
     """
-    place, note = Place(home), home / "search" / "link-signals.json"
+    place, note = IndexDirectory(home), home / "search" / "link-signals.json"
     try:
         with database.read() as session:
             demand_outbox(session, place)

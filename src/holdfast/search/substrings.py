@@ -15,10 +15,10 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from holdfast.search.budget import CHECKED, Budget
 from holdfast.search.columns import Columns, Floats, Numbering, Rows
-from holdfast.search.engine import Reader
+from holdfast.search.engine import IndexReader
 from holdfast.search.query import Both, Either, Field, Node, Term, Without, wanted_terms
+from holdfast.search.result_cache import CHECKED, Budget
 
 _EACH: Final = 50_000
 """Documents or addresses that are read for one term and field."""
@@ -86,7 +86,7 @@ def either(a: RowSet, b: RowSet, size: int) -> RowSet:
 class Substrings:
     """Answers substring terms on one view; a term is looked up once however often it is asked for."""
 
-    def __init__(self, reader: Reader, columns: Columns, budget: Budget, *, each: int = _EACH) -> None:
+    def __init__(self, reader: IndexReader, columns: Columns, budget: Budget, *, each: int = _EACH) -> None:
         self._reader, self._columns, self._budget, self._each = reader, columns, budget, each
         self._places: dict[tuple[str, Field], tuple[Rows, bool]] = {}
         self._looked_at: dict[tuple[str, Field], tuple[Rows, Keep]] = {}

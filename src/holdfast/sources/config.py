@@ -5,17 +5,182 @@ What runs on the host (images, commands, proxies) is no part of it: that comes f
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from datetime import datetime
 from typing import Any, Final
 
 from holdfast.errors import Invalid, UrlRefused
-from holdfast.sources.fields import Fields
-from holdfast.sources.refusals import SourceRefused
+from holdfast.sources.errors import SourceRefused
 from holdfast.urls import DEFAULT, InvalidPattern, ScopeKind, parse_seed
-from holdfast.urls.patterns import Patterns
+from holdfast.urls.scope import Patterns
+
+MAX_LIST = 10_000
+MAX_NESTED = 32
+_MAX_WHOLE = 1 << 63
+_NAME_CHARS = 60
+
+
+def demand_plain(value: object, place: str, *, nested: int = 0) -> None:
+    """Raise SourceRefused with the place of the first value that cannot be kept or written out again.
+
+    Plain are text that any database holds, finite numbers, true, false, null, lists, and objects whose names are text.
+    """
+    if nested > MAX_NESTED:
+        raise SourceRefused(place, f"it is nested more than {MAX_NESTED} deep")
+    if isinstance(value, Mapping):
+        for name, one in value.items():
+            if not isinstance(name, str):  # YAML has such names, JSON and TOML do not
+                raise SourceRefused(place, f"{str(name)[:_NAME_CHARS]} is no name; names are text")
+            inner = f"{place}.{ascii(name[:_NAME_CHARS])[1:-1]}"
+            demand_plain(name, inner)
+            demand_plain(one, inner, nested=nested + 1)
+    elif isinstance(value, list | tuple):
+        for number, one in enumerate(value):
+            demand_plain(one, f"{place}[{number}]", nested=nested + 1)
+    elif (reason := _why_not_plain(value)) is not None:
+        raise SourceRefused(place, reason)
+
+
+def _why_not_plain(value: object) -> str | None:
+    if isinstance(value, str):
+        if "\x00" in value:
+            return "it holds a NUL character"
+        half = any("\ud800" <= char <= "\udfff" for char in value)
+        return "it holds half of a character (a lone surrogate)" if half else None
+    if isinstance(value, float) and not math.isfinite(value):
+        return "it is no finite number"
+    if isinstance(value, int) and not -_MAX_WHOLE <= value < _MAX_WHOLE:
+        return "it is a larger number than we keep"
+    plain = value is None or isinstance(value, int | float)
+    return None if plain else "it must be a plain value: text, a number, true, false, a list or an object"
+
+
+class Fields:
+    """A mapping from outside, read field by field under one prefix."""
+
+    def __init__(self, content: object, *, prefix: str = "") -> None:
+        if not isinstance(content, Mapping):
+            raise SourceRefused(prefix.rstrip(".") or "config", "it must be an object with named fields")
+        self._content: dict[Any, Any] = dict(content)
+        self._prefix = prefix
+
+    def named(self, name: str) -> str:
+        """Return a field's name as its writer knows it."""
+        return f"{self._prefix}{name}"
+
+    def refuse(self, name: str, reason: str) -> SourceRefused:
+        """Return the refusal of a field."""
+        return SourceRefused(self.named(name), reason)
+
+    def _take(self, name: str) -> Any:
+        return self._content.pop(name, None)
+
+    def text(self, name: str, *, limit: int = 2048) -> str | None:
+        """Return a string on one line, or None if it is left out or empty."""
+        value = self._take(name)
+        if value is None or value == "":
+            return None
+        if not isinstance(value, str) or not value.isprintable() or len(value) > limit:
+            raise self.refuse(name, f"it must be a line of at most {limit} printable characters")
+        return value
+
+    def choice(self, name: str, allowed: Sequence[str], default: str) -> str:
+        """Return one of a few words."""
+        value = self._take(name)
+        if value is None:
+            return default
+        if not isinstance(value, str) or value not in allowed:
+            raise self.refuse(name, f"it must be one of {', '.join(allowed)}")
+        return value
+
+    def switch(self, name: str, default: bool) -> bool:
+        """Return true or false."""
+        value = self._take(name)
+        if value is None:
+            return default
+        if not isinstance(value, bool):
+            raise self.refuse(name, "it must be true or false")
+        return value
+
+    def whole(self, name: str, *, least: int, most: int) -> int | None:
+        """Return a whole number within bounds, or None if it is left out."""
+        value = self._take(name)
+        if value is None:
+            return None
+        if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
+            raise self.refuse(name, f"it must be a whole number from {least} to {most}")
+        return value
+
+    def wholes(self, name: str, *, least: int, most: int) -> tuple[int, ...]:
+        """Return a list of whole numbers within bounds, each once and in order."""
+        value = self._take(name)
+        if value is None:
+            return ()
+        is_list = isinstance(value, list | tuple) and len(value) <= MAX_LIST
+        if not is_list or any(isinstance(one, bool) or not isinstance(one, int) for one in value):
+            raise self.refuse(name, "it must be a list of whole numbers")
+        if any(not least <= one <= most for one in value):
+            raise self.refuse(name, f"each must be from {least} to {most}")
+        return tuple(sorted(set(value)))
+
+    def number(self, name: str, *, least: float, most: float) -> float | None:
+        """Return a number within bounds, or None if it is left out."""
+        value = self._take(name)
+        if value is None:
+            return None
+        if isinstance(value, bool) or not isinstance(value, int | float) or not least <= value <= most:
+            raise self.refuse(name, f"it must be a number from {least:g} to {most:g}")
+        return float(value)
+
+    def texts(self, name: str, *, limit: int, most: int = MAX_LIST) -> tuple[str, ...]:
+        """Return a list of strings, each on one line."""
+        value = self._take(name)
+        if value is None:
+            return ()
+        if not isinstance(value, list | tuple) or not all(isinstance(one, str) for one in value):
+            raise self.refuse(name, "it must be a list of strings")
+        if len(value) > most:
+            raise self.refuse(name, f"{len(value)} entries are more than {most}")
+        for one in value:
+            if not one.isprintable() or not one.strip() or len(one) > limit:
+                raise self.refuse(name, f"{one[:60]!r} is empty, has control characters, or is over {limit} characters")
+        return tuple(value)
+
+    def mapping(self, name: str) -> dict[str, Any]:
+        """Return an object whose fields somebody else will check."""
+        value = self._take(name)
+        if value is None:
+            return {}
+        if not isinstance(value, Mapping) or not all(isinstance(key, str) for key in value):
+            raise self.refuse(name, "it must be an object with named fields")
+        return dict(value)
+
+    def scalars(self, name: str) -> dict[str, Any]:
+        """Return a flat object of plain values."""
+        value = self._take(name)
+        if value is None:
+            return {}
+        if not isinstance(value, Mapping):
+            raise self.refuse(name, "it must be an object with named fields")
+        for key, one in value.items():
+            if not isinstance(key, str) or not isinstance(one, str | int | float | bool | dict | None):
+                raise self.refuse(f"{name}.{str(key)[:80]}", "it must be a plain value")
+        demand_plain(value, self.named(name))
+        return dict(value)
+
+    def inner(self, name: str) -> Fields:
+        """Return the fields of an object below this one."""
+        value = self._take(name)
+        return Fields({} if value is None else value, prefix=f"{self.named(name)}.")
+
+    def done(self) -> None:
+        """Refuse what nobody asked for: a misspelled field would be silently without effect."""
+        for name in self._content:
+            raise self.refuse(str(name)[:80], "there is no such field")
+
 
 DEFAULT_DEPTH: Final = 3
 DEEP: Final = 5
@@ -167,23 +332,32 @@ def read_config(content: Mapping[str, Any], *, needs_seeds: bool = True) -> Sour
     if needs_seeds and not seeds:
         raise given.refuse("seeds", "at least one is needed, for example https://example.org/")
     made = SourceConfig(
-        seeds=seeds, scope=given.choice("scope", [kind.value for kind in ScopeKind], _DEFAULT.scope),
-        include=_rules(given, "include"), exclude=_rules(given, "exclude"),
+        seeds=seeds,
+        scope=given.choice("scope", [kind.value for kind in ScopeKind], _DEFAULT.scope),
+        include=_rules(given, "include"),
+        exclude=_rules(given, "exclude"),
         max_depth=_depth(given),
         max_pages=given.whole("max_pages", least=1, most=10**12),
         quota_bytes=given.whole("quota_bytes", least=1, most=10**18),
         max_time_s=given.number("max_time_s", least=1.0, most=10.0**9),
         delay_s=_or(given.number("delay_s", least=0.0, most=3600.0), _DEFAULT.delay_s),
         per_ip_rate=given.number("per_ip_rate", least=0.0, most=100_000.0),
-        user_agents=_agents(given), robots=given.choice("robots", ("obey", "ignore"), "obey"),
-        robots_reason=given.text("robots_reason", limit=500), sitemaps=given.switch("sitemaps", True),
-        feeds=given.switch("feeds", False), requisites=given.switch("requisites", True),
+        user_agents=_agents(given),
+        robots=given.choice("robots", ("obey", "ignore"), "obey"),
+        robots_reason=given.text("robots_reason", limit=500),
+        sitemaps=given.switch("sitemaps", True),
+        feeds=given.switch("feeds", False),
+        requisites=given.switch("requisites", True),
         strip_trailing_slash=given.switch("strip_trailing_slash", False),
-        force_https=given.switch("force_https", False), tracking=_tracking(given, content),
+        force_https=given.switch("force_https", False),
+        tracking=_tracking(given, content),
         allow_ports=ports,
-        storage=given.choice("storage", STORAGE, "warc"), backend=given.choice("backend", BACKENDS, "native"),
-        name_template=_template(given), schedule_hint=given.text("schedule_hint", limit=200), zimit=_zimit(given),
-    )  # fmt: skip
+        storage=given.choice("storage", STORAGE, "warc"),
+        backend=given.choice("backend", BACKENDS, "native"),
+        name_template=_template(given),
+        schedule_hint=given.text("schedule_hint", limit=200),
+        zimit=_zimit(given),
+    )
     given.done()
     if made.robots == "ignore" and not made.robots_reason:
         raise given.refuse("robots_reason", "ignoring robots.txt needs a reason; it lands in the audit log")
@@ -223,9 +397,10 @@ def merge_fields(present: Mapping[str, Any], fresh: Mapping[str, Any]) -> dict[s
 def zimit_job(config: SourceConfig) -> dict[str, Any]:
     """Return the job configuration that `archive_tool` reads, in document 000's shape (HA-025)."""
     made: dict[str, Any] = {
-        "seeds": list(config.seeds), "zimit_passthrough_args": list(config.zimit.passthrough_args),
+        "seeds": list(config.seeds),
+        "zimit_passthrough_args": list(config.zimit.passthrough_args),
         "tool_options": dict(config.zimit.tool_options),
-    }  # fmt: skip
+    }
     if config.zimit.execution_policy:
         made["execution_policy"] = dict(config.zimit.execution_policy)
     return made
@@ -290,8 +465,9 @@ def _zimit(given: Fields) -> ZimitConfig:
     inner = given.inner("zimit")
     made = ZimitConfig(
         passthrough_args=inner.texts("passthrough_args", limit=4096, most=500),
-        tool_options=inner.scalars("tool_options"), execution_policy=inner.scalars("execution_policy"),
-    )  # fmt: skip
+        tool_options=inner.scalars("tool_options"),
+        execution_policy=inner.scalars("execution_policy"),
+    )
     inner.done()
     options = made.tool_options
     for name in ("enable_adaptive_workers", "enable_adaptive_restart", "enable_vpn_rotation"):

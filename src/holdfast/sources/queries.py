@@ -11,11 +11,11 @@ from sqlalchemy import func, or_, select, update
 from sqlalchemy.orm import Session
 
 from holdfast.clock import Clock
-from holdfast.db.inserts import insert_into
+from holdfast.db.engine import insert_into
 from holdfast.db.models import Edition, Feed, Job, PageGroup, Snapshot, Source
 from holdfast.errors import Invalid
-from holdfast.sources.adhoc.queries import CODE_CHARS
-from holdfast.sources.refusals import SourceNotFound
+from holdfast.sources.adhoc_queries import CODE_CHARS
+from holdfast.sources.errors import SourceNotFound
 
 _AT_ONCE = 500
 _CODE = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,14}[a-z0-9])?")
@@ -54,8 +54,9 @@ def sources(session: Session, *, enabled: bool | None = None, after: str = "", l
     return list(session.scalars(query if enabled is None else query.where(Source.enabled == enabled)))
 
 
-def listed_sources(session: Session, *, enabled: bool | None = None, search: str = "", limit: int = 50,
-                   offset: int = 0) -> tuple[list[Source], int]:  # fmt: skip
+def listed_sources(
+    session: Session, *, enabled: bool | None = None, search: str = "", limit: int = 50, offset: int = 0
+) -> tuple[list[Source], int]:
     """Return one page of sources by code, and how many there are; `search` is a part of code, name or address."""
     where = [] if enabled is None else [Source.enabled == enabled]
     if search:
@@ -80,9 +81,13 @@ def note_search(session: Session, *, source_id: int, at: datetime | None) -> Non
 
 def belongings(session: Session, *, source_id: int) -> str | None:
     """Return in a word what belongs to a source and would be orphaned without it, or None."""
-    for what, column in (("captures", Snapshot.source_id), ("captures", PageGroup.source_id),
-                         ("editions", Edition.source_id), ("jobs", Job.source_id),
-                         ("feeds", Feed.source_id)):  # fmt: skip
+    for what, column in (
+        ("captures", Snapshot.source_id),
+        ("captures", PageGroup.source_id),
+        ("editions", Edition.source_id),
+        ("jobs", Job.source_id),
+        ("feeds", Feed.source_id),
+    ):
         if session.scalar(select(column).where(column == source_id).limit(1)) is not None:
             return what
     return None

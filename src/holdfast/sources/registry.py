@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from dataclasses import replace as dataclass_replace
-from typing import Any
+from typing import Any, Final
 
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
@@ -18,12 +18,93 @@ from holdfast.clock import Clock
 from holdfast.db.models import Source
 from holdfast.errors import UrlRefused
 from holdfast.sources import queries
-from holdfast.sources.adhoc.queries import CODE_CHARS
-from holdfast.sources.config import SourceConfig, merge_fields, read_config
-from holdfast.sources.fields import Fields
-from holdfast.sources.presets import PRESETS
-from holdfast.sources.refusals import SourceInUse, SourceNotFound, SourceRefused, SourceTaken
+from holdfast.sources.adhoc_queries import CODE_CHARS
+from holdfast.sources.config import Fields, SourceConfig, merge_fields, read_config
+from holdfast.sources.errors import SourceInUse, SourceNotFound, SourceRefused, SourceTaken
 from holdfast.urls import parse_seed
+
+RESILIENT: Final[dict[str, Any]] = {
+    "cleanup": False,
+    "overwrite": False,
+    "skip_final_build": True,
+    "enable_monitoring": True,
+    "enable_adaptive_workers": True,
+    "enable_adaptive_restart": True,
+    "enable_vpn_rotation": False,
+    "initial_workers": 2,
+    "log_level": "INFO",
+    "stall_timeout_minutes": 60,
+    "docker_shm_size": "1g",
+    "error_threshold_timeout": 50,
+    "error_threshold_http": 50,
+    "max_container_restarts": 20,
+    "backoff_delay_minutes": 2,
+}
+"""HA-021, with document 001's annual minima: 20 restarts, thresholds of 50, 2 minutes between."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Preset:
+    """A source as it ships."""
+
+    code: str
+    name: str
+    base_url: str
+    description: str
+    config: dict[str, Any]
+    unconfirmed: tuple[str, ...]
+    """What no document says and somebody has to look at before a campaign; changed with `holdfast source edit`."""
+
+
+def _preset_config(seeds: list[str], include: list[str], *, scope: str = "page") -> dict[str, Any]:
+    """Return a configuration without caps on pages or depth: scope rules alone bound an annual crawl."""
+    return {
+        "seeds": seeds,
+        "scope": scope,
+        "include": include,
+        "max_depth": -1,
+        "name_template": "{code}-{date:%Y%m%d}",
+        "schedule_hint": "annual",
+        "zimit": {"tool_options": dict(RESILIENT)},
+    }
+
+
+PRESETS: Final = (
+    Preset(
+        code="hc",
+        name="Health Canada",
+        base_url="https://www.canada.ca/en/health-canada.html",
+        description="Federal health department of Canada, in English and French.",
+        config=_preset_config(
+            ["https://www.canada.ca/en/health-canada.html", "https://www.canada.ca/fr/sante-canada.html"],
+            [r"^https?://www\.canada\.ca/(en/health-canada|fr/sante-canada)(/|\.html|$)"],
+        ),
+        unconfirmed=("the French seed", "the scope rules"),
+    ),
+    Preset(
+        code="phac",
+        name="Public Health Agency of Canada",
+        base_url="https://www.canada.ca/en/public-health.html",
+        description="Federal public health agency of Canada, in English and French.",
+        config=_preset_config(
+            ["https://www.canada.ca/en/public-health.html", "https://www.canada.ca/fr/sante-publique.html"],
+            [r"^https?://www\.canada\.ca/(en/public-health|fr/sante-publique)(/|\.html|$)"],
+        ),
+        unconfirmed=("the addresses of both seeds (document 000 has its home page, without one)", "the scope rules"),
+    ),
+    Preset(
+        code="cihr",
+        name="Canadian Institutes of Health Research",
+        base_url="https://cihr-irsc.gc.ca/e/193.html",
+        description="Federal funding agency for health research in Canada, in English and French.",
+        config=_preset_config(
+            ["https://cihr-irsc.gc.ca/e/193.html", "https://cihr-irsc.gc.ca/f/193.html"], [], scope="host"
+        ),
+        unconfirmed=("both seeds", "the scope: the whole host", "all but the code and the place in the order"),
+    ),
+)
+"""In the order in which an annual campaign queues them (document 001)."""
+
 
 _LIMITS = {"name": 200, "base_url": 2048, "description": 4000}
 """Characters that the texts of a source may have, however they come."""
@@ -49,9 +130,13 @@ def read_spec(content: Mapping[str, Any]) -> SourceSpec:
         raise given.refuse("code", f"1 to {CODE_CHARS} lower-case letters, digits and hyphens")
     name, base_url = given.text("name", limit=_LIMITS["name"]) or code, _address(given.text("base_url"))
     spec = SourceSpec(
-        code=code, name=name, base_url=base_url, description=given.text("description", limit=_LIMITS["description"]),
-        enabled=given.switch("enabled", True), config=_config({**_front(base_url), **given.mapping("config")}),
-    )  # fmt: skip
+        code=code,
+        name=name,
+        base_url=base_url,
+        description=given.text("description", limit=_LIMITS["description"]),
+        enabled=given.switch("enabled", True),
+        config=_config({**_front(base_url), **given.mapping("config")}),
+    )
     given.done()
     return spec
 
@@ -96,9 +181,16 @@ def create(session: Session, clock: Clock, spec: SourceSpec) -> Source:
 def _made(session: Session, clock: Clock, spec: SourceSpec) -> Source:
     """Return the row of a new source, told in the audit log."""
     now = clock.now()
-    source = Source(code=spec.code, name=spec.name, base_url=spec.base_url or spec.config.seeds[0],
-                    description=spec.description, enabled=spec.enabled, config=spec.config.stored(), created_at=now,
-                    updated_at=now)  # fmt: skip
+    source = Source(
+        code=spec.code,
+        name=spec.name,
+        base_url=spec.base_url or spec.config.seeds[0],
+        description=spec.description,
+        enabled=spec.enabled,
+        config=spec.config.stored(),
+        created_at=now,
+        updated_at=now,
+    )
     _tell(session, clock, "source.created", source, spec.config)
     return source
 
@@ -165,14 +257,24 @@ def export(session: Session, *, codes: Iterable[str] = ()) -> list[dict[str, Any
     rows = [find(session, code) for code in codes]
     rows = rows or [row for row in queries.sources(session, limit=100_000) if content_of(row).get("seeds")]
     return [
-        {key: value for key, value in (("code", row.code), ("name", row.name), ("base_url", row.base_url),
-         ("description", row.description), ("enabled", row.enabled), ("config", row.config)) if value is not None}
+        {
+            key: value
+            for key, value in (
+                ("code", row.code),
+                ("name", row.name),
+                ("base_url", row.base_url),
+                ("description", row.description),
+                ("enabled", row.enabled),
+                ("config", row.config),
+            )
+            if value is not None
+        }
         for row in rows
-    ]  # fmt: skip
+    ]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Imported:
+class ImportedSources:
     """What an import did, or would do."""
 
     created: tuple[str, ...]
@@ -194,7 +296,7 @@ def read_specs(entries: Iterable[Any]) -> list[SourceSpec]:
     return list(specs.values())
 
 
-def take_in(session: Session, clock: Clock, specs: Sequence[SourceSpec], *, apply: bool = True) -> Imported:
+def take_in(session: Session, clock: Clock, specs: Sequence[SourceSpec], *, apply: bool = True) -> ImportedSources:
     """Create and update the sources of a file that `read_specs` has checked; return what was done, or would be.
 
     It is little more than rows, so that hundreds make a short transaction.
@@ -203,7 +305,7 @@ def take_in(session: Session, clock: Clock, specs: Sequence[SourceSpec], *, appl
     fates: dict[str, list[str]] = {"created": [], "updated": [], "unchanged": []}
     for spec in specs:
         fates[_take_in_one(session, clock, spec, found.get(spec.code), apply=apply)].append(spec.code)
-    return Imported(**{name: tuple(codes) for name, codes in fates.items()})
+    return ImportedSources(**{name: tuple(codes) for name, codes in fates.items()})
 
 
 def _take_in_one(session: Session, clock: Clock, spec: SourceSpec, source: Source | None, *, apply: bool) -> str:
@@ -238,8 +340,13 @@ def _anew(source: Source, spec: SourceSpec) -> dict[str, Any]:
     config, base_url = spec.config.stored(), spec.base_url or source.base_url
     if "seeds" not in source.config and config["seeds"] == [base_url]:
         del config["seeds"]  # it began at its front page before, and still does
-    return {"name": spec.name, "base_url": base_url, "description": spec.description, "enabled": spec.enabled,
-            "config": config}  # fmt: skip
+    return {
+        "name": spec.name,
+        "base_url": base_url,
+        "description": spec.description,
+        "enabled": spec.enabled,
+        "config": config,
+    }
 
 
 def _present(source: Source) -> dict[str, Any]:

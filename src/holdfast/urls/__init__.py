@@ -1,14 +1,31 @@
 """One spelling per page: parse and normalise, SURT key, scope, priority. Refuses what is no http(s) address."""
 
-from holdfast.urls.address import MAX_URL_CHARS, Url, hash64, parse, parse_seed, url_hash
-from holdfast.urls.keys import MAX_KEY_BYTES, normalised_or_plain, page_key, shortened, url_key
-from holdfast.urls.links import Base, Resolution, Resolved, resolve
-from holdfast.urls.normalisation import DEFAULT, NORMALISER_VERSION, Normalisation, normalisation_of
-from holdfast.urls.patterns import InvalidPattern
-from holdfast.urls.priority import priority
-from holdfast.urls.scope import SEED_RULE, Scope, ScopeKind, Verdict, twins_of
-from holdfast.urls.sites import DENIED_PORTS, is_ip, port_allowed
-from holdfast.urls.suffixes import is_public_suffix, registrable
+from holdfast.urls.address import (
+    MAX_KEY_BYTES,
+    MAX_URL_CHARS,
+    Url,
+    hash64,
+    normalised_or_plain,
+    page_key,
+    parse,
+    parse_seed,
+    shortened,
+    url_hash,
+    url_key,
+)
+from holdfast.urls.links import Base, Resolution, ResolvedLink, resolve
+from holdfast.urls.scope import SEED_RULE, InvalidPattern, Scope, ScopeKind, ScopeVerdict, priority, twins_of
+from holdfast.urls.sites import (
+    DEFAULT,
+    DENIED_PORTS,
+    NORMALISER_VERSION,
+    Normalisation,
+    is_ip,
+    is_public_suffix,
+    normalisation_of,
+    port_allowed,
+    registrable,
+)
 from holdfast.urls.surt import SURT_VERSION, surt
 from holdfast.urls.traps import TrapGuard, TrapLimits, path_trap
 
@@ -24,13 +41,13 @@ __all__ = [
     "InvalidPattern",
     "Normalisation",
     "Resolution",
-    "Resolved",
+    "ResolvedLink",
     "Scope",
     "ScopeKind",
+    "ScopeVerdict",
     "TrapGuard",
     "TrapLimits",
     "Url",
-    "Verdict",
     "hash64",
     "is_ip",
     "is_public_suffix",

@@ -8,9 +8,8 @@ from typing import Final, NamedTuple
 
 from url import URL, URLError
 
-from holdfast.urls.address import MAX_URL_CHARS, Url, hash64_all, host_problem, parse
-from holdfast.urls.normalisation import DEFAULT, Normalisation
-from holdfast.urls.sites import Site, sites_of
+from holdfast.urls.address import MAX_URL_CHARS, Url, hash64, hash64_all, host_problem, parse
+from holdfast.urls.sites import DEFAULT, Normalisation, Site, sites_of
 
 # The pages of a site share most of their links, and a crawl visits them one after the other: what was written and met
 # before costs a twentieth of a new one, what was met in another spelling a third. Bounded by number and length to some
@@ -19,7 +18,7 @@ _REMEMBERED_LINKS: Final = 16_384
 _REMEMBERED_CHARS: Final = 512
 
 
-class Resolved(NamedTuple):
+class ResolvedLink(NamedTuple):
     """An address that a page mentions. A tuple, because a page can have a thousand."""
 
     fetch: str
@@ -33,7 +32,7 @@ class Resolved(NamedTuple):
 class Resolution(NamedTuple):
     """What became of the references of a page."""
 
-    links: list[Resolved]
+    links: list[ResolvedLink]
     dropped: int
     """References that are no address we would ask for; repeats are not counted."""
 
@@ -44,12 +43,12 @@ class _Memory:
     __slots__ = ("_said", "met", "places")
 
     def __init__(self) -> None:
-        self.met: dict[str, Resolved] = {}
-        self.places: dict[str, dict[str, Resolved]] = {}
+        self.met: dict[str, ResolvedLink] = {}
+        self.places: dict[str, dict[str, ResolvedLink]] = {}
         """By site for what begins at its root, by directory for what begins there."""
         self._said = 0
 
-    def keep(self, met: dict[str, Resolved]) -> None:
+    def keep(self, met: dict[str, ResolvedLink]) -> None:
         """Remember addresses; all are forgotten when there are too many."""
         short = {fetch: link for fetch, link in met.items() if len(fetch) <= _REMEMBERED_CHARS}
         if len(self.met) + len(short) > _REMEMBERED_LINKS:
@@ -57,7 +56,7 @@ class _Memory:
         if len(short) <= _REMEMBERED_LINKS:
             self.met.update(short)
 
-    def keep_said(self, site: str, directory: str, said: dict[str, Resolved]) -> None:
+    def keep_said(self, site: str, directory: str, said: dict[str, ResolvedLink]) -> None:
         """Remember what references say to all pages of a site, or of a directory.
 
         Not those that only their own page understands, as `?page=2`, nor those that `met` has.
@@ -66,7 +65,7 @@ class _Memory:
         self._keep_at(site, {href: link for href, link in short if href[:1] == "/"})
         self._keep_at(directory, {href: link for href, link in short if href[:1] == "." or href[:1].isalnum()})
 
-    def _keep_at(self, place: str, said: dict[str, Resolved]) -> None:
+    def _keep_at(self, place: str, said: dict[str, ResolvedLink]) -> None:
         if not said:
             return
         self._said += len(said) + 1
@@ -91,7 +90,7 @@ def _after_many_slashes(join: Callable[[str], URL], href: str) -> str:
         return ""
 
 
-_NONE: Final[dict[str, Resolved]] = {}
+_NONE: Final[dict[str, ResolvedLink]] = {}
 
 
 class Base:
@@ -128,13 +127,13 @@ class Base:
         if None in links:
             said, dropped = self._read([href for href, link in zip(hrefs, links, strict=True) if link is None])
             links = [link or said.get(href) for href, link in zip(hrefs, links, strict=True)]
-        pages: dict[int, Resolved] = {}
+        pages: dict[int, ResolvedLink] = {}
         for link in links:
             if link is not None:
                 pages.setdefault(link[2], link)
         return Resolution(list(pages.values()), dropped)
 
-    def _read(self, hrefs: list[str]) -> tuple[dict[str, Resolved], int]:
+    def _read(self, hrefs: list[str]) -> tuple[dict[str, ResolvedLink], int]:
         """Return what references say that the pages of this site did not write from its root; how many say nothing."""
         known, near = self._memory.met.get, self._memory.places.get(self._directory, _NONE).get
         # An address that is written out in full, as the parser would, needs no parser.
@@ -182,7 +181,7 @@ class Base:
                 written[href] = fetch
         return written, dropped
 
-    def _meet(self, new: list[str]) -> dict[str, Resolved]:
+    def _meet(self, new: list[str]) -> dict[str, ResolvedLink]:
         """Return the addresses among what the parser wrote, with their identities; together they hash in less time."""
         site_of, normalise = self._sites.get, self._sites.spelling.normalise
         spelled: list[tuple[str, str, Site]] = []
@@ -199,11 +198,81 @@ class Base:
         hashes = hash64_all([normalised for _, normalised, _ in spelled])
         return {
             # Half the cost of the constructor that NamedTuple writes.
-            fetch: tuple.__new__(Resolved, (fetch, normalised, bits, site.domain, site.host, site.scheme))
+            fetch: tuple.__new__(ResolvedLink, (fetch, normalised, bits, site.domain, site.host, site.scheme))
             for (fetch, normalised, site), bits in zip(spelled, hashes, strict=True)
         }
 
 
-def resolve(base: Base, hrefs: Iterable[str]) -> list[Resolved]:
+def resolve(base: Base, hrefs: Iterable[str]) -> list[ResolvedLink]:
     """Return the addresses that these references spell: in order, each page once, without what is none."""
     return base.resolve(hrefs).links
+
+
+MAX_EDGES = 200
+_ASSETS = (
+    ".css",
+    ".js",
+    ".mjs",
+    ".json",
+    ".xml",
+    ".rss",
+    ".ico",
+    ".png",
+    ".jpg",
+    ".jpeg",
+    ".gif",
+    ".webp",
+    ".svg",
+    ".bmp",
+    ".avif",
+    ".woff",
+    ".woff2",
+    ".ttf",
+    ".otf",
+    ".eot",
+    ".mp3",
+    ".mp4",
+    ".m4a",
+    ".ogg",
+    ".wav",
+    ".webm",
+    ".avi",
+    ".mov",
+    ".zip",
+    ".gz",
+    ".tar",
+    ".7z",
+    ".rar",
+    ".exe",
+    ".dmg",
+    ".iso",
+)
+
+
+def group_hash(link: ResolvedLink) -> int:
+    """Return the hash of the group that an address belongs to: itself, less its query."""
+    group, query, _ = link.normalised.partition("?")
+    return hash64(group) if query else link.hash64
+
+
+def leading_out(links: Iterable[ResolvedLink], *, own_hash: int) -> list[tuple[int, ResolvedLink]]:
+    """Return the links that lead from a group to pages of others, with the hash of the group that each leads to."""
+    found = []
+    for link in links:
+        if link.normalised.partition("?")[0].lower().endswith(_ASSETS):
+            continue
+        to_hash = group_hash(link)
+        if to_hash != own_hash:
+            found.append((to_hash, link))
+    return found
+
+
+def edges_of(links: Iterable[tuple[int, ResolvedLink]], limit: int = MAX_EDGES) -> dict[int, ResolvedLink]:
+    """Return the first link to each group, in order, at most `limit`."""
+    found: dict[int, ResolvedLink] = {}
+    for to_hash, link in links:
+        if to_hash not in found:
+            found[to_hash] = link
+            if len(found) == limit:
+                break
+    return found

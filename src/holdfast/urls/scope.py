@@ -2,17 +2,121 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Sequence
 from enum import StrEnum
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
+
+import re2
 
 from holdfast.errors import Invalid
-from holdfast.types import Kind
+from holdfast.types import UrlKind
 from holdfast.urls.address import Url
-from holdfast.urls.patterns import Patterns
-from holdfast.urls.sites import is_ip
-from holdfast.urls.suffixes import registrable
+from holdfast.urls.sites import is_ip, registrable
 from holdfast.urls.traps import DEFAULT_LIMITS, Address, TrapLimits, path_trap
+
+MAX_RULES: Final = 500
+MAX_RULE_BYTES: Final = 1024
+
+# Found by trying nested repetitions of 1 KB: with 64 KiB the worst of them is refused after 10 ms, with 256 KiB one
+# compiles in 270 ms, and with RE2's default of 8 MiB a single search of 8,000 characters then takes 1.2 s.
+_RULE_MEMORY: Final = 64 * 1024
+_GROUP_MEMORY: Final = 1024 * 1024
+_GROUP_SIZE: Final = 4_000
+_TOTAL_SIZE: Final = 100_000
+
+
+class InvalidPattern(Invalid):
+    """A scope rule cannot be used."""
+
+    code = "invalid_pattern"
+
+    def __init__(self, pattern: str, reason: str) -> None:
+        super().__init__(f"cannot use the rule {pattern[:200]!r}: {reason}")
+        self.pattern, self.reason = pattern, reason
+
+
+def _options(memory: int) -> Any:
+    options = re2.Options()
+    options.log_errors = False
+    options.never_capture = True
+    options.max_mem = memory
+    return options
+
+
+def _reason(message: str) -> str:
+    if "perl operator" in message or "named capture" in message:
+        return f"{message} (look-around does not exist in RE2; use an include and an exclude rule instead)"
+    if message.startswith("invalid escape sequence: \\") and message[-1:].isdigit():
+        return f"{message} (back-references do not exist in RE2)"
+    if "too large" in message:
+        return "its repetitions make it too large; write it more simply"
+    return message
+
+
+def _compile(pattern: str) -> Any:
+    """Return one compiled rule, or raise InvalidPattern."""
+    if not pattern:
+        raise InvalidPattern(pattern, "it is empty and would match everything")
+    if not pattern.isascii():
+        raise InvalidPattern(pattern, "normalised addresses are ASCII; write other characters as %C3%A9")
+    if r"\Q" in pattern:  # left open, it would swallow the rules that it is joined with
+        raise InvalidPattern(pattern, r"\Q is not accepted; put a backslash before each special character")
+    if len(pattern) > MAX_RULE_BYTES:
+        raise InvalidPattern(pattern, f"it is longer than {MAX_RULE_BYTES} bytes")
+    try:
+        return re2.compile(pattern.encode(), _options(_RULE_MEMORY))
+    except re2.error as exc:
+        message = exc.args[0] if exc.args else "it does not compile"
+        text = message.decode("utf-8", "replace") if isinstance(message, bytes) else str(message)
+        raise InvalidPattern(pattern, _reason(text)) from None
+
+
+def _grouped(patterns: Sequence[str], compiled: Sequence[Any]) -> list[tuple[Any, range]]:
+    """Return the rules joined to few expressions with the numbers of their rules, so that a miss costs one search."""
+    groups: list[tuple[Any, range]] = []
+    start = size = 0
+    for number, rule in enumerate(compiled):
+        if number > start and size + rule.programsize > _GROUP_SIZE:
+            groups.append((_join(patterns[start:number]), range(start, number)))
+            start, size = number, 0
+        size += rule.programsize
+    if compiled:
+        groups.append((_join(patterns[start:]), range(start, len(compiled))))
+    return groups
+
+
+def _join(patterns: Sequence[str]) -> Any:
+    return re2.compile("|".join(f"(?:{pattern})" for pattern in patterns).encode(), _options(_GROUP_MEMORY))
+
+
+class Patterns:
+    """A list of rules, each searched for anywhere in a normalised address."""
+
+    __slots__ = ("_compiled", "_groups", "texts")
+
+    def __init__(self, texts: Sequence[str] = ()) -> None:
+        """Compile the rules; raises InvalidPattern for the first that cannot be used, naming it and why."""
+        if len(texts) > MAX_RULES:
+            raise Invalid(f"{len(texts)} rules are more than {MAX_RULES}; join some with |")
+        self.texts = tuple(texts)
+        self._compiled = [_compile(text) for text in self.texts]
+        if sum(rule.programsize for rule in self._compiled) > _TOTAL_SIZE:
+            raise Invalid("the rules are too large together; write them more simply")
+        self._groups = _grouped(self.texts, self._compiled)
+
+    def first(self, normalised: str) -> str | None:
+        """Return the first rule that matches, as it was written, or None."""
+        if not self._groups:
+            return None
+        text = normalised.encode()
+        for group, numbers in self._groups:
+            if group.search(text):
+                for number in numbers:
+                    if self._compiled[number].search(text):
+                        return self.texts[number]
+        return None
+
 
 _REMEMBERED_DOMAINS: Final = 16_384
 
@@ -32,7 +136,7 @@ class ScopeKind(StrEnum):
     """Wherever links lead."""
 
 
-class Verdict(NamedTuple):
+class ScopeVerdict(NamedTuple):
     """Whether an address belongs to the crawl, and the rule that decided."""
 
     allowed: bool
@@ -40,10 +144,10 @@ class Verdict(NamedTuple):
 
 
 SEED_RULE: Final = "seed"
-_SEED: Final = Verdict(True, SEED_RULE)
-_REQUISITE: Final = Verdict(True, "requisite")
-_SITEMAP: Final = Verdict(True, "sitemap")
-_TOO_DEEP: Final = Verdict(False, "max_depth")
+_SEED: Final = ScopeVerdict(True, SEED_RULE)
+_REQUISITE: Final = ScopeVerdict(True, "requisite")
+_SITEMAP: Final = ScopeVerdict(True, "sitemap")
+_TOO_DEEP: Final = ScopeVerdict(False, "max_depth")
 
 
 def twins_of(url: Url) -> tuple[str, ...]:
@@ -164,8 +268,8 @@ class Scope:
         self.kind = kind
         self.max_depth = max_depth
         self._include, self._exclude, self._limits = include, exclude, limits
-        self._inside = Verdict(True, f"scope:{kind}")
-        self._outside = Verdict(False, f"scope:{kind}")
+        self._inside = ScopeVerdict(True, f"scope:{kind}")
+        self._outside = ScopeVerdict(False, f"scope:{kind}")
         self._pages = places.pages
         self._covers = places.cover(kind)
 
@@ -205,7 +309,7 @@ class Scope:
         """Return whether an address is a seed, or a place where one landed."""
         return url_hash in self._pages
 
-    def decide(self, address: Address, depth: int, kind: Kind = Kind.PAGE) -> Verdict:
+    def decide(self, address: Address, depth: int, kind: UrlKind = UrlKind.PAGE) -> ScopeVerdict:
         """Return whether an address belongs to the crawl; the first rule that holds decides.
 
         1. an exclude rule: never
@@ -217,9 +321,9 @@ class Scope:
         """
         normalised = address.normalised
         if self._exclude.texts and (pattern := self._exclude.first(normalised)) is not None:
-            return Verdict(False, f"exclude:{pattern}")
-        if kind is not Kind.PAGE:
-            return _REQUISITE if kind is Kind.REQUISITE else _SITEMAP
+            return ScopeVerdict(False, f"exclude:{pattern}")
+        if kind is not UrlKind.PAGE:
+            return _REQUISITE if kind is UrlKind.REQUISITE else _SITEMAP
         if address.hash64 in self._pages:
             return _SEED
         if self.max_depth is not None and depth > self.max_depth:
@@ -227,8 +331,57 @@ class Scope:
         if self._covers(address):
             verdict = self._inside
         elif (pattern := self._include.first(normalised)) is not None:
-            verdict = Verdict(True, f"include:{pattern}")
+            verdict = ScopeVerdict(True, f"include:{pattern}")
         else:
             return self._outside
         trap = path_trap(normalised, self._limits)
-        return verdict if trap is None else Verdict(False, trap)
+        return verdict if trap is None else ScopeVerdict(False, trap)
+
+
+HIGH: Final = 3
+MEDIUM: Final = 2
+LOW: Final = 1
+
+_SHALLOW_DEPTH: Final = 2
+_DEEP_DEPTH: Final = 4
+
+_HOMEPAGE = re.compile(r"/(?:index\.[a-z]{3,5})?")
+_LISTING_PATH = re.compile(
+    r"/(?:tags?|categor(?:y|ies)|archives?|authors?)(?:/|$)"
+    r"|/page[/\-_]?\d+(?:\.[a-z]+|/)?$"
+    r"|/(?:19|20)\d\d(?:/\d{1,2}){0,2}/?$"
+)
+_LISTING_QUERY = re.compile(r"(?:^|&)(?:page|paged|pg|offset|start|sort|order|orderby|filter)(?:=|\[|%5b)")
+_CONTENT_PATH = re.compile(
+    r"/(?:about|contact)(?:[\-_]?us)?(?:\.[a-z]+)?(?:/|$)"
+    r"|/(?:blog|news|articles?|posts?|stor(?:y|ies))(?:/|$)"
+)
+
+
+def priority(url: str, depth: int | None, is_seed: bool = False) -> int:
+    """Return 3, 2 or 1 for a normalised address; no depth (None) means: judge it by its spelling alone.
+
+    The table's rows overlap, so the first that holds decides:
+
+    1. a seed or a homepage (root or index file, no query): 3
+    2. a page of a listing, or an archive (page numbers, sort orders, tags, categories, authors, years): 1. This comes
+       before depth, because every site links its listings from the first page, and by depth alone a thousand
+       calendar pages would be asked for before the first article
+    3. depth 2 or less: 3
+    4. /about, /contact, blog posts, news and articles: 2, at any depth
+    5. other content pages: 2 down to depth 3, deeper: 1
+    """
+    if is_seed:
+        return HIGH
+    head, _, query = url.partition("?")
+    start = head.find("/", 8)
+    path = head[start:].lower() if start > 0 else "/"
+    if not query and _HOMEPAGE.fullmatch(path):
+        return HIGH
+    if _LISTING_PATH.search(path) or (query and _LISTING_QUERY.search(query.lower())):
+        return LOW
+    if depth is None:
+        return MEDIUM
+    if depth <= _SHALLOW_DEPTH:
+        return HIGH
+    return MEDIUM if depth < _DEEP_DEPTH or _CONTENT_PATH.search(path) else LOW

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final, Protocol
 
-from holdfast.urls.suffixes import registrable
+from holdfast.urls.sites import registrable
 from holdfast.values import dataclass
 
 

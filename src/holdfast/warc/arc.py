@@ -12,12 +12,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from holdfast.errors import Invalid
-from holdfast.warc.feed import Feed
-from holdfast.warc.member import MAGIC, BadBytes, Member
-from holdfast.warc.reader import DamagedWarc
+from holdfast.warc.member import MAGIC, BadBytes, ByteSource, GzipMember, Pulse, Resync, open_source, pulsed
+from holdfast.warc.reader import DamagedWarc, RecordStream
 from holdfast.warc.record import BadHead, format_head, parse_date, percent_encoded
-from holdfast.warc.source import ByteSource, open_source
-from holdfast.warc.walk import Pulse, Resync, pulsed
 
 _LINE_BYTES = 64 * 1024
 _FIRST = b"filedesc://"
@@ -56,7 +53,7 @@ def is_arc(path: Path) -> bool:
     """Return whether a file begins as an ARC file does: with its description, or with the header line of a record."""
     with open_source(path) as source:
         try:
-            first = Member(source, 0).pieces() if source.at(0, 3) == MAGIC else _pieces(source, 0)
+            first = GzipMember(source, 0).pieces() if source.at(0, 3) == MAGIC else _pieces(source, 0)
             start = next(first, b"")
         except BadBytes:
             return False
@@ -86,14 +83,14 @@ def read_arc(
     with open_source(path) as source:
         reader = _ArcReader(seed, on_damage)
         if source.at(0, 3) != MAGIC:
-            yield from reader.records(Feed(pulsed(_pieces(source, 0), pulse)), None)
+            yield from reader.records(RecordStream(pulsed(_pieces(source, 0), pulse)), None)
             return
         resync, at = Resync(source), 0
         while at < source.size:
             if pulse is not None:
                 pulse()
-            member = Member(source, at)
-            yield from reader.records(Feed(pulsed(member.pieces(), pulse)), at)
+            member = GzipMember(source, at)
+            yield from reader.records(RecordStream(pulsed(member.pieces(), pulse)), at)
             if member.end is None:
                 left, at = at, _next_member(source, at, resync, pulse) or source.size
                 if resync.is_spent:
@@ -105,7 +102,7 @@ def read_arc(
 
 def _next_member(source: ByteSource, at: int, resync: Resync, pulse: Pulse | None) -> int | None:
     """Return where the next member begins after one that was not read to its end: damaged, or left by its reader."""
-    member = Member(source, at)
+    member = GzipMember(source, at)
     try:
         for _ in pulsed(member.pieces(), pulse):
             pass
@@ -124,7 +121,7 @@ class _ArcReader:
         self._described_at: str | None = None
         """When the file was begun, as its first record says: for records whose own date is none."""
 
-    def records(self, feed: Feed, at: int | None) -> Iterator[Converted]:
+    def records(self, feed: RecordStream, at: int | None) -> Iterator[Converted]:
         """Yield what stands in one stream: one record in the gzip member `at`, all of them in a plain file (None)."""
         while True:
             offset = at or 0
@@ -143,7 +140,7 @@ class _ArcReader:
                 if bad.kind != "arc_header" or not self._resynchronise(feed):
                     return
                 continue
-            taken = Feed(self._block(feed, size))
+            taken = RecordStream(self._block(feed, size))
             try:
                 head = self._head(fields, size, offset)
             except Invalid as bad:
@@ -158,7 +155,7 @@ class _ArcReader:
                 self._on_damage(DamagedWarc(offset, bad.kind, bad.detail))
                 return
 
-    def _resynchronise(self, feed: Feed) -> bool:
+    def _resynchronise(self, feed: RecordStream) -> bool:
         """Go on to the next line that looks like a header; False if there is none. A plain file has no other marks."""
         try:
             while ahead := feed.peek(_LINE_BYTES):
@@ -174,7 +171,7 @@ class _ArcReader:
             self._on_damage(DamagedWarc(feed.position, bad.kind, bad.detail))
         return False
 
-    def _line(self, feed: Feed) -> str:
+    def _line(self, feed: RecordStream) -> str:
         ahead = feed.peek(_LINE_BYTES if self._count else 4096)
         end = ahead.find(b"\n")
         if end < 0:
@@ -201,7 +198,7 @@ class _ArcReader:
             raise BadBytes("arc_header", f"no length at the end of {line[:60]!r}")
         return fields
 
-    def _describe(self, feed: Feed, fields: dict[str, str], size: int) -> None:
+    def _describe(self, feed: RecordStream, fields: dict[str, str], size: int) -> None:
         """Learn from the first record how the fields of all others are called; its block stays unread."""
         self._described_at = _date(fields.get("archive-date", ""))
         text = feed.peek(min(size, 4096))
@@ -212,7 +209,7 @@ class _ArcReader:
         elif lines and lines[0].startswith("2"):
             self._names = _V2
 
-    def _block(self, feed: Feed, size: int) -> Iterator[bytes]:
+    def _block(self, feed: RecordStream, size: int) -> Iterator[bytes]:
         left = size
         for piece in feed.take(size):
             left -= len(piece)

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable, Generator, Iterator
+from enum import StrEnum
 from io import BytesIO
 from typing import Any, NamedTuple
 
@@ -13,7 +14,19 @@ import brotli
 import zstandard
 from isal import isal_zlib
 
-from holdfast.warc.problem import PayloadProblem
+
+class PayloadProblem(StrEnum):
+    """What was wrong with the framing or the codings of a message."""
+
+    BAD_FRAMING = "bad_framing"
+    CUT_SHORT = "cut_short"
+    TRAILING_BYTES = "trailing_bytes"
+    BAD_ENCODING = "bad_encoding"
+    UNKNOWN_ENCODING = "unknown_encoding"
+    TOO_MANY_ENCODINGS = "too_many_encodings"
+    TOO_LARGE = "too_large"
+    RATIO_EXCEEDED = "ratio_exceeded"
+
 
 _ERRORS: tuple[Any, ...] = (zlib.error, isal_zlib.error, brotli.error, zstandard.ZstdError)
 _GZIP_MAGIC = b"\x1f\x8b"

@@ -48,9 +48,13 @@ class ManifestEntry:
     def of(cls, file_id: int, sealed: SealedFile) -> Self:
         """Return the entry of a file that was just sealed."""
         return cls(
-            file_id=file_id, name=sealed.path.name, size=sealed.size, sha256=sealed.sha256, crc32=sealed.crc32,
+            file_id=file_id,
+            name=sealed.path.name,
+            size=sealed.size,
+            sha256=sealed.sha256,
+            crc32=sealed.crc32,
             record_count=sealed.record_count,
-        )  # fmt: skip
+        )
 
 
 class ManifestDamaged(Invalid):

@@ -8,15 +8,79 @@ over a comment (RFC 1952, section 2.3); FEXTRA would be as right, but a WARC rea
 
 from __future__ import annotations
 
+import os
 import struct
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
 
+import zstandard
 from deflate import deflate_compress
 from isal import isal_zlib
 
-from holdfast.errors import Invalid
-from holdfast.warc.source import ByteSource
+from holdfast.errors import Invalid, NotFound, Unavailable
+from holdfast.warc.codings import ZSTD_MAX_WINDOW
+
+_WINDOW_BYTES = 256 * 1024
+
+
+class ByteSource:
+    """Random and sequential reads of one file, as large as it was when opened. Memory: one window."""
+
+    def __init__(self, fd: int) -> None:
+        self._fd = fd
+        self.size = os.fstat(fd).st_size
+        self._window = b""
+        self._start = 0
+
+    def at(self, offset: int, count: int) -> bytes:
+        """Return up to `count` bytes from `offset`: fewer at the end of the file, none beyond it."""
+        begin = offset - self._start
+        if begin < 0 or begin + count > len(self._window):
+            if count > _WINDOW_BYTES:
+                return self._read(offset, count)
+            self._window, self._start, begin = self._read(offset, _WINDOW_BYTES), offset, 0
+        return self._window[begin : begin + count]
+
+    def find(self, needle: bytes, start: int) -> int | None:
+        """Return where `needle` next stands at or after `start`, or None."""
+        at = start
+        while at + len(needle) <= self.size:
+            if not self._start <= at <= self._start + len(self._window) - len(needle):
+                self._window, self._start = self._read(at, _WINDOW_BYTES), at
+                if len(self._window) < len(needle):
+                    return None
+            found = self._window.find(needle, at - self._start)
+            if found >= 0:
+                return self._start + found
+            at = self._start + len(self._window) - len(needle) + 1
+        return None
+
+    def _read(self, offset: int, count: int) -> bytes:
+        count = min(count, self.size - offset)
+        if count <= 0:
+            return b""
+        try:
+            return os.pread(self._fd, count, offset)
+        except OSError as exc:
+            raise Unavailable(f"cannot read at {offset}: {exc.strerror}; check the disk") from exc
+
+
+@contextmanager
+def open_source(path: Path) -> Iterator[ByteSource]:
+    """Open a file for reading; NotFound or Unavailable if that cannot be."""
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except FileNotFoundError as exc:
+        raise NotFound(f"there is no file {path}") from exc
+    except OSError as exc:
+        raise Unavailable(f"cannot open {path}: {exc.strerror}") from exc
+    try:
+        yield ByteSource(fd)
+    finally:
+        os.close(fd)
+
 
 MAGIC = b"\x1f\x8b\x08"
 OWN_PREFIX = b"\x1f\x8b\x08\x10\x00\x00\x00\x00\x00\xff"
@@ -127,7 +191,7 @@ def whole_own_length(source: ByteSource, offset: int) -> int | None:
     return length if header == true_header(source, offset, length) else None
 
 
-class Member:
+class GzipMember:
     """One gzip member of a file, being read. Nothing larger than a piece is held."""
 
     def __init__(self, source: ByteSource, offset: int, *, own_form: bool = False) -> None:
@@ -205,3 +269,154 @@ class Member:
             raise BadBytes("member_checksum", "the compressed bytes are not those that were written")
         if self.offset + length != end:
             raise BadBytes("member_checksum", f"the member is {end - self.offset} bytes long, its header says {length}")
+
+
+ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
+_SKIPPABLE = range(0x184D2A50, 0x184D2A60)
+_DICTIONARY = 0x184D2A5D
+# A block of four bytes can hold 128 KiB of one letter: a larger piece could swell to more than we want to hold.
+_ZSTD_PIECE_BYTES = 256
+_MAX_DICTIONARY_BYTES = 8 << 20
+
+
+def is_zstd(source: ByteSource, offset: int = 0) -> bool:
+    """Return whether a frame of any kind begins here."""
+    head = source.at(offset, 4)
+    return head == ZSTD_MAGIC or (len(head) == 4 and struct.unpack("<I", head)[0] in _SKIPPABLE)
+
+
+def load_dictionary(source: ByteSource) -> zstandard.ZstdCompressionDict | None:
+    """Return the dictionary that a file begins with, if it does; BadBytes if it cannot be used."""
+    head = source.at(0, 8)
+    if len(head) < 8 or struct.unpack_from("<I", head)[0] != _DICTIONARY:
+        return None
+    size = struct.unpack_from("<I", head, 4)[0]
+    raw = source.at(8, min(size, _MAX_DICTIONARY_BYTES))
+    try:
+        if raw.startswith(ZSTD_MAGIC):
+            raw = zstandard.ZstdDecompressor().decompress(raw, max_output_size=_MAX_DICTIONARY_BYTES)
+        return zstandard.ZstdCompressionDict(raw)
+    except (zstandard.ZstdError, ValueError) as exc:
+        raise BadBytes("zstd_data", "the dictionary at the front of the file cannot be used") from exc
+
+
+def skip_frames(source: ByteSource, offset: int) -> int:
+    """Return where the next frame with content begins: skippable ones hold none."""
+    while len(head := source.at(offset, 8)) == 8 and struct.unpack_from("<I", head)[0] in _SKIPPABLE:
+        offset += 8 + int(struct.unpack_from("<I", head, 4)[0])
+    return min(offset, source.size)
+
+
+class ZstdFrame:
+    """One frame of a file, being read. Nothing larger than a piece is held."""
+
+    def __init__(self, source: ByteSource, offset: int, dictionary: zstandard.ZstdCompressionDict | None) -> None:
+        self._source = source
+        self._dictionary = dictionary
+        self.offset = offset
+        self.end: int | None = None
+        """Where the next frame begins; known when `pieces` is exhausted."""
+        self.inflated = 0
+        """How many bytes have come out so far."""
+
+    def pieces(self) -> Iterator[bytes]:
+        """Yield what is inside; BadBytes if the frame is damaged or the file ends."""
+        if self._source.at(self.offset, 4) != ZSTD_MAGIC:
+            raise BadBytes("garbage", "no zstd frame begins here")
+        inflate = zstandard.ZstdDecompressor(self._dictionary, max_window_size=ZSTD_MAX_WINDOW).decompressobj()
+        at = self.offset
+        while not inflate.eof:
+            raw = self._source.at(at, _ZSTD_PIECE_BYTES)
+            at += len(raw)
+            if not raw:
+                raise BadBytes("truncated", "the file ends inside a zstd frame")
+            try:
+                piece = inflate.decompress(raw)
+            except zstandard.ZstdError as exc:
+                raise BadBytes(
+                    "zstd_data", "these bytes are no zstd data, or damaged, or need a window above 8 MiB"
+                ) from exc
+            if piece:
+                self.inflated += len(piece)
+                yield piece
+        self.end = at - len(inflate.unused_data)
+
+
+_GLIMPSE_BYTES = 256
+_GLIMPSE_SOURCE_BYTES = 1024
+_SUMMED_FOR_ONE = 8
+
+Pulse = Callable[[], None]
+"""Called while a file is read, once a piece of it; may raise to end the reading."""
+
+
+def pulsed(pieces: Iterator[bytes], pulse: Pulse | None) -> Iterator[bytes]:
+    """Return the pieces as they are, with a pulse before each: a member can go on for hours and yield no record."""
+    return pieces if pulse is None else _pulsed(pieces, pulse)
+
+
+def _pulsed(pieces: Iterator[bytes], pulse: Pulse) -> Iterator[bytes]:
+    for piece in pieces:
+        pulse()
+        yield piece
+
+
+def glimpse(source: ByteSource, offset: int) -> bytes:
+    """Return the first bytes inside the member that begins here, or none if nothing can be inflated."""
+    raw = source.at(offset, _GLIMPSE_SOURCE_BYTES)
+    if not raw.startswith(MAGIC):
+        return b""
+    try:
+        if own_length(raw) is not None:
+            return zlib.decompressobj(-15).decompress(raw[OWN_HEADER_BYTES:], _GLIMPSE_BYTES)
+        return zlib.decompressobj(31).decompress(raw, _GLIMPSE_BYTES)
+    except zlib.error:
+        return b""
+
+
+class Resync:
+    """Finds the next member after damage, until a file has cost more than an honest one can."""
+
+    def __init__(self, source: ByteSource) -> None:
+        self._source = source
+        self._tries = 100_000
+        self._spare_bytes = 16 * source.size + (64 << 20)
+
+    def spend(self, inflated_bytes: int, *, summed_bytes: int = 0) -> None:
+        """Count what looking at a member cost: they can be nested so that each costs the whole file.
+
+        A checksum costs a small part of what inflating as many bytes does.
+        """
+        self._spare_bytes -= inflated_bytes + summed_bytes // _SUMMED_FOR_ONE
+
+    @property
+    def is_spent(self) -> bool:
+        """Whether this file has cost more than an honest one can."""
+        return self._spare_bytes <= 0
+
+    def after(self, offset: int) -> int | None:
+        """Return where the first member after this offset begins that looks like a record; None if there is none.
+
+        A member of ours is known by its header alone, so that damage after damage is still counted record by record.
+        """
+        at = self._source.find(MAGIC, offset + 1)
+        while at is not None and self._tries > 0 and self._spare_bytes > 0:
+            is_own = own_length(self._source.at(at, OWN_HEADER_BYTES)) is not None
+            if is_own or glimpse(self._source, at)[:5].upper() == b"WARC/":
+                return at
+            self._tries -= 1
+            at = self._source.find(MAGIC, at + 1)
+        return None
+
+
+def explain_rest(source: ByteSource, offset: int, bad: BadBytes) -> BadBytes:
+    """Return what to call damage that reaches to the end of the file: a cut, a tail of zeros, or what it was."""
+    if bad.kind == "truncated":
+        return bad
+    at = offset
+    while at < source.size:
+        piece = source.at(at, 1 << 16)
+        if piece.strip(b"\0"):
+            return bad
+        at += len(piece) or source.size
+    return BadBytes("zero_tail", f"{source.size - offset} zero bytes at the end")

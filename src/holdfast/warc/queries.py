@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from holdfast.db.hot import Transaction
+from holdfast.db.raw import Transaction
 
 
-class OpenFile(NamedTuple):
+class UnsealedFile(NamedTuple):
     """A file that some process began and has not sealed."""
 
     id: int
@@ -51,21 +51,21 @@ def discard_file(tx: Transaction, file_id: int) -> None:
     tx.execute("UPDATE warc_files SET state = 'discarded' WHERE id = ?", (file_id,))
 
 
-def open_files(tx: Transaction, *, owner_id: int) -> list[OpenFile]:
+def open_files(tx: Transaction, *, owner_id: int) -> list[UnsealedFile]:
     """Return the files that an owner began and did not seal."""
     rows = tx.execute(
         "SELECT id, execution_id, path FROM warc_files WHERE owner_id = ? AND state = 'open' ORDER BY id", (owner_id,)
     )
-    return [OpenFile(*row) for row in rows]
+    return [UnsealedFile(*row) for row in rows]
 
 
-def stray_files(tx: Transaction) -> list[OpenFile]:
+def stray_files(tx: Transaction) -> list[UnsealedFile]:
     """Return the files that were begun and not sealed by owners whose rows are closed; there should be none."""
     rows = tx.execute(
         "SELECT f.id, f.execution_id, f.path FROM warc_files f JOIN owners o ON o.id = f.owner_id"
         " WHERE f.state = 'open' AND o.ended_at IS NOT NULL ORDER BY f.id"
     )
-    return [OpenFile(*row) for row in rows]
+    return [UnsealedFile(*row) for row in rows]
 
 
 def path_of(tx: Transaction, file_id: int) -> str | None:
@@ -101,7 +101,7 @@ def pointed_offsets(tx: Transaction, file_id: int) -> set[int]:
     return {int(row[0]) for row in rows}
 
 
-class ImportedFile(NamedTuple):
+class ImportedFileRow(NamedTuple):
     """A whole file that came from elsewhere, and is sealed from the start."""
 
     execution_id: int
@@ -111,15 +111,26 @@ class ImportedFile(NamedTuple):
     origin_sha256: str
 
 
-def insert_imported(tx: Transaction, file: ImportedFile, *, now: int) -> int:
+def insert_imported(tx: Transaction, file: ImportedFileRow, *, now: int) -> int:
     """Register a file that is in its place already; return its id."""
     size, sha256, crc32, records, repaired = file.sealing
     rows = tx.execute(
         "INSERT INTO warc_files(execution_id, path, state, size, sha256, crc32, record_count, repaired, created_at,"
         " sealed_at, origin, origin_sha256) VALUES (?, ?, 'sealed', ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING id",
-        (file.execution_id, file.path, size, sha256, crc32, records, repaired, now, now, file.origin,
-         file.origin_sha256),
-    )  # fmt: skip
+        (
+            file.execution_id,
+            file.path,
+            size,
+            sha256,
+            crc32,
+            records,
+            repaired,
+            now,
+            now,
+            file.origin,
+            file.origin_sha256,
+        ),
+    )
     return int(rows[0][0])
 
 

@@ -5,20 +5,130 @@ Gzip, zstd and plain files; damage is reported and passed over. It refuses what 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import chain
 from pathlib import Path
 
 from holdfast.errors import Invalid
-from holdfast.warc.feed import Feed
-from holdfast.warc.member import MAGIC, OWN_HEADER_BYTES, BadBytes, Member, own_length, whole_own_length
+from holdfast.warc.member import (
+    MAGIC,
+    OWN_HEADER_BYTES,
+    BadBytes,
+    ByteSource,
+    GzipMember,
+    Pulse,
+    Resync,
+    ZstdFrame,
+    is_zstd,
+    load_dictionary,
+    open_source,
+    own_length,
+    pulsed,
+    skip_frames,
+    whole_own_length,
+)
 from holdfast.warc.payload import HttpHead, payload_chunks
 from holdfast.warc.payload import parse_head as parse_http_head
 from holdfast.warc.record import MAX_HEAD_BYTES, MAX_HTTP_HEAD_BYTES, BadHead, RecordHead, parse_head
-from holdfast.warc.source import ByteSource, open_source
-from holdfast.warc.walk import Pulse, Resync, pulsed
-from holdfast.warc.zst import ZstdFrame, is_zstd, load_dictionary, skip_frames
+
+_EMPTY_LINE = re.compile(rb"\n\r{0,2}\n")
+_BREAKS = re.compile(rb"[\r\n]*")
+
+
+class RecordStream:
+    """A stream that is read forward: a head up to its empty line, then so many bytes, then the next head."""
+
+    def __init__(self, pieces: Iterator[bytes]) -> None:
+        self._pieces = pieces
+        self._held = b""
+        # What is taken is not cut off: a piece that holds thousands of records would be copied for each of them.
+        self._start = 0
+        self.position = 0
+        """How many bytes have been taken."""
+
+    def head(self, limit: int) -> bytes:
+        """Return everything up to and including the next empty line, or what is left if there is none.
+
+        Empty at the end. BadBytes if `limit` bytes hold no empty line.
+        """
+        searched = 0
+        while True:
+            # No further than the limit: a piece may hold much more, and its caller may come back for each byte of it.
+            match = _EMPTY_LINE.search(self._held, self._start + max(searched - 3, 0), self._start + limit)
+            if match:
+                return self._cut(match.end() - self._start)
+            searched = self._left
+            if searched > limit:
+                raise BadBytes("record_header", f"no empty line within {limit} bytes")
+            if not self._more():
+                return self._cut(searched)
+
+    def take(self, count: int) -> Iterator[bytes]:
+        """Yield the next `count` bytes, fewer if the stream ends."""
+        while count > 0:
+            if not self._left and not self._more():
+                return
+            piece = self._cut(min(count, self._left))
+            count -= len(piece)
+            yield piece
+
+    def peek(self, count: int) -> bytes:
+        """Return the next `count` bytes without taking them, fewer if the stream ends."""
+        while self._left < count and self._more():
+            pass
+        return self._held[self._start : self._start + count]
+
+    def drop(self, count: int) -> None:
+        """Take this many of the bytes that were just peeked at."""
+        count = min(count, self._left)
+        self._start += count
+        self.position += count
+
+    def skip_breaks(self) -> None:
+        """Take the line breaks that come next, however many there are; a piece of nothing else is looked at once."""
+        while self._left or self._more():
+            breaks = _BREAKS.match(self._held, self._start)
+            self.drop(breaks.end() - self._start if breaks else 0)
+            if self._left:
+                return
+
+    def rest(self) -> Iterator[bytes]:
+        """Yield everything that is left."""
+        while self._left or self._more():
+            yield self._cut(self._left)
+
+    def drain(self) -> int:
+        """Read to the end; return how many bytes there were."""
+        count = self._left
+        self._held, self._start = b"", 0
+        for piece in self._pieces:
+            count += len(piece)
+        self.position += count
+        return count
+
+    @property
+    def _left(self) -> int:
+        """How many bytes are held and not taken."""
+        return len(self._held) - self._start
+
+    def _more(self) -> bool:
+        """Hold one more piece; return whether there was one."""
+        for piece in self._pieces:
+            if piece:
+                self._held = self._held[self._start :] + piece if self._left else piece
+                self._start = 0
+                return True
+        return False
+
+    def _cut(self, count: int) -> bytes:
+        cut = self._held if count == len(self._held) else self._held[self._start : self._start + count]
+        self.drop(count)
+        if not self._left:
+            self._held, self._start = b"", 0
+        return cut
+
 
 _HELD_BYTES = 1 << 20
 _PIECE_BYTES = 64 * 1024
@@ -45,7 +155,7 @@ class Record:
     __slots__ = ("_feed", "_left", "head", "is_alone", "length", "offset", "ordinal")
 
     def __init__(
-        self, head: RecordHead, feed: Feed, *, offset: int, length: int, ordinal: int, is_alone: bool = False
+        self, head: RecordHead, feed: RecordStream, *, offset: int, length: int, ordinal: int, is_alone: bool = False
     ) -> None:
         self.head = head
         self.offset = offset
@@ -80,7 +190,7 @@ class Record:
 
         `on_framed` is told of a chunked body's bytes as they are stored, framing included, while the body is read.
         """
-        inner = Feed(self.block())
+        inner = RecordStream(self.block())
         try:
             head = parse_http_head(inner.head(MAX_HTTP_HEAD_BYTES))
         except BadBytes as bad:
@@ -136,11 +246,11 @@ def open_record_at(path: Path, offset: int) -> Iterator[Record]:
     with open_source(path) as source:
         try:
             if source.at(offset, 3) == MAGIC:
-                feed, length = Feed(Member(source, offset).pieces()), own_length(source.at(offset, 29)) or 0
+                feed, length = RecordStream(GzipMember(source, offset).pieces()), own_length(source.at(offset, 29)) or 0
             elif is_zstd(source, offset):
-                feed, length = Feed(ZstdFrame(source, offset, load_dictionary(source)).pieces()), 0
+                feed, length = RecordStream(ZstdFrame(source, offset, load_dictionary(source)).pieces()), 0
             else:
-                feed, length = Feed(_pieces(source, offset)), 0
+                feed, length = RecordStream(_pieces(source, offset)), 0
             head = parse_head(feed.head(MAX_HEAD_BYTES))
             yield Record(head, feed, offset=offset, length=length, ordinal=-1)
         except BadHead as exc:
@@ -190,11 +300,11 @@ class _Walk:
         while at < self._source.size:
             if self._pulse is not None:
                 self._pulse()
-            member, twin = Member(self._source, at), Member(self._source, at)
+            member, twin = GzipMember(self._source, at), GzipMember(self._source, at)
             try:
                 length = self._stated_length(at, resync)
                 if length is not None and at + length <= self._source.size:
-                    feed, end, inflated = Feed(pulsed(member.pieces(), self._pulse)), at + length, None
+                    feed, end, inflated = RecordStream(pulsed(member.pieces(), self._pulse)), at + length, None
                 else:
                     feed, end, inflated = self._settled(member, twin)
             except BadBytes as bad:
@@ -239,7 +349,7 @@ class _Walk:
         """Walk records that are not compressed."""
         at = 0
         while at < self._source.size:
-            feed = Feed(pulsed(_pieces(self._source, at), self._pulse))
+            feed = RecordStream(pulsed(_pieces(self._source, at), self._pulse))
             try:
                 head = parse_head(feed.head(MAX_HEAD_BYTES))
                 end = at + feed.position + head.content_length
@@ -268,7 +378,7 @@ class _Walk:
                 self._pulse()
         return at
 
-    def _settled(self, frame: Member | ZstdFrame, twin: Member | ZstdFrame) -> tuple[Feed, int, int]:
+    def _settled(self, frame: GzipMember | ZstdFrame, twin: GzipMember | ZstdFrame) -> tuple[RecordStream, int, int]:
         """Return what is inside a frame, where it ends and how much that is: inflated twice to tell, if it is large."""
         held: list[bytes] = []
         pieces = pulsed(frame.pieces(), self._pulse)
@@ -281,9 +391,9 @@ class _Walk:
                 pass
         whole = frame if frame.end is not None else twin
         assert whole.end is not None
-        return Feed(chain(held, pieces)), whole.end, whole.inflated
+        return RecordStream(chain(held, pieces)), whole.end, whole.inflated
 
-    def _inside(self, feed: Feed, at: int, end: int, inflated: int | None) -> Iterator[Record]:
+    def _inside(self, feed: RecordStream, at: int, end: int, inflated: int | None) -> Iterator[Record]:
         """Yield the record of a member; or its records, where a writer put many into one. Ours hold one each."""
         while True:
             try:

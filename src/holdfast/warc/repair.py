@@ -6,24 +6,252 @@ so that offsets, ordinals and the ids made from them stay true. What was there b
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import fcntl
 import hashlib
 import os
+import re
+import struct
+import uuid
+from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
+from typing import NamedTuple
 
 from holdfast import log
 from holdfast.clock import Clock, SystemClock
 from holdfast.errors import Conflict
 from holdfast.values import dataclass
-from holdfast.warc.lost import lost_pieces
-from holdfast.warc.member import crc32
+from holdfast.warc.member import (
+    OWN_HEADER_BYTES,
+    OWN_PREFIX,
+    BadBytes,
+    ByteSource,
+    GzipMember,
+    Resync,
+    crc32,
+    explain_rest,
+    glimpse,
+    open_source,
+    own_header,
+    own_length,
+    true_header,
+    whole_own_length,
+)
 from holdfast.warc.outfile import OPEN_SUFFIX, SealedFile, disk_error, sync_directory
-from holdfast.warc.scan import Kept, Mend, Region, Scan, record_type, scan
-from holdfast.warc.source import ByteSource, open_source
+from holdfast.warc.reader import RecordStream
+from holdfast.warc.record import (
+    LOST_TYPE,
+    MAX_HEAD_BYTES,
+    BadHead,
+    RecordType,
+    format_date,
+    format_head,
+    parse_head,
+    urn,
+)
 
-__all__ = ["Adoption", "FileInUse", "Kept", "Region", "RepairReport", "adopt", "repair"]
+_TRAILER_BYTES = 8
+_STORED_HEADER_BYTES = 5
+_STORED_BYTES = 65_535
+_LENGTH_DIGITS = 10
+_END = b"\r\n\r\n"
+
+
+def lost_record(length: int, note: str, at: datetime) -> bytes | None:
+    """Return a whole metadata record that takes up exactly `length` bytes, or None if that is too short for one.
+
+    For records that are held anyway; `lost_pieces` holds a piece of it at a time.
+    """
+    pieces = lost_pieces(length, note, at)
+    return None if pieces is None else b"".join(pieces)
+
+
+def lost_pieces(length: int, note: str, at: datetime) -> Iterator[bytes] | None:
+    """Return the same record in pieces of at most 64 KiB: a damaged region may be as large as its file.
+
+    The bytes are stored, not compressed, for only so can their length be chosen.
+    """
+    blocks = -(-(length - OWN_HEADER_BYTES - _TRAILER_BYTES) // (_STORED_BYTES + _STORED_HEADER_BYTES))
+    data_bytes = length - OWN_HEADER_BYTES - _TRAILER_BYTES - blocks * _STORED_HEADER_BYTES
+    # Leading zeros keep the head's length apart from the number in it (Content-Length is 1*DIGIT).
+    digits = max(_LENGTH_DIGITS, len(str(length)))
+    room = data_bytes - len(_head(note, at, "0" * digits)) - len(_END)
+    if room < 0:
+        return None
+    head = _head(note, at, f"{room:0{digits}d}")
+    return _member(length, _Content(head + note.encode()[:room], data_bytes, blocks))
+
+
+def _head(note: str, at: datetime, content_length: str) -> bytes:
+    return format_head(
+        (
+            ("WARC-Type", RecordType.METADATA.value),
+            ("WARC-Record-ID", urn(str(uuid.uuid5(uuid.NAMESPACE_OID, note)))),
+            ("WARC-Date", format_date(at)),
+            ("Content-Type", LOST_TYPE),
+            ("Content-Length", content_length),
+        )
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Content:
+    """A record whose block is a text and blanks behind it; made anew each time, so that it need not be held."""
+
+    text: bytes
+    """Its head, and what its block says."""
+    size: int
+    blocks: int
+
+    def pieces(self) -> Iterator[bytes]:
+        """Yield as much as goes into each stored block."""
+        end_of_block = self.size - len(_END)
+        for number in range(self.blocks):
+            start, end = number * _STORED_BYTES, min((number + 1) * _STORED_BYTES, self.size)
+            blanks = max(0, min(end, end_of_block) - max(start, len(self.text)))
+            closing = _END[max(0, start - end_of_block) : max(0, end - end_of_block)]
+            yield b"".join((self.text[start:end], b" " * blanks, closing))
+
+    def stored(self) -> Iterator[bytes]:
+        """Yield a deflate stream of stored blocks (RFC 1951, section 3.2.4)."""
+        for number, piece in enumerate(self.pieces(), 1):
+            yield struct.pack("<BHH", number == self.blocks, len(piece), len(piece) ^ 0xFFFF) + piece
+
+
+def _member(length: int, content: _Content) -> Iterator[bytes]:
+    # The header, which comes first, states a checksum of all that follows, and the trailer another: the content is made
+    # three times rather than held once.
+    checksum = 0
+    for piece in content.pieces():
+        checksum = crc32(piece, checksum)
+    trailer = struct.pack("<II", checksum, content.size & 0xFFFFFFFF)
+    own = 0
+    for piece in content.stored():
+        own = crc32(piece, own)
+    yield own_header(length, crc32(trailer, own))
+    yield from content.stored()
+    yield trailer
+
+
+_TYPE = re.compile(rb"\nWARC-Type: *([a-z]+)", re.IGNORECASE)
+_OWN_WITHIN_BYTES = 256 * 1024
+_ENDS = (b"\r\n\r\n", b"\n\n", b"\r\n", b"\n", b"")
+
+
+class KeptRecord(NamedTuple):
+    """A whole record, and where it stands."""
+
+    offset: int
+    length: int
+
+
+class Region(NamedTuple):
+    """Bytes that are no whole record; at most one record began there."""
+
+    offset: int
+    length: int
+    kind: str
+    detail: str
+
+
+class Mend(NamedTuple):
+    """A member of ours whose content is whole and whose header is not, or no longer fits: it gets the right one."""
+
+    offset: int
+    header: bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scan:
+    """Every byte of a file, as one or the other."""
+
+    kept: tuple[KeptRecord, ...]
+    damaged: tuple[Region, ...]
+    mended: tuple[Mend, ...]
+    size: int
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether nothing is wrong."""
+        return not self.damaged and not self.mended
+
+    @property
+    def tail(self) -> int:
+        """Where the end that holds no whole record begins; the file's size if there is none."""
+        return self.kept[-1].offset + self.kept[-1].length if self.kept else 0
+
+    @property
+    def holes(self) -> tuple[Region, ...]:
+        """The damaged regions that whole records follow."""
+        return tuple(region for region in self.damaged if region.offset < self.tail)
+
+
+def scan(source: ByteSource) -> Scan:
+    """Return what is whole in a file of gzip members. Members of ours are not inflated: their own checksum says it."""
+    kept: list[KeptRecord] = []
+    damaged: list[Region] = []
+    mended: list[Mend] = []
+    resync = Resync(source)
+    is_own = OWN_PREFIX in source.at(0, _OWN_WITHIN_BYTES)
+    at = 0
+    while at < source.size:
+        length, is_mended = whole_own_length(source, at), False
+        if length is None:
+            try:
+                length, is_mended = _recovered(source, at, resync, is_own)
+            except BadBytes as bad:
+                resync.spend(0, summed_bytes=own_length(source.at(at, OWN_HEADER_BYTES)) or 0)
+                found = resync.after(at)
+                if found is None:
+                    bad = explain_rest(source, at, bad)
+                end = source.size if found is None else found
+                damaged.append(Region(at, end - at, bad.kind, bad.detail))
+                at = end
+                continue
+            if is_mended:
+                mended.append(Mend(at, true_header(source, at, length)))
+        kept.append(KeptRecord(at, length))
+        at += length
+    return Scan(kept=tuple(kept), damaged=tuple(damaged), mended=tuple(mended), size=source.size)
+
+
+def _recovered(source: ByteSource, offset: int, resync: Resync, is_own: bool) -> tuple[int, bool]:
+    """Return the length of the member here, and whether it is one of ours that needs another header.
+
+    BadBytes if no whole record comes out of it, either way.
+    """
+    if is_own:
+        with contextlib.suppress(BadBytes):
+            return _inflated(source, offset, resync, own_form=True), True
+    return _inflated(source, offset, resync, own_form=False), False
+
+
+def _inflated(source: ByteSource, offset: int, resync: Resync, *, own_form: bool) -> int:
+    member = GzipMember(source, offset, own_form=own_form)
+    feed = RecordStream(member.pieces())
+    try:
+        stated = parse_head(feed.head(MAX_HEAD_BYTES)).content_length
+        block = sum(map(len, feed.take(stated)))
+        if block < stated:
+            raise BadBytes("content_length", f"the block has {block} bytes, Content-Length says {stated}")
+        if feed.peek(5) not in _ENDS and b"WARC/" not in feed.peek(9).upper():
+            raise BadBytes("record_end", "the block is longer than Content-Length says")
+        feed.drain()
+    except (BadBytes, BadHead) as bad:
+        # Only what came to nothing: whole members follow each other, and cost no byte of the file twice.
+        resync.spend(member.inflated)
+        raise bad if isinstance(bad, BadBytes) else BadBytes("record_header", str(bad)) from bad
+    assert member.end is not None
+    return member.end - offset
+
+
+def record_type(source: ByteSource, offset: int) -> str:
+    """Return the type of the record that begins here, as far as a glimpse tells; empty if it does not."""
+    match = _TYPE.search(glimpse(source, offset))
+    return match[1].decode().lower() if match else ""
+
 
 _PIECE_BYTES = 1 << 20
 _log = log.get()
@@ -34,7 +262,7 @@ class RepairReport:
     """What a repair found and did."""
 
     path: Path
-    kept: tuple[Kept, ...]
+    kept: tuple[KeptRecord, ...]
     """The whole records, at their offsets before the repair."""
     damaged: tuple[Region, ...]
     mended: int
@@ -193,9 +421,13 @@ def _lock(fd: int, path: Path) -> bool:
 def _log_repair(report: RepairReport) -> None:
     if report.changed:
         _log.warning(
-            "warc.repaired", file=report.path.name, kept=len(report.kept), damaged=len(report.damaged),
-            cut_bytes=report.cut_bytes, bad=report.bad.name if report.bad else None,
-        )  # fmt: skip
+            "warc.repaired",
+            file=report.path.name,
+            kept=len(report.kept),
+            damaged=len(report.damaged),
+            cut_bytes=report.cut_bytes,
+            bad=report.bad.name if report.bad else None,
+        )
 
 
 def _rewrite(source: ByteSource, found: Scan, target: Path, now: datetime) -> bool:
@@ -270,9 +502,14 @@ def _sealed(source: ByteSource, path: Path, record_count: int) -> SealedFile:
 
 def _report(path: Path, found: Scan, *, bad: Path | None = None, moved: bool = False) -> RepairReport:
     return RepairReport(
-        path=path, kept=found.kept, damaged=found.damaged, mended=len(found.mended),
-        cut_bytes=found.size - found.tail, bad=bad, moved=moved,
-    )  # fmt: skip
+        path=path,
+        kept=found.kept,
+        damaged=found.damaged,
+        mended=len(found.mended),
+        cut_bytes=found.size - found.tail,
+        bad=bad,
+        moved=moved,
+    )
 
 
 def _free_name(path: Path, suffix: str) -> Path:

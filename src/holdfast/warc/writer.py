@@ -14,15 +14,137 @@ from typing import NamedTuple, Self, TypedDict, Unpack
 
 from holdfast.clock import Clock
 from holdfast.errors import Conflict, Invalid, Unavailable
-from holdfast.types import RecordRef
+from holdfast.types import Body, Original, RecordRef, Truncated
+from holdfast.values import dataclass
 from holdfast.warc import outfile
-from holdfast.warc.exchange import Draft, Exchange, draft_head, request_head, response_head
-from holdfast.warc.ids import ORDINALS, RecordIds, random_ids
 from holdfast.warc.member import Packer, pack
 from holdfast.warc.outfile import OutFile, SealedFile
-from holdfast.warc.record import Profile, RecordType, format_date, format_head, urn
+from holdfast.warc.record import ORDINALS, Profile, RecordIds, RecordType, format_date, format_head, random_ids, urn
 
-__all__ = ["Appended", "Draft", "Exchange", "Limits", "Profile", "SealedFile", "WarcWriter"]
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Exchange:
+    """What a crawl hands over to be archived. Heads and body are wire bytes; nothing is decoded."""
+
+    url: str
+    started_at: datetime
+    ip: str
+    request_head: bytes
+    response_head: bytes
+    body: Body
+    payload_digest: str
+    """`sha256:` and hex over the body after transfer decoding (`digest.sha256_of`)."""
+    truncated: Truncated | None = None
+    revisit_of: Original | None = None
+    """With `profile`: the head is stored, the body is not, and the record refers to this one."""
+    profile: Profile | None = None
+    tls_verified: bool | None = None
+    media_type: str | None = None
+    """What the payload is by its own bytes, if somebody looked (WARC-Identified-Payload-Type)."""
+    protocol: str | None = None
+    """`http/1.1`, `h2`… (WARC-Protocol)."""
+    purpose: str | None = None
+    """What the crawler asked for on its own account: `robots`, `sitemap` or `feed`; None for content."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordDraft:
+    """Any other record, small enough to hold: metadata about a capture, a resource without a protocol."""
+
+    type: RecordType
+    content_type: str
+    block: bytes
+    at: datetime
+    url: str | None = None
+    concurrent_to: str | None = None
+    """Bare id of a record of the same capture."""
+    refers_to: str | None = None
+    """Bare id of the record that this one describes."""
+
+
+def response_head(
+    exchange: Exchange, record_id: str, warcinfo_id: str, *, block_digest: str, block_bytes: int
+) -> bytes:
+    """Return the WARC head of what came back: a response, or a revisit where the exchange refers to an original."""
+    original, profile = exchange.revisit_of, exchange.profile
+    if (original is None) != (profile is None):
+        raise Invalid("a revisit needs both an original and a profile")
+    kind = RecordType.RESPONSE if original is None else RecordType.REVISIT
+    fields = [*_common(exchange, kind, record_id, warcinfo_id), ("WARC-Block-Digest", block_digest)]
+    truncated = exchange.truncated
+    if original is not None and profile is not None:
+        fields += _revisit_fields(original, profile)
+        if profile is Profile.IDENTICAL_PAYLOAD:
+            truncated = Truncated.LENGTH
+        fields.append(("WARC-Payload-Digest", original.payload_digest))
+    else:
+        fields.append(("WARC-Payload-Digest", exchange.payload_digest))
+    if truncated is not None:
+        fields.append(("WARC-Truncated", truncated.value))
+    if exchange.media_type is not None:
+        fields.append(("WARC-Identified-Payload-Type", exchange.media_type))
+    if exchange.protocol is not None:
+        fields.append(("WARC-Protocol", exchange.protocol))
+    if exchange.tls_verified is False:
+        # WARC has no field for this; a reader that does not know ours passes over it.
+        fields.append(("Holdfast-TLS", "unverified"))
+    if exchange.purpose is not None:
+        # Nor for this: a robots.txt or a sitemap that the crawler asked for itself is no page of the site.
+        fields.append(("Holdfast-Purpose", exchange.purpose))
+    fields += (("Content-Type", "application/http; msgtype=response"), ("Content-Length", str(block_bytes)))
+    return format_head(fields)
+
+
+def request_head(exchange: Exchange, record_id: str, warcinfo_id: str, *, response_id: str, block_digest: str) -> bytes:
+    """Return the WARC head of what was sent, tied to the record of what came back."""
+    return format_head(
+        (
+            *_common(exchange, RecordType.REQUEST, record_id, warcinfo_id),
+            ("WARC-Concurrent-To", urn(response_id)),
+            ("WARC-Block-Digest", block_digest),
+            ("Content-Type", "application/http; msgtype=request"),
+            ("Content-Length", str(len(exchange.request_head))),
+        )
+    )
+
+
+def draft_head(draft: RecordDraft, record_id: str, warcinfo_id: str, *, block_digest: str) -> bytes:
+    """Return the WARC head of any other record."""
+    fields = [("WARC-Type", draft.type.value), ("WARC-Record-ID", urn(record_id))]
+    if draft.url is not None:
+        fields.append(("WARC-Target-URI", draft.url))
+    fields += [("WARC-Date", format_date(draft.at)), ("WARC-Warcinfo-ID", urn(warcinfo_id))]
+    if draft.concurrent_to is not None:
+        fields.append(("WARC-Concurrent-To", urn(draft.concurrent_to)))
+    if draft.refers_to is not None:
+        fields.append(("WARC-Refers-To", urn(draft.refers_to)))
+    fields.append(("WARC-Block-Digest", block_digest))
+    if draft.type in (RecordType.RESOURCE, RecordType.CONVERSION):
+        # Their payload is the whole block.
+        fields.append(("WARC-Payload-Digest", block_digest))
+    fields += [("Content-Type", draft.content_type), ("Content-Length", str(len(draft.block)))]
+    return format_head(fields)
+
+
+def _common(exchange: Exchange, kind: RecordType, record_id: str, warcinfo_id: str) -> tuple[tuple[str, str], ...]:
+    return (
+        ("WARC-Type", kind.value),
+        ("WARC-Record-ID", urn(record_id)),
+        ("WARC-Target-URI", exchange.url),
+        ("WARC-Date", format_date(exchange.started_at)),
+        ("WARC-IP-Address", exchange.ip),
+        ("WARC-Warcinfo-ID", urn(warcinfo_id)),
+    )
+
+
+def _revisit_fields(original: Original, profile: Profile) -> list[tuple[str, str]]:
+    return [
+        ("WARC-Profile", profile.uri),
+        ("WARC-Refers-To", urn(original.record_id)),
+        ("WARC-Refers-To-Target-URI", original.url),
+        ("WARC-Refers-To-Date", format_date(original.captured_at)),
+    ]
+
 
 _BREAKS = re.compile(r"[\r\n\0]+")
 _END = b"\r\n\r\n"
@@ -30,7 +152,7 @@ _WHOLE_BYTES = 1 << 20
 """Bodies up to here are packed in one go; larger ones pass through in pieces, read twice."""
 
 
-class Limits(TypedDict, total=False):
+class FileLimits(TypedDict, total=False):
     """When a file is full, and where its record ids come from."""
 
     max_bytes: int
@@ -52,7 +174,9 @@ class Appended(NamedTuple):
 class WarcWriter:
     """Writes one file. Appending belongs to one thread; `sync` may be called from another."""
 
-    def __init__(self, out: OutFile, file_id: int, warcinfo_id: str, clock: Clock, **limits: Unpack[Limits]) -> None:
+    def __init__(
+        self, out: OutFile, file_id: int, warcinfo_id: str, clock: Clock, **limits: Unpack[FileLimits]
+    ) -> None:
         self.file_id = file_id
         self._out = out
         self._warcinfo_id = warcinfo_id
@@ -67,7 +191,13 @@ class WarcWriter:
 
     @classmethod
     def create(
-        cls, directory: Path, name: str, file_id: int, info: Mapping[str, str], clock: Clock, **limits: Unpack[Limits]
+        cls,
+        directory: Path,
+        name: str,
+        file_id: int,
+        info: Mapping[str, str],
+        clock: Clock,
+        **limits: Unpack[FileLimits],
     ) -> Self:
         """Return a writer of the new file `NAME.warc.gz.open`, locked, with `info` in its warcinfo record.
 
@@ -105,11 +235,14 @@ class WarcWriter:
         response_id, request_id = self._ids(), self._ids()
         sent = _whole(
             request_head(
-                exchange, request_id, self._warcinfo_id,
-                response_id=response_id, block_digest=_sha256(exchange.request_head),
+                exchange,
+                request_id,
+                self._warcinfo_id,
+                response_id=response_id,
+                block_digest=_sha256(exchange.request_head),
             ),
             exchange.request_head,
-        )  # fmt: skip
+        )
         start = self._out.size
         if exchange.revisit_of is not None or exchange.body.size <= _WHOLE_BYTES:
             member = pack(self._received(exchange, response_id))
@@ -123,7 +256,7 @@ class WarcWriter:
         self._count(2)
         return Appended(ref, response_id, request)
 
-    def append_record(self, draft: Draft) -> Appended:
+    def append_record(self, draft: RecordDraft) -> Appended:
         """Write any other record (metadata, resource); return where it stands."""
         self._room(1)
         record_id = self._ids()
@@ -242,13 +375,15 @@ def _warcinfo(file_name: str, record_id: str, file_id: int, info: Mapping[str, s
         **info,
     }
     block = "".join(f"{name}: {_BREAKS.sub(' ', value)}\r\n" for name, value in fields.items()).encode()
-    head = format_head((
-        ("WARC-Type", RecordType.WARCINFO.value),
-        ("WARC-Record-ID", urn(record_id)),
-        ("WARC-Date", format_date(now)),
-        ("WARC-Filename", file_name),
-        ("WARC-Block-Digest", _sha256(block)),
-        ("Content-Type", "application/warc-fields"),
-        ("Content-Length", str(len(block))),
-    ))  # fmt: skip
+    head = format_head(
+        (
+            ("WARC-Type", RecordType.WARCINFO.value),
+            ("WARC-Record-ID", urn(record_id)),
+            ("WARC-Date", format_date(now)),
+            ("WARC-Filename", file_name),
+            ("WARC-Block-Digest", _sha256(block)),
+            ("Content-Type", "application/warc-fields"),
+            ("Content-Length", str(len(block))),
+        )
+    )
     return _whole(head, block)

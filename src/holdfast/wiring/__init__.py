@@ -9,21 +9,20 @@ from pathlib import Path
 from holdfast.clock import Clock, SystemClock
 from holdfast.config import Settings
 from holdfast.db.connect import connect
-from holdfast.db.dbclock import DatabaseClock
-from holdfast.db.hot import Hot
-from holdfast.db.opening import prepare
+from holdfast.db.raw import DatabaseClock, RawDatabase
+from holdfast.db.schema import prepare
 from holdfast.frontier import Frontier, FrontierSettings
 from holdfast.values import dataclass
 
-__all__ = ["Ground", "open_ground", "prepare"]
+__all__ = ["Runtime", "open_ground", "prepare"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ground:
+class Runtime:
     """What every process stands on."""
 
     settings: Settings
-    hot: Hot
+    hot: RawDatabase
     clock: Clock
     frontier: Frontier
 
@@ -34,7 +33,7 @@ class Ground:
 
 
 @contextmanager
-def open_ground(settings: Settings) -> Iterator[Ground]:
+def open_ground(settings: Settings) -> Iterator[Runtime]:
     """Open the data directory and its database; migrate it first where that is needed and safe."""
     prepare(settings)
     hot = connect(settings.database)
@@ -42,6 +41,6 @@ def open_ground(settings: Settings) -> Iterator[Ground]:
         # Ownership is decided by one clock: the database's where it is another machine's, ours otherwise.
         clock: Clock = DatabaseClock(hot) if hot.dialect == "postgresql" else SystemClock()
         frontier = Frontier(hot, clock, FrontierSettings(lease_s=settings.lease.seconds))
-        yield Ground(settings=settings, hot=hot, clock=clock, frontier=frontier)
+        yield Runtime(settings=settings, hot=hot, clock=clock, frontier=frontier)
     finally:
         hot.close()

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from holdfast.crawl.plan import CrawlPlan
-from holdfast.feeds.polling.book import Charge, FeedBook
-from holdfast.feeds.polling.queries import source_of
-from holdfast.wiring import Ground
+from holdfast.feeds.polling import FeedPolling, PolledFeeds
+from holdfast.feeds.polling_queries import source_of
+from holdfast.wiring import Runtime
 
 
-def open_feeds(ground: Ground, plan: CrawlPlan, execution_id: int) -> FeedBook | None:
+def open_feeds(ground: Runtime, plan: CrawlPlan, execution_id: int) -> FeedPolling | None:
     """Return what tells the feeds of an execution's source; None if its plan leaves them alone."""
     if plan.feeds == "off":
         return None
@@ -17,5 +17,5 @@ def open_feeds(ground: Ground, plan: CrawlPlan, execution_id: int) -> FeedBook |
     if source_id is None:
         return None
     start = plan.first_seed_url().hash64 if plan.polls and plan.search else None
-    charge = Charge(source_id=source_id, execution_id=execution_id, polls=plan.polls, start=start)
-    return FeedBook(ground.hot, ground.frontier, ground.clock, ground.settings.feeds, charge)
+    charge = PolledFeeds(source_id=source_id, execution_id=execution_id, polls=plan.polls, start=start)
+    return FeedPolling(ground.hot, ground.frontier, ground.clock, ground.settings.feeds, charge)

@@ -4,25 +4,70 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from threading import Lock
 
 from sqlalchemy.exc import IntegrityError
+from sqlalchemy.orm import Session
 
+from holdfast.archive_tool.contract import Host, JobConfig, read_job_config
+from holdfast.archive_tool.errors import ToolConfigRefused
+from holdfast.archive_tool.zimit_flags import manner_flags, scope_flags, with_robots, within_time
 from holdfast.clock import Clock, SystemClock
 from holdfast.config import Settings
+from holdfast.db.audit_events import acting
 from holdfast.db.connect import connect
-from holdfast.db.dbclock import DatabaseClock
-from holdfast.db.engine import Database
-from holdfast.errors import Conflict
-from holdfast.jobs.board.board import Board
-from holdfast.jobs.leases import Leases
+from holdfast.db.engine import Database, SessionClock
+from holdfast.db.raw import DatabaseClock
+from holdfast.errors import Conflict, Unavailable
+from holdfast.jobs.administration.actions import JobActions
+from holdfast.jobs.leases import ExecutionLeases
 from holdfast.jobs.placement import Placement
 from holdfast.jobs.scheduler import Scheduler
-from holdfast.jobs.settling import Settler
+from holdfast.jobs.settling import RunSettler
 from holdfast.jobs.specs import BackendCheck
-from holdfast.sources.config import SourceConfig
-from holdfast.wiring import prepare
-from holdfast.wiring.zimit import zimit_config
+from holdfast.sources.config import SourceConfig, zimit_job
+from holdfast.wiring import Runtime, open_ground, prepare
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pulse:
+    """What says that a worker lives: leases that are renewed, and the row of the worker itself; for one thread."""
+
+    ground: Runtime
+    leases: ExecutionLeases
+
+
+@contextmanager
+def open_pulse(settings: Settings) -> Iterator[Pulse]:
+    """Open connections for one more thread of a worker."""
+    with open_ground(settings) as ground, closing(Database(settings.database)) as database:
+        settler = RunSettler(settings.jobs, Placement())
+        leases = ExecutionLeases(database, ground.clock, settler, home=settings.home)
+        yield Pulse(ground=ground, leases=leases)
+
+
+def zimit_config(config: SourceConfig, settings: Settings) -> JobConfig:
+    """Return the checked configuration of a zimit crawl; ToolConfigRefused names the field that is wrong.
+
+    Scope, rules, depth, pages, delay and quota of the source become zimit's flags, where it gives none itself, and
+    robots.txt a setting of the browser in it. No run takes longer than a worker's run may, whatever the source says.
+    Permissions are loosened where nothing else is said and the environment is not strict.
+    """
+    host, content = Host.of(settings.zimit), zimit_job(config)
+    most_s = settings.worker.max_time_s or None
+    limits = [limit for limit in (config.max_time_s, most_s) if limit]
+    config = replace(config, max_time_s=min(limits, default=None))
+    try:
+        options = with_robots(config, {"relax_perms": not settings.api.strict, **content["tool_options"]})
+        flags = [
+            *scope_flags(config, settings.contact, host.extra_flags),
+            *manner_flags(config, host.extra_flags),
+            *within_time(content["zimit_passthrough_args"], most_s, host.extra_flags),
+        ]
+        return read_job_config({**content, "tool_options": options, "zimit_passthrough_args": flags}, host)
+    except ToolConfigRefused as exc:
+        raise exc.below("zimit") from exc
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,9 +79,9 @@ class Jobs:
     clock: Clock
     """The database server's where it is another machine's, ours otherwise."""
     placement: Placement
-    board: Board
+    board: JobActions
     scheduler: Scheduler
-    leases: Leases
+    leases: ExecutionLeases
 
 
 def check_backend(settings: Settings) -> BackendCheck:
@@ -68,10 +113,52 @@ def open_jobs(settings: Settings, *, backend_check: BackendCheck | None = None) 
     with closing(connect(settings.database)) as hot, closing(Database(settings.database)) as database, _one_first():
         clock: Clock = DatabaseClock(hot) if hot.dialect == "postgresql" else SystemClock()
         placement = Placement()
-        settler = Settler(settings.jobs, placement)
+        settler = RunSettler(settings.jobs, placement)
         yield Jobs(
-            settings=settings, database=database, clock=clock, placement=placement,
-            board=Board(clock, placement, backend_check=backend_check or check_backend(settings)),
+            settings=settings,
+            database=database,
+            clock=clock,
+            placement=placement,
+            board=JobActions(clock, placement, backend_check=backend_check or check_backend(settings)),
             scheduler=Scheduler(database, clock, settings.jobs, placement),
-            leases=Leases(database, clock, settler, home=settings.home),
-        )  # fmt: skip
+            leases=ExecutionLeases(database, clock, settler, home=settings.home),
+        )
+
+
+_WAIT_S = 10.0
+
+
+class JobService:
+    """The board of one serving process; for any thread, one after the other."""
+
+    def __init__(self, database: Database, clock: Clock, settings: Settings) -> None:
+        self.settings, self.database = settings, database
+        # The machine's clock gives way to the database's; one that a test moves by hand does not.
+        self._server = SessionClock(clock) if isinstance(clock, SystemClock) else None
+        self.clock: Clock = self._server or clock
+        self._check = check_backend(settings)
+        self.board = JobActions(self.clock, Placement(), backend_check=self._check)
+        self._lock = Lock()
+
+    @contextmanager
+    def write(self, actor: str) -> Iterator[Session]:
+        """Open a short transaction in somebody's name; Conflict if another process did the same thing meanwhile."""
+        if not self._lock.acquire(timeout=_WAIT_S):
+            raise Unavailable("other changes are still being written; try again in a moment")
+        try:
+            with acting(actor), self.database.write() as session:
+                self.look(session)
+                yield session
+        except IntegrityError as exc:
+            raise Conflict("somebody else changed the same thing at this moment; look again, then repeat it") from exc
+        finally:
+            self._lock.release()
+
+    def look(self, session: Session) -> None:
+        """Let this desk's clock be the database's, as of this transaction."""
+        if self._server is not None:
+            self._server.look(session)
+
+    def check(self, config: SourceConfig) -> None:
+        """Refuse, with Invalid, a configuration that its backend could not run here."""
+        self._check(config)

@@ -6,6 +6,7 @@ wait. What is not settled is in the rows, and another worker goes on with it.
 
 from __future__ import annotations
 
+import socket
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -15,47 +16,277 @@ from typing import NamedTuple
 
 from holdfast import log
 from holdfast.clock import SystemClock
-from holdfast.config import Settings
+from holdfast.config import JobSettings, Settings
 from holdfast.coordination.disk import low_volume, shortage
-from holdfast.coordination.owners import Owner
+from holdfast.coordination.owners import OwnerProcess, is_gone, is_registered
 from holdfast.coordination.runfile import RunFile
-from holdfast.db.sessionclock import SessionClock
+from holdfast.crawl_process.recovery import recover
+from holdfast.crawl_process.stopping import Stops
+from holdfast.db.engine import Database, SessionClock
 from holdfast.errors import LeaseLost, Unavailable
-from holdfast.jobs.endings import Ending, Result
-from holdfast.jobs.leases import Lease, Leases
+from holdfast.jobs.endings import FailureCause, RunEnding, RunResult
+from holdfast.jobs.journal import LogBook
+from holdfast.jobs.leases import ExecutionLease, ExecutionLeases, HolderNews
 from holdfast.jobs.placement import Placement
-from holdfast.jobs.plans import backend_of
-from holdfast.jobs.retries import Failure
-from holdfast.jobs.settling import Settler
-from holdfast.wiring import Ground, open_ground
-from holdfast.wiring.jobs import Jobs, open_jobs
-from holdfast.worker.census import dead_holders, name_of
-from holdfast.worker.chores import Bench, Chore
-from holdfast.worker.feeding import FeedJobs
-from holdfast.worker.heart import Heart
-from holdfast.worker.recovery import recover
-from holdfast.worker.rounds import Rounds
-from holdfast.worker.run import Run, holding_for
-from holdfast.worker.running import Runner, Stop
-from holdfast.worker.stops import Stops
+from holdfast.jobs.schedule_queries import lock_owners
+from holdfast.jobs.settling import RunSettler
+from holdfast.jobs.specs import backend_of
+from holdfast.wiring import Runtime, open_ground
+from holdfast.wiring.jobs import Jobs, Pulse, open_jobs, open_pulse
+from holdfast.worker.background import BackgroundContext, Chore, Rounds
+from holdfast.worker.crash_attribution import crashed
+from holdfast.worker.feeds import FeedJobs
+from holdfast.worker.runner import Runner, RunnerHolding, RunProgress, StopReason
 
 _log = log.get()
-_LOOK_S = 0.1
+_LISTEN_S = 1.0
 _LET_GO_S = 10.0
+_OWNER_S = 15.0
+"""How often the worker's own row is renewed; a worker is gone after two minutes of silence."""
+
+
+@dataclass(slots=True)
+class _Held:
+    lease: ExecutionLease
+    holding: RunnerHolding
+    renewed_at: float
+    is_ending: bool = False
+    """Whether its ending is being written: the rows name no holder a moment before it is dropped."""
+
+
+class Heartbeat:
+    """Keeps the leases of one worker alive until they are dropped."""
+
+    def __init__(self, settings: Settings, owner: OwnerProcess) -> None:
+        self._settings, self._owner = settings, owner
+        self._held: dict[int, _Held] = {}
+        self._lock = threading.Lock()
+        self._ended = threading.Event()
+        self._owner_at = 0.0
+        self._thread = threading.Thread(target=self._run, name="heart", daemon=True)
+
+    def start(self) -> None:
+        """Begin to beat."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Beat no more; what is still held falls silent. A beat that hangs in the database is not waited for."""
+        self._ended.set()
+        self._thread.join(_LET_GO_S)
+
+    def keep(self, lease: ExecutionLease, holding: RunnerHolding, *, taken_at: float) -> None:
+        """Keep a lease alive that was taken no earlier than this moment."""
+        holding.good_until(taken_at + self._settings.jobs.stale_s)
+        with self._lock:
+            self._held[lease.execution_id] = _Held(lease, holding, taken_at)
+
+    def ends(self, lease: ExecutionLease) -> None:
+        """Say that a run's ending is about to be written; the lease is kept alive until it is dropped."""
+        with self._lock:
+            if (held := self._held.get(lease.execution_id)) is not None:
+                held.is_ending = True
+
+    def drop(self, lease: ExecutionLease) -> None:
+        """Keep a lease alive no longer: it was settled, handed back or lost."""
+        with self._lock:
+            self._held.pop(lease.execution_id, None)
+
+    def _run(self) -> None:
+        pause = min(_LISTEN_S, self._settings.jobs.heartbeat_s / 2)
+        while not self._ended.is_set():
+            try:
+                with open_pulse(self._settings) as pulse:
+                    while not self._ended.wait(pause):
+                        self._beat(pulse)
+            except Exception as exc:  # a heart that stops loses every run: whatever it was, it goes on
+                _log.error("worker.heart_stumbles", action="beat", error=repr(exc))
+                self._ended.wait(pause)
+
+    def _beat(self, pulse: Pulse) -> None:
+        now = pulse.ground.clock.monotonic()
+        with self._lock:
+            held = list(self._held.values())
+        for one in held:
+            try:
+                self._renew(pulse, one, pulse.ground.clock.monotonic())
+                one.holding.flush()
+            except Exception as exc:  # the one place where a lease may fail to beat: the others do not wait for it
+                _log.error("worker.beat_failed", action="beat", execution=one.lease.execution_id, error=repr(exc))
+        if now - self._owner_at >= min(_OWNER_S, self._settings.jobs.heartbeat_s):
+            with suppress(Unavailable), pulse.ground.hot.write() as tx:
+                self._owner.beat(tx)
+                self._owner_at = now
+
+    def _renew(self, pulse: Pulse, one: _Held, now: float) -> None:
+        settings = self._settings.jobs
+        if one.holding.stop is StopReason.LOST:
+            return
+        try:
+            if now - one.renewed_at >= settings.heartbeat_s:
+                word = pulse.leases.renew(one.lease)
+                one.renewed_at = now
+                one.holding.good_until(now + settings.stale_s)
+            else:
+                word = pulse.leases.hear(one.lease)
+        except LeaseLost as exc:
+            with self._lock:
+                # Settled meanwhile, or about to be: the runner has come back, and who settles hears of a lost lease.
+                if one.lease.execution_id not in self._held or one.is_ending:
+                    return
+            _log.warning("worker.lease_lost", execution=one.lease.execution_id, message=str(exc))
+            one.holding.ask(StopReason.LOST)
+        except Unavailable as exc:
+            _log.warning("worker.database_unavailable", message=str(exc))
+        else:
+            asked = asked_for(word)
+            if asked is not None:
+                one.holding.ask(asked)
+
+
+def asked_for(word: HolderNews) -> StopReason | None:
+    """Return what a holder is asked by the rows."""
+    if word.cancelled:
+        return StopReason.CANCEL
+    if word.stop is None:
+        return None
+    return StopReason.DISCARD if word.stop == "cancel" else StopReason.FINISH
+
+
+class WorkerRun:
+    """Started with its lease; `is_over` once the runner has come back."""
+
+    def __init__(
+        self,
+        lease: ExecutionLease,
+        make_runner: Callable[[], Runner],
+        holding: RunnerHolding,
+        *,
+        wake: Callable[[], object],
+    ) -> None:
+        self.lease, self.holding = lease, holding
+        self._make_runner, self._wake = make_runner, wake
+        self.ending: RunEnding | None = None
+        """None if it is to be continued, or is lost."""
+        self.is_lost = False
+        """Whether its lease was lost before the runner came back: then what it returned is not heard."""
+        self._thread = threading.Thread(target=self._work, name=f"execution {lease.execution_id}", daemon=True)
+
+    def start(self) -> None:
+        """Begin."""
+        lease = self.lease
+        self.holding.note(
+            "info",
+            "lifecycle",
+            "run continues" if lease.resumed else "run starts",
+            owner=lease.owner,
+            source=lease.source.code,
+            number=lease.number,
+            epoch=lease.claim.epoch,
+        )
+        self._thread.start()
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the runner has come back."""
+        return not self._thread.is_alive()
+
+    def _work(self) -> None:
+        try:
+            self.ending = self._make_runner().run(self.lease, self.holding)
+        except LeaseLost:
+            self.holding.ask(StopReason.LOST)
+        except Exception as exc:  # what nobody foresaw ends this run, not the worker
+            _log.exception("worker.run_failed", action="run", execution=self.lease.execution_id)
+            self.ending = crashed(exc, self.lease.output_dir)
+        finally:
+            self.is_lost = self.holding.stop is StopReason.LOST
+            self._say_how()
+            self._wake()
+
+    def _say_how(self) -> None:
+        ending = self.ending
+        if ending is None:
+            self.holding.note("info", "lifecycle", "run is handed back, to be continued")
+        else:
+            counts = ending.counts
+            if ending.result is RunResult.FAILED:
+                failure = ending.failure or FailureCause.FAILED
+                self.holding.note("error", "error", ending.error or ending.reason or "it failed", failure=failure.value)
+            self.holding.note(
+                "info",
+                "lifecycle",
+                f"run {ending.result.value}",
+                reason=ending.reason,
+                items_crawled=counts.items_crawled,
+                items_failed=counts.items_failed,
+                cpu_ms=counts.cpu_ms,
+                peak_memory_bytes=counts.peak_memory_bytes,
+            )
+        self.holding.flush()
+
+
+def holding_for(
+    lease: ExecutionLease, database: Database, leases: ExecutionLeases, settings: JobSettings
+) -> RunnerHolding:
+    """Return what a runner holds beside this lease; `leases` is asked from its thread, and never with its clock."""
+
+    def report(progress: RunProgress) -> None:
+        try:
+            leases.report(lease, progress.counts, progress.metrics)
+        except LeaseLost:
+            holding.ask(StopReason.LOST)
+        except Unavailable as exc:
+            _log.warning("worker.database_unavailable", message=str(exc))
+
+    def listen() -> StopReason | None:
+        try:
+            return asked_for(leases.hear(lease))
+        except LeaseLost:
+            return StopReason.LOST
+
+    clock = SystemClock()
+    holding = RunnerHolding(LogBook(database, clock, lease.execution_id, settings), clock, report=report, listen=listen)
+    return holding
+
+
+def name_of(owner_id: int) -> str:
+    """Return the name under which a worker holds jobs: its machine, and its number among the owners."""
+    return f"{socket.gethostname()}/{owner_id}"
+
+
+def dead_holders(ground: Runtime, database: Database) -> list[str]:
+    """Return the holders of jobs that are gone, as far as can be told from here, whatever their machine was called.
+
+    Holders of another machine are left to the stale period: their run files cannot be seen from here.
+    """
+    with database.read() as session:
+        names = lock_owners(session)
+    dead = []
+    for name in names:
+        host, _, number = name.rpartition("/")
+        if not number.isdecimal():
+            continue
+        known = host == socket.gethostname() or is_registered(ground.hot, int(number), host=host)
+        if known and is_gone(ground.hot, ground.clock, int(number), folder=ground.run_folder):
+            dead.append(name)
+    return dead
+
+
+_LOOK_S = 0.1
 """How long runs may take to let go after the second signal."""
 SCHEDULING, RUNNING = "worker", "runner"
 """What a worker is called among the owners: one that also queues what is due, and one that leaves it to others."""
 
 
-class Roster(NamedTuple):
+class RunnerTable(NamedTuple):
     """Who runs the executions of which backend, and which chores there are; filled in `worker.roster`."""
 
     runners: Mapping[str, Callable[[Settings], Runner]]
-    chores: Sequence[Callable[[Bench], Chore]] = ()
+    chores: Sequence[Callable[[BackgroundContext], Chore]] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Duty:
+class WorkerOptions:
     """What a worker is asked to do."""
 
     once: bool = False
@@ -70,7 +301,7 @@ class Duty:
 
 
 @dataclass(slots=True)
-class Report:
+class WorkerReport:
     """What a worker did."""
 
     endings: Counter[str] = field(default_factory=Counter)
@@ -82,39 +313,41 @@ class Report:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Shop:
+class WorkerContext:
     """What a worker stands on; of its main thread, but for the heart and the chores."""
 
-    ground: Ground
+    ground: Runtime
     jobs: Jobs
     name: str
-    heart: Heart
+    heart: Heartbeat
     rounds: Rounds
-    telling: Leases
+    telling: ExecutionLeases
     """For the threads of runs: with a clock that any thread may read."""
 
 
 @contextmanager
-def open_shop(settings: Settings, roster: Roster, *, schedules: bool = True) -> Iterator[Shop]:
+def open_shop(settings: Settings, roster: RunnerTable, *, schedules: bool = True) -> Iterator[WorkerContext]:
     """Open connections, register the worker and start its heart and its chores; all of it ends with the block."""
     with ExitStack() as stack:
         ground = stack.enter_context(open_ground(settings))
         jobs = stack.enter_context(open_jobs(settings))
         recover(ground)
         kind = SCHEDULING if schedules else RUNNING
-        owner = Owner(ground.hot, ground.clock, run=RunFile(ground.run_folder), kind=kind, execution_id=None)
+        owner = OwnerProcess(ground.hot, ground.clock, run=RunFile(ground.run_folder), kind=kind, execution_id=None)
         stack.callback(_say_goodbye, owner)
-        heart, rounds = Heart(settings, owner), Rounds(settings, roster.chores)
+        heart, rounds = Heartbeat(settings, owner), Rounds(settings, roster.chores)
         heart.start()
         stack.callback(heart.stop)
         rounds.start()
         stack.callback(rounds.stop, _LET_GO_S)
         clock = SessionClock(SystemClock())
-        telling = Leases(jobs.database, clock, Settler(settings.jobs, Placement()), home=settings.home)
-        yield Shop(ground=ground, jobs=jobs, name=name_of(owner.id), heart=heart, rounds=rounds, telling=telling)
+        telling = ExecutionLeases(jobs.database, clock, RunSettler(settings.jobs, Placement()), home=settings.home)
+        yield WorkerContext(
+            ground=ground, jobs=jobs, name=name_of(owner.id), heart=heart, rounds=rounds, telling=telling
+        )
 
 
-def _say_goodbye(owner: Owner) -> None:
+def _say_goodbye(owner: OwnerProcess) -> None:
     with suppress(Unavailable):  # then the next start buries us
         owner.end()
 
@@ -122,20 +355,20 @@ def _say_goodbye(owner: Owner) -> None:
 class Worker:
     """The main thread of a worker."""
 
-    def __init__(self, shop: Shop, duty: Duty, stops: Stops, roster: Roster) -> None:
+    def __init__(self, shop: WorkerContext, duty: WorkerOptions, stops: Stops, roster: RunnerTable) -> None:
         self._shop, self._duty, self._stops, self._runners = shop, duty, stops, roster.runners
         self._settings, self._clock = shop.jobs.settings, shop.ground.clock
         self._feed_jobs = FeedJobs(shop.jobs)
-        self._runs: list[Run] = []
+        self._runs: list[WorkerRun] = []
         self._wake = threading.Event()
         self._poll_at = 0.0
         self._hurried_at: float | None = None
         self._is_empty = False
         """Whether the last look found nothing that could be taken."""
         self._is_low = False
-        self.report = Report()
+        self.report = WorkerReport()
 
-    def run(self) -> Report:
+    def run(self) -> WorkerReport:
         """Work until told to stop, or with `once` until nothing is due and nothing follows from what was done."""
         self._patiently(self._begin)
         while not self._is_over():
@@ -221,22 +454,28 @@ class Worker:
         self._is_low = low is not None
         return low is None
 
-    def _start(self, lease: Lease, asked_at: float) -> None:
+    def _start(self, lease: ExecutionLease, asked_at: float) -> None:
         holding = holding_for(lease, self._shop.jobs.database, self._shop.telling, self._settings.jobs)
         self._shop.heart.keep(lease, holding, taken_at=asked_at)
-        run = Run(lease, lambda: self._runner(lease), holding, wake=self._wake.set)
+        run = WorkerRun(lease, lambda: self._runner(lease), holding, wake=self._wake.set)
         self._runs.append(run)
         self.report.executions.append(lease.execution_id)
-        _log.info("worker.run_starts", execution=lease.execution_id, job=lease.claim.job_id, source=lease.source.code,
-                  resumed=lease.resumed, epoch=lease.claim.epoch)  # fmt: skip
+        _log.info(
+            "worker.run_starts",
+            execution=lease.execution_id,
+            job=lease.claim.job_id,
+            source=lease.source.code,
+            resumed=lease.resumed,
+            epoch=lease.claim.epoch,
+        )
         run.start()
 
-    def _runner(self, lease: Lease) -> Runner:
+    def _runner(self, lease: ExecutionLease) -> Runner:
         backend = backend_of(lease.job.kind, lease.job.config, lease.source.config)
         make = self._runners.get(backend)
         return _Nobody(backend) if make is None else make(self._settings)
 
-    def _settle(self, run: Run) -> None:
+    def _settle(self, run: WorkerRun) -> None:
         """Write how a run ended, under its lease; a database that is away leaves it for the next look."""
         self._shop.heart.ends(run.lease)
         try:
@@ -250,10 +489,14 @@ class Worker:
         self._runs.remove(run)
         self.report.endings[word] += 1
         self._shop.rounds.wake()
-        _log.info("worker.run_ends", execution=run.lease.execution_id, ending=word,
-                  reason=run.ending.reason if run.ending else None)  # fmt: skip
+        _log.info(
+            "worker.run_ends",
+            execution=run.lease.execution_id,
+            ending=word,
+            reason=run.ending.reason if run.ending else None,
+        )
 
-    def _write(self, run: Run, ending: Ending | None) -> str:
+    def _write(self, run: WorkerRun, ending: RunEnding | None) -> str:
         """Settle or hand back what is still ours; return the word for it."""
         leases = self._shop.jobs.leases
         try:
@@ -266,12 +509,12 @@ class Worker:
             _log.warning("worker.lease_lost", execution=run.lease.execution_id, message=str(exc))
             return "lost"
 
-    def _give_up(self, run: Run, exc: Exception) -> str:
+    def _give_up(self, run: WorkerRun, exc: Exception) -> str:
         """Settle a run as failed whose ending could not be written; if that fails, too, its lock goes stale."""
         error = f"its ending could not be written: {exc!r}"
         try:
             return self._write(
-                run, Ending(result=Result.FAILED, failure=Failure.FAILED, reason="unsettled", error=error)
+                run, RunEnding(result=RunResult.FAILED, failure=FailureCause.FAILED, reason="unsettled", error=error)
             )
         except Unavailable:
             raise
@@ -285,7 +528,7 @@ class Worker:
             return
         self._shop.rounds.ask_to_stop()
         for run in self._runs:
-            run.holding.ask(Stop.DRAIN if self._stops.count == 1 else Stop.NOW)
+            run.holding.ask(StopReason.DRAIN if self._stops.count == 1 else StopReason.NOW)
         if self._stops.count > 1 and self._hurried_at is None:
             self._hurried_at = self._clock.monotonic()
 
@@ -296,15 +539,17 @@ class _Nobody:
     def __init__(self, backend: str) -> None:
         self._backend = backend
 
-    def run(self, _lease: Lease, _holding: object) -> Ending:
+    def run(self, _lease: ExecutionLease, _holding: object) -> RunEnding:
         """Fail: trying again changes nothing."""
-        return Ending(
-            result=Result.FAILED, failure=Failure.CONFIG, reason="no_runner",
+        return RunEnding(
+            result=RunResult.FAILED,
+            failure=FailureCause.CONFIG,
+            reason="no_runner",
             error=f"this worker cannot run the backend {self._backend!r}; see: holdfast help start-worker",
-        )  # fmt: skip
+        )
 
 
-def work(settings: Settings, duty: Duty, stops: Stops, roster: Roster) -> Report:
+def work(settings: Settings, duty: WorkerOptions, stops: Stops, roster: RunnerTable) -> WorkerReport:
     """Be a worker until told to stop, or until nothing is due; Unavailable if it cannot even begin."""
     with open_shop(settings, roster, schedules=duty.schedules) as shop:
         _log.info("worker.starts", name=shop.name, concurrency=duty.concurrency, schedules=duty.schedules)

@@ -3,40 +3,204 @@
 from __future__ import annotations
 
 import json
-from contextlib import closing
+import os
+from collections import Counter
+from collections.abc import Mapping
+from contextlib import closing, suppress
 from dataclasses import replace
+from pathlib import Path
+from typing import Any, Final, NamedTuple
 
 from holdfast import log
 from holdfast.clock import Clock
 from holdfast.config import Settings
+from holdfast.coordination.disk import MountIdentity, storage_trouble
 from holdfast.crawl.credentials import Credentials
 from holdfast.crawl.plan import CrawlPlan
-from holdfast.db.audits import append_event
+from holdfast.crawl_process.files import open_store
+from holdfast.crawl_process.recovery import discard, recover
+from holdfast.crawl_process.stopping import Stops
+from holdfast.crawl_process.supervisor import Conclusion, Cost, Supervisor
+from holdfast.db.audit_events import append_event
 from holdfast.db.engine import Database
 from holdfast.errors import Invalid, Unavailable
+from holdfast.frontier import Summary
 from holdfast.frontier.queries import summary
-from holdfast.jobs.adaptive import StartPage
-from holdfast.jobs.endings import Ending, Result
+from holdfast.jobs import execution_queries
+from holdfast.jobs.endings import Counts, FailureCause, Retry, RunEnding, RunReading, RunResult, Shortfall, StartPage
+from holdfast.jobs.execution_queries import from_json
 from holdfast.jobs.executions import Begun, files_are_away, read_ending
-from holdfast.jobs.leases import Lease, start_etag, start_page
-from holdfast.jobs.live import queries
-from holdfast.jobs.live.queries import from_json
-from holdfast.jobs.plans import House, crawl_plan, job_config, start_url
-from holdfast.jobs.reading import Reading, Retry, Shortfall
-from holdfast.jobs.retries import Failure
-from holdfast.jobs.status import Status, read_status
-from holdfast.jobs.tally import Timing, counted, crawl_metrics
-from holdfast.types import Outcome
+from holdfast.jobs.leases import ExecutionLease, start_etag, start_page
+from holdfast.jobs.specs import House, crawl_plan, job_config, start_url
+from holdfast.jobs.views.status import ExecutionStatus, read_status
+from holdfast.types import Outcome, UrlKind
 from holdfast.warc import queries as files
-from holdfast.wiring import Ground, open_ground
-from holdfast.worker.blame import Footing, storage_trouble, tail
-from holdfast.worker.discard import discard
-from holdfast.worker.recovery import recover
-from holdfast.worker.running import Holding, Progress, Stop
-from holdfast.worker.stops import Stops
-from holdfast.worker.store import open_store
-from holdfast.worker.supervisor import Conclusion, Supervisor
-from holdfast.worker.watch import Watch, with_cost
+from holdfast.wiring import Runtime, open_ground
+from holdfast.worker.crash_attribution import tail
+from holdfast.worker.runner import RunnerHolding, RunProgress, StopReason
+
+_TOP: Final = 10
+_CAPTURED: Final = (Outcome.SUCCESS.value,)
+_RULED_OUT: Final = (Outcome.EXCLUDED.value, Outcome.BLOCKED_ROBOTS.value)
+_UNSUPPORTED: Final = "unsupported_type"
+"""Why a source that keeps no bodies leaves an answer out."""
+
+
+class Timing(NamedTuple):
+    """How long the answers took, in milliseconds; nothing if there were none."""
+
+    average_ms: float | None
+    min_ms: float | None
+    max_ms: float | None
+
+
+def counts_of(outcomes: dict[str, int], *, pages: int, queue: int) -> Counts:
+    """Return the counts of an execution from its totals, while it runs or at its end."""
+    failed = sum(count for word, count in outcomes.items() if word not in (*_CAPTURED, *_RULED_OUT))
+    return Counts(items_crawled=pages, items_failed=failed, items_total=sum(outcomes.values()) + queue)
+
+
+def counted(summary: Summary) -> Counts:
+    """Return the counts of an execution that is over, from its rows: a killed process may have told too much."""
+    failed = sum(count for word, count in summary.outcomes.items() if word not in (*_CAPTURED, *_RULED_OUT))
+    crawled = summary.kinds.get((UrlKind.PAGE.value, Outcome.SUCCESS.value), 0)
+    return Counts(items_crawled=crawled, items_failed=failed, items_total=summary.total)
+
+
+def crawl_metrics(summary: Summary, timing: Timing, *, requests: int) -> dict[str, Any]:
+    """Return the metrics of an execution that is over."""
+    failed: Counter[str] = Counter()
+    reasons: Counter[str] = Counter()
+    for (outcome, reason), count in summary.reasons.items():
+        if outcome not in (*_CAPTURED, *_RULED_OUT, "open"):
+            failed[outcome] += count
+            reasons[reason] += count
+    too_deep = sum(count for (rule, _host), count in summary.exclusions.items() if rule == "max_depth")
+    robots = summary.outcomes.get(Outcome.BLOCKED_ROBOTS.value, 0)
+    # What was captured was not skipped, whatever its type: only a source without bodies passes types over.
+    other = sum(count for (_outcome, reason), count in summary.reasons.items() if reason == _UNSUPPORTED)
+    return {
+        "status_codes": {str(code): count for code, count in sorted(summary.statuses.items())},
+        "requests_total": requests,
+        "requests_failed": failed.total(),
+        "bytes_downloaded": summary.wire_bytes,
+        "rate_limits": summary.statuses.get(429, 0),
+        "error_categories": dict(failed),
+        "top_errors": [{"message": reason, "count": count} for reason, count in reasons.most_common(_TOP)],
+        "response_time": {"avg_ms": timing.average_ms, "min_ms": timing.min_ms, "max_ms": timing.max_ms},
+        "skipped": {"non_html": other, "max_depth": too_deep, "robots_txt": robots},
+    }
+
+
+_METRICS_S: Final = 30.0
+_LINE_BYTES: Final = 64 * 1024
+_RATE_EVENTS: Final = ("crawl.retry_after_clamped", "robots.delay_capped", "crawl.lane_waits")
+_QUEUE_EVENTS: Final = ("crawl.lease_expires", "crawl.lease_over", "crawl.stray_leases", "crawl.release_later")
+_TROUBLE: Final = ("failed", "timeout", "blocked_4xx", "blocked_5xx", "blocked_robots")
+_PLAIN: Final = ("event", "level", "timestamp")
+
+
+class CrawlWatch:
+    """Passes on what the supervisor shows and what the processes write to their log; used by the runner's thread."""
+
+    def __init__(self, holding: RunnerHolding, log_path: Path, *, now: float) -> None:
+        self._holding, self._log_path = holding, log_path
+        self._position = _size(log_path)
+        self._outcomes: dict[str, int] = {}
+        self._slow: set[str] = set()
+        self._condition = "running"
+        self._metrics_at = now
+
+    def look(self, status: ExecutionStatus, cost: Cost, *, now: float) -> None:
+        """Tell what is new since the last look, with what it has cost so far."""
+        self.read_log()
+        if status.condition != self._condition:
+            self._condition = status.condition
+            level = "error" if status.condition == "no_space" else "info"
+            trouble = f": {status.trouble}" if status.trouble else ""
+            self._holding.note(level, "lifecycle", f"the crawl is {status.condition}{trouble}")
+        worse = {word: status.outcomes.get(word, 0) - self._outcomes.get(word, 0) for word in _TROUBLE}
+        if new := {word: count for word, count in worse.items() if count > 0}:
+            self._holding.note("warning", "fetch", "pages that could not be captured", **new)
+        self._outcomes = dict(status.outcomes)
+        self._note_slow(status)
+        if now - self._metrics_at >= _METRICS_S:
+            self._metrics_at = now
+            self.note_metrics(status)
+        self._holding.progress(RunProgress(counts=with_cost(status, cost)))
+
+    def note_metrics(self, status: ExecutionStatus) -> None:
+        """Tell how it stands, in numbers."""
+        self._holding.note(
+            "info",
+            "metrics",
+            "totals so far",
+            pages=status.pages,
+            requests=status.requests,
+            bytes=status.bytes,
+            pages_s=round(status.pages_s, 2),
+            outcomes=status.outcomes,
+        )
+        self._holding.note("info", "queue", "queue", open=status.queue, active_domains=status.active_domains)
+
+    def _note_slow(self, status: ExecutionStatus) -> None:
+        slow = {str(row["domain"]): row for row in status.slow}
+        for domain in sorted(slow.keys() - self._slow):
+            row = slow[domain]
+            self._holding.note("info", "rate_limit", f"{domain}: {row['why']}", domain=domain, seconds=row["seconds"])
+        self._slow = set(slow)
+
+    def read_log(self) -> None:
+        """Pass on the events that the processes have written up to now; half a line waits, one over long is dropped."""
+        with suppress(OSError), self._log_path.open("rb") as file:
+            end = os.fstat(file.fileno()).st_size
+            while self._position < end:
+                file.seek(self._position)
+                piece = file.read(min(_LINE_BYTES, end - self._position))
+                whole, newline, _ = piece.rpartition(b"\n")
+                if not newline and len(piece) < _LINE_BYTES:
+                    return
+                self._position += len(whole) + 1 if newline else len(piece)
+                for line in whole.splitlines():
+                    if (event := _event(line)) is not None:
+                        self._pass_on(event)
+
+    def _pass_on(self, event: Mapping[str, Any]) -> None:
+        name = str(event["event"])
+        if name in _RATE_EVENTS:
+            category = "rate_limit"
+        elif name in _QUEUE_EVENTS:
+            category = "queue"
+        elif event.get("level") == "error":
+            category = "error"
+        else:
+            category = "fetch" if name.startswith(("robots.", "crawl.seed", "crawl.domain")) else "lifecycle"
+        fields = {key: value for key, value in event.items() if key not in _PLAIN}
+        self._holding.note(
+            str(event.get("level", "info")), category, name, **{"event_fields": fields} if fields else {}
+        )
+
+
+def with_cost(status: ExecutionStatus, cost: Cost) -> Counts:
+    """Return the counts of a crawl, and what its processes have cost."""
+    counts = counts_of(status.outcomes, pages=status.pages, queue=status.queue)
+    return replace(counts, cpu_ms=round(cost.cpu_s * 1000), peak_memory_bytes=cost.peak_bytes or None)
+
+
+def _event(line: bytes) -> Mapping[str, Any] | None:
+    try:
+        found = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    return found if isinstance(found, dict) and "event" in found else None
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except OSError:
+        return 0
+
 
 _log = log.get()
 _LOOK_S = 0.25
@@ -47,9 +211,9 @@ _LISTED = 100
 class LeaseStops(Stops):
     """What a supervisor hears, from the words of its worker."""
 
-    def __init__(self, holding: Holding, footing: Footing, clock: Clock) -> None:
+    def __init__(self, holding: RunnerHolding, mount: MountIdentity, clock: Clock) -> None:
         super().__init__()
-        self._holding, self._footing, self._clock = holding, footing, clock
+        self._holding, self._mount, self._clock = holding, mount, clock
         self._looked_at = 0.0
         self.has_vanished = False
         """Whether the place that is written to is gone: then nothing waits."""
@@ -59,14 +223,14 @@ class LeaseStops(Stops):
         """Once for a word that drains, twice for one that does not wait."""
         word, now = self._holding.stop, self._clock.monotonic()
         if not self.has_vanished and now - self._looked_at >= _LOOK_S:
-            self._looked_at, self.has_vanished = now, not self._footing.is_firm
-        said = 2 if self.has_vanished else 0 if word is None else 2 if word >= Stop.NOW else 1
+            self._looked_at, self.has_vanished = now, not self._mount.is_same
+        said = 2 if self.has_vanished else 0 if word is None else 2 if word >= StopReason.NOW else 1
         return max(said, self._asked)
 
     @property
     def abandoned(self) -> bool:
         """Whether the lease is lost."""
-        return self._holding.stop is Stop.LOST
+        return self._holding.stop is StopReason.LOST
 
 
 class NativeRunner:
@@ -77,23 +241,26 @@ class NativeRunner:
         self._settings, self._given = settings, plan
         self._etag: str | None = None
 
-    def run(self, lease: Lease, holding: Holding) -> Ending | None:
+    def run(self, lease: ExecutionLease, holding: RunnerHolding) -> RunEnding | None:
         """Crawl, as `Runner` has it."""
         plan, self._etag = self._given or plan_of(self._settings, lease), self._known_etag(lease)
         with open_ground(self._settings) as ground:
             recover(ground)
             if (trouble := _prepared(ground, lease)) is not None:
                 return _infra(trouble)
-            stops = LeaseStops(holding, Footing(lease.output_dir), ground.clock)
+            stops = LeaseStops(holding, MountIdentity(lease.output_dir), ground.clock)
             begun = _begin(ground, lease, plan, resumes=self._given is None)
-            watch = Watch(holding, lease.output_dir / "crawl.log", now=ground.clock.monotonic())
+            watch = CrawlWatch(holding, lease.output_dir / "crawl.log", now=ground.clock.monotonic())
             supervisor = Supervisor(
-                ground, begun, plan, workers=self._settings.worker.processes,
+                ground,
+                begun,
+                plan,
+                workers=self._settings.worker.processes,
                 show=lambda status: watch.look(status, supervisor.cost, now=ground.clock.monotonic()),
-            )  # fmt: skip
+            )
             conclusion = supervisor.crawl(stops, epoch=lease.claim.epoch)
             watch.read_log()
-            if holding.stop is Stop.LOST:
+            if holding.stop is StopReason.LOST:
                 return None
             if stops.has_vanished:
                 return _infra(f"{lease.output_dir} has vanished while it was written to: is its storage mounted?")
@@ -104,52 +271,61 @@ class NativeRunner:
             watch.note_metrics(status)
             return self._ending(ground, lease, holding, conclusion, status)
 
-    def _ending(self, ground: Ground, lease: Lease, holding: Holding, conclusion: Conclusion,
-                status: Status) -> Ending | None:  # fmt: skip
+    def _ending(
+        self,
+        ground: Runtime,
+        lease: ExecutionLease,
+        holding: RunnerHolding,
+        conclusion: Conclusion,
+        status: ExecutionStatus,
+    ) -> RunEnding | None:
         """Return how it went: what was drained for the worker's sake is to be continued, the rest is over."""
         reading, counts = conclusion.reading, with_cost(status, conclusion.cost)
         if conclusion.state == "cancelled":
-            return Ending(result=Result.CANCELLED, reason="discarded")
+            return RunEnding(result=RunResult.CANCELLED, reason="discarded")
         if conclusion.state == "stopped":
             word = holding.hear()
-            if word not in (Stop.FINISH, Stop.CANCEL, Stop.DISCARD):
-                holding.tell(Progress(counts=counts))
+            if word not in (StopReason.FINISH, StopReason.CANCEL, StopReason.DISCARD):
+                holding.tell(RunProgress(counts=counts))
                 return None
-            if word is Stop.DISCARD:
+            if word is StopReason.DISCARD:
                 _close_rest(ground, status.frontier_id, "cancelled")
                 discard(ground, lease.execution_id)
-                return Ending(result=Result.CANCELLED, reason="discarded")
+                return RunEnding(result=RunResult.CANCELLED, reason="discarded")
             reading = _given_up(ground, status, word)
         stack = tail(lease.output_dir / "crawl.log") if reading.reason == Shortfall.CRASHED else None
-        ending = Ending.of(reading, counts=counts, error=conclusion.error, stack=stack)
+        ending = RunEnding.of(reading, counts=counts, error=conclusion.error, stack=stack)
         _note_failures(ground, status.frontier_id, holding)
         return self._complete(ground, lease, status, ending)
 
-    def _complete(self, ground: Ground, lease: Lease, status: Status, ending: Ending) -> Ending:
+    def _complete(
+        self, ground: Runtime, lease: ExecutionLease, status: ExecutionStatus, ending: RunEnding
+    ) -> RunEnding:
         """Return the ending with its metrics, its start page, and whether there is something to index."""
         with ground.hot.read() as tx:
-            timing = Timing(*queries.timing(tx, execution_id=status.frontier_id))
+            timing = Timing(*execution_queries.timing(tx, execution_id=status.frontier_id))
             has_files = bool(files.files_of(tx, execution_id=lease.execution_id))
         found = summary(ground.hot, status.frontier_id)
         metrics = crawl_metrics(found, timing, requests=status.requests)
         costs = ending.counts
-        ending = replace(ending, counts=replace(
-            counted(found), cpu_ms=costs.cpu_ms, peak_memory_bytes=costs.peak_memory_bytes))  # fmt: skip
+        ending = replace(
+            ending, counts=replace(counted(found), cpu_ms=costs.cpu_ms, peak_memory_bytes=costs.peak_memory_bytes)
+        )
         if ending.reason in (Shortfall.NO_SERVER, Shortfall.NOTHING_CAPTURED):
             ending = replace(ending, error=f"nothing could be captured: {_worst(metrics)}; {ending.error}")
         if ending.rule.retry is Retry.YES:
             ending = replace(ending, not_before=ground.frontier.reachable_at(status.frontier_id))
-        over = ending.result is not Result.FAILED and has_files
+        over = ending.result is not RunResult.FAILED and has_files
         start = self._start_page(lease, status.frontier_id)
         return replace(ending, metrics=metrics, start=start, index_state="pending" if over else None)
 
-    def _start_page(self, lease: Lease, frontier_id: int) -> StartPage:
+    def _start_page(self, lease: ExecutionLease, frontier_id: int) -> StartPage:
         if (url := start_url(lease.job, lease.source)) is None:
             return StartPage()
         with closing(Database(self._settings.database)) as database, database.read() as session:
             return start_page(session, execution_id=frontier_id, url=url, etag=self._etag)
 
-    def _known_etag(self, lease: Lease) -> str | None:
+    def _known_etag(self, lease: ExecutionLease) -> str | None:
         """Return the start page's ETag of earlier runs; nothing if this one may have seen the page already."""
         if (url := start_url(lease.job, lease.source)) is None or lease.resumed:
             return None
@@ -157,7 +333,7 @@ class NativeRunner:
             return start_etag(session, url=url)
 
 
-def plan_of(settings: Settings, lease: Lease) -> CrawlPlan:
+def plan_of(settings: Settings, lease: ExecutionLease) -> CrawlPlan:
     """Return the plan of a leased execution; Invalid if its source cannot be crawled as it is configured."""
     if not settings.contact:
         raise Invalid("no contact, so nothing is crawled; give one with HOLDFAST_CONTACT")
@@ -169,11 +345,11 @@ def plan_of(settings: Settings, lease: Lease) -> CrawlPlan:
     return plan
 
 
-def _prepared(ground: Ground, lease: Lease) -> str | None:
+def _prepared(ground: Runtime, lease: ExecutionLease) -> str | None:
     """Make the output directory and return what is wrong with it; one that holds files is never made again."""
     folder, home = lease.output_dir, ground.settings.home
     with ground.hot.read() as tx:
-        ids = [lease.execution_id, *queries.runs_before(tx, execution_id=lease.execution_id)]
+        ids = [lease.execution_id, *execution_queries.runs_before(tx, execution_id=lease.execution_id)]
         is_away = files_are_away(tx, home, ids)
     if is_away:
         return f"{folder} has none of the files that were written there: is its storage mounted?"
@@ -187,10 +363,10 @@ def _prepared(ground: Ground, lease: Lease) -> str | None:
     return storage_trouble(folder)
 
 
-def _infra(trouble: str, *, stack: str | None = None) -> Ending:
-    return Ending(
-        result=Result.FAILED,
-        failure=Failure.INFRA,
+def _infra(trouble: str, *, stack: str | None = None) -> RunEnding:
+    return RunEnding(
+        result=RunResult.FAILED,
+        failure=FailureCause.INFRA,
         reason=Shortfall.STORAGE.value,
         shortfalls={Shortfall.STORAGE.value: 1},
         error=trouble,
@@ -198,68 +374,84 @@ def _infra(trouble: str, *, stack: str | None = None) -> Ending:
     )
 
 
-def _begin(ground: Ground, lease: Lease, plan: CrawlPlan, *, resumes: bool) -> Begun:
+def _begin(ground: Runtime, lease: ExecutionLease, plan: CrawlPlan, *, resumes: bool) -> Begun:
     """Write the plan into the execution, with where its seeds landed before; ignoring robots.txt lands in the audit."""
     frontier_id = frontier_for(ground, lease.execution_id) if resumes else lease.execution_id
     with ground.hot.write() as tx:
-        row = queries.execution(tx, lease.execution_id)
+        row = execution_queries.execution(tx, lease.execution_id)
         assert row is not None
-        known = queries.execution(tx, frontier_id) if frontier_id != row.id else row
+        known = execution_queries.execution(tx, frontier_id) if frontier_id != row.id else row
         before = from_json(known.config).get("landing", ()) if known is not None else ()
         landing = tuple(from_json(row.config).get("landing", ())) or tuple(before) or plan.landing
-        queries.store_config(tx, execution_id=row.id, config=json.dumps({**plan.public(), "landing": list(landing)}))
+        execution_queries.store_config(
+            tx, execution_id=row.id, config=json.dumps({**plan.public(), "landing": list(landing)})
+        )
         if plan.robots == "ignore":
-            append_event(tx, ground.clock, action="robots.ignored", subject=f"execution {row.id}",
-                         detail={"reason": plan.robots_reason, "seeds": list(plan.seeds)})  # fmt: skip
+            append_event(
+                tx,
+                ground.clock,
+                action="robots.ignored",
+                subject=f"execution {row.id}",
+                detail={"reason": plan.robots_reason, "seeds": list(plan.seeds)},
+            )
     return Begun(
-        execution_id=row.id, source_code=lease.source.code, output_dir=lease.output_dir, resumed=lease.resumed,
-        run_seconds=row.run_seconds, landing=landing, goes_on_with=frontier_id if frontier_id != row.id else None,
-    )  # fmt: skip
+        execution_id=row.id,
+        source_code=lease.source.code,
+        output_dir=lease.output_dir,
+        resumed=lease.resumed,
+        run_seconds=row.run_seconds,
+        landing=landing,
+        goes_on_with=frontier_id if frontier_id != row.id else None,
+    )
 
 
-def frontier_for(ground: Ground, execution_id: int) -> int:
+def frontier_for(ground: Runtime, execution_id: int) -> int:
     """Return whose frontier a run works on: a retry goes on with that of the last run before it that had one.
 
     A run whose storage was away had none. What was captured is not asked again; what was left open, and what was given
     up, is. Where files with captures were struck out (quarantined, discarded), everything is asked for again.
     """
     with ground.hot.read() as tx:
-        known = queries.frontier_of(tx, execution_id)
+        known = execution_queries.frontier_of(tx, execution_id)
         if known != execution_id:
             return known
-        chain = queries.runs_before(tx, execution_id=execution_id)
-        rows = (queries.execution(tx, before) for before in chain)
-        earlier = next((row for row in rows if row and queries.has_frontier(tx, execution_id=row.frontier_id)), None)
-        if earlier is None or queries.has_lost_captures(tx, frontier_id=earlier.frontier_id, execution_ids=chain):
+        chain = execution_queries.runs_before(tx, execution_id=execution_id)
+        rows = (execution_queries.execution(tx, before) for before in chain)
+        earlier = next(
+            (row for row in rows if row and execution_queries.has_frontier(tx, execution_id=row.frontier_id)), None
+        )
+        if earlier is None or execution_queries.has_lost_captures(
+            tx, frontier_id=earlier.frontier_id, execution_ids=chain
+        ):
             return execution_id
     root = earlier.frontier_id
     whole = earlier.reason in (Shortfall.NO_SERVER, Shortfall.NOTHING_CAPTURED)
     reopened = ground.frontier.reopen(root, every_domain=whole)
     # Said last: if this process dies before, the next one reopens what is still closed.
     with ground.hot.write() as tx:
-        queries.go_on_with(tx, execution_id=execution_id, frontier_id=root)
+        execution_queries.go_on_with(tx, execution_id=execution_id, frontier_id=root)
     _log.info("crawl.frontier_resumed", execution=execution_id, frontier=root, reopened=reopened)
     return root
 
 
-def _given_up(ground: Ground, status: Status, word: Stop) -> Reading:
+def _given_up(ground: Runtime, status: ExecutionStatus, word: StopReason) -> RunReading:
     """Close what will not be asked any more, because a person wants this run to end; return what it is."""
     left = ground.frontier.open_count(status.frontier_id) + ground.frontier.reread_count(status.frontier_id)
-    if word is Stop.CANCEL:
+    if word is StopReason.CANCEL:
         _close_rest(ground, status.frontier_id, "cancelled")
-        return Reading("cancelled", "cancelled", {})
+        return RunReading("cancelled", "cancelled", {})
     _close_rest(ground, status.frontier_id, Shortfall.STOPPED.value)
     return read_ending(ground.hot, frontier_id=status.frontier_id, stopped=left)
 
 
-def _close_rest(ground: Ground, frontier_id: int, reason: str) -> None:
+def _close_rest(ground: Runtime, frontier_id: int, reason: str) -> None:
     while ground.frontier.close_rest(frontier_id, outcome=Outcome.EXCLUDED, reason=reason):
         pass
 
 
-def _note_failures(ground: Ground, frontier_id: int, holding: Holding) -> None:
+def _note_failures(ground: Runtime, frontier_id: int, holding: RunnerHolding) -> None:
     with ground.hot.read() as tx:
-        rows = queries.failures(tx, execution_id=frontier_id, limit=_LISTED)
+        rows = execution_queries.failures(tx, execution_id=frontier_id, limit=_LISTED)
     for url, outcome, reason, status, message in rows:
         holding.note("warning", "fetch", f"{url}: {reason}", url=url, outcome=outcome, status=status, detail=message)
 

@@ -5,19 +5,36 @@ Both write to files in the output directory, never to a pipe: a tool outlives th
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
 import signal
 import subprocess
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, suppress
+from dataclasses import dataclass
 from datetime import datetime
 from itertools import pairwise
 from pathlib import Path
-from typing import Protocol
+from typing import Any, NamedTuple, Protocol
+from urllib.parse import urljoin
 
-from holdfast.archive_tool.hold import Holder, holder_of, last_end
-from holdfast.archive_tool.logs import FAILURE_BYTES, tail
-from holdfast.archive_tool.program import ToolMissing
+from holdfast.archive_tool.contract import ToolMissing
+from holdfast.archive_tool.files import Holder, hold_output, holder_of, last_end
+from holdfast.archive_tool.logs import FAILURE_BYTES, MAX_LINE_BYTES, Statistics, last_statistics, newest_log, tail
+from holdfast.archive_tool.warc_files import all_temp_dirs, consolidate, discover_warcs, warcs_in
+from holdfast.clock import Clock
+from holdfast.db.engine import Database
+from holdfast.errors import HoldfastError, UrlRefused
+from holdfast.imports.importer import KEPT, ImportedFile, Importer, ImportStep
+from holdfast.imports.placing import Keeping
+from holdfast.index.indexer import Indexer
+from holdfast.jobs.endings import Counts, StartPage
+from holdfast.jobs.imports import ImportBegun, ImportWish
+from holdfast.urls import parse
+from holdfast.warc.reader import Record, read_records
+from holdfast.wiring import Runtime
+from holdfast.worker.runner import LEAVING, RunnerHolding, RunProgress
 
 KILLED = -signal.SIGKILL
 """The exit code of a tool that left no word of its end."""
@@ -57,9 +74,13 @@ class StartedTool:
         with self.said.open("xb") as log:
             try:
                 self._process = subprocess.Popen(
-                    list(command), stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT,
-                    env=dict(environment), start_new_session=True,
-                )  # fmt: skip
+                    list(command),
+                    stdin=subprocess.DEVNULL,
+                    stdout=log,
+                    stderr=subprocess.STDOUT,
+                    env=dict(environment),
+                    start_new_session=True,
+                )
             except (FileNotFoundError, PermissionError) as exc:
                 raise ToolMissing(command[0], exc.strerror or str(exc)) from exc
 
@@ -151,3 +172,209 @@ def words_of(output_dir: Path, said: Path | None) -> str:
     text = "" if said is None else tail(said, FAILURE_BYTES).decode("utf-8", "replace")
     end = last_end(output_dir)
     return text if end is None else f"{text}\narchive-tool: {end.state}\n"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeptFiles:
+    """What became of the WARC files of one execution."""
+
+    registered: int
+    errors: tuple[str, ...]
+    """One for each file that holds no whole record; it stays where it is."""
+
+    @property
+    def index_state(self) -> str:
+        """What the execution's index waits for: `index_failed` says that there is nothing to read (HA-044)."""
+        return "pending" if self.registered else "index_failed"
+
+
+def keep_files(
+    ground: Runtime, database: Database, execution_id: int, output_dir: Path, holding: RunnerHolding
+) -> KeptFiles:
+    """Register every WARC file of a directory with an execution; the same again changes nothing.
+
+    OutputBusy if a tool works there; Interrupted if the worker ends; NoSpace, Unavailable if the disk refuses.
+    """
+    with hold_output(output_dir):
+        consolidate(output_dir, warcs_in(all_temp_dirs(output_dir)), ground.clock, allow_copy=True)
+        paths = discover_warcs(output_dir).paths
+        if not paths:
+            return KeptFiles(registered=0, errors=())
+        folder = output_dir / KEPT
+        folder.mkdir(exist_ok=True)
+        with closing(Indexer(ground.hot, ground.clock, ground.settings.home)) as indexer:
+            wish = ImportWish(source="", name=None, home=ground.settings.home, config={})
+            importer = Importer(database, ground.hot, ground.clock, indexer, wish)
+            importer.begun, importer.only_register = ImportBegun(execution_id=execution_id, folder=folder), True
+            importer.keeping = Keeping.LINK  # the folder is the tool's own, and what it sealed it never writes again
+
+            def on_step(_step: ImportStep) -> None:
+                indexer.stopping = holding.stop in LEAVING
+
+            importer.on_step = on_step
+            done = [_told(one, holding) for one in importer.run(paths)]
+    errors = tuple(one.error for one in done if one.error is not None)
+    return KeptFiles(registered=len(done) - len(errors), errors=errors)
+
+
+_LOOKED_AT = 5_000
+"""Records in which a start page is looked for: a crawler captures its seeds first."""
+_REDIRECTS = (301, 302, 303, 307, 308)
+_MOST_REDIRECTS = 5
+
+
+def start_page_in(paths: Sequence[Path], url: str) -> StartPage:
+    """Return what a crawl of another program captured at its start address, redirects followed inside its own captures.
+
+    Nothing to judge by if it is not among the first records of the first files.
+    """
+    seen = dict(_first_answers(paths))
+    for _ in range(_MOST_REDIRECTS + 1):
+        found = seen.get(_page(url))
+        if found is None or found.target is None:
+            return StartPage(content_hash=found.content_hash if found else None)
+        url = found.target
+    return StartPage()
+
+
+class _Answer(NamedTuple):
+    content_hash: str | None
+    target: str | None
+    """Where it led, if it was a redirect."""
+
+
+def _first_answers(paths: Sequence[Path]) -> Iterator[tuple[int | None, _Answer]]:
+    left = _LOOKED_AT
+    for path in paths:
+        try:
+            for record in read_records(path, on_damage=lambda damage: None):
+                left -= 1
+                if left < 0:
+                    return
+                address = record.head.get("WARC-Target-URI") or ""
+                if record.head.type == "response" and (page := _page(address)) is not None:
+                    yield page, _answer(record, address)
+                record.drain()
+        except (HoldfastError, OSError):
+            continue  # a file that cannot be read is told elsewhere
+
+
+def _answer(record: Record, address: str) -> _Answer:
+    head, body = record.http()
+    location = head.get("location") if head.status in _REDIRECTS else None
+    hasher = hashlib.sha256()
+    for chunk in body if head.status < 300 else ():
+        hasher.update(chunk)
+    content_hash = f"sha256:{hasher.hexdigest()}" if 200 <= head.status < 300 else None
+    return _Answer(content_hash, urljoin(address, location) if location else None)
+
+
+def _page(url: str) -> int | None:
+    try:
+        return parse(url.strip("<>")).hash64
+    except UrlRefused:
+        return None
+
+
+def _told(one: ImportedFile, holding: RunnerHolding) -> ImportedFile:
+    name = Path(one.origin).name
+    if one.error is not None:
+        holding.note("warning", "error", "a WARC file cannot be used", file=name, error=one.error)
+    else:
+        holding.note(
+            "info",
+            "lifecycle",
+            "a WARC file is registered",
+            file=name,
+            id=one.warc_file_id,
+            how=one.how,
+            records=one.records,
+            damaged=one.damaged,
+        )
+    return one
+
+
+_STATISTICS_S = 30.0
+"""How often statistics become a line of the log; progress is told more often, and bounded where it is heard."""
+_PLAIN = ("event", "level", "timestamp")
+_PIECE = 256 * 1024
+
+
+class ToolFollower:
+    """Follows one run; used by one thread."""
+
+    def __init__(self, output_dir: Path, said: Path | None, holding: RunnerHolding, clock: Clock) -> None:
+        self._output_dir, self._said, self._holding, self._clock = output_dir, said, holding, clock
+        self._at = 0
+        self._rest = b""
+        self._log: Path | None = None
+        self._last: Statistics | None = None
+        self._told_at: float | None = None
+
+    def look(self) -> None:
+        """Tell on what is new."""
+        for line in self._new_lines():
+            self._tell(line)
+        newest = newest_log(self._output_dir)
+        if newest is None:
+            return
+        if newest != self._log:
+            self._log, self._told_at = newest, None
+            self._holding.note("info", "lifecycle", "a stage writes its log", log=newest.name)
+        self._tell_statistics(newest)
+
+    def _new_lines(self) -> list[bytes]:
+        """Return the whole lines that were written since the last look; one that is over long is dropped."""
+        if self._said is None:
+            return []
+        try:
+            with self._said.open("rb") as file:
+                file.seek(self._at)
+                data = file.read(_PIECE)
+        except OSError:
+            return []
+        self._at += len(data)
+        lines = (self._rest + data).split(b"\n")
+        self._rest = lines.pop()[-MAX_LINE_BYTES:]
+        return lines
+
+    def _tell(self, line: bytes) -> None:
+        text = line.decode("utf-8", "replace").strip()
+        if not text:
+            return
+        entry = _object(text)
+        if entry is None:
+            self._holding.note("info", "lifecycle", text)
+            return
+        level = str(entry.get("level", "info"))
+        fields = {name: value for name, value in entry.items() if name not in _PLAIN}
+        category = "error" if level in ("error", "critical") else "lifecycle"
+        self._holding.note(level, category, str(entry["event"]), **{f"tool_{name}": v for name, v in fields.items()})
+
+    def _tell_statistics(self, log: Path) -> None:
+        found = last_statistics(log)
+        if found is None or found == self._last:
+            return
+        self._last = found
+        self._holding.progress(RunProgress(counts=counts_of(found), metrics=found.as_json()))
+        now = self._clock.monotonic()
+        if self._told_at is None or now - self._told_at >= _STATISTICS_S:
+            self._told_at = now
+            self._holding.note("info", "metrics", "crawl statistics", **found.as_json())
+
+
+def counts_of(found: Statistics | None) -> Counts:
+    """Return what an execution keeps of a crawl's statistics (HA-035)."""
+    if found is None:
+        return Counts()
+    return Counts(items_crawled=found.crawled, items_failed=max(found.failed, 0), items_total=found.total)
+
+
+def _object(text: str) -> dict[str, Any] | None:
+    if not text.startswith("{"):
+        return None
+    try:
+        entry = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    return entry if isinstance(entry, dict) and "event" in entry else None

@@ -18,51 +18,55 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from holdfast.archive_tool import rescue
-from holdfast.archive_tool.contract import ExecutionPolicy, Host, JobConfig, tool_command
-from holdfast.archive_tool.discovery import discover_warcs
-from holdfast.archive_tool.environment import tool_environment
-from holdfast.archive_tool.files import Place, open_place
-from holdfast.archive_tool.hold import holder_of, last_end
+from holdfast.archive_tool import outcome
+from holdfast.archive_tool.contract import ExecutionPolicy, Host, JobConfig, find_program, tool_command
+from holdfast.archive_tool.docker import tool_environment
+from holdfast.archive_tool.errors import OutputBusy
+from holdfast.archive_tool.files import OutputDirectory, holder_of, last_end, open_place
 from holdfast.archive_tool.logs import newest_crawl_log
 from holdfast.archive_tool.options import Backend
 from holdfast.archive_tool.outcome import (
     FINALIZATION_FAILED,
     CrawlerStatus,
-    Result,
+    JobResult,
     classify_error,
     classify_exit,
     crawl_statistics,
     failure_reason,
 )
-from holdfast.archive_tool.program import find_program
-from holdfast.archive_tool.refusals import OutputBusy
 from holdfast.archive_tool.state import STATE_NAME
+from holdfast.archive_tool.warc_files import discover_warcs
 from holdfast.config import Settings
-from holdfast.db.audits import append_event
+from holdfast.crawl_process.files import open_store
+from holdfast.crawl_process.recovery import recover
+from holdfast.crawl_process.requests import DomainBusy, DomainForbidden, DomainLeases, hold_domains
+from holdfast.db.audit_events import append_event
 from holdfast.db.engine import Database
 from holdfast.errors import HoldfastError, Unavailable
-from holdfast.index.execution import KEPT
+from holdfast.imports.importer import KEPT
 from holdfast.index.indexer import Interrupted
 from holdfast.jobs import endings
-from holdfast.jobs.adaptive import StartPage
-from holdfast.jobs.endings import Ending, Verdict
-from holdfast.jobs.leases import Lease
-from holdfast.jobs.live.queries import store_config
-from holdfast.jobs.plans import job_config, start_url
-from holdfast.jobs.reading import Shortfall
-from holdfast.jobs.retries import Failure
+from holdfast.jobs.endings import BackendVerdict, FailureCause, RunEnding, Shortfall, StartPage
+from holdfast.jobs.execution_queries import store_config
+from holdfast.jobs.leases import ExecutionLease
+from holdfast.jobs.specs import job_config, start_url
 from holdfast.sources.config import SourceConfig
 from holdfast.urls import parse, twins_of
-from holdfast.wiring import Ground, open_ground
-from holdfast.wiring.zimit import zimit_config
-from holdfast.worker.domain_leases import DomainBusy, DomainForbidden, DomainLeases, hold_domains
-from holdfast.worker.recovery import recover
-from holdfast.worker.running import LEAVING, Holding, Stop
-from holdfast.worker.store import open_store
-from holdfast.worker.tool_files import KeptFiles, keep_files, start_page_in
-from holdfast.worker.tool_follow import ToolFollower, counts_of
-from holdfast.worker.tool_process import KILLED, AdoptedTool, StartedTool, Tool, words_of
+from holdfast.wiring import Runtime, open_ground
+from holdfast.wiring.jobs import zimit_config
+from holdfast.worker.runner import LEAVING, RunnerHolding, StopReason
+from holdfast.worker.tool_process import (
+    KILLED,
+    AdoptedTool,
+    KeptFiles,
+    StartedTool,
+    Tool,
+    ToolFollower,
+    counts_of,
+    keep_files,
+    start_page_in,
+    words_of,
+)
 
 _TURN_S = 0.2
 _FOLLOW_S = 1.0
@@ -70,7 +74,7 @@ _RENEW_S = 10.0
 _LAST_S = 10.0
 """How long a tool that was killed may take to be gone."""
 _STAMP = re.compile(r"(\d{8}T\d{6})Z__")
-_FAILURES = {CrawlerStatus.INFRA: Failure.INFRA, CrawlerStatus.CONFIG: Failure.CONFIG}
+_FAILURES = {CrawlerStatus.INFRA: FailureCause.INFRA, CrawlerStatus.CONFIG: FailureCause.CONFIG}
 
 
 class ZimitRunner:
@@ -79,7 +83,7 @@ class ZimitRunner:
     def __init__(self, settings: Settings, outer: Mapping[str, str] = os.environ) -> None:
         self._settings, self._outer = settings, outer
 
-    def run(self, lease: Lease, holding: Holding) -> Ending | None:
+    def run(self, lease: ExecutionLease, holding: RunnerHolding) -> RunEnding | None:
         """Run the tool to its end and say how it went; None hands the execution back."""
         with open_ground(self._settings) as ground, closing(Database(self._settings.database)) as database:
             run = _Run(ground, database, lease, holding)
@@ -94,14 +98,14 @@ class ZimitRunner:
 class _Run:
     """One execution."""
 
-    def __init__(self, ground: Ground, database: Database, lease: Lease, holding: Holding) -> None:
+    def __init__(self, ground: Runtime, database: Database, lease: ExecutionLease, holding: RunnerHolding) -> None:
         self._ground, self._database, self._lease, self._holding = ground, database, lease, holding
         self._settings, self._dir = ground.settings, lease.output_dir
         self._config: SourceConfig | None = None
-        self._place: Place | None = None
+        self._place: OutputDirectory | None = None
         self._lost_domains = False
 
-    def run(self, outer: Mapping[str, str]) -> Ending | None:
+    def run(self, outer: Mapping[str, str]) -> RunEnding | None:
         """Crawl unless that is done, then see to the files."""
         self._config = job_config(self._lease.job, self._lease.source)
         job = zimit_config(self._config, self._settings)
@@ -193,16 +197,22 @@ class _Run:
         self._place = open_place(self._dir, store)
         backend = job.execution_policy.capture_backend
         content = {
-            "backend": "zimit" if backend == Backend.BROWSERTRIX.value else backend, "seeds": list(job.seeds),
-            "zimit_passthrough_args": list(job.zimit_passthrough_args), "execution_policy": _set(job.execution_policy),
+            "backend": "zimit" if backend == Backend.BROWSERTRIX.value else backend,
+            "seeds": list(job.seeds),
+            "zimit_passthrough_args": list(job.zimit_passthrough_args),
+            "execution_policy": _set(job.execution_policy),
             "tool_options": _set(job.tool_options),
-        }  # fmt: skip
+        }
         with self._ground.hot.write() as tx:
             store_config(tx, execution_id=self._lease.execution_id, config=json.dumps(content))
             if self._config is not None and self._config.robots == "ignore":
-                append_event(tx, self._ground.clock, action="robots.ignored",
-                             subject=f"execution {self._lease.execution_id}",
-                             detail={"reason": self._config.robots_reason, "seeds": list(job.seeds)})  # fmt: skip
+                append_event(
+                    tx,
+                    self._ground.clock,
+                    action="robots.ignored",
+                    subject=f"execution {self._lease.execution_id}",
+                    detail={"reason": self._config.robots_reason, "seeds": list(job.seeds)},
+                )
 
     def _name(self) -> str:
         """Return what the crawl is called: the same whenever this directory is taken up."""
@@ -236,7 +246,7 @@ class _Run:
                 asked, deadline = True, now + self._settings.zimit.stop_s
                 why = "domain_lost" if word is None else word.name.lower()
                 self._holding.note("info", "lifecycle", "the tool is asked to end", word=why)
-            if word in (Stop.NOW, Stop.LOST):
+            if word in (StopReason.NOW, StopReason.LOST):
                 tool.hurry()
                 return None
             if now >= deadline and killed:
@@ -248,23 +258,23 @@ class _Run:
         follower.look()
         return code
 
-    def _meaning(self, code: int, said: Path | None) -> Result:
+    def _meaning(self, code: int, said: Path | None) -> JobResult:
         return classify_exit(code, self._dir, words_of(self._dir, said))
 
-    def _conclude(self, code: int, said: Path | None) -> Ending | None:
+    def _conclude(self, code: int, said: Path | None) -> RunEnding | None:
         """Say what an exit code and a stop word mean together. A crawl that came to its end has come to its end."""
         if self._place is not None:
             self._place.check_identity()  # a mount that went away took its logs along: nothing there speaks of this run
         result, word = self._meaning(code, said), self._holding.stop
-        if word is Stop.DISCARD:
+        if word is StopReason.DISCARD:
             self._discard()
-            return Ending(result=endings.Result.CANCELLED, reason="discarded", exit_code=code)
+            return RunEnding(result=endings.RunResult.CANCELLED, reason="discarded", exit_code=code)
         if result.status == "completed":
             return self._completed(code, result.stage)
-        if word is Stop.FINISH:
+        if word is StopReason.FINISH:
             return replace(self._completed(code, "stopped"), reason="stopped")
-        if word is Stop.CANCEL:
-            return replace(self._completed(code, "stopped"), result=endings.Result.CANCELLED, reason="cancelled")
+        if word is StopReason.CANCEL:
+            return replace(self._completed(code, "stopped"), result=endings.RunResult.CANCELLED, reason="cancelled")
         if word in LEAVING or result.stage == "stopped":
             return None  # it goes on in the same directory, with this worker or another
         return self._failed(code, result, words_of(self._dir, said))
@@ -281,14 +291,14 @@ class _Run:
         if not (self._dir / KEPT).exists():
             self._dir.rmdir()
 
-    def _completed(self, code: int, stage: str | None) -> Ending:
+    def _completed(self, code: int, stage: str | None) -> RunEnding:
         kept = keep_files(self._ground, self._database, self._lease.execution_id, self._dir, self._holding)
         stage = stage or (self._meaning(code, None).stage if code else None)
         error = kept.errors[0] if kept.errors else None
         if error is None and stage == FINALIZATION_FAILED:
             error = failure_reason(self._dir, words_of(self._dir, None), code)
         return replace(
-            self._ending(endings.Result.COMPLETED),
+            self._ending(endings.RunResult.COMPLETED),
             exit_code=code,
             stage=stage,
             index_state=kept.index_state,
@@ -315,15 +325,19 @@ class _Run:
             return StartPage()
         return start_page_in(discover_warcs(self._dir).paths, url)
 
-    def _failed(self, code: int, result: Result, said: str) -> Ending:
-        failure = _FAILURES.get(result.crawler_status, Failure.FAILED)
-        if failure is Failure.FAILED:
+    def _failed(self, code: int, result: JobResult, said: str) -> RunEnding:
+        failure = _FAILURES.get(result.crawler_status, FailureCause.FAILED)
+        if failure is FailureCause.FAILED:
             self._keep_what_there_is()
         ending = replace(
-            self._ending(endings.Result.FAILED), exit_code=code, failure=failure, reason=result.crawler_status.value,
-            error=failure_reason(self._dir, said, code), stage=result.stage,
-        )  # fmt: skip
-        return self._rescued(ending) if failure is Failure.FAILED else ending
+            self._ending(endings.RunResult.FAILED),
+            exit_code=code,
+            failure=failure,
+            reason=result.crawler_status.value,
+            error=failure_reason(self._dir, said, code),
+            stage=result.stage,
+        )
+        return self._rescued(ending) if failure is FailureCause.FAILED else ending
 
     def _keep_what_there_is(self) -> None:
         """Register what a failed crawl captured: it is part of the archive, whatever becomes of the job."""
@@ -332,20 +346,22 @@ class _Run:
         except (HoldfastError, OSError) as exc:
             self._holding.note("warning", "error", "files of the failed crawl were not registered", error=str(exc))
 
-    def _rescued(self, ending: Ending) -> Ending:
+    def _rescued(self, ending: RunEnding) -> RunEnding:
         """Let the policy's fallback take over where it says so (1.4 of the facts); the job keeps that."""
         assert self._config is not None
         policy = zimit_config(self._config, self._settings).execution_policy
         # A promotion is itself a retry: the fallback's own failures are counted from there.
-        failures = self._lease.job.current_retry_count + (0 if rescue.is_promoted(policy) else 1)
-        found = rescue.after_failure(policy, failures)
+        failures = self._lease.job.current_retry_count + (0 if outcome.is_promoted(policy) else 1)
+        found = outcome.after_failure(policy, failures)
         if found is None:
             return ending
         again, changed = found.status == "retryable", found.policy != policy
-        self._holding.note("warning", "lifecycle", "rescue", stage=found.stage, again=again,
-                           backend=found.policy.capture_backend)  # fmt: skip
-        verdict = Verdict(again=again, counts_anew=found.restarts_count,
-                          job_config=self._promoted(found.policy) if changed else None)  # fmt: skip
+        self._holding.note(
+            "warning", "lifecycle", "rescue", stage=found.stage, again=again, backend=found.policy.capture_backend
+        )
+        verdict = BackendVerdict(
+            again=again, counts_anew=found.restarts_count, job_config=self._promoted(found.policy) if changed else None
+        )
         return replace(ending, stage=found.stage, verdict=verdict)
 
     def _promoted(self, policy: ExecutionPolicy) -> dict[str, Any]:
@@ -353,21 +369,23 @@ class _Run:
         zimit = {**asdict(self._config.zimit), "execution_policy": _set(policy)}
         return {**self._lease.job.config, "zimit": {**zimit, "passthrough_args": list(zimit["passthrough_args"])}}
 
-    def broken(self, exc: HoldfastError | OSError) -> Ending:
+    def broken(self, exc: HoldfastError | OSError) -> RunEnding:
         """Say what an error around the run means: storage that went away is tried again, the rest is for a person."""
         self._holding.note("error", "error", str(exc), code=getattr(exc, "code", None))
         infra = isinstance(exc, Unavailable | OutputBusy)
         status = CrawlerStatus.INFRA if infra else classify_error(exc, self._dir).crawler_status
         return replace(
-            self._ending(endings.Result.FAILED), failure=_FAILURES.get(status, Failure.CONFIG), reason=status.value,
+            self._ending(endings.RunResult.FAILED),
+            failure=_FAILURES.get(status, FailureCause.CONFIG),
+            reason=status.value,
             error=str(exc),
-        )  # fmt: skip
+        )
 
-    def _ending(self, result: endings.Result) -> Ending:
+    def _ending(self, result: endings.RunResult) -> RunEnding:
         """Return an end with what the directory shows: counts, and the files beside the WARC files."""
         found, log = crawl_statistics(self._dir), newest_crawl_log(self._dir)
         files = {"combined_log": log, "state_file": self._dir / STATE_NAME, "final_zim": self._zim()}
-        return Ending(
+        return RunEnding(
             result=result,
             counts=counts_of(found),
             metrics=found.as_json() if found else {},

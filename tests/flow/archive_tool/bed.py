@@ -14,9 +14,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from holdfast.archive_tool.discovery import warcs_below
 from holdfast.archive_tool.logs import newest_log
 from holdfast.archive_tool.main import run_tool
+from holdfast.archive_tool.warc_files import warcs_below
 from tests.flow.archive_tool.forked import Forked
 
 HERE = Path(__file__).parent

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from holdfast.archive_tool.files import SENTINEL
-from holdfast.archive_tool.outcome import FINALIZATION_FAILED, CrawlerStatus, Result, classify_exit
+from holdfast.archive_tool.outcome import FINALIZATION_FAILED, CrawlerStatus, JobResult, classify_exit
 from tests import needs
 from tests.flow.archive_tool.bed import Bed, Ended, Step
 
@@ -17,7 +17,7 @@ GOOD: list[Step] = [{"warc": "b.warc.gz"}, {"stats": [2, 2, 0, 0]}]
 ONLY_WARCS = "--skip-final-build"
 
 
-def _meaning(bed: Bed, ended: Ended) -> Result:
+def _meaning(bed: Bed, ended: Ended) -> JobResult:
     return classify_exit(ended.code, bed.output, f"{ended.out}\n{ended.err}")
 
 

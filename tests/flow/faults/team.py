@@ -12,12 +12,11 @@ from dataclasses import replace
 
 from holdfast import config
 from holdfast.coordination.runfile import new_name
-from holdfast.crawl.plan import CrawlPlan
-from holdfast.crawl.seeds import seeds_of
+from holdfast.crawl.plan import CrawlPlan, seeds_of
+from holdfast.crawl_process.assignment import Assignment
+from holdfast.crawl_process.recovery import RecoveryReport, recover
 from holdfast.jobs import executions
-from holdfast.wiring import Ground, open_ground
-from holdfast.worker.assignment import Assignment
-from holdfast.worker.recovery import Recovery, recover
+from holdfast.wiring import Runtime, open_ground
 from tests.flow.crawler import Crawler
 
 
@@ -30,7 +29,7 @@ class Team:
             seeds=tuple(seeds), contact="tests@example.org", delay_s=delay_s, allow_networks=("127.0.0.0/8",)
         )
         with self._ground() as ground:
-            wish = executions.Wish(crawler.home)
+            wish = executions.ExecutionWish(crawler.home)
             self._begun = executions.begin(ground.hot, ground.clock, self._plan, wish, is_working=lambda _: False)
             ground.frontier.add(self._begun.execution_id, seeds_of(self._plan))
         self._members: list[subprocess.Popen[bytes]] = []
@@ -46,7 +45,7 @@ class Team:
         home = {"HOLDFAST_HOME": str(self._crawler.home.resolve())}
         with (begun.output_dir / "crawl.log").open("ab") as log:
             member = subprocess.Popen(
-                [*before, sys.executable, "-m", "holdfast.worker.process"], stdin=subprocess.PIPE,
+                [*before, sys.executable, "-m", "holdfast.crawl_process.process"], stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE, stderr=log, env={**self._crawler.variables, **home, **variables},
             )  # fmt: skip
         assert member.stdin is not None
@@ -71,7 +70,7 @@ class Team:
             endings.append(json.loads(said.splitlines()[-1])["ending"])
         with self._ground() as ground:
             number = self._begun.execution_id
-            executions.end(ground.hot, ground.clock, executions.Ending(number, "completed", "done"))
+            executions.end(ground.hot, ground.clock, executions.ExecutionEnding(number, "completed", "done"))
         return endings
 
     def _end_all(self) -> None:
@@ -90,12 +89,12 @@ class Team:
         with self._ground() as ground:
             return ground.frontier.free([owner_id])
 
-    def recover(self) -> Recovery:
+    def recover(self) -> RecoveryReport:
         """Clean up after members that died."""
         with self._ground() as ground:
             return recover(ground)
 
     @contextmanager
-    def _ground(self) -> Iterator[Ground]:
+    def _ground(self) -> Iterator[Runtime]:
         with open_ground(config.load(home=self._crawler.home, database_url=self._crawler.database_url)) as ground:
             yield ground

@@ -12,7 +12,7 @@ import pytest
 from fastwarc.warc import ArchiveIterator
 
 from holdfast.clock import SystemClock, to_micros
-from holdfast.coordination.owners import Owner
+from holdfast.coordination.owners import OwnerProcess
 from holdfast.coordination.runfile import RunFile
 from holdfast.warc import queries as files
 from holdfast.warc.manifest import ManifestEntry, add_to_manifest
@@ -169,7 +169,7 @@ def test_a_start_seals_the_files_of_the_dead_and_leaves_those_of_the_living_alon
         process.communicate()
         stale = sorted(crawler.home.rglob("*.open"))
         hot, clock = crawler.hot(), SystemClock()
-        living = Owner(hot, clock, run=RunFile(crawler.home / "run"), kind="process", execution_id=1)
+        living = OwnerProcess(hot, clock, run=RunFile(crawler.home / "run"), kind="process", execution_id=1)
         sealed_path = stale[0].with_name("living.warc.gz")
         with hot.write() as tx:
             path = str(sealed_path.relative_to(crawler.home))

@@ -13,8 +13,8 @@ import pytest
 from fastwarc.warc import ArchiveIterator
 
 from holdfast.db.connect import connect
-from holdfast.warc.ids import ORDINALS
 from holdfast.warc.manifest import read_manifest
+from holdfast.warc.record import ORDINALS
 from tests.archive import Shot, build_archive, days_later
 from tests.flow.crawler import Crawler
 

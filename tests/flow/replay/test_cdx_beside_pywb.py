@@ -21,7 +21,7 @@ from holdfast import config
 from holdfast.db.engine import Database
 from holdfast.replay.cdx.question import read_question
 from holdfast.replay.cdx.server import CdxServer
-from holdfast.replay.place import place_of
+from holdfast.replay.origins import place_of
 from tests import needs
 from tests.flow.crawler import Crawler
 

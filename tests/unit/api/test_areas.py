@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from fastapi.routing import APIRoute
 
-from holdfast.api.middleware.areas import ADMIN_PREFIXES, is_admin_path, kind_of
+from holdfast.api.middleware.rate_limits import ADMIN_PREFIXES, is_admin_path, kind_of
 from holdfast.api.roles import Role, roles_of
 from holdfast.api.routes import REPLAY_ROUTERS, ROUTERS
 

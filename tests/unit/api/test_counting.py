@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy.orm import Session
 
-from holdfast.api.counting import Counting
-from holdfast.api.work import FRESH_S, Work
+from holdfast.api.figures import FRESH_S, Counting, Work
 from holdfast.config import Settings
 from holdfast.db.engine import Database
 from holdfast.db.models import Job, Source

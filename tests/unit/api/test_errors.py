@@ -15,9 +15,9 @@ from starlette.datastructures import State
 from starlette.types import Receive, Scope, Send
 
 from holdfast import errors
-from holdfast.api.assembly import assemble
+from holdfast.api.app import assemble
 from holdfast.api.errors import STATUS, status_of
-from holdfast.api.middleware.shell import Shell
+from holdfast.api.middleware.request_ids import RequestIds
 from holdfast.api.roles import PUBLIC
 from holdfast.clock import SystemClock
 from holdfast.log import captured
@@ -104,7 +104,7 @@ def test_what_breaks_is_answered_without_a_trace() -> None:
     async def broken(_scope: Scope, _receive: Receive, _send: Send) -> None:
         raise KeyError("secret of the house")
 
-    client = Client(Shell(broken, SystemClock(), State({"metrics": ServerMetrics(started=0.0)})))
+    client = Client(RequestIds(broken, SystemClock(), State({"metrics": ServerMetrics(started=0.0)})))
     with captured() as logged:
         answer = client.get("/x")
     client.close()
@@ -130,7 +130,7 @@ def test_what_the_database_library_raises_is_told_plainly(make_archive: MakeArch
     router.add_api_route("/full", full)
     router.add_api_route("/broken", broken)
     app = assemble("Broken", (router,), make_archive())
-    client = Client(Shell(app, SystemClock(), State({"metrics": ServerMetrics(started=0.0)})))
+    client = Client(RequestIds(app, SystemClock(), State({"metrics": ServerMetrics(started=0.0)})))
     with captured() as logged:
         busy, fault = client.get("/full"), client.get("/broken", headers={"x-request-id": "mine"})
     client.close()
@@ -222,7 +222,7 @@ def test_public_errors_show_no_folder_and_no_pattern(make_archive: MakeArchive, 
 
     router = APIRouter(dependencies=[PUBLIC])
     router.add_api_route("/lost", lost)
-    own = Client(Shell(assemble("Lost", (router,), make_archive()), SystemClock(),
+    own = Client(RequestIds(assemble("Lost", (router,), make_archive()), SystemClock(),
                        State({"metrics": ServerMetrics(started=0.0)})))  # fmt: skip
     answer = own.get("/lost")
     own.close()

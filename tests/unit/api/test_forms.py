@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from holdfast.api.schemas.forms import Form, check_values
-from holdfast.api.schemas.managed_sources import SourceChanges
+from holdfast.api.schemas.base import RequestForm, check_values
+from holdfast.api.schemas.sources import SourceChanges
 
 
-class _Sample(Form):
+class _Sample(RequestForm):
     number: int = 0
     config: dict[str, Any] = {}  # noqa: RUF012 - a form is frozen
 

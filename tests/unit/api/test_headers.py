@@ -9,7 +9,7 @@ import pytest
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from holdfast.api.middleware.heads import Heads
+from holdfast.api.middleware.headers import HeadRequests
 from tests.client import REPLAY, Client
 from tests.unit.api.conftest import MakeClient
 
@@ -128,7 +128,7 @@ def test_head_makes_no_piece_of_a_streamed_answer_after_its_headers() -> None:
             await send({"type": "http.response.body", "body": b"more", "more_body": True})
             await asyncio.sleep(0)
 
-    client = Client(Heads(endless))
+    client = Client(HeadRequests(endless))
     answer = client.request("HEAD", "/x")
     client.close()
 

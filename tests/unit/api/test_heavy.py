@@ -13,12 +13,12 @@ from starlette.responses import Response
 from starlette.types import Message
 
 from holdfast import cancellation
+from holdfast.api.errors import ServerBusy
 from holdfast.api.heavy import EXPORT_THREADS, HEAVY_THREADS, HeavyWork, Streamed
-from holdfast.api.problems import ServerBusy
 from holdfast.cancellation import WorkAbandoned
 from holdfast.config import DiskSettings
 from holdfast.errors import NoSpace
-from holdfast.exports.cdxj import export_cdxj
+from holdfast.exports.package import export_cdxj
 from tests.archive import Shot, build_archive
 from tests.patience import deadline
 

@@ -8,10 +8,10 @@ from contextlib import closing
 import pytest
 
 from holdfast.clock import SystemClock
-from holdfast.crawl.signals.keywords import keywords_of
+from holdfast.crawl.signal_pages import keywords_of
 from holdfast.db.connect import connect
 from holdfast.frontier import Frontier
-from holdfast.types import Found, Kind, Outcome, Signals, Visit
+from holdfast.types import FoundUrl, Outcome, Signals, UrlKind, Visit
 from holdfast.urls import parse
 from tests.client import Client, asking
 from tests.unit.api.conftest import MakeArchive, MakeClient
@@ -25,7 +25,7 @@ def _kept(database_url: str) -> None:
     clock = SystemClock()
     with closing(connect(database_url)) as hot:
         frontier = Frontier(hot, clock)
-        frontier.add(1, [Found(_URL.fetch, _URL.hash64, _URL.domain, Kind.PAGE, 0, 1)])
+        frontier.add(1, [FoundUrl(_URL.fetch, _URL.hash64, _URL.domain, UrlKind.PAGE, 0, 1)])
         [lease] = frontier.lease(1, 1, domains=1, pages=1)
         signals = Signals(description="Où", words=keywords_of(["Vaccins et santé"]), from_hash=1,
                           links=((2, "https://example.org/b"),), links_count=1)  # fmt: skip
@@ -41,7 +41,7 @@ def _captured(database_url: str) -> None:
     clock = SystemClock()
     with closing(connect(database_url)) as hot:
         frontier = Frontier(hot, clock)
-        frontier.add(2, [Found(_BODY.fetch, _BODY.hash64, _BODY.domain, Kind.PAGE, 0, 1)])
+        frontier.add(2, [FoundUrl(_BODY.fetch, _BODY.hash64, _BODY.domain, UrlKind.PAGE, 0, 1)])
         [lease] = frontier.lease(2, 1, domains=1, pages=1)
         frontier.settle(2, 1, [Visit(
             attempt=lease.attempts[0], token=lease.token, outcome=Outcome.SUCCESS, reason="ok", status=200,
@@ -49,7 +49,7 @@ def _captured(database_url: str) -> None:
             title="With a body", language="en",
         )])  # fmt: skip
         waiting = parse("https://kept.example/waiting")
-        frontier.add(2, [Found(waiting.fetch, waiting.hash64, waiting.domain, Kind.PAGE, 0, 1)])
+        frontier.add(2, [FoundUrl(waiting.fetch, waiting.hash64, waiting.domain, UrlKind.PAGE, 0, 1)])
 
 
 def test_pages_of_every_storage_are_listed_once_they_were_fetched(make_archive: MakeArchive) -> None:

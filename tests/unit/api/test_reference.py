@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 from typing import Any
 
-from holdfast.api.reference import operations, reference_page
+from holdfast.api.routes.reference import operations, reference_page
 from tests.client import Client
 
 _PAGE = Path(__file__).resolve().parents[3] / "docs" / "api.md"

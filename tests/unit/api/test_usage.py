@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.api.middleware.usage import usage_of
-from holdfast.feedback.usage import UsageTally, Use
+from holdfast.api.middleware.request_ids import usage_of
+from holdfast.feedback import UsageTally, Use
 from tests.client import Client, asking
 from tests.clock import FakeClock
 from tests.unit.api.conftest import MakeArchive, MakeClient

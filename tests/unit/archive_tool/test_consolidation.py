@@ -7,9 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.archive_tool.consolidation import consolidate, next_number
-from holdfast.archive_tool.discovery import WarcFile, discover_warcs, warcs_in
-from holdfast.archive_tool.manifest import ManifestStatus, read_job_manifest
+from holdfast.archive_tool.warc_files import (
+    ManifestStatus,
+    ToolWarcFile,
+    consolidate,
+    discover_warcs,
+    next_number,
+    read_job_manifest,
+    warcs_in,
+)
 from holdfast.errors import Unavailable
 from tests.clock import FakeClock
 
@@ -21,7 +27,7 @@ def _temp(job: Path, name: str, data: bytes = b"record", folder: str = ".tmp1") 
     return path
 
 
-def _found(job: Path) -> list[WarcFile]:
+def _found(job: Path) -> list[ToolWarcFile]:
     return warcs_in(sorted(job.glob(".tmp*")))
 
 
@@ -120,7 +126,7 @@ def test_another_disk_needs_permission_to_copy(tmp_path: Path, clock: FakeClock)
     source.write_bytes(b"far away")
     try:
         seen = source.stat()
-        file = WarcFile(source, seen.st_size, seen.st_dev, seen.st_ino)
+        file = ToolWarcFile(source, seen.st_size, seen.st_dev, seen.st_ino)
         with pytest.raises(Unavailable):
             consolidate(tmp_path, [file], clock)
         done = consolidate(tmp_path, [file], clock, allow_copy=True)

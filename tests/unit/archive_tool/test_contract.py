@@ -17,8 +17,8 @@ from holdfast.archive_tool.contract import (
     tool_flags,
     with_annual_minima,
 )
+from holdfast.archive_tool.errors import FlagRefused, ToolConfigRefused
 from holdfast.archive_tool.options import read_options
-from holdfast.archive_tool.refusals import FlagRefused, ToolConfigRefused
 from holdfast.config import load
 from holdfast.sources.config import HTTP_WARC_FLAGS, read_config
 

@@ -10,7 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.archive_tool.hold import (
+from holdfast.archive_tool.contract import ToolMissing, find_program
+from holdfast.archive_tool.errors import OutputBusy
+from holdfast.archive_tool.files import (
     END_NAME,
     LOCK_NAME,
     LastEnd,
@@ -20,8 +22,6 @@ from holdfast.archive_tool.hold import (
     last_end,
     note_end,
 )
-from holdfast.archive_tool.program import ToolMissing, find_program
-from holdfast.archive_tool.refusals import OutputBusy
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 

@@ -10,14 +10,15 @@ from typing import Any
 
 import pytest
 
-from holdfast.archive_tool.lines import error_class, read_statistics
 from holdfast.archive_tool.logs import (
     announced_temp_dir,
+    error_class,
     failure_text,
     last_statistics,
     lines_backwards,
     newest_log,
     read_progress,
+    read_statistics,
     stage_log,
 )
 

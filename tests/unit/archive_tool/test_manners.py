@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from holdfast.archive_tool.manners import manner_flags
-from holdfast.archive_tool.refusals import ToolConfigRefused
+from holdfast.archive_tool.errors import ToolConfigRefused
+from holdfast.archive_tool.zimit_flags import manner_flags
 from holdfast.config import Settings, WorkerSettings
 from holdfast.sources.config import read_config
-from holdfast.wiring.zimit import zimit_config
+from holdfast.wiring.jobs import zimit_config
 
 
 def _config(*given: str, options: dict[str, Any] | None = None, **fields: Any) -> Any:

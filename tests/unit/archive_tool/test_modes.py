@@ -7,9 +7,8 @@ import itertools
 import pytest
 
 from holdfast.archive_tool.docker import SUCCESS_CODES
-from holdfast.archive_tool.modes import Mode, Situation, choose_mode
 from holdfast.archive_tool.options import Options
-from holdfast.archive_tool.run import EndState
+from holdfast.archive_tool.run import EndState, RunMode, Situation, choose_mode
 
 
 def _situation(*words: bool) -> Situation:
@@ -24,17 +23,17 @@ def test_every_combination_has_the_mode_of_its_first_row(words: tuple[bool, ...]
     zim, overwrite, build, resume, warcs, may = words
     rows = (
         (zim and build and not overwrite, None),
-        (zim and build and overwrite, Mode.OVERWRITE),
-        (resume and may, Mode.RESUME),
-        (warcs, Mode.CONSOLIDATE),
-        (True, Mode.FRESH),
+        (zim and build and overwrite, RunMode.OVERWRITE),
+        (resume and may, RunMode.RESUME),
+        (warcs, RunMode.CONSOLIDATE),
+        (True, RunMode.FRESH),
     )
 
     assert choose_mode(_situation(*words)) is next(mode for holds, mode in rows if holds)
 
 
 def test_stages_are_called_after_their_mode() -> None:
-    assert [mode.stage for mode in Mode] == ["Initial Crawl", "Resume Crawl", "New Crawl Phase", "Initial Crawl"]
+    assert [mode.stage for mode in RunMode] == ["Initial Crawl", "Resume Crawl", "New Crawl Phase", "Initial Crawl"]
 
 
 def test_only_success_is_exit_code_zero_and_the_words_are_fixed() -> None:

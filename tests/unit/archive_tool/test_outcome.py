@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.archive_tool.environment import crawl_environment, docker_environment, tool_environment
+from holdfast.archive_tool.docker import crawl_environment, docker_environment, tool_environment
+from holdfast.archive_tool.errors import StoreMissing
 from holdfast.archive_tool.outcome import (
     FINALIZATION_FAILED,
     CrawlerStatus,
@@ -19,7 +20,6 @@ from holdfast.archive_tool.outcome import (
     is_warc_complete,
     page_counts,
 )
-from holdfast.archive_tool.refusals import StoreMissing
 
 INFRA, CONFIG, FAILED = CrawlerStatus.INFRA, CrawlerStatus.CONFIG, CrawlerStatus.FAILED
 

@@ -10,12 +10,10 @@ from pathlib import Path
 import pytest
 
 from holdfast.archive_tool.capture import crawl_command, has_html
-from holdfast.archive_tool.docker import Docker, inside_path
+from holdfast.archive_tool.docker import Docker, Times, inside_path, relax, relax_with
+from holdfast.archive_tool.errors import StoreMissing
 from holdfast.archive_tool.files import SENTINEL, open_place, store_is_present
 from holdfast.archive_tool.options import read_options
-from holdfast.archive_tool.permissions import relax, relax_with
-from holdfast.archive_tool.refusals import StoreMissing
-from holdfast.archive_tool.times import Times
 
 BASE = ("--seeds", "https://example.org/a", "--name", "job", "--output-dir", "out")
 

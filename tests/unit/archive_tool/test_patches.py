@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.archive_tool.patches import read_patch
-from holdfast.archive_tool.refusals import ToolConfigRefused
+from holdfast.archive_tool.contract import read_patch
+from holdfast.archive_tool.errors import ToolConfigRefused
 
 
 def test_values_get_the_declared_types() -> None:

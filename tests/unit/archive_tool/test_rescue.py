@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from holdfast.archive_tool.contract import ExecutionPolicy
-from holdfast.archive_tool.naming import job_directory, job_name
-from holdfast.archive_tool.refusals import ToolConfigRefused
-from holdfast.archive_tool.rescue import after_failure, operator_state, rescue_word
+from holdfast.archive_tool.errors import ToolConfigRefused
+from holdfast.archive_tool.options import job_directory, job_name
+from holdfast.archive_tool.outcome import after_failure, operator_state, rescue_word
 
 FRESH = ExecutionPolicy(resume_policy="fresh_only", fallback_backend="http_warc", max_fresh_failures_before_fallback=2)
 AT = datetime(2025, 12, 9, 23, 30, tzinfo=UTC)

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from holdfast.archive_tool.browsertrix import MANAGED_NAME, merged
-from holdfast.archive_tool.resume import (
+from holdfast.archive_tool.files import read_mapping
+from holdfast.archive_tool.run import (
     RESUME_NAME,
     candidates,
     is_poisoned,
@@ -19,7 +19,7 @@ from holdfast.archive_tool.resume import (
     usable_resume,
     write_managed,
 )
-from holdfast.archive_tool.yaml_text import read_mapping
+from holdfast.archive_tool.zimit_flags import MANAGED_NAME, merged
 
 EMPTY = "ERROR:No entry found to push to the ZIM, WARC file(s) is unprocessable and looks probably mostly empty"
 

@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from holdfast.archive_tool.refusals import FlagRefused
-from holdfast.archive_tool.scope_flags import scope_flags
+from holdfast.archive_tool.errors import FlagRefused
+from holdfast.archive_tool.zimit_flags import scope_flags
 from holdfast.config import ApiSettings, Settings
 from holdfast.sources.config import read_config
-from holdfast.sources.presets import PRESETS
-from holdfast.wiring.zimit import zimit_config
+from holdfast.sources.registry import PRESETS
+from holdfast.wiring.jobs import zimit_config
 
 SEED = ["https://example.org/"]
 

@@ -7,18 +7,17 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.archive_tool.consolidation import consolidate
-from holdfast.archive_tool.discovery import discover_warcs, warcs_in
-from holdfast.archive_tool.integrity import integrity_report
 from holdfast.archive_tool.state import temp_dirs_in
 from holdfast.archive_tool.storage import (
     ErrorKind,
     ManifestLevel,
+    integrity_report,
     storage_statistics,
     verify_manifest,
     verify_warc,
     warc_report,
 )
+from holdfast.archive_tool.warc_files import consolidate, discover_warcs, warcs_in
 from holdfast.errors import Invalid
 from tests.clock import FakeClock
 

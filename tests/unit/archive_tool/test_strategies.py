@@ -8,17 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.archive_tool.bell import Bell
-from holdfast.archive_tool.monitor import NO_PROGRESS
-from holdfast.archive_tool.options import Watch
+from holdfast.archive_tool.docker import Times
+from holdfast.archive_tool.options import WatchOptions
 from holdfast.archive_tool.state import CrawlState, load_state
-from holdfast.archive_tool.strategies import Action, Strategies
-from holdfast.archive_tool.times import Times
-from holdfast.archive_tool.vpn import Vpn
+from holdfast.archive_tool.strategies import NO_PROGRESS, Bell, StageAction, Strategies, Vpn
 from holdfast.clock import SystemClock
 from tests.clock import FakeClock
 
-ALL = Watch(
+ALL = WatchOptions(
     enabled=True, adaptive_workers=True, min_workers=2, max_reductions=5, vpn=True, vpn_command="x", max_rotations=2,
     rotation_every_s=60.0, adaptive_restart=True, max_restarts=1, backoff_s=7.0,
 )  # fmt: skip
@@ -30,12 +27,12 @@ def _vpn(text: str, bell: Bell | None = None) -> Vpn:
     return Vpn(f"{sys.executable} -S -c '{text}'", times, bell or Bell(SystemClock()))
 
 
-def _bed(tmp_path: Path, clock: FakeClock, vpn: Vpn | None, watch: Watch = ALL) -> tuple[Strategies, CrawlState]:
+def _bed(tmp_path: Path, clock: FakeClock, vpn: Vpn | None, watch: WatchOptions = ALL) -> tuple[Strategies, CrawlState]:
     state = load_state(tmp_path, 3)
     return Strategies(watch, state, clock, vpn), state
 
 
-def _trace(strategies: Strategies, state: CrawlState, waits: list[float]) -> tuple[Action, int, int, int, int]:
+def _trace(strategies: Strategies, state: CrawlState, waits: list[float]) -> tuple[StageAction, int, int, int, int]:
     def patience(seconds: float) -> bool:
         waits.append(seconds)
         return False
@@ -52,7 +49,7 @@ def test_each_strategy_has_its_turn_and_its_limit(tmp_path: Path, clock: FakeClo
     clock.advance(60)
     turns += [_trace(strategies, state, waits) for _ in range(2)]
 
-    stop, on = Action.STOP_CONTAINER, Action.CARRY_ON
+    stop, on = StageAction.STOP_CONTAINER, StageAction.CARRY_ON
     assert turns == [
         (stop, 1, 0, 0, 0),  # 3 workers become 2, the least
         (on, 1, 1, 0, 0),
@@ -70,7 +67,7 @@ def test_a_vpn_that_fails_is_not_counted_and_the_next_strategy_follows(
 ) -> None:
     strategies, state = _bed(tmp_path, clock, _vpn(text), replace(ALL, adaptive_workers=False))
 
-    assert strategies.answer(NO_PROGRESS, lambda _seconds: False) is Action.STOP_CONTAINER
+    assert strategies.answer(NO_PROGRESS, lambda _seconds: False) is StageAction.STOP_CONTAINER
     assert (state.vpn_rotations, state.container_restarts) == (0, 1)
 
 

@@ -9,16 +9,15 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 
-from holdfast.archive_tool.lines import MAX_LINE_BYTES
-from holdfast.archive_tool.logs import stage_log
-from holdfast.archive_tool.tape import Tape
+from holdfast.archive_tool.logs import MAX_LINE_BYTES, stage_log
+from holdfast.archive_tool.stage import StageLog
 
 AT = datetime(2026, 1, 2, tzinfo=UTC)
 
 
-def _record(folder: Path, code: str) -> tuple[Tape, subprocess.Popen[bytes], list[bytes]]:
+def _record(folder: Path, code: str) -> tuple[StageLog, subprocess.Popen[bytes], list[bytes]]:
     heard: list[bytes] = []
-    tape = Tape(stage_log(folder, "Test", AT), heard.append, lambda: None)
+    tape = StageLog(stage_log(folder, "Test", AT), heard.append, lambda: None)
     process = subprocess.Popen(
         [sys.executable, "-S", "-c", f"import os, sys\n{code}"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
         stderr=subprocess.PIPE, bufsize=0,

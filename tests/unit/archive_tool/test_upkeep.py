@@ -8,12 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.archive_tool.compaction import compact
-from holdfast.archive_tool.consolidation import consolidate
-from holdfast.archive_tool.discovery import discover_warcs, warcs_in
-from holdfast.archive_tool.integrity import integrity_report
-from holdfast.archive_tool.storage import ErrorKind, WarcVerdict, verify_warc
-from holdfast.archive_tool.upkeep import clean_temp, clean_temp_nonwarc, quarantine
+from holdfast.archive_tool.maintenance import clean_temp, clean_temp_nonwarc, compact, quarantine
+from holdfast.archive_tool.storage import ErrorKind, WarcVerdict, integrity_report, verify_warc
+from holdfast.archive_tool.warc_files import consolidate, discover_warcs, warcs_in
 from holdfast.errors import Invalid
 from holdfast.warc.reader import DamagedWarc, read_records
 from tests.clock import FakeClock

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.archive_tool.refusals import FlagRefused
+from holdfast.archive_tool.errors import FlagRefused
 from holdfast.archive_tool.zimit_flags import FLAGS, Flag, for_final_build, read_flags, split_workers
 
 

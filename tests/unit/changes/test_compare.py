@@ -9,23 +9,25 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holdfast.changes.alignment import align
+from holdfast.changes.alignment import Part, PartKind, align, diff_words, pair_lines
 from holdfast.changes.compare import (
     CONTEXT_LINES,
     MAX_SHOWN_CHARS,
     MAX_SHOWN_LINES,
-    Comparison,
+    ComparableText,
     LineKind,
+    SectionKey,
+    TextComparison,
     compare,
+    read_text,
+    sections,
 )
 from holdfast.changes.rendering import diff_html, diff_object, diff_text, pack, unpack
-from holdfast.changes.sections import Reading, SectionKey, read_text, sections
-from holdfast.changes.words import Part, PartKind, diff_words, pair_lines
 
 _LINES = st.lists(st.sampled_from(["one", "two", "three", "a b c", "a x c", "", "é"]), max_size=30)
 
 
-def _of(a: str, b: str, headings: tuple[str, str] = ("", "")) -> Comparison:
+def _of(a: str, b: str, headings: tuple[str, str] = ("", "")) -> TextComparison:
     return compare(read_text(a, headings[0]), read_text(b, headings[1]))
 
 
@@ -97,7 +99,9 @@ def test_all_lines_of_a_comparison_share_what_may_be_cut_into_words() -> None:
     old = [f"{n} {'a b ' * 450}{'e f ' * 450}end" for n in range(190)]
     new = [f"{n} {'a b ' * 450}c d {'e f ' * 450}the end" for n in range(190)]
 
-    lines = [line for hunk in compare(Reading(tuple(old)), Reading(tuple(new))).hunks for line in hunk.lines]
+    lines = [
+        line for hunk in compare(ComparableText(tuple(old)), ComparableText(tuple(new))).hunks for line in hunk.lines
+    ]
     by_words = [line for line in lines if line.kind == LineKind.ADDED and len(line.parts) > 3]
 
     assert 0 < len(by_words) <= 500_000 // 7_200
@@ -123,7 +127,7 @@ def test_the_diff_applied_to_the_earlier_text_gives_the_later_one(a: list[str], 
     assert (not result.hunks) == (before.lines == after.lines) == (result.ratio == 0.0)
 
 
-def _applied(lines: Sequence[str], result: Comparison) -> tuple[str, ...]:
+def _applied(lines: Sequence[str], result: TextComparison) -> tuple[str, ...]:
     out: list[str] = []
     at = 0
     for hunk in result.hunks:
@@ -136,7 +140,7 @@ def _applied(lines: Sequence[str], result: Comparison) -> tuple[str, ...]:
     return (*out, *lines[at:])
 
 
-def _count(result: Comparison, kind: str) -> int:
+def _count(result: TextComparison, kind: str) -> int:
     return sum(line.kind == kind for hunk in result.hunks for line in hunk.lines)
 
 
@@ -313,7 +317,7 @@ def test_a_document_with_too_many_lines_says_that_it_was_cut() -> None:
 
 
 def test_a_reading_folds_blanks_and_drops_empty_lines() -> None:
-    assert read_text(" a \t b \n\n  \nc", " Head  ing \n") == Reading(("a b", "c"), ("Head ing",))
+    assert read_text(" a \t b \n\n  \nc", " Head  ing \n") == ComparableText(("a b", "c"), ("Head ing",))
 
 
 def test_parts_are_plain_values() -> None:

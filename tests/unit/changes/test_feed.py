@@ -7,8 +7,7 @@ from datetime import UTC, datetime
 import pytest
 from lxml import etree
 
-from holdfast.changes.feed import rss
-from holdfast.changes.listing.events import Event
+from holdfast.changes.listing import ListedChange, rss
 
 _HOSTILE = [
     "<script>alert(1)</script>", "]]><x/>", '" onload="x', "&lt;b&gt; &amp; &unknown;", "{{7*7}} ${7*7} %s%n",
@@ -16,10 +15,10 @@ _HOSTILE = [
 ]  # fmt: skip
 
 
-def _event(text: str) -> Event:
+def _event(text: str) -> ListedChange:
     moment = datetime(2026, 3, 1, tzinfo=UTC)
-    empty = dict.fromkeys(Event._fields)
-    return Event(**{  # type: ignore[arg-type]
+    empty = dict.fromkeys(ListedChange._fields)
+    return ListedChange(**{  # type: ignore[arg-type]
         **empty, "id": 1, "type": "updated", "source_code": "x", "source_name": text, "group": f"https://x.test/{text}",
         "to_snapshot_id": 7, "to_captured_at": moment, "to_execution_id": 1,
     })  # fmt: skip

@@ -7,10 +7,9 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from lxml import etree
 
-from holdfast.changes.feed import MAX_ITEMS, rss
-from holdfast.changes.listing.events import Event
-from holdfast.changes.site import Cursor
-from holdfast.changes.verdict import Answer, Capture, ChangeType, judge
+from holdfast.changes.listing import MAX_ITEMS, ListedChange, rss
+from holdfast.changes.site_comparison import Cursor
+from holdfast.changes.verdict import AnswerKind, ChangeType, ComparedCapture, judge
 from holdfast.errors import Invalid
 
 MOMENT = datetime(2024, 3, 1, 12, tzinfo=UTC)
@@ -18,10 +17,10 @@ MOMENT = datetime(2024, 3, 1, 12, tzinfo=UTC)
 
 def capture(
     status: int | None = 200, body: bytes | None = b"a", *, kind: str | None = "text/html", to: str | None = None
-) -> Capture:
+) -> ComparedCapture:
     """Return a capture."""
     document = body[0] if body else None
-    return Capture(1, 1, 1, 1, 1, MOMENT, status, body, None, document, kind, to, None, True, False)
+    return ComparedCapture(1, 1, 1, 1, 1, MOMENT, status, body, None, document, kind, to, None, True, False)
 
 
 OK, OTHER, GONE, DOWN = capture(), capture(body=b"b"), capture(404, b"x"), capture(500, b"y")
@@ -59,12 +58,18 @@ MOVED = capture(301, b"", to="https://example.org/there")
         (OK, MOVED, MOVED, "updated"),
         (capture(304, None), OK, OK, "unchanged"),
         (capture(None, b"a"), OK, OK, "unchanged"),
-        (capture(200, None)._replace(payload_digest="d"), capture(200, None)._replace(payload_digest="d"),
-         capture(200, None)._replace(payload_digest="d"), "unchanged"),
+        (
+            capture(200, None)._replace(payload_digest="d"),
+            capture(200, None)._replace(payload_digest="d"),
+            capture(200, None)._replace(payload_digest="d"),
+            "unchanged",
+        ),
         (capture(200, None), OK, OK, "updated"),
     ],
-)  # fmt: skip
-def test_what_is_said(now: Capture, before: Capture | None, answered: Capture | None, said: str) -> None:
+)
+def test_what_is_said(
+    now: ComparedCapture, before: ComparedCapture | None, answered: ComparedCapture | None, said: str
+) -> None:
     assert judge(now, before, answered).type == said
 
 
@@ -87,19 +92,53 @@ def test_only_html_is_compared_line_by_line(kind: str | None, pair: tuple[int, i
 
 @pytest.mark.parametrize(
     ("status", "answer"),
-    [(None, "ok"), (200, "ok"), (299, "ok"), (304, "ok"), (302, "moved"), (404, "gone"), (410, "gone"), (403, "failed"),
-     (503, "failed"), (100, "failed")],
-)  # fmt: skip
+    [
+        (None, "ok"),
+        (200, "ok"),
+        (299, "ok"),
+        (304, "ok"),
+        (302, "moved"),
+        (404, "gone"),
+        (410, "gone"),
+        (403, "failed"),
+        (503, "failed"),
+        (100, "failed"),
+    ],
+)
 def test_answers(status: int | None, answer: str) -> None:
-    assert capture(status).answer == Answer(answer)
+    assert capture(status).answer == AnswerKind(answer)
 
 
 def event(
     kind: str = "updated", *, diff: bool = True, counts: tuple[int, ...] = (0, 0, 0, 0, 0), noisy: bool = False
-) -> Event:
+) -> ListedChange:
     """Return an event; counts are sections added, removed, changed, then lines added, removed."""
-    made = Event(7, kind, "x", "X & Co", "https://example.org/<p>", 1, 2, MOMENT, MOMENT + timedelta(days=1), 1, 2,
-                 None, None, None, None, None, None, 0.1, noisy, False, True, 1, None, MOMENT)  # fmt: skip
+    made = ListedChange(
+        7,
+        kind,
+        "x",
+        "X & Co",
+        "https://example.org/<p>",
+        1,
+        2,
+        MOMENT,
+        MOMENT + timedelta(days=1),
+        1,
+        2,
+        None,
+        None,
+        None,
+        None,
+        None,
+        None,
+        0.1,
+        noisy,
+        False,
+        True,
+        1,
+        None,
+        MOMENT,
+    )
     if not diff:
         return made
     a, b, c, d, e = counts
@@ -120,11 +159,13 @@ def event(
         (event("new_page", diff=False), "First capture of this page"),
         (event("unchanged", diff=False), "No change since the capture before"),
         (event("gone", diff=False), "The page is gone"),
-        (event("error", diff=False)._replace(error="the server answered 500"),
-         "The page could not be captured: the server answered 500"),
+        (
+            event("error", diff=False)._replace(error="the server answered 500"),
+            "The page could not be captured: the server answered 500",
+        ),
     ],
-)  # fmt: skip
-def test_sentences(shown: Event, text: str) -> None:
+)
+def test_sentences(shown: ListedChange, text: str) -> None:
     assert shown.summary == text
 
 

@@ -14,7 +14,7 @@ import pytest
 from typer.core import TyperGroup
 
 from holdfast.cli import runner
-from holdfast.cli.catalogue import COMMANDS, Command, Group, noun_of, usage
+from holdfast.cli.catalogue import COMMANDS, Command, HelpGroup, noun_of, usage
 from holdfast.cli.main import load, words
 from holdfast.index.indexer import Interrupted
 
@@ -75,7 +75,7 @@ def test_help_is_one_screen() -> None:
 
     assert len(page) <= 40, "one screen: give the new command Group.FLAT, it stands in `holdfast help all`"
     assert [line for line in (*page, *usage(everything=True).splitlines()) if len(line) > 80] == [], "80 columns"
-    assert all(f"\n{group}:" in usage(everything=True) for group in Group)
+    assert all(f"\n{group}:" in usage(everything=True) for group in HelpGroup)
 
 
 def test_all_names_are_in_the_long_help_and_shown_once_in_the_short_one() -> None:
@@ -139,7 +139,7 @@ def test_flat_names_stand_for_a_noun() -> None:
 
     assert noun_of(COMMANDS["list-jobs"]) == "job"
     assert [name for name, command in flat.items() if noun_of(command) not in COMMANDS] == []
-    assert [name for name, command in flat.items() if command.group is not Group.FLAT] == []
+    assert [name for name, command in flat.items() if command.group is not HelpGroup.FLAT] == []
 
 
 def test_every_command_of_the_documents_is_there_by_its_flat_name_and_in_a_group() -> None:

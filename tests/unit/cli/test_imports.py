@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.api.schemas.reports import ReportForm
+from holdfast.api.schemas.archive import ReportForm
+from holdfast.cli.formatting import lines
 from holdfast.cli.imports import _print
-from holdfast.cli.tables import lines
-from holdfast.index.intake.importer import Imported
-from holdfast.index.intake.placing import Damage
+from holdfast.imports.importer import ImportedFile
+from holdfast.imports.placing import Damage
 
 ERASE = "\x1b[2J\x9b31m\u202e"
 
@@ -16,8 +16,8 @@ ERASE = "\x1b[2J\x9b31m\u202e"
 @pytest.mark.parametrize(
     "one",
     [
-        Imported(origin=f"/x/a.wacz!archive/{ERASE}.warc", error=f"{ERASE} is not read: a link"),
-        Imported(
+        ImportedFile(origin=f"/x/a.wacz!archive/{ERASE}.warc", error=f"{ERASE} is not read: a link"),
+        ImportedFile(
             origin=f"/x/{ERASE}.warc",
             state="imported",
             how="copied",
@@ -29,7 +29,7 @@ ERASE = "\x1b[2J\x9b31m\u202e"
     ],
 )
 def test_nothing_that_a_package_says_reaches_the_terminal_as_a_command(
-    one: Imported, capsys: pytest.CaptureFixture[str]
+    one: ImportedFile, capsys: pytest.CaptureFixture[str]
 ) -> None:
     _print(one)
 

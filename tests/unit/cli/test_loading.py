@@ -31,8 +31,7 @@ def _loaded(module: str) -> set[str]:
         ("settings", HEAVY | {"sqlalchemy", "rich", "holdfast.db"}, 15),
         ("status", HEAVY | {"sqlalchemy", "holdfast.archive_tool", "holdfast.index"}, 80),
         ("report", HEAVY | {"sqlalchemy", "holdfast.archive_tool", "holdfast.index"}, 65),
-        ("job_list", HEAVY | READING, 60),
-        ("feed_list", HEAVY | READING, 50),
+        ("lists", HEAVY | READING, 60),
         ("job_show", HEAVY | {"holdfast.frontier", "holdfast.wiring", "rich", "numpy"}, 100),
     ],
 )

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from holdfast.cli.status import status
-from holdfast.coordination.owners import Owner
+from holdfast.coordination.owners import OwnerProcess
 from holdfast.coordination.runfile import RunFile
 from tests.execution import begun_execution
 
@@ -20,7 +20,9 @@ def test_a_crawl_that_no_process_works_on_is_told_as_that(
 ) -> None:
     with begun_execution(tmp_path) as made:
         ground = made.ground
-        owner = Owner(ground.hot, ground.clock, run=RunFile(ground.run_folder), kind="supervisor", execution_id=1)
+        owner = OwnerProcess(
+            ground.hot, ground.clock, run=RunFile(ground.run_folder), kind="supervisor", execution_id=1
+        )
         if not is_worked_on:
             owner.end()
         status(execution, json=True, home=tmp_path)

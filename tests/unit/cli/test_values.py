@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import typer
 
-from holdfast.cli.values import read_size, read_time
+from holdfast.cli.parameters import read_size, read_time
 
 
 def test_an_amount_is_read_with_its_unit() -> None:

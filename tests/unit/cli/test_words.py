@@ -7,10 +7,10 @@ from datetime import UTC, datetime
 import pytest
 import typer
 
-from holdfast.cli.assignments import leaves, read_assignments
-from holdfast.cli.job_words import slowed_text
+from holdfast.cli.formatting import fields, table
+from holdfast.cli.job_formatting import slowed_text
+from holdfast.cli.parameters import leaves, read_assignments
 from holdfast.cli.settings import redacted
-from holdfast.cli.tables import fields, table
 from holdfast.db.models import Job
 from holdfast.sources.config import merge_fields
 

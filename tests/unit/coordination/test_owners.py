@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.coordination import sql
+from holdfast.coordination import owners
 from holdfast.coordination.owners import (
     Life,
-    Owner,
+    OwnerProcess,
     _life,
     bury,
     cleaning_up,
@@ -26,23 +26,23 @@ from holdfast.coordination.owners import (
     was_closed,
 )
 from holdfast.coordination.runfile import RunFile, claimed, in_hand, is_held
-from holdfast.db.hot import Hot
+from holdfast.db.raw import RawDatabase
 from tests.clock import FakeClock
 from tests.execution import begun_execution
 
 
 @pytest.fixture
-def hot(tmp_path: Path) -> Iterator[Hot]:
+def hot(tmp_path: Path) -> Iterator[RawDatabase]:
     """A database in which an execution has begun."""
     with begun_execution(tmp_path / "home") as begin:
         yield begin.ground.hot
 
 
-def _owner(hot: Hot, clock: FakeClock, folder: Path, kind: str = "process") -> Owner:
-    return Owner(hot, clock, run=RunFile(folder), kind=kind, execution_id=1)
+def _owner(hot: RawDatabase, clock: FakeClock, folder: Path, kind: str = "process") -> OwnerProcess:
+    return OwnerProcess(hot, clock, run=RunFile(folder), kind=kind, execution_id=1)
 
 
-def _die(owner: Owner) -> Path:
+def _die(owner: OwnerProcess) -> Path:
     """Let go of the lock without a word, as a killed process does."""
     path, copy = owner.run.path, owner.run.path.read_bytes()
     owner.run.close()
@@ -50,7 +50,9 @@ def _die(owner: Owner) -> Path:
     return path
 
 
-def test_who_holds_its_lock_is_alive_and_who_does_not_is_dead(hot: Hot, clock: FakeClock, tmp_path: Path) -> None:
+def test_who_holds_its_lock_is_alive_and_who_does_not_is_dead(
+    hot: RawDatabase, clock: FakeClock, tmp_path: Path
+) -> None:
     living, dead = _owner(hot, clock, tmp_path), _owner(hot, clock, tmp_path)
     dead.run.take(0, 9, 1.0)
     _die(dead)
@@ -62,14 +64,14 @@ def test_who_holds_its_lock_is_alive_and_who_does_not_is_dead(hot: Hot, clock: F
     living.end()
 
 
-def test_an_owner_that_said_goodbye_is_not_dead(hot: Hot, clock: FakeClock, tmp_path: Path) -> None:
+def test_an_owner_that_said_goodbye_is_not_dead(hot: RawDatabase, clock: FakeClock, tmp_path: Path) -> None:
     _owner(hot, clock, tmp_path).end()
 
     assert dead_owners(hot, clock, folder=tmp_path) == []
 
 
 def test_an_owner_with_another_data_directory_is_judged_by_its_own_lock(
-    hot: Hot, clock: FakeClock, tmp_path: Path
+    hot: RawDatabase, clock: FakeClock, tmp_path: Path
 ) -> None:
     elsewhere = _owner(hot, clock, tmp_path / "other")
     clock.advance(3600)
@@ -81,7 +83,7 @@ def test_an_owner_with_another_data_directory_is_judged_by_its_own_lock(
 
 
 def test_an_owner_whose_run_file_is_nowhere_is_dead_only_after_a_long_silence(
-    hot: Hot, clock: FakeClock, tmp_path: Path
+    hot: RawDatabase, clock: FakeClock, tmp_path: Path
 ) -> None:
     owner = _owner(hot, clock, tmp_path)
     _die(owner).unlink()
@@ -97,7 +99,7 @@ def test_an_owner_whose_run_file_is_nowhere_is_dead_only_after_a_long_silence(
 
 
 def test_a_dead_owner_is_found_although_its_data_directory_was_moved(
-    hot: Hot, clock: FakeClock, tmp_path: Path
+    hot: RawDatabase, clock: FakeClock, tmp_path: Path
 ) -> None:
     _die(_owner(hot, clock, tmp_path / "before"))
     shutil.move(tmp_path / "before", tmp_path / "after")
@@ -105,7 +107,7 @@ def test_a_dead_owner_is_found_although_its_data_directory_was_moved(
     assert len(dead_owners(hot, clock, folder=tmp_path / "after")) == 1
 
 
-def test_a_dead_owner_is_cleaned_up_after_by_one_and_once(hot: Hot, clock: FakeClock, tmp_path: Path) -> None:
+def test_a_dead_owner_is_cleaned_up_after_by_one_and_once(hot: RawDatabase, clock: FakeClock, tmp_path: Path) -> None:
     _die(_owner(hot, clock, tmp_path))
     seen_by_one, seen_by_other = (dead_owners(hot, clock, folder=tmp_path)[0] for _ in range(2))
 
@@ -119,7 +121,9 @@ def test_a_dead_owner_is_cleaned_up_after_by_one_and_once(hot: Hot, clock: FakeC
     assert not seen_by_one.run_path.exists()
 
 
-def test_of_two_supervisors_of_one_execution_the_later_yields(hot: Hot, clock: FakeClock, tmp_path: Path) -> None:
+def test_of_two_supervisors_of_one_execution_the_later_yields(
+    hot: RawDatabase, clock: FakeClock, tmp_path: Path
+) -> None:
     first, second = (_owner(hot, clock, tmp_path, "supervisor") for _ in range(2))
 
     assert not has_rival(hot, clock, first, folder=tmp_path)
@@ -130,7 +134,9 @@ def test_of_two_supervisors_of_one_execution_the_later_yields(hot: Hot, clock: F
     second.end()
 
 
-def test_an_owner_that_was_taken_for_gone_learns_who_took_its_place(hot: Hot, clock: FakeClock, tmp_path: Path) -> None:
+def test_an_owner_that_was_taken_for_gone_learns_who_took_its_place(
+    hot: RawDatabase, clock: FakeClock, tmp_path: Path
+) -> None:
     first = _owner(hot, clock, tmp_path, "supervisor")
     _die(first).unlink()
     clock.advance(121)
@@ -150,7 +156,7 @@ def test_an_owner_that_was_taken_for_gone_learns_who_took_its_place(hot: Hot, cl
 
 
 def test_an_execution_is_worked_on_while_an_owner_in_that_role_lives(
-    hot: Hot, clock: FakeClock, tmp_path: Path
+    hot: RawDatabase, clock: FakeClock, tmp_path: Path
 ) -> None:
     owner = _owner(hot, clock, tmp_path, "supervisor")
 
@@ -160,14 +166,14 @@ def test_an_execution_is_worked_on_while_an_owner_in_that_role_lives(
     assert not is_working(hot, clock, execution_id=1, kind="supervisor", folder=tmp_path)
 
 
-def _rename(hot: Hot, owner: Owner, host: str = "another-name") -> None:
+def _rename(hot: RawDatabase, owner: OwnerProcess, host: str = "another-name") -> None:
     """Have an owner registered under another host name, as before a container was replaced."""
     with hot.write() as tx:
         tx.execute("UPDATE owners SET host = ? WHERE id = ?", (host, owner.id))
 
 
 def test_a_run_file_in_our_folder_is_judged_by_its_lock_whatever_the_machine_was_called(
-    hot: Hot, clock: FakeClock, tmp_path: Path
+    hot: RawDatabase, clock: FakeClock, tmp_path: Path
 ) -> None:
     living, dead = _owner(hot, clock, tmp_path, "supervisor"), _owner(hot, clock, tmp_path, "supervisor")
     for owner in (living, dead):
@@ -186,7 +192,7 @@ def test_a_run_file_in_our_folder_is_judged_by_its_lock_whatever_the_machine_was
 
 
 def test_an_owner_of_another_machine_lives_until_it_is_silent_and_is_then_away(
-    hot: Hot, clock: FakeClock, tmp_path: Path
+    hot: RawDatabase, clock: FakeClock, tmp_path: Path
 ) -> None:
     owner = _owner(hot, clock, tmp_path / "there", "supervisor")
     _rename(hot, owner)
@@ -204,7 +210,7 @@ def test_an_owner_of_another_machine_lives_until_it_is_silent_and_is_then_away(
 
 @pytest.mark.parametrize("renamed", [True, False], ids=["another name", "two machines of one name"])
 def test_a_lock_that_another_kernel_took_is_not_believed_to_be_free_while_its_owner_is_heard_of(
-    hot: Hot, clock: FakeClock, tmp_path: Path, renamed: bool
+    hot: RawDatabase, clock: FakeClock, tmp_path: Path, renamed: bool
 ) -> None:
     owner = _owner(hot, clock, tmp_path)
     if renamed:
@@ -220,7 +226,7 @@ def test_a_lock_that_another_kernel_took_is_not_believed_to_be_free_while_its_ow
 
 
 def test_an_owner_that_was_taken_for_gone_is_back_with_its_next_heartbeat(
-    hot: Hot, clock: FakeClock, tmp_path: Path
+    hot: RawDatabase, clock: FakeClock, tmp_path: Path
 ) -> None:
     owner = _owner(hot, clock, tmp_path / "there")
     _rename(hot, owner)
@@ -237,7 +243,7 @@ def test_an_owner_that_was_taken_for_gone_is_back_with_its_next_heartbeat(
 
 
 def test_an_owner_whose_run_file_is_nowhere_is_cleaned_up_after_by_one(
-    hot: Hot, clock: FakeClock, tmp_path: Path
+    hot: RawDatabase, clock: FakeClock, tmp_path: Path
 ) -> None:
     _die(_owner(hot, clock, tmp_path)).unlink()
     clock.advance(121)
@@ -264,12 +270,12 @@ def _another_user(folder: Path) -> Iterator[None]:
 
 
 def test_an_owner_of_another_user_lives_until_it_is_silent_and_its_files_are_left_alone(
-    hot: Hot, clock: FakeClock, tmp_path: Path
+    hot: RawDatabase, clock: FakeClock, tmp_path: Path
 ) -> None:
     owner = _owner(hot, clock, tmp_path / "theirs")
     path = owner.run.path
     with hot.read() as tx:
-        row = sql.owner(tx, owner_id=owner.id)
+        row = owners.owner(tx, owner_id=owner.id)
     assert row is not None
 
     with _another_user(tmp_path / "theirs"):

@@ -11,13 +11,13 @@ from random import Random
 from typing import Any, cast
 
 from holdfast.config import Settings
+from holdfast.crawl.context import CrawlContext, FetchedPage
 from holdfast.crawl.credentials import Credentials
-from holdfast.crawl.crew import Capture, Crew
-from holdfast.crawl.lane import Lane
-from holdfast.crawl.originals import Originals
-from holdfast.crawl.pace import Pace
+from holdfast.crawl.domain_worker import DomainWorker
 from holdfast.crawl.plan import CrawlPlan
-from holdfast.crawl.progress import Progress
+from holdfast.crawl.politeness import Pace
+from holdfast.crawl.progress import CrawlProgress
+from holdfast.crawl.storing import Originals
 from holdfast.types import (
     Attempt,
     CircuitState,
@@ -25,11 +25,11 @@ from holdfast.types import (
     Fetched,
     FetchFailed,
     FetchProblem,
-    Kind,
-    Refusal,
-    Request,
+    FetchRequest,
+    LeaseRefusal,
     RobotsState,
     Truncated,
+    UrlKind,
 )
 from holdfast.urls import Url, parse
 from tests.clock import FakeClock
@@ -74,13 +74,13 @@ class Web:
 
     clock: FakeClock
     answers: Mapping[str, Line | list[Line]]
-    asked: list[Request] = field(default_factory=list)
+    asked: list[FetchRequest] = field(default_factory=list)
 
     @property
     def urls(self) -> list[str]:
         return [request.url for request in self.asked]
 
-    async def fetch(self, request: Request) -> Fetched | FetchFailed:
+    async def fetch(self, request: FetchRequest) -> Fetched | FetchFailed:
         self.asked.append(request)
         line = self.answers.get(request.url, NOT_FOUND)
         if isinstance(line, list):
@@ -94,7 +94,7 @@ class Web:
         return fetched(request, line, self.clock)
 
 
-def fetched(request: Request, answer: Answer, clock: FakeClock) -> Fetched:
+def fetched(request: FetchRequest, answer: Answer, clock: FakeClock) -> Fetched:
     """Return an exchange as the client would."""
     sent = "".join(f"{name}: {value}\r\n" for name, value in request.headers)
     head = "".join(f"{name}: {value}\r\n" for name, value in answer.headers)
@@ -111,47 +111,47 @@ class Bed:
 
     clock: FakeClock
     web: Web
-    crew: Crew
-    captures: list[Capture]
+    crew: CrawlContext
+    captures: list[FetchedPage]
     recalled: dict[str, RobotsState] = field(default_factory=dict)
     """What other processes have learned of robots files, by origin."""
 
-    def lane(self, domain: str = "a.test", **lease: Any) -> Lane:
+    def lane(self, domain: str = "a.test", **lease: Any) -> DomainWorker:
         """Return a lane that works on a domain; `lease` says more about the lease."""
         facts: dict[str, Any] = {
             "domain_id": 1, "domain": domain, "token": 7, "expires_at": self.clock.now() + timedelta(minutes=1),
             "delay_s": 0.0, "next_allowed_at": self.clock.now(), "taken_over": False, "circuit": CircuitState(),
             "robots": cast(tuple[RobotsState, ...], ()), "attempts": (),
         }  # fmt: skip
-        return Lane(DomainLease(**{**facts, **lease}), self.crew, lease_until=float("inf"))
+        return DomainWorker(DomainLease(**{**facts, **lease}), self.crew, lease_until=float("inf"))
 
 
 def attempt(url: str, **more: Any) -> Attempt:
     """Return an attempt on an address."""
-    facts: dict[str, Any] = {"id": 1, "page_id": 1, "domain_id": 1, "kind": Kind.PAGE, "depth": 0, "number": 1,
+    facts: dict[str, Any] = {"id": 1, "page_id": 1, "domain_id": 1, "kind": UrlKind.PAGE, "depth": 0, "number": 1,
                              "priority": 3}  # fmt: skip
     return Attempt(url=url, url_hash=parse(url).hash64, **{**facts, **more})
 
 
-def make_bed(answers: Mapping[str, Line | list[Line]], borrow: Callable[[str], Pace | Refusal] | None = None,
+def make_bed(answers: Mapping[str, Line | list[Line]], borrow: Callable[[str], Pace | LeaseRefusal] | None = None,
              settings: Settings | None = None, **plan: Any) -> Bed:  # fmt: skip
     """Return a crew whose web gives these answers; `plan` says more about the crawl."""
     clock = FakeClock()
     web = Web(clock, answers)
     asked = CrawlPlan(**{"seeds": ("http://a.test/",), "contact": "a@example.org", "delay_s": 0.0, **plan})
-    crew = Crew(
-        plan=asked, settings=settings or Settings(), clock=clock, client=web, progress=Progress(clock),
+    crew = CrawlContext(
+        plan=asked, settings=settings or Settings(), clock=clock, client=web, progress=CrawlProgress(clock),
         credentials=Credentials(asked), random=Random(1), scope=asked.build_scope(),
         originals=Originals(cast(Any, None), Path()), processes=1, is_private=lambda _ip: True,
     )  # fmt: skip
-    captures: list[Capture] = []
+    captures: list[FetchedPage] = []
     crew.hand_over = captures.append
     landed: list[Url] = []
     crew.landed = landed.append
 
     @asynccontextmanager
-    async def lend(domain: str) -> AsyncIterator[Pace | Refusal]:
-        yield borrow(domain) if borrow is not None else Refusal.HELD
+    async def lend(domain: str) -> AsyncIterator[Pace | LeaseRefusal]:
+        yield borrow(domain) if borrow is not None else LeaseRefusal.HELD
 
     async def recall(origin: str) -> RobotsState | None:
         return bed.recalled.get(origin)

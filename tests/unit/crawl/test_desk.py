@@ -12,15 +12,14 @@ import pytest
 
 from holdfast.config import WarcSettings
 from holdfast.coordination.runfile import RunFile
-from holdfast.crawl.crew import Capture
-from holdfast.crawl.desk import LARGE_BYTES, Desk
-from holdfast.crawl.filing import WarcStorage
-from holdfast.crawl.links import Sieve
-from holdfast.crawl.reading import Reader
-from holdfast.crawl.tape import Tape
+from holdfast.crawl.context import FetchedPage
+from holdfast.crawl.page_reading import DocumentReader, LinkSieve
+from holdfast.crawl.storing import WarcStorage
+from holdfast.crawl.warc_output import WarcOutput
+from holdfast.crawl.writer_thread import LARGE_BYTES, CaptureWriter
 from holdfast.parse import ParseChild
-from holdfast.types import Body, Outcome, Request, Visit
-from holdfast.warc.digest import sha256_of
+from holdfast.types import Body, FetchRequest, Outcome, Visit
+from holdfast.warc.record import sha256_of
 from tests.unit.crawl.bed import Answer, Bed, Bytes, attempt, fetched, make_bed
 
 _WAIT_S = 30.0
@@ -50,22 +49,22 @@ class Stage:
 
     def __init__(self, folder: Path) -> None:
         self.bed: Bed = make_bed({})
-        self.said: SimpleQueue[tuple[Capture, Visit | None]] = SimpleQueue()
-        self.tape = Tape(folder, "x", info={}, clock=self.bed.clock, settings=WarcSettings())
+        self.said: SimpleQueue[tuple[FetchedPage, Visit | None]] = SimpleQueue()
+        self.tape = WarcOutput(folder, "x", info={}, clock=self.bed.clock, settings=WarcSettings())
         self.child = ParseChild(deadline_s=5.0)
-        reader = Reader(self.bed.crew, self.child)
-        self.desk = Desk(
+        reader = DocumentReader(self.bed.crew, self.child)
+        self.desk = CaptureWriter(
             storage=WarcStorage(self.tape, refer_to=lambda _attempt: None, limit=reader.max_bytes),
-            sieve=Sieve(self.bed.crew), reader=reader, run=RunFile(folder / "run", "1"), clock=self.bed.clock,
+            sieve=LinkSieve(self.bed.crew), reader=reader, run=RunFile(folder / "run", "1"), clock=self.bed.clock,
             done=lambda capture, visit: self.said.put((capture, visit)),
         )  # fmt: skip
         self.desk.start()
 
-    def capture(self, path: str, body: Body) -> Capture:
+    def capture(self, path: str, body: Body) -> FetchedPage:
         """Return an answer to put on the desk."""
         url = f"http://a.test/{path}"
-        hop = fetched(Request(url=url), Answer(headers=(("Content-Type", "application/pdf"),)), self.bed.clock)
-        return Capture(
+        hop = fetched(FetchRequest(url=url), Answer(headers=(("Content-Type", "application/pdf"),)), self.bed.clock)
+        return FetchedPage(
             attempt=attempt(url), token=7, started_at=self.bed.clock.now(), hops=(replace(hop, body=body),),
             outcome=Outcome.SUCCESS, reason="ok",
         )  # fmt: skip

@@ -13,17 +13,16 @@ from typing import Any, cast
 import pytest
 
 from holdfast.config import Settings
-from holdfast.crawl.control import Word
-from holdfast.crawl.crew import Capture
-from holdfast.crawl.desk import Desk
+from holdfast.crawl.context import FetchedPage
 from holdfast.crawl.engine import CrawlEngine
-from holdfast.crawl.keeper import slowest
-from holdfast.crawl.ledger import Ledger
-from holdfast.crawl.limits import Limits
-from holdfast.crawl.pace import Pace
+from holdfast.crawl.politeness import Pace
+from holdfast.crawl.process_watch import slowest
+from holdfast.crawl.progress import CrawlLimits, CrawlNews
+from holdfast.crawl.settling import PendingResults
+from holdfast.crawl.writer_thread import CaptureWriter
 from holdfast.errors import LeaseLost, Unavailable
 from holdfast.fetch.body import MemoryBody
-from holdfast.types import Found, Kind, Outcome, Request, Visit
+from holdfast.types import FetchRequest, FoundUrl, Outcome, UrlKind, Visit
 from holdfast.urls import parse
 from tests.unit.crawl.bed import Answer, Bed, attempt, fetched, make_bed
 
@@ -33,18 +32,18 @@ class Table:
 
     def __init__(self) -> None:
         self.no_space = Event()
-        self.taken: list[Capture] = []
+        self.taken: list[FetchedPage] = []
 
-    def put(self, capture: Capture) -> None:
+    def put(self, capture: FetchedPage) -> None:
         self.taken.append(capture)
 
 
 def _engine(bed: Bed) -> CrawlEngine:
     nothing = cast(Any, None)
-    ledger = Ledger(nothing, nothing, bed.crew.progress, nothing, execution_id=1, owner_id=1)
-    limits = Limits(bed.crew.plan, bed.crew.progress, ends_at=None)
+    ledger = PendingResults(nothing, nothing, bed.crew.progress, nothing, execution_id=1, owner_id=1)
+    limits = CrawlLimits(bed.crew.plan, bed.crew.progress, ends_at=None)
     engine = CrawlEngine(
-        bed.crew, nothing, ledger, make_desk=lambda: cast(Desk, Table()), control=nothing, limits=limits
+        bed.crew, nothing, ledger, make_desk=lambda: cast(CaptureWriter, Table()), control=nothing, limits=limits
     )
     engine.look_for_room()
     return engine
@@ -64,16 +63,18 @@ def _inside(work: Callable[[Bed, CrawlEngine], Awaitable[None]], settings: Setti
     asyncio.run(run())
 
 
-def _capture(bed: Bed, path: str = "x", body: bytes = b"page") -> Capture:
+def _capture(bed: Bed, path: str = "x", body: bytes = b"page") -> FetchedPage:
     one = attempt(f"http://a.test/{path}")
-    hop = fetched(Request(url=one.url), Answer(body=body), bed.clock)
-    return Capture(attempt=one, token=7, started_at=bed.clock.now(), hops=(hop,), outcome=Outcome.SUCCESS, reason="ok")
+    hop = fetched(FetchRequest(url=one.url), Answer(body=body), bed.clock)
+    return FetchedPage(
+        attempt=one, token=7, started_at=bed.clock.now(), hops=(hop,), outcome=Outcome.SUCCESS, reason="ok"
+    )
 
 
-def _visit(bed: Bed, capture: Capture, found: int = 0) -> Visit:
+def _visit(bed: Bed, capture: FetchedPage, found: int = 0) -> Visit:
     assert capture.attempt is not None
     now = bed.clock.now()
-    links = tuple(Found(f"http://a.test/{n}", n, "a.test", Kind.PAGE, 1, 1) for n in range(found))
+    links = tuple(FoundUrl(f"http://a.test/{n}", n, "a.test", UrlKind.PAGE, 1, 1) for n in range(found))
     return Visit(attempt=capture.attempt, token=7, outcome=Outcome.SUCCESS, reason="ok", started_at=now,
                  finished_at=now, found=links)  # fmt: skip
 
@@ -278,8 +279,8 @@ def test_what_takes_long_to_find_out_is_asked_of_the_database_only_when_it_may_h
     async def work(bed: Bed, engine: CrawlEngine) -> None:
         frontier = _Counting()
         engine.frontier = cast(Any, frontier)
-        engine.limits = Limits(replace(bed.crew.plan, max_pages=1), bed.crew.progress, ends_at=None)
-        engine.limits.hear(Word(other_pages=1))
+        engine.limits = CrawlLimits(replace(bed.crew.plan, max_pages=1), bed.crew.progress, ends_at=None)
+        engine.limits.hear(CrawlNews(other_pages=1))
         bed.crew.processes = 2
         async with asyncio.TaskGroup() as tasks:
             lane = engine.fleet.start(tasks, bed.lane().lease, lease_until=float("inf"))

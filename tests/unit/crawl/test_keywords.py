@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.crawl.signals.keywords import MAX_CHARS, MAX_WORDS, asked_for, keywords_of
+from holdfast.crawl.signal_pages import MAX_CHARS, MAX_WORDS, asked_for, keywords_of
 from holdfast.errors import Invalid
-from holdfast.parse.folding import words_of
+from holdfast.parse.text import words_of
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 
-from holdfast.crawl.lag import LagMeter
+from holdfast.crawl.progress import LagMeter
 
 
 def test_percentiles_are_true_to_a_quarter() -> None:

@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 
 from holdfast.config import Settings
-from holdfast.crawl.crew import Capture
-from holdfast.crawl.lane import Lane
-from holdfast.crawl.pace import Pace
+from holdfast.crawl.context import FetchedPage
+from holdfast.crawl.domain_worker import DomainWorker
+from holdfast.crawl.politeness import Pace
 from holdfast.errors import NoSpace
-from holdfast.types import Attempt, Fetched, FetchFailed, FetchProblem, Outcome, Refusal, Request, Truncated
+from holdfast.types import Attempt, Fetched, FetchFailed, FetchProblem, FetchRequest, LeaseRefusal, Outcome, Truncated
 from tests.clock import FakeClock
 from tests.unit.crawl.bed import Answer, Bed, attempt, make_bed
 
@@ -26,14 +26,14 @@ _ROBOTS = "http://a.test/robots.txt"
 class Clocked:
     """A client that is one function."""
 
-    fetch: Callable[[Request], Coroutine[Any, Any, Fetched | FetchFailed]]
+    fetch: Callable[[FetchRequest], Coroutine[Any, Any, Fetched | FetchFailed]]
 
 
-def _work(lane: Lane, one: Attempt) -> bool:
+def _work(lane: DomainWorker, one: Attempt) -> bool:
     return asyncio.run(lane.work(one))
 
 
-def _only(bed: Bed) -> Capture:
+def _only(bed: Bed) -> FetchedPage:
     """Return the one attempt that was handed over."""
     [capture] = [capture for capture in bed.captures if capture.attempt is not None]
     return capture
@@ -80,7 +80,7 @@ def test_an_address_that_may_never_be_dialled_is_excluded_at_once_and_nothing_is
 
 def test_a_robots_file_that_leads_to_a_domain_of_another_process_is_asked_for_again_soon_without_blame() -> None:
     away = Answer(301, headers=(("Location", "http://b.test/robots.txt"),))
-    bed = make_bed({_ROBOTS: away}, borrow=lambda _domain: Refusal.HELD)
+    bed = make_bed({_ROBOTS: away}, borrow=lambda _domain: LeaseRefusal.HELD)
     lane = bed.lane()
 
     assert not _work(lane, attempt("http://a.test/x"))
@@ -277,7 +277,7 @@ def test_an_attempt_begins_with_its_request_and_ends_with_its_answer() -> None:
     lane, asked = bed.lane(), bed.web.fetch
     at: list[datetime] = []
 
-    async def fetch(request: Request) -> Fetched | FetchFailed:
+    async def fetch(request: FetchRequest) -> Fetched | FetchFailed:
         bed.clock.advance(30.0)  # what the turn, robots.txt and a name cost
         at.append(bed.clock.now())
         return await asked(request)
@@ -377,7 +377,7 @@ def test_no_request_leaves_after_the_lease_however_long_that_lasts() -> None:
     assert [request.send_within_s for request in bed.web.asked] == [1000.0, 1000.0]
 
 
-def _broken_line(request: Request, bed: Bed) -> FetchFailed:
+def _broken_line(request: FetchRequest, bed: Bed) -> FetchFailed:
     return FetchFailed(url=request.url, problem=FetchProblem.DISCONNECTED, message="", started_at=bed.clock.now(),
                        took_s=2.0, sent_s=0.0, kept_connection=not request.fresh_connection)  # fmt: skip
 
@@ -387,7 +387,7 @@ def test_a_kept_connection_that_broke_is_replaced_and_costs_the_page_no_try(brok
     bed = make_bed({"http://a.test/x": Answer()})
     sent: list[tuple[str, bool]] = []
 
-    async def fetch(request: Request) -> Fetched | FetchFailed:
+    async def fetch(request: FetchRequest) -> Fetched | FetchFailed:
         bed.clock.advance(2.0)  # the next turn has come when the answer has
         sent.append((request.url, request.fresh_connection))
         if request.url == broken and not request.fresh_connection:
@@ -405,7 +405,7 @@ def test_a_line_that_breaks_again_ends_the_try() -> None:
     bed = make_bed({})
     sent: list[bool] = []
 
-    async def fetch(request: Request) -> Fetched | FetchFailed:
+    async def fetch(request: FetchRequest) -> Fetched | FetchFailed:
         bed.clock.advance(2.0)
         if request.url == _ROBOTS:
             return await bed.web.fetch(request)

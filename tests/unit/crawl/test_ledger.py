@@ -12,14 +12,14 @@ from typing import Any
 
 from holdfast.clock import SystemClock
 from holdfast.config import WarcSettings
-from holdfast.crawl.ledger import Ledger
-from holdfast.crawl.progress import Progress
-from holdfast.crawl.tape import Tape
-from holdfast.db.hot import Hot, Transaction
+from holdfast.crawl.progress import CrawlProgress
+from holdfast.crawl.settling import PendingResults
+from holdfast.crawl.warc_output import WarcOutput
+from holdfast.db.raw import RawDatabase, Transaction
 from holdfast.errors import Unavailable
 from holdfast.frontier import Frontier
 from holdfast.types import Attempt, Outcome, Visit
-from holdfast.warc.writer import SealedFile
+from holdfast.warc.outfile import SealedFile
 from tests.clock import FakeClock
 from tests.contract.frontier_bed import many
 from tests.execution import begun_execution
@@ -28,7 +28,7 @@ from tests.unit.crawl.test_tape import exchange
 _BATCHES = 100
 
 
-class WatchedTape(Tape):
+class WatchedTape(WarcOutput):
     """A tape that knows how far each of its files is on disk."""
 
     appended = synced = (0, 0)
@@ -48,7 +48,7 @@ class WatchedTape(Tape):
 class WatchedHot:
     """A connection that looks, before each commit, whether a row points at bytes that are not on disk."""
 
-    def __init__(self, hot: Hot, tape: WatchedTape) -> None:
+    def __init__(self, hot: RawDatabase, tape: WatchedTape) -> None:
         self._hot, self._tape = hot, tape
         self.dialect, self.generation = hot.dialect, hot.generation
         self.read, self.now_micros, self.close = hot.read, hot.now_micros, hot.close
@@ -96,7 +96,9 @@ def test_no_commit_points_at_bytes_that_are_not_synced(tmp_path: Path) -> None:
         frontier = Frontier(hot, begin.ground.clock)
         execution_id = begin.begun.execution_id
         frontier.add(execution_id, many("example.org", 1200))
-        ledger = Ledger(frontier, tape, Progress(FakeClock()), _Silent(), execution_id=execution_id, owner_id=1)
+        ledger = PendingResults(
+            frontier, tape, CrawlProgress(FakeClock()), _Silent(), execution_id=execution_id, owner_id=1
+        )
         lease = frontier.lease(execution_id, 1, domains=1, pages=1200)[0]
         filed: SimpleQueue[Visit] = SimpleQueue()
         desk = threading.Thread(target=_file, args=(tape, filed, lease.attempts, lease.token))
@@ -137,7 +139,7 @@ def _tape(tmp_path: Path) -> WatchedTape:
     return tape
 
 
-def _file(tape: Tape, filed: SimpleQueue[Visit], attempts: tuple[Attempt, ...], token: int) -> None:
+def _file(tape: WarcOutput, filed: SimpleQueue[Visit], attempts: tuple[Attempt, ...], token: int) -> None:
     """Append and rotate as the desk's thread does, beside the thread that settles."""
     now = SystemClock().now()
     for attempt in attempts:

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.crawl.control import Word
-from holdfast.crawl.limits import Limits
 from holdfast.crawl.plan import CrawlPlan
-from holdfast.crawl.progress import Progress
-from holdfast.types import Kind
+from holdfast.crawl.progress import CrawlLimits, CrawlNews, CrawlProgress
+from holdfast.types import UrlKind
 from tests.clock import FakeClock
 from tests.unit.crawl.bed import attempt
 
@@ -16,15 +14,15 @@ _EACH = 10_000
 _LIMIT = 1_000_000
 
 
-def _limits(*, processes: int = 1) -> tuple[Limits, Progress]:
-    progress = Progress(FakeClock())
+def _limits(*, processes: int = 1) -> tuple[CrawlLimits, CrawlProgress]:
+    progress = CrawlProgress(FakeClock())
     plan = CrawlPlan(seeds=("http://a.test/",), contact="a@example.org", max_bytes=_LIMIT)
-    return Limits(plan, progress, ends_at=None, processes=processes), progress
+    return CrawlLimits(plan, progress, ends_at=None, processes=processes), progress
 
 
 @pytest.mark.parametrize("lanes", [1, 50, 500])
-@pytest.mark.parametrize("kind", [Kind.PAGE, Kind.REQUISITE])
-def test_many_domains_asked_at_once_pass_the_limit_of_bytes_by_one_answer_at_most(lanes: int, kind: Kind) -> None:
+@pytest.mark.parametrize("kind", [UrlKind.PAGE, UrlKind.REQUISITE])
+def test_many_domains_asked_at_once_pass_the_limit_of_bytes_by_one_answer_at_most(lanes: int, kind: UrlKind) -> None:
     limits, progress = _limits()
     one = attempt("http://a.test/", kind=kind)
     asking = 0
@@ -46,20 +44,20 @@ def test_many_domains_asked_at_once_pass_the_limit_of_bytes_by_one_answer_at_mos
 def test_what_the_other_processes_have_and_are_at_counts_as_well() -> None:
     limits, progress = _limits(processes=2)
     progress.asked(_EACH)
-    limits.hear(Word(other_bytes=_LIMIT - 4 * _EACH))
+    limits.hear(CrawlNews(other_bytes=_LIMIT - 4 * _EACH))
     one = attempt("http://a.test/")
 
     assert limits.may_start(one)
     assert not limits.may_start(one), "two of ours and two of theirs would be too many"
     limits.answered()
-    limits.hear(Word(other_bytes=_LIMIT - _EACH))
+    limits.hear(CrawlNews(other_bytes=_LIMIT - _EACH))
     assert not limits.may_start(one)
     assert limits.over(0.0) == "max_bytes"
 
 
 def test_without_a_limit_of_bytes_nothing_is_held_up() -> None:
-    progress = Progress(FakeClock())
-    limits = Limits(CrawlPlan(seeds=("http://a.test/",), contact="a@example.org"), progress, ends_at=None)
+    progress = CrawlProgress(FakeClock())
+    limits = CrawlLimits(CrawlPlan(seeds=("http://a.test/",), contact="a@example.org"), progress, ends_at=None)
 
     assert all(limits.may_start(attempt("http://a.test/")) for _ in range(1000))
     assert limits.over(0.0) is None

@@ -6,31 +6,31 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
-from holdfast.crawl.links import (
+from holdfast.crawl.page_reading import (
     MAX_EXCLUDED_HOSTS,
     MAX_GENERATIONS,
     MAX_LINKS,
     OTHER_HOSTS,
     REQUISITE_PRIORITY,
-    Seen,
-    Sieve,
-    Sieved,
+    LinkSieve,
+    SeenUrls,
+    SievedLinks,
 )
-from holdfast.types import Kind, Link
+from holdfast.types import Link, UrlKind
 from holdfast.urls import parse
 from tests.unit.crawl.bed import Bed, make_bed
 
 _PAGE = parse("http://a.test/dir/page.html")
 
 
-def _sift(sieve: Sieve, links: Iterable[str] = (), resources: Iterable[str] = (), **more: Any) -> Sieved:
+def _sift(sieve: LinkSieve, links: Iterable[str] = (), resources: Iterable[str] = (), **more: Any) -> SievedLinks:
     return sieve.sift(_PAGE, None, [Link(url, "a") for url in links], [Link(url, "img") for url in resources],
                       **{"depth": 0, **more})  # fmt: skip
 
 
-def _bed(**plan: Any) -> tuple[Bed, Sieve]:
+def _bed(**plan: Any) -> tuple[Bed, LinkSieve]:
     bed = make_bed({}, **plan)
-    return bed, Sieve(bed.crew)
+    return bed, LinkSieve(bed.crew)
 
 
 def test_links_are_resolved_judged_and_added_once() -> None:
@@ -48,7 +48,7 @@ def test_what_is_no_page_of_ours_may_still_be_embedded() -> None:
 
     assert _sift(sieve, ["http://cdn.test/x.png"]).found == []
     [picture] = _sift(sieve, [], ["http://cdn.test/x.png"]).found
-    assert (picture.kind, picture.priority) == (Kind.REQUISITE, REQUISITE_PRIORITY)
+    assert (picture.kind, picture.priority) == (UrlKind.REQUISITE, REQUISITE_PRIORITY)
 
 
 def test_what_is_embedded_may_be_a_page_too() -> None:
@@ -56,7 +56,7 @@ def test_what_is_embedded_may_be_a_page_too() -> None:
 
     [frame] = _sift(sieve, [], ["/frame"]).found
     [page] = _sift(sieve, ["/frame"]).found
-    assert (frame.kind, page.kind) == (Kind.REQUISITE, Kind.PAGE)
+    assert (frame.kind, page.kind) == (UrlKind.REQUISITE, UrlKind.PAGE)
 
 
 def test_a_page_that_was_too_deep_is_added_when_a_shorter_way_leads_there() -> None:
@@ -105,7 +105,7 @@ def test_a_domain_that_finds_more_than_a_hundred_a_second_is_delayed_not_cut() -
 
 
 def test_the_memory_of_addresses_is_bounded_and_keeps_what_is_young() -> None:
-    seen = Seen(1000)
+    seen = SeenUrls(1000)
     for number in range(10_000):
         seen.add(number)
 
@@ -116,10 +116,10 @@ def test_the_memory_of_addresses_is_bounded_and_keeps_what_is_young() -> None:
 
 
 def test_a_page_that_is_met_again_nearer_to_a_seed_is_told_apart_from_one_that_is_new() -> None:
-    sieve = Sieve(make_bed({}).crew)
+    sieve = LinkSieve(make_bed({}).crew)
     page = parse("http://a.test/")
 
-    def at(depth: int) -> Sieved:
+    def at(depth: int) -> SievedLinks:
         return sieve.sift(page, None, [Link("/x", "a")], (), depth)
 
     assert [found.depth for found in at(4).found] == [5]
@@ -129,7 +129,7 @@ def test_a_page_that_is_met_again_nearer_to_a_seed_is_told_apart_from_one_that_i
 
 
 def test_the_pace_of_discovering_domains_is_remembered_within_a_bound() -> None:
-    sieve = Sieve(make_bed({}, scope="any").crew)
+    sieve = LinkSieve(make_bed({}, scope="any").crew)
     for number in range(11_000):
         links = [Link(f"http://target.test/{number}/{other}", "a") for other in range(2)]
         sieve.sift(parse(f"http://d{number}.test/"), None, links, (), 0)
@@ -142,7 +142,7 @@ def test_a_seed_that_is_met_before_it_was_added_is_a_seed() -> None:
 
     [frame] = _sift(sieve, [], ["/frame"], depth=2).found
     [far] = _sift(sieve, ["/far"], depth=3).found
-    assert [(one.kind, one.depth) for one in (frame, far)] == [(Kind.PAGE, 0)] * 2
+    assert [(one.kind, one.depth) for one in (frame, far)] == [(UrlKind.PAGE, 0)] * 2
 
 
 def test_hosts_that_pages_make_up_are_counted_together_from_some_number_on() -> None:

@@ -6,17 +6,17 @@ from datetime import timedelta
 from typing import Any
 
 from holdfast.config import PolitenessSettings
-from holdfast.crawl.manners import Manners
+from holdfast.crawl.politeness import DomainPoliteness
 from holdfast.types import CircuitState, DomainLease
 from tests.clock import FakeClock
 
 
-def _manners(clock: FakeClock, *, plan_delay_s: float = 1.0, **lease: Any) -> Manners:
+def _manners(clock: FakeClock, *, plan_delay_s: float = 1.0, **lease: Any) -> DomainPoliteness:
     facts: dict[str, Any] = {
         "domain_id": 1, "domain": "a.test", "token": 1, "expires_at": clock.now(), "delay_s": 0.0,
         "next_allowed_at": clock.now(), "taken_over": False, "circuit": CircuitState(), "robots": (), "attempts": (),
     }  # fmt: skip
-    return Manners(DomainLease(**{**facts, **lease}), PolitenessSettings(), clock, plan_delay_s=plan_delay_s)
+    return DomainPoliteness(DomainLease(**{**facts, **lease}), PolitenessSettings(), clock, plan_delay_s=plan_delay_s)
 
 
 def test_a_delay_under_a_second_holds_only_where_the_network_was_allowed(clock: FakeClock) -> None:

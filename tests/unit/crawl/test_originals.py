@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from holdfast.clock import to_micros
-from holdfast.crawl.originals import Originals
+from holdfast.crawl.storing import Originals
 from holdfast.db.connect import connect
 from holdfast.db.schema import make_fresh
 from holdfast.types import Original

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from holdfast.crawl.pace import Pace
+from holdfast.crawl.politeness import Pace
 from holdfast.errors import LeaseLost
 from tests.clock import FakeClock
 

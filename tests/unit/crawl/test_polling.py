@@ -8,13 +8,11 @@ from typing import Any, cast
 
 import pytest
 
-from holdfast.crawl.crew import Capture
-from holdfast.crawl.links import Sieve, Sieved
-from holdfast.crawl.plan import CrawlPlan, Polled
-from holdfast.crawl.reading import Later, Reader, Reading
-from holdfast.crawl.seeds import seeds_of, validators_of
+from holdfast.crawl.context import FetchedPage
+from holdfast.crawl.page_reading import DocumentFacts, DocumentReader, Later, LinkSieve, SievedLinks
+from holdfast.crawl.plan import CrawlPlan, Polled, seeds_of, validators_of
 from holdfast.parse import ParseChild
-from holdfast.types import Attempt, FetchProblem, Kind, Listing, Outcome, Request
+from holdfast.types import Attempt, FetchProblem, FetchRequest, Outcome, PolledListing, UrlKind
 from holdfast.warc.payload import parse_head
 from tests.unit.crawl.bed import Answer, Bed, attempt, fetched, make_bed
 
@@ -30,24 +28,26 @@ def _bed(answers: Any = None, **plan: Any) -> Bed:
 
 
 def _list(url: str = _FEED, **more: Any) -> Attempt:
-    return attempt(url, kind=Kind.SITEMAP, **more)
+    return attempt(url, kind=UrlKind.SITEMAP, **more)
 
 
-def _sifted(bed: Bed, *answers: Answer, one: Attempt | None = None) -> Sieved:
+def _sifted(bed: Bed, *answers: Answer, one: Attempt | None = None) -> SievedLinks:
     """Return what a process makes of the answers to one attempt: all but the last are redirects inside the domain."""
     one = one or _list()
     urls = [one.url, *(f"http://a.test/hop{n}" for n in range(1, len(answers)))]
-    hops = tuple(fetched(Request(url=url), answer, bed.clock) for url, answer in zip(urls, answers, strict=True))
-    capture = Capture(attempt=one, token=1, started_at=bed.clock.now(), hops=hops, outcome=Outcome.SUCCESS, reason="ok")
-    reader = Reader(bed.crew, cast(ParseChild, None))
+    hops = tuple(fetched(FetchRequest(url=url), answer, bed.clock) for url, answer in zip(urls, answers, strict=True))
+    capture = FetchedPage(
+        attempt=one, token=1, started_at=bed.clock.now(), hops=hops, outcome=Outcome.SUCCESS, reason="ok"
+    )
+    reader = DocumentReader(bed.crew, cast(ParseChild, None))
     reading = reader.read(capture, one, parse_head(hops[-1].response_head), answers[-1].body, "")
     if isinstance(reading, Later):
         reading = reading.call()
-    assert isinstance(reading, Reading)
-    return reader.sift(Sieve(bed.crew), capture, one, reading)
+    assert isinstance(reading, DocumentFacts)
+    return reader.sift(LinkSieve(bed.crew), capture, one, reading)
 
 
-def _listing(*answers: Answer) -> Listing:
+def _listing(*answers: Answer) -> PolledListing:
     listing = _sifted(_bed(), *answers).listing
     assert listing is not None
     return listing
@@ -58,7 +58,7 @@ def test_a_poll_begins_with_what_is_due_and_with_the_start_page_only_to_search()
                      lists=(Polled(_FEED, '"a"', None), Polled("http://a.test/map.xml")))  # fmt: skip
 
     assert [(one.url, one.kind, one.depth) for one in seeds_of(plan)] == [
-        (_FEED, Kind.SITEMAP, 0), ("http://a.test/map.xml", Kind.SITEMAP, 0),
+        (_FEED, UrlKind.SITEMAP, 0), ("http://a.test/map.xml", UrlKind.SITEMAP, 0),
     ]  # fmt: skip
     searching = CrawlPlan.from_json(plan.to_json().replace('"search": false', '"search": true'))
     assert [one.url for one in seeds_of(searching)][2:] == ["http://a.test/"]
@@ -105,8 +105,8 @@ def test_a_feed_gives_items_in_scope_with_their_dates() -> None:
 def test_an_answer_says_why_it_could_not_be_read_and_how_long_to_stay_away() -> None:
     assert _listing(Answer(200, b"garbage")).problem == "not_a_sitemap"
     assert _listing(Answer(429, b"no", (("Retry-After", "120"),))).retry_after_s == 120.0
-    assert _listing(Answer(404, b"<html>no</html>")) == Listing()
-    assert _listing(Answer(304, b"")) == Listing()
+    assert _listing(Answer(404, b"<html>no</html>")) == PolledListing()
+    assert _listing(Answer(304, b"")) == PolledListing()
 
 
 def test_a_feed_says_where_it_moved_only_if_that_is_for_good() -> None:
@@ -125,7 +125,7 @@ def test_a_sitemap_index_gives_its_parts() -> None:
     body = b"<sitemapindex><sitemap><loc>/a.xml</loc><lastmod>2026-09-01</lastmod></sitemap></sitemapindex>"
     listing = _listing(Answer(200, body))
 
-    assert [(one.found.url, one.found.kind) for one in listing.children] == [("http://a.test/a.xml", Kind.SITEMAP)]
+    assert [(one.found.url, one.found.kind) for one in listing.children] == [("http://a.test/a.xml", UrlKind.SITEMAP)]
     assert listing.items == ()
 
 
@@ -148,7 +148,7 @@ def test_the_links_of_an_item_are_not_followed_but_what_it_needs_is() -> None:
     page = Answer(200, b"<img src=/i.png><a href=/next>n</a>", (("Content-Type", "text/html"),))
     sieved = _sifted(_bed(), page, one=attempt("http://a.test/1"))
 
-    assert [(one.url, one.kind) for one in sieved.found] == [("http://a.test/i.png", Kind.REQUISITE)]
+    assert [(one.url, one.kind) for one in sieved.found] == [("http://a.test/i.png", UrlKind.REQUISITE)]
     assert sieved.excluded["max_depth", "a.test"] == 1
 
 
@@ -157,9 +157,9 @@ def test_an_item_that_leads_elsewhere_widens_no_scope() -> None:
     landed: list[str] = []
     bed.crew.landed = lambda url: landed.append(url.fetch)
     one = attempt("http://a.test/go")
-    hop = fetched(Request(url=one.url), Answer(302), bed.clock)
-    capture = Capture(attempt=one, token=1, started_at=bed.clock.now(), hops=(hop,), outcome=Outcome.SUCCESS,
+    hop = fetched(FetchRequest(url=one.url), Answer(302), bed.clock)
+    capture = FetchedPage(attempt=one, token=1, started_at=bed.clock.now(), hops=(hop,), outcome=Outcome.SUCCESS,
                       reason="ok", redirected_to="http://ads.test/")  # fmt: skip
-    sieved = Reader(bed.crew, cast(ParseChild, None)).sift(Sieve(bed.crew), capture, one, Reading())
+    sieved = DocumentReader(bed.crew, cast(ParseChild, None)).sift(LinkSieve(bed.crew), capture, one, DocumentFacts())
 
     assert (landed, sieved.found) == ([], [])

@@ -7,11 +7,19 @@ from typing import Any, cast
 
 import pytest
 
-from holdfast.crawl.crew import Capture
-from holdfast.crawl.links import HOP_PRIORITY, REQUISITE_PRIORITY, Sieve, Sieved
-from holdfast.crawl.reading import UNREADABLE, Later, Reader, Reading
+from holdfast.crawl.context import FetchedPage
+from holdfast.crawl.page_reading import (
+    HOP_PRIORITY,
+    REQUISITE_PRIORITY,
+    UNREADABLE,
+    DocumentFacts,
+    DocumentReader,
+    Later,
+    LinkSieve,
+    SievedLinks,
+)
 from holdfast.parse import ParseChild
-from holdfast.types import Attempt, Kind, Original, Outcome, ParsedPage, Request
+from holdfast.types import Attempt, FetchRequest, Original, Outcome, ParsedPage, UrlKind
 from holdfast.warc.payload import parse_head
 from tests.unit.crawl.bed import Answer, Bed, attempt, fetched, make_bed
 
@@ -25,17 +33,17 @@ class _Child:
         return ParsedPage(title="by the child")
 
 
-def _read(bed: Bed, answer: Answer, one: Attempt | None = None, **more: Any) -> Reading | Later:
+def _read(bed: Bed, answer: Answer, one: Attempt | None = None, **more: Any) -> DocumentFacts | Later:
     one = one or attempt(_URL)
-    hop = fetched(Request(url=one.url), answer, bed.clock)
+    hop = fetched(FetchRequest(url=one.url), answer, bed.clock)
     capture = _capture(bed, one, (hop,), **more)
-    reader = Reader(bed.crew, cast(ParseChild, _Child()))
+    reader = DocumentReader(bed.crew, cast(ParseChild, _Child()))
     return reader.read(capture, one, parse_head(hop.response_head), answer.body, "")
 
 
-def _capture(bed: Bed, one: Attempt, hops: Any, **more: Any) -> Capture:
+def _capture(bed: Bed, one: Attempt, hops: Any, **more: Any) -> FetchedPage:
     facts: dict[str, Any] = {"outcome": Outcome.SUCCESS, "reason": "ok"}
-    return Capture(attempt=one, token=1, started_at=bed.clock.now(), hops=hops, **{**facts, **more})
+    return FetchedPage(attempt=one, token=1, started_at=bed.clock.now(), hops=hops, **{**facts, **more})
 
 
 def _typed(media: str, body: bytes, **headers: str) -> Answer:
@@ -49,15 +57,15 @@ _RSS = b"<?xml version='1.0'?><rss><channel><item><link>http://a.test/item</link
 def test_a_feed_that_is_met_as_a_page_gives_its_links(media: str) -> None:
     reading = _read(make_bed({}), _typed(media, _RSS))
 
-    assert isinstance(reading, Reading)
+    assert isinstance(reading, DocumentFacts)
     assert [link.url for link in reading.links] == ["http://a.test/item"]
 
 
 def test_a_style_sheet_is_read_in_its_own_charset() -> None:
     sheet = "body { background: url('/bild-ä.png') }".encode("utf-16")
-    reading = _read(make_bed({}), _typed("text/css; charset=utf-16", sheet), attempt(_URL, kind=Kind.REQUISITE))
+    reading = _read(make_bed({}), _typed("text/css; charset=utf-16", sheet), attempt(_URL, kind=UrlKind.REQUISITE))
 
-    assert isinstance(reading, Reading)
+    assert isinstance(reading, DocumentFacts)
     assert [link.url for link in reading.resources] == ["/bild-ä.png"]
 
 
@@ -65,7 +73,7 @@ def test_a_style_sheet_is_read_in_its_own_charset() -> None:
 def test_what_has_no_links_is_only_hashed(media: str) -> None:
     reading = _read(make_bed({}), _typed(media, b"{}"))
 
-    assert isinstance(reading, Reading)
+    assert isinstance(reading, DocumentFacts)
     assert (reading.links, reading.page) == ((), None)
     assert reading.content_hash is not None
 
@@ -83,12 +91,12 @@ def test_a_small_sitemap_is_read_at_once_and_a_large_one_later() -> None:
         entries = "".join(f"<url><loc>http://a.test/{n}</loc></url>" for n in range(count))
         return f"<urlset>{entries}</urlset>".encode()
 
-    one = attempt(_URL, kind=Kind.SITEMAP, depth=1)
+    one = attempt(_URL, kind=UrlKind.SITEMAP, depth=1)
     small = _read(make_bed({}), _typed("application/xml", sitemap(3)), one)
     large = _read(make_bed({}), _typed("application/xml", sitemap(20_000)), one)
     packed = _read(make_bed({}), _typed("application/gzip", gzip.compress(sitemap(20_000), 1)), one)
 
-    assert isinstance(small, Reading)
+    assert isinstance(small, DocumentFacts)
     assert len(small.listed) == 3
     for later in (large, packed):
         assert isinstance(later, Later)
@@ -111,16 +119,16 @@ def test_a_304_whose_original_cannot_be_read_is_a_problem() -> None:
                         offset=0)  # fmt: skip
     reading = _read(bed, Answer(304, b""), attempt(_URL, original=original))
 
-    assert isinstance(reading, Reading)
+    assert isinstance(reading, DocumentFacts)
     assert reading.problem == UNREADABLE
-    assert Reader(bed.crew, cast(ParseChild, _Child())).may_refer_to(attempt(_URL, original=original)) is None
+    assert DocumentReader(bed.crew, cast(ParseChild, _Child())).may_refer_to(attempt(_URL, original=original)) is None
 
 
 def _led(bed: Bed, target: str, one: Attempt, **more: Any) -> Any:
-    hop = fetched(Request(url=one.url), Answer(302), bed.clock)
-    reader = Reader(bed.crew, cast(ParseChild, _Child()))
+    hop = fetched(FetchRequest(url=one.url), Answer(302), bed.clock)
+    reader = DocumentReader(bed.crew, cast(ParseChild, _Child()))
     capture = _capture(bed, one, (hop,), redirected_to=target, **more)
-    return reader.sift(Sieve(bed.crew), capture, one, Reading())
+    return reader.sift(LinkSieve(bed.crew), capture, one, DocumentFacts())
 
 
 def test_a_redirect_from_domain_to_domain_is_added_first_and_counted() -> None:
@@ -135,9 +143,9 @@ def test_a_redirect_from_domain_to_domain_is_added_first_and_counted() -> None:
 
 def test_a_requisite_keeps_its_generation_over_a_redirect() -> None:
     bed = make_bed({})
-    [found] = _led(bed, "http://cdn.test/x.css", attempt(_URL, kind=Kind.REQUISITE, generation=2)).found
+    [found] = _led(bed, "http://cdn.test/x.css", attempt(_URL, kind=UrlKind.REQUISITE, generation=2)).found
 
-    assert (found.kind, found.generation, found.hops) == (Kind.REQUISITE, 2, 1)
+    assert (found.kind, found.generation, found.hops) == (UrlKind.REQUISITE, 2, 1)
     assert found.priority == HOP_PRIORITY + REQUISITE_PRIORITY + 2
 
 
@@ -152,7 +160,7 @@ def test_only_a_seeds_redirect_widens_the_scope() -> None:
     bed.crew.landed = lambda url: landed.append(url.fetch)
 
     _led(bed, "http://deep.test/", attempt(_URL, depth=1))
-    _led(bed, "http://picture.test/", attempt(_URL, kind=Kind.REQUISITE))
+    _led(bed, "http://picture.test/", attempt(_URL, kind=UrlKind.REQUISITE))
     assert landed == []
     _led(bed, "http://home.test/", attempt(_URL, depth=0))
     assert landed == ["http://home.test/"]
@@ -160,15 +168,15 @@ def test_only_a_seeds_redirect_widens_the_scope() -> None:
 
 def test_a_sitemap_index_adds_no_more_sitemaps_than_the_crawl_may_have_pages() -> None:
     bed = make_bed({}, max_pages=10)
-    reader, sieve = Reader(bed.crew, cast(ParseChild, _Child())), Sieve(bed.crew)
-    one = attempt(_URL, kind=Kind.SITEMAP)
-    capture = _capture(bed, one, (fetched(Request(url=one.url), Answer(), bed.clock),))
+    reader, sieve = DocumentReader(bed.crew, cast(ParseChild, _Child())), LinkSieve(bed.crew)
+    one = attempt(_URL, kind=UrlKind.SITEMAP)
+    capture = _capture(bed, one, (fetched(FetchRequest(url=one.url), Answer(), bed.clock),))
 
-    def index(name: str) -> Sieved:
+    def index(name: str) -> SievedLinks:
         children = tuple(f"http://a.test/{name}-{number}.xml" for number in range(50_000))
-        return reader.sift(sieve, capture, one, Reading(children=children))
+        return reader.sift(sieve, capture, one, DocumentFacts(children=children))
 
     first, second = index("a"), index("b")
-    assert [found.kind for found in first.found] == [Kind.SITEMAP] * 10
+    assert [found.kind for found in first.found] == [UrlKind.SITEMAP] * 10
     assert first.excluded["over_limit:sitemaps", "a.test"] == 49_990
     assert second.found == []

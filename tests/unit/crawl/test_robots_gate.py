@@ -8,18 +8,18 @@ from collections.abc import Callable
 
 import pytest
 
-from holdfast.crawl.crew import ROBOTS_MEMORY_BYTES
-from holdfast.crawl.lane import Lane
-from holdfast.crawl.pace import Pace
-from holdfast.crawl.sitemaps import sitemaps_of
-from holdfast.types import FetchProblem, Refusal, RobotsAnswer, RobotsState
+from holdfast.crawl.context import ROBOTS_MEMORY_BYTES
+from holdfast.crawl.domain_worker import DomainWorker
+from holdfast.crawl.page_reading import sitemaps_of
+from holdfast.crawl.politeness import Pace
+from holdfast.types import FetchProblem, LeaseRefusal, RobotsAnswer, RobotsState
 from tests.unit.crawl.bed import Answer, Bed, Line, attempt, make_bed
 
 _ROBOTS, _WWW, _PAGE = "http://a.test/robots.txt", "http://www.a.test/robots.txt", "http://a.test/x"
 _RULES = b"User-agent: *\nDisallow: /private\n"
 
 
-def _work(lane: Lane, url: str = _PAGE) -> bool:
+def _work(lane: DomainWorker, url: str = _PAGE) -> bool:
     return asyncio.run(lane.work(attempt(url)))
 
 
@@ -61,7 +61,7 @@ def test_half_an_hour_of_failures_of_the_first_read_does_not_close_the_domain_be
     assert bed.web.urls.count(_ROBOTS) == 35
 
 
-def _led_to_www(known: RobotsAnswer | None, body: bytes = b"", refusal: Refusal = Refusal.HELD) -> Bed:
+def _led_to_www(known: RobotsAnswer | None, body: bytes = b"", refusal: LeaseRefusal = LeaseRefusal.HELD) -> Bed:
     led = Answer(301, headers=(("Location", _WWW),))
     bed = make_bed({_ROBOTS: led, _PAGE: Answer()}, borrow=lambda _domain: refusal)
     if known is not None:
@@ -111,7 +111,7 @@ def test_a_robots_file_on_a_host_that_stays_busy_is_looked_at_ever_more_seldom()
 
 
 def test_a_robots_file_on_a_host_that_may_not_be_asked_is_unreachable() -> None:
-    bed = _led_to_www(None, refusal=Refusal.BARRED)
+    bed = _led_to_www(None, refusal=LeaseRefusal.BARRED)
     lane = bed.lane()
 
     assert not _work(lane)
@@ -120,7 +120,7 @@ def test_a_robots_file_on_a_host_that_may_not_be_asked_is_unreachable() -> None:
 
 
 def test_rules_of_a_host_that_rests_are_known_from_what_was_read_there() -> None:
-    bed = _led_to_www(RobotsAnswer.RULES, _RULES, refusal=Refusal.BARRED)
+    bed = _led_to_www(RobotsAnswer.RULES, _RULES, refusal=LeaseRefusal.BARRED)
 
     assert _work(bed.lane())
     assert _reasons(bed) == ["ok"]
@@ -129,8 +129,8 @@ def test_rules_of_a_host_that_rests_are_known_from_what_was_read_there() -> None
 def test_rules_that_were_read_stay_in_force_while_their_host_is_busy() -> None:
     paces: list[Pace] = []
 
-    def lend(_domain: str) -> Pace | Refusal:
-        return paces.pop() if paces else Refusal.HELD
+    def lend(_domain: str) -> Pace | LeaseRefusal:
+        return paces.pop() if paces else LeaseRefusal.HELD
 
     led = Answer(301, headers=(("Location", _WWW),))
     bed = make_bed({_ROBOTS: led, _WWW: Answer(body=_RULES), _PAGE: Answer()}, borrow=lend)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from holdfast.crawl.seeds import seeds_of
-from holdfast.crawl.sitemaps import sitemaps_of
-from holdfast.types import Kind
+from holdfast.crawl.page_reading import sitemaps_of
+from holdfast.crawl.plan import seeds_of
+from holdfast.types import UrlKind
 from tests.patience import Calls
 from tests.unit.crawl.bed import make_bed
 
@@ -16,7 +16,7 @@ def _sitemaps(origins: list[tuple[str, tuple[str, ...]]], **plan: Any) -> list[s
     gate = bed.lane().gate
     gate.sitemaps = origins
     found = list(sitemaps_of(bed.crew, gate))
-    assert {one.kind for one in found} <= {Kind.SITEMAP}
+    assert {one.kind for one in found} <= {UrlKind.SITEMAP}
     assert gate.sitemaps == [], "each is taken once"
     return [one.url for one in found]
 
@@ -25,7 +25,7 @@ def test_a_seed_is_asked_once_however_often_it_was_written() -> None:
     plan = make_bed({}, seeds=("http://a.test/", "http://a.test", "a.test")).crew.plan
 
     assert [found.url for found in seeds_of(plan)] == ["http://a.test/", "https://a.test/"]
-    assert {(found.depth, found.kind) for found in seeds_of(plan)} == {(0, Kind.PAGE)}
+    assert {(found.depth, found.kind) for found in seeds_of(plan)} == {(0, UrlKind.PAGE)}
 
 
 def test_sitemaps_are_those_that_robots_names_or_the_usual_one_of_a_seed() -> None:

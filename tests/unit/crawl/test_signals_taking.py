@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.crawl.reading import Reading
-from holdfast.crawl.signals.taking import signals_of
+from holdfast.crawl.page_reading import DocumentFacts
+from holdfast.crawl.signal_storage import signals_of
 from holdfast.types import Link, ParsedPage, Signals
 
 _PAGE = "https://example.org/list"
@@ -13,7 +13,7 @@ _PAGE = "https://example.org/list"
 
 def _signals(*hrefs: str) -> Signals:
     page = ParsedPage(links=tuple(Link(href, "a") for href in hrefs))
-    return signals_of(_PAGE, page, Reading(page=page, links=page.links))
+    return signals_of(_PAGE, page, DocumentFacts(page=page, links=page.links))
 
 
 @pytest.mark.parametrize(

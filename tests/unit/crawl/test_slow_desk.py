@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import threading
 
-from holdfast.crawl.slow_desk import SlowDesk
+from holdfast.crawl.writer_thread import SlowReader
 
 
 def test_things_are_done_in_order_and_all_of_them_before_it_closes() -> None:
-    desk, done = SlowDesk(), list[int]()
+    desk, done = SlowReader(), list[int]()
     for number in range(20):
         desk.put(lambda number=number: done.append(number), size=1)  # type: ignore[misc]
     desk.close(wait=True)
@@ -17,7 +17,7 @@ def test_things_are_done_in_order_and_all_of_them_before_it_closes() -> None:
 
 
 def test_who_brings_more_than_there_is_room_for_waits() -> None:
-    desk, go, put = SlowDesk(room_bytes=100), threading.Event(), threading.Event()
+    desk, go, put = SlowReader(room_bytes=100), threading.Event(), threading.Event()
 
     def hold() -> None:
         go.wait()
@@ -37,7 +37,7 @@ def test_who_brings_more_than_there_is_room_for_waits() -> None:
 
 
 def test_one_that_is_larger_than_the_room_is_taken_when_nothing_else_is_there() -> None:
-    desk, done = SlowDesk(room_bytes=10), threading.Event()
+    desk, done = SlowReader(room_bytes=10), threading.Event()
     desk.put(done.set, size=1_000)
 
     assert done.wait(5.0)

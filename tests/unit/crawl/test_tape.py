@@ -10,11 +10,12 @@ from pathlib import Path
 import pytest
 
 from holdfast.config import WarcSettings
-from holdfast.crawl.tape import Tape, TapeBroken
+from holdfast.crawl.warc_output import OutputBroken, WarcOutput
 from holdfast.errors import Unavailable
 from holdfast.fetch.body import MemoryBody
-from holdfast.warc.digest import sha256_of
-from holdfast.warc.writer import Exchange, SealedFile
+from holdfast.warc.outfile import SealedFile
+from holdfast.warc.record import sha256_of
+from holdfast.warc.writer import Exchange
 from tests.clock import FakeClock
 
 
@@ -56,14 +57,14 @@ def desk() -> Desk:
 
 
 @pytest.fixture
-def make(tmp_path: Path, clock: FakeClock, desk: Desk) -> Callable[..., Tape]:
+def make(tmp_path: Path, clock: FakeClock, desk: Desk) -> Callable[..., WarcOutput]:
     """Make a tape of this desk; files are full after so many bytes."""
 
     (tmp_path / "warcs").mkdir()
 
-    def tape(folder: Path = tmp_path / "warcs", **limits: float) -> Tape:
+    def tape(folder: Path = tmp_path / "warcs", **limits: float) -> WarcOutput:
         settings = WarcSettings(bytes=int(limits.get("bytes", 10**9)), age_s=3600, idle_s=600)
-        made = Tape(folder, "code-1", info={}, clock=clock, settings=settings)
+        made = WarcOutput(folder, "code-1", info={}, clock=clock, settings=settings)
         made.register, made.sealed = desk.register, desk.seal
         return made
 
@@ -71,7 +72,7 @@ def make(tmp_path: Path, clock: FakeClock, desk: Desk) -> Callable[..., Tape]:
 
 
 def test_a_file_is_registered_before_it_is_made_and_never_again(
-    make: Callable[..., Tape], desk: Desk, tmp_path: Path
+    make: Callable[..., WarcOutput], desk: Desk, tmp_path: Path
 ) -> None:
     tape = make()
     desk.away = True
@@ -89,7 +90,7 @@ def test_a_file_is_registered_before_it_is_made_and_never_again(
 
 
 def test_a_file_that_could_not_be_made_keeps_its_row_for_the_next_try(
-    make: Callable[..., Tape], desk: Desk, tmp_path: Path
+    make: Callable[..., WarcOutput], desk: Desk, tmp_path: Path
 ) -> None:
     (tmp_path / "blocked").write_text("a file where the folder should be")
     tape = make(tmp_path / "blocked")
@@ -110,7 +111,7 @@ def test_a_file_that_could_not_be_made_keeps_its_row_for_the_next_try(
 
 
 def test_nothing_is_written_to_another_folder_that_stands_where_ours_was(
-    make: Callable[..., Tape], desk: Desk, tmp_path: Path
+    make: Callable[..., WarcOutput], desk: Desk, tmp_path: Path
 ) -> None:
     folder = tmp_path / "mounted"
     folder.mkdir()
@@ -118,16 +119,16 @@ def test_nothing_is_written_to_another_folder_that_stands_where_ours_was(
     folder.rename(tmp_path / "away")
     folder.mkdir()
 
-    with pytest.raises(TapeBroken):
+    with pytest.raises(OutputBroken):
         tape.append(exchange())
-    with pytest.raises(TapeBroken):
+    with pytest.raises(OutputBroken):
         tape.sync()
 
     assert (desk.registered, list(folder.iterdir())) == ([], [])
 
 
 def test_a_sealed_file_is_told_again_until_the_database_has_heard_of_it(
-    make: Callable[..., Tape], desk: Desk, clock: FakeClock
+    make: Callable[..., WarcOutput], desk: Desk, clock: FakeClock
 ) -> None:
     tape = make(bytes=4096)
     tape.append(exchange(random.Random(1).randbytes(16_384)))
@@ -146,7 +147,9 @@ def test_a_sealed_file_is_told_again_until_the_database_has_heard_of_it(
     assert len(desk.sealed) == 1
 
 
-def test_closing_says_so_if_the_database_did_not_hear_of_the_last_file(make: Callable[..., Tape], desk: Desk) -> None:
+def test_closing_says_so_if_the_database_did_not_hear_of_the_last_file(
+    make: Callable[..., WarcOutput], desk: Desk
+) -> None:
     tape = make()
     tape.append(exchange())
     desk.away = True
@@ -155,14 +158,16 @@ def test_closing_says_so_if_the_database_did_not_hear_of_the_last_file(make: Cal
         tape.close()
 
 
-def test_after_a_failed_seal_nothing_is_synced_or_appended_any_more(make: Callable[..., Tape], desk: Desk) -> None:
+def test_after_a_failed_seal_nothing_is_synced_or_appended_any_more(
+    make: Callable[..., WarcOutput], desk: Desk
+) -> None:
     tape = make()
     tape.append(exchange())
     desk.registered[0].write_bytes(b"a stranger took the name")
 
-    with pytest.raises(TapeBroken):
+    with pytest.raises(OutputBroken):
         tape.close()
-    with pytest.raises(TapeBroken):
+    with pytest.raises(OutputBroken):
         tape.sync()
-    with pytest.raises(TapeBroken):
+    with pytest.raises(OutputBroken):
         tape.append(exchange())

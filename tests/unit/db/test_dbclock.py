@@ -8,8 +8,7 @@ from datetime import timedelta
 import pytest
 
 from holdfast.clock import to_micros
-from holdfast.db.dbclock import DatabaseClock
-from holdfast.db.hot import Transaction
+from holdfast.db.raw import DatabaseClock, Transaction
 from holdfast.errors import Unavailable
 from tests.clock import FakeClock
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.db.retry import persist
+from holdfast.db.raw import persist
 from holdfast.errors import Conflict, HoldfastError, NoSpace, Unavailable
 
 

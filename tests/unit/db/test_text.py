@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.db.text import clean, to_json
+from holdfast.outside_text import clean, to_json
 
 
 def test_what_is_fine_stays_the_same_object() -> None:

@@ -16,7 +16,7 @@ from holdfast.editions.campaign import (
     shard_seeds,
     uncapped,
 )
-from holdfast.editions.refusals import CampaignRefused
+from holdfast.editions.errors import CampaignRefused
 from holdfast.errors import Invalid
 from holdfast.sources.config import merged, read_config
 

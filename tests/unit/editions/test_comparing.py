@@ -12,25 +12,27 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.changes.site.queries import Held
-from holdfast.editions.comparing import Difference, Kept, compare, joined, verdict
+from holdfast.changes.site_comparison import SiteCapture
+from holdfast.editions.comparison import Difference, KeptPage, compare, joined, verdict
 
 MOMENT = datetime(2026, 1, 1, tzinfo=UTC)
 Pages = dict[str, tuple[int, str] | None]
 """Status and body by path; None if the page was withdrawn."""
 
 
-def kept(path: str, content: tuple[int, str] | None, *, number: int) -> Kept:
+def kept(path: str, content: tuple[int, str] | None, *, number: int) -> KeptPage:
     """Return what an edition holds of a page."""
     place = path.encode(), b"0"
     if content is None:
-        return Kept(place, None, number, is_withdrawn=True)
+        return KeptPage(place, None, number, is_withdrawn=True)
     status, body = content
-    held = Held(number, 1, f"https://a.ca{path}", hash(path), MOMENT, status, sha256(body.encode()).digest(), None)
-    return Kept(place, held, number)
+    held = SiteCapture(
+        number, 1, f"https://a.ca{path}", hash(path), MOMENT, status, sha256(body.encode()).digest(), None
+    )
+    return KeptPage(place, held, number)
 
 
-def edition(pages: Pages, *, first: int = 1) -> list[Kept]:
+def edition(pages: Pages, *, first: int = 1) -> list[KeptPage]:
     """Return an edition in the order of its addresses."""
     return [kept(path, pages[path], number=first + at) for at, path in enumerate(sorted(pages))]
 
@@ -60,7 +62,7 @@ def test_a_page_has_the_fate_that_the_comparison_of_two_crawls_gives_it(
     assert verdict(*sides) == said
 
 
-MEANT = Kept((b"/", b"0"))
+MEANT = KeptPage((b"/", b"0"))
 """A page that was meant, and not captured."""
 
 
@@ -68,9 +70,9 @@ MEANT = Kept((b"/", b"0"))
     (OK, MEANT, "error"), (MEANT, OK, "new"), (LOST, MEANT, None), (MEANT, MEANT, None), (MEANT, LOST, None),
 ])  # fmt: skip
 def test_what_was_asked_for_in_vain_or_not_reached_is_not_gone(
-    before: tuple[int, str] | Kept, now: tuple[int, str] | Kept, said: str | None
+    before: tuple[int, str] | KeptPage, now: tuple[int, str] | KeptPage, said: str | None
 ) -> None:
-    sides = [one if isinstance(one, Kept) else kept("/", one, number=1) for one in (before, now)]
+    sides = [one if isinstance(one, KeptPage) else kept("/", one, number=1) for one in (before, now)]
 
     assert verdict(*sides) == said
 

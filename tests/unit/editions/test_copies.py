@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from holdfast.editions.copies import open_copy
+from holdfast.editions.edition_files import open_copy
 
 _SIZE = 64 * 1024
 

@@ -13,65 +13,73 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.editions.artefacts import csv_line
-from holdfast.editions.ledger.reading import is_plumbing
-from holdfast.editions.ledger.rows import (
+from holdfast.editions.edition_files import csv_line
+from holdfast.editions.errors import LedgerUnbalanced
+from holdfast.editions.ledger import (
     CSV_COLUMNS,
+    AddressSighting,
     Fate,
-    Origin,
     Row,
-    Sighting,
+    SightingOrigin,
+    Tally,
     as_cells,
     as_object,
     fate_of,
     fate_of_status,
     is_gap,
+    missing_seeds,
     pack,
     unite,
     unpack,
 )
-from holdfast.editions.ledger.tally import Tally, missing_seeds
-from holdfast.editions.refusals import LedgerUnbalanced
+from holdfast.editions.ledger_reading import is_plumbing
 from holdfast.urls import parse_seed
 
 _PATHS = ("/", "/a", "/a/b", "/fr/", "/en/x", "/é", "/a?x=1", "/a?x=1&y=2")
 _HOSTS = ("https://a.ca", "http://a.ca", "https://www.a.ca", "https://b.org:8443")
 
 
-def sighting(url: str = "https://a.ca/", **fields: Any) -> Sighting:
+def sighting(url: str = "https://a.ca/", **fields: Any) -> AddressSighting:
     """Return a sighting of an address."""
     made = parse_seed(url)
-    base = Sighting(url=made.fetch, url_hash=made.hash64, origin=Origin.LINK, fate=Fate.NOT_REACHED, reason="x")
+    base = AddressSighting(
+        url=made.fetch, url_hash=made.hash64, origin=SightingOrigin.LINK, fate=Fate.NOT_REACHED, reason="x"
+    )
     return base._replace(**fields)
 
 
 @st.composite
-def sightings(draw: st.DrawFn) -> Sighting:
+def sightings(draw: st.DrawFn) -> AddressSighting:
     """Any sighting of one of a few addresses."""
     fate = draw(st.sampled_from(Fate))
     captured = fate is Fate.CAPTURED
     return sighting(
-        draw(st.sampled_from(_HOSTS)) + draw(st.sampled_from(_PATHS)), fate=fate,
-        origin=draw(st.sampled_from(Origin)), reason=draw(st.sampled_from(["ok", "timeout", "http_404", "=1+1"])),
-        detail=draw(st.sampled_from([None, "Disallow: /x", "line\nbreak\x00"])), at=draw(st.none() | st.integers(0, 5)),
-        execution_id=draw(st.none() | st.integers(1, 3)), shard_key=draw(st.sampled_from([None, "lang-en"])),
-        http_status=draw(st.sampled_from([None, 200, 404, 503])), backend="native" if captured else None,
+        draw(st.sampled_from(_HOSTS)) + draw(st.sampled_from(_PATHS)),
+        fate=fate,
+        origin=draw(st.sampled_from(SightingOrigin)),
+        reason=draw(st.sampled_from(["ok", "timeout", "http_404", "=1+1"])),
+        detail=draw(st.sampled_from([None, "Disallow: /x", "line\nbreak\x00"])),
+        at=draw(st.none() | st.integers(0, 5)),
+        execution_id=draw(st.none() | st.integers(1, 3)),
+        shard_key=draw(st.sampled_from([None, "lang-en"])),
+        http_status=draw(st.sampled_from([None, 200, 404, 503])),
+        backend="native" if captured else None,
         fidelity="high" if captured else None,
-    )  # fmt: skip
+    )
 
 
-def united(found: list[Sighting]) -> list[Row]:
+def united(found: list[AddressSighting]) -> list[Row]:
     """Return the rows of a ledger."""
     return list(unite(sorted(map(pack, found))))
 
 
 @given(st.lists(sightings(), max_size=40), st.lists(st.sampled_from(_PATHS), max_size=3), st.randoms())
 def test_any_mix_gives_one_row_an_address_and_sums_that_agree(
-    found: list[Sighting], seeds: list[str], chance: random.Random
+    found: list[AddressSighting], seeds: list[str], chance: random.Random
 ) -> None:
     planned = {made.hash64: made.fetch for made in (parse_seed(f"https://a.ca{path}") for path in seeds)}
-    found = [one._replace(origin=Origin.LINK) if one.origin is Origin.SEED else one for one in found]
-    found += [sighting(url, origin=Origin.SEED, reason="shard_queued") for url in planned.values()]
+    found = [one._replace(origin=SightingOrigin.LINK) if one.origin is SightingOrigin.SEED else one for one in found]
+    found += [sighting(url, origin=SightingOrigin.SEED, reason="shard_queued") for url in planned.values()]
 
     rows = united(found)
 
@@ -89,13 +97,15 @@ def test_any_mix_gives_one_row_an_address_and_sums_that_agree(
     assert len(tally.missing_seeds) == sum(
         row.seen.url_hash in planned and row.seen.fate is not Fate.CAPTURED for row in rows
     )
-    best = {one.url_hash: min(list(Fate).index(other.fate) for other in found if other.url_hash == one.url_hash)
-            for one in found}  # fmt: skip
+    best = {
+        one.url_hash: min(list(Fate).index(other.fate) for other in found if other.url_hash == one.url_hash)
+        for one in found
+    }
     assert all(list(Fate).index(row.seen.fate) == best[row.seen.url_hash] for row in rows)
 
 
 @given(sightings())
-def test_a_sighting_survives_its_line(one: Sighting) -> None:
+def test_a_sighting_survives_its_line(one: AddressSighting) -> None:
     line = pack(one)
 
     assert line.count(b"\n") == 1
@@ -105,12 +115,12 @@ def test_a_sighting_survives_its_line(one: Sighting) -> None:
 def test_the_best_outcome_wins_and_then_the_latest() -> None:
     failed = sighting(fate=Fate.FAILED, reason="http_503", execution_id=2, at=9)
     first = sighting(fate=Fate.CAPTURED, reason="ok", execution_id=1, at=1)
-    again = first._replace(execution_id=3, at=5, origin=Origin.SITEMAP, via="https://a.ca/sitemap.xml")
+    again = first._replace(execution_id=3, at=5, origin=SightingOrigin.SITEMAP, via="https://a.ca/sitemap.xml")
 
     (row,) = united([failed, first, again])
 
     assert (row.seen.fate, row.seen.execution_id, row.executions) == (Fate.CAPTURED, 3, 3)
-    assert (row.seen.origin, row.seen.via) == (Origin.SITEMAP, "https://a.ca/sitemap.xml")
+    assert (row.seen.origin, row.seen.via) == (SightingOrigin.SITEMAP, "https://a.ca/sitemap.xml")
 
 
 @pytest.mark.parametrize(
@@ -139,10 +149,18 @@ def test_an_outcome_of_the_frontier_has_one_meaning(
     assert fate_of(outcome, reason, ended=ended) == said
 
 
-@pytest.mark.parametrize(("fate", "status", "gap"), [
-    (Fate.CAPTURED, 200, False), (Fate.FAILED, 404, False), (Fate.FAILED, 429, True), (Fate.FAILED, 503, True),
-    (Fate.FAILED, None, True), (Fate.NOT_REACHED, None, True), (Fate.ROBOTS, None, False),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("fate", "status", "gap"),
+    [
+        (Fate.CAPTURED, 200, False),
+        (Fate.FAILED, 404, False),
+        (Fate.FAILED, 429, True),
+        (Fate.FAILED, 503, True),
+        (Fate.FAILED, None, True),
+        (Fate.NOT_REACHED, None, True),
+        (Fate.ROBOTS, None, False),
+    ],
+)
 def test_a_gap_is_what_another_try_could_bring(fate: Fate, status: int | None, gap: bool) -> None:
     assert is_gap(Row(b"", sighting(fate=fate, http_status=status), 1)) is gap
 
@@ -156,16 +174,23 @@ def test_an_address_that_is_told_twice_is_refused() -> None:
         tally.add(row)
 
 
-def _tally(*found: Sighting, seeds: tuple[str, ...] = ()) -> Tally:
+def _tally(*found: AddressSighting, seeds: tuple[str, ...] = ()) -> Tally:
     tally = Tally([(parse_seed(url).hash64, url) for url in seeds])
     for row in united(list(found)):
         tally.add(row)
     return tally
 
 
-@pytest.mark.parametrize(("written", "recounted"), [
-    (2, {"not_reached": 1}), (1, {"not_reached": 2}), (1, {"captured": 1}), (1, {}), (0, {"not_reached": 1}),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("written", "recounted"),
+    [
+        (2, {"not_reached": 1}),
+        (1, {"not_reached": 2}),
+        (1, {"captured": 1}),
+        (1, {}),
+        (0, {"not_reached": 1}),
+    ],
+)
 def test_a_file_that_does_not_hold_what_was_counted_is_refused(written: int, recounted: dict[str, int]) -> None:
     with pytest.raises(LedgerUnbalanced, match="nothing was written"):
         _tally(sighting()).check(written=written, recounted=recounted)
@@ -188,8 +213,11 @@ def test_a_captured_address_without_its_backend_is_refused() -> None:
 
 def test_gaps_belong_to_the_seeds_whose_language_they_have() -> None:
     seeds = ("https://a.ca/en/", "https://a.ca/fr/", "https://a.ca/")
-    tally = _tally(*(sighting(url) for url in ("https://a.ca/en/1", "https://a.ca/en/2", "https://a.ca/fr/1")),
-                   sighting("https://other.org/en/1"), seeds=seeds)  # fmt: skip
+    tally = _tally(
+        *(sighting(url) for url in ("https://a.ca/en/1", "https://a.ca/en/2", "https://a.ca/fr/1")),
+        sighting("https://other.org/en/1"),
+        seeds=seeds,
+    )
 
     assert [tally.gaps_of(seed) for seed in seeds] == [2, 1, 3]
 
@@ -220,9 +248,9 @@ def test_a_line_of_a_table_is_one_line_whatever_is_in_it() -> None:
 
 
 def test_a_written_ledger_tells_all_seeds_that_are_missing_however_many() -> None:
-    seeds = [sighting(f"https://a.ca/{number}", origin=Origin.SEED, job_id=7) for number in range(1500)]
+    seeds = [sighting(f"https://a.ca/{number}", origin=SightingOrigin.SEED, job_id=7) for number in range(1500)]
     others = [sighting('https://a.ca/x"intent_source": "seed", "status": "missing"'), sighting("https://b.org/")]
-    found = sighting("https://a.ca/found", origin=Origin.SEED, fate=Fate.CAPTURED)
+    found = sighting("https://a.ca/found", origin=SightingOrigin.SEED, fate=Fate.CAPTURED)
 
     lines = [json.dumps(as_object(row)).encode() for row in united([*seeds, *others, found])]
     told = missing_seeds(lines)
@@ -231,11 +259,17 @@ def test_a_written_ledger_tells_all_seeds_that_are_missing_however_many() -> Non
     assert told[0][1:] == ("not_reached", "x", 7, None, False)
 
 
-@pytest.mark.parametrize(("status", "truncated", "said"), [
-    (200, None, (Fate.CAPTURED, "ok")), (200, "length", (Fate.CAPTURED, "ok")),
-    (200, "disconnect", (Fate.FAILED, "truncated")), (200, "time", (Fate.FAILED, "truncated")),
-    (301, "disconnect", (Fate.CAPTURED, "redirected")), (404, "time", (Fate.FAILED, "http_404")),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("status", "truncated", "said"),
+    [
+        (200, None, (Fate.CAPTURED, "ok")),
+        (200, "length", (Fate.CAPTURED, "ok")),
+        (200, "disconnect", (Fate.FAILED, "truncated")),
+        (200, "time", (Fate.FAILED, "truncated")),
+        (301, "disconnect", (Fate.CAPTURED, "redirected")),
+        (404, "time", (Fate.FAILED, "http_404")),
+    ],
+)
 def test_a_capture_that_broke_off_is_no_capture_of_the_page(
     status: int, truncated: str | None, said: tuple[Fate, str]
 ) -> None:

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.exports.cdxj import cdxj_line, write_zipnum
+from holdfast.exports.package import cdxj_line, write_zipnum
 from holdfast.exports.queries import IndexRow
 from holdfast.exports.tables import Format, Value, cell, stamp, write_rows
 from holdfast.sorting import sorted_lines

@@ -17,9 +17,8 @@ from holdfast.exports.queries import HiddenRecord
 from holdfast.exports.redaction import NOTE, Gap, blanked, filling, find_gaps
 from holdfast.exports.zipping import read_segments
 from holdfast.urls import page_key
-from holdfast.warc.exchange import Exchange
 from holdfast.warc.reader import read_records
-from holdfast.warc.writer import WarcWriter
+from holdfast.warc.writer import Exchange, WarcWriter
 from tests.clock import FakeClock
 
 AT = datetime(2026, 1, 2, tzinfo=UTC)

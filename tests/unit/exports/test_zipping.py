@@ -14,13 +14,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.errors import NotFound
-from holdfast.exports.zipping import FileRange, Member, MemberChanged, VirtualZip
+from holdfast.exports.zipping import FileRange, MemberChanged, VirtualZip, ZipMember
 
 _MOMENT = datetime(2026, 3, 4, 5, 6, 8, tzinfo=UTC)
 
 
-def _member(name: str, *pieces: bytes) -> Member:
-    return Member(name=name, crc32=zlib.crc32(b"".join(pieces)), segments=pieces)
+def _member(name: str, *pieces: bytes) -> ZipMember:
+    return ZipMember(name=name, crc32=zlib.crc32(b"".join(pieces)), segments=pieces)
 
 
 def _whole(archive: VirtualZip) -> bytes:
@@ -52,7 +52,7 @@ def test_members_lie_in_files(tmp_path: Path) -> None:
     path = tmp_path / "x.warc.gz"
     path.write_bytes(b"0123456789")
     segments = (FileRange(path, 0, 4), b"____", FileRange(path, 8, 2))
-    archive = VirtualZip([Member(name="m", crc32=zlib.crc32(b"0123____89"), segments=segments)], _MOMENT)
+    archive = VirtualZip([ZipMember(name="m", crc32=zlib.crc32(b"0123____89"), segments=segments)], _MOMENT)
 
     with zipfile.ZipFile(io.BytesIO(_whole(archive))) as found:
         assert found.read("m") == b"0123____89"
@@ -61,7 +61,7 @@ def test_members_lie_in_files(tmp_path: Path) -> None:
 def test_a_file_that_shrank_or_went_is_told(tmp_path: Path) -> None:
     path = tmp_path / "x.warc.gz"
     path.write_bytes(b"0123")
-    archive = VirtualZip([Member(name="m", crc32=0, segments=(FileRange(path, 0, 10),))], _MOMENT)
+    archive = VirtualZip([ZipMember(name="m", crc32=0, segments=(FileRange(path, 0, 10),))], _MOMENT)
 
     with pytest.raises(MemberChanged):
         _whole(archive)
@@ -101,9 +101,9 @@ def test_six_gigabytes_need_zip64_and_are_read_by_others(tmp_path: Path) -> None
     with large.open("wb") as file:
         file.truncate(5 << 30)  # a hole: no disk is used
     members = [
-        Member(name="archive/large", crc32=1, segments=(FileRange(large, 0, 5 << 30),)),
+        ZipMember(name="archive/large", crc32=1, segments=(FileRange(large, 0, 5 << 30),)),
         _member("behind", b"here"),
-        Member(name="exact", crc32=2, segments=(FileRange(large, 0, 0xFFFFFFFF),)),
+        ZipMember(name="exact", crc32=2, segments=(FileRange(large, 0, 0xFFFFFFFF),)),
         _member("last", b"there"),
     ]
 

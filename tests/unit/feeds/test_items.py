@@ -5,19 +5,19 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 
 from holdfast.clock import to_micros
-from holdfast.feeds.items import News, sort_out
-from holdfast.types import Found, Kind, Listed
+from holdfast.feeds.polling import News, sort_out
+from holdfast.types import FoundUrl, ListedUrl, UrlKind
 from tests.clock import FakeClock
 
 _DAY = timedelta(days=1)
 
 
-def listed(number: int, told_at: datetime | None = None) -> Listed:
+def listed(number: int, told_at: datetime | None = None) -> ListedUrl:
     """Return an address with its date."""
-    return Listed(Found(f"http://a.test/{number}", number, "a.test", Kind.PAGE, 0, 0), told_at)
+    return ListedUrl(FoundUrl(f"http://a.test/{number}", number, "a.test", UrlKind.PAGE, 0, 0), told_at)
 
 
-def sort(clock: FakeClock, items: list[Listed], known: dict[int, datetime | None]) -> News:
+def sort(clock: FakeClock, items: list[ListedUrl], known: dict[int, datetime | None]) -> News:
     """Sort with a month as the limit."""
     dates = {number: None if at is None else to_micros(at) for number, at in known.items()}
     return sort_out(items, dates, now=clock.now(), max_age=30 * _DAY)

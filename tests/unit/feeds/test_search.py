@@ -4,35 +4,35 @@ from __future__ import annotations
 
 from typing import Any
 
-from holdfast.feeds.polling.search import USUAL_PLACES, Search
-from holdfast.types import Attempt, Found, Kind, Outcome, Visit
+from holdfast.feeds.polling import USUAL_PLACES, FeedSearch
+from holdfast.types import Attempt, FoundUrl, Outcome, UrlKind, Visit
 from holdfast.urls import parse
 from tests.clock import FakeClock
 
 _START = "http://a.test/"
 
 
-def found(url: str) -> Found:
+def found(url: str) -> FoundUrl:
     """Return an address."""
     parsed = parse(url)
-    return Found(parsed.fetch, parsed.hash64, parsed.domain, Kind.SITEMAP, 1, 0)
+    return FoundUrl(parsed.fetch, parsed.hash64, parsed.domain, UrlKind.SITEMAP, 1, 0)
 
 
 def visit(url: str = _START, **more: Any) -> Visit:
     """Return what came of a page."""
     now = FakeClock().now()
-    attempt = Attempt(id=1, page_id=1, domain_id=1, url=url, url_hash=parse(url).hash64, kind=Kind.PAGE, depth=0,
+    attempt = Attempt(id=1, page_id=1, domain_id=1, url=url, url_hash=parse(url).hash64, kind=UrlKind.PAGE, depth=0,
                       number=1, priority=3)  # fmt: skip
     facts: dict[str, Any] = {"outcome": Outcome.SUCCESS, "reason": "ok", "status": 200}
     return Visit(attempt=attempt, token=1, started_at=now, finished_at=now, **{**facts, **more})
 
 
-def search() -> Search:
+def search() -> FeedSearch:
     """Return a search that begins at the start page."""
-    return Search(parse(_START).hash64)
+    return FeedSearch(parse(_START).hash64)
 
 
-def urls(candidates: list[Found]) -> list[str]:
+def urls(candidates: list[FoundUrl]) -> list[str]:
     """Return their addresses."""
     return [one.url for one in candidates]
 

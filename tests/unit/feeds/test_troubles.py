@@ -6,9 +6,9 @@ from datetime import timedelta
 
 import pytest
 
-from holdfast.feeds.troubles import (
+from holdfast.feeds.health import (
     DISABLE_AFTER,
-    Health,
+    FeedHealth,
     Trouble,
     after_failure,
     after_success,
@@ -63,7 +63,7 @@ def test_an_ending_has_its_class(outcome: Outcome, status: int | None, trouble: 
     ],
 )
 def test_a_feed_is_disabled_after_so_many_polls_in_a_row(clock: FakeClock, trouble: Trouble, polls: int | None) -> None:
-    health, seen = Health(), 0
+    health, seen = FeedHealth(), 0
     while health.disabled_at is None and seen < 200:
         health = after_failure(health, trouble, now=clock.now(), interval=_INTERVAL)
         seen += 1
@@ -85,7 +85,7 @@ def test_a_limited_feed_waits_twice_as_long_each_time_up_to_eight_hours(errors: 
 def test_retry_after_counts_where_it_asks_for_more(clock: FakeClock) -> None:
     def wait(seconds: float | None) -> timedelta:
         health = after_failure(
-            Health(), Trouble.RATE_LIMITED, now=clock.now(), interval=_INTERVAL, retry_after_s=seconds
+            FeedHealth(), Trouble.RATE_LIMITED, now=clock.now(), interval=_INTERVAL, retry_after_s=seconds
         )
         assert health.next_poll_at is not None
         return health.next_poll_at - clock.now()
@@ -95,7 +95,7 @@ def test_retry_after_counts_where_it_asks_for_more(clock: FakeClock) -> None:
 
 
 def test_another_class_of_trouble_begins_to_count_anew(clock: FakeClock) -> None:
-    health = Health()
+    health = FeedHealth()
     for trouble in (Trouble.NOT_FOUND, Trouble.NOT_FOUND, Trouble.NETWORK, Trouble.NOT_FOUND, Trouble.NOT_FOUND):
         health = after_failure(health, trouble, now=clock.now(), interval=_INTERVAL)
 
@@ -103,17 +103,17 @@ def test_another_class_of_trouble_begins_to_count_anew(clock: FakeClock) -> None
 
 
 def test_other_troubles_wait_the_usual_time(clock: FakeClock) -> None:
-    health = after_failure(Health(), Trouble.NETWORK, now=clock.now(), interval=_INTERVAL)
+    health = after_failure(FeedHealth(), Trouble.NETWORK, now=clock.now(), interval=_INTERVAL)
 
     assert health.next_poll_at == clock.now() + _INTERVAL
 
 
 def test_success_enables_and_clears(clock: FakeClock) -> None:
-    assert after_success(now=clock.now(), interval=_INTERVAL) == Health(next_poll_at=clock.now() + _INTERVAL)
+    assert after_success(now=clock.now(), interval=_INTERVAL) == FeedHealth(next_poll_at=clock.now() + _INTERVAL)
 
 
 def test_a_feed_that_is_disabled_keeps_the_moment_when_it_was(clock: FakeClock) -> None:
-    first = after_failure(Health(), Trouble.GONE, now=clock.now(), interval=_INTERVAL)
+    first = after_failure(FeedHealth(), Trouble.GONE, now=clock.now(), interval=_INTERVAL)
     clock.advance(3600)
     again = after_failure(first, Trouble.GONE, now=clock.now(), interval=_INTERVAL)
 

@@ -17,12 +17,12 @@ import uvloop
 from holdfast.clock import Clock, SystemClock
 from holdfast.fetch.client import Client, ClientSettings
 from holdfast.fetch.dns import Resolver, ResolverSettings
-from holdfast.fetch.guard import Guard
-from holdfast.types import Fetched, FetchFailed, Request
+from holdfast.fetch.guard import AddressGuard
+from holdfast.types import Fetched, FetchFailed, FetchRequest
 
 T = TypeVar("T")
 
-LOOPBACK = Guard([ip_network("127.0.0.0/8"), ip_network("::1/128")])
+LOOPBACK = AddressGuard([ip_network("127.0.0.0/8"), ip_network("::1/128")])
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
 BYE = b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 2\r\n\r\nok"
 
@@ -153,7 +153,7 @@ def answering(*pieces: bytes, then_wait: bool = False) -> Handler:
 
 @asynccontextmanager
 async def open_client(
-    guard: Guard = LOOPBACK, clock: Clock | None = None, hosts: Path | None = None, **settings: Any
+    guard: AddressGuard = LOOPBACK, clock: Clock | None = None, hosts: Path | None = None, **settings: Any
 ) -> AsyncIterator[Client]:
     """Give a client that may ask this machine, with a hosts file of the test's own."""
     clock = clock or SystemClock()
@@ -167,14 +167,14 @@ async def open_client(
 
 async def ask(client: Client, url: str, **request: Any) -> Fetched:
     """Fetch what has to come back as a response."""
-    result = await client.fetch(Request(url=url, **{"deadline_s": 5.0, **request}))
+    result = await client.fetch(FetchRequest(url=url, **{"deadline_s": 5.0, **request}))
     assert isinstance(result, Fetched), result
     return result
 
 
 async def fail(client: Client, url: str, **request: Any) -> FetchFailed:
     """Fetch what has to fail."""
-    result = await client.fetch(Request(url=url, **{"deadline_s": 5.0, **request}))
+    result = await client.fetch(FetchRequest(url=url, **{"deadline_s": 5.0, **request}))
     assert isinstance(result, FetchFailed), result
     return result
 

@@ -14,7 +14,7 @@ import pytest
 from holdfast.clock import SystemClock
 from holdfast.errors import Unavailable
 from holdfast.fetch.client import Client, ClientSettings
-from holdfast.types import FetchProblem, Request, Truncated
+from holdfast.types import FetchProblem, FetchRequest, Truncated
 from tests.unit.fetch.servers import (
     BYE,
     LOOPBACK,
@@ -211,7 +211,7 @@ def test_a_spool_that_cannot_be_written_is_an_error_of_ours(tmp_path: Path) -> N
             open_client(spool_dir=tmp_path / "missing", memory_bytes=10_000) as client,
         ):
             with pytest.raises(Unavailable, match="spool"):
-                await client.fetch(Request(url=server.url()))
+                await client.fetch(FetchRequest(url=server.url()))
 
     run(main())
 
@@ -252,7 +252,7 @@ def test_a_turn_is_not_lost_with_a_caller_that_gives_up() -> None:
 
             leading = asyncio.create_task(first())
             await asyncio.sleep(0)
-            second = asyncio.create_task(client.fetch(Request(url=server.url("/second"))))
+            second = asyncio.create_task(client.fetch(FetchRequest(url=server.url("/second"))))
             third = asyncio.create_task(ask(client, server.url("/third")))
             await asyncio.wait_for(asyncio.gather(leading, third), 2)
 
@@ -273,7 +273,7 @@ def test_cancelling_a_caller_ends_the_transfer() -> None:
             hung_up.set()
 
         async with serving(endless) as server, open_client() as client:
-            task = asyncio.create_task(client.fetch(Request(url=server.url())))
+            task = asyncio.create_task(client.fetch(FetchRequest(url=server.url())))
             await server.asked.wait()
             task.cancel()
             with pytest.raises(asyncio.CancelledError):
@@ -286,7 +286,7 @@ def test_cancelling_a_caller_ends_the_transfer() -> None:
 def test_closing_the_client_cancels_its_callers() -> None:
     async def main() -> None:
         async with serving(answering(b"", then_wait=True)) as server, open_client(max_connections=1) as client:
-            tasks = [asyncio.create_task(client.fetch(Request(url=server.url()))) for _ in range(2)]
+            tasks = [asyncio.create_task(client.fetch(FetchRequest(url=server.url()))) for _ in range(2)]
             await server.asked.wait()
             await client.close()
             results = await asyncio.gather(*tasks, return_exceptions=True)

@@ -10,7 +10,7 @@ import time
 
 import pytest
 
-from holdfast.types import Fetched, FetchProblem, Request, Truncated
+from holdfast.types import Fetched, FetchProblem, FetchRequest, Truncated
 from tests.unit.fetch.servers import (
     OK,
     Handler,
@@ -292,7 +292,7 @@ def test_a_request_that_asks_for_it_goes_over_a_new_connection() -> None:
             await ask(client, server.url("/second"))
             assert server.connections == 1
 
-            answer = await client.fetch(Request(url=server.url("/third"), fresh_connection=True))
+            answer = await client.fetch(FetchRequest(url=server.url("/third"), fresh_connection=True))
 
             assert isinstance(answer, Fetched)
             assert server.connections == 2
@@ -339,7 +339,8 @@ def test_stalled_hosts_do_not_slow_the_others() -> None:
             open_client() as client,
         ):
             stuck = [
-                asyncio.create_task(client.fetch(Request(url=stalled.url(f"/{n}"), deadline_s=10))) for n in range(50)
+                asyncio.create_task(client.fetch(FetchRequest(url=stalled.url(f"/{n}"), deadline_s=10)))
+                for n in range(50)
             ]
             before = time.monotonic()
             for _ in range(50):

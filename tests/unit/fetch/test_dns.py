@@ -14,8 +14,8 @@ import pytest
 from holdfast.clock import SystemClock
 from holdfast.fetch.client import Client, ClientSettings
 from holdfast.fetch.dns import Resolver, ResolverSettings
-from holdfast.fetch.guard import REFUSAL, Guard
-from holdfast.types import Fetched, FetchFailed, FetchProblem, Request
+from holdfast.fetch.guard import REFUSAL, AddressGuard
+from holdfast.types import Fetched, FetchFailed, FetchProblem, FetchRequest
 from tests.clock import FakeClock
 from tests.unit.fetch.nameserver import Held, Nameserver, Zone, nameserver
 from tests.unit.fetch.servers import OK, answering, run, serving
@@ -33,7 +33,7 @@ async def resolving(
         chosen = ResolverSettings(
             **{"nameservers": (server.address,), "hosts_file": None, "timeout_s": 1.0, **settings}
         )
-        resolver = Resolver(chosen, Guard(), clock or SystemClock())
+        resolver = Resolver(chosen, AddressGuard(), clock or SystemClock())
         try:
             yield resolver, server
         finally:
@@ -168,7 +168,7 @@ def test_a_silent_nameserver_does_not_cost_the_time_of_the_other() -> None:
     async def main() -> None:
         async with nameserver(lambda *_: None) as silent, nameserver(both) as good:
             settings = ResolverSettings(nameservers=(silent.address, good.address), hosts_file=None, timeout_s=10.0)
-            resolver = Resolver(settings, Guard(), SystemClock())
+            resolver = Resolver(settings, AddressGuard(), SystemClock())
             found = await resolver.resolve("www.example.com")
             resolver.close()
 
@@ -299,7 +299,7 @@ def test_closing_ends_open_lookups() -> None:
     run(main())
 
 
-def _client(server: Nameserver, guard: Guard) -> Client:
+def _client(server: Nameserver, guard: AddressGuard) -> Client:
     settings = ResolverSettings(nameservers=(server.address,), hosts_file=None, timeout_s=1.0)
     clock = SystemClock()
     return Client(ClientSettings(user_agent="test"), guard, clock, Resolver(settings, guard, clock))
@@ -312,10 +312,10 @@ def test_rebinding_never_reaches_the_second_address() -> None:
         return [] if kind == "AAAA" else ["A 127.0.0.1"] if times == 0 else ["A 127.0.0.2"]
 
     async def main() -> None:
-        guard = Guard([ip_network("127.0.0.1/32")])
+        guard = AddressGuard([ip_network("127.0.0.1/32")])
         async with nameserver(zone, ttl_s=0) as names, serving(answering(OK), host="0.0.0.0") as web:
             client = _client(names, guard)
-            fetched = await client.fetch(Request(url=web.url(host="rebind.test")))
+            fetched = await client.fetch(FetchRequest(url=web.url(host="rebind.test")))
             await client.close()
 
             assert isinstance(fetched, Fetched)
@@ -331,9 +331,9 @@ def test_a_dead_address_is_passed_over_the_next_time() -> None:
 
     async def main() -> None:
         async with nameserver(zone) as names, serving(answering(OK)) as web:
-            client = _client(names, Guard([ip_network("127.0.0.0/8")]))
-            first = await client.fetch(Request(url=web.url(host="two.test")))
-            second = await client.fetch(Request(url=web.url(host="two.test")))
+            client = _client(names, AddressGuard([ip_network("127.0.0.0/8")]))
+            first = await client.fetch(FetchRequest(url=web.url(host="two.test")))
+            second = await client.fetch(FetchRequest(url=web.url(host="two.test")))
             await client.close()
 
             assert isinstance(first, FetchFailed)
@@ -346,8 +346,8 @@ def test_a_dead_address_is_passed_over_the_next_time() -> None:
 def test_a_name_without_address_is_a_dns_failure_of_the_exchange() -> None:
     async def main() -> None:
         async with nameserver(lambda *_: NXDOMAIN) as names:
-            client = _client(names, Guard())
-            failed = await client.fetch(Request(url="http://gone.test/"))
+            client = _client(names, AddressGuard())
+            failed = await client.fetch(FetchRequest(url="http://gone.test/"))
             await client.close()
 
             assert isinstance(failed, FetchFailed)

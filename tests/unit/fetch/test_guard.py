@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.fetch.guard import REFUSAL, Guard
+from holdfast.fetch.guard import REFUSAL, AddressGuard
 from holdfast.types import FetchProblem
 from tests.unit.fetch.servers import OK, answering, ask, fail, open_client, run, serving
 
@@ -81,33 +81,33 @@ PUBLIC = [
 
 @pytest.mark.parametrize("address", FORBIDDEN)
 def test_what_is_not_public_is_refused(address: str) -> None:
-    assert not Guard().judge(address)
+    assert not AddressGuard().judge(address)
     if "%" not in address:
-        assert not Guard().judge(ip_address(address))
+        assert not AddressGuard().judge(ip_address(address))
 
 
 @pytest.mark.parametrize("address", PUBLIC)
 def test_what_is_public_may_be_asked(address: str) -> None:
-    assert Guard().judge(address)
-    assert Guard().judge(ip_address(address))
+    assert AddressGuard().judge(address)
+    assert AddressGuard().judge(ip_address(address))
 
 
 @pytest.mark.parametrize("text", ["", "localhost", "2130706433", "127.1", "0x7f000001", "1.1.1.1.", "1.1.1.1/8"])
 def test_what_is_no_address_is_refused(text: str) -> None:
-    assert not Guard([ip_network("0.0.0.0/0")]).judge(text)
+    assert not AddressGuard([ip_network("0.0.0.0/0")]).judge(text)
 
 
 def test_what_passes_is_always_global_to_the_standard_library_too() -> None:
     rng = random.Random(7)
     for _ in range(3000):
         for address in (IPv4Address(rng.getrandbits(32)), IPv6Address(rng.getrandbits(128))):
-            if Guard().judge(address):
+            if AddressGuard().judge(address):
                 assert address.is_global
                 assert not address.is_multicast
 
 
 def test_only_the_named_networks_are_opened() -> None:
-    guard = Guard([ip_network("10.1.0.0/16"), ip_network("fd00:1::/32")])
+    guard = AddressGuard([ip_network("10.1.0.0/16"), ip_network("fd00:1::/32")])
 
     assert guard.judge("10.1.2.3")
     assert guard.judge("fd00:1::5")
@@ -149,7 +149,7 @@ LITERALS = [
 @pytest.mark.parametrize("url", LITERALS)
 def test_a_forbidden_literal_is_never_dialled_and_never_repeated(url: str) -> None:
     async def main() -> None:
-        async with serving(answering(OK)) as server, open_client(guard=Guard()) as client:
+        async with serving(answering(OK)) as server, open_client(guard=AddressGuard()) as client:
             failed = await fail(client, url.format(port=server.port))
             await asyncio.sleep(0)
 
@@ -197,7 +197,7 @@ def test_a_forbidden_literal_is_never_dialled_and_never_repeated(url: str) -> No
 )
 def test_an_address_that_two_parsers_could_read_differently_is_refused(url: str) -> None:
     async def main() -> None:
-        async with open_client(guard=Guard()) as client:
+        async with open_client(guard=AddressGuard()) as client:
             assert (await fail(client, url)).problem is FetchProblem.URL_REFUSED
 
     run(main())
@@ -208,7 +208,7 @@ def test_a_name_that_leads_to_a_private_address_is_refused_without_saying_which(
     hosts.write_text("10.11.12.13 inside.test\n93.184.216.34 mixed.test\n127.0.0.1 mixed.test\n")
 
     async def main() -> None:
-        async with serving(answering(OK)) as server, open_client(guard=Guard(), hosts=hosts) as client:
+        async with serving(answering(OK)) as server, open_client(guard=AddressGuard(), hosts=hosts) as client:
             for host in ("inside.test", "mixed.test", "localhost", "sub.localhost"):
                 failed = await fail(client, server.url(host=host))
                 assert failed.problem is FetchProblem.ADDRESS_FORBIDDEN
@@ -220,7 +220,10 @@ def test_a_name_that_leads_to_a_private_address_is_refused_without_saying_which(
 
 def test_an_allowed_network_opens_the_way() -> None:
     async def main() -> None:
-        async with serving(answering(OK)) as server, open_client(guard=Guard([ip_network("127.0.0.1/32")])) as client:
+        async with (
+            serving(answering(OK)) as server,
+            open_client(guard=AddressGuard([ip_network("127.0.0.1/32")])) as client,
+        ):
             assert (await ask(client, server.url())).status == 200
             refused = await fail(client, server.url(host="127.0.0.2"))
 

@@ -10,11 +10,11 @@ import pytest
 
 from holdfast.config import FetchSettings, Settings
 from holdfast.crawl.plan import CrawlPlan
+from holdfast.crawl_process.process import limiter_of
 from holdfast.fetch.client import Client, ClientSettings
-from holdfast.fetch.guard import Guard
+from holdfast.fetch.guard import AddressGuard
 from holdfast.fetch.per_ip import AddressLimit, AddressLimiter
-from holdfast.types import Fetched, Request
-from holdfast.worker.limiting import limiter_of
+from holdfast.types import Fetched, FetchRequest
 from tests.clock import FakeClock
 from tests.unit.fetch.servers import OK, answering, run, serving
 
@@ -144,10 +144,12 @@ def test_the_wait_for_a_turn_is_no_part_of_how_long_a_request_took() -> None:
         clock = FakeClock()
         limiter = _limiter(clock, rate=0.1)
         async with serving(answering(OK)) as server:
-            client = Client(ClientSettings(user_agent="t"), Guard([ip_network("127.0.0.0/8")]), clock, limiter=limiter)
-            first = await client.fetch(Request(url=server.url("/"), deadline_s=5.0))
+            client = Client(
+                ClientSettings(user_agent="t"), AddressGuard([ip_network("127.0.0.0/8")]), clock, limiter=limiter
+            )
+            first = await client.fetch(FetchRequest(url=server.url("/"), deadline_s=5.0))
             began = clock.now()
-            second = await client.fetch(Request(url=server.url("/"), deadline_s=5.0))
+            second = await client.fetch(FetchRequest(url=server.url("/"), deadline_s=5.0))
             await client.close()
 
         assert isinstance(first, Fetched)

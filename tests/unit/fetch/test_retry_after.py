@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holdfast.fetch.retry_after import MAX_WAIT_S, RetryAfter, parse_retry_after, read_retry_after
+from holdfast.fetch.endings import MAX_WAIT_S, RetryAfter, parse_retry_after, read_retry_after
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 

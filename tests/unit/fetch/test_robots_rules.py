@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holdfast.fetch.robots import Decision, RobotsFile
-from holdfast.fetch.robots_rules import MAX_WORK, TOO_COSTLY
+from holdfast.fetch.robots import MAX_WORK, TOO_COSTLY, RobotsDecision, RobotsFile
 
 UNRESERVED = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._~"
 RESERVED_AS_IS = ":/?[]@!&'()+,;="
@@ -70,7 +69,7 @@ def slow_match(pattern: list[str], path: list[str]) -> bool:
     return matches(0, 0)
 
 
-def slow_decide(rules: list[tuple[bool, str]], target: str) -> Decision:
+def slow_decide(rules: list[tuple[bool, str]], target: str) -> RobotsDecision:
     """Try every rule on both spellings of the address; the longest wins, then the allow, then the first."""
     path = spell(target, is_pattern=False)
     best = (0, False, 0)
@@ -80,8 +79,8 @@ def slow_decide(rules: list[tuple[bool, str]], target: str) -> Decision:
             best = max(best, (len(pattern), allow, -number))
     length, allow, number = best
     if not length:
-        return Decision(True)
-    return Decision(allow, f"{'Allow' if allow else 'Disallow'}: {rules[-number][1]}", 2 - number)
+        return RobotsDecision(True)
+    return RobotsDecision(allow, f"{'Allow' if allow else 'Disallow'}: {rules[-number][1]}", 2 - number)
 
 
 ESCAPES = ("%61", "%2f", "%2F", "%3A", "%", "%2", "%C3%a9", "%2A", "%24", "%20")

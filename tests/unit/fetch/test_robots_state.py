@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from holdfast.fetch.robots import MAX_BYTES
-from holdfast.fetch.robots_state import RobotsRead, Verdict, needs_fetch, next_try_at, read_answer, verdict
+from holdfast.fetch.robots_state import RobotsRead, RobotsVerdict, needs_fetch, next_try_at, read_answer, verdict
 from holdfast.types import FetchProblem, RobotsAnswer, RobotsState
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -40,7 +40,7 @@ def test_success_is_rules(status: int) -> None:
         status=status,
         body=b"User-agent: *",
     )
-    assert verdict(state, NOW) is Verdict.RULES
+    assert verdict(state, NOW) is RobotsVerdict.RULES
 
 
 @pytest.mark.parametrize("status", [400, 401, 403, 404, 410, 418, 451, 499])
@@ -48,7 +48,7 @@ def test_a_client_error_means_that_there_is_no_file(status: int) -> None:
     state = read_answer(None, answered(status, b"User-agent: *\nDisallow: /"), NOW)
 
     assert (state.answer, state.status, state.body, state.failures) == (RobotsAnswer.ALLOW_ALL, status, b"", 0)
-    assert verdict(state, NOW) is Verdict.ALLOW
+    assert verdict(state, NOW) is RobotsVerdict.ALLOW
 
 
 @pytest.mark.parametrize("status", [429, 500, 502, 503, 504, 599, 600, 999, 304, 302, 100])
@@ -56,33 +56,33 @@ def test_too_many_requests_server_errors_and_the_unheard_of_disallow(status: int
     state = read_answer(None, answered(status, b"User-agent: *\nAllow: /"), NOW)
 
     assert (state.answer, state.status, state.body, state.failures) == (RobotsAnswer.UNREACHABLE, status, b"", 1)
-    assert verdict(state, NOW) is Verdict.DISALLOW
+    assert verdict(state, NOW) is RobotsVerdict.DISALLOW
 
 
 @pytest.mark.parametrize("problem", list(FetchProblem))
 def test_no_response_disallows_whatever_the_reason(problem: FetchProblem) -> None:
     state = read_answer(None, RobotsRead(origin=ORIGIN, failure=problem), NOW)
 
-    assert verdict(state, NOW) is Verdict.DISALLOW
+    assert verdict(state, NOW) is RobotsVerdict.DISALLOW
     assert state.status is None
 
 
 def test_a_body_that_broke_off_is_a_failure_although_its_status_was_good() -> None:
     broken = RobotsRead(origin=ORIGIN, status=200, body=b"User-agent: *\nDis", failure=FetchProblem.DISCONNECTED)
 
-    assert verdict(read_answer(None, broken, NOW), NOW) is Verdict.DISALLOW
+    assert verdict(read_answer(None, broken, NOW), NOW) is RobotsVerdict.DISALLOW
 
 
 def test_a_sixth_redirect_means_that_there_is_no_file() -> None:
     state = read_answer(None, RobotsRead(origin=ORIGIN, status=301, too_many_redirects=True), NOW)
 
-    assert verdict(state, NOW) is Verdict.ALLOW
+    assert verdict(state, NOW) is RobotsVerdict.ALLOW
 
 
 def test_a_redirect_that_the_guard_refused_disallows() -> None:
     refused = RobotsRead(origin=ORIGIN, status=302, failure=FetchProblem.ADDRESS_FORBIDDEN)
 
-    assert verdict(read_answer(None, refused, NOW), NOW) is Verdict.DISALLOW
+    assert verdict(read_answer(None, refused, NOW), NOW) is RobotsVerdict.DISALLOW
 
 
 def test_the_body_is_kept_up_to_the_limit_of_the_parser() -> None:
@@ -92,7 +92,7 @@ def test_the_body_is_kept_up_to_the_limit_of_the_parser() -> None:
 
 
 def test_without_a_state_nothing_is_known_and_the_file_is_asked_for() -> None:
-    assert verdict(None, NOW) is Verdict.UNKNOWN
+    assert verdict(None, NOW) is RobotsVerdict.UNKNOWN
     assert needs_fetch(None, NOW)
 
 
@@ -105,12 +105,12 @@ def test_an_answer_is_asked_for_anew_after_an_hour(status: int) -> None:
     assert needs_fetch(state, NOW + HOUR)
 
 
-@pytest.mark.parametrize(("status", "held"), [(200, Verdict.RULES), (404, Verdict.ALLOW)])
-def test_an_answer_is_never_used_beyond_a_day(status: int, held: Verdict) -> None:
+@pytest.mark.parametrize(("status", "held"), [(200, RobotsVerdict.RULES), (404, RobotsVerdict.ALLOW)])
+def test_an_answer_is_never_used_beyond_a_day(status: int, held: RobotsVerdict) -> None:
     state = read_answer(None, answered(status), NOW)
 
     assert verdict(state, NOW + DAY) is held
-    assert verdict(state, NOW + DAY + SECOND) is Verdict.UNKNOWN
+    assert verdict(state, NOW + DAY + SECOND) is RobotsVerdict.UNKNOWN
     assert needs_fetch(state, NOW + DAY)
 
 
@@ -145,7 +145,7 @@ def test_a_failure_long_after_the_last_one_begins_a_new_outage() -> None:
 def test_a_copy_read_within_a_day_stays_in_force_during_an_outage() -> None:
     state = state_after((0 * HOUR, answered(200, b"rules")), (HOUR, OUTAGE), (HOUR + 2 * SECOND, OUTAGE))
 
-    assert verdict(state, NOW + 23 * HOUR) is Verdict.RULES
+    assert verdict(state, NOW + 23 * HOUR) is RobotsVerdict.RULES
     assert (state.body, state.fetched_at, state.checked_at) == (b"rules", NOW, NOW + HOUR + 2 * SECOND)
     assert (state.failures, state.status) == (2, 503)
     assert next_try_at(state) == NOW + HOUR + 6 * SECOND
@@ -155,7 +155,7 @@ def test_a_copy_older_than_a_day_is_dropped_by_the_next_failure() -> None:
     state = state_after((0 * HOUR, answered(200, b"rules")), (DAY + SECOND, OUTAGE))
 
     assert (state.answer, state.body) == (RobotsAnswer.UNREACHABLE, b"")
-    assert verdict(state, NOW + DAY + SECOND) is Verdict.DISALLOW
+    assert verdict(state, NOW + DAY + SECOND) is RobotsVerdict.DISALLOW
 
 
 def test_a_copy_is_asked_for_when_it_expires_and_not_an_hour_later() -> None:
@@ -169,15 +169,15 @@ def test_a_copy_is_asked_for_when_it_expires_and_not_an_hour_later() -> None:
 def test_a_missing_file_stays_missing_for_a_day_of_outage() -> None:
     state = state_after((0 * HOUR, answered(404)), (HOUR, OUTAGE), (HOUR + 2 * SECOND, OUTAGE))
 
-    assert verdict(state, NOW + DAY) is Verdict.ALLOW
+    assert verdict(state, NOW + DAY) is RobotsVerdict.ALLOW
     assert (state.fetched_at, state.failures, next_try_at(state)) == (NOW, 2, NOW + HOUR + 6 * SECOND)
-    assert verdict(read_answer(state, OUTAGE, NOW + DAY + SECOND), NOW + DAY + SECOND) is Verdict.DISALLOW
+    assert verdict(read_answer(state, OUTAGE, NOW + DAY + SECOND), NOW + DAY + SECOND) is RobotsVerdict.DISALLOW
 
 
 def test_one_good_answer_ends_an_outage() -> None:
     state = state_after((0 * HOUR, OUTAGE), (2 * SECOND, OUTAGE), (6 * SECOND, answered(404)))
 
-    assert (state.failures, verdict(state, NOW + 6 * SECOND)) == (0, Verdict.ALLOW)
+    assert (state.failures, verdict(state, NOW + 6 * SECOND)) == (0, RobotsVerdict.ALLOW)
     assert next_try_at(state) == NOW + 6 * SECOND + HOUR
 
 
@@ -190,7 +190,7 @@ def test_a_new_answer_replaces_a_copy_of_any_age() -> None:
 def test_thirty_days_of_outage_still_disallow_and_remember_since_when() -> None:
     state = state_after((0 * HOUR, OUTAGE), (DAY, OUTAGE), (31 * DAY, OUTAGE))
 
-    assert verdict(state, NOW + 40 * DAY) is Verdict.DISALLOW
+    assert verdict(state, NOW + 40 * DAY) is RobotsVerdict.DISALLOW
     assert (state.fetched_at, state.failures) == (NOW, 1)
     assert needs_fetch(state, NOW + 40 * DAY)
 
@@ -198,12 +198,12 @@ def test_thirty_days_of_outage_still_disallow_and_remember_since_when() -> None:
 def test_a_state_from_a_clock_that_ran_ahead_is_no_answer() -> None:
     ahead = read_answer(None, answered(200), NOW + 2 * HOUR)
 
-    assert verdict(ahead, NOW) is Verdict.UNKNOWN
+    assert verdict(ahead, NOW) is RobotsVerdict.UNKNOWN
     assert needs_fetch(ahead, NOW)
 
 
 def test_a_clock_that_differs_by_seconds_does_not_matter() -> None:
     ahead = read_answer(None, answered(200), NOW + 3 * SECOND)
 
-    assert verdict(ahead, NOW) is Verdict.RULES
+    assert verdict(ahead, NOW) is RobotsVerdict.RULES
     assert not needs_fetch(ahead, NOW)

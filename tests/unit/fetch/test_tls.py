@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from holdfast.errors import Unavailable
-from holdfast.fetch.tls import InvalidHosts, trust_store
+from holdfast.fetch.guard import InvalidHosts, trust_store
 from tests.clock import FakeClock
 
 

@@ -6,7 +6,7 @@ from random import Random
 
 import pytest
 
-from holdfast.frontier.backoff import may_retry, next_try, retry_wait
+from holdfast.frontier.politeness import may_retry, next_try, retry_wait
 from holdfast.types import FetchProblem
 
 

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.frontier.circuit import (
+from holdfast.frontier.politeness import (
     Circuit,
     gives_up,
     mark_unreachable,

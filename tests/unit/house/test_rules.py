@@ -122,7 +122,7 @@ def test_a_rule_catches_the_bad_and_leaves_the_good(rule: Rule, bad: str, good: 
         (calls.clock_readers, "clock.py", "time.monotonic()"),
         (calls.stray_sql, "sources/queries.py", "q = 'SELECT 1'"),
         (calls.stray_sql, "frontier/sql.py", "q = 'SELECT 1'"),
-        (calls.stray_sql, "db/hot.py", "q = 'SELECT 1'"),
+        (calls.stray_sql, "db/raw.py", "q = 'SELECT 1'"),
     ],
 )
 def test_a_rule_knows_its_exceptions(rule: Rule, path: str, text: str) -> None:

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
 
-from holdfast.index.capture import Capture, Surroundings
+from holdfast.index.capture import IndexedCapture, Surroundings
 from holdfast.index.reading import FileReading
 from tests.clock import FakeClock
 
@@ -44,7 +44,7 @@ def response(body: bytes, headers: bytes = b"Content-Type: text/html\r\n") -> by
 class Read(NamedTuple):
     """What the index makes of a file."""
 
-    captures: list[Capture]
+    captures: list[IndexedCapture]
     reading: FileReading
 
     @property

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.index.intake.discovery import STATE_FILE, discover
-from holdfast.index.intake.placing import (
+from holdfast.imports.packages import STATE_FILE, discover
+from holdfast.imports.placing import (
     Keeping,
     NotAnArchive,
-    Target,
+    PlacementTarget,
     clean_name,
     digest_of,
     free_name,
@@ -98,7 +98,7 @@ def test_a_file_is_placed_with_the_digests_it_had(tmp_path: Path, keeping: Keepi
     folder.mkdir()
     digests = digest_of(path, lambda count: None)
 
-    looked, target = look_at(path, lambda count: None), Target(folder, "a.warc.gz", keeping)
+    looked, target = look_at(path, lambda count: None), PlacementTarget(folder, "a.warc.gz", keeping)
     placed = place(path, looked, digests, target, lambda count: None)
 
     assert placed.how == how
@@ -173,7 +173,7 @@ def test_of_a_link_the_file_is_kept(tmp_path: Path, keeping: Keeping) -> None:
     link.symlink_to(Path("objects") / "SHA256E-s1--abc")
     digests = digest_of(link, lambda count: None)
 
-    target = Target(folder, link.name, keeping)
+    target = PlacementTarget(folder, link.name, keeping)
     placed = place(link, look_at(link, lambda count: None), digests, target, lambda count: None)
 
     assert not placed.path.is_symlink()

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.index.facts import detect_language, make_snippet, says_archived, simhash
-from holdfast.index.keys import MAX_KEY_BYTES, identify, url_key
-from holdfast.index.outlinks import outlinks
-from holdfast.index.postquery import request_data
+from holdfast.index.capture import identify, outlinks, request_data
+from holdfast.index.documents import detect_language, make_snippet, says_archived, simhash
 from holdfast.urls import hash64
-from holdfast.urls.edges import MAX_EDGES
+from holdfast.urls.address import MAX_KEY_BYTES, url_key
+from holdfast.urls.links import MAX_EDGES
 
 SENTENCE = "The ministry publishes weekly figures about vaccination in every region of the country."
 

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.index.intake.packages import BadPackage, open_package
-from holdfast.index.intake.signatures import Worth
-from holdfast.index.intake.verification import check_signed_data
+from holdfast.imports.packages import BadPackage, open_package
+from holdfast.imports.signatures import Worth
+from holdfast.imports.verification import check_signed_data
 from tests.unit.index.files import record
 
 WARC = record() * 3

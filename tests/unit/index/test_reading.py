@@ -15,7 +15,7 @@ import pytest
 import zstandard
 
 from holdfast.clock import from_micros
-from holdfast.parse.document import Kind
+from holdfast.parse.document import DocumentKind
 from tests.unit.index.files import read, record, response, write
 from tests.unit.warc.archives import write as write_ours
 
@@ -220,17 +220,26 @@ def test_a_wrong_digest_is_flagged_and_the_capture_kept(tmp_path: Path, digest: 
 
 def test_what_is_no_capture_of_the_web_is_counted(tmp_path: Path) -> None:
     path = write(
-        tmp_path / "x.warc.gz", record(b"a: b", kind="warcinfo", url=None), record(url="dns:example.org"),
-        record(b"x", kind="metadata"), record(b"y", kind="resource", url="urn:pageinfo:x"), GOOD[0],
+        tmp_path / "x.warc.gz",
+        record(b"a: b", kind="warcinfo", url=None),
+        record(url="dns:example.org"),
+        record(b"x", kind="metadata"),
+        record(b"y", kind="resource", url="urn:pageinfo:x"),
+        GOOD[0],
         record(b"z", kind="conversion"),
-    )  # fmt: skip
+    )
 
     found = read(path)
 
     assert len(found.captures) == 1
     assert found.reading.kinds == {
-        "warcinfo": 1, "response": 2, "metadata": 1, "resource": 1, "conversion": 1, "other_scheme": 2,
-    }  # fmt: skip
+        "warcinfo": 1,
+        "response": 2,
+        "metadata": 1,
+        "resource": 1,
+        "conversion": 1,
+        "other_scheme": 2,
+    }
     assert found.reading.records == 6
 
 
@@ -277,19 +286,26 @@ def test_a_whole_member_in_front_of_garbage_is_kept(tmp_path: Path) -> None:
 
 def test_a_page_is_what_its_bytes_and_its_type_say(tmp_path: Path) -> None:
     cases = [
-        (b"text/html", b"<p>x", Kind.HTML), (b"", b"<!doctype html><p>x", Kind.HTML), (b"text/plain", b"x", Kind.TEXT),
-        (b"application/pdf", b"%PDF-1.4 x", Kind.PDF), (b"text/html", b"%PDF-1.4 x", Kind.PDF),
-        (b"image/png", b"\x89PNG\r\n\x1a\n", Kind.OTHER), (b"text/css", b"a{}", Kind.OTHER),
-        (b"image/svg+xml", b"<svg>", Kind.OTHER), (b"application/json", b"{}", Kind.OTHER),
-        (b"text/html", b"PK\x03\x04xxxx", Kind.OTHER), (b"text/xml", b"<rss/>", Kind.OTHER),
-        (b"", b' {"name": "RFG"}', Kind.OTHER), (b"text/plain", b'{"name": "RFG"}', Kind.TEXT),
-    ]  # fmt: skip
+        (b"text/html", b"<p>x", DocumentKind.HTML),
+        (b"", b"<!doctype html><p>x", DocumentKind.HTML),
+        (b"text/plain", b"x", DocumentKind.TEXT),
+        (b"application/pdf", b"%PDF-1.4 x", DocumentKind.PDF),
+        (b"text/html", b"%PDF-1.4 x", DocumentKind.PDF),
+        (b"image/png", b"\x89PNG\r\n\x1a\n", DocumentKind.OTHER),
+        (b"text/css", b"a{}", DocumentKind.OTHER),
+        (b"image/svg+xml", b"<svg>", DocumentKind.OTHER),
+        (b"application/json", b"{}", DocumentKind.OTHER),
+        (b"text/html", b"PK\x03\x04xxxx", DocumentKind.OTHER),
+        (b"text/xml", b"<rss/>", DocumentKind.OTHER),
+        (b"", b' {"name": "RFG"}', DocumentKind.OTHER),
+        (b"text/plain", b'{"name": "RFG"}', DocumentKind.TEXT),
+    ]
     records = [record(response(body, b"Content-Type: " + kind + b"\r\n")) for kind, body, _ in cases]
 
     captures = read(write(tmp_path / "x.warc.gz", *records)).captures
 
     assert [capture.kind for capture in captures] == [kind for _, _, kind in cases]
-    assert [capture.is_page for capture in captures] == [kind is not Kind.OTHER for _, _, kind in cases]
+    assert [capture.is_page for capture in captures] == [kind is not DocumentKind.OTHER for _, _, kind in cases]
 
 
 def test_a_request_gives_its_capture_a_key_wherever_it_stands(tmp_path: Path) -> None:

@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519
 
-from holdfast.index.intake.packages import open_package
-from holdfast.index.intake.signatures import Signature, Worth
-from holdfast.index.intake.verification import check_signed_data, system_roots
+from holdfast.imports.packages import open_package
+from holdfast.imports.signatures import Signature, Worth
+from holdfast.imports.verification import check_signed_data, system_roots
 from tests.unit.index.signing import (
     NAME,
     Pair,

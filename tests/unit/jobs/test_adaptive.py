@@ -7,8 +7,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from holdfast.errors import Invalid
-from holdfast.jobs.adaptive import StartPage, Watched, interval, looked
-from holdfast.jobs.intervals import interval_of
+from holdfast.jobs.endings import StartPage, Watched, interval, looked
+from holdfast.jobs.store import interval_of
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 EARLIER = NOW - timedelta(days=1)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.jobs.plans import House, crawl_plan
+from holdfast.jobs.specs import House, crawl_plan
 from holdfast.sources.config import merged, read_config
 
 _SOURCE = read_config({"seeds": ["https://a.example/"], "max_pages": 100, "quota_bytes": 10_000, "max_time_s": 600})

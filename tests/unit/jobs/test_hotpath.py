@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from holdfast.config import StorageSettings
-from holdfast.jobs.hotpath.deciding import FREED, SEEN_ALIVE, SEEN_DEAD, Note, decide
+from holdfast.jobs.administration.recovering import FREED, SEEN_ALIVE, SEEN_DEAD, Note, decide_storage
 
 NOW = datetime(2026, 6, 1, 12, tzinfo=UTC)
 LIMITS = StorageSettings()
@@ -40,7 +40,7 @@ def _note(seconds_ago: float, action: str = SEEN_DEAD, job_id: int = 1) -> Note:
 def test_a_path_is_freed_when_it_is_surely_dead_and_not_too_often(
     notes: list[Note], jobs: tuple[int, ...], reason: str
 ) -> None:
-    found = decide([1], notes, LIMITS, now=NOW)
+    found = decide_storage([1], notes, LIMITS, now=NOW)
 
     assert (found.jobs, found.reason) == (jobs, reason)
 
@@ -49,4 +49,4 @@ def test_a_job_that_was_helped_too_often_does_not_keep_help_from_others_and_one_
     earlier = [_note(3600 * hours, FREED, job_id) for hours in (20, 18, 16) for job_id in (1, 2)]
     seen = [_note(200, job_id=job_id) for job_id in (1, 2, 3)]
 
-    assert decide([1, 2, 3], [*earlier, *seen], LIMITS, now=NOW).jobs == (3,)
+    assert decide_storage([1, 2, 3], [*earlier, *seen], LIMITS, now=NOW).jobs == (3,)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.jobs.plans import House, crawl_plan
-from holdfast.jobs.projection import ADMIN_STATES, Latest, admin_state
+from holdfast.jobs.specs import House, crawl_plan
+from holdfast.jobs.views.listing import ADMIN_STATES, Latest, admin_state
 from holdfast.sources.config import read_config
 
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from holdfast.jobs.reading import (
+from holdfast.jobs.endings import (
     RULES,
     EndedAs,
     Facts,

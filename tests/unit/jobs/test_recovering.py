@@ -7,11 +7,11 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from holdfast.config import RecoverySettings
-from holdfast.jobs.recovering import Help, Helped, Sight, decide
+from holdfast.jobs.administration.recovering import Help, Helped, RunSighting, decide
 
 NOW = datetime(2026, 6, 1, 12, tzinfo=UTC)
 LIMITS = RecoverySettings()
-STALLED = Sight(pages=500, running_s=90_000, idle_s=3600, pages_per_minute=0.0)
+STALLED = RunSighting(pages=500, running_s=90_000, idle_s=3600, pages_per_minute=0.0)
 
 
 def _helped(hours_ago: float, action: Help = Help.RESTART_STALLED, pages: int = 0) -> Helped:
@@ -29,7 +29,9 @@ def _helped(hours_ago: float, action: Help = Help.RESTART_STALLED, pages: int = 
         (STALLED._replace(idle_s=60, pages_per_minute=None), Help.NOTHING, "healthy"),
     ],
 )
-def test_a_crawl_is_judged_by_how_long_nothing_moved_and_how_fast_it_is(sight: Sight, help_: Help, reason: str) -> None:
+def test_a_crawl_is_judged_by_how_long_nothing_moved_and_how_fast_it_is(
+    sight: RunSighting, help_: Help, reason: str
+) -> None:
     found = decide(sight, [], LIMITS, now=NOW)
 
     assert (found.help, found.reason) == (help_, reason)

@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 
 from holdfast.jobs.slots import (
     SLOT,
-    Moved,
+    MovedJob,
     Reason,
+    ScheduledTurn,
     Skipped,
     SlotTable,
-    Turn,
     distribution,
     next_turn,
     plan_rebalance,
@@ -102,16 +102,19 @@ def test_the_rhythm_is_kept_and_lies_ahead(rhythm: datetime, interval: timedelta
 @pytest.mark.parametrize(
     ("turn", "reason"),
     [
-        (Turn(job_id=1, interval=HOUR, next_run_at=NOW + HOUR, running=True), Reason.JOB_RUNNING),
-        (Turn(job_id=1, interval=HOUR, next_run_at=None), Reason.JOB_RUNNING),
-        (Turn(job_id=1, interval=HOUR, next_run_at=NOW + 30 * MINUTE), Reason.PROTECTION_WINDOW),
-        (Turn(job_id=1, interval=HOUR, next_run_at=NOW - MINUTE), Reason.PROTECTION_WINDOW),
-        (Turn(job_id=1, interval=HOUR, next_run_at=NOW + 31 * MINUTE), None),
-        (Turn(job_id=1, interval=HOUR, next_run_at=NOW + HOUR, placed_at=NOW - 59 * MINUTE), Reason.PLACEMENT_COOLDOWN),
-        (Turn(job_id=1, interval=HOUR, next_run_at=NOW + HOUR, placed_at=NOW - HOUR), None),
+        (ScheduledTurn(job_id=1, interval=HOUR, next_run_at=NOW + HOUR, running=True), Reason.JOB_RUNNING),
+        (ScheduledTurn(job_id=1, interval=HOUR, next_run_at=None), Reason.JOB_RUNNING),
+        (ScheduledTurn(job_id=1, interval=HOUR, next_run_at=NOW + 30 * MINUTE), Reason.PROTECTION_WINDOW),
+        (ScheduledTurn(job_id=1, interval=HOUR, next_run_at=NOW - MINUTE), Reason.PROTECTION_WINDOW),
+        (ScheduledTurn(job_id=1, interval=HOUR, next_run_at=NOW + 31 * MINUTE), None),
+        (
+            ScheduledTurn(job_id=1, interval=HOUR, next_run_at=NOW + HOUR, placed_at=NOW - 59 * MINUTE),
+            Reason.PLACEMENT_COOLDOWN,
+        ),
+        (ScheduledTurn(job_id=1, interval=HOUR, next_run_at=NOW + HOUR, placed_at=NOW - HOUR), None),
     ],
 )
-def test_a_job_is_not_moved_for_one_of_three_reasons(turn: Turn, reason: Reason | None) -> None:
+def test_a_job_is_not_moved_for_one_of_three_reasons(turn: ScheduledTurn, reason: Reason | None) -> None:
     assert refusal(turn, now=NOW) == reason
 
 
@@ -141,13 +144,13 @@ def test_the_distribution_counts_the_coming_day_by_hour() -> None:
 
 
 def test_a_rebalance_spreads_a_heap_and_lists_everybody() -> None:
-    turns = [Turn(job_id=n, interval=24 * HOUR, next_run_at=at(5)) for n in range(96)]
+    turns = [ScheduledTurn(job_id=n, interval=24 * HOUR, next_run_at=at(5)) for n in range(96)]
     turns += [
-        Turn(job_id=100, interval=HOUR, next_run_at=at(5), running=True),
-        Turn(job_id=101, interval=HOUR, next_run_at=at(0.3)),
-        Turn(job_id=102, interval=HOUR, next_run_at=at(5), placed_at=NOW),
-        Turn(job_id=103, interval=5 * MINUTE, next_run_at=at(1)),
-        Turn(job_id=104, interval=HOUR, next_run_at=None),
+        ScheduledTurn(job_id=100, interval=HOUR, next_run_at=at(5), running=True),
+        ScheduledTurn(job_id=101, interval=HOUR, next_run_at=at(0.3)),
+        ScheduledTurn(job_id=102, interval=HOUR, next_run_at=at(5), placed_at=NOW),
+        ScheduledTurn(job_id=103, interval=5 * MINUTE, next_run_at=at(1)),
+        ScheduledTurn(job_id=104, interval=HOUR, next_run_at=None),
     ]
     plan = plan_rebalance(turns, now=NOW)
 
@@ -162,13 +165,13 @@ def test_a_rebalance_spreads_a_heap_and_lists_everybody() -> None:
 
 
 def test_the_longest_interval_is_moved_first() -> None:
-    heap = [Turn(job_id=n, interval=timedelta(hours=n), next_run_at=at(5)) for n in (1, 2, 3)]
+    heap = [ScheduledTurn(job_id=n, interval=timedelta(hours=n), next_run_at=at(5)) for n in (1, 2, 3)]
 
-    assert plan_rebalance(heap, now=NOW).moved == (Moved(3, at(5), at(0.25)), Moved(2, at(5), at(1)))
+    assert plan_rebalance(heap, now=NOW).moved == (MovedJob(3, at(5), at(0.25)), MovedJob(2, at(5), at(1)))
 
 
 def test_of_equal_slots_a_rebalance_takes_the_one_in_the_emptier_hour() -> None:
-    turns = [Turn(job_id=n, interval=24 * HOUR, next_run_at=at(5)) for n in range(24)]
+    turns = [ScheduledTurn(job_id=n, interval=24 * HOUR, next_run_at=at(5)) for n in range(24)]
     plan = plan_rebalance(turns, now=NOW)
 
     assert plan.score == 1.0
@@ -177,7 +180,7 @@ def test_of_equal_slots_a_rebalance_takes_the_one_in_the_emptier_hour() -> None:
 
 def test_ten_times_the_jobs_are_rebalanced_with_little_more_than_ten_times_the_work() -> None:
     def work(jobs: int) -> int:
-        turns = [Turn(job_id=n, interval=timedelta(days=1 + n % 30), next_run_at=at(5)) for n in range(jobs)]
+        turns = [ScheduledTurn(job_id=n, interval=timedelta(days=1 + n % 30), next_run_at=at(5)) for n in range(jobs)]
         with Calls() as calls:
             plan = plan_rebalance(turns, now=NOW)
         assert len(plan.moved) > 0.9 * jobs
@@ -187,7 +190,7 @@ def test_ten_times_the_jobs_are_rebalanced_with_little_more_than_ten_times_the_w
 
 
 _turn = st.builds(
-    lambda job_id, quarters, minutes, age: Turn(
+    lambda job_id, quarters, minutes, age: ScheduledTurn(
         job_id=job_id, interval=quarters * SLOT, next_run_at=NOW + minutes * MINUTE, placed_at=NOW - age * MINUTE
     ),
     st.integers(1, 10**6), st.integers(1, 200), st.integers(-60, 5000), st.integers(0, 200),
@@ -196,7 +199,7 @@ _turn = st.builds(
 
 @settings(max_examples=150, deadline=None)
 @given(st.lists(_turn, max_size=60, unique_by=lambda turn: turn.job_id))
-def test_a_rebalance_never_makes_it_worse_and_never_moves_what_it_must_not(turns: list[Turn]) -> None:
+def test_a_rebalance_never_makes_it_worse_and_never_moves_what_it_must_not(turns: list[ScheduledTurn]) -> None:
     before = distribution([t.next_run_at for t in turns if t.next_run_at], now=NOW)
     plan = plan_rebalance(turns, now=NOW)
     by_id = {turn.job_id: turn for turn in turns}

@@ -10,8 +10,8 @@ from holdfast.errors import Conflict
 from holdfast.jobs.states import (
     TERMINAL,
     TRANSITIONS,
-    Action,
     IllegalTransition,
+    JobAction,
     State,
     after,
     check,
@@ -56,8 +56,8 @@ def test_a_step_is_legal_or_a_conflict(state: str, target: str, legal: bool) -> 
     assert (State(state) in sources_of(State(target))) == legal
 
 
-@pytest.mark.parametrize(("action", "state"), list(product(Action, State)))
-def test_an_action_is_allowed_from_the_documents_states_only(action: Action, state: State) -> None:
+@pytest.mark.parametrize(("action", "state"), list(product(JobAction, State)))
+def test_an_action_is_allowed_from_the_documents_states_only(action: JobAction, state: State) -> None:
     if state in _FROM[action]:
         assert after(action, state) in TRANSITIONS[state]
     else:

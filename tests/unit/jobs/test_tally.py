@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from holdfast.frontier import Summary
-from holdfast.jobs.tally import Timing, counted, counts_of, crawl_metrics
+from holdfast.worker.native import Timing, counted, counts_of, crawl_metrics
 
 
 def test_the_metrics_add_up_to_the_account() -> None:

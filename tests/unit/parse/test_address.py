@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from holdfast.parse.address import address, refresh, srcset
+from holdfast.parse.addresses import address, refresh, srcset
 
 
 @pytest.mark.parametrize(

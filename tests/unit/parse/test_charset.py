@@ -6,8 +6,7 @@ import time
 
 import pytest
 
-from holdfast.parse.charset import decode, decode_text, known_charset
-from holdfast.parse.problems import Problem
+from holdfast.parse.charset import ParseProblem, decode, decode_text, known_charset
 
 
 @pytest.mark.parametrize(
@@ -67,11 +66,11 @@ def test_an_encoding_that_hides_markup_is_refused(label: str) -> None:
     decoded = decode(b"+ADw-script+AD4- \xff", label)
 
     assert decoded.content == "+ADw-script+AD4- �"
-    assert decoded.problems == (Problem.CHARSET_REFUSED,)
+    assert decoded.problems == (ParseProblem.CHARSET_REFUSED,)
 
 
 def test_a_refused_encoding_in_a_meta_is_refused_too() -> None:
-    assert decode(b"<meta charset=utf-7>").problems == (Problem.CHARSET_REFUSED,)
+    assert decode(b"<meta charset=utf-7>").problems == (ParseProblem.CHARSET_REFUSED,)
 
 
 @pytest.mark.parametrize(
@@ -81,7 +80,7 @@ def test_no_label_reaches_the_codec_registry(label: str) -> None:
     decoded = decode(b"plain", label)
 
     assert decoded.content == b"plain"
-    assert decoded.problems == (Problem.CHARSET_UNKNOWN,)
+    assert decoded.problems == (ParseProblem.CHARSET_UNKNOWN,)
 
 
 def test_after_an_unknown_header_the_meta_decides() -> None:

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.parse import ParseChild, Problem, parse_page
-from holdfast.parse.wire import pack_reply, unpack_reply
+from holdfast.parse import ParseChild, ParseProblem, parse_page
+from holdfast.parse.child import pack_reply, unpack_reply
 from holdfast.types import Link, ParsedPage
 
 _GOLDEN = Path(__file__).parents[2] / "golden" / "parse"
@@ -48,7 +48,7 @@ def test_an_overrun_is_killed_its_links_salvaged_and_the_child_replaced(child: P
     page = _ask(child, _STUCK)
 
     assert time.monotonic() - started < 3.0
-    assert page.problems == (Problem.PARSE_TIMEOUT, Problem.LINKS_SCANNED)
+    assert page.problems == (ParseProblem.PARSE_TIMEOUT, ParseProblem.LINKS_SCANNED)
     assert page.links == (Link("/salvaged", "scan"),)
     assert first is not None
     assert not Path(f"/proc/{first}").exists()
@@ -71,25 +71,25 @@ _READY = "import sys; out = sys.stdout.buffer; out.write(bytes(4)); out.flush();
 @pytest.mark.parametrize(
     ("code", "problem"),
     [
-        ("raise SystemExit", Problem.PARSE_CRASHED),
-        ("print('hello')", Problem.PARSE_CRASHED),
-        (_READY, Problem.PARSE_CRASHED),
-        (_READY + "import os; os.kill(os.getpid(), 11)", Problem.PARSE_CRASHED),
-        (_READY + "out.write(bytes((0, 0, 0, 2)) + b'[]')", Problem.PARSE_CRASHED),
-        (_READY + "out.write(bytes((255, 255, 255, 255)) + b'[]')", Problem.PARSE_CRASHED),
-        (_READY + "sys.stdin.buffer.read()", Problem.PARSE_TIMEOUT),
+        ("raise SystemExit", ParseProblem.PARSE_CRASHED),
+        ("print('hello')", ParseProblem.PARSE_CRASHED),
+        (_READY, ParseProblem.PARSE_CRASHED),
+        (_READY + "import os; os.kill(os.getpid(), 11)", ParseProblem.PARSE_CRASHED),
+        (_READY + "out.write(bytes((0, 0, 0, 2)) + b'[]')", ParseProblem.PARSE_CRASHED),
+        (_READY + "out.write(bytes((255, 255, 255, 255)) + b'[]')", ParseProblem.PARSE_CRASHED),
+        (_READY + "sys.stdin.buffer.read()", ParseProblem.PARSE_TIMEOUT),
         (
             _READY + "out.write(bytes((0, 0, 0, 9)) + b'[]'); out.flush(); sys.stdin.buffer.read()",
-            Problem.PARSE_TIMEOUT,
+            ParseProblem.PARSE_TIMEOUT,
         ),
     ],
 )
-def test_a_child_that_fails_over_a_page_is_noted(code: str, problem: Problem) -> None:
+def test_a_child_that_fails_over_a_page_is_noted(code: str, problem: ParseProblem) -> None:
     with ParseChild(deadline_s=0.2, command=[sys.executable, "-c", code]) as child:
         page = _ask(child, b"<a href=/salvaged>")
 
         assert child.pid is None
-    assert page == ParsedPage(links=(Link("/salvaged", "scan"),), problems=(problem, Problem.LINKS_SCANNED))
+    assert page == ParsedPage(links=(Link("/salvaged", "scan"),), problems=(problem, ParseProblem.LINKS_SCANNED))
 
 
 def test_memory_has_a_limit() -> None:
@@ -98,7 +98,7 @@ def test_memory_has_a_limit() -> None:
     with ParseChild(deadline_s=5.0, memory_bytes=192 * 1024 * 1024) as child:
         page = _ask(child, body)
 
-    assert {Problem.PARSE_FAILED, Problem.PARSE_CRASHED} & set(page.problems)
+    assert {ParseProblem.PARSE_FAILED, ParseProblem.PARSE_CRASHED} & set(page.problems)
     assert page.links == (Link("/kept", "scan"),)
 
 
@@ -153,7 +153,7 @@ def test_a_page_survives_the_wire() -> None:
         links=(Link("/a", "a"),),
         resources=(Link("b", "img"),),
         nofollow=True,
-        problems=(Problem.BODY_CUT,),
+        problems=(ParseProblem.BODY_CUT,),
         base="/",
         language="en",
     )

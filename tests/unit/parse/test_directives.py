@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.parse.directives import Directives, read_directives
+from holdfast.parse.html import Directives, read_directives
 
 
 @pytest.mark.parametrize(

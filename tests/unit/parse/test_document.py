@@ -7,17 +7,17 @@ from collections.abc import Iterator
 
 import pytest
 
+from holdfast.parse.charset import ParseProblem
 from holdfast.parse.child import ParseChild
-from holdfast.parse.document import Kind, ParsedDocument, parse_document
-from holdfast.parse.pathology import looks_pathological
-from holdfast.parse.problems import Problem
+from holdfast.parse.document import DocumentKind, ParsedDocument, parse_document
+from holdfast.parse.page import looks_pathological
 
 PROSE = "Enough words to be taken for the content of a page by anybody who reads it, and then a few more of them. " * 2
 
 
 def _read(html: str | bytes, charset: str | None = None) -> ParsedDocument:
     body = html.encode() if isinstance(html, str) else html
-    return parse_document(body, kind=Kind.HTML, media_type="text/html", charset=charset)
+    return parse_document(body, kind=DocumentKind.HTML, media_type="text/html", charset=charset)
 
 
 def test_the_head_says_title_description_language_and_canonical() -> None:
@@ -30,7 +30,7 @@ def test_the_head_says_title_description_language_and_canonical() -> None:
     assert (page.title, page.description, page.language) == ("A title", "Told", "fr-CA")
     assert (page.canonical, page.base, page.noindex) == ("/here", "/b/", True)
     assert page.details == {"og:type": "article"}
-    assert Problem.NOARCHIVE in page.problems
+    assert ParseProblem.NOARCHIVE in page.problems
 
 
 def test_open_graph_stands_in_for_what_is_missing() -> None:
@@ -93,13 +93,13 @@ def test_a_page_that_is_all_frame_gives_all_it_shows() -> None:
 def test_text_in_any_charset_is_text(tmp_path: object) -> None:
     assert _read("<p>Où ça".encode("cp1252"), "iso-8859-1").text == "Où ça"
     assert _read("<meta charset=windows-1251><p>Привет".encode("cp1251")).text == "Привет"
-    plain = parse_document(b"Zeile eins\r\nZwei", kind=Kind.TEXT, media_type="text/plain", charset=None)
+    plain = parse_document(b"Zeile eins\r\nZwei", kind=DocumentKind.TEXT, media_type="text/plain", charset=None)
     assert plain.text == "Zeile eins\nZwei"
 
 
 def test_no_bytes_make_it_raise() -> None:
     for body in (b"", b"\0" * 5000, b"<" * 5000, bytes(range(256)) * 40, b"<title>" * 3000, b"<h1>" * 400):
-        for kind in (Kind.HTML, Kind.TEXT):
+        for kind in (DocumentKind.HTML, DocumentKind.TEXT):
             page = parse_document(body, kind=kind, media_type=None, charset="utf-7")
             assert "\0" not in page.text
 
@@ -130,39 +130,39 @@ def _pdf(text: str, title: str = "A report") -> bytes:
     return out + b"xref\n0 7\n0000000000 65535 f \n" + table + end
 
 
-def _from_child(child: ParseChild, body: bytes, kind: Kind) -> ParsedDocument:
+def _from_child(child: ParseChild, body: bytes, kind: DocumentKind) -> ParsedDocument:
     return child.read(body, kind=kind.value, media_type=None, charset=None, url="http://example.org/")
 
 
 def test_the_text_of_a_pdf_comes_from_a_child(child: ParseChild) -> None:
-    page = _from_child(child, _pdf("Vaccination figures of the week"), Kind.PDF)
+    page = _from_child(child, _pdf("Vaccination figures of the week"), DocumentKind.PDF)
 
     assert (page.title, page.text, page.problems) == ("A report", "Vaccination figures of the week", ())
 
 
 @pytest.mark.parametrize("body", [b"%PDF-1.4", b"%PDF-1.7\n" + bytes(1000), _pdf("x")[:200], b"%PDF-" + b"<<" * 9000])
 def test_a_broken_pdf_is_noted_and_the_child_lives(child: ParseChild, body: bytes) -> None:
-    page = _from_child(child, body, Kind.PDF)
+    page = _from_child(child, body, DocumentKind.PDF)
 
     assert page.text == ""
-    assert set(page.problems) <= {Problem.PDF_BROKEN, Problem.PARSE_CRASHED}
+    assert set(page.problems) <= {ParseProblem.PDF_BROKEN, ParseProblem.PARSE_CRASHED}
     assert page.problems
-    assert _from_child(child, _pdf("after"), Kind.PDF).text == "after"
+    assert _from_child(child, _pdf("after"), DocumentKind.PDF).text == "after"
 
 
 def test_a_page_reads_the_same_in_a_child(child: ParseChild) -> None:
     body = f"<title>T</title><main><h1>H</h1><p>{PROSE}</p><a href=/x>x</a></main>".encode()
 
-    assert _from_child(child, body, Kind.HTML) == _read(body)
+    assert _from_child(child, body, DocumentKind.HTML) == _read(body)
 
 
 def test_a_page_that_never_ends_is_given_up_with_a_note() -> None:
     body = b"<div>" * 200_000
     assert looks_pathological(body)
     with ParseChild(deadline_s=0.3) as hasty:
-        page = _from_child(hasty, body, Kind.HTML)
+        page = _from_child(hasty, body, DocumentKind.HTML)
 
-        assert page.problems == (Problem.PARSE_TIMEOUT,)
+        assert page.problems == (ParseProblem.PARSE_TIMEOUT,)
 
 
 def test_a_page_without_a_title_is_called_by_its_first_heading() -> None:

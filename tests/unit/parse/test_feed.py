@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from holdfast.parse import FeedForm, Problem, parse_feed
+from holdfast.parse import FeedForm, ParseProblem, parse_feed
 from holdfast.parse.feed import MAX_ENTRIES
 
 _AT = datetime(2026, 9, 1, 10, 0, tzinfo=UTC)
@@ -185,20 +185,20 @@ def test_an_empty_feed_is_an_empty_list_and_no_failure(body: bytes) -> None:
 @pytest.mark.parametrize(
     ("body", "problem"),
     [
-        (b"", Problem.NOT_A_SITEMAP),
-        (b"hello", Problem.NOT_A_SITEMAP),
-        (b"<config/>", Problem.NOT_A_SITEMAP),
-        (b"<rss><channel><item>", Problem.XML_BROKEN),
-        (b"<?xml version='1.0'?>", Problem.XML_BROKEN),
-        (b"<!doctype html><html><body>404</body></html>", Problem.HTML_INSTEAD),
-        (b"{", Problem.JSON_BROKEN),
-        (b'{"items": ' + b"[" * 100_000, Problem.JSON_BROKEN),
-        (b'{"items": {}}', Problem.NOT_A_SITEMAP),
-        (gzip.compress(gzip.compress(b"<rss/>", mtime=0), mtime=0), Problem.GZIP_NESTED),
-        (gzip.compress(b"<rss></rss>" * 100, mtime=0)[:12], Problem.GZIP_BROKEN),
+        (b"", ParseProblem.NOT_A_SITEMAP),
+        (b"hello", ParseProblem.NOT_A_SITEMAP),
+        (b"<config/>", ParseProblem.NOT_A_SITEMAP),
+        (b"<rss><channel><item>", ParseProblem.XML_BROKEN),
+        (b"<?xml version='1.0'?>", ParseProblem.XML_BROKEN),
+        (b"<!doctype html><html><body>404</body></html>", ParseProblem.HTML_INSTEAD),
+        (b"{", ParseProblem.JSON_BROKEN),
+        (b'{"items": ' + b"[" * 100_000, ParseProblem.JSON_BROKEN),
+        (b'{"items": {}}', ParseProblem.NOT_A_SITEMAP),
+        (gzip.compress(gzip.compress(b"<rss/>", mtime=0), mtime=0), ParseProblem.GZIP_NESTED),
+        (gzip.compress(b"<rss></rss>" * 100, mtime=0)[:12], ParseProblem.GZIP_BROKEN),
     ],
 )
-def test_what_cannot_be_read_at_all_is_a_failure_with_its_reason(body: bytes, problem: Problem) -> None:
+def test_what_cannot_be_read_at_all_is_a_failure_with_its_reason(body: bytes, problem: ParseProblem) -> None:
     found = parse_feed(body)
 
     assert found.failure == problem
@@ -211,14 +211,14 @@ def test_what_was_read_before_a_break_is_used_and_noted() -> None:
     assert [entry.url for entry in found.entries] == ["/1", "/2"][: len(found.entries)]
     assert found.entries
     assert found.failure is None
-    assert Problem.XML_BROKEN in found.problems
+    assert ParseProblem.XML_BROKEN in found.problems
 
 
 def test_a_bare_ampersand_costs_nothing_behind_it() -> None:
     found = parse_feed(rss("<item><link>/a?x=1&y=2</link></item><item><link>/b</link></item>"))
 
     assert [entry.url for entry in found.entries] == ["/a?x=1&y=2", "/b"]
-    assert Problem.XML_REFERENCE in found.problems
+    assert ParseProblem.XML_REFERENCE in found.problems
 
 
 def test_a_feed_that_lies_about_its_charset_is_read_all_the_same() -> None:
@@ -248,7 +248,7 @@ def test_declared_entities_are_refused_unread(body: bytes) -> None:
     started = time.process_time()
     found = parse_feed(body)
 
-    assert (found.entries, found.failure) == ((), Problem.XML_ENTITIES)
+    assert (found.entries, found.failure) == ((), ParseProblem.XML_ENTITIES)
     assert time.process_time() - started < 1.0
 
 
@@ -257,7 +257,7 @@ def test_a_huge_feed_is_cut_where_the_limit_is() -> None:
     found = parse_feed(rss("".join(item.format(n) for n in range(MAX_ENTRIES + 10))))
 
     assert len(found.entries) == MAX_ENTRIES
-    assert Problem.URLS_CUT in found.problems
+    assert ParseProblem.URLS_CUT in found.problems
 
 
 def test_fifty_megabytes_of_noise_take_bounded_time_and_memory() -> None:
@@ -274,7 +274,7 @@ def test_addresses_that_are_too_long_are_left_out() -> None:
     found = parse_feed(rss(f"<item><link>/{'x' * 5000}</link></item><item><link>/ok</link></item>"))
 
     assert [entry.url for entry in found.entries] == ["/ok"]
-    assert Problem.URLS_CUT in found.problems
+    assert ParseProblem.URLS_CUT in found.problems
 
 
 def test_an_address_that_is_named_twice_keeps_its_newest_date() -> None:

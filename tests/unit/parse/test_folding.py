@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.parse.folding import analysable, fold, fold_in_place, tidy, words_of
+from holdfast.parse.text import analysable, fold, fold_in_place, tidy, words_of
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from holdfast.parse import Problem, parse_page
+from holdfast.parse import ParseProblem, parse_page
 from holdfast.types import ParsedPage
 
 
@@ -160,7 +160,7 @@ def test_a_header_and_a_meta_add_up() -> None:
         x_robots=["otherbot: none", "noindex, noarchive"],
     )
 
-    assert (page.nofollow, page.noindex, page.problems) == (True, True, (Problem.NOARCHIVE,))
+    assert (page.nofollow, page.noindex, page.problems) == (True, True, (ParseProblem.NOARCHIVE,))
 
 
 def test_every_link_of_a_long_page_is_listed() -> None:
@@ -171,7 +171,7 @@ def test_a_page_without_end_is_cut_and_noted() -> None:
     page = _parse("".join(f"<a href=/{i}></a><img src=/{i}.png>" for i in range(20_100)))
 
     assert (len(page.links), len(page.resources)) == (20_000, 5_000)
-    assert page.problems == (Problem.LINKS_CUT, Problem.RESOURCES_CUT)
+    assert page.problems == (ParseProblem.LINKS_CUT, ParseProblem.RESOURCES_CUT)
 
 
 def test_an_unclosed_script_of_five_megabytes_hides_the_rest() -> None:

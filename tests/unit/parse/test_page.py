@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from holdfast.parse import Problem, parse_page
+from holdfast.parse import ParseProblem, parse_page
 from holdfast.parse.page import MAX_PARSED_BYTES
 from holdfast.types import Link, ParsedPage
 
@@ -19,14 +19,14 @@ def _parse(body: bytes, media_type: str | None = "text/html", charset: str | Non
 
 @pytest.mark.parametrize("body", [b"%PDF-1.4\n<a href=/no>", b"PK\x03\x04<a href=/no>", gzip.compress(b"<a href=/no>")])
 def test_a_file_called_a_page_is_not_parsed(body: bytes) -> None:
-    assert _parse(body) == ParsedPage(problems=(Problem.TYPE_MISMATCH,))
+    assert _parse(body) == ParsedPage(problems=(ParseProblem.TYPE_MISMATCH,))
 
 
 def test_a_page_called_plain_text_is_parsed_and_noted() -> None:
     page = _parse(b"<!doctype html><a href=/x>x</a>", "text/plain")
 
     assert page.links == (Link("/x", "a"),)
-    assert page.problems == (Problem.SNIFFED_HTML,)
+    assert page.problems == (ParseProblem.SNIFFED_HTML,)
 
 
 def test_plain_text_keeps_its_lines() -> None:
@@ -56,7 +56,7 @@ def test_any_other_xml_gives_nothing() -> None:
 def test_headers_speak_for_what_is_no_page() -> None:
     page = parse_page(b"x", url="u", media_type="application/pdf", charset=None, x_robots=["none, noarchive"])
 
-    assert (page.nofollow, page.noindex, page.problems) == (True, True, (Problem.NOARCHIVE,))
+    assert (page.nofollow, page.noindex, page.problems) == (True, True, (ParseProblem.NOARCHIVE,))
 
 
 def test_scripts_of_xhtml_may_close_themselves() -> None:
@@ -78,7 +78,7 @@ def test_a_very_long_page_is_cut_and_noted() -> None:
     page = _parse(b"<a href=/first></a>" + b"x" * MAX_PARSED_BYTES + b"<a href=/last></a>")
 
     assert page.links == (Link("/first", "a"),)
-    assert page.problems == (Problem.BODY_CUT,)
+    assert page.problems == (ParseProblem.BODY_CUT,)
 
 
 @pytest.mark.parametrize("agent", ["holdfast", "otherbot"])
@@ -159,5 +159,5 @@ _MARKUP = st.lists(
 def test_no_bytes_make_it_fail(body: bytes, media_type: str | None, charset: str | None) -> None:
     page = _parse(body, media_type, charset)
 
-    assert Problem.PARSE_FAILED not in page.problems
+    assert ParseProblem.PARSE_FAILED not in page.problems
     assert "\0" not in (page.text or "") + (page.title or "") + (page.description or "")

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holdfast.parse import Problem, SitemapParse, parse_sitemap
+from holdfast.parse import ParseProblem, SitemapParse, parse_sitemap
 
 _URL = "https://x.example/sitemap.xml"
 _NS = 'xmlns="http://www.sitemaps.org/schemas/sitemap/0.9"'
@@ -105,14 +105,14 @@ def test_a_cut_sitemap_gives_what_came_before() -> None:
 
     assert cut.urls == tuple(f"/{i}" for i in range(len(cut.urls)))
     assert len(cut.urls) > 400
-    assert cut.problems == (Problem.XML_BROKEN,)
+    assert cut.problems == (ParseProblem.XML_BROKEN,)
 
 
 def test_bare_ampersands_are_taken_as_meant() -> None:
     found = _parse(_urlset("/1", "/?a=1&b=2", "/?a=1&amp;c=3", "/&nbsp;", "/last"))
 
     assert found.urls == ("/1", "/?a=1&b=2", "/?a=1&c=3", "/&nbsp;", "/last")
-    assert found.problems == (Problem.XML_REFERENCE,)
+    assert found.problems == (ParseProblem.XML_REFERENCE,)
 
 
 def test_a_reference_on_the_edge_of_a_chunk_survives_the_repair() -> None:
@@ -124,17 +124,17 @@ def test_a_reference_on_the_edge_of_a_chunk_survives_the_repair() -> None:
 @pytest.mark.parametrize(
     ("body", "problem"),
     [
-        (b"<!DOCTYPE html><html><a href=/x>", Problem.HTML_INSTEAD),
-        (b"\xef\xbb\xbf <html><body>not found", Problem.HTML_INSTEAD),
-        (b"<config><loc>/x</loc></config>", Problem.NOT_A_SITEMAP),
-        (b"", Problem.NOT_A_SITEMAP),
-        (b"hello", Problem.NOT_A_SITEMAP),
-        (b"\x1f\x8b\x08junk", Problem.GZIP_BROKEN),
-        (gzip.compress(gzip.compress(b"<urlset/>", mtime=0), mtime=0), Problem.GZIP_NESTED),
-        (b"<urlset><url>", Problem.XML_BROKEN),
+        (b"<!DOCTYPE html><html><a href=/x>", ParseProblem.HTML_INSTEAD),
+        (b"\xef\xbb\xbf <html><body>not found", ParseProblem.HTML_INSTEAD),
+        (b"<config><loc>/x</loc></config>", ParseProblem.NOT_A_SITEMAP),
+        (b"", ParseProblem.NOT_A_SITEMAP),
+        (b"hello", ParseProblem.NOT_A_SITEMAP),
+        (b"\x1f\x8b\x08junk", ParseProblem.GZIP_BROKEN),
+        (gzip.compress(gzip.compress(b"<urlset/>", mtime=0), mtime=0), ParseProblem.GZIP_NESTED),
+        (b"<urlset><url>", ParseProblem.XML_BROKEN),
     ],
 )
-def test_what_is_no_sitemap_says_so(body: bytes, problem: Problem) -> None:
+def test_what_is_no_sitemap_says_so(body: bytes, problem: ParseProblem) -> None:
     found = _parse(body)
 
     assert problem in found.problems
@@ -153,13 +153,13 @@ def test_a_cut_gzip_gives_what_came_before() -> None:
     found = _parse(body[: len(body) // 2])
 
     assert len(found.urls) > 1000
-    assert Problem.GZIP_BROKEN in found.problems
+    assert ParseProblem.GZIP_BROKEN in found.problems
 
 
 def test_a_gzip_bomb_is_left_unexploded() -> None:
     body = gzip.compress(b"<urlset>" + b" " * 55_000_000, 1)
 
-    assert Problem.BODY_CUT in _parse(body).problems
+    assert ParseProblem.BODY_CUT in _parse(body).problems
 
 
 def test_fifty_thousand_pages_and_not_one_more() -> None:
@@ -168,20 +168,20 @@ def test_fifty_thousand_pages_and_not_one_more() -> None:
     found = _parse(body)
 
     assert len(found.urls) == 50_000
-    assert found.problems == (Problem.URLS_CUT,)
+    assert found.problems == (ParseProblem.URLS_CUT,)
 
 
 def test_a_text_list_has_the_same_limit() -> None:
     found = _parse("\n".join(f"http://x/{i}" for i in range(50_001)))
 
     assert len(found.urls) == 50_000
-    assert found.problems == (Problem.URLS_CUT,)
+    assert found.problems == (ParseProblem.URLS_CUT,)
 
 
 def test_an_address_over_2048_characters_is_dropped() -> None:
     found = _parse(_urlset("/" + "a" * 2048, "/ok"))
 
-    assert (found.urls, found.problems) == (("/ok",), (Problem.URLS_CUT,))
+    assert (found.urls, found.problems) == (("/ok",), (ParseProblem.URLS_CUT,))
 
 
 _LAUGHS = (
@@ -205,7 +205,7 @@ _PADDING = "<!--" + "x" * 70_000 + "-->"
 def test_entities_are_refused_unread(doctype: str, encoding: str) -> None:
     body = f'<?xml version="1.0"?>{doctype}<urlset><url><loc>/&l9;&f;</loc></url></urlset>'.encode(encoding)
 
-    assert _parse(body) == SitemapParse(problems=(Problem.XML_ENTITIES,))
+    assert _parse(body) == SitemapParse(problems=(ParseProblem.XML_ENTITIES,))
 
 
 @pytest.mark.parametrize("place", ["<url><loc>/x&l9;&f;</loc></url>", "<url><link href='/x&l9;&f;'/></url>"])
@@ -289,7 +289,10 @@ def test_no_bytes_make_it_raise(body: bytes) -> None:
 
 def test_a_file_of_nothing_but_empty_gzip_members_is_read_in_bounded_time() -> None:
     """Ten megabytes of them took minutes: the rest of the file was copied for every member."""
-    assert _parse(gzip.compress(b"", mtime=0) * 1_000_000).problems == (Problem.BODY_CUT, Problem.NOT_A_SITEMAP)
+    assert _parse(gzip.compress(b"", mtime=0) * 1_000_000).problems == (
+        ParseProblem.BODY_CUT,
+        ParseProblem.NOT_A_SITEMAP,
+    )
 
 
 def test_a_gzip_file_in_many_small_members_is_read_whole() -> None:

@@ -9,45 +9,50 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.errors import Invalid
-from holdfast.replay.address import BadReplayAddress, Listing, Modifier, Wanted, read_path, replay_path
-from holdfast.replay.browse import prefix_range
-from holdfast.replay.moments import (
+from holdfast.replay.address import (
+    AddressListing,
     BadAcceptDatetime,
+    BadReplayAddress,
     BadTimestamp,
+    Modifier,
+    WantedAddress,
     day_in_words,
     earliest,
     http_date,
     latest,
     parse_http_date,
+    read_path,
+    replay_path,
     timestamp,
 )
-from holdfast.replay.place import place_of
+from holdfast.replay.browse import prefix_range
+from holdfast.replay.origins import place_of
 
 
 @pytest.mark.parametrize(
     ("path", "wanted"),
     [
-        ("20240301120000/http://example.org/a?b=c", Wanted("20240301120000", Modifier.PAGE, "http://example.org/a?b=c")),
-        ("2024im_/https://example.org/i.png", Wanted("2024", Modifier.IMAGE, "https://example.org/i.png")),
-        ("2id_/example.org", Wanted("2", Modifier.RAW, "http://example.org")),
-        ("2024zz_/http://x/", Wanted("2024", Modifier.OBJECT, "http://x/")),
-        ("2024/http:/example.org/merged", Wanted("2024", Modifier.PAGE, "http://example.org/merged")),
-        ("2024/http%3A%2F%2Fexample.org%2Fa", Wanted("2024", Modifier.PAGE, "http://example.org/a")),
-        ("2024/HTTP://Example.org/", Wanted("2024", Modifier.PAGE, "http://Example.org/")),
-        ("2024///example.org/", Wanted("2024", Modifier.PAGE, "http://example.org/")),
-        ("2024/example.org:8080/x", Wanted("2024", Modifier.PAGE, "http://example.org:8080/x")),
-        ("2024/urn:x-wacz:1", Wanted("2024", Modifier.PAGE, "urn:x-wacz:1")),
-        ("http://example.org/", Wanted("", Modifier.PAGE, "http://example.org/")),
-        ("192.0.2.1/x", Wanted("", Modifier.PAGE, "http://192.0.2.1/x")),
-        ("123456789012345/x", Wanted("", Modifier.PAGE, "http://123456789012345/x")),
-        ("*/http://example.org/", Listing("", "http://example.org/", False)),
-        ("2024*/http://example.org/", Listing("2024", "http://example.org/", False)),
-        ("%2A/http://example.org/", Listing("", "http://example.org/", False)),
-        ("*/http://example.org/a*", Listing("", "http://example.org/a", True)),
-        ("*/http://example.org/*?after=org%2Cx", Listing("", "http://example.org/", True, "org,x")),
+        ("20240301120000/http://example.org/a?b=c", WantedAddress("20240301120000", Modifier.PAGE, "http://example.org/a?b=c")),
+        ("2024im_/https://example.org/i.png", WantedAddress("2024", Modifier.IMAGE, "https://example.org/i.png")),
+        ("2id_/example.org", WantedAddress("2", Modifier.RAW, "http://example.org")),
+        ("2024zz_/http://x/", WantedAddress("2024", Modifier.OBJECT, "http://x/")),
+        ("2024/http:/example.org/merged", WantedAddress("2024", Modifier.PAGE, "http://example.org/merged")),
+        ("2024/http%3A%2F%2Fexample.org%2Fa", WantedAddress("2024", Modifier.PAGE, "http://example.org/a")),
+        ("2024/HTTP://Example.org/", WantedAddress("2024", Modifier.PAGE, "http://Example.org/")),
+        ("2024///example.org/", WantedAddress("2024", Modifier.PAGE, "http://example.org/")),
+        ("2024/example.org:8080/x", WantedAddress("2024", Modifier.PAGE, "http://example.org:8080/x")),
+        ("2024/urn:x-wacz:1", WantedAddress("2024", Modifier.PAGE, "urn:x-wacz:1")),
+        ("http://example.org/", WantedAddress("", Modifier.PAGE, "http://example.org/")),
+        ("192.0.2.1/x", WantedAddress("", Modifier.PAGE, "http://192.0.2.1/x")),
+        ("123456789012345/x", WantedAddress("", Modifier.PAGE, "http://123456789012345/x")),
+        ("*/http://example.org/", AddressListing("", "http://example.org/", False)),
+        ("2024*/http://example.org/", AddressListing("2024", "http://example.org/", False)),
+        ("%2A/http://example.org/", AddressListing("", "http://example.org/", False)),
+        ("*/http://example.org/a*", AddressListing("", "http://example.org/a", True)),
+        ("*/http://example.org/*?after=org%2Cx", AddressListing("", "http://example.org/", True, "org,x")),
     ],
 )  # fmt: skip
-def test_a_path_says_what_is_wanted(path: str, wanted: Wanted | Listing) -> None:
+def test_a_path_says_what_is_wanted(path: str, wanted: WantedAddress | AddressListing) -> None:
     assert read_path(path) == wanted
 
 

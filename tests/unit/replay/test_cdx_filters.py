@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.replay.cdx.filters import read_filters
-from holdfast.replay.cdx.problem import BadCdxParameter
+from holdfast.replay.cdx.question import BadCdxParameter, read_filters
 
 
 def test_filters_are_counted_before_any_is_compiled() -> None:

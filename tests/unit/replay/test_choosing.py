@@ -6,23 +6,21 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from holdfast.replay.finding import Asked, rank
-from holdfast.replay.headers import replayed_headers
+from holdfast.replay.address import earliest, latest
+from holdfast.replay.finding import CaptureSighting, WantedCapture, rank
+from holdfast.replay.headers import connections, replay_policy, replayed_headers
 from holdfast.replay.links import Links
-from holdfast.replay.moments import earliest, latest
-from holdfast.replay.policy import connections, replay_policy
-from holdfast.replay.queries import Sighting
 from holdfast.warc.payload import HttpHead
 from tests.archive import BEGIN
 
 
-def seen(number: int, url: str, at: datetime = BEGIN, **more: object) -> Sighting:
+def seen(number: int, url: str, at: datetime = BEGIN, **more: object) -> CaptureSighting:
     known = {"status": 200, "media_type": "text/html", "redirect_to": None, "record_type": "response"}
-    return Sighting(id=number, url=url, captured_at=at, original_id=None, **{**known, **more})  # type: ignore[arg-type]
+    return CaptureSighting(id=number, url=url, captured_at=at, original_id=None, **{**known, **more})  # type: ignore[arg-type]
 
 
-def best(found: list[Sighting], url: str, digits: str) -> int | None:
-    ranked = rank(found, Asked(url, earliest(digits), latest(digits), len(digits) == 14))
+def best(found: list[CaptureSighting], url: str, digits: str) -> int | None:
+    ranked = rank(found, WantedCapture(url, earliest(digits), latest(digits), len(digits) == 14))
     return ranked[0].id if ranked else None
 
 

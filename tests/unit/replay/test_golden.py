@@ -8,9 +8,8 @@ import pytest
 
 from holdfast.clock import SystemClock
 from holdfast.replay.address import Modifier
-from holdfast.replay.deadline import Deadline
 from holdfast.replay.documents import Additions, rewrite_page, rewrite_sheet
-from holdfast.replay.links import Links
+from holdfast.replay.links import Deadline, Links
 from holdfast.replay.markup import Bar
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "replay"

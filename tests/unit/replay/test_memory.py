@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.replay.memory import HeldBody, MemoryBudget, ReplayBusy
+from holdfast.replay.body import HeldBody, MemoryBudget, ReplayBusy
 
 
 def test_what_does_not_fit_is_refused_until_something_is_given_back() -> None:

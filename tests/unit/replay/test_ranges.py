@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.replay.ranges import RangeRefused, Span, wanted_span
+from holdfast.replay.answer import RangeRefused, Span, wanted_span
 
 
 @pytest.mark.parametrize(

@@ -12,14 +12,11 @@ from hypothesis import strategies as st
 from selectolax.lexbor import LexborHTMLParser
 
 from holdfast.clock import SystemClock
-from holdfast.replay.deadline import Deadline, TooSlow
+from holdfast.replay.banner import shim_for
+from holdfast.replay.css import rewrite_css, rewrite_srcset
 from holdfast.replay.documents import Additions, rewrite_page, rewrite_sheet, unrewritten_page
-from holdfast.replay.entities import escape, unescape
-from holdfast.replay.links import Links
+from holdfast.replay.links import Deadline, Links, TooSlow, escape, unescape
 from holdfast.replay.markup import Bar, refresh_into
-from holdfast.replay.sheet import rewrite_css
-from holdfast.replay.shim import shim_for
-from holdfast.replay.srcset import rewrite_srcset
 from tests.clock import FakeClock
 
 PREFIX = "/web/20240301120000"

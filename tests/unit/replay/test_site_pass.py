@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from holdfast.replay.site_pass import KEY_FILE, site_passes
+from holdfast.replay.origins import KEY_FILE, site_passes
 
 _PAGE = "https://example.org/"
 

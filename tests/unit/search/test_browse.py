@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from holdfast.clock import SystemClock
-from holdfast.search.search import Kind, Request, Search, Sort
+from holdfast.search.search import ResultKind, SearchRequest, SearchService, Sort
 from tests.search_bed import DAY, Bed, Capture
 
 _CAPTURES = [
@@ -74,10 +74,10 @@ def test_a_bounded_reading_shows_the_newest_and_says_that_it_is_not_all(bed: Bed
     bed.fill(_CAPTURES)
     wish = {**wish, "non_2xx": True, "duplicates": True}
     whole = [hit.row for hit in bed.ask(page_size=100, **wish).hits]
-    search = Search(bed.database, bed.home, bed.clock)
+    search = SearchService(bed.database, bed.home, bed.clock)
     search.browsed_rows = 5
 
-    answer = search.ask(Request(page_size=100, **wish))
+    answer = search.ask(SearchRequest(page_size=100, **wish))
 
     found = [hit.row for hit in answer.hits]
     assert 1 <= len(found) <= 5 < len(whole), "five were read, of which some may fail another filter"
@@ -96,7 +96,7 @@ class _SlowClock(SystemClock):
         return self._looks
 
 
-class _Watched(Search):
+class _Watched(SearchService):
     """A search that says on which thread it counts."""
 
     def _count(self, *given: Any) -> Any:
@@ -107,17 +107,17 @@ class _Watched(Search):
 def test_all_pages_are_counted_before_a_new_state_of_the_index_serves(bed: Bed) -> None:
     bed.fill(_CAPTURES[:60])
     search = _Watched(bed.database, bed.home, _SlowClock())
-    assert (search.ask(Request()).total, search.ask(Request(q=" ", page=2)).total) == (34, 34)
+    assert (search.ask(SearchRequest()).total, search.ask(SearchRequest(q=" ", page=2)).total) == (34, 34)
 
     bed.fill(_CAPTURES[60:])
     for _ in range(40):
-        search.ask(Request())
+        search.ask(SearchRequest())
         for thread in threading.enumerate():
             if thread.name == "search view":
                 thread.join()
-    totals = search.ask(Request()).total, search.ask(Request(view=Kind.PAGES, page_size=3)).total
+    totals = search.ask(SearchRequest()).total, search.ask(SearchRequest(view=ResultKind.PAGES, page_size=3)).total
 
-    assert totals == (bed.ask().total, bed.ask(view=Kind.PAGES).total)
+    assert totals == (bed.ask().total, bed.ask(view=ResultKind.PAGES).total)
     threads = search.__dict__["threads"]
     assert threads[0] == threading.current_thread().name
     assert threads[1:] == ["search view"] * 2, "captures and pages, and no request waited for it"
@@ -125,25 +125,27 @@ def test_all_pages_are_counted_before_a_new_state_of_the_index_serves(bed: Bed) 
 
 def test_pages_are_browsed_newest_first_and_page_by_page(bed: Bed) -> None:
     bed.fill(_CAPTURES)
-    whole = [hit.row.id for hit in bed.ask(view=Kind.PAGES, page_size=100).hits]
-    parts = [hit.row.id for page in range(1, 20) for hit in bed.ask(view=Kind.PAGES, page_size=7, page=page).hits]
+    whole = [hit.row.id for hit in bed.ask(view=ResultKind.PAGES, page_size=100).hits]
+    parts = [hit.row.id for page in range(1, 20) for hit in bed.ask(view=ResultKind.PAGES, page_size=7, page=page).hits]
 
     assert parts == whole
-    assert len(whole) == bed.ask(view=Kind.PAGES).total
-    moments = [hit.row.captured_at for hit in bed.ask(view=Kind.PAGES, page_size=100).hits]
+    assert len(whole) == bed.ask(view=ResultKind.PAGES).total
+    moments = [hit.row.captured_at for hit in bed.ask(view=ResultKind.PAGES, page_size=100).hits]
     assert moments == sorted(moments, reverse=True)
 
 
 def test_a_page_counts_no_capture_that_is_withdrawn(bed: Bed) -> None:
     ids = bed.fill(Capture(url="https://a.test/", text=f"text {n}", at=DAY + timedelta(days=n)) for n in range(3))
-    assert [hit.captures for hit in bed.ask(view=Kind.PAGES).hits] == [3]
+    assert [hit.captures for hit in bed.ask(view=ResultKind.PAGES).hits] == [3]
 
     bed.withdraw(snapshot_id=ids[2])
 
-    assert [(hit.captures, hit.row.id) for hit in bed.ask(view=Kind.PAGES).hits] == [(2, ids[1])]
+    assert [(hit.captures, hit.row.id) for hit in bed.ask(view=ResultKind.PAGES).hits] == [(2, ids[1])]
 
 
-@pytest.mark.parametrize("more", [{}, {"q": "words"}, {"q": "words", "view": Kind.PAGES}, {"host": "a.test"}], ids=str)
+@pytest.mark.parametrize(
+    "more", [{}, {"q": "words"}, {"q": "words", "view": ResultKind.PAGES}, {"host": "a.test"}], ids=str
+)
 def test_redirects_and_errors_come_after_the_rest_in_the_order_of_time_too(bed: Bed, more: dict[str, Any]) -> None:
     statuses = (200, 301, 404, 200, 500, 302, None)
     bed.fill(

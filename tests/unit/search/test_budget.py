@@ -9,14 +9,12 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from holdfast.search.budget import Budget, SearchTooLong
-from holdfast.search.matching import Mode
-from holdfast.search.notes import Notes
+from holdfast.search.matching import MatchMode, corrected, nearest
 from holdfast.search.query import Both, Either, Field, Node, Term, Without
-from holdfast.search.search import Request, Search
-from holdfast.search.shelf import Shelf
+from holdfast.search.readers import ReaderCache
+from holdfast.search.result_cache import Budget, ResultCache, SearchTooLong
+from holdfast.search.search import SearchRequest, SearchService
 from holdfast.search.substrings import Substrings
-from holdfast.search.typos import corrected, nearest
 from tests.clock import FakeClock
 from tests.search_bed import Bed, Capture, pages
 
@@ -104,7 +102,7 @@ def test_a_storm_of_unknown_words_is_answered_within_its_budget(bed: Bed) -> Non
 
     assert {(answer.total, answer.did_you_mean) for answer in answers} == {(0, None)}
     assert max(answer.spent for answer in answers) < 50_000
-    assert bed.ask(vocabulary[0]).mode in (Mode.FTS, Mode.FUZZY, Mode.FALLBACK), "it goes on answering"
+    assert bed.ask(vocabulary[0]).mode in (MatchMode.FTS, MatchMode.FUZZY, MatchMode.FALLBACK), "it goes on answering"
 
 
 _TERMS = [Term("a"), Term("page"), Term("ge 1"), Term("example"), Term("odd"), Term("7", Field.TITLE), Term("zzz")]
@@ -124,7 +122,7 @@ def _tree(rng: random.Random, depth: int) -> Node:
 @pytest.mark.parametrize("candidates", [0, 7, 60, 100_000])
 def test_what_is_read_in_part_holds_nothing_wrong(bed: Bed, candidates: int, checks: int) -> None:
     bed.fill(pages([f"{'odd' if n % 2 else 'even'} text {n}" for n in range(40)]))
-    view = Shelf(bed.home, bed.clock).view()
+    view = ReaderCache(bed.home, bed.clock).view()
     assert view.reader is not None
     whole = Substrings(view.reader, view.columns, Budget(bed.clock))
     rng = random.Random(candidates)
@@ -144,7 +142,7 @@ def test_what_is_read_in_part_holds_nothing_wrong(bed: Bed, candidates: int, che
 
 def test_a_text_is_looked_at_once_for_a_term_however_often_it_is_asked_for(bed: Bed) -> None:
     bed.fill(pages([f"text {n}" for n in range(40)]))
-    view = Shelf(bed.home, bed.clock).view()
+    view = ReaderCache(bed.home, bed.clock).view()
     assert view.reader is not None
     nested: Node = Term("text")
     for _ in range(20):
@@ -158,10 +156,10 @@ def test_a_text_is_looked_at_once_for_a_term_however_often_it_is_asked_for(bed: 
 
 def test_a_search_that_reads_in_part_says_so(bed: Bed) -> None:
     bed.fill(pages([f"text {n}" for n in range(40)]))
-    search = Search(bed.database, bed.home, bed.clock)
+    search = SearchService(bed.database, bed.home, bed.clock)
     search.candidates = 10
 
-    partly, whole = search.ask(Request(q="url:example")), bed.ask("url:example")
+    partly, whole = search.ask(SearchRequest(q="url:example")), bed.ask("url:example")
 
     assert (partly.exact, 0 < partly.total <= 10) == (False, True)
     assert (whole.exact, whole.total) == (True, 40)
@@ -179,11 +177,11 @@ class _Racing(FakeClock):
 @pytest.mark.parametrize("q", ["title:a OR title:b OR title:c OR title:d", "qxqxqxqx yzyzyzyz xyxyxyxy"])
 def test_a_search_whose_time_is_up_ends(bed: Bed, q: str) -> None:
     bed.fill(pages(["text"]))
-    search = Search(bed.database, bed.home, _Racing())
+    search = SearchService(bed.database, bed.home, _Racing())
     search.seconds = 3.0
 
     with pytest.raises(SearchTooLong):
-        search.ask(Request(q=q))
+        search.ask(SearchRequest(q=q))
 
 
 class _Nothing:
@@ -192,7 +190,7 @@ class _Nothing:
 
 def test_results_that_found_nothing_are_not_kept_without_end(bed: Bed) -> None:
     bed.fill([Capture(url="https://example.org/")])
-    notes: Notes[_Nothing] = Notes(Shelf(bed.home, bed.clock).view())
+    notes: ResultCache[_Nothing] = ResultCache(ReaderCache(bed.home, bed.clock).view())
 
     for number in range(5_000):
         notes.result(number, _Nothing)
@@ -203,7 +201,7 @@ def test_results_that_found_nothing_are_not_kept_without_end(bed: Bed) -> None:
 
 def test_many_sources_are_not_marked_without_end(bed: Bed) -> None:
     bed.fill(Capture(url=f"https://example.org/{n}", source=f"s{n}") for n in range(30))
-    notes: Notes[_Nothing] = Notes(Shelf(bed.home, bed.clock).view())
+    notes: ResultCache[_Nothing] = ResultCache(ReaderCache(bed.home, bed.clock).view())
 
     for number in range(1, 31):
         assert notes.documents_of(number).sum() == 1

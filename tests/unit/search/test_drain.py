@@ -13,10 +13,10 @@ from holdfast.db.models import Document, SearchOutbox, Snapshot
 from holdfast.errors import Unavailable
 from holdfast.index.indexer import Interrupted
 from holdfast.search import queries
-from holdfast.search.drain import drain, rebuild
-from holdfast.search.place import IndexBusy, Place
-from holdfast.search.scribe import Scribe
-from holdfast.search.shelf import Shelf
+from holdfast.search.directory import IndexBusy, IndexDirectory
+from holdfast.search.outbox import drain, rebuild
+from holdfast.search.readers import ReaderCache
+from holdfast.search.writer import SearchWriter
 from tests.clock import FakeClock
 from tests.patience import Calls
 from tests.search_bed import DAY, Bed, Capture, pages
@@ -24,7 +24,7 @@ from tests.search_bed import DAY, Bed, Capture, pages
 
 def test_a_drain_with_nothing_to_do_makes_nothing(bed: Bed) -> None:
     assert bed.drain() == 0
-    assert not Place(bed.home).folder.exists()
+    assert not IndexDirectory(bed.home).folder.exists()
 
 
 def test_a_row_that_commits_late_with_a_smaller_id_is_taken_in_by_the_next_drain(bed: Bed) -> None:
@@ -75,7 +75,7 @@ def test_a_changed_document_replaces_itself(bed: Bed) -> None:
 
 def test_a_second_writer_is_refused(bed: Bed) -> None:
     bed.add(pages(["parrot"]))
-    with Place(bed.home).writing(), pytest.raises(IndexBusy):
+    with IndexDirectory(bed.home).writing(), pytest.raises(IndexBusy):
         bed.drain()
 
     assert bed.drain() == 1
@@ -84,8 +84,8 @@ def test_a_second_writer_is_refused(bed: Bed) -> None:
 def test_a_disk_that_does_not_take_it_is_said_and_nothing_is_lost(bed: Bed) -> None:
     bed.fill(pages(["parrot one"]))
     bed.add(pages(["parrot two"], host="two.test"))
-    folder = Place(bed.home).current()
-    sequence = Shelf(bed.home, FakeClock()).view().manifest.sequence
+    folder = IndexDirectory(bed.home).current()
+    sequence = ReaderCache(bed.home, FakeClock()).view().manifest.sequence
     (folder / f"{sequence + 1}.strings").mkdir()  # a folder where the next segment's file belongs
 
     with pytest.raises(Unavailable, match="drain again"):
@@ -100,21 +100,21 @@ def test_a_disk_that_does_not_take_it_is_said_and_nothing_is_lost(bed: Bed) -> N
 def test_what_a_later_commit_of_a_drain_had_added_when_it_broke_off_is_not_added_twice(bed: Bed) -> None:
     bed.fill(pages(["parrot zero"]))
     ids = bed.add(pages([f"parrot {n}" for n in range(4)], host="two.test"))
-    folder = Place(bed.home).current()
+    folder = IndexDirectory(bed.home).current()
 
-    def take_in(scribe: Scribe, first: int, last: int) -> None:
+    def take_in(scribe: SearchWriter, first: int, last: int) -> None:
         with bed.database.read() as session:
             scribe.pages(first, last, queries.pages_between(session, first, last, limit=10))
         scribe.commit()
 
-    with closing(Scribe(folder, bed.database)) as broken:
+    with closing(SearchWriter(folder, bed.database)) as broken:
         take_in(broken, ids[0], ids[1])
         blocked = folder / f"{broken.manifest.sequence + 1}.strings"
         blocked.mkdir()  # a folder where the next segment's file belongs: the entries are in, the list is not
         with pytest.raises(OSError, match="directory"):
             take_in(broken, ids[2], ids[3])
     blocked.rmdir()
-    with closing(Scribe(folder, bed.database)) as again:
+    with closing(SearchWriter(folder, bed.database)) as again:
         take_in(again, ids[0], ids[1])
         take_in(again, ids[2], ids[3])
         again.caught_up()
@@ -129,7 +129,7 @@ def test_many_small_drains_are_merged_and_lose_nothing(bed: Bed) -> None:
     for n in range(14):
         bed.fill([Capture(url=f"https://example.org/{n}", text=f"parrot number{n}", at=DAY + timedelta(days=n))])
 
-    view = Shelf(bed.home, FakeClock()).view()
+    view = ReaderCache(bed.home, FakeClock()).view()
     assert len(view.manifest.segments) < 6
     assert bed.ask("parrot").total == 14
     assert bed.ask("url:example.org/1 AND snippet:number1").total == 5
@@ -146,12 +146,12 @@ def test_a_rebuild_gives_the_same_answers_and_serves_meanwhile(bed: Bed) -> None
 
     assert seen == [30]
     assert bed.urls("parrot") == before
-    assert [path.name for path in Place(bed.home).folder.iterdir() if path.name.isdecimal()] == ["2"]
+    assert [path.name for path in IndexDirectory(bed.home).folder.iterdir() if path.name.isdecimal()] == ["2"]
 
 
 def test_an_index_that_was_thrown_away_is_made_anew(bed: Bed) -> None:
     bed.fill(pages(["parrot one"]))
-    for path in sorted(Place(bed.home).folder.rglob("*"), reverse=True):
+    for path in sorted(IndexDirectory(bed.home).folder.rglob("*"), reverse=True):
         path.rmdir() if path.is_dir() else path.unlink()
 
     drain(bed.database, bed.home, bed.clock)
@@ -229,8 +229,8 @@ def test_a_first_drain_that_is_told_to_stop_leaves_nothing_behind_and_the_next_o
     stopped = drain(bed.database, bed.home, bed.clock, is_stopping=is_stopping)
 
     assert (stopped.finished, stopped.changes) == (False, 0)
-    assert not Place(bed.home).exists()
-    assert [path.name for path in Place(bed.home).folder.iterdir() if path.is_dir()] == []
+    assert not IndexDirectory(bed.home).exists()
+    assert [path.name for path in IndexDirectory(bed.home).folder.iterdir() if path.is_dir()] == []
     assert drain(bed.database, bed.home, bed.clock).finished
     assert bed.ask("parrot").total == 1_200
 
@@ -257,7 +257,7 @@ def test_a_rebuild_that_is_told_to_stop_leaves_the_old_index_in_force(bed: Bed) 
         rebuild(bed.database, bed.home, bed.clock, is_stopping=lambda: True)
 
     assert bed.ask("parrot").total == 2
-    assert len([path for path in Place(bed.home).folder.iterdir() if path.is_dir()]) == 1
+    assert len([path for path in IndexDirectory(bed.home).folder.iterdir() if path.is_dir()]) == 1
 
 
 def test_a_drain_does_no_more_work_however_much_is_kept(bed: Bed) -> None:
@@ -267,7 +267,7 @@ def test_a_drain_does_no_more_work_however_much_is_kept(bed: Bed) -> None:
         rows = bed.add(pages(["parrot new"], host=f"new{number}.test"))
         with bed.database.read() as session:
             found = queries.pages_between(session, rows[0], rows[0], limit=1)
-        with Calls() as calls, closing(Scribe(Place(bed.home).current(), bed.database)) as scribe:
+        with Calls() as calls, closing(SearchWriter(IndexDirectory(bed.home).current(), bed.database)) as scribe:
             scribe.pages(rows[0], rows[0], found)
         work.append(calls.count)
         bed.drain()
@@ -278,10 +278,10 @@ def test_a_drain_does_no_more_work_however_much_is_kept(bed: Bed) -> None:
 
 def test_a_withdrawal_opens_no_index(bed: Bed) -> None:
     bed.fill(pages(["parrot one", "parrot two"]))
-    before = (Place(bed.home).current() / "manifest.json").read_text()
+    before = (IndexDirectory(bed.home).current() / "manifest.json").read_text()
     with bed.database.write() as session:
         session.add(SearchOutbox(kind="withdrawal", first_id=1, last_id=1, refs={}, created_at=DAY))
 
     assert bed.drain() == 1
 
-    assert (Place(bed.home).current() / "manifest.json").read_text() == before
+    assert (IndexDirectory(bed.home).current() / "manifest.json").read_text() == before

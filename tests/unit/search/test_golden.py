@@ -15,9 +15,9 @@ from pathlib import Path
 import pytest
 
 from holdfast.db.schema import make_fresh
-from holdfast.search.drain import take_over_signals
+from holdfast.search.outbox import take_over_signals
 from holdfast.search.ranking import Ranking
-from holdfast.search.search import Kind
+from holdfast.search.search import ResultKind
 from holdfast.search.signals import recompute
 from tests.search_bed import Bed, Capture, open_bed
 
@@ -67,7 +67,7 @@ def scores(bed: Bed, ranking: Ranking) -> dict[str, float]:
     by_url = {str(entry["url"]): key for key, entry in _corpus().items()}
     measured = {}
     for query in json.loads((_FOLDER / "queries.json").read_text()):
-        hits = bed.ask(query["q"], view=Kind.PAGES, page_size=10, ranking=ranking).hits
+        hits = bed.ask(query["q"], view=ResultKind.PAGES, page_size=10, ranking=ranking).hits
         grades = [query["grades"].get(by_url[hit.row.url], 0) for hit in hits]
         measured[query["q"]] = ndcg(grades, list(query["grades"].values()))
     return measured

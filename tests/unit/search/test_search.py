@@ -11,10 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holdfast.db.schema import make_fresh
-from holdfast.search.matching import Mode
+from holdfast.search.matching import MatchMode
 from holdfast.search.ranking import Ranking
-from holdfast.search.search import BadSearch, Kind, Sort
-from holdfast.sources.refusals import SourceNotFound
+from holdfast.search.search import BadSearch, ResultKind, Sort
+from holdfast.sources.errors import SourceNotFound
 from tests.search_bed import DAY, Bed, Capture, open_bed, pages
 
 _SITE = [
@@ -52,7 +52,7 @@ def test_words_are_found_whatever_their_accents_and_endings(site: Bed, query: st
     found = site.ask(query)
 
     assert [hit.row.url.endswith(path) for hit in found.hits] == [True]
-    assert found.mode is Mode.FTS
+    assert found.mode is MatchMode.FTS
 
 
 def test_a_phrase_must_stand_as_it_is(site: Bed) -> None:
@@ -64,7 +64,7 @@ def test_an_address_is_found_by_any_of_its_spellings(site: Bed, query: str) -> N
     found = site.ask(query)
 
     assert [hit.row.url for hit in found.hits] == ["https://www.example.org/flu"]
-    assert found.mode is Mode.URL
+    assert found.mode is MatchMode.URL
 
 
 def test_an_address_with_a_scheme_is_not_guessed_at(site: Bed) -> None:
@@ -97,7 +97,7 @@ def test_what_only_looks_like_an_address_falls_to_words(bed: Bed) -> None:
 def test_boolean_terms_are_substrings_of_title_snippet_and_url(site: Bed, query: str, count: int) -> None:
     found = site.ask(query)
 
-    assert (found.mode, found.total) == (Mode.BOOLEAN, count)
+    assert (found.mode, found.total) == (MatchMode.BOOLEAN, count)
 
 
 def test_small_words_between_words_still_find_the_page(site: Bed) -> None:
@@ -108,14 +108,14 @@ def test_small_words_between_words_still_find_the_page(site: Bed) -> None:
 def test_a_typo_is_answered_with_what_was_meant(site: Bed) -> None:
     found = site.ask("vacine clinc")
 
-    assert (found.mode, found.did_you_mean) == (Mode.FUZZY, "vaccine clinic")
+    assert (found.mode, found.did_you_mean) == (MatchMode.FUZZY, "vaccine clinic")
     assert found.total == 2
 
 
 def test_a_part_of_a_word_is_found_before_typos_are_tried(site: Bed) -> None:
     found = site.ask("onditi")
 
-    assert (found.mode, found.total, found.did_you_mean) == (Mode.FALLBACK, 1, None)
+    assert (found.mode, found.total, found.did_you_mean) == (MatchMode.FALLBACK, 1, None)
 
 
 def test_words_under_three_letters_are_a_substring(site: Bed) -> None:
@@ -168,13 +168,13 @@ def test_pages_show_the_latest_matching_capture_of_each_group(bed: Bed) -> None:
         + [Capture(url="https://example.org/b", text="parrot")]
     )
 
-    found = bed.ask("parrot", view=Kind.PAGES)
+    found = bed.ask("parrot", view=ResultKind.PAGES)
 
     assert found.total == 2
     assert {(hit.row.url, hit.captures) for hit in found.hits} == {
         ("https://example.org/a?n=2", 3), ("https://example.org/b", 1),
     }  # fmt: skip
-    assert bed.ask(view=Kind.PAGES).mode is Mode.PAGES
+    assert bed.ask(view=ResultKind.PAGES).mode is MatchMode.PAGES
 
 
 def test_filters_and_facets_agree(bed: Bed) -> None:
@@ -273,7 +273,7 @@ _NASTY = ['"', "AND", "NEAR(", "-x", "*", "example-site", "(" * 120, "\x00", "\u
 @pytest.mark.parametrize("query", _NASTY)
 def test_hostile_queries_are_answered(site: Bed, query: str) -> None:
     site.ask(query)
-    site.ask(query, view=Kind.PAGES, sort=Sort.NEWEST, non_2xx=True)
+    site.ask(query, view=ResultKind.PAGES, sort=Sort.NEWEST, non_2xx=True)
 
 
 @settings(max_examples=60, deadline=None)

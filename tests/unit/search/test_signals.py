@@ -7,7 +7,7 @@ import pytest
 from sqlalchemy import select
 
 from holdfast.db.models import PageSignal
-from holdfast.search.drain import take_over_signals
+from holdfast.search.outbox import take_over_signals
 from holdfast.search.signals import graph_of, pagerank, recompute, signals_of
 from holdfast.urls import hash64
 from tests.clock import FakeClock

@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from holdfast.jobs.plans import House, crawl_plan
+from holdfast.jobs.specs import House, crawl_plan
 from holdfast.sources.config import SourceConfig, ZimitConfig, merged, read_config, zimit_job
-from holdfast.sources.presets import PRESETS
-from holdfast.sources.refusals import SourceRefused
+from holdfast.sources.errors import SourceRefused
+from holdfast.sources.registry import PRESETS
 
 SEED = {"seeds": ["https://example.org/"]}
 

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holdfast.sources.presets import PRESETS
-from holdfast.sources.refusals import SourceRefused
-from holdfast.sources.texts import FORMS, read_text, write_text
+from holdfast.sources.errors import SourceRefused
+from holdfast.sources.files import FORMS, read_text, write_text
+from holdfast.sources.registry import PRESETS
 
 _texts = st.text(st.characters(codec="utf-8", exclude_categories=["Cs"], exclude_characters="\0"), max_size=20)
 _values = st.one_of(st.booleans(), st.integers(-(2**60), 2**60), st.floats(allow_nan=False, allow_infinity=False),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from holdfast.urls import Base, hash64, parse
-from holdfast.urls.edges import MAX_EDGES, edges_of, leading_out
+from holdfast.urls.links import MAX_EDGES, edges_of, leading_out
 
 _PAGE = "https://example.org/a"
 

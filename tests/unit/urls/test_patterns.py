@@ -8,7 +8,7 @@ import pytest
 
 from holdfast.errors import Invalid
 from holdfast.urls import InvalidPattern
-from holdfast.urls.patterns import Patterns
+from holdfast.urls.scope import Patterns
 
 
 def test_the_first_rule_that_matches_is_named() -> None:

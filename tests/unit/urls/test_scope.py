@@ -7,14 +7,14 @@ import time
 import pytest
 
 from holdfast.errors import Invalid
-from holdfast.types import Kind
-from holdfast.urls import Base, Normalisation, Scope, ScopeKind, TrapLimits, Verdict, parse, resolve
+from holdfast.types import UrlKind
+from holdfast.urls import Base, Normalisation, Scope, ScopeKind, ScopeVerdict, TrapLimits, parse, resolve
 from tests.patience import Calls
 
 SEED = parse("https://www.example.org/docs/start.html")
 
 
-def decide(scope: Scope, url: str, depth: int = 1, kind: Kind = Kind.PAGE) -> Verdict:
+def decide(scope: Scope, url: str, depth: int = 1, kind: UrlKind = UrlKind.PAGE) -> ScopeVerdict:
     return scope.decide(parse(url), depth, kind)
 
 
@@ -104,14 +104,14 @@ def test_exclude_wins_over_seeds_and_embedded_files() -> None:
     scope = Scope.build([SEED], exclude=["/docs/", "ads"])
 
     assert decide(scope, SEED.fetch, 0) == (False, "exclude:/docs/")
-    assert decide(scope, "https://ads.example/x.gif", 1, Kind.REQUISITE) == (False, "exclude:ads")
+    assert decide(scope, "https://ads.example/x.gif", 1, UrlKind.REQUISITE) == (False, "exclude:ads")
 
 
 def test_embedded_files_and_sitemaps_belong_whatever_their_host_and_depth() -> None:
     scope = Scope.build([SEED], ScopeKind.PAGE, max_depth=0)
 
-    assert decide(scope, "https://cdn.example.net/a/a/a/a/a.css", 9, Kind.REQUISITE) == (True, "requisite")
-    assert decide(scope, "https://maps.example.net/sitemap.xml", 9, Kind.SITEMAP) == (True, "sitemap")
+    assert decide(scope, "https://cdn.example.net/a/a/a/a/a.css", 9, UrlKind.REQUISITE) == (True, "requisite")
+    assert decide(scope, "https://maps.example.net/sitemap.xml", 9, UrlKind.SITEMAP) == (True, "sitemap")
 
 
 @pytest.mark.parametrize("unlimited", [None, -1])
@@ -161,16 +161,16 @@ def test_a_directory_is_known_where_trailing_slashes_are_stripped() -> None:
     policy = Normalisation(strip_trailing_slash=True)
     scope = Scope.build([parse("https://example.org/docs/", policy)], ScopeKind.PREFIX)
 
-    assert scope.decide(parse("https://example.org/docs/a/", policy), 1, Kind.PAGE).allowed
-    assert scope.decide(parse("http://example.org/docs/", policy), 1, Kind.PAGE).allowed
-    assert not scope.decide(parse("https://example.org/other/", policy), 1, Kind.PAGE).allowed
+    assert scope.decide(parse("https://example.org/docs/a/", policy), 1, UrlKind.PAGE).allowed
+    assert scope.decide(parse("http://example.org/docs/", policy), 1, UrlKind.PAGE).allowed
+    assert not scope.decide(parse("https://example.org/other/", policy), 1, UrlKind.PAGE).allowed
 
 
 def test_links_are_judged_like_addresses() -> None:
     scope = Scope.build([SEED])
     links = resolve(Base(SEED.fetch), ["/a", "https://elsewhere.example/"])
 
-    assert [scope.decide(link, 1, Kind.PAGE).allowed for link in links] == [True, False]
+    assert [scope.decide(link, 1, UrlKind.PAGE).allowed for link in links] == [True, False]
 
 
 def test_a_scope_needs_a_seed_and_rules_that_compile() -> None:

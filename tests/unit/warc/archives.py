@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 from holdfast.types import Original, Truncated
-from holdfast.warc.digest import sha256_of
-from holdfast.warc.ids import RecordIds
+from holdfast.warc.outfile import SealedFile
 from holdfast.warc.payload import parse_head, payload_chunks
-from holdfast.warc.writer import Exchange, Profile, SealedFile, WarcWriter
+from holdfast.warc.record import Profile, RecordIds, sha256_of
+from holdfast.warc.writer import Exchange, WarcWriter
 from tests.clock import FakeClock
 
 STARTED = datetime(2026, 9, 1, 11, 59, 58, 123456, tzinfo=UTC)

@@ -6,9 +6,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from holdfast.types import Truncated
-from holdfast.warc.record import RecordType
+from holdfast.warc.record import Profile, RecordType
 from holdfast.warc.verify import verify_file
-from holdfast.warc.writer import Draft, Profile, WarcWriter
+from holdfast.warc.writer import RecordDraft, WarcWriter
 from tests.clock import FakeClock
 from tests.unit.warc.archives import INFO, STARTED, counted_ids, exchange, original, unpacked
 
@@ -25,11 +25,11 @@ def build(folder: Path) -> Path:
     writer.append_exchange(exchange(revisit_of=original(), profile=Profile.IDENTICAL_PAYLOAD))
     writer.append_exchange(exchange(b"", revisit_of=original(), profile=Profile.SERVER_NOT_MODIFIED))
     writer.append_record(
-        Draft(type=RecordType.METADATA, content_type="application/warc-fields", block=b"via: http://example.org/\r\n",
+        RecordDraft(type=RecordType.METADATA, content_type="application/warc-fields", block=b"via: http://example.org/\r\n",
               at=STARTED, url="http://example.org/page", concurrent_to="00000000-0000-4000-8000-000000000002")
     )  # fmt: skip
     writer.append_record(
-        Draft(type=RecordType.RESOURCE, content_type="text/plain", block=b"a note", at=STARTED, url="urn:note:1")
+        RecordDraft(type=RecordType.RESOURCE, content_type="text/plain", block=b"a note", at=STARTED, url="urn:note:1")
     )
     return writer.seal().path
 

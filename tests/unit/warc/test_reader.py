@@ -15,7 +15,8 @@ import zstandard
 from holdfast.errors import Invalid, NotFound
 from holdfast.warc.member import own_header
 from holdfast.warc.reader import DamagedWarc, open_record_at, read_record_at, read_records, read_response_at
-from holdfast.warc.writer import Profile, WarcWriter
+from holdfast.warc.record import Profile
+from holdfast.warc.writer import WarcWriter
 from tests.clock import FakeClock
 from tests.patience import Calls
 from tests.unit.warc.archives import INFO, exchange, original, write

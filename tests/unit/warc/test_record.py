@@ -11,8 +11,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holdfast.errors import Invalid
-from holdfast.warc.digest import agrees, hasher_for, sha256_of
-from holdfast.warc.record import BadHead, format_date, format_head, parse_date, parse_head
+from holdfast.warc.record import (
+    BadHead,
+    agrees,
+    format_date,
+    format_head,
+    hasher_for,
+    parse_date,
+    parse_head,
+    sha256_of,
+)
 
 
 def test_a_head_comes_back_as_it_was_written() -> None:

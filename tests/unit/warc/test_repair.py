@@ -12,10 +12,9 @@ from tempfile import TemporaryDirectory
 import pytest
 
 from holdfast.errors import Conflict
-from holdfast.warc.lost import lost_record
 from holdfast.warc.member import own_header
 from holdfast.warc.record import LOST_TYPE, parse_head
-from holdfast.warc.repair import repair
+from holdfast.warc.repair import lost_record, repair
 from holdfast.warc.verify import verify_file
 from tests.clock import FakeClock
 from tests.unit.warc.archives import unpacked, write

@@ -10,9 +10,9 @@ import pytest
 import zstandard
 
 from holdfast.errors import NotFound
-from holdfast.warc.digest import sha256_of
 from holdfast.warc.manifest import ManifestEntry
 from holdfast.warc.member import pack
+from holdfast.warc.record import sha256_of
 from holdfast.warc.verify import verify_file
 from tests.unit.warc.archives import unpacked, write
 

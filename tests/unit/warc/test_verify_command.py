@@ -8,7 +8,7 @@ from pathlib import Path
 import typer
 from typer.testing import CliRunner, Result
 
-from holdfast.cli.verify import app_command
+from holdfast.cli.warc import verify_command
 from holdfast.errors import NotFound
 from holdfast.warc.manifest import ManifestEntry, add_to_manifest
 from holdfast.warc.writer import WarcWriter
@@ -18,7 +18,7 @@ from tests.unit.warc.archives import INFO, write
 
 def run(*arguments: str | Path) -> Result:
     app = typer.Typer(rich_markup_mode=None)
-    app.command()(app_command)
+    app.command()(verify_command)
     return CliRunner().invoke(app, [str(argument) for argument in arguments])
 
 

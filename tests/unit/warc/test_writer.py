@@ -14,10 +14,9 @@ from pathlib import Path
 import pytest
 
 from holdfast.errors import Conflict, Invalid
-from holdfast.warc.digest import sha256_of
-from holdfast.warc.ids import random_ids, snapshot_id
 from holdfast.warc.reader import read_record_at
-from holdfast.warc.writer import Profile, WarcWriter
+from holdfast.warc.record import Profile, random_ids, sha256_of, snapshot_id
+from holdfast.warc.writer import WarcWriter
 from tests.clock import FakeClock
 from tests.unit.warc.archives import INFO, STARTED, Bytes, counted_ids, exchange, original, unpacked, write
 from tests.unit.warc.peers import by_fastwarc, by_warcio, warcio_accepts

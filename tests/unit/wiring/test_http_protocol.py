@@ -12,8 +12,7 @@ import pytest
 import uvicorn
 from starlette.types import Receive, Scope, Send
 
-from holdfast.wiring.connections import ConnectionLimits, client_key
-from holdfast.wiring.http_protocol import strict_http
+from holdfast.wiring.server import ConnectionLimits, client_key, strict_http
 
 
 async def _serve_one_that_does_not_read() -> bool:

@@ -10,7 +10,7 @@ import pytest
 
 from holdfast.config import ApiSettings, ReplaySettings, Settings
 from holdfast.errors import Conflict, Invalid
-from holdfast.wiring.serving import demand_closed, listen
+from holdfast.wiring.server import demand_closed, listen
 
 _TOKEN = "0123456789abcdef"
 

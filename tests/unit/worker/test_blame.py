@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from holdfast.coordination.disk import MountIdentity, storage_trouble
 from holdfast.db.sqlite_file import DatabaseDamaged
 from holdfast.errors import HoldfastError, Invalid, NoSpace, Unavailable
-from holdfast.jobs.endings import Result
-from holdfast.jobs.retries import Failure
-from holdfast.worker.blame import Footing, crashed, failure_of, storage_trouble, tail
+from holdfast.jobs.endings import FailureCause, RunResult
+from holdfast.worker.crash_attribution import crashed, failure_of, tail
 
 OUT = Path("/archive/ex")
 
@@ -19,28 +19,28 @@ OUT = Path("/archive/ex")
 @pytest.mark.parametrize(
     ("exc", "failure"),
     [
-        (OSError(errno.ENOTCONN, "transport endpoint"), Failure.INFRA),
-        (OSError(errno.EIO, "input/output error"), Failure.INFRA),
-        (OSError(errno.ETIMEDOUT, "timed out"), Failure.INFRA),
-        (OSError(errno.ENETUNREACH, "unreachable"), Failure.INFRA),
-        (OSError(errno.ECONNREFUSED, "refused"), Failure.INFRA),
-        (OSError(errno.EHOSTUNREACH, "no route"), Failure.INFRA),
-        (OSError(errno.ENOSPC, "full"), Failure.INFRA),
-        (OSError(errno.ESTALE, "stale"), Failure.INFRA),
-        (OSError(errno.EROFS, "read-only"), Failure.INFRA),
-        (PermissionError(errno.EACCES, "denied", "/archive/ex/a.warc.gz"), Failure.INFRA),
-        (PermissionError(errno.EACCES, "denied", "/etc/shadow"), Failure.FAILED),
-        (FileNotFoundError(errno.ENOENT, "gone", "/archive/ex/crawl.log"), Failure.INFRA),
-        (FileNotFoundError(errno.ENOENT, "gone", "/elsewhere"), Failure.FAILED),
-        (Unavailable("the database does not answer"), Failure.INFRA),
-        (NoSpace("full"), Failure.INFRA),
-        (DatabaseDamaged("a page of it is noise"), Failure.INFRA),
-        (Invalid("seeds: none"), Failure.CONFIG),
-        (HoldfastError("something"), Failure.FAILED),
-        (ZeroDivisionError(), Failure.FAILED),
+        (OSError(errno.ENOTCONN, "transport endpoint"), FailureCause.INFRA),
+        (OSError(errno.EIO, "input/output error"), FailureCause.INFRA),
+        (OSError(errno.ETIMEDOUT, "timed out"), FailureCause.INFRA),
+        (OSError(errno.ENETUNREACH, "unreachable"), FailureCause.INFRA),
+        (OSError(errno.ECONNREFUSED, "refused"), FailureCause.INFRA),
+        (OSError(errno.EHOSTUNREACH, "no route"), FailureCause.INFRA),
+        (OSError(errno.ENOSPC, "full"), FailureCause.INFRA),
+        (OSError(errno.ESTALE, "stale"), FailureCause.INFRA),
+        (OSError(errno.EROFS, "read-only"), FailureCause.INFRA),
+        (PermissionError(errno.EACCES, "denied", "/archive/ex/a.warc.gz"), FailureCause.INFRA),
+        (PermissionError(errno.EACCES, "denied", "/etc/shadow"), FailureCause.FAILED),
+        (FileNotFoundError(errno.ENOENT, "gone", "/archive/ex/crawl.log"), FailureCause.INFRA),
+        (FileNotFoundError(errno.ENOENT, "gone", "/elsewhere"), FailureCause.FAILED),
+        (Unavailable("the database does not answer"), FailureCause.INFRA),
+        (NoSpace("full"), FailureCause.INFRA),
+        (DatabaseDamaged("a page of it is noise"), FailureCause.INFRA),
+        (Invalid("seeds: none"), FailureCause.CONFIG),
+        (HoldfastError("something"), FailureCause.FAILED),
+        (ZeroDivisionError(), FailureCause.FAILED),
     ],
 )
-def test_whose_fault_it_was(exc: Exception, failure: Failure) -> None:
+def test_whose_fault_it_was(exc: Exception, failure: FailureCause) -> None:
     assert failure_of(exc, OUT) is failure
 
 
@@ -48,7 +48,7 @@ def test_the_cause_of_an_error_counts() -> None:
     error = RuntimeError("could not write")
     error.__cause__ = OSError(errno.EIO, "input/output error")
 
-    assert failure_of(error, OUT) is Failure.INFRA
+    assert failure_of(error, OUT) is FailureCause.INFRA
 
 
 def test_a_crash_is_told_with_its_stack() -> None:
@@ -57,8 +57,8 @@ def test_a_crash_is_told_with_its_stack() -> None:
     except KeyError as exc:
         ending = crashed(exc, OUT)
 
-    assert ending.result is Result.FAILED
-    assert ending.failure is Failure.FAILED
+    assert ending.result is RunResult.FAILED
+    assert ending.failure is FailureCause.FAILED
     assert "KeyError" in (ending.error or "")
     assert "test_a_crash_is_told" in (ending.stack or "")
 
@@ -72,17 +72,17 @@ def test_a_place_that_takes_files_is_no_trouble_and_leaves_no_trace(tmp_path: Pa
 def test_another_folder_of_the_same_name_is_not_the_same_place(tmp_path: Path) -> None:
     folder = tmp_path / "out"
     folder.mkdir()
-    footing = Footing(folder)
-    assert footing.is_firm
+    mount = MountIdentity(folder)
+    assert mount.is_same
 
     folder.rename(tmp_path / "away")
-    assert not footing.is_firm
+    assert not mount.is_same
     folder.mkdir()
-    assert not footing.is_firm
+    assert not mount.is_same
     folder.rmdir()
     (tmp_path / "away").rename(folder)
 
-    assert footing.is_firm
+    assert mount.is_same
 
 
 def test_the_tail_of_a_log_is_its_end(tmp_path: Path) -> None:

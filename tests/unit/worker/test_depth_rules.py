@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from holdfast.crawl.seeds import seeds_of
+from holdfast.crawl.plan import seeds_of
+from holdfast.crawl_process.assignment import Assignment
+from holdfast.crawl_process.process import set_depth_rules
 from holdfast.types import Outcome
-from holdfast.worker.assignment import Assignment
-from holdfast.worker.process import set_depth_rules
 from tests.execution import begun_execution
 
 

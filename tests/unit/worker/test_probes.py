@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from holdfast.clock import SystemClock
-from holdfast.worker.care.commands import run_step
-from holdfast.worker.care.probes import MOUNTS, Health, judge, mount_point, probe
+from holdfast.operations.storage_watchdog import run_step
+from holdfast.operations.watching import MOUNTS, PathHealth, judge, mount_point, probe
 
 TABLE = r"""22 1 254:1 / / rw,relatime shared:1 - ext4 /dev/vda1 rw
 30 22 0:25 / /mnt rw - tmpfs none rw
@@ -23,10 +23,13 @@ broken
 @pytest.mark.parametrize(
     ("path", "point"),
     [
-        ("/mnt/nas/jobs/1", "/mnt/nas"), ("/mnt/nas", "/mnt/nas"), ("/mnt/na s/jobs", "/mnt/na s"),
-        ("/mnt/nasal", "/mnt"), ("/srv/jobs", None),
+        ("/mnt/nas/jobs/1", "/mnt/nas"),
+        ("/mnt/nas", "/mnt/nas"),
+        ("/mnt/na s/jobs", "/mnt/na s"),
+        ("/mnt/nasal", "/mnt"),
+        ("/srv/jobs", None),
     ],
-)  # fmt: skip
+)
 def test_a_path_belongs_to_the_deepest_mount_above_it_and_the_root_is_none(path: str, point: str | None) -> None:
     assert mount_point(Path(path), TABLE) == (None if point is None else Path(point))
 
@@ -38,12 +41,17 @@ def test_the_kernels_own_list_can_be_read() -> None:
 @pytest.mark.parametrize(
     ("code", "health"),
     [
-        (0, Health.ALIVE), (errno.ENOTCONN, Health.DEAD), (errno.ESTALE, Health.DEAD), (errno.EIO, Health.DEAD),
-        (errno.ETIMEDOUT, Health.DEAD), (errno.ENOENT, Health.MISSING), (errno.EACCES, Health.ALIVE),
-        (-9, Health.ALIVE),
+        (0, PathHealth.ALIVE),
+        (errno.ENOTCONN, PathHealth.DEAD),
+        (errno.ESTALE, PathHealth.DEAD),
+        (errno.EIO, PathHealth.DEAD),
+        (errno.ETIMEDOUT, PathHealth.DEAD),
+        (errno.ENOENT, PathHealth.MISSING),
+        (errno.EACCES, PathHealth.ALIVE),
+        (-9, PathHealth.ALIVE),
     ],
-)  # fmt: skip
-def test_only_what_the_storage_itself_says_makes_it_dead(code: int, health: Health) -> None:
+)
+def test_only_what_the_storage_itself_says_makes_it_dead(code: int, health: PathHealth) -> None:
     assert judge(code).health is health
 
 

@@ -10,16 +10,15 @@ from pathlib import Path
 import pytest
 
 from holdfast.clock import SystemClock, to_micros
-from holdfast.coordination.owners import Owner
+from holdfast.coordination.owners import OwnerProcess
 from holdfast.coordination.runfile import RunFile
+from holdfast.crawl_process.files import relative
+from holdfast.crawl_process.recovery import discard, recover
 from holdfast.types import DomainLease, Outcome, RecordRef, Visit
 from holdfast.warc import queries as files
 from holdfast.warc.manifest import read_manifest
 from holdfast.warc.writer import WarcWriter
-from holdfast.wiring import Ground
-from holdfast.worker.discard import discard
-from holdfast.worker.paths import relative
-from holdfast.worker.recovery import recover
+from holdfast.wiring import Runtime
 from tests.contract.frontier_bed import many
 from tests.execution import begun_execution
 from tests.unit.crawl.test_tape import exchange
@@ -28,10 +27,10 @@ from tests.unit.crawl.test_tape import exchange
 class Dead:
     """A process that died: with a lease, with a WARC file that it was writing, or with a page in hand."""
 
-    def __init__(self, ground: Ground, execution_id: int, folder: Path) -> None:
+    def __init__(self, ground: Runtime, execution_id: int, folder: Path) -> None:
         self._ground, self._execution_id, self._clock = ground, execution_id, SystemClock()
         self.path = folder / "dead.warc.gz"
-        self._owner = Owner(
+        self._owner = OwnerProcess(
             ground.hot, ground.clock, run=RunFile(ground.run_folder), kind="process", execution_id=execution_id
         )
         self.file_id = 0
@@ -89,25 +88,25 @@ class Dead:
 
 
 @pytest.fixture
-def ground(tmp_path: Path) -> Iterator[Ground]:
+def ground(tmp_path: Path) -> Iterator[Runtime]:
     """A data directory in which an execution has begun."""
     with begun_execution(tmp_path / "home") as begin:
         yield begin.ground
 
 
 @pytest.fixture
-def dead(ground: Ground, tmp_path: Path) -> Dead:
+def dead(ground: Runtime, tmp_path: Path) -> Dead:
     """A process that has not died yet."""
     return Dead(ground, 1, tmp_path / "home" / "warcs")
 
 
-def _state(ground: Ground, file_id: int) -> tuple[str, bool]:
+def _state(ground: Runtime, file_id: int) -> tuple[str, bool]:
     with ground.hot.read() as tx:
         state, repaired = tx.execute("SELECT state, repaired FROM warc_files WHERE id = ?", (file_id,))[0]
     return str(state), bool(repaired)
 
 
-def test_the_file_of_a_dead_process_is_sealed_listed_and_its_orphans_are_counted(ground: Ground, dead: Dead) -> None:
+def test_the_file_of_a_dead_process_is_sealed_listed_and_its_orphans_are_counted(ground: Runtime, dead: Dead) -> None:
     lease = dead.lease()
     dead.settle(lease, dead.write())
     dead.die()
@@ -121,7 +120,7 @@ def test_the_file_of_a_dead_process_is_sealed_listed_and_its_orphans_are_counted
     assert recover(ground).owners == 0
 
 
-def test_the_file_of_a_process_of_another_host_name_is_sealed(ground: Ground, dead: Dead) -> None:
+def test_the_file_of_a_process_of_another_host_name_is_sealed(ground: Runtime, dead: Dead) -> None:
     dead.settle(dead.lease(), dead.write())
     dead.move()
     dead.die()
@@ -133,7 +132,7 @@ def test_the_file_of_a_process_of_another_host_name_is_sealed(ground: Ground, de
 
 
 @pytest.mark.parametrize("host", ["another-name", socket.gethostname()], ids=["another", "two_machines_of_one_name"])
-def test_a_file_on_another_machine_is_neither_struck_off_nor_forgotten(ground: Ground, dead: Dead, host: str) -> None:
+def test_a_file_on_another_machine_is_neither_struck_off_nor_forgotten(ground: Runtime, dead: Dead, host: str) -> None:
     dead.write()
     dead.path.with_name("dead.warc.gz.open").rename(dead.path.with_name("elsewhere"))
     dead.move(host)
@@ -149,7 +148,7 @@ def test_a_file_on_another_machine_is_neither_struck_off_nor_forgotten(ground: G
     assert dead.is_buried()
 
 
-def test_a_file_on_a_machine_that_stays_silent_is_told_as_lost(ground: Ground, dead: Dead) -> None:
+def test_a_file_on_a_machine_that_stays_silent_is_told_as_lost(ground: Runtime, dead: Dead) -> None:
     dead.write()
     dead.path.with_name("dead.warc.gz.open").unlink()
     dead.move("far-away")
@@ -159,7 +158,7 @@ def test_a_file_on_a_machine_that_stays_silent_is_told_as_lost(ground: Ground, d
     assert _state(ground, dead.file_id)[0] == "open"
 
 
-def test_a_file_of_an_owner_whose_row_was_closed_too_early_is_sealed(ground: Ground, dead: Dead) -> None:
+def test_a_file_of_an_owner_whose_row_was_closed_too_early_is_sealed(ground: Runtime, dead: Dead) -> None:
     dead.write()
     with ground.hot.write() as tx:
         tx.execute("UPDATE owners SET ended_at = heartbeat_at")
@@ -169,7 +168,7 @@ def test_a_file_of_an_owner_whose_row_was_closed_too_early_is_sealed(ground: Gro
     assert _state(ground, dead.file_id) == ("sealed", True)
 
 
-def test_a_file_that_was_registered_and_never_made_is_struck_off(ground: Ground, dead: Dead) -> None:
+def test_a_file_that_was_registered_and_never_made_is_struck_off(ground: Runtime, dead: Dead) -> None:
     dead.register()
     dead.die()
 
@@ -177,7 +176,7 @@ def test_a_file_that_was_registered_and_never_made_is_struck_off(ground: Ground,
     assert _state(ground, dead.file_id)[0] == "discarded"
 
 
-def test_a_file_that_no_row_points_to_is_waited_for_while_its_whole_folder_is_away(ground: Ground, dead: Dead) -> None:
+def test_a_file_that_no_row_points_to_is_waited_for_while_its_whole_folder_is_away(ground: Runtime, dead: Dead) -> None:
     dead.write()
     dead.die()
     away = dead.path.parent.with_name("unmounted")
@@ -191,7 +190,7 @@ def test_a_file_that_no_row_points_to_is_waited_for_while_its_whole_folder_is_aw
     assert recover(ground).repaired == ["dead.warc.gz"]
 
 
-def test_a_file_that_rows_point_to_is_waited_for_while_its_disk_is_away(ground: Ground, dead: Dead) -> None:
+def test_a_file_that_rows_point_to_is_waited_for_while_its_disk_is_away(ground: Runtime, dead: Dead) -> None:
     lease = dead.lease()
     dead.settle(lease, dead.write())
     dead.die()
@@ -207,7 +206,7 @@ def test_a_file_that_rows_point_to_is_waited_for_while_its_disk_is_away(ground: 
     assert _state(ground, dead.file_id)[0] == "sealed"
 
 
-def test_a_page_in_hand_is_blamed_once_for_each_death_and_closed_at_the_third(ground: Ground, tmp_path: Path) -> None:
+def test_a_page_in_hand_is_blamed_once_for_each_death_and_closed_at_the_third(ground: Runtime, tmp_path: Path) -> None:
     quarantined: list[list[int]] = []
     for number in range(3):
         dead = Dead(ground, 1, tmp_path / "home" / str(number))
@@ -222,7 +221,7 @@ def test_a_page_in_hand_is_blamed_once_for_each_death_and_closed_at_the_third(gr
     assert row == [(3, "failed", "quarantined")]
 
 
-def test_the_living_keep_everything(ground: Ground, dead: Dead) -> None:
+def test_the_living_keep_everything(ground: Runtime, dead: Dead) -> None:
     lease = dead.lease()
     dead.write()
 
@@ -233,7 +232,7 @@ def test_the_living_keep_everything(ground: Ground, dead: Dead) -> None:
     dead.die()
 
 
-def test_a_row_that_names_a_strange_place_is_left_and_told(ground: Ground, dead: Dead) -> None:
+def test_a_row_that_names_a_strange_place_is_left_and_told(ground: Runtime, dead: Dead) -> None:
     dead.settle(dead.lease(), dead.write())
     strange = dead.path.parent.parent.parent / "strange.warc.gz"
     open_path = dead.path.with_name("dead.warc.gz.open")
@@ -251,7 +250,7 @@ def test_a_row_that_names_a_strange_place_is_left_and_told(ground: Ground, dead:
     assert strange.with_name("strange.warc.gz.open").read_bytes() == torn
 
 
-def test_what_is_discarded_is_removed_only_where_files_of_ours_may_lie(ground: Ground, tmp_path: Path) -> None:
+def test_what_is_discarded_is_removed_only_where_files_of_ours_may_lie(ground: Runtime, tmp_path: Path) -> None:
     strange = tmp_path / "mine.warc.gz"
     ours = ground.settings.home / "warcs" / "ours.warc.gz"
     ours.parent.mkdir(parents=True, exist_ok=True)

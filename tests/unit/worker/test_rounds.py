@@ -10,8 +10,7 @@ import pytest
 
 from holdfast import config
 from holdfast.config import Settings
-from holdfast.worker.chores import Bench
-from holdfast.worker.rounds import Rounds
+from holdfast.worker.background import BackgroundContext, Rounds
 
 
 @pytest.fixture
@@ -71,7 +70,7 @@ def test_a_chore_in_hand_hears_that_the_worker_ends_and_what_it_opened_is_closed
     class Long:
         name = "long"
 
-        def __init__(self, bench: Bench) -> None:
+        def __init__(self, bench: BackgroundContext) -> None:
             self._bench = bench
             bench.on_end.enter_context(closing(self))
 

@@ -8,26 +8,26 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.coordination.owners import Owner
+from holdfast.coordination.owners import OwnerProcess
 from holdfast.coordination.runfile import RunFile
-from holdfast.wiring import Ground
-from holdfast.worker.rows import RowControl
+from holdfast.crawl_process.process import RowControl
+from holdfast.wiring import Runtime
 from tests.execution import begun_execution
 
 
 @pytest.fixture
-def ground(tmp_path: Path) -> Iterator[Ground]:
+def ground(tmp_path: Path) -> Iterator[Runtime]:
     """A data directory in which an execution has begun."""
     with begun_execution(tmp_path / "home") as begin:
         yield begin.ground
 
 
-def _control(ground: Ground) -> tuple[RowControl, Owner]:
-    owner = Owner(ground.hot, ground.clock, run=RunFile(ground.run_folder), kind="process", execution_id=1)
+def _control(ground: Runtime) -> tuple[RowControl, OwnerProcess]:
+    owner = OwnerProcess(ground.hot, ground.clock, run=RunFile(ground.run_folder), kind="process", execution_id=1)
     return RowControl(ground, owner, 1), owner
 
 
-def test_landing_places_of_all_processes_come_together_and_are_written_with_the_next_word(ground: Ground) -> None:
+def test_landing_places_of_all_processes_come_together_and_are_written_with_the_next_word(ground: Runtime) -> None:
     (one, owner), (other, other_owner) = _control(ground), _control(ground)
     one.landed("https://a.example/")
     other.landed("https://b.example/")
@@ -43,7 +43,7 @@ def test_landing_places_of_all_processes_come_together_and_are_written_with_the_
     other_owner.end()
 
 
-def test_totals_are_those_of_the_others(ground: Ground) -> None:
+def test_totals_are_those_of_the_others(ground: Runtime) -> None:
     control, owner = _control(ground)
     for owner_id, pages in ((owner.id, 5), (owner.id + 1, 7), (owner.id + 2, 8)):
         ground.frontier.settle(1, owner_id, [], counts={"pages": pages, "bytes": 10 * pages})
@@ -54,7 +54,7 @@ def test_totals_are_those_of_the_others(ground: Ground) -> None:
     owner.end()
 
 
-def test_a_stop_request_is_heard_and_a_process_that_listens_is_alive(ground: Ground) -> None:
+def test_a_stop_request_is_heard_and_a_process_that_listens_is_alive(ground: Runtime) -> None:
     control, owner = _control(ground)
     with ground.hot.write() as tx:
         tx.execute("UPDATE owners SET heartbeat_at = 0 WHERE id = ?", (owner.id,))

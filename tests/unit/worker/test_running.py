@@ -8,45 +8,63 @@ from pathlib import Path
 from holdfast.config import JobSettings
 from holdfast.db.engine import Database
 from holdfast.jobs.endings import Counts
-from holdfast.jobs.journal.logs import LogBook
-from holdfast.jobs.leases import Word
-from holdfast.worker.heart import asked_for
-from holdfast.worker.running import Holding, Progress, Stop
+from holdfast.jobs.journal import LogBook
+from holdfast.jobs.leases import HolderNews
+from holdfast.worker.loop import asked_for
+from holdfast.worker.runner import RunnerHolding, RunProgress, StopReason
 from tests.clock import FakeClock
 
 
-def _holding(tmp_path: Path, clock: FakeClock, told: list[Progress], word: Stop | None = None) -> Holding:
+def _holding(
+    tmp_path: Path, clock: FakeClock, told: list[RunProgress], word: StopReason | None = None
+) -> RunnerHolding:
     book = LogBook(Database(f"sqlite:///{tmp_path / 'none.db'}"), clock, 1, JobSettings())
-    return Holding(book, clock, report=told.append, listen=lambda: word)
+    return RunnerHolding(book, clock, report=told.append, listen=lambda: word)
 
 
-def _items(count: int) -> Progress:
-    return Progress(counts=Counts(items_crawled=count))
+def _items(count: int) -> RunProgress:
+    return RunProgress(counts=Counts(items_crawled=count))
 
 
 def test_a_weaker_word_changes_nothing_and_a_stronger_one_wins(tmp_path: Path, clock: FakeClock) -> None:
     holding = _holding(tmp_path, clock, [])
     heard = []
-    for word in (Stop.DRAIN, Stop.CANCEL, Stop.FINISH, Stop.NOW, Stop.DRAIN, Stop.LOST, Stop.NOW):
+    for word in (
+        StopReason.DRAIN,
+        StopReason.CANCEL,
+        StopReason.FINISH,
+        StopReason.NOW,
+        StopReason.DRAIN,
+        StopReason.LOST,
+        StopReason.NOW,
+    ):
         holding.ask(word)
         heard.append(holding.stop)
 
-    assert heard == [Stop.DRAIN, Stop.CANCEL, Stop.CANCEL, Stop.NOW, Stop.NOW, Stop.LOST, Stop.LOST]
+    assert heard == [
+        StopReason.DRAIN,
+        StopReason.CANCEL,
+        StopReason.CANCEL,
+        StopReason.NOW,
+        StopReason.NOW,
+        StopReason.LOST,
+        StopReason.LOST,
+    ]
 
 
 def test_waiting_ends_with_the_word(tmp_path: Path, clock: FakeClock) -> None:
     holding = _holding(tmp_path, clock, [])
-    threading.Timer(0.05, holding.ask, (Stop.CANCEL,)).start()
+    threading.Timer(0.05, holding.ask, (StopReason.CANCEL,)).start()
 
-    assert holding.wait(10) is Stop.CANCEL
-    assert holding.wait(0.0) is Stop.CANCEL
+    assert holding.wait(10) is StopReason.CANCEL
+    assert holding.wait(0.0) is StopReason.CANCEL
 
 
 def test_the_rows_are_asked_at_the_moment_of_the_question(tmp_path: Path, clock: FakeClock) -> None:
-    holding = _holding(tmp_path, clock, [], word=Stop.FINISH)
+    holding = _holding(tmp_path, clock, [], word=StopReason.FINISH)
 
     assert holding.stop is None
-    assert holding.hear() is Stop.FINISH
+    assert holding.hear() is StopReason.FINISH
 
 
 def test_a_lease_that_is_not_renewed_in_time_is_lost_whoever_is_at_fault(tmp_path: Path, clock: FakeClock) -> None:
@@ -60,15 +78,15 @@ def test_a_lease_that_is_not_renewed_in_time_is_lost_whoever_is_at_fault(tmp_pat
 
     clock.advance(2)
 
-    assert holding.stop is Stop.LOST
+    assert holding.stop is StopReason.LOST
     holding.good_until(clock.monotonic() + 10)
-    assert holding.stop is Stop.LOST, "a run that was told so does not go on"
+    assert holding.stop is StopReason.LOST, "a run that was told so does not go on"
 
 
 def test_progress_is_passed_on_each_ten_items_or_five_seconds_and_only_if_it_is_new(
     tmp_path: Path, clock: FakeClock
 ) -> None:
-    told: list[Progress] = []
+    told: list[RunProgress] = []
     holding = _holding(tmp_path, clock, told)
     for count in (1, 5, 9, 10, 15, 19, 20):
         holding.progress(_items(count))
@@ -84,9 +102,9 @@ def test_progress_is_passed_on_each_ten_items_or_five_seconds_and_only_if_it_is_
 
 
 def test_nothing_is_told_or_written_once_the_lease_is_lost(tmp_path: Path, clock: FakeClock) -> None:
-    told: list[Progress] = []
+    told: list[RunProgress] = []
     holding = _holding(tmp_path, clock, told)
-    holding.ask(Stop.LOST)
+    holding.ask(StopReason.LOST)
 
     holding.progress(_items(100))
     holding.note("info", "lifecycle", "too late")
@@ -97,7 +115,7 @@ def test_nothing_is_told_or_written_once_the_lease_is_lost(tmp_path: Path, clock
 
 
 def test_what_the_rows_ask_becomes_the_right_word() -> None:
-    assert asked_for(Word(None, cancelled=False)) is None
-    assert asked_for(Word("drain", cancelled=False)) is Stop.FINISH
-    assert asked_for(Word("cancel", cancelled=False)) is Stop.DISCARD
-    assert asked_for(Word("drain", cancelled=True)) is Stop.CANCEL
+    assert asked_for(HolderNews(None, cancelled=False)) is None
+    assert asked_for(HolderNews("drain", cancelled=False)) is StopReason.FINISH
+    assert asked_for(HolderNews("cancel", cancelled=False)) is StopReason.DISCARD
+    assert asked_for(HolderNews("drain", cancelled=True)) is StopReason.CANCEL

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from holdfast.config import FetchSettings, Settings
+from holdfast.crawl_process.requests import open_solo
 from holdfast.types import RobotsAnswer, RobotsState
 from holdfast.urls import parse
-from holdfast.worker.solo import open_solo
 from tests.unit.fetch.nameserver import nameserver
 from tests.unit.fetch.servers import answering, run, serving
 

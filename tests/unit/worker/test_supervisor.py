@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from holdfast.crawl_process.recovery import discard
+from holdfast.crawl_process.stopping import Stops
+from holdfast.crawl_process.supervisor import Supervisor
 from holdfast.jobs import executions
 from holdfast.jobs.executions import read_ending
 from holdfast.types import Outcome
 from holdfast.warc import queries as files
-from holdfast.worker.discard import discard
 from holdfast.worker.native import frontier_for
-from holdfast.worker.stops import Stops
-from holdfast.worker.supervisor import Supervisor
 from tests.execution import Begin, begun_execution
 
 
@@ -63,7 +63,7 @@ def test_a_crawl_that_was_discarded_does_not_say_that_its_captures_are_kept(tmp_
 def test_a_supervisor_whose_execution_was_ended_by_another_process_leaves_its_row_alone(tmp_path: Path) -> None:
     with begun_execution(tmp_path) as made:
         ground, number = made.ground, made.begun.execution_id
-        executions.end(ground.hot, ground.clock, executions.Ending(number, "cancelled", "discarded"))
+        executions.end(ground.hot, ground.clock, executions.ExecutionEnding(number, "cancelled", "discarded"))
 
         assert _stopped(made) == ("stopped", "abandoned")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gzip
 from pathlib import Path
 
-from holdfast.worker.tool_files import start_page_in
+from holdfast.worker.tool_process import start_page_in
 
 
 def _record(url: str, status: str, body: str = "", *fields: str) -> bytes:

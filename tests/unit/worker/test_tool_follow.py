@@ -8,12 +8,11 @@ import signal
 from pathlib import Path
 from typing import Any, cast
 
-from holdfast.archive_tool.hold import Holder, hold_output, holder_of, note_end
-from holdfast.archive_tool.hold import LastEnd as End
-from holdfast.jobs.journal.logs import LogBook
-from holdfast.worker.running import Holding, Progress
-from holdfast.worker.tool_follow import ToolFollower
-from holdfast.worker.tool_process import KILLED, AdoptedTool, newest_words, signal_holder, words_of
+from holdfast.archive_tool.files import Holder, hold_output, holder_of, note_end
+from holdfast.archive_tool.files import LastEnd as End
+from holdfast.jobs.journal import LogBook
+from holdfast.worker.runner import RunnerHolding, RunProgress
+from holdfast.worker.tool_process import KILLED, AdoptedTool, ToolFollower, newest_words, signal_holder, words_of
 from tests.clock import FakeClock
 
 
@@ -28,9 +27,9 @@ class Book:
         self.lines.append((level, message, fields))
 
 
-def _follower(folder: Path, said: Path | None) -> tuple[ToolFollower, Book, list[Progress], FakeClock]:
-    book, told, clock = Book(), list[Progress](), FakeClock()
-    holding = Holding(cast(LogBook, book), clock, report=told.append)
+def _follower(folder: Path, said: Path | None) -> tuple[ToolFollower, Book, list[RunProgress], FakeClock]:
+    book, told, clock = Book(), list[RunProgress](), FakeClock()
+    holding = RunnerHolding(cast(LogBook, book), clock, report=told.append)
     return ToolFollower(folder, said, holding, clock), book, told, clock
 
 

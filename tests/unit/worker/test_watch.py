@@ -6,31 +6,31 @@ import json
 from pathlib import Path
 from typing import Any
 
-from holdfast.jobs.status import Status
-from holdfast.worker.child import Cost
-from holdfast.worker.running import Holding, Progress
-from holdfast.worker.watch import Watch
+from holdfast.crawl_process.supervisor import Cost
+from holdfast.jobs.views.status import ExecutionStatus
+from holdfast.worker.native import CrawlWatch
+from holdfast.worker.runner import RunnerHolding, RunProgress
 
 COST = Cost(cpu_s=1.5, peak_bytes=1000)
 
 
-class Notes(Holding):
+class Notes(RunnerHolding):
     """A holding that only remembers."""
 
     def __init__(self) -> None:
         self.lines: list[tuple[str, str, str, dict[str, Any]]] = []
-        self.told: list[Progress] = []
+        self.told: list[RunProgress] = []
 
     def note(self, level: str, category: str, message: str, **fields: Any) -> None:
         """Remember a line."""
         self.lines.append((level, category, message, fields))
 
-    def progress(self, progress: Progress) -> None:
+    def progress(self, progress: RunProgress) -> None:
         """Remember how far it is."""
         self.told.append(progress)
 
 
-def _status(**changes: Any) -> Status:
+def _status(**changes: Any) -> ExecutionStatus:
     base: dict[str, Any] = {
         "execution_id": 1, "source": "ex", "state": "running", "reason": None, "stop_requested": None,
         "output_dir": Path("out"), "started_at": None, "finished_at": None, "run_seconds": 1.0, "queue": 5, "pages": 3,
@@ -38,13 +38,13 @@ def _status(**changes: Any) -> Status:
         "condition": "running", "slow": (), "config": {}, "frontier_id": 1, "shortfalls": {}, "error": None,
         "retry_at": None,
     }  # fmt: skip
-    return Status(**{**base, **changes})
+    return ExecutionStatus(**{**base, **changes})
 
 
 def test_events_of_the_processes_are_passed_on_once_and_half_a_line_waits(tmp_path: Path) -> None:
     log, notes = tmp_path / "crawl.log", Notes()
     log.write_text(json.dumps({"event": "crawl.before", "level": "info"}) + "\n")
-    watch = Watch(notes, log, now=0.0)
+    watch = CrawlWatch(notes, log, now=0.0)
     clamped = json.dumps({"event": "crawl.retry_after_clamped", "level": "warning", "domain": "ex", "seconds": 9})
     failed = json.dumps({"event": "crawl.process_failed", "level": "error", "error": "boom"})
     with log.open("a") as file:
@@ -64,7 +64,7 @@ def test_events_of_the_processes_are_passed_on_once_and_half_a_line_waits(tmp_pa
 
 def test_a_burst_of_events_is_passed_on_whole_and_a_line_that_never_ends_is_dropped(tmp_path: Path) -> None:
     log, notes = tmp_path / "crawl.log", Notes()
-    watch = Watch(notes, log, now=0.0)
+    watch = CrawlWatch(notes, log, now=0.0)
     padding = "x" * 200
     burst = [json.dumps({"event": "crawl.burst", "level": "info", "n": n, "padding": padding}) for n in range(1500)]
     endless = "y" * 300_000
@@ -78,7 +78,7 @@ def test_a_burst_of_events_is_passed_on_whole_and_a_line_that_never_ends_is_drop
 
 def test_only_new_trouble_is_noted(tmp_path: Path) -> None:
     notes = Notes()
-    watch = Watch(notes, tmp_path / "none.log", now=0.0)
+    watch = CrawlWatch(notes, tmp_path / "none.log", now=0.0)
     watch.look(_status(), COST, now=1.0)
     watch.look(_status(outcomes={"success": 3, "timeout": 2}), COST, now=2.0)
     watch.look(_status(outcomes={"success": 4, "timeout": 2}), COST, now=3.0)
@@ -90,7 +90,7 @@ def test_only_new_trouble_is_noted(tmp_path: Path) -> None:
 
 def test_a_full_disk_slow_domains_and_totals_are_told(tmp_path: Path) -> None:
     notes = Notes()
-    watch = Watch(notes, tmp_path / "none.log", now=0.0)
+    watch = CrawlWatch(notes, tmp_path / "none.log", now=0.0)
     slow = ({"domain": "ex.example", "seconds": 30.0, "why": "Retry-After"},)
     watch.look(_status(condition="no_space", slow=slow), COST, now=1.0)
     watch.look(_status(condition="no_space", slow=slow), COST, now=40.0)

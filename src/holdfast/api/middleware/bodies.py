@@ -9,8 +9,8 @@ from starlette.datastructures import Headers
 from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from holdfast.api.middleware.entrance import UNREAD, Refusal
-from holdfast.api.problems import BodyRefused, BodyTooLarge, BodyTooSlow
+from holdfast.api.errors import BodyRefused, BodyTooLarge, BodyTooSlow
+from holdfast.api.middleware.host_routing import UNREAD, RefuseAll
 from holdfast.errors import HoldfastError, Invalid
 
 DEPTH = 32
@@ -99,7 +99,7 @@ class Bodies:
         except ClientDisconnect:
             return
         except HoldfastError as exc:
-            await Refusal(exc)(scope, receive, send)
+            await RefuseAll(exc)(scope, receive, send)
             return
         await self._app(scope, _replayed(body, receive), send)
 

@@ -2,8 +2,16 @@
 
 from __future__ import annotations
 
-from starlette.datastructures import MutableHeaders
+from collections.abc import Sequence
+
+from anyio import CancelScope
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from holdfast.api.errors import OriginRefused
+from holdfast.api.middleware.host_routing import RefuseAll
+from holdfast.api.middleware.rate_limits import is_admin_path
 
 _COMMON = {
     "X-Content-Type-Options": "nosniff",
@@ -80,3 +88,119 @@ class ReplayHeaders:
 def _defaults(headers: MutableHeaders, wanted: dict[str, str]) -> None:
     for name, value in wanted.items():
         headers.setdefault(name, value)
+
+
+_READ = "GET, HEAD, OPTIONS"
+_WRITE = {"/api/reports": "POST, OPTIONS"}
+"""The one public route that takes something in."""
+_SAFE = ("GET", "HEAD", "OPTIONS")
+_SENT = "accept, content-type, x-request-id, range"
+_SHOWN = (
+    "X-Request-Id, X-API-Version, Retry-After, Accept-Ranges, Content-Disposition, Content-Length, Content-Range, "
+    "ETag, Link, Memento-Datetime"
+)
+
+
+class CorsOrigins:
+    """Answers preflights and marks what a page of another origin may read."""
+
+    def __init__(self, app: ASGIApp, *, allowed: Sequence[str]) -> None:
+        self._app, self._allowed = app, frozenset(allowed)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one request; without an Origin nothing is added but Vary."""
+        headers = Headers(scope=scope) if scope["type"] == "http" else Headers()
+        origin = headers.get("origin")
+        path = scope.get("path", "")
+        readable = bool(origin) and origin in self._allowed and not is_admin_path(path)
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+        elif origin and scope["method"] == "OPTIONS" and "access-control-request-method" in headers:
+            answer = _preflight(scope["path"], origin, headers) if readable else None
+            await (answer or RefuseAll(OriginRefused()))(scope, receive, send)
+        elif origin and scope["method"] not in _SAFE and is_admin_path(path) and not is_own_origin(origin, headers):
+            # Browsers send a bodiless POST without asking: without a token, any page could stop a job.
+            await RefuseAll(OriginRefused())(scope, receive, send)
+        else:
+            await self._app(scope, receive, _marked(send, origin if readable else None))
+
+
+def is_own_origin(origin: str, headers: Headers) -> bool:
+    """Return whether a page of this host sent a request; `null` is nobody's."""
+    return origin.partition("://")[2] == headers.get("host")
+
+
+def _preflight(path: str, origin: str, headers: Headers) -> Response | None:
+    methods = _WRITE.get(path, _READ)
+    if headers["access-control-request-method"] not in methods.split(", "):
+        return None
+    return Response(
+        status_code=204,
+        headers={
+            "Access-Control-Allow-Origin": origin,
+            "Access-Control-Allow-Methods": methods,
+            "Access-Control-Allow-Headers": _SENT,
+            "Access-Control-Max-Age": "600",
+            "Vary": "Origin",
+        },
+    )
+
+
+def _marked(send: Send, origin: str | None) -> Send:
+    async def marked(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            headers = MutableHeaders(raw=message.setdefault("headers", []))
+            headers.add_vary_header("Origin")
+            if origin is not None:
+                headers["Access-Control-Allow-Origin"] = origin
+                headers["Access-Control-Expose-Headers"] = _SHOWN
+                # A page that may read the answer may also embed it.
+                headers["Cross-Origin-Resource-Policy"] = "cross-origin"
+        await send(message)
+
+    return marked
+
+
+class HeadRequests:
+    """Answers HEAD like GET without the body; a route with a cheaper way of its own is asked first."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one request."""
+        if scope["type"] != "http" or scope["method"] != "HEAD":
+            await self._app(scope, receive, send)
+            return
+        refused = False
+
+        async def first(message: Message) -> None:
+            nonlocal refused
+            refused = refused or (message["type"] == "http.response.start" and message["status"] == 405)
+            if not refused:
+                await send(_without_zero(message))
+
+        # A copy each time: routing leaves its findings in the scope.
+        await self._app(dict(scope), receive, first)
+        if refused:
+            await self._get({**scope, "method": "GET"}, receive, send)
+
+    async def _get(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Ask with GET until the headers are there: a body that streams is not made, for it would be thrown away."""
+        with CancelScope() as asking:
+
+            async def headers_only(message: Message) -> None:
+                if message["type"] == "http.response.start":
+                    await send(message)
+                    await send({"type": "http.response.body", "body": b"", "more_body": False})
+                    asking.cancel()
+
+            await self._app(scope, receive, headers_only)
+
+
+def _without_zero(message: Message) -> Message:
+    """Return a message that does not say the body of a GET would be empty, for nobody has looked (RFC 9110, 8.6)."""
+    if message["type"] != "http.response.start":
+        return message
+    told = [pair for pair in message.get("headers", []) if pair != (b"content-length", b"0")]
+    return {**message, "headers": told}

@@ -12,8 +12,16 @@ from fastapi import APIRouter, Query, Request
 from starlette.responses import Response, StreamingResponse
 
 from holdfast import cancellation
-from holdfast.api.addresses import browse_url
-from holdfast.api.deps import ArchiveDep, SessionDep
+from holdfast.api.dependencies import (
+    ArchiveDep,
+    SessionDep,
+    Since,
+    SourceCode,
+    Until,
+    browse_url,
+    site_of,
+    source_id_of,
+)
 from holdfast.api.errors import answers
 from holdfast.api.heavy import Streamed, heavily
 from holdfast.api.roles import PUBLIC
@@ -27,20 +35,16 @@ from holdfast.api.schemas.changes import (
     side,
     structured,
 )
-from holdfast.api.sites import Since, SourceCode, Until, site_of, source_id_of
+from holdfast.changes import listing_queries as listing
 from holdfast.changes.compare import DIFF_VERSION, NORMALISATION_VERSION
-from holdfast.changes.feed import MAX_ITEMS, rss
-from holdfast.changes.listing import queries as listing
-from holdfast.changes.listing.days import span
-from holdfast.changes.listing.events import Scope
-from holdfast.changes.pairs import TextMode, Wanted, compare_captures
+from holdfast.changes.listing import MAX_ITEMS, ChangeScope, rss, span
+from holdfast.changes.pairs import TextMode, WantedComparison, compare_captures
 from holdfast.changes.rendering import diff_html, diff_object
-from holdfast.changes.site import Cursor, SiteEntry, SiteKind, site_slice
-from holdfast.changes.site.slices import SLICE
+from holdfast.changes.site_comparison import SLICE, Cursor, SiteEntry, SiteKind, site_slice
 from holdfast.errors import NotFound
 from holdfast.index.queries import document_of, snapshot
-from holdfast.jobs.names import execution_name
-from holdfast.jobs.queries import job_names
+from holdfast.jobs.imports import job_names
+from holdfast.jobs.store import execution_name
 from holdfast.wiring.archive import Archive
 
 router = APIRouter(tags=["changes"], dependencies=[PUBLIC])
@@ -66,16 +70,20 @@ def changes(
         return ChangeList(enabled=False, total=0, page=page, page_size=page_size, results=[])
     source_id = source_id_of(session, source)
     since, until = span(from_, to)
-    scope = Scope(source_id=source_id, since=since, until=until, unchanged=include_unchanged)
+    scope = ChangeScope(source_id=source_id, since=since, until=until, unchanged=include_unchanged)
     if job_id is not None:
         scope = scope._replace(execution_id=job_id)
     elif latest or (source is None and since is None and until is None):
         scope = scope._replace(latest=True)
     found = listing.page_of_events(session, scope, offset=(page - 1) * page_size, limit=page_size)
     return ChangeList(
-        enabled=True, total=found.total, total_is_exact=found.is_exact, page=page, page_size=page_size,
+        enabled=True,
+        total=found.total,
+        total_is_exact=found.is_exact,
+        page=page,
+        page_size=page_size,
         results=[ChangeEvent.of(event) for event in found.events],
-    )  # fmt: skip
+    )
 
 
 @router.get("/api/changes/compare", responses=answers(400, 404, 422, 503), response_model=Comparison)
@@ -92,7 +100,7 @@ async def compare(
 ) -> Response:
     """Return what differs between two captures of a page, down to the words of changed lines."""
     _demand_enabled(archive)
-    wanted = Wanted(to_snapshot_id, from_snapshot_id, mode)
+    wanted = WantedComparison(to_snapshot_id, from_snapshot_id, mode)
 
     def work() -> Response:
         return Response(_compared(archive, wanted).model_dump_json(by_alias=True), media_type="application/json")
@@ -100,7 +108,7 @@ async def compare(
     return await heavily(request, work)
 
 
-def _compared(archive: Archive, wanted: Wanted) -> Comparison:
+def _compared(archive: Archive, wanted: WantedComparison) -> Comparison:
     found = compare_captures(archive.database, archive.home, archive.clock, wanted)
     with archive.database.read() as session:
         titles = {
@@ -132,7 +140,9 @@ def feed(request: Request, archive: ArchiveDep, session: SessionDep, source: Sou
     """Return the 50 newest changes as RSS."""
     _demand_enabled(archive)
     source_id = source_id_of(session, source)
-    found = listing.page_of_events(session, Scope(source_id=source_id), offset=0, limit=MAX_ITEMS, listed=4 * MAX_ITEMS)
+    found = listing.page_of_events(
+        session, ChangeScope(source_id=source_id), offset=0, limit=MAX_ITEMS, listed=4 * MAX_ITEMS
+    )
     title = "Changes in the archive" if source is None else f"Changes of {source}"
     body = rss(found.events, site=site_of(request, archive.settings), title=title)
     headers = {"ETag": f'"{sha256(body).hexdigest()[:32]}"', "Cache-Control": "no-cache"}
@@ -187,9 +197,12 @@ def _site_lines(
 
 def _site_object(entry: SiteEntry) -> dict[str, object]:
     return {
-        "type": entry.kind.value, "url": entry.url, "fromUrl": entry.from_url,
-        "fromSnapshotId": entry.from_snapshot_id, "toSnapshotId": entry.to_snapshot_id,
-    }  # fmt: skip
+        "type": entry.kind.value,
+        "url": entry.url,
+        "fromUrl": entry.from_url,
+        "fromSnapshotId": entry.from_snapshot_id,
+        "toSnapshotId": entry.to_snapshot_id,
+    }
 
 
 def _line(content: dict[str, object]) -> bytes:
@@ -211,20 +224,25 @@ def timeline(archive: ArchiveDep, session: SessionDep, id: SnapshotId) -> Timeli
     for row in rows[-_HISTORY:]:
         shown.append(
             TimelineSnapshot(
-                snapshot_id=row.id, capture_date=row.captured_at.date(), capture_timestamp=row.captured_at,
-                job_id=row.execution_id, title=row.title,
+                snapshot_id=row.id,
+                capture_date=row.captured_at.date(),
+                capture_timestamp=row.captured_at,
+                job_id=row.execution_id,
+                title=row.title,
                 job_name=execution_name(source.code, row.execution_id, names.get(row.execution_id)),
-                status_code=row.status, compare_from_snapshot_id=before.get(row.url_hash),
-                browse_url=browse_url(
-                    archive.settings, url=row.url, captured_at=row.captured_at, snapshot_id=row.id
-                ),
+                status_code=row.status,
+                compare_from_snapshot_id=before.get(row.url_hash),
+                browse_url=browse_url(archive.settings, url=row.url, captured_at=row.captured_at, snapshot_id=row.id),
             )
-        )  # fmt: skip
+        )
         before[row.url_hash] = row.id
     return Timeline(
-        source_code=source.code, source_name=source.name, truncated=is_cut, snapshots=shown,
+        source_code=source.code,
+        source_name=source.name,
+        truncated=is_cut,
+        snapshots=shown,
         normalized_url_group=listing.group_url(session, asked.group_id),
-    )  # fmt: skip
+    )
 
 
 def _demand_enabled(archive: Archive) -> None:

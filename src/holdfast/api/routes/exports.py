@@ -7,24 +7,34 @@ from collections.abc import Iterable, Iterator
 from datetime import datetime
 from typing import Annotated, NamedTuple
 
-from fastapi import APIRouter, Query, Request
+from fastapi import APIRouter, Path, Query, Request
 from starlette.responses import Response, StreamingResponse
 
 from holdfast import failpoints
-from holdfast.api.deps import ArchiveDep
-from holdfast.api.errors import answers
+from holdfast.api.dependencies import ArchiveDep, Since, SourceCode, Until, site_of, source_id_of
+from holdfast.api.errors import ExportTooLarge, answers
 from holdfast.api.heavy import Streamed, export
-from holdfast.api.problems import ExportTooLarge
 from holdfast.api.roles import PUBLIC
-from holdfast.api.schemas.exports import Column, DataDictionary, ExportKind, Exports
-from holdfast.api.sites import Since, SourceCode, Until, site_of, source_id_of
-from holdfast.changes.listing.days import span
+from holdfast.api.routes.editions import Code, Year, edition_of
+from holdfast.api.schemas.archive import Column, DataDictionary, ExportKind, Exports
+from holdfast.changes.listing import span
 from holdfast.errors import Invalid, NotFound
-from holdfast.exports.cdxj import export_cdxj
-from holdfast.exports.dictionary import CDXJ_MEANINGS, CHANGE_MEANINGS, SNAPSHOT_MEANINGS
-from holdfast.exports.queries import Reach, execution, records_noted
-from holdfast.exports.rows import Extent, change_rows, snapshot_rows
-from holdfast.exports.tables import CHANGE_COLUMNS, SNAPSHOT_COLUMNS, Format, write_rows
+from holdfast.exports.package import export_cdxj
+from holdfast.exports.package_cache import CachedPackage, PackageCache
+from holdfast.exports.queries import ExportReach, execution, records_noted
+from holdfast.exports.tables import (
+    CDXJ_MEANINGS,
+    CHANGE_COLUMNS,
+    CHANGE_MEANINGS,
+    SNAPSHOT_COLUMNS,
+    SNAPSHOT_MEANINGS,
+    ExportExtent,
+    Format,
+    change_rows,
+    snapshot_rows,
+    write_rows,
+)
+from holdfast.replay.answer import RangeRefused, wanted_span
 from holdfast.wiring.archive import Archive
 
 router = APIRouter(tags=["exports"], dependencies=[PUBLIC])
@@ -41,8 +51,11 @@ def manifest(archive: ArchiveDep) -> Exports:
     """Say what can be exported, in which formats, and how much at once."""
     settings = archive.settings.api
     return Exports(
-        enabled=settings.exports, formats=_FORMATS, default_limit=settings.exports_default_limit,
-        max_limit=settings.exports_max_limit, data_dictionary_url="/api/exports/columns",
+        enabled=settings.exports,
+        formats=_FORMATS,
+        default_limit=settings.exports_default_limit,
+        max_limit=settings.exports_max_limit,
+        data_dictionary_url="/api/exports/columns",
         snapshots=ExportKind(
             path="/api/exports/snapshots", description="Captures of pages, one a row, by id.", formats=_FORMATS
         ),
@@ -52,7 +65,7 @@ def manifest(archive: ArchiveDep) -> Exports:
         cdxj=ExportKind(
             path="/api/exports/cdxj", description="The index of a crawl or a source, sorted by key.", formats=["cdxj"]
         ),
-    )  # fmt: skip
+    )
 
 
 @router.get("/api/exports/columns", responses=answers(422))
@@ -159,18 +172,18 @@ def _index(
     return made._replace(is_holding=True) if isinstance(made, Streamed) else made
 
 
-def _reach(archive: Archive, source: str | None, days: tuple[datetime | None, datetime | None]) -> Reach:
+def _reach(archive: Archive, source: str | None, days: tuple[datetime | None, datetime | None]) -> ExportReach:
     _demand_enabled(archive)
     with archive.database.read() as session:
-        return Reach(source_id_of(session, source), *days)
+        return ExportReach(source_id_of(session, source), *days)
 
 
-def _extent(archive: Archive, reach: Reach, after_id: int | None, limit: int | None) -> Extent:
+def _extent(archive: Archive, reach: ExportReach, after_id: int | None, limit: int | None) -> ExportExtent:
     settings = archive.settings.api
     if limit is not None and limit > settings.exports_max_limit:
         raise Invalid(f"limit: at most {settings.exports_max_limit} rows at once; go on with afterId")
     default = min(settings.exports_default_limit, settings.exports_max_limit)
-    return Extent(reach, -1 if after_id is None else after_id, limit or default)
+    return ExportExtent(reach, -1 if after_id is None else after_id, limit or default)
 
 
 def _answer(request: Request, lines: Iterable[bytes], wish: _Wish) -> Response | Streamed:
@@ -215,3 +228,92 @@ def _packed(pieces: Iterable[bytes]) -> Iterator[bytes]:
 def _demand_enabled(archive: Archive) -> None:
     if not archive.settings.api.exports:
         raise NotFound("exports are not offered here; see HOLDFAST_API_EXPORTS")
+
+
+ExecutionId = Annotated[int, Path(description="The crawl's number.", ge=0, lt=1 << 63)]
+
+
+@router.head("/api/executions/{id}.wacz", include_in_schema=False, name="wacz_file_head")
+@router.get("/api/executions/{id}.wacz", include_in_schema=False, name="wacz_file")
+@router.head("/api/executions/{id}/wacz", include_in_schema=False, name="wacz_head")
+@router.get(
+    "/api/executions/{id}/wacz",
+    responses={**answers(404, 409, 422, 503), 206: {}, 304: {}, 416: {}},
+    response_class=StreamingResponse,
+)
+async def wacz(request: Request, archive: ArchiveDep, id: ExecutionId) -> Response:
+    """Return a crawl as a WACZ 1.1.1 package, whole or in part; nothing is copied, and a broken download goes on.
+
+    `/api/executions/{id}.wacz` is the same, for tools that go by how a name ends.
+    """
+    return await export(request, lambda: _send(request, packages_of(request, archive).package(id)))
+
+
+@router.head("/api/coverage/{source}/{year}/edition.wacz", include_in_schema=False, name="edition_wacz_head")
+@router.get(
+    "/api/coverage/{source}/{year}/edition.wacz",
+    responses={**answers(404, 409, 422, 503), 206: {}, 304: {}, 416: {}},
+    response_class=StreamingResponse,
+)
+async def edition_wacz(request: Request, archive: ArchiveDep, source: Code, year: Year) -> Response:
+    """Return an annual edition as one WACZ 1.1.1 package, all its shards in it."""
+    return await export(request, lambda: _edition(request, archive, source, year))
+
+
+def _edition(request: Request, archive: Archive, source: str, year: int) -> Response | Streamed:
+    packages = packages_of(request, archive)
+    with archive.database.read() as session:
+        edition, _ = edition_of(session, source, year)
+    return _send(request, packages.edition(edition.id))
+
+
+def _send(request: Request, package: CachedPackage) -> Response | Streamed:
+    """Answer with a package, or with the part of it that was asked for."""
+    headers = _headers(package)
+    if _names(request.headers.get("if-none-match"), headers["ETag"]):
+        return Response(status_code=304, headers=headers)
+    # RFC 9110, section 14.2: only GET has ranges.
+    asked = request.headers.get("range") if request.method == "GET" else None
+    condition = request.headers.get("if-range")
+    size = package.archive.size
+    try:
+        span = wanted_span(asked, size) if condition in (None, headers["ETag"]) else None
+    except RangeRefused:
+        return Response(status_code=416, headers={**headers, "Content-Range": f"bytes */{size}"})
+    start, end = span or (0, size)
+    headers["Content-Length"] = str(end - start)
+    if span is not None:
+        headers["Content-Range"] = f"bytes {start}-{end - 1}/{size}"
+    status = 200 if span is None else 206
+    if request.method == "HEAD":
+        return Response(status_code=status, headers=headers, media_type="application/wacz")
+    return Streamed(package.read(start, end), "application/wacz", headers, status)
+
+
+def packages_of(request: Request, archive: Archive) -> PackageCache:
+    """Return the packages of this server, made at the first request; NotFound where exports are not offered."""
+    if not archive.settings.api.exports:
+        raise NotFound("exports are not offered here; see HOLDFAST_API_EXPORTS")
+    state = request.app.state
+    packages: PackageCache | None = getattr(state, "packages", None)
+    if packages is None:
+        settings = archive.settings
+        packages = state.packages = PackageCache(
+            archive.database, archive.home, most_bytes=settings.exports.cache_bytes, disk=settings.disk
+        )
+    return packages
+
+
+def _headers(package: CachedPackage) -> dict[str, str]:
+    return {
+        "ETag": f'"{package.etag}"',
+        "Accept-Ranges": "bytes",
+        "Cache-Control": "no-cache",
+        "Content-Disposition": f'attachment; filename="{package.name}"',
+    }
+
+
+def _names(header: str | None, etag: str) -> bool:
+    """Return whether an If-None-Match header names this tag."""
+    tags = [tag.strip().removeprefix("W/") for tag in (header or "").split(",")]
+    return etag in tags or tags == ["*"]

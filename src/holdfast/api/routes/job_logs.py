@@ -12,21 +12,20 @@ from fastapi import APIRouter, Query, Request
 from fastapi.responses import Response, StreamingResponse
 from sqlalchemy.orm import Session
 
-from holdfast.api.deps import ArchiveDep, SessionDep
-from holdfast.api.errors import answers
-from holdfast.api.problems import ExecutionNotFound
+from holdfast.api.dependencies import ArchiveDep, SessionDep
+from holdfast.api.errors import ExecutionNotFound, answers
 from holdfast.api.roles import ADMIN
 from holdfast.api.routes.jobs import JobId, Limit, Offset, shown
-from holdfast.api.schemas.forms import MAX_ID
+from holdfast.api.schemas.base import MAX_ID
 from holdfast.api.schemas.jobs import LogEntry, LogList, LogOfExecution, LogView
 from holdfast.db.engine import Database
 from holdfast.db.models import Execution, LogLine
 from holdfast.errors import NotFound
-from holdfast.jobs.journal.logs import REPLAYED, all_lines, entry, last_lines, read_lines
-from holdfast.jobs.listing import queries
-from holdfast.jobs.listing.shapes import log_key
-from holdfast.jobs.listing.values import DEFAULT_LIMIT, MAX_OFFSET, bounded_limit
+from holdfast.jobs.journal import REPLAYED, all_lines, entry, last_lines, read_lines
 from holdfast.jobs.specs import JobRefused
+from holdfast.jobs.views import listing
+from holdfast.jobs.views.listing import DEFAULT_LIMIT, MAX_OFFSET, bounded_limit
+from holdfast.jobs.views.shapes import log_key
 
 router = APIRouter(tags=["logs"], dependencies=[ADMIN])
 _READ = answers(400, 403, 404, 503)
@@ -47,21 +46,30 @@ def job_logs(session: SessionDep, id: JobId, limit: Limit = DEFAULT_LIMIT, offse
     """Return which runs of a job have a log, newest first."""
     shown(session, id)
     limit, offset = bounded_limit(limit), min(max(offset, 0), MAX_OFFSET)
-    rows, total = queries.executions_of(session, job_id=id, limit=limit, offset=offset)
-    newest = queries.numbered_execution(session, job_id=id, number=None)
+    rows, total = listing.executions_of(session, job_id=id, limit=limit, offset=offset)
+    newest = listing.numbered_execution(session, job_id=id, number=None)
     return LogList(
-        job_id=id, executions=[_available(row) for row in rows],
-        has_live_logs=newest is not None and newest.state == "running", stream_v2_available=False, total=total,
-        limit=limit, offset=offset,
-    )  # fmt: skip
+        job_id=id,
+        executions=[_available(row) for row in rows],
+        has_live_logs=newest is not None and newest.state == "running",
+        stream_v2_available=False,
+        total=total,
+        limit=limit,
+        offset=offset,
+    )
 
 
 def _available(run: Execution) -> LogOfExecution:
     key = log_key(run)
     return LogOfExecution(
-        execution_id=run.id, execution_number=run.number, status=run.state, started_at=run.started_at,
-        completed_at=run.finished_at, log_available=key is not None, log_object_key=key,
-    )  # fmt: skip
+        execution_id=run.id,
+        execution_number=run.number,
+        status=run.state,
+        started_at=run.started_at,
+        completed_at=run.finished_at,
+        log_available=key is not None,
+        log_object_key=key,
+    )
 
 
 def _run(session: Session, job_id: int, which: str) -> Execution:
@@ -69,7 +77,7 @@ def _run(session: Session, job_id: int, which: str) -> Execution:
     shown(session, job_id)
     if which != "latest" and not (which.isascii() and which.isdigit() and len(which) < 10):
         raise JobRefused("execution", "write `latest` or the number of an execution")
-    found = queries.numbered_execution(session, job_id=job_id, number=None if which == "latest" else int(which))
+    found = listing.numbered_execution(session, job_id=job_id, number=None if which == "latest" else int(which))
     if found is None:
         raise ExecutionNotFound
     return found
@@ -111,11 +119,16 @@ def tail_log(
 
 def _view(run: Execution, lines: list[LogLine], after: int) -> LogView:
     return LogView(
-        job_id=run.job_id, execution_id=run.id, execution_number=run.number, status=run.state,
-        lines=[LogEntry(id=line.id, **entry(line, job_id=run.job_id)) for line in lines], line_count=len(lines),
-        total_lines=run.log_lines if log_key(run) else 0, dropped_lines=run.log_dropped,
+        job_id=run.job_id,
+        execution_id=run.id,
+        execution_number=run.number,
+        status=run.state,
+        lines=[LogEntry(id=line.id, **entry(line, job_id=run.job_id)) for line in lines],
+        line_count=len(lines),
+        total_lines=run.log_lines if log_key(run) else 0,
+        dropped_lines=run.log_dropped,
         next_after=lines[-1].id if lines else after,
-    )  # fmt: skip
+    )
 
 
 @router.head("/api/v1/jobs/{id}/logs/download", include_in_schema=False, name="download_log_head")
@@ -130,8 +143,11 @@ def download_log(request: Request, archive: ArchiveDep, id: JobId, execution: Wh
     if log_key(run) is None:
         raise NotFound(f"execution {run.number} of job {id} has no log, or none any more")
     name = f"job-{id}-exec-{run.number}.log.gz"
-    headers = {"Content-Disposition": f'attachment; filename="{name}"', "Cache-Control": "no-store",
-               "Accept-Ranges": "none"}  # fmt: skip
+    headers = {
+        "Content-Disposition": f'attachment; filename="{name}"',
+        "Cache-Control": "no-store",
+        "Accept-Ranges": "none",
+    }
     if request.method == "HEAD":
         return Response(headers=headers, media_type="application/gzip")
     return StreamingResponse(_packed(archive.database, run), headers=headers, media_type="application/gzip")

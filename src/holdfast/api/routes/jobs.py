@@ -8,12 +8,17 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Path, Query, Response
 from sqlalchemy.orm import Session
 
-from holdfast.api.deps import SessionDep
-from holdfast.api.errors import answers
-from holdfast.api.hands import Hand, HandDep
+from holdfast import audit
+from holdfast.api.admin_writes import AdminWrite, DeskDep, HandDep, TurnsDep
+from holdfast.api.dependencies import SessionDep
+from holdfast.api.errors import ExecutionNotFound, answers
 from holdfast.api.roles import ADMIN
-from holdfast.api.schemas.forms import MAX_ID, Words
+from holdfast.api.schemas.base import MAX_ID, Words
 from holdfast.api.schemas.jobs import (
+    EventList,
+    EventShown,
+    ExecutionList,
+    ExecutionShown,
     ForceRun,
     JobChanges,
     JobForm,
@@ -23,14 +28,35 @@ from holdfast.api.schemas.jobs import (
     JobStatsShown,
     Message,
 )
+from holdfast.api.schemas.scheduling import DistributionShown, MetricsShown, RebalanceShown, SyncShown
 from holdfast.db.models import Job
-from holdfast.jobs.board.board import Upserted
-from holdfast.jobs.listing import queries
-from holdfast.jobs.listing.shapes import job_shape, stats_shape
-from holdfast.jobs.listing.values import DEFAULT_LIMIT, MAX_OFFSET, JobFilter, ListedJob, bounded_limit, sort_word
-from holdfast.jobs.operating.repair import reset_index
+from holdfast.jobs.administration.actions import Upserted
+from holdfast.jobs.administration.repair import reset_index
+from holdfast.jobs.administration.source_jobs import sync_in_portions
+from holdfast.jobs.journal import last_event, payload, read_events
+from holdfast.jobs.placement import preview_rebalance, rebalance, show_distribution
+from holdfast.jobs.schedule_queries import last_scheduled_at
 from holdfast.jobs.specs import JobNotFound, JobRefused, JobSpec
-from holdfast.jobs.states import Action, State
+from holdfast.jobs.states import JobAction, State
+from holdfast.jobs.views import listing
+from holdfast.jobs.views.listing import (
+    DEFAULT_LIMIT,
+    MAX_OFFSET,
+    JobFilter,
+    ListedJob,
+    bounded_limit,
+    count_metrics,
+    sort_word,
+)
+from holdfast.jobs.views.shapes import (
+    distribution_shape,
+    execution_shape,
+    job_shape,
+    metrics_shape,
+    rebalance_shape,
+    stats_shape,
+    sync_shape,
+)
 
 router = APIRouter(tags=["jobs"], dependencies=[ADMIN])
 _READ = answers(400, 403, 404, 503)
@@ -58,14 +84,23 @@ def list_jobs(
 ) -> JobList:
     """Return jobs; an order that is none of ours counts as created_at, newest first (NC-004)."""
     wanted = JobFilter(
-        states=_states(status), source_id=source_id, search=search.strip(), sort_by=sort_word(sort_by),
-        descending=sort_order.lower() != "asc", limit=bounded_limit(limit), offset=min(max(offset, 0), MAX_OFFSET),
-    )  # fmt: skip
-    rows, total = queries.list_jobs(session, wanted)
+        states=_states(status),
+        source_id=source_id,
+        search=search.strip(),
+        sort_by=sort_word(sort_by),
+        descending=sort_order.lower() != "asc",
+        limit=bounded_limit(limit),
+        offset=min(max(offset, 0), MAX_OFFSET),
+    )
+    rows, total = listing.list_jobs(session, wanted)
     return JobList(
-        jobs=[JobShown(**job_shape(row)) for row in rows], total=total, limit=wanted.limit, offset=wanted.offset,
-        sort_by=wanted.sort_by, sort_order="desc" if wanted.descending else "asc",
-    )  # fmt: skip
+        jobs=[JobShown(**job_shape(row)) for row in rows],
+        total=total,
+        limit=wanted.limit,
+        offset=wanted.offset,
+        sort_by=wanted.sort_by,
+        sort_order="desc" if wanted.descending else "asc",
+    )
 
 
 def _states(text: str) -> tuple[str, ...]:
@@ -83,11 +118,18 @@ def upsert_job(hand: HandDep, form: JobForm, response: Response) -> JobMade:
     Documented as the older way by document 003; there is no date at which it ends.
     """
     spec = JobSpec(
-        source_id=form.source_id, url=form.url, name=form.name, interval_minutes=form.interval_minutes,
-        interval_type=form.interval_type, schedule_enabled=form.schedule_enabled,
-        adaptive_scheduling=form.adaptive_scheduling, max_retries=form.max_retries,
-        retry_backoff_seconds=form.retry_backoff_seconds, config=form.config, details=form.metadata,
-    )  # fmt: skip
+        source_id=form.source_id,
+        url=form.url,
+        name=form.name,
+        interval_minutes=form.interval_minutes,
+        interval_type=form.interval_type,
+        schedule_enabled=form.schedule_enabled,
+        adaptive_scheduling=form.adaptive_scheduling,
+        max_retries=form.max_retries,
+        retry_backoff_seconds=form.retry_backoff_seconds,
+        config=form.config,
+        details=form.metadata,
+    )
     response.headers["Deprecation"] = "true"
     response.headers["Link"] = '</docs>; rel="deprecation"'
     # To say when is to replace a schedule; a wish that does not is none to end one.
@@ -103,7 +145,7 @@ def _made(session: Session, done: Upserted) -> JobMade:
 @router.get("/api/v1/jobs/status-counts", responses=_COUNTED | _READ)
 def job_status_counts(session: SessionDep) -> dict[str, int]:
     """Return how many jobs are in each of the seven states (NC-010)."""
-    found = queries.state_counts(session)
+    found = listing.state_counts(session)
     return {state.value: found.get(state.value, 0) for state in State}
 
 
@@ -115,7 +157,7 @@ def job_detail(session: SessionDep, id: JobId) -> JobShown:
 
 def shown(session: Session, job_id: int) -> ListedJob:
     """Return a job that document 003 knows; JobNotFound if there is none, or if no scheduler runs it."""
-    found = queries.shown_job(session, job_id)
+    found = listing.shown_job(session, job_id)
     if found is None:
         raise JobNotFound
     return found
@@ -152,19 +194,19 @@ def delete_job(hand: HandDep, id: JobId) -> Message:
 @router.post("/api/v1/jobs/{id}/pause", responses=_CHANGED)
 def pause_job(hand: HandDep, id: JobId) -> JobShown:
     """Let a scheduled job wait until it is resumed (NC-006)."""
-    return _acted(hand, id, Action.PAUSE)
+    return _acted(hand, id, JobAction.PAUSE)
 
 
 @router.post("/api/v1/jobs/{id}/resume", responses=_CHANGED)
 def resume_job(hand: HandDep, id: JobId) -> JobShown:
     """Let a paused job go on, in the emptiest slot."""
-    return _acted(hand, id, Action.RESUME)
+    return _acted(hand, id, JobAction.RESUME)
 
 
 @router.post("/api/v1/jobs/{id}/cancel", responses=_CHANGED)
 def cancel_job(hand: HandDep, id: JobId) -> JobShown:
     """End a job for good; what runs is drained, and what it captured is kept."""
-    return _acted(hand, id, Action.CANCEL)
+    return _acted(hand, id, JobAction.CANCEL)
 
 
 @router.post("/api/v1/jobs/{id}/retry", responses=_CHANGED)
@@ -173,11 +215,11 @@ def retry_job(hand: HandDep, id: JobId) -> JobShown:
     with hand.write() as session:
         shown(session, id)
         if not reset_index(session, hand.desk.clock, id):
-            hand.desk.board.act(session, id, Action.RETRY)
+            hand.desk.board.act(session, id, JobAction.RETRY)
         return JobShown(**job_shape(shown(session, id)))
 
 
-def _acted(hand: Hand, job_id: int, action: Action) -> JobShown:
+def _acted(hand: AdminWrite, job_id: int, action: JobAction) -> JobShown:
     with hand.write() as session:
         hand.desk.board.act(session, job_id, action)
         return JobShown(**job_shape(shown(session, job_id)))
@@ -187,7 +229,7 @@ def _acted(hand: Hand, job_id: int, action: Action) -> JobShown:
 def force_run(hand: HandDep, id: JobId) -> ForceRun:
     """Let a scheduled job run now; its rhythm stays as it is (NC-007)."""
     with hand.write() as session:
-        hand.desk.board.act(session, id, Action.FORCE_RUN)
+        hand.desk.board.act(session, id, JobAction.FORCE_RUN)
     return ForceRun(message="Job queued for immediate execution", job_id=id)
 
 
@@ -195,3 +237,97 @@ def force_run(hand: HandDep, id: JobId) -> ForceRun:
 def job_stats(session: SessionDep, id: JobId) -> JobStatsShown:
     """Return a job's history in a few figures (NC-009)."""
     return JobStatsShown(**stats_shape(shown(session, id)))
+
+
+_EVENTS = 1000
+ExecutionId = Annotated[int, Path(ge=0, le=MAX_ID, description="An execution's id.", examples=[1])]
+
+
+@router.get("/api/v1/jobs/{id}/executions", responses=_READ)
+def job_executions(session: SessionDep, id: JobId, limit: Limit = DEFAULT_LIMIT, offset: Offset = 0) -> ExecutionList:
+    """Return a job's runs, newest first."""
+    shown(session, id)
+    limit, offset = bounded_limit(limit), min(max(offset, 0), MAX_OFFSET)
+    rows, total = listing.executions_of(session, job_id=id, limit=limit, offset=offset)
+    return ExecutionList(
+        executions=[ExecutionShown(**execution_shape(row)) for row in rows], total=total, limit=limit, offset=offset
+    )
+
+
+@router.get("/api/v1/executions/{id}", responses=_READ)
+def execution_detail(session: SessionDep, id: ExecutionId) -> ExecutionShown:
+    """Return one run, of an ad-hoc crawl or an import too; what it counts while it runs is a few seconds old."""
+    row = listing.execution(session, id)
+    if row is None:
+        raise ExecutionNotFound
+    return ExecutionShown(**execution_shape(row, listing.pages_of(session, row)))
+
+
+@router.get("/api/v1/events", responses=_READ)
+def events(
+    session: SessionDep,
+    after: Annotated[int, Query(ge=0, le=MAX_ID, description="The last event that was seen.")] = 0,
+    job_id: Annotated[int | None, Query(ge=0, le=MAX_ID, description="Of this job only.", examples=[1])] = None,
+    limit: Annotated[int, Query(ge=1, le=_EVENTS, description="Events of an answer.")] = 100,
+) -> EventList:
+    """Return what happened to jobs after an event, oldest first: ask again with `next_after` to follow."""
+    newest = last_event(session)
+    rows = read_events(session, after=after, job_id=job_id, limit=limit)
+    told = [EventShown(id=row.id, event=row.name, data=payload(row)) for row in rows]
+    # With fewer than asked for, everything up to the newest was looked at: other jobs' events are not asked for again.
+    seen = max(after, newest) if len(rows) < limit else rows[-1].id
+    return EventList(events=told, next_after=max(seen, rows[-1].id) if rows else seen, last_id=newest)
+
+
+scheduler_router = APIRouter(tags=["scheduler"], dependencies=[ADMIN])
+_ANSWERS = answers(400, 403, 413, 415, 503)
+
+
+@scheduler_router.get("/api/v1/scheduler/metrics", responses=_ANSWERS)
+def scheduler_metrics(session: SessionDep, desk: DeskDep) -> MetricsShown:
+    """Return how many jobs are in which state, and how the runs of the last day went (NC-024)."""
+    desk.look(session)
+    found = count_metrics(session, now=desk.clock.now(), last_check_at=last_scheduled_at(session))
+    return MetricsShown.model_validate(metrics_shape(found))
+
+
+@scheduler_router.get("/api/v1/scheduler/distribution", responses=_ANSWERS)
+def scheduler_distribution(session: SessionDep, desk: DeskDep) -> DistributionShown:
+    """Return how the runs of the coming 24 hours lie over the hours of the day, UTC (NC-029)."""
+    desk.look(session)
+    return DistributionShown.model_validate(distribution_shape(show_distribution(session, now=desk.clock.now())))
+
+
+@scheduler_router.post("/api/v1/scheduler/rebalance/preview", responses=_ANSWERS)
+def preview_now(session: SessionDep, desk: DeskDep) -> RebalanceShown:
+    """Return what a rebalance would do now; nothing is changed (NC-030)."""
+    desk.look(session)
+    return RebalanceShown.model_validate(rebalance_shape(preview_rebalance(session, now=desk.clock.now())))
+
+
+@scheduler_router.post("/api/v1/scheduler/rebalance", responses=_ANSWERS)
+def rebalance_now(hand: HandDep) -> RebalanceShown:
+    """Move jobs into emptier slots, as the preview says; one to which something happened meanwhile stays."""
+    desk = hand.desk
+    with desk.database.read() as session:
+        desk.look(session)
+    done = rebalance(desk.database, now=desk.clock.now())
+    with hand.write() as session:
+        audit.record(
+            session,
+            desk.clock,
+            action="scheduler.rebalanced",
+            subject="scheduler",
+            detail={"moved": len(done.moved), "skipped": len(done.skipped)},
+        )
+    return RebalanceShown.model_validate(rebalance_shape(done))
+
+
+@scheduler_router.post("/api/v1/admin/sync-enabled-sources", responses=_ANSWERS, tags=["sources"])
+def sync_sources(turns: TurnsDep) -> SyncShown:
+    """Give every enabled source a crawl job that has none, and resume what its source's absence had paused (NC-051)."""
+    desk = turns.desk
+    done = sync_in_portions(
+        turns.write, desk.clock, desk.board, interval_minutes=desk.settings.jobs.auto_interval_minutes
+    )
+    return SyncShown.model_validate(sync_shape(done))

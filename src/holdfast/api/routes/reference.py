@@ -2,16 +2,143 @@
 
 from __future__ import annotations
 
-from typing import Any
+import re
+from collections.abc import Iterator, Mapping
+from html import escape
+from typing import Any, Final, NamedTuple
 
 from fastapi import APIRouter, Request
 from fastapi.responses import HTMLResponse, JSONResponse
 
-from holdfast.api.deps import ArchiveDep
-from holdfast.api.reference import reference_page
+from holdfast.api.dependencies import ArchiveDep
 from holdfast.api.roles import PUBLIC
+from holdfast.api.routes.archive import page
 from holdfast.errors import NotFound
 from holdfast.wiring.archive import Archive
+
+_CODE: Final = re.compile(r"`([^`\n]+)`")
+
+
+class Parameter(NamedTuple):
+    """One thing that a caller may say."""
+
+    name: str
+    place: str
+    is_required: bool
+    kind: str
+    told: str
+
+
+class Operation(NamedTuple):
+    """One route as it is documented."""
+
+    verb: str
+    path: str
+    group: str
+    role: str
+    told: str
+    parameters: tuple[Parameter, ...]
+    statuses: tuple[tuple[str, str], ...]
+    answer: tuple[str, ...]
+    """The names of the fields that a good answer has."""
+
+
+def operations(document: Mapping[str, Any]) -> Iterator[Operation]:
+    """Yield every operation of an OpenAPI document, in its order."""
+    for path, verbs in document["paths"].items():
+        for verb, operation in verbs.items():
+            yield Operation(
+                verb=verb.upper(),
+                path=path,
+                group=(operation.get("tags") or ["other"])[0],
+                role=operation.get("x-role", ""),
+                told=operation.get("description", ""),
+                parameters=tuple(_parameters(operation, document)),
+                statuses=tuple((status, answer["description"]) for status, answer in operation["responses"].items()),
+                answer=tuple(_fields(operation, document)),
+            )
+
+
+def _parameters(operation: Mapping[str, Any], document: Mapping[str, Any]) -> Iterator[Parameter]:
+    for given in operation.get("parameters", ()):
+        yield Parameter(
+            given["name"],
+            given["in"],
+            given.get("required", False),
+            _kind(given["schema"], document),
+            given.get("description", ""),
+        )
+    body = operation.get("requestBody", {}).get("content", {}).get("application/json", {}).get("schema")
+    if body:
+        schema = _resolved(body, document)
+        for name, field in schema.get("properties", {}).items():
+            yield Parameter(
+                name, "body", name in schema.get("required", ()), _kind(field, document), field.get("description", "")
+            )
+
+
+def _fields(operation: Mapping[str, Any], document: Mapping[str, Any]) -> list[str]:
+    for status in ("200", "201"):
+        content = operation["responses"].get(status, {}).get("content", {}).get("application/json", {})
+        schema = _resolved(content.get("schema", {}), document)
+        if schema.get("type") == "array":
+            schema = _resolved(schema.get("items", {}), document)
+        if schema.get("properties"):
+            return list(schema["properties"])
+    return []
+
+
+def _resolved(schema: Mapping[str, Any], document: Mapping[str, Any]) -> Mapping[str, Any]:
+    name = schema.get("$ref", "").rpartition("/")[2]
+    found: Mapping[str, Any] = document["components"]["schemas"][name] if name else schema
+    return found
+
+
+def _kind(schema: Mapping[str, Any], document: Mapping[str, Any]) -> str:
+    """Return the type of a parameter in a few words: its bounds, its choices, its default."""
+    choices = [choice for choice in schema.get("anyOf", [schema]) if choice.get("type") != "null"]
+    first = _resolved(choices[0], document) if choices else schema
+    words = [first.get("format") or first.get("type", "any")]
+    if "enum" in first:
+        words = [" or ".join(f"`{word}`" for word in first["enum"])]
+    bounds = [(first.get("minimum"), first.get("maximum")), (first.get("minLength"), first.get("maxLength"))]
+    for low, high in bounds:
+        if low is not None and high is not None:
+            words.append(f"{low} to {high}")
+        elif low is not None or high is not None:
+            words.append(f"at least {low}" if high is None else f"at most {high}")
+    if schema.get("default") not in (None, ""):
+        words.append(
+            f"default `{str(schema['default']).lower() if isinstance(schema['default'], bool) else schema['default']}`"
+        )
+    return ", ".join(map(str, words))
+
+
+def reference_page(document: Mapping[str, Any]) -> str:
+    """Return the routes as an HTML page; everything in it is escaped, what stands in backticks is shown as code."""
+    title = f"{document['info']['title']} API"
+    parts = [f"<h1>{escape(title)}</h1><p>The same, for programs: <a href=/openapi.json>openapi.json</a></p>"]
+    for operation in operations(document):
+        parts.append(f"<h2><span class=verb>{operation.verb}</span> <code>{escape(operation.path)}</code></h2>")
+        parts.append(f"<p>{_marked(operation.told)} <em>{escape(operation.role)}</em></p>")
+        if operation.parameters:
+            rows = "".join(
+                f"<tr><td><code>{escape(given.name)}</code><td>{_marked(given.kind)}<td>{_marked(given.told)}"
+                for given in operation.parameters
+            )
+            parts.append(f"<table>{rows}</table>")
+        if operation.answer:
+            parts.append(
+                f"<p>Answers with {', '.join(f'<code>{escape(name)}</code>' for name in operation.answer)}.</p>"
+            )
+        parts.append("<p>" + " · ".join(f"{code} {escape(told)}" for code, told in operation.statuses) + "</p>")
+    return page(title, "".join(parts))
+
+
+def _marked(text: str) -> str:
+    """Return a sentence as markup: escaped, with what stands in backticks as code."""
+    return _CODE.sub(r"<code>\1</code>", escape(text)).replace("\n\n", "</p><p>")
+
 
 router = APIRouter(tags=["reference"], dependencies=[PUBLIC], include_in_schema=False)
 

@@ -2,14 +2,34 @@
 
 from __future__ import annotations
 
-from fastapi import APIRouter
+from html import escape
+from typing import Annotated, Any
+from urllib.parse import parse_qsl
 
-from holdfast.api.deps import ArchiveDep, UsageDep
-from holdfast.api.errors import answers
-from holdfast.api.roles import PUBLIC
-from holdfast.api.schemas.reports import ReportForm, ReportReceipt
-from holdfast.feedback.reports import Receipt, Report, submit
-from holdfast.feedback.usage import UsageTally, Use
+from fastapi import APIRouter, Depends, Path, Query, Request
+from fastapi.responses import HTMLResponse, Response
+from pydantic import ValidationError
+
+from holdfast import feedback
+from holdfast.api.admin_writes import HandDep
+from holdfast.api.dependencies import ArchiveDep, SessionDep, UsageDep
+from holdfast.api.errors import OriginRefused, answers
+from holdfast.api.middleware.headers import is_own_origin
+from holdfast.api.roles import ADMIN, PUBLIC
+from holdfast.api.routes.archive import STYLE, page
+from holdfast.api.schemas.archive import ReportChanges, ReportDetail, ReportForm, ReportList, ReportReceipt
+from holdfast.db.models import IssueReport
+from holdfast.feedback import (
+    Category,
+    ProblemReport,
+    Receipt,
+    ReportNotFound,
+    ReportStatus,
+    UsageTally,
+    Use,
+    submit,
+    triage,
+)
 from holdfast.wiring.archive import Archive
 
 router = APIRouter(tags=["reports"], dependencies=[PUBLIC])
@@ -25,13 +45,158 @@ def send_report(archive: ArchiveDep, usage: UsageDep, form: ReportForm) -> Repor
 def keep_report(archive: Archive, usage: UsageTally, form: ReportForm) -> Receipt:
     """Keep what a reader sent, and count it; return what to tell the reader."""
     receipt = submit(
-        archive.database, archive.clock,
-        Report(
-            category=form.category, description=form.description, snapshot_id=form.snapshot_id,
-            original_url=form.original_url, reporter_email=form.reporter_email, page_url=form.page_url,
+        archive.database,
+        archive.clock,
+        ProblemReport(
+            category=form.category,
+            description=form.description,
+            snapshot_id=form.snapshot_id,
+            original_url=form.original_url,
+            reporter_email=form.reporter_email,
+            page_url=form.page_url,
             website=form.website or "",
         ),
-    )  # fmt: skip
+    )
     if receipt.report_id is not None and archive.settings.api.usage:
         usage.count(Use.REPORT)
     return receipt
+
+
+admin_router = APIRouter(prefix="/api/admin/reports", tags=["admin"], dependencies=[ADMIN])
+ReportId = Annotated[int, Path(ge=0, lt=1 << 63, description="A report's id.", examples=[1])]
+
+
+@admin_router.get("", responses=answers(403, 422, 503))
+def list_reports(
+    session: SessionDep,
+    status: Annotated[ReportStatus | None, Query(description="Only these.", examples=["new"])] = None,
+    category: Annotated[Category | None, Query(description="Only these.", examples=["takedown"])] = None,
+    limit: Annotated[int, Query(ge=1, le=500, description="Rows of a page.")] = 50,
+    offset: Annotated[int, Query(ge=0, le=1_000_000, description="Rows to leave out first.")] = 0,
+) -> ReportList:
+    """Return reports, newest first."""
+    rows, total = feedback.reports(session, status=status, category=category, limit=limit, offset=offset)
+    return ReportList(items=[_shown(row) for row in rows], total=total, limit=limit, offset=offset)
+
+
+@admin_router.get("/{id}", responses=answers(403, 404, 422, 503))
+def report_detail(session: SessionDep, id: ReportId) -> ReportDetail:
+    """Return one report."""
+    row = feedback.report(session, id)
+    if row is None:
+        raise ReportNotFound(id)
+    return _shown(row)
+
+
+@admin_router.patch("/{id}", responses=answers(403, 404, 413, 415, 422, 503))
+def triage_report(hand: HandDep, id: ReportId, form: ReportChanges) -> ReportDetail:
+    """Say how far a report is, and note what was found out; the audit log says who did."""
+    with hand.write() as session:
+        return _shown(triage(session, hand.desk.clock, id, status=form.status, notes=form.notes))
+
+
+def _shown(row: IssueReport) -> ReportDetail:
+    return ReportDetail(
+        report_id=row.id,
+        category=row.category,
+        description=row.description,
+        snapshot_id=row.snapshot_id,
+        original_url=row.original_url,
+        reporter_email=row.reporter_email,
+        page_url=row.page_url,
+        status=row.status,
+        notes=row.notes,
+        created_at=row.created_at,
+        updated_at=row.updated_at,
+    )
+
+
+form_router = APIRouter(tags=["reports"], dependencies=[PUBLIC], include_in_schema=False)
+_CATEGORIES = {
+    "broken_snapshot": "The page is shown wrongly",
+    "incorrect_metadata": "Its title, date or language is wrong",
+    "missing_snapshot": "A page is missing",
+    "takedown": "The page should not be shown",
+    "general_feedback": "Something else",
+}
+_FIELDS = ("category", "description", "snapshotId", "originalUrl", "reporterEmail", "pageUrl", "website")
+_MAX_FIELDS = 20
+
+
+@form_router.get("/style.css")
+def style() -> Response:
+    """Return the style sheet of the pages of this host."""
+    return Response(STYLE, media_type="text/css", headers={"Cache-Control": "public, max-age=3600"})
+
+
+@form_router.get("/report")
+def report_form(
+    snapshot_id: Annotated[int | None, Query(alias="snapshotId", ge=0, lt=1 << 63)] = None,
+    url: Annotated[str | None, Query(max_length=2048)] = None,
+) -> HTMLResponse:
+    """Show the form, filled with the capture that it is about."""
+    given = {"snapshotId": "" if snapshot_id is None else str(snapshot_id), "originalUrl": url or ""}
+    return HTMLResponse(_form(given, problem=None))
+
+
+async def _sent(request: Request) -> dict[str, str]:
+    """Return the fields of a form; OriginRefused if a page of another origin sent it."""
+    origin = request.headers.get("origin")
+    if origin is not None and not is_own_origin(origin, request.headers):  # `null` too: an archived page is sandboxed
+        raise OriginRefused
+    body = (await request.body()).decode("utf-8", "replace")
+    try:
+        fields = dict(parse_qsl(body, max_num_fields=_MAX_FIELDS))
+    except ValueError:
+        fields = {}
+    return {name: fields[name].strip() for name in _FIELDS if fields.get(name, "").strip()}
+
+
+@form_router.post("/report")
+def send_form(archive: ArchiveDep, usage: UsageDep, fields: Annotated[dict[str, str], Depends(_sent)]) -> HTMLResponse:
+    """Keep what was sent and say thank you, or show the form again with what is wrong."""
+    try:
+        form = ReportForm.model_validate(fields)
+    except ValidationError as exc:
+        return HTMLResponse(_form(fields, problem=_told(exc.errors()[0])), status_code=422)
+    receipt = keep_report(archive, usage, form)
+    number = "" if receipt.report_id is None else f" It has the number {receipt.report_id}."
+    back = f'<p><a href="/api/snapshots/raw/{form.snapshot_id}">Back to the capture</a></p>' if form.snapshot_id else ""
+    return HTMLResponse(page("Thank you", f"<h1>Thank you</h1><p>Your report was received.{number}</p>{back}"))
+
+
+def _told(error: Any) -> str:
+    field = str(error["loc"][0]) if error["loc"] else "form"
+    words = {
+        "description": "Please describe the problem in 20 to 4,000 characters.",
+        "category": "Please choose what the problem is.",
+        "reporterEmail": "This is no e-mail address; it may be left empty.",
+    }
+    return words.get(field, "Some of this cannot be used; please check it.")
+
+
+def _form(given: dict[str, str], *, problem: str | None) -> str:
+    options = "".join(
+        f'<option value="{name}"{" selected" if given.get("category") == name else ""}>{escape(told)}</option>'
+        for name, told in _CATEGORIES.items()
+    )
+    about = given.get("originalUrl") or (f"snapshot {given['snapshotId']}" if given.get("snapshotId") else "")
+    hidden = "".join(
+        f'<input type=hidden name={name} value="{escape(given.get(name, ""))}">'
+        for name in ("snapshotId", "originalUrl")
+    )
+    return page(
+        "Report a problem",
+        "<h1>Report a problem</h1>"
+        + (f"<p class=url>About: <code>{escape(about)}</code></p>" if about else "")
+        + (f"<p role=alert><strong>{escape(problem)}</strong></p>" if problem else "")
+        + f"<form method=post action=/report>{hidden}"
+        f"<label for=category>What is wrong?</label><select id=category name=category>{options}</select>"
+        "<label for=description>What did you see, and what did you expect?</label><textarea id=description "
+        f"name=description required minlength=20 maxlength=4000>{escape(given.get('description', ''))}</textarea>"
+        "<label for=email>Your e-mail address, if you want an answer</label>"
+        f'<input id=email name=reporterEmail type=email maxlength=254 value="{escape(given.get("reporterEmail", ""))}">'
+        "<div class=trap aria-hidden=true><label for=website>Leave this empty</label>"
+        "<input id=website name=website tabindex=-1 autocomplete=off></div>"
+        "<p><button>Send</button></p></form>",
+    )

@@ -6,24 +6,27 @@ from typing import Annotated, Literal
 
 from fastapi import APIRouter, Query
 
-from holdfast.api.addresses import browse_url
-from holdfast.api.deps import ArchiveDep, MetricsDep, SearchDep
+from holdfast.api.dependencies import ArchiveDep, MetricsDep, SearchDep, Since, Until, browse_url
 from holdfast.api.errors import answers
 from holdfast.api.roles import ADMIN, PUBLIC
 from holdfast.api.schemas.search import SearchDebug, SearchResults
-from holdfast.api.sites import Since, Until
-from holdfast.search.objects import Browse, answer_object, debug_object
+from holdfast.search.answers import Browse, answer_object, debug_object
 from holdfast.search.query import MAX_QUERY_CHARS
 from holdfast.search.ranking import Ranking
-from holdfast.search.search import MAX_PAGE_SIZE, Kind, Request, Sort
+from holdfast.search.search import MAX_PAGE_SIZE, ResultKind, SearchRequest, Sort
 from holdfast.wiring.archive import Archive
 
 router = APIRouter(tags=["search"])
 
-Words = Annotated[str | None, Query(
-    min_length=1, max_length=MAX_QUERY_CHARS, examples=["flu vaccine", "title:flu AND NOT url:archive"],
-    description="Words, an address, or AND, OR, NOT, parentheses, quotes, title:, snippet:, url:. Newest without it.",
-)]  # fmt: skip
+Words = Annotated[
+    str | None,
+    Query(
+        min_length=1,
+        max_length=MAX_QUERY_CHARS,
+        examples=["flu vaccine", "title:flu AND NOT url:archive"],
+        description="Words, an address, or AND, OR, NOT, parentheses, quotes, title:, snippet:, url:; newest without.",
+    ),
+]
 SourceCode = Annotated[str | None, Query(pattern=r"^[a-z0-9-]{1,16}$", description="A source's code.", examples=["hc"])]
 Page = Annotated[int, Query(ge=1, le=1_000_000_000, description="Which page of results.")]
 PageSize = Annotated[int, Query(alias="pageSize", ge=1, le=MAX_PAGE_SIZE, description="Results of a page.")]
@@ -49,7 +52,9 @@ def search(
     q: Words = None,
     source: SourceCode = None,
     sort: SortBy = None,
-    view: Annotated[Kind, Query(description="Captures, or pages with the latest of their captures.")] = Kind.SNAPSHOTS,
+    view: Annotated[
+        ResultKind, Query(description="Captures, or pages with the latest of their captures.")
+    ] = ResultKind.SNAPSHOTS,
     include_non_2xx: Non2xx = False,
     include_duplicates: Duplicates = False,
     from_: Since = None,
@@ -63,11 +68,23 @@ def search(
     ranking: Version = Ranking.V3,
 ) -> SearchResults:
     """Return a page of results with totals, facets and a histogram; past the end an empty one with the same total."""
-    request = Request(
-        q=q, source=source, sort=sort, view=view, non_2xx=include_non_2xx, duplicates=include_duplicates,
-        start=from_, end=to, language=language, type=type_, status=status, host=host, page=page,
-        page_size=page_size, ranking=ranking,
-    )  # fmt: skip
+    request = SearchRequest(
+        q=q,
+        source=source,
+        sort=sort,
+        view=view,
+        non_2xx=include_non_2xx,
+        duplicates=include_duplicates,
+        start=from_,
+        end=to,
+        language=language,
+        type=type_,
+        status=status,
+        host=host,
+        page=page,
+        page_size=page_size,
+        ranking=ranking,
+    )
     answer = searching.ask(request)
     metrics.searched(answer.mode.value)
     return SearchResults.model_validate(answer_object(answer, request, _browse(archive)))
@@ -80,7 +97,7 @@ def search_debug(
     q: Words = None,
     source: SourceCode = None,
     sort: SortBy = None,
-    view: Annotated[Kind, Query()] = Kind.SNAPSHOTS,
+    view: Annotated[ResultKind, Query()] = ResultKind.SNAPSHOTS,
     include_non_2xx: Non2xx = False,
     include_duplicates: Duplicates = False,
     from_: Since = None,
@@ -90,10 +107,20 @@ def search_debug(
     ranking: Version = Ranking.V3,
 ) -> SearchDebug:
     """Return the same results with the parts of every score."""
-    request = Request(
-        q=q, source=source, sort=sort, view=view, non_2xx=include_non_2xx, duplicates=include_duplicates,
-        start=from_, end=to, page=page, page_size=page_size, ranking=ranking, explain=True,
-    )  # fmt: skip
+    request = SearchRequest(
+        q=q,
+        source=source,
+        sort=sort,
+        view=view,
+        non_2xx=include_non_2xx,
+        duplicates=include_duplicates,
+        start=from_,
+        end=to,
+        page=page,
+        page_size=page_size,
+        ranking=ranking,
+        explain=True,
+    )
     answer = searching.ask(request)
     dialect = archive.database.engine.dialect.name
     return SearchDebug.model_validate(debug_object(answer, request, _browse(archive), dialect=dialect))

@@ -8,18 +8,27 @@ from fastapi import APIRouter, Path, Query
 from sqlalchemy.orm import Session
 
 from holdfast.api import queries
-from holdfast.api.addresses import browse_url, raw_url
-from holdfast.api.deps import ArchiveDep, SessionDep
+from holdfast.api.capture_queries import fetched_by_hash, fetched_pages
+from holdfast.api.dependencies import ArchiveDep, SessionDep, browse_url, raw_url
 from holdfast.api.errors import answers
-from holdfast.api.roles import PUBLIC
-from holdfast.api.schemas.snapshots import LatestCapture, Resolved, SnapshotDetail
+from holdfast.api.roles import ADMIN, PUBLIC
+from holdfast.api.schemas.search import (
+    Keyword,
+    LatestCapture,
+    PageDetail,
+    PageList,
+    PageSummary,
+    Resolved,
+    SnapshotDetail,
+)
 from holdfast.clock import digits14
+from holdfast.crawl.signal_pages import PageInFull, SignalPageRow, SignalQuery, find_pages, page_by_hash
 from holdfast.db.models import Snapshot
-from holdfast.errors import UrlRefused
+from holdfast.errors import NotFound, UrlRefused
 from holdfast.index.queries import document_of, holding_of, snapshot
+from holdfast.replay.address import earliest
 from holdfast.replay.finding import NotCaptured, candidates
-from holdfast.replay.moments import earliest
-from holdfast.urls import hash64, parse
+from holdfast.urls import hash64, parse, url_hash
 
 router = APIRouter(tags=["snapshots"], dependencies=[PUBLIC])
 SnapshotId = Annotated[int, Path(description="A snapshot's id.", ge=0, lt=1 << 63)]
@@ -32,14 +41,23 @@ def snapshot_detail(archive: ArchiveDep, session: SessionDep, id: SnapshotId) ->
     document = document_of(session, found)
     source = queries.source_codes(session, [found.source_id])[found.source_id]
     return SnapshotDetail(
-        id=found.id, title=document.title if document else None, source_code=source.code, source_name=source.name,
-        language=document.language if document else None, capture_date=found.captured_at.date(),
-        capture_timestamp=found.captured_at, job_id=found.execution_id, original_url=found.url,
-        snippet=document.snippet if document else None, raw_snapshot_url=raw_url(found.id),
+        id=found.id,
+        title=document.title if document else None,
+        source_code=source.code,
+        source_name=source.name,
+        language=document.language if document else None,
+        capture_date=found.captured_at.date(),
+        capture_timestamp=found.captured_at,
+        job_id=found.execution_id,
+        original_url=found.url,
+        snippet=document.snippet if document else None,
+        raw_snapshot_url=raw_url(found.id),
         browse_url=browse_url(archive.settings, url=found.url, captured_at=found.captured_at, snapshot_id=found.id),
-        capture_backend=found.backend, capture_fidelity=found.fidelity, mime_type=found.media_type,
+        capture_backend=found.backend,
+        capture_fidelity=found.fidelity,
+        mime_type=found.media_type,
         status_code=found.status,
-    )  # fmt: skip
+    )
 
 
 @router.get("/api/snapshots/{id}/latest", responses=answers(404, 422, 503))
@@ -74,10 +92,13 @@ def resolve(
     if found is None:
         return Resolved(found=False)
     return Resolved(
-        found=True, snapshot_id=found.id, capture_timestamp=found.captured_at, mime_type=found.media_type,
+        found=True,
+        snapshot_id=found.id,
+        capture_timestamp=found.captured_at,
+        mime_type=found.media_type,
         resolved_url=found.url,
         browse_url=browse_url(archive.settings, url=found.url, captured_at=found.captured_at, snapshot_id=found.id),
-    )  # fmt: skip
+    )
 
 
 def _resolve(session: Session, url: str, digits: str, job_id: int | None) -> Snapshot | None:
@@ -101,3 +122,110 @@ def _groups(url: str) -> list[int]:
         return []
     bare = parsed.group.partition("://")[2].removeprefix("www.")
     return [hash64(f"{scheme}://{www}{bare}") for scheme in ("https", "http") for www in ("", "www.")]
+
+
+pages_router = APIRouter(tags=["pages"], dependencies=[ADMIN])
+Limit = Annotated[int, Query(ge=1, le=100, description="Pages to return.")]
+Offset = Annotated[int, Query(ge=0, le=100_000, description="Pages to pass over.")]
+Search = Annotated[
+    str,
+    Query(
+        max_length=500,
+        examples=["vaccine"],
+        description="Words that a page must have all of, among pages of `signals` storage; others: /api/search.",
+    ),
+]
+DOMAIN = "A host, with its port if that is neither 80 nor 443."
+
+
+@pages_router.get("/api/pages", responses=answers(403, 422, 503))
+def list_pages(
+    session: SessionDep,
+    limit: Limit = 20,
+    offset: Offset = 0,
+    domain: Annotated[str | None, Query(max_length=255, description=DOMAIN)] = None,
+    search: Search = "",
+) -> PageList:
+    """Return pages that were fetched, those that were known last first; with `search`, those that have the words."""
+    return _listed(session, search, SignalQuery(domain=domain or None, limit=limit, offset=offset))
+
+
+@pages_router.get("/api/pages/domain/{domain}", responses=answers(403, 422, 503))
+def list_pages_of_domain(
+    session: SessionDep,
+    domain: Annotated[str, Path(max_length=255, description=DOMAIN, examples=["example.org"])],
+    limit: Limit = 20,
+    offset: Offset = 0,
+    search: Search = "",
+) -> PageList:
+    """Return the pages of one domain."""
+    return _listed(session, search, SignalQuery(domain=domain, limit=limit, offset=offset))
+
+
+@pages_router.get("/api/pages/{urlHash}", responses=answers(403, 404, 422, 503))
+def page_detail(
+    session: SessionDep,
+    url_hash_text: Annotated[
+        str,
+        Path(
+            alias="urlHash",
+            pattern="^[0-9a-f]{16}(?:[0-9a-f]{48})?$",
+            examples=["0123456789abcdef"],
+            description="The SHA-256 of the normalised address in hex, or its first 16 digits.",
+        ),
+    ],
+) -> PageDetail:
+    """Return one page, with its keywords and links if its storage is `signals`."""
+    found = _page(session, url_hash_text)
+    return PageDetail(
+        **_shown(found.page).model_dump(),
+        keywords=[Keyword(word=word, count=count) for word, count in found.words],
+        links=list(found.links),
+    )
+
+
+def _page(session: Session, digest: str) -> PageInFull:
+    try:
+        return page_by_hash(session, digest)
+    except NotFound:
+        number = int.from_bytes(bytes.fromhex(digest[:16]), "big", signed=True)
+        for row in fetched_by_hash(session, number):
+            if len(digest) == 16 or url_hash(parse(row.url).normalised) == digest:
+                return PageInFull(page=row, words=(), links=())
+        raise
+
+
+def _listed(session: SessionDep, search: str, question: SignalQuery) -> PageList:
+    if "\x00" in (question.domain or ""):  # no domain has one, and PostgreSQL takes none
+        return PageList(pages=[], total=0, limit=question.limit, offset=question.offset)
+    if not search.strip():
+        window = fetched_pages(session, domain=question.domain, limit=question.limit, offset=question.offset)
+        return PageList(
+            pages=[_shown(row) for row in window.pages],
+            total=window.total,
+            limit=question.limit,
+            offset=question.offset,
+        )
+    found = find_pages(session, search, question)
+    return PageList(
+        pages=[_shown(row) for row in found.pages], total=found.total, limit=question.limit, offset=question.offset
+    )
+
+
+def _shown(row: SignalPageRow) -> PageSummary:
+    return PageSummary(
+        id=row.page_id,
+        url=row.url,
+        url_hash=url_hash(parse(row.url).normalised),
+        domain=row.domain,
+        source_code=row.source,
+        status_code=row.status_code,
+        content_type=row.media_type,
+        content_hash=row.content_hash,
+        title=row.title,
+        description=row.description,
+        language=row.language,
+        word_count=row.word_count,
+        links_count=row.links_count,
+        crawled_at=row.fetched_at,
+    )

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from datetime import date, datetime
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import BeforeValidator, ConfigDict, Field, StringConstraints, model_validator
+from pydantic.alias_generators import to_camel
 
-from holdfast.api.schemas.base import Answer
+from holdfast.api.schemas.base import Answer, RequestForm, check_fields
+from holdfast.feedback import Category, ReportStatus
 
 
 class Stats(Answer):
@@ -166,3 +169,199 @@ class Health(Answer):
     uptime: float = Field(description="Seconds since the server started.")
     services: Services
     workers: int = Field(description="Processes at work.")
+
+
+class AuditEventShown(Answer):
+    """One thing that was done."""
+
+    id: int
+    at: datetime
+    actor: str
+    action: str
+    subject: str
+    detail: dict[str, Any]
+
+
+class AuditList(Answer):
+    """A page of the log, newest first."""
+
+    items: list[AuditEventShown]
+    next_before: int | None
+
+
+class AdminEdition(Coverage):
+    """An edition, with where its files lie below the data directory."""
+
+    target_ledger_path: str | None = Field(examples=["editions/hc/2026/target-ledger.jsonl"])
+    capture_manifest_path: str | None
+    coverage_report_json_path: str | None
+    coverage_report_md_path: str | None
+    frozen_at: datetime | None
+    frozen_digest: str | None = Field(description="Digest of the frozen list; what a citation names.")
+    frozen_count: int | None
+    frozen_path: str | None
+    created_at: datetime
+
+
+class AdminEditionList(Answer):
+    """A page of editions."""
+
+    items: list[AdminEdition]
+    total: int
+    limit: int
+    offset: int
+
+
+class EditionShard(Answer):
+    """One job of an edition."""
+
+    job_id: int
+    name: str
+    status: str = Field(description="In the words of /api/admin/jobs.", examples=["indexed"])
+    shard_key: str = Field(examples=["full-site"])
+    shard_kind: str = Field(examples=["full_site"])
+    acceptance_state: str | None = Field(examples=["pending"])
+    acceptance_reason: str | None
+    capture_backend: str = Field(examples=["native"])
+    indexed_page_count: int
+    pages_crawled: int
+    pages_total: int
+    pages_failed: int
+    retry_count: int
+    executions: list[int]
+
+
+class AdminEditionDetail(AdminEdition):
+    """An edition with its shards."""
+
+    shards: list[EditionShard]
+    missing_seeds: list[dict[str, Any]] = Field(description="Seeds that were not captured, with the reason.")
+
+
+class ExportKind(Answer):
+    """One kind of export."""
+
+    path: str
+    description: str
+    formats: list[str]
+
+
+class Column(Answer):
+    """One column of an export, or one field of an index."""
+
+    name: str
+    meaning: str
+
+
+class DataDictionary(Answer):
+    """Every column of every export, in its order."""
+
+    snapshots: list[Column]
+    changes: list[Column]
+    cdxj: list[Column]
+
+
+class Exports(Answer):
+    """What can be exported, and how much at once."""
+
+    enabled: bool
+    formats: list[str]
+    default_limit: int
+    max_limit: int
+    data_dictionary_url: str | None
+    snapshots: ExportKind
+    changes: ExportKind
+    cdxj: ExportKind
+
+
+_CONTROLS = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
+_EMAIL = r"^[^@\s<>\x00-\x1f]{1,64}@[^@\s<>\x00-\x1f]{1,190}$"
+
+
+def _without_controls(text: object) -> object:
+    return _CONTROLS.sub("", text) if isinstance(text, str) else text
+
+
+Line = Annotated[str, StringConstraints(strip_whitespace=True, max_length=2048), BeforeValidator(_without_controls)]
+Email = Annotated[
+    str, StringConstraints(strip_whitespace=True, max_length=254, pattern=_EMAIL), BeforeValidator(_without_controls)
+]
+Sentences = Annotated[
+    str, StringConstraints(strip_whitespace=True, min_length=20, max_length=4000), BeforeValidator(_without_controls)
+]
+
+
+class ReportForm(Answer):
+    """What a reader sends."""
+
+    model_config = ConfigDict(
+        alias_generator=to_camel,
+        extra="forbid",
+        frozen=True,
+        json_schema_extra={
+            "examples": [
+                {
+                    "category": "broken_snapshot",
+                    "description": "The images of this page are missing in the archive.",
+                    "snapshotId": 4194305,
+                }
+            ]
+        },
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _few(cls, content: Any) -> Any:
+        return check_fields(content)
+
+    category: Category
+    description: Sentences
+    snapshot_id: int | None = Field(None, ge=0, lt=1 << 63)
+    original_url: Line | None = None
+    reporter_email: Email | None = None
+    page_url: Line | None = None
+    website: str | None = Field(None, max_length=2048, description="Leave empty: only programs fill it.")
+
+
+class ReportChanges(RequestForm):
+    """How far a report is by now, and what was found out; what is left out stays."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"status": "resolved", "notes": "Captured again."}]})
+
+    status: Annotated[ReportStatus | None, Field(strict=False, description="new, triaged or resolved.")] = None
+    notes: Annotated[
+        str | None, Field(max_length=4000, description="For who runs the archive; empty takes them away.")
+    ] = None
+
+
+class ReportReceipt(Answer):
+    """What the sender is told."""
+
+    report_id: int | None
+    status: ReportStatus
+    received_at: datetime
+
+
+class ReportDetail(Answer):
+    """A report, as whoever runs the archive reads it."""
+
+    report_id: int
+    category: str
+    description: str
+    snapshot_id: int | None
+    original_url: str | None
+    reporter_email: str | None
+    page_url: str | None
+    status: str
+    notes: str | None
+    created_at: datetime
+    updated_at: datetime
+
+
+class ReportList(Answer):
+    """A page of reports, newest first."""
+
+    items: list[ReportDetail]
+    total: int
+    limit: int
+    offset: int

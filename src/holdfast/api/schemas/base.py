@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from pydantic import BaseModel, ConfigDict
+import math
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, StringConstraints, model_validator
 from pydantic.alias_generators import to_camel
 
 
@@ -10,3 +13,78 @@ class Answer(BaseModel):
     """An object that a route answers with; `capture_date` is `captureDate` in JSON."""
 
     model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True, serialize_by_alias=True, frozen=True)
+
+
+MAX_ID = (1 << 63) - 1
+_MAX_WHOLE = 1 << 63
+_NAME_CHARS = 60
+_FIELDS = 100
+"""Fields of a form: the largest has a dozen. More are refused together, for each wrong one would be told of."""
+
+
+def checked_text(text: str) -> str:
+    """Return a string that both databases can hold; ValueError says why this is none."""
+    if "\x00" in text:
+        raise ValueError("it holds a NUL character")
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise ValueError("it holds half of a character (a lone surrogate)") from None
+    return text
+
+
+def check_values(value: Any) -> None:
+    """Raise ValueError with the place of the first value that cannot be kept: NUL, half a character, no number."""
+    found = _problem(value)
+    if found is not None:
+        place, why = found
+        raise ValueError(f"{''.join(reversed(place)).removeprefix('.') or 'body'}: {why}")
+
+
+def _problem(value: Any) -> tuple[list[str], str] | None:
+    """Return what is wrong, and its place from the inside out: spelled for every value, a deep one would cost as much
+    for each of its leaves as all names above it are long."""
+    if isinstance(value, dict):
+        for name, one in value.items():
+            if (found := _problem(name) or _problem(one)) is not None:
+                shown = name[:_NAME_CHARS].encode("ascii", "replace").decode().replace("\x00", "?")
+                found[0].append(f".{shown}")
+                return found
+    elif isinstance(value, list):
+        for number, one in enumerate(value):
+            if (found := _problem(one)) is not None:
+                found[0].append(f"[{number}]")
+                return found
+    elif isinstance(value, str):
+        try:
+            checked_text(value)
+        except ValueError as exc:
+            return [], str(exc)
+    elif isinstance(value, float) and not math.isfinite(value):
+        return [], "it is no finite number"
+    elif isinstance(value, int) and not -_MAX_WHOLE <= value < _MAX_WHOLE:
+        return [], "it is a larger number than we keep"
+    return None
+
+
+def check_fields(content: Any) -> Any:
+    """Return the content of a form; ValueError for one with more fields than any form has."""
+    if isinstance(content, dict) and len(content) > _FIELDS:
+        raise ValueError(f"it has {len(content):,} fields; leave out what docs/api.md does not name")
+    return content
+
+
+class RequestForm(BaseModel):
+    """What a request's body holds; a field that is wrong or unknown is named."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _plain(cls, content: Any) -> Any:
+        check_values(check_fields(content))
+        return content
+
+
+Words = Annotated[str, StringConstraints(max_length=200), AfterValidator(checked_text)]
+"""A short text in a query."""

@@ -8,7 +8,7 @@ from typing import Any
 from pydantic import Field
 
 from holdfast.api.schemas.base import Answer
-from holdfast.changes.listing.events import Event
+from holdfast.changes.listing import ListedChange
 
 
 class ChangeEvent(Answer):
@@ -36,18 +36,30 @@ class ChangeEvent(Answer):
     change_ratio: float | None = Field(description="0 for the same text, 1 if no line is the same.")
 
     @classmethod
-    def of(cls, event: Event) -> ChangeEvent:
+    def of(cls, event: ListedChange) -> ChangeEvent:
         """Return an event as it is answered."""
         return cls(
-            change_id=event.id, change_type=event.type, summary=event.summary, high_noise=event.high_noise,
-            diff_available=event.diff_available, source_code=event.source_code, source_name=event.source_name,
-            normalized_url_group=event.group, from_snapshot_id=event.from_snapshot_id,
-            to_snapshot_id=event.to_snapshot_id, from_capture_timestamp=event.from_captured_at,
-            to_capture_timestamp=event.to_captured_at, from_job_id=event.from_execution_id,
-            to_job_id=event.to_execution_id, added_sections=event.added_sections,
-            removed_sections=event.removed_sections, changed_sections=event.changed_sections,
-            added_lines=event.added_lines, removed_lines=event.removed_lines, change_ratio=event.ratio,
-        )  # fmt: skip
+            change_id=event.id,
+            change_type=event.type,
+            summary=event.summary,
+            high_noise=event.high_noise,
+            diff_available=event.diff_available,
+            source_code=event.source_code,
+            source_name=event.source_name,
+            normalized_url_group=event.group,
+            from_snapshot_id=event.from_snapshot_id,
+            to_snapshot_id=event.to_snapshot_id,
+            from_capture_timestamp=event.from_captured_at,
+            to_capture_timestamp=event.to_captured_at,
+            from_job_id=event.from_execution_id,
+            to_job_id=event.to_execution_id,
+            added_sections=event.added_sections,
+            removed_sections=event.removed_sections,
+            changed_sections=event.changed_sections,
+            added_lines=event.added_lines,
+            removed_lines=event.removed_lines,
+            change_ratio=event.ratio,
+        )
 
 
 class ChangeList(Answer):
@@ -153,7 +165,11 @@ def structured(diff: dict[str, Any]) -> StructuredDiff:
 def side(snapshot: Any, title: str | None, job_name: str) -> ComparedSnapshot:
     """Return one side of a comparison as it is answered."""
     return ComparedSnapshot(
-        snapshot_id=snapshot.id, title=title, capture_date=snapshot.captured_at.date(),
-        capture_timestamp=snapshot.captured_at, original_url=snapshot.url, job_id=snapshot.execution_id,
+        snapshot_id=snapshot.id,
+        title=title,
+        capture_date=snapshot.captured_at.date(),
+        capture_timestamp=snapshot.captured_at,
+        original_url=snapshot.url,
+        job_id=snapshot.execution_id,
         job_name=job_name,
-    )  # fmt: skip
+    )

@@ -7,22 +7,31 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from holdfast.api.schemas.forms import MAX_ID, Form
+from holdfast.api.schemas.base import MAX_ID, RequestForm
 
 
-class Shown(BaseModel):
+class JobAnswer(BaseModel):
     """An object that a route of document 003 answers with; its names are snake_case outside too."""
 
     model_config = ConfigDict(frozen=True)
 
 
-class JobForm(Form):
+class JobForm(RequestForm):
     """A wish for the crawl job of a source."""
 
-    model_config = ConfigDict(json_schema_extra={"examples": [{
-        "source_id": 1, "url": "https://example.org/", "interval_minutes": 6, "interval_type": "hours",
-        "schedule_enabled": True,
-    }]})  # fmt: skip
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "source_id": 1,
+                    "url": "https://example.org/",
+                    "interval_minutes": 6,
+                    "interval_type": "hours",
+                    "schedule_enabled": True,
+                }
+            ]
+        }
+    )
 
     source_id: int = Field(ge=0, le=MAX_ID, description="The source's id.")
     url: str | None = Field(
@@ -46,7 +55,7 @@ class JobForm(Form):
     metadata: dict[str, Any] = Field(default_factory=dict, description="Kept and shown, never read.")
 
 
-class JobChanges(Form):
+class JobChanges(RequestForm):
     """What is to be otherwise about a job; what is left out stays."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"interval_minutes": 12, "interval_type": "hours"}]})
@@ -70,18 +79,43 @@ class JobChanges(Form):
 
 
 _JOB: dict[str, Any] = {
-    "id": 1, "source_id": 1, "source_code": "example", "source_name": "Example", "name": None, "type": "crawl",
-    "url": "https://example.org/", "status": "scheduled", "interval_minutes": 6, "interval_type": "hours",
-    "schedule_enabled": True, "adaptive_scheduling": True, "next_run_at": "2026-11-15T18:15:00Z",
-    "last_run_at": "2026-11-15T12:20:41Z", "is_paused": False, "paused_at": None, "paused_by": None,
-    "cancelled_at": None, "lock_token": None, "lock_owner": None, "lock_acquired_at": None, "max_retries": 3,
-    "retry_backoff_seconds": 60, "current_retry_count": 0, "failure_count": 0, "last_failure_at": None,
-    "error_message": None, "started_at": "2026-11-15T12:15:03Z", "completed_at": "2026-11-15T12:20:41Z", "config": {},
-    "metadata": {}, "created_at": "2026-11-01T09:00:00Z", "updated_at": "2026-11-15T12:20:41Z",
-}  # fmt: skip
+    "id": 1,
+    "source_id": 1,
+    "source_code": "example",
+    "source_name": "Example",
+    "name": None,
+    "type": "crawl",
+    "url": "https://example.org/",
+    "status": "scheduled",
+    "interval_minutes": 6,
+    "interval_type": "hours",
+    "schedule_enabled": True,
+    "adaptive_scheduling": True,
+    "next_run_at": "2026-11-15T18:15:00Z",
+    "last_run_at": "2026-11-15T12:20:41Z",
+    "is_paused": False,
+    "paused_at": None,
+    "paused_by": None,
+    "cancelled_at": None,
+    "lock_token": None,
+    "lock_owner": None,
+    "lock_acquired_at": None,
+    "max_retries": 3,
+    "retry_backoff_seconds": 60,
+    "current_retry_count": 0,
+    "failure_count": 0,
+    "last_failure_at": None,
+    "error_message": None,
+    "started_at": "2026-11-15T12:15:03Z",
+    "completed_at": "2026-11-15T12:20:41Z",
+    "config": {},
+    "metadata": {},
+    "created_at": "2026-11-01T09:00:00Z",
+    "updated_at": "2026-11-15T12:20:41Z",
+}
 
 
-class JobShown(Shown):
+class JobShown(JobAnswer):
     """A job."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [_JOB]})
@@ -130,7 +164,7 @@ class JobMade(JobShown):
     warnings: list[str] = Field(description="What is allowed but worth a second look.")
 
 
-class JobList(Shown):
+class JobList(JobAnswer):
     """A page of jobs."""
 
     jobs: list[JobShown]
@@ -141,7 +175,7 @@ class JobList(Shown):
     sort_order: str
 
 
-class Message(Shown):
+class Message(JobAnswer):
     """What was done, in a sentence."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"message": "Job deleted"}]})
@@ -149,24 +183,36 @@ class Message(Shown):
     message: str
 
 
-class ForceRun(Shown):
+class ForceRun(JobAnswer):
     """A job that was put in front of its turn."""
 
-    model_config = ConfigDict(json_schema_extra={"examples": [
-        {"message": "Job queued for immediate execution", "job_id": 1}]})  # fmt: skip
+    model_config = ConfigDict(
+        json_schema_extra={"examples": [{"message": "Job queued for immediate execution", "job_id": 1}]}
+    )
 
     message: str
     job_id: int
 
 
-class JobStatsShown(Shown):
+class JobStatsShown(JobAnswer):
     """A job's history in a few figures (NC-009)."""
 
-    model_config = ConfigDict(json_schema_extra={"examples": [{
-        "job_id": 1, "total_executions": 12, "successful_runs": 11, "failed_runs": 1, "average_duration_ms": 338000.0,
-        "last_execution_at": "2026-11-15T12:20:41Z", "next_scheduled_at": "2026-11-15T18:15:00Z",
-        "success_rate": 0.9166666666666666,
-    }]})  # fmt: skip
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "job_id": 1,
+                    "total_executions": 12,
+                    "successful_runs": 11,
+                    "failed_runs": 1,
+                    "average_duration_ms": 338000.0,
+                    "last_execution_at": "2026-11-15T12:20:41Z",
+                    "next_scheduled_at": "2026-11-15T18:15:00Z",
+                    "success_rate": 0.9166666666666666,
+                }
+            ]
+        }
+    )
 
     job_id: int
     total_executions: int = Field(description="Runs of all time, those that were cancelled too.")
@@ -178,19 +224,46 @@ class JobStatsShown(Shown):
     success_rate: float = Field(description="0 to 1; 0 if nothing ran.")
 
 
-class ExecutionShown(Shown):
+class ExecutionShown(JobAnswer):
     """One run of a job."""
 
-    model_config = ConfigDict(json_schema_extra={"examples": [{
-        "id": 12, "job_id": 1, "execution_number": 12, "status": "completed", "reason": "done", "shortfalls": {},
-        "sentence": "everything in scope was asked for, and nothing was cut short", "research_ready": True,
-        "queued_at": "2026-11-15T12:15:00Z", "started_at": "2026-11-15T12:15:03Z",
-        "completed_at": "2026-11-15T12:20:41Z", "duration_ms": 338000, "items_crawled": 560, "items_failed": 2,
-        "items_indexed": 558, "index_status": "indexed", "error_message": None, "failure": None, "stack_trace": None,
-        "cpu_time_ms": 7300, "memory_peak_mb": 64.7, "retry_attempt": 0, "exit_code": None, "stage": None,
-        "log_object_key": "logs/1/12.log.gz", "log_size_bytes": 6120, "log_line_count": 70, "log_dropped_lines": 0,
-        "metadata": {"crawl_metrics": {"requests_total": 562, "status_codes": {"200": 560, "404": 2}}},
-    }]})  # fmt: skip
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "id": 12,
+                    "job_id": 1,
+                    "execution_number": 12,
+                    "status": "completed",
+                    "reason": "done",
+                    "shortfalls": {},
+                    "sentence": "everything in scope was asked for, and nothing was cut short",
+                    "research_ready": True,
+                    "queued_at": "2026-11-15T12:15:00Z",
+                    "started_at": "2026-11-15T12:15:03Z",
+                    "completed_at": "2026-11-15T12:20:41Z",
+                    "duration_ms": 338000,
+                    "items_crawled": 560,
+                    "items_failed": 2,
+                    "items_indexed": 558,
+                    "index_status": "indexed",
+                    "error_message": None,
+                    "failure": None,
+                    "stack_trace": None,
+                    "cpu_time_ms": 7300,
+                    "memory_peak_mb": 64.7,
+                    "retry_attempt": 0,
+                    "exit_code": None,
+                    "stage": None,
+                    "log_object_key": "logs/1/12.log.gz",
+                    "log_size_bytes": 6120,
+                    "log_line_count": 70,
+                    "log_dropped_lines": 0,
+                    "metadata": {"crawl_metrics": {"requests_total": 562, "status_codes": {"200": 560, "404": 2}}},
+                }
+            ]
+        }
+    )
 
     id: int
     job_id: int
@@ -223,7 +296,7 @@ class ExecutionShown(Shown):
     metadata: dict[str, Any] = Field(description="`crawl_metrics`: requests by status, errors, response times.")
 
 
-class ExecutionList(Shown):
+class ExecutionList(JobAnswer):
     """A page of a job's history, newest first."""
 
     executions: list[ExecutionShown]
@@ -232,13 +305,24 @@ class ExecutionList(Shown):
     offset: int
 
 
-class LogOfExecution(Shown):
+class LogOfExecution(JobAnswer):
     """Whether an execution's log can be read."""
 
-    model_config = ConfigDict(json_schema_extra={"examples": [{
-        "execution_id": 12, "execution_number": 12, "status": "completed", "started_at": "2026-11-15T12:15:03Z",
-        "completed_at": "2026-11-15T12:20:41Z", "log_available": True, "log_object_key": "logs/1/12.log.gz",
-    }]})  # fmt: skip
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "execution_id": 12,
+                    "execution_number": 12,
+                    "status": "completed",
+                    "started_at": "2026-11-15T12:15:03Z",
+                    "completed_at": "2026-11-15T12:20:41Z",
+                    "log_available": True,
+                    "log_object_key": "logs/1/12.log.gz",
+                }
+            ]
+        }
+    )
 
     execution_id: int
     execution_number: int
@@ -249,7 +333,7 @@ class LogOfExecution(Shown):
     log_object_key: str | None
 
 
-class LogList(Shown):
+class LogList(JobAnswer):
     """The logs of a job's executions, newest first."""
 
     job_id: int
@@ -261,14 +345,26 @@ class LogList(Shown):
     offset: int
 
 
-class LogEntry(Shown):
+class LogEntry(JobAnswer):
     """One line of a log."""
 
-    model_config = ConfigDict(json_schema_extra={"examples": [{
-        "id": 7, "schema_version": 1, "timestamp": "2026-11-15T12:20:41Z", "level": "info",
-        "category": "crawler.lifecycle", "message": "run completed", "job_id": 1, "execution_id": 12,
-        "fields": {"reason": "done", "items_crawled": 560},
-    }]})  # fmt: skip
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "id": 7,
+                    "schema_version": 1,
+                    "timestamp": "2026-11-15T12:20:41Z",
+                    "level": "info",
+                    "category": "crawler.lifecycle",
+                    "message": "run completed",
+                    "job_id": 1,
+                    "execution_id": 12,
+                    "fields": {"reason": "done", "items_crawled": 560},
+                }
+            ]
+        }
+    )
 
     id: int
     schema_version: int
@@ -281,7 +377,7 @@ class LogEntry(Shown):
     fields: dict[str, Any]
 
 
-class LogView(Shown):
+class LogView(JobAnswer):
     """Some lines of an execution's log."""
 
     job_id: int
@@ -295,20 +391,27 @@ class LogView(Shown):
     next_after: int = Field(description="`after` of the next question.")
 
 
-class EventShown(Shown):
+class EventShown(JobAnswer):
     """Something that happened to a job."""
 
-    model_config = ConfigDict(json_schema_extra={"examples": [{
-        "id": 40, "event": "job:status",
-        "data": {"job_id": 1, "status": "running", "timestamp": "2026-11-15T12:15:03Z", "details": {}},
-    }]})  # fmt: skip
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "id": 40,
+                    "event": "job:status",
+                    "data": {"job_id": 1, "status": "running", "timestamp": "2026-11-15T12:15:03Z", "details": {}},
+                }
+            ]
+        }
+    )
 
     id: int
     event: str = Field(description="job:status, job:progress or job:completed.")
     data: dict[str, Any]
 
 
-class EventList(Shown):
+class EventList(JobAnswer):
     """Events in the order in which they were committed."""
 
     events: list[EventShown]

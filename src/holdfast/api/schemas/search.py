@@ -87,8 +87,10 @@ class SearchResults(Answer):
     total_is_exact: bool = Field(description="False if more than 10,000 documents match: the total may then be less.")
     page: int
     page_size: int
-    mode: str = Field(description="How they were found: newest, relevance_fts, relevance_fallback, relevance_fuzzy, "
-                                  "boolean, url, pages_fastpath.")  # fmt: skip
+    mode: str = Field(
+        description="How they were found: newest, relevance_fts, relevance_fallback, relevance_fuzzy, "
+        "boolean, url, pages_fastpath."
+    )
     did_you_mean: str | None = Field(
         description="The query that was answered instead, because the one asked found nothing."
     )
@@ -133,3 +135,86 @@ class SearchDebug(Answer):
     did_you_mean: str | None
     took_ms: float
     results: list[ExplainedResult]
+
+
+_ID = 4194305
+_REPLAY = "http://replay.localhost:8060/web/20260901120000/https://example.org/#ha_snapshot=4194305"
+
+
+class SnapshotDetail(Answer):
+    """One capture of a page (HA-055, HA-056)."""
+
+    id: int = Field(examples=[_ID])
+    title: str | None = Field(examples=["Tides"])
+    source_code: str = Field(examples=["example-org"])
+    source_name: str = Field(examples=["example.org"])
+    language: str | None = Field(description="BCP-47, where it is known.", examples=["en"])
+    capture_date: date
+    capture_timestamp: datetime
+    job_id: int = Field(description="The execution that captured it.", examples=[1])
+    original_url: str = Field(examples=["https://example.org/"])
+    snippet: str | None = Field(examples=["High water at the station."])
+    raw_snapshot_url: str = Field(description="Path of the raw view.", examples=[f"/api/snapshots/raw/{_ID}"])
+    browse_url: str | None = Field(description="Where the capture is replayed.", examples=[_REPLAY])
+    capture_backend: str = Field(examples=["native"])
+    capture_fidelity: str = Field(examples=["high"])
+    mime_type: str | None = Field(examples=["text/html"])
+    status_code: int | None = Field(examples=[200])
+
+
+class LatestCapture(Answer):
+    """The newest capture of the same page."""
+
+    found: bool = Field(examples=[True])
+    snapshot_id: int | None = Field(None, examples=[_ID])
+    capture_timestamp: datetime | None = None
+    mime_type: str | None = Field(None, examples=["text/html"])
+
+
+class Resolved(LatestCapture):
+    """The capture that answers for an address and a moment."""
+
+    resolved_url: str | None = Field(None, examples=["https://example.org/"])
+    browse_url: str | None = Field(None, examples=[_REPLAY])
+
+
+class PageSummary(Answer):
+    """One page and what is kept of it."""
+
+    id: int
+    url: str
+    url_hash: str
+    domain: str
+    source_code: str | None
+    status_code: int | None
+    content_type: str | None
+    content_hash: str | None
+    title: str | None
+    description: str | None
+    language: str | None
+    word_count: int
+    links_count: int
+    crawled_at: datetime
+
+
+class Keyword(Answer):
+    """A folded word and how often it occurs."""
+
+    word: str
+    count: int
+
+
+class PageDetail(PageSummary):
+    """One page with its keywords, the most frequent first, and the addresses that it leads to."""
+
+    keywords: list[Keyword]
+    links: list[str]
+
+
+class PageList(Answer):
+    """One window of what a question finds."""
+
+    pages: list[PageSummary]
+    total: int
+    limit: int
+    offset: int

@@ -1,8 +1,6 @@
 """Every table, by area. Importing this fills the metadata that migrations compare with."""
 
-from holdfast.db.models.archive import WarcFile
-from holdfast.db.models.base import Model
-from holdfast.db.models.captures import (
+from holdfast.db.models.archive import (
     Document,
     DocumentText,
     IndexRun,
@@ -11,10 +9,22 @@ from holdfast.db.models.captures import (
     PageSignal,
     SearchOutbox,
     Snapshot,
+    WarcFile,
     Withdrawal,
 )
-from holdfast.db.models.discovery import Feed, FeedItem, SignalLink, SignalPage, SignalWord
-from holdfast.db.models.findings import Change, Diff, Edition, IssueReport, UsageCount
+from holdfast.db.models.base import Model
+from holdfast.db.models.findings import (
+    Change,
+    Diff,
+    Edition,
+    Feed,
+    FeedItem,
+    IssueReport,
+    SignalLink,
+    SignalPage,
+    SignalWord,
+    UsageCount,
+)
 from holdfast.db.models.frontier import Domain, Exclusion, ExecutionCount, Page, PageCrawl, Queue, Reread, Robots
 from holdfast.db.models.work import (
     AuditEvent,

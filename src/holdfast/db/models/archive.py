@@ -1,11 +1,12 @@
 """The archive's tables, from the sealed WARC file on."""
 
 from datetime import datetime
+from typing import Any
 
-from sqlalchemy import BigInteger, ForeignKey, Index, String, UniqueConstraint, text
+from sqlalchemy import BigInteger, ForeignKey, Index, LargeBinary, SmallInteger, String, Text, UniqueConstraint, text
 from sqlalchemy.orm import Mapped, mapped_column
 
-from holdfast.db.models.base import BigId, Model
+from holdfast.db.models.base import BigId, KeyText, Model
 
 
 class WarcFile(Model):
@@ -55,3 +56,253 @@ class WarcFile(Model):
             postgresql_where=text("state = 'open'"),
         ),
     )
+
+
+class IndexRun(Model):
+    """The last reading of one sealed file: who is at it, how far it is, what it found."""
+
+    __tablename__ = "index_runs"
+
+    warc_file_id: Mapped[int] = mapped_column(ForeignKey("warc_files.id"), primary_key=True)
+    version: Mapped[int]
+    """Of the extraction; an older one may be read again."""
+    owner_id: Mapped[int | None] = mapped_column(BigInteger)
+    token: Mapped[int] = mapped_column(BigInteger, server_default="0")
+    """Fences every write of a reader: a late one changes nothing."""
+    lease_expires_at: Mapped[datetime | None]
+    phase: Mapped[str] = mapped_column(String(16))
+    records: Mapped[int] = mapped_column(server_default="0")
+    pages: Mapped[int] = mapped_column(server_default="0")
+    bytes_done: Mapped[int] = mapped_column(BigInteger, server_default="0")
+    bytes_total: Mapped[int] = mapped_column(BigInteger, server_default="0")
+    warnings: Mapped[dict[str, Any]] = mapped_column(default=dict)
+    """Counts by kind, and the first of each with its offset."""
+    error: Mapped[str | None]
+    started_at: Mapped[datetime]
+    progress_at: Mapped[datetime]
+    finished_at: Mapped[datetime | None]
+
+
+class Document(Model):
+    """The text of one distinct body, stored and indexed once however often it was captured."""
+
+    __tablename__ = "documents"
+
+    id: Mapped[int] = mapped_column(BigId, primary_key=True)
+    body_hash: Mapped[bytes] = mapped_column(LargeBinary(32))
+    """SHA-256 of the content-decoded body."""
+    charset: Mapped[str] = mapped_column(String(32))
+    media_type: Mapped[str] = mapped_column(String(127))
+    body_bytes: Mapped[int] = mapped_column(BigInteger)
+    title: Mapped[str | None]
+    description: Mapped[str | None]
+    snippet: Mapped[str | None]
+    headings: Mapped[str | None] = mapped_column(Text)
+    """One a line, in document order."""
+    language: Mapped[str | None] = mapped_column(String(35))
+    canonical: Mapped[str | None]
+    details: Mapped[dict[str, Any]] = mapped_column(default=dict)
+    """OpenGraph and JSON-LD basics, and the problems that the parser noted."""
+    noindex: Mapped[bool] = mapped_column(server_default=text("false"))
+    says_archived: Mapped[bool] = mapped_column(server_default=text("false"))
+    """The page says of itself that it is no longer kept up (1.5 of the facts: is_archived)."""
+    simhash: Mapped[int | None] = mapped_column(BigInteger)
+    text_chars: Mapped[int] = mapped_column(server_default="0")
+    version: Mapped[int]
+    created_at: Mapped[datetime]
+
+    __table_args__ = (UniqueConstraint("body_hash", "charset", "media_type"),)
+
+
+class DocumentText(Model):
+    """A document's main text, one block a line, compressed with zstd; apart, so that documents stay small."""
+
+    __tablename__ = "document_texts"
+
+    document_id: Mapped[int] = mapped_column(ForeignKey("documents.id"), primary_key=True)
+    text: Mapped[bytes] = mapped_column(LargeBinary)
+
+
+class PageGroup(Model):
+    """Scheme, host and path without query: what people browse. One row a source and group."""
+
+    __tablename__ = "page_groups"
+
+    id: Mapped[int] = mapped_column(BigId, primary_key=True)
+    source_id: Mapped[int] = mapped_column(ForeignKey("sources.id"))
+    url: Mapped[str] = mapped_column(Text)
+    url_hash: Mapped[int] = mapped_column(BigInteger)
+    """First 64 bits of the SHA-256 of the group's address."""
+    first_captured_at: Mapped[datetime]
+    last_captured_at: Mapped[datetime]
+    snapshot_count: Mapped[int]
+    latest_id: Mapped[int] = mapped_column(BigInteger)
+    latest_ok_id: Mapped[int | None] = mapped_column(BigInteger)
+
+    __table_args__ = (
+        UniqueConstraint("source_id", "url_hash"),
+        Index("ix_page_groups_url_hash", "url_hash"),
+        Index("ix_page_groups_source_last", "source_id", "last_captured_at", "id"),
+        Index("ix_page_groups_last", "last_captured_at", "id"),
+    )
+
+
+class PageSignal(Model):
+    """What the link graph says of a group's address, over all sources."""
+
+    __tablename__ = "page_signals"
+
+    url_hash: Mapped[int] = mapped_column(BigInteger, primary_key=True, autoincrement=False)
+    inlinks: Mapped[int]
+    outlinks: Mapped[int]
+    pagerank: Mapped[float]
+    computed_at: Mapped[datetime]
+
+
+class Snapshot(Model):
+    """One record that can be replayed: every response, resource and revisit, of any type and status."""
+
+    __tablename__ = "snapshots"
+
+    id: Mapped[int] = mapped_column(BigInteger, primary_key=True, autoincrement=False)
+    """The file's id times 2^22 plus the record's ordinal: a rebuild from files alone gives the same."""
+    warc_file_id: Mapped[int] = mapped_column(ForeignKey("warc_files.id"))
+    execution_id: Mapped[int] = mapped_column(ForeignKey("executions.id"))
+    source_id: Mapped[int] = mapped_column(ForeignKey("sources.id"))
+    warc_offset: Mapped[int] = mapped_column(BigInteger)
+    warc_length: Mapped[int] = mapped_column(BigInteger)
+    record_id: Mapped[str | None]
+    """WARC-Record-ID without brackets and without `urn:uuid:`."""
+    record_type: Mapped[str] = mapped_column(String(8))
+    """response, resource, revisit."""
+    url: Mapped[str] = mapped_column(Text)
+    url_key: Mapped[str] = mapped_column(KeyText)
+    """SURT."""
+    url_hash: Mapped[int] = mapped_column(BigInteger)
+    """Of the normalised address, query included: which page this is."""
+    page_key: Mapped[str | None] = mapped_column(KeyText)
+    """The key that the page is withdrawn under, where that is not `url_key`."""
+    group_id: Mapped[int | None] = mapped_column(ForeignKey("page_groups.id"))
+    """Set for pages."""
+    captured_at: Mapped[datetime]
+    method: Mapped[str | None] = mapped_column(String(16))
+    """None for GET; its data is then part of the key."""
+    status: Mapped[int | None] = mapped_column(SmallInteger)
+    media_type: Mapped[str | None]
+    """As declared."""
+    payload_digest: Mapped[str | None]
+    """As the record has it: `sha256:…`, `sha1:…`; ours if it has none."""
+    body_hash: Mapped[bytes | None] = mapped_column(LargeBinary(32))
+    """SHA-256 of the content-decoded body; of its original for a revisit."""
+    document_id: Mapped[int | None] = mapped_column(ForeignKey("documents.id"))
+    is_page: Mapped[bool]
+    """HTML, text or PDF: what search, changes and exports read."""
+    noindex: Mapped[bool] = mapped_column(server_default=text("false"))
+    """The page or its headers asked to stay out of public search."""
+    canonical_id: Mapped[int | None] = mapped_column(BigInteger)
+    """The earliest snapshot of the same address, UTC day and body, if this is not it: this one is a duplicate."""
+    original_id: Mapped[int | None] = mapped_column(BigInteger)
+    """The snapshot that holds a revisit's body, once it is known."""
+    refers_to_url: Mapped[str | None] = mapped_column(Text)
+    refers_to_at: Mapped[datetime | None]
+    redirect_to: Mapped[str | None] = mapped_column(Text)
+    """The Location of a 3xx, resolved."""
+    truncated: Mapped[str | None] = mapped_column(String(16))
+    problems: Mapped[str | None]
+    """Words, comma-separated: digest_mismatch, bad_date…"""
+    backend: Mapped[str] = mapped_column(String(16), server_default=text("'native'"))
+    """native, browser, zimit, http_warc, playwright_warc, import."""
+    fidelity: Mapped[str] = mapped_column(String(8), server_default=text("'unknown'"))
+    """high, fallback, unknown."""
+    compared: Mapped[bool] = mapped_column(server_default=text("false"))
+    """Whether `changes` has looked at it."""
+
+    __table_args__ = (
+        Index("ix_snapshots_key", "url_key", "captured_at", "id"),
+        Index("ix_snapshots_page", "url_hash", "captured_at", "id"),
+        Index(
+            "ix_snapshots_page_key",
+            "page_key",
+            sqlite_where=text("page_key IS NOT NULL"),
+            postgresql_where=text("page_key IS NOT NULL"),
+        ),
+        Index("ix_snapshots_group", "group_id", "captured_at", "id"),
+        Index("ix_snapshots_execution", "execution_id", "id"),
+        Index("ix_snapshots_source", "source_id", "id"),
+        Index("ix_snapshots_document", "document_id", "id"),
+        Index(
+            "ix_snapshots_to_compare",
+            "source_id",
+            "id",
+            sqlite_where=text("is_page AND NOT compared"),
+            postgresql_where=text("is_page AND NOT compared"),
+        ),
+        Index(
+            "ix_snapshots_unresolved",
+            "id",
+            sqlite_where=text("record_type = 'revisit' AND original_id IS NULL"),
+            postgresql_where=text("record_type = 'revisit' AND original_id IS NULL"),
+        ),
+    )
+
+
+class PageLink(Model):
+    """An edge of the link graph, from a snapshot to a group's address; at most 200 a snapshot."""
+
+    __tablename__ = "page_links"
+
+    snapshot_id: Mapped[int] = mapped_column(BigInteger, primary_key=True, autoincrement=False)
+    to_hash: Mapped[int] = mapped_column(BigInteger, primary_key=True, autoincrement=False)
+    from_hash: Mapped[int] = mapped_column(BigInteger)
+    """Of the linking group's address."""
+    to_url: Mapped[str] = mapped_column(Text)
+
+    __table_args__ = (Index("ix_page_links_to_hash", "to_hash"),)
+
+
+class Withdrawal(Model):
+    """A snapshot, or all captures of an address, that no reader may see until it is lifted."""
+
+    __tablename__ = "withdrawals"
+
+    id: Mapped[int] = mapped_column(BigId, primary_key=True)
+    snapshot_id: Mapped[int | None] = mapped_column(BigInteger)
+    url_key: Mapped[str | None] = mapped_column(KeyText)
+    """The page's key, for every capture of it, whenever it came and however its address was spelled. Exactly one of
+    the two is set."""
+    subject: Mapped[str] = mapped_column(Text)
+    """What was asked for, as written."""
+    reason: Mapped[str] = mapped_column(Text)
+    actor: Mapped[str]
+    created_at: Mapped[datetime]
+    lifted_at: Mapped[datetime | None]
+    lifted_by: Mapped[str | None]
+
+    __table_args__ = (
+        Index(
+            "ix_withdrawals_snapshot",
+            "snapshot_id",
+            sqlite_where=text("lifted_at IS NULL"),
+            postgresql_where=text("lifted_at IS NULL"),
+        ),
+        Index(
+            "ix_withdrawals_key",
+            "url_key",
+            sqlite_where=text("lifted_at IS NULL"),
+            postgresql_where=text("lifted_at IS NULL"),
+        ),
+    )
+
+
+class SearchOutbox(Model):
+    """What the search index has not taken in yet; written in the transaction that made the change."""
+
+    __tablename__ = "search_outbox"
+
+    id: Mapped[int] = mapped_column(BigId, primary_key=True)
+    kind: Mapped[str] = mapped_column(String(16))
+    """snapshots (a range of ids that were written or changed), documents (ids in refs), withdrawal, signals."""
+    first_id: Mapped[int | None] = mapped_column(BigInteger)
+    last_id: Mapped[int | None] = mapped_column(BigInteger)
+    refs: Mapped[dict[str, Any]] = mapped_column(default=dict)
+    created_at: Mapped[datetime]

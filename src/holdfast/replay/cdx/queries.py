@@ -12,10 +12,10 @@ from sqlalchemy import ColumnElement, Integer, Select, bindparam, func, select, 
 from sqlalchemy.orm import Session
 
 from holdfast.db.models import Snapshot, WarcFile
-from holdfast.db.visibility import visible
+from holdfast.withdrawals.visibility import visible
 
 
-class Capture(NamedTuple):
+class CdxRow(NamedTuple):
     """One line of an index, as the table has it."""
 
     id: int
@@ -119,7 +119,7 @@ def _batch(shape: _Shape) -> Select[*tuple[Any, ...]]:
 
 def batch(
     session: Session, keys: KeyRange, *, behind: Spot | None, reverse: bool, period: Period, limit: int
-) -> list[Capture]:
+) -> list[CdxRow]:
     """Return the next captures of a range in index order, or against it. One seek, and as many steps as are asked for.
 
     The period narrows one key's captures only: over many keys it would be a scan, which the caller has to count.
@@ -131,7 +131,7 @@ def batch(
             return []
         behind = None
     given = {**_given(keys, behind), "since": since, "until": until, "most": limit}
-    return [*map(Capture._make, session.execute(_batch(_shape(keys, behind, reverse=reverse)), given))]
+    return [*map(CdxRow._make, session.execute(_batch(_shape(keys, behind, reverse=reverse)), given))]
 
 
 def skip(session: Session, ranges: Iterable[KeyRange], behind: Spot | None, number: int) -> Spot | None:

@@ -5,20 +5,237 @@ from __future__ import annotations
 import base64
 import binascii
 import json
-from collections.abc import Iterable
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
+from typing import NamedTuple
 
 from holdfast.clock import from_micros, to_micros
-from holdfast.replay.address import is_storable
+from holdfast.errors import Invalid
+from holdfast.replay.address import BadTimestamp, earliest, is_storable, latest, timestamp
 from holdfast.replay.browse import prefix_range
-from holdfast.replay.cdx.fields import PYWB_FIELDS, REVISIT_FIELDS, WAYBACK_FIELDS, reader
-from holdfast.replay.cdx.filters import Collapse, Test, read_collapses, read_filters
-from holdfast.replay.cdx.problem import BadCdxParameter
-from holdfast.replay.cdx.queries import KeyRange, Spot
-from holdfast.replay.moments import BadTimestamp, earliest, latest
-from holdfast.urls import surt
+from holdfast.replay.cdx.queries import CdxRow, KeyRange, Spot, Stand
+from holdfast.urls import InvalidPattern, surt
+from holdfast.urls.scope import Patterns
+
+
+class BadCdxParameter(Invalid):
+    """A parameter of a CDX query cannot be used."""
+
+    code = "bad_cdx_parameter"
+
+    def __init__(self, name: str, reason: str) -> None:
+        super().__init__(f"the parameter {name} cannot be used: {reason}; docs/cdx.md lists them")
+        self.name, self.reason = name, reason
+
+
+WAYBACK_FIELDS = ("urlkey", "timestamp", "original", "mimetype", "statuscode", "digest", "length")
+PYWB_FIELDS = ("urlkey", "timestamp", "url", "mime", "status", "digest", "redirect", "length", "offset", "filename")
+REVISIT_FIELDS = ("orig.length", "orig.offset", "orig.filename")
+
+_MEANING = {
+    "original": "url",
+    "mimetype": "mime",
+    "statuscode": "status",
+    "redirecturl": "redirect",
+    "robots": "robotflags",
+    "originalLength": "orig.length",
+    "originalOffset": "orig.offset",
+    "originalFilename": "orig.filename",
+    "orig-length": "orig.length",
+    "orig-offset": "orig.offset",
+    "orig-filename": "orig.filename",
+    "endtimestamp": "endtimestamp",
+}
+WAYBACK_ONLY = frozenset({"original", "mimetype", "statuscode", "redirecturl"})
+PYWB_ONLY = frozenset({"url", "mime", "status", "redirect", "filename", "offset"})
+_BLANK = re.compile(r"\s")
+
+
+class Line(NamedTuple):
+    """A capture with what its neighbours say about it."""
+
+    capture: CdxRow
+    file_name: str = "-"
+    original: Stand | None = None
+    original_file: str = "-"
+    counts: Mapping[str, str] = {}
+    """dupecount, skipcount, endtimestamp, where they are asked for."""
+
+
+def _digest(line: Line) -> str:
+    # Bare base32 is SHA-1 in every CDX file there is; any other algorithm is named.
+    return (line.capture.digest or "-").removeprefix("sha1:")
+
+
+def _mime(line: Line) -> str:
+    return "warc/revisit" if line.capture.record_type == "revisit" else line.capture.media_type or "unk"
+
+
+def _status(line: Line) -> str:
+    return "-" if line.capture.status is None else str(line.capture.status)
+
+
+_VALUES: dict[str, Callable[[Line], str]] = {
+    "urlkey": lambda line: line.capture.url_key,
+    "timestamp": lambda line: timestamp(line.capture.captured_at),
+    "url": lambda line: line.capture.url,
+    "mime": _mime,
+    "status": _status,
+    "digest": _digest,
+    "redirect": lambda line: line.capture.redirect_to or "-",
+    "robotflags": lambda line: "-",
+    "length": lambda line: str(line.capture.length),
+    "offset": lambda line: str(line.capture.offset),
+    "filename": lambda line: line.file_name,
+    "orig.length": lambda line: "-" if line.original is None else str(line.original.length),
+    "orig.offset": lambda line: "-" if line.original is None else str(line.original.offset),
+    "orig.filename": lambda line: line.original_file,
+    "dupecount": lambda line: line.counts.get("dupecount", "0"),
+    "skipcount": lambda line: line.counts.get("skipcount", "0"),
+    "endtimestamp": lambda line: line.counts.get("endtimestamp", "-"),
+}
+
+
+def reader(name: str, parameter: str) -> Callable[[Line], str]:
+    """Return what gives this field of a line; BadCdxParameter if no vocabulary has it."""
+    found = _VALUES.get(_MEANING.get(name, name))
+    if found is None:
+        raise BadCdxParameter(parameter, f"there is no field {name[:40]!r}")
+    return found
+
+
+def needs_files(names: tuple[str, ...]) -> bool:
+    """Whether any of these fields is the name of a file."""
+    return any(_MEANING.get(name, name) in ("filename", "orig.filename") for name in names)
+
+
+def plain(value: str) -> str:
+    """Return a value that is one word of a line."""
+    return _BLANK.sub("%20", value) or "-"
+
+
+Test = Callable[[Line], bool]
+_MAX_FILTERS = 8
+
+
+def read_filters(specs: Iterable[str]) -> list[Test]:
+    """Return the tests that these filters ask for; BadCdxParameter says which cannot be used."""
+    asked = [spec for spec in specs if spec]
+    if (
+        len(asked) > _MAX_FILTERS
+    ):  # before any is compiled: that takes up to 10 ms each, and an address has room for 1,000
+        raise BadCdxParameter("filter", f"there are {len(asked)} of them, {_MAX_FILTERS} are allowed")
+    return [_read_filter(spec) for spec in asked]
+
+
+def _read_filter(spec: str) -> Test:
+    is_negated = spec.startswith("!")
+    rest = spec[1:] if is_negated else spec
+    sign = rest[:1] if rest[:1] in ("=", "~") else ""
+    name, colon, expression = rest[len(sign) :].partition(":")
+    if not colon:
+        raise BadCdxParameter("filter", f"{spec[:80]!r} has no colon; write field:expression")
+    value_of = reader(name, "filter")
+    matches = _matcher(sign, name, expression)
+
+    def test(line: Line) -> bool:
+        return matches(value_of(line)) is not is_negated
+
+    return test
+
+
+def _matcher(sign: str, name: str, expression: str) -> Callable[[str], bool]:
+    """Return what a filter's expression means.
+
+    `=` is the whole value and `~` an expression at its start, as pywb has them. Without a sign the Wayback Machine
+    reads an expression for the whole value and pywb a part of it: the field's name tells which vocabulary is spoken,
+    and where both have the name, either reading will do.
+    """
+    if sign == "=":
+        return lambda value: value == expression
+    if sign == "~":
+        return _regex(f"^(?:{expression})")
+    if name in PYWB_ONLY:
+        return lambda value: expression in value
+    whole = _regex(f"^(?:{expression})$")
+    if name in WAYBACK_ONLY:
+        return whole
+    return lambda value: expression in value or whole(value)
+
+
+def _regex(expression: str) -> Callable[[str], bool]:
+    try:
+        pattern = Patterns((expression,))
+    except InvalidPattern as exc:
+        raise BadCdxParameter("filter", exc.reason) from None
+    return lambda value: pattern.first(value) is not None
+
+
+class Collapse(NamedTuple):
+    """Neighbours that agree in a field, or in its first characters, are shown once."""
+
+    name: str
+    characters: int | None
+
+
+def read_collapses(specs: Iterable[str]) -> list[Collapse]:
+    """Return what to collapse by; BadCdxParameter says which cannot be used."""
+    found = []
+    for spec in specs:
+        name, colon, number = spec.partition(":")
+        reader(name, "collapse")
+        if colon and not (number.isascii() and number.isdigit() and len(number) < 6):
+            raise BadCdxParameter("collapse", f"{number[:20]!r} is no number of characters")
+        found.append(Collapse(name, int(number) if colon else None))
+    return found[:8]
+
+
+def collapse(lines: Iterable[Line], by: Sequence[Collapse]) -> Iterator[Line]:
+    """Yield lines less those that agree with the one before, with how many were skipped and when the last was.
+
+    With several rules, each looks only at what those before it left, as if one were applied after the other.
+    """
+    rules = [(reader(rule.name, "collapse"), rule.characters) for rule in by]
+    runs: list[str | None] = [None] * len(rules)
+    kept: Line | None = None
+    skipped, last = 0, "-"
+    for line in lines:
+        is_new = True
+        for at, (value_of, characters) in enumerate(rules):
+            value = value_of(line)[:characters]
+            if value == runs[at]:
+                is_new = False
+                break
+            runs[at] = value
+        if not is_new:
+            skipped, last = skipped + 1, timestamp(line.capture.captured_at)
+            continue
+        if kept is not None:
+            yield _counted(kept, skipcount=str(skipped), endtimestamp=last)
+        kept, skipped, last = line, 0, "-"
+    if kept is not None:
+        yield _counted(kept, skipcount=str(skipped), endtimestamp=last)
+
+
+def count_duplicates(lines: Iterable[Line]) -> Iterator[Line]:
+    """Yield lines with how often the same body of the same address came before."""
+    seen: Counter[str] = Counter()
+    key = None
+    for line in lines:
+        if line.capture.url_key != key:
+            key, seen = line.capture.url_key, Counter()
+        digest = line.capture.digest or ""
+        yield _counted(line, dupecount=str(seen[digest]))
+        seen[digest] += 1
+
+
+def _counted(line: Line, **counts: str) -> Line:
+    return line._replace(counts={**line.counts, **counts})
+
 
 MAX_RECORDS = 150_000
 """Records that one answer looks at, and therefore the most that it holds; behind them a resume key goes on."""
@@ -48,7 +265,7 @@ class Order(StrEnum):
     CLOSEST = "closest"
 
 
-class Mode(StrEnum):
+class CdxMode(StrEnum):
     """What is asked for: lines, or what the pages of the index are."""
 
     LINES = "lines"
@@ -57,7 +274,7 @@ class Mode(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Question:
+class CdxQuery:
     """A query that can be answered."""
 
     url: str
@@ -76,7 +293,7 @@ class Question:
     show_resume_key: bool
     resolve_revisits: bool
     count_duplicates: bool
-    mode: Mode
+    mode: CdxMode
     page: int | None
     page_size: int
 
@@ -88,7 +305,7 @@ class Question:
     @property
     def is_quick(self) -> bool:
         """Whether a few reads of one address answer it."""
-        is_plain = not self.filters and not self.collapses and self.page is None and self.mode is Mode.LINES
+        is_plain = not self.filters and not self.collapses and self.page is None and self.mode is CdxMode.LINES
         return self.is_exact and is_plain and abs(self.limit) + self.offset <= _QUICK
 
 
@@ -131,14 +348,14 @@ class _Asked:
             raise BadCdxParameter(name, f"{text[:40]!r} is no timestamp of 1 to 14 digits") from None
 
 
-def read_question(pairs: Iterable[tuple[str, str]]) -> Question:
+def read_question(pairs: Iterable[tuple[str, str]]) -> CdxQuery:
     """Return the query that these parameters spell; BadCdxParameter names the one that cannot be used."""
     asked = _Asked(pairs)
     url, ranges = _ranges(asked)
     order, closest = _order(asked, ranges)
     output = _output(asked)
     limit = asked.number("limit", MAX_RECORDS, low=-MAX_RECORDS, high=10**12)
-    return Question(
+    return CdxQuery(
         url=url,
         ranges=ranges,
         period=(
@@ -163,10 +380,10 @@ def read_question(pairs: Iterable[tuple[str, str]]) -> Question:
     )
 
 
-def _mode(asked: _Asked) -> Mode:
+def _mode(asked: _Asked) -> CdxMode:
     if asked.flag("showNumPages"):
-        return Mode.PAGE_COUNT
-    return Mode.PAGE_INDEX if asked.flag("showPagedIndex") else Mode.LINES
+        return CdxMode.PAGE_COUNT
+    return CdxMode.PAGE_INDEX if asked.flag("showPagedIndex") else CdxMode.LINES
 
 
 def _ranges(asked: _Asked) -> tuple[str, tuple[KeyRange, ...]]:
@@ -241,8 +458,10 @@ def _fields(asked: _Asked, output: Output) -> tuple[str, ...]:
         named = [*(WAYBACK_FIELDS if output in (Output.TEXT, Output.JSON) else PYWB_FIELDS)]
         named += REVISIT_FIELDS if asked.flag("resolveRevisits") else ()
     for parameter, field in (
-        ("showDupeCount", "dupecount"), ("showSkipCount", "skipcount"), ("lastSkipTimestamp", "endtimestamp"),
-    ):  # fmt: skip
+        ("showDupeCount", "dupecount"),
+        ("showSkipCount", "skipcount"),
+        ("lastSkipTimestamp", "endtimestamp"),
+    ):
         if asked.flag(parameter) and field not in named:
             named.append(field)
     return tuple(named)

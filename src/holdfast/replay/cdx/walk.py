@@ -10,10 +10,8 @@ from itertools import islice
 from typing import Protocol
 
 from holdfast.clock import Clock, SystemClock
-from holdfast.replay.cdx.fields import Line
-from holdfast.replay.cdx.filters import collapse, count_duplicates
 from holdfast.replay.cdx.queries import KeyRange, Spot
-from holdfast.replay.cdx.question import Order, Question
+from holdfast.replay.cdx.question import CdxQuery, Line, Order, collapse, count_duplicates
 
 _BATCH = 1_000
 SECONDS = 10.0
@@ -25,7 +23,7 @@ class Read(Protocol):
     """Reads the next lines of a range."""
 
     def __call__(
-        self, question: Question, keys: KeyRange, behind: Spot | None, *, reverse: bool, size: int
+        self, question: CdxQuery, keys: KeyRange, behind: Spot | None, *, reverse: bool, size: int
     ) -> list[Line]:
         """Return at most `size` lines behind a place."""
         ...
@@ -37,7 +35,7 @@ class Walk:
     Only its own work is timed, not what a client takes to read.
     """
 
-    def __init__(self, read: Read, question: Question, cap: int, *, clock: Clock | None = None) -> None:
+    def __init__(self, read: Read, question: CdxQuery, cap: int, *, clock: Clock | None = None) -> None:
         self._read, self._question, self._cap = read, question, cap
         self._clock: Clock = clock or SystemClock()
         self._spent_s, self._began = 0.0, 0.0
@@ -109,7 +107,7 @@ class Walk:
             found = collapse(found, question.collapses)
         return count_duplicates(found) if question.count_duplicates else found
 
-    def _run(self, question: Question, *, reverse: bool) -> Iterator[Line]:
+    def _run(self, question: CdxQuery, *, reverse: bool) -> Iterator[Line]:
         """Yield the lines of all ranges in index order, or against it."""
         behind = question.behind
         size = self._first_size()

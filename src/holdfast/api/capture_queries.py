@@ -1,0 +1,256 @@
+"""The captures of a job over all its runs, and the crawls of a source; what was withdrawn is left out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any, NamedTuple
+
+from sqlalchemy import ColumnElement, case, func, literal, select
+from sqlalchemy.orm import Session, aliased
+
+from holdfast.crawl.signal_pages import SignalPageRow, domain_id
+from holdfast.db.models import (
+    Document,
+    Domain,
+    Execution,
+    IndexRun,
+    Job,
+    Page,
+    PageCrawl,
+    SignalPage,
+    Snapshot,
+    Source,
+    WarcFile,
+)
+from holdfast.index.queries import holding_of, is_ok
+from holdfast.urls import page_key, surt
+from holdfast.warc.record import ORDINALS
+from holdfast.withdrawals.visibility import visible, visible_address, visible_page, withdrawn_among
+
+_FILES_AT_ONCE = 200
+MAX_FILES = 20_000
+"""Files that are passed over for one question."""
+
+
+class Captured(NamedTuple):
+    """A capture of a page."""
+
+    id: int
+    url: str
+    captured_at: datetime
+    status: int | None
+    language: str | None
+    title: str | None
+
+
+def captured_by(session: Session, *, job_id: int, limit: int, offset: int) -> list[Captured]:
+    """Return the captures of pages by a job, its newest run first, each run in the order of its files.
+
+    One seek a run, and only what a page passes over is read: both orders are those of an index.
+    """
+    rows = session.execute(
+        select(Snapshot.id, Snapshot.url, Snapshot.captured_at, Snapshot.status, Document.language, Document.title)
+        .select_from(Execution)
+        .join(Snapshot, Snapshot.execution_id == Execution.id)
+        .outerjoin(Document, Document.id == Snapshot.document_id)
+        .where(Execution.job_id == job_id, Snapshot.is_page, *visible())
+        .order_by(Execution.number.desc(), Snapshot.id)
+        .limit(limit)
+        .offset(offset)
+    )
+    return [Captured(*row) for row in rows]
+
+
+def newest_crawls(session: Session, *, source_id: int, limit: int) -> list[int]:
+    """Return the executions whose indexed files came last, newest file first, at most `limit` of them.
+
+    A snapshot's id begins with its file's, and an index has them by source: one seek a file, however many there are.
+    """
+    found: dict[int, None] = {}
+    top: int | None = None
+    for _ in range(MAX_FILES // _FILES_AT_ONCE):
+        files = _files_below(session, source_id, top)
+        rows = session.execute(select(WarcFile.id, WarcFile.execution_id).where(WarcFile.id.in_(files)))
+        owners = {row[0]: row[1] for row in rows}
+        for file in files:
+            found.setdefault(owners[file])
+            if len(found) == limit:
+                return list(found)
+        if len(files) < _FILES_AT_ONCE:
+            break
+        top = files[-1]
+    return list(found)
+
+
+def _files_below(session: Session, source_id: int, top: int | None) -> list[int]:
+    """Return the files below one that hold captures of a source, newest first."""
+    newest = select(func.max(Snapshot.id)).where(Snapshot.source_id == source_id)
+    walk = select(
+        (newest if top is None else newest.where(Snapshot.id < top * ORDINALS)).scalar_subquery().label("newest"),
+        literal(1).label("place"),
+    ).cte("walk", recursive=True)
+    before = aliased(Snapshot)
+    lower = walk.c.newest - walk.c.newest % ORDINALS
+    following = select(func.max(before.id)).where(before.source_id == source_id, before.id < lower).scalar_subquery()
+    walk = walk.union_all(
+        select(following, walk.c.place + 1).where(walk.c.newest.is_not(None), walk.c.place < _FILES_AT_ONCE)
+    )
+    rows = session.scalars(select(walk.c.newest).where(walk.c.newest.is_not(None)).order_by(walk.c.place))
+    return [row // ORDINALS for row in rows]
+
+
+class CrawlSummary(NamedTuple):
+    """One execution, and what was noted of its files when they were indexed."""
+
+    execution_id: int
+    records: int
+    pages: int
+    first: datetime | None
+    """When its first capture began; None if nobody noted it of one of its files."""
+    last: datetime | None
+
+
+def crawls(session: Session, execution_ids: Sequence[int]) -> list[CrawlSummary]:
+    """Return what was noted of the indexed files of these executions; one without any is left out."""
+    noted = func.count(WarcFile.last_at) == func.count()
+    rows = session.execute(
+        select(
+            WarcFile.execution_id,
+            func.sum(IndexRun.records),
+            func.sum(IndexRun.pages),
+            case((noted, func.min(WarcFile.first_at))),
+            case((noted, func.max(WarcFile.last_at))),
+        )
+        .join(IndexRun, IndexRun.warc_file_id == WarcFile.id)
+        .where(WarcFile.execution_id.in_(execution_ids), WarcFile.index_state == "indexed", IndexRun.records > 0)
+        .group_by(WarcFile.execution_id)
+        .order_by(WarcFile.execution_id.desc())
+    )
+    return [CrawlSummary(row[0], int(row[1]), int(row[2]), row[3], row[4]) for row in rows]
+
+
+def entry_of_crawl(session: Session, base_url: str, execution_id: int) -> Snapshot | None:
+    """Return the last good capture of a source's first page by this execution; None if it made none."""
+    within = holding_of(session, execution_id)
+    if within is None:
+        return None
+    return session.scalars(
+        select(Snapshot)
+        .where(Snapshot.url_key == surt(base_url), is_ok(), *visible(), *within.clauses())
+        .order_by(Snapshot.captured_at.desc(), Snapshot.id.desc())
+        .limit(1)
+    ).one_or_none()
+
+
+class CaptureExtent(NamedTuple):
+    """How many captures of pages there are, and from when to when."""
+
+    pages: int
+    first: datetime
+    last: datetime
+
+
+def extent_of_execution(session: Session, execution_id: int) -> CaptureExtent | None:
+    """Return what an execution holds, None if nothing may be shown. Reads all its captures: only if they are few."""
+    count, first, last = session.execute(
+        select(func.count(), func.min(Snapshot.captured_at), func.max(Snapshot.captured_at)).where(
+            Snapshot.execution_id == execution_id, Snapshot.is_page, *visible()
+        )
+    ).one()
+    return None if first is None else CaptureExtent(count, first, last)
+
+
+def ends_of_execution(session: Session, execution_id: int) -> list[datetime]:
+    """Return when the first and the last page of an execution were captured, in the order of its files: two seeks."""
+    pages = select(Snapshot.captured_at).where(Snapshot.execution_id == execution_id, Snapshot.is_page, *visible())
+    found = (session.scalar(pages.order_by(order).limit(1)) for order in (Snapshot.id, Snapshot.id.desc()))
+    return [moment for moment in found if moment is not None]
+
+
+_COUNTED = 100_000
+"""Pages are counted up to here: an operator pages through a list and does not wait for the count of millions."""
+
+
+class PageWindow(NamedTuple):
+    """A window of pages, and how many there are in all."""
+
+    pages: list[SignalPageRow]
+    total: int
+
+
+def _fetched(domain: int | None) -> list[ColumnElement[bool]]:
+    """Return the clauses of pages that were fetched and are not known to be withdrawn: see `_rows` for the rest."""
+    shown = (Page.fetched_at.is_not(None), visible_address(Page.url_hash), visible_page(Page.id))
+    return [*shown, *([] if domain is None else [Page.domain_id == domain])]
+
+
+def fetched_pages(session: Session, *, domain: str | None, limit: int, offset: int) -> PageWindow:
+    """Return pages that were fetched, those that were known last first; none of a domain that was never met."""
+    number = None if domain is None else domain_id(session, domain)
+    if domain is not None and number is None:
+        return PageWindow([], 0)
+    wanted = _fetched(number)
+    ids = list(session.scalars(select(Page.id).where(*wanted).order_by(Page.id.desc()).limit(limit).offset(offset)))
+    some = select(Page.id).where(*wanted).limit(_COUNTED).subquery()
+    return PageWindow(_rows(session, ids), session.scalar(select(func.count()).select_from(some)) or 0)
+
+
+def fetched_by_hash(session: Session, url_hash: int) -> list[SignalPageRow]:
+    """Return the fetched pages whose address has this hash: one seek in each domain there is."""
+    ids = session.scalars(
+        select(Page.id)
+        .select_from(Domain)
+        .join(Page, (Page.domain_id == Domain.id) & (Page.url_hash == url_hash))
+        .where(*_fetched(None))
+    )
+    return _rows(session, list(ids))
+
+
+def _digest(digest: str | None) -> str | None:
+    """Return a digest as it is shown; an attempt keeps it without the name of its kind."""
+    return digest if digest is None or ":" in digest else f"sha256:{digest}"
+
+
+def _rows(session: Session, ids: Sequence[int]) -> list[SignalPageRow]:
+    """Return these pages in this order, each with its signals or, without any, with its last good attempt.
+
+    A page that was fetched under a spelling that the archive has not read yet is known by its key alone.
+    """
+    last = (
+        select(func.max(PageCrawl.id))
+        .where(PageCrawl.page_id.in_(ids), PageCrawl.outcome == "success")
+        .group_by(PageCrawl.page_id)
+    )
+    found: dict[int, Any] = {}
+    statement = (
+        select(Page, Domain.name, SignalPage, PageCrawl, Source.code)
+        .join(Domain, Domain.id == Page.domain_id)
+        .outerjoin(SignalPage, SignalPage.page_id == Page.id)
+        .outerjoin(PageCrawl, (PageCrawl.page_id == Page.id) & PageCrawl.id.in_(last))
+        .outerjoin(Execution, Execution.id == PageCrawl.execution_id)
+        .outerjoin(Job, Job.id == Execution.job_id)
+        .outerjoin(Source, Source.id == func.coalesce(SignalPage.source_id, Job.source_id))
+        .where(Page.id.in_(ids))
+    )
+    for page, name, signals, attempt, source in session.execute(statement):
+        kept = signals or attempt
+        found[page.id] = SignalPageRow(
+            page_id=page.id,
+            url=page.url,
+            url_hash=page.url_hash,
+            domain=name,
+            source=source,
+            status_code=getattr(kept, "status_code", None),
+            media_type=getattr(kept, "media_type", None),
+            content_hash=_digest(getattr(kept, "content_hash", None)),
+            title=getattr(kept, "title", None),
+            description=getattr(signals, "description", None),
+            language=getattr(signals, "language", None) or page.language,
+            word_count=getattr(signals, "word_count", None) or 0,
+            links_count=getattr(kept, "links_count", None) or 0,
+            fetched_at=page.fetched_at or page.created_at,
+        )
+    keys = {one: page_key(row.url) for one, row in found.items()}
+    hidden = withdrawn_among(session, keys=set(keys.values()))
+    return [found[one] for one in ids if one in found and keys[one] not in hidden]

@@ -1,1 +1,0 @@
-"""What jobs captured, as whoever runs the archive looks at it."""

@@ -1,1 +1,0 @@
-"""Pages that crawls fetched, whatever is kept of them."""

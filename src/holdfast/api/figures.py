@@ -1,0 +1,231 @@
+"""What the archive holds, counted beside the requests; `/api/stats`, `/api/sources` and the first page read it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from threading import Lock, Thread
+from typing import Generic, TypeVar
+
+from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy.orm import Session
+
+from holdfast import log
+from holdfast.api import queries
+from holdfast.clock import Clock
+from holdfast.db.engine import Database, take_time
+from holdfast.errors import HoldfastError
+from holdfast.jobs.views.listing import admin_counts, cleanup_counts, settled_pages
+
+_log = log.get()
+AT_ONCE_S = 0.05
+"""A count that took longer last time is made beside the requests."""
+_REST = 10.0
+"""Such a count waits ten times what the last one took, so that it never costs more than a tenth of a core; asking
+whether it is needed does the same."""
+_BEARABLE_S = 1.0
+_OLD = 100.0
+"""A count of up to a second is waited for if the last one is a hundred times as old as it took: who looks in once an
+hour is not told what was true an hour ago."""
+_ASKING = 0.2
+"""Asking is long from this share of a long count on: 10 ms, or about 100,000 WARC files."""
+T = TypeVar("T")
+
+
+class Counting(Generic[T]):
+    """Answers with the newest count; at most one count runs at a time."""
+
+    def __init__(
+        self,
+        database: Database,
+        clock: Clock,
+        *,
+        state: Callable[[Session], object],
+        count: Callable[[Session], T],
+        at_once_s: float = AT_ONCE_S,
+    ) -> None:
+        self._database, self._clock, self._at_once_s = database, clock, at_once_s
+        self._ask, self._make = state, count
+        self._counting = Lock()
+        self._thread: Thread | None = None
+        self._state: object = None
+        self._found: T | None = None
+        self._cost_s = self._counted_at = self._asking_s = self._asked_at = 0.0
+
+    def read(self, session: Session) -> T:
+        """Return the count: up to date, or of a moment ago while one that takes long is made anew."""
+        found = self._found
+        if found is not None and self._is_resting():
+            return found
+        state = self._asked(session)
+        if found is None or (state != self._state and self._is_bearable()):
+            # On a session of its own: a count may take its time, and the request's other statements may not.
+            with self._counting, self._database.read() as own:
+                return self._count(own)
+        rested = self._clock.monotonic() - self._counted_at >= _REST * self._cost_s
+        if state != self._state and rested and self._counting.acquire(blocking=False):
+            self._thread = Thread(target=self._recount, name="count beside", daemon=True)
+            self._thread.start()
+        return found
+
+    def close(self) -> None:
+        """Wait for a count that is being made."""
+        if self._thread is not None:
+            self._thread.join()
+
+    def _is_bearable(self) -> bool:
+        """Return whether a request may wait for a count: it is quick, or not slow and the last one is old."""
+        if self._cost_s <= self._at_once_s:
+            return True
+        age_s = self._clock.monotonic() - self._counted_at
+        return self._cost_s <= _BEARABLE_S and age_s >= _OLD * self._cost_s
+
+    def _is_resting(self) -> bool:
+        """Return whether the last look for changes was a long one, and a short time ago."""
+        if self._asking_s <= self._at_once_s * _ASKING:
+            return False
+        return self._clock.monotonic() - self._asked_at < _REST * self._asking_s
+
+    def _asked(self, session: Session) -> object:
+        """Return what changes whenever the count may have, and note what asking took."""
+        began = self._clock.monotonic()
+        state = self._ask(session)
+        self._asked_at = self._clock.monotonic()
+        self._asking_s = self._asked_at - began
+        return state
+
+    def _recount(self) -> None:
+        """Count anew with a session of its own; whoever calls holds the lock."""
+        try:
+            with self._database.read() as session:
+                self._count(session)
+        except (HoldfastError, SQLAlchemyError) as exc:
+            _log.warning("totals.kept", message=str(exc).splitlines()[0])
+        finally:
+            self._counting.release()
+
+    def _count(self, session: Session) -> T:
+        began = self._clock.monotonic()
+        # The state first: what changes while we count is counted again next time.
+        state, found = self._ask(session), self._found
+        if found is None or state != self._state:
+            found = self._found = self._make(session)
+            self._counted_at = self._clock.monotonic()
+            self._state, self._cost_s = state, self._counted_at - began
+        return found
+
+
+_UNLISTED = "test"
+"""A source that everybody may use to try things, and nobody is shown (1.6 of the facts)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ArchiveTotals:
+    """What the archive holds, and what its crawls did."""
+
+    sources: tuple[queries.SourceTotal, ...]
+    faces: dict[int, queries.Faces]
+    """By source."""
+    crawls: queries.CrawlTotals
+    documents: int
+    """Distinct texts."""
+
+    @property
+    def snapshots(self) -> int:
+        """Captures of pages."""
+        return sum(source.snapshots for source in self.sources)
+
+    @property
+    def pages(self) -> int:
+        """Pages, whatever their query."""
+        return sum(source.pages for source in self.sources)
+
+    @property
+    def latest(self) -> datetime | None:
+        """When the newest page was captured."""
+        return max((source.last for source in self.sources), default=None)
+
+    @property
+    def listed(self) -> tuple[queries.SourceTotal, ...]:
+        """The sources that readers are shown."""
+        return tuple(source for source in self.sources if source.code != _UNLISTED)
+
+
+class CountedTotals(Counting[ArchiveTotals]):
+    """The archive's totals, kept ready."""
+
+    def __init__(self, database: Database, clock: Clock, *, at_once_s: float = AT_ONCE_S) -> None:
+        super().__init__(
+            database,
+            clock,
+            state=lambda session: _state(session, clock),
+            count=lambda session: _count(session, clock),
+            at_once_s=at_once_s,
+        )
+
+
+def _state(session: Session, clock: Clock) -> object:
+    """Return what changes whenever the totals may have; workers fall silent without a row that says so."""
+    return queries.state_of_archive(session), tuple(owner.id for owner in queries.active_workers(session, clock))
+
+
+def _count(session: Session, clock: Clock) -> ArchiveTotals:
+    take_time(session)
+    sources = tuple(queries.source_totals(session))
+    topmost = queries.topmost_by_language(session)
+    faces = {
+        one.source_id: queries.faces_of(session, one.source_id, one.base_url, topmost.get(one.source_id, {}))
+        for one in sources
+    }
+    return ArchiveTotals(
+        sources=sources,
+        faces=faces,
+        crawls=queries.crawl_totals(session, clock),
+        documents=queries.document_total(session),
+    )
+
+
+FRESH_S = 5.0
+"""A count is no older than this where counting is quick; a monitor asks every 15 to 60 seconds."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkFigures:
+    """Jobs by status and clean-up, pages by source, and what lies on the disk."""
+
+    jobs: dict[str, int]
+    """In document 000's words."""
+    cleanups: dict[str, int]
+    crawled: Mapping[str, int]
+    failed: Mapping[str, int]
+    """Pages, by the source's code."""
+    warc_bytes: int
+
+
+class Work(Counting[WorkFigures]):
+    """The figures of jobs and runs, kept ready."""
+
+    def __init__(self, database: Database, clock: Clock, *, at_once_s: float = AT_ONCE_S) -> None:
+        super().__init__(
+            database, clock, state=lambda _session: clock.monotonic() // FRESH_S, count=_count_work, at_once_s=at_once_s
+        )
+
+
+def _count_work(session: Session) -> WorkFigures:
+    take_time(session)
+    crawled, failed = Counter[str](), Counter[str]()
+    for code, counts in queries.counts_by_source(session):
+        crawled[code] += counts.get("pages", 0)
+        failed[code] += queries.failures_of(counts)
+    for code, done, missed in settled_pages(session):
+        crawled[code] += done
+        failed[code] += missed
+    return WorkFigures(
+        jobs=admin_counts(session),
+        cleanups=cleanup_counts(session),
+        crawled=crawled,
+        failed=failed,
+        warc_bytes=queries.warc_bytes(session),
+    )

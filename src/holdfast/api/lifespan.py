@@ -1,0 +1,160 @@
+"""What runs beside the requests from the server's start to its end: totals made ready, usage written, upkeep done."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from threading import Event, Thread
+
+from anyio.to_thread import current_default_thread_limiter, run_sync
+from fastapi import FastAPI
+from sqlalchemy.exc import SQLAlchemyError
+
+from holdfast import log
+from holdfast.api.dependencies import THREADS
+from holdfast.api.figures import CountedTotals, Work
+from holdfast.changes.compute import ComputeWish, compute_pending
+from holdfast.db.engine import limit_statements
+from holdfast.errors import HoldfastError
+from holdfast.feedback import UsageTally
+from holdfast.search.directory import IndexBusy
+from holdfast.search.outbox import drain
+from holdfast.search.search import SearchRequest, SearchService
+from holdfast.search.signals import refresh
+from holdfast.wiring.archive import Archive
+
+_REST_S = 2.0
+_DRAIN_S = 5.0
+_EVENTS = 200
+_LOOK_S = 60.0
+"""Between two looks whether the link signals are due."""
+_FEW_PAGES = 50_000
+_log = log.get()
+
+
+class Upkeep:
+    """A thread that does what waits, a little at a time, until it is closed."""
+
+    def __init__(self, archive: Archive, *, rest_s: float = _REST_S) -> None:
+        self._archive, self._rest_s, self._ending = archive, rest_s, Event()
+        self._looked_at: float | None = None
+        self._thread = Thread(target=self._run, name="upkeep", daemon=True)
+
+    def start(self) -> None:
+        """Begin."""
+        self._thread.start()
+
+    def close(self) -> None:
+        """End after the step in hand; does nothing if it never began."""
+        self._ending.set()
+        if self._thread.is_alive():
+            self._thread.join()
+
+    def _run(self) -> None:
+        clock = self._archive.clock
+        while not self._ending.is_set():
+            began = clock.monotonic()
+            more = self.step()
+            self._ending.wait(self.rest_s(clock.monotonic() - began, more=more))
+
+    def rest_s(self, took_s: float, *, more: bool) -> float:
+        """Return how long to rest behind a step that took so long.
+
+        Requests share this process and its interpreter: while work waits, at least half of the time is theirs.
+        """
+        return took_s if more else self._rest_s
+
+    def step(self) -> bool:
+        """Do a little of what waits; return whether more does. What fails is logged and tried again later."""
+        archive = self._archive
+        more = self._tried(
+            "search",
+            lambda: (
+                not drain(
+                    archive.database,
+                    archive.home,
+                    archive.clock,
+                    limit_s=_DRAIN_S,
+                    is_stopping=self._ending.is_set,
+                ).finished
+            ),
+        )
+        if archive.settings.api.changes and not self._ending.is_set():
+            wish = ComputeWish(max_events=_EVENTS)
+            more |= self._tried(
+                "changes", lambda: compute_pending(archive.database, archive.clock, wish).events >= _EVENTS
+            )
+        if not more and not self._ending.is_set():
+            self._tried("signals", self._signals)
+        return more
+
+    def _signals(self) -> bool:
+        """Compute what links say of pages, where no worker does and there are few enough to do it beside requests."""
+        archive, now = self._archive, self._archive.clock.monotonic()
+        if self._looked_at is not None and now - self._looked_at < _LOOK_S:
+            return False
+        self._looked_at = now
+        return refresh(archive.database, archive.home, archive.clock, most=_FEW_PAGES, is_stopping=self._ending.is_set)
+
+    def _tried(self, what: str, work: Callable[[], bool]) -> bool:
+        try:
+            return work()
+        except IndexBusy:
+            return False
+        except (HoldfastError, SQLAlchemyError, OSError) as exc:
+            _log.warning("upkeep.failed", step=what, message=str(exc).partition("\n")[0])
+            return False
+        except Exception:
+            # The thread that ends here is missed by no request: everything would silently grow old.
+            _log.exception("upkeep.failed", step=what)
+            return False
+
+
+_FLUSH_S = 10.0
+STATEMENT_S = 10.0
+"""Longest time of a statement that a request waits for."""
+
+
+def life_of(
+    archive: Archive, counts: tuple[CountedTotals, Work], usage: UsageTally, search: SearchService
+) -> Callable[[FastAPI], AbstractAsyncContextManager[None]]:
+    """Return the lifespan of the application that serves this archive."""
+
+    @asynccontextmanager
+    async def life(_app: FastAPI) -> AsyncIterator[None]:
+        current_default_thread_limiter().total_tokens = THREADS
+        limit_statements(archive.database.engine, seconds=STATEMENT_S)
+        await run_sync(_warm, archive, counts, search)
+        upkeep = Upkeep(archive)
+        if archive.settings.api.upkeep:
+            upkeep.start()
+        async with asyncio.TaskGroup() as tasks:
+            writing = tasks.create_task(_write_usage(usage), name="write usage counts")
+            try:
+                yield
+            finally:
+                writing.cancel()
+                await run_sync(upkeep.close)
+                for count in counts:
+                    await run_sync(count.close)
+                await run_sync(usage.flush)
+
+    return life
+
+
+def _warm(archive: Archive, counts: tuple[CountedTotals, Work], search: SearchService) -> None:
+    """Count, and open the search index, before the first request; what cannot be done now, the first request will."""
+    try:
+        with archive.database.read() as session:
+            for count in counts:
+                count.read(session)
+        search.ask(SearchRequest())
+    except HoldfastError as exc:
+        _log.warning("api.cold", message=str(exc))
+
+
+async def _write_usage(usage: UsageTally) -> None:
+    while True:
+        await asyncio.sleep(_FLUSH_S)
+        await run_sync(usage.flush)

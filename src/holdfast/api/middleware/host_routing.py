@@ -1,0 +1,124 @@
+"""Which application a request is for, by its Host alone; refuses hosts that are not ours and heads that lie."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Callable
+from urllib.parse import urlsplit
+
+from starlette.datastructures import Headers
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from holdfast.api.errors import HostRefused, QueryTooLong, response_to
+from holdfast.config import REPLAY_HOST, Settings
+from holdfast.errors import HoldfastError
+
+_HOST = re.compile(r"(\[[0-9a-f:.]{2,45}\]|[a-z0-9_]([a-z0-9._-]{0,251}[a-z0-9_])?)(:[0-9]{1,5})?", re.I)
+_LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
+
+
+def host_of(scope: Scope) -> str:
+    """Return the host that a request names, lower-case and without port; HostRefused if it is not one plain name."""
+    given = [value for name, value in scope["headers"] if name == b"host"]
+    found = _HOST.fullmatch(given[0].decode("latin-1")) if len(given) == 1 else None
+    if found is None:
+        raise HostRefused
+    return found.group(1).lower()
+
+
+class Hosts:
+    """The names that the two applications answer to."""
+
+    def __init__(self, settings: Settings) -> None:
+        configured = urlsplit(settings.replay.origin or "").hostname
+        self.replay = frozenset({configured.lower()} if configured else {REPLAY_HOST})
+        bound = f"[{settings.api.host}]" if ":" in settings.api.host else settings.api.host
+        names = [*_LOOPBACK, bound, *settings.api.allowed_hosts, _hostname(settings.api.site_url)]
+        self.app = frozenset(name.lower() for name in names if name) - self.replay
+
+
+def _hostname(url: str | None) -> str | None:
+    return urlsplit(url).hostname if url else None
+
+
+class HostRouting:
+    """Hands a request to the application or to the replay host's own; decides on path and Host, nothing else."""
+
+    def __init__(
+        self,
+        hosts: Hosts,
+        *,
+        app: ASGIApp,
+        replay: ASGIApp,
+        refuse: Callable[[HoldfastError], ASGIApp],
+        query_chars: int,
+    ) -> None:
+        self._hosts, self._app, self._replay, self._refuse, self._query_chars = hosts, app, replay, refuse, query_chars
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one request; the life of the server is the application's."""
+        if scope["type"] == "lifespan":
+            await self._app(scope, receive, send)
+        elif scope["type"] == "websocket":
+            await send({"type": "websocket.close", "code": 1008})
+        else:
+            try:
+                target = self._choose(scope)
+            except HoldfastError as exc:
+                target = self._refuse(exc)
+            await target(scope, receive, send)
+
+    def _choose(self, scope: Scope) -> ASGIApp:
+        host = host_of(scope)
+        # An absolute-form target (`GET http://elsewhere/`) reaches us as a path without its slash.
+        if not (host in self._hosts.app or host in self._hosts.replay) or not scope["path"].startswith("/"):
+            raise HostRefused
+        if len(scope["query_string"]) > self._query_chars:
+            raise QueryTooLong(self._query_chars)
+        return self._replay if host in self._hosts.replay else self._app
+
+
+UNREAD = "holdfast_body_unread"
+"""Where a request's scope says whether a part of its body has still to come; absent before the body is read."""
+_DROPPED_BYTES = 32 * 1024**2
+_DROPPED_S = 10.0
+
+
+class RefuseAll:
+    """Answers every request with one error."""
+
+    def __init__(self, error: HoldfastError) -> None:
+        self._error = error
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Send the error's body, dressed as plain data, when what the client is sending has been read and dropped."""
+        request_id = str(scope.get("holdfast_request_id", ""))
+        response = response_to(self._error, path=scope["path"], request_id=request_id)
+        if await _drop_body(scope, receive):
+            response.headers["Connection"] = "close"
+        await response(scope, receive, send)
+
+
+async def _drop_body(scope: Scope, receive: Receive) -> bool:
+    """Read and drop what is left of a body, and return whether more would come.
+
+    A client that is still sending reads no answer, and a connection that is closed on it is reset: most clients would
+    never see why they were refused. One that asked first (Expect) waits for the answer and sends nothing.
+    """
+    headers = Headers(scope=scope)
+    has_body = "transfer-encoding" in headers or headers.get("content-length", "0").strip("0") != ""
+    if not scope.get(UNREAD, has_body):
+        return False
+    if "expect" in headers and UNREAD not in scope:
+        return True
+    dropped, more = 0, True
+    try:
+        async with asyncio.timeout(_DROPPED_S):
+            while more and dropped < _DROPPED_BYTES:
+                message = await receive()
+                dropped += len(message.get("body", b""))
+                more = message.get("more_body", False)  # not said by http.disconnect
+    except TimeoutError:
+        return True
+    return more

@@ -1,0 +1,96 @@
+"""The outermost layer: an id for every request, a line in the log, and the last resort when something breaks."""
+
+from __future__ import annotations
+
+import re
+from uuid import uuid4
+
+from starlette.datastructures import Headers, MutableHeaders, State
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from holdfast import log
+from holdfast.api.errors import broken
+from holdfast.api.middleware.rate_limits import kind_of
+from holdfast.clock import Clock
+from holdfast.feedback import UsageTally, Use
+
+_log = log.get()
+_SAFE_ID = re.compile(r"[A-Za-z0-9._-]{1,128}")
+API_VERSION = "1"
+
+
+class RequestIds:
+    """Gives each request its id (a safe one of the caller's is kept), logs it, and answers 500 for what was missed."""
+
+    def __init__(self, app: ASGIApp, clock: Clock, state: State) -> None:
+        self._app, self._clock = app, clock
+        self.state = state
+        """What the application holds: metrics, totals, usage counts."""
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one request; an exception below is logged here and nowhere else."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        given = Headers(scope=scope).get("x-request-id", "")
+        request_id = given if _SAFE_ID.fullmatch(given) else str(uuid4())
+        scope["holdfast_request_id"] = request_id
+        began, status = self._clock.monotonic(), 0
+
+        async def named(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                headers = MutableHeaders(raw=message.setdefault("headers", []))
+                headers["X-Request-Id"], headers["X-API-Version"] = request_id, API_VERSION
+            await send(message)
+
+        try:
+            await self._app(scope, receive, named)
+        except Exception:
+            _log.exception("api.broke", path=scope["path"], request_id=request_id)
+            if not status:
+                await broken(scope["path"], request_id)(scope, receive, named)
+        seconds = self._clock.monotonic() - began
+        self.state.metrics.answered(kind_of(scope["path"]), status, seconds)
+        _log.info(
+            "api.request",
+            method=scope["method"],
+            path=scope["path"],
+            status=status,
+            ms=round(seconds * 1000, 1),
+            request_id=request_id,
+        )
+
+
+_COUNTED = (
+    ("GET", re.compile(r"/api/search"), Use.SEARCH),
+    ("GET", re.compile(r"/api/snapshot/[0-9]+"), Use.DETAIL),
+    ("GET", re.compile(r"/api/snapshots/raw/[0-9]+"), Use.RAW),
+)
+
+
+def usage_of(method: str, path: str) -> Use | None:
+    """Return what a request counts as, None if it is not counted."""
+    return next((use for verb, shape, use in _COUNTED if verb == method and shape.fullmatch(path)), None)
+
+
+class UsageCounts:
+    """Counts the requests that were answered well."""
+
+    def __init__(self, app: ASGIApp, tally: UsageTally) -> None:
+        self._app, self._tally = app, tally
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass a request on, and count it once its answer starts."""
+        use = usage_of(scope["method"], scope["path"]) if scope["type"] == "http" else None
+        if use is None:
+            await self._app(scope, receive, send)
+            return
+
+        async def counted(message: Message) -> None:
+            if message["type"] == "http.response.start" and message["status"] < 400:
+                self._tally.count(use)
+            await send(message)
+
+        await self._app(scope, receive, counted)

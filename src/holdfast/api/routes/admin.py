@@ -1,0 +1,143 @@
+"""`/api/admin/jobs`: jobs and their newest runs in the words of document 000, ad-hoc crawls and imports included."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from fastapi import APIRouter, Path, Query, Response
+from sqlalchemy.orm import Session
+
+from holdfast.api.capture_queries import captured_by
+from holdfast.api.dependencies import MetricsDep, SessionDep, TotalsDep, WorkDep
+from holdfast.api.errors import answers
+from holdfast.api.roles import ADMIN
+from holdfast.api.schemas.archive import AuditEventShown, AuditList
+from holdfast.api.schemas.base import MAX_ID, Words
+from holdfast.api.schemas.scheduling import AdminCounts, AdminJob, AdminJobDetail, AdminJobList, AdminSnapshot
+from holdfast.audit import AuditFilter, audit_events
+from holdfast.jobs.specs import JobNotFound
+from holdfast.jobs.views import listing
+from holdfast.jobs.views.listing import MAX_OFFSET, AdminFilter, Files, ListedJob, Pages
+from holdfast.jobs.views.shapes import admin_detail, admin_summary
+from holdfast.metrics import ArchiveFigures, exposition
+
+jobs_router = APIRouter(prefix="/api/admin/jobs", tags=["admin"], dependencies=[ADMIN])
+JobId = Annotated[int, Path(ge=0, le=MAX_ID, description="A job's id.", examples=[1])]
+Status = Literal[
+    "queued",
+    "running",
+    "retryable",
+    "failed",
+    "completed",
+    "indexing",
+    "indexed",
+    "index_failed",
+    "paused",
+    "cancelled",
+]
+Limit = Annotated[int, Query(ge=1, le=500, description="Rows of a page.")]
+Offset = Annotated[int, Query(ge=0, le=MAX_OFFSET, description="Rows to leave out first.")]
+
+
+@jobs_router.get("", responses=answers(403, 422, 503))
+def admin_jobs(
+    session: SessionDep,
+    source: Annotated[Words | None, Query(description="A source's code.", examples=["example"])] = None,
+    status: Annotated[Status | None, Query(description="Only these.")] = None,
+    limit: Limit = 50,
+    offset: Offset = 0,
+) -> AdminJobList:
+    """Return jobs, newest first (HA-081)."""
+    wanted = AdminFilter(source=source, status=status, limit=limit, offset=offset)
+    rows, total = listing.list_admin_jobs(session, wanted)
+    files = listing.files_of(session, [row.latest.id for row in rows if row.latest is not None])
+    items = [AdminJob(**admin_summary(row, files.get(row.latest.id if row.latest else 0, Files()))) for row in rows]
+    return AdminJobList(items=items, total=total, limit=limit, offset=offset)
+
+
+@jobs_router.get("/status-counts", responses=answers(403, 503))
+def admin_status_counts(session: SessionDep) -> AdminCounts:
+    """Return how many jobs there are of each status (HA-083)."""
+    return AdminCounts(counts=listing.admin_counts(session))
+
+
+@jobs_router.get("/{id}", responses=answers(403, 404, 422, 503))
+def admin_job(session: SessionDep, id: JobId) -> AdminJobDetail:
+    """Return one job with the configuration and the figures of its newest run (HA-082)."""
+    row = _job(session, id)
+    if row.latest is None:
+        return AdminJobDetail(**admin_detail(row, Files(), Pages(), {}))
+    run = listing.execution(session, row.latest.id) or row.latest
+    files = listing.files_of(session, [run.id]).get(run.id, Files())
+    return AdminJobDetail(**admin_detail(row, files, listing.pages_of(session, run), run.metrics))
+
+
+def _job(session: Session, job_id: int) -> ListedJob:
+    found = listing.shown_job(session, job_id, scheduled=False)
+    if found is None:
+        raise JobNotFound
+    return found
+
+
+@jobs_router.get("/{id}/snapshots", responses=answers(403, 404, 422, 503))
+def admin_job_snapshots(session: SessionDep, id: JobId, limit: Limit = 50, offset: Offset = 0) -> list[AdminSnapshot]:
+    """Return the captures of pages that a job made, its newest run first (HA-084)."""
+    _job(session, id)
+    return [
+        AdminSnapshot(
+            id=row.id,
+            url=row.url,
+            capture_timestamp=row.captured_at,
+            status_code=row.status,
+            language=row.language,
+            title=row.title,
+        )
+        for row in captured_by(session, job_id=id, limit=limit, offset=offset)
+    ]
+
+
+audit_router = APIRouter(prefix="/api/admin/audit", tags=["admin"], dependencies=[ADMIN])
+
+
+@audit_router.get("", responses=answers(403, 422, 503))
+def audit_log(
+    session: SessionDep,
+    actor: Annotated[Words | None, Query(description="Who did it.", examples=["admin@127.0.0.1"])] = None,
+    action: Annotated[Words | None, Query(description="What was done, or its first word.", examples=["source"])] = None,
+    subject: Annotated[Words | None, Query(description="To what.", examples=["report 1"])] = None,
+    before: Annotated[int | None, Query(ge=0, le=MAX_ID, description="`nextBefore` of the answer before.")] = None,
+    limit: Annotated[int, Query(ge=1, le=500, description="Events of an answer.")] = 50,
+) -> AuditList:
+    """Return what was done, newest first; ask again with `before` until `nextBefore` is null."""
+    rows = audit_events(session, AuditFilter(actor=actor, action=action, subject=subject, before=before, limit=limit))
+    items = [
+        AuditEventShown(
+            id=row.id, at=row.at, actor=row.actor, action=row.action, subject=row.subject, detail=row.detail
+        )
+        for row in rows
+    ]
+    return AuditList(items=items, next_before=rows[-1].id if len(rows) == limit else None)
+
+
+metrics_router = APIRouter(tags=["admin"], dependencies=[ADMIN])
+_TEXT: dict[int | str, dict[str, Any]] = {
+    200: {
+        "content": {"text/plain": {"example": "holdfast_snapshots_total 26.0\n"}},
+        "description": "Text format 0.0.4.",
+    }
+}
+
+
+@metrics_router.get("/metrics", response_class=Response, responses=_TEXT | answers(403, 500, 503))
+def metrics(session: SessionDep, totals: TotalsDep, work: WorkDep, server: MetricsDep) -> Response:
+    """Return the names of HA-085 under our prefix, and this process's own counts; what takes long is counted beside."""
+    found, done = totals.read(session), work.read(session)
+    figures = ArchiveFigures(
+        jobs={"status": done.jobs, "cleanup_status": done.cleanups},
+        snapshots={source.code: source.snapshots for source in found.sources},
+        pages=found.pages,
+        crawled=done.crawled,
+        failed=done.failed,
+        warc_bytes=done.warc_bytes,
+    )
+    return Response(exposition(server, figures), media_type="text/plain; version=0.0.4; charset=utf-8")

@@ -1,0 +1,212 @@
+"""`/`: a plain page that says what is kept here and where to look; without script, and for people."""
+
+from __future__ import annotations
+
+import asyncio
+from html import escape
+from typing import Annotated, Literal
+
+from anyio import CapacityLimiter
+from anyio.to_thread import run_sync
+from fastapi import APIRouter, Depends, Query, Response
+from fastapi.responses import HTMLResponse, JSONResponse
+from sqlalchemy.exc import SQLAlchemyError
+
+from holdfast import __version__, log
+from holdfast.api import queries
+from holdfast.api.dependencies import ArchiveDep, MetricsDep, SessionDep, TotalsDep, UsageDep, WorkDep, browse_url
+from holdfast.api.errors import answers
+from holdfast.api.roles import PUBLIC
+from holdfast.api.schemas.archive import (
+    Checks,
+    Health,
+    RecentPage,
+    Services,
+    Stats,
+    TopDomain,
+    Usage,
+    UsageDay,
+    UsageTotals,
+    WorkerHeartbeat,
+)
+from holdfast.coordination.disk import low_volume
+from holdfast.db.raw import last_refusal
+from holdfast.errors import HoldfastError
+from holdfast.feedback import Day, Use
+
+STYLE = """:root{color-scheme:light dark;--ink:#1b2a2f;--paper:#fff;--soft:#eef3f4;--line:#c9d6d9;--link:#0b4f9e}
+@media(prefers-color-scheme:dark){:root{--ink:#e8eef0;--paper:#14191b;--soft:#243035;--line:#3d4c52;--link:#8ec5ff}}
+body{font:16px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem;color:var(--ink);
+background:var(--paper)}a{color:var(--link)}code{background:var(--soft);padding:.1em .3em;border-radius:.2em;
+overflow-wrap:anywhere}h2{margin-top:2.5rem;border-bottom:1px solid var(--line)}.url{overflow-wrap:anywhere}
+table{border-collapse:collapse;width:100%}td,th{text-align:left;vertical-align:top;padding:.25rem .75rem .25rem 0}
+.verb{font-weight:700}label{display:block;margin:1rem 0 .25rem}input,select,textarea,button{font:inherit;color:inherit;
+background:var(--soft);border:1px solid var(--line);border-radius:.3em;padding:.4em .6em;max-width:100%;
+box-sizing:border-box}textarea{width:100%;min-height:9rem}.trap{position:absolute;left:-999rem}main{overflow-wrap:anywhere}
+@media(max-width:40rem){td{display:block;padding:.1rem 0}td:first-child{padding-top:.75rem}}"""
+
+
+def page(title: str, body: str) -> str:
+    """Return a whole page; the title is escaped here, the body is markup already."""
+    return (
+        f"<!DOCTYPE html><html lang=en><meta charset=utf-8><title>{escape(title)}</title>"
+        '<meta name=viewport content="width=device-width,initial-scale=1"><link rel=stylesheet href=/style.css>'
+        f"<main>{body}</main></html>\n"
+    )
+
+
+home_router = APIRouter(tags=["archive"], dependencies=[PUBLIC], include_in_schema=False)
+_SHOWN = 200
+
+
+@home_router.get("/")
+def home(archive: ArchiveDep, session: SessionDep, totals: TotalsDep) -> HTMLResponse:
+    """Show the sources with the newest capture of each one's first page."""
+    kept = totals.read(session)
+    listed = kept.listed[:_SHOWN]
+    shown = queries.snapshots_by_id(session, [one for total in listed for one in kept.faces[total.source_id].entry])
+    rows = []
+    for total in listed:
+        entry = next((shown[one] for one in kept.faces[total.source_id].entry if one in shown), None)
+        name = escape(total.name)
+        if entry is not None:
+            link = browse_url(archive.settings, url=entry.url, captured_at=entry.captured_at, snapshot_id=entry.id)
+            name = f'<a href="{escape(link)}">{name}</a>'
+        rows.append(
+            f"<li>{name}: {_counted(total.snapshots, 'capture')}, {total.first:%Y-%m-%d} to {total.last:%Y-%m-%d}"
+        )
+    captures, pages = sum(one.snapshots for one in kept.listed), sum(one.pages for one in kept.listed)
+    about = "" if archive.settings.api.strict else ' · <a href="/docs">all routes</a>'
+    return HTMLResponse(
+        page(
+            "Holdfast",
+            "<h1>Holdfast</h1>"
+            f"<p>{_counted(captures, 'capture')} of {_counted(pages, 'page')} "
+            f"from {_counted(len(kept.listed), 'source')}.</p>"
+            "<form action=/api/search><label for=q>Search</label> <input id=q name=q required maxlength=256> "
+            f"<button>Find</button></form><ul>{''.join(rows)}</ul>"
+            f"<p><a href=/api/stats>figures</a> · <a href=/api/sources>sources</a>{about} · "
+            "<a href=/report>report a problem</a></p>",
+        )
+    )
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number:,} {noun if number == 1 else noun + 's'}"
+
+
+_log = log.get()
+router = APIRouter(tags=["archive"], dependencies=[PUBLIC])
+_BROKEN = {"status": "error", "checks": {"db": "error"}}
+_EXAMPLE = {"description": "The database does not answer.", "content": {"application/json": {"example": _BROKEN}}}
+Details = Annotated[bool, Query(description="Add jobs by status, and how many captures there are; as last counted.")]
+
+
+_threads = CapacityLimiter(2)
+"""Of their own: a monitor is answered however many requests wait for a thread."""
+_LOOK_S = 10.0
+
+
+async def look(
+    archive: ArchiveDep, totals: TotalsDep, work: WorkDep, metrics: MetricsDep, details: Details = False
+) -> Health | None:
+    """Return what is well; None, and a line in the log, if the database is not, or does not say so in time."""
+
+    def ask() -> tuple[Checks, int]:
+        with archive.database.read() as session:
+            workers = len(queries.active_workers(session, archive.clock))
+            if not details:
+                return Checks(db="ok"), workers
+            total = totals.read(session).snapshots
+            disk: Literal["ok", "low"] = "ok" if low_volume(archive.settings) is None else "low"
+            writes: Literal["ok", "refused"] = "ok" if last_refusal(archive.home) is None else "refused"
+            checks = Checks(db="ok", jobs=work.read(session).jobs, snapshots={"total": total}, disk=disk, writes=writes)
+            return checks, workers
+
+    try:
+        async with asyncio.timeout(_LOOK_S):
+            checks, workers = await run_sync(ask, abandon_on_cancel=True, limiter=_threads)
+    except (HoldfastError, SQLAlchemyError, TimeoutError) as exc:
+        _log.error("health.failed", message=(str(exc) or f"no answer in {_LOOK_S:g} s").splitlines()[0])
+        return None
+    return Health(
+        status="ok",
+        checks=checks,
+        timestamp=archive.clock.now(),
+        version=__version__,
+        uptime=round(archive.clock.monotonic() - metrics.started, 3),
+        services=Services(database="ok", redis="not configured"),
+        workers=workers,
+    )
+
+
+Found = Annotated[Health | None, Depends(look)]
+
+
+@router.get("/api/health", response_model=Health, response_model_exclude_none=True, responses={500: _EXAMPLE})
+async def health(found: Found) -> Health | JSONResponse:
+    """Say whether the archive answers; 500 if its database does not."""
+    return found or JSONResponse(_BROKEN, 500)
+
+
+@router.get("/health", response_model=Health, response_model_exclude_none=True, responses={503: _EXAMPLE})
+async def health_of_service(found: Found) -> Health | JSONResponse:
+    """Say the same as `/api/health`, with 503 if the database does not answer."""
+    return found or JSONResponse(_BROKEN, 503)
+
+
+_CACHE = "no-cache"
+"""It names pages, and one that is withdrawn is to be gone at once."""
+_RECENT = 20
+
+
+@router.get("/api/stats", responses=answers(503))
+def stats(archive: ArchiveDep, session: SessionDep, totals: TotalsDep, response: Response) -> Stats:
+    """Return the archive's totals and the crawls'. Workers are numbered, not named."""
+    found = totals.read(session)
+    crawls, latest = found.crawls, found.latest
+    response.headers["Cache-Control"] = _CACHE
+    return Stats(
+        snapshots_total=found.snapshots,
+        pages_total=found.pages,
+        sources_total=len(found.sources),
+        latest_capture_date=latest.date() if latest else None,
+        latest_capture_age_days=max(0, (archive.clock.now() - latest).days) if latest else None,
+        pages_crawled=sum(count.get("pages", 0) for count in crawls.counts),
+        pages_failed=sum(map(queries.failures_of, crawls.counts)),
+        bytes_downloaded=sum(count.get("bytes", 0) for count in crawls.counts),
+        links_discovered=crawls.links,
+        duplicates_skipped=max(0, found.snapshots - found.documents),
+        frontier_pending=crawls.open,
+        frontier_in_progress=crawls.leased,
+        frontier_completed=crawls.succeeded,
+        frontier_failed=crawls.failed,
+        total_domains=crawls.domains,
+        active_workers=[f"worker-{number}" for number, _ in enumerate(crawls.workers, 1)],
+        worker_heartbeats=[
+            WorkerHeartbeat(worker_id=f"worker-{number}", last_heartbeat=owner.heartbeat_at)
+            for number, owner in enumerate(crawls.workers, 1)
+        ],
+        recent_pages=[
+            RecentPage(id=page.id, url=page.url, title=page.title, status_code=page.status, crawled_at=page.captured_at)
+            for page in queries.newest_pages(session, limit=_RECENT)
+        ],
+        top_domains=[TopDomain(domain=name, page_count=count) for name, count in crawls.top],
+    )
+
+
+@router.get("/api/usage", responses=answers(503))
+def usage(archive: ArchiveDep, tally: UsageDep) -> Usage:
+    """Return what was done in the last days; nothing if counting is switched off."""
+    settings = archive.settings.api
+    days = tally.days(settings.usage_window_days) if settings.usage else []
+    return Usage(
+        enabled=settings.usage,
+        window_days=settings.usage_window_days,
+        totals=UsageTotals(**_named(days)),
+        daily=[UsageDay(date=day.date, **_named([day])) for day in days],
+    )
+
+
+def _named(days: list[Day]) -> dict[str, int]:
+    return {use.value: sum(day.counts[use] for day in days) for use in Use}

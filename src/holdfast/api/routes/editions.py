@@ -1,0 +1,177 @@
+"""`/api/admin/annual-editions`: editions with the inner life of their shards, and gaps that somebody accepts."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Path, Query, Request
+from pydantic import AfterValidator
+from sqlalchemy.orm import Session
+from starlette.responses import Response, StreamingResponse
+
+from holdfast.api.admin_writes import HandDep
+from holdfast.api.dependencies import ArchiveDep, SessionDep
+from holdfast.api.errors import answers
+from holdfast.api.heavy import Streamed, heavily
+from holdfast.api.roles import ADMIN, PUBLIC
+from holdfast.api.schemas.archive import AdminEdition, AdminEditionDetail, AdminEditionList, Coverage, EditionShard
+from holdfast.api.schemas.base import checked_text
+from holdfast.db.audit_events import acting
+from holdfast.db.models import Edition, Source
+from holdfast.editions import queries
+from holdfast.editions.composition import shard_object
+from holdfast.editions.edition_view import EditionView, read_volume
+from holdfast.editions.errors import EditionNotFound
+from holdfast.editions.publishing import open_public, public_summary
+from holdfast.editions.queries import edition as find_edition
+from holdfast.editions.report import LEAST_CHARS, MOST_CHARS, accept_gap
+from holdfast.errors import NotFound
+from holdfast.sources.queries import source_by_code
+
+admin_router = APIRouter(prefix="/api/admin/annual-editions", tags=["admin"], dependencies=[ADMIN])
+_MAX_ID = (1 << 63) - 1
+EditionId = Annotated[int, Path(ge=0, le=_MAX_ID, description="An edition's id.", examples=[1])]
+JobId = Annotated[int, Path(ge=0, le=_MAX_ID, description="The job of a shard.", examples=[1])]
+Reason = Annotated[
+    str,
+    Query(min_length=LEAST_CHARS, max_length=MOST_CHARS, description="Why the gap is accepted.", examples=["closed"]),
+    AfterValidator(checked_text),
+]
+
+
+@admin_router.get("", responses=answers(403, 422, 503))
+def annual_editions(
+    session: SessionDep,
+    source: Annotated[
+        str | None, Query(description="A source's code.", max_length=64, pattern="^[a-z0-9-]*$", examples=["example"])
+    ] = None,
+    year: Annotated[int | None, Query(ge=1970, le=9999, description="Of this year.", examples=[2026])] = None,
+    limit: Annotated[int, Query(ge=1, le=500, description="Rows of a page.")] = 50,
+    offset: Annotated[int, Query(ge=0, le=1_000_000, description="Rows to leave out first.")] = 0,
+) -> AdminEditionList:
+    """Return editions, the latest year first."""
+    rows, total = queries.listed(session, source=source, year=year, limit=limit, offset=offset)
+    items = [AdminEdition(**_fields(edition, kept)) for edition, kept in rows]
+    return AdminEditionList(items=items, total=total, limit=limit, offset=offset)
+
+
+@admin_router.get("/{id}", responses=answers(403, 404, 422, 503))
+def annual_edition(session: SessionDep, id: EditionId) -> AdminEditionDetail:
+    """Return one edition with its shards, as they stand now."""
+    return _detail(read_volume(session, id))
+
+
+@admin_router.post("/jobs/{job_id}/accept-gap", responses=answers(403, 404, 409, 422, 503))
+def accept_shard_gap(archive: ArchiveDep, hand: HandDep, job_id: JobId, reason: Reason) -> AdminEditionDetail:
+    """Accept what a shard did not bring: it no longer blocks its edition, and the report says why, and who said so."""
+    with acting(hand.actor):
+        return _detail(accept_gap(archive.database, archive.home, archive.clock, job_id=job_id, reason=reason))
+
+
+def _detail(volume: EditionView) -> AdminEditionDetail:
+    return AdminEditionDetail(
+        **_fields(volume.edition, volume.source),
+        shards=[EditionShard(**shard_object(shard)) for shard in volume.shards],
+        missing_seeds=volume.edition.coverage_summary.get("missing_seeds", []),
+    )
+
+
+_COLUMNS = (
+    "year",
+    "status",
+    "search_ready",
+    "research_ready",
+    "intended_url_count",
+    "captured_url_count",
+    "failed_url_count",
+    "missing_url_count",
+    "excluded_url_count",
+    "fallback_url_count",
+    "shard_count",
+    "indexed_shard_count",
+    "needs_review_shard_count",
+    "backend_counts",
+    "coverage_summary",
+    "generated_at",
+    "target_ledger_path",
+    "capture_manifest_path",
+    "coverage_report_json_path",
+    "coverage_report_md_path",
+    "frozen_at",
+    "frozen_digest",
+    "frozen_count",
+    "frozen_path",
+    "created_at",
+)
+
+
+def _fields(edition: Edition, source: Source) -> dict[str, object]:
+    shown = {name: getattr(edition, name) for name in _COLUMNS}
+    return {"edition_id": edition.id, "source_code": source.code, "source_name": source.name, **shown}
+
+
+router = APIRouter(tags=["sources"], dependencies=[PUBLIC])
+Code = Annotated[str, Path(description="A source's code.", max_length=64, examples=["example-org"])]
+Year = Annotated[int, Path(ge=1970, le=9999, examples=[2026])]
+_FILES = "coverage-report.json, coverage.csv, frozen.jsonl, comparison-<year>.json or comparison-<year>.csv."
+
+
+@router.get("/api/coverage/{source}/{year}", responses=answers(404, 422, 503))
+def coverage(session: SessionDep, source: Code, year: Year) -> Coverage:
+    """Return how much of a source was kept in a year, of all that was meant to be."""
+    row, kept = edition_of(session, source, year)
+    return Coverage(
+        edition_id=row.id,
+        source_code=kept.code,
+        source_name=kept.name,
+        year=row.year,
+        status=row.status,
+        search_ready=row.search_ready,
+        research_ready=row.research_ready,
+        intended_url_count=row.intended_url_count,
+        captured_url_count=row.captured_url_count,
+        failed_url_count=row.failed_url_count,
+        missing_url_count=row.missing_url_count,
+        excluded_url_count=row.excluded_url_count,
+        fallback_url_count=row.fallback_url_count,
+        shard_count=row.shard_count,
+        indexed_shard_count=row.indexed_shard_count,
+        needs_review_shard_count=row.needs_review_shard_count,
+        backend_counts=row.backend_counts,
+        coverage_summary=public_summary(session, row),
+        generated_at=row.generated_at,
+    )
+
+
+@router.get("/api/coverage/{source}/{year}/{file}", responses=answers(404, 422, 503), response_class=StreamingResponse)
+async def coverage_file(
+    request: Request,
+    archive: ArchiveDep,
+    source: Code,
+    year: Year,
+    file: Annotated[str, Path(max_length=64, description=_FILES, examples=["coverage.csv"])],
+) -> Response:
+    """Return a file of an edition; what was withdrawn since it was written is taken out as it is read."""
+
+    def work() -> Streamed:
+        with archive.database.read() as session:
+            row, kept = edition_of(session, source, year)
+        most = archive.settings.exports.cache_bytes
+        opened = open_public(archive.database, archive.home, row, kept, file, cache_bytes=most)
+        headers = {"Content-Disposition": f'attachment; filename="{opened.name}"', "Cache-Control": "no-cache"}
+        return Streamed(iter(opened.chunks), opened.form.value, headers)
+
+    return await heavily(request, work)
+
+
+def edition_of(session: Session, code: str, year: int) -> tuple[Edition, Source]:
+    """Return an edition and its source by code and year; NotFound."""
+    kept = source_by_code(session, code) if "\x00" not in code else None
+    if kept is None:
+        raise NotFound(f"there is no source {code[:64]!r}; they are listed at /api/sources")
+    found = find_edition(session, source_id=kept.id, year=year)
+    if found is None:
+        raise EditionNotFound(
+            f"there is no edition of {code} for {year}; its crawls are at /api/sources/{code}/editions"
+        )
+    return found, kept

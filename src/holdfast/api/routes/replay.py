@@ -1,0 +1,367 @@
+"""`/web/…`: captures, TimeGates, TimeMaps and calendars. Captures themselves are shown on the replay host only."""
+
+from __future__ import annotations
+
+import re
+import zlib
+from collections.abc import Iterable, Iterator
+from itertools import chain
+from typing import Annotated
+from urllib.parse import quote
+
+from fastapi import APIRouter, Depends, Query, Request
+from fastapi.concurrency import run_in_threadpool
+from fastapi.responses import HTMLResponse, PlainTextResponse, Response, StreamingResponse
+from url import URL, URLError
+
+from holdfast.api.dependencies import ArchiveDep
+from holdfast.api.errors import answers
+from holdfast.api.heavy import Streamed, heavily
+from holdfast.api.roles import PUBLIC
+from holdfast.errors import Invalid, NotFound
+from holdfast.index.capture import MAX_DATA_BYTES, request_data
+from holdfast.replay import browse, memento
+from holdfast.replay.address import (
+    AddressListing,
+    Modifier,
+    WantedAddress,
+    archived_url,
+    parse_http_date,
+    read_path,
+    replay_path,
+    timestamp,
+)
+from holdfast.replay.answer import ReplayAnswer, ReplayRequest, own_page, redirect
+from holdfast.replay.browse import refusal
+from holdfast.replay.cdx.question import read_question
+from holdfast.replay.cdx.server import TYPES, CdxServer
+from holdfast.replay.headers import READABLE
+from holdfast.replay.origins import ReplayOrigins, place_of, site_passes
+from holdfast.replay.serving import Replay
+from holdfast.wiring.archive import Archive
+
+_PIECE_CHARS = 16_384
+_PATH_SAFE = "!$%&'()*+,-./:;=@_~"
+
+
+def replay_of(archive: Archive) -> Replay:
+    """Return what serves the captures of an archive."""
+    settings = archive.settings.replay
+    return Replay(
+        database=archive.database,
+        home=archive.home,
+        clock=archive.clock,
+        passes=site_passes(archive.home),
+        scripts=settings.scripts,
+        rewrite_s=settings.rewrite_s,
+    )
+
+
+def place_here(request: Request, archive: Archive) -> ReplayOrigins:
+    """Return the two origins as this request sees them."""
+    settings = archive.settings
+    host = request.headers.get("host", "")
+    return place_of(request.url.scheme, host, replay_origin=settings.replay.origin, site_url=settings.api.site_url)
+
+
+def asking_of(request: Request, archive: Archive, body: bytes = b"") -> ReplayRequest:
+    """Return what of a request matters to replay; `body` is what it carries."""
+    headers = request.headers
+    return ReplayRequest(
+        place=place_here(request, archive),
+        accepts_gzip=takes_gzip(request),
+        if_none_match=headers.get("if-none-match", ""),
+        byte_range=headers.get("range", ""),
+        if_range=headers.get("if-range", ""),
+        sent=sent_with(request, body),
+        mode=headers.get("sec-fetch-mode", ""),
+        destination=headers.get("sec-fetch-dest", ""),
+        is_led=headers.get("sec-fetch-site", "none") != "none",
+    )
+
+
+def sent_with(request: Request, body: bytes) -> str:
+    """Return what a request other than GET and HEAD carries, as the index spells it in a key."""
+    if request.method in ("GET", "HEAD"):
+        return ""
+    head = f"{request.method} / HTTP/1.1\r\nContent-Type: {request.headers.get('content-type', '')}\r\n\r\n"
+    return request_data(request.method, head.encode("latin-1", "replace"), body[:MAX_DATA_BYTES])
+
+
+def takes_gzip(request: Request) -> bool:
+    """Return whether the client takes gzip (RFC 9110, section 12.5.3)."""
+    for part in request.headers.get("accept-encoding", "").lower().split(","):
+        coding, _, weight = part.partition(";")
+        if coding.strip() in ("gzip", "*"):
+            return weight.replace(" ", "") not in ("q=0", "q=0.0", "q=0.00", "q=0.000")
+    return False
+
+
+def target_behind(request: Request, prefix: str) -> str:
+    """Return what stands behind a prefix in the request's target, undecoded and with its query."""
+    raw = request.scope.get("raw_path") or quote(request.scope["path"], safe=_PATH_SAFE).encode()
+    path = raw.decode("latin-1").partition("?")[0].removeprefix(prefix)
+    query = request.scope["query_string"].decode("latin-1")
+    return f"{path}?{query}" if query else path
+
+
+def respond(answer: ReplayAnswer) -> Response:
+    """Return an answer as a response; header names may repeat, and nothing is added but the length."""
+    headers = [(name.lower().encode("latin-1"), value.encode("latin-1", "replace")) for name, value in answer.headers]
+    if isinstance(answer.body, bytes):
+        response = Response(answer.body, answer.status)
+        if answer.status not in (204, 205, 304):
+            headers.append((b"content-length", str(len(answer.body)).encode()))
+    else:
+        response = StreamingResponse(answer.body, answer.status)
+    response.raw_headers = headers
+    return response
+
+
+def refuse(status: int, title: str, message: str, *links: tuple[str, str]) -> Response:
+    """Return a page that says why there is nothing to show."""
+    return respond(own_page(refusal(title, message, *links), status))
+
+
+def send_text(texts: Iterable[str], media_type: str, *, packed: bool = False) -> Response:
+    """Return a response of text, streamed unless it is small; what fails before the first piece fails as an error."""
+    made = make_text(texts, media_type, packed=packed)
+    if isinstance(made, Response):
+        return made
+    return StreamingResponse(made.pieces, media_type=made.media_type, headers=dict(made.headers))
+
+
+def make_text(texts: Iterable[str], media_type: str, *, packed: bool = False) -> Response | Streamed:
+    """Return the same for threads for heavy work, which make the pieces one by one."""
+    pieces = _gathered(texts, _PIECE_CHARS)
+    if packed:
+        pieces = _compressed(pieces)
+    headers = {"Vary": "accept-encoding", "Cache-Control": "no-cache"}
+    if packed:
+        headers["Content-Encoding"] = "gzip"
+    first = next(pieces, b"")
+    second = next(pieces, None)
+    if second is None:  # a thread that hands over one piece would cost more than the answer
+        return Response(first, media_type=media_type, headers=headers)
+    return Streamed(chain((first, second), pieces), media_type, headers)
+
+
+def _compressed(pieces: Iterable[bytes]) -> Iterator[bytes]:
+    packer = zlib.compressobj(1, zlib.DEFLATED, 31)
+    held = b""
+    for piece in pieces:
+        held += packer.compress(piece)
+        if len(held) >= _PIECE_CHARS:
+            yield held
+            held = b""
+    yield held + packer.flush()
+
+
+def _gathered(texts: Iterable[str], size: int) -> Iterator[bytes]:
+    held: list[str] = []
+    length = 0
+    for text in texts:
+        held.append(text)
+        length += len(text)
+        if length >= size:
+            yield "".join(held).encode("utf-8", "replace")
+            held, length = [], 0
+    if held:
+        yield "".join(held).encode("utf-8", "replace")
+
+
+router = APIRouter(tags=["replay"], dependencies=[PUBLIC])
+
+_HEADER_NAMES = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~, -]{1,4096}")
+
+
+async def sent_body(request: Request) -> bytes:
+    """Return the body of a request, which is in memory already."""
+    return await request.body()
+
+
+SentBody = Annotated[bytes, Depends(sent_body)]
+
+
+@router.options("/web/{target:path}", include_in_schema=False, name="web_options")
+def web_options(request: Request) -> Response:
+    """Let a script of an archived page send any request: what it may read of the answer is decided there."""
+    names = request.headers.get("access-control-request-headers", "")
+    headers = {"Allow": ", ".join(_METHODS), "Vary": "access-control-request-headers"}
+    if "access-control-request-method" in request.headers:
+        headers["Access-Control-Allow-Origin"] = "*"
+        headers["Access-Control-Allow-Methods"] = ", ".join(_METHODS)
+        headers["Access-Control-Max-Age"] = "600"
+        if _HEADER_NAMES.fullmatch(names):
+            headers["Access-Control-Allow-Headers"] = names
+    return Response(status_code=204, headers=headers)
+
+
+_SENDING = ["POST", "PUT", "PATCH", "DELETE"]
+_METHODS = ["GET", "HEAD", *_SENDING, "OPTIONS"]
+
+
+@router.api_route("/web/{target:path}", methods=_SENDING, include_in_schema=False, name="web_sent")
+@router.head("/web/{target:path}", include_in_schema=False, name="web_head")
+@router.get("/web/{target:path}", response_class=HTMLResponse)
+def web(request: Request, archive: ArchiveDep, body: SentBody) -> Response:
+    """Show a capture (`/web/<digits><modifier>/<address>`) or choose one (`/web/<address>` with Accept-Datetime).
+
+    `/web/timemap/{link,json,cdxj}/<address>` lists all captures, `/web/*/<address>` is a calendar, `/web/*/<address>*`
+    lists the addresses that begin alike.
+    """
+    place = place_here(request, archive)
+    target = target_behind(request, "/web/")
+    wanted: WantedAddress | AddressListing | None = None
+    try:
+        if target.startswith("timemap/"):
+            return _time_map(archive, place, target.removeprefix("timemap/"))
+        wanted = read_path(target)
+        if isinstance(wanted, AddressListing):
+            with archive.database.read() as session:
+                return respond(own_page(browse.listing(session, wanted, place)))
+        if not wanted.digits:
+            return _time_gate(request, archive, place, wanted.url)
+        return _capture(request, archive, wanted, body)
+    except NotFound as exc:
+        return _readable(_missing(exc, place, target), wanted, archive)
+    except Invalid as exc:
+        return refuse(400, "This address cannot be used", str(exc))
+
+
+def _capture(request: Request, archive: Archive, wanted: WantedAddress, body: bytes) -> Response:
+    asking = asking_of(request, archive, body)
+    if not asking.place.is_replay:
+        return respond(redirect(307, asking.place.memento(wanted.digits, wanted.modifier, wanted.url), []))
+    if wanted.site_pass and not site_passes(archive.home).admits(wanted.site_pass, wanted.url):
+        return refuse(403, "Not for this page", "this pass is not that of the address's site; load the page again")
+    return respond(replay_of(archive).capture(wanted, asking))
+
+
+def _readable(response: Response, wanted: WantedAddress | AddressListing | None, archive: Archive) -> Response:
+    """Return an answer that a script of the same site may read: what is missing has a status, too."""
+    if isinstance(wanted, WantedAddress) and site_passes(archive.home).admits(wanted.site_pass, wanted.url):
+        response.headers[READABLE[0]] = READABLE[1]
+    return response
+
+
+def _time_gate(request: Request, archive: Archive, place: ReplayOrigins, url: str) -> Response:
+    accepted = request.headers.get("accept-datetime")
+    moment = parse_http_date(accepted) if accepted is not None else None
+    with archive.database.read() as session:
+        chosen, ends = browse.gate(session, url, moment)
+    target = place.memento(timestamp(chosen.captured_at), "", chosen.url)
+    return respond(redirect(302, target, memento.gate_headers(url, place, ends)))
+
+
+def _time_map(archive: Archive, place: ReplayOrigins, path: str) -> Response:
+    form, page, text = browse.read_map_path(path)
+    with archive.database.read() as session:
+        found = browse.time_map(session, archived_url(text), form, page)
+    return send_text(memento.render(found, place), memento.TYPES[form])
+
+
+def _missing(exc: NotFound, place: ReplayOrigins, target: str) -> Response:
+    """Return the page for what is not here; inside a page only its status is seen."""
+    try:
+        wanted = read_path(target)
+    except Invalid:
+        return refuse(404, "Not in this archive", str(exc))
+    if isinstance(wanted, WantedAddress) and not wanted.modifier.is_page and wanted.modifier is not Modifier.RAW:
+        return refuse(404, "Not in this archive", str(exc))
+    calendar = replay_path("*", "", wanted.url)
+    return refuse(
+        404,
+        "Not in this archive",
+        str(exc),
+        ("All captures of this address", calendar),
+        ("Addresses that begin like it", f"{calendar}*"),
+    )
+
+
+stray_router = APIRouter(tags=["replay"], dependencies=[PUBLIC])
+
+_MODIFIERS = {
+    "document": Modifier.PAGE,
+    "iframe": Modifier.FRAME,
+    "frame": Modifier.FRAMESET,
+    "image": Modifier.IMAGE,
+    "script": Modifier.SCRIPT,
+    "style": Modifier.STYLE,
+}
+
+
+@stray_router.api_route(
+    "/{target:path}", methods=["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"], include_in_schema=False, name="astray"
+)
+def astray(request: Request, archive: ArchiveDep) -> Response:
+    """Lead a request from the root of an archived site back into the archive, by the capture that its Referer names.
+
+    A page in a sandbox sends none; its module scripts and style sheets do. Our own script (`replay/shim.js`) resolves
+    what the others make before they ask.
+    """
+    place = place_here(request, archive)
+    asker = _asker(request.headers.get("referer", ""), place)
+    target = None if asker is None else _meant(asker, f"/{target_behind(request, '/')}")
+    if asker is None or target is None:
+        return refuse(404, "Not in this archive", "this address says neither which site it belongs to nor when")
+    modifier = _MODIFIERS.get(request.headers.get("sec-fetch-dest", ""), Modifier.OBJECT)
+    path = replay_path(asker.digits, modifier, target, site_pass=asker.site_pass)
+    return respond(redirect(307, path, [READABLE, ("Vary", "referer, sec-fetch-dest")]))
+
+
+def _asker(referer: str, place: ReplayOrigins) -> WantedAddress | None:
+    """Return the capture that asks; None if the Referer names none of this archive."""
+    start = f"{place.origin}/web/"
+    if not referer.startswith(start):
+        return None
+    try:
+        found = read_path(referer.removeprefix(start))
+    except Invalid:
+        return None
+    return found if isinstance(found, WantedAddress) and found.digits else None
+
+
+def _meant(asker: WantedAddress, path: str) -> str | None:
+    try:
+        return str(URL.parse(asker.url).join(path))
+    except (URLError, ValueError):
+        return None
+
+
+raw_router = APIRouter(tags=["replay"], dependencies=[PUBLIC])
+
+
+@raw_router.head("/api/snapshots/raw/{snapshot_id}", include_in_schema=False, name="snapshot_raw_head")
+@raw_router.get("/api/snapshots/raw/{snapshot_id}", response_class=HTMLResponse, responses=answers(404, 422))
+def snapshot_raw(snapshot_id: int, request: Request, archive: ArchiveDep) -> Response:
+    """Show a capture as it was, with a bar that says what it is; 404 if the snapshot, its file or record is missing."""
+    return respond(replay_of(archive).raw(snapshot_id, asking_of(request, archive)))
+
+
+cdx_router = APIRouter(tags=["replay"], dependencies=[PUBLIC])
+
+
+@cdx_router.get("/cdx/search/cdx", include_in_schema=False, name="cdx_wayback")
+@cdx_router.get("/cdx", response_class=PlainTextResponse, responses=answers(400, 503))
+async def cdx(
+    request: Request,
+    archive: ArchiveDep,
+    url: str = Query("", description="Required. `*` at the end asks for a prefix, `*.` in front for a domain."),
+    matchType: str = Query("", description="exact, prefix, host, domain, range."),
+    limit: str = Query("", description="Most lines; negative for the last ones. At most 150,000."),
+    output: str = Query("", description="text, json (an array; lines if `fields` is used), ndjson, cdxj, link."),
+    gzip: str = Query("", description="`false` sends plain text to a client that takes gzip."),
+) -> Response:
+    """Answer from the index of captures. docs/cdx.md lists all parameters, also those that are not named here."""
+    question = read_question(request.query_params.multi_items())
+    texts = CdxServer(archive.database, clock=archive.clock).answer(question, place_here(request, archive))
+    packed = takes_gzip(request) and gzip.lower() not in ("false", "0", "no")
+    media_type = TYPES[question.output]
+    if question.is_quick:
+        return await run_in_threadpool(send_text, texts, media_type, packed=packed)
+
+    def work() -> Response | Streamed:
+        return make_text(texts, media_type, packed=packed)
+
+    return await heavily(request, work)

@@ -1,0 +1,128 @@
+"""Sources as those who keep the archive write and read them."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from pydantic import ConfigDict, Field, model_validator
+
+from holdfast.api.schemas.base import RequestForm, check_fields, check_values
+from holdfast.api.schemas.jobs import JobAnswer
+
+_SHOWN_ONLY = ("id", "created_at", "updated_at", "warnings")
+_CONFIG = (
+    "seeds, scope, include, exclude, max_depth, max_pages, quota_bytes, max_time_s, delay_s, per_ip_rate, user_agents, "
+    "robots, robots_reason, sitemaps, feeds, requisites, strip_trailing_slash, force_https, tracking, allow_ports, "
+    "storage, backend, name_template, schedule_hint, zimit."
+)
+
+
+class _Writing(RequestForm):
+    @model_validator(mode="before")
+    @classmethod
+    def _plain(cls, content: Any) -> Any:
+        """Let an answer of ours be sent back as it is: what only we write is left out."""
+        check_values(check_fields(content))
+        if isinstance(content, dict):
+            return {name: value for name, value in content.items() if name not in _SHOWN_ONLY}
+        return content
+
+
+class SourceForm(_Writing):
+    """A source, whole."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "code": "example",
+                    "name": "Example",
+                    "config": {"seeds": ["https://example.org/"], "max_depth": 5},
+                }
+            ]
+        }
+    )
+
+    code: str | None = Field(
+        None, max_length=64, description="1 to 16 lower-case letters, digits and hyphens; for ever."
+    )
+    name: str | None = Field(None, max_length=200, description="Its code if left out.")
+    base_url: str | None = Field(None, max_length=8192, description="The first seed if left out.")
+    description: str | None = Field(None, max_length=4000, description="For readers.")
+    enabled: bool = Field(True, description="Whether its jobs run.")
+    config: dict[str, Any] = Field(default_factory=dict, description=_CONFIG)
+
+
+class SourceChanges(_Writing):
+    """What is to be otherwise about a source; what is left out stays, below `config` too, and null is the default."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"config": {"delay_s": 5}}]})
+
+    code: str | None = Field(None, max_length=64, description="It stays for ever.")
+    name: str | None = Field(None, max_length=200, description="It has one always.")
+    base_url: str | None = Field(None, max_length=8192, description="The address of its first page.")
+    description: str | None = Field(None, max_length=4000, description="For readers.")
+    enabled: bool | None = Field(None, description="Its jobs wait or go on, as with enable and disable.")
+    config: dict[str, Any] | None = Field(None, description=_CONFIG)
+
+
+_SOURCE: dict[str, Any] = {
+    "id": 1,
+    "code": "example",
+    "name": "Example",
+    "base_url": "https://example.org/",
+    "description": None,
+    "enabled": True,
+    "config": {"seeds": ["https://example.org/"], "max_depth": 9},
+    "warnings": ["max_depth: 9 is more than 5: the crawl may grow very large"],
+    "created_at": "2026-11-01T09:00:00Z",
+    "updated_at": "2026-11-01T09:00:00Z",
+}
+
+
+class ManagedSource(JobAnswer):
+    """A source with what differs from the defaults in its configuration."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [_SOURCE]})
+
+    id: int
+    code: str
+    name: str
+    base_url: str | None
+    description: str | None
+    enabled: bool
+    config: dict[str, Any] = Field(description=_CONFIG)
+    warnings: list[str] = Field(description="What is worth a second look, or why it cannot be used any more.")
+    created_at: datetime
+    updated_at: datetime
+
+
+class SwitchedSource(ManagedSource):
+    """A source that was enabled or disabled."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{**_SOURCE, "jobs": 1}]})
+
+    jobs: int = Field(description="Jobs that go on, or wait, because of it.")
+
+
+class ManagedSourceList(JobAnswer):
+    """A page of sources, by code."""
+
+    sources: list[ManagedSource]
+    total: int
+    limit: int
+    offset: int
+
+
+class ImportedShown(JobAnswer):
+    """What an import did, or would do; sources by their code."""
+
+    model_config = ConfigDict(
+        json_schema_extra={"examples": [{"created": ["new"], "updated": [], "unchanged": ["example"], "dry_run": True}]}
+    )
+
+    created: list[str]
+    updated: list[str]
+    unchanged: list[str]
+    dry_run: bool

@@ -1,0 +1,357 @@
+"""Consolidation: WARC files get a stable name in `warcs/`, by hard link, before anything temporary is touched.
+
+Doing it again changes nothing. A name that is taken by other bytes is never overwritten.
+"""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import json
+import os
+import re
+import shutil
+import stat
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from enum import StrEnum
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from holdfast.archive_tool.errors import StableNameTaken
+from holdfast.archive_tool.files import write_whole
+from holdfast.archive_tool.state import load_state, temp_dirs_in
+from holdfast.clock import Clock
+from holdfast.errors import Unavailable
+from holdfast.warc.outfile import disk_error, sync_directory
+
+MANIFEST = "manifest.json"
+WARCS = "warcs"
+_VERSION = 1
+_MAX_BYTES = 256 * 1024 * 1024
+
+
+class ManifestStatus(StrEnum):
+    """What came of reading one."""
+
+    MISSING = "missing"
+    VALID = "valid"
+    INVALID = "invalid"
+    UNREADABLE = "unreadable"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StableFile:
+    """One stable file and where it came from."""
+
+    source_path: str
+    stable_name: str
+    link_type: str
+    """`hardlink`, `copy`, or `found` for a file that was in the stable directory before there was an entry."""
+    size_bytes: int
+    sha256: str
+
+
+class ToolManifest(NamedTuple):
+    """What was read."""
+
+    status: ManifestStatus
+    entries: tuple[StableFile, ...] = ()
+    created_at: str | None = None
+
+
+def read_job_manifest(warcs_dir: Path) -> ToolManifest:
+    """Return the manifest of a job's stable WARC files; its status says whether it can be trusted."""
+    path = warcs_dir / MANIFEST
+    try:
+        if path.stat().st_size > _MAX_BYTES:
+            return ToolManifest(ManifestStatus.INVALID)
+        data = path.read_bytes()
+    except FileNotFoundError:
+        return ToolManifest(ManifestStatus.MISSING)
+    except OSError:
+        return ToolManifest(ManifestStatus.UNREADABLE)
+    try:
+        content = json.loads(data)
+        if content["version"] != _VERSION:
+            return ToolManifest(ManifestStatus.INVALID)
+        entries = tuple(_entry(item) for item in content["entries"])
+        return ToolManifest(ManifestStatus.VALID, entries, str(content["created_at"]))
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        return ToolManifest(ManifestStatus.INVALID)
+
+
+def _entry(item: Any) -> StableFile:
+    entry = StableFile(
+        source_path=str(item["source_path"]),
+        stable_name=str(item["stable_name"]),
+        link_type=str(item["link_type"]),
+        size_bytes=int(item["size_bytes"]),
+        sha256=str(item["sha256"]),
+    )
+    if "/" in entry.stable_name or entry.stable_name in ("", ".", "..", MANIFEST):
+        raise ValueError(f"{entry.stable_name[:80]!r} is no file name")
+    return entry
+
+
+def write_job_manifest(warcs_dir: Path, entries: Iterable[StableFile], *, before: ToolManifest, now: datetime) -> None:
+    """Put the manifest in place, whole; it keeps the moment at which it was first made."""
+    moment = now.isoformat()
+    content = {
+        "version": _VERSION,
+        "output_dir": str(warcs_dir.parent),
+        "warcs_dir": str(warcs_dir),
+        "created_at": before.created_at or moment,
+        "updated_at": moment,
+        "entries": [asdict(entry) for entry in sorted(entries, key=lambda entry: entry.stable_name)],
+    }
+    write_whole(warcs_dir / MANIFEST, (json.dumps(content, indent=2) + "\n").encode())
+
+
+_WARC = re.compile(r".+\.warc(?:\.gz)?")
+_NOWHERE = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP)
+FALLBACK_NAMES = (".tmp-http-warc", ".tmp-playwright-warc")
+"""Temporary directories of the backends that are not zimit."""
+
+
+class ToolWarcFile(NamedTuple):
+    """One file, and which body of bytes it is."""
+
+    path: Path
+    size: int
+    device: int
+    inode: int
+
+    @property
+    def identity(self) -> tuple[int, int]:
+        """The same for two names of one file."""
+        return self.device, self.inode
+
+
+def warcs_below(folder: Path) -> Iterator[ToolWarcFile]:
+    """Yield the WARC files in a folder and all folders below, by path; no empty ones, no dangling links, no loops."""
+    found = []
+    for root, folders, names in os.walk(folder, onerror=_unless_gone, followlinks=False):
+        folders.sort()
+        for name in names:
+            if _WARC.fullmatch(name) and (file := _file(Path(root, name))) is not None:
+                found.append(file)
+    yield from sorted(found)
+
+
+def _unless_gone(exc: OSError) -> None:
+    if exc.errno not in _NOWHERE:
+        raise exc
+
+
+def _file(path: Path) -> ToolWarcFile | None:
+    try:
+        seen = path.stat()
+    except OSError as exc:
+        _unless_gone(exc)
+        return None
+    if not stat.S_ISREG(seen.st_mode) or seen.st_size == 0:
+        return None
+    return ToolWarcFile(path, seen.st_size, seen.st_dev, seen.st_ino)
+
+
+def warcs_in(folders: Iterable[Path]) -> list[ToolWarcFile]:
+    """Return the WARC files of several folders, each body of bytes once."""
+    once: dict[tuple[int, int], ToolWarcFile] = {}
+    for folder in folders:
+        for file in warcs_below(folder):
+            once.setdefault(file.identity, file)
+    return list(once.values())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Discovery:
+    """What a job's directory holds."""
+
+    files: tuple[ToolWarcFile, ...]
+    source: str
+    """`stable`, `temp`, `fallback`, `mixed` or `none`."""
+    manifest_status: ManifestStatus
+
+    @property
+    def paths(self) -> list[Path]:
+        """Where the files stand."""
+        return [file.path for file in self.files]
+
+
+def discover_warcs(output_dir: Path) -> Discovery:
+    """Return the union of a job's stable, temporary and fallback WARC files.
+
+    A temporary file counts once with its stable twin: by inode, and by the manifest where it was copied.
+    """
+    output_dir = output_dir.resolve()
+    manifest = read_job_manifest(output_dir / WARCS)
+    stable = warcs_in([output_dir / WARCS])
+    known = {file.identity for file in stable} | _copied(manifest, stable)
+    labels = {"stable"} if stable else set()
+    files = list(stable)
+    for folder in all_temp_dirs(output_dir):
+        fresh = [file for file in warcs_below(folder) if file.identity not in known]
+        known |= {file.identity for file in fresh}
+        files += fresh
+        if fresh:
+            labels.add("fallback" if folder.name in FALLBACK_NAMES else "temp")
+    source = "none" if not labels else labels.pop() if len(labels) == 1 else "mixed"
+    return Discovery(files=tuple(files), source=source, manifest_status=manifest.status)
+
+
+def all_temp_dirs(output_dir: Path) -> list[Path]:
+    """Return the temporary directories that the state names, and those that stand there besides."""
+    return list(dict.fromkeys([*load_state(output_dir, 1).temp_dirs, *temp_dirs_in(output_dir)]))
+
+
+def copied_files(output_dir: Path) -> set[tuple[int, int]]:
+    """Return the identities of temporary files whose bytes were copied to the stable directory."""
+    return _copied(read_job_manifest(output_dir / WARCS), warcs_in([output_dir / WARCS]))
+
+
+def _copied(manifest: ToolManifest, stable: list[ToolWarcFile]) -> set[tuple[int, int]]:
+    """Return the identities of temporary files whose copy is in the stable directory."""
+    names = {file.path.name: file.size for file in stable}
+    found = set()
+    for entry in manifest.entries:
+        source = _file(Path(entry.source_path))
+        if source is not None and names.get(entry.stable_name) == source.size == entry.size_bytes:
+            found.add(source.identity)
+    return found
+
+
+_STABLE = re.compile(r"warc-(\d{6,})\.warc(?:\.gz)?")
+_PIECE = 1024 * 1024
+
+
+class Consolidation(NamedTuple):
+    """What became of each file that was handed in."""
+
+    created: int
+    reused: int
+    paths: tuple[Path, ...]
+    """The stable files, in the order of their sources. In a dry run, those that would be."""
+
+
+def next_number(warcs_dir: Path) -> int:
+    """Return the number after the highest in use; gaps stay gaps, for somebody may remember what stood there."""
+    numbers = [int(match.group(1)) for path in _names(warcs_dir) if (match := _STABLE.fullmatch(path))]
+    return max(numbers, default=0) + 1
+
+
+def _names(folder: Path) -> list[str]:
+    try:
+        return [path.name for path in folder.iterdir()]
+    except FileNotFoundError:
+        return []
+
+
+def consolidate(
+    output_dir: Path, files: Iterable[ToolWarcFile], clock: Clock, *, allow_copy: bool = False, dry_run: bool = False
+) -> Consolidation:
+    """Give every file a stable name and note it in the manifest; return how many were new and how many known.
+
+    A manifest that is missing or makes no sense is made anew from what is there. NoSpace or Unavailable if the disk
+    refuses; StableNameTaken if a name holds other bytes.
+    """
+    warcs_dir = output_dir / WARCS
+    before = read_job_manifest(warcs_dir)
+    if before.status is ManifestStatus.UNREADABLE:
+        raise Unavailable(f"cannot read the manifest in {warcs_dir}; check the disk and its permissions")
+    try:
+        if not dry_run:
+            warcs_dir.mkdir(exist_ok=True)
+        desk = _Desk(warcs_dir, before, allow_copy=allow_copy, dry_run=dry_run)
+        paths = tuple(desk.settle(file) for file in files)
+        if before.status is not ManifestStatus.VALID:
+            desk.adopt()
+        if not dry_run and (desk.changed or before.status is not ManifestStatus.VALID):
+            sync_directory(warcs_dir)
+            write_job_manifest(warcs_dir, desk.entries.values(), before=before, now=clock.now())
+        return Consolidation(desk.created, len(paths) - desk.created, paths)
+    except OSError as exc:
+        raise disk_error(exc, f"cannot consolidate WARC files into {warcs_dir}: {exc.strerror}") from exc
+
+
+class _Desk:
+    """Where files get their names, one at a time."""
+
+    def __init__(self, warcs_dir: Path, before: ToolManifest, *, allow_copy: bool, dry_run: bool) -> None:
+        self._dir = warcs_dir
+        self._allow_copy, self._dry_run = allow_copy, dry_run
+        self._number = next_number(warcs_dir)
+        self._here = {file.identity: file for file in warcs_below(warcs_dir)}
+        self._sizes = {file.path.name: file.size for file in self._here.values()}
+        self.entries = {entry.source_path: entry for entry in before.entries}
+        self.created = 0
+        self.changed = False
+
+    def settle(self, file: ToolWarcFile) -> Path:
+        """Return the stable path of a file, made if there is none."""
+        source = str(file.path)
+        known = self.entries.get(source)
+        if known is not None and self._sizes.get(known.stable_name) == known.size_bytes == file.size:
+            return self._dir / known.stable_name
+        twin = self._here.get(file.identity)
+        if twin is not None:
+            self._note(file, twin.path.name, "hardlink" if file.path.parent != self._dir else "found")
+            return twin.path
+        suffix = ".warc.gz" if file.path.name.endswith(".gz") else ".warc"
+        target = self._dir / f"warc-{self._number:06d}{suffix}"
+        self._number += 1
+        self.created += 1
+        if not self._dry_run:
+            self._note(file, target.name, self._link(file, target))
+        return target
+
+    def adopt(self) -> None:
+        """Note what is in the stable directory and in no entry: a manifest that was lost is made anew from it."""
+        listed = {entry.stable_name for entry in self.entries.values()}
+        for file in self._here.values():
+            if file.path.name not in listed:
+                self._note(file, file.path.name, "found")
+
+    def _note(self, file: ToolWarcFile, name: str, link_type: str) -> None:
+        if not self._dry_run:
+            self.entries[str(file.path)] = StableFile(
+                source_path=str(file.path),
+                stable_name=name,
+                link_type=link_type,
+                size_bytes=file.size,
+                sha256=sha256_of_file(self._dir / name),
+            )
+            self.changed = True
+
+    def _link(self, file: ToolWarcFile, target: Path) -> str:
+        if target.exists() or target.is_symlink():
+            raise StableNameTaken(f"{target} is there already, with other bytes; move it away, nothing was overwritten")
+        try:
+            os.link(file.path, target, follow_symlinks=True)
+        except FileExistsError as exc:
+            raise StableNameTaken(f"{target} appeared meanwhile; nothing was overwritten") from exc
+        except OSError as exc:
+            if exc.errno not in (errno.EXDEV, errno.EPERM, errno.EMLINK) or not self._allow_copy:
+                raise
+            _copy(file.path, target)
+            return "copy"
+        return "hardlink"
+
+
+def _copy(source: Path, target: Path) -> None:
+    fresh = target.with_name(f".{target.name}.new")
+    with source.open("rb") as reading, fresh.open("wb") as writing:
+        shutil.copyfileobj(reading, writing, _PIECE)
+        writing.flush()
+        os.fsync(writing.fileno())
+    fresh.replace(target)
+
+
+def sha256_of_file(path: Path) -> str:
+    """Return the SHA-256 of a file, in hex."""
+    hasher = hashlib.sha256()
+    with path.open("rb") as file:
+        while piece := file.read(_PIECE):
+            hasher.update(piece)
+    return hasher.hexdigest()

@@ -1,0 +1,300 @@
+"""Two executions of a source held against each other, page by page, in slices of bounded size."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping
+from datetime import datetime
+from enum import StrEnum
+from typing import Any, NamedTuple, Self
+
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from holdfast.db.engine import Database
+from holdfast.db.models import Execution, Job, Snapshot
+from holdfast.errors import Invalid, NotFound
+from holdfast.index.queries import CaptureRange, holding_of
+from holdfast.types import BROKEN_OFF
+from holdfast.withdrawals.visibility import visible
+
+_MAX_TWINS = 50
+"""Captures of one document that are looked at to find out whether a page moved."""
+
+
+class SiteCapture(NamedTuple):
+    """One capture of a page in one of the two executions."""
+
+    id: int
+    execution_id: int
+    url: str
+    url_hash: int
+    captured_at: datetime
+    status: int | None
+    body_hash: bytes | None
+    document_id: int | None
+    truncated: str | None = None
+    """Why the stored body is short (WARC-Truncated)."""
+
+    @property
+    def broke_off(self) -> bool:
+        """Whether the body ended before its server had sent all of it: what is missing was not removed."""
+        return self.truncated in BROKEN_OFF and (self.status is None or self.status < 300)
+
+    @property
+    def is_ok(self) -> bool:
+        """Whether the page was there, and came whole."""
+        return not self.broke_off and (self.status is None or 200 <= self.status < 300 or self.status == 304)
+
+    @property
+    def has_failed(self) -> bool:
+        """Whether nothing can be said: the server failed or forbade it, or the body broke off."""
+        refused = self.status is not None and self.status >= 400 and self.status not in (404, 410)
+        return self.broke_off or refused
+
+
+_COLUMNS: tuple[Any, ...] = (
+    Snapshot.id,
+    Snapshot.execution_id,
+    Snapshot.url,
+    Snapshot.url_hash,
+    Snapshot.captured_at,
+    Snapshot.status,
+    Snapshot.body_hash,
+    Snapshot.document_id,
+    Snapshot.truncated,
+)
+
+
+def source_of(session: Session, execution_id: int) -> int:
+    """Return the source that an execution belongs to; NotFound if there is no such execution."""
+    query = select(Job.source_id).join(Execution, Execution.job_id == Job.id).where(Execution.id == execution_id)
+    found = session.scalar(query)
+    if found is None:
+        raise NotFound(f"there is no execution {execution_id}; see them with: holdfast status")
+    return found
+
+
+Holdings = Mapping[int, CaptureRange]
+"""Where the captures of each execution stand, by execution; one without a file is left out."""
+
+
+def holdings_of(session: Session, executions: Collection[int]) -> dict[int, CaptureRange]:
+    """Return where the captures of these executions stand. Reads a row a file: once for each slice of a walk."""
+    found = {execution_id: holding_of(session, execution_id) for execution_id in executions}
+    return {execution_id: holding for execution_id, holding in found.items() if holding is not None}
+
+
+def stretch(session: Session, execution_id: int, *, after: int, limit: int) -> list[SiteCapture]:
+    """Return the next captures of pages of an execution, by id."""
+    rows = session.execute(
+        select(*_COLUMNS)
+        .where(Snapshot.execution_id == execution_id, Snapshot.is_page, Snapshot.id > after, *visible())
+        .order_by(Snapshot.id)
+        .limit(limit)
+    )
+    return [SiteCapture._make(row) for row in rows]
+
+
+def of_pages(session: Session, holdings: Holdings, pages: Collection[int]) -> dict[tuple[int, int], SiteCapture]:
+    """Return the last capture of each of these pages in each execution, by execution and page.
+
+    Of a page's history only the stretch is read in which the execution's captures lie.
+    """
+    rows: list[SiteCapture] = []
+    for holding in holdings.values():
+        found = session.execute(
+            select(*_COLUMNS).where(Snapshot.url_hash.in_(pages), Snapshot.is_page, *holding.clauses(), *visible())
+        )
+        rows += map(SiteCapture._make, found)
+    last: dict[tuple[int, int], SiteCapture] = {}
+    for held in sorted(rows, key=lambda held: (held.captured_at, held.id)):
+        last[held.execution_id, held.url_hash] = held
+    return last
+
+
+def twins(session: Session, holdings: Holdings, document_id: int) -> list[SiteCapture]:
+    """Return captures of a document in these executions, by id; only the first few where it is everywhere."""
+    found: list[SiteCapture] = []
+    for execution_id, holding in holdings.items():
+        # A snapshot's id begins with its file's: the index on documents is read only where this execution's lie.
+        rows = session.execute(
+            select(*_COLUMNS)
+            .where(
+                Snapshot.document_id == document_id,
+                Snapshot.id.between(holding.first_id, holding.last_id),
+                Snapshot.execution_id + 0 == execution_id,
+                Snapshot.is_page,
+                *visible(),
+            )
+            .order_by(Snapshot.id)
+            .limit(_MAX_TWINS)
+        )
+        found += map(SiteCapture._make, rows)
+    return found
+
+
+SLICE = 500
+
+
+class SourcesDiffer(Invalid):
+    """These two executions are of different sources: nothing became of one in the other."""
+
+    code = "sources_differ"
+
+
+class SiteKind(StrEnum):
+    """What became of a page from one execution to the other."""
+
+    NEW = "new"
+    GONE = "gone"
+    CHANGED = "changed"
+    UNCHANGED = "unchanged"
+    MOVED = "moved"
+    """The same body, at another address."""
+    ERROR = "error"
+    """It was there, and could not be captured again."""
+
+
+class SiteEntry(NamedTuple):
+    """One page."""
+
+    kind: SiteKind
+    url: str
+    """Where it is; where it was, if it is gone."""
+    from_url: str | None = None
+    """Where it was, if it moved."""
+    from_snapshot_id: int | None = None
+    to_snapshot_id: int | None = None
+
+
+class Cursor(NamedTuple):
+    """How far a walk is: which execution's captures are gone through, and behind which."""
+
+    is_later: bool = True
+    after: int = -1
+
+    def __str__(self) -> str:
+        return f"{'to' if self.is_later else 'from'}-{self.after}"
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Return the cursor that was printed so; Invalid if it is none."""
+        match = re.fullmatch(r"(to|from)-(-1|[0-9]{1,18})", text)
+        if not match:
+            raise Invalid("this is no cursor of ours; leave it out to begin at the start")
+        return cls(match[1] == "to", int(match[2]))
+
+
+class SiteSlice(NamedTuple):
+    """A stretch of the walk."""
+
+    entries: tuple[SiteEntry, ...]
+    following: Cursor | None
+    """Where to go on; None at the end."""
+
+
+def walk_site(database: Database, earlier: int, later: int) -> Iterator[SiteEntry]:
+    """Yield what became of every page; NotFound, SourcesDiffer or Invalid if the two cannot be compared."""
+    cursor: Cursor | None = Cursor()
+    while cursor is not None:
+        with database.read() as session:
+            found = site_slice(session, earlier, later, cursor)
+        yield from found.entries
+        cursor = found.following
+
+
+def site_slice(session: Session, earlier: int, later: int, cursor: Cursor, *, limit: int = SLICE) -> SiteSlice:
+    """Return what became of the next pages; NotFound if an execution is not here, Invalid if both are one.
+
+    SourcesDiffer if they are of different sources.
+    """
+    sources = {source_of(session, execution_id) for execution_id in (earlier, later)}
+    if earlier == later:
+        raise Invalid("name two executions; they are listed by: holdfast status")
+    if len(sources) > 1:
+        raise SourcesDiffer(
+            f"executions {earlier} and {later} are of different sources; name two of one, as holdfast status lists them"
+        )
+    holdings = holdings_of(session, (earlier, later))
+    rows = stretch(session, later if cursor.is_later else earlier, after=cursor.after, limit=limit)
+    both = of_pages(session, holdings, {held.url_hash for held in rows}) if rows else {}
+    walk = _Walk(session, (earlier, later), holdings, both)
+    entries = [entry for held in rows if (entry := (walk.later if cursor.is_later else walk.earlier)(held))]
+    if len(rows) == limit:
+        return SiteSlice(tuple(entries), Cursor(cursor.is_later, rows[-1].id))
+    return SiteSlice(tuple(entries), Cursor(is_later=False) if cursor.is_later else None)
+
+
+class _Walk:
+    """One slice at work: what both executions hold of its pages."""
+
+    def __init__(
+        self,
+        session: Session,
+        executions: tuple[int, int],
+        holdings: Holdings,
+        both: dict[tuple[int, int], SiteCapture],
+    ) -> None:
+        self._session, self._holdings, self._both = session, holdings, both
+        self._a, self._b = executions
+        self._moves: dict[int, list[tuple[SiteCapture, SiteCapture]]] = {}
+
+    def later(self, held: SiteCapture) -> SiteEntry | None:
+        """Say what became of a page that the later execution has; None if another capture speaks for it."""
+        before, now = self._both.get((self._a, held.url_hash)), self._both[self._b, held.url_hash]
+        if now.id != held.id:
+            return None
+        was_there = before is not None and before.is_ok
+        if not now.is_ok:
+            if before is None or not was_there:
+                return None
+            if now.has_failed:
+                return SiteEntry(SiteKind.ERROR, now.url, None, before.id, now.id)
+            return None if self._moved_away(before) else SiteEntry(SiteKind.GONE, before.url, None, before.id, now.id)
+        if before is None or not was_there:
+            origin = next((a for a, b in self._moves_of(now) if b.url_hash == now.url_hash), None)
+            if origin is None:
+                return SiteEntry(SiteKind.NEW, now.url, None, None, now.id)
+            return SiteEntry(SiteKind.MOVED, now.url, origin.url, origin.id, now.id)
+        same = before.body_hash is not None and before.body_hash == now.body_hash
+        return SiteEntry(SiteKind.UNCHANGED if same else SiteKind.CHANGED, now.url, None, before.id, now.id)
+
+    def earlier(self, held: SiteCapture) -> SiteEntry | None:
+        """Say that a page which only the earlier execution has is gone; None if it moved, or was told of before."""
+        if (self._b, held.url_hash) in self._both or self._both[self._a, held.url_hash].id != held.id:
+            return None
+        if not held.is_ok or self._moved_away(held):
+            return None
+        return SiteEntry(SiteKind.GONE, held.url, None, held.id, None)
+
+    def _moved_away(self, before: SiteCapture) -> bool:
+        return any(a.url_hash == before.url_hash for a, _ in self._moves_of(before))
+
+    def _moves_of(self, held: SiteCapture) -> list[tuple[SiteCapture, SiteCapture]]:
+        """Return from where to where this body moved: its lost addresses and its new ones, paired in order."""
+        if held.document_id is None:
+            return []
+        known = self._moves.get(held.document_id)
+        if known is None:
+            known = self._moves[held.document_id] = self._paired(held.document_id)
+        return known
+
+    def _paired(self, document_id: int) -> list[tuple[SiteCapture, SiteCapture]]:
+        found = twins(self._session, self._holdings, document_id)
+        both = of_pages(self._session, self._holdings, {twin.url_hash for twin in found})
+
+        def only_in(here: int, there: int) -> list[SiteCapture]:
+            pages = [held for (execution, _), held in both.items() if execution == here and held.is_ok]
+            alone = [held for held in pages if not ((other := both.get((there, held.url_hash))) and other.is_ok)]
+            return sorted((held for held in alone if held.document_id == document_id), key=lambda held: held.id)
+
+        return list(zip(only_in(self._a, self._b), only_in(self._b, self._a), strict=False))
+
+
+def count(entries: Iterator[SiteEntry], counts: Counter[str]) -> Iterator[SiteEntry]:
+    """Pass entries on, and count them by kind."""
+    for entry in entries:
+        counts[entry.kind.value] += 1
+        yield entry

@@ -1,0 +1,127 @@
+"""What people write behind options, turned into values. What does not parse is told with an example; exit code 2."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from enum import StrEnum
+from ipaddress import ip_network
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from holdfast import log
+from holdfast.config import Settings
+from holdfast.errors import Invalid
+
+_SIZES = {"": 1.0, "b": 1.0, "kb": 1e3, "mb": 1e6, "gb": 1e9, "tb": 1e12, "k": 1e3, "m": 1e6, "g": 1e9}
+_TIMES = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+
+
+class RobotsChoice(StrEnum):
+    """What `--robots` takes."""
+
+    OBEY = "obey"
+    IGNORE = "ignore"
+
+
+class StoreChoice(StrEnum):
+    """What `--storage` takes."""
+
+    WARC = "warc"
+    SIGNALS = "signals"
+
+
+def read_network(text: str) -> str:
+    """Return a network as it is usually written."""
+    try:
+        return str(ip_network(text))
+    except ValueError as exc:
+        raise typer.BadParameter(f"{exc}; write for example 10.0.0.0/8", param_hint="--allow-network") from exc
+
+
+def read_header(text: str) -> tuple[str, str]:
+    """Return a header's name and value. The message does not repeat it: it may be a secret."""
+    name, colon, value = text.partition(":")
+    if not colon or not name.strip() or not text.isprintable():
+        raise typer.BadParameter("write 'Name: value', on one line", param_hint="--header")
+    return name.strip(), value.strip()
+
+
+def read_cookies(path: Path | None) -> str:
+    """Return what a file of cookies holds; Invalid if it cannot be read."""
+    try:
+        return path.read_text(encoding="utf-8", errors="replace") if path is not None else ""
+    except OSError as exc:
+        raise Invalid(f"cannot read the cookies in {path}: {exc.strerror}") from exc
+
+
+def read_size(text: str | None) -> int | None:
+    """Return a number of bytes."""
+    return None if text is None else int(_amount(text, _SIZES, "--max-bytes", "500MB"))
+
+
+def read_time(text: str | None) -> float | None:
+    """Return a number of seconds."""
+    return None if text is None else _amount(text, _TIMES, "--max-time", "30m")
+
+
+def _amount(text: str, units: dict[str, float], option: str, example: str) -> float:
+    written = text.strip().lower()
+    number = written.rstrip("abcdefghijklmnopqrstuvwxyz ")
+    try:
+        amount = float(number) * units[written[len(number) :].strip()]
+    except (ValueError, KeyError) as exc:
+        raise typer.BadParameter(f"{text!r} is no amount; write for example {example}", param_hint=option) from exc
+    if amount >= 1e18:
+        raise typer.BadParameter(f"{text!r} is more than can be kept; write for example {example}", param_hint=option)
+    if not amount > 0:
+        raise typer.BadParameter(f"{text!r} is not more than nothing; write for example {example}", param_hint=option)
+    return amount
+
+
+def read_assignments(words: Iterable[str], option: str = "--set") -> dict[str, Any]:
+    """Return the fields that are named, those with dots one below the other; exit code 2 for what is no assignment."""
+    made: dict[str, Any] = {}
+    for word in words:
+        name, equals, written = word.partition("=")
+        *above, last = name.strip().split(".")
+        if not equals or not last or not all(above):
+            raise typer.BadParameter(f"{word[:80]!r}: write FIELD=VALUE, for example max_depth=5", param_hint=option)
+        place = made
+        for part in above:
+            place = place.setdefault(part, {})
+            if not isinstance(place, dict):
+                raise typer.BadParameter(f"{name!r} is given as a value and as a group", param_hint=option)
+        place[last] = read_value(written)
+    return made
+
+
+def read_value(written: str) -> Any:
+    """Return what was written as JSON has it, or the text itself where it is none."""
+    try:
+        return json.loads(written)
+    except ValueError:
+        return written
+
+
+def leaves(fields: dict[str, Any], before: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield every field by the name that `--set` knows, those of a group with a dot."""
+    for name, value in fields.items():
+        if isinstance(value, dict) and value:
+            yield from leaves(value, f"{before}{name}.")
+        else:
+            yield f"{before}{name}", value
+
+
+Home = Annotated[Path | None, typer.Option("--home", help="Data directory (HOLDFAST_HOME; default ./holdfast-home).")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
+ExecutionId = Annotated[int | None, typer.Argument(help="An execution's number; the latest if left out.")]
+Apply = Annotated[bool, typer.Option("--apply", help="Do it; without this, only say what would be done.")]
+
+
+def configure_log(settings: Settings, *, unless_set: str = "WARNING", as_json: bool = True) -> None:
+    """Configure the log of a command that tells its results itself: HOLDFAST_LOG_LEVEL counts where it is set."""
+    level = settings.log_level if "log_level" in settings.model_fields_set else unless_set
+    log.configure(level, as_json=as_json)

@@ -1,0 +1,219 @@
+"""How one domain is treated: delay, circuit, robots files. Changed only by the lane that holds the lease."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import Callable
+from datetime import datetime
+
+from holdfast.clock import Clock
+from holdfast.config import PolitenessSettings
+from holdfast.errors import LeaseLost
+from holdfast.fetch import robots_state
+from holdfast.frontier import politeness
+from holdfast.frontier import politeness as breaker
+from holdfast.types import CircuitState, DomainLease, DomainUpdate, RobotsState
+
+
+class DomainPoliteness:
+    """What a lease holder knows and learns about its domain."""
+
+    def __init__(self, lease: DomainLease, settings: PolitenessSettings, clock: Clock, *, plan_delay_s: float) -> None:
+        self._lease, self._settings, self._clock = lease, settings, clock
+        self._own_s = max(plan_delay_s, lease.delay_s)
+        self._robots_s: dict[str, float] = {}
+        self._is_private = False
+        self.circuit: CircuitState = lease.circuit
+        self.robots: dict[str, RobotsState] = {state.origin: state for state in lease.robots}
+        self._learned: dict[str, RobotsState] = {}
+        self._told = _essence(lease.circuit)
+        self._must_tell = False
+
+    @property
+    def delay_s(self) -> float:
+        """Seconds between two starts: ours, the robots file's, and the slow-down after 429 and 503."""
+        asked_s = max(self._own_s, self._asked_s)
+        return politeness.delay_between(asked_s, penalty=self.circuit.penalty, is_private=self._is_private)
+
+    @property
+    def why_slow(self) -> str | None:
+        """The reason for a delay beyond the plan's, in words for the display."""
+        if self.circuit.penalty > 1.0:
+            return f"slowed {self.circuit.penalty:g}x after 429 or 503"
+        return f"crawl-delay {self._asked_s:g} s" if self._asked_s > max(self._own_s, politeness.MIN_DELAY_S) else None
+
+    @property
+    def _asked_s(self) -> float:
+        """The longest delay that a robots file of this domain asks for."""
+        return max(self._robots_s.values(), default=0.0)
+
+    def met(self, *, is_private: bool) -> None:
+        """Note whether the domain's address lies in an allowed private network."""
+        self._is_private = is_private
+
+    def crawl_delay(self, origin: str, seconds: float) -> None:
+        """Take the wish of an origin's robots file, which is capped already."""
+        self._robots_s[origin] = seconds
+
+    def learn(self, state: RobotsState) -> None:
+        """Take a new answer about an origin's robots.txt; it is written with the next settle."""
+        self.robots[state.origin] = self._learned[state.origin] = state
+
+    def went_well(self) -> None:
+        """Note an answer that says the domain is in order."""
+        self.circuit = breaker.on_success(politeness.relax(self.circuit))
+
+    def went_badly(self, *, at_once: bool = False) -> None:
+        """Note a failure of the domain: enough of them in a row open its circuit, or this one `at_once`."""
+        threshold = 1 if at_once else self._settings.circuit_failures
+        self.circuit = breaker.on_failure(self.circuit, now=self._clock.now(), threshold=threshold)
+
+    def slow_down(self) -> None:
+        """Note a 429 or 503: the domain asks for less."""
+        self.circuit = politeness.penalise(self.circuit)
+
+    @property
+    def closed_until(self) -> datetime | None:
+        """When the domain may be tried again, if its circuit is open now."""
+        return breaker.open_until(self.circuit, now=self._clock.now(), reset_s=self._settings.circuit_reset_s)
+
+    def unreachable(self) -> None:
+        """Note that nothing can be asked for now (robots unreachable)."""
+        self.circuit = breaker.mark_unreachable(self.circuit, now=self._clock.now())
+
+    def gives_up(self, *, next_try_at: datetime, since: datetime) -> bool:
+        """Return whether the domain stays unreachable beyond what an execution waits, counted from `since`."""
+        return breaker.gives_up(
+            self.circuit,
+            now=self._clock.now(),
+            since=since,
+            patience_s=self._settings.unreachable_s,
+            next_try_at=next_try_at,
+            longest_wait_s=max(self._settings.circuit_reset_s, robots_state.LONGEST.total_seconds()),
+        )
+
+    def told_to_rest(self, *, is_busy: bool) -> None:
+        """Note that the server named the moment of the next request: it is written soon, so that it outlives us.
+
+        One that is busy until beyond the horizon counts as unreachable.
+        """
+        self._must_tell = True
+        if is_busy:
+            self.unreachable()
+
+    @property
+    def has_news(self) -> bool:
+        """Whether something was learned that should be written soon."""
+        return self._must_tell or bool(self._learned) or _essence(self.circuit) != self._told
+
+    def update(self, *, next_allowed_at: datetime) -> DomainUpdate:
+        """Return what was learned since the last call, for the next settle or release."""
+        learned, self._learned = tuple(self._learned.values()), {}
+        self._told, self._must_tell = _essence(self.circuit), False
+        return DomainUpdate(
+            domain_id=self._lease.domain_id,
+            token=self._lease.token,
+            next_allowed_at=next_allowed_at,
+            circuit=self.circuit,
+            robots=learned,
+        )
+
+
+def _essence(circuit: CircuitState) -> tuple[str, float, datetime | None, datetime | None]:
+    """Return what the next holder must know of a circuit; single failures may be forgotten."""
+    return circuit.state, circuit.penalty, circuit.opened_at, circuit.unreachable_since
+
+
+_UNSEEN_S = 0.25
+"""A request is on the server's clock when its first byte is read there: somewhere between our sending it and the
+first byte of the answer. We count the delay from the answer's first byte, but at most this much after sending."""
+_MARGIN_S = 0.002
+
+
+def _none() -> float:
+    return 0.0
+
+
+class Pace:
+    """The turns of one domain in this process."""
+
+    def __init__(
+        self, clock: Clock, *, first_at: float, lease_until: float, delay: Callable[[], float] = _none
+    ) -> None:
+        self._clock = clock
+        self._delay = delay
+        """The delay of the moment: robots.txt or a 429 may lengthen it after the request that it counts from."""
+        self._turn = asyncio.Lock()
+        self._not_before = first_at
+        self._told_until = -math.inf
+        """Until when the server asked us to stay away."""
+        self._seen_at = -math.inf
+        """When the server saw our last request, at the latest."""
+        self.lease_until = lease_until
+        """Monotonic; no request starts after, whatever the database says later."""
+        self.waiting_since: float | None = None
+
+    @property
+    def next_at(self) -> float:
+        """Monotonic; no request starts before."""
+        delay_s = self._delay()
+        return max(self._not_before, self._seen_at + delay_s + _MARGIN_S) if delay_s else self._not_before
+
+    @property
+    def is_told(self) -> bool:
+        """Whether the next slot is as late as it is because the server asked for it (Retry-After)."""
+        return self._told_until >= self.next_at
+
+    def turn(self) -> DomainTurn:
+        """Return what waits for the domain's next slot and holds it; LeaseLost if the lease runs out first."""
+        return DomainTurn(self)
+
+    async def take_turn(self) -> None:
+        """Wait for the domain's next slot; who has it ends it with `end_turn`."""
+        await self._turn.acquire()
+        try:
+            while (wait := self.next_at - (now := self._clock.monotonic())) > 0:  # noqa: ASYNC110 - may be put off
+                await asyncio.sleep(wait)
+            if now >= self.lease_until:
+                raise LeaseLost("the lease of this domain was not renewed in time")
+        except BaseException:
+            self._turn.release()
+            raise
+        self.waiting_since = now
+
+    def end_turn(self) -> None:
+        """Let the next one have a slot."""
+        self.waiting_since = None
+        self._turn.release()
+
+    def asked(self, *, sent_at: float, first_byte_at: float | None) -> None:
+        """Note a request that was sent, and when its answer began, if it did; the delay counts from there."""
+        seen_at = sent_at + _UNSEEN_S
+        if first_byte_at is not None:
+            seen_at = min(seen_at, first_byte_at)
+        self._seen_at = max(self._seen_at, seen_at)
+
+    def tried(self, at: float) -> None:
+        """Note a try that never became a request: the next one waits as long."""
+        self._seen_at = max(self._seen_at, at)
+
+    def wait_until(self, moment: float) -> None:
+        """Put the next slot off to this moment (monotonic), as the server asks; never brings it nearer."""
+        self._told_until = max(self._told_until, moment)
+        self._not_before = max(self._not_before, moment)
+
+
+class DomainTurn:
+    """A slot of a domain, as a context. A class: a generator in its place costs 5 us more a request."""
+
+    __slots__ = ("_pace",)
+
+    def __init__(self, pace: Pace) -> None:
+        self._pace = pace
+
+    async def __aenter__(self) -> None:
+        await self._pace.take_turn()
+
+    async def __aexit__(self, *_: object) -> None:
+        self._pace.end_turn()

@@ -1,0 +1,175 @@
+"""What watches over a crawl process: its pulse, its leases, its disk, its limits, and what others say to it."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import threading
+from collections.abc import Callable, Coroutine, Sequence
+from pathlib import Path
+from typing import Any
+
+from holdfast import log
+from holdfast.coordination.disk import is_low, shortage
+from holdfast.coordination.runfile import RunFile
+from holdfast.crawl.domain_worker import DomainWorker
+from holdfast.crawl.engine import CrawlEngine, ProcessEnding
+from holdfast.db.raw import last_refusal
+from holdfast.errors import HoldfastError, Unavailable
+from holdfast.failpoints import reach
+
+_log = log.get()
+_PULSE_S = 0.25
+_DISK_S = 10.0
+_SLOW_LANES = 5
+_SPOOL_S = 2.0
+"""How long fetching pauses after the body of an answer did not fit on the disk."""
+
+
+def end_with_parent(parent: int, *, patience_s: float) -> None:
+    """See to it that this process does not outlive its supervisor by more than `patience_s`.
+
+    On a thread of its own, from the first moment to the last: the loop may hang, and it is over before the process is.
+    What is left is cleaned up as after a kill.
+    """
+
+    def watch() -> None:
+        never = threading.Event()
+        while os.getppid() == parent:
+            never.wait(_PULSE_S)
+        never.wait(patience_s)
+        os._exit(1)
+
+    threading.Thread(target=watch, name="parent-watch", daemon=True).start()
+
+
+class ProcessWatch:
+    """Starts the watches of one process."""
+
+    def __init__(self, run: RunFile, folder: Path, *, parent: int) -> None:
+        self._run, self._folder, self._parent = run, folder, parent
+        self._is_orphan = False
+
+    @property
+    def watches(self) -> Sequence[Callable[[CrawlEngine], Coroutine[None, None, None]]]:
+        """Pulse, renewal, listening and the loop's lag: what the engine runs beside its work."""
+        return self._pulse, self._renew, self._listen, lambda engine: engine.crew.progress.lag.watch()
+
+    async def _pulse(self, engine: CrawlEngine) -> None:
+        """Say that the loop is alive; look at desk, disk and limits. Never waits for the database."""
+        clock, looked_at = engine.crew.clock, -_DISK_S
+        while True:
+            reach("loop")
+            now = clock.monotonic()
+            self._run.tick(now)
+            engine.press(now + _PULSE_S)  # what would be over at the next look is ended at this one
+            if os.getppid() != self._parent:
+                self._leave(engine)
+            if now - looked_at >= _DISK_S or engine.crew.progress.state == "no_space" or _is_full(engine, now):
+                looked_at = now
+                self._look_at_disk(engine)
+                engine.desk.do(engine.ledger.rotate)
+            if (limit := engine.limits.over(now)) is not None:
+                engine.drain(_ending(engine, limit))
+            self._look_at_desk(engine, now)
+            engine.crew.progress.active_domains = len(engine.fleet.lanes)
+            engine.crew.progress.slow = slowest(engine, now)
+            await asyncio.sleep(_PULSE_S)
+
+    def _leave(self, engine: CrawlEngine) -> None:
+        """Hand back: nothing looks after this process any more (`end_with_parent` ends it if this hangs)."""
+        if not self._is_orphan:
+            self._is_orphan = True
+            _log.warning("crawl.orphaned")
+        engine.hand_back()
+
+    def _look_at_disk(self, engine: CrawlEngine) -> None:
+        settings = engine.crew.settings
+        # The database and what is made of the captures lie in the data directory, which may be another volume.
+        low = next((place for place in (self._folder, settings.home) if is_low(place, settings.disk)), None)
+        full = _is_full(engine, engine.crew.clock.monotonic()) or low is not None
+        progress = engine.crew.progress
+        place = low or self._folder
+        # The database may lie on another machine's disk, which none of these looks can see.
+        refusal = last_refusal(settings.home) if full and low is None else None
+        progress.trouble = (refusal.sentence() if refusal else shortage(place, settings.disk)) if full else None
+        if full and progress.state == "running":
+            progress.state = "no_space"
+            _log.error("crawl.paused", reason="no_space", folder=str(place), message=progress.trouble)
+        elif not full and progress.state == "no_space":
+            progress.state = "running"
+            _log.info("crawl.resumed", reason="space returned")
+        engine.disk_is_full = full
+        engine.look_for_room()
+
+    def _look_at_desk(self, engine: CrawlEngine, now: float) -> None:
+        if engine.desk.join(0.0) and not engine.closing:
+            raise HoldfastError("the desk's thread has ended; the log says why")
+        since = engine.desk.busy_since
+        patience = engine.crew.settings.parse.deadline_s
+        if since is not None and now - since > patience and not engine.desk.no_space.is_set():
+            engine.replace_desk()
+
+    async def _renew(self, engine: CrawlEngine) -> None:
+        """Renew all leases of this process in one statement; lanes check the moment themselves."""
+        while True:
+            await asyncio.sleep(engine.crew.settings.lease.renew_s)
+            asked_at = engine.crew.clock.monotonic()
+            try:
+                leases = await engine.database.run(lambda: engine.frontier.renew(engine.ledger.owner_id))
+                await engine.renewed({domain: token for domain, (token, _) in leases.items()}, asked_at=asked_at)
+            except Unavailable as exc:
+                _log.warning("crawl.renewal_failed", message=str(exc))
+
+    async def _listen(self, engine: CrawlEngine) -> None:
+        """Hear stop requests, the others' totals, and where seeds landed."""
+        while True:
+            try:
+                word = await engine.database.run(engine.control.listen)
+            except Unavailable:
+                await asyncio.sleep(1.0)
+                continue
+            engine.limits.hear(word)
+            engine.widen_scope(word.landing)
+            if word.stop is not None:
+                engine.drain()
+            await asyncio.sleep(0.5)
+
+
+def _ending(engine: CrawlEngine, limit: str) -> ProcessEnding:
+    """Return what ends the crawl at a limit; time that runs out while the disk takes nothing is the storage's fault."""
+    waits = limit == ProcessEnding.MAX_TIME and engine.disk_is_full
+    return ProcessEnding.STORAGE if waits else ProcessEnding(limit)
+
+
+def _is_full(engine: CrawlEngine, now: float) -> bool:
+    """Return whether the disk did not take what was written a moment ago: records, bodies of answers, or rows."""
+    refused_at = max(engine.crew.spool_full_at, engine.crew.database_full_at)
+    return engine.desk.no_space.is_set() or now - refused_at < _SPOOL_S
+
+
+def slowest(engine: CrawlEngine, now: float) -> list[dict[str, Any]]:
+    """Return the lanes that hold the crawl up most, each with the reason."""
+    rows = [row for lane in engine.fleet.lanes.values() if (row := _why(lane, now)) is not None]
+    return sorted(rows, key=lambda row: -row["seconds"])[:_SLOW_LANES]
+
+
+def _why(lane: DomainWorker, now: float) -> dict[str, Any] | None:
+    since = lane.pace.waiting_since
+    if since is not None and now - since > 2.0:
+        return {"domain": lane.lease.domain, "seconds": round(now - since, 1), "why": f"waits for {lane.current}"}
+    wait = lane.pace.next_at - now
+    if wait > 2.0:
+        return {"domain": lane.lease.domain, "seconds": round(wait, 1), "why": _why_later(lane, wait)}
+    return None
+
+
+def _why_later(lane: DomainWorker, wait: float) -> str:
+    """Return why a domain is not asked yet: its own wish of a moment, its slow-down, the delay of everyone, or a rest
+    that another process has left behind."""
+    if lane.pace.is_told:
+        return "Retry-After"
+    if (slow := lane.manners.why_slow) is not None:
+        return slow
+    delay_s = lane.manners.delay_s
+    return f"{delay_s:g} s between requests" if wait <= delay_s + 1.0 else "rests, as noted by the last crawl"

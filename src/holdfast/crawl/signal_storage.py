@@ -1,0 +1,140 @@
+"""From an answer to the signals that are kept of it; then its body is dropped. Only text and HTML have any."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from threading import Event
+
+from holdfast import log
+from holdfast.crawl.context import FetchedPage
+from holdfast.crawl.page_reading import DocumentFacts
+from holdfast.crawl.signal_pages import keywords_of
+from holdfast.crawl.storing import Payload, StoredPage, read_payload
+from holdfast.errors import Unavailable
+from holdfast.frontier import Frontier, KnownSignals
+from holdfast.parse.charset import BodyForm
+from holdfast.types import Attempt, Fetched, FetchFailed, Original, Outcome, ParsedPage, Signals, UrlKind, Visit
+from holdfast.urls import Base, hash64, parse
+from holdfast.urls.links import edges_of, group_hash
+from holdfast.warc.payload import HttpHead, parse_head
+
+_MOST = 200_000
+"""Pages that are remembered at once (about 200 bytes each). One that is forgotten is asked without a condition."""
+
+
+class SignalMemory:
+    """Filled on the database's thread with what is leased; asked from any."""
+
+    def __init__(self, frontier: Frontier) -> None:
+        self._frontier = frontier
+        self._known: dict[int, KnownSignals] = {}
+
+    def learn(self, attempts: Iterable[Attempt]) -> None:
+        """Look up what is known of these attempts' pages; called on the database's thread."""
+        pages = [attempt.page_id for attempt in attempts if attempt.kind is UrlKind.PAGE]
+        if not pages:
+            return
+        if len(self._known) + len(pages) > _MOST:
+            self._known.clear()
+        self._known.update(self._frontier.known_signals(pages))
+
+    def readable(self, attempt: Attempt) -> bool:
+        """Return whether a 304 would do: all links were kept, and nobody has seen the page otherwise since."""
+        known = self._known.get(attempt.page_id)
+        if known is None or not known.has_all_links:
+            return False
+        return attempt.original is None or attempt.original.captured_at <= known.fetched_at
+
+    def load(self, _original: Original) -> tuple[HttpHead, bytes] | None:
+        """Return nothing: no body is kept."""
+        return None
+
+    def take(self, attempt: Attempt) -> KnownSignals | None:
+        """Return what is known of a page, for the last time."""
+        return self._known.pop(attempt.page_id, None)
+
+
+_log = log.get()
+_AGAIN_S = 1.0
+_TAKEN = (BodyForm.HTML, BodyForm.TEXT)
+UNSUPPORTED = "unsupported_type"
+
+
+class SignalStorage:
+    """Files nothing: an answer's body is read and let go. `links_of` asks the database where a page leads."""
+
+    def __init__(self, memory: SignalMemory, links_of: Callable[[int], tuple[str, ...]], *, limit: int) -> None:
+        self._memory, self._links_of, self._limit = memory, links_of, limit
+        self._stop = Event()
+        self.no_space = Event()
+
+    def read(self, hop: Fetched) -> Payload:
+        """Return a body after transfer decoding."""
+        return read_payload(parse_head(hop.response_head), hop, self._limit)
+
+    def file(self, hop: Fetched, capture: FetchedPage, payload: Payload | None = None) -> StoredPage:
+        """Return the answer as it is read; of a page that has not changed, where it leads."""
+        head = parse_head(hop.response_head)
+        data, digest = payload or read_payload(head, hop, self._limit)
+        attempt = capture.attempt
+        recalled = self._recall(attempt) if hop.status == 304 and attempt is not None else None
+        return StoredPage(ref=None, head=head, payload=data, payload_digest=digest, recalled=recalled)
+
+    def _recall(self, attempt: Attempt) -> tuple[str, ...]:
+        while True:
+            try:
+                return self._links_of(attempt.page_id)
+            except Unavailable as exc:
+                _log.error("crawl.recall_later", message=str(exc))
+                if self._stop.wait(_AGAIN_S):
+                    raise
+
+    def note(self, failure: FetchFailed) -> None:
+        """Keep nothing: bodies are not kept here."""
+
+    def rotate(self) -> None:
+        """Do nothing: there is no file."""
+
+    def stop(self) -> None:
+        """Give up waiting for the database."""
+        self._stop.set()
+
+    def judged(self, capture: FetchedPage, attempt: Attempt, reading: DocumentFacts) -> FetchedPage:
+        """Return the capture as it ends: what is neither HTML nor text is excluded."""
+        is_page = attempt.kind is UrlKind.PAGE and capture.outcome is Outcome.SUCCESS and capture.redirected_to is None
+        if not is_page or reading.form is None or reading.form in _TAKEN:
+            return capture
+        return replace(capture, outcome=Outcome.EXCLUDED, reason=UNSUPPORTED)
+
+    def kept(self, visit: Visit, capture: FetchedPage, reading: DocumentFacts) -> Visit:
+        """Return the visit with its signals, unless the page is as it was."""
+        if visit.attempt.kind is not UrlKind.PAGE:
+            return visit
+        known, page = self._memory.take(visit.attempt), reading.page
+        if visit.outcome is not Outcome.SUCCESS or (page is None and visit.status != 304):
+            return visit
+        if page is None:
+            return replace(visit, content_hash=known.content_hash if known is not None else None)
+        if known is not None and known.content_hash == visit.content_hash:
+            return replace(visit, reason="unchanged" if visit.reason == "ok" else visit.reason)
+        return replace(visit, signals=signals_of(capture.hops[-1].url, page, reading))
+
+
+def signals_of(address: str, page: ParsedPage, reading: DocumentFacts) -> Signals:
+    """Return what is kept of a page. One that asks not to be indexed has no keywords.
+
+    Of links to one path the first is kept, and none to its own. All are counted: a 304 is asked for only where all are
+    kept, because they lead on in the place of the body.
+    """
+    url = parse(address)
+    own_hash = hash64(url.group)
+    resolved = Base(url.fetch, page.base).resolve([link.url for link in reading.links]).links
+    leading = ((to, link) for link in resolved if (to := group_hash(link)) != own_hash)
+    return Signals(
+        description=page.description,
+        words=() if page.noindex else keywords_of((page.title, page.description, page.text)),
+        from_hash=own_hash,
+        links=tuple((to, link.fetch) for to, link in edges_of(leading).items()),
+        links_count=sum(link.hash64 != url.hash64 for link in resolved),
+    )

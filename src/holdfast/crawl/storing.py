@@ -1,0 +1,277 @@
+"""Where an exchange goes before it is read: into the WARC file, as a revisit if the page's original has the same bytes.
+
+A disk that is full and a database that is away are waited for; who is told to stop while waiting gives up. The other
+policy, which keeps no bodies, is `crawl.signals.taking`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from threading import Event
+from typing import NamedTuple, Protocol, TypeVar
+
+from holdfast import log
+from holdfast.crawl.context import ROBOTS, FetchedPage
+from holdfast.crawl.outcomes import is_conditional
+from holdfast.crawl.page_reading import DocumentFacts
+from holdfast.crawl.warc_output import WarcOutput
+from holdfast.db.raw import RawDatabase
+from holdfast.errors import HoldfastError, NoSpace, NotFound, Unavailable
+from holdfast.types import Attempt, Fetched, FetchFailed, Original, RecordRef, UrlKind, Visit
+from holdfast.values import dataclass
+from holdfast.warc import queries as files
+from holdfast.warc.outfile import OPEN_SUFFIX
+from holdfast.warc.payload import HttpHead, parse_head, payload_chunks
+from holdfast.warc.reader import read_response_at
+from holdfast.warc.record import Profile, RecordType, sha256_of
+from holdfast.warc.roots import StrayFile, locate, placed
+from holdfast.warc.writer import Exchange, RecordDraft
+
+T = TypeVar("T")
+
+_log = log.get()
+_AGAIN_S = 1.0
+
+
+class Payload(NamedTuple):
+    """A body after transfer decoding."""
+
+    data: bytes | None
+    """None where it is too large to be read."""
+    digest: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredPage:
+    """One exchange that was filed."""
+
+    ref: RecordRef | None
+    """Where it stands; None where bodies are not kept."""
+    head: HttpHead
+    payload: bytes | None
+    """The transfer-decoded body, if it is small enough to be read."""
+    payload_digest: str
+    original: Original | None = None
+    """Set if a later capture of the page may point here."""
+    is_revisit: bool = False
+    recalled: tuple[str, ...] | None = None
+    """Where a page leads that has not changed and whose body is not kept."""
+
+
+class Storage(Protocol):
+    """A storage policy, as the desk sees it: what becomes of an exchange, and what is kept of what was read."""
+
+    no_space: Event
+    """Set while the disk has no room; cleared when a write succeeds again."""
+
+    def read(self, hop: Fetched) -> Payload:
+        """Return a body after transfer decoding; may be called from any thread."""
+        ...
+
+    def file(self, hop: Fetched, capture: FetchedPage, payload: Payload | None = None) -> StoredPage:
+        """Put one exchange away; Unavailable if told to stop while the disk or the database is waited for.
+
+        `payload` is what `read` returned for it, if that was called before.
+        """
+        ...
+
+    def note(self, failure: FetchFailed) -> None:
+        """Put away what came of an answer that cannot be read as one; Unavailable as `file`."""
+        ...
+
+    def rotate(self) -> None:
+        """Begin a new file if this one is full, old or idle."""
+        ...
+
+    def stop(self) -> None:
+        """Wait for nothing any more."""
+        ...
+
+    def judged(self, capture: FetchedPage, attempt: Attempt, reading: DocumentFacts) -> FetchedPage:
+        """Return the capture with the outcome that this policy gives it."""
+        ...
+
+    def kept(self, visit: Visit, capture: FetchedPage, reading: DocumentFacts) -> Visit:
+        """Return the visit with what this policy keeps of the page."""
+        ...
+
+
+class WarcStorage:
+    """Files on a tape. `refer_to` names the original that a revisit of an attempt's page may point to.
+
+    With `polls`, lists of addresses are the feeds that a poll asks for.
+    """
+
+    def __init__(
+        self, tape: WarcOutput, *, refer_to: Callable[[Attempt], Original | None], limit: int, polls: bool = False
+    ) -> None:
+        self._tape, self._refer_to, self._limit, self._polls = tape, refer_to, limit, polls
+        self._stop = Event()
+        self.no_space = Event()
+
+    def read(self, hop: Fetched) -> Payload:
+        """Return a body after transfer decoding."""
+        return read_payload(parse_head(hop.response_head), hop, self._limit)
+
+    def file(self, hop: Fetched, capture: FetchedPage, payload: Payload | None = None) -> StoredPage:
+        """Write one exchange; wait while the disk is full."""
+        head = parse_head(hop.response_head)
+        data, digest = payload or read_payload(head, hop, self._limit)
+        attempt = capture.attempt
+        original = self._refer_to(attempt) if attempt is not None and hop is capture.hops[0] else None
+        profile = _profile(hop, digest, original)
+        exchange = Exchange(
+            url=hop.url,
+            started_at=hop.started_at,
+            ip=hop.ip,
+            request_head=hop.request_head,
+            response_head=hop.response_head,
+            body=hop.body,
+            payload_digest=digest,
+            truncated=hop.truncated,
+            revisit_of=original if profile else None,
+            profile=profile,
+            tls_verified=hop.tls_verified,
+            purpose=_purpose(capture, polls=self._polls),
+        )
+        appended = self._patiently(lambda: self._tape.append(exchange))
+        fresh = None
+        if profile is None and hop.status == 200 and hop.truncated is None:
+            fresh = Original(
+                record_id=appended.record_id,
+                url=hop.url,
+                captured_at=hop.started_at,
+                payload_digest=digest,
+                warc_file_id=appended.ref.warc_file_id,
+                offset=appended.ref.offset,
+            )
+        return StoredPage(
+            ref=appended.ref,
+            head=head,
+            payload=data,
+            payload_digest=digest,
+            original=fresh,
+            is_revisit=profile is not None,
+        )
+
+    def note(self, failure: FetchFailed) -> None:
+        """Write what came as a metadata record: a response record must hold an answer, and this is none."""
+        draft = RecordDraft(
+            type=RecordType.METADATA,
+            content_type="application/octet-stream",
+            block=failure.received,
+            at=failure.started_at,
+            url=failure.url,
+        )
+        self._patiently(lambda: self._tape.note(draft))
+
+    def _patiently(self, write: Callable[[], T]) -> T:
+        """Return what a write gives; wait while the disk is full or the database away, until told to stop."""
+        while True:
+            try:
+                written = write()
+                self.no_space.clear()
+                return written
+            except Unavailable as exc:
+                full = isinstance(exc, NoSpace)
+                if not self.no_space.is_set() or not full:
+                    _log.error("crawl.no_space" if full else "crawl.file_later", message=str(exc))
+                if full:
+                    self.no_space.set()
+                if self._stop.wait(_AGAIN_S):
+                    raise
+
+    def rotate(self) -> None:
+        """Seal the file if it is full, old or idle."""
+        self._tape.rotate()
+
+    def stop(self) -> None:
+        """Give up waiting for disk space."""
+        self._stop.set()
+
+    def judged(self, capture: FetchedPage, attempt: Attempt, reading: DocumentFacts) -> FetchedPage:
+        """Return the capture as it is: everything is kept."""
+        return capture
+
+    def kept(self, visit: Visit, capture: FetchedPage, reading: DocumentFacts) -> Visit:
+        """Return the visit as it is: the WARC file has the rest."""
+        return visit
+
+
+def read_payload(head: HttpHead, hop: Fetched, limit: int) -> Payload:
+    """Return the transfer-decoded body, unless it is too large to read, and its digest."""
+    if hop.body.size <= limit:
+        data = b"".join(payload_chunks(head, hop.body))
+        return Payload(data, sha256_of((data,)))
+    return Payload(None, sha256_of(payload_chunks(head, hop.body)))
+
+
+def _purpose(capture: FetchedPage, *, polls: bool) -> str | None:
+    """Return what the crawler asked for on its own account, so that no reader has to guess it from the address."""
+    if capture.attempt is None:
+        return "robots" if capture.reason == ROBOTS else None
+    if capture.attempt.kind is not UrlKind.SITEMAP:
+        return None
+    return "feed" if polls else "sitemap"
+
+
+def _profile(hop: Fetched, digest: str, original: Original | None) -> Profile | None:
+    """Return how this answer repeats the page's last committed original, if it does."""
+    if original is None:
+        return None
+    if hop.status == 304:
+        return Profile.SERVER_NOT_MODIFIED if is_conditional(hop.request_head) else None
+    same = hop.status == 200 and digest == original.payload_digest and hop.truncated is None and hop.body.size > 0
+    return Profile.IDENTICAL_PAYLOAD if same else None
+
+
+class Originals:
+    """Where original records lie; paths are learned on the database's thread and used from any."""
+
+    def __init__(self, hot: RawDatabase, home: Path) -> None:
+        self._hot, self._home = hot, home.resolve()
+        self._paths: dict[int, Path | None] = {}
+        self._spoiled: set[tuple[int, int]] = set()
+
+    def learn(self, attempts: Iterable[Attempt]) -> None:
+        """Look up the files of these attempts' originals; called on the database's thread."""
+        unknown = {a.original.warc_file_id for a in attempts if a.original is not None} - self._paths.keys()
+        if not unknown:
+            return
+        with self._hot.read() as tx:
+            for file_id in unknown:
+                self._paths[file_id] = self._placed(files.path_of(tx, file_id))
+
+    def _placed(self, stored: str | None) -> Path | None:
+        """Return where a file lies, by the name that it has once it is sealed; None if it is not there."""
+        if (path := placed(self._home, stored)) is not None or stored is None:
+            return path
+        try:
+            path = locate(self._home, stored)
+            return path if path.with_name(f"{path.name}{OPEN_SUFFIX}").is_file() else None
+        except (StrayFile, OSError):
+            return None
+
+    def readable(self, attempt: Attempt) -> bool:
+        """Return whether this attempt's original can be read, as far as we know."""
+        original = attempt.original
+        if original is None or self._paths.get(original.warc_file_id) is None:
+            return False
+        return not self._spoiled or (original.warc_file_id, original.offset) not in self._spoiled
+
+    def load(self, original: Original) -> tuple[HttpHead, bytes] | None:
+        """Return an original's head and transfer-decoded body; None if it cannot be read after all, now and later."""
+        path = self._paths.get(original.warc_file_id)
+        if path is None:
+            return None
+        # A file that a process of this crawl still writes has its other name; it may be sealed between two looks.
+        for place in (path, path.with_name(f"{path.name}{OPEN_SUFFIX}"), path):
+            try:
+                return read_response_at(place, original.offset)
+            except NotFound:
+                continue
+            except (HoldfastError, OSError):
+                break
+        self._spoiled.add((original.warc_file_id, original.offset))
+        return None

@@ -1,0 +1,155 @@
+"""The WARC file that a process is writing: opened, registered, rotated, synced and sealed.
+
+Appending belongs to one thread; `sync` may be called from another and returns when every byte appended before is on
+disk. A file's row exists before the file, and its bytes are synced before any row that points into it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from threading import Lock
+
+from holdfast import log
+from holdfast.clock import Clock, digits14
+from holdfast.config import WarcSettings
+from holdfast.coordination.disk import identity_of
+from holdfast.errors import HoldfastError, Unavailable
+from holdfast.failpoints import reach
+from holdfast.warc.outfile import SealedFile
+from holdfast.warc.writer import Appended, Exchange, RecordDraft, WarcWriter
+
+_AGAIN_S = 1.0
+"""How often a database that was away is told again of a sealed file."""
+_log = log.get()
+
+Register = Callable[[Path], int]
+Sealed = Callable[[int, SealedFile], None]
+
+
+class OutputBroken(HoldfastError):
+    """What was written to a WARC file may not be on disk; this process can settle nothing more."""
+
+    code = "tape_broken"
+
+
+class WarcOutput:
+    """One process's WARC output; a file is opened when the first record comes."""
+
+    def __init__(
+        self, folder: Path, prefix: str, *, info: Mapping[str, str], clock: Clock, settings: WarcSettings
+    ) -> None:
+        self.folder = folder
+        self._identity = identity_of(folder)
+        self._prefix, self._info, self._clock, self._settings = prefix, info, clock, settings
+        self._writer: WarcWriter | None = None
+        self._serial = 0
+        self._next: tuple[str, int] | None = None
+        """The name and id of a file that is registered and not yet made."""
+        self._lock = Lock()
+        self._broken: OutputBroken | None = None
+        self._untold: list[tuple[int, SealedFile]] = []
+        """Sealed files that the database has not heard of."""
+        self._told_at = 0.0
+        self.register: Register = lambda _path: 0
+        """Makes the file's row and returns its id; set by the engine."""
+        self.sealed: Sealed = lambda _id, _file: None
+        """Told about every sealed file; set by the engine."""
+
+    def append(self, exchange: Exchange) -> Appended:
+        """Write one exchange and return where its response stands; NoSpace leaves the file as it was."""
+        if self._broken is not None:
+            raise self._broken
+        if self._writer is None:
+            self._open()
+        assert self._writer is not None
+        appended = self._writer.append_exchange(exchange)
+        reach("after_append")
+        return appended
+
+    def note(self, draft: RecordDraft) -> None:
+        """Write a record that is no exchange; NoSpace leaves the file as it was."""
+        if self._broken is not None:
+            raise self._broken
+        if self._writer is None:
+            self._open()
+        assert self._writer is not None
+        self._writer.append_record(draft)
+
+    def sync(self) -> None:
+        """Make everything that was appended before this call safe against power loss."""
+        with self._lock:
+            if self._broken is not None:
+                raise self._broken
+            if self._writer is None:
+                return
+            try:
+                self._writer.sync()
+            except Unavailable as exc:
+                raise self._break(self._writer, exc) from exc
+
+    def rotate(self) -> None:
+        """Seal the file if it is full, old or idle; tell again of files that the database could not take yet."""
+        if self._writer is not None and self._writer.should_seal(self._clock.now()):
+            self._seal()
+        elif not self._untold or self._clock.monotonic() - self._told_at < _AGAIN_S:
+            return
+        try:
+            self._tell()
+        except Unavailable as exc:
+            _log.warning("crawl.register_later", message=str(exc), files=len(self._untold))
+
+    def close(self) -> None:
+        """Seal the file that is open, if any; Unavailable if the database does not hear of it."""
+        self._seal()
+        self._tell()
+
+    def _seal(self) -> None:
+        with self._lock:
+            writer, self._writer = self._writer, None
+            if writer is None:
+                return
+            try:
+                self._untold.append((writer.file_id, writer.seal()))
+            except HoldfastError as exc:
+                writer.abandon()
+                raise self._break(writer, exc) from exc
+
+    def _tell(self) -> None:
+        self._told_at = self._clock.monotonic()
+        while self._untold:
+            self.sealed(*self._untold[0])
+            del self._untold[0]
+
+    def _break(self, writer: WarcWriter, exc: HoldfastError) -> OutputBroken:
+        """Give this tape up: what the disk took of a file is unknown, and no row may point into it.
+
+        The process ends, the file is repaired by whoever comes next, and its attempts are still open.
+        """
+        self._broken = OutputBroken(f"the disk did not take what was written to {writer.path}: {exc}")
+        return self._broken
+
+    def _open(self) -> None:
+        found = identity_of(self.folder)
+        if found is not None and self._identity is not None and found != self._identity:
+            # A mount that was taken away: what is below it is another disk's, and is never written to. A folder that
+            # is not there at all is waited for, as a full disk is.
+            self._broken = OutputBroken(f"{self.folder} is not the folder that it was when this process began")
+            raise self._broken
+        if self._next is None:  # after NoSpace the row is there already
+            self._serial += 1
+            name = f"{self._prefix}-{digits14(self._clock.now())}-{self._serial:05d}"
+            self._next = name, self.register(self.folder / f"{name}.warc.gz")
+        name, file_id = self._next
+        writer = WarcWriter.create(
+            self.folder,
+            name,
+            file_id,
+            self._info,
+            self._clock,
+            max_bytes=self._settings.bytes,
+            max_age_s=self._settings.age_s,
+            max_idle_s=self._settings.idle_s,
+        )
+        with self._lock:
+            self._writer, self._next = writer, None

@@ -1,0 +1,423 @@
+"""One crawl process: `python -m holdfast.crawl_process.process`, assignment on stdin, ending on stdout."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import importlib
+import json
+import os
+import signal
+import sys
+import traceback
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import lru_cache, partial
+from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
+from pathlib import Path
+from random import Random
+from typing import NamedTuple
+
+import uvloop
+
+from holdfast import __version__, config, log
+from holdfast.clock import Clock, SystemClock, to_micros
+from holdfast.config import Settings
+from holdfast.coordination.owners import OwnerProcess
+from holdfast.coordination.runfile import RunFile
+from holdfast.crawl.context import CrawlContext, FetchedPage, Memory
+from holdfast.crawl.credentials import Credentials
+from holdfast.crawl.engine import CrawlEngine, ProcessEnding
+from holdfast.crawl.page_reading import DocumentReader, LinkSieve
+from holdfast.crawl.plan import PRODUCT, CrawlPlan, validators_of
+from holdfast.crawl.process_watch import ProcessWatch, end_with_parent
+from holdfast.crawl.progress import CrawlLimits, CrawlNews, CrawlProgress
+from holdfast.crawl.settling import PendingResults
+from holdfast.crawl.storing import Originals, Storage, WarcStorage
+from holdfast.crawl.warc_output import WarcOutput
+from holdfast.crawl.writer_thread import CaptureWriter
+from holdfast.crawl_process.assignment import Assignment
+from holdfast.crawl_process.files import relative
+from holdfast.db.raw import Transaction
+from holdfast.failpoints import reach
+from holdfast.fetch.client import Client, ClientSettings
+from holdfast.fetch.dns import Resolver, ResolverSettings
+from holdfast.fetch.guard import AddressGuard
+from holdfast.fetch.per_ip import AddressLimit, AddressLimiter
+from holdfast.frontier import Frontier
+from holdfast.jobs import execution_queries
+from holdfast.jobs.execution_queries import from_json
+from holdfast.parse import ParseChild
+from holdfast.types import Visit
+from holdfast.urls import Url
+from holdfast.warc import queries as files
+from holdfast.warc.manifest import ManifestEntry, add_to_manifest
+from holdfast.warc.outfile import SealedFile
+from holdfast.warc.roots import record_root
+from holdfast.wiring import Runtime, open_ground
+from holdfast.wiring.feeds import open_feeds
+
+_BEAT_S = 5.0
+"""How often a process writes that it is alive: each time is a commit, and two minutes of silence are allowed."""
+
+
+class RowControl:
+    """Answers the engine from the execution's rows; used on the database's thread only."""
+
+    def __init__(
+        self,
+        ground: Runtime,
+        owner: OwnerProcess,
+        execution_id: int,
+        *,
+        epoch: int | None = None,
+        frontier_id: int | None = None,
+    ) -> None:
+        self._ground, self._owner, self._execution_id, self._epoch = ground, owner, execution_id, epoch
+        self._frontier_id = execution_id if frontier_id is None else frontier_id
+        self._landed: deque[str] = deque()
+        self._beat_at = -_BEAT_S
+
+    def listen(self) -> CrawlNews:
+        """Return the latest word, and say now and then that we are alive."""
+        now = self._ground.clock.monotonic()
+        beats = now - self._beat_at >= _BEAT_S
+        with self._ground.hot.write() if beats else self._ground.hot.read() as tx:
+            stop, landing = execution_queries.stop_word(tx, self._ground.hot.dialect, execution_id=self._execution_id)
+            if not self._is_ours(tx):
+                stop = "drain"  # its worker fell silent: another one has the execution, or soon will
+            totals = execution_queries.totals_of_others(tx, execution_id=self._frontier_id, owner_id=self._owner.id)
+            if beats:
+                self._owner.beat(tx)
+                self._beat_at = now
+        others = [from_json(counts) for counts in totals]
+        return CrawlNews(
+            stop=stop,
+            other_pages=sum(o.get("pages", 0) for o in others),
+            other_bytes=sum(o.get("bytes", 0) for o in others),
+            landing=landing,
+        )
+
+    def _is_ours(self, tx: Transaction) -> bool:
+        return self._epoch is None or execution_queries.is_leased(
+            tx, execution_id=self._execution_id, epoch=self._epoch
+        )
+
+    def landed(self, url: str) -> None:
+        """Take note of a landing place, from any thread."""
+        self._landed.append(url)
+
+    def tell(self) -> None:
+        """Add landing places to the execution's stored plan, for the other processes and for a resumption."""
+        fresh = list(self._landed)
+        if not fresh:
+            return
+        with self._ground.hot.write() as tx:
+            execution_queries.add_landing(tx, self._ground.hot.dialect, execution_id=self._execution_id, urls=fresh)
+        for _ in fresh:
+            self._landed.popleft()
+
+
+_REMEMBERED_ADDRESSES = 4096
+"""Of each request the address is judged: to read it anew takes 9 us."""
+
+
+def limiter_of(settings: Settings, plan: CrawlPlan, clock: Clock, *, processes: int = 1) -> AddressLimiter:
+    """Return the limiter of one process of a crawl."""
+    return address_limiter(settings, plan.allow_networks, clock, rate=plan.per_ip_rate, processes=processes)
+
+
+def address_limiter(
+    settings: Settings, allow_networks: Sequence[str], clock: Clock, *, rate: float | None = None, processes: int = 1
+) -> AddressLimiter:
+    """Return the limiter of one process, with the rate of the settings unless one is given.
+
+    The default is for the servers of others: in a private network that was allowed, a limit holds only if one was set.
+    """
+    fetch, networks = settings.fetch, tuple(map(ip_network, allow_networks))
+    limit = AddressLimit(
+        rate=fetch.per_ip_rate if rate is None else rate, connections=fetch.per_ip_connections
+    ).shared_by(processes)
+    was_set = rate is not None or {"per_ip_rate", "per_ip_connections"} & fetch.model_fields_set
+
+    @lru_cache(maxsize=_REMEMBERED_ADDRESSES)
+    def is_exempt(address: str) -> bool:
+        return not was_set and any(ip_address(address) in network for network in networks)
+
+    return AddressLimiter(limit, clock, is_exempt=is_exempt)
+
+
+LinksOf = Callable[[int], tuple[str, ...]]
+"""Where a page leads whose body was not kept, asked from the desk's thread."""
+
+
+class Policy(NamedTuple):
+    """What is known of earlier captures, and how a desk's storage is made."""
+
+    memory: Memory
+    make_storage: Callable[[DocumentReader, LinksOf], Storage]
+
+
+def policy_of(plan: CrawlPlan, ground: Runtime, tape: WarcOutput) -> Policy:
+    """Return the policy that a plan asks for."""
+    if plan.keeps_bodies:
+        return Policy(
+            Originals(ground.hot, ground.settings.home),
+            lambda reader, _: WarcStorage(tape, refer_to=reader.may_refer_to, limit=reader.max_bytes, polls=plan.polls),
+        )
+    # Loaded by name: the tables that fold letters take time and memory which other crawls need not spend.
+    signals = importlib.import_module("holdfast.crawl.signal_storage")
+    memory = signals.SignalMemory(ground.frontier)
+    return Policy(memory, lambda reader, links_of: signals.SignalStorage(memory, links_of, limit=reader.max_bytes))
+
+
+_log = log.get()
+
+
+class _Ended:
+    """Captures that a desk has ended: collected on its threads, taken up together on the loop."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, take: Callable[[FetchedPage, Visit | None], None]) -> None:
+        self._loop, self._take = loop, take
+        self._captures: deque[tuple[FetchedPage, Visit | None]] = deque()
+
+    def add(self, capture: FetchedPage, visit: Visit | None) -> None:
+        """Keep one until `hand_over`."""
+        self._captures.append((capture, visit))
+
+    def hand_over(self) -> None:
+        """Have those that were added taken up, on the loop."""
+        if self._captures:
+            self._loop.call_soon_threadsafe(self._take_all)
+
+    def _take_all(self) -> None:
+        while self._captures:
+            self._take(*self._captures.popleft())
+
+
+def _is_among(networks: tuple[IPv4Network | IPv6Network, ...]) -> Callable[[str], bool]:
+    """Return a test: does an address lie in one of these networks?"""
+    return lambda ip: any(ip_address(ip) in network for network in networks)
+
+
+class Process:
+    """The parts of one crawl process, put together and taken apart in order."""
+
+    engine: CrawlEngine
+    """Set while it runs."""
+
+    def __init__(
+        self, ground: Runtime, assignment: Assignment, *, clock: Clock | None = None, client: Client | None = None
+    ) -> None:
+        """Open what is written to; `clock` and `client` replace the machine's clock and the network.
+
+        The clock dates captures; what rows say is dated by the database's clock alone.
+        """
+        self._ground, self._assignment = ground, assignment
+        self._plan = CrawlPlan.from_json(assignment.plan)
+        self._clock: Clock = clock or SystemClock()
+        self._given = client
+        run = RunFile(ground.run_folder, assignment.run_file)
+        self._owner = OwnerProcess(
+            ground.hot, ground.clock, run=run, kind="process", execution_id=assignment.execution_id
+        )
+        self._tape = WarcOutput(
+            Path(assignment.output_dir),
+            f"{assignment.source_code}-{self._owner.id}",
+            info=warcinfo(self._plan, assignment),
+            clock=self._clock,
+            settings=ground.settings.warc,
+        )
+        self._policy = policy_of(self._plan, ground, self._tape)
+        self._child = ParseChild(deadline_s=ground.settings.parse.deadline_s)
+
+    async def run(self) -> ProcessEnding:
+        """Crawl until the engine ends, then seal and say goodbye."""
+        client = self._given or self._client()
+        engine = self.engine = self._engine(client)
+        self._obey_signals(engine)
+        self._tape.register = lambda path: engine.database.wait(lambda: self._register(path))
+        self._tape.sealed = lambda file_id, sealed: engine.database.wait(lambda: self._seal(file_id, sealed))
+        keeper = ProcessWatch(self._owner.run, Path(self._assignment.output_dir), parent=self._assignment.supervisor)
+        ending = await engine.run(keeper.watches)
+        await client.close()
+        await asyncio.to_thread(self._tape.close)
+        engine.close()
+        self._child.close()
+        self._say_goodbye()
+        return ending
+
+    def _say_goodbye(self) -> None:
+        """Leave nothing behind: no lease whose answer was lost, no row of a file that was never made."""
+        if strays := self._ground.frontier.free([self._owner.id]):
+            _log.warning("crawl.stray_leases", domains=strays)
+        with self._ground.hot.write() as tx:
+            for file in files.open_files(tx, owner_id=self._owner.id):
+                files.discard_file(tx, file.id)
+        self._owner.end()
+
+    def _obey_signals(self, engine: CrawlEngine) -> None:
+        """Drain on the first signal, hand everything back on the second."""
+        calls = iter([engine.drain])
+
+        def stop() -> None:
+            next(calls, engine.hand_back)()
+
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            asyncio.get_running_loop().add_signal_handler(number, stop)
+
+    def _client(self) -> Client:
+        fetch, plan = self._ground.settings.fetch, self._plan
+        settings = ClientSettings(
+            user_agent=plan.agent(),
+            from_header=plan.contact if "@" in plan.contact else "",
+            connect_timeout_s=fetch.connect_s,
+            min_bytes_per_s=fetch.min_rate,
+            rate_window_s=max(1, int(fetch.min_rate_s)),
+            spool_dir=Path(self._assignment.output_dir),
+            allow_invalid_tls=plan.allow_invalid_tls,
+            max_connections=fetch.connections,
+        )
+        guard = AddressGuard(tuple(map(ip_network, plan.allow_networks)))
+        names = Resolver(ResolverSettings(nameservers=tuple(fetch.nameservers)), guard, self._clock)
+        limiter = limiter_of(self._ground.settings, plan, self._clock, processes=self._assignment.processes)
+        return Client(settings, guard, self._clock, names, limiter)
+
+    def _engine(self, client: Client) -> CrawlEngine:
+        """Put the parts together."""
+        ground, progress = self._ground, CrawlProgress(self._clock)
+        control = RowControl(
+            ground,
+            self._owner,
+            self._assignment.execution_id,
+            epoch=self._assignment.epoch,
+            frontier_id=self._assignment.frontier_id,
+        )
+        # A process that takes the place of another must know where seeds landed before it reads its first page.
+        plan = replace(self._plan, landing=control.listen().landing or self._plan.landing)
+        crew = CrawlContext(
+            # When a domain may be asked and an attempt repeated is compared with leases: one clock for all machines.
+            plan=plan,
+            settings=ground.settings,
+            clock=ground.clock,
+            client=client,
+            progress=progress,
+            credentials=Credentials(plan),
+            random=Random(),  # noqa: S311
+            scope=plan.build_scope(),
+            originals=self._policy.memory,
+            processes=self._assignment.processes,
+            polled=validators_of(plan),
+            is_private=_is_among(tuple(map(ip_network, plan.allow_networks))),
+        )
+        ledger = PendingResults(
+            ground.frontier,
+            self._tape,
+            progress,
+            control,
+            execution_id=self._assignment.frontier_id,
+            owner_id=self._owner.id,
+        )
+        ledger.feeds = open_feeds(ground, plan, self._assignment.frontier_id)
+        left = self._assignment.seconds_left
+        ends_at = None if left is None else self._clock.monotonic() + left
+        limits = CrawlLimits(plan, progress, ends_at=ends_at, processes=self._assignment.processes)
+        sieve, reader, loop = LinkSieve(crew), DocumentReader(crew, self._child), asyncio.get_running_loop()
+
+        def links_of(page_id: int) -> tuple[str, ...]:
+            return engine.database.wait(lambda: ground.frontier.signal_links(page_id))
+
+        def landed(url: Url) -> None:
+            if crew.widen(url):
+                _log.info("crawl.seed_landed", url=url.fetch)
+                control.landed(url.fetch)
+
+        def make_desk() -> CaptureWriter:
+            storage = self._policy.make_storage(reader, links_of)
+            ended = _Ended(loop, lambda capture, visit: engine.finished(capture, visit))
+            run, clock = self._owner.run, ground.clock
+            desk = CaptureWriter(storage=storage, sieve=sieve, reader=reader, run=run, clock=clock, done=ended.add)
+            desk.flush = ended.hand_over
+            return desk
+
+        crew.landed, crew.forget = landed, sieve.forget
+        crew.read_again = partial(reader.read_again, sieve=sieve)
+        set_depth_rules(ground.frontier, plan, self._assignment)
+        engine = CrawlEngine(crew, ground.frontier, ledger, make_desk=make_desk, control=control, limits=limits)
+        return engine
+
+    def _register(self, path: Path) -> int:
+        """Make the row of a file that is about to be written."""
+        record_root(self._ground.settings.home, path.parent)
+        with self._ground.hot.write() as tx:
+            return files.insert_file(
+                tx,
+                execution_id=self._assignment.execution_id,
+                owner_id=self._owner.id,
+                path=relative(self._ground.settings.home, path),
+                now=to_micros(self._ground.clock.now()),
+            )
+
+    def _seal(self, file_id: int, sealed: SealedFile) -> None:
+        """List a file that was sealed in the manifest, then complete its row: while it says open, all is done again."""
+        reach("after_rename")
+        add_to_manifest(sealed.path.parent, ManifestEntry.of(file_id, sealed))
+        reach("after_manifest")
+        with self._ground.hot.write() as tx:
+            sealing = files.Sealing(sealed.size, sealed.sha256, sealed.crc32, sealed.record_count)
+            files.seal_file(tx, file_id, sealing, now=to_micros(self._ground.clock.now()))
+        reach("after_register")
+
+
+def set_depth_rules(frontier: Frontier, plan: CrawlPlan, assignment: Assignment) -> None:
+    """Say what depths mean here: others add to this frontier too, or have done so before us, as before a retry."""
+    rules = frontier.depth_rules
+    rules.limited = plan.max_depth is not None and plan.max_depth > 0 and not plan.polls
+    others = assignment.processes > 1 or frontier.stats(assignment.frontier_id).completed > 0
+    rules.shared = rules.limited and others
+
+
+def warcinfo(plan: CrawlPlan, assignment: Assignment) -> dict[str, str]:
+    """Return the warcinfo fields of a crawl's files: who, with what, how, and the plan without its secrets."""
+    return {
+        "software": f"{PRODUCT}/{__version__}",
+        "format": "WARC File Format 1.1",
+        "conformsTo": "http://iipc.github.io/warc-specifications/specifications/warc-format/warc-1.1/",
+        "operator": plan.contact,
+        "http-header-user-agent": plan.agent(),
+        "robots": plan.robots,
+        "isPartOf": f"{assignment.source_code}-{assignment.execution_id}",
+        "description": json.dumps(plan.public(), ensure_ascii=True),
+    }
+
+
+def main() -> None:
+    """Run one assignment; the ending is one line of JSON on standard output."""
+    assignment = Assignment.from_json(sys.stdin.read())
+    settings = config.load()
+    log.configure(settings.log_level)
+    end_with_parent(assignment.supervisor, patience_s=settings.lease.seconds)
+    # What was loaded so far stays; a page makes some hundred tuples, and looking for circles among them after every
+    # 700 costs a twentieth of its parse (measured).
+    gc.freeze()
+    gc.set_threshold(20_000, 20, 50)
+    gc.enable()
+    code = 1
+    try:
+        with open_ground(settings) as ground:
+            ending = uvloop.run(Process(ground, assignment).run())
+        code = 0
+        print(json.dumps({"ending": ending.value}), flush=True)
+    except BrokenPipeError:  # a supervisor that died hears nothing
+        pass
+    except BaseException as exc:
+        _log.error("crawl.process_failed", action="process", error=repr(exc))
+        traceback.print_exc()
+    # Without waiting: a parser or the database may hang in a thread. What is not settled, sealed and closed by now is
+    # cleaned up as after a kill.
+    os._exit(code)
+
+
+if __name__ == "__main__":
+    main()

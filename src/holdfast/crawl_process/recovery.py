@@ -1,0 +1,195 @@
+"""Cleaning up after processes that died: leases freed, pages blamed, WARC files repaired and sealed, with a report."""
+
+from __future__ import annotations
+
+from dataclasses import field
+from datetime import timedelta
+from pathlib import Path
+
+from holdfast import log
+from holdfast.clock import to_micros
+from holdfast.coordination.owners import DeadOwner, bury, cleaning_up, dead_owners
+from holdfast.coordination.runfile import acquit, is_held
+from holdfast.errors import HoldfastError, Unavailable
+from holdfast.failpoints import reach
+from holdfast.jobs.execution_queries import frontier_of
+from holdfast.values import dataclass
+from holdfast.warc import queries as files
+from holdfast.warc.manifest import ManifestEntry, add_to_manifest, remove_from_manifest
+from holdfast.warc.outfile import OPEN_SUFFIX
+from holdfast.warc.queries import UnsealedFile
+from holdfast.warc.repair import adopt
+from holdfast.warc.roots import StrayFile, locate
+from holdfast.wiring import Runtime
+
+_log = log.get()
+_LOST = timedelta(hours=1)
+"""Silence of another machine after which the files that it has not sealed are told as lost; if it comes back, it seals
+them, and they are read then."""
+
+
+_INDEXER = "indexer"
+
+
+@dataclass(slots=True)
+class RecoveryReport:
+    """What a start found and mended."""
+
+    owners: int = 0
+    domains: int = 0
+    quarantined: list[int] = field(default_factory=list)
+    repaired: list[str] = field(default_factory=list)
+    orphans: int = 0
+    """Records that are kept although no settled attempt points to them: they will be fetched again."""
+    torn_bytes: int = 0
+    left: dict[int, str] = field(default_factory=dict)
+    """Files that cannot be sealed as they are, by id, and why; what only waits (a full disk) is not among them."""
+    elsewhere: dict[int, str] = field(default_factory=dict)
+    """Files on a machine that has been silent for an hour, by id, and which one."""
+
+
+def recover(ground: Runtime) -> RecoveryReport:
+    """Free what dead processes held, and seal what they were writing here. Safe to run at any time."""
+    report = RecoveryReport()
+    for owner in dead_owners(ground.hot, ground.clock, folder=ground.run_folder):
+        if owner.kind == _INDEXER:  # what it was reading is freed by the next indexer, before its row is closed
+            continue
+        with cleaning_up(ground.hot, owner) as ours:
+            if ours:
+                _clean_up(ground, owner, report)
+    _seal_strays(ground, report)
+    if report.owners:
+        _log.info(
+            "recovery.done",
+            owners=report.owners,
+            domains=report.domains,
+            files=len(report.repaired),
+            orphans=report.orphans,
+            torn_bytes=report.torn_bytes,
+        )
+    return report
+
+
+def _clean_up(ground: Runtime, owner: DeadOwner, report: RecoveryReport) -> None:
+    """Clean up after one dead process. Each step may be repeated if this one is the last that we live to do."""
+    report.owners += 1
+    _blame(ground, owner, report)  # before its domains are free: nobody may take up the page that killed it meanwhile
+    report.domains += ground.frontier.free([owner.id])
+    reach("recovery_freed")
+    with ground.hot.read() as tx:
+        stale = files.open_files(tx, owner_id=owner.id)
+    # Without its run file only the name of a machine says that it was ours, and two machines may share one: what does
+    # not lie here may lie there, and must not be struck off.
+    is_ours = not owner.is_away and owner.run_path.exists()
+    elsewhere = [file for file in stale if not is_ours and not _is_here(ground, file)]
+    sealed = all([_adopt(ground, file, report) for file in stale if file not in elsewhere])
+    if ground.clock.now() - owner.heartbeat_at >= _LOST:
+        told = f"was being written on {owner.host}, which is silent since {owner.heartbeat_at:%Y-%m-%d %H:%M} UTC"
+        report.elsewhere.update((file.id, f"{Path(file.path).name} {told}") for file in elsewhere)
+    if sealed and not elsewhere:
+        reach("recovery_sealed")
+        bury(ground.hot, ground.clock, owner)
+    # Otherwise the row stays: a later start seals what is left, or the machine that has it.
+
+
+def _seal_strays(ground: Runtime, report: RecoveryReport) -> None:
+    """Seal files of owners whose rows are closed: a process that was cut off, taken for gone, went on and then died.
+
+    Only what lies here and what no living process holds: nothing is struck off, for it may be about to be made.
+    """
+    with ground.hot.read() as tx:
+        strays = files.stray_files(tx)
+    for file in strays:
+        if _is_here(ground, file) and not is_held(_open_path(ground, file)):
+            _adopt(ground, file, report)
+
+
+def _is_here(ground: Runtime, file: UnsealedFile) -> bool:
+    try:
+        path = locate(ground.settings.home, file.path)
+    except HoldfastError:
+        return False
+    return path.exists() or _open_path(ground, file).exists()
+
+
+def _open_path(ground: Runtime, file: UnsealedFile) -> Path:
+    path = locate(ground.settings.home, file.path)
+    return path.with_name(path.name + OPEN_SUFFIX)
+
+
+def _blame(ground: Runtime, owner: DeadOwner, report: RecoveryReport) -> None:
+    if owner.kind != "process" or not owner.in_hand:
+        return
+    evidence = f"process {owner.pid} on {owner.host} died while parsing this page"
+    limit = ground.settings.parse.crashes
+    report.quarantined += ground.frontier.blame([slot.attempt_id for slot in owner.in_hand], evidence, limit=limit)
+    acquit(owner.run_path)
+
+
+def _adopt(ground: Runtime, file: UnsealedFile, report: RecoveryReport) -> bool:
+    """Repair and seal one file of a dead process; a file that never got a record is struck off.
+
+    False if that cannot be done now (the disk is away, the file is damaged, its row names a place where none may lie):
+    the crawl goes on, the next start tries again.
+    """
+    try:
+        path = locate(ground.settings.home, file.path)
+        adopted = adopt(path)
+        reach("recovery_adopted")
+        if adopted is not None:
+            add_to_manifest(path.parent, ManifestEntry.of(file.id, adopted.sealed))
+            reach("recovery_listed")
+    except HoldfastError as exc:
+        _log.error("recovery.file_left", action="adopt", file=Path(file.path).name, message=str(exc))
+        if not isinstance(exc, Unavailable):
+            report.left[file.id] = str(exc)
+        return False
+    if adopted is None:
+        return _strike_off(ground, file, path, report)
+    sealed = adopted.sealed
+    with ground.hot.write() as tx:
+        sealing = files.Sealing(sealed.size, sealed.sha256, sealed.crc32, sealed.record_count, repaired=True)
+        files.seal_file(tx, file.id, sealing, now=to_micros(ground.clock.now()))
+        pointed = files.pointed_offsets(tx, file.id)
+    orphans = sum(1 for offset in adopted.response_offsets if offset not in pointed)
+    report.repaired.append(path.name)
+    report.orphans += orphans
+    report.torn_bytes += adopted.torn_bytes
+    _log.info("recovery.sealed", file=path.name, records=sealed.record_count, orphans=orphans, torn=adopted.torn_bytes)
+    return True
+
+
+def _strike_off(ground: Runtime, file: UnsealedFile, path: Path, report: RecoveryReport) -> bool:
+    """Forget a file that was never written to; not while its whole folder is away, as that of a lost mount is."""
+    with ground.hot.write() as tx:
+        if not (never_used := path.parent.is_dir() and not files.pointed_offsets(tx, file.id)):
+            _log.error("recovery.file_missing", action="adopt", file=str(path))
+            report.left[file.id] = f"{path} is missing"
+        else:
+            files.discard_file(tx, file.id)
+    return never_used
+
+
+def discard(ground: Runtime, execution_id: int) -> int:
+    """Remove an execution's WARC files, and the signals of pages that it saw last; return how many files there were.
+
+    Rows go first, so that nothing ever points at bytes that are gone. A row that names a place where no file of ours
+    may lie is struck off, and nothing is removed there.
+    """
+    with ground.hot.read() as tx:
+        rows = files.files_of(tx, execution_id=execution_id)
+        frontier_id = frontier_of(tx, execution_id)  # signals are written in its name: a retry has none of its own
+    for row in rows:
+        ground.frontier.forget_originals(row.id)
+        with ground.hot.write() as tx:
+            files.discard_file(tx, row.id)
+        try:
+            path = locate(ground.settings.home, row.path)
+        except StrayFile as exc:
+            _log.error("discard.file_left", action="discard", message=str(exc))
+            continue
+        remove_from_manifest(path.parent, row.id)
+        path.unlink(missing_ok=True)
+        _log.info("discard.removed", file=path.name)
+    ground.frontier.forget_signals(frontier_id)
+    return len(rows)

@@ -1,0 +1,360 @@
+"""A few polite requests outside any crawl: what `holdfast robots`, a dry run and a probe need. Same guard, same leases,
+same delays."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager, suppress
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from ipaddress import ip_network
+from pathlib import Path
+
+from holdfast.clock import Clock, SystemClock
+from holdfast.config import Settings
+from holdfast.coordination.owners import OwnerProcess
+from holdfast.coordination.runfile import RunFile
+from holdfast.crawl.outcomes import MAX_REDIRECTS, follow, is_redirect
+from holdfast.crawl.politeness import Pace
+from holdfast.crawl.robots_gate import AGENT, read_of
+from holdfast.crawl_process.process import address_limiter
+from holdfast.errors import NotPermitted, Unavailable, UrlRefused
+from holdfast.fetch import robots_state
+from holdfast.fetch.client import Client, ClientSettings
+from holdfast.fetch.dns import Resolver, ResolverSettings
+from holdfast.fetch.endings import asked_rest
+from holdfast.fetch.guard import AddressGuard
+from holdfast.fetch.robots import RobotsFile, capped
+from holdfast.types import (
+    DomainLease,
+    DomainUpdate,
+    Fetched,
+    FetchFailed,
+    FetchProblem,
+    FetchRequest,
+    RobotsAnswer,
+    RobotsState,
+)
+from holdfast.urls import Url, parse
+from holdfast.warc.payload import decode, parse_head, payload_chunks
+from holdfast.wiring import Runtime, open_ground
+
+KIND = "visitor"
+PATIENCE_S = 30.0
+"""How long a domain that is busy is waited for."""
+_LOOK_S = 0.5
+
+
+class DomainLeases:
+    """The domains that one command holds; used by the thread that opened it. Without a ground all are free."""
+
+    def __init__(self, ground: Runtime | None) -> None:
+        self._ground = ground
+        self._owner = None
+        if ground is not None:
+            self._owner = OwnerProcess(
+                ground.hot, ground.clock, run=RunFile(ground.run_folder), kind=KIND, execution_id=None
+            )
+        self._held: dict[str, DomainLease] = {}
+        self.wishes: dict[str, float] = {}
+        """The delays that robots files ask for, by domain."""
+        self._next_at: dict[str, datetime] = {}
+        """When a domain may be asked again, by what it answered to us."""
+
+    def try_take(self, domain: str) -> float | None:
+        """Return the seconds after which a domain may be asked, now that it is ours; None if it cannot be had now.
+
+        DomainForbidden if it can never be had: waiting for it would have no end.
+        """
+        if self._ground is None or self._owner is None:
+            return 0.0
+        lease = self._held.get(domain) or self._ground.frontier.lease_named(self._owner.id, domain)
+        if lease is None:
+            if self._ground.frontier.is_forbidden(domain):
+                raise DomainForbidden(domain)
+            return None
+        politeness = self._ground.settings.politeness
+        if domain not in self._held:
+            self._held[domain] = lease
+            self.wishes[domain] = _asked_delay(lease, max_delay_s=politeness.max_delay_s)
+        wait = (lease.next_allowed_at - self._ground.clock.now()).total_seconds()
+        # The last owner died, and may have asked a moment ago.
+        own = max(politeness.delay_s, lease.delay_s, self.wishes[domain]) if lease.taken_over else 0.0
+        return max(0.0, wait, own)
+
+    def asked(self, domain: str, *, rests_s: float) -> None:
+        """Note that a domain was asked, and for how long from now it is to be left alone."""
+        if self._ground is not None:
+            self._next_at[domain] = self._ground.clock.now() + timedelta(seconds=rests_s)
+
+    def take(self, domain: str, *, patience_s: float = PATIENCE_S, sleep: Callable[[float], None] = time.sleep) -> None:
+        """Take a domain and wait for its turn; Unavailable if others hold it, or it must rest, for longer than this."""
+        waited = 0.0
+        while (wait := self.try_take(domain)) is None:
+            if waited >= patience_s:
+                raise busy(domain)
+            sleep(_LOOK_S)
+            waited += _LOOK_S
+        sleep(wait)
+
+    def rests(self, domain: str) -> bool:
+        """Return whether a domain that is not held cannot be had: it is forbidden, or must rest for long."""
+        return self._ground is not None and self._ground.frontier.is_barred(domain)
+
+    def renew(self) -> bool:
+        """Extend what is held, to be called at least every 15 s; False if a domain was lost: ask it nothing more."""
+        if self._ground is None or self._owner is None or not self._held:
+            return True
+        leases = self._ground.frontier.renew(self._owner.id)
+        with self._ground.hot.write() as tx:
+            self._owner.beat(tx)  # a start on another machine frees what an owner holds that is silent for two minutes
+        return all(leases.get(lease.domain_id, (None,))[0] == lease.token for lease in self._held.values())
+
+    def robots(self, origin: str) -> RobotsState | None:
+        """Return what a crawl has learned of an origin's robots.txt."""
+        return None if self._ground is None else self._ground.frontier.robots(origin)
+
+    def give_back(self, *, delay_s: float) -> None:
+        """Give all back: those who come next wait for the delay, as if we had asked just now, and never for less than
+        the domain asked of us or of those before us."""
+        if self._ground is None or self._owner is None:
+            return
+        now = self._ground.clock.now()
+        updates = [
+            DomainUpdate(
+                domain_id=lease.domain_id,
+                token=lease.token,
+                next_allowed_at=max(
+                    lease.next_allowed_at,
+                    self._next_at.get(domain, now),
+                    now + timedelta(seconds=max(delay_s, self.wishes.get(domain, 0.0))),
+                ),
+                circuit=lease.circuit,
+            )
+            for domain, lease in self._held.items()
+        ]
+        self._held.clear()
+        self._ground.frontier.release(0, self._owner.id, updates)
+        self._owner.end()
+
+
+def _asked_delay(lease: DomainLease, *, max_delay_s: float) -> float:
+    """Return the longest delay that the known robots files of a domain ask for."""
+    files = (RobotsFile.parse(state.body, AGENT) for state in lease.robots if state.answer is RobotsAnswer.RULES)
+    return max((capped(file.crawl_delay or 0.0, max_delay_s).seconds for file in files), default=0.0)
+
+
+class DomainBusy(Unavailable):
+    """A domain is asked by another at this moment, or must rest."""
+
+    code = "domain_busy"
+
+
+class DomainForbidden(NotPermitted):
+    """An operator forbids a domain."""
+
+    code = "domain_forbidden"
+
+    def __init__(self, domain: str) -> None:
+        super().__init__(
+            f"{domain} is forbidden by an operator of this installation, so nothing is asked there; leave it out, or"
+            " have it allowed"
+        )
+
+
+def busy(domain: str) -> DomainBusy:
+    """Return the refusal of a domain that others ask at this moment."""
+    return DomainBusy(
+        f"{domain} is asked by a crawl at this moment, or must rest; try again later, or stop it with: holdfast stop"
+    )
+
+
+@contextmanager
+def open_leases(settings: Settings, *, delay_s: float) -> Iterator[DomainLeases]:
+    """Open the leases of a command, in the database if there is one, and give back what it took."""
+    if settings.database_url is None and not (Path(settings.home) / "holdfast.db").is_file():
+        yield DomainLeases(None)
+        return
+    with open_ground(settings) as ground:
+        leases = DomainLeases(ground)
+        try:
+            yield leases
+        finally:
+            with suppress(Unavailable):  # they lapse by themselves; what was done with them stands
+                leases.give_back(delay_s=delay_s)
+
+
+@contextmanager
+def hold_domains(
+    settings: Settings,
+    domains: Iterable[str],
+    *,
+    delay_s: float,
+    twins: Iterable[str] = (),
+    patience_s: float = PATIENCE_S,
+    sleep: Callable[[float], None] = time.sleep,
+) -> Iterator[DomainLeases]:
+    """Hold these domains while a tool asks them; call `renew` meanwhile. DomainBusy if one of them stays busy,
+    DomainForbidden if one may not be asked.
+
+    `twins` are places that the tool may be sent to: they are held as well, so that no crawl asks them beside it. One
+    that rests, because it does not answer, or that is forbidden, keeps nothing from being begun.
+    """
+    wanted = set(domains)
+    with open_leases(settings, delay_s=delay_s) as leases:
+        for domain in sorted(wanted | set(twins)):  # in one order, so that two tools never wait for each other
+            if domain not in wanted and leases.rests(domain):
+                continue
+            leases.take(domain, patience_s=patience_s, sleep=sleep)
+            if not leases.renew():  # those taken first have waited for the others
+                raise busy(domain)
+        yield leases
+
+
+_MAX_BYTES = 10 * 1024 * 1024
+_IN_FORCE = (robots_state.RobotsVerdict.RULES, robots_state.RobotsVerdict.ALLOW)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FetchedDocument:
+    """A body after its redirects, decoded."""
+
+    url: Url
+    fetched: Fetched
+    body: bytes
+
+
+class Solo:
+    """Asks one thing at a time, each domain at its pace."""
+
+    def __init__(
+        self, client: Client, clock: Clock, leases: DomainLeases, *, delay_s: float, max_delay_s: float
+    ) -> None:
+        self._client, self._clock, self._leases = client, clock, leases
+        self._delay_s, self._max_delay_s = delay_s, max_delay_s
+        self._paces: dict[str, Pace] = {}
+        self._robots: dict[str, RobotsState] = {}
+
+    async def get(self, url: Url, *, deadline_s: float) -> FetchedDocument | FetchFailed | None:
+        """Return what an address answers in the end; None after too many redirects."""
+        for _ in range(MAX_REDIRECTS + 1):
+            result = await self._ask(url, deadline_s)
+            if isinstance(result, FetchFailed):
+                return result
+            head = parse_head(result.response_head)
+            location = head.get("location") if is_redirect(result.status) else None
+            if location is None:
+                body = decode(head, b"".join(payload_chunks(head, result.body))).data
+                return FetchedDocument(url=url, fetched=result, body=body)
+            try:
+                url = follow(url, location)
+            except UrlRefused as exc:
+                return FetchFailed(
+                    url=url.fetch,
+                    problem=FetchProblem.URL_REFUSED,
+                    message=exc.reason,
+                    started_at=self._clock.now(),
+                    took_s=0.0,
+                )
+        return None
+
+    async def _ask(self, url: Url, deadline_s: float) -> Fetched | FetchFailed:
+        """Make one request in its domain's turn."""
+        pace = self._paces.get(url.domain) or await self._open(url.domain)
+        if pace.next_at - self._clock.monotonic() > max(PATIENCE_S, self._delay_of(url.domain)):
+            raise busy(url.domain)  # it told us to stay away for longer than a command waits
+        result = await self._ask_in_turn(url, pace, deadline_s)
+        if isinstance(result, FetchFailed) and result.kept_connection:  # as a crawl does: it says nothing of the page
+            result = await self._ask_in_turn(url, pace, deadline_s, fresh=True)
+        return result
+
+    async def _ask_in_turn(
+        self, url: Url, pace: Pace, deadline_s: float, *, fresh: bool = False
+    ) -> Fetched | FetchFailed:
+        async with pace.turn():
+            if not self._leases.renew():  # the turn may have come long after the lease was over
+                raise busy(url.domain)
+            request = FetchRequest(
+                url=url.fetch, deadline_s=deadline_s, max_body_bytes=_MAX_BYTES, fresh_connection=fresh
+            )
+            result = await self._client.fetch(request)
+            # Counted back from now: a pause of this process between two readings may only lengthen the delay.
+            at = self._clock.monotonic() - result.took_s
+            first = result.first_byte_s if isinstance(result, Fetched) else None
+            sent_at = at + (result.sent_s or 0.0)
+            pace.asked(sent_at=sent_at, first_byte_at=None if first is None else at + first)
+            if isinstance(result, Fetched):
+                value = parse_head(result.response_head).get("retry-after")
+                rest = asked_rest(result.status, value, self._clock.now(), max_delay_s=self._max_delay_s)
+                pace.wait_until(self._clock.monotonic() + (rest.seconds if rest is not None else 0.0))
+            self._leases.asked(url.domain, rests_s=pace.next_at - self._clock.monotonic())
+        return result
+
+    def _delay_of(self, domain: str) -> float:
+        return max(self._delay_s, self._leases.wishes.get(domain, 0.0))
+
+    async def _open(self, domain: str) -> Pace:
+        """Take a domain, so that no crawl asks it meanwhile; Unavailable if that cannot be had in time."""
+        looks = 0
+        while (wait_s := self._leases.try_take(domain)) is None:
+            looks += 1
+            if looks * _LOOK_S > PATIENCE_S:
+                raise busy(domain)
+            await asyncio.sleep(_LOOK_S)
+        pace = self._paces[domain] = Pace(
+            self._clock,
+            first_at=self._clock.monotonic() + wait_s,
+            lease_until=float("inf"),
+            delay=lambda: self._delay_of(domain),
+        )
+        return pace
+
+    async def robots(self, url: Url) -> RobotsState:
+        """Return what an origin's robots.txt says, read once; what a crawl has read, while that holds the domain."""
+        known = self._robots.get(url.origin)
+        if known is not None:
+            return known
+        if url.domain not in self._paces and self._leases.try_take(url.domain) is None:
+            known = self._leases.robots(url.origin)
+            if known is not None and robots_state.verdict(known, self._clock.now()) in _IN_FORCE:
+                self._robots[url.origin] = known
+                return known
+        answer = await self.get(parse(f"{url.origin}/robots.txt"), deadline_s=10.0)
+        if isinstance(answer, FetchFailed):
+            read = robots_state.RobotsRead(origin=url.origin, failure=answer.problem)
+        elif answer is None:
+            read = robots_state.RobotsRead(origin=url.origin, status=310, too_many_redirects=True)
+        else:
+            read = read_of(url.origin, answer.fetched)
+        state = robots_state.read_answer(None, read, self._clock.now())
+        self._robots[url.origin] = state
+        wish = rules_of(state, AGENT).crawl_delay if state.answer is RobotsAnswer.RULES else None
+        self._leases.wishes[url.domain] = capped(wish or 0.0, self._max_delay_s).seconds
+        return state
+
+
+@asynccontextmanager
+async def open_solo(settings: Settings, *, agent: str, networks: Sequence[str], delay_s: float) -> AsyncIterator[Solo]:
+    """Open a client for a few requests, which holds the domains that it asks, and close it again."""
+    clock, fetch = SystemClock(), settings.fetch
+    guard = AddressGuard(tuple(map(ip_network, networks)))
+    names = Resolver(ResolverSettings(nameservers=tuple(fetch.nameservers)), guard, clock)
+    client = Client(
+        ClientSettings(user_agent=agent, connect_timeout_s=fetch.connect_s),
+        guard,
+        clock,
+        names,
+        address_limiter(settings, networks, clock),
+    )
+    with open_leases(settings, delay_s=delay_s) as leases:
+        try:
+            yield Solo(client, clock, leases, delay_s=delay_s, max_delay_s=settings.politeness.max_delay_s)
+        finally:
+            await client.close()
+
+
+def rules_of(state: RobotsState, agent: str) -> RobotsFile:
+    """Return the rules for a product token in a robots.txt that was read."""
+    return RobotsFile.parse(state.body, agent)

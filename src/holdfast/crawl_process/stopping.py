@@ -1,0 +1,164 @@
+"""Stopping runs from outside: a word is left for their process, and only what no process holds is ended here.
+
+A run of a job is ended by the worker that holds it, or by the one that takes it over: never from here. A crawl of its
+own is ended here if no process works on it, on any machine; that is decided while holding its supervisor's place, so
+that a start at the same moment yields, or is yielded to.
+"""
+
+from __future__ import annotations
+
+import math
+import signal
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import datetime
+from types import FrameType
+from typing import NamedTuple
+
+from holdfast.coordination.owners import GONE, OwnerProcess, living_owners
+from holdfast.coordination.runfile import RunFile
+from holdfast.crawl_process.recovery import discard, recover
+from holdfast.jobs import execution_queries, executions
+from holdfast.types import Outcome
+from holdfast.wiring import Runtime
+
+
+class HeldExecution(NamedTuple):
+    """An execution that was asked to stop and has not ended, and who is to end it."""
+
+    execution_id: int
+    state: str
+    holder: str | None
+    """None if no process works on it: the next worker that takes it up ends it."""
+    heard_at: datetime | None
+    """When the holder was last heard of."""
+    is_silent: bool = False
+
+    def sentence(self) -> str:
+        """Return in words what it waits for."""
+        run = f"execution {self.execution_id}"
+        if self.holder is None:
+            return f"{run} is {self.state} and no process works on it: the next worker ends it (holdfast start-worker)"
+        heard = f"last heard of at {self.heard_at:%H:%M:%S} UTC" if self.heard_at else "not heard of yet"
+        if self.is_silent:
+            return f"{run} is held by {self.holder}, {heard}: a worker that takes it over ends it"
+        return f"{run} is still draining at {self.holder}, {heard}; look again with: holdfast status"
+
+
+def ask_to_stop(ground: Runtime, *, execution_id: int | None, cancel: bool) -> list[int]:
+    """Ask one execution, or all that run, to stop, and end those that no process holds; return their ids.
+
+    NotFound if there is none to stop. With `cancel` what was captured is discarded by the process that ends the run.
+    """
+    ids = executions.request_stop(ground.hot, execution_id=execution_id, cancel=cancel)
+    for one in ids:
+        _end_abandoned(ground, one, cancel=cancel)
+    return ids
+
+
+def still_held(ground: Runtime, ids: list[int]) -> list[HeldExecution]:
+    """Return which of these executions have not ended, and who is to end them."""
+    found = []
+    for one in ids:
+        with ground.hot.read() as tx:
+            holding = execution_queries.holding(tx, execution_id=one)
+        if holding.state not in ("running", "queued"):
+            continue
+        if holding.is_of_job:
+            silent = holding.heard_at is None or holding.heard_at <= ground.clock.now() - GONE
+            found.append(HeldExecution(one, holding.state, holding.owner, holding.heard_at, silent))
+            continue
+        living = living_owners(ground.hot, ground.clock, execution_id=one, folder=ground.run_folder)
+        last = max(living, key=lambda owner: owner.heartbeat_at, default=None)
+        name = f"{last.host} (pid {last.pid})" if last else None
+        found.append(HeldExecution(one, holding.state, name, last.heartbeat_at if last else None))
+    return found
+
+
+def _end_abandoned(ground: Runtime, execution_id: int, *, cancel: bool) -> None:
+    """End a crawl of its own whose processes are gone; nothing happens if one lives, or if it is a job's run."""
+    if _is_held(ground, execution_id, before=None):
+        return
+    run = RunFile(ground.run_folder)
+    place = OwnerProcess(ground.hot, ground.clock, run=run, kind="supervisor", execution_id=execution_id)
+    try:
+        if _is_held(ground, execution_id, before=place.id):
+            return
+        recover(ground)
+        if cancel:
+            while ground.frontier.close_rest(execution_id, outcome=Outcome.EXCLUDED, reason="cancelled"):
+                with ground.hot.write() as tx:  # millions of rows take minutes: no other start may take us for gone
+                    place.beat(tx)
+            discard(ground, execution_id)
+        state, reason = ("cancelled", "discarded") if cancel else ("stopped", "stopped")
+        executions.end(ground.hot, ground.clock, executions.ExecutionEnding(execution_id, state, reason))
+    finally:
+        place.end()
+
+
+def _is_held(ground: Runtime, execution_id: int, *, before: int | None) -> bool:
+    with ground.hot.read() as tx:
+        holding = execution_queries.holding(tx, execution_id=execution_id)
+    if holding.is_of_job or holding.state not in execution_queries.OPEN:
+        return True
+    living = living_owners(ground.hot, ground.clock, execution_id=execution_id, folder=ground.run_folder)
+    return any(before is None or owner.id < before for owner in living)
+
+
+_LOOK_S = 0.1
+_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+class Stops:
+    """How often somebody said stop: the first time drains, the second hands back at once."""
+
+    def __init__(self) -> None:
+        self._asked = 0
+        self._is_abandoned = False
+
+    @property
+    def count(self) -> int:
+        """How often stop was said so far."""
+        return self._asked
+
+    @property
+    def abandoned(self) -> bool:
+        """Whether another process has the execution now: end, and write nothing."""
+        return self._is_abandoned
+
+    def abandon(self) -> None:
+        """Say that another process has the execution now: hand back at once, and write nothing."""
+        self._is_abandoned = True
+        self.ask(2)
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Wait for the first word, at most so long; return whether it has come."""
+        # No event that the handler sets: it may interrupt whoever holds the event's own lock.
+        left = math.inf if timeout is None else timeout
+        while not self.count and left > 0:
+            time.sleep(min(_LOOK_S, left))
+            left -= _LOOK_S
+        return self.count > 0
+
+    def ask(self, times: int) -> None:
+        """Ask to stop, so often altogether; what was asked before stands."""
+        self._asked = max(self._asked, times)
+
+
+@contextmanager
+def obeying_signals() -> Iterator[Stops]:
+    """Count signals for the length of the block; only on the main thread, and in a process that does nothing else."""
+    stops = Stops()
+
+    def count(_number: int, _frame: FrameType | None) -> None:
+        stops.ask(
+            stops.count + 1
+        )  # passed on by the next look, so that no process is missed that is just being started
+
+    before = {number: signal.signal(number, count) for number in _SIGNALS}
+    try:
+        yield stops
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -1,0 +1,537 @@
+"""Runs one execution with a few processes: starts them, replaces those that die or hang, and brings it to its end.
+
+A database that is away is waited for: nothing is started, counted as a death or ended until it is back.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import select
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import NamedTuple, TypeVar
+
+from holdfast import log
+from holdfast.coordination.disk import MountIdentity, shortage
+from holdfast.coordination.owners import OwnerProcess, has_rival, later_rivals, was_closed
+from holdfast.coordination.runfile import RunFile, last_tick, new_name
+from holdfast.crawl.plan import CrawlPlan
+from holdfast.crawl_process.assignment import Assignment, Seeding
+from holdfast.crawl_process.recovery import discard, recover
+from holdfast.crawl_process.stopping import Stops, obeying_signals
+from holdfast.db.raw import last_refusal
+from holdfast.errors import Conflict, NoSpace, Unavailable
+from holdfast.jobs import executions
+from holdfast.jobs.endings import LIMITS, RunReading, Shortfall
+from holdfast.jobs.executions import Begun, WorkTime, read_ending
+from holdfast.jobs.views.status import ExecutionStatus, read_status
+from holdfast.types import Outcome
+from holdfast.values import dataclass
+from holdfast.warc import queries as files
+from holdfast.wiring import Runtime
+
+_STOPS = (signal.SIGTERM, signal.SIGINT)
+"""Two signals, because two of one kind that come together are one."""
+
+_PROGRAM = "import gc; gc.disable(); from holdfast.crawl_process.process import main; main()"
+"""A tenth of loading is spent looking for garbage that modules do not make; `main` turns the search on again."""
+_START_S = 20.0
+"""How long a process may take to begin: on a busy machine an interpreter needs seconds to load its modules."""
+_TICKS_S = os.sysconf("SC_CLK_TCK")
+
+
+class Cost(NamedTuple):
+    """What a process has taken so far."""
+
+    cpu_s: float
+    peak_bytes: int
+
+
+class Child:
+    """One process at work."""
+
+    def __init__(
+        self, assignment: Assignment, *, environment: dict[str, str], log_path: Path, run_folder: Path, now: float
+    ) -> None:
+        self.run_path = run_folder / assignment.run_file
+        self._alive_at = now
+        self._has_ticked = False
+        self._told = 0
+        self._said = b""
+        with log_path.open("ab") as log_file:
+            # A session of its own: Ctrl-C reaches the supervisor only, which decides what it means.
+            self._process = subprocess.Popen(
+                [sys.executable, "-c", _PROGRAM],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=log_file,
+                env={**os.environ, **environment},
+                start_new_session=True,
+            )
+        assert self._process.stdin is not None
+        with suppress(BrokenPipeError):  # it died at once: its exit code will say so
+            self._process.stdin.write(assignment.to_json().encode())
+            self._process.stdin.close()
+
+    @property
+    def pid(self) -> int:
+        """The process's number."""
+        return self._process.pid
+
+    def has_ended(self) -> bool:
+        """Return whether the process is over; its exit code may still be read, and what it cost."""
+        if self._process.returncode is not None:
+            return True
+        with suppress(ChildProcessError):
+            return os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+        return True
+
+    def cost(self) -> Cost | None:
+        """Return what the process has taken, as the kernel tells it while it lives; None where it does not tell."""
+        try:
+            fields = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
+            lines = Path(f"/proc/{self.pid}/status").read_text().splitlines()
+        except OSError:
+            return None
+        peak = next((int(line.split()[1]) * 1024 for line in lines if line.startswith("VmHWM:")), 0)
+        return Cost((int(fields[11]) + int(fields[12])) / _TICKS_S, peak)
+
+    def exit_code(self) -> int | None:
+        """Return how the process ended, or None while it runs."""
+        return self._process.poll()
+
+    def fileno(self) -> int:
+        """Return what to wait on for the process's last words, or for its end."""
+        assert self._process.stdout is not None
+        return self._process.stdout.fileno()
+
+    def hear(self) -> None:
+        """Take what the process says; the kernel closes its output a moment before the process is over."""
+        said = os.read(self.fileno(), 4096)
+        self._said += said
+        if not said:
+            with suppress(ChildProcessError):
+                os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOWAIT)
+
+    def ending(self) -> str | None:
+        """Return the word with which an ended process said goodbye; None if it died without one."""
+        assert self._process.stdout is not None
+        lines = (self._said + self._process.stdout.read()).splitlines()
+        self._process.stdout.close()
+        return json.loads(lines[-1])["ending"] if lines and self._process.returncode == 0 else None
+
+    def stop(self, times: int) -> None:
+        """Ask the process to drain, or the second time to hand back at once; what it was told is not repeated."""
+        while self._told < min(times, len(_STOPS)):
+            self._process.send_signal(_STOPS[self._told])
+            self._told += 1
+
+    def kill(self) -> None:
+        """End the process without asking."""
+        self._process.kill()
+        self._process.wait()
+
+    def silent_for(self, now: float) -> float:
+        """Return for how long the process's loop has shown no life; one that has said goodbye is not silent."""
+        tick = last_tick(self.run_path)
+        if tick is None:
+            return 0.0 if self._has_ticked else max(0.0, now - self._alive_at - _START_S)
+        self._has_ticked = True
+        return now - max(self._alive_at, tick)
+
+    def excuse(self, now: float) -> None:
+        """Count silence from now on: nobody was there to listen."""
+        self._alive_at = now
+
+
+def fresh_name() -> str:
+    """Return the name of a run file for a new process."""
+    return new_name()
+
+
+T = TypeVar("T")
+
+_log = log.get()
+_LOOK_S = 0.1
+_SHOW_S = 0.5
+_BEAT_S = 15.0
+_COUNT_S = 2.0
+"""How often the time at work is written: so much of it is lost to a kill."""
+_AGAIN_S = 0.5
+"""How often a database that is away is asked again."""
+_ASLEEP_S = 2.0
+"""A longer pause between two looks means that this process stood still: silence meanwhile proves nothing."""
+_DEATHS = 8
+_DEATHS_EACH = 4
+"""So many deaths in a row, with nothing settled between, end the execution: in all, and for each process of it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Conclusion:
+    """How a crawl ended (completed, stopped with more to do, cancelled and discarded, failed), and what it cost."""
+
+    reading: RunReading
+    cost: Cost
+    error: str | None = None
+    """What made it fail, in words."""
+
+    @property
+    def state(self) -> str:
+        """How it ended, in a word."""
+        return self.reading.state
+
+
+class Supervisor:
+    """The parent of one execution's processes."""
+
+    def __init__(
+        self, ground: Runtime, begun: Begun, plan: CrawlPlan, *, workers: int, show: Callable[[ExecutionStatus], None]
+    ) -> None:
+        self._ground, self._begun, self._plan = ground, begun, plan
+        self._workers, self._show = workers, show
+        self._children: list[Child] = []
+        self._seeding: Seeding | None = None
+        self._early: set[int] = set()
+        """Numbers of processes that were started before all seeds were there: they may end while there is more."""
+        self._resting = 0
+        """Places of such processes that found nothing more to do."""
+        self._vacant = 0
+        """Places of processes that died and were not cleaned up after yet."""
+        self._again_at = 0.0
+        self._endings: list[str] = []
+        self._stops = Stops()
+        self._epoch: int | None = None
+        self._stopped_at: float | None = None
+        self._deaths = 0
+        self._settled = -1
+        self._started = ground.clock.monotonic()
+        self._shown_at = self._looked_at = self._beat_at = self._counted_at = self._started
+        self._time = WorkTime(ground.clock, begun)
+        self._failure: str | None = None
+        self._mount = MountIdentity(begun.output_dir)
+        self._has_vanished = False
+        """Whether the folder that is written to is gone, or another: a mount that was taken away."""
+        self._owner: OwnerProcess | None = None
+        self._rivals: set[int] = set()
+        """Later supervisors of this execution that lived when they were last looked for."""
+        self._costs: dict[int, Cost] = {}
+        self._peak_bytes = 0
+
+    def run(self) -> ExecutionStatus:
+        """Bring the execution to an end and return its last status; Conflict if another live one is at it."""
+        with obeying_signals() as stops:
+            conclusion = self.crawl(stops)
+            if stops.abandoned:
+                number = self._begun.execution_id
+                raise Conflict(
+                    f"execution {number} was taken up or ended by another process while this one stood still, so this "
+                    f"one has handed back; look at it with: holdfast status {number}"
+                )
+            ending = self._patiently(lambda: self._ending(conclusion))
+            self._patiently(lambda: executions.end(self._ground.hot, self._ground.clock, ending, time=self._time))
+            if self._has_vanished:
+                raise Unavailable(
+                    f"{self._begun.output_dir} has vanished while it was written to: is its storage mounted? "
+                    "Once it is back, the same command resumes"
+                )
+            return self._patiently(self._status)
+
+    def _ending(self, conclusion: Conclusion) -> executions.ExecutionEnding:
+        """Return what the row of a crawl of its own says from now on; one that is over waits to be indexed."""
+        state, reason, shortfalls = conclusion.reading
+        with self._ground.hot.read() as tx:
+            has_files = bool(files.files_of(tx, execution_id=self._begun.execution_id))
+        index_state = "pending" if has_files and state in ("completed", "failed") else None
+        return executions.ExecutionEnding(
+            self._begun.execution_id, state, reason, shortfalls, conclusion.error, index_state
+        )
+
+    def crawl(self, stops: Stops, *, epoch: int | None = None) -> Conclusion:
+        """Crawl until nothing is open, a limit is reached or somebody says stop; its own row is not written.
+
+        With the epoch of a lease, that decides who may be here; without, a live supervisor that was there before is a
+        Conflict.
+        """
+        ground, begun = self._ground, self._begun
+        self._stops, self._epoch = stops, epoch
+        owner = OwnerProcess(
+            ground.hot, ground.clock, run=RunFile(ground.run_folder), kind="supervisor", execution_id=begun.execution_id
+        )
+        self._owner = owner
+        try:
+            if epoch is None and has_rival(ground.hot, ground.clock, owner, folder=ground.run_folder):
+                raise Conflict(f"execution {begun.execution_id} was taken up by another start a moment ago")
+            self._seeding = seeding = Seeding(self._plan, ground.frontier, begun.frontier_id)
+            self._patiently(seeding.step)
+            for _ in range(self._workers):
+                if not stops.count:
+                    self._start()
+            self._watch(owner)
+            self._patiently(lambda: self._yield_if_replaced(owner))
+            return self._patiently(self._conclude)
+        finally:
+            for child in self._children:
+                child.kill()
+            with suppress(Unavailable):  # then the next start cleans up
+                owner.end()
+
+    @property
+    def cost(self) -> Cost:
+        """What the processes have cost so far: all their time, and the most that they took of memory together."""
+        return Cost(cpu_s=sum(one.cpu_s for one in self._costs.values()), peak_bytes=self._peak_bytes)
+
+    def _patiently(self, call: Callable[[], T]) -> T:
+        """Return what a call gives, waiting for a database that is away; somebody who says stop twice ends that."""
+        while True:
+            try:
+                return call()
+            except NoSpace:
+                raise
+            except Unavailable as exc:
+                if self._stops.count > 1:
+                    raise
+                _log.warning("crawl.database_unavailable", message=str(exc))
+                time.sleep(_AGAIN_S)
+
+    def _start(self) -> None:
+        """Start one process; a new one continues where a dead one stopped."""
+        settings, begun = self._ground.settings, self._begun
+        left = None if self._plan.max_time_s is None else max(0.0, self._plan.max_time_s - self._time.used_s)
+        assignment = Assignment(
+            plan=replace(self._plan, landing=begun.landing).to_json(),
+            execution_id=begun.execution_id,
+            source_code=begun.source_code,
+            output_dir=str(begun.output_dir),
+            run_file=fresh_name(),
+            processes=self._workers,
+            seconds_left=left,
+            supervisor=os.getpid(),
+            epoch=self._epoch,
+            goes_on_with=begun.goes_on_with,
+        )
+        child = Child(
+            assignment,
+            environment={"HOLDFAST_HOME": str(settings.home.resolve()), "HOLDFAST_DATABASE_URL": settings.database},
+            log_path=begun.output_dir / "crawl.log",
+            run_folder=self._ground.run_folder,
+            now=self._ground.clock.monotonic(),
+        )
+        self._children.append(child)
+        if self._seeds_left:
+            self._early.add(child.pid)
+
+    @property
+    def _seeds_left(self) -> int:
+        return 0 if self._seeding is None else self._seeding.left
+
+    def _is_seeding(self) -> bool:
+        """Return whether there are seeds to add; a run that is to stop leaves them to the start that resumes it."""
+        return self._seeds_left > 0 and not self._stops.count and self._failure is None
+
+    def _watch(self, owner: OwnerProcess) -> None:
+        """Look after the processes until none is left."""
+        while self._children or self._vacant or self._resting or self._is_seeding():
+            self._rest()
+            now = self._ground.clock.monotonic()
+            if self._stops.count and self._stopped_at is None:
+                self._stopped_at = now
+            if now - self._looked_at > _ASLEEP_S:
+                for child in self._children:
+                    child.excuse(now)
+                self._beat_at = self._shown_at = -math.inf  # another may have taken its place: look at once
+            self._looked_at = now
+            for child in list(self._children):
+                child.stop(self._stops.count)
+                self._look_at(child, now)
+            try:
+                if self._vacant and now >= self._again_at:
+                    self._fill()
+                if now >= self._again_at:
+                    self._seed()
+                if now - self._shown_at >= _SHOW_S:
+                    self._look_at_rows(owner, now)
+            except Unavailable as exc:
+                _log.warning("crawl.database_unavailable", message=str(exc))
+                self._again_at = now + _AGAIN_S
+                if self._stops.count > 1 and not self._children:
+                    raise
+
+    def _seed(self) -> None:
+        """Add some more seeds; have processes go on that ended before these were there."""
+        if self._seeding is not None and self._is_seeding():
+            self._seeding.step()
+        if not self._resting:
+            return
+        if not self._stops.count and self._failure is None:
+            if self._ground.frontier.open_count(self._begun.frontier_id):
+                for _ in range(self._resting):
+                    self._start()
+            elif self._seeds_left:
+                return
+        self._resting = 0
+
+    def _rest(self) -> None:
+        """Wait until it is time to look again; a process that says its last words ends the wait."""
+        wait_s = 0.0 if self._is_seeding() else _LOOK_S
+        if not self._children:
+            time.sleep(wait_s)
+        for child in select.select(self._children, (), (), wait_s)[0]:
+            child.hear()
+
+    def _look_at_rows(self, owner: OwnerProcess, now: float) -> None:
+        """Show how it stands, hear a stop request, and say that we are alive."""
+        self._shown_at = now
+        self._weigh()
+        self._look_at_folder()
+        if self._epoch is None and now - self._counted_at >= _COUNT_S:  # of a job's run, its lease tells the time
+            with self._ground.hot.write() as tx:
+                self._time.write(tx)
+            self._counted_at = now
+        if now - self._beat_at >= _BEAT_S:
+            self._yield_if_replaced(owner)
+            self._beat_at = now
+            if not self._stops.abandoned:  # its row stays closed: who took its place need not yield to it
+                with self._ground.hot.write() as tx:
+                    owner.beat(tx)
+        status = self._status()
+        self._show(replace(status, seeds_left=self._seeds_left))
+        if status.stop_requested is not None and not self._stops.count:
+            self._stops.ask(1)
+        if sum(status.outcomes.values()) > self._settled:
+            self._settled, self._deaths = sum(status.outcomes.values()), 0
+
+    def _look_at_folder(self) -> None:
+        """Hand back if the folder that is written to is gone, or another: what is below a lost mount is left alone.
+
+        A job's run is told by its worker.
+        """
+        if self._epoch is None and not self._has_vanished and not self._mount.is_same:
+            _log.error("crawl.output_vanished", folder=str(self._begun.output_dir))
+            self._has_vanished = True
+            self._stops.ask(2)
+
+    def _yield_if_replaced(self, owner: OwnerProcess) -> None:
+        """Hand back if this process stood still for so long that another took its place, or ended the execution.
+
+        A job's run has a lease that tells. Here, a start that begins beside a live supervisor yields by itself within a
+        moment: so a later one counts if our row was closed before it came, or if it is still there a beat later.
+        """
+        if self._epoch is not None or self._stops.abandoned:
+            return
+        hot, clock, folder = self._ground.hot, self._ground.clock, self._ground.run_folder
+        rivals = {one.id for one in later_rivals(hot, clock, owner, folder=folder)}
+        is_replaced = bool(rivals & self._rivals or (rivals and was_closed(hot, owner)))
+        self._rivals = rivals
+        if is_replaced or self._status().state != "running":
+            _log.error("crawl.replaced", execution=self._begun.execution_id)
+            self._stops.abandon()
+
+    def _weigh(self) -> None:
+        """Note what the processes have cost so far, and what all that live take together."""
+        costs = {child.pid: child.cost() for child in self._children}
+        self._costs.update((pid, cost) for pid, cost in costs.items() if cost is not None)
+        self._peak_bytes = max(self._peak_bytes, sum(cost.peak_bytes for cost in costs.values() if cost is not None))
+
+    def _look_at(self, child: Child, now: float) -> None:
+        if child.has_ended():
+            self._weigh()
+        code = child.exit_code()
+        if code is None:
+            if child.silent_for(now) > self._ground.settings.engine.watchdog_s or self._overdue(now):
+                _log.error("crawl.process_hangs", pid=child.pid)
+                child.kill()
+            return
+        self._children.remove(child)
+        is_early = child.pid in self._early
+        self._early.discard(child.pid)
+        ending = child.ending()
+        if ending is None:
+            _log.error("crawl.process_died", pid=child.pid, code=code)
+            self._vacant += 1
+        elif ending == "replace" and not self._stops.count:
+            self._start()
+        elif ending == "done" and is_early:
+            self._resting += 1
+        else:
+            self._endings.append(ending)
+
+    def _overdue(self, now: float) -> bool:
+        """Return whether a process had all the time that it may need to drain: requests, settling, and some more."""
+        settings = self._ground.settings
+        patience = settings.fetch.deadline_s + settings.lease.seconds + settings.engine.watchdog_s
+        return self._stopped_at is not None and now - self._stopped_at > patience
+
+    def _fill(self) -> None:
+        """Clean up after processes that died, and start others unless that is hopeless or unwanted."""
+        recover(self._ground)
+        self._look_at_folder()  # it may be what they died of
+        vacant, self._vacant = self._vacant, 0
+        self._deaths += vacant
+        if self._deaths >= max(_DEATHS, _DEATHS_EACH * self._workers):
+            self._failure = f"{self._deaths} processes died in a row; see crawl.log in {self._begun.output_dir}"
+        if self._failure is None and not self._stops.count:
+            for _ in range(vacant):
+                self._start()
+
+    def _status(self) -> ExecutionStatus:
+        return read_status(self._ground.hot, self._ground.clock, self._begun.execution_id)
+
+    def _conclude(self) -> Conclusion:
+        """Return how the execution ended, and close what will not be asked any more."""
+        limit = next((ending for ending in self._endings if ending in LIMITS), None)
+        if self._stops.abandoned:
+            return self._concluded(RunReading("stopped", "abandoned", {}))
+        if self._status().stop_requested == "cancel":
+            self._close_rest("cancelled")
+            discard(self._ground, self._begun.execution_id)
+            return self._concluded(RunReading("cancelled", "discarded", {}))
+        if self._failure is not None:
+            reading = RunReading("failed", Shortfall.CRASHED.value, {Shortfall.CRASHED.value: self._deaths})
+            return self._concluded(reading, error=self._failure)
+        if Shortfall.STORAGE in self._endings and not self._stops.count:
+            return self._without_room()
+        frontier, is_over = self._ground.frontier, limit is not None and not self._stops.count
+        rereads = frontier.reread_count(self._begun.frontier_id)
+        if is_over:
+            self._close_rest(f"over_limit:{limit}")
+        left = frontier.open_count(self._begun.frontier_id)
+        left += rereads + self._seeds_left if self._stops.count else 0
+        if left:
+            return self._concluded(RunReading("stopped", Shortfall.STOPPED.value, {Shortfall.STOPPED.value: left}))
+        unread = {str(limit): rereads} if is_over else {}
+        reading = read_ending(self._ground.hot, frontier_id=self._begun.frontier_id, unread=unread)
+        return self._concluded(reading, error=self._why(reading))
+
+    def _without_room(self) -> Conclusion:
+        """Return the end of a crawl whose time ran out while it waited for room; what is left stays open."""
+        left = self._ground.frontier.open_count(self._begun.frontier_id)
+        reading = RunReading("failed", Shortfall.STORAGE.value, {Shortfall.STORAGE.value: left})
+        settings = self._ground.settings
+        refusal = last_refusal(settings.home)
+        error = refusal.sentence() if refusal else shortage(self._begun.output_dir, settings.disk)
+        return self._concluded(reading, error=error)
+
+    def _why(self, reading: RunReading) -> str | None:
+        """Return the error of a crawl that captured nothing, with when its servers may be asked again."""
+        if reading.state != "failed":
+            return None
+        again_at = self._ground.frontier.reachable_at(self._begun.frontier_id)
+        rest = f"; nothing is asked there before {again_at:%Y-%m-%d %H:%M} UTC" if again_at else ""
+        return f"{reading.sentence()}{rest}"
+
+    def _concluded(self, reading: RunReading, *, error: str | None = None) -> Conclusion:
+        return Conclusion(reading=reading, cost=self.cost, error=error)
+
+    def _close_rest(self, reason: str) -> None:
+        while self._ground.frontier.close_rest(self._begun.frontier_id, outcome=Outcome.EXCLUDED, reason=reason):
+            if self._owner is not None:  # millions of rows take minutes: no other start may take us for gone
+                with self._ground.hot.write() as tx:
+                    self._owner.beat(tx)

@@ -1,0 +1,378 @@
+"""The plain connection that hot statements use: one thread, explicit transactions, rows loaded in bulk.
+
+Statements are written once, with `?`; what the two databases do differently (bulk load, transaction start, how errors
+are named) is here. SQLAlchemy is not imported, so that a crawl process stays small.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import sqlite3
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, suppress
+from datetime import datetime, timedelta
+from itertools import chain
+from pathlib import Path
+from typing import Any, Protocol, TypeVar
+from urllib.parse import unquote
+
+from holdfast import log
+from holdfast.clock import Clock, SystemClock, from_micros
+from holdfast.db.sqlite_file import OpenSqliteFile, damage_of, is_read_only, open_sqlite, refused
+from holdfast.errors import NoSpace, Unavailable
+from holdfast.values import dataclass
+
+NOTE = "write_refused.json"
+FULL = "the disk of the database is full; free some space, nothing committed is lost"
+_OVER_QUOTA = (
+    "the disk takes no more of the database, by a quota or a limit on the size of files; lift it, "
+    "nothing committed is lost"
+)
+_NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+_PRIMARY = 0xFF
+_PROBE_BYTES = 64 * 1024
+_STANDS = timedelta(minutes=1)
+"""A full disk still takes what fits into pages that are there: a note goes when nothing was refused for so long."""
+
+_clock = SystemClock()
+_homes: dict[str, Path] = {}
+"""The data directory of each database that this process has opened, by `_key`."""
+_noted: set[str] = set()
+"""Databases of which a note may stand."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WriteRefusal:
+    """A write that the database did not take for want of room."""
+
+    at: datetime
+    message: str
+
+    def sentence(self) -> str:
+        """Return it in words."""
+        return f"the last write was refused for want of room at {self.at:%Y-%m-%d %H:%M:%S} UTC: {self.message}"
+
+
+def note_below(home: Path, database_url: str) -> None:
+    """Let refusals of this database be noted in a data directory; one that an earlier process left is gone by ours."""
+    _homes[_key(database_url)] = home
+    if (home / NOTE).exists():
+        _noted.add(_key(database_url))
+
+
+def last_refusal(home: Path) -> WriteRefusal | None:
+    """Return the refusal that stands; None if what was written since was taken."""
+    try:
+        told = json.loads((home / NOTE).read_bytes())
+        return WriteRefusal(at=datetime.fromisoformat(told["at"]), message=str(told["message"]))
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def want_of_room(database_url: str, message: str = FULL) -> NoSpace:
+    """Return the house's error for a write that found no room, after noting it."""
+    key = _key(database_url)
+    home = _homes.get(key)
+    if home is not None:
+        _noted.add(key)
+        # As good as it goes: the disk of the note may be the one that is full.
+        with suppress(OSError):
+            text = json.dumps({"at": _clock.now().isoformat(), "message": message})
+            fresh = home / f".{NOTE}.{os.getpid()}"
+            fresh.write_text(text)
+            fresh.replace(home / NOTE)
+    return NoSpace(message)
+
+
+def taken(database_url: str) -> None:
+    """Hear that a write was taken: a note of a refusal that is over goes."""
+    key = _key(database_url)
+    if key not in _noted or (home := _homes.get(key)) is None:
+        return
+    found = last_refusal(home)
+    if found is not None and timedelta(0) <= _clock.now() - found.at < _STANDS:
+        return
+    with suppress(OSError):
+        (home / NOTE).unlink(missing_ok=True)
+        _noted.discard(key)
+
+
+def sqlite_refusal(path: Path, exc: sqlite3.Error) -> NoSpace | None:
+    """Return the error for a write to a file that found no room, noted; None if it failed for something else.
+
+    SQLite tells a full disk by name, a quota and a limit on the size of files only as trouble with writing: then a
+    write of ours beside it tells them apart from a disk that is broken.
+    """
+    address = f"sqlite:///{path}"
+    if exc.sqlite_errorcode & _PRIMARY == sqlite3.SQLITE_FULL:
+        return want_of_room(address)
+    if exc.sqlite_errorcode & _PRIMARY == sqlite3.SQLITE_IOERR and _is_refused_beside(path):
+        return want_of_room(address, _OVER_QUOTA)
+    return None
+
+
+def _is_refused_beside(path: Path) -> bool:
+    beside = (path, path.with_name(f"{path.name}-wal"))
+    try:
+        end = max(one.stat().st_size for one in beside if one.exists())
+        with tempfile.TemporaryFile(dir=path.parent) as probe:
+            os.pwrite(probe.fileno(), b"\0" * _PROBE_BYTES, end)
+    except OSError as exc:
+        return exc.errno in _NO_ROOM
+    except ValueError:
+        return False
+    return False
+
+
+def _key(database_url: str) -> str:
+    return unquote(database_url.partition("://")[2])
+
+
+Row = tuple[Any, ...]
+
+
+class Transaction(Protocol):
+    """What a statement runs on, inside `Hot.write` or `Hot.read`."""
+
+    def execute(self, statement: str, values: Sequence[Any] = ()) -> list[Row]:
+        """Run one statement and return its rows, if it has any."""
+        ...
+
+    def many(self, statement: str, rows: Iterable[Sequence[Any]]) -> None:
+        """Run one statement for each row of values."""
+        ...
+
+    def load(self, table: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
+        """Append rows to a (temporary) table by the fastest way the database has."""
+        ...
+
+
+class RawDatabase(Protocol):
+    """One connection, used by one thread at a time."""
+
+    @property
+    def dialect(self) -> str:
+        """`sqlite` or `postgresql`."""
+        ...
+
+    @property
+    def generation(self) -> int:
+        """Counts up with each new connection: temporary tables and session settings are gone then."""
+        ...
+
+    def write(self) -> AbstractContextManager[Transaction]:
+        """Open a transaction that may write; commits at the end of the block, rolls back on an error.
+
+        Unavailable if the database does not answer, is busy for too long, or undid the transaction (deadlock): it may
+        or may not have been committed, so repeat only what is harmless twice. NoSpace if its disk is full.
+        """
+        ...
+
+    def read(self) -> AbstractContextManager[Transaction]:
+        """Open a transaction that only reads."""
+        ...
+
+    def now_micros(self) -> int | None:
+        """Return the database server's clock, or None where the database is this machine."""
+        ...
+
+    def close(self) -> None:
+        """Let go of the connection."""
+        ...
+
+
+_ROWS_AT_ONCE = 50
+"""Rows of one SQLite insert: binding dominates, so 3.0 us a row of eight columns fall to 1.9; 250 give 1.8."""
+
+
+class _SqliteTransaction:
+    __slots__ = ("_connection",)
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+
+    def execute(self, statement: str, values: Sequence[Any] = ()) -> list[Row]:
+        return self._connection.execute(statement, values).fetchall()
+
+    def many(self, statement: str, rows: Iterable[Sequence[Any]]) -> None:
+        self._connection.executemany(statement, rows)
+
+    def load(self, table: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
+        # Names come from our own constants, never from data.
+        insert = f"INSERT INTO {table}({','.join(columns)}) VALUES "  # noqa: S608
+        marks = f"({','.join('?' * len(columns))})"
+        whole = len(rows) - len(rows) % _ROWS_AT_ONCE
+        wide = insert + ",".join([marks] * _ROWS_AT_ONCE)
+        for start in range(0, whole, _ROWS_AT_ONCE):
+            self._connection.execute(wide, tuple(chain.from_iterable(rows[start : start + _ROWS_AT_ONCE])))
+        if whole < len(rows):
+            self._connection.executemany(insert + marks, rows[whole:])
+
+
+class SqliteRawDatabase:
+    """SQLite in WAL mode; `synchronous=FULL` is free at one commit for some hundred pages (measurements, section 3)."""
+
+    dialect = "sqlite"
+    generation = 1
+
+    def __init__(self, path: Path, *, busy_timeout_s: float = 30.0) -> None:
+        self._path = path
+        # Before it is opened: a writer that begins in between is noticed.
+        self._file = OpenSqliteFile(path)
+        try:
+            self._connection = open_sqlite(path, timeout_s=busy_timeout_s, cached_statements=256)
+            # A checkpoint each 16 MB of log, not 4: a batch of 5,000 links writes 2 MB, and pages that two batches
+            # touch are copied once (13.9 against 13.1 us of CPU a link).
+            pragmas = ["synchronous=FULL", "foreign_keys=ON", "temp_store=MEMORY", "cache_size=-16000"]
+            pragmas += ["mmap_size=268435456", "journal_size_limit=67108864", "wal_autocheckpoint=4000"]
+            for pragma in pragmas if is_read_only(path) else ["journal_mode=WAL", *pragmas]:
+                self._connection.execute(f"PRAGMA {pragma}")
+            self._file.note()
+        except sqlite3.Error as exc:
+            if (damage := damage_of(exc, path)) is not None:
+                raise damage from exc
+            raise refused(path, exc) from exc
+
+    @contextmanager
+    def _transaction(self, begin: str) -> Iterator[_SqliteTransaction]:
+        self._file.demand_same()
+        try:
+            self._connection.execute(begin)
+            try:
+                yield _SqliteTransaction(self._connection)
+            except BaseException:
+                if self._connection.in_transaction:
+                    self._connection.execute("ROLLBACK")
+                raise
+            self._connection.execute("COMMIT")
+        except sqlite3.DatabaseError as exc:
+            if self._connection.in_transaction:
+                self._connection.execute("ROLLBACK")
+            if (damage := damage_of(exc, self._path)) is not None:
+                raise damage from exc
+            if not isinstance(exc, sqlite3.OperationalError):
+                raise
+            if (full := sqlite_refusal(self._path, exc)) is not None:
+                raise full from exc
+            if exc.sqlite_errorcode & 0xFF in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN):
+                raise refused(self._path, exc) from exc
+            raise Unavailable(f"the database did not take the transaction: {exc}") from exc
+        if begin != "BEGIN":
+            taken(f"sqlite:///{self._path}")
+
+    def write(self) -> AbstractContextManager[Transaction]:
+        return self._transaction("BEGIN IMMEDIATE")
+
+    def read(self) -> AbstractContextManager[Transaction]:
+        return self._transaction("BEGIN")
+
+    def now_micros(self) -> int | None:
+        return None
+
+    def close(self) -> None:
+        self._connection.close()
+
+
+# OFFSET keeps PostgreSQL from turning the look-up into a join. Before the first ANALYZE it takes every table for nearly
+# empty, and would compare each attempt of an execution with all of the others.
+IS_LAST_ATTEMPT = (
+    "NOT EXISTS (SELECT 1 FROM page_crawls n WHERE n.execution_id = c.execution_id AND n.domain_id = c.domain_id"
+    " AND n.page_id = c.page_id AND n.attempt = c.attempt + 1 LIMIT 1 OFFSET 0)"
+)
+"""A condition on `page_crawls c`: the page was not tried once more after it."""
+
+
+STATEMENT_S = 30.0
+"""No statement of ours may take longer: a page of rows at a time, or a batch."""
+
+
+def connect_arguments(*, statement_s: float | None = STATEMENT_S) -> dict[str, Any]:
+    """Return what psycopg connects with: five seconds to answer, a limit for statements, probes of a silent line.
+
+    None lifts the limits on a statement and on a transaction that stands idle: only a migration may take its time.
+    Nothing is compiled: that takes longer than our short questions (jobs by status took 614 ms with it, 56 without).
+    """
+    limit_ms = int((statement_s or 0) * 1000)
+    return {
+        "connect_timeout": 5,
+        "options": f"-c statement_timeout={limit_ms} -c idle_in_transaction_session_timeout={limit_ms} -c jit=off",
+        "keepalives_idle": 5,
+        "keepalives_interval": 2,
+        "keepalives_count": 3,
+        "tcp_user_timeout": limit_ms or int(STATEMENT_S * 1000),
+    }
+
+
+WAITS_S = (0.1, 0.2, 0.4)
+_log = log.get()
+_Answer = TypeVar("_Answer")
+
+
+def persist(
+    call: Callable[[], _Answer], *, sleep: Callable[[float], object], waits_s: Sequence[float] = WAITS_S
+) -> _Answer:
+    """Return what the call returns, trying again after each wait while it raises Unavailable.
+
+    The last Unavailable is raised; a full disk (NoSpace) at once, because waiting does not empty it. A commit whose
+    answer was lost counts as not done: the call must be harmless when repeated.
+    """
+    for wait_s in waits_s:
+        try:
+            return call()
+        except NoSpace:
+            raise
+        except Unavailable as exc:
+            _log.warning("db.retry", message=str(exc), wait_s=wait_s)
+            sleep(wait_s)
+    return call()
+
+
+_QUICK_S = 0.05
+_READINGS = 3
+"""A round trip that took longer than this is repeated, at most so often."""
+
+
+class DatabaseClock:
+    """The database's time, by offset from our monotonic clock; read by any thread, set right by its connection's."""
+
+    def __init__(self, hot: RawDatabase, base: Clock | None = None) -> None:
+        self._hot = hot
+        self._base: Clock = base or SystemClock()
+        self._reading = self._base.now(), self._base.monotonic()
+        """A moment of the server and ours (monotonic), in one attribute: other threads read it at any time."""
+        self.synchronise()
+
+    def synchronise(self) -> float:
+        """Read the server's clock again; return the seconds by which this one was behind. Unavailable if it cannot.
+
+        The server reads its clock somewhere inside the round trip, so the middle is wrong by half of it at most. A
+        process that was frozen in a reading would be wrong for as long: it reads again, and the quickest one counts.
+        """
+        readings: list[tuple[float, int, float]] = []
+        while len(readings) < _READINGS:
+            before = self._base.monotonic()
+            micros = self._hot.now_micros()
+            if micros is None:
+                return 0.0
+            after = self._base.monotonic()
+            readings.append((after - before, micros, (before + after) / 2))
+            if after - before <= _QUICK_S:
+                break
+        _, quickest, mark = min(readings)
+        at = from_micros(quickest)
+        known, known_mark = self._reading
+        behind = at - (known + timedelta(seconds=mark - known_mark))
+        self._reading = at, mark
+        return behind.total_seconds()
+
+    def now(self) -> datetime:
+        """Return the database's time, aware and in UTC."""
+        at, mark = self._reading
+        return at + timedelta(seconds=self._base.monotonic() - mark)
+
+    def monotonic(self) -> float:
+        """Return seconds that never run backwards."""
+        return self._base.monotonic()

@@ -1,0 +1,395 @@
+"""What is known of an address in a ledger: how it came to be meant, what became of it, and the reason. Pure.
+
+Executions, retries and shards may all have met an address. Their sightings are united into one row: the best outcome
+wins, then the latest, and the nearest origin. The same sightings give the same row, in whatever order they come.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from enum import StrEnum
+from itertools import groupby
+from typing import Any, Final, NamedTuple
+from urllib.parse import urlsplit
+
+from holdfast.clock import from_micros
+from holdfast.editions.campaign import LANGUAGES, language_of
+from holdfast.editions.errors import LedgerUnbalanced
+from holdfast.types import BROKEN_OFF, Outcome
+from holdfast.urls.address import url_key
+
+
+class SightingOrigin(StrEnum):
+    """How an address came to be meant, nearest first."""
+
+    SEED = "seed"
+    SITEMAP = "sitemap"
+    FEED = "feed"
+    LINK = "link"
+    CRAWLER = "crawler"
+    """A crawler of another make captured it and does not say where it found it."""
+
+
+class Fate(StrEnum):
+    """What became of an address, best first."""
+
+    CAPTURED = "captured"
+    FAILED = "failed"
+    ROBOTS = "robots"
+    EXCLUDED = "excluded"
+    OVER_LIMIT = "over_limit"
+    NOT_REACHED = "not_reached"
+
+
+_ORIGINS: Final = {origin: rank for rank, origin in enumerate(SightingOrigin)}
+_FATES: Final = {fate: rank for rank, fate in enumerate(Fate)}
+_LIMITS: Final = frozenset({"max_pages", "max_bytes", "max_time"})
+_OVER: Final = "over_limit"
+_CUT_SHORT: Final = frozenset({"stopped", "cancelled"})
+"""What attempts are closed with when somebody ends an execution: nobody asked for them, no rule kept them out."""
+REDIRECTED: Final = "redirected"
+"""The reason of what was answered with another address; `redirects` says what came of that."""
+
+
+FEED_ITEM_WAITS, FEED_ITEM_POLLED = "feed_item_waits", "feed_item_polled"
+"""What feeds named and no shard met: nobody has asked for it yet, or only a poll, which is no part of an edition."""
+
+
+class AddressSighting(NamedTuple):
+    """What one execution knows of an address, or that nobody ever asked for it."""
+
+    url: str
+    url_hash: int
+    origin: SightingOrigin
+    fate: Fate
+    reason: str
+    detail: str | None = None
+    """The robots rule, the error's message: what stands behind the reason."""
+    http_status: int | None = None
+    at: int | None = None
+    """When it was captured or given up, in microseconds."""
+    via: str | None = None
+    depth: int | None = None
+    redirected_to: str | None = None
+    job_id: int | None = None
+    execution_id: int | None = None
+    shard_key: str | None = None
+    shard_kind: str | None = None
+    snapshot_id: int | None = None
+    backend: str | None = None
+    fidelity: str | None = None
+
+
+class Row(NamedTuple):
+    """One address in the ledger."""
+
+    key: bytes
+    """Its SURT key: the order of the ledger."""
+    seen: AddressSighting
+    """The sighting that decided, with the nearest origin of all."""
+    executions: int
+    """How many executions met it."""
+
+
+def fate_of(outcome: str | None, reason: str | None, *, ended: str) -> tuple[Fate, str]:
+    """Return what an attempt's outcome means for the ledger, and its reason; `ended` is the execution's own reason."""
+    if outcome is None:
+        if ended in _LIMITS:
+            return Fate.OVER_LIMIT, ended
+        return Fate.NOT_REACHED, f"execution_{ended}"
+    found = reason or outcome
+    if outcome == Outcome.SUCCESS:
+        return Fate.CAPTURED, found
+    if outcome == Outcome.BLOCKED_ROBOTS:
+        return Fate.ROBOTS, found
+    if outcome != Outcome.EXCLUDED:
+        return Fate.FAILED, found
+    if found in _CUT_SHORT:
+        return Fate.NOT_REACHED, f"execution_{found}"
+    if found.startswith(_OVER):
+        return Fate.OVER_LIMIT, found.removeprefix(_OVER).lstrip(":") or _OVER
+    return Fate.EXCLUDED, found
+
+
+def fate_of_status(status: int | None, truncated: str | None = None) -> tuple[Fate, str]:
+    """Return what a captured answer means for the ledger where nothing but the answer is known.
+
+    A body that broke off (`truncated`, as its record has it) is no capture of the page.
+    """
+    if status is not None and status >= 400:
+        return Fate.FAILED, f"http_{status}"
+    is_redirect = status is not None and 300 <= status < 400 and status != 304
+    if truncated in BROKEN_OFF and not is_redirect:
+        return Fate.FAILED, "truncated"
+    return Fate.CAPTURED, REDIRECTED if is_redirect else "ok"
+
+
+def rank_of(fate: Fate) -> int:
+    """Return how good an end is: 0 is the best."""
+    return _FATES[fate]
+
+
+def is_gap(row: Row) -> bool:
+    """Return whether another try could bring an address: it was not reached, or failed otherwise than by a 4xx.
+
+    What only a poll of a feed knows is not found by crawling again.
+    """
+    if row.seen.reason == FEED_ITEM_POLLED:
+        return False
+    if row.seen.fate is Fate.FAILED:
+        status = row.seen.http_status
+        return status is None or not 400 <= status < 500 or status in (408, 425, 429)
+    return row.seen.fate is Fate.NOT_REACHED
+
+
+def pack(sighting: AddressSighting) -> bytes:
+    """Return a sighting as a line that sorts by key and page; lines of one page stand together."""
+    key = url_key(sighting.url).replace("\n", "%0A").replace("\x00", "%00").encode("utf-8", "replace")
+    page = sighting.url_hash & 0xFFFF_FFFF_FFFF_FFFF
+    return b"%b\x00%016x\x00%b\n" % (key, page, json.dumps(sighting, separators=(",", ":")).encode())
+
+
+def unpack(line: bytes) -> tuple[bytes, bytes, AddressSighting]:
+    """Return a line's key, its page, and the sighting."""
+    key, page, content = line.split(b"\x00", 2)
+    found = AddressSighting._make(json.loads(content))
+    return key, page, found._replace(origin=SightingOrigin(found.origin), fate=Fate(found.fate))
+
+
+def unite(lines: Iterable[bytes]) -> Iterator[Row]:
+    """Yield one row for each address, in the order of their keys, from sorted lines."""
+    for (key, _), group in groupby(map(unpack, lines), key=lambda found: found[:2]):
+        yield _united(key, [sighting for _, _, sighting in group])
+
+
+def _united(key: bytes, sightings: list[AddressSighting]) -> Row:
+    if len(sightings) == 1:
+        return Row(key, sightings[0], int(sightings[0].execution_id is not None))
+    best = min(sightings, key=_rank)
+    nearest = min(sightings, key=lambda one: (_ORIGINS[one.origin], one.execution_id or 0, one.via or "", one.url))
+    executions = {one.execution_id for one in sightings if one.execution_id is not None}
+    decided = best._replace(origin=nearest.origin, via=nearest.via, depth=nearest.depth)
+    return Row(key, decided, len(executions))
+
+
+def _rank(one: AddressSighting) -> tuple[Any, ...]:
+    """Return what sorts the best first; ties are broken by every field that could still differ."""
+    return _FATES[one.fate], -(one.at or 0), -(one.execution_id or 0), one.job_id or 0, json.dumps(one)
+
+
+def as_object(row: Row) -> dict[str, Any]:
+    """Return a row as it stands in target-ledger.jsonl."""
+    seen = row.seen
+    return {
+        "url": seen.url,
+        "intent_source": seen.origin.value,
+        "status": "captured" if seen.fate is Fate.CAPTURED else "missing",
+        "outcome": seen.fate.value,
+        "reason": seen.reason,
+        "detail": seen.detail,
+        "http_status": seen.http_status,
+        "at": _moment(seen.at),
+        "via": seen.via,
+        "depth": seen.depth,
+        "redirected_to": seen.redirected_to,
+        "job_id": seen.job_id,
+        "execution_id": seen.execution_id,
+        "executions": row.executions,
+        "shard_key": seen.shard_key,
+        "shard_kind": seen.shard_kind,
+        "snapshot_id": seen.snapshot_id,
+        "backend": seen.backend,
+        "fidelity": seen.fidelity,
+    }
+
+
+CSV_COLUMNS: Final = (
+    "url",
+    "origin",
+    "outcome",
+    "reason",
+    "detail",
+    "http_status",
+    "at",
+    "via",
+    "redirected_to",
+    "shard_key",
+    "snapshot_id",
+)
+
+
+def as_cells(row: Row) -> list[Any]:
+    """Return a row as it stands in coverage.csv, which anybody may read: an error's own words stay inside."""
+    seen = row.seen
+    detail = None if seen.fate in (Fate.FAILED, Fate.CAPTURED) else seen.detail
+    return [
+        seen.url,
+        seen.origin.value,
+        seen.fate.value,
+        seen.reason,
+        detail,
+        seen.http_status,
+        _moment(seen.at),
+        seen.via,
+        seen.redirected_to,
+        seen.shard_key,
+        seen.snapshot_id,
+    ]
+
+
+def _moment(micros: int | None) -> str | None:
+    return None if micros is None else from_micros(micros).isoformat().replace("+00:00", "Z")
+
+
+_REASONS = 200
+_MISSING_SEED = b'"intent_source": "seed", "status": "missing"'
+"""As `as_object` writes it; inside a value its quotes would be escaped."""
+_RULED_OUT = (Fate.EXCLUDED, Fate.ROBOTS, Fate.OVER_LIMIT)
+
+
+class MissingSeed(NamedTuple):
+    """A seed that was not captured."""
+
+    url: str
+    outcome: str
+    reason: str
+    job_id: int | None
+    """The shard that decided."""
+    shard_key: str | None
+    accepted: bool = False
+    """Whether somebody accepted the gap of a shard that was to bring it, whichever of them decided."""
+
+
+def missing_seeds(ledger: Iterable[bytes]) -> list[MissingSeed]:
+    """Return the seeds that a written ledger has as missing; ValueError, KeyError or TypeError if it is damaged."""
+    rows = (json.loads(line) for line in ledger if _MISSING_SEED in line)
+    return [
+        MissingSeed(
+            url=row["url"],
+            outcome=row["outcome"],
+            reason=row["reason"],
+            job_id=row["job_id"],
+            shard_key=row["shard_key"],
+        )
+        for row in rows
+    ]
+
+
+class Area(NamedTuple):
+    """The part of a site that a seed stands for: a host, and the language that its path names, if it does."""
+
+    host: str
+    language: str | None
+
+
+def area_of(url: str) -> Area:
+    """Return the area that an address lies in."""
+    return Area(urlsplit(url).netloc.lower(), language_of(url))
+
+
+class Tally:
+    """The figures of one ledger."""
+
+    def __init__(self, seeds: Iterable[tuple[int, str]]) -> None:
+        """Count for these seeds (page and address)."""
+        self._seeds = dict(seeds)
+        self._hosts = {area_of(url).host for url in self._seeds.values()}
+        self._last = b"", -1
+        self._met: set[int] = set()
+        self.rows = 0
+        self.outcomes: Counter[str] = Counter()
+        self.origins: Counter[str] = Counter()
+        self.reasons: Counter[tuple[str, str]] = Counter()
+        self.shards: Counter[tuple[int | None, str]] = Counter()
+        """By the job that decided, and the outcome: names of shards may be given twice."""
+        self.backends: Counter[str] = Counter()
+        self.fidelities: Counter[str] = Counter()
+        self.gaps: Counter[Area] = Counter()
+        self.missing_seeds: list[MissingSeed] = []
+
+    def add(self, row: Row) -> None:
+        """Count a row; LedgerUnbalanced if it does not stand behind the one before: then an address is told twice."""
+        seen = row.seen
+        page = seen.url_hash & 0xFFFF_FFFF_FFFF_FFFF
+        if (row.key, page) <= self._last:
+            raise LedgerUnbalanced(f"{seen.url[:200]} stands twice in the ledger; nothing was written")
+        self._last = row.key, page
+        self.rows += 1
+        self.outcomes[seen.fate.value] += 1
+        self.origins[seen.origin.value] += 1
+        self.reasons[seen.fate.value, seen.reason] += 1
+        self.shards[seen.job_id, seen.fate.value] += 1
+        if seen.fate is Fate.CAPTURED:
+            self.backends[seen.backend or "unknown"] += 1
+            self.fidelities[seen.fidelity or "unknown"] += 1
+        if is_gap(row) and (area := area_of(seen.url)).host in self._hosts:
+            self.gaps[area] += 1
+        if seen.url_hash in self._seeds:
+            self._met.add(seen.url_hash)
+            if seen.fate is not Fate.CAPTURED:
+                self.missing_seeds.append(
+                    MissingSeed(
+                        url=self._seeds[seen.url_hash],
+                        outcome=seen.fate.value,
+                        reason=seen.reason,
+                        job_id=seen.job_id,
+                        shard_key=seen.shard_key,
+                    )
+                )
+
+    def of(self, *fates: Fate) -> int:
+        """Return how many addresses had one of these ends."""
+        return sum(self.outcomes[fate.value] for fate in fates)
+
+    def counts(self) -> dict[str, int]:
+        """Return the figures of the report: captured, failed, missing and excluded add up to intended."""
+        return {
+            "intended_urls": self.rows,
+            "captured_urls": self.of(Fate.CAPTURED),
+            "failed_urls": self.of(Fate.FAILED),
+            "missing_urls": self.of(Fate.NOT_REACHED),
+            "excluded_urls": self.of(*_RULED_OUT),
+            "fallback_urls": self.fidelities["fallback"],
+        }
+
+    def top_reasons(self) -> list[dict[str, Any]]:
+        """Return the commonest reasons, each with its outcome; what is beyond the list is in the ledger."""
+        ranked = sorted(self.reasons.items(), key=lambda one: (-one[1], one[0]))
+        return [
+            {"outcome": outcome, "reason": reason, "count": count} for (outcome, reason), count in ranked[:_REASONS]
+        ]
+
+    def gaps_of(self, seed: str) -> int:
+        """Return how many addresses in a seed's area may still be had by another try."""
+        host, language = area_of(seed)
+        if language is not None:
+            return self.gaps[Area(host, language)]
+        return sum(self.gaps[Area(host, one)] for one in (None, *LANGUAGES))
+
+    def check(self, *, written: int, recounted: Mapping[str, int]) -> None:
+        """Raise LedgerUnbalanced unless all agree: the figures, the lines that were written, a count of the file."""
+        captured = self.of(Fate.CAPTURED)
+        sums = {
+            "rows written": written,
+            "outcomes": self.outcomes.total(),
+            "origins": self.origins.total(),
+            "reasons": self.reasons.total(),
+            "shards": self.shards.total(),
+            "lines in the file": sum(recounted.values()),
+        }
+        wrong = [f"{name} {value}" for name, value in sums.items() if value != self.rows]
+        of_captured = {"backends": self.backends.total(), "fidelities": self.fidelities.total()}
+        wrong += [f"{name} {total} for {captured} captured" for name, total in of_captured.items() if total != captured]
+        wrong += [
+            f"{fate} {self.outcomes[fate]} counted, {recounted.get(fate, 0)} in the file"
+            for fate in Fate
+            if self.outcomes[fate] != recounted.get(fate, 0)
+        ]
+        if lost := len(self._seeds) - len(self._met):
+            wrong.append(f"{lost} seeds without a row")
+        if self.origins[SightingOrigin.SEED.value] != len(self._seeds):
+            wrong.append(f"{self.origins[SightingOrigin.SEED.value]} rows of seeds for {len(self._seeds)} seeds")
+        if wrong:
+            raise LedgerUnbalanced(f"the ledger has {self.rows} rows, but: {'; '.join(wrong)}; nothing was written")

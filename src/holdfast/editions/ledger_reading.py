@@ -1,0 +1,364 @@
+"""Reads from the rows of an edition's executions what each of them knows of an address. Short sessions, flat memory."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from datetime import datetime
+from typing import Final, NamedTuple
+from urllib.parse import urlsplit
+
+from holdfast.clock import to_micros
+from holdfast.db.engine import Database
+from holdfast.editions import queries
+from holdfast.editions.campaign import FIRST_YEAR, campaign_date
+from holdfast.editions.edition_view import EditionView, Shard, ShardRun
+from holdfast.editions.ledger import (
+    FEED_ITEM_POLLED,
+    FEED_ITEM_WAITS,
+    REDIRECTED,
+    AddressSighting,
+    Fate,
+    SightingOrigin,
+    fate_of,
+    fate_of_status,
+    rank_of,
+)
+from holdfast.editions.queries import AttemptRow, CaptureRow, ToldItem
+from holdfast.errors import UrlRefused
+from holdfast.urls import Scope, ScopeKind, Url, parse_seed
+from holdfast.warc.record import snapshot_id
+
+_MAX_HOPS: Final = 20
+"""As many as browsers follow."""
+
+
+class _Stop(NamedTuple):
+    """What is known of an address on the way."""
+
+    fate: Fate
+    reason: str
+    http_status: int | None = None
+    redirected_to: str | None = None
+
+    @property
+    def leads_on(self) -> bool:
+        """Whether it is no end yet."""
+        return self.fate is Fate.CAPTURED and self.reason == REDIRECTED
+
+
+class Trail:
+    """Follows redirects through the executions of one edition."""
+
+    def __init__(
+        self,
+        database: Database,
+        runs: Iterable[tuple[Shard, ShardRun]],
+        scope: Scope | None,
+        *,
+        with_frontier: Collection[int],
+    ) -> None:
+        self._database, self._scope = database, scope
+        self._ended = {run.id: run.ended for _, run in runs}
+        self._with_frontier = [run_id for run_id in self._ended if run_id in with_frontier]
+        self._without = [run_id for run_id in self._ended if run_id not in with_frontier]
+
+    def followed(self, found: Sequence[AddressSighting]) -> list[AddressSighting]:
+        """Return these sightings in their order; those that lead elsewhere have the fate of where they led."""
+        ends = list(found)
+        under_way = {
+            at: one.redirected_to
+            for at, one in enumerate(found)
+            if one.fate is Fate.CAPTURED and one.reason == REDIRECTED
+        }
+        for _ in range(_MAX_HOPS):
+            if not under_way:
+                return ends
+            known = self._known(target for target in under_way.values() if target is not None)
+            further: dict[int, str | None] = {}
+            for at, target in under_way.items():
+                stop = _NOWHERE if target is None else known[target]
+                if stop.leads_on:
+                    further[at] = stop.redirected_to
+                else:
+                    ends[at] = _ended(ends[at], target, stop)
+            under_way = further
+        for at, target in under_way.items():
+            ends[at] = _ended(ends[at], target, _Stop(Fate.FAILED, "too_many_redirects"))
+        return ends
+
+    def _known(self, targets: Iterable[str]) -> dict[str, _Stop]:
+        """Return what is known of each of these addresses: the best of all executions, or why nobody asked for it."""
+        urls: dict[str, Url | None] = {}
+        for target in targets:
+            try:
+                urls[target] = parse_seed(target)
+            except UrlRefused:
+                urls[target] = None
+        stops = self._stops([url for url in urls.values() if url is not None])
+        return {
+            target: _NOWHERE if url is None else stops.get(url.hash64) or self._unasked(url)
+            for target, url in urls.items()
+        }
+
+    def _stops(self, urls: Sequence[Url]) -> dict[int, _Stop]:
+        pages = {url.hash64 for url in urls}
+        best: dict[int, _Stop] = {}
+        with self._database.read() as session:
+            asked = queries.attempts_on(session, self._with_frontier, pages, {url.domain for url in urls})
+            seen = queries.captures_of_pages(session, self._without, pages)
+        for page, execution_id, outcome, reason, status, target in asked:
+            fate, why = fate_of(outcome, reason, ended=self._ended[execution_id])
+            _keep_best(best, page, _Stop(fate, why, status, target))
+        for page, status, target, truncated in seen:
+            fate, why = fate_of_status(status, truncated)
+            _keep_best(best, page, _Stop(fate, why, status, target))
+        return best
+
+    def _unasked(self, url: Url) -> _Stop:
+        if self._scope is not None and not (verdict := self._scope.decide(url, 1)).allowed:
+            return _Stop(Fate.EXCLUDED, f"out_of_scope:{verdict.rule}")
+        return _Stop(Fate.NOT_REACHED, "not_followed")
+
+
+_NOWHERE = _Stop(Fate.FAILED, "nowhere")
+"""An answer that says "elsewhere" and names no place, or none that can be asked for."""
+
+
+def _keep_best(best: dict[int, _Stop], page: int, stop: _Stop) -> None:
+    """Note a stop unless a better one is known; of two captures, the one that is a page itself."""
+    known = best.get(page)
+    if known is None or _order(stop) < _order(known):
+        best[page] = stop
+
+
+def _order(stop: _Stop) -> tuple[object, ...]:
+    return rank_of(stop.fate), stop.leads_on, stop.reason, stop.redirected_to or "", stop.http_status or 0
+
+
+def _ended(one: AddressSighting, target: str | None, stop: _Stop) -> AddressSighting:
+    """Return a sighting with the fate of where it led; captured, it keeps its own record."""
+    if stop.fate is Fate.CAPTURED:
+        return one._replace(redirected_to=target)
+    reason = stop.reason if stop.reason.startswith("redirect_") else f"redirect_{stop.reason}"
+    return one._replace(
+        fate=stop.fate,
+        reason=reason,
+        redirected_to=target or one.redirected_to,
+        snapshot_id=None,
+        backend=None,
+        fidelity=None,
+        http_status=stop.http_status or one.http_status,
+    )
+
+
+NATIVE = "native"
+_MAX_DETAIL = 500
+
+
+class MeantSeed(NamedTuple):
+    """A seed of an edition."""
+
+    url: str
+    shards: list[Shard]
+    """All that were to bring it."""
+
+    @property
+    def is_accepted(self) -> bool:
+        """Whether somebody accepted the gap of one of them: then it may be missing."""
+        return any(shard.state.is_accepted for shard in self.shards)
+
+
+_SITEMAP = re.compile(r"[^.]{0,200}sitemap[^.]{0,200}\.(?:xml|txt)(?:\.gz)?", re.I)
+
+
+def is_plumbing(url: str) -> bool:
+    """Return whether an address is one that crawlers ask for on their own account: robots.txt, and sitemaps.
+
+    They are no content, and one that is not there is no page that failed.
+    """
+    path = urlsplit(url).path.lstrip("/")
+    return path == "robots.txt" or _SITEMAP.fullmatch(path.rpartition("/")[2]) is not None
+
+
+def seeds_of(volume: EditionView) -> dict[int, MeantSeed]:
+    """Return the seeds of an edition by their pages."""
+    found: dict[int, MeantSeed] = {}
+    for seed, shards in volume.seeds.items():
+        try:
+            url = parse_seed(seed)
+        except UrlRefused:
+            continue
+        found.setdefault(url.hash64, MeantSeed(url.fetch, [])).shards.extend(shards)
+    return found
+
+
+def sightings(
+    database: Database, volume: EditionView, *, now: datetime, tell: Callable[[int], None]
+) -> Iterator[AddressSighting]:
+    """Yield what every execution of an edition knows, and all that was meant and may never have been asked for.
+
+    A seed is meant whatever happens, so it is sighted even if nobody ran. `tell` hears of every row that was read.
+    """
+    seeds = seeds_of(volume)
+    yield from (_seed(page, seed) for page, seed in seeds.items())
+    if not volume.runs:
+        return
+    scope = _scope(volume, seeds)
+    if scope is not None:
+        yield from _items(database, volume, scope, now=now)
+    with database.read() as session:
+        kept = queries.with_frontier(session, [run.id for _, run in volume.runs])
+    trail = Trail(database, volume.runs, scope, with_frontier=kept)
+    count = 0
+    for shard, run in volume.runs:
+        own = _Read(database, shard, run, trail)
+        for sighting in own.from_frontier() if run.id in kept else own.from_captures(frozenset(seeds)):
+            count += 1
+            tell(count)
+            yield sighting
+
+
+def _seed(page: int, seed: MeantSeed) -> AddressSighting:
+    shard = seed.shards[0] if seed.shards else None
+    return AddressSighting(
+        url=seed.url,
+        url_hash=page,
+        origin=SightingOrigin.SEED,
+        fate=Fate.NOT_REACHED,
+        depth=0,
+        reason="no_shard" if shard is None else f"shard_{shard.status}",
+        job_id=shard.job_id if shard else None,
+        shard_key=shard.key if shard else None,
+        shard_kind=shard.kind if shard else None,
+    )
+
+
+def _scope(volume: EditionView, seeds: dict[int, MeantSeed]) -> Scope | None:
+    """Return what an edition's crawls may have asked for, their seeds' landing places included; None without seeds."""
+    if not seeds:
+        return None
+    urls = [parse_seed(seed.url) for seed in seeds.values()]
+    scope = Scope.build(urls, ScopeKind(volume.config.scope), volume.config.include, volume.config.exclude)
+    return scope.with_landing_hosts(
+        parse_seed(place) for place in {place for _, run in volume.runs for place in run.landing}
+    )
+
+
+def _items(database: Database, volume: EditionView, scope: Scope, *, now: datetime) -> Iterator[AddressSighting]:
+    """Yield what feeds and sitemaps named since the campaign before, as far as it is in scope.
+
+    Only polls take items, and no poll is part of an edition: what no shard met besides is not reached.
+    """
+    since = campaign_date(max(volume.edition.year - 1, FIRST_YEAR))
+    until = max(run.finished_at or now for _, run in volume.runs)
+    after: int | None = None
+    while True:
+        with database.read() as session:
+            rows = queries.feed_items(session, volume.source.id, since=since, until=until, after=after)
+        for row in rows:
+            try:
+                if scope.decide(parse_seed(row.url), 1).allowed:
+                    yield _item(row)
+            except UrlRefused:
+                continue
+        if len(rows) < queries.STRETCH:
+            return
+        after = rows[-1].url_hash
+
+
+def _item(row: ToldItem) -> AddressSighting:
+    taken = row.execution_id is not None
+    return AddressSighting(
+        url=row.url,
+        url_hash=row.url_hash,
+        origin=SightingOrigin.SITEMAP if row.kind == "sitemap" else SightingOrigin.FEED,
+        fate=Fate.NOT_REACHED,
+        reason=FEED_ITEM_POLLED if taken else FEED_ITEM_WAITS,
+        detail=f"taken by execution {row.execution_id}" if taken else None,
+        via=row.feed,
+    )
+
+
+class _Read:
+    """What one execution of a shard knows."""
+
+    def __init__(self, database: Database, shard: Shard, run: ShardRun, trail: Trail) -> None:
+        self._database, self._shard, self._run, self._trail = database, shard, run, trail
+
+    def from_frontier(self) -> Iterator[AddressSighting]:
+        """Yield every address that it met, as its frontier has it."""
+        after: queries.Place | None = (-1, -1, -1)
+        while after is not None:
+            with self._database.read() as session:
+                rows, after = queries.attempts(session, self._run.id, after=after)
+            yield from self._trail.followed([self._attempted(row) for row in rows])
+
+    def _attempted(self, row: AttemptRow) -> AddressSighting:
+        shard, run = self._shard, self._run
+        fate, reason = fate_of(row.outcome, row.reason, ended=run.ended)
+        captured = fate is Fate.CAPTURED
+        stored = captured and row.warc_file_id is not None and row.warc_ordinal is not None
+        return AddressSighting(
+            url=row.url,
+            url_hash=row.url_hash,
+            origin=SightingOrigin.SITEMAP if row.via_kind == "sitemap" else SightingOrigin.LINK,
+            fate=fate,
+            reason=reason,
+            detail=row.message[:_MAX_DETAIL] if row.message else None,
+            http_status=row.status_code,
+            at=row.completed_at,
+            via=row.via,
+            depth=row.depth,
+            redirected_to=row.redirected_to,
+            job_id=shard.job_id,
+            execution_id=run.id,
+            shard_key=shard.key,
+            shard_kind=shard.kind,
+            snapshot_id=snapshot_id(row.warc_file_id or 0, row.warc_ordinal or 0) if stored else None,
+            backend=NATIVE if captured else None,
+            fidelity="unknown" if captured else None,
+        )
+
+    def from_captures(self, seeds: frozenset[int]) -> Iterator[AddressSighting]:
+        """Yield what it captured, where another program kept the frontier.
+
+        An answer that leads elsewhere does not tell whether a page was asked for or what one embeds: it counts where
+        it led to a page, or where it is a seed's.
+        """
+        after = -1
+        while True:
+            with self._database.read() as session:
+                rows = queries.captures(
+                    session, self._run.id, after=after, which=queries.WantedCaptures.PAGES_AND_REDIRECTS
+                )
+            # What was sent with a POST is part of such an address: nobody meant it, a script asked for it.
+            asked = [row for row in rows if row.method is None and (row.url_hash in seeds or not is_plumbing(row.url))]
+            found = [self._captured(row) for row in asked]
+            for one, end in zip(found, self._trail.followed(found), strict=True):
+                if one.reason != REDIRECTED or end.fate in (Fate.CAPTURED, Fate.FAILED) or one.url_hash in seeds:
+                    yield end
+            if len(rows) < queries.STRETCH:
+                return
+            after = rows[-1].id
+
+    def _captured(self, row: CaptureRow) -> AddressSighting:
+        shard, (fate, reason) = self._shard, fate_of_status(row.status, row.truncated)
+        captured = fate is Fate.CAPTURED
+        return AddressSighting(
+            url=row.url,
+            url_hash=row.url_hash,
+            origin=SightingOrigin.CRAWLER,
+            fate=fate,
+            reason=reason,
+            http_status=row.status,
+            at=to_micros(row.captured_at),
+            redirected_to=row.redirect_to,
+            job_id=shard.job_id,
+            execution_id=self._run.id,
+            shard_key=shard.key,
+            shard_kind=shard.kind,
+            snapshot_id=row.id if captured else None,
+            backend=row.backend if captured else None,
+            fidelity=row.fidelity if captured else None,
+        )

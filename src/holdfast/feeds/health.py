@@ -1,0 +1,125 @@
+"""What may go wrong with a feed, when to ask it again, and when to stop asking (facts.md, 3.5). Pure."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from enum import StrEnum
+
+from holdfast.config import FeedSettings
+from holdfast.types import Outcome
+from holdfast.values import dataclass
+
+
+class Trouble(StrEnum):
+    """The class of a poll that brought nothing."""
+
+    RATE_LIMITED = "rate_limited"
+    FORBIDDEN = "forbidden"
+    NOT_FOUND = "not_found"
+    GONE = "gone"
+    UPSTREAM_FAILURE = "upstream_failure"
+    NETWORK = "network"
+    PARSE_ERROR = "parse_error"
+    UNEXPECTED = "unexpected"
+
+
+DISABLE_AFTER = {
+    Trouble.NOT_FOUND: 3,
+    Trouble.GONE: 1,
+    Trouble.FORBIDDEN: 5,
+    Trouble.UPSTREAM_FAILURE: 10,
+    Trouble.NETWORK: 10,
+    Trouble.PARSE_ERROR: 5,
+}
+"""Polls in a row that end so until the feed is asked no more; the others never disable one."""
+
+BY_HAND = "by_hand"
+"""Stands where a trouble does while somebody has disabled the feed: then no answer enables it."""
+
+BACKLOG = "backlog"
+"""Stands where a trouble does while a feed names more than may wait: it is well, and what is left is read again."""
+
+FORGOTTEN_AFTER = timedelta(days=30)
+"""Feeds that were disabled so long ago by their answers make room for new ones. Sooner, an index that goes on naming
+them would have them asked again at every poll."""
+
+_BY_STATUS = {429: Trouble.RATE_LIMITED, 403: Trouble.FORBIDDEN, 404: Trouble.NOT_FOUND, 410: Trouble.GONE}
+_LIMIT_STEP = timedelta(minutes=5)
+_LIMIT_STEPS = 96
+_SILENT = (Outcome.FAILED, Outcome.TIMEOUT)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FeedHealth:
+    """How a feed has been doing."""
+
+    errors: int = 0
+    """In a row, of the same class."""
+    trouble: str | None = None
+    disabled_at: datetime | None = None
+    next_poll_at: datetime | None = None
+    """None while it is disabled."""
+
+
+def trouble_of(outcome: Outcome, status: int | None) -> Trouble | None:
+    """Return the class of an ending; None for a good one. An answer is judged by its status, silence by its kind."""
+    if status is not None:
+        if status in _BY_STATUS:
+            return _BY_STATUS[status]
+        if 500 <= status <= 599:
+            return Trouble.UPSTREAM_FAILURE
+        if outcome is Outcome.FAILED and 200 <= status <= 299:
+            return Trouble.NETWORK  # a good answer whose body broke off
+        return None if outcome is Outcome.SUCCESS else Trouble.UNEXPECTED
+    return Trouble.NETWORK if outcome in _SILENT else Trouble.UNEXPECTED
+
+
+def limited_wait(errors: int) -> timedelta:
+    """Return how long to leave a feed alone that has answered 429 so often in a row."""
+    steps: int = min(2 ** min(errors, 10), _LIMIT_STEPS)
+    return steps * _LIMIT_STEP
+
+
+def after_failure(
+    before: FeedHealth, trouble: Trouble, *, now: datetime, interval: timedelta, retry_after_s: float | None = None
+) -> FeedHealth:
+    """Return how a feed stands after a poll that brought nothing: asked again later, or disabled.
+
+    A server's Retry-After counts where it asks for more than we would wait.
+    """
+    errors = before.errors + 1 if before.trouble == trouble else 1
+    limit = DISABLE_AFTER.get(trouble)
+    if limit is not None and errors >= limit:
+        return FeedHealth(errors=errors, trouble=trouble.value, disabled_at=before.disabled_at or now)
+    wait = limited_wait(errors) if trouble is Trouble.RATE_LIMITED else interval
+    wait = max(wait, timedelta(seconds=retry_after_s or 0.0))
+    return FeedHealth(errors=errors, trouble=trouble.value, next_poll_at=now + wait)
+
+
+def interval_of(origin: str, settings: FeedSettings) -> timedelta:
+    """Return the usual time between two polls: long for a sitemap of an index, which tells when it changes."""
+    if origin == "index":
+        return timedelta(hours=settings.child_hours)
+    return timedelta(minutes=settings.interval_minutes)
+
+
+def asked_to_wait(health: FeedHealth, *, polled_at: datetime | None, interval: timedelta) -> bool:
+    """Return whether the server wants to be left alone until the next poll: a 429, or a Retry-After beyond the usual.
+
+    Such a feed is never asked early, neither by the rhythm of its job nor by hand.
+    """
+    if health.trouble == Trouble.RATE_LIMITED:
+        return True
+    if health.trouble is None or health.next_poll_at is None or polled_at is None:
+        return False
+    return health.next_poll_at - polled_at > interval
+
+
+def after_success(*, now: datetime, interval: timedelta) -> FeedHealth:
+    """Return how a feed stands after a good poll: enabled, with nothing against it."""
+    return FeedHealth(next_poll_at=now + interval)
+
+
+def after_backlog(*, now: datetime, interval: timedelta) -> FeedHealth:
+    """Return how a feed stands after a good poll of which not everything could be written down."""
+    return FeedHealth(trouble=BACKLOG, next_poll_at=now + interval)

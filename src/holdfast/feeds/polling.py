@@ -1,0 +1,484 @@
+"""The feeds of one source while an execution polls them: what answers mean for them, and which items are enqueued.
+
+What a document names is written down first, as items that wait; then waiting items are given to the execution and its
+frontier in one transaction; and only then is the document's own attempt closed. Killed anywhere between, the next owner
+reads the document again and finds nothing new: an item is enqueued exactly once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import field, replace
+from datetime import datetime, timedelta
+
+from holdfast import log
+from holdfast.clock import Clock, from_micros, to_micros
+from holdfast.config import FeedSettings
+from holdfast.db.raw import RawDatabase, Transaction
+from holdfast.errors import UrlRefused
+from holdfast.failpoints import reach
+from holdfast.feeds import polling_queries
+from holdfast.feeds.health import (
+    BY_HAND,
+    FORGOTTEN_AFTER,
+    Trouble,
+    after_backlog,
+    after_failure,
+    after_success,
+    asked_to_wait,
+    interval_of,
+    trouble_of,
+)
+from holdfast.feeds.polling_queries import FeedItemRow, FeedRow, NewFeed, WaitingItem
+from holdfast.frontier import Frontier
+from holdfast.frontier.connection import FrontierTransaction
+from holdfast.outside_text import clean
+from holdfast.types import FoundUrl, ListedUrl, PolledListing, UrlKind, Visit
+from holdfast.urls import parse
+from holdfast.values import dataclass
+
+USUAL_PLACES = ("/feed", "/rss", "/feed.xml", "/rss.xml", "/atom.xml", "/index.xml")
+
+
+class FeedSearch:
+    """One search, in the memory of the process that does it; forgotten with it, and begun anew some hours later."""
+
+    def __init__(self, start: int) -> None:
+        self._starts = {start}
+        self._origin: str | None = None
+        """Set while the usual places may still have to be tried."""
+        self._pending: set[int] = set()
+        self._named: set[int] = set()
+        self._found = False
+
+    def visited(self, visit: Visit) -> list[FoundUrl]:
+        """Return what to try after a visit: the feeds that the start page refers to, or else the usual places."""
+        if visit.attempt.url_hash not in self._starts:
+            return []
+        try:
+            landed = parse(visit.redirected_to or visit.attempt.url)
+        except UrlRefused:
+            return []
+        if visit.redirected_to is not None and visit.status is not None and 300 <= visit.status < 400:
+            self._starts.add(landed.hash64)  # another domain: it is visited in its own turn
+            return []
+        self._origin = landed.origin
+        self._pending = {found.url_hash for found in visit.feeds}
+        return list(visit.feeds) or self._places()
+
+    def tried(self, url_hash: int, *, good: bool) -> list[FoundUrl]:
+        """Note what came of one of them, and return what to try next: the usual places if none of them was a feed."""
+        if url_hash not in self._pending:
+            return []
+        self._pending.discard(url_hash)
+        self._found = self._found or good
+        return self._places() if not self._pending and not self._found else []
+
+    def named(self, found: Iterable[FoundUrl]) -> None:
+        """Remember what a robots.txt names."""
+        self._named.update(one.url_hash for one in found)
+
+    def is_named(self, url_hash: int) -> bool:
+        """Return whether a robots.txt names this address."""
+        return url_hash in self._named
+
+    def _places(self) -> list[FoundUrl]:
+        origin, self._origin = self._origin, None
+        urls = [parse(f"{origin}{path}") for path in USUAL_PLACES] if origin is not None else []
+        return [FoundUrl(url.fetch, url.hash64, url.domain, UrlKind.SITEMAP, 1, 0) for url in urls]
+
+
+_AHEAD = timedelta(days=1)
+"""A date further in the future is no date: nothing could ever be newer."""
+_MANY, _NEARLY_ALL = 5, 0.8
+"""If more than five known addresses, and four of five, say at once that they changed, their dates tell nothing."""
+
+
+@dataclass(slots=True)
+class News:
+    """The addresses of one document, sorted."""
+
+    fresh: list[FeedItemRow] = field(default_factory=list)
+    """Never named before."""
+    moved: list[FeedItemRow] = field(default_factory=list)
+    """Named before, with an older date."""
+    dated: list[FeedItemRow] = field(default_factory=list)
+    """Known, and no news: only the date is noted."""
+    trusted: bool = True
+    """False if so many dates moved at once that none of them was believed."""
+
+
+def sort_out(items: Iterable[ListedUrl], known: Mapping[int, int | None], *, now: datetime, max_age: timedelta) -> News:
+    """Return what is news among a document's items. `known` are the dates that were told before, by address.
+
+    What is told to be older than `max_age` is left out; what has no date is kept.
+    """
+    news, seen = News(), 0
+    oldest, latest = to_micros(now - max_age), to_micros(now + _AHEAD)
+    for found, told_at in items:
+        told = None if told_at is None else to_micros(told_at)
+        if told is not None and told > latest:
+            told = None
+        row = FeedItemRow(found.url_hash, found.url, told)
+        too_old = told is not None and told < oldest
+        if found.url_hash not in known:
+            if not too_old:
+                news.fresh.append(row)
+            continue
+        seen += 1
+        before = known[found.url_hash]
+        if told is not None and (before is None or told > before):
+            (news.dated if before is None or too_old else news.moved).append(row)
+    if len(news.moved) > _MANY and len(news.moved) > seen * _NEARLY_ALL:
+        news.dated, news.moved, news.trusted = news.dated + news.moved, [], False
+    return news
+
+
+_log = log.get()
+_ITEMS_AT_ONCE = 2000
+"""Items that one transaction writes: some 20 ms."""
+_MAX_DEPTH = 3
+"""Indexes that name indexes are followed so far (X02)."""
+_LIST_PRIORITY = 3
+_FEED_PRIORITY, _SITEMAP_PRIORITY = 3, 2
+"""Items of feeds are asked for before those of sitemaps, as document 003 ranks them."""
+_NOTICED_DEPTH = 1
+"""Feeds are noticed on the start page and one step from it: every article of a blog has a feed of its comments."""
+_TRIES = 3
+_SITEMAP_SHARE = 0.8
+"""Of the items that may wait, what sitemaps may fill: the rest is kept for the news of feeds."""
+
+
+class _Overtaken(Exception):
+    """Somebody else took some of these items, or the execution does not run any more."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PolledFeeds:
+    """Whose feeds are polled, and for which execution."""
+
+    source_id: int
+    execution_id: int
+    polls: bool = True
+    """False in an ordinary crawl: feeds that pages refer to are noted, nothing is polled."""
+    start: int | None = None
+    """The start page (its hash) where feeds are looked for; None where they are not."""
+
+
+class FeedPolling:
+    """Tells the database what polls brought. Belongs to the thread of its connection; every call may be repeated."""
+
+    def __init__(
+        self, hot: RawDatabase, frontier: Frontier, clock: Clock, settings: FeedSettings, charge: PolledFeeds
+    ) -> None:
+        self._hot, self._frontier, self._clock, self._settings = hot, frontier, clock, settings
+        self.charge = charge
+        self._search = FeedSearch(charge.start) if charge.start is not None else None
+        self._room = settings.items
+        self._pages: dict[int, int] = {}
+        """The page of each feed that was polled here: items name it as where they were found."""
+        self._heard: set[int] = set()
+        """Addresses of lists that have answered here."""
+        self._sent: dict[int, set[int]] = {}
+        """Feeds that sent us to another domain for now, by where: that answer is theirs."""
+
+    def tell(self, visits: Iterable[Visit]) -> None:
+        """Write what these visits mean for feeds, and enqueue what is new; called before the visits are settled."""
+        changed = False
+        for visit in visits:
+            if self.charge.polls and visit.attempt.kind is UrlKind.SITEMAP:
+                self._polled(visit)
+                changed = True
+            elif visit.attempt.kind is UrlKind.PAGE:
+                self._met(visit)
+        if changed:
+            self.take()
+
+    def offer(self, found: Sequence[FoundUrl]) -> None:
+        """Take the sitemaps that a robots.txt names: to be read now in a crawl, to be tried where feeds are sought."""
+        if not self.charge.polls:
+            self._frontier.add(self.charge.execution_id, found)
+        elif self._search is not None:
+            self._search.named(found)
+            self._try(found)
+
+    def take(self) -> int:
+        """Enqueue items that wait, as many as this poll may; return how many. All of a step, or nothing of it."""
+        for _ in range(_TRIES):
+            with self._hot.read() as tx:
+                waiting = polling_queries.waiting_items(tx, source_id=self.charge.source_id, limit=self._room)
+            if not waiting:
+                return 0
+            try:
+                for feed_id in dict.fromkeys(item.feed_id for item in waiting):
+                    self._enqueue([item for item in waiting if item.feed_id == feed_id], via=self._pages.get(feed_id))
+            except _Overtaken:
+                continue
+            return len(waiting)
+        _log.warning("feed.items_left", source=self.charge.source_id, execution=self.charge.execution_id)
+        return 0
+
+    def _enqueue(self, waiting: Sequence[WaitingItem], *, via: int | None) -> None:
+        ids = [item.id for item in waiting]
+
+        def mark(tx: FrontierTransaction) -> None:
+            reach("feed_enqueued")
+            if polling_queries.take_items(tx, ids, execution_id=self.charge.execution_id) != len(ids):
+                raise _Overtaken
+
+        pages = [found for item in waiting for found in _page(item)]
+        self._frontier.add(self.charge.execution_id, pages, via=via, also=mark)
+        self._room -= len(waiting)
+        reach("feed_taken")
+
+    # One document.
+
+    def _polled(self, visit: Visit) -> None:
+        """Judge the answer of a feed or a sitemap; one that nobody knew becomes a feed if it names anything."""
+        attempt, listing = visit.attempt, visit.listing
+        row = self._row(attempt.url_hash)
+        named = listing is not None and listing.problem is None and listing.named > 0
+        self._heard.add(attempt.url_hash)
+        if row is None and (senders := self._sent.get(attempt.url_hash)):
+            for sender in filter(None, map(self._row, senders)):
+                self._judge(sender, visit, named=named)
+            return
+        if row is None:
+            if named and listing is not None:
+                row = self._adopt(visit, listing)
+            if self._search is not None:
+                self._try(self._search.tried(attempt.url_hash, good=row is not None))
+            if row is None:
+                return
+        self._judge(row, visit, named=named)
+
+    def _row(self, url_hash: int) -> FeedRow | None:
+        with self._hot.read() as tx:
+            return polling_queries.feed_by_hash(tx, source_id=self.charge.source_id, url_hash=url_hash)
+
+    def _judge(self, row: FeedRow, visit: Visit, *, named: bool) -> None:
+        """Count an answer for or against a feed; where it sends us elsewhere for now, the answer from there counts."""
+        self._pages[row.id] = visit.attempt.page_id
+        if row.health.trouble == BY_HAND:
+            return  # disabled while it was asked
+        if row.last_polled_at is not None and row.last_polled_at >= to_micros(visit.finished_at):
+            return  # told before
+        elsewhere, trouble = _sent_to(visit), _trouble(visit)
+        if elsewhere is not None and elsewhere not in self._heard and self._row(elsewhere) is None:
+            self._sent.setdefault(elsewhere, set()).add(row.url_hash)
+        elif trouble is not None:
+            self._failed(row, visit, trouble)
+        elif row.count is None and row.origin != "configured" and not named:
+            with self._hot.write() as tx:  # noticed on a page, and no feed after all
+                polling_queries.delete_unverified(tx, feed_id=row.id)
+        else:
+            self._succeeded(row, visit, visit.listing)
+
+    def _adopt(self, visit: Visit, listing: PolledListing) -> FeedRow | None:
+        attempt = visit.attempt
+        kind = "feed" if listing.is_feed else "sitemap"
+        origin = "robots" if self._search is not None and self._search.is_named(attempt.url_hash) else "discovered"
+        with self._hot.write() as tx:
+            if self._room_for_feeds(tx) == 0:
+                _log.warning("feed.too_many", url=attempt.url, limit=self._settings.per_source)
+                return None
+            new = NewFeed(attempt.url, attempt.url_hash, kind, origin)
+            polling_queries.insert_feed(tx, new, source_id=self.charge.source_id, now=to_micros(self._clock.now()))
+            return polling_queries.feed_by_hash(tx, source_id=self.charge.source_id, url_hash=attempt.url_hash)
+
+    def _room_for_feeds(self, tx: Transaction) -> int:
+        """Return how many more feeds the source may have, after those have gone that have been disabled for long.
+
+        Those that are disabled count: else a site could name new ones that are gone for ever.
+        """
+        source_id, most = self.charge.source_id, self._settings.per_source
+        room = most - polling_queries.count_feeds(tx, source_id=source_id)
+        if room <= 0:
+            before = to_micros(self._clock.now() - FORGOTTEN_AFTER)
+            room += polling_queries.forget_disabled(tx, source_id=source_id, before=before)
+        return max(0, room)
+
+    def _failed(self, row: FeedRow, visit: Visit, trouble: Trouble) -> None:
+        """Count a poll that brought nothing; disable the feed if there were too many."""
+        retry_after = visit.listing.retry_after_s if visit.listing is not None else None
+        health = after_failure(
+            row.health, trouble, now=visit.finished_at, interval=self._interval(row), retry_after_s=retry_after
+        )
+        words = visit.listing.problem if visit.listing is not None and trouble is Trouble.PARSE_ERROR else visit.reason
+        error = clean(": ".join(filter(None, (words, visit.message))), 500) or trouble.value
+        with self._hot.write() as tx:
+            written = polling_queries.write_poll(
+                tx, replace(row, last_polled_at=to_micros(visit.finished_at), health=health), error=error
+            )
+        if written and health.disabled_at is not None and row.health.disabled_at is None:
+            _log.warning("feed.disabled", url=row.url, trouble=trouble.value, errors=health.errors, error=error)
+        elif written:
+            _log.info("feed.failed", url=row.url, trouble=trouble.value, errors=health.errors, error=error)
+
+    def _succeeded(self, row: FeedRow, visit: Visit, listing: PolledListing | None) -> None:
+        """Write down what a document names, then that it was polled; a 304 and the same bytes name nothing new."""
+        told, left = row, 0
+        if listing is not None and visit.status is not None and 200 <= visit.status < 300:
+            if visit.content_hash is None or visit.content_hash != row.content_hash:
+                left = self._record(row, listing)
+                self._follow(row, listing.children, depth=visit.attempt.depth + 1)
+            # What was left out is read again: the next answer must be the whole document.
+            told = replace(
+                row,
+                kind="feed" if listing.is_feed else "sitemap",
+                count=listing.named,
+                content_hash=None if left else visit.content_hash,
+                etag=None if left else visit.etag,
+                last_modified=None if left else visit.last_modified,
+            )
+        judged = after_backlog if left else after_success
+        health = judged(now=visit.finished_at, interval=self._interval(told))
+        error = f"{left:,} of its items are left until fewer wait; see HOLDFAST_FEEDS_WAITING" if left else None
+        with self._hot.write() as tx:
+            polled_at = to_micros(visit.finished_at)
+            polling_queries.write_poll(tx, replace(told, last_polled_at=polled_at, health=health), error=error)
+            target = _moved_to(visit)
+            if target is not None:
+                self._move(tx, row, target)
+
+    def _move(self, tx: Transaction, row: FeedRow, target: str) -> None:
+        try:
+            url = parse(target)
+        except UrlRefused:
+            return
+        if polling_queries.move_feed(
+            tx, feed_id=row.id, source_id=self.charge.source_id, url=url.fetch, url_hash=url.hash64
+        ):
+            _log.info("feed.moved", url=row.url, to=url.fetch)
+
+    def _interval(self, row: FeedRow) -> timedelta:
+        return interval_of(row.origin, self._settings)
+
+    # What it names.
+
+    def _record(self, row: FeedRow, listing: PolledListing) -> int:
+        """Write down new items, and those with a newer date: they wait from now on. Return how many found no room."""
+        source_id, now, items = self.charge.source_id, self._clock.now(), listing.items
+        most = self._settings.waiting if listing.is_feed else int(self._settings.waiting * _SITEMAP_SHARE)
+        left = 0
+        with self._hot.read() as tx:
+            known = polling_queries.known_items(tx, source_id=source_id, hashes=[item.found.url_hash for item in items])
+        news = sort_out(items, known, now=now, max_age=timedelta(days=self._settings.max_age_days))
+        if not news.trusted:
+            _log.warning("feed.dates_not_believed", url=row.url, moved=len(news.dated))
+        micros = to_micros(now)
+        for rows, write in ((news.moved, polling_queries.renew_items), (news.fresh, polling_queries.insert_items)):
+            for part in _parts(rows):
+                with self._hot.write() as tx:
+                    room = most - polling_queries.count_waiting(tx, source_id=source_id, limit=most)
+                    write(tx, part[:room], source_id=source_id, feed_id=row.id, now=micros)
+                left += len(part) - min(room, len(part))
+        for part in _parts(news.dated):
+            with self._hot.write() as tx:
+                polling_queries.date_items(tx, part, source_id=source_id)
+        reach("feed_recorded")
+        if news.fresh or news.moved:
+            _log.info("feed.news", url=row.url, fresh=len(news.fresh), moved=len(news.moved), left=left)
+        if left:
+            _log.warning("feed.backlog", url=row.url, left=left, limit=most)
+        return left
+
+    def _follow(self, row: FeedRow, children: Sequence[ListedUrl], *, depth: int) -> None:
+        """Ask for the sitemaps of an index that are new, or that it says have changed since they were read."""
+        if depth > _MAX_DEPTH:
+            return
+        now = self._clock.now()
+        oldest = now - timedelta(days=self._settings.max_age_days)
+        recent = [child for child in children if child.told_at is None or child.told_at >= oldest]
+        recent = [child for child in recent if child.found.url_hash != row.url_hash]
+        recent.sort(key=lambda child: child.told_at or oldest, reverse=True)
+        due = [child.found for child in recent[: self._settings.per_source] if self._wants(child, now)]
+        self._frontier.add(self.charge.execution_id, [_list(found, depth) for found in due])
+
+    def _wants(self, child: ListedUrl, now: datetime) -> bool:
+        """Return whether a sitemap of an index is to be read now; a new one becomes a feed of its own."""
+        source_id, found = self.charge.source_id, child.found
+        with self._hot.write() as tx:
+            row = polling_queries.feed_by_hash(tx, source_id=source_id, url_hash=found.url_hash)
+            if row is None:
+                if self._room_for_feeds(tx) == 0:
+                    return False
+                new = NewFeed(found.url, found.url_hash, "sitemap", "index")
+                return polling_queries.insert_feed(tx, new, source_id=source_id, now=to_micros(now))
+            read_at = None if row.last_polled_at is None else from_micros(row.last_polled_at)
+            waits = asked_to_wait(row.health, polled_at=read_at, interval=self._interval(row))
+            if row.health.disabled_at is not None or waits:
+                return False
+            if read_at is not None and (child.told_at is None or child.told_at <= read_at):
+                return False
+            polling_queries.make_due(tx, feed_id=row.id, now=to_micros(now))
+            return True
+
+    # Finding feeds.
+
+    def _met(self, visit: Visit) -> None:
+        """Take the feeds that a page refers to: tried at once where feeds are sought, noted in an ordinary crawl."""
+        if self._search is not None:
+            self._try(self._search.visited(visit))
+        elif not self.charge.polls and visit.feeds and visit.attempt.depth <= _NOTICED_DEPTH:
+            self._notice(visit.feeds)
+
+    def _notice(self, feeds: Sequence[FoundUrl]) -> None:
+        source_id, now = self.charge.source_id, to_micros(self._clock.now())
+        with self._hot.write() as tx:
+            for found in feeds[: self._room_for_feeds(tx)]:
+                new = NewFeed(found.url, found.url_hash, "feed", "discovered")
+                if polling_queries.insert_feed(tx, new, source_id=source_id, now=now):
+                    _log.info("feed.noticed", url=found.url)
+
+    def _try(self, candidates: Sequence[FoundUrl]) -> None:
+        """Ask for what may be a feed and is none of ours yet."""
+        if not candidates:
+            return
+        with self._hot.read() as tx:
+            unknown = [
+                found
+                for found in candidates[: self._settings.per_source]
+                if polling_queries.feed_by_hash(tx, source_id=self.charge.source_id, url_hash=found.url_hash) is None
+            ]
+        self._frontier.add(self.charge.execution_id, [_list(found, 1) for found in unknown])
+
+
+def _trouble(visit: Visit) -> Trouble | None:
+    trouble = trouble_of(visit.outcome, visit.status)
+    if trouble is None and visit.listing is not None and visit.listing.problem is not None:
+        return Trouble.PARSE_ERROR
+    return trouble
+
+
+def _sent_to(visit: Visit) -> int | None:
+    """Return the address (its hash) on another domain that an answer sends us to for now."""
+    if visit.listing is not None or visit.redirected_to is None or visit.status not in (302, 303, 307):
+        return None
+    try:
+        return parse(visit.redirected_to).hash64
+    except UrlRefused:
+        return None
+
+
+def _moved_to(visit: Visit) -> str | None:
+    if visit.listing is not None:
+        return visit.listing.moved_to
+    return visit.redirected_to if visit.status in (301, 308) else None
+
+
+def _parts(rows: Sequence[polling_queries.FeedItemRow]) -> Iterator[Sequence[polling_queries.FeedItemRow]]:
+    return (rows[start : start + _ITEMS_AT_ONCE] for start in range(0, len(rows), _ITEMS_AT_ONCE))
+
+
+def _page(item: WaitingItem) -> Iterator[FoundUrl]:
+    try:
+        url = parse(item.url)
+    except UrlRefused:
+        return
+    rank = _FEED_PRIORITY if item.is_feed else _SITEMAP_PRIORITY
+    yield FoundUrl(url.fetch, url.hash64, url.domain, UrlKind.PAGE, 0, rank)
+
+
+def _list(found: FoundUrl, depth: int) -> FoundUrl:
+    return found._replace(kind=UrlKind.SITEMAP, depth=depth, priority=_LIST_PRIORITY)

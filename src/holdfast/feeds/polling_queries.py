@@ -1,0 +1,265 @@
+"""The rows of feeds and their items, as a crawl process reads and writes them: plain statements for both databases."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from datetime import datetime
+from typing import Any, NamedTuple, Protocol
+
+from holdfast.clock import from_micros, to_micros
+from holdfast.db.raw import Row, Transaction
+from holdfast.feeds.health import BY_HAND, FeedHealth
+from holdfast.values import dataclass
+
+_AT_ONCE = 500
+"""Values of one IN: enough to make round trips few, and far below what SQLite binds."""
+
+
+class Speaker(Protocol):
+    """What a statement that joins somebody else's transaction is run on."""
+
+    def execute(self, statement: str, values: Sequence[Any] = ()) -> list[Row]:
+        """Run one statement and return its rows."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FeedRow:
+    """One feed or sitemap of a source."""
+
+    id: int
+    url: str
+    url_hash: int
+    kind: str
+    origin: str
+    last_polled_at: int | None
+    content_hash: str | None
+    etag: str | None
+    last_modified: str | None
+    count: int | None
+    """Addresses that it named when it was last read; None if it never was."""
+    health: FeedHealth
+
+
+class NewFeed(NamedTuple):
+    """A feed that a source is to have."""
+
+    url: str
+    url_hash: int
+    kind: str
+    origin: str
+
+
+class FeedItemRow(NamedTuple):
+    """One item as a poll found it."""
+
+    url_hash: int
+    url: str
+    told_at: int | None
+
+
+class WaitingItem(NamedTuple):
+    """An item that no execution has taken."""
+
+    id: int
+    url: str
+    feed_id: int
+    is_feed: bool
+
+
+_FEED = """id, url, url_hash, kind, origin, last_polled_at, content_hash, etag, last_modified, consecutive_errors,
+       last_error_type, disabled_at, next_poll_at, last_item_count"""
+
+
+def source_of(tx: Transaction, *, execution_id: int) -> int | None:
+    """Return the source that an execution belongs to."""
+    rows = tx.execute(
+        "SELECT j.source_id FROM executions e JOIN jobs j ON j.id = e.job_id WHERE e.id = ?", (execution_id,)
+    )
+    return int(rows[0][0]) if rows else None
+
+
+def feed_by_hash(tx: Transaction, *, source_id: int, url_hash: int) -> FeedRow | None:
+    """Return the feed of a source at this address."""
+    rows = tx.execute(f"SELECT {_FEED} FROM feeds WHERE source_id = ? AND url_hash = ?", (source_id, url_hash))  # noqa: S608
+    return _feed(rows[0]) if rows else None
+
+
+def count_feeds(tx: Transaction, *, source_id: int) -> int:
+    """Return how many feeds a source has, those that were disabled included."""
+    return int(tx.execute("SELECT count(*) FROM feeds WHERE source_id = ?", (source_id,))[0][0])
+
+
+def forget_disabled(tx: Transaction, *, source_id: int, before: int) -> int:
+    """Remove the feeds that were found and that their answers disabled before a moment; return how many.
+
+    What was added or disabled by hand stays.
+    """
+    rows = tx.execute(
+        "DELETE FROM feeds WHERE source_id = ? AND disabled_at IS NOT NULL AND disabled_at < ?"
+        " AND origin <> 'configured' AND (last_error_type IS NULL OR last_error_type <> ?) RETURNING id",
+        (source_id, before, BY_HAND),
+    )
+    return len(rows)
+
+
+def insert_feed(tx: Transaction, new: NewFeed, *, source_id: int, now: int) -> bool:
+    """Add a feed that is due at once; False if the source has it already."""
+    rows = tx.execute(
+        "INSERT INTO feeds (source_id, url, url_hash, kind, origin, created_at, next_poll_at) VALUES (?,?,?,?,?,?,?)"
+        " ON CONFLICT (source_id, url_hash) DO NOTHING RETURNING id",
+        (source_id, *new, now, now),
+    )
+    return bool(rows)
+
+
+def delete_unverified(tx: Transaction, *, feed_id: int) -> None:
+    """Remove a feed that was noticed somewhere and turned out to be none."""
+    tx.execute("DELETE FROM feeds WHERE id = ? AND last_item_count IS NULL AND origin <> 'configured'", (feed_id,))
+
+
+def move_feed(tx: Transaction, *, feed_id: int, source_id: int, url: str, url_hash: int) -> bool:
+    """Let a feed be asked for elsewhere from now on; False if the source has one there already."""
+    rows = tx.execute(
+        "UPDATE feeds SET url = ?, url_hash = ?, etag = NULL, last_modified = NULL WHERE id = ?"
+        " AND NOT EXISTS (SELECT 1 FROM feeds o WHERE o.source_id = ? AND o.url_hash = ?) RETURNING id",
+        (url, url_hash, feed_id, source_id, url_hash),
+    )
+    return bool(rows)
+
+
+def write_poll(tx: Transaction, row: FeedRow, *, error: str | None) -> bool:
+    """Write a feed's row as a poll leaves it; False if that poll, or a later one, is written already.
+
+    So it is if somebody has disabled the feed meanwhile: that stays.
+    """
+    health = row.health
+    rows = tx.execute(
+        "UPDATE feeds SET last_polled_at = ?, next_poll_at = ?, consecutive_errors = ?, last_error = ?,"
+        " last_error_type = ?, disabled_at = ?, kind = ?, last_item_count = ?, etag = ?, last_modified = ?,"
+        " content_hash = ? WHERE id = ? AND (last_polled_at IS NULL OR last_polled_at < ?)"
+        " AND (last_error_type IS NULL OR last_error_type <> ?) RETURNING id",
+        (
+            row.last_polled_at,
+            _micros(health.next_poll_at),
+            health.errors,
+            error,
+            health.trouble,
+            _micros(health.disabled_at),
+            row.kind,
+            row.count,
+            row.etag,
+            row.last_modified,
+            row.content_hash,
+            row.id,
+            row.last_polled_at,
+            BY_HAND,
+        ),
+    )
+    return bool(rows)
+
+
+def make_due(tx: Transaction, *, feed_id: int, now: int) -> None:
+    """Bring a feed's turn forward."""
+    tx.execute("UPDATE feeds SET next_poll_at = ? WHERE id = ? AND disabled_at IS NULL", (now, feed_id))
+
+
+def known_items(tx: Transaction, *, source_id: int, hashes: Sequence[int]) -> dict[int, int | None]:
+    """Return which of these addresses a source has as items, with the date that was told last."""
+    known: dict[int, int | None] = {}
+    for start in range(0, len(hashes), _AT_ONCE):
+        part = hashes[start : start + _AT_ONCE]
+        known.update((row[0], row[1]) for row in tx.execute(KNOWN % _marks(part), (source_id, *part)))
+    return known
+
+
+def insert_items(tx: Transaction, items: Iterable[FeedItemRow], *, source_id: int, feed_id: int, now: int) -> None:
+    """Add items that wait; one that somebody added meanwhile stays as it is."""
+    tx.many(
+        "INSERT INTO feed_items (source_id, feed_id, url_hash, url, told_at, found_at) VALUES (?,?,?,?,?,?)"
+        " ON CONFLICT (source_id, url_hash) DO NOTHING",
+        [(source_id, feed_id, item.url_hash, item.url, item.told_at, now) for item in items],
+    )
+
+
+def renew_items(tx: Transaction, items: Iterable[FeedItemRow], *, source_id: int, feed_id: int, now: int) -> None:
+    """Let items wait again whose date is newer than the one that was told before."""
+    tx.many(
+        "UPDATE feed_items SET told_at = ?, feed_id = ?, found_at = ?, execution_id = NULL"
+        " WHERE source_id = ? AND url_hash = ? AND told_at < ?",
+        [(item.told_at, feed_id, now, source_id, item.url_hash, item.told_at) for item in items],
+    )
+
+
+def date_items(tx: Transaction, items: Iterable[FeedItemRow], *, source_id: int) -> None:
+    """Note the dates of items that were known already, and stay known."""
+    tx.many(
+        "UPDATE feed_items SET told_at = ? WHERE source_id = ? AND url_hash = ? AND (told_at IS NULL OR told_at < ?)",
+        [(item.told_at, source_id, item.url_hash, item.told_at) for item in items],
+    )
+
+
+WAITING = """
+SELECT i.id, i.url, i.feed_id, f.kind FROM feed_items i LEFT JOIN feeds f ON f.id = i.feed_id
+ WHERE i.source_id = ? AND i.execution_id IS NULL
+ ORDER BY CASE WHEN f.kind = 'sitemap' THEN 1 ELSE 0 END, i.told_at DESC NULLS LAST, i.id LIMIT ?"""
+WAITING_COUNT = """
+SELECT count(*) FROM (SELECT 1 FROM feed_items WHERE source_id = ? AND execution_id IS NULL LIMIT ?) waiting"""
+KNOWN = "SELECT url_hash, told_at FROM feed_items WHERE source_id = ? AND url_hash IN (%s)"
+
+
+def waiting_items(tx: Transaction, *, source_id: int, limit: int) -> list[WaitingItem]:
+    """Return items that no execution has taken: those of feeds before those of sitemaps, the newest first.
+
+    It sorts what waits: 50,000 items of a large sitemap must not stand before the news of the day.
+    """
+    rows = tx.execute(WAITING, (source_id, limit))
+    return [WaitingItem(row[0], row[1], row[2], row[3] != "sitemap") for row in rows]
+
+
+def count_waiting(tx: Transaction, *, source_id: int, limit: int) -> int:
+    """Return how many items no execution has taken, counted as far as `limit`."""
+    return int(tx.execute(WAITING_COUNT, (source_id, limit))[0][0])
+
+
+def take_items(tx: Speaker, ids: Collection[int], *, execution_id: int) -> int:
+    """Give waiting items to an execution that still runs; return how many were to be had."""
+    taken = 0
+    everything = list(ids)
+    for start in range(0, len(everything), _AT_ONCE):
+        part = everything[start : start + _AT_ONCE]
+        statement = (
+            f"UPDATE feed_items SET execution_id = ? WHERE execution_id IS NULL AND id IN ({_marks(part)})"  # noqa: S608
+            " AND EXISTS (SELECT 1 FROM executions e WHERE e.id = ? AND e.state = 'running') RETURNING id"
+        )
+        taken += len(tx.execute(statement, (execution_id, *part, execution_id)))
+    return taken
+
+
+def _marks(values: Sequence[int]) -> str:
+    return ",".join("?" * len(values))
+
+
+def _micros(moment: datetime | None) -> int | None:
+    return None if moment is None else to_micros(moment)
+
+
+def _moment(micros: int | None) -> datetime | None:
+    return None if micros is None else from_micros(micros)
+
+
+def _feed(row: Row) -> FeedRow:
+    health = FeedHealth(errors=row[9], trouble=row[10], disabled_at=_moment(row[11]), next_poll_at=_moment(row[12]))
+    return FeedRow(
+        id=row[0],
+        url=row[1],
+        url_hash=row[2],
+        kind=row[3],
+        origin=row[4],
+        last_polled_at=row[5],
+        content_hash=row[6],
+        etag=row[7],
+        last_modified=row[8],
+        count=row[13],
+        health=health,
+    )

@@ -1,0 +1,489 @@
+"""`holdfast import`: foreign files into the archive, one by one; each by itself, so that a bad one stops no other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NamedTuple
+
+from holdfast import log
+from holdfast.clock import Clock, to_micros
+from holdfast.db.engine import Database
+from holdfast.db.raw import RawDatabase
+from holdfast.errors import Conflict, HoldfastError, Invalid, NotFound
+from holdfast.failpoints import reach
+from holdfast.imports.packages import (
+    BadPackage,
+    Fixity,
+    FoundFiles,
+    PackedFile,
+    WaczPackage,
+    discover,
+    is_package,
+    open_package,
+    spelled,
+)
+from holdfast.imports.placing import (
+    Damage,
+    Digests,
+    ImportForm,
+    Keeping,
+    Looked,
+    Placed,
+    PlacementTarget,
+    digest_all,
+    digest_of,
+    look_at,
+    new_name,
+    place,
+    write_new,
+)
+from holdfast.imports.signatures import Signature
+from holdfast.index import leases as runs
+from holdfast.index import queries
+from holdfast.index.indexer import Indexed, Indexer, Interrupted
+from holdfast.index.writing import turn
+from holdfast.jobs import indexing
+from holdfast.jobs.imports import ImportBegun, ImportWish, begin_import
+from holdfast.warc import queries as files
+from holdfast.warc import roots
+from holdfast.warc.manifest import ManifestEntry, add_to_manifest
+from holdfast.warc.verify import verify_file
+
+_log = log.get(room="index")
+
+
+class Unfaithful(Invalid):
+    """A file is not as it says itself, and the import was told to refuse such a one."""
+
+    code = "unfaithful_archive"
+
+
+@dataclass(slots=True, kw_only=True)
+class ImportedFile:
+    """What came of one file, or of one file in a package."""
+
+    origin: str
+    state: str = "failed"
+    """imported, again (known before, indexed anew), failed."""
+    warc_file_id: int | None = None
+    how: str = ""
+    records: int = 0
+    indexed: Indexed | None = None
+    damage: list[Damage] = field(default_factory=list)
+    damaged: int = 0
+    notes: list[str] = field(default_factory=list)
+    fixity: list[str] = field(default_factory=list)
+    """What is not as the package around it says; digests of records are among the warnings of `indexed`."""
+    signature: Signature | None = None
+    """What the signature of the package around it is worth."""
+    error: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImportStep:
+    """How far an import is."""
+
+    number: int
+    of: int
+    name: str
+    phase: str
+    done: int
+    total: int
+
+
+OnStep = Callable[[ImportStep], None]
+
+
+class _Lost(NamedTuple):
+    """A copy that is gone: where it lay, and what it was when it was sealed."""
+
+    path: Path
+    sealing: files.Sealing
+
+
+class Importer:
+    """One import command: files of one source, held together by one execution."""
+
+    def __init__(self, database: Database, hot: RawDatabase, clock: Clock, indexer: Indexer, wish: ImportWish) -> None:
+        self._database, self._clock, self._indexer, self._wish = database, clock, indexer, wish
+        self.hot = hot
+        self.begun: ImportBegun | None = None
+        """Where new files go; made when the first one comes, unless somebody says it."""
+        self.in_place = False
+        """Register files where they lie, if that can be."""
+        self.keeping = Keeping.COPY
+        """How files that are kept as they are come below the data directory."""
+        self.strict = False
+        """Refuse a file with damage, or with digests that are not those of its bytes."""
+        self.only_register = False
+        """Leave the indexing to whoever looks for sealed files that wait."""
+        self.on_step: OnStep = lambda _step: None
+        self._step = ImportStep(number=0, of=0, name="", phase="", done=0, total=0)
+
+    def run(self, paths: list[Path]) -> Iterator[ImportedFile]:
+        """Import each file and yield what came of it; Interrupted between two steps if the indexer is to stop."""
+        for number, path in enumerate(paths, 1):
+            self._step = ImportStep(number=number, of=len(paths), name=path.name, phase="", done=0, total=0)
+            try:
+                if is_package(path):
+                    yield from self._package(path, spelled(path.resolve()))
+                else:
+                    yield self._file(path, spelled(path.resolve()), path.name)
+            except Interrupted:
+                raise
+            except HoldfastError as exc:
+                yield ImportedFile(origin=spelled(path), error=str(exc))
+            except OSError as exc:
+                yield ImportedFile(origin=spelled(path), error=f"cannot read {spelled(path)}: {exc.strerror}")
+
+    def is_known(self, path: Path) -> bool:
+        """Return whether a file is registered where it lies, or under another of its names."""
+        with self.hot.read() as tx:
+            if files.known_file(tx, path=self._stored(path), sha256="") is not None:
+                return True
+            return files.known_file(tx, path="", sha256=digest_of(path, self._pulse).sha256) is not None
+
+    def _package(self, path: Path, origin: str, *, is_inner: bool = False) -> Iterator[ImportedFile]:
+        with open_package(path) as package:
+            fixity, inner = package.fixity(), package.inner()
+            try:
+                members = package.files()
+            except BadPackage:
+                if not inner or is_inner:
+                    raise
+                members = []
+            for member in inner:
+                if is_inner:
+                    package.refused.append((member.path, "packages are read one inside another, and no deeper"))
+                else:
+                    yield from self._inner(package, member, fixity, f"{origin}!{member.path}")
+            for number, member in enumerate(members):
+                place = f"{origin}!archive/{member.name}"
+                try:
+                    yield self._member(package, member, place, fixity if number == 0 else fixity._replace(notes=()))
+                except Interrupted:
+                    raise
+                except HoldfastError as exc:
+                    yield ImportedFile(origin=place, error=str(exc))
+            for name, why in package.refused:
+                yield ImportedFile(origin=f"{origin}!{name}", error=f"{name} is not read: {why}")
+
+    def _inner(self, package: WaczPackage, member: PackedFile, fixity: Fixity, origin: str) -> Iterator[ImportedFile]:
+        """Import a package that stands in another one."""
+        fresh = new_name(self._ensure_begun().folder)
+        try:
+            self._phase("unpacking", member.size)
+            digests = write_new(package.pieces(member), fresh, self._pulse)
+            wrong = _judged(fixity, member.path, digests)
+            if wrong and self.strict:
+                raise Unfaithful(wrong[0])
+            for one in self._package(fresh, origin, is_inner=True):
+                one.fixity += wrong
+                yield one
+        except Interrupted:
+            raise
+        except HoldfastError as exc:
+            yield ImportedFile(origin=origin, error=str(exc).replace(fresh.name, member.name))
+        finally:
+            fresh.unlink(missing_ok=True)
+
+    def _member(self, package: WaczPackage, member: PackedFile, origin: str, fixity: Fixity) -> ImportedFile:
+        self._phase("hashing", member.size)
+        digests = digest_all(package.pieces(member), self._pulse)
+        wrong = [*fixity.problems, *_judged(fixity, member.path, digests)]
+        if wrong and self.strict:
+            raise Unfaithful(f"{member.name} is refused: {wrong[0]}")
+        with self.hot.read() as tx:
+            known = files.known_file(tx, path="", sha256=digests.sha256)
+        if known is not None and self._lost(known) is None:
+            done = self._index(ImportedFile(origin=origin, state="again", how="known"), known)
+        else:
+            folder = self._ensure_begun().folder
+            self._phase("unpacking", member.size)
+            fresh = new_name(folder, member.name)
+            try:
+                write_new(package.pieces(member), fresh, self._pulse)
+                stem = Path(origin.rpartition("!")[0].rpartition("!")[2]).stem
+                done = self._file(fresh, origin, f"{stem}--{member.name}", is_unpacked=True)
+            finally:
+                fresh.unlink(missing_ok=True)
+        done.fixity += wrong
+        done.notes += fixity.notes
+        done.signature = fixity.signature
+        return done
+
+    def _file(self, path: Path, origin: str, name: str, *, is_unpacked: bool = False) -> ImportedFile:
+        """Take in a file; one that we unpacked ourselves is moved, never one of the user's, whatever its path says."""
+        # A link is followed once, here: what is hashed, looked at and kept is one and the same file.
+        path = path.resolve(strict=True)
+        self._phase("hashing", path.stat().st_size)
+        digests = digest_of(path, self._pulse)
+        with self.hot.read() as tx:
+            known = files.known_file(tx, path=self._stored(path), sha256=digests.sha256)
+        if known is not None:
+            done = ImportedFile(origin=origin, state="again", warc_file_id=known, how="known")
+            if self.in_place and roots.may_lie_at(path):
+                roots.record_root(self._wish.home, path.parent)
+            if (lost := self._lost(known)) is not None:
+                self._bring_back(done, lost, path, digests, Keeping.MOVE if is_unpacked else self.keeping)
+            return self._index(done, known)
+        self._phase("reading", 0)
+        looked = look_at(path, self._pulse)
+        if self.strict:
+            self._demand_faithful(path, looked, name)
+        done = ImportedFile(origin=origin, damage=looked.damage, damaged=looked.damaged)
+        if self.in_place and not is_unpacked and looked.form is ImportForm.WARC and roots.may_lie_at(path):
+            placed = Placed(path=path, digests=digests, records=looked.records, how="in place")
+        else:
+            keeping = Keeping.MOVE if is_unpacked else self.keeping
+            target = PlacementTarget(self._ensure_begun().folder, name, keeping)
+            placed = place(path, looked, digests, target, self._pulse)
+        self._note(done, looked, placed)
+        reach("import_placed")
+        return self._index(done, self._register(done, placed, digests))
+
+    def _demand_faithful(self, path: Path, looked: Looked, name: str) -> None:
+        """Refuse a file with any damage, before anything is made of it; an ARC file has no digests to go by."""
+        if looked.damage:
+            first = looked.damage[0]
+            raise Unfaithful(f"{name} is refused: at {first.offset}: {first.kind}: {first.detail}")
+        if looked.form is not ImportForm.ARC:
+            self._phase("checking", path.stat().st_size)
+            report = verify_file(path, advance=self._pulse)
+            faults = [one for one in report.problems if one.kind != "not_per_record"]
+            if faults:
+                raise Unfaithful(f"{name} is refused: at {faults[0].offset}: {faults[0].kind}: {faults[0].detail}")
+
+    def _note(self, done: ImportedFile, looked: Looked, placed: Placed) -> None:
+        done.state, done.how, done.records = "imported", placed.how, placed.records
+        if looked.form is ImportForm.ARC:
+            done.notes.append("ARC, converted to WARC 1.1; the ARC stays where it is")
+        elif looked.form is ImportForm.UNSEEKABLE:
+            done.notes.append("several records in one compressed member; written anew, one member a record")
+        if self.in_place and placed.how != "in place":
+            done.notes.append("cannot be used in place; kept below the data directory")
+
+    def _register(self, done: ImportedFile, placed: Placed, origin: Digests) -> int:
+        begun = self._ensure_begun()
+        sealing = files.Sealing(placed.digests.size, placed.digests.sha256, placed.digests.crc32, placed.records)
+        row = files.ImportedFileRow(begun.execution_id, self._stored(placed.path), sealing, done.origin, origin.sha256)
+        roots.record_root(self._wish.home, placed.path.resolve().parent)
+        with turn(self.hot) as tx:
+            # Looked at once more: another worker may have taken the same file in since, and it is kept once.
+            known = files.known_file(tx, path=row.path, sha256=origin.sha256)
+            if known is None:
+                file_id = files.insert_imported(tx, row, now=to_micros(self._clock.now()))
+        if known is not None:
+            return self._taken_before(done, placed, known)
+        reach("import_registered")
+        if placed.how != "in place":
+            add_to_manifest(placed.path.parent, _entry(file_id, placed.path.name, sealing))
+        _log.info("import.file", origin=done.origin, file=file_id, how=placed.how, records=placed.records)
+        return file_id
+
+    def _taken_before(self, done: ImportedFile, placed: Placed, known: int) -> int:
+        """Remove the copy of a file that another worker took in first; return the id of what it took in."""
+        with self.hot.read() as tx:
+            stored, _, _ = files.sealed_file(tx, known)
+        if placed.how != "in place" and stored != self._stored(placed.path):
+            placed.path.unlink(missing_ok=True)
+        done.state, done.how = "again", "known"
+        return known
+
+    def _lost(self, file_id: int) -> _Lost | None:
+        """Return which of our own copies is gone from its folder; None if it is there, or if the folder itself is away.
+
+        A folder that is away is storage that is not mounted, and nothing is written in its place.
+        """
+        with self.hot.read() as tx:
+            stored, sealing, _ = files.sealed_file(tx, file_id)
+        if Path(stored).is_absolute() or roots.placed(self._wish.home, stored) is not None:
+            return None
+        try:
+            path = roots.locate(self._wish.home, stored)
+        except roots.StrayFile:  # a row that leads elsewhere: the indexer refuses it, and says so
+            return None
+        return _Lost(path, sealing) if path.parent.is_dir() and not path.exists() else None
+
+    def _bring_back(self, done: ImportedFile, lost: _Lost, path: Path, digests: Digests, keeping: Keeping) -> None:
+        """Put a copy that is gone back where its row says, made from the same file in the same way; ids stay."""
+        self._phase("reading", 0)
+        placed = place(
+            path,
+            look_at(path, self._pulse),
+            digests,
+            PlacementTarget(lost.path.parent, lost.path.name, keeping),
+            self._pulse,
+        )
+        if placed.digests.sha256 != lost.sealing.sha256:
+            placed.path.unlink()
+            raise Invalid(
+                f"the archive's copy {lost.path} is gone, and what this file gives today is not what was kept then: "
+                "restore the copy from a backup"
+            )
+        if placed.path != lost.path:  # another process has brought it back meanwhile
+            placed.path.unlink()
+        done.how = "brought back"
+        _log.info("import.brought_back", origin=done.origin, path=lost.path.name)
+
+    def _ensure_listed(self, file_id: int) -> None:
+        """Complete the manifest after an import that died between the row and the list."""
+        with self.hot.read() as tx:
+            stored, sealing, origin = files.sealed_file(tx, file_id)
+        path = roots.placed(self._wish.home, stored)
+        if origin is not None and not Path(stored).is_absolute() and path is not None:
+            add_to_manifest(path.parent, _entry(file_id, path.name, sealing))
+
+    def _index(self, done: ImportedFile, file_id: int) -> ImportedFile:
+        done.warc_file_id = file_id
+        if done.state == "again":
+            self._ensure_listed(file_id)
+        if self.only_register:
+            return done
+        self._phase("indexing", 0)
+        done.indexed = self._indexer.index_file(file_id)
+        if done.indexed is None:
+            done.notes.append("another process indexes it")
+        elif done.indexed.error:
+            done.state, done.error = "failed", done.indexed.error
+        else:
+            done.records = done.indexed.records
+        return done
+
+    def _ensure_begun(self) -> ImportBegun:
+        if self.begun is None:
+            self.begun = begin_import(self._database, self._clock, self._wish)
+        return self.begun
+
+    def _stored(self, path: Path) -> str:
+        home, path = self._wish.home.resolve(), path.resolve()
+        stored = path.relative_to(home) if path.is_relative_to(home) else path
+        # A name that is no UTF-8 is in no row: such a file is kept under another (`roots.may_lie_at`).
+        return spelled(stored)
+
+    def _phase(self, phase: str, total: int) -> None:
+        step = self._step
+        self._step = ImportStep(number=step.number, of=step.of, name=step.name, phase=phase, done=0, total=total)
+        self._pulse(0)
+
+    def _pulse(self, count: int) -> None:
+        step = self._step
+        self._step = ImportStep(
+            number=step.number, of=step.of, name=step.name, phase=step.phase, done=step.done + count, total=step.total
+        )
+        self.on_step(self._step)
+        if self._indexer.stopping:
+            raise Interrupted("stopped; the same command goes on from here")
+
+
+def _judged(fixity: Fixity, path: str, digests: Digests) -> list[str]:
+    stated = fixity.stated.get(path)
+    if stated is None or stated == f"sha256:{digests.sha256}":
+        return []
+    return [f"{path} does not have the digest that the package says"]
+
+
+def _entry(file_id: int, name: str, sealing: files.Sealing) -> ManifestEntry:
+    return ManifestEntry(
+        file_id=file_id,
+        name=name,
+        size=sealing.size,
+        sha256=sealing.sha256,
+        crc32=sealing.crc32,
+        record_count=sealing.records or 0,
+    )
+
+
+KEPT = "archive"
+"""Where files of other writers stand in an execution's folder; `warcs` is a tool's own, with a manifest of its own."""
+
+
+class NothingToIndex(HoldfastError):
+    """An execution has no WARC file."""
+
+    code = "nothing_to_index"
+
+
+@dataclass(slots=True, kw_only=True)
+class IndexedExecution:
+    """What came of an execution."""
+
+    execution_id: int
+    source: str
+    files: list[Indexed] = field(default_factory=list)
+    errors: list[str] = field(default_factory=list)
+    taken_in: int = 0
+    """Files of its folder that were not registered before."""
+    busy: int = 0
+    """Files that another process reads now."""
+
+    @property
+    def snapshots(self) -> int:
+        """Captures in all its files."""
+        return sum(one.snapshots for one in self.files)
+
+
+def index_execution(
+    database: Database, importer: Importer, indexer: Indexer, execution_id: int, *, clock: Clock
+) -> IndexedExecution:
+    """Read every file of a completed execution, registered or found in its folder, and say so on it: it is `indexed`.
+
+    One of which another process reads a file stays `indexing`. NotFound if there is no such execution or its folder is
+    gone; Conflict unless it is completed; NothingToIndex.
+    """
+    with database.read() as session:
+        found = queries.execution_with_source(session, execution_id)
+        if found is None:
+            raise NotFound(f"there is no execution {execution_id}; see them with: holdfast status")
+        execution, source = found
+        known = queries.sealed_paths(session, execution_id)
+    if execution.state != "completed":
+        raise Conflict(
+            f"execution {execution_id} is {execution.state}; only a completed one is indexed as a whole, what is "
+            "sealed of any is read by: holdfast index"
+        )
+    folder = Path(execution.output_dir)
+    if not folder.is_dir() and not known:
+        raise NotFound(f"the folder of execution {execution_id} is gone: {folder}")
+    done = IndexedExecution(execution_id=execution_id, source=source.code)
+    with database.write() as session:
+        indexing.begin(session, execution_id, now=clock.now())
+    _take_in(importer, folder, execution_id, done)
+    with importer.hot.read() as tx:
+        ids = runs.sealed_files_of(tx, execution_id)
+    if not ids:
+        indexing.close_account(database, clock, execution_id, errors=done.errors)
+        raise NothingToIndex(f"execution {execution_id} has no WARC file, and there is none in {folder}")
+    for warc_file_id in ids:
+        if any(one.warc_file_id == warc_file_id for one in done.files):
+            continue
+        result = indexer.index_file(warc_file_id)
+        if result is None:
+            done.busy += 1
+        else:
+            done.files.append(result)
+    refused = list(done.errors)
+    done.errors += [one.error for one in done.files if one.error]
+    if not done.busy:
+        indexing.close_account(database, clock, execution_id, errors=refused)
+    return done
+
+
+def _take_in(importer: Importer, folder: Path, execution_id: int, done: IndexedExecution) -> None:
+    found = discover([folder], follow_state=True) if folder.is_dir() else FoundFiles()
+    done.errors += [f"{path} cannot be looked into: {why}" for path, why in found.unreadable]
+    new = [path for path in found.files if not importer.is_known(path)]
+    if not new:
+        return
+    importer.begun = ImportBegun(execution_id=execution_id, folder=folder / KEPT)
+    importer.begun.folder.mkdir(exist_ok=True)
+    importer.keeping = Keeping.LINK  # the folder is the tool's own, and what it sealed it never writes again
+    for one in importer.run(new):
+        if one.state == "imported":
+            done.taken_in += 1
+        if one.indexed is not None:
+            done.files.append(one.indexed)
+        elif one.error is not None:
+            done.errors.append(one.error)

@@ -1,0 +1,399 @@
+"""The WARC files inside a WACZ: named members only, streamed, within caps. Nothing is ever unpacked by its own name.
+
+It refuses what honest packages do not have: encryption, links, members that overlap or swell (faults W09).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import json
+import os
+import re
+import stat
+import struct
+import zipfile
+import zlib
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO, NamedTuple
+
+from holdfast.errors import Invalid
+from holdfast.imports.signatures import Signature, Worth
+
+_MEMBER = re.compile(r"archive/(?P<name>[^/\\\x00-\x1f]{1,200}\.(?:warc|warc\.gz|warc\.zst))")
+_ARCHIVES = (".warc", ".warc.gz", ".warc.zst", ".arc", ".arc.gz")
+_LISTING, _SEAL = "datapackage.json", "datapackage-digest.json"
+_MAX_LISTING_BYTES = 64 * 1024 * 1024
+_MAX_MEMBERS = 100_000
+_MAX_DIRECTORY_BYTES = 64 * 1024 * 1024
+_MAX_RATIO = 200
+_RATIO_FROM_BYTES = 1024 * 1024
+_END = struct.Struct("<4sHHHHIIH")
+_END_64 = struct.Struct("<4sQHHIIQQQQ")
+_PIECE_BYTES = 1 << 20
+_ENCRYPTED = 0x1
+
+
+class BadPackage(Invalid):
+    """This is no WACZ that can be read."""
+
+    code = "bad_package"
+
+
+class PackedFile(NamedTuple):
+    """One WARC file in a package."""
+
+    name: str
+    """Without its folder."""
+    size: int
+    info: zipfile.ZipInfo
+
+    @property
+    def path(self) -> str:
+        """Its name inside the package."""
+        return self.info.filename
+
+
+class Fixity(NamedTuple):
+    """What a package says of its own bytes."""
+
+    stated: dict[str, str]
+    """`sha256:` and hex by the path of a resource."""
+    problems: tuple[str, ...] = ()
+    """What is not as the package says, apart from its WARC files."""
+    notes: tuple[str, ...] = ()
+    signature: Signature | None = None
+
+
+class WaczPackage:
+    """An open WACZ."""
+
+    def __init__(self, archive: zipfile.ZipFile, path: Path) -> None:
+        self._archive, self._path = archive, path
+        self.refused: list[tuple[str, str]] = []
+        """Members that are not read, and why."""
+
+    def files(self) -> list[PackedFile]:
+        """Return the WARC files in it, by name; BadPackage if there are none, or the package is built to harm."""
+        found: dict[str, PackedFile] = {}
+        for info in self._archive.infolist():
+            match = _MEMBER.fullmatch(info.filename)
+            if match is None:
+                if info.filename.lower().endswith(_ARCHIVES):
+                    self.refused.append((info.filename, "it does not stand directly below archive/ under a plain name"))
+                continue
+            why = _objection(info) or ("a second member of this name" if match["name"] in found else "")
+            if why:
+                self.refused.append((info.filename, why))
+            else:
+                found[match["name"]] = PackedFile(match["name"], info.file_size, info)
+        self._refuse_overlaps()
+        if not found:
+            why = "; ".join(f"{name}: {reason}" for name, reason in self.refused[:3])
+            raise BadPackage(f"{self._path.name} holds no WARC file below archive/" + (f" ({why})" if why else ""))
+        return sorted(found.values())
+
+    def inner(self) -> list[PackedFile]:
+        """Return the packages in it, as a multi-WACZ of Browsertrix has them; BadPackage if it is built to harm."""
+        found = []
+        for info in self._archive.infolist():
+            if info.filename.lower().endswith(".wacz") and not info.is_dir():
+                why = _objection(info)
+                if why:
+                    self.refused.append((info.filename, why))
+                else:
+                    found.append(PackedFile(info.filename.rpartition("/")[2], info.file_size, info))
+        if found:
+            self._refuse_overlaps()
+        return sorted(found)
+
+    def fixity(self) -> Fixity:
+        """Check what the package says of itself: the digests of its resources, and that of the list of them.
+
+        The WARC files are left to who reads them. Nothing is raised: what is wrong is listed.
+        """
+        raw, seal = self._small(_LISTING), self._small(_SEAL)
+        if raw is None:
+            return Fixity({}, (), (f"there is no {_LISTING}, so nothing says what its bytes should be",))
+        try:
+            stated = _stated(json.loads(raw))
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+            return Fixity({}, (f"{_LISTING} makes no sense",))
+        problems, signature = self._resources(stated), None
+        if seal is not None:
+            wrong, signature = _judge_seal(seal, raw)
+            problems += wrong
+        notes = [] if signature is None or signature.worth is Worth.INVALID else [signature.sentence()]
+        return Fixity(stated, tuple(problems), tuple(notes), signature)
+
+    def _resources(self, stated: dict[str, str]) -> list[str]:
+        problems = []
+        known = {info.filename: info for info in self._archive.infolist()}
+        for path, digest in stated.items():
+            info = known.get(path)
+            if info is None:
+                problems.append(f"{path} is listed and not there")
+            elif not path.lower().endswith((*_ARCHIVES, ".wacz")) and not _objection(info):
+                hasher = hashlib.sha256()
+                try:
+                    for piece in self.pieces(PackedFile(path, info.file_size, info)):
+                        hasher.update(piece)
+                except BadPackage as bad:
+                    problems.append(str(bad))
+                    continue
+                if f"sha256:{hasher.hexdigest()}" != digest:
+                    problems.append(f"{path} does not have the digest that {_LISTING} says")
+        return problems
+
+    def _small(self, name: str) -> bytes | None:
+        """Return a member that is small enough to hold, None if it is not there or not to be read."""
+        info = next((one for one in self._archive.infolist() if one.filename == name), None)
+        if info is None or info.file_size > _MAX_LISTING_BYTES or _objection(info):
+            return None
+        try:
+            return b"".join(self.pieces(PackedFile(name, info.file_size, info)))
+        except BadPackage:
+            return None
+
+    def _refuse_overlaps(self) -> None:
+        end = 0
+        for info in sorted(self._archive.infolist(), key=lambda one: one.header_offset):
+            if info.header_offset < end and info.compress_size:
+                raise BadPackage(f"{self._path.name} has members that overlap, as no honest package has")
+            end = max(end, info.header_offset + 30 + info.compress_size)
+
+    def pieces(self, file: PackedFile) -> Iterator[bytes]:
+        """Yield the bytes of one file; BadPackage if they are damaged or more than announced."""
+        left = file.size
+        try:
+            with self._archive.open(file.info) as member:
+                while piece := _read(member, min(_PIECE_BYTES, left + 1)):
+                    left -= len(piece)
+                    if left < 0:
+                        raise BadPackage(f"{file.name} is longer than the package says")
+                    yield piece
+        except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, OSError) as exc:
+            raise BadPackage(
+                f"{file.name} in {self._path.name} is damaged: its bytes are not those that were packed"
+            ) from exc
+        if left:
+            raise BadPackage(f"{file.name} in {self._path.name} ends {left} bytes too early")
+
+
+@contextmanager
+def open_package(path: Path) -> Iterator[WaczPackage]:
+    """Open a WACZ; BadPackage if it is none."""
+    _judge_directory(path)
+    try:
+        with zipfile.ZipFile(path) as archive:
+            yield WaczPackage(archive, path)
+    except (zipfile.BadZipFile, NotImplementedError, struct.error, ValueError, OverflowError) as exc:
+        raise BadPackage(f"{path.name} is no package that can be opened: its list of members makes no sense") from exc
+
+
+def is_package(path: Path) -> bool:
+    """Return whether a file begins as a ZIP does."""
+    with path.open("rb") as file:
+        return file.read(4) in (b"PK\x03\x04", b"PK\x05\x06")
+
+
+def _stated(listing: object) -> dict[str, str]:
+    """Return the digests that a list of resources states, by path; KeyError, TypeError or ValueError of nonsense."""
+    if not isinstance(listing, dict):
+        raise TypeError("no object")
+    found = {}
+    for one in listing["resources"]:
+        path, digest = one.get("path"), one.get("hash")
+        if isinstance(path, str) and isinstance(digest, str) and digest.startswith("sha256:"):
+            found[path] = digest.lower()
+    return found
+
+
+def _judge_seal(seal: bytes, listing: bytes) -> tuple[list[str], Signature | None]:
+    """Return what is wrong with the digest of the list of resources, and what its signature is worth."""
+    digest = f"sha256:{hashlib.sha256(listing).hexdigest()}"
+    try:
+        content = json.loads(seal)
+        stated, signed = content["hash"], content.get("signedData")
+        if not isinstance(signed, dict | None):
+            raise TypeError("no object")
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        return [f"{_SEAL} makes no sense"], None
+    problems = [] if stated == digest else [f"{_LISTING} does not have the digest that {_SEAL} says"]
+    if signed is None:
+        return problems, None
+    # Loaded for a package that is signed: what it is made of takes a tenth of a second.
+    verification = importlib.import_module("holdfast.imports.verification")
+    signature: Signature = verification.check_signed_data(signed)
+    if signed.get("hash") != digest:
+        # What was signed may well hold; it is not this package.
+        signature = signature._replace(worth=Worth.INVALID, why=f"it is one of another {_LISTING}")
+    if signature.worth is Worth.INVALID:
+        problems.append(signature.sentence())
+    return problems, signature
+
+
+def _read(member: IO[bytes], count: int) -> bytes:
+    return member.read(count)
+
+
+def _objection(info: zipfile.ZipInfo) -> str:
+    """Return why a member is not read; nothing if it may be."""
+    if info.flag_bits & _ENCRYPTED:
+        return "encrypted"
+    if stat.S_ISLNK(info.external_attr >> 16):
+        return "a link"
+    if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+        return f"compression {info.compress_type}"
+    if info.file_size > max(_RATIO_FROM_BYTES, _MAX_RATIO * info.compress_size):
+        return f"it would swell from {info.compress_size} to {info.file_size} bytes"
+    return ""
+
+
+def _judge_directory(path: Path) -> None:
+    """Refuse a list of members that would take too much memory, before it is read."""
+    with path.open("rb") as file:
+        size = file.seek(0, 2)
+        file.seek(max(0, size - 65_557))
+        tail = file.read()
+        at = tail.rfind(b"PK\x05\x06")
+        if at < 0 or len(tail) - at < _END.size:
+            raise BadPackage(f"{path.name} is no package: it has no list of members at its end")
+        _, _, _, _, count, directory_bytes, _, _ = _END.unpack_from(tail, at)
+        locator = tail.rfind(b"PK\x06\x07", 0, at)
+        if locator >= 0 and at - locator == 20:
+            file.seek(min(struct.unpack_from("<Q", tail, locator + 8)[0], size))
+            raw = file.read(_END_64.size)
+            if len(raw) == _END_64.size and raw.startswith(b"PK\x06\x06"):
+                *_, count, directory_bytes, _ = _END_64.unpack(raw)
+    if count > _MAX_MEMBERS or directory_bytes > _MAX_DIRECTORY_BYTES:
+        raise BadPackage(f"{path.name} lists {count} members, more than the {_MAX_MEMBERS} that are read")
+
+
+SUFFIXES = (".warc", ".warc.gz", ".warc.zst", ".arc", ".arc.gz", ".wacz")
+STATE_FILE = ".archive_state.json"
+ASIDE = ("warcs_quarantine", "warcs_compacted")
+"""Folders of an archive_tool's output that hold what is not to be read: damaged files, and copies of others."""
+PASSED_OVER = {
+    ".open": "still being written, or left open by a crawl that died; seal it first",
+    ".wet": "text taken out of captures, not captures",
+    ".wet.gz": "text taken out of captures, not captures",
+    ".wat": "metadata taken out of captures, not captures",
+    ".wat.gz": "metadata taken out of captures, not captures",
+    ".har": "HAR, which is not read; convert it to WARC",
+    ".har.gz": "HAR, which is not read; convert it to WARC",
+}
+"""How names end that an archivist would look for among the files of a folder, and why they are not imported."""
+_MAX_STATE_BYTES = 16 * 1024 * 1024
+
+
+@dataclass(slots=True)
+class FoundFiles:
+    """What there is to import, and what was passed over."""
+
+    files: list[Path] = field(default_factory=list)
+    passed_over: list[tuple[Path, str]] = field(default_factory=list)
+    missing: list[Path] = field(default_factory=list)
+    """Named, and not there."""
+    unreadable: list[tuple[Path, str]] = field(default_factory=list)
+    """Folders that nobody could look into: what lies there is not known, which is not the same as nothing."""
+
+
+def spelled(path: Path) -> str:
+    """Return a path as rows, logs and people can have it: bytes of a name that are no UTF-8 are written as numbers."""
+    return os.fsencode(path).decode("utf-8", "backslashreplace")
+
+
+def discover(paths: Iterable[Path], *, follow_state: bool = False) -> FoundFiles:
+    """Return the files that these paths mean, in order, each once. A file that was named is taken whatever its name.
+
+    A state file inside a folder may name any folder of this machine: those are read only if `follow_state` says so.
+    """
+    found, seen = FoundFiles(), set[tuple[int, int]]()
+    for path in paths:
+        if path.is_dir():
+            for file in _below(path, found, follow_state=follow_state):
+                _take(file, found, seen)
+        elif path.is_file():
+            _take(path, found, seen, named=True)
+        else:
+            found.missing.append(path)
+    return found
+
+
+def _take(path: Path, found: FoundFiles, seen: set[tuple[int, int]], *, named: bool = False) -> None:
+    try:
+        stat = path.stat()
+    except OSError:
+        found.passed_over.append((path, "dangling link"))
+        return
+    identity = stat.st_dev, stat.st_ino
+    if identity in seen:
+        found.passed_over.append((path, "the same file under another name"))
+    elif stat.st_size == 0 and not named:
+        found.passed_over.append((path, "empty"))
+    else:
+        seen.add(identity)
+        found.files.append(path)
+
+
+def _below(folder: Path, told: FoundFiles, *, follow_state: bool) -> Iterator[Path]:
+    """Yield the archives of a folder by name, stable ones before those in temporary folders.
+
+    Links to folders are not followed: what lies below the folder is met anyway, and what lies elsewhere is told.
+    Folders that a tool's state file names as its temporary ones belong to it, wherever they are.
+    """
+
+    def refuse(exc: OSError) -> None:
+        told.unreadable.append((Path(str(exc.filename)), exc.strerror or str(exc)))
+
+    elsewhere = _tracked(folder)
+    if not follow_state:
+        told.passed_over += [(path, f"{STATE_FILE} names it, outside of {folder}") for path in elsewhere]
+    found = []
+    roots = [folder, *(elsewhere if follow_state else ())]
+    for root in roots:
+        for parent, folders, names in os.walk(root, onerror=refuse, followlinks=False):
+            folders[:] = sorted(name for name in folders if name not in ASIDE)
+            led_away = ((Path(parent, name), _led_away(parent, name, root)) for name in folders)
+            told.passed_over += [(path, why) for path, why in led_away if why]
+            found += [Path(parent, name) for name in names if name.lower().endswith(SUFFIXES)]
+            told.passed_over += [(Path(parent, name), why) for name in sorted(names) if (why := _reason(name))]
+    yield from sorted(set(found), key=lambda path: (any(part.startswith(".tmp") for part in path.parts), str(path)))
+
+
+def _led_away(parent: str, name: str, root: Path) -> str:
+    """Return why a folder is not looked into that is a link to one elsewhere; nothing for all others."""
+    path = f"{parent}{os.sep}{name}"
+    if not os.path.islink(path):  # noqa: PTH114 - pathlib raises where a path is too long to be looked at
+        return ""
+    target = Path(path).resolve()
+    if target.is_relative_to(root.resolve()):
+        return ""
+    return f"a link to the folder {target}, outside of {root}; name that folder to import it"
+
+
+def _reason(name: str) -> str:
+    """Return why a file of this name is not imported though it looks like an archive; nothing for all others."""
+    lowered = name.lower()
+    if lowered.endswith(".open") and not lowered.endswith(tuple(f"{suffix}.open" for suffix in SUFFIXES)):
+        return ""
+    return next((why for ending, why in PASSED_OVER.items() if lowered.endswith(ending)), "")
+
+
+def _tracked(folder: Path) -> list[Path]:
+    """Return the temporary folders that an archive_tool keeps in its state; none if there is no state, or a bad one."""
+    state = folder / STATE_FILE
+    try:
+        if state.stat().st_size > _MAX_STATE_BYTES:
+            return []
+        listed = json.loads(state.read_bytes()).get("temp_dirs_host_paths", [])
+    except (OSError, ValueError, AttributeError, RecursionError):
+        return []
+    if not isinstance(listed, list):
+        return []
+    kept = [Path(one) for one in listed if isinstance(one, str) and "\0" not in one]
+    return [path for path in kept if path.is_dir() and not path.resolve().is_relative_to(folder.resolve())]

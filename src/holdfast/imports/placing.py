@@ -1,0 +1,314 @@
+"""A foreign file gets its place below the data directory: looked at, then copied, linked or written anew.
+
+What is in place is whole and synced. A file that is no archive is refused before anything is made.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import os
+import re
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import Path
+from typing import NamedTuple
+from uuid import uuid4
+
+from holdfast.errors import HoldfastError, Invalid
+from holdfast.warc.arc import is_arc, read_arc
+from holdfast.warc.member import MAGIC, crc32
+from holdfast.warc.member import ZSTD_MAGIC as ZSTD_MAGIC
+from holdfast.warc.outfile import SealedFile, disk_error, sync_directory
+from holdfast.warc.reader import DamagedWarc, read_records
+from holdfast.warc.rewrite import convert_arc, rewrite_warc
+
+_PIECE_BYTES = 1 << 20
+_MAX_NOTED = 100
+_FICLONE = 0x40049409
+"""The ioctl of Linux that lets two files share their blocks until one of them changes."""
+_STRANGE = re.compile(r"[^A-Za-z0-9._~+=@-]+")
+_SUFFIX = re.compile(r"\.(?:warc|arc)(?:\.gz|\.zst)?$", re.IGNORECASE)
+
+Pulse = Callable[[int], None]
+"""Told of every so many bytes or records; may raise to stop."""
+
+
+class NotAnArchive(Invalid):
+    """This file holds no WARC or ARC record."""
+
+    code = "not_an_archive"
+
+
+class ImportForm(StrEnum):
+    """What a file is to an import."""
+
+    WARC = "warc"
+    UNSEEKABLE = "unseekable"
+    """WARC with many records in one compressed member: no record has a place of its own."""
+    ARC = "arc"
+
+
+class Keeping(StrEnum):
+    """How a file that is kept as it is comes below the data directory."""
+
+    COPY = "copy"
+    """A file of its own: what its first owner does to his stays his. Blocks are shared where the disk can do that."""
+    LINK = "link"
+    """A second name of the same file, which must never change again."""
+    MOVE = "move"
+    """For a file that an import has made itself."""
+
+
+class PlacementTarget(NamedTuple):
+    """Where a file is to go."""
+
+    folder: Path
+    name: str
+    keeping: Keeping = Keeping.COPY
+
+
+class Damage(NamedTuple):
+    """One broken place."""
+
+    offset: int
+    kind: str
+    detail: str
+
+
+@dataclass(slots=True, kw_only=True)
+class Looked:
+    """What a file is, and how well it is."""
+
+    form: ImportForm
+    records: int = 0
+    damage: list[Damage] = field(default_factory=list)
+    damaged: int = 0
+
+
+class Digests(NamedTuple):
+    """Of a file's bytes."""
+
+    size: int
+    sha256: str
+    crc32: int
+
+
+def digest_of(path: Path, pulse: Pulse) -> Digests:
+    """Return size and digests of a file; Unavailable if it cannot be read."""
+    return digest_all(_chunks(path), pulse)
+
+
+def digest_all(chunks: Iterable[bytes], pulse: Pulse) -> Digests:
+    """Return size and digests of a stream."""
+    sha256, crc, size = hashlib.sha256(), 0, 0
+    for piece in chunks:
+        sha256.update(piece)
+        crc = crc32(piece, crc)
+        size += len(piece)
+        pulse(len(piece))
+    return Digests(size, sha256.hexdigest(), crc)
+
+
+def _chunks(path: Path) -> Iterator[bytes]:
+    try:
+        with path.open("rb") as file:
+            while piece := file.read(_PIECE_BYTES):
+                yield piece
+    except OSError as exc:
+        raise disk_error(exc, f"cannot read {path}: {exc.strerror}") from exc
+
+
+def look_at(path: Path, pulse: Pulse) -> Looked:
+    """Read a file once from front to back; NotAnArchive says what it begins with, if it holds no whole record."""
+    looked = Looked(form=ImportForm.WARC)
+
+    def damaged(damage: DamagedWarc) -> None:
+        looked.damaged += 1
+        if len(looked.damage) < _MAX_NOTED:
+            looked.damage.append(Damage(damage.offset, damage.kind, damage.detail))
+
+    if is_arc(path):
+        looked.form = ImportForm.ARC
+        looked.records = sum(1 for _ in read_arc(path, "", damaged, lambda: pulse(0)))
+        return looked
+    last = -1
+    try:
+        for record in read_records(path, damaged, lambda: pulse(0)):
+            looked.records += 1
+            if record.offset == last:
+                looked.form = ImportForm.UNSEEKABLE
+            last = record.offset
+    except Invalid as bad:
+        looked.damage.append(Damage(max(last, 0), getattr(bad, "kind", bad.code), str(bad)))
+        looked.damaged += 1
+    if looked.records == 0:
+        raise NotAnArchive(_why_not(path, looked))
+    return looked
+
+
+def _why_not(path: Path, looked: Looked) -> str:
+    with path.open("rb") as file:
+        start = file.read(16)
+    if not start:
+        return f"{path.name} is empty"
+    broken = looked.damage[0] if looked.damage else None
+    if broken is not None and start.startswith((MAGIC, ZSTD_MAGIC, b"WARC/")):
+        return f"{path.name} holds no whole record: at {broken.offset}: {broken.kind}: {broken.detail}"
+    return f"{path.name} is no WARC, ARC or WACZ file: it begins with {start!r}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Placed:
+    """A file in its place."""
+
+    path: Path
+    digests: Digests
+    records: int
+    how: str
+    """copied, linked, unpacked, rewritten, converted, in place."""
+
+
+def place(path: Path, looked: Looked, digests: Digests, target: PlacementTarget, pulse: Pulse) -> Placed:
+    """Put a file into a folder; a form that cannot be sought is written anew, one member a record."""
+    folder, name = target.folder, clean_name(target.name, path)
+    fresh = new_name(folder)
+    if looked.form is ImportForm.WARC:
+        try:
+            how = _keep(path, fresh, digests, target.keeping, pulse)
+        except BaseException:
+            fresh.unlink(missing_ok=True)
+            raise
+        return Placed(path=_settle(fresh, name), digests=digests, records=looked.records, how=how)
+    name = f"{_SUFFIX.sub('', name)}.warc.gz"
+
+    def passed_over(_damage: DamagedWarc) -> None:
+        pulse(0)
+
+    if looked.form is ImportForm.ARC:
+        sealed = convert_arc(
+            path, folder, fresh.name, seed=digests.sha256, on_damage=passed_over, pulse=lambda: pulse(0)
+        )
+        return _sealed(sealed, name, "converted")
+    return _sealed(rewrite_warc(path, folder, fresh.name, passed_over, lambda: pulse(0)), name, "rewritten")
+
+
+def _sealed(sealed: SealedFile, name: str, how: str) -> Placed:
+    digests = Digests(sealed.size, sealed.sha256, sealed.crc32)
+    return Placed(path=_settle(sealed.path, name), digests=digests, records=sealed.record_count, how=how)
+
+
+def new_name(folder: Path, name: str = "") -> Path:
+    """Return a path in the folder that no other process will choose, for a file in the making; it ends as `name` does.
+
+    A reader goes by the end of a name where a file begins with damage.
+    """
+    match = _SUFFIX.search(name)
+    return folder / f".{uuid4().hex}.new{match[0] if match else ''}"
+
+
+def _settle(fresh: Path, name: str) -> Path:
+    """Give a whole file its name, or one like it; return its path. A file that has the name is never written over.
+
+    Several workers may fill one folder: a name that was free a moment ago may be another's now.
+    """
+    try:
+        while True:
+            target = free_name(fresh.parent, name)
+            try:
+                os.link(fresh, target, follow_symlinks=False)
+            except FileExistsError:
+                continue
+            except OSError:
+                fresh.rename(target)  # no hard links on this disk
+            else:
+                fresh.unlink()
+            sync_directory(fresh.parent)
+            return target
+    except OSError as exc:
+        fresh.unlink(missing_ok=True)
+        raise disk_error(exc, f"cannot write {fresh.with_name(name)}: {exc.strerror}") from exc
+
+
+def write_new(chunks: Iterable[bytes], fresh: Path, pulse: Pulse) -> Digests:
+    """Write a stream to a file that is not there yet, synced; nothing is left of one that is not whole."""
+    try:
+        with fresh.open("xb") as out:
+
+            def copied() -> Iterator[bytes]:
+                for piece in chunks:
+                    out.write(piece)
+                    yield piece
+
+            digests = digest_all(copied(), pulse)
+            out.flush()
+            os.fsync(out.fileno())
+        sync_directory(fresh.parent)
+    except OSError as exc:
+        fresh.unlink(missing_ok=True)
+        raise disk_error(exc, f"cannot write to {fresh.parent}: {exc.strerror}") from exc
+    except (HoldfastError, KeyboardInterrupt):
+        fresh.unlink(missing_ok=True)
+        raise
+    return digests
+
+
+def _keep(path: Path, target: Path, digests: Digests, keeping: Keeping, pulse: Pulse) -> str:
+    """Put a file into its place as it is; return how. The place holds a file, never a link to one."""
+    # A link of a link would point to where its owner may move or delete: the file itself is meant.
+    real = path.resolve()
+    try:
+        if keeping is Keeping.MOVE:
+            real.rename(target)
+            sync_directory(target.parent)
+            return "unpacked"
+        if keeping is Keeping.LINK:
+            os.link(real, target, follow_symlinks=False)
+            sync_directory(target.parent)
+            return "linked"
+    except OSError:
+        # Another disk, or a system that does not let us: the bytes then.
+        pass
+    if _clone(real, target):
+        if digest_of(target, pulse) == digests:
+            return "copied"
+        target.unlink()
+    elif write_new(_chunks(real), target, pulse) == digests:
+        return "copied"
+    else:
+        target.unlink()
+    raise Invalid(f"{path} changed while it was copied; import it again")
+
+
+def _clone(path: Path, target: Path) -> bool:
+    """Let a new file share the blocks of another; False, with nothing left behind, where the disk cannot do that."""
+    try:
+        with path.open("rb") as source, target.open("xb") as out:
+            fcntl.ioctl(out.fileno(), _FICLONE, source.fileno())
+            os.fsync(out.fileno())
+    except OSError:
+        target.unlink(missing_ok=True)
+        return False
+    return True
+
+
+def clean_name(name: str, path: Path) -> str:
+    """Return a file name that is safe anywhere and ends as its content asks."""
+    plain = _STRANGE.sub("_", name).lstrip(".")[-150:] or "archive"
+    if _SUFFIX.search(plain):
+        return plain
+    with path.open("rb") as file:
+        start = file.read(4)
+    return plain + (".warc.gz" if start.startswith(MAGIC) else ".warc.zst" if start == ZSTD_MAGIC else ".warc")
+
+
+def free_name(folder: Path, name: str) -> Path:
+    """Return a path in the folder that nobody has, this name or one like it."""
+    match = _SUFFIX.search(name)
+    stem, suffix = (name[: match.start()], match[0]) if match else (name, "")
+    for number in range(1, 100_000):
+        path = folder / (f"{stem}{suffix}" if number == 1 else f"{stem}-{number}{suffix}")
+        if not path.exists() and not path.with_name(f"{path.name}.open").exists():
+            return path
+    raise Invalid(f"there are too many files called {name} in {folder}")

@@ -1,0 +1,321 @@
+"""The right to read one file into the archive: a fenced lease on its row in `index_runs`.
+
+A reader that lost it (it slept, or was taken for dead) is refused at its next write and changes nothing.
+"""
+
+from __future__ import annotations
+
+import json
+from datetime import timedelta
+from typing import Any, NamedTuple
+
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from holdfast.clock import Clock, to_micros
+from holdfast.coordination.owners import beat_owner
+from holdfast.db.models import Execution, IndexRun, Job, Source, WarcFile
+from holdfast.db.raw import RawDatabase, Transaction
+from holdfast.errors import LeaseLost
+from holdfast.warc import queries as files
+from holdfast.warc.record import ORDINALS
+
+
+class FileClaim(NamedTuple):
+    """Who wants to read which file, with which extraction, until when."""
+
+    warc_file_id: int
+    owner_id: int | None
+    version: int
+    until: int
+
+
+class ReadProgress(NamedTuple):
+    """How far a reader is."""
+
+    phase: str
+    records: int
+    pages: int
+    bytes_done: int
+    bytes_total: int
+    warnings: dict[str, Any]
+
+
+def claim_row(tx: Transaction, wanted: FileClaim, *, now: int) -> int | None:
+    """Take a file: return the fencing token, or None if somebody alive is at it.
+
+    A lease that is over, or whose owner has ended, is taken over.
+    """
+    rows = tx.execute(
+        "INSERT INTO index_runs(warc_file_id, owner_id, version, lease_expires_at, token, phase, warnings, started_at,"
+        " progress_at) VALUES (?, ?, ?, ?, 1, 'starting', '{}', ?, ?)"
+        " ON CONFLICT (warc_file_id) DO UPDATE SET owner_id = excluded.owner_id, version = excluded.version,"
+        " lease_expires_at = excluded.lease_expires_at, token = index_runs.token + 1, phase = 'starting', error = NULL,"
+        " records = 0, pages = 0, bytes_done = 0, started_at = excluded.started_at,"
+        " progress_at = excluded.progress_at, finished_at = NULL"
+        " WHERE index_runs.lease_expires_at IS NULL OR index_runs.lease_expires_at < excluded.started_at"
+        " OR EXISTS (SELECT 1 FROM owners WHERE owners.id = index_runs.owner_id AND owners.ended_at IS NOT NULL)"
+        " RETURNING token",
+        (*wanted, now, now),
+    )
+    return int(rows[0][0]) if rows else None
+
+
+def renew(tx: Transaction, held: tuple[int, int], progress: ReadProgress, *, until: int, now: int) -> bool:
+    """Renew the lease on (file, token) and note how far it is; False if it is another's now."""
+    rows = tx.execute(
+        "UPDATE index_runs SET lease_expires_at = ?, progress_at = ?, phase = ?, records = ?, pages = ?,"
+        " bytes_done = ?, bytes_total = ?, warnings = ? WHERE warc_file_id = ? AND token = ? RETURNING 1",
+        (until, now, *progress[:5], json.dumps(progress.warnings), *held),
+    )
+    return bool(rows)
+
+
+def extend(tx: Transaction, held: tuple[int, int], *, until: int, now: int) -> bool:
+    """Renew the lease and nothing else; False if it is another's now."""
+    rows = tx.execute(
+        "UPDATE index_runs SET lease_expires_at = ?, progress_at = ? WHERE warc_file_id = ? AND token = ? RETURNING 1",
+        (until, now, *held),
+    )
+    return bool(rows)
+
+
+def finish(tx: Transaction, held: tuple[int, int], *, error: str | None, now: int) -> int | None:
+    """Give the file back: read to its end, or failed with a reason; return how many pages it has as stored, revisits
+    of pages too, or None if it is another's now."""
+    first = held[0] * ORDINALS
+    rows = tx.execute(
+        "UPDATE index_runs SET lease_expires_at = NULL, owner_id = NULL, phase = ?, error = ?, progress_at = ?,"
+        " finished_at = ?, pages = (SELECT count(*) FROM snapshots WHERE id >= ? AND id < ? AND is_page)"
+        " WHERE warc_file_id = ? AND token = ? RETURNING pages",
+        ("failed" if error else "finished", error, now, now, first, first + ORDINALS, *held),
+    )
+    return int(rows[0][0]) if rows else None
+
+
+def give_back(tx: Transaction, held: tuple[int, int], *, now: int) -> bool:
+    """Let go of a file that is not read to its end, so that the next one may take it at once."""
+    rows = tx.execute(
+        "UPDATE index_runs SET lease_expires_at = NULL, owner_id = NULL, phase = 'stopped', progress_at = ?"
+        " WHERE warc_file_id = ? AND token = ? RETURNING 1",
+        (now, *held),
+    )
+    return bool(rows)
+
+
+def take_turn(tx: Transaction) -> None:
+    """Wait until no other indexer writes, and keep the others waiting until this transaction ends; PostgreSQL only.
+
+    SQLite has one writer anyway. Without this, two readers that store captures of one page on one day at the same
+    moment would not see each other's, and both would stay canonical. Parsing, which takes the time, goes on meanwhile.
+    """
+    tx.execute("SELECT pg_advisory_xact_lock(?)", (_TURN,))
+
+
+_TURN = 0x686F6C64_66617374
+"""A number that nobody else locks."""
+
+
+class FileToIndex(NamedTuple):
+    """A sealed file, and what its snapshots take from its execution."""
+
+    id: int
+    path: str
+    size: int
+    execution_id: int
+    source_id: int
+    job_kind: str
+    backend: str | None
+
+
+_FILE = (
+    "SELECT f.id, f.path, COALESCE(f.size, 0), f.execution_id, j.source_id, j.kind, e.config"
+    " FROM warc_files f JOIN executions e ON e.id = f.execution_id JOIN jobs j ON j.id = e.job_id"
+)
+
+
+def file_to_index(tx: Transaction, warc_file_id: int) -> FileToIndex | None:
+    """Return one sealed file; None if it is not there, not sealed, or discarded."""
+    rows = tx.execute(f"{_FILE} WHERE f.id = ? AND f.state = 'sealed'", (warc_file_id,))
+    return _file(rows[0]) if rows else None
+
+
+def _file(row: tuple[Any, ...]) -> FileToIndex:
+    config = json.loads(row[6]) if isinstance(row[6], str) else row[6] or {}
+    return FileToIndex(row[0], row[1], row[2], row[3], row[4], row[5], config.get("backend"))
+
+
+def pending_files(tx: Transaction, *, after: int, now: int, source: str | None = None) -> list[int]:
+    """Return up to 50 sealed files that wait to be read, or whose reader is gone, by id."""
+    rows = tx.execute(
+        "SELECT f.id FROM warc_files f JOIN executions e ON e.id = f.execution_id JOIN jobs j ON j.id = e.job_id"
+        " JOIN sources s ON s.id = j.source_id LEFT JOIN index_runs r ON r.warc_file_id = f.id"
+        " LEFT JOIN owners o ON o.id = r.owner_id"
+        " WHERE f.state = 'sealed' AND f.index_state IN ('pending','running') AND f.id > ?"
+        " AND (CAST(? AS VARCHAR) IS NULL OR s.code = ?)"
+        " AND (r.lease_expires_at IS NULL OR r.lease_expires_at < ? OR o.ended_at IS NOT NULL)"
+        " ORDER BY f.id LIMIT 50",
+        (after, source, source, now),
+    )
+    return [int(row[0]) for row in rows]
+
+
+def is_waiting(tx: Transaction, warc_file_id: int) -> bool:
+    """Return whether a file has not been read to its end yet."""
+    return bool(
+        tx.execute("SELECT 1 FROM warc_files WHERE id = ? AND index_state IN ('pending','running')", (warc_file_id,))
+    )
+
+
+def sealed_files_of(tx: Transaction, execution_id: int) -> list[int]:
+    """Return the sealed files of an execution by id."""
+    rows = tx.execute(
+        "SELECT id FROM warc_files WHERE execution_id = ? AND state = 'sealed' ORDER BY id", (execution_id,)
+    )
+    return [int(row[0]) for row in rows]
+
+
+def span_of(tx: Transaction, warc_file_id: int) -> tuple[int, int] | None:
+    """Return from when to when the captures of a file are; None if it has none. Reads all of them."""
+    first = warc_file_id * ORDINALS
+    rows = tx.execute(
+        "SELECT min(captured_at), max(captured_at) FROM snapshots WHERE id >= ? AND id < ?", (first, first + ORDINALS)
+    )
+    return None if rows[0][0] is None else (int(rows[0][0]), int(rows[0][1]))
+
+
+def free_owner(tx: Transaction, owner_id: int, *, now: int) -> None:
+    """End the leases of an owner that is gone."""
+    tx.execute("UPDATE index_runs SET lease_expires_at = ? WHERE owner_id = ?", (now - 1, owner_id))
+
+
+def latest_runs(session: Session, *, limit: int) -> list[tuple[IndexRun, WarcFile, str]]:
+    """Return the newest readings with their file and source, running ones first."""
+    rows = session.execute(
+        select(IndexRun, WarcFile, Source.code)
+        .join(WarcFile, WarcFile.id == IndexRun.warc_file_id)
+        .join(Execution, Execution.id == WarcFile.execution_id)
+        .join(Job, Job.id == Execution.job_id)
+        .join(Source, Source.id == Job.source_id)
+        .order_by(IndexRun.lease_expires_at.is_(None), IndexRun.progress_at.desc(), IndexRun.warc_file_id.desc())
+        .limit(limit)
+    )
+    return [(row[0], row[1], row[2]) for row in rows]
+
+
+LEASE_S = 60.0
+_RENEW_S = 10.0
+
+
+class FileLease:
+    """One file, held by one reader."""
+
+    def __init__(
+        self, hot: RawDatabase, clock: Clock, *, warc_file_id: int, token: int, owner_id: int | None = None
+    ) -> None:
+        self._hot, self._clock = hot, clock
+        self.warc_file_id = warc_file_id
+        self.held = warc_file_id, token
+        self._owner_id = owner_id
+        self._renewed = self._beat_at = clock.monotonic()
+
+    def note(self, tx: Transaction, progress: ReadProgress) -> None:
+        """Renew in the caller's transaction and say how far it is; LeaseLost if a newer reader holds the file."""
+        self._take_turn(tx)
+        now = self._clock.now()
+        until = to_micros(now + timedelta(seconds=LEASE_S))
+        held = renew(tx, self.held, progress, until=until, now=to_micros(now))
+        if not held:
+            raise LeaseLost(f"another reader has taken over WARC file {self.warc_file_id}")
+        self._renewed = self._clock.monotonic()
+        self._beat(tx)
+
+    def hold(self, tx: Transaction) -> None:
+        """Renew in the caller's transaction; LeaseLost if a newer reader holds the file."""
+        self._take_turn(tx)
+        now = self._clock.now()
+        until = to_micros(now + timedelta(seconds=LEASE_S))
+        if not extend(tx, self.held, until=until, now=to_micros(now)):
+            raise LeaseLost(f"another reader has taken over WARC file {self.warc_file_id}")
+        self._renewed = self._clock.monotonic()
+        self._beat(tx)
+
+    def _beat(self, tx: Transaction) -> None:
+        """Say now and then that the reader lives: one on another machine that is silent is taken for gone."""
+        if self._owner_id is not None and self._renewed - self._beat_at >= _RENEW_S:
+            beat_owner(tx, self._clock, self._owner_id)
+            self._beat_at = self._renewed
+
+    def _take_turn(self, tx: Transaction) -> None:
+        if self._hot.dialect == "postgresql":
+            take_turn(tx)
+
+    def pulse(self) -> None:
+        """Renew by itself if that is due; called while a long record streams by."""
+        if self._clock.monotonic() - self._renewed >= _RENEW_S:
+            with self._hot.write() as tx:
+                self.hold(tx)
+
+    def end(self, *, error: str | None, span: files.Span | None = None) -> int:
+        """Give the file back, read to its end or failed; return how many pages it has. LeaseLost if it is another's.
+
+        `span` is from when to when its captures are; None if that is not known.
+        """
+        with self._hot.write() as tx:
+            pages = finish(tx, self.held, error=error, now=to_micros(self._clock.now()))
+            if pages is None:
+                raise LeaseLost(f"another reader has taken over WARC file {self.warc_file_id}")
+            files.set_index_state(tx, self.warc_file_id, "failed" if error else "indexed")
+            files.set_span(tx, self.warc_file_id, None if error else span)
+        return pages
+
+    def give_back(self) -> None:
+        """Let go of a file that was not read to its end: it stays pending."""
+        with self._hot.write() as tx:
+            if give_back(tx, self.held, now=to_micros(self._clock.now())):
+                files.set_index_state(tx, self.warc_file_id, "pending")
+
+
+class _Done(Exception):
+    """Somebody has read the file since it was seen to wait."""
+
+
+def claim(
+    hot: RawDatabase, clock: Clock, warc_file_id: int, *, owner_id: int | None, version: int, only_waiting: bool = False
+) -> FileLease | None:
+    """Take a file to read; None if somebody else is at it, or with `only_waiting` has read it already."""
+    now = clock.now()
+    until = to_micros(now + timedelta(seconds=LEASE_S))
+    try:
+        with hot.write() as tx:
+            if owner_id is not None:  # one that had nothing to read for long may have been taken for gone: it is back
+                beat_owner(tx, clock, owner_id)
+            token = claim_row(tx, FileClaim(warc_file_id, owner_id, version, until), now=to_micros(now))
+            # Looked at behind the claim, which waits for a reader that is just ending; before it would be too early.
+            if token is not None and only_waiting and not is_waiting(tx, warc_file_id):
+                raise _Done
+            if token is not None:
+                files.set_index_state(tx, warc_file_id, "running")
+    except _Done:
+        return None
+    return None if token is None else FileLease(hot, clock, warc_file_id=warc_file_id, token=token, owner_id=owner_id)
+
+
+_AT_ONCE = 100
+
+
+def note_spans(hot: RawDatabase, *, most: int = _AT_ONCE) -> int:
+    """Look into some old files and note their spans, or that they have none; return how many were noted.
+
+    What is left waits for the next call. Nobody depends on it: a file without a span is looked into by whoever needs a
+    time.
+    """
+    with hot.read() as tx:
+        waiting = files.files_without_span(tx, limit=most)
+    noted = 0
+    for file_id in waiting:
+        with hot.read() as tx:
+            span = span_of(tx, file_id)
+        with hot.write() as tx:
+            noted += files.fill_span(tx, file_id, span)
+    return noted

@@ -1,1 +1,0 @@
-"""Who reads which file, how far, and what came of it."""

@@ -1,0 +1,334 @@
+"""Page groups held against their snapshots, and set right: counts, dates, latest capture; pages without a group."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NamedTuple
+
+from sqlalchemy.orm import Session
+
+from holdfast.clock import Clock, to_micros
+from holdfast.db.audit_events import append_event
+from holdfast.db.engine import Database
+from holdfast.db.raw import RawDatabase, Transaction
+from holdfast.errors import HoldfastError
+from holdfast.index.capture import identify, outlinks
+from holdfast.index.records import open_stored
+from holdfast.index.writing import DAY, Seen, ranges, turn
+from holdfast.index.writing_queries import put_groups, put_links, put_outbox, settle_duplicates, unsettled
+from holdfast.parse.child import ParseChild
+from holdfast.parse.document import DocumentKind, parse_document
+from holdfast.parse.page import looks_pathological
+from holdfast.withdrawals.queries import any_snapshot
+
+_COUNT = "(SELECT count(*) FROM snapshots s WHERE s.group_id = g.id)"
+_FIRST = "(SELECT s.captured_at FROM snapshots s WHERE s.group_id = g.id ORDER BY s.captured_at, s.id LIMIT 1)"
+_LATEST = "(SELECT s.{} FROM snapshots s WHERE s.group_id = g.id ORDER BY s.captured_at DESC, s.id DESC LIMIT 1)"
+_LATEST_OK = (
+    "(SELECT s.id FROM snapshots s WHERE s.group_id = g.id AND (s.status BETWEEN 200 AND 299"
+    " OR (s.status = 304 AND s.record_type = 'revisit')) ORDER BY s.captured_at DESC, s.id DESC LIMIT 1)"
+)
+_SHOULD = (_COUNT, _FIRST, _LATEST.format("captured_at"), _LATEST.format("id"), _LATEST_OK)
+_IS = ("g.snapshot_count", "g.first_captured_at", "g.last_captured_at", "g.latest_id", "g.latest_ok_id")
+
+
+def _only(column: str, value: int | None) -> tuple[str, tuple[int, ...]]:
+    """Return a clause for one execution or source, by its index; nothing if all are meant."""
+    return ("", ()) if value is None else (f" AND {column} = ?", (value,))
+
+
+class GroupState(NamedTuple):
+    """One row of page_groups, and whether it says what the snapshots say."""
+
+    id: int
+    is_right: bool
+    is_empty: bool
+
+
+def groups_after(tx: Transaction, *, after: int, source_id: int | None, limit: int) -> list[GroupState]:
+    """Return the next groups by id, each held against its snapshots."""
+    only, value = _only("g.source_id", source_id)
+    rows = tx.execute(
+        f"SELECT g.id, {', '.join(_IS)}, {', '.join(_SHOULD)} FROM page_groups g"  # noqa: S608 - our own words
+        f" WHERE g.id > ?{only} ORDER BY g.id LIMIT ?",
+        (after, *value, limit),
+    )
+    half = len(_IS)
+    return [GroupState(row[0], tuple(row[1 : 1 + half]) == tuple(row[1 + half :]), row[1 + half] == 0) for row in rows]
+
+
+def rewrite_groups(tx: Transaction, ids: Sequence[int]) -> None:
+    """Set groups to what their snapshots say; those without any go."""
+    columns = [name.removeprefix("g.") for name in _IS]
+    should = [part.replace("g.id", "page_groups.id") for part in _SHOULD]
+    wanted = ", ".join(f"{name} = {part}" for name, part in zip(columns, should, strict=True))
+    has = "EXISTS (SELECT 1 FROM snapshots s WHERE s.group_id = page_groups.id)"
+    tx.many(f"UPDATE page_groups SET {wanted} WHERE id = ? AND {has}", [(one,) for one in ids])  # noqa: S608
+    tx.many(f"DELETE FROM page_groups WHERE id = ? AND NOT {has}", [(one,) for one in ids])  # noqa: S608
+
+
+class Ungrouped(NamedTuple):
+    """A page that belongs to no group."""
+
+    id: int
+    source_id: int
+    url: str
+
+
+def ungrouped(tx: Transaction, *, after: int, source_id: int | None, limit: int) -> list[Ungrouped]:
+    """Return the next pages without a group, by id."""
+    only, value = _only("source_id", source_id)
+    rows = tx.execute(
+        f"SELECT id, source_id, url FROM snapshots WHERE id > ? AND is_page AND group_id IS NULL{only}"  # noqa: S608
+        " ORDER BY id LIMIT ?",
+        (after, *value, limit),
+    )
+    return [Ungrouped(*row) for row in rows]
+
+
+def put_group(tx: Transaction, rows: Sequence[tuple[int, int]]) -> None:
+    """Give snapshots their group: (group, snapshot)."""
+    tx.many("UPDATE snapshots SET group_id = ? WHERE id = ?", rows)
+
+
+class Sighted(NamedTuple):
+    """A capture and its day's key, for the rule of duplicates."""
+
+    id: int
+    url_hash: int
+    captured_at: int
+
+
+def captures_after(tx: Transaction, *, after: int, execution_id: int | None, limit: int) -> list[Sighted]:
+    """Return the next captures that have a body, by id: of one execution, or of all."""
+    only, value = _only("execution_id", execution_id)
+    rows = tx.execute(
+        f"SELECT id, url_hash, captured_at FROM snapshots WHERE id > ? AND body_hash IS NOT NULL{only}"  # noqa: S608
+        " ORDER BY id LIMIT ?",
+        (after, *value, limit),
+    )
+    return [Sighted(*row) for row in rows]
+
+
+def duplicates_after(tx: Transaction, *, after: int, execution_id: int | None, limit: int) -> list[int]:
+    """Return the next snapshots that count as duplicates, by id: of one execution, or of all."""
+    only, value = _only("execution_id", execution_id)
+    rows = tx.execute(
+        f"SELECT id FROM snapshots WHERE id > ? AND canonical_id IS NOT NULL{only} ORDER BY id LIMIT ?",  # noqa: S608
+        (after, *value, limit),
+    )
+    return [int(row[0]) for row in rows]
+
+
+def clear_canonical(tx: Transaction, ids: Sequence[int]) -> None:
+    """Let duplicates count as captures of their own."""
+    tx.many("UPDATE snapshots SET canonical_id = NULL WHERE id = ?", [(one,) for one in ids])
+
+
+class Unlinked(NamedTuple):
+    """A page whose links nobody has stored."""
+
+    id: int
+    url: str
+    url_hash: int
+    document_id: int
+    charset: str
+
+
+def unlinked(tx: Transaction, *, after: int, execution_id: int | None, limit: int) -> list[Unlinked]:
+    """Return the next good captures of HTML, by id, for whose address and text no link is stored."""
+    only, value = _only("s.execution_id", execution_id)
+    rows = tx.execute(
+        "SELECT s.id, s.url, s.url_hash, s.document_id, d.charset FROM snapshots s"  # noqa: S608 - our own words
+        " JOIN documents d ON d.id = s.document_id WHERE s.id > ? AND s.is_page AND s.record_type <> 'revisit'"
+        f" AND s.status BETWEEN 200 AND 299 AND d.media_type LIKE '%html%'{only}"
+        " AND NOT EXISTS (SELECT 1 FROM snapshots o JOIN page_links l ON l.snapshot_id = o.id"
+        "  WHERE o.url_hash = s.url_hash AND o.document_id = s.document_id) ORDER BY s.id LIMIT ?",
+        (after, *value, limit),
+    )
+    return [Unlinked(*row) for row in rows]
+
+
+_BATCH = 200
+
+
+@dataclass(slots=True, kw_only=True)
+class Groups:
+    """What was found, and set right if that was asked for."""
+
+    looked: int = 0
+    wrong: int = 0
+    empty: int = 0
+    """Groups of which no capture is left; counted in `wrong` too."""
+
+
+def rebuild_groups(hot: RawDatabase, *, source_id: int | None = None, apply: bool, seen: Seen) -> Groups:
+    """Hold every group against its snapshots; with `apply`, rewrite those that are wrong, a few at a time."""
+    found = Groups()
+    after = 0
+    while True:
+        with hot.read() as tx:
+            page = groups_after(tx, after=after, source_id=source_id, limit=_BATCH)
+        if not page:
+            return found
+        after = page[-1].id
+        wrong = [one.id for one in page if not one.is_right]
+        found.looked += len(page)
+        found.wrong += len(wrong)
+        found.empty += sum(one.is_empty for one in page)
+        if wrong and apply:
+            with turn(hot) as tx:
+                rewrite_groups(tx, wrong)
+        seen(found.looked)
+
+
+def group_pages(hot: RawDatabase, clock: Clock, *, source_id: int | None = None, apply: bool, seen: Seen) -> int:
+    """Give pages that have no group theirs, and return how many there were; without `apply` they are only counted."""
+    total, after = 0, 0
+    while True:
+        with hot.read() as tx:
+            page = ungrouped(tx, after=after, source_id=source_id, limit=_BATCH)
+        if not page:
+            return total
+        after = page[-1].id
+        total += len(page)
+        if apply:
+            with turn(hot) as tx:
+                _group(tx, page, now=to_micros(clock.now()))
+        seen(total)
+
+
+def _group(tx: Transaction, page: list[Ungrouped], *, now: int) -> None:
+    touched: set[int] = set()
+    for source_id in sorted({one.source_id for one in page}):
+        known = {one.id: identify(one.url) for one in page if one.source_id == source_id}
+        ids = put_groups(tx, source_id, {name.group_hash: name.group for name in known.values()}, moment=now)
+        put_group(tx, [(ids[name.group_hash], snapshot_id) for snapshot_id, name in known.items()])
+        touched.update(ids.values())
+    rewrite_groups(tx, sorted(touched))
+    put_outbox(tx, [("snapshots", first, last, {}) for first, last in ranges(one.id for one in page)], now=now)
+
+
+_DUPLICATES_BATCH = 500
+
+
+@dataclass(slots=True, kw_only=True)
+class Duplicates:
+    """What was found, and written if that was asked for."""
+
+    looked: int = 0
+    changed: int = 0
+
+
+def dedupe(hot: RawDatabase, clock: Clock, *, execution_id: int | None, apply: bool, seen: Seen) -> Duplicates:
+    """Set the canonical capture anew for every address, day and body of an execution, or of all of them."""
+    found = Duplicates()
+    after = 0
+    while True:
+        with hot.read() as tx:
+            page = captures_after(tx, after=after, execution_id=execution_id, limit=_DUPLICATES_BATCH)
+            days = sorted({(one.url_hash, one.captured_at - one.captured_at % DAY) for one in page})
+            wrong = unsettled(tx, days, day_micros=DAY) if page else []
+        if not page:
+            return found
+        after = page[-1].id
+        found.looked += len(page)
+        if wrong and apply:
+            now = to_micros(clock.now())
+            with turn(hot) as tx:
+                wrong = settle_duplicates(tx, days, day_micros=DAY)
+                put_outbox(tx, [("snapshots", first, last, {}) for first, last in ranges(wrong)], now=now)
+        # Without writing, a day that spans two pages of this walk is met twice.
+        found.changed += len(wrong) if apply else sum(one in {sighted.id for sighted in page} for one in wrong)
+        seen(found.looked)
+
+
+def restore(hot: RawDatabase, clock: Clock, *, execution_id: int | None, apply: bool, seen: Seen) -> Duplicates:
+    """Let the duplicates of an execution, or all, count as captures of their own again; it lands in the audit log."""
+    found = Duplicates()
+    after = 0
+    while True:
+        with hot.read() as tx:
+            page = duplicates_after(tx, after=after, execution_id=execution_id, limit=_DUPLICATES_BATCH)
+        if not page:
+            break
+        after = page[-1]
+        found.looked += len(page)
+        if apply:
+            with turn(hot) as tx:
+                clear_canonical(tx, page)
+                now = to_micros(clock.now())
+                put_outbox(tx, [("snapshots", first, last, {}) for first, last in ranges(page)], now=now)
+            found.changed += len(page)
+        seen(found.looked)
+    if found.changed:
+        which = "all executions" if execution_id is None else f"execution {execution_id}"
+        with hot.write() as tx:
+            append_event(tx, clock, action="snapshot.dedup_undone", subject=which, detail={"snapshots": found.changed})
+    return found
+
+
+_LINKS_BATCH = 50
+_BODY_BYTES = 32 * 1024 * 1024
+
+
+@dataclass(slots=True, kw_only=True)
+class Linked:
+    """What became of the pages without links."""
+
+    pages: int = 0
+    links: int = 0
+    failed: dict[int, str] = field(default_factory=dict)
+    """By snapshot: why its record could not be read."""
+
+
+class LinkReader:
+    """Reads links anew. Used by one thread; the child, for pathological pages, is the caller's."""
+
+    def __init__(self, database: Database, hot: RawDatabase, home: Path, child: ParseChild) -> None:
+        self._database, self._hot, self._home, self._child = database, hot, home, child
+
+    def backfill(self, *, execution_id: int | None, seen: Seen) -> Linked:
+        """Store the links of every good HTML capture that has none, once for each address and text."""
+        done = Linked()
+        after = 0
+        while True:
+            with self._hot.read() as tx:
+                page = unlinked(tx, after=after, execution_id=execution_id, limit=_LINKS_BATCH)
+            if not page:
+                return done
+            after = page[-1].id
+            first = {(one.url_hash, one.document_id): one for one in reversed(page)}
+            self._store(list(first.values()), done)
+            seen(done.pages)
+
+    def _store(self, pages: Sequence[Unlinked], done: Linked) -> None:
+        rows: list[tuple[int, int, int, str]] = []
+        read: list[int] = []
+        for page in pages:
+            own = identify(page.url).group_hash
+            try:
+                with self._database.read() as session:
+                    found = self._links(session, page, own)
+            except HoldfastError as exc:
+                done.failed[page.id] = str(exc)
+                continue
+            read.append(page.id)
+            rows += [(page.id, to_hash, own, to_url) for to_hash, to_url in found]
+        with turn(self._hot) as tx:
+            put_links(tx, read, rows)
+        done.pages += len(read)
+        done.links += len(rows)
+
+    def _links(self, session: Session, page: Unlinked, own: int) -> list[tuple[int, str]]:
+        snapshot = any_snapshot(session, page.id)
+        assert snapshot is not None
+        with open_stored(session, self._home, snapshot) as stored:
+            body = stored.content(_BODY_BYTES)
+        parse = self._child.read if looks_pathological(body) else parse_document
+        said = parse(
+            body, kind=DocumentKind.HTML.value, media_type=snapshot.media_type, charset=page.charset, url=page.url
+        )
+        return outlinks(page.url, said.base, said.hrefs, own_hash=own)

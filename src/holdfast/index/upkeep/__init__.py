@@ -1,1 +1,0 @@
-"""Derived rows of the archive, checked against what they derive from and set right by hand."""

@@ -1,0 +1,417 @@
+"""One batch becomes rows in one transaction: documents, groups, snapshots, links, duplicates, and word to the search.
+
+What is stored already and has not changed is not written again, so a second reading of a file is cheap and silent.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import chain
+from typing import Any
+
+from holdfast.db.raw import RawDatabase, Row, Transaction
+from holdfast.index import writing_queries
+from holdfast.index.capture import IndexedCapture, identify
+from holdfast.index.documents import NewDocument
+from holdfast.index.leases import FileLease, take_turn
+from holdfast.index.writing_queries import OriginalCandidate, Revisit, Unresolved
+from holdfast.parse.document import DocumentKind, kind_of
+from holdfast.urls import hash64
+from holdfast.urls.address import url_key
+from holdfast.warc.record import ORDINALS
+
+_SECOND = 1_000_000
+
+
+def revisit_of(capture: IndexedCapture) -> Revisit:
+    """Return what a revisit in hand says of its original."""
+    key = url_key(capture.refers_to_url) if capture.refers_to_url else capture.identity.url_key
+    return Revisit(
+        capture.id, key, capture.refers_to_at, capture.captured_at, capture.payload_digest, capture.is_not_modified
+    )
+
+
+def find_original(
+    tx: Transaction, revisit: Revisit, at_hand: Sequence[OriginalCandidate] = ()
+) -> OriginalCandidate | None:
+    """Return the original of a revisit, None if it is not here yet.
+
+    By the address and moment that it names; by its digest under that address; a 304 without either confirms the newest
+    good capture before it. `at_hand` are captures under the same key that are not stored yet.
+    """
+    if revisit.at is not None:
+        start = revisit.at - revisit.at % _SECOND
+        found = [one for one in at_hand if start <= one.captured_at < start + _SECOND]
+        found += writing_queries.originals_at(tx, revisit, span=_SECOND)
+        if found:
+            at = revisit.at
+            # Of several in one second: the very moment, then the same digest.
+            return min(found, key=lambda one: (one.captured_at != at, one.digest != revisit.digest, one.id))
+    before = [one for one in at_hand if one.captured_at <= revisit.captured_at]
+    if revisit.digest is not None:
+        alike = [one for one in before if one.digest == revisit.digest] + writing_queries.originals_alike(tx, revisit)
+        if alike:
+            return max(alike, key=lambda one: (one.captured_at, one.id))
+    if revisit.is_not_modified and revisit.digest is None:
+        good = [one for one in before if one.status is not None and 200 <= one.status < 300]
+        good += writing_queries.originals_before(tx, revisit)
+        if good:
+            return max(good, key=lambda one: (one.captured_at, one.id))
+    return None
+
+
+def candidate_of(capture: IndexedCapture) -> OriginalCandidate:
+    """Return a capture in hand as a possible original."""
+    return OriginalCandidate(
+        capture.id,
+        capture.captured_at,
+        capture.payload_digest,
+        capture.body_hash,
+        capture.document_id,
+        capture.is_page,
+        capture.media_type,
+        capture.noindex,
+        capture.status,
+    )
+
+
+DAY = 86_400_000_000
+"""Microseconds of a UTC day."""
+_NEAR = 2_000
+_GROUP, _URL_HASH, _CAPTURED_AT, _STATUS, _BODY_HASH = (
+    writing_queries.SNAPSHOT_COLUMNS.index(name)
+    for name in ("group_id", "url_hash", "captured_at", "status", "body_hash")
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FilePlace:
+    """What all snapshots of one file share."""
+
+    warc_file_id: int
+    execution_id: int
+    source_id: int
+    backend: str
+    fidelity: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Batch:
+    """Captures of one file, in order, and the range of ids that they speak for: what else is stored there goes."""
+
+    captures: Sequence[IndexedCapture]
+    documents: Sequence[NewDocument]
+    first_id: int
+    last_id: int
+
+
+def write_batch(tx: Transaction, place: FilePlace, batch: Batch, *, now: int) -> int:
+    """Write a batch; return how many snapshots were new or changed. May be repeated without harm."""
+    outbox = _put_documents(tx, batch, now=now)
+    _find_originals(tx, batch.captures)
+    _put_groups(tx, place, batch.captures, now=now)
+    before = writing_queries.rows_between(tx, batch.first_id, batch.last_id)
+    after = {capture.id: _row(capture, place) for capture in batch.captures}
+    changed = [row for snapshot_id, row in after.items() if before.get(snapshot_id) != row]
+    gone = [snapshot_id for snapshot_id in before if snapshot_id not in after]
+    writing_queries.put_snapshots(tx, changed)
+    if gone:
+        writing_queries.drop_snapshots(tx, gone)
+    _put_links(tx, batch.captures)
+    touched = [*changed, *(before[row[0]] for row in changed if row[0] in before), *(before[one] for one in gone)]
+    ids = {row[0] for row in touched}
+    ids.update(settle(tx, touched))
+    writing_queries.refresh_groups(tx, _shifts(before, after, gone))
+    outbox += [("snapshots", first, last, {}) for first, last in ranges(ids)]
+    writing_queries.put_outbox(tx, outbox, now=now)
+    return len(changed) + len(gone)
+
+
+def settle(tx: Transaction, rows: Iterable[Row]) -> list[int]:
+    """Set anew which capture of an address, day and body is canonical, wherever these rows are or were one of them."""
+    days = {(row[_URL_HASH], row[_CAPTURED_AT] - row[_CAPTURED_AT] % DAY) for row in rows}
+    return writing_queries.settle_duplicates(tx, sorted(days), day_micros=DAY)
+
+
+def ranges(ids: Iterable[int]) -> list[tuple[int, int]]:
+    """Return ids as a few ranges: those near each other share one, for reading some too many is cheaper than rows."""
+    found: list[tuple[int, int]] = []
+    for one in sorted(ids):
+        if found and one - found[-1][1] <= _NEAR:
+            found[-1] = found[-1][0], one
+        else:
+            found.append((one, one))
+    return found
+
+
+def _put_documents(
+    tx: Transaction, batch: Batch, *, now: int
+) -> list[tuple[str, int | None, int | None, dict[str, Any]]]:
+    if not batch.documents:
+        return []
+    # In one order for all readers: two that know the same bodies wait for each other instead of locking up.
+    new = sorted(batch.documents)
+    writing_queries.put_documents(tx, [(*document.row, now) for document in new])
+    stored = writing_queries.known_documents(tx, [document.key[0] for document in new])
+    writing_queries.put_texts(tx, [(stored[document.key].id, document.text) for document in new])
+    made = {document.key: stored[document.key].id for document in new}
+    for capture in batch.captures:
+        if capture.document_key in made:
+            capture.document_id = made[capture.document_key]
+    ids = sorted(made.values())
+    return [("documents", ids[0], ids[-1], {"ids": ids})]
+
+
+def _find_originals(tx: Transaction, captures: Sequence[IndexedCapture]) -> None:
+    revisits = [capture for capture in captures if capture.record_type == "revisit"]
+    if not revisits:
+        return
+    at_hand: dict[str, list[OriginalCandidate]] = {}
+    for capture in captures:
+        if capture.record_type != "revisit":
+            at_hand.setdefault(capture.identity.url_key, []).append(candidate_of(capture))
+    for capture in revisits:
+        revisit = revisit_of(capture)
+        original = find_original(tx, revisit, at_hand.get(revisit.url_key, ()))
+        if original is not None:
+            capture.original_id, capture.document_id = original.id, original.document_id
+            capture.body_hash, capture.is_page = original.body_hash, original.is_page and capture.is_content
+            capture.media_type = capture.media_type or original.media_type
+            capture.noindex = capture.noindex or original.noindex
+
+
+def _put_groups(tx: Transaction, place: FilePlace, captures: Sequence[IndexedCapture], *, now: int) -> None:
+    pages = [capture for capture in captures if capture.is_page]
+    groups = {capture.identity.group_hash: capture.identity.group for capture in pages}
+    ids = writing_queries.group_ids(tx, place.source_id, groups)
+    missing = {url_hash: url for url_hash, url in groups.items() if url_hash not in ids}
+    if missing:
+        ids |= writing_queries.put_groups(tx, place.source_id, missing, moment=now)
+    for capture in pages:
+        capture.group_id = ids[capture.identity.group_hash]
+
+
+def _put_links(tx: Transaction, captures: Sequence[IndexedCapture]) -> None:
+    linking = [capture for capture in captures if capture.links is not None]
+    if linking:
+        rows = [
+            (capture.id, to_hash, capture.identity.group_hash, to_url)
+            for capture in linking
+            for to_hash, to_url in capture.links or ()
+        ]
+        writing_queries.put_links(tx, [capture.id for capture in linking], rows)
+
+
+def _shifts(before: dict[int, Row], after: dict[int, Row], gone: Sequence[int]) -> dict[int, int]:
+    """Return by how much each group that has to be looked at grew or shrank."""
+    shifts: Counter[int] = Counter()
+    for snapshot_id, row in after.items():
+        old = before.get(snapshot_id)
+        if old is not None and all(old[at] == row[at] for at in (_GROUP, _CAPTURED_AT, _STATUS)):
+            continue
+        if row[_GROUP] is not None:
+            shifts[row[_GROUP]] += 1
+        if old is not None and old[_GROUP] is not None:
+            shifts[old[_GROUP]] -= 1
+    for snapshot_id in gone:
+        if (group := before[snapshot_id][_GROUP]) is not None:
+            shifts[group] -= 1
+    return dict(shifts)
+
+
+def _row(capture: IndexedCapture, place: FilePlace) -> Row:
+    identity = capture.identity
+    return (
+        capture.id,
+        place.warc_file_id,
+        place.execution_id,
+        place.source_id,
+        capture.offset,
+        capture.length,
+        capture.record_id,
+        capture.record_type,
+        capture.url,
+        identity.url_key,
+        identity.url_hash,
+        capture.group_id,
+        capture.captured_at,
+        capture.method,
+        capture.status,
+        capture.media_type,
+        capture.payload_digest,
+        capture.body_hash,
+        capture.document_id,
+        capture.is_page,
+        capture.noindex,
+        capture.original_id,
+        capture.refers_to_url,
+        capture.refers_to_at,
+        capture.redirect_to,
+        capture.truncated,
+        ",".join(dict.fromkeys(capture.problems)) or None,
+        place.backend,
+        place.fidelity,
+        identity.page_key,
+    )
+
+
+Seen = Callable[[int], None]
+"""Hears how many rows were looked at so far."""
+
+
+@contextmanager
+def turn(hot: RawDatabase) -> Iterator[Transaction]:
+    """Open a short transaction in which no indexer writes."""
+    with hot.write() as tx:
+        if hot.dialect == "postgresql":
+            take_turn(tx)
+        yield tx
+
+
+_AT_ONCE = 500
+_SLICE = 500
+"""Ids of a file whose addresses are looked at in one go."""
+_NEWEST = 5_000
+"""Waiting revisits that are looked at for each file because they were read last."""
+_MOST = 5_000
+"""Waiting revisits that one slice of a file looks at; what is over waits for `resolve_some`."""
+_LAST_ID = (1 << 63) - 1
+_BITS = 23
+
+
+class SeenKeys:
+    """Which keys a file has originals for, in one megabyte whatever its size: it may say yes too often, never no."""
+
+    def __init__(self) -> None:
+        self._bits = bytearray(1 << (_BITS - 3))
+
+    def add(self, key: str) -> None:
+        """Note one."""
+        at = hash64(key) & ((1 << _BITS) - 1)
+        self._bits[at >> 3] |= 1 << (at & 7)
+
+    def __contains__(self, key: str) -> bool:
+        at = hash64(key) & ((1 << _BITS) - 1)
+        return bool(self._bits[at >> 3] & (1 << (at & 7)))
+
+
+def resolve_late(hot: RawDatabase, lease: FileLease, seen: SeenKeys, *, now: int) -> int:
+    """Give revisits their originals where this file brought them, and try its own once more; return how many got one.
+
+    Its own, because another reader may have stored their originals meanwhile. The work grows with the file, not with
+    how many revisits wait in the archive: many wait for ever, for an original that is not here.
+    """
+    first, last = lease.warc_file_id * ORDINALS, (lease.warc_file_id + 1) * ORDINALS - 1
+    count = 0
+    for waiting in chain(_own(hot, first, last), _newest(hot, seen, first, last), _at_addresses(hot, first, last)):
+        with hot.read() as tx:
+            pairs = _found(tx, waiting)
+        if pairs:
+            with hot.write() as tx:
+                lease.hold(tx)
+                count += _put(tx, pairs, now=now)
+    return count
+
+
+def resolve_some(hot: RawDatabase, *, after: int, now: int) -> int:
+    """Give some of the revisits behind an id their originals; return how many got one.
+
+    For those that name another address than their own, and were read long before their original: no index leads there.
+    """
+    with hot.read() as tx:
+        waiting = writing_queries.unresolved(tx, after=after, until=_LAST_ID, limit=_AT_ONCE)
+        pairs = _found(tx, waiting)
+    if not pairs:
+        return 0
+    with turn(hot) as tx:
+        return _put(tx, pairs, now=now)
+
+
+def somewhere(hot: RawDatabase) -> int:
+    """Return an id by chance: who goes on behind it each time comes by everywhere in the end, and keeps no note."""
+    with hot.read() as tx:
+        return secrets.randbelow(writing_queries.last_snapshot_id(tx) + 1) - 1
+
+
+def _own(hot: RawDatabase, first: int, last: int) -> Iterator[list[Unresolved]]:
+    """Yield the revisits of a file that still wait."""
+    after = first - 1
+    while True:
+        with hot.read() as tx:
+            waiting = writing_queries.unresolved(tx, after=after, until=last, limit=_AT_ONCE)
+        yield waiting
+        if len(waiting) < _AT_ONCE:
+            return
+        after = waiting[-1].id
+
+
+def _newest(hot: RawDatabase, seen: SeenKeys, first: int, last: int) -> Iterator[list[Unresolved]]:
+    """Yield those that were read last and may wait for this file: files of one crawl are read in any order."""
+    with hot.read() as tx:
+        newest = writing_queries.newest_unresolved(tx, limit=_NEWEST)
+    yield [one for one in newest if not first <= one.id <= last and _key(one) in seen]
+
+
+def _at_addresses(hot: RawDatabase, first: int, last: int) -> Iterator[list[Unresolved]]:
+    """Yield those at the addresses that a file captured, whenever they were read; nothing if none waits elsewhere."""
+    with hot.read() as tx:
+        before = writing_queries.unresolved(tx, after=-1, until=first - 1, limit=1)
+        behind = writing_queries.unresolved(tx, after=last, until=_LAST_ID, limit=1)
+        end = writing_queries.last_capture_id(tx, first, last) if before or behind else -1
+    for start in range(first, end + 1, _SLICE):
+        with hot.read() as tx:
+            waiting = writing_queries.waiting_for(tx, start, min(start + _SLICE - 1, last), earlier=DAY, limit=_MOST)
+        yield waiting
+
+
+def _found(tx: Transaction, waiting: Sequence[Unresolved]) -> list[tuple[Unresolved, OriginalCandidate]]:
+    found = ((one, find_original(tx, _revisit(one))) for one in waiting)
+    return [(one, original) for one, original in found if original is not None]
+
+
+def _key(one: Unresolved) -> str:
+    return url_key(one.refers_to_url) if one.refers_to_url else one.url_key
+
+
+def _revisit(one: Unresolved) -> Revisit:
+    is_not_modified = one.status == 304
+    return Revisit(one.id, _key(one), one.refers_to_at, one.captured_at, one.digest, is_not_modified)
+
+
+def _is_for_crawlers(one: Unresolved) -> bool:
+    """Whether a revisit is no page although its own type is a page's: the crawler asked for it on its own account."""
+    return not one.is_page and kind_of(b"", one.media_type) is not DocumentKind.OTHER
+
+
+def _put(tx: Transaction, found: Sequence[tuple[Unresolved, OriginalCandidate]], *, now: int) -> int:
+    """Write what was found, in a transaction in which no other indexer writes; return how many still waited for it.
+
+    What is counted goes by the rows as they are now: another indexer may have found the same originals meanwhile.
+    """
+    waiting = writing_queries.still_unresolved(tx, [one.id for one, _ in found])
+    pairs = [(waiting[one.id], original) for one, original in found if one.id in waiting]
+    if not pairs:
+        return 0
+    shifts: dict[int, int] = {}
+    rows = []
+    for one, original in pairs:
+        group, is_page = one.group_id, original.is_page and not _is_for_crawlers(one)
+        if is_page and group is None:
+            identity = identify(one.url)
+            made = writing_queries.put_groups(tx, one.source_id, {identity.group_hash: identity.group}, moment=now)
+            group = made[identity.group_hash]
+            shifts[group] = shifts.get(group, 0) + 1
+        elif not is_page and group is not None:
+            shifts[group], group = shifts.get(group, 0) - 1, None
+        shown = (original.id, original.document_id, original.body_hash, original.media_type)
+        rows.append((*shown, is_page, original.noindex, group, one.id))
+    writing_queries.put_originals(tx, rows)
+    days = {(one.url_hash, one.captured_at - one.captured_at % DAY) for one, _ in pairs}
+    ids = {one.id for one, _ in pairs} | set(writing_queries.settle_duplicates(tx, sorted(days), day_micros=DAY))
+    writing_queries.refresh_groups(tx, shifts)
+    writing_queries.put_outbox(tx, [("snapshots", first, last, {}) for first, last in ranges(ids)], now=now)
+    return len(pairs)

@@ -1,1 +1,0 @@
-"""How captures become rows: one fenced transaction a batch, harmless when repeated."""

@@ -1,0 +1,454 @@
+"""The statements that put a batch into the archive, written once for both databases. Sets, not single rows."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+from holdfast.db.raw import Row, Transaction
+
+SNAPSHOT_COLUMNS = (
+    "id",
+    "warc_file_id",
+    "execution_id",
+    "source_id",
+    "warc_offset",
+    "warc_length",
+    "record_id",
+    "record_type",
+    "url",
+    "url_key",
+    "url_hash",
+    "group_id",
+    "captured_at",
+    "method",
+    "status",
+    "media_type",
+    "payload_digest",
+    "body_hash",
+    "document_id",
+    "is_page",
+    "noindex",
+    "original_id",
+    "refers_to_url",
+    "refers_to_at",
+    "redirect_to",
+    "truncated",
+    "problems",
+    "backend",
+    "fidelity",
+    "page_key",
+)
+DOCUMENT_COLUMNS = (
+    "body_hash",
+    "charset",
+    "media_type",
+    "body_bytes",
+    "title",
+    "description",
+    "snippet",
+    "headings",
+    "language",
+    "canonical",
+    "details",
+    "noindex",
+    "says_archived",
+    "simhash",
+    "text_chars",
+    "version",
+    "created_at",
+)
+_AT_ONCE = 400
+"""Rows of one list in a statement; SQLite takes 32,766 values."""
+
+DocumentKey = tuple[bytes, str, str]
+"""SHA-256 of the body, charset, media type."""
+
+
+class KnownDocument(NamedTuple):
+    """A document that is stored already."""
+
+    id: int
+    version: int
+    noindex: bool
+
+
+def known_documents(tx: Transaction, hashes: Iterable[bytes]) -> dict[DocumentKey, KnownDocument]:
+    """Return the stored documents of these bodies."""
+    found: dict[DocumentKey, KnownDocument] = {}
+    for part in _parts(sorted(set(hashes))):
+        rows = tx.execute(
+            "SELECT body_hash, charset, media_type, id, version, noindex FROM documents"  # noqa: S608 - question marks
+            f" WHERE body_hash IN ({_marks(part)})",
+            part,
+        )
+        found.update({(bytes(row[0]), row[1], row[2]): KnownDocument(row[3], row[4], bool(row[5])) for row in rows})
+    return found
+
+
+def put_documents(tx: Transaction, rows: Sequence[Row]) -> None:
+    """Store documents; one that is there stays, unless an older extraction made it."""
+    columns = [name for name in DOCUMENT_COLUMNS[3:] if name != "created_at"]
+    changes = ", ".join(f"{name} = excluded.{name}" for name in columns)
+    tx.many(
+        f"INSERT INTO documents({', '.join(DOCUMENT_COLUMNS)}) VALUES ({_marks(DOCUMENT_COLUMNS)})"  # noqa: S608
+        f" ON CONFLICT (body_hash, charset, media_type) DO UPDATE SET {changes}"
+        " WHERE documents.version < excluded.version",
+        rows,
+    )
+
+
+def put_texts(tx: Transaction, rows: Sequence[tuple[int, bytes]]) -> None:
+    """Store or replace the texts of documents."""
+    tx.many(
+        "INSERT INTO document_texts(document_id, text) VALUES (?, ?)"
+        " ON CONFLICT (document_id) DO UPDATE SET text = excluded.text",
+        rows,
+    )
+
+
+def shown_together(tx: Transaction, pairs: Sequence[tuple[int, int]]) -> set[tuple[int, int]]:
+    """Return which of these (url_hash, document) have a snapshot already: their links are stored."""
+    found: set[tuple[int, int]] = set()
+    for part in _parts(sorted(set(pairs))):
+        rows = tx.execute(
+            f"WITH w(url_hash, document_id) AS (VALUES {_pairs(part)}) SELECT w.url_hash, w.document_id FROM w"  # noqa: S608
+            " WHERE EXISTS (SELECT 1 FROM snapshots s WHERE s.url_hash = w.url_hash AND s.document_id = w.document_id"
+            " AND s.status BETWEEN 200 AND 299)",
+            [value for pair in part for value in pair],
+        )
+        found.update((row[0], row[1]) for row in rows)
+    return found
+
+
+def put_groups(tx: Transaction, source_id: int, groups: dict[int, str], *, moment: int) -> dict[int, int]:
+    """Make the groups that are new, without snapshots; return the ids of all of them by their hash."""
+    ids: dict[int, int] = {}
+    hashes = sorted(groups)
+    tx.many(
+        "INSERT INTO page_groups(source_id, url, url_hash, first_captured_at, last_captured_at, snapshot_count,"
+        " latest_id) VALUES (?, ?, ?, ?, ?, 0, 0) ON CONFLICT (source_id, url_hash) DO NOTHING",
+        [(source_id, groups[url_hash], url_hash, moment, moment) for url_hash in hashes],
+    )
+    for part in _parts(hashes):
+        rows = tx.execute(
+            f"SELECT url_hash, id FROM page_groups WHERE source_id = ? AND url_hash IN ({_marks(part)})",  # noqa: S608
+            [source_id, *part],
+        )
+        ids.update((row[0], row[1]) for row in rows)
+    return ids
+
+
+def group_ids(tx: Transaction, source_id: int, hashes: Iterable[int]) -> dict[int, int]:
+    """Return the ids of the groups that are there."""
+    ids: dict[int, int] = {}
+    for part in _parts(sorted(set(hashes))):
+        rows = tx.execute(
+            f"SELECT url_hash, id FROM page_groups WHERE source_id = ? AND url_hash IN ({_marks(part)})",  # noqa: S608
+            [source_id, *part],
+        )
+        ids.update((row[0], row[1]) for row in rows)
+    return ids
+
+
+_REFRESH_GROUP = (
+    "UPDATE page_groups SET snapshot_count = snapshot_count + ?,"
+    " first_captured_at = COALESCE((SELECT s.captured_at FROM snapshots s WHERE s.group_id = page_groups.id"
+    "  ORDER BY s.captured_at, s.id LIMIT 1), first_captured_at),"
+    " last_captured_at = COALESCE((SELECT s.captured_at FROM snapshots s WHERE s.group_id = page_groups.id"
+    "  ORDER BY s.captured_at DESC, s.id DESC LIMIT 1), last_captured_at),"
+    " latest_id = COALESCE((SELECT s.id FROM snapshots s WHERE s.group_id = page_groups.id"
+    "  ORDER BY s.captured_at DESC, s.id DESC LIMIT 1), latest_id),"
+    " latest_ok_id = (SELECT s.id FROM snapshots s WHERE s.group_id = page_groups.id"
+    "  AND (s.status BETWEEN 200 AND 299 OR (s.status = 304 AND s.record_type = 'revisit'))"
+    "  ORDER BY s.captured_at DESC, s.id DESC LIMIT 1)"
+    " WHERE id = ?"
+)
+
+
+def refresh_groups(tx: Transaction, shifts: dict[int, int]) -> None:
+    """Count the snapshots that came (or went) and find the first and the latest anew; a group without any goes."""
+    tx.many(_REFRESH_GROUP, [(shifts[group], group) for group in sorted(shifts)])
+    gone = [(group,) for group, shift in sorted(shifts.items()) if shift < 0]
+    if gone:
+        tx.many(
+            "DELETE FROM page_groups WHERE id = ? AND NOT EXISTS ("
+            "SELECT 1 FROM snapshots WHERE snapshots.group_id = page_groups.id)",
+            gone,
+        )
+
+
+def rows_between(tx: Transaction, first_id: int, last_id: int) -> dict[int, Row]:
+    """Return the snapshots that stand in this range of ids."""
+    rows = tx.execute(
+        f"SELECT {', '.join(SNAPSHOT_COLUMNS)} FROM snapshots WHERE id BETWEEN ? AND ?",  # noqa: S608
+        (first_id, last_id),
+    )
+    return {row[0]: _plain(row) for row in rows}
+
+
+def ambiguous_ids(tx: Transaction, record_ids: Sequence[str], *, first_id: int, last_id: int) -> list[tuple[str, int]]:
+    """Return which of these record ids have different bodies in this range of ids, and where the first of each is."""
+    found: list[tuple[str, int]] = []
+    for part in _parts(record_ids):
+        rows = tx.execute(
+            "SELECT record_id, MIN(warc_offset) FROM snapshots WHERE id BETWEEN ? AND ?"  # noqa: S608 - question marks
+            f" AND record_id IN ({_marks(part)}) GROUP BY record_id HAVING COUNT(DISTINCT body_hash) > 1"
+            " ORDER BY MIN(warc_offset)",
+            [first_id, last_id, *part],
+        )
+        found += [(str(row[0]), int(row[1])) for row in rows]
+    return found
+
+
+def _plain(row: Row) -> Row:
+    return tuple(bytes(value) if isinstance(value, memoryview) else value for value in row)
+
+
+def put_snapshots(tx: Transaction, rows: Sequence[Row]) -> None:
+    """Store or replace snapshots; one whose body is another than before is compared again."""
+    changes = ", ".join(f"{name} = excluded.{name}" for name in SNAPSHOT_COLUMNS[1:])
+    tx.many(
+        f"INSERT INTO snapshots({', '.join(SNAPSHOT_COLUMNS)}) VALUES ({_marks(SNAPSHOT_COLUMNS)})"  # noqa: S608
+        f" ON CONFLICT (id) DO UPDATE SET {changes},"
+        " compared = snapshots.compared AND snapshots.body_hash IS NOT DISTINCT FROM excluded.body_hash"
+        " AND snapshots.captured_at = excluded.captured_at",
+        rows,
+    )
+
+
+def drop_snapshots(tx: Transaction, ids: Sequence[int]) -> None:
+    """Remove snapshots whose record is no longer one, with their links."""
+    tx.many("DELETE FROM page_links WHERE snapshot_id = ?", [(one,) for one in ids])
+    tx.many("DELETE FROM snapshots WHERE id = ?", [(one,) for one in ids])
+
+
+def put_links(tx: Transaction, snapshot_ids: Sequence[int], rows: Sequence[tuple[int, int, int, str]]) -> None:
+    """Replace the links of these snapshots: (snapshot, target's hash, own group's hash, target)."""
+    tx.many("DELETE FROM page_links WHERE snapshot_id = ?", [(one,) for one in snapshot_ids])
+    tx.load("page_links", ("snapshot_id", "to_hash", "from_hash", "to_url"), rows)
+
+
+def _canonical(part: Sequence[tuple[int, int]]) -> str:
+    """Return the tables `n`: the captures of some days, which they call canonical and which they should."""
+    return (
+        f"WITH w(url_hash, day) AS (VALUES {_pairs(part)}), d AS ("  # noqa: S608 - question marks
+        " SELECT s.id, s.canonical_id, FIRST_VALUE(s.id) OVER ("
+        "  PARTITION BY s.url_hash, w.day, s.body_hash ORDER BY s.captured_at, s.id) AS first_id"
+        " FROM w JOIN snapshots s ON s.url_hash = w.url_hash AND s.captured_at >= w.day"
+        "  AND s.captured_at < w.day + ? WHERE s.body_hash IS NOT NULL),"
+        " n AS (SELECT id, canonical_id, NULLIF(first_id, id) AS wanted FROM d)"
+    )
+
+
+def settle_duplicates(tx: Transaction, days: Sequence[tuple[int, int]], *, day_micros: int) -> list[int]:
+    """Name the earliest of the captures of one address, day and body as canonical in all others; return what changed.
+
+    `days` are pairs of url_hash and the day's first microsecond.
+    """
+    changed: list[int] = []
+    for part in _parts(sorted(set(days))):
+        rows = tx.execute(
+            f"{_canonical(part)} UPDATE snapshots SET canonical_id = n.wanted FROM n"  # noqa: S608
+            " WHERE snapshots.id = n.id AND n.canonical_id IS DISTINCT FROM n.wanted RETURNING snapshots.id",
+            [*(value for pair in part for value in pair), day_micros],
+        )
+        changed += [row[0] for row in rows]
+    return changed
+
+
+def unsettled(tx: Transaction, days: Sequence[tuple[int, int]], *, day_micros: int) -> list[int]:
+    """Return the captures of these days that `settle_duplicates` would change."""
+    found: list[int] = []
+    for part in _parts(sorted(set(days))):
+        rows = tx.execute(
+            f"{_canonical(part)} SELECT id FROM n WHERE canonical_id IS DISTINCT FROM wanted ORDER BY id",  # noqa: S608
+            [*(value for pair in part for value in pair), day_micros],
+        )
+        found += [row[0] for row in rows]
+    return found
+
+
+class Revisit(NamedTuple):
+    """What a revisit says of its original."""
+
+    id: int
+    url_key: str
+    """Of the address that it refers to, or its own."""
+    at: int | None
+    """When the original was captured, if it says."""
+    captured_at: int
+    digest: str | None
+    is_not_modified: bool
+
+
+class OriginalCandidate(NamedTuple):
+    """A capture that may be a revisit's original."""
+
+    id: int
+    captured_at: int
+    digest: str | None
+    body_hash: bytes | None
+    document_id: int | None
+    is_page: bool
+    media_type: str | None
+    noindex: bool
+    status: int | None
+
+
+_CANDIDATE = (
+    "s.id, s.captured_at, s.payload_digest, s.body_hash, s.document_id, s.is_page, s.media_type, s.noindex, s.status"
+)
+
+
+def originals_at(tx: Transaction, revisit: Revisit, *, span: int) -> list[OriginalCandidate]:
+    """Return the captures of the address that began within `span` microseconds from the second it names."""
+    assert revisit.at is not None
+    start = revisit.at - revisit.at % 1_000_000
+    return _candidates(
+        tx,
+        "s.captured_at >= ? AND s.captured_at < ? ORDER BY s.captured_at, s.id LIMIT 20",
+        (revisit.url_key, start, start + span),
+    )
+
+
+def originals_alike(tx: Transaction, revisit: Revisit) -> list[OriginalCandidate]:
+    """Return the newest capture with the same digest that is not later than the revisit."""
+    return _candidates(
+        tx,
+        "s.captured_at <= ? AND s.payload_digest = ? ORDER BY s.captured_at DESC, s.id DESC LIMIT 1",
+        (revisit.url_key, revisit.captured_at, revisit.digest),
+    )
+
+
+def originals_before(tx: Transaction, revisit: Revisit) -> list[OriginalCandidate]:
+    """Return the newest good capture before the revisit: what a 304 without further word confirms."""
+    return _candidates(
+        tx,
+        "s.captured_at <= ? AND s.status BETWEEN 200 AND 299 ORDER BY s.captured_at DESC, s.id DESC LIMIT 1",
+        (revisit.url_key, revisit.captured_at),
+    )
+
+
+def _candidates(tx: Transaction, where: str, values: Sequence[Any]) -> list[OriginalCandidate]:
+    rows = tx.execute(
+        f"SELECT {_CANDIDATE} FROM snapshots s WHERE s.url_key = ? AND s.record_type <> 'revisit' AND {where}",  # noqa: S608
+        values,
+    )
+    return [OriginalCandidate(*_plain(row)) for row in rows]
+
+
+class Unresolved(NamedTuple):
+    """A revisit whose original was not known when it was read."""
+
+    id: int
+    source_id: int
+    url: str
+    url_key: str
+    url_hash: int
+    group_id: int | None
+    captured_at: int
+    digest: str | None
+    refers_to_url: str | None
+    refers_to_at: int | None
+    status: int | None
+    media_type: str | None
+    is_page: bool
+
+
+_UNRESOLVED = (
+    "r.id, r.source_id, r.url, r.url_key, r.url_hash, r.group_id, r.captured_at, r.payload_digest, r.refers_to_url,"
+    " r.refers_to_at, r.status, r.media_type, r.is_page"
+)
+
+
+def unresolved(tx: Transaction, *, after: int, until: int, limit: int) -> list[Unresolved]:
+    """Return revisits without an original, by id, behind one id and up to another."""
+    rows = tx.execute(
+        f"SELECT {_UNRESOLVED} FROM snapshots r"  # noqa: S608 - names of columns
+        " WHERE r.record_type = 'revisit' AND r.original_id IS NULL AND r.id > ? AND r.id <= ? ORDER BY r.id LIMIT ?",
+        (after, until, limit),
+    )
+    return [Unresolved(*row) for row in rows]
+
+
+def still_unresolved(tx: Transaction, ids: Sequence[int]) -> dict[int, Unresolved]:
+    """Return those of these revisits that have no original yet, by id."""
+    found: dict[int, Unresolved] = {}
+    for part in _parts(ids):
+        rows = tx.execute(
+            f"SELECT {_UNRESOLVED} FROM snapshots r"  # noqa: S608 - names of columns, question marks
+            f" WHERE r.id IN ({_marks(part)}) AND r.record_type = 'revisit' AND r.original_id IS NULL",
+            part,
+        )
+        found |= {row[0]: Unresolved(*row) for row in rows}
+    return found
+
+
+def newest_unresolved(tx: Transaction, *, limit: int) -> list[Unresolved]:
+    """Return the revisits without an original that were read last, the newest first."""
+    rows = tx.execute(
+        f"SELECT {_UNRESOLVED} FROM snapshots r"  # noqa: S608 - names of columns
+        " WHERE r.record_type = 'revisit' AND r.original_id IS NULL AND r.id >= 0 ORDER BY r.id DESC LIMIT ?",
+        (limit,),
+    )
+    return [Unresolved(*row) for row in rows]
+
+
+def waiting_for(tx: Transaction, first_id: int, last_id: int, *, earlier: int, limit: int) -> list[Unresolved]:
+    """Return revisits without an original at the addresses of these captures, not made earlier than so much before.
+
+    One seek for each capture: of what is kept, only what was captured later at the same address is looked at.
+    """
+    rows = tx.execute(
+        # The second word of the list keeps both planners from the index of all revisits without an original.
+        f"SELECT DISTINCT {_UNRESOLVED} FROM snapshots o CROSS JOIN snapshots r"  # noqa: S608 - names of columns
+        " WHERE o.id BETWEEN ? AND ? AND o.record_type <> 'revisit' AND r.url_key = o.url_key"
+        " AND r.captured_at >= o.captured_at - ? AND r.record_type IN ('revisit', '') AND r.original_id IS NULL"
+        " LIMIT ?",
+        (first_id, last_id, earlier, limit),
+    )
+    return [Unresolved(*row) for row in rows]
+
+
+def last_capture_id(tx: Transaction, first_id: int, last_id: int) -> int:
+    """Return the highest id of a snapshot in a range of ids, -1 if there is none."""
+    rows = tx.execute("SELECT MAX(id) FROM snapshots WHERE id BETWEEN ? AND ?", (first_id, last_id))
+    return -1 if rows[0][0] is None else int(rows[0][0])
+
+
+def last_snapshot_id(tx: Transaction) -> int:
+    """Return the highest id of a snapshot, 0 if there is none."""
+    return int(tx.execute("SELECT COALESCE(MAX(id), 0) FROM snapshots")[0][0])
+
+
+def put_originals(tx: Transaction, rows: Sequence[tuple[Any, ...]]) -> None:
+    """Give revisits their originals: (original, document, body hash, type, is_page, noindex, group, id)."""
+    tx.many(
+        "UPDATE snapshots SET original_id = ?, document_id = ?, body_hash = ?, media_type = COALESCE(media_type, ?),"
+        " is_page = ?, noindex = ?, group_id = ?, compared = (1 = 0) WHERE id = ? AND original_id IS NULL",
+        rows,
+    )
+
+
+def put_outbox(
+    tx: Transaction, rows: Sequence[tuple[str, int | None, int | None, dict[str, Any]]], *, now: int
+) -> None:
+    """Tell the search index what changed: (kind, first id, last id, more)."""
+    tx.many(
+        "INSERT INTO search_outbox(kind, first_id, last_id, refs, created_at) VALUES (?, ?, ?, ?, ?)",
+        [(kind, first, last, json.dumps(refs), now) for kind, first, last, refs in rows],
+    )
+
+
+def _parts(values: Sequence[Any]) -> Iterable[Sequence[Any]]:
+    return (values[at : at + _AT_ONCE] for at in range(0, len(values), _AT_ONCE))
+
+
+def _marks(values: Sequence[Any]) -> str:
+    return ", ".join("?" * len(values))
+
+
+def _pairs(values: Sequence[Any]) -> str:
+    return ", ".join(["(CAST(? AS BIGINT), CAST(? AS BIGINT))"] * len(values))

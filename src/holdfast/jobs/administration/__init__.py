@@ -1,0 +1,1 @@
+"""What people and maintenance do to jobs: make and change them, repair them, look after their directories."""

@@ -1,0 +1,300 @@
+"""What people do to jobs: make, change, pause, resume, cancel, retry, force and delete them. Every step is a legal one.
+
+Who opens the session ends it; each method locks the job, writes its state through `moves`, audits the deed, and tells
+it as an event.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from hashlib import sha256
+from typing import Any
+
+from sqlalchemy.orm import Session
+
+from holdfast import audit
+from holdfast.clock import Clock
+from holdfast.db.models import Execution, Job, Source
+from holdfast.jobs import store
+from holdfast.jobs.journal import emit, status
+from holdfast.jobs.placement import Placement
+from holdfast.jobs.specs import BackendCheck, JobBusy, JobNotFound, JobRefused, JobSpec, ScheduleKept, planned_config
+from holdfast.jobs.states import TERMINAL, JobAction, State, after, move, route, state_of
+from holdfast.jobs.store import interval_of
+from holdfast.sources.config import UNLIMITED, SourceConfig
+from holdfast.sources.errors import SourceRefused
+from holdfast.urls import parse_seed
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Upserted:
+    """What became of a wish for a job."""
+
+    job: Job
+    created: bool
+    warnings: tuple[str, ...]
+
+
+class JobActions:
+    """All that may be done to jobs by hand."""
+
+    def __init__(self, clock: Clock, placement: Placement, *, backend_check: BackendCheck | None = None) -> None:
+        self._clock, self._placement, self._backend_check = clock, placement, backend_check
+
+    def upsert(
+        self, session: Session, spec: JobSpec, *, kind: str = store.CRAWL, replaces_schedule: bool = False
+    ) -> Upserted:
+        """Make the crawl job of a source, or give the one it has a new plan; one that runs goes on running.
+
+        The job that polls a source's feeds is such a job too: there is one, and it recurs.
+
+        Invalid names what is wrong with the wish or with the source's configuration; ScheduleKept if the job recurs and
+        the wish is for one run, without saying that it replaces the schedule. Then nothing is changed.
+        """
+        spec.check()
+        source = store.locked_source(session, spec.source_id)
+        if source is None:
+            raise JobRefused("source_id", f"there is no source {spec.source_id}")
+        config = self._config(source, spec)
+        found = store.crawl_job(session, source_id=source.id, kind=kind)
+        if found is not None and found.schedule_enabled and not spec.recurring and not replaces_schedule:
+            raise ScheduleKept(source.code, found.id)
+        if found is not None:
+            return self._apply(session, found, spec, config, enabled=source.enabled)
+        now = self._clock.now()
+        made = self._insert(session, spec, source, config, kind=kind)
+        if source.enabled:
+            self._schedule(session, made, now=now)
+        self._note(made)
+        self._tell(session, "created", made)
+        emit(session, [status(made.id, state_of(made), created=True)], now=now)
+        return Upserted(job=made, created=True, warnings=config.warnings())
+
+    def add(self, session: Session, spec: JobSpec, *, kind: str, at: datetime) -> Upserted:
+        """Make a job of another kind than the source's own crawl (annual, shard): it runs once, not before a moment.
+
+        A source may have any number of them. Invalid names what is wrong; then nothing is written.
+        """
+        spec.check()
+        if kind == store.CRAWL or spec.recurring:
+            raise JobRefused("kind", "a source has one crawl job, and only that recurs")
+        source = store.locked_source(session, spec.source_id)
+        if source is None:
+            raise JobRefused("source_id", f"there is no source {spec.source_id}")
+        config, now = self._config(source, spec), self._clock.now()
+        made = self._insert(session, spec, source, config, kind=kind)
+        made.next_run_at = made.rhythm_at = max(at, now)
+        self._tell(session, "created", made)
+        session.flush()
+        emit(session, [status(made.id, State.PENDING, created=True)], now=now)
+        return Upserted(job=made, created=True, warnings=config.warnings())
+
+    def edit(self, session: Session, job_id: int, spec: JobSpec) -> Upserted:
+        """Give a job a new plan; JobNotFound, or Conflict if it is cancelled.
+
+        Other than a wish for a job (`upsert`), this wakes nobody: what is paused stays so, and what is over is run
+        again only if its interval changes.
+        """
+        spec.check()
+        found, source = self.hold(session, job_id)
+        if source.id != spec.source_id:
+            raise JobRefused("source_id", "a job stays with its source")
+        config, rests = self._config(source, spec), _rests(found, spec)
+        _check_kind(found, spec, config)
+        return self._apply(session, found, spec, config, enabled=source.enabled, rests=rests)
+
+    def hold(self, session: Session, job_id: int) -> tuple[Job, Source]:
+        """Return a job and its source, both locked until the transaction ends; JobNotFound if there is none."""
+        both = store.locked_both(session, job_id)
+        if both is None:
+            raise JobNotFound
+        return both
+
+    def act(self, session: Session, job_id: int, action: JobAction) -> Job:
+        """Pause, resume, cancel, retry or force a job; JobNotFound, or IllegalTransition if its state forbids it."""
+        job = self._locked(session, job_id)
+        if job.state is None:
+            raise JobNotFound
+        target, now = after(action, state_of(job)), self._clock.now()
+        opened = store.open_execution(session, job_id=job.id)
+        event = move(job, target, now=now, execution_id=opened.id if opened else None, action=action.value)
+        if action is JobAction.PAUSE:
+            job.paused_by = "user"
+            _withdraw(opened, "paused", now)
+        elif action is JobAction.RESUME:
+            _begin_anew(job)
+            self._schedule(session, job, now=now)
+        elif action is JobAction.CANCEL:
+            _withdraw(opened, "cancelled", now)
+        else:
+            if action is JobAction.RETRY:
+                # It goes on where the last run failed, as after a failure of the machine: no retry of its own is burnt.
+                job.current_retry_count, job.infra_retry_count = 0, 1
+            # What is queued already is not queued again.
+            job.next_run_at = now if opened is None else None
+        self._note(job)
+        self._tell(session, action.value, job)
+        emit(session, [event], now=now)
+        return job
+
+    def wake(self, session: Session, job_id: int, *, now: datetime) -> bool:
+        """Give a waiting job a time again that was taken off the clock; False if its run is queued already."""
+        job = self._locked(session, job_id)
+        if store.open_execution(session, job_id=job.id) is not None:
+            return False
+        self._schedule(session, job, now=now)
+        job.updated_at = now
+        self._note(job)
+        return True
+
+    def delete(self, session: Session, job_id: int) -> None:
+        """Remove a job. One that has run stays as a row for its executions, and nobody sees it; JobBusy if it runs."""
+        job = self._locked(session, job_id)
+        now = self._clock.now()
+        if job.lock_token is not None or (job.state is not None and state_of(job) is State.RUNNING):
+            raise JobBusy(job.id)
+        _withdraw(store.open_execution(session, job_id=job.id), "deleted", now)
+        self._placement.note(job.id, None, None)
+        self._tell(session, "deleted", job)
+        if not store.has_executions(session, job_id=job.id):
+            store.delete_job(session, job)
+            return
+        events = []
+        if job.state is not None and state_of(job) not in TERMINAL:
+            events.append(move(job, State.CANCELLED, now=now, deleted=True))
+        job.deleted_at = job.updated_at = now
+        emit(session, events, now=now)
+
+    def _locked(self, session: Session, job_id: int) -> Job:
+        job = store.locked_job(session, job_id)
+        if job is None:
+            raise JobNotFound
+        return job
+
+    def _config(self, source: Source, spec: JobSpec) -> SourceConfig:
+        try:
+            config = planned_config(source, spec.config, start=spec.url)
+        except SourceRefused as exc:
+            raise JobRefused(f"config.{exc.field}", exc.reason) from exc
+        if self._backend_check is not None:
+            self._backend_check(config)
+        return config
+
+    def _insert(self, session: Session, spec: JobSpec, source: Source, config: SourceConfig, *, kind: str) -> Job:
+        now = self._clock.now()
+        job = Job(
+            source_id=source.id,
+            kind=kind,
+            fingerprint="",
+            created_at=now,
+            updated_at=now,
+            state=(State.SCHEDULED if spec.recurring else State.PENDING).value,
+        )
+        _write(job, spec, config)
+        return store.insert_job(session, job)
+
+    def _apply(
+        self, session: Session, job: Job, spec: JobSpec, config: SourceConfig, *, enabled: bool, rests: bool = False
+    ) -> Upserted:
+        """Give a job a new plan, and bring its state and its next run in line with it, unless it rests or runs."""
+        now = self._clock.now()
+        target = State.SCHEDULED if spec.recurring else State.PENDING
+        stays, forced = rests or state_of(job) is State.RUNNING, _is_forced(job, spec)
+        steps = () if stays or forced else route(state_of(job), target)  # refused before anything is written
+        changed = interval_of(job.interval_minutes, job.interval_type) != spec.interval
+        before = job.url, job.config
+        _write(job, spec, config)
+        job.updated_at = now
+        if steps or changed or before != (job.url, job.config):
+            _begin_anew(job)
+        events = [move(job, step, now=now, replanned=True) for step in steps]
+        if steps:
+            job.error_message = None  # a new plan is no second try of the old one
+        if stays or store.open_execution(session, job_id=job.id) is not None:
+            job.next_run_at = None
+        elif enabled and not forced and (steps or changed or job.next_run_at is None):
+            self._schedule(session, job, now=now)
+        self._note(job)
+        self._tell(session, "replanned", job)
+        emit(session, events, now=now)
+        return Upserted(job=job, created=False, warnings=config.warnings())
+
+    def _schedule(self, session: Session, job: Job, *, now: datetime) -> None:
+        """Set when a waiting job runs next: a recurring one in the emptiest slot, any other at once."""
+        interval = interval_of(job.interval_minutes, job.interval_type)
+        if state_of(job) is State.SCHEDULED and interval is not None:
+            job.next_run_at = job.rhythm_at = self._placement.place(session, interval, now=now)
+            job.placed_at = now
+        else:
+            # One that was made for a moment (an annual crawl) is not run before it, whatever happened meanwhile.
+            job.next_run_at = now if job.kind == store.CRAWL else max(now, job.rhythm_at or now)
+
+    def _note(self, job: Job) -> None:
+        self._placement.note(job.id, job.next_run_at, interval_of(job.interval_minutes, job.interval_type))
+
+    def _tell(self, session: Session, deed: str, job: Job) -> None:
+        detail = {"state": job.state, "source_id": job.source_id, "kind": job.kind}
+        audit.record(session, self._clock, action=f"job.{deed}", subject=f"job {job.id}", detail=detail)
+
+
+def _rests(job: Job, spec: JobSpec) -> bool:
+    """Return whether a job does nothing, and a new plan is no reason to begin."""
+    when = interval_of(job.interval_minutes, job.interval_type), job.schedule_enabled
+    if state_of(job) in (State.COMPLETED, State.FAILED):
+        return when == (spec.interval, spec.schedule_enabled)
+    return state_of(job) is State.PAUSED
+
+
+def _check_kind(job: Job, spec: JobSpec, config: SourceConfig) -> None:
+    """Raise JobRefused for a plan that jobs of this kind must not have."""
+    unchanged = spec.interval == interval_of(job.interval_minutes, job.interval_type)
+    if job.kind != store.CRAWL and spec.interval is not None and not unchanged:
+        raise JobRefused("interval_minutes", f"job {job.id} is of kind {job.kind}: only a source's crawl job recurs")
+    if job.kind in store.UNCAPPED:
+        for name, value, free in (("max_pages", config.max_pages, None), ("max_depth", config.max_depth, UNLIMITED)):
+            if value != free:
+                why = f"an annual job has no cap on pages or depth: its scope rules alone bound it; {value} is one"
+                raise JobRefused(f"config.{name}", why)
+
+
+def _is_forced(job: Job, spec: JobSpec) -> bool:
+    """Return whether a recurring job waits for a run that somebody asked for, which a new plan does not take back."""
+    recurs = job.schedule_enabled and interval_of(job.interval_minutes, job.interval_type) is not None
+    return recurs and spec.recurring and state_of(job) is State.PENDING
+
+
+def _write(job: Job, spec: JobSpec, config: SourceConfig) -> None:
+    """Put the plan into the row; its state is not touched."""
+    url = parse_seed(spec.url).fetch if spec.url else config.seeds[0]
+    job.url_given = spec.url is not None
+    values: dict[str, Any] = {
+        "url": url,
+        "name": spec.name,
+        "interval_minutes": spec.interval_minutes,
+        "interval_type": spec.interval_type,
+        "schedule_enabled": spec.schedule_enabled,
+        "adaptive_scheduling": spec.adaptive_scheduling,
+        "max_retries": spec.max_retries,
+        "retry_backoff_seconds": spec.retry_backoff_seconds,
+        "config": spec.config,
+        "details": spec.details,
+        "fingerprint": sha256(f"{store.CRAWL} {url}".encode()).hexdigest(),
+    }
+    for name, value in values.items():
+        setattr(job, name, value)
+
+
+def _begin_anew(job: Job) -> None:
+    """Let the next run be no retry of the last one: it may be of another plan, or long ago."""
+    job.current_retry_count = job.infra_retry_count = 0
+
+
+def _withdraw(execution: Execution | None, reason: str, now: datetime) -> None:
+    """Take back an execution that nobody has begun; ask one that runs to drain: what it captured is kept."""
+    if execution is None:
+        return
+    if execution.state == "queued":
+        execution.state, execution.reason, execution.finished_at = "cancelled", reason, now
+    else:
+        execution.stop_requested = "drain"

@@ -1,0 +1,433 @@
+"""What looking after a directory leaves in the rows: its weight, its clean-up, another run, options that were raised.
+
+Who opens the session ends it; what changes a job or an execution stands in the audit log.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
+from datetime import datetime, timedelta
+from hashlib import sha256
+from typing import Any, NamedTuple
+
+from sqlalchemy import Select, delete, exists, func, or_, select
+from sqlalchemy.orm import Session
+
+from holdfast import audit
+from holdfast.clock import Clock, from_micros
+from holdfast.db.models import (
+    Execution,
+    Job,
+    JobEvent,
+    Queue,
+    Recovery,
+    Snapshot,
+    Source,
+    WarcFile,
+)
+from holdfast.errors import Conflict, NotFound
+from holdfast.jobs.administration.repair import effective
+from holdfast.jobs.endings import FailureCause, RunEnding, RunResult
+from holdfast.jobs.imports import IMPORT
+from holdfast.jobs.journal import PROGRESS, NewJobEvent, emit
+from holdfast.jobs.schedule_queries import end_hold
+from holdfast.jobs.settling import RunSettler, reported
+from holdfast.jobs.specs import JobNotFound
+from holdfast.jobs.states import State, move
+from holdfast.jobs.store import locked_both, locked_job, locked_source, open_execution
+from holdfast.sources.queries import named_source
+
+_REMEMBERED = timedelta(days=30)
+_FORGOTTEN = 20
+
+
+class DirectoryRun(NamedTuple):
+    """An execution that has a directory, with its job and source."""
+
+    job: Job
+    source: Source
+    execution: Execution
+
+
+def _runs() -> Select[Job, Source, Execution]:
+    return (
+        select(Job, Source, Execution)
+        .join(Source, Source.id == Job.source_id)
+        .join(Execution, Execution.job_id == Job.id)
+        .where(Job.deleted_at.is_(None), Execution.output_dir != "")
+    )
+
+
+def run_of_job(session: Session, job_id: int) -> DirectoryRun | None:
+    """Return a job's newest execution that has a directory."""
+    query = _runs().where(Job.id == job_id).order_by(Execution.number.desc()).limit(1)
+    row = session.execute(query).one_or_none()
+    return None if row is None else DirectoryRun(row[0], row[1], row[2])
+
+
+def run_of_execution(session: Session, execution_id: int) -> DirectoryRun | None:
+    """Return one execution, if it has a directory."""
+    row = session.execute(_runs().where(Execution.id == execution_id)).one_or_none()
+    return None if row is None else DirectoryRun(row[0], row[1], row[2])
+
+
+def is_wanted(session: Session, *, job_id: int, output_dir: str) -> bool:
+    """Return whether an execution of a job is queued or runs in a directory, or is to go on there."""
+    there = select(Execution.id).where(Execution.job_id == job_id, Execution.output_dir == output_dir)
+    query = select(Execution.id).where(
+        Execution.job_id == job_id,
+        Execution.state.in_(("queued", "running", "stopped")),
+        or_(Execution.output_dir == output_dir, Execution.resumed_from.in_(there)),
+    )
+    return session.scalar(query.limit(1)) is not None
+
+
+def job_exists(session: Session, job_id: int) -> bool:
+    """Return whether there is such a job."""
+    return session.scalar(select(Job.id).where(Job.id == job_id, Job.deleted_at.is_(None))) is not None
+
+
+def running(session: Session) -> list[DirectoryRun]:
+    """Return the executions that run now, by job."""
+    query = _runs().where(Job.state == "running", Execution.state == "running").order_by(Job.id)
+    return [DirectoryRun(*row) for row in session.execute(query)]
+
+
+def runs_of_source(session: Session, *, source: str | None, limit: int) -> list[DirectoryRun]:
+    """Return the newest execution with a directory of every job, of one source or of all, newest first."""
+    newest = (
+        select(func.max(Execution.id)).where(Execution.output_dir != "").group_by(Execution.job_id).scalar_subquery()
+    )
+    query = _runs().where(Execution.id.in_(newest)).order_by(Execution.id.desc()).limit(limit)
+    return [
+        DirectoryRun(*row) for row in session.execute(query if source is None else query.where(Source.code == source))
+    ]
+
+
+def has_captures(session: Session, *, execution_id: int) -> bool:
+    """Return whether the index has made snapshots of an execution's files."""
+    return bool(session.scalar(select(exists().where(Snapshot.execution_id == execution_id))))
+
+
+def registered(session: Session, *, execution_id: int) -> list[WarcFile]:
+    """Return the files of an execution that are not discarded."""
+    query = select(WarcFile).where(WarcFile.execution_id == execution_id, WarcFile.state != "discarded")
+    return list(session.scalars(query.order_by(WarcFile.id)))
+
+
+def locked_execution(session: Session, execution_id: int) -> Execution:
+    """Return an execution, kept to ourselves until the transaction ends."""
+    return session.scalars(select(Execution).where(Execution.id == execution_id).with_for_update()).one()
+
+
+def annual_jobs(session: Session, *, year: int, sources: Sequence[str]) -> list[tuple[Job, Source]]:
+    """Return the jobs of a year's campaign, of some sources or of all."""
+    query = (
+        select(Job, Source)
+        .join(Source, Source.id == Job.source_id)
+        .where(Job.kind.in_(("annual", "shard")), Job.deleted_at.is_(None))
+        .order_by(Job.id)
+    )
+    rows = session.execute(query.where(Source.code.in_(sources)) if sources else query)
+    return [(row[0], row[1]) for row in rows if row[0].details.get("campaign_year") == year]
+
+
+def waiting(session: Session, *, after: datetime, limit: int) -> list[Job]:
+    """Return the jobs that wait out a backoff, next first; locked. Cooldowns (the machine failed) are left alone."""
+    query = (
+        select(Job)
+        .where(
+            Job.next_run_at > after,
+            Job.state == "scheduled",
+            Job.current_retry_count > 0,
+            Job.infra_retry_count == 0,
+            Job.deleted_at.is_(None),
+            Job.lock_token.is_(None),
+        )
+        .order_by(Job.next_run_at, Job.id)
+        .limit(limit)
+        .with_for_update()
+    )
+    return list(session.scalars(query))
+
+
+def uncleaned_runs(
+    session: Session, *, backends: Sequence[str], before: datetime, after: int, limit: int
+) -> list[DirectoryRun]:
+    """Return executions of some backends that are indexed, ended before a moment and were never cleaned up, by id."""
+    query = (
+        _runs()
+        .where(Execution.index_state == "indexed", Execution.cleanup_status == "none", Execution.finished_at < before)
+        .where(Execution.id > after, Execution.config["backend"].as_string().in_(list(backends)))
+        .order_by(Execution.id)
+        .limit(limit)
+    )
+    return [DirectoryRun(*row) for row in session.execute(query)]
+
+
+def last_progress(session: Session, run: DirectoryRun) -> datetime | None:
+    """Return when a run's counts last changed, by its events; None if they never did."""
+    query = select(JobEvent.at).where(
+        JobEvent.job_id == run.job.id, JobEvent.execution_id == run.execution.id, JobEvent.name == PROGRESS
+    )
+    return session.scalar(query.order_by(JobEvent.id.desc()).limit(1))
+
+
+def next_due(session: Session, run: DirectoryRun) -> datetime | None:
+    """Return when a run of our own crawler has something to ask for; None if nothing is open."""
+    frontier_id = run.execution.frontier_id or run.execution.id
+    query = select(func.min(Queue.due_at)).where(Queue.execution_id == frontier_id, Queue.open > 0)
+    found = session.scalar(query)
+    return None if found is None else from_micros(found)
+
+
+def newest_directories(session: Session, *, source_id: int, count: int) -> list[str]:
+    """Return the directories of a source's newest executions, newest first; a retry in the same one counts as one."""
+    newest = func.max(Execution.id).label("newest")
+    query = (
+        select(Execution.output_dir, newest)
+        .join(Job, Job.id == Execution.job_id)
+        .where(Job.source_id == source_id, Execution.output_dir != "")
+        .group_by(Execution.output_dir)
+        .order_by(newest.desc())
+        .limit(count)
+    )
+    return [row[0] for row in session.execute(query)]
+
+
+def busy_count(session: Session) -> int:
+    """Return how many executions are queued or run."""
+    query = select(func.count()).select_from(Execution).where(Execution.state.in_(("queued", "running")))
+    return session.scalar(query) or 0
+
+
+def recoveries(session: Session, *, job_ids: Sequence[int], since: datetime) -> list[Recovery]:
+    """Return what was done for jobs since a moment, oldest first."""
+    query = select(Recovery).where(Recovery.job_id.in_(list(job_ids)), Recovery.at >= since)
+    return list(session.scalars(query.order_by(Recovery.at, Recovery.id)))
+
+
+def add_recovery(session: Session, recovery: Recovery) -> None:
+    """Note what was done for a job; the oldest notes go, a few with each new one, once they decide nothing any more."""
+    session.add(recovery)
+    oldest = select(Recovery.id).order_by(Recovery.id).limit(_FORGOTTEN).scalar_subquery()
+    session.execute(
+        delete(Recovery)
+        .where(Recovery.id.in_(oldest), Recovery.at < recovery.at - _REMEMBERED)
+        .execution_options(synchronize_session=False)
+    )
+
+
+def run_in(session: Session, output_dir: str) -> Execution | None:
+    """Return the newest execution that has this directory."""
+    query = select(Execution).where(Execution.output_dir == output_dir).order_by(Execution.id.desc()).limit(1)
+    return session.scalars(query).one_or_none()
+
+
+def fingerprint(output_dir: str) -> str:
+    """Return what tells the job of one registered directory from that of another."""
+    return sha256(f"directory {output_dir}".encode()).hexdigest()
+
+
+_ANNUAL = ("annual", "shard")
+
+
+class NoDirectory(NotFound):
+    """A job has not run yet, so there is no directory to look after."""
+
+    code = "no_directory"
+
+
+class JobInUse(Conflict):
+    """A job runs, or waits to be indexed; its directory is left alone."""
+
+    code = "job_in_use"
+
+
+def find_run(session: Session, *, job_id: int | None = None, execution_id: int | None = None) -> DirectoryRun:
+    """Return the execution of this number, or a job's newest that has a directory; JobNotFound or NoDirectory."""
+    if execution_id is not None:
+        found = run_of_execution(session, execution_id)
+        if found is None:
+            raise NoDirectory(f"there is no execution {execution_id} with a directory; see: holdfast status")
+        return found
+    found = None if job_id is None else run_of_job(session, job_id)
+    if found is not None:
+        return found
+    if job_id is None or not job_exists(session, job_id):
+        raise JobNotFound
+    raise NoDirectory(f"job {job_id} has not run yet; there is no directory to look after")
+
+
+def note_storage(session: Session, clock: Clock, execution_id: int, weight: Mapping[str, int]) -> None:
+    """Keep what an execution's directory weighed, and when that was looked at."""
+    execution = locked_execution(session, execution_id)
+    execution.storage = {**weight, "scanned_at": clock.now().isoformat()}
+
+
+def note_cleanup(session: Session, clock: Clock, execution_id: int, status: str) -> None:
+    """Say that a directory was cleaned up, and how; its state file is gone (HA-100)."""
+    execution = locked_execution(session, execution_id)
+    execution.cleanup_status, execution.cleaned_at = status, clock.now()
+    execution.artifacts = {kind: path for kind, path in execution.artifacts.items() if kind != "state_file"}
+    audit.record(
+        session, clock, action="execution.cleaned", subject=f"execution {execution_id}", detail={"status": status}
+    )
+
+
+def run_again(session: Session, clock: Clock, job_id: int, *, reason: str) -> bool:
+    """Let a job go on in the directory of its last execution, with its whole retry budget; False if it does so anyway.
+
+    Files that were lost are the machine's fault: no retry is burnt. JobInUse if it runs.
+    """
+    job = locked_job(session, job_id)
+    if job is None:
+        raise JobNotFound
+    if job.state is None or job.state in (State.PENDING, State.SCHEDULED, State.PAUSED, State.CANCELLED):
+        return False
+    if job.state == State.RUNNING or job.lock_token is not None:
+        raise JobInUse(f"job {job_id} runs; wait for its end, or stop it")
+    now = clock.now()
+    steps = (State.PENDING, State.SCHEDULED) if job.state == State.FAILED else (State.SCHEDULED,)
+    events = [move(job, step, now=now, reason=reason) for step in steps]
+    job.current_retry_count, job.infra_retry_count, job.next_run_at = 0, 1, now
+    audit.record(session, clock, action="job.run_again", subject=f"job {job_id}", detail={"reason": reason})
+    emit(session, events, now=now)
+    return True
+
+
+def make_due(session: Session, clock: Clock, job_id: int, *, force: bool = False) -> None:
+    """Let a waiting job be queued at once; JobNotFound, or Conflict if it is not queued or retryable.
+
+    An annual job is not begun before its date unless somebody insists.
+    """
+    both = locked_both(session, job_id)
+    if both is None or both[0].state is None:
+        raise JobNotFound
+    (job, source), now = both, clock.now()
+    if job.state not in (State.PENDING, State.SCHEDULED):
+        raise JobInUse(f"job {job_id} is {job.state}; only one that waits can be run, see: holdfast job retry")
+    if not source.enabled:
+        raise JobInUse(f"the source of job {job_id} is disabled; enable it first: holdfast source enable")
+    early = job.kind in _ANNUAL and job.next_run_at is not None and job.next_run_at > now
+    if early and not force and not job.current_retry_count + job.infra_retry_count:
+        raise JobInUse(f"job {job_id} is not to begin before {job.next_run_at:%Y-%m-%d}; insist with --force")
+    if open_execution(session, job_id=job_id) is None:
+        job.next_run_at, job.updated_at = now, now
+
+
+def raise_options(session: Session, clock: Clock, job_id: int, options: Mapping[str, Any], *, why: str) -> bool:
+    """Give a job other tool options, at work or not: its next run has them. False if it has them already."""
+    both = locked_both(session, job_id)
+    if both is None:
+        raise JobNotFound
+    job, source = both
+    zimit = asdict(effective(job, source).zimit)
+    fresh = {**zimit["tool_options"], **options}
+    if fresh == zimit["tool_options"]:
+        return False
+    content = {**zimit, "tool_options": fresh, "passthrough_args": list(zimit["passthrough_args"])}
+    job.config, job.updated_at = {**job.config, "zimit": content}, clock.now()
+    audit.record(
+        session,
+        clock,
+        action="job.options_raised",
+        subject=f"job {job_id}",
+        detail={"why": why, "options": dict(options)},
+    )
+    return True
+
+
+def register_directory(session: Session, clock: Clock, *, source: str, name: str | None, output_dir: str) -> Execution:
+    """Make a job and a completed execution for a directory that a tool filled elsewhere; its index waits (HA-045).
+
+    Conflict if an execution has this directory already; Invalid if the source's code is none.
+    """
+    now, found = clock.now(), named_source(session, clock, code=source, name=None)
+    locked_source(session, found.id)  # of two who register one directory, the second finds the first
+    taken = run_in(session, output_dir)
+    if taken is not None:
+        raise Conflict(f"{output_dir} is the directory of execution {taken.id}; index it with: holdfast index-job")
+    job = Job(
+        source_id=found.id,
+        kind=IMPORT,
+        fingerprint=fingerprint(output_dir),
+        config={},
+        name=name,
+        created_at=now,
+        updated_at=now,
+    )
+    session.add(job)
+    session.flush()
+    execution = Execution(
+        job_id=job.id,
+        number=1,
+        state="completed",
+        config={"backend": "zimit", "registered": True},
+        output_dir=output_dir,
+        created_at=now,
+        started_at=now,
+        finished_at=now,
+        run_seconds=0.0,
+        index_state="pending",
+    )
+    session.add(execution)
+    session.flush()
+    audit.record(
+        session,
+        clock,
+        action="execution.registered",
+        subject=f"execution {execution.id}",
+        detail={"source": found.code, "output_dir": output_dir},
+    )
+    return execution
+
+
+def take_for_storage(session: Session, clock: Clock, settler: RunSettler, run: DirectoryRun, *, error: str) -> bool:
+    """End a run whose storage is dead, as `infra_error`; False if its holder does not run it any more."""
+
+    def end(job: Job, execution: Execution, now: datetime) -> list[NewJobEvent]:
+        ending = RunEnding(
+            result=RunResult.FAILED,
+            failure=FailureCause.INFRA,
+            reason="storage",
+            error=error,
+            counts=reported(execution),
+            metrics=execution.metrics,
+        )
+        return settler.settle(session, job, execution, ending, now=now)
+
+    return _take(session, clock, run, end)
+
+
+def take_to_restart(session: Session, clock: Clock, settler: RunSettler, run: DirectoryRun, *, reason: str) -> bool:
+    """Hand a run back to the queue, to be gone on with where it is; False if its holder does not run it any more."""
+    return _take(
+        session,
+        clock,
+        run,
+        lambda job, execution, now: settler.hand_back(session, job, execution, now=now, reason=reason),
+    )
+
+
+def _take(
+    session: Session, clock: Clock, run: DirectoryRun, end: Callable[[Job, Execution, datetime], list[NewJobEvent]]
+) -> bool:
+    """Close the hold of a run and have it end in this way; False if its holder does not run it any more."""
+    held = _held(session, run)
+    if held is None:
+        return False
+    job, execution = held
+    now = clock.now()
+    end_hold(session, job_id=job.id, epoch=job.lock_epoch, ending="lease_lost", now=now)
+    emit(session, end(job, execution, now), now=now)
+    return True
+
+
+def _held(session: Session, run: DirectoryRun) -> tuple[Job, Execution] | None:
+    """Return the rows, locked, if the same holder as before still runs the same execution."""
+    job, execution = locked_job(session, run.job.id), locked_execution(session, run.execution.id)
+    if job is None or job.state != State.RUNNING or execution.state != "running":
+        return None
+    return (job, execution) if job.lock_epoch == run.job.lock_epoch else None

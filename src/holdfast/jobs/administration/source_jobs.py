@@ -1,0 +1,265 @@
+"""Jobs follow their sources: disabled ones wait, enabled ones go on, and every enabled source has a job (NC-051)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from sqlalchemy.orm import Session
+
+from holdfast import log
+from holdfast.clock import Clock
+from holdfast.config import FeedSettings
+from holdfast.db.engine import Database
+from holdfast.db.models import Job, Source
+from holdfast.errors import Conflict, HoldfastError, Invalid
+from holdfast.jobs import store
+from holdfast.jobs.administration.actions import JobActions
+from holdfast.jobs.journal import emit
+from holdfast.jobs.specs import JobSpec
+from holdfast.jobs.states import JobAction, State, move, state_of
+from holdfast.sources import registry
+from holdfast.sources.queries import source_by_id, sources, sources_by_code, with_feeds
+from holdfast.sources.registry import config_of
+
+_log = log.get()
+_BY_SOURCE = "source"
+_PORTION = 20
+"""Sources of one transaction: making a job for each of them takes about 0.1 s."""
+
+
+def disable_source(session: Session, clock: Clock, code: str) -> int:
+    """Disable a source: what is scheduled is paused, what waits for one run waits on; return how many jobs that were.
+
+    What runs goes on to its end and is paused then. SourceNotFound if there is none.
+    """
+    registry.switch(session, clock, code, enabled=False)
+    source, now = registry.find(session, code), clock.now()
+    jobs = store.jobs_of_source(session, source_id=source.id, states=("scheduled", "pending"))
+    events = []
+    for job in jobs:
+        job.next_run_at, job.updated_at = None, now
+        if job.state == State.SCHEDULED and store.open_execution(session, job_id=job.id) is None:
+            events.append(move(job, State.PAUSED, now=now, reason="source_disabled"))
+            job.paused_by = _BY_SOURCE
+    emit(session, events, now=now)
+    return len(jobs)
+
+
+def enable_source(session: Session, clock: Clock, board: JobActions, code: str) -> int:
+    """Enable a source: what it paused is resumed into the emptiest slot; return how many jobs go on.
+
+    A job that somebody paused by hand stays paused. SourceNotFound if there is none.
+    """
+    registry.switch(session, clock, code, enabled=True)
+    source, now = registry.find(session, code), clock.now()
+    count = 0
+    for job in store.jobs_of_source(session, source_id=source.id, states=("paused", "pending", "scheduled")):
+        if job.state == State.PAUSED and job.paused_by == _BY_SOURCE:
+            board.act(session, job.id, JobAction.RESUME)
+            count += 1
+        elif job.state != State.PAUSED and job.next_run_at is None:
+            count += board.wake(session, job.id, now=now)
+    return count
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Synced:
+    """What a synchronisation found and did; sources by their code."""
+
+    sources_seen: int = 0
+    created: tuple[str, ...] = ()
+    with_job: tuple[str, ...] = ()
+    """Who had a job before, and it waits or runs as it should."""
+    woken: tuple[str, ...] = ()
+    """Whose jobs go on."""
+    disabled: tuple[str, ...] = ()
+    errors: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def sources_enabled(self) -> int:
+        """How many sources are enabled."""
+        return self.sources_seen - len(self.disabled)
+
+    @property
+    def already_has_job(self) -> int:
+        """How many sources had a job that needed nothing."""
+        return len(self.with_job)
+
+    @property
+    def resumed(self) -> int:
+        """How many sources' jobs go on."""
+        return len(self.woken)
+
+    @property
+    def skipped_disabled(self) -> int:
+        """How many sources are disabled."""
+        return len(self.disabled)
+
+    def __add__(self, other: Synced) -> Synced:
+        """Return both together."""
+        return Synced(
+            sources_seen=self.sources_seen + other.sources_seen,
+            created=self.created + other.created,
+            with_job=self.with_job + other.with_job,
+            woken=self.woken + other.woken,
+            disabled=self.disabled + other.disabled,
+            errors=self.errors | other.errors,
+        )
+
+
+def sync_enabled_sources(
+    session: Session, clock: Clock, board: JobActions, *, interval_minutes: int, after: str = "", limit: int = 1_000_000
+) -> Synced:
+    """Give every enabled source a crawl job that has none, and resume those that its source's absence had paused.
+
+    A source whose configuration cannot be used is told in `errors`, and the rest goes on. `after` and `limit` take the
+    sources in portions, by code: a transaction stays short however many there are.
+    """
+    done = Synced()
+    for source in sources(session, after=after, limit=limit):
+        done += _synced(session, clock, board, source, interval_minutes)
+    return done
+
+
+def sync_in_portions(
+    write: Callable[[], AbstractContextManager[Session]], clock: Clock, board: JobActions, *, interval_minutes: int
+) -> Synced:
+    """Do the same for all sources, however many: each portion in a short transaction of its own."""
+    done, after = Synced(), ""
+    while True:
+        with write() as session:
+            rows = sources(session, after=after, limit=_PORTION)
+            done += sync_enabled_sources(
+                session, clock, board, interval_minutes=interval_minutes, after=after, limit=_PORTION
+            )
+        if len(rows) < _PORTION:
+            return done
+        after = rows[-1].code
+
+
+def _synced(session: Session, clock: Clock, board: JobActions, source: Source, interval_minutes: int) -> Synced:
+    code = source.code
+    if not source.enabled:
+        return Synced(sources_seen=1, disabled=(code,))
+    if store.crawl_job(session, source_id=source.id) is not None:
+        woken = enable_source(session, clock, board, code)
+        return Synced(sources_seen=1, woken=(code,)) if woken else Synced(sources_seen=1, with_job=(code,))
+    try:
+        board.upsert(session, JobSpec(source_id=source.id, interval_minutes=interval_minutes, schedule_enabled=True))
+    except HoldfastError as exc:
+        _log.warning("sync.refused", source=code, message=str(exc))
+        return Synced(sources_seen=1, errors={code: str(exc)})
+    return Synced(sources_seen=1, created=(code,))
+
+
+def take_in_sources(
+    session: Session, clock: Clock, board: JobActions, specs: Sequence[registry.SourceSpec], *, apply: bool = True
+) -> registry.ImportedSources:
+    """Create and update sources that `registry.read_specs` has read, and let their jobs follow."""
+    before = {row.code: row.enabled for row in sources_by_code(session, [spec.code for spec in specs]).values()}
+    done = registry.take_in(session, clock, specs, apply=apply)
+    for spec in specs if apply else ():
+        if before.get(spec.code, spec.enabled) != spec.enabled:
+            _follow(session, clock, board, spec.code, enabled=spec.enabled)
+    return done
+
+
+def replace_source(session: Session, clock: Clock, board: JobActions, spec: registry.SourceSpec) -> None:
+    """Write a source anew, as `registry.replace`, and let its jobs follow."""
+    before = registry.find(session, spec.code).enabled
+    registry.replace(session, clock, spec)
+    if spec.enabled != before:
+        _follow(session, clock, board, spec.code, enabled=spec.enabled)
+
+
+def _follow(session: Session, clock: Clock, board: JobActions, code: str, *, enabled: bool) -> None:
+    if enabled:
+        enable_source(session, clock, board, code)
+    else:
+        disable_source(session, clock, code)
+
+
+_RETRIES = 100
+"""A run that fails is tried again for days: what feeds answer is no failure of the run, so only we are at fault."""
+
+
+class Followed(StrEnum):
+    """What became of a source's feed job."""
+
+    MADE = "made"
+    CHANGED = "changed"
+    REMOVED = "removed"
+    AS_IT_WAS = "as_it_was"
+
+
+def follow_feeds(session: Session, board: JobActions, source: Source, settings: FeedSettings) -> Followed:
+    """Bring a source's feed job in line with its configuration: one if feeds are on, none if they are off.
+
+    One that runs is left alone until it has ended. Invalid if the source cannot be crawled as it is.
+    """
+    store.locked_source(session, source.id)  # before its jobs, as everywhere (decision 0012)
+    job = feed_job(session, source_id=source.id)
+    if not (settings.poll and config_of(source).feeds):
+        if job is None or state_of(job) is State.RUNNING:
+            return Followed.AS_IT_WAS
+        board.delete(session, job.id)
+        return Followed.REMOVED
+    if job is not None and job.interval_minutes == settings.interval_minutes and job.interval_type == "minutes":
+        return Followed.AS_IT_WAS
+    spec = JobSpec(
+        source_id=source.id,
+        name=f"feeds of {source.code}",
+        interval_minutes=settings.interval_minutes,
+        schedule_enabled=True,
+        adaptive_scheduling=False,
+        max_retries=_RETRIES,
+    )
+    board.upsert(session, spec, kind=store.FEED)
+    return Followed.CHANGED if job is not None else Followed.MADE
+
+
+def lagging(session: Session, settings: FeedSettings) -> list[int]:
+    """Return the sources whose feed job is missing, is not wanted any more, or has another interval."""
+    wanted = with_feeds(session) if settings.poll else set()
+    there = store.intervals_of_kind(session, kind=store.FEED)
+    right = {number for number, interval in there.items() if interval == (settings.interval_minutes, "minutes")}
+    return sorted((wanted - right) | (there.keys() - wanted))
+
+
+def follow_all(database: Database, board: JobActions, settings: FeedSettings) -> int:
+    """Let all feed jobs follow their sources, each in a short transaction; return how many were made or removed."""
+    with database.read() as session:
+        behind = lagging(session, settings)
+    count = 0
+    for source_id in behind:
+        try:
+            with database.write() as session:
+                source = source_by_id(session, source_id)
+                if source is not None:
+                    count += follow_feeds(session, board, source, settings) is not Followed.AS_IT_WAS
+        except (Invalid, Conflict) as exc:
+            _log.warning("feed.job_refused", source=source_id, message=str(exc))
+    return count
+
+
+def feed_job(session: Session, *, source_id: int) -> Job | None:
+    """Return the job that polls a source's feeds, locked; None if it has none."""
+    return store.crawl_job(session, source_id=source_id, kind=store.FEED)
+
+
+def run_soon(session: Session, clock: Clock, board: JobActions, source_id: int) -> str | None:
+    """Let a source's feeds be polled at once; return the state of their job, None if there is none.
+
+    A job that waits is forced; one that is queued, runs or was paused by hand stays as it is.
+    """
+    job = feed_job(session, source_id=source_id)
+    if job is None:
+        return None
+    if state_of(job) is State.SCHEDULED and job.next_run_at is not None and job.next_run_at > clock.now():
+        board.act(session, job.id, JobAction.FORCE_RUN)
+    elif state_of(job) is State.FAILED:
+        board.act(session, job.id, JobAction.RETRY)
+    return job.state

@@ -1,1 +1,0 @@
-"""The board of jobs: what people do to them."""

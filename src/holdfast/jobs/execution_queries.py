@@ -1,0 +1,396 @@
+"""The rows of an execution that a crawl begins, resumes, follows and ends: plain statements, so that it stays small."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+from holdfast.clock import from_micros
+from holdfast.db.raw import IS_LAST_ATTEMPT, Row, Transaction
+from holdfast.jobs.endings import EndedAs
+
+
+class ExecutionEnding(NamedTuple):
+    """How an execution ended: completed, stopped (may be resumed), cancelled or failed."""
+
+    execution_id: int
+    state: str
+    reason: str | None
+    shortfalls: Mapping[str, int] = MappingProxyType({})
+    """What it fell short of, by word."""
+    error: str | None = None
+    index_state: str | None = None
+    """`pending` if there are files to read."""
+
+
+_LANDING = {"sqlite": "json_extract(config, '$.landing')", "postgresql": "config->'landing'"}
+
+
+def stop_word(tx: Transaction, dialect: str, *, execution_id: int) -> tuple[str | None, tuple[str, ...]]:
+    """Return the stop request of an execution, and where its seeds landed; the plan around that stays where it is."""
+    rows = tx.execute(
+        f"SELECT stop_requested, {_LANDING[dialect]} FROM executions WHERE id = ?",  # noqa: S608 - constants above
+        (execution_id,),
+    )
+    if not rows:
+        return "cancel", ()
+    stored = json.loads(rows[0][1]) if isinstance(rows[0][1], str) else rows[0][1]
+    return rows[0][0], tuple(stored or ())
+
+
+# One statement, so that of two processes that tell at once neither is lost, and a plan of 100,000 seeds is not read.
+_ADD_LANDING = {
+    "sqlite": "UPDATE executions SET config = json_set(config, '$.landing', json((SELECT json_group_array(value)"
+    " FROM (SELECT value FROM json_each(config, '$.landing') UNION SELECT value FROM json_each(?) ORDER BY 1))))"
+    " WHERE id = ?",
+    "postgresql": "UPDATE executions SET config = jsonb_set(config, '{landing}',"
+    " (SELECT coalesce(jsonb_agg(value ORDER BY value), '[]')"
+    " FROM (SELECT jsonb_array_elements_text(coalesce(config->'landing', '[]')) UNION"
+    " SELECT jsonb_array_elements_text(?::jsonb)) AS known (value))) WHERE id = ?",
+}
+
+
+def add_landing(tx: Transaction, dialect: str, *, execution_id: int, urls: Sequence[str]) -> None:
+    """Add places where seeds landed to the stored plan of an execution."""
+    tx.execute(_ADD_LANDING[dialect], (json.dumps(list(urls)), execution_id))
+
+
+def is_leased(tx: Transaction, *, execution_id: int, epoch: int) -> bool:
+    """Return whether the lease with this epoch still holds an execution's job."""
+    rows = tx.execute(
+        "SELECT 1 FROM executions e JOIN jobs j ON j.id = e.job_id"
+        " WHERE e.id = ? AND j.lock_epoch = ? AND j.lock_token IS NOT NULL",
+        (execution_id, epoch),
+    )
+    return bool(rows)
+
+
+def totals_of_others(tx: Transaction, *, execution_id: int, owner_id: int) -> list[Any]:
+    """Return the running totals of an execution's other processes."""
+    rows = tx.execute(
+        "SELECT counts FROM execution_counts WHERE execution_id = ? AND owner_id <> ?", (execution_id, owner_id)
+    )
+    return [row[0] for row in rows]
+
+
+def store_config(tx: Transaction, *, execution_id: int, config: str) -> None:
+    """Replace the stored configuration of an execution (JSON text)."""
+    tx.execute("UPDATE executions SET config = ? WHERE id = ?", (config, execution_id))
+
+
+OPEN = ("running", "stopped")
+"""States of an execution that the same command takes up again."""
+
+
+class ExecutionRow(NamedTuple):
+    """An execution with the code of its source."""
+
+    id: int
+    job_id: int
+    source: str
+    state: str
+    reason: str | None
+    stop_requested: str | None
+    config: dict[str, Any]
+    output_dir: str
+    started_at: datetime | None
+    finished_at: datetime | None
+    run_seconds: float
+    shortfalls: dict[str, Any]
+    error: str | None
+    frontier_id: int
+    """The execution whose frontier it works on: its own, or the one that it retries."""
+    retry_at: datetime | None
+    """When its job is tried again, if that is set."""
+    held_since: datetime | None
+    """Since when a worker holds its job; None for a crawl of its own, and while none does."""
+    heard_at: datetime | None
+    """When that worker last said that it lives."""
+
+
+_EXECUTION = """
+SELECT e.id, e.job_id, s.code, e.state, e.reason, e.stop_requested, e.config, e.output_dir, e.started_at, e.finished_at,
+       e.run_seconds, e.shortfalls, e.error, coalesce(e.frontier_id, e.id),
+       CASE WHEN j.current_retry_count + j.infra_retry_count > 0 THEN j.next_run_at END,
+       j.lock_acquired_at, j.lock_heartbeat_at
+  FROM executions e JOIN jobs j ON j.id = e.job_id JOIN sources s ON s.id = j.source_id"""
+
+
+def _execution(rows: list[Row]) -> ExecutionRow | None:
+    if not rows:
+        return None
+    found = ExecutionRow(*rows[0])
+    return found._replace(
+        config=from_json(found.config),
+        started_at=_moment(rows[0][8]),
+        finished_at=_moment(rows[0][9]),
+        shortfalls=from_json(found.shortfalls),
+        retry_at=_moment(rows[0][14]),
+        held_since=_moment(rows[0][15]),
+        heard_at=_moment(rows[0][16]),
+    )
+
+
+def execution(tx: Transaction, execution_id: int) -> ExecutionRow | None:
+    """Return one execution."""
+    return _execution(tx.execute(f"{_EXECUTION} WHERE e.id = ?", (execution_id,)))
+
+
+def runs_before(tx: Transaction, *, execution_id: int) -> list[int]:
+    """Return the executions that this one goes on from in the same directory, the last one first."""
+    rows = tx.execute(
+        "WITH RECURSIVE chain(id, before) AS (SELECT id, resumed_from FROM executions WHERE id = ?"
+        " UNION ALL SELECT e.id, e.resumed_from FROM executions e JOIN chain c ON e.id = c.before AND e.id < c.id)"
+        " SELECT id FROM chain WHERE id <> ? ORDER BY id DESC",
+        (execution_id, execution_id),
+    )
+    return [int(row[0]) for row in rows]
+
+
+def crawled_of(tx: Transaction, *, execution_id: int) -> int:
+    """Return the pages that an execution told of itself: all there is where no process of ours keeps totals (zimit)."""
+    rows = tx.execute("SELECT items_crawled FROM executions WHERE id = ?", (execution_id,))
+    return int(rows[0][0] or 0) if rows else 0
+
+
+def open_execution(tx: Transaction, *, job_id: int) -> ExecutionRow | None:
+    """Return the job's unfinished execution; there is at most one."""
+    return _execution(
+        tx.execute(f"{_EXECUTION} WHERE e.job_id = ? AND e.state IN ('running', 'stopped') ORDER BY e.id", (job_id,))
+    )
+
+
+def latest_executions(tx: Transaction, *, limit: int, running: bool = False) -> list[int]:
+    """Return the ids of the newest executions, newest first; of those that run only, if that is asked for."""
+    only = "WHERE state = 'running' " if running else ""
+    rows = tx.execute(f"SELECT id FROM executions {only}ORDER BY id DESC LIMIT ?", (limit,))  # noqa: S608
+    return [int(row[0]) for row in rows]
+
+
+def job_by_fingerprint(tx: Transaction, *, kind: str, fingerprint: str) -> tuple[int, str] | None:
+    """Return the job that crawls the same seeds in the same scope, and its source's code."""
+    rows = tx.execute(
+        "SELECT j.id, s.code FROM jobs j JOIN sources s ON s.id = j.source_id"
+        " WHERE j.kind = ? AND j.fingerprint = ? ORDER BY j.id LIMIT 1",
+        (kind, fingerprint),
+    )
+    return (int(rows[0][0]), rows[0][1]) if rows else None
+
+
+def insert_job(tx: Transaction, *, source_id: int, kind: str, fingerprint: str, now: int) -> int:
+    """Make a job that no scheduler runs and return its id."""
+    rows = tx.execute(
+        "INSERT INTO jobs (source_id, kind, fingerprint, config, created_at) VALUES (?, ?, ?, '{}', ?) RETURNING id",
+        (source_id, kind, fingerprint, now),
+    )
+    return int(rows[0][0])
+
+
+def insert_execution(tx: Transaction, *, job_id: int, config: str, now: int) -> int | None:
+    """Make a job's next execution, running from now on; None if somebody else has just begun one."""
+    rows = tx.execute(
+        "INSERT INTO executions (job_id, number, state, config, output_dir, created_at, started_at, run_seconds)"
+        " SELECT ?, coalesce(max(number), 0) + 1, 'running', ?, '', ?, ?, 0 FROM executions WHERE job_id = ?"
+        " ON CONFLICT DO NOTHING RETURNING id",
+        (job_id, config, now, now, job_id),
+    )
+    return int(rows[0][0]) if rows else None
+
+
+def place_execution(tx: Transaction, *, execution_id: int, output_dir: str) -> None:
+    """Say where an execution writes."""
+    tx.execute("UPDATE executions SET output_dir = ? WHERE id = ?", (output_dir, execution_id))
+
+
+def resume_execution(tx: Transaction, *, execution_id: int) -> bool:
+    """Say that an execution runs again, and that nobody wants it to stop; False if it has ended meanwhile."""
+    rows = tx.execute(
+        "UPDATE executions SET state = 'running', stop_requested = NULL, finished_at = NULL"
+        " WHERE id = ? AND state IN ('running', 'stopped') RETURNING id",
+        (execution_id,),
+    )
+    return bool(rows)
+
+
+def run_seconds(tx: Transaction, *, execution_id: int) -> float:
+    """Return how long an execution was worked on, as its row has it."""
+    rows = tx.execute("SELECT run_seconds FROM executions WHERE id = ?", (execution_id,))
+    return float(rows[0][0]) if rows else 0.0
+
+
+def move_run_seconds(tx: Transaction, *, execution_id: int, before: float, after: float) -> None:
+    """Say how long an execution was worked on; nothing happens if another has moved it on meanwhile."""
+    tx.execute("UPDATE executions SET run_seconds = ? WHERE id = ? AND run_seconds = ?", (after, execution_id, before))
+
+
+def end_execution(tx: Transaction, ending: ExecutionEnding, *, now: int) -> None:
+    """Say how an execution ended."""
+    tx.execute(
+        "UPDATE executions SET state = ?, reason = ?, stop_requested = NULL, finished_at = ?, shortfalls = ?,"
+        " error = ?, index_state = ? WHERE id = ?",
+        (
+            ending.state,
+            ending.reason,
+            now,
+            json.dumps(dict(ending.shortfalls)),
+            ending.error,
+            ending.index_state,
+            ending.execution_id,
+        ),
+    )
+
+
+def ended_as(tx: Transaction, *, frontier_id: int) -> list[EndedAs]:
+    """Return how the addresses of a frontier ended, by words and kind: one pass over its attempts."""
+    rows = tx.execute(
+        "SELECT c.outcome, c.reason, c.kind, count(*), count(DISTINCT c.domain_id), count(c.status_code)"  # noqa: S608
+        " FROM page_crawls c WHERE c.execution_id = ?"
+        f" AND {IS_LAST_ATTEMPT}"
+        " GROUP BY 1, 2, 3 ORDER BY 1, 2, 3",
+        (frontier_id,),
+    )
+    return [EndedAs(*row) for row in rows]
+
+
+def frontier_of(tx: Transaction, execution_id: int) -> int:
+    """Return the execution whose frontier an execution works on."""
+    rows = tx.execute("SELECT coalesce(frontier_id, id) FROM executions WHERE id = ?", (execution_id,))
+    return int(rows[0][0]) if rows else execution_id
+
+
+def go_on_with(tx: Transaction, *, execution_id: int, frontier_id: int) -> None:
+    """Say that an execution goes on with the frontier of another."""
+    tx.execute("UPDATE executions SET frontier_id = ? WHERE id = ?", (frontier_id, execution_id))
+
+
+def has_frontier(tx: Transaction, *, execution_id: int) -> bool:
+    """Return whether an execution has met addresses of its own."""
+    return bool(tx.execute("SELECT 1 FROM queues WHERE execution_id = ? LIMIT 1", (execution_id,)))
+
+
+def has_lost_captures(tx: Transaction, *, frontier_id: int, execution_ids: Sequence[int]) -> bool:
+    """Return whether a file of these executions was struck out in which captures of a frontier stood."""
+    return any(
+        tx.execute(
+            "SELECT 1 FROM warc_files f WHERE f.execution_id = ? AND f.state = 'discarded'"
+            " AND EXISTS (SELECT 1 FROM page_crawls c WHERE c.warc_file_id = f.id AND c.execution_id = ?) LIMIT 1",
+            (one, frontier_id),
+        )
+        for one in execution_ids
+    )
+
+
+class ExecutionHolding(NamedTuple):
+    """How an execution stands to those who may end it."""
+
+    state: str
+    is_of_job: bool
+    """A worker runs it under a lease; otherwise it is a crawl of its own."""
+    owner: str | None
+    """Who holds the lease."""
+    heard_at: datetime | None
+
+
+def holding(tx: Transaction, *, execution_id: int) -> ExecutionHolding:
+    """Return who may end an execution; one that is not there has ended."""
+    rows = tx.execute(
+        "SELECT e.state, j.state IS NOT NULL, j.lock_owner, j.lock_heartbeat_at FROM executions e"
+        " JOIN jobs j ON j.id = e.job_id WHERE e.id = ?",
+        (execution_id,),
+    )
+    if not rows:
+        return ExecutionHolding("cancelled", is_of_job=False, owner=None, heard_at=None)
+    state, is_of_job, owner, heard_at = rows[0]
+    return ExecutionHolding(state, bool(is_of_job), owner, _moment(heard_at))
+
+
+def handed_back(tx: Transaction, execution_id: int) -> bool:
+    """Return whether an execution was begun and waits for the next worker."""
+    rows = tx.execute(
+        "SELECT 1 FROM executions WHERE id = ? AND state = 'queued' AND started_at IS NOT NULL", (execution_id,)
+    )
+    return bool(rows)
+
+
+def ask_to_stop(tx: Transaction, *, execution_ids: Sequence[int], word: str) -> None:
+    """Leave a word for the processes of these executions: drain or cancel."""
+    tx.many("UPDATE executions SET stop_requested = ? WHERE id = ?", [(word, number) for number in execution_ids])
+
+
+class ProcessFigures(NamedTuple):
+    """What a crawl process has told of itself."""
+
+    written_at: datetime
+    has_ended: bool
+    counts: dict[str, Any]
+
+
+def counts_of(tx: Transaction, *, execution_id: int) -> list[ProcessFigures]:
+    """Return the running totals of each process of an execution, of those that are over too."""
+    rows = tx.execute(
+        "SELECT c.updated_at, o.ended_at, c.counts FROM execution_counts c LEFT JOIN owners o ON o.id = c.owner_id"
+        " WHERE c.execution_id = ? ORDER BY c.owner_id",
+        (execution_id,),
+    )
+    return [ProcessFigures(from_micros(at), ended_at is not None, from_json(counts)) for at, ended_at, counts in rows]
+
+
+_LOOKED_AT = 50
+"""Domains, those that wait longest, among which the unreachable ones are looked for: an execution may have millions."""
+
+
+def away(tx: Transaction, *, execution_id: int, now: int) -> list[tuple[str, int, int]]:
+    """Return domains that cannot be reached and whose next try is still to come: name, since when, next try."""
+    rows = tx.execute(
+        "SELECT d.name, d.unreachable_since, d.next_allowed_at FROM (SELECT domain_id FROM queues"
+        " WHERE execution_id = ? AND open > 0 AND due_at > ? ORDER BY due_at DESC, domain_id LIMIT ?) q"
+        " JOIN domains d ON d.id = q.domain_id WHERE d.unreachable_since IS NOT NULL AND d.next_allowed_at > ?"
+        " ORDER BY d.next_allowed_at, d.id",
+        (execution_id, now, _LOOKED_AT, now),
+    )
+    return [(name, since, until) for name, since, until in rows]
+
+
+# By the index of heads with something open: asked twice a second, whatever the number of domains that were met.
+QUEUE = "SELECT coalesce(sum(open), 0) FROM queues WHERE execution_id = ? AND open > 0"
+
+
+def queue_of(tx: Transaction, *, execution_id: int) -> int:
+    """Return how many attempts of an execution are open."""
+    return int(tx.execute(QUEUE, (execution_id,))[0][0])
+
+
+def from_json(stored: Any) -> dict[str, Any]:
+    """Return stored JSON as a dict: SQLite gives text, PostgreSQL gives the value."""
+    value = json.loads(stored) if isinstance(stored, str) else stored
+    return value if isinstance(value, dict) else {}
+
+
+def _moment(micros: Any) -> datetime | None:
+    return None if micros is None else from_micros(micros)
+
+
+def timing(tx: Transaction, *, execution_id: int) -> tuple[float | None, float | None, float | None]:
+    """Return how long the answers of an execution took, in milliseconds: on average, at least, at most."""
+    rows = tx.execute(
+        "SELECT avg(completed_at - started_at), min(completed_at - started_at), max(completed_at - started_at)"
+        " FROM page_crawls WHERE execution_id = ? AND outcome = 'success' AND started_at IS NOT NULL",
+        (execution_id,),
+    )
+    average, least, most = (None if value is None else round(float(value) / 1000, 1) for value in rows[0])
+    return average, least, most
+
+
+def failures(tx: Transaction, *, execution_id: int, limit: int) -> list[Row]:
+    """Return the first attempts that failed for good: address, outcome, reason, status, message."""
+    return tx.execute(
+        "SELECT p.url, c.outcome, c.reason, c.status_code, c.message FROM page_crawls c"  # noqa: S608
+        " JOIN pages p ON p.id = c.page_id WHERE c.execution_id = ?"
+        " AND c.outcome IN ('failed', 'timeout', 'blocked_4xx', 'blocked_5xx')"
+        f" AND {IS_LAST_ATTEMPT}"
+        " ORDER BY c.id LIMIT ?",
+        (execution_id, limit),
+    )

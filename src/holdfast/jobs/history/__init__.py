@@ -1,1 +1,0 @@
-"""The history of executions, and how much of it is kept."""

@@ -1,1 +1,0 @@
-"""From a crawl's end to its captures being found: how far each execution is, and every way between."""

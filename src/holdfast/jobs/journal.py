@@ -1,0 +1,313 @@
+"""Events about jobs: rows in the order of their commits. They stand if and only if what they tell of does."""
+
+from __future__ import annotations
+
+import json
+import logging
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
+from typing import Any, Final, NamedTuple
+
+from sqlalchemy import case, delete, func, insert, literal, select, update
+from sqlalchemy.orm import Session
+
+from holdfast.clock import Clock
+from holdfast.config import JobSettings
+from holdfast.db.engine import Database
+from holdfast.db.models import Execution, Job, JobEvent, LogLine
+from holdfast.db.models.base import Json, Moment
+from holdfast.outside_text import clean
+
+_EVENTS_LOCK = 0x686F6C65  # beside the migrations' own
+
+
+def order_events(session: Session) -> None:
+    """Let events be committed in the order of their ids: a reader that has seen one never misses an earlier one.
+
+    PostgreSQL hands out ids before the commit; so writers of events go one after the other, from here to their end.
+    Called last in a transaction, when all its rows are locked. SQLite has one writer anyway.
+    """
+    if session.get_bind().dialect.name == "postgresql":
+        session.execute(select(func.pg_advisory_xact_lock(_EVENTS_LOCK)))
+
+
+def insert_events(session: Session, rows: Sequence[dict[str, Any]]) -> None:
+    """Append events."""
+    session.execute(insert(JobEvent), rows)
+
+
+def insert_status(
+    session: Session, executions: Sequence[int], *, now: datetime, name: str, data: Mapping[str, dict[str, Any]]
+) -> None:
+    """Append one event for each execution, with what is to be told for the state of its job: one statement for all."""
+    told = case(*((Job.state == state, literal(what, Json)) for state, what in data.items()), else_=literal({}, Json))
+    rows = (
+        select(literal(now, Moment()), literal(name), Execution.job_id, Execution.id, told)
+        .join(Job, Job.id == Execution.job_id)
+        .where(Execution.id.in_(executions))
+        .order_by(Execution.id)
+    )
+    session.execute(insert(JobEvent).from_select(["at", "name", "job_id", "execution_id", "data"], rows))
+
+
+def has_events(session: Session, *, before: datetime) -> bool:
+    """Return whether there are events from before a moment."""
+    return session.scalar(select(JobEvent.id).where(JobEvent.at < before).limit(1)) is not None
+
+
+def events_after(session: Session, *, after: int, job_id: int | None = None, limit: int = 100) -> list[JobEvent]:
+    """Return the events after this one, of all jobs or of one, oldest first."""
+    query = select(JobEvent).where(JobEvent.id > after).order_by(JobEvent.id).limit(limit)
+    return list(session.scalars(query if job_id is None else query.where(JobEvent.job_id == job_id)))
+
+
+def select_last_event(session: Session) -> int:
+    """Return the id of the newest event, 0 if there is none: where a new stream begins."""
+    return session.scalar(select(func.coalesce(func.max(JobEvent.id), 0))) or 0
+
+
+def drop_events(session: Session, *, before: datetime, limit: int) -> int:
+    """Remove the oldest events from before a moment; return how many."""
+    oldest = select(JobEvent.id).where(JobEvent.at < before).order_by(JobEvent.at).limit(limit).scalar_subquery()
+    return len(session.scalars(delete(JobEvent).where(JobEvent.id.in_(oldest)).returning(JobEvent.id)).all())
+
+
+def log_size(session: Session, *, execution_id: int) -> int | None:
+    """Return how many lines an execution's log has, None if there is no such execution; its row is locked."""
+    query = select(Execution.log_lines).where(Execution.id == execution_id).with_for_update()
+    return session.scalar(query)
+
+
+def append_lines(
+    session: Session, rows: Sequence[dict[str, Any]], *, execution_id: int, size: int, dropped: int
+) -> None:
+    """Append lines to an execution's log, and count them and those that found no room."""
+    if rows:
+        session.execute(insert(LogLine), rows)
+    session.execute(
+        update(Execution)
+        .where(Execution.id == execution_id)
+        .values(
+            log_lines=Execution.log_lines + len(rows),
+            log_bytes=Execution.log_bytes + size,
+            log_dropped=Execution.log_dropped + dropped,
+        )
+    )
+
+
+def lines_after(session: Session, *, execution_id: int, after: int, level: int, limit: int) -> list[LogLine]:
+    """Return the lines of at least this level after this one, oldest first."""
+    return list(
+        session.scalars(
+            select(LogLine)
+            .where(LogLine.execution_id == execution_id, LogLine.id > after, LogLine.level >= level)
+            .order_by(LogLine.id)
+            .limit(limit)
+        )
+    )
+
+
+def select_last_lines(session: Session, *, execution_id: int, level: int, limit: int) -> list[LogLine]:
+    """Return the newest lines of at least this level, oldest first."""
+    query = select(LogLine).where(LogLine.execution_id == execution_id, LogLine.level >= level)
+    return list(reversed(session.scalars(query.order_by(LogLine.id.desc()).limit(limit)).all()))
+
+
+def drop_lines(session: Session, *, execution_id: int, limit: int) -> int:
+    """Remove the first lines of an execution's log, so many at most; return how many there were."""
+    first = select(LogLine.id).where(LogLine.execution_id == execution_id).order_by(LogLine.id).limit(limit)
+    gone = delete(LogLine).where(LogLine.id.in_(first.scalar_subquery())).returning(LogLine.id)
+    return len(session.scalars(gone.execution_options(synchronize_session=False)).all())
+
+
+STATUS, PROGRESS, COMPLETED = "job:status", "job:progress", "job:completed"
+last_event = select_last_event
+read_events = events_after
+
+
+class NewJobEvent(NamedTuple):
+    """Something that happened to a job and is to be told."""
+
+    name: str
+    job_id: int
+    execution_id: int | None
+    data: dict[str, Any]
+
+
+def status(job_id: int, state: str, *, execution_id: int | None = None, **details: Any) -> NewJobEvent:
+    """Return the event of a job's new state, or of what keeps it there."""
+    return NewJobEvent(STATUS, job_id, execution_id, {"status": state, "details": details})
+
+
+def progress(job_id: int, execution_id: int, *, items_found: int, items_indexed: int) -> NewJobEvent:
+    """Return the event of a running execution's counts; each 10 items or 5 s are often enough."""
+    return NewJobEvent(PROGRESS, job_id, execution_id, {"items_found": items_found, "items_indexed": items_indexed})
+
+
+def completed(
+    job_id: int, execution_id: int, state: str, *, duration_ms: int, items_indexed: int, error: str | None
+) -> NewJobEvent:
+    """Return the event of an execution's end, good or bad."""
+    return NewJobEvent(
+        COMPLETED,
+        job_id,
+        execution_id,
+        {
+            "status": state,
+            "duration_ms": duration_ms,
+            "items_indexed": items_indexed,
+            "error_message": error,
+        },
+    )
+
+
+def emit(session: Session, happened: Iterable[NewJobEvent], *, now: datetime) -> None:
+    """Append events in the caller's transaction, as the last thing that it does."""
+    rows = [
+        {"at": now, "name": e.name, "job_id": e.job_id, "execution_id": e.execution_id, "data": e.data}
+        for e in happened
+    ]
+    if rows:
+        order_events(session)
+        insert_events(session, rows)
+
+
+def tell_queued(session: Session, executions: Sequence[int], *, now: datetime) -> None:
+    """Append the events of executions that were just queued, as the last thing that the transaction does."""
+    if executions:
+        data = {state: {"status": state, "details": {"queued": True}} for state in ("pending", "scheduled")}
+        order_events(session)
+        insert_status(session, executions, now=now, name=STATUS, data=data)
+
+
+def payload(row: JobEvent) -> dict[str, Any]:
+    """Return what a stream says about an event, in document 003's fields."""
+    ids: dict[str, Any] = {"job_id": row.job_id}
+    if row.execution_id is not None:
+        ids["execution_id"] = row.execution_id
+    return {**ids, **row.data, "timestamp": row.at.isoformat()}
+
+
+CATEGORIES: Final = tuple(
+    f"crawler.{word}" for word in ("lifecycle", "fetch", "extract", "error", "rate_limit", "queue", "metrics")
+)
+LOG_NAME: Final = "logs/{job_id}/{number}.log.gz"
+"""What a whole log is called outside (3.6 of the facts)."""
+REPLAYED: Final = 200
+"""Lines that a new reader of a running log is shown first."""
+_MESSAGE_CHARS: Final = 4096
+_FIELDS_CHARS: Final = 8192
+_RESERVED: Final = 0.02
+"""Share of the lines that only warnings and errors may fill: the end of a noisy log still tells what went wrong."""
+_BATCH: Final = 200
+_WAITING: Final = 10_000
+"""Lines held while the database is away; what comes then is only counted."""
+_PAGE: Final = 1000
+_SECRET: Final = re.compile(r"authorization|cookie|password|secret|token", re.I)
+
+
+class LogBook:
+    """Where one execution's lines are written; buffered until `flush`. Used by one thread."""
+
+    def __init__(self, database: Database, clock: Clock, execution_id: int, settings: JobSettings) -> None:
+        self._database, self._clock, self._execution_id = database, clock, execution_id
+        self._limit, self._least = settings.log_lines, level_number(settings.log_level)
+        self._waiting: list[dict[str, Any]] = []
+        self._dropped = 0
+
+    def write(self, level: str, category: str, message: str, **fields: Any) -> None:
+        """Note a line; below the level of the settings it is dropped, and a full batch is written at once."""
+        number = level_number(level)
+        if number < self._least:
+            return
+        if len(self._waiting) >= _WAITING:
+            self._dropped += 1
+            return
+        self._waiting.append(
+            {
+                "execution_id": self._execution_id,
+                "at": self._clock.now(),
+                "level": number,
+                "category": category if category in CATEGORIES else "crawler.lifecycle",
+                "message": clean(message, _MESSAGE_CHARS),
+                "fields": _bounded(fields),
+            }
+        )
+        if len(self._waiting) >= _BATCH:
+            self.flush()
+
+    def flush(self) -> None:
+        """Write what waits, in one short transaction; what finds no room is counted. Unavailable keeps it waiting."""
+        if not self._waiting:
+            return
+        with self._database.write() as session:
+            there = log_size(session, execution_id=self._execution_id)
+            kept: list[dict[str, Any]] = []
+            for line in self._waiting if there is not None else ():
+                quiet = line["level"] < logging.WARNING
+                room = self._limit - (int(self._limit * _RESERVED) if quiet else 0) - (there or 0)
+                if len(kept) < room:
+                    kept.append(line)
+            size = sum(len(line["message"]) + len(json.dumps(line["fields"])) for line in kept)
+            append_lines(
+                session,
+                kept,
+                execution_id=self._execution_id,
+                size=size,
+                dropped=len(self._waiting) - len(kept) + self._dropped,
+            )
+        self._waiting.clear()
+        self._dropped = 0
+
+
+def level_number(level: str) -> int:
+    """Return a level as a number; what is no level counts as info."""
+    return logging.getLevelNamesMapping().get(level.upper(), logging.INFO)
+
+
+def _bounded(fields: dict[str, Any]) -> dict[str, Any]:
+    plain = {name: "[redacted]" if _SECRET.search(name) else value for name, value in fields.items()}
+    text = json.dumps(plain, default=str)
+    if len(text) > _FIELDS_CHARS:
+        return {"truncated": True, "chars": len(text)}
+    made: dict[str, Any] = json.loads(text)  # as it will be read: a value that is no JSON is its text from here on
+    return made
+
+
+def read_lines(
+    session: Session, execution_id: int, *, after: int = 0, level: str = "debug", limit: int = _PAGE
+) -> list[LogLine]:
+    """Return lines after the one with this id, oldest first; the id of the last is where to go on."""
+    return lines_after(session, execution_id=execution_id, after=after, level=level_number(level), limit=limit)
+
+
+def last_lines(session: Session, execution_id: int, *, level: str = "debug", limit: int = REPLAYED) -> list[LogLine]:
+    """Return the newest lines of at least this level, oldest first."""
+    return select_last_lines(session, execution_id=execution_id, level=level_number(level), limit=limit)
+
+
+def all_lines(database: Database, execution_id: int) -> Iterator[LogLine]:
+    """Yield a whole log, a page of it at a time and no transaction in between, for a download."""
+    after = 0
+    while True:
+        with database.read() as session:
+            page = read_lines(session, execution_id, after=after)
+        yield from page
+        if len(page) < _PAGE:
+            return
+        after = page[-1].id
+
+
+def entry(line: LogLine, *, job_id: int) -> dict[str, Any]:
+    """Return a line as it is shown and downloaded."""
+    return {
+        "schema_version": 1,
+        "timestamp": line.at.isoformat(),
+        "level": logging.getLevelName(line.level).lower(),
+        "category": line.category,
+        "message": line.message,
+        "job_id": job_id,
+        "execution_id": line.execution_id,
+        "fields": line.fields,
+    }

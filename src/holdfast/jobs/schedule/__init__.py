@@ -1,1 +1,0 @@
-"""The rows behind the scheduler: what is due, who holds what, what has grown old."""

@@ -1,1 +1,0 @@
-"""How the jobs stand altogether: what failed, what waits and why, who works."""

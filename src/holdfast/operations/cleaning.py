@@ -1,0 +1,277 @@
+"""Clean-ups and quarantine of an execution's directory, in step with its rows. What snapshots show is never lost."""
+
+from __future__ import annotations
+
+import shutil
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import timedelta
+from enum import StrEnum
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+from holdfast.archive_tool.files import forget_end, hold_output, holder_of
+from holdfast.archive_tool.maintenance import Cleaned, clean_temp, clean_temp_nonwarc, lost_by_cleaning, quarantine
+from holdfast.archive_tool.state import is_temp_dir
+from holdfast.archive_tool.storage import WarcVerdict, storage_statistics
+from holdfast.archive_tool.warc_files import all_temp_dirs
+from holdfast.config import StorageSettings
+from holdfast.coordination.disk import identity_of
+from holdfast.crawl_process.files import relative
+from holdfast.db.engine import Database
+from holdfast.errors import Conflict, HoldfastError, NotFound
+from holdfast.imports.importer import KEPT
+from holdfast.jobs.administration import maintenance
+from holdfast.jobs.administration.maintenance import (
+    DirectoryRun,
+    JobInUse,
+    newest_directories,
+    note_cleanup,
+    run_again,
+    uncleaned_runs,
+)
+from holdfast.jobs.views.listing import Latest, admin_state
+from holdfast.operations.watching import TOOLS
+from holdfast.warc.manifest import remove_from_manifest
+from holdfast.warc.queries import discard_file, relocate_file
+from holdfast.warc.roots import StrayFile, locate
+from holdfast.wiring import Runtime
+
+_CLEANED = {"temp": "temp_cleaned", "temp-nonwarc": "temp_nonwarc_cleaned"}
+
+
+class CleanMode(StrEnum):
+    """What a clean-up removes."""
+
+    TEMP = "temp"
+    """Temporary directories with everything in them, and the state."""
+    TEMP_NONWARC = "temp-nonwarc"
+    """The same, but every WARC file is kept under its stable name first."""
+
+
+class CleanupRefused(Conflict):
+    """This directory is not to be cleaned up, or not so."""
+
+    code = "cleanup_refused"
+
+
+def word_of(run: DirectoryRun) -> str:
+    """Return where an execution stands, in document 000's words."""
+    return admin_state(None, retries=0, latest=Latest(run.execution.state, run.execution.index_state))
+
+
+def demand_idle(database: Database, run: DirectoryRun) -> Path:
+    """Return the directory of a run in which nobody works or is about to; NotFound if it is gone, else JobInUse."""
+    folder = Path(run.execution.output_dir)
+    if not folder.is_dir():
+        raise NotFound(f"the directory of execution {run.execution.id} is gone: {folder}")
+    with database.read() as session:
+        wanted = maintenance.is_wanted(session, job_id=run.job.id, output_dir=run.execution.output_dir)
+    if wanted or holder_of(folder) is not None:
+        raise JobInUse(f"job {run.job.id} runs in {folder}, or is queued to; wait for its end, or stop it")
+    return folder
+
+
+def check_cleanup(database: Database, home: Path, run: DirectoryRun, mode: CleanMode, *, replays: bool) -> Path:
+    """Return the directory if it may be cleaned up; CleanupRefused says what is in the way (HA-100).
+
+    `replays` is whether archived pages are served from here, and nobody insisted.
+    """
+    folder, word = demand_idle(database, run), word_of(run)
+    if word not in ("indexed", "index_failed"):
+        raise CleanupRefused(f"job {run.job.id} is {word}; only what is indexed or index_failed is cleaned up")
+    if mode is CleanMode.TEMP_NONWARC:
+        return folder
+    with database.read() as session:
+        files = maintenance.registered(session, execution_id=run.execution.id)
+    inside = [file.path for file in files if _is_temporary(_located(home, file.path), folder)]
+    if inside:
+        raise CleanupRefused(
+            f"{len(inside)} registered WARC files stand in temporary directories ({inside[0]}); "
+            "keep them with --mode temp-nonwarc"
+        )
+    if replays:
+        raise CleanupRefused(
+            "archived pages are served from this installation; --mode temp-nonwarc keeps every WARC file, or insist "
+            "with --force"
+        )
+    return folder
+
+
+def would_lose(folder: Path) -> list[Path]:
+    """Return the temporary WARC files whose bytes stand nowhere else."""
+    return lost_by_cleaning(folder, [folder / KEPT])
+
+
+def _located(home: Path, stored: str) -> Path | None:
+    """Return where a file lies that a row names so; None if no file of ours may lie there."""
+    try:
+        return locate(home, stored)
+    except StrayFile:
+        return None
+
+
+def _is_temporary(path: Path | None, folder: Path) -> bool:
+    folder = folder.resolve()
+    return path is not None and any(is_temp_dir(parent, folder) for parent in path.parents)
+
+
+def clean_up(ground: Runtime, database: Database, run: DirectoryRun, mode: CleanMode, folder: Path) -> Cleaned:
+    """Clean a directory up and note it with the execution, unless there was nothing to do."""
+    if mode is CleanMode.TEMP:
+        cleaned = clean_temp(folder)
+    else:
+        cleaned = clean_temp_nonwarc(folder, ground.clock, lambda moved: _follow(ground, moved))
+    if not cleaned.is_nothing:
+        with database.write() as session:
+            note_cleanup(session, ground.clock, run.execution.id, _CLEANED[mode])
+    return cleaned
+
+
+def _follow(ground: Runtime, moved: dict[Path, Path]) -> None:
+    """Let rows that name a temporary file name the stable one, before the former goes."""
+    home = ground.settings.home
+    with ground.hot.write() as tx:
+        for old, new in moved.items():
+            relocate_file(tx, old=relative(home, old), new=relative(home, new))
+
+
+class Quarantined(NamedTuple):
+    """What a quarantine moved, and whether the job runs again."""
+
+    moved: tuple[Path, ...]
+    runs_again: bool
+
+
+def check_quarantine(database: Database, run: DirectoryRun) -> Path:
+    """Return the directory if damaged files may be moved away; Conflict if it runs or snapshots point into them."""
+    folder = demand_idle(database, run)
+    with database.read() as session:
+        if maintenance.has_captures(session, execution_id=run.execution.id):
+            raise CleanupRefused(
+                f"execution {run.execution.id} has snapshots that point into its files; nothing is moved"
+            )
+    return folder
+
+
+def move_damaged(ground: Runtime, database: Database, run: DirectoryRun, verdicts: list[WarcVerdict]) -> Quarantined:
+    """Move damaged files aside and let the job go on, with its whole retry budget; the crawl is not over any more."""
+    folder = check_quarantine(database, run)
+    damaged = {identity_of(verdict.path) for verdict in verdicts if not verdict.ok}
+    moved = quarantine(folder, verdicts, ground.clock)
+    if not moved:
+        return Quarantined((), runs_again=False)
+    _strike_out(ground, database, run, damaged)
+    forget_end(folder)
+    with database.write() as session:
+        again = run_again(session, ground.clock, run.job.id, reason="warcs_quarantined")
+    return Quarantined(tuple(moved), again)
+
+
+def _strike_out(ground: Runtime, database: Database, run: DirectoryRun, damaged: set[tuple[int, int] | None]) -> None:
+    """Discard the rows of files that were moved aside, with their second names; nothing was ever read from them."""
+    with database.read() as session:
+        files = maintenance.registered(session, execution_id=run.execution.id)
+    for file in files:
+        path = _located(ground.settings.home, file.path)
+        if path is not None and (found := identity_of(path)) is not None and found in damaged:
+            with ground.hot.write() as tx:
+                discard_file(tx, file.id)
+            remove_from_manifest(path.parent, file.id)
+            path.unlink()
+
+
+_PAGE = 100
+
+
+class Room(NamedTuple):
+    """How full a disk is."""
+
+    total: int
+    free: int
+
+
+def room_of(folder: Path) -> Room:
+    """Return how full the disk of a folder is."""
+    found = shutil.disk_usage(folder)
+    return Room(found.total, found.free)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SweepCase:
+    """One directory that was, or would be, cleaned up; or why it was not."""
+
+    run: DirectoryRun
+    used_percent: float | None
+    """Of its disk, before; None if nobody can tell."""
+    freed_bytes: int
+    """Temporary files that are no WARC files."""
+    refusal: str | None = None
+
+
+class Sweep:
+    """One sweep; used by one thread."""
+
+    def __init__(self, ground: Runtime, database: Database, room: Callable[[Path], Room] = room_of) -> None:
+        self._ground, self._database, self._room = ground, database, room
+        self._planned: Counter[int] = Counter()
+        """Bytes that a dry run would have freed, by disk."""
+
+    @property
+    def _limits(self) -> StorageSettings:
+        return self._ground.settings.storage
+
+    def run(self, *, apply: bool) -> list[SweepCase]:
+        """Clean up what may be, while its disk is too full; without `apply` only say what would be."""
+        newest = cache(self._newest)
+        cases: dict[Path, SweepCase] = {}
+        for run in self._old():
+            folder = Path(run.execution.output_dir)
+            if folder in cases or folder in newest(run.source.id):
+                continue
+            try:
+                case = self._case(run, folder, apply=apply)
+            except (HoldfastError, OSError) as exc:  # of this directory alone: the next may be on another disk
+                case = SweepCase(run=run, used_percent=None, freed_bytes=0, refusal=str(exc))
+            if case is not None:
+                cases[folder] = case
+        return list(cases.values())
+
+    def _old(self) -> Iterator[DirectoryRun]:
+        """Yield the executions that are old enough, the oldest first."""
+        before, after = self._ground.clock.now() - timedelta(days=self._limits.clean_days), 0
+        while True:
+            with self._database.read() as session:
+                runs = uncleaned_runs(session, backends=TOOLS, before=before, after=after, limit=_PAGE)
+            yield from runs
+            if not runs:
+                return
+            after = runs[-1].execution.id
+
+    def _newest(self, source_id: int) -> frozenset[Path]:
+        with self._database.read() as session:
+            folders = newest_directories(session, source_id=source_id, count=self._limits.clean_keep)
+        return frozenset(map(Path, folders))
+
+    def _used_percent(self, folder: Path) -> float:
+        room = self._room(folder)
+        free = room.free + self._planned[folder.stat().st_dev]
+        return 100.0 * (room.total - free) / room.total if room.total else 0.0
+
+    def _case(self, run: DirectoryRun, folder: Path, *, apply: bool) -> SweepCase | None:
+        """Clean a directory up if there is something to do and its disk is full; OSError, or a refusal of ours."""
+        if not folder.is_dir() or not all_temp_dirs(folder):
+            return None
+        used = self._used_percent(folder)
+        if used < self._limits.clean_percent:
+            return None
+        freed = storage_statistics(folder).tmp_non_warc_bytes
+        check_cleanup(self._database, self._ground.settings.home, run, CleanMode.TEMP_NONWARC, replays=False)
+        if apply:
+            with hold_output(folder):
+                clean_up(self._ground, self._database, run, CleanMode.TEMP_NONWARC, folder)
+        else:
+            self._planned[folder.stat().st_dev] += freed
+        return SweepCase(run=run, used_percent=used, freed_bytes=freed)

@@ -1,0 +1,261 @@
+"""`storage-watchdog`: paths that running jobs write to are asked whether they answer, and one that is dead is freed.
+
+Its runs end as trouble of the machine, the tools on it are asked to end, and it is unmounted and mounted by commands of
+the server's settings, if there are any. Only after several looks, only so often, and only for runs of this machine.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import NamedTuple
+
+from holdfast.archive_tool.docker import docker_environment
+from holdfast.archive_tool.files import SENTINEL
+from holdfast.config import StorageSettings
+from holdfast.jobs.administration import recovering
+from holdfast.jobs.administration.maintenance import DirectoryRun, running, take_for_storage
+from holdfast.jobs.administration.recovering import (
+    _A_DAY,
+    FREED,
+    SEEN_ALIVE,
+    SEEN_DEAD,
+    Note,
+    StorageDecision,
+    decide_storage,
+    notes_since,
+    streak,
+    waiting_for_storage,
+)
+from holdfast.jobs.settling import RunSettler
+from holdfast.jobs.store import locked_job
+from holdfast.operations.recovering import is_deploying
+from holdfast.operations.watching import MOUNTS, PathHealth, Probe, mount_point, probe
+from holdfast.wiring.jobs import Jobs
+from holdfast.worker.tool_process import hurry_tools
+
+MOUNT = "{mount}"
+_SAID_BYTES = 2000
+_COMMAND_END_S = 1.0
+
+
+class CommandStep(NamedTuple):
+    """One thing that was done about a path, and how it ended."""
+
+    name: str
+    ok: bool
+    said: str
+
+
+def run_step(
+    name: str, command: str, mount: str, *, deadline_s: float, outer: Mapping[str, str] = os.environ
+) -> CommandStep:
+    """Run a command with `{mount}` replaced and say how it ended; a program that is not on PATH is no program."""
+    try:
+        words = [word.replace(MOUNT, mount) for word in shlex.split(command)]
+    except ValueError as exc:
+        return CommandStep(name, False, f"{command[:100]!r} is no command: {exc}")
+    program = shutil.which(words[0]) if words else None
+    if program is None:
+        return CommandStep(name, False, f"there is no program {(words or [''])[0][:100]!r} on PATH")
+    with tempfile.TemporaryFile() as said:
+        process = subprocess.Popen(
+            [program, *words[1:]],
+            stdin=subprocess.DEVNULL,
+            stdout=said,
+            stderr=subprocess.STDOUT,
+            env=docker_environment(outer),
+            cwd="/",
+            start_new_session=True,
+        )
+        try:
+            code: int | None = process.wait(timeout=deadline_s)
+        except subprocess.TimeoutExpired:
+            code = None
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(timeout=_COMMAND_END_S)
+        said.seek(0)
+        text = said.read(_SAID_BYTES).decode("utf-8", "replace").strip()
+    if code is None:
+        return CommandStep(name, False, f"it took longer than {deadline_s:g} s; {text}".rstrip("; "))
+    return CommandStep(name, code == 0, f"ended with {code}; {text}".rstrip("; "))
+
+
+Ask = Callable[[Iterable[Path]], Mapping[Path, Probe]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PathCase:
+    """One dead path: a mount, or a directory that is on none of its own."""
+
+    path: Path
+    is_mount: bool
+    probe: Probe
+    runs: tuple[DirectoryRun, ...]
+    decision: StorageDecision
+    steps: tuple[CommandStep, ...] = ()
+    healed: bool = False
+
+    def describe(self) -> str:
+        """Return in words what is wrong."""
+        return f"{self.path} is {self.probe.describe()}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Guarded:
+    """What one look saw and did, or would do."""
+
+    deploying: bool = False
+    looked_at: tuple[Path, ...] = ()
+    cases: tuple[PathCase, ...] = ()
+
+    @property
+    def is_well(self) -> bool:
+        """Whether every path answers, or does again."""
+        return all(case.healed for case in self.cases)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StorageGuard:
+    """Looks at paths; what it asks the machine is handed in."""
+
+    jobs: Jobs
+    ask: Ask | None = None
+    table: Callable[[], str] = field(default=MOUNTS.read_text)
+
+    @property
+    def _limits(self) -> StorageSettings:
+        return self.jobs.settings.storage
+
+    def look(self, *, apply: bool) -> Guarded:
+        """Look once; without `apply` nothing is noted, so that nothing is ever confirmed."""
+        jobs, now = self.jobs, self.jobs.clock.now()
+        if is_deploying(jobs.settings, now):
+            return Guarded(deploying=True)
+        with jobs.database.read() as session:
+            runs = [run for run in (*running(session), *waiting_for_storage(session)) if _is_here(run)]
+            notes = notes_since(session, now - _A_DAY)
+        root = jobs.settings.zimit.store_root
+        paths = [_folder(run) for run in runs]
+        health = self._ask([*paths, *([root / SENTINEL] if root else [])])
+        dead = [run for run in runs if self._health(run, health).is_dead]
+        cases = [self._case(path, group, health, notes) for path, group in self._grouped(dead).items()]
+        if apply:
+            self._note_alive([run for run in runs if run not in dead], notes)
+            cases = [self._act(case) for case in cases]
+        return Guarded(looked_at=tuple(dict.fromkeys(paths)), cases=tuple(cases))
+
+    def _ask(self, paths: Iterable[Path]) -> Mapping[Path, Probe]:
+        if self.ask is not None:
+            return self.ask(paths)
+        return probe(paths, self.jobs.clock, deadline_s=self._limits.probe_s)
+
+    def _health(self, run: DirectoryRun, health: Mapping[Path, Probe]) -> Probe:
+        """Return how a run's directory is: below a store root that is not mounted it is dead, whatever stands there."""
+        root, folder = self.jobs.settings.zimit.store_root, _folder(run)
+        if root is not None and folder.is_relative_to(root):
+            mark = health[root / SENTINEL]
+            if mark.health is not PathHealth.ALIVE:
+                return Probe(PathHealth.DEAD if mark.health is PathHealth.MISSING else mark.health, mark.errno)
+        return health[folder]
+
+    def _grouped(self, dead: Sequence[DirectoryRun]) -> dict[Path, list[DirectoryRun]]:
+        """Return the runs by what would have to be mounted anew for them."""
+        table, root = self.table(), self.jobs.settings.zimit.store_root
+        groups: dict[Path, list[DirectoryRun]] = {}
+        for run in dead:
+            folder = _folder(run)
+            above = root if root is not None and folder.is_relative_to(root) else mount_point(folder, table)
+            groups.setdefault(above or folder, []).append(run)
+        return groups
+
+    def _case(
+        self, path: Path, runs: list[DirectoryRun], health: Mapping[Path, Probe], notes: Sequence[Note]
+    ) -> PathCase:
+        decision = decide_storage([run.job.id for run in runs], notes, self._limits, now=self.jobs.clock.now())
+        is_mount = path == self.jobs.settings.zimit.store_root or mount_point(path, self.table()) == path
+        return PathCase(
+            path=path, is_mount=is_mount, probe=self._health(runs[0], health), runs=tuple(runs), decision=decision
+        )
+
+    def _note_alive(self, runs: Sequence[DirectoryRun], notes: Sequence[Note]) -> None:
+        again = [run for run in runs if streak(notes, run.job.id)]
+        if again:
+            with self.jobs.database.write() as session:
+                recovering.note(session, self.jobs.clock, again, SEEN_ALIVE, "it answers again")
+
+    def _act(self, case: PathCase) -> PathCase:
+        """Note a sight, or do all there is to do; the deed is noted first, so that it counts whatever happens.
+
+        With the jobs locked it is decided once more: of two watchdogs at the same moment, one does it.
+        """
+        now = self.jobs.clock.now()
+        with self.jobs.database.write() as session:
+            ids = [run.job.id for run in case.runs if locked_job(session, run.job.id) is not None]
+            case = replace(
+                case, decision=decide_storage(ids, notes_since(session, now - _A_DAY), self._limits, now=now)
+            )
+            wanted = [run for run in case.runs if run.job.id in case.decision.jobs]
+            if not wanted:
+                recovering.note(session, self.jobs.clock, case.runs, SEEN_DEAD, case.describe())
+                return case
+            recovering.note(session, self.jobs.clock, wanted, FREED, case.describe())
+        steps = [*self._take(case, wanted), *self._remount(case)]
+        healed = not self._ask([case.path])[case.path].is_dead and all(step.ok for step in steps)
+        steps.append(CommandStep("probe", healed, "it answers" if healed else "it does not answer"))
+        with self.jobs.database.write() as session:
+            told = [{"step": step.name, "ok": step.ok, "said": step.said} for step in steps]
+            detail = {"was": case.probe.describe(), "jobs": list(case.decision.jobs), "steps": told}
+            recovering.record_steps(session, self.jobs.clock, str(case.path), detail)
+        return replace(case, steps=tuple(steps), healed=healed)
+
+    def _take(self, case: PathCase, wanted: Sequence[DirectoryRun]) -> list[CommandStep]:
+        """End the runs on a path in the rows, and ask the tools that hang on it to end."""
+        settler, steps = RunSettler(self.jobs.settings.jobs, self.jobs.placement), []
+        for run in wanted:
+            with self.jobs.database.write() as session:
+                taken = take_for_storage(session, self.jobs.clock, settler, run, error=case.describe())
+            asked = hurry_tools(_folder(run))  # also one that a run left behind which has failed already
+            if taken or asked:
+                told = f"{'infra_error' if taken else 'it had ended'}; {asked} tools were asked to end"
+                steps.append(CommandStep(f"end job {run.job.id}", True, told))
+        return steps
+
+    def _remount(self, case: PathCase) -> list[CommandStep]:
+        limits, mount = self._limits, str(case.path)
+        if not case.is_mount:
+            return [CommandStep("mount", False, "it is no mount of its own: mend the disk below it")]
+        steps: list[CommandStep] = []
+        for name, command in (("unmount", limits.unmount_command), ("mount", limits.mount_command)):
+            if name == "unmount" and mount_point(case.path, self.table()) != case.path:
+                steps.append(CommandStep(name, True, "it is not mounted"))
+            elif command is None:
+                steps.append(
+                    CommandStep(name, False, f"HOLDFAST_STORAGE_{name.upper()}_COMMAND is not set: nothing was run")
+                )
+            else:
+                steps.append(run_step(name, command, mount, deadline_s=limits.command_s))
+            if not steps[-1].ok:
+                break
+        return steps
+
+
+def _folder(run: DirectoryRun) -> Path:
+    return Path(os.path.normpath(run.execution.output_dir))
+
+
+def _is_here(run: DirectoryRun) -> bool:
+    """Return whether the holder of a run is on this machine; a path may be dead here and well there."""
+    host = (run.job.lock_owner or "").rpartition("/")[0]
+    return run.execution.state != "running" or host in ("", socket.gethostname())

@@ -1,0 +1,294 @@
+"""What can be seen from outside of crawls that run: how far, how fast, since when nothing moved, and who holds them.
+
+Of a tool the directory is looked at, of our own crawler the rows. A directory is first asked, by a process of its own,
+whether it answers: who touches a dead mount may never come back.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from enum import StrEnum
+from pathlib import Path
+from typing import NamedTuple
+
+from holdfast.archive_tool.files import Holder, holder_of, write_whole
+from holdfast.archive_tool.logs import newest_log, read_progress
+from holdfast.archive_tool.outcome import is_storage_errno
+from holdfast.archive_tool.state import STATE_NAME, load_state
+from holdfast.clock import Clock
+from holdfast.errors import Unavailable
+from holdfast.jobs.administration import maintenance
+from holdfast.jobs.administration.maintenance import DirectoryRun
+from holdfast.jobs.administration.recovering import RunSighting
+from holdfast.jobs.administration.repair import effective
+from holdfast.jobs.views.listing import admin_counts, cleanup_counts
+from holdfast.metrics import CrawlFigure, CrawlFigures, WarcCheckFigures, textfile
+from holdfast.wiring.jobs import Jobs
+
+MOUNTS = Path("/proc/self/mountinfo")
+_ASK = """
+import os, stat, sys
+try:
+    if stat.S_ISDIR(os.stat(sys.argv[1]).st_mode):
+        with os.scandir(sys.argv[1]) as names:
+            next(names, None)
+except OSError as exc:
+    sys.exit(exc.errno if exc.errno and exc.errno < 256 else 255)
+"""
+_END_S = 0.5
+_OCTAL = re.compile(r"\\([0-7]{3})")
+_GONE = (errno.ENOENT, errno.ENOTDIR)
+
+
+class PathHealth(StrEnum):
+    """How a path answers."""
+
+    ALIVE = "alive"
+    MISSING = "missing"
+    """There is nothing of this name; the disk below answers."""
+    DEAD = "dead"
+    """The storage itself does not work: its endpoint is gone, stale or broken."""
+    HANGS = "hangs"
+
+
+class Probe(NamedTuple):
+    """How one path answered."""
+
+    health: PathHealth
+    errno: int = 0
+
+    @property
+    def is_dead(self) -> bool:
+        """Whether work on this path cannot go on."""
+        return self.health in (PathHealth.DEAD, PathHealth.HANGS)
+
+    def describe(self) -> str:
+        """Return it in words."""
+        return f"{self.health.value} (errno {self.errno})" if self.errno else self.health.value
+
+
+def probe(paths: Iterable[Path], clock: Clock, *, deadline_s: float) -> dict[Path, Probe]:
+    """Ask all paths at once, each by a process of its own, and return how they answered within the time."""
+    asked = {
+        path: subprocess.Popen(
+            [sys.executable, "-I", "-S", "-c", _ASK, os.fsencode(path)],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+        for path in dict.fromkeys(paths)
+    }
+    deadline = clock.monotonic() + deadline_s
+    return {path: _answer(process, deadline - clock.monotonic()) for path, process in asked.items()}
+
+
+def _answer(process: subprocess.Popen[bytes], seconds: float) -> Probe:
+    try:
+        return judge(process.wait(timeout=max(0.0, seconds)))
+    except subprocess.TimeoutExpired:
+        process.kill()
+        with suppress(subprocess.TimeoutExpired):  # stuck in the kernel: it ends when the mount lets go of it
+            process.wait(timeout=_END_S)
+        return Probe(PathHealth.HANGS)
+
+
+def judge(code: int) -> Probe:
+    """Return what the errno of a look at a path says about it; trouble with permissions is not the storage's."""
+    if is_storage_errno(code):
+        return Probe(PathHealth.DEAD, code)
+    return Probe(PathHealth.MISSING, code) if code in _GONE else Probe(PathHealth.ALIVE, max(0, code))
+
+
+def mount_point(path: Path, table: str) -> Path | None:
+    """Return where the storage of a path is mounted, by the kernel's list; None for the root of the machine."""
+    points = {
+        Path(_OCTAL.sub(lambda found: chr(int(found[1], 8)), line.split()[4]))
+        for line in table.splitlines()
+        if len(line.split()) > 4
+    }
+    above = [point for point in points if path.is_relative_to(point)]
+    best = max(above, key=lambda point: len(point.parts), default=None)
+    return None if best is None or best == Path(best.anchor) else best
+
+
+Ask = Callable[[Iterable[Path]], Mapping[Path, Probe]]
+
+TOOLS = ("zimit", "http_warc", "playwright_warc")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WatchedRun:
+    """One running execution."""
+
+    run: DirectoryRun
+    sight: RunSighting
+    holder: Holder | None
+    """The tool that works in the directory; None if none does, and for our own crawler."""
+    state_ok: bool
+    restarts: int
+    errors: dict[str, int]
+    log: str | None
+
+    @property
+    def is_tool(self) -> bool:
+        """Whether `archive-tool` runs it; our own crawler otherwise."""
+        return is_tool_run(self.run)
+
+    @property
+    def is_annual(self) -> bool:
+        """Whether document 001's minima hold for it."""
+        return self.run.job.kind in ("annual", "shard")
+
+
+def is_tool_run(run: DirectoryRun) -> bool:
+    """Return whether an execution is run by `archive-tool`."""
+    return run.execution.config.get("backend") in TOOLS
+
+
+def see_all(jobs: Jobs, *, ask: Ask | None = None) -> list[WatchedRun]:
+    """Look at every execution that runs, by job; nothing is changed. `ask` replaces how directories are asked."""
+    now = jobs.clock.now()
+    with jobs.database.read() as session:
+        runs = maintenance.running(session)
+        rows = {
+            run.job.id: (maintenance.last_progress(session, run), maintenance.next_due(session, run))
+            for run in runs
+            if not is_tool_run(run)
+        }
+    folders = [Path(run.execution.output_dir) for run in runs if run.job.id not in rows]
+    health = ask(folders) if ask else probe(folders, jobs.clock, deadline_s=jobs.settings.storage.probe_s)
+    sights = []
+    for run in runs:
+        if run.job.id in rows:
+            sights.append(see_native(run, *rows[run.job.id], now=now))
+        elif health[Path(run.execution.output_dir)].is_dead:
+            sights.append(_see_nothing(run, now=now))
+        else:
+            sights.append(see_tool(run, now=now))
+    return sights
+
+
+def see_native(run: DirectoryRun, moved: datetime | None, due: datetime | None, *, now: datetime) -> WatchedRun:
+    """Return how a run of our own crawler gets on: since its counts changed, or it had something to ask for.
+
+    Its pace is what politeness allows, so nothing is said of it; waiting, as a site or its own delay asks, is no
+    standstill.
+    """
+    taken = run.job.lock_acquired_at or run.execution.started_at or now
+    since = max(filter(None, (taken, moved, due))) + timedelta(seconds=effective(run.job, run.source).delay_s)
+    return WatchedRun(
+        run=run,
+        holder=None,
+        state_ok=True,
+        restarts=0,
+        errors={},
+        log=None,
+        sight=RunSighting(
+            pages=run.execution.items_crawled,
+            running_s=max(0.0, (now - taken).total_seconds()),
+            idle_s=max(0.0, (now - since).total_seconds()),
+            pages_per_minute=None,
+        ),
+    )
+
+
+def see_tool(run: DirectoryRun, *, now: datetime) -> WatchedRun:
+    """Look at a tool's directory. The newest log counts, whatever the row says; nothing is changed.
+
+    A disk that does not answer shows nothing: the run looks as if nothing had moved since it was taken.
+    """
+    try:
+        return _see_directory(run, Path(run.execution.output_dir), _running_s(run, now), now)
+    except OSError:
+        return _see_nothing(run, now=now)
+
+
+def _running_s(run: DirectoryRun, now: datetime) -> float:
+    taken = run.job.lock_acquired_at or run.execution.started_at or now
+    return max(0.0, (now - taken).total_seconds())
+
+
+def _see_nothing(run: DirectoryRun, *, now: datetime) -> WatchedRun:
+    seconds = _running_s(run, now)
+    blind = RunSighting(pages=run.execution.items_crawled, running_s=seconds, idle_s=seconds, pages_per_minute=None)
+    return WatchedRun(run=run, holder=None, state_ok=False, restarts=0, errors={}, log=None, sight=blind)
+
+
+def _see_directory(run: DirectoryRun, folder: Path, running_s: float, now: datetime) -> WatchedRun:
+    log, state = newest_log(folder), load_state(folder, 1)
+    progress = None if log is None else read_progress(log)
+    moved = None if progress is None else progress.changed_at
+    if moved is None and log is not None:
+        moved = datetime.fromtimestamp(log.stat().st_mtime, UTC)
+    # A log of an earlier holder says nothing about how long this one has been idle.
+    idle_s = running_s if moved is None else min(running_s, max(0.0, (now - moved).total_seconds()))
+    return WatchedRun(
+        run=run,
+        holder=holder_of(folder),
+        state_ok=_is_state_ok(folder),
+        restarts=state.container_restarts,
+        errors=dict(state.errors),
+        log=None if log is None else str(log),
+        sight=RunSighting(
+            pages=0 if progress is None else progress.last.crawled,
+            running_s=running_s,
+            idle_s=idle_s,
+            pages_per_minute=None if progress is None else progress.pages_per_minute,
+        ),
+    )
+
+
+def _is_state_ok(folder: Path) -> bool:
+    try:
+        return isinstance(json.loads((folder / STATE_NAME).read_bytes()), dict)
+    except (OSError, ValueError):
+        return False
+
+
+def read_figures(jobs: Jobs) -> CrawlFigures:
+    """Return what is to be told of this installation now."""
+    now = jobs.clock.now()
+    with jobs.database.read() as session:
+        counts, cleanups = admin_counts(session), cleanup_counts(session)
+    sights = see_all(jobs)
+    return CrawlFigures(
+        [_figure(sight, jobs.settings.recovery.stalled_s) for sight in sights],
+        jobs=counts,
+        cleanups=cleanups,
+        free_bytes=shutil.disk_usage(jobs.settings.home).free,
+        written_at=now.timestamp(),
+    )
+
+
+def _figure(sight: WatchedRun, stalled_s: float) -> CrawlFigure:
+    return CrawlFigure(
+        job=sight.run.job.id,
+        source=sight.run.source.code,
+        stalled=sight.sight.idle_s >= stalled_s,
+        progress_age_s=sight.sight.idle_s,
+        pages_per_minute=sight.sight.pages_per_minute,
+        state_ok=sight.state_ok,
+        restarts=sight.restarts,
+        errors=sight.errors,
+    )
+
+
+def write_textfile(path: Path, figures: CrawlFigures | WarcCheckFigures) -> bytes:
+    """Put the text in place and return it; a scraper sees the old file or the new one. Unavailable if it cannot be."""
+    data = textfile(figures)
+    try:
+        write_whole(path, data)
+    except OSError as exc:
+        raise Unavailable(f"cannot write {path}: {exc.strerror}; choose another place with --out") from exc
+    return data

@@ -1,0 +1,171 @@
+"""An execution's captures held against its files: is each file there and whole in size, does each row find its record.
+
+Replay reads the snapshot table, so there is no index of its own to build: what this finds is all there is to set right.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import Path
+
+from sqlalchemy import func, select
+from sqlalchemy.orm import Session
+
+from holdfast.db.engine import Database
+from holdfast.db.models import Snapshot, WarcFile
+from holdfast.errors import HoldfastError, NotFound
+from holdfast.index.queries import SnapshotNotFound, path_of
+from holdfast.index.records import open_stored
+from holdfast.withdrawals.visibility import visible
+
+
+def executions_after(session: Session, *, after: int, limit: int) -> list[int]:
+    """Return the next executions that have sealed files, by id."""
+    query = select(WarcFile.execution_id).where(WarcFile.execution_id > after, WarcFile.state == "sealed").distinct()
+    return list(session.scalars(query.order_by(WarcFile.execution_id).limit(limit)))
+
+
+def files_of(session: Session, *, execution_id: int) -> list[WarcFile]:
+    """Return the sealed files of an execution, by id."""
+    return list(
+        session.scalars(
+            select(WarcFile)
+            .where(WarcFile.execution_id == execution_id, WarcFile.state == "sealed")
+            .order_by(WarcFile.id)
+        )
+    )
+
+
+def capture_count(session: Session, *, execution_id: int) -> int:
+    """Return how many captures of an execution may be seen."""
+    return session.scalar(select(func.count()).where(Snapshot.execution_id == execution_id, *visible())) or 0
+
+
+def captures_after(session: Session, *, execution_id: int, after: int, limit: int) -> list[Snapshot]:
+    """Return the next captures of an execution that may be seen, by id."""
+    query = select(Snapshot).where(Snapshot.execution_id == execution_id, Snapshot.id > after, *visible())
+    return list(session.scalars(query.order_by(Snapshot.id).limit(limit)))
+
+
+_BATCH = 200
+_TOLD = 20
+
+
+class Fault(StrEnum):
+    """Why a capture, or a file, cannot be replayed."""
+
+    FILE_MISSING = "file_missing"
+    FILE_SIZE = "file_size"
+    """It is shorter or longer than when it was sealed."""
+    NOT_INDEXED = "not_indexed"
+    RECORD = "record_damaged"
+    OTHER_RECORD = "other_record"
+    """At its place stands the record of another capture."""
+    LOST_ORIGINAL = "original_lost"
+    """A revisit whose body nobody has; it shows its headers only."""
+    WITHDRAWN_ORIGINAL = "original_withdrawn"
+    """A revisit whose original is hidden: nothing is damaged, and it shows nothing until that is shown again."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Replayable:
+    """What was found for one execution."""
+
+    execution_id: int
+    files: int = 0
+    captures: int = 0
+    checked: int = 0
+    faults: Counter[str] = field(default_factory=Counter)
+    examples: list[str] = field(default_factory=list)
+    """The first few, with what is wrong."""
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether everything that was looked at can be replayed."""
+        return not self.faults
+
+    def blame(self, fault: Fault, what: str) -> None:
+        """Count a fault."""
+        self.faults[fault.value] += 1
+        if len(self.examples) < _TOLD:
+            self.examples.append(f"{fault.value}: {what}")
+
+
+def check_execution(
+    database: Database,
+    home: Path,
+    execution_id: int,
+    *,
+    sample: int | None = None,
+    seen: Callable[[int], None] = lambda _count: None,
+) -> Replayable:
+    """Check the files of an execution and its captures: all, or about `sample` of them, evenly spread.
+
+    NotFound if it has no sealed file: then there is nothing to replay.
+    """
+    found = Replayable(execution_id=execution_id)
+    with database.read() as session:
+        _check_files(session, home, found)
+        found.captures = capture_count(session, execution_id=execution_id)
+    if not found.files:
+        raise NotFound(f"execution {execution_id} has no sealed WARC file: nothing of it can be replayed")
+    step = 1 if not sample else max(1, found.captures // sample)
+    after, number = 0, 0
+    while True:
+        with database.read() as session:
+            page = captures_after(session, execution_id=execution_id, after=after, limit=_BATCH)
+            for snapshot in page:
+                if number % step == 0:
+                    _check_capture(session, home, snapshot, found)
+                number += 1
+        if not page:
+            return found
+        after = page[-1].id
+        seen(found.checked)
+
+
+def each_execution(database: Database) -> Iterator[int]:
+    """Yield every execution that has sealed files, oldest first."""
+    after = 0
+    while True:
+        with database.read() as session:
+            page = executions_after(session, after=after, limit=_BATCH)
+        if not page:
+            return
+        yield from page
+        after = page[-1]
+
+
+def _check_files(session: Session, home: Path, found: Replayable) -> None:
+    for file in files_of(session, execution_id=found.execution_id):
+        found.files += 1
+        try:
+            size = path_of(session, home, file.id).stat().st_size
+        except (OSError, NotFound):
+            found.blame(Fault.FILE_MISSING, file.path)
+            continue
+        if file.size is not None and size != file.size:
+            found.blame(Fault.FILE_SIZE, f"{file.path} has {size:,} bytes, {file.size:,} were sealed")
+        if file.index_state != "indexed":
+            found.blame(Fault.NOT_INDEXED, f"{file.path} is {file.index_state}")
+
+
+def _check_capture(session: Session, home: Path, snapshot: Snapshot, found: Replayable) -> None:
+    found.checked += 1
+    if snapshot.record_type == "revisit" and snapshot.original_id is None:
+        found.blame(Fault.LOST_ORIGINAL, f"snapshot {snapshot.id}")
+        return
+    try:
+        with open_stored(session, home, snapshot) as stored:
+            other = snapshot.record_id is not None and stored.record.record_id != snapshot.record_id
+    except SnapshotNotFound:
+        found.blame(Fault.WITHDRAWN_ORIGINAL, f"snapshot {snapshot.id}")
+        return
+    except (HoldfastError, OSError) as exc:
+        found.blame(Fault.RECORD, f"snapshot {snapshot.id}: {exc}")
+        return
+    if other:
+        found.blame(Fault.OTHER_RECORD, f"snapshot {snapshot.id}")

@@ -1,1 +1,0 @@
-"""Whether what the archive says it can replay is there."""

@@ -1,0 +1,149 @@
+"""Where an answer is given and where it points: the replay host's own paths, or its full origin from elsewhere."""
+
+from __future__ import annotations
+
+import hmac
+import os
+import secrets
+from base64 import urlsafe_b64encode
+from functools import lru_cache
+from pathlib import Path
+from typing import NamedTuple
+
+from url import URL, URLError
+
+from holdfast.config import REPLAY_HOST
+from holdfast.replay.address import replay_path, safe
+from holdfast.urls import registrable
+from holdfast.warc.outfile import sync_directory
+
+
+class ReplayOrigins(NamedTuple):
+    """The two origins of one archive, as one request sees them."""
+
+    origin: str
+    """Of the replay host: scheme, host, port."""
+    here: str
+    """Of the host that this request came to."""
+    app: str | None
+    """Of the application's host, where it is known."""
+
+    @property
+    def is_replay(self) -> bool:
+        """Whether the request came to the replay host."""
+        return self.here == self.origin
+
+    @property
+    def prefix(self) -> str:
+        """What stands before a replay path: nothing on the replay host, its origin elsewhere."""
+        return "" if self.is_replay else self.origin
+
+    def memento(self, digits: str, modifier: str, url: str) -> str:
+        """Return the whole address of a capture (URI-M); always on the replay host."""
+        return self.origin + replay_path(digits, modifier, url)
+
+    def gate(self, url: str) -> str:
+        """Return the TimeGate of an address (URI-G)."""
+        return f"{self.here}/web/{safe(url)}"
+
+    def map(self, url: str, form: str = "link", page: str = "") -> str:
+        """Return a TimeMap of an address (URI-T)."""
+        return f"{self.here}/web/timemap/{form}/{page + '/' if page else ''}{safe(url)}"
+
+
+def place_of(scheme: str, host: str, *, replay_origin: str | None, site_url: str | None = None) -> ReplayOrigins:
+    """Return the place of a request from its scheme and Host, and the settings that name the two origins."""
+    here = f"{scheme}://{host.lower()}"
+    name, colon, port = host.lower().rpartition(":") if _has_port(host) else (host.lower(), "", "")
+    if replay_origin is not None:
+        origin = replay_origin.lower()
+        is_replay = origin.partition("://")[2] == host.lower()
+        app = (site_url or "").rstrip("/") or None
+        return ReplayOrigins(origin, origin if is_replay else here, app if is_replay else here)
+    if name == REPLAY_HOST:
+        return ReplayOrigins(here, here, f"{scheme}://localhost{colon}{port}")
+    return ReplayOrigins(f"{scheme}://{REPLAY_HOST}{colon}{port}", here, here)
+
+
+def _has_port(host: str) -> bool:
+    return host.rpartition(":")[2].isdigit() and not host.endswith("]")
+
+
+KEY_FILE = "replay.key"
+"""Beside the database: the processes of one archive make the same passes. Deleting it only makes open pages stale."""
+_KEY_BYTES = 32
+_PASS_BYTES = 15
+
+
+def site_of(url: str) -> str:
+    """Return the site of an address: its registrable domain, or its whole host where there is none; empty if no host.
+
+    A port is no part of it, nor is the scheme.
+    """
+    try:
+        host = URL.parse(url).host_str
+    except (URLError, ValueError):
+        return ""
+    return (registrable(host) or host) if host else ""
+
+
+class SitePasses:
+    """Makes the passes of an archive, and judges them."""
+
+    __slots__ = ("_key",)
+
+    def __init__(self, key: bytes) -> None:
+        self._key = key
+
+    def of(self, url: str) -> str:
+        """Return the pass of the site that this address belongs to; empty if it has none."""
+        site = site_of(url)
+        if not site:
+            return ""
+        digest = hmac.digest(self._key, site.encode("utf-8", "replace"), "sha256")
+        return urlsafe_b64encode(digest[:_PASS_BYTES]).decode()
+
+    def admits(self, site_pass: str, url: str) -> bool:
+        """Return whether this is the pass of the site of this address."""
+        return bool(site_pass) and hmac.compare_digest(site_pass.encode(), self.of(url).encode())
+
+
+@lru_cache(maxsize=64)
+def site_passes(home: Path) -> SitePasses:
+    """Return the passes of the archive in this data directory, whose key is made with the first of them.
+
+    Where the key can be neither read nor written, this process makes do with a key of its own.
+    """
+    path = home / KEY_FILE
+    try:
+        return SitePasses(_read(path) or _create(path))
+    except OSError:
+        return SitePasses(secrets.token_bytes(_KEY_BYTES))
+
+
+def _read(path: Path) -> bytes | None:
+    try:
+        key = path.read_bytes()
+    except FileNotFoundError:
+        return None
+    return key if len(key) >= _KEY_BYTES else None
+
+
+def _create(path: Path) -> bytes:
+    """Write a new key under another name, then give it the real one: of two processes, the first one's key stays."""
+    draft = path.with_name(f"{path.name}.{secrets.token_hex(8)}")
+    key = secrets.token_bytes(_KEY_BYTES)
+    with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+        file.write(key)
+        file.flush()
+        os.fsync(file.fileno())
+    try:
+        os.link(draft, path)
+    except FileExistsError:
+        if _read(path) is None:  # cut short by a power loss: left alone, each process would have a key of its own
+            draft.replace(path)
+        key = _read(path) or key
+    finally:
+        draft.unlink(missing_ok=True)
+    sync_directory(path.parent)
+    return key

@@ -1,0 +1,277 @@
+"""The one writer of the search index: pages and documents from SQL become entries, columns and strings on disk.
+
+The order is what makes a crash harmless: the index commits, then the segment and the manifest, and only then does the
+drain strike out its outbox rows; whatever is taken in twice replaces itself.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import unquote_plus
+
+import numpy as np
+
+from holdfast.clock import to_micros
+from holdfast.db.engine import Database
+from holdfast.failpoints import reach
+from holdfast.index.queries import unpack_text
+from holdfast.parse.text import fold
+from holdfast.search import queries
+from holdfast.search import segments as disk
+from holdfast.search.columns import SIGNAL, host_of
+from holdfast.search.engine import IndexBroken, IndexEntry, Writer
+from holdfast.search.queries import DocumentRow, SearchPageRow
+from holdfast.search.segments import Segment, SegmentManifest
+from holdfast.urls import DEFAULT, hash64
+
+_DOCUMENTS_AT_ONCE: Final = 500
+_MAX_TITLE_CHARS: Final = 2_000
+_MAX_SNIPPET_CHARS: Final = 1_000
+
+
+class _Pool:
+    """The strings of a segment in the making."""
+
+    def __init__(self) -> None:
+        self.pieces: list[bytes] = []
+        self.size = 0
+
+    def put(self, piece: bytes) -> int:
+        at = self.size
+        self.pieces.append(piece)
+        self.size += len(piece)
+        return at
+
+
+def _go_on() -> None:
+    pass
+
+
+class SearchWriter:
+    """Writes one generation. Pages are gathered by `pages`, documents by `documents`; `commit` puts all in force."""
+
+    def __init__(self, folder: Path, database: Database, *, check: Callable[[], None] = _go_on) -> None:
+        """`check` is called every few hundred documents; what it raises ends the work, and nothing is put in force."""
+        self.folder, self.check = folder, check
+        self._database = database
+        self.manifest = disk.read_manifest(folder)
+        self._stored = {name: disk.Keys(folder, name) for name in self.manifest.segments}
+        # Left behind by a writer that died between the index's commit and the manifest: what it added is there
+        # already and must be replaced, not added beside itself.
+        self._mark = folder / "unfinished"
+        self._replay = self._mark.exists()
+        self._writer = Writer(folder / "entries")
+        self._clear()
+
+    def _clear(self) -> None:
+        self._rows: list[tuple[Any, ...]] = []
+        self._addresses: list[tuple[Any, ...]] = []
+        self._documents: list[tuple[Any, ...]] = []
+        self._cleared: list[tuple[int, int]] = []
+        self._pool = _Pool()
+        # What is gathered for the next segment; what is in those that are stored, these are asked for.
+        self._new_urls: set[int] = set()
+        self._new_documents: set[int] = set()
+
+    @property
+    def gathered(self) -> int:
+        """How many pages and documents wait for the next commit."""
+        return len(self._rows) + len(self._documents)
+
+    def pages(self, first: int, last: int, rows: Sequence[SearchPageRow]) -> None:
+        """Take in the pages of an id range, which replaces whatever stood in it; documents not seen before come too."""
+        self._begin()
+        self._cleared.append((first, last))
+        urls = [hash64(row.url) for row in rows]
+        known = self._known(urls, disk.Keys.urls) | self._new_urls
+        for url, row in zip(urls, rows, strict=True):
+            if url not in known:
+                known.add(url)
+                self._new_urls.add(url)
+                self._address(url, row)
+            self._rows.append(_as_row(row, url))
+        wanted = {row.document_id for row in rows if row.document_id is not None} - self._new_documents
+        self.documents(wanted - self._known(sorted(wanted), disk.Keys.documents))
+
+    def _known(self, keys: Sequence[int], among: Callable[[disk.Keys, disk.Ids], disk.FoundKeys]) -> set[int]:
+        """Return which of these keys the stored segments have."""
+        wanted = np.array(keys, np.int64)
+        found = np.zeros(len(wanted), np.bool_)
+        for stored in self._stored.values():
+            found |= among(stored, wanted)
+        return set(wanted[found].tolist())
+
+    def documents(self, ids: Iterable[int]) -> None:
+        """Take in documents, new or changed; ids that are not there are passed over."""
+        self._begin()
+        for chunk in _chunks(sorted(set(ids)), _DOCUMENTS_AT_ONCE):
+            self.check()
+            with self._database.read() as session:
+                found = queries.documents_with_text(session, chunk)
+            known = self._known([row.id for row in found], disk.Keys.documents)
+            for row in found:
+                self._document(row, is_known=row.id in known or row.id in self._new_documents)
+
+    def _begin(self) -> None:
+        if not self._mark.exists():
+            self._mark.touch()
+
+    def _address(self, url: int, row: SearchPageRow) -> None:
+        self._writer.add_address(url, row.url, replace=self._replay)
+        text = fold(row.url).encode()
+        before_query, _, query = row.url.partition("?")
+        group = row.group_hash if row.group_hash is not None else hash64(before_query)
+        path = before_query.partition("://")[2].partition("/")[2]
+        flags = (disk.HAS_QUERY if query else 0) | (disk.TRACKED if _tracked(query) else 0)
+        self._addresses.append(
+            (
+                url,
+                group,
+                hash64(host_of(row.url).lower()),
+                self._pool.put(text),
+                len(text),
+                min(path.count("/") + 1, 255),
+                flags,
+            )
+        )
+
+    def _document(self, row: DocumentRow, *, is_known: bool) -> None:
+        title, snippet = (row.title or "")[:_MAX_TITLE_CHARS], (row.snippet or "")[:_MAX_SNIPPET_CHARS]
+        text = unpack_text(row.packed) if row.packed is not None else snippet
+        entry = IndexEntry(
+            key=row.id, language=row.language, title=title, snippet=snippet, text=f"{text}\n{row.description or ''}"
+        )
+        self._writer.add(entry, replace=self._replay or is_known)
+        self._new_documents.add(row.id)
+        folded_title, folded_snippet = fold(title).encode(), fold(snippet).encode()
+        self._documents.append(
+            (
+                row.id,
+                self._pool.put(folded_title + folded_snippet),
+                len(folded_title),
+                len(folded_snippet),
+                _language(row.language),
+                disk.SAYS_ARCHIVED if row.says_archived else 0,
+            )
+        )
+
+    def signals(self) -> None:
+        """Take over the signals of the link graph as they stand in SQL."""
+        self._begin()
+        found: list[tuple[Any, ...]] = []
+        after = -(1 << 63)
+        while True:
+            with self._database.read() as session:
+                rows = queries.signals(session, after=after, limit=50_000)
+            if not rows:
+                break
+            found += rows
+            after = rows[-1].url_hash
+        name = f"signals-{self.manifest.sequence + 1}.npz"
+        with (self.folder / name).open("wb") as out:
+            np.savez(out, signals=disk.as_table(found, SIGNAL))
+            out.flush()
+            os.fsync(out.fileno())
+        self.manifest = replace(self.manifest, signals=name)
+
+    def commit(self) -> None:
+        """Put everything gathered in force; merge segments where it pays."""
+        self._writer.commit()
+        reach("search.committed")
+        segment = Segment(
+            name=str(self.manifest.sequence + 1),
+            rows=disk.sorted_rows(disk.as_table(self._rows, disk.ROW)),
+            addresses=disk.as_table(self._addresses, disk.ADDRESS),
+            documents=disk.as_table(self._documents, disk.DOCUMENT),
+            cleared=np.array(self._cleared, np.int64).reshape(-1, 2),
+            strings=b"".join(self._pool.pieces),
+        )
+        names = [*self.manifest.segments, segment.name]
+        weights = [self._stored[name].weight for name in self.manifest.segments]
+        count = disk.merge_plan([*weights, segment.weight])
+        if count:
+            older = [disk.load(self.folder, name) for name in names[-count:-1]]
+            segment = disk.merge([*older, segment], segment.name, oldest=count == len(names))
+            names = [*names[:-count], segment.name]
+        disk.store(self.folder, segment)
+        self.manifest = disk.with_segment(self.manifest, names)
+        disk.write_manifest(self.folder, self.manifest)
+        reach("search.in_force")
+        self._stored = {name: self._stored.get(name) or disk.Keys(self.folder, name) for name in names}
+        if not self._replay:
+            self._mark.unlink(missing_ok=True)
+        self._clear()
+
+    def caught_up(self) -> None:
+        """Note that nothing waits any more: all that a writer that died had added was taken in once more by now.
+
+        Not at the first commit: a drain of many pages has several, and what was added may belong to a later one.
+        """
+        if self._replay and not self.gathered:
+            self._replay = False
+            self._mark.unlink(missing_ok=True)
+
+    def close(self) -> None:
+        """Wait for the index's own merges and let go; what was not committed is taken in again by the next drain."""
+        self._writer.close()
+
+
+def read_signals(folder: Path, manifest: SegmentManifest) -> disk.Table:
+    """Return the signals in force; an empty table if there are none."""
+    if manifest.signals is None:
+        return np.empty(0, SIGNAL)
+    try:
+        with (folder / manifest.signals).open("rb") as stored, np.load(stored, allow_pickle=False) as arrays:
+            table: disk.Table = arrays["signals"]
+    except disk.UNREADABLE as exc:
+        raise IndexBroken(f"the signals of the search index cannot be read: {exc}") from exc
+    return table
+
+
+def _chunks(ids: Sequence[int], size: int) -> Iterator[Sequence[int]]:
+    for start in range(0, len(ids), size):
+        yield ids[start : start + size]
+
+
+def _as_row(row: SearchPageRow, url: int) -> tuple[Any, ...]:
+    # A revisit answered with 304 stands for the page that it did not repeat.
+    status = 200 if row.status == 304 and row.record_type == "revisit" else row.status or 0
+    flags = (disk.DUPLICATE if row.canonical_id is not None else 0) | (disk.NOINDEX if row.noindex else 0)
+    return (
+        row.id,
+        to_micros(row.captured_at),
+        url,
+        row.document_id or 0,
+        row.source_id,
+        status,
+        flags,
+        type_of(row.media_type),
+    )
+
+
+def type_of(media_type: str | None) -> int:
+    """Return the kind of page that a media type stands for."""
+    kind = (media_type or "").partition(";")[0].strip().lower()
+    if "html" in kind:
+        return disk.HTML
+    if kind == "application/pdf":
+        return disk.PDF
+    return disk.TEXT if kind.startswith("text/") else disk.OTHER
+
+
+def _language(language: str | None) -> bytes:
+    primary = (language or "").partition("-")[0].lower()
+    return primary.encode("ascii", "ignore")[:3] if primary not in ("", "und") else b""
+
+
+def _tracked(query: str) -> bool:
+    names = (unquote_plus(pair.partition("=")[0]).lower() for pair in query.split("&"))
+    return (
+        any(name in DEFAULT.tracking or name.startswith(DEFAULT.tracking_prefixes) for name in names)
+        if query
+        else False
+    )

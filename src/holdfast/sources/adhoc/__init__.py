@@ -1,1 +1,0 @@
-"""The sources that a crawl from the command line makes for itself."""

@@ -1,0 +1,234 @@
+"""What follows a crawl: its files are read, search takes them in, captures are compared. A little at a time.
+
+Everything waits in rows: sealed files, executions that are pending or indexing, the search outbox, captures that nobody
+compared. So a worker may be killed anywhere, and the next one goes on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
+from functools import cached_property
+from pathlib import Path
+
+from holdfast import log
+from holdfast.changes.compute import Computed, ComputeWish, compute_pending
+from holdfast.clock import to_micros
+from holdfast.crawl_process.recovery import recover
+from holdfast.imports.importer import KEPT, Importer
+from holdfast.imports.packages import discover
+from holdfast.imports.placing import Keeping
+from holdfast.index.indexer import Indexer, Interrupted, free_the_dead, open_indexer
+from holdfast.index.leases import FileToIndex, ReadProgress, pending_files
+from holdfast.jobs import indexing
+from holdfast.jobs.imports import ImportBegun, ImportWish
+from holdfast.jobs.indexing import FileStates, ToIndex, file_states, open_files
+from holdfast.jobs.specs import OWN
+from holdfast.search.directory import IndexBusy
+from holdfast.search.outbox import drain
+from holdfast.warc import queries as files
+from holdfast.warc.roots import StrayFile, locate
+from holdfast.worker.background import BackgroundContext
+
+_log = log.get()
+_FREE_S = 5.0
+_BEAT_S = 15.0
+_COMPARE_S = 60.0
+_DRAIN_S = 5.0
+_EVENTS = 200
+
+
+class AfterCrawl:
+    """The chore of indexing, searching and comparing."""
+
+    name = "index, search, changes"
+
+    def __init__(self, bench: BackgroundContext) -> None:
+        self._bench = bench
+        self._freed_at = -_FREE_S
+        self._beat_at = 0.0
+        self._compared_at = 0.0
+        self._news = True
+        """Whether there may be captures that nobody compared."""
+        self._refused: dict[int, list[str]] = {}
+        """Executions whose folder was searched for files of a tool, and what could not be taken in from there."""
+
+    def run_once(self) -> bool:
+        """Do the first of these that waits: read a file, let search take in what was read, compare captures."""
+        try:
+            return self._index() or self._search() or self._compare()
+        except Interrupted:
+            return False
+
+    @cached_property
+    def _indexer(self) -> Indexer:
+        ground = self._bench.ground
+        opened = open_indexer(ground.hot, ground.clock, ground.settings.home, on_progress=self._look)
+        return self._bench.on_end.enter_context(opened)
+
+    def _look(self, _file: FileToIndex, _progress: ReadProgress) -> None:
+        self._indexer.stopping = self._bench.is_stopping()
+
+    def _index(self) -> bool:
+        self._free()
+        after = 0
+        while not self._bench.is_stopping():
+            with self._bench.database.read() as session:
+                found = indexing.next_to_index(session, after=after)
+            if found is None:
+                break
+            if self._go_on_with(found):
+                return True
+            after = found.execution_id
+        # Files that are sealed while their crawl still runs, and those of crawls that no job asked for.
+        return self._read_one(self._pending())
+
+    def _pending(self) -> Iterator[int]:
+        """Yield the sealed files that wait to be read, by id."""
+        ground, after = self._bench.ground, 0
+        while True:
+            with ground.hot.read() as tx:
+                waiting = pending_files(tx, after=after, now=to_micros(ground.clock.now()))
+            yield from waiting
+            if not waiting:
+                return
+            after = waiting[-1]
+
+    def _read_one(self, waiting: Iterable[int]) -> bool:
+        """Read the first of these that nobody else is at; False if there is none."""
+        for warc_file_id in waiting:
+            if self._bench.is_stopping():
+                return False
+            if self._is_there(warc_file_id) and self._indexer.index_file(warc_file_id, only_waiting=True) is not None:
+                self._news = True
+                return True
+        return False
+
+    def _is_there(self, warc_file_id: int) -> bool:
+        """Return whether the folder of a file is there; if its storage is away, the file waits and is not failed.
+
+        A place where no file may lie will not become one: whoever reads it says so.
+        """
+        with self._bench.ground.hot.read() as tx:
+            stored = files.path_of(tx, warc_file_id)
+        try:
+            return stored is not None and locate(self._bench.ground.settings.home, stored).parent.is_dir()
+        except StrayFile:
+            return True
+
+    def _free(self) -> None:
+        """Let go of what dead indexers and crawl processes of this machine held."""
+        ground = self._bench.ground
+        now = ground.clock.monotonic()
+        if now - self._freed_at >= _FREE_S:
+            self._freed_at = now
+            free_the_dead(ground.hot, ground.clock, ground.run_folder)
+        if now - self._beat_at >= _BEAT_S and "_indexer" in self.__dict__:
+            self._beat_at = now
+            self._indexer.beat()
+
+    def _go_on_with(self, found: ToIndex) -> bool:
+        """Read one file of an execution, or close its account; False if others are at all that is left of it."""
+        now = self._bench.ground.clock.now()
+        try:
+            with self._bench.database.write() as session:
+                is_new = indexing.take_up(session, found.execution_id, now=now)
+        except indexing.NotIndexable:  # another worker has finished it
+            self._refused.pop(found.execution_id, None)
+            return False
+        if is_new:  # asked for again: the folder may hold other files by now
+            self._refused.pop(found.execution_id, None)
+        self._take_in(found)
+        states = self._files(found)
+        if is_new and states.failed:
+            self._ask_again(states)
+            states = self._files(found)
+        if self._read_one(states.waiting):
+            return True
+        return not states.waiting and (lost := self._seal(found)) is not None and self._conclude(found, lost)
+
+    def _files(self, found: ToIndex) -> FileStates:
+        with self._bench.database.read() as session:
+            return file_states(session, execution_id=found.execution_id)
+
+    def _ask_again(self, states: FileStates) -> None:
+        """Have files read again that could not be read the last time."""
+        with self._bench.ground.hot.write() as tx:
+            for warc_file_id in states.failed:
+                files.set_index_state(tx, warc_file_id, "pending")
+
+    def _take_in(self, found: ToIndex) -> None:
+        """Register and read what a tool left in the execution's folder; our own crawler registers its files itself."""
+        folder = Path(found.output_dir)
+        if found.backend in OWN or found.execution_id in self._refused or not folder.is_dir():
+            return
+        ground = self._bench.ground
+        wish = ImportWish(source=found.source, name=None, home=ground.settings.home, config={})
+        importer = Importer(self._bench.database, ground.hot, ground.clock, self._indexer, wish)
+        importer.keeping = Keeping.LINK
+        importer.on_step = lambda _step: setattr(self._indexer, "stopping", self._bench.is_stopping())
+        there = discover([folder], follow_state=True)
+        new = [path for path in there.files if not importer.is_known(path)]
+        importer.begun = ImportBegun(execution_id=found.execution_id, folder=folder / KEPT)
+        if new:
+            importer.begun.folder.mkdir(exist_ok=True)
+        self._refused[found.execution_id] = [
+            *(f"{path} cannot be looked into: {why}" for path, why in there.unreadable),
+            *(one.error for one in importer.run(new) if one.error is not None),
+        ]
+
+    def _seal(self, found: ToIndex) -> list[int] | None:
+        """Have files sealed that a dead process left open; return those that are lost, None while one may yet be."""
+        with self._bench.database.read() as session:
+            still_written = open_files(session, execution_id=found.execution_id)
+        if not still_written:
+            return []
+        mended = recover(self._bench.ground)  # its process died, or is just sealing
+        left = [number for number in still_written if number in mended.left and self._is_there(number)]
+        lost = {number: mended.left[number] for number in left}
+        lost |= {number: mended.elsewhere[number] for number in still_written if number in mended.elsewhere}
+        if len(lost) < len(still_written):
+            return None
+        self._refused.setdefault(found.execution_id, []).extend(lost.values())
+        return list(lost)
+
+    def _conclude(self, found: ToIndex, lost: Sequence[int]) -> bool:
+        """Close the account of an execution; False if something of it waits again."""
+        errors = self._refused.pop(found.execution_id, [])
+        database, clock = self._bench.database, self._bench.ground.clock
+        closed = indexing.close_account(
+            database, clock, found.execution_id, errors=errors, lost=lost, folder=found.output_dir
+        )
+        if closed:
+            _log.info("worker.indexed", execution=found.execution_id, errors=len(errors))
+        return closed
+
+    def _search(self) -> bool:
+        if self._bench.is_stopping():
+            return False
+        ground = self._bench.ground
+        with suppress(IndexBusy):  # then another process takes it in
+            done = drain(
+                self._bench.database,
+                ground.settings.home,
+                ground.clock,
+                limit_s=_DRAIN_S,
+                is_stopping=self._bench.is_stopping,
+            )
+            return done.changes > 0
+        return False
+
+    def _compare(self) -> bool:
+        """Compare captures after something was read, and now and then: others read too."""
+        now = self._bench.ground.clock.monotonic()
+        if self._bench.is_stopping() or not (self._news or now - self._compared_at >= _COMPARE_S):
+            return False
+        done = compute_pending(
+            self._bench.database, self._bench.ground.clock, ComputeWish(max_events=_EVENTS), on_progress=self._pause
+        )
+        self._compared_at, self._news = now, done.looked_at > 0
+        return done.looked_at > 0
+
+    def _pause(self, _so_far: Computed) -> None:
+        if self._bench.is_stopping():
+            raise Interrupted("stopped between two batches")

@@ -1,0 +1,217 @@
+"""What a worker does beside running executions: small pieces of work that wait in rows, one after the other."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack, closing
+from dataclasses import dataclass
+from typing import Protocol
+
+from holdfast import log
+from holdfast.config import Settings
+from holdfast.db.engine import Database
+from holdfast.editions.errors import EditionBusy, LedgerUnbalanced
+from holdfast.editions.report import due, write_report
+from holdfast.search.signals import refresh
+from holdfast.wiring import Runtime, open_ground
+
+
+class Chore(Protocol):
+    """One kind of work, taken up whenever the worker has a moment; registered in `worker.roster`."""
+
+    @property
+    def name(self) -> str:
+        """What it is called in logs: a word or two."""
+        ...
+
+    def run_once(self) -> bool:
+        """Do one piece, of a few seconds if possible, and return whether there was anything to do.
+
+        Any number of workers may do so at once: the rows decide whose piece it is. What it raises is logged, and the
+        chore is tried again after a pause; a piece that takes long looks at `Bench.is_stopping` between two steps.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BackgroundContext:
+    """What chores are made with; all of it belongs to the thread that they run on."""
+
+    ground: Runtime
+    database: Database
+    is_stopping: Callable[[], bool]
+    """Whether the worker ends: leave off at the next good moment, what is left stays in the rows."""
+    on_end: ExitStack
+    """What a chore keeps open is entered here: it is closed, on the same thread, when the worker ends."""
+
+
+_log = log.get()
+_AGAIN_S = 5.0
+_LONGEST_S = 60.0
+
+
+@dataclass(slots=True)
+class _Turn:
+    """One chore, and when it is looked at again after it failed."""
+
+    chore: Chore
+    failures: int = 0
+    not_before: float = 0.0
+    error: str | None = None
+
+
+class Rounds:
+    """The chores of one worker."""
+
+    def __init__(self, settings: Settings, chores: Sequence[Callable[[BackgroundContext], Chore]]) -> None:
+        self._settings, self._chores = settings, chores
+        self._stopping = threading.Event()
+        self._wake = threading.Event()
+        self._changed = threading.Condition()
+        self._count = 0
+        self._idle = False
+        self._hurried = False
+        self.errors: dict[str, str] = {}
+        """By chore, for those that failed the last time."""
+        self._thread = threading.Thread(target=self._run, name="chores", daemon=True)
+
+    def start(self) -> None:
+        """Begin."""
+        self._thread.start()
+
+    def ask_to_stop(self) -> None:
+        """Ask the chore in hand to leave off at its next good moment."""
+        self._stopping.set()
+        self._wake.set()
+
+    def stop(self, seconds: float | None = None) -> bool:
+        """Ask to stop and wait so long; return whether the thread has ended."""
+        self.ask_to_stop()
+        self._thread.join(seconds)
+        return not self._thread.is_alive()
+
+    def wake(self) -> None:
+        """Say that there may be something to do: a run has ended."""
+        self._wake.set()
+
+    def exhaust(self, is_wanted: Callable[[], bool]) -> None:
+        """Wait until a whole round, begun after this call, has found nothing to do; or until it is not wanted."""
+        with self._changed:
+            goal, self._hurried = self._count + 2, True
+            self._wake.set()
+            while not (self._count >= goal and self._idle) and is_wanted() and self._thread.is_alive():
+                self._changed.wait(0.2)
+
+    def _run(self) -> None:
+        while not self._stopping.is_set():
+            try:
+                self._work()
+            except Exception as exc:  # the database is away, or a chore cannot be made: try again
+                _log.warning("worker.chores_wait", action="open", message=str(exc))
+                self._report(idle=True, errors={"chores": str(exc)})
+                self._stopping.wait(self._settings.worker.rest_s)
+
+    def _work(self) -> None:
+        settings = self._settings
+        with ExitStack() as stack:
+            ground = stack.enter_context(open_ground(settings))
+            database = stack.enter_context(closing(Database(settings.database)))
+            bench = BackgroundContext(ground=ground, database=database, is_stopping=self._stopping.is_set, on_end=stack)
+            turns = [_Turn(make(bench)) for make in self._chores]
+            while not self._stopping.is_set():
+                self._wake.clear()
+                busy = False
+                for turn in turns:
+                    busy |= self._take(turn, ground.clock.monotonic())
+                self._report(idle=not busy, errors={t.chore.name: t.error for t in turns if t.error is not None})
+                if not busy:
+                    self._wake.wait(0.05 if self._hurried else settings.worker.rest_s)
+
+    def _report(self, *, idle: bool, errors: dict[str, str]) -> None:
+        with self._changed:
+            self._count += 1
+            self._idle, self.errors = idle, errors
+            self._changed.notify_all()
+
+    def _take(self, turn: _Turn, now: float) -> bool:
+        if self._stopping.is_set() or now < turn.not_before:
+            return False
+        try:
+            busy = turn.chore.run_once()
+        except Exception as exc:  # the one place where a chore may fail: the others go on
+            turn.failures += 1
+            turn.error = f"{type(exc).__name__}: {exc}"
+            turn.not_before = now + min(_AGAIN_S * 2 ** (turn.failures - 1), _LONGEST_S)
+            _log.warning("worker.chore_failed", action=turn.chore.name, message=str(exc), times=turn.failures)
+            return False
+        turn.failures, turn.error = 0, None
+        return busy
+
+
+_LOOK_ROWS = 1000
+
+
+class _Stopped(Exception):
+    """The worker ends: the report is left to the next one."""
+
+
+class Accounting:
+    """The chore of writing the reports of editions that are due."""
+
+    name = "edition reports"
+
+    def __init__(self, bench: BackgroundContext) -> None:
+        self._bench = bench
+        self._passed: set[int] = set()
+        """Editions that this worker could not account for; another, or a person, may."""
+
+    def run_once(self) -> bool:
+        """Write one report that is due; False if none is, if others are at all of them, or if the worker ends."""
+        with self._bench.database.read() as session:
+            found = due(session, passed=self._passed)
+        try:
+            return any(self._account(edition_id) for edition_id in found)
+        except _Stopped:
+            return False
+
+    def _account(self, edition_id: int) -> bool:
+        """Write a report; False if somebody else is at it."""
+        bench, ground = self._bench, self._bench.ground
+        try:
+            written = write_report(bench.database, ground.settings.home, ground.clock, edition_id, tell=self._look)
+        except EditionBusy:
+            return False
+        except LedgerUnbalanced as exc:
+            _log.error("edition.unbalanced", edition_id=edition_id, message=str(exc))
+            self._passed.add(edition_id)
+            return True
+        content = written.content
+        _log.info("edition.reported", source=content["source"], year=content["year"], status=content["status"])
+        return True
+
+    def _look(self, count: int) -> None:
+        if count % _LOOK_ROWS == 1 and self._bench.is_stopping():
+            raise _Stopped
+
+
+_LOOK_S = 60.0
+
+
+class LinkSignals:
+    """The chore of computing page signals anew when enough links have come."""
+
+    name = "link signals"
+
+    def __init__(self, bench: BackgroundContext) -> None:
+        self._bench = bench
+        self._looked_at: float | None = None
+
+    def run_once(self) -> bool:
+        """Compute them if that is due; False if it is not, if another process is at it, or if the worker ends."""
+        ground = self._bench.ground
+        now = ground.clock.monotonic()
+        if self._looked_at is not None and now - self._looked_at < _LOOK_S:
+            return False
+        self._looked_at = now
+        return refresh(self._bench.database, ground.settings.home, ground.clock, is_stopping=self._bench.is_stopping)

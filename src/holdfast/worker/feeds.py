@@ -1,0 +1,177 @@
+"""Polls the feeds of a source: the native crawl with another plan, and what is known only before and after it.
+
+What feeds answer is no failure of the run: that stands with each feed. A source that is being crawled is left alone.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from contextlib import closing
+from dataclasses import replace
+
+from holdfast.config import Settings
+from holdfast.crawl.plan import CrawlPlan, Polled
+from holdfast.db.engine import Database
+from holdfast.feeds import queries, registry
+from holdfast.feeds.registry import Brief
+from holdfast.jobs.administration.source_jobs import follow_all
+from holdfast.jobs.endings import DONE, RunEnding, RunResult, Shortfall
+from holdfast.jobs.journal import emit, status
+from holdfast.jobs.leases import ExecutionLease
+from holdfast.jobs.specs import feed_plan, job_config
+from holdfast.jobs.states import State
+from holdfast.sources.queries import note_search
+from holdfast.warc.queries import files_of
+from holdfast.wiring import Runtime, open_ground
+from holdfast.wiring.feeds import open_feeds
+from holdfast.wiring.jobs import Jobs
+from holdfast.worker.native import NativeRunner, plan_of
+from holdfast.worker.runner import RunnerHolding
+
+_FOLLOW_S = 60.0
+"""How often the feed jobs are compared with what sources want."""
+
+
+class FeedRunner:
+    """One poll of one source."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+
+    def run(self, lease: ExecutionLease, holding: RunnerHolding) -> RunEnding | None:
+        """Poll what is due and capture what is new, as `Runner` has it."""
+        settings = self._settings
+        with closing(Database(settings.database)) as database, open_ground(settings) as ground:
+            poll = _Poll(ground, database, lease, holding)
+            if poll.brief.is_idle and not lease.resumed:
+                reason = "crawl_is_running" if poll.brief.crawled_now else "nothing_due"
+                return RunEnding(result=RunResult.COMPLETED, reason=reason)
+            # One process: the items of a source lie on one domain, and only one may ask it.
+            alone = settings.model_copy(update={"worker": settings.worker.model_copy(update={"processes": 1})})
+            ending = NativeRunner(alone, plan=poll.begin()).run(lease, holding)
+            if ending is None or ending.result is RunResult.CANCELLED:
+                return ending
+            with ground.hot.read() as tx:
+                has_files = bool(files_of(tx, execution_id=lease.execution_id))
+            ending = as_poll(ending, has_files=has_files)
+            poll.conclude(ending)
+            return ending
+
+
+_CAME_TO_ITS_END = (DONE, Shortfall.HOSTS_GIVEN_UP, Shortfall.TRUNCATED)
+"""Reasons with which everything that a poll was to ask has been asked, or tried for long."""
+
+
+class _Poll:
+    """What a poll begins with and leaves behind."""
+
+    def __init__(self, ground: Runtime, database: Database, lease: ExecutionLease, holding: RunnerHolding) -> None:
+        self._ground, self._database, self._lease, self._holding = ground, database, lease, holding
+        self._settings, self._began = ground.settings.feeds, ground.clock.now()
+        self._config = job_config(lease.job, lease.source)
+        self.brief = self._read()
+
+    def _read(self) -> Brief:
+        lease = self._lease
+        if given := registry.recover_items(self._database, job_id=lease.job.id, source_id=lease.source.id):
+            self._holding.note("info", "queue", "items of earlier polls wait again", items=given)
+        if gone := registry.forget_items(self._database, now=self._began):
+            self._holding.note("info", "queue", "items that were captured years ago are forgotten", items=gone)
+        with self._database.read() as session:
+            return registry.read_brief(session, self._lease.source, self._config, self._settings, now=self._began)
+
+    def begin(self) -> CrawlPlan:
+        """Return the plan, after items were taken that earlier polls had no room for."""
+        brief = self.brief
+        self._holding.note(
+            "info", "lifecycle", "poll starts", feeds=len(brief.feeds), search=brief.search, items_waiting=brief.waiting
+        )
+        lists = [Polled(feed.url, feed.etag, feed.last_modified) for feed in brief.feeds]
+        plan = replace(plan_of(self._ground.settings, self._lease), landing=brief.landing)
+        plan = feed_plan(plan, lists, search=brief.search)
+        book = open_feeds(self._ground, plan, self._lease.execution_id)
+        if book is not None:
+            book.take()
+        return plan
+
+    def conclude(self, ending: RunEnding) -> None:
+        """Note that the source was searched, count what could not be reached, and tell how the feeds are doing."""
+        now, lease = self._ground.clock.now(), self._lease
+        over = ending.result is RunResult.COMPLETED and ending.reason in _CAME_TO_ITS_END
+        with self._database.write() as session:
+            if over and self.brief.search:
+                note_search(session, source_id=lease.source.id, at=now)
+            if over:
+                registry.count_unreached(session, self.brief, self._settings, since=self._began, now=now)
+            feeds = queries.feeds_of_source(session, source_id=lease.source.id)
+            waiting = queries.waiting_count(session, source_id=lease.source.id)
+            disabled = [feed for feed in feeds if feed.disabled_at is not None and feed.disabled_at >= self._began]
+            emit(
+                session,
+                [
+                    status(
+                        lease.job.id,
+                        State.RUNNING,
+                        execution_id=lease.execution_id,
+                        feed_disabled=feed.id,
+                        url=feed.url,
+                        error_type=feed.last_error_type,
+                    )
+                    for feed in disabled
+                ],
+                now=now,
+            )
+        for feed in disabled:
+            self._holding.note(
+                "warning",
+                "error",
+                f"feed {feed.id} is disabled: {feed.url}",
+                feed=feed.id,
+                url=feed.url,
+                error_type=feed.last_error_type,
+                errors=feed.consecutive_errors,
+                detail=feed.last_error,
+            )
+        polled = [feed for feed in feeds if feed.last_polled_at is not None and feed.last_polled_at >= self._began]
+        answers = Counter(feed.last_error_type or "ok" for feed in polled)
+        found = sum(feed.created_at >= self._began for feed in feeds)
+        self._holding.note(
+            "info",
+            "metrics",
+            "poll ends",
+            polled=len(polled),
+            answers=dict(answers),
+            new_feeds=found,
+            items_waiting=waiting,
+        )
+
+
+def as_poll(ending: RunEnding, *, has_files: bool) -> RunEnding:
+    """Return the ending of a poll: that no feed answered well is theirs to bear, and what they said is indexed."""
+    if ending.reason not in (Shortfall.NO_SERVER, Shortfall.NOTHING_CAPTURED):
+        return ending
+    return replace(
+        ending,
+        result=RunResult.COMPLETED,
+        failure=None,
+        reason=DONE,
+        shortfalls={},
+        error=None,
+        index_state="pending" if has_files else None,
+    )
+
+
+class FeedJobs:
+    """Lets the feed jobs follow their sources, now and then; for the thread that also queues what is due."""
+
+    def __init__(self, jobs: Jobs) -> None:
+        self._jobs = jobs
+        self._looked_at: float | None = None
+
+    def look(self) -> int:
+        """Make and remove feed jobs where sources want it so; return how many, mostly none."""
+        now = self._jobs.clock.monotonic()
+        if self._looked_at is not None and now - self._looked_at < _FOLLOW_S:
+            return 0
+        self._looked_at = now
+        return follow_all(self._jobs.database, self._jobs.board, self._jobs.settings.feeds)

@@ -1,0 +1,157 @@
+"""What a worker and whoever runs an execution for it say to each other: a lease in, an ending out, a stop word between.
+
+A runner never writes a job or an execution itself: what it returns is settled under the lease, or not at all.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from enum import IntEnum
+from typing import Any, Protocol
+
+from holdfast.clock import Clock
+from holdfast.errors import Unavailable
+from holdfast.jobs.endings import Counts, RunEnding
+from holdfast.jobs.journal import LogBook
+from holdfast.jobs.leases import ExecutionLease
+
+_ITEMS = 10
+_EVERY_S = 5.0
+"""Progress is told each ten items or five seconds, as document 003 has it, and only if something changed."""
+
+
+class StopReason(IntEnum):
+    """Why a run is to end; a later word in this list outdoes an earlier one."""
+
+    DRAIN = 1
+    """The worker ends: finish what is in flight, seal, and return None: another worker goes on with it."""
+    FINISH = 2
+    """Somebody asked this run to stop: seal, and return a completed ending with what there is, reason `stopped`."""
+    CANCEL = 3
+    """Its job was cancelled: seal, keep what was captured, return a cancelled ending."""
+    DISCARD = 4
+    """Somebody asked to throw this run away: remove its files, return a cancelled ending."""
+    NOW = 5
+    """The worker ends at once: let go of everything without waiting, return None."""
+    LOST = 6
+    """Somebody else holds the execution: end at once and write nothing; what is returned is not heard."""
+
+
+LEAVING = (StopReason.DRAIN, StopReason.NOW, StopReason.LOST)
+"""Words after which this worker has no more to do with a run, whoever goes on with it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunProgress:
+    """How far a run is."""
+
+    counts: Counts = field(default_factory=Counts)
+    metrics: dict[str, Any] = field(default_factory=dict)
+    """3.6's crawl_metrics so far, as `Ending.metrics` will have them."""
+
+
+class RunnerHolding:
+    """What a runner holds beside its lease: the stop word, the log, and an ear for its progress. For any thread."""
+
+    def __init__(
+        self,
+        book: LogBook,
+        clock: Clock,
+        *,
+        report: Callable[[RunProgress], None],
+        listen: Callable[[], StopReason | None] = lambda: None,
+    ) -> None:
+        self._book, self._clock, self._report, self._listen = book, clock, report, listen
+        self._lock = threading.Lock()
+        self._changed = threading.Condition()
+        self._stop: StopReason | None = None
+        self._good_until = math.inf
+        self._told = RunProgress()
+        self._told_at = clock.monotonic()
+        self.rest_s = 0.0
+        """How long an execution that is handed back rests before it is taken again; the runner says so."""
+
+    @property
+    def stop(self) -> StopReason | None:
+        """The strongest word so far, None while the run may go on."""
+        if self._stop is not StopReason.LOST and self._clock.monotonic() > self._good_until:
+            self.ask(StopReason.LOST)  # somebody else may have it by now, and nobody could tell us
+        return self._stop
+
+    def good_until(self, moment: float) -> None:
+        """Say until when, by the monotonic clock, the lease is good if nothing more is heard of it."""
+        self._good_until = moment
+
+    def ask(self, word: StopReason) -> None:
+        """Ask the run to end; a weaker word than before changes nothing."""
+        with self._changed:
+            if self._stop is None or word > self._stop:
+                self._stop = word
+                self._changed.notify_all()
+
+    def hear(self) -> StopReason | None:
+        """Return the word as the rows have it at this moment: what was asked a second ago is not missed."""
+        with suppress(Unavailable):
+            if (word := self._listen()) is not None:
+                self.ask(word)
+        return self.stop
+
+    def wait(self, seconds: float) -> StopReason | None:
+        """Wait so long, or until there is a stronger word than before; return the word."""
+        with self._changed:
+            before = self._stop
+            self._changed.wait_for(lambda: self._stop is not before, timeout=seconds)
+        return self.stop
+
+    def note(self, level: str, category: str, message: str, **fields: Any) -> None:
+        """Write a line of the execution's log; the word after `crawler.` names the category, such as `lifecycle`."""
+        with self._lock, suppress(Unavailable):  # then it waits for the next flush
+            if self._stop is not StopReason.LOST:
+                self._book.write(level, f"crawler.{category}", message, **fields)
+
+    def flush(self) -> None:
+        """Make the lines readable that were noted so far; a database that is away keeps them waiting."""
+        with self._lock, suppress(Unavailable):
+            if self._stop is not StopReason.LOST:
+                self._book.flush()
+
+    def progress(self, progress: RunProgress) -> None:
+        """Tell how far the run is, as often as one likes: it is passed on each ten items or five seconds."""
+        now = self._clock.monotonic()
+        with self._lock:
+            same = progress.counts.items == self._told.counts.items and progress.metrics == self._told.metrics
+            if same or self._stop is StopReason.LOST:  # time and memory alone are no news
+                return
+            grown = _items(progress) - _items(self._told)
+            if grown < _ITEMS and now - self._told_at < _EVERY_S:
+                return
+            self._told, self._told_at = progress, now
+        self._report(progress)
+
+    def tell(self, progress: RunProgress) -> None:
+        """Tell how far the run is and what it cost, whenever that was last told: before it is handed back."""
+        if self._stop is not StopReason.LOST:
+            self._report(progress)
+
+
+def _items(progress: RunProgress) -> int:
+    return progress.counts.items_crawled + progress.counts.items_failed
+
+
+class Runner(Protocol):
+    """Runs executions with one backend; made anew for each run, and run on a thread of its own.
+
+    Registered in `worker.roster`, by the word that a source's configuration has for the backend.
+    """
+
+    def run(self, lease: ExecutionLease, holding: RunnerHolding) -> RunEnding | None:
+        """Bring the execution to its end and say how it went; None hands it back, to be continued by another worker.
+
+        It looks at `holding.stop` at least each half second. What it raises is settled as a failed run: an OSError of
+        the storage as the machine's fault, Invalid as the configuration's, the rest as the crawl's.
+        """
+        ...
