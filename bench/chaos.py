@@ -143,7 +143,7 @@ def settled(database_url: str) -> tuple[dict[str, int], int, int]:
         "SELECT count(*) FROM (SELECT 1 FROM page_crawls WHERE outcome = 'success'"
         " GROUP BY execution_id, page_id HAVING count(*) > 1) x"
     )
-    with closing(connect(database_url)) as hot, hot.read() as tx:
+    with closing(connect(database_url)) as raw_db, raw_db.read() as tx:
         outcomes = {
             str(word): int(count) for word, count in tx.execute("SELECT outcome, count(*) FROM page_crawls GROUP BY 1")
         }

@@ -56,25 +56,25 @@ _CRAWLS = (
 )
 
 
-def seed(hot: RawDatabase, rows: int, hosts: int) -> None:
+def seed(raw_db: RawDatabase, rows: int, hosts: int) -> None:
     """Fill the tables: every second page was fetched, pages of a host lie scattered over twenty rounds."""
-    numbers = _NUMBERS[hot.dialect]
-    with hot.write() as tx:
+    numbers = _NUMBERS[raw_db.dialect]
+    with raw_db.write() as tx:
         tx.many("INSERT INTO domains (id, name, created_at) VALUES (?, ?, 0)",
                 [(host, f"host-{host}.example") for host in range(1, hosts + 1)])  # fmt: skip
     left = rows
     while left > 0:
         size = min(left, ROUND, max(rows // 20, 1))
-        with hot.write() as tx:
+        with raw_db.write() as tx:
             last = tx.execute("SELECT coalesce(max(id), 0) FROM pages")[0][0]
-            if hot.dialect == "postgresql":
+            if raw_db.dialect == "postgresql":
                 literal = numbers.replace("$1", str(size)).replace("$2", str(hosts))
                 tx.execute(_PAGES.replace("{numbers}", literal))
             else:
                 tx.execute(_PAGES.replace("{numbers}", numbers), (size, hosts))
             tx.execute(_CRAWLS, (last,))
         left -= size
-    with hot.write() as tx:
+    with raw_db.write() as tx:
         tx.execute(
             "INSERT INTO queues (execution_id, domain_id, open, succeeded, due_at) SELECT 1, domain_id,"
             " sum(CASE WHEN outcome IS NULL THEN 1 ELSE 0 END), sum(CASE WHEN outcome IS NULL THEN 0 ELSE 1 END), 0"
@@ -82,14 +82,14 @@ def seed(hot: RawDatabase, rows: int, hosts: int) -> None:
         )
 
 
-def batches(hot: RawDatabase, hosts: int, count: int) -> Iterator[list[FoundUrl]]:
+def batches(raw_db: RawDatabase, hosts: int, count: int) -> Iterator[list[FoundUrl]]:
     """Yield batches to add, each made just before, as in a crawl: 20 hosts, 60 % known, in no order."""
     dice = random.Random(5)
     per_host = BATCH // HOSTS_A_BATCH
     for _ in range(count):
         batch = []
         for host in dice.sample(range(1, hosts + 1), HOSTS_A_BATCH):
-            with hot.read() as tx:
+            with raw_db.read() as tx:
                 rows = tx.execute("SELECT url, url_hash FROM pages WHERE domain_id = ? LIMIT 5000", (host,))
             known = dice.sample(rows, min(len(rows), int(per_host * KNOWN_SHARE)))
             new = [(f"https://host-{host}.example/new/{h:x}.html", h - 2**63)
@@ -102,15 +102,15 @@ def batches(hot: RawDatabase, hosts: int, count: int) -> Iterator[list[FoundUrl]
 class Timed:
     """A hot connection that remembers its longest write transaction."""
 
-    def __init__(self, hot: RawDatabase) -> None:
-        self._hot = hot
-        self.dialect, self.generation = hot.dialect, hot.generation
-        self.read, self.now_micros, self.close = hot.read, hot.now_micros, hot.close
+    def __init__(self, raw_db: RawDatabase) -> None:
+        self._raw_db = raw_db
+        self.dialect, self.generation = raw_db.dialect, raw_db.generation
+        self.read, self.now_micros, self.close = raw_db.read, raw_db.now_micros, raw_db.close
         self.worst_s = 0.0
 
     @contextmanager
     def write(self) -> Iterator[Transaction]:
-        with self._hot.write() as tx:
+        with self._raw_db.write() as tx:
             began = time.perf_counter()
             yield tx
         self.worst_s = max(self.worst_s, time.perf_counter() - began)
@@ -134,9 +134,9 @@ def measure(name: str, rows: int, work: Iterator[Callable[[], int]], **facts: An
     return figure
 
 
-def add(hot: RawDatabase, rows: int, given: Iterator[list[FoundUrl]]) -> dict[str, Any]:
+def add(raw_db: RawDatabase, rows: int, given: Iterator[list[FoundUrl]]) -> dict[str, Any]:
     """Add the batches to the shipped tables."""
-    timed = Timed(hot)
+    timed = Timed(raw_db)
     frontier = Frontier(timed, SystemClock())
     frontier.add(EXECUTION, next(given))  # the first one makes temporary tables
 
@@ -145,12 +145,12 @@ def add(hot: RawDatabase, rows: int, given: Iterator[list[FoundUrl]]) -> dict[st
         return len(batch)
 
     timed.worst_s = 0.0
-    figure = measure("add", rows, (partial(insert, batch) for batch in given), database=hot.dialect)
+    figure = measure("add", rows, (partial(insert, batch) for batch in given), database=raw_db.dialect)
     print(json.dumps({"name": "add.longest_transaction", "known": rows, "ms": round(timed.worst_s * 1000)}))
     return figure
 
 
-def hashed(folder: Path, hot: RawDatabase, rows: int, given: Iterator[list[FoundUrl]]) -> dict[str, Any]:
+def hashed(folder: Path, raw_db: RawDatabase, rows: int, given: Iterator[list[FoundUrl]]) -> dict[str, Any]:
     """Add the same batches to a table whose key is the hash, with a queue index, as one would write it at first."""
     path = folder / "hashed.db"
     plain = SqliteRawDatabase(path)
@@ -181,16 +181,16 @@ def hashed(folder: Path, hot: RawDatabase, rows: int, given: Iterator[list[Found
                     " VALUES (?, ?, ?, ?, ?, ?, ?, ?)", values)  # fmt: skip
         return len(batch)
 
-    figure = measure("hashed", rows, (partial(insert, batch) for batch in given), database=hot.dialect)
+    figure = measure("hashed", rows, (partial(insert, batch) for batch in given), database=raw_db.dialect)
     plain.close()
     path.unlink()
     return figure
 
 
-def visit(hot: RawDatabase, rows: int, *, pages: int) -> dict[str, Any]:
+def visit(raw_db: RawDatabase, rows: int, *, pages: int) -> dict[str, Any]:
     """Lease 20 domains with 10 pages each, settle all 200 in one transaction, give the domains back; and again."""
     clock = SystemClock()
-    timed = Timed(hot)
+    timed = Timed(raw_db)
     frontier = Frontier(timed, clock)
 
     def work() -> int:
@@ -216,7 +216,7 @@ def visit(hot: RawDatabase, rows: int, *, pages: int) -> dict[str, Any]:
                             next_allowed_at=clock.now() - timedelta(seconds=1))  # fmt: skip
 
     frontier.open_count(EXECUTION)
-    figure = measure("visit", rows, iter([work]), database=hot.dialect)
+    figure = measure("visit", rows, iter([work]), database=raw_db.dialect)
     print(json.dumps({"name": "visit.longest_transaction", "known": rows, "ms": round(timed.worst_s * 1000)}))
     return figure
 
@@ -240,21 +240,21 @@ def run(url: str, folder: Path, *, rows: int, hosts: int, count: int) -> None:
     filling.close()
     os.sync()  # gigabytes that the kernel still has to write are not what is measured
     print(json.dumps({"name": "seed", "known": rows, "seconds": round(time.perf_counter() - began, 1)}), flush=True)
-    hot: Any = SqliteRawDatabase(folder / "holdfast.db") if url.startswith("sqlite") else PostgresRawDatabase(url)
-    ours = add(hot, rows, batches(hot, hosts, count))
-    if hot.dialect == "sqlite":
-        theirs = hashed(folder, hot, rows, batches(hot, hosts, count))
+    raw_db: Any = SqliteRawDatabase(folder / "holdfast.db") if url.startswith("sqlite") else PostgresRawDatabase(url)
+    ours = add(raw_db, rows, batches(raw_db, hosts, count))
+    if raw_db.dialect == "sqlite":
+        theirs = hashed(folder, raw_db, rows, batches(raw_db, hosts, count))
         print(
             json.dumps(
                 {"name": "add.ratio", "known": rows, "times": round(ours["rows_per_s"] / theirs["rows_per_s"], 1)}
             )
         )
-    visit(hot, rows, pages=10_000)
+    visit(raw_db, rows, pages=10_000)
     if rows <= 1_000_000:
-        broken = queries.audit(hot, EXECUTION)
+        broken = queries.audit(raw_db, EXECUTION)
         if broken:
             sys.exit(f"the tables are not sound: {broken}")
-    hot.close()
+    raw_db.close()
 
 
 def main() -> None:

@@ -99,17 +99,17 @@ def measure(folder: Path, count: int) -> Figures:
     """Write a crawl and the same again a week later, index both and the first once more, then let the peer do it."""
     settings = config.load(home=folder / "home")
     prepare(settings)
-    with closing(connect(settings.database)) as hot:
+    with closing(connect(settings.database)) as raw_db:
         bodies = list(pages(count))
-        first = _write(hot, settings.home, bodies, _BEGIN)
-        second = _write(hot, settings.home, bodies, _BEGIN + timedelta(days=7))
-        with closing(Indexer(hot, SystemClock(), settings.home)) as indexer:
-            _warm(hot, settings.home, indexer)
+        first = _write(raw_db, settings.home, bodies, _BEGIN)
+        second = _write(raw_db, settings.home, bodies, _BEGIN + timedelta(days=7))
+        with closing(Indexer(raw_db, SystemClock(), settings.home)) as indexer:
+            _warm(raw_db, settings.home, indexer)
             ours, ours_s = _timed(indexer, first)
             search = _taken_in(settings)
             again, _ = _timed(indexer, second)
             reread, _ = _timed(indexer, first)
-        with hot.read() as tx:
+        with raw_db.read() as tx:
             path = files.path_of(tx, first)
     plain = _plain(settings.home / (path or ""), folder) if _PEERS.exists() else None
     scale = 1000 / count
@@ -118,9 +118,9 @@ def measure(folder: Path, count: int) -> Figures:
     )  # fmt: skip
 
 
-def _warm(hot: RawDatabase, home: Path, indexer: Indexer) -> None:
+def _warm(raw_db: RawDatabase, home: Path, indexer: Indexer) -> None:
     """Load the language model and the tables of encodings: that is paid once, not by a page."""
-    indexer.index_file(_write(hot, home, [b"<p>" + b"Some words to be read before. " * 50 + b"</p>"], _BEGIN))
+    indexer.index_file(_write(raw_db, home, [b"<p>" + b"Some words to be read before. " * 50 + b"</p>"], _BEGIN))
 
 
 def _taken_in(settings: config.Settings) -> float:
@@ -147,10 +147,10 @@ def _plain(path: Path, folder: Path) -> float:
     return float(figures["cpu_s"]) / int(figures["pages"]) * 1000
 
 
-def _write(hot: RawDatabase, home: Path, bodies: Sequence[bytes], moment: datetime) -> int:
+def _write(raw_db: RawDatabase, home: Path, bodies: Sequence[bytes], moment: datetime) -> int:
     clock = SystemClock()
     now = to_micros(clock.now())
-    with hot.write() as tx:
+    with raw_db.write() as tx:
         tx.execute(
             "INSERT INTO sources(id, code, name, enabled, config, created_at, updated_at)"
             " VALUES (1, 'bench', 'bench', ?, '{}', 0, 0) ON CONFLICT DO NOTHING",
@@ -178,7 +178,7 @@ def _write(hot: RawDatabase, home: Path, bodies: Sequence[bytes], moment: dateti
         )  # fmt: skip
     sealed = writer.seal()
     sealing = files.Sealing(sealed.size, sealed.sha256, sealed.crc32, sealed.record_count)
-    with hot.write() as tx:
+    with raw_db.write() as tx:
         files.seal_file(tx, file_id, sealing, now=now)
     return file_id
 

@@ -56,18 +56,18 @@ def generate(home: Path, snapshots: int, file_bytes: int) -> None:
     database = f"sqlite:///{(home / 'holdfast.db').resolve()}"
     home.mkdir(parents=True)
     make_fresh(database)
-    with closing(connect(database)) as hot:
-        with hot.write() as tx:
-            _ground(tx)
+    with closing(connect(database)) as raw_db:
+        with raw_db.write() as tx:
+            _runtime(tx)
             tx.load("snapshots", _COLUMNS, [*_records(home / "big.warc.gz", file_bytes)])
         for start in range(0, snapshots, 50_000):
-            with hot.write() as tx:
+            with raw_db.write() as tx:
                 tx.load(
                     "snapshots", _COLUMNS, [_row(number) for number in range(start, min(start + 50_000, snapshots))]
                 )
 
 
-def _ground(tx: Transaction) -> None:
+def _runtime(tx: Transaction) -> None:
     now = to_micros(FIRST)
     for statement in (
         "INSERT INTO sources(id, code, name, enabled, config, created_at, updated_at)"

@@ -79,7 +79,7 @@ def _texts(documents: int) -> Iterator[tuple[str, str, list[str]]]:
             yield language, f"{language}{number}", words
 
 
-def _ground(tx: Transaction) -> None:
+def _runtime(tx: Transaction) -> None:
     now = to_micros(FIRST)
     for n in range(1, SOURCES + 1):
         tx.execute("INSERT INTO sources(id,code,name,enabled,config,created_at,updated_at)"
@@ -114,9 +114,9 @@ def generate(home: Path, snapshots: int) -> None:
     squeeze = zstandard.ZstdCompressor(level=1)
     now = to_micros(FIRST)
     ordinals = [0] * (SOURCES + 1)
-    with closing(connect(address)) as hot:
-        with hot.write() as tx:
-            _ground(tx)
+    with closing(connect(address)) as raw_db:
+        with raw_db.write() as tx:
+            _runtime(tx)
         batch: dict[str, list[tuple[Any, ...]]] = {
             "documents": [],
             "document_texts": [],
@@ -142,7 +142,7 @@ def generate(home: Path, snapshots: int) -> None:
                      hash64(url), number, now + moment * 1_000_000, status, "text/html", number, True)
                 )  # fmt: skip
             if number % 2_000 == 0 or number == snapshots // CAPTURES:
-                with hot.write() as tx:
+                with raw_db.write() as tx:
                     for table, columns in _TABLES.items():
                         tx.load(table, columns, batch[table])
                         batch[table] = []
@@ -201,7 +201,7 @@ def requests_of(home: Path, documents: int, count: int) -> dict[str, list[Search
             for n, q in enumerate(queries)
         ]
 
-    with closing(connect(f"sqlite:///{home / 'holdfast.db'}")) as hot, hot.read() as tx:
+    with closing(connect(f"sqlite:///{home / 'holdfast.db'}")) as raw_db, raw_db.read() as tx:
         some = rng.integers(1, documents, count).tolist()
         urls = [tx.execute("SELECT url FROM page_groups WHERE id = ?", (n,))[0][0] for n in some]
     return {
@@ -263,7 +263,7 @@ def _while_indexing(home: Path, search: SearchService, requests: Sequence[Search
 
 def _captures(home: Path) -> int:
     """Return the newest capture's number: the feeder counts on from it."""
-    with closing(connect(f"sqlite:///{home / 'holdfast.db'}")) as hot, hot.read() as tx:
+    with closing(connect(f"sqlite:///{home / 'holdfast.db'}")) as raw_db, raw_db.read() as tx:
         return int(tx.execute("SELECT max(id) FROM snapshots")[0][0])
 
 
@@ -276,8 +276,8 @@ def feed(home: Path) -> None:
     step_back(config.load().index.nice)
     address = f"sqlite:///{home / 'holdfast.db'}"
     database, clock = Database(address), SystemClock()
-    with closing(connect(address)) as hot:
-        with hot.read() as tx:
+    with closing(connect(address)) as raw_db:
+        with raw_db.read() as tx:
             number = tx.execute("SELECT max(id) FROM documents")[0][0]
             last = tx.execute("SELECT max(id) FROM snapshots")[0][0]
         squeeze = zstandard.ZstdCompressor(level=1)
@@ -290,7 +290,7 @@ def feed(home: Path) -> None:
                         "{}", len(text), 1, now)  # fmt: skip
             snapshot = (last, 1, 1, 1, 0, 1, "response", url, surt(url), hash64(url), number, now, 200, "text/html",
                         number, True)  # fmt: skip
-            with hot.write() as tx:
+            with raw_db.write() as tx:
                 tx.load("documents", _DOCUMENT, [document])
                 tx.load("document_texts", ("document_id", "text"), [(number, squeeze.compress(text.encode()))])
                 tx.load("page_groups", _GROUP, [(number, 1, url, hash64(url), now, now, 1, last)])

@@ -34,7 +34,7 @@ class Server:
     def forget(self) -> None:
         """Forget what this process knows of jobs, as if it had just been started."""
         archive = self.archive
-        self.client.app.state.desk = JobService(archive.database, archive.clock, archive.settings)  # type: ignore[attr-defined]
+        self.client.app.state.job_service = JobService(archive.database, archive.clock, archive.settings)  # type: ignore[attr-defined]
 
     def get(self, path: str, **options: Any) -> httpx.Response:
         """Return the answer to a GET."""

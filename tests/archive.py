@@ -77,34 +77,34 @@ def build_archive(
     settings = config.load(home=home, database_url=database_url)
     prepare(settings)
     clock = SystemClock()
-    with closing(connect(settings.database)) as hot:
-        add_captures(hot, settings, clock, list(captures))
+    with closing(connect(settings.database)) as raw_db:
+        add_captures(raw_db, settings, clock, list(captures))
         if index:
-            index_all(hot, clock, settings.home)
+            index_all(raw_db, clock, settings.home)
     return Archive(settings=settings, database=Database(settings.database), clock=clock)
 
 
-def index_all(hot: RawDatabase, clock: Clock, home: Path) -> list[Indexed]:
+def index_all(raw_db: RawDatabase, clock: Clock, home: Path) -> list[Indexed]:
     """Index whatever is pending."""
-    with closing(Indexer(hot, clock, home)) as indexer:
-        return index_pending(indexer, hot, clock)
+    with closing(Indexer(raw_db, clock, home)) as indexer:
+        return index_pending(indexer, raw_db, clock)
 
 
-def add_captures(hot: RawDatabase, settings: Settings, clock: Clock, shots: Sequence[Shot]) -> list[int]:
+def add_captures(raw_db: RawDatabase, settings: Settings, clock: Clock, shots: Sequence[Shot]) -> list[int]:
     """Write and register the files; return their ids."""
     originals: dict[str, Original] = {}
     ids = []
     for source, execution in sorted({(shot.source, shot.execution) for shot in shots}):
         chosen = [shot for shot in shots if (shot.source, shot.execution) == (source, execution)]
-        ids.append(_write_file(hot, settings.home, clock, chosen, originals))
+        ids.append(_write_file(raw_db, settings.home, clock, chosen, originals))
     return ids
 
 
 def _write_file(
-    hot: RawDatabase, home: Path, clock: Clock, shots: Sequence[Shot], originals: dict[str, Original]
+    raw_db: RawDatabase, home: Path, clock: Clock, shots: Sequence[Shot], originals: dict[str, Original]
 ) -> int:
     now, first = to_micros(clock.now()), shots[0]
-    with hot.write() as tx:
+    with raw_db.write() as tx:
         execution_id = ensure_execution(tx, first.source, f"{first.source}-{first.execution}", now=now)
         folder = home.resolve() / "warcs" / first.source / f"execution-{execution_id}"
         file_id = files.insert_file(tx, execution_id=execution_id, owner_id=0, path="new", now=now)
@@ -123,7 +123,7 @@ def _write_file(
             )  # fmt: skip
     sealed = writer.seal()
     add_to_manifest(folder, ManifestEntry.of(file_id, sealed))
-    with hot.write() as tx:
+    with raw_db.write() as tx:
         files.seal_file(
             tx, file_id, files.Sealing(sealed.size, sealed.sha256, sealed.crc32, sealed.record_count), now=now
         )  # fmt: skip

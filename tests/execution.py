@@ -17,7 +17,7 @@ from holdfast.wiring import Runtime, open_ground
 class Begin(NamedTuple):
     """An execution that has begun, and what it stands on."""
 
-    ground: Runtime
+    runtime: Runtime
     begun: Begun
     plan: CrawlPlan
 
@@ -26,8 +26,8 @@ class Begin(NamedTuple):
 def begun_execution(home: Path) -> Iterator[Begin]:
     """Begin an execution on SQLite; nothing of it runs."""
     plan = CrawlPlan(seeds=("https://example.org/",), contact="tests@example.org")
-    with open_ground(config.load(home=home)) as ground:
+    with open_ground(config.load(home=home)) as runtime:
         begun = executions.begin(
-            ground.hot, ground.clock, plan, executions.ExecutionWish(home), is_working=lambda _execution_id: False
+            runtime.raw_db, runtime.clock, plan, executions.ExecutionWish(home), is_working=lambda _execution_id: False
         )
-        yield Begin(ground, begun, plan)
+        yield Begin(runtime, begun, plan)

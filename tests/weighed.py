@@ -34,17 +34,17 @@ class _WeighedTransaction:
 class WeighedHot:
     """Like the connection that it wraps; `rows` has one number for each write transaction."""
 
-    def __init__(self, hot: RawDatabase) -> None:
-        self._hot = hot
+    def __init__(self, raw_db: RawDatabase) -> None:
+        self._raw_db = raw_db
         self.rows: list[int] = []
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self._hot, name)
+        return getattr(self._raw_db, name)
 
     @contextmanager
     def write(self) -> Iterator[Transaction]:
         """Open a transaction that may write."""
-        with self._hot.write() as tx:
+        with self._raw_db.write() as tx:
             weighed = _WeighedTransaction(tx)
             yield weighed
         self.rows.append(weighed.rows)

@@ -31,7 +31,7 @@ class Worker:
 
     book: FeedPolling
     frontier: Frontier
-    hot: RawDatabase
+    raw_db: RawDatabase
 
 
 class Bed:
@@ -59,16 +59,16 @@ class Bed:
     def worker(self, execution_id: int = 1, *, start: str | None = None, polls: bool = True, **settings: Any) -> Worker:
         """Open one more worker, as another process would have it."""
         self._hots.append(connect(self.url))
-        hot = self._hots[-1]
-        frontier = Frontier(hot, self.clock)
+        raw_db = self._hots[-1]
+        frontier = Frontier(raw_db, self.clock)
         charge = PolledFeeds(source_id=self.source_id, execution_id=execution_id, polls=polls,
                         start=None if start is None else parse(start).hash64)  # fmt: skip
-        return Worker(FeedPolling(hot, frontier, self.clock, FeedSettings(**settings), charge), frontier, hot)
+        return Worker(FeedPolling(raw_db, frontier, self.clock, FeedSettings(**settings), charge), frontier, raw_db)
 
     def close(self) -> None:
         """Let go of all connections."""
-        for hot in self._hots:
-            hot.close()
+        for raw_db in self._hots:
+            raw_db.close()
         self.database.close()
 
     def visit(self, url: str = FEED, **changes: Any) -> Visit:
@@ -124,7 +124,7 @@ class Bed:
     def queued(self) -> list[tuple[int, str, str]]:
         """Return what was enqueued, in order: execution, kind, path."""
         statement = "SELECT c.execution_id, c.kind, p.url FROM page_crawls c JOIN pages p ON p.id = c.page_id"
-        with closing(connect(self.url)) as hot, hot.read() as tx:
+        with closing(connect(self.url)) as raw_db, raw_db.read() as tx:
             return sorted((row[0], row[1], row[2].removeprefix("http://a.test")) for row in tx.execute(statement))
 
     def end(self, execution_id: int) -> None:

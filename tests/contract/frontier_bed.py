@@ -38,13 +38,13 @@ class Bed:
 
     def __init__(self, url: str, clock: FakeClock) -> None:
         self.url, self.clock = url, clock
-        self.hot = connect(url)
+        self.raw_db = connect(url)
         """For questions: reports run on a connection of their own."""
-        self._hots: list[RawDatabase] = [self.hot]
+        self._hots: list[RawDatabase] = [self.raw_db]
         self.frontier = self.another()
 
     @cached_property
-    def fleet(self) -> list[Frontier]:
+    def leased_domains(self) -> list[Frontier]:
         """Three frontiers, each with a connection of its own."""
         return [self.another() for _ in range(3)]
 
@@ -56,8 +56,8 @@ class Bed:
     def weighed(self) -> tuple[Frontier, list[int]]:
         """Open one more frontier, and the list that gets the number of rows of each of its write transactions."""
         self._hots.append(connect(self.url))
-        hot = WeighedHot(self._hots[-1])
-        return Frontier(hot, self.clock), hot.rows
+        raw_db = WeighedHot(self._hots[-1])
+        return Frontier(raw_db, self.clock), raw_db.rows
 
     def breaking(self) -> tuple[Frontier, Breaking]:
         """Open one more frontier, and the switch that breaks its connection."""
@@ -67,8 +67,8 @@ class Bed:
 
     def close(self) -> None:
         """Let go of all connections."""
-        for hot in self._hots:
-            hot.close()
+        for raw_db in self._hots:
+            raw_db.close()
 
     def visit(self, lease: DomainLease, attempt: Attempt, **changes: Any) -> Visit:
         """Return a good visit of an attempt, or one with these changes."""
@@ -90,33 +90,33 @@ class Bed:
 
     def rows(self, statement: str, values: Sequence[Any] = ()) -> list[Row]:
         """Ask the database itself."""
-        with self.hot.read() as tx:
+        with self.raw_db.read() as tx:
             return tx.execute(statement, values)
 
     def assert_sound(self) -> None:
         """Check every promise of the tables."""
-        assert queries.audit(self.hot, EXECUTION) == []
+        assert queries.audit(self.raw_db, EXECUTION) == []
 
 
 class Breaking:
     """A hot connection that can be told to fail after its next write."""
 
-    def __init__(self, hot: RawDatabase) -> None:
-        self._hot = hot
-        self.dialect, self.generation = hot.dialect, hot.generation
-        self.now_micros, self.close = hot.now_micros, hot.close
+    def __init__(self, raw_db: RawDatabase) -> None:
+        self._raw_db = raw_db
+        self.dialect, self.generation = raw_db.dialect, raw_db.generation
+        self.now_micros, self.close = raw_db.now_micros, raw_db.close
         self.breaks = False
 
     @contextmanager
     def write(self) -> Iterator[Transaction]:
-        with self._hot.write() as tx:
+        with self._raw_db.write() as tx:
             yield tx
         if self.breaks:
             raise Unavailable("the answer to a commit was lost")
 
     @contextmanager
     def read(self) -> Iterator[Transaction]:
-        with self._hot.read() as tx:
+        with self._raw_db.read() as tx:
             yield tx
 
 

@@ -31,12 +31,14 @@ def settings(database_url: str, tmp_path: Path) -> Settings:
 @pytest.fixture
 def crawl(settings: Settings) -> Iterator[Runtime]:
     """What a crawl beside us stands on."""
-    with open_ground(settings) as ground:
-        yield ground
+    with open_ground(settings) as runtime:
+        yield runtime
 
 
-def _owner(ground: Runtime) -> int:
-    return OwnerProcess(ground.hot, ground.clock, run=RunFile(ground.run_folder), kind="process", execution_id=None).id
+def _owner(runtime: Runtime) -> int:
+    return OwnerProcess(
+        runtime.raw_db, runtime.clock, run=RunFile(runtime.run_folder), kind="process", execution_id=None
+    ).id
 
 
 def test_a_domain_that_a_crawl_holds_is_not_asked(crawl: Runtime, settings: Settings) -> None:
@@ -82,8 +84,8 @@ def test_a_command_that_lost_a_domain_is_told_so(crawl: Runtime, settings: Setti
         assert not leases.renew()
 
 
-def _rows(ground: Runtime, statement: str) -> list[tuple[int, ...]]:
-    with ground.hot.read() as tx:
+def _rows(runtime: Runtime, statement: str) -> list[tuple[int, ...]]:
+    with runtime.raw_db.read() as tx:
         return [tuple(row) for row in tx.execute(statement)]
 
 
@@ -171,11 +173,11 @@ def test_without_a_database_nothing_is_made(tmp_path: Path, site: Site) -> None:
     assert not home.exists()
 
 
-def _forbid(ground: Runtime, domain: str) -> None:
-    owner = _owner(ground)
-    assert ground.frontier.lease_named(owner, domain) is not None
-    ground.frontier.free([owner])
-    with ground.hot.write() as tx:
+def _forbid(runtime: Runtime, domain: str) -> None:
+    owner = _owner(runtime)
+    assert runtime.frontier.lease_named(owner, domain) is not None
+    runtime.frontier.free([owner])
+    with runtime.raw_db.write() as tx:
         tx.execute("UPDATE domains SET is_allowed = false WHERE name = ?", (domain,))
 
 
@@ -213,7 +215,7 @@ def test_domains_that_are_held_for_long_are_not_freed_by_a_start_on_another_mach
 ) -> None:
     with open_leases(settings, delay_s=1.0) as leases:
         leases.take("a.example", sleep=lambda _: None)
-        with crawl.hot.write() as tx:  # begun an hour ago, where its run file cannot be seen from here
+        with crawl.raw_db.write() as tx:  # begun an hour ago, where its run file cannot be seen from here
             tx.execute(
                 "UPDATE owners SET host = 'far', run_file = '/far/x.run', heartbeat_at = heartbeat_at - 3600000000"
                 " WHERE kind = 'visitor'"

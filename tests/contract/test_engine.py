@@ -26,12 +26,12 @@ def _database(url: str, statement_s: float | None) -> Iterator[Database]:
 
 
 def test_both_ways_to_a_server_have_the_same_limits(postgres_url: str) -> None:
-    with closing(Database(postgres_url)) as database, closing(connect(postgres_url)) as hot:
-        with database.read() as session, hot.read() as tx:
+    with closing(Database(postgres_url)) as database, closing(connect(postgres_url)) as raw_db:
+        with database.read() as session, raw_db.read() as tx:
             limits = tuple(session.execute(text(_LIMITS)).one()), tx.execute(_LIMITS)[0]
             line = session.connection().connection.dbapi_connection
-        assert isinstance(hot, PostgresRawDatabase)
-        probes = [one.info.get_parameters() for one in (line, hot._connection)]  # type: ignore[union-attr]
+        assert isinstance(raw_db, PostgresRawDatabase)
+        probes = [one.info.get_parameters() for one in (line, raw_db._connection)]  # type: ignore[union-attr]
 
     assert limits == (("30s", "30s"), ("30s", "30s"))
     assert [[given.get(name) for name in _PROBES] for given in probes] == [["5", "5", "2", "3", "30000"]] * 2

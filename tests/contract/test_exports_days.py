@@ -105,8 +105,8 @@ def test_spans_of_older_files_are_noted_later(archive: Archive) -> None:
         before = {row.id: (row.first_at, row.last_at) for row in session.query(WarcFile)}
         session.execute(update(WarcFile).values(first_at=None, last_at=None))
 
-    with closing(connect(archive.settings.database)) as hot:
-        assert (note_spans(hot, most=4), note_spans(hot), note_spans(hot)) == (4, 3, 0)
+    with closing(connect(archive.settings.database)) as raw_db:
+        assert (note_spans(raw_db, most=4), note_spans(raw_db), note_spans(raw_db)) == (4, 3, 0)
 
     with archive.database.read() as session:
         assert {row.id: (row.first_at, row.last_at) for row in session.query(WarcFile)} == before
@@ -120,8 +120,8 @@ def test_files_without_captures_are_asked_for_once_and_keep_no_other_waiting(arc
             low = file_id * ORDINALS
             session.execute(delete(Snapshot).where(Snapshot.id.between(low, low + ORDINALS - 1)))
 
-    with closing(connect(archive.settings.database)) as hot:
-        assert [note_spans(hot, most=2) for _ in range(5)] == [2, 2, 2, 1, 0]
+    with closing(connect(archive.settings.database)) as raw_db:
+        assert [note_spans(raw_db, most=2) for _ in range(5)] == [2, 2, 2, 1, 0]
 
     wanted = [number for number, moment in _all(archive) if days_later(3) <= moment < days_later(4)]
     assert _exported(archive, THIRD) == wanted

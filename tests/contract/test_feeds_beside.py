@@ -43,13 +43,13 @@ def test_a_poll_that_read_its_feed_before_it_was_disabled_by_hand_does_not_undo_
 ) -> None:
     feed = feeds.add()
     worker = feeds.worker()
-    with worker.hot.read() as tx:
+    with worker.raw_db.read() as tx:
         row = polling_queries.feed_by_hash(tx, source_id=feeds.source_id, url_hash=feed.url_hash)
     assert row is not None
     with feeds.database.write() as session:
         registry.disable(session, clock, feed.id)
 
-    with worker.hot.write() as tx:
+    with worker.raw_db.write() as tx:
         assert not polling_queries.write_poll(tx, replace(row, last_polled_at=to_micros(clock.now())), error=None)
 
     assert feeds.known().disabled_at is not None

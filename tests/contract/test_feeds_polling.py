@@ -40,7 +40,7 @@ def test_items_name_the_feed_as_where_they_were_found(feeds: Bed) -> None:
 
     worker.book.tell([feeds.document("/1")])
 
-    with worker.hot.read() as tx:
+    with worker.raw_db.read() as tx:
         assert tx.execute("SELECT via_page_id, depth, priority FROM page_crawls") == [(77, 0, 3)]
 
 
@@ -402,19 +402,19 @@ def test_no_question_of_a_poll_walks_all_items(feeds: Bed) -> None:
     feeds.add()
     worker = feeds.worker(items=2990)
     worker.book.tell([feeds.document(*(f"/{n}" for n in range(3000)))])
-    explain = "EXPLAIN QUERY PLAN " if worker.hot.dialect == "sqlite" else "EXPLAIN "
+    explain = "EXPLAIN QUERY PLAN " if worker.raw_db.dialect == "sqlite" else "EXPLAIN "
     questions = (
         (polling_queries.WAITING, (feeds.source_id, 10)),
         (polling_queries.KNOWN % "?,?", (feeds.source_id, 1, 2)),
         (polling_queries.WAITING_COUNT, (feeds.source_id, 10)),
         ("SELECT id FROM feeds WHERE source_id = ? AND url_hash = ?", (feeds.source_id, 1)),
     )
-    with worker.hot.write() as tx:
+    with worker.raw_db.write() as tx:
         tx.execute("ANALYZE")
         plans = [" ".join(str(row[-1]) for row in tx.execute(explain + text, values)) for text, values in questions]
 
     assert "ix_feed_items_waiting" in plans[0], plans
     assert "uq_feed_items_source_id_url_hash" in plans[1] or "sqlite_autoindex_feed_items" in plans[1], plans
     assert "ix_feed_items_waiting" in plans[2], plans
-    if worker.hot.dialect == "sqlite":  # one row: PostgreSQL rightly reads the table
+    if worker.raw_db.dialect == "sqlite":  # one row: PostgreSQL rightly reads the table
         assert "uq_feeds_source_id_url_hash" in plans[3] or "sqlite_autoindex_feeds" in plans[3], plans

@@ -19,7 +19,7 @@ def _leased(bed: Bed) -> DomainLease:
 
 
 def _depths(bed: Bed) -> dict[str, tuple[int, int]]:
-    with bed.hot.read() as tx:
+    with bed.raw_db.read() as tx:
         rows = tx.execute("SELECT p.url, c.depth, c.priority FROM page_crawls c JOIN pages p ON p.id = c.page_id")
     return {url.rpartition("/")[2]: (depth, priority) for url, depth, priority in rows}
 
@@ -44,7 +44,7 @@ def test_an_open_attempt_gets_the_smaller_depth_and_the_better_priority(bed: Bed
     assert _depths(bed)["2"] == (2, 3)
     assert later.closed == 0
     assert bed.frontier.rereads(EXECUTION, limit=10) == []
-    assert audit(bed.hot, EXECUTION) == []
+    assert audit(bed.raw_db, EXECUTION) == []
 
 
 def test_a_greater_depth_changes_nothing(bed: Bed) -> None:
@@ -76,7 +76,7 @@ def test_a_page_that_was_fetched_is_to_be_read_again_until_that_is_done(bed: Bed
     assert bed.frontier.read_again(EXECUTION, reread, [found("a.test", 3, depth=3)]) == 1
     assert bed.frontier.rereads(EXECUTION, limit=10) == []
     assert _depths(bed)["3"][0] == 3
-    assert audit(bed.hot, EXECUTION) == []
+    assert audit(bed.raw_db, EXECUTION) == []
 
 
 def test_what_it_leads_to_and_is_known_by_a_longer_way_is_read_again_in_its_turn(bed: Bed) -> None:
@@ -170,4 +170,4 @@ def test_a_shorter_way_is_kept_although_the_connection_was_lost_after_its_page_w
 
     assert (again.closed, len(again.repeated)) == (0, 1)
     assert _depths(bed)["2"][0] == 2
-    assert audit(bed.hot, EXECUTION) == []
+    assert audit(bed.raw_db, EXECUTION) == []

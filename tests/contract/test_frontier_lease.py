@@ -207,7 +207,7 @@ def test_a_domain_with_nothing_to_hand_out_is_not_leased_but_put_off(bed: Bed) -
 
 def test_a_forbidden_domain_is_never_leased_and_can_be_found(bed: Bed) -> None:
     bed.frontier.add(EXECUTION, [*many("a.example", 1), *many("b.example", 1)])
-    with bed.hot.write() as tx:
+    with bed.raw_db.write() as tx:
         tx.execute("UPDATE domains SET is_allowed = ? WHERE name = ?", (False, "a.example"))
 
     assert [lease.domain for lease in bed.frontier.lease(EXECUTION, 7, domains=5, pages=1)] == ["b.example"]
@@ -298,7 +298,7 @@ def test_one_domain_can_be_leased_by_name(bed: Bed) -> None:
     bed.frontier.release(EXECUTION, 8, [bed.update(again, rest_s=LEASE_S)])
     assert bed.frontier.lease_named(7, "new.example") is None, "too long a rest to hold a lease for"
     assert bed.frontier.is_barred("new.example")
-    with bed.hot.write() as tx:
+    with bed.raw_db.write() as tx:
         tx.execute("UPDATE domains SET is_allowed = ?, next_allowed_at = 0 WHERE name = ?", (False, "new.example"))
     assert bed.frontier.is_barred("new.example"), "an operator forbids it"
 

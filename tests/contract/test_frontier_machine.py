@@ -90,7 +90,7 @@ class FrontierMachine(RuleBasedStateMachine):
         self.model = Model()
         self.handles: list[Handle] = []
         self.visits: list[tuple[int, list[Visit]]] = []
-        self.frontiers = self.bed.fleet
+        self.frontiers = self.bed.leased_domains
         self.clock = self.bed.clock
 
     # Names and keys.
@@ -281,7 +281,7 @@ class FrontierMachine(RuleBasedStateMachine):
 
     @invariant()
     def the_tables_are_sound(self) -> None:
-        assert queries.audit(self.bed.hot, self.execution) == []
+        assert queries.audit(self.bed.raw_db, self.execution) == []
         assert self.frontiers[0].open_count(self.execution) == len(self.model.due)
 
     def teardown(self) -> None:

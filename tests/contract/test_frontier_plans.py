@@ -45,11 +45,11 @@ def test_sqlite_looks_up_and_never_walks(migrated_sqlite: str, name: str) -> Non
 @pytest.fixture
 def prepared(migrated_postgres: str) -> RawDatabase:
     """A session as the frontier has it."""
-    hot = connect(migrated_postgres)
-    with hot.write() as tx:
+    raw_db = connect(migrated_postgres)
+    with raw_db.write() as tx:
         for statement in sql.SETUP["postgresql"]:
             tx.execute(statement)
-    return hot
+    return raw_db
 
 
 @pytest.mark.parametrize("name", sorted(POSTGRES))

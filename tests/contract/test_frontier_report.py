@@ -35,10 +35,10 @@ def _crawled(bed: Bed) -> None:
 def test_the_account_has_each_address_once_with_its_last_attempt(bed: Bed) -> None:
     _crawled(bed)
 
-    account = {line.url: line for line in queries.account(bed.hot, EXECUTION)}
+    account = {line.url: line for line in queries.account(bed.raw_db, EXECUTION)}
 
     assert len(account) == 6
-    assert sum(1 for _ in queries.account(bed.hot, EXECUTION)) == 6
+    assert sum(1 for _ in queries.account(bed.raw_db, EXECUTION)) == 6
     failed = account["https://a.example/1"]
     assert (failed.outcome, failed.attempts, failed.status) == (Outcome.BLOCKED_5XX, 2, 500)
     link = account["https://b.example/1"]
@@ -49,13 +49,13 @@ def test_the_account_has_each_address_once_with_its_last_attempt(bed: Bed) -> No
 def test_the_account_is_read_in_pages(bed: Bed) -> None:
     bed.frontier.add(EXECUTION, [found(f"h{n % 7}.example", n) for n in range(2500)])
 
-    assert len({line.url for line in queries.account(bed.hot, EXECUTION)}) == 2500
+    assert len({line.url for line in queries.account(bed.raw_db, EXECUTION)}) == 2500
 
 
 def test_the_summary_counts_every_address_each_way(bed: Bed) -> None:
     _crawled(bed)
 
-    summary = queries.summary(bed.hot, EXECUTION)
+    summary = queries.summary(bed.raw_db, EXECUTION)
 
     assert (summary.total, summary.open, summary.wire_bytes) == (6, 2, 15)
     assert summary.outcomes == {"success": 2, "blocked_5xx": 1, "blocked_robots": 1}
@@ -96,21 +96,21 @@ def test_open_attempts_are_listed_with_their_next_turn_first(bed: Bed) -> None:
 
 def test_the_audit_sees_a_wrong_count(bed: Bed) -> None:
     bed.frontier.add(EXECUTION, many("a.example", 2))
-    with bed.hot.write() as tx:
+    with bed.raw_db.write() as tx:
         tx.execute("UPDATE queues SET open = open + 1")
 
-    assert len(queries.audit(bed.hot, EXECUTION)) == 2
-    with bed.hot.write() as tx:
+    assert len(queries.audit(bed.raw_db, EXECUTION)) == 2
+    with bed.raw_db.write() as tx:
         tx.execute("UPDATE queues SET open = open - 1")
 
 
 def test_the_audit_sees_an_attempt_closed_by_hand(bed: Bed) -> None:
     bed.frontier.add(EXECUTION, many("a.example", 1))
-    with bed.hot.write() as tx:
+    with bed.raw_db.write() as tx:
         tx.execute("UPDATE page_crawls SET outcome = 'success'")
 
-    broken = " ".join(queries.audit(bed.hot, EXECUTION))
+    broken = " ".join(queries.audit(bed.raw_db, EXECUTION))
     assert "queues.open" in broken
     assert "reason or time" in broken
-    with bed.hot.write() as tx:
+    with bed.raw_db.write() as tx:
         tx.execute("UPDATE page_crawls SET outcome = NULL")

@@ -68,7 +68,7 @@ def test_what_an_execution_waits_for_is_told_while_it_waits(bed: Bed) -> None:
 
     def away() -> list[tuple[str, int, int]]:
         now = bed.clock.now()
-        with bed.hot.read() as tx:
+        with bed.raw_db.read() as tx:
             return live.away(tx, execution_id=EXECUTION, now=round(now.timestamp() * 1_000_000))
 
     assert [name for name, _, _ in away()] == ["a.example"]

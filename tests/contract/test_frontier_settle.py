@@ -110,7 +110,7 @@ def test_only_the_refused_part_of_a_batch_is_left_out(bed: Bed) -> None:
     bed.frontier.add(EXECUTION, [*many("a.example", 1), *many("b.example", 1)])
     one, other = bed.frontier.lease(EXECUTION, 7, domains=2, pages=1)
     bed.frontier.free([7])
-    with bed.hot.write() as tx:  # one of the two is still ours
+    with bed.raw_db.write() as tx:  # one of the two is still ours
         tx.execute("UPDATE domains SET lease_token = ? WHERE id = ?", (other.token, other.domain_id))
 
     settled = bed.frontier.settle(

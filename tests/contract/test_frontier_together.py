@@ -32,9 +32,9 @@ class Crawl:
 
     def work(self, owner: int) -> None:
         """Lease, settle with links to everywhere, release, until nothing is open."""
-        hot = connect(self.url)
-        clock = DatabaseClock(hot)
-        frontier = Frontier(hot, clock)
+        raw_db = connect(self.url)
+        clock = DatabaseClock(raw_db)
+        frontier = Frontier(raw_db, clock)
         try:
             while frontier.open_count(EXECUTION):
                 leases = frontier.lease(EXECUTION, owner, domains=3, pages=4)
@@ -48,7 +48,7 @@ class Crawl:
                         del self.holders[lease.domain_id]
                 frontier.release(EXECUTION, owner, [_update(lease, clock) for lease in leases])
         finally:
-            hot.close()
+            raw_db.close()
 
     def _hold(self, owner: int, leases: list[DomainLease]) -> None:
         with self.lock:
@@ -74,8 +74,8 @@ def _update(lease: DomainLease, clock: DatabaseClock) -> DomainUpdate:
 
 
 def test_workers_never_share_a_domain_and_settle_everything_once(migrated_url: str) -> None:
-    hot = connect(migrated_url)
-    Frontier(hot, SystemClock()).add(EXECUTION, [found(f"h{n % 12}.example", n) for n in range(24)])
+    raw_db = connect(migrated_url)
+    Frontier(raw_db, SystemClock()).add(EXECUTION, [found(f"h{n % 12}.example", n) for n in range(24)])
     crawl = Crawl(migrated_url)
 
     with ThreadPoolExecutor(WORKERS) as workers:
@@ -84,16 +84,16 @@ def test_workers_never_share_a_domain_and_settle_everything_once(migrated_url: s
 
     assert crawl.clashes == []
     assert set(crawl.settled.values()) == {1}
-    with hot.read() as tx:
+    with raw_db.read() as tx:
         rows = tx.execute("SELECT count(*) FROM page_crawls WHERE outcome = 'success'")
     assert rows == [(len(crawl.settled),)]
-    assert queries.audit(hot, EXECUTION) == []
-    hot.close()
+    assert queries.audit(raw_db, EXECUTION) == []
+    raw_db.close()
 
 
 def test_many_owners_that_lease_at_once_get_different_domains(migrated_postgres: str) -> None:
-    hot = connect(migrated_postgres)
-    Frontier(hot, SystemClock()).add(EXECUTION, [found(f"h{n}.example", 1) for n in range(40)])
+    raw_db = connect(migrated_postgres)
+    Frontier(raw_db, SystemClock()).add(EXECUTION, [found(f"h{n}.example", 1) for n in range(40)])
     start = threading.Barrier(8)
 
     def take(owner: int) -> list[str]:
@@ -108,13 +108,13 @@ def test_many_owners_that_lease_at_once_get_different_domains(migrated_postgres:
         taken = [name for names in owners.map(take, range(1, 9)) for name in names]
 
     assert len(taken) == len(set(taken)) == 40
-    hot.close()
+    raw_db.close()
 
 
 @pytest.mark.postgres
 def test_a_frontier_outlives_its_connection(migrated_postgres: str) -> None:
-    hot = connect(migrated_postgres)
-    frontier = Frontier(hot, SystemClock())
+    raw_db = connect(migrated_postgres)
+    frontier = Frontier(raw_db, SystemClock())
     frontier.add(EXECUTION, many("a.example", 2))
     _terminate_others(migrated_postgres)
     waited: list[float] = []
@@ -127,7 +127,7 @@ def test_a_frontier_outlives_its_connection(migrated_postgres: str) -> None:
     with pytest.raises(Unavailable):
         frontier.renew(7)
     assert frontier.renew(7) == {}
-    hot.close()
+    raw_db.close()
 
 
 def _terminate_others(url: str) -> None:

@@ -84,8 +84,8 @@ def _run(
     home.mkdir(exist_ok=True)
     clock = clock or SystemClock()
     wish = ImportWish(source="foreign", name="Foreign", home=home, config={"paths": [spelled(path) for path in paths]})
-    with closing(connect(database.url)) as hot, open_indexer(hot, clock, home) as indexer:
-        importer = Importer(database, hot, clock, indexer, wish)
+    with closing(connect(database.url)) as raw_db, open_indexer(raw_db, clock, home) as indexer:
+        importer = Importer(database, raw_db, clock, indexer, wish)
         importer.strict, importer.in_place = strict, in_place
         return list(importer.run(paths))
 
@@ -107,8 +107,8 @@ def _together(
                 waited.append(step)
                 line.wait(timeout=deadline(30))
 
-        with closing(connect(database.url)) as hot, open_indexer(hot, clock, home) as indexer:
-            importer = Importer(database, hot, clock, indexer, wish)
+        with closing(connect(database.url)) as raw_db, open_indexer(raw_db, clock, home) as indexer:
+            importer = Importer(database, raw_db, clock, indexer, wish)
             importer.begun, importer.on_step = begun, on_step
             return next(importer.run([path]))
 

@@ -30,175 +30,175 @@ def home(tmp_path: Path, migrated_url: str) -> Path:
 
 
 @pytest.fixture
-def hot(migrated_url: str, home: Path) -> Iterator[RawDatabase]:
+def raw_db(migrated_url: str, home: Path) -> Iterator[RawDatabase]:
     """A connection to it."""
     with closing(connect(migrated_url)) as opened:
         yield opened
 
 
-def _state(hot: RawDatabase) -> tuple[object, ...]:
-    with hot.read() as tx:
+def _state(raw_db: RawDatabase) -> tuple[object, ...]:
+    with raw_db.read() as tx:
         return tx.execute(
             "SELECT f.index_state, r.phase, r.token, r.records FROM index_runs r"
             " JOIN warc_files f ON f.id = r.warc_file_id"
         )[0]
 
 
-def _waits(hot: RawDatabase, clock: FakeClock) -> list[int]:
-    with hot.read() as tx:
+def _waits(raw_db: RawDatabase, clock: FakeClock) -> list[int]:
+    with raw_db.read() as tx:
         return pending_files(tx, after=0, now=to_micros(clock.now()))
 
 
-def test_a_file_is_held_by_one_reader_until_its_lease_is_over(hot: RawDatabase, clock: FakeClock) -> None:
-    first = claim(hot, clock, 1, owner_id=None, version=1)
+def test_a_file_is_held_by_one_reader_until_its_lease_is_over(raw_db: RawDatabase, clock: FakeClock) -> None:
+    first = claim(raw_db, clock, 1, owner_id=None, version=1)
     assert first is not None
-    assert claim(hot, clock, 1, owner_id=None, version=1) is None
-    assert _waits(hot, clock) == []
+    assert claim(raw_db, clock, 1, owner_id=None, version=1) is None
+    assert _waits(raw_db, clock) == []
 
     clock.advance(LEASE_S + 1)
 
-    assert _waits(hot, clock) == [1]
-    second = claim(hot, clock, 1, owner_id=None, version=1)
+    assert _waits(raw_db, clock) == [1]
+    second = claim(raw_db, clock, 1, owner_id=None, version=1)
     assert second is not None
-    with pytest.raises(LeaseLost), hot.write() as tx:
+    with pytest.raises(LeaseLost), raw_db.write() as tx:
         first.note(tx, DONE)
     with pytest.raises(LeaseLost):
         first.end(error=None)
     first.give_back()
-    assert _state(hot) == ("running", "starting", 2, 0)
-    with hot.write() as tx:
+    assert _state(raw_db) == ("running", "starting", 2, 0)
+    with raw_db.write() as tx:
         second.note(tx, DONE)
     second.end(error=None)
-    assert _state(hot) == ("indexed", "finished", 2, 5)
-    assert _waits(hot, clock) == []
+    assert _state(raw_db) == ("indexed", "finished", 2, 5)
+    assert _waits(raw_db, clock) == []
 
 
 def test_a_file_that_was_read_meanwhile_is_not_read_again_by_who_saw_it_wait(
-    hot: RawDatabase, clock: FakeClock
+    raw_db: RawDatabase, clock: FakeClock
 ) -> None:
-    first = claim(hot, clock, 1, owner_id=None, version=1, only_waiting=True)
+    first = claim(raw_db, clock, 1, owner_id=None, version=1, only_waiting=True)
     assert first is not None
-    with hot.write() as tx:
+    with raw_db.write() as tx:
         first.note(tx, DONE)
     first.end(error=None)
-    before = _state(hot)
+    before = _state(raw_db)
 
-    assert claim(hot, clock, 1, owner_id=None, version=1, only_waiting=True) is None
-    assert _state(hot) == before
-    assert claim(hot, clock, 1, owner_id=None, version=1) is not None
+    assert claim(raw_db, clock, 1, owner_id=None, version=1, only_waiting=True) is None
+    assert _state(raw_db) == before
+    assert claim(raw_db, clock, 1, owner_id=None, version=1) is not None
 
 
-def test_a_reader_that_gets_on_keeps_its_file(hot: RawDatabase, clock: FakeClock) -> None:
-    lease = claim(hot, clock, 1, owner_id=None, version=1)
+def test_a_reader_that_gets_on_keeps_its_file(raw_db: RawDatabase, clock: FakeClock) -> None:
+    lease = claim(raw_db, clock, 1, owner_id=None, version=1)
     assert lease is not None
     for _ in range(5):
         clock.advance(LEASE_S - 1)
         lease.pulse()
-        assert claim(hot, clock, 1, owner_id=None, version=1) is None
+        assert claim(raw_db, clock, 1, owner_id=None, version=1) is None
 
 
-def test_the_file_of_a_dead_owner_is_free_at_once(hot: RawDatabase, clock: FakeClock, tmp_path: Path) -> None:
+def test_the_file_of_a_dead_owner_is_free_at_once(raw_db: RawDatabase, clock: FakeClock, tmp_path: Path) -> None:
     run = RunFile(tmp_path / "run")
-    owner = OwnerProcess(hot, clock, run=run, kind="indexer", execution_id=None)
-    assert claim(hot, clock, 1, owner_id=owner.id, version=1) is not None
-    assert free_the_dead(hot, clock, tmp_path / "run") == 0
-    assert claim(hot, clock, 1, owner_id=None, version=1) is None
+    owner = OwnerProcess(raw_db, clock, run=run, kind="indexer", execution_id=None)
+    assert claim(raw_db, clock, 1, owner_id=owner.id, version=1) is not None
+    assert free_the_dead(raw_db, clock, tmp_path / "run") == 0
+    assert claim(raw_db, clock, 1, owner_id=None, version=1) is None
 
     run.close()
     clock.advance(121)
-    assert free_the_dead(hot, clock, tmp_path / "run") == 1
+    assert free_the_dead(raw_db, clock, tmp_path / "run") == 1
 
-    assert claim(hot, clock, 1, owner_id=None, version=1) is not None
+    assert claim(raw_db, clock, 1, owner_id=None, version=1) is not None
 
 
-def test_an_owner_that_said_goodbye_holds_nothing(hot: RawDatabase, clock: FakeClock, tmp_path: Path) -> None:
-    owner = OwnerProcess(hot, clock, run=RunFile(tmp_path / "run"), kind="indexer", execution_id=None)
-    assert claim(hot, clock, 1, owner_id=owner.id, version=1) is not None
+def test_an_owner_that_said_goodbye_holds_nothing(raw_db: RawDatabase, clock: FakeClock, tmp_path: Path) -> None:
+    owner = OwnerProcess(raw_db, clock, run=RunFile(tmp_path / "run"), kind="indexer", execution_id=None)
+    assert claim(raw_db, clock, 1, owner_id=owner.id, version=1) is not None
     owner.end()
 
-    assert _waits(hot, clock) == [1]
-    assert claim(hot, clock, 1, owner_id=None, version=1) is not None
+    assert _waits(raw_db, clock) == [1]
+    assert claim(raw_db, clock, 1, owner_id=None, version=1) is not None
 
 
-def test_a_reader_that_is_told_to_stop_gives_its_file_back(hot: RawDatabase, clock: FakeClock, home: Path) -> None:
-    with open_indexer(hot, clock, home) as indexer:
+def test_a_reader_that_is_told_to_stop_gives_its_file_back(raw_db: RawDatabase, clock: FakeClock, home: Path) -> None:
+    with open_indexer(raw_db, clock, home) as indexer:
         indexer.stopping = True
         with pytest.raises(Interrupted):
             indexer.index_file(1)
-    assert _state(hot)[:2] == ("pending", "stopped")
-    assert _waits(hot, clock) == [1]
+    assert _state(raw_db)[:2] == ("pending", "stopped")
+    assert _waits(raw_db, clock) == [1]
 
-    with open_indexer(hot, clock, home) as indexer:
+    with open_indexer(raw_db, clock, home) as indexer:
         done = indexer.index_file(1)
 
     assert done is not None
-    assert _state(hot)[:2] == ("indexed", "finished")
+    assert _state(raw_db)[:2] == ("indexed", "finished")
 
 
-def test_progress_is_told_and_stored_while_a_file_is_read(hot: RawDatabase, clock: FakeClock, home: Path) -> None:
+def test_progress_is_told_and_stored_while_a_file_is_read(raw_db: RawDatabase, clock: FakeClock, home: Path) -> None:
     told: list[tuple[int, str, int]] = []
 
     def note(file: FileToIndex, progress: ReadProgress) -> None:
         told.append((file.id, progress.phase, progress.records))
 
-    with closing(Indexer(hot, clock, home, on_progress=note)) as indexer:
+    with closing(Indexer(raw_db, clock, home, on_progress=note)) as indexer:
         indexer.index_file(1)
 
     assert told == [(1, "finalize", 3)]
-    with hot.read() as tx:
+    with raw_db.read() as tx:
         assert tx.execute("SELECT records, pages, bytes_done = bytes_total, error FROM index_runs") == [
             (3, 1, True, None)
         ]
 
 
 def test_a_file_that_is_gone_fails_with_a_reason_and_stays_known(
-    hot: RawDatabase, clock: FakeClock, home: Path
+    raw_db: RawDatabase, clock: FakeClock, home: Path
 ) -> None:
     (path,) = home.rglob("*.warc.gz")
     path.unlink()
 
-    with closing(Indexer(hot, clock, home)) as indexer:
+    with closing(Indexer(raw_db, clock, home)) as indexer:
         done = indexer.index_file(1)
 
     assert done is not None
     assert "there is no file" in (done.error or "")
-    assert _state(hot)[:2] == ("failed", "failed")
-    assert _waits(hot, clock) == []
+    assert _state(raw_db)[:2] == ("failed", "failed")
+    assert _waits(raw_db, clock) == []
 
 
-def _is_elsewhere(hot: RawDatabase) -> None:
+def _is_elsewhere(raw_db: RawDatabase) -> None:
     """Have the indexer run on another machine, whose run files cannot be seen from here."""
-    with hot.write() as tx:
+    with raw_db.write() as tx:
         tx.execute("UPDATE owners SET host = 'far', run_file = '/far/x.run' WHERE kind = 'indexer'")
 
 
 def test_a_reader_on_another_machine_that_gets_on_is_not_taken_for_gone(
-    hot: RawDatabase, clock: FakeClock, home: Path, tmp_path: Path
+    raw_db: RawDatabase, clock: FakeClock, home: Path, tmp_path: Path
 ) -> None:
-    owner = OwnerProcess(hot, clock, run=RunFile(tmp_path / "far"), kind="indexer", execution_id=None)
-    _is_elsewhere(hot)
-    lease = claim(hot, clock, 1, owner_id=owner.id, version=1)
+    owner = OwnerProcess(raw_db, clock, run=RunFile(tmp_path / "far"), kind="indexer", execution_id=None)
+    _is_elsewhere(raw_db)
+    lease = claim(raw_db, clock, 1, owner_id=owner.id, version=1)
     assert lease is not None
     for _ in range(20):
         clock.advance(15)
         lease.pulse()
 
-    assert free_the_dead(hot, clock, home / "run") == 0
-    assert _waits(hot, clock) == []
-    assert claim(hot, clock, 1, owner_id=None, version=1) is None
+    assert free_the_dead(raw_db, clock, home / "run") == 0
+    assert _waits(raw_db, clock) == []
+    assert claim(raw_db, clock, 1, owner_id=None, version=1) is None
     owner.end()
 
 
 def test_a_reader_that_was_taken_for_gone_while_it_had_nothing_to_read_holds_what_it_takes_next(
-    hot: RawDatabase, clock: FakeClock, home: Path, tmp_path: Path
+    raw_db: RawDatabase, clock: FakeClock, home: Path, tmp_path: Path
 ) -> None:
-    owner = OwnerProcess(hot, clock, run=RunFile(tmp_path / "far"), kind="indexer", execution_id=None)
-    _is_elsewhere(hot)
+    owner = OwnerProcess(raw_db, clock, run=RunFile(tmp_path / "far"), kind="indexer", execution_id=None)
+    _is_elsewhere(raw_db)
     clock.advance(600)
-    assert free_the_dead(hot, clock, home / "run") == 1
+    assert free_the_dead(raw_db, clock, home / "run") == 1
 
-    assert claim(hot, clock, 1, owner_id=owner.id, version=1) is not None
+    assert claim(raw_db, clock, 1, owner_id=owner.id, version=1) is not None
 
-    assert _waits(hot, clock) == []
-    assert claim(hot, clock, 1, owner_id=None, version=1) is None
+    assert _waits(raw_db, clock) == []
+    assert claim(raw_db, clock, 1, owner_id=None, version=1) is None
     owner.end()

@@ -106,10 +106,10 @@ def test_no_statement_of_the_index_walks_through_the_archive(database: Database,
     revisit = writing_queries.Revisit(
         1, "org,example)/7", 1_709_294_400_000_000, 1_809_294_400_000_000, "sha256:x", True
     )
-    with closing(connect(migrated_url)) as hot, hot.write() as tx:
-        if hot.dialect == "postgresql":
+    with closing(connect(migrated_url)) as raw_db, raw_db.write() as tx:
+        if raw_db.dialect == "postgresql":
             tx.execute("SET LOCAL enable_seqscan = off")
-        explained = _Explained(tx, hot.dialect)
+        explained = _Explained(tx, raw_db.dialect)
         writing_queries.known_documents(explained, [b"x" * 32, b"y" * 32])
         writing_queries.shown_together(explained, [(1, 2), (3, 4)])
         writing_queries.group_ids(explained, 1, [1, 2])
@@ -142,8 +142,8 @@ def test_no_write_of_the_index_holds_the_database_for_long(tmp_path: Path, migra
     archive = build_archive(tmp_path / "home", shots, database_url=migrated_sqlite, index=False)
     path = sqlite_path(migrated_sqlite)
     assert path is not None
-    with closing(connect(migrated_sqlite)) as hot:
-        weighed = WeighedHot(hot)
+    with closing(connect(migrated_sqlite)) as raw_db:
+        weighed = WeighedHot(raw_db)
         with closing(Indexer(weighed, SystemClock(), tmp_path / "home")) as indexer:
             done = indexer.index_file(1)
     archive.database.close()

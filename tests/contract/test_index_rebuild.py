@@ -40,8 +40,8 @@ def _import(database: Database, home: Path, paths: list[Path], source: str) -> N
     home.mkdir(exist_ok=True)
     clock = SystemClock()
     wish = ImportWish(source=source, name=None, home=home, config={})
-    with closing(connect(database.url)) as hot, open_indexer(hot, clock, home) as indexer:
-        assert [one.error for one in Importer(database, hot, clock, indexer, wish).run(paths)] == [None] * len(paths)
+    with closing(connect(database.url)) as raw_db, open_indexer(raw_db, clock, home) as indexer:
+        assert [one.error for one in Importer(database, raw_db, clock, indexer, wish).run(paths)] == [None] * len(paths)
 
 
 def _shown(database: Database) -> list[tuple[object, ...]]:
@@ -78,16 +78,16 @@ def test_all_ids_come_back_from_the_files_alone(tmp_path: Path, database: Databa
         ids = sorted(session.scalars(select(WarcFile.id)))
     _lose(database, *ids[1:])
 
-    with closing(connect(database.url)) as hot:
-        found = plan_rebuild(hot, home)
+    with closing(connect(database.url)) as raw_db:
+        found = plan_rebuild(raw_db, home)
         assert (found.known, [one.id for one in found.lost], found.problems) == (1, ids[1:], [])
         assert _shown(database) == []
-        assert restore_files(database, hot, clock, home, found.lost) == 2
-        assert plan_rebuild(hot, home).lost == []
-        with hot.write() as tx:
+        assert restore_files(database, raw_db, clock, home, found.lost) == 2
+        assert plan_rebuild(raw_db, home).lost == []
+        with raw_db.write() as tx:
             assert read_all_again(tx, source=None) == 3
-        with open_indexer(hot, clock, home) as indexer:
-            assert [one.error for one in index_pending(indexer, hot, clock)] == [None] * 3
+        with open_indexer(raw_db, clock, home) as indexer:
+            assert [one.error for one in index_pending(indexer, raw_db, clock)] == [None] * 3
 
     assert _shown(database) == before
     _import(database, home, [write(tmp_path / "new.warc.gz", record(url="http://example.org/new"))], "one")
@@ -117,10 +117,10 @@ def _crawled(home: Path, folder: Path, file_id: int, plan: object, *, part_of: s
 def _rebuilt(database: Database, home: Path) -> dict[str, tuple[str, str | None]]:
     """Make everything anew; return name and address of each source."""
     clock = SystemClock()
-    with closing(connect(database.url)) as hot:
-        restore_files(database, hot, clock, home, plan_rebuild(hot, home).lost)
-        with open_indexer(hot, clock, home) as indexer:
-            assert [one.error for one in index_pending(indexer, hot, clock) if one.error] == []
+    with closing(connect(database.url)) as raw_db:
+        restore_files(database, raw_db, clock, home, plan_rebuild(raw_db, home).lost)
+        with open_indexer(raw_db, clock, home) as indexer:
+            assert [one.error for one in index_pending(indexer, raw_db, clock) if one.error] == []
     with database.read() as session:
         return {row.code: (row.name, row.base_url) for row in session.scalars(select(Source))}
 
@@ -208,8 +208,8 @@ def test_what_does_not_fit_is_told_and_stays(tmp_path: Path, database: Database)
                      created_at=first.created_at)
         )  # fmt: skip
 
-    with closing(connect(database.url)) as hot:
-        found = plan_rebuild(hot, home)
+    with closing(connect(database.url)) as raw_db:
+        found = plan_rebuild(raw_db, home)
 
     assert [one.id for one in found.lost] == [third.id]
     assert len(found.problems) == 2
@@ -237,7 +237,7 @@ def test_captures_that_were_moved_to_a_linked_disk_are_found_again(database: Dat
     (home / "warcs").symlink_to(tmp_path / "disk")
     _lose(database, 1)
 
-    with closing(connect(database.url)) as hot:
-        found = plan_rebuild(hot, home)
+    with closing(connect(database.url)) as raw_db:
+        found = plan_rebuild(raw_db, home)
 
     assert [(one.id, one.path.split("/")[0]) for one in found.lost] == [(1, "warcs")]

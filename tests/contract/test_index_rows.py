@@ -158,7 +158,7 @@ def test_a_revisit_that_is_read_before_its_original_finds_it_later(home: Path, m
         Shot(url=PAGE, same_as=PAGE, not_modified=True, moment=days_later(2), execution=2),
     ]
     archive = build_archive(home, shots, database_url=migrated_url, index=False)
-    with closing(connect(migrated_url)) as hot, closing(Indexer(hot, SystemClock(), home)) as indexer:
+    with closing(connect(migrated_url)) as raw_db, closing(Indexer(raw_db, SystemClock(), home)) as indexer:
         indexer.index_file(2)
         (alone,) = rows.all(Snapshot)
         assert (alone.original_id, alone.is_page, alone.group_id) == (None, False, None)
@@ -176,16 +176,16 @@ def test_a_revisit_that_is_read_before_its_original_finds_it_later(home: Path, m
 class _CountingHot:
     """Like the connection that it wraps; counts the rows that are read."""
 
-    def __init__(self, hot: RawDatabase) -> None:
-        self._hot, self.rows = hot, 0
+    def __init__(self, raw_db: RawDatabase) -> None:
+        self._raw_db, self.rows = raw_db, 0
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self._hot, name)
+        return getattr(self._raw_db, name)
 
     @contextmanager
     def read(self) -> Iterator[Transaction]:
         """Open a transaction that reads."""
-        with self._hot.read() as tx:
+        with self._raw_db.read() as tx:
             yield _CountingTransaction(tx, self)
 
 
@@ -219,20 +219,20 @@ def test_a_file_reads_no_more_however_many_revisits_wait_for_originals_that_neve
     ]
     build_archive(home, shots, database_url=migrated_url, index=False).database.close()
     read = []
-    with closing(connect(migrated_url)) as hot:
-        counting = _CountingHot(hot)
+    with closing(connect(migrated_url)) as raw_db:
+        counting = _CountingHot(raw_db)
         with closing(Indexer(cast(RawDatabase, counting), SystemClock(), home)) as indexer:
             indexer.index_file(2)
             same, _ = (row.id for row in rows.all(Snapshot))
             for start in (10, 20):
-                with hot.write() as tx:
+                with raw_db.write() as tx:
                     first = start * ORDINALS
                     tx.many(_COPY, [(first + n, f"org,other)/{start + n}", first + n, same) for n in range(6_000)])
                 before = counting.rows
                 indexer.index_file(1)
                 read.append(counting.rows - before)
         found = {row.url: row.original_id for row in rows.all(Snapshot) if row.id < 10 * ORDINALS}
-        resolved = resolve_some(hot, after=-1, now=0)
+        resolved = resolve_some(raw_db, after=-1, now=0)
 
     assert found[PAGE] is not None, "at the same address it is found whenever it was read"
     assert read[1] <= read[0]
@@ -242,16 +242,16 @@ def test_a_file_reads_no_more_however_many_revisits_wait_for_originals_that_neve
 class _WaitingHot:
     """Like the connection that it wraps; each write waits until another connection is about to write, too."""
 
-    def __init__(self, hot: RawDatabase, line: Barrier) -> None:
-        self._hot, self._line = hot, line
+    def __init__(self, raw_db: RawDatabase, line: Barrier) -> None:
+        self._raw_db, self._line = raw_db, line
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self._hot, name)
+        return getattr(self._raw_db, name)
 
     def write(self) -> AbstractContextManager[Transaction]:
         """Open a transaction that may write, when both have read."""
         self._line.wait(timeout=deadline(30))
-        return self._hot.write()
+        return self._raw_db.write()
 
 
 def test_a_revisit_that_two_indexers_resolve_at_one_moment_is_counted_once(
@@ -262,10 +262,10 @@ def test_a_revisit_that_two_indexers_resolve_at_one_moment_is_counted_once(
     line = Barrier(2)
 
     def resolve(_: int) -> int:
-        with closing(connect(migrated_url)) as hot:
-            return resolve_some(cast(RawDatabase, _WaitingHot(hot, line)), after=-1, now=0)
+        with closing(connect(migrated_url)) as raw_db:
+            return resolve_some(cast(RawDatabase, _WaitingHot(raw_db, line)), after=-1, now=0)
 
-    with closing(connect(migrated_url)) as hot, hot.write() as tx:
+    with closing(connect(migrated_url)) as raw_db, raw_db.write() as tx:
         tx.execute(
             "UPDATE snapshots SET original_id = NULL, group_id = NULL, media_type = NULL, is_page = (1 = 0)"
             " WHERE record_type = 'revisit'"
@@ -287,7 +287,7 @@ def test_a_revisit_of_another_address_finds_its_original_in_either_order(
         Shot(url="https://example.org/alias", same_as=PAGE, moment=days_later(3), execution=2),
     ]
     build_archive(home, shots, database_url=migrated_url, index=False).database.close()
-    with closing(connect(migrated_url)) as hot, closing(Indexer(hot, SystemClock(), home)) as indexer:
+    with closing(connect(migrated_url)) as raw_db, closing(Indexer(raw_db, SystemClock(), home)) as indexer:
         for number in order:
             indexer.index_file(number)
 
@@ -304,7 +304,7 @@ def test_what_the_crawler_asked_for_itself_stays_no_page_although_it_repeats_one
         Shot(url=PAGE, same_as=PAGE, purpose="sitemap", moment=days_later(2), execution=2),
     ]
     build_archive(home, shots, database_url=migrated_url, index=False).database.close()
-    with closing(connect(migrated_url)) as hot, closing(Indexer(hot, SystemClock(), home)) as indexer:
+    with closing(connect(migrated_url)) as raw_db, closing(Indexer(raw_db, SystemClock(), home)) as indexer:
         for number in order:
             indexer.index_file(number)
 
@@ -335,7 +335,7 @@ def test_reading_a_file_again_changes_nothing_and_says_nothing(home: Path, migra
     before, told = rows.facts(), rows.count(SearchOutbox)
     groups = [(group.url, group.snapshot_count, group.latest_id) for group in rows.all(PageGroup)]
 
-    with closing(connect(migrated_url)) as hot, closing(Indexer(hot, SystemClock(), home)) as indexer:
+    with closing(connect(migrated_url)) as raw_db, closing(Indexer(raw_db, SystemClock(), home)) as indexer:
         done = indexer.index_file(1)
 
     assert done is not None
@@ -350,21 +350,21 @@ def test_a_row_whose_record_is_no_longer_one_goes_with_the_next_reading(
 ) -> None:
     _build(home, migrated_url, [Shot(url=PAGE, body=BODY), Shot(url="https://example.org/b", body="two")])
     good = rows.facts()
-    with closing(connect(migrated_url)) as hot:
-        _plant_stale_row(hot)
+    with closing(connect(migrated_url)) as raw_db:
+        _plant_stale_row(raw_db)
         assert rows.count(Snapshot) == 3
 
-        with closing(Indexer(hot, SystemClock(), home)) as indexer:
+        with closing(Indexer(raw_db, SystemClock(), home)) as indexer:
             indexer.index_file(1)
 
     assert rows.facts() == good
     assert {group.url: group.snapshot_count for group in rows.all(PageGroup)} == {PAGE: 1, "https://example.org/b": 1}
 
 
-def _plant_stale_row(hot: RawDatabase) -> None:
+def _plant_stale_row(raw_db: RawDatabase) -> None:
     columns = "warc_file_id, execution_id, source_id, warc_offset, warc_length, record_type, url, url_key, url_hash"
     rest = "group_id, captured_at, status, body_hash, document_id, is_page"
-    with hot.write() as tx:
+    with raw_db.write() as tx:
         tx.execute(
             f"INSERT INTO snapshots(id, {columns}, {rest}) SELECT id + 700, {columns}, {rest} FROM snapshots"
             f" WHERE id = {ORDINALS + 1}"
@@ -415,11 +415,11 @@ def test_files_of_one_source_share_groups_and_those_of_another_do_not(
 
 def test_what_waits_is_read_once_by_whoever_comes_first(home: Path, migrated_url: str, rows: Rows) -> None:
     archive = build_archive(home, [Shot(url=PAGE)], database_url=migrated_url, index=False)
-    with closing(connect(migrated_url)) as hot:
-        assert [done.snapshots for done in index_all(hot, archive.clock, home)] == [1]
-        assert index_all(hot, archive.clock, home) == []
-        add_captures(hot, archive.settings, FakeClock(), [Shot(url=PAGE, execution=2)])
-        assert [done.snapshots for done in index_all(hot, archive.clock, home)] == [1]
+    with closing(connect(migrated_url)) as raw_db:
+        assert [done.snapshots for done in index_all(raw_db, archive.clock, home)] == [1]
+        assert index_all(raw_db, archive.clock, home) == []
+        add_captures(raw_db, archive.settings, FakeClock(), [Shot(url=PAGE, execution=2)])
+        assert [done.snapshots for done in index_all(raw_db, archive.clock, home)] == [1]
     archive.database.close()
 
 
@@ -427,8 +427,8 @@ def test_what_nobody_foresaw_ends_one_file_and_says_so(home: Path, migrated_url:
     archive = build_archive(
         home, [Shot(url=PAGE), Shot(url=PAGE, execution=2)], database_url=migrated_url, index=False
     )  # fmt: skip
-    with closing(connect(migrated_url)) as hot, closing(_Failing(hot, SystemClock(), home)) as indexer:
-        first, second = index_pending(indexer, hot, SystemClock())
+    with closing(connect(migrated_url)) as raw_db, closing(_Failing(raw_db, SystemClock(), home)) as indexer:
+        first, second = index_pending(indexer, raw_db, SystemClock())
     archive.database.close()
 
     assert first.error == "unexpected ZeroDivisionError: a bug"

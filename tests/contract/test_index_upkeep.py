@@ -37,7 +37,7 @@ class House:
     def __init__(self, url: str, home: Path) -> None:
         build_archive(home, SHOTS, database_url=url).database.close()
         self.home, self.clock = home, SystemClock()
-        self.hot: RawDatabase = connect(url)
+        self.raw_db: RawDatabase = connect(url)
         self.database = Database(url)
         with self.database.write() as session:
             session.execute(delete(SearchOutbox))
@@ -64,7 +64,7 @@ class House:
 def house(migrated_url: str, tmp_path: Path) -> Iterator[House]:
     opened = House(migrated_url, tmp_path / "home")
     yield opened
-    opened.hot.close()
+    opened.raw_db.close()
     opened.database.close()
 
 
@@ -74,7 +74,7 @@ def _nothing(_count: int) -> None:
 
 def test_wrong_groups_are_counted_and_rewritten_and_right_ones_left_alone(house: House) -> None:
     right = house.groups()
-    assert rebuild_groups(house.hot, apply=True, seen=_nothing).wrong == 0
+    assert rebuild_groups(house.raw_db, apply=True, seen=_nothing).wrong == 0
     with house.database.write() as session:
         session.execute(
             update(PageGroup).where(PageGroup.url == "https://example.org/").values(snapshot_count=9, latest_id=1)
@@ -83,12 +83,12 @@ def test_wrong_groups_are_counted_and_rewritten_and_right_ones_left_alone(house:
         source_id = session.scalars(select(PageGroup.source_id).where(PageGroup.url.like("%other%"))).one()
         session.add(PageGroup(source_id=source_id, url="https://other.example/gone", url_hash=7, snapshot_count=3,
                               first_captured_at=BEGIN, last_captured_at=BEGIN, latest_id=1))  # fmt: skip
-    dry = rebuild_groups(house.hot, apply=False, seen=_nothing)
+    dry = rebuild_groups(house.raw_db, apply=False, seen=_nothing)
     assert (dry.looked, dry.wrong, dry.empty) == (4, 3, 1)
     assert house.groups() != right
-    assert rebuild_groups(house.hot, source_id=source_id, apply=False, seen=_nothing).wrong == 2
+    assert rebuild_groups(house.raw_db, source_id=source_id, apply=False, seen=_nothing).wrong == 2
 
-    rebuild_groups(house.hot, apply=True, seen=_nothing)
+    rebuild_groups(house.raw_db, apply=True, seen=_nothing)
 
     assert house.groups() == right
 
@@ -98,33 +98,33 @@ def test_pages_without_a_group_get_theirs_back(house: House) -> None:
     with house.database.write() as session:
         session.execute(update(Snapshot).values(group_id=None))
         session.execute(delete(PageGroup).where(PageGroup.url == "https://example.org/b"))
-    assert group_pages(house.hot, house.clock, apply=False, seen=_nothing) == 5
+    assert group_pages(house.raw_db, house.clock, apply=False, seen=_nothing) == 5
     assert house.told() == 0
 
-    assert group_pages(house.hot, house.clock, apply=True, seen=_nothing) == 5
+    assert group_pages(house.raw_db, house.clock, apply=True, seen=_nothing) == 5
 
     assert house.groups() == right
-    assert group_pages(house.hot, house.clock, apply=True, seen=_nothing) == 0
+    assert group_pages(house.raw_db, house.clock, apply=True, seen=_nothing) == 0
     assert house.told() > 0
 
 
 def test_duplicates_are_let_go_and_settled_again(house: House) -> None:
     right = house.canonical()
     assert sum(one is not None for one in right) == 1
-    assert dedupe(house.hot, house.clock, execution_id=None, apply=True, seen=_nothing).changed == 0
+    assert dedupe(house.raw_db, house.clock, execution_id=None, apply=True, seen=_nothing).changed == 0
 
-    dry = restore(house.hot, house.clock, execution_id=None, apply=False, seen=_nothing)
+    dry = restore(house.raw_db, house.clock, execution_id=None, apply=False, seen=_nothing)
     assert (dry.looked, dry.changed, house.canonical()) == (1, 0, right)
-    assert restore(house.hot, house.clock, execution_id=1, apply=True, seen=_nothing).changed == 0
-    assert restore(house.hot, house.clock, execution_id=2, apply=True, seen=_nothing).changed == 1
+    assert restore(house.raw_db, house.clock, execution_id=1, apply=True, seen=_nothing).changed == 0
+    assert restore(house.raw_db, house.clock, execution_id=2, apply=True, seen=_nothing).changed == 1
     assert set(house.canonical()) == {None}
     with house.database.read() as session:
         assert session.scalars(select(AuditEvent.action)).one() == "snapshot.dedup_undone"
 
-    dry = dedupe(house.hot, house.clock, execution_id=None, apply=False, seen=_nothing)
+    dry = dedupe(house.raw_db, house.clock, execution_id=None, apply=False, seen=_nothing)
     assert (dry.looked, dry.changed, set(house.canonical())) == (5, 1, {None})
     before = house.told()
-    assert dedupe(house.hot, house.clock, execution_id=2, apply=True, seen=_nothing).changed == 1
+    assert dedupe(house.raw_db, house.clock, execution_id=2, apply=True, seen=_nothing).changed == 1
     assert house.canonical() == right
     assert house.told() == before + 1
 
@@ -140,7 +140,7 @@ def test_links_come_back_once_for_each_address_and_text(house: House) -> None:
     with house.database.write() as session:
         session.execute(delete(PageLink))
     with closing(ParseChild(deadline_s=10.0)) as child:
-        reader = LinkReader(house.database, house.hot, house.home, child)
+        reader = LinkReader(house.database, house.raw_db, house.home, child)
         done = reader.backfill(execution_id=None, seen=_nothing)
         assert (done.links, done.failed, links()) == (2, {}, right)
         next(house.home.glob("warcs/other/*/*.warc.gz")).unlink()
@@ -149,7 +149,7 @@ def test_links_come_back_once_for_each_address_and_text(house: House) -> None:
 
 
 def test_a_walk_goes_on_behind_the_last_row_of_one_execution(house: House) -> None:
-    with house.hot.read() as tx:
+    with house.raw_db.read() as tx:
         first, second = upkeep.captures_after(tx, after=0, execution_id=1, limit=10)[:2]
         again = upkeep.captures_after(tx, after=first.id, execution_id=1, limit=1)
 

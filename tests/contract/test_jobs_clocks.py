@@ -27,13 +27,13 @@ pytestmark = pytest.mark.postgres
 class Misread:
     """A connection whose reading of the server's clock is wrong, as that of a process is which was frozen in it."""
 
-    def __init__(self, hot: RawDatabase, wrong_s: float) -> None:
-        self._hot, self._wrong = hot, timedelta(seconds=wrong_s)
-        self.dialect, self.generation = hot.dialect, hot.generation
-        self.write, self.read, self.close = hot.write, hot.read, hot.close
+    def __init__(self, raw_db: RawDatabase, wrong_s: float) -> None:
+        self._raw_db, self._wrong = raw_db, timedelta(seconds=wrong_s)
+        self.dialect, self.generation = raw_db.dialect, raw_db.generation
+        self.write, self.read, self.close = raw_db.write, raw_db.read, raw_db.close
 
     def now_micros(self) -> int | None:
-        micros = self._hot.now_micros()
+        micros = self._raw_db.now_micros()
         return None if micros is None else to_micros(from_micros(micros) + self._wrong)
 
 
@@ -55,7 +55,7 @@ def _party(url: str, home: Path, clock: Clock) -> Iterator[Party]:
 
 @contextmanager
 def _misreading(url: str, home: Path, wrong_s: float) -> Iterator[Party]:
-    with closing(connect(url)) as hot, _party(url, home, DatabaseClock(Misread(hot, wrong_s))) as party:
+    with closing(connect(url)) as raw_db, _party(url, home, DatabaseClock(Misread(raw_db, wrong_s))) as party:
         yield party
 
 

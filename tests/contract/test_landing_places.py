@@ -19,50 +19,52 @@ _PLAN = CrawlPlan(seeds=("https://example.org/", "https://example.net/"), contac
 
 
 @pytest.fixture
-def ground(database_url: str, tmp_path: Path) -> Iterator[Runtime]:
+def runtime(database_url: str, tmp_path: Path) -> Iterator[Runtime]:
     """A data directory in which an execution has begun."""
     home, url = tmp_path / "home", None if database_url.startswith("sqlite") else database_url
     with open_ground(config.load(home=home, database_url=url)) as opened:
-        executions.begin(opened.hot, opened.clock, _PLAN, executions.ExecutionWish(home), is_working=lambda _id: False)
+        executions.begin(
+            opened.raw_db, opened.clock, _PLAN, executions.ExecutionWish(home), is_working=lambda _id: False
+        )
         yield opened
 
 
-def _landing(ground: Runtime) -> tuple[str, ...]:
-    with ground.hot.read() as tx:
-        return execution_queries.stop_word(tx, ground.hot.dialect, execution_id=1)[1]
+def _landing(runtime: Runtime) -> tuple[str, ...]:
+    with runtime.raw_db.read() as tx:
+        return execution_queries.stop_word(tx, runtime.raw_db.dialect, execution_id=1)[1]
 
 
-def test_places_are_added_once_each_and_the_plan_around_them_stays(ground: Runtime) -> None:
-    assert _landing(ground) == ()
+def test_places_are_added_once_each_and_the_plan_around_them_stays(runtime: Runtime) -> None:
+    assert _landing(runtime) == ()
 
     for urls in ([], ["https://b.example/"], ["https://a.example/", "https://b.example/"], []):
-        with ground.hot.write() as tx:
-            execution_queries.add_landing(tx, ground.hot.dialect, execution_id=1, urls=urls)
+        with runtime.raw_db.write() as tx:
+            execution_queries.add_landing(tx, runtime.raw_db.dialect, execution_id=1, urls=urls)
 
-    assert _landing(ground) == ("https://a.example/", "https://b.example/")
-    with ground.hot.read() as tx:
+    assert _landing(runtime) == ("https://a.example/", "https://b.example/")
+    with runtime.raw_db.read() as tx:
         stored = execution_queries.execution(tx, 1)
     assert stored is not None
     assert stored.config["seeds"] == list(_PLAN.seeds)
     assert stored.config["landing"] == ["https://a.example/", "https://b.example/"]
 
 
-def test_a_plan_without_places_gets_some(ground: Runtime) -> None:
-    with ground.hot.write() as tx:
+def test_a_plan_without_places_gets_some(runtime: Runtime) -> None:
+    with runtime.raw_db.write() as tx:
         execution_queries.store_config(tx, execution_id=1, config=json.dumps({"seeds": []}))
-        execution_queries.add_landing(tx, ground.hot.dialect, execution_id=1, urls=["https://a.example/"])
+        execution_queries.add_landing(tx, runtime.raw_db.dialect, execution_id=1, urls=["https://a.example/"])
 
-    assert _landing(ground) == ("https://a.example/",)
+    assert _landing(runtime) == ("https://a.example/",)
 
 
-def test_of_processes_that_tell_at_once_none_is_lost(ground: Runtime) -> None:
+def test_of_processes_that_tell_at_once_none_is_lost(runtime: Runtime) -> None:
     def tell(number: int) -> None:
-        hot = connect(ground.settings.database)
+        raw_db = connect(runtime.settings.database)
         for turn in range(10):
-            with hot.write() as tx:
+            with raw_db.write() as tx:
                 url = f"https://{number}.example/{turn}"
-                execution_queries.add_landing(tx, hot.dialect, execution_id=1, urls=[url])
-        hot.close()
+                execution_queries.add_landing(tx, raw_db.dialect, execution_id=1, urls=[url])
+        raw_db.close()
 
     threads = [threading.Thread(target=tell, args=(number,)) for number in range(4)]
     for thread in threads:
@@ -70,17 +72,17 @@ def test_of_processes_that_tell_at_once_none_is_lost(ground: Runtime) -> None:
     for thread in threads:
         thread.join()
 
-    assert len(_landing(ground)) == 40
+    assert len(_landing(runtime)) == 40
 
 
-def test_an_execution_that_is_gone_is_to_stop(ground: Runtime) -> None:
-    with ground.hot.read() as tx:
-        assert execution_queries.stop_word(tx, ground.hot.dialect, execution_id=99) == ("cancel", ())
+def test_an_execution_that_is_gone_is_to_stop(runtime: Runtime) -> None:
+    with runtime.raw_db.read() as tx:
+        assert execution_queries.stop_word(tx, runtime.raw_db.dialect, execution_id=99) == ("cancel", ())
 
 
-def test_what_is_open_is_counted_by_the_heads_that_have_some(ground: Runtime) -> None:
-    is_server = ground.hot.dialect == "postgresql"
-    with ground.hot.write() as tx:
+def test_what_is_open_is_counted_by_the_heads_that_have_some(runtime: Runtime) -> None:
+    is_server = runtime.raw_db.dialect == "postgresql"
+    with runtime.raw_db.write() as tx:
         if is_server:  # left to itself it walks a table that is empty
             tx.execute("SET LOCAL enable_seqscan = off")
             tx.execute("SET LOCAL enable_bitmapscan = off")

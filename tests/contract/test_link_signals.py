@@ -48,8 +48,8 @@ def _inlinks(archive: Archive) -> dict[int, int]:
 def test_a_worker_fills_them_once_and_search_ranks_by_them(archive: Archive) -> None:
     assert LinkSignals in CHORES
     with ExitStack() as stack:
-        ground = stack.enter_context(open_ground(archive.settings))
-        bench = BackgroundContext(ground=ground, database=archive.database, is_stopping=lambda: False, on_end=stack)
+        runtime = stack.enter_context(open_ground(archive.settings))
+        bench = BackgroundContext(runtime=runtime, database=archive.database, is_stopping=lambda: False, on_end=stack)
 
         assert LinkSignals(bench).run_once()
         assert not LinkSignals(bench).run_once(), "nothing has come since"

@@ -24,16 +24,16 @@ def test_a_process_that_is_over_counts_its_pages_and_says_nothing_of_now(
     migrated_url: str, clock: FakeClock, tmp_path: Path
 ) -> None:
     plan = CrawlPlan(seeds=("https://a.example/",), contact="tests@example.org")
-    with closing(connect(migrated_url)) as hot:
-        number = begin(hot, clock, plan, ExecutionWish(home=tmp_path), is_working=lambda _: False).execution_id
+    with closing(connect(migrated_url)) as raw_db:
+        number = begin(raw_db, clock, plan, ExecutionWish(home=tmp_path), is_working=lambda _: False).execution_id
         now = to_micros(clock.now())
         killed = {"pages": 5, "active_domains": 7, "pages_s": 3.0, "state": "draining"}
         alive = {"pages": 2, "active_domains": 4, "pages_s": 1.0, "state": "running"}
-        with hot.write() as tx:
+        with raw_db.write() as tx:
             for owner, ended_at, counts in ((1, now, killed), (2, None, alive)):
                 tx.execute(_OWNER, (owner, number, now, now, ended_at))
                 tx.execute(_COUNTS, (number, owner, json.dumps(counts), now))
 
-        status = read_status(hot, clock, number)
+        status = read_status(raw_db, clock, number)
 
     assert (status.pages, status.active_domains, status.pages_s, status.condition) == (7, 4, 1.0, "running")

@@ -47,8 +47,8 @@ def test_status_api_and_edition_say_of_a_run_what_its_row_and_the_table_say(
     with bed.database.read() as session:
         shown = execution_shape(session.get_one(Execution, lease.execution_id))
         [(_, run)] = read_volume(session, bed.edition("hc").id).runs
-    with closing(connect(migrated_url)) as hot:
-        status = read_status(hot, bed.clock, lease.execution_id)
+    with closing(connect(migrated_url)) as raw_db:
+        status = read_status(raw_db, bed.clock, lease.execution_id)
     said = sentence_of(rule.state, rule.reason, shortfalls)
     assert (shown["status"], shown["reason"], shown["sentence"]) == (rule.state, rule.reason, said)
     assert (status.rule, status.sentence, status.shortfalls) == (rule, said, shortfalls)

@@ -70,17 +70,17 @@ class Town:
 class World:
     """One execution in a database of its own, on a clock of its own."""
 
-    ground: Runtime
+    runtime: Runtime
     clock: FakeClock
     plan: CrawlPlan
     execution_id: int
     assignment: Callable[[], Assignment]
 
     async def _run(self, town: Town) -> None:
-        process = Process(self.ground, self.assignment(), clock=self.clock, client=cast(Any, town))
+        process = Process(self.runtime, self.assignment(), clock=self.clock, client=cast(Any, town))
         running = asyncio.create_task(process.run())
-        with closing(connect(self.ground.settings.database)) as hot:
-            frontier = Frontier(hot, self.clock, FrontierSettings(lease_s=_HOUR_S * 4))
+        with closing(connect(self.runtime.settings.database)) as raw_db:
+            frontier = Frontier(raw_db, self.clock, FrontierSettings(lease_s=_HOUR_S * 4))
             while not running.done():
                 await asyncio.sleep(0.005)
                 self._pass_time(process, frontier)
@@ -89,20 +89,20 @@ class World:
     def _pass_time(self, process: Process, frontier: Frontier) -> None:
         """Let the clock run to the next moment at which something is to do, once nothing is under way."""
         engine = getattr(process, "engine", None)
-        if engine is None or engine.fleet.lanes or engine.waiting or engine.ledger.visits:
+        if engine is None or engine.leased_domains.workers or engine.waiting or engine.ledger.visits:
             return
         due = frontier.next_due_at(self.execution_id)
         wait_s = 0.0 if due is None else (due - self.clock.now()).total_seconds()
         if 0.0 < wait_s < _HOUR_S * 2:  # a domain that is being leased at this moment is due after its lease
             self.clock.advance(wait_s)
-        engine.fleet.look_again.set()
+        engine.leased_domains.look_again.set()
 
     def crawl(self, town: Town) -> Counter[tuple[str | None, str | None]]:
         """Crawl to the end; return how the addresses ended."""
         asyncio.run(self._run(town))
-        assert audit(self.ground.hot, self.execution_id) == []
+        assert audit(self.runtime.raw_db, self.execution_id) == []
         return Counter(
-            (row.outcome and row.outcome.value, row.reason) for row in account(self.ground.hot, self.execution_id)
+            (row.outcome and row.outcome.value, row.reason) for row in account(self.runtime.raw_db, self.execution_id)
         )
 
 
@@ -115,12 +115,12 @@ def world(database_url: str, tmp_path: Path, clock: FakeClock) -> Iterator[World
         engine=EngineSettings(settle_s=0.01), disk=DiskSettings(free_bytes=0, free_percent=0.0),
     )  # fmt: skip
     prepare(settings)
-    hot = connect(settings.database)
-    frontier = Frontier(hot, clock, FrontierSettings(lease_s=settings.lease.seconds))
-    ground = Runtime(settings=settings, hot=hot, clock=clock, frontier=frontier)
+    raw_db = connect(settings.database)
+    frontier = Frontier(raw_db, clock, FrontierSettings(lease_s=settings.lease.seconds))
+    runtime = Runtime(settings=settings, raw_db=raw_db, clock=clock, frontier=frontier)
     plan = CrawlPlan(seeds=("http://127.0.0.1:7000/0",), contact="a@example.org", delay_s=0.0, sitemaps=False,
                      allow_networks=("127.0.0.0/8",))  # fmt: skip
-    begun = executions.begin(hot, clock, plan, executions.ExecutionWish(settings.home), is_working=lambda _id: False)
+    begun = executions.begin(raw_db, clock, plan, executions.ExecutionWish(settings.home), is_working=lambda _id: False)
     frontier.add(begun.execution_id, seeds_of(plan))
 
     def assignment() -> Assignment:
@@ -130,8 +130,8 @@ def world(database_url: str, tmp_path: Path, clock: FakeClock) -> Iterator[World
             supervisor=os.getppid(),
         )  # fmt: skip
 
-    yield World(ground, clock, plan, begun.execution_id, assignment)
-    hot.close()
+    yield World(runtime, clock, plan, begun.execution_id, assignment)
+    raw_db.close()
 
 
 def test_a_site_that_is_away_for_29_minutes_is_captured_to_the_end(world: World) -> None:

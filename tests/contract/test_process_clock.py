@@ -45,23 +45,23 @@ class Skewed(SystemClock):
 
 
 @contextmanager
-def _ground(url: str, home: Path, machine: Clock) -> Iterator[Runtime]:
-    hot = connect(url)
+def _runtime(url: str, home: Path, machine: Clock) -> Iterator[Runtime]:
+    raw_db = connect(url)
     # As `wiring` chooses: where the database is a file, its clock is this machine's, for all processes the same one.
-    clock: Clock = DatabaseClock(hot, machine) if hot.dialect == "postgresql" else SystemClock()
+    clock: Clock = DatabaseClock(raw_db, machine) if raw_db.dialect == "postgresql" else SystemClock()
     try:
-        yield Runtime(settings=config.load(home=home), hot=hot, clock=clock,
-                     frontier=Frontier(hot, clock, FrontierSettings(lease_s=60.0)))  # fmt: skip
+        yield Runtime(settings=config.load(home=home), raw_db=raw_db, clock=clock,
+                     frontier=Frontier(raw_db, clock, FrontierSettings(lease_s=60.0)))  # fmt: skip
     finally:
-        hot.close()
+        raw_db.close()
 
 
-def _on_machine(ground: Runtime, machine: Clock, answer: Line, work: Callable[[CrawlEngine], Any]) -> Any:
+def _on_machine(runtime: Runtime, machine: Clock, answer: Line, work: Callable[[CrawlEngine], Any]) -> Any:
     """Do something with the engine of a crawl process on a machine."""
 
     async def run() -> Any:
         web = Web(FakeClock(), {_PAGE: answer})
-        process = Process(ground, _assignment(ground), clock=machine)
+        process = Process(runtime, _assignment(runtime), clock=machine)
         engine = process._engine(cast(Any, web))
         try:
             found = work(engine)
@@ -72,19 +72,19 @@ def _on_machine(ground: Runtime, machine: Clock, answer: Line, work: Callable[[C
     return asyncio.run(run())
 
 
-def _assignment(ground: Runtime) -> Assignment:
+def _assignment(runtime: Runtime) -> Assignment:
     begun = executions.begin(
-        ground.hot,
-        ground.clock,
+        runtime.raw_db,
+        runtime.clock,
         _PLAN,
-        executions.ExecutionWish(ground.settings.home),
+        executions.ExecutionWish(runtime.settings.home),
         is_working=lambda _execution_id: False,
     )
-    folder = ground.settings.home / "out"
+    folder = runtime.settings.home / "out"
     folder.mkdir(exist_ok=True)
     return Assignment(
         plan=_PLAN.to_json(), execution_id=begun.execution_id, source_code="a", output_dir=str(folder),
-        run_file=f"run-{id(ground)}", processes=1, seconds_left=None, supervisor=1,
+        run_file=f"run-{id(runtime)}", processes=1, seconds_left=None, supervisor=1,
     )  # fmt: skip
 
 
@@ -94,10 +94,10 @@ async def _ask_once(engine: CrawlEngine) -> tuple[int, float]:
     engine.frontier.add(execution_id, [found("a.test", 1)._replace(url=_PAGE, kind=UrlKind.PAGE),
                                        found("a.test", 2)._replace(url="http://a.test/2")])  # fmt: skip
     [lease] = engine.frontier.lease(execution_id, engine.ledger.owner_id, domains=1, pages=1)
-    lane = DomainWorker(lease, engine.crew, lease_until=float("inf"))
+    worker = DomainWorker(lease, engine.crew, lease_until=float("inf"))
     now = engine.crew.clock.monotonic()
-    lane.pace.asked(sent_at=now, first_byte_at=now)
-    update = release(engine.crew, lane)
+    worker.pace.asked(sent_at=now, first_byte_at=now)
+    update = release(engine.crew, worker)
     engine.frontier.release(execution_id, engine.ledger.owner_id, [update])
     return execution_id, now
 
@@ -107,7 +107,7 @@ def test_a_machine_whose_clock_is_wrong_gives_a_domain_back_until_its_delay_is_o
     migrated_url: str, tmp_path: Path, skew_s: float
 ) -> None:
     machine = Skewed(skew_s)
-    with _ground(migrated_url, tmp_path, machine) as wrong, _ground(migrated_url, tmp_path, SystemClock()) as right:
+    with _runtime(migrated_url, tmp_path, machine) as wrong, _runtime(migrated_url, tmp_path, SystemClock()) as right:
         execution_id, _ = _on_machine(wrong, machine, Answer(), _ask_once)
         due_at = right.frontier.next_due_at(execution_id)
         early = right.frontier.lease(execution_id, 999, domains=1, pages=1)
@@ -126,13 +126,13 @@ def test_a_page_is_tried_again_when_its_time_has_come_by_the_databases_clock(
     def retry(engine: CrawlEngine) -> datetime:
         engine.frontier.add(engine.ledger.execution_id, [found("a.test", 1)._replace(url=_PAGE)])
         [lease] = engine.frontier.lease(engine.ledger.execution_id, engine.ledger.owner_id, domains=1, pages=1)
-        lane = DomainWorker(lease, engine.crew, lease_until=float("inf"))
-        lane.manners.went_badly()
-        again = lane._retry_at(lease.attempts[0], None)
+        worker = DomainWorker(lease, engine.crew, lease_until=float("inf"))
+        worker.manners.went_badly()
+        again = worker._retry_at(lease.attempts[0], None)
         assert again is not None
         return again
 
-    with _ground(migrated_url, tmp_path, machine) as wrong, _ground(migrated_url, tmp_path, SystemClock()) as right:
+    with _runtime(migrated_url, tmp_path, machine) as wrong, _runtime(migrated_url, tmp_path, SystemClock()) as right:
         again = _on_machine(wrong, machine, Answer(), retry)
 
         assert timedelta(0) <= again - right.clock.now() <= timedelta(seconds=3)

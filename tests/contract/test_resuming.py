@@ -22,17 +22,17 @@ from tests.clock import FakeClock
 PLAN = CrawlPlan(seeds=("https://a.example/",), contact="tests@example.org")
 
 
-def _begin(hot: RawDatabase, clock: FakeClock, home: Path, output: Path | None) -> Begun:
-    return begin(hot, clock, PLAN, ExecutionWish(home=home, output=output), is_working=lambda _: False)
+def _begin(raw_db: RawDatabase, clock: FakeClock, home: Path, output: Path | None) -> Begun:
+    return begin(raw_db, clock, PLAN, ExecutionWish(home=home, output=output), is_working=lambda _: False)
 
 
-def _seal_a_file(hot: RawDatabase, clock: FakeClock, begun: Begun, home: Path) -> Path:
+def _seal_a_file(raw_db: RawDatabase, clock: FakeClock, begun: Begun, home: Path) -> Path:
     """Write one sealed file of an execution, as its first part left it."""
     path = begun.output_dir / "first.warc.gz"
     path.write_bytes(b"WARC")
     record_root(home, begun.output_dir)
-    owner = OwnerProcess(hot, clock, run=RunFile(home / "run"), kind="process", execution_id=begun.execution_id)
-    with hot.write() as tx:
+    owner = OwnerProcess(raw_db, clock, run=RunFile(home / "run"), kind="process", execution_id=begun.execution_id)
+    with raw_db.write() as tx:
         now = to_micros(clock.now())
         file_id = files.insert_file(
             tx, execution_id=begun.execution_id, owner_id=owner.id, path=str(path.resolve()), now=now
@@ -48,21 +48,21 @@ def test_a_crawl_is_not_resumed_where_none_of_its_files_is_there(
 ) -> None:
     home, output = tmp_path / "home", tmp_path / "disk" / "out" if is_outside else None
     home.mkdir()
-    with closing(connect(migrated_url)) as hot:
-        first = _begin(hot, clock, home, output)
-        path = _seal_a_file(hot, clock, first, home)
-        assert _begin(hot, clock, home, output).resumed
-        with hot.write() as tx:
+    with closing(connect(migrated_url)) as raw_db:
+        first = _begin(raw_db, clock, home, output)
+        path = _seal_a_file(raw_db, clock, first, home)
+        assert _begin(raw_db, clock, home, output).resumed
+        with raw_db.write() as tx:
             tx.execute("UPDATE executions SET state = 'stopped'")
         mounted = path.rename(tmp_path / "away.warc.gz")
         path.parent.rmdir()
 
         with pytest.raises(Unavailable, match="is its storage mounted"):
-            _begin(hot, clock, home, output)
+            _begin(raw_db, clock, home, output)
 
         assert not path.parent.exists()
-        with hot.read() as tx:
+        with raw_db.read() as tx:
             assert tx.execute("SELECT state FROM executions") == [("stopped",)]
         path.parent.mkdir(parents=True)
         mounted.rename(path)
-        assert _begin(hot, clock, home, output).resumed
+        assert _begin(raw_db, clock, home, output).resumed

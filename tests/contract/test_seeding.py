@@ -25,9 +25,9 @@ def test_seeds_come_batch_by_batch_and_a_second_start_adds_the_rest(
     migrated_url: str, clock: FakeClock, tmp_path: Path
 ) -> None:
     plan = _plan(_COUNT)
-    with closing(connect(migrated_url)) as hot:
-        number = begin(hot, clock, plan, ExecutionWish(home=tmp_path), is_working=lambda _: False).execution_id
-        frontier = Frontier(hot, clock)
+    with closing(connect(migrated_url)) as raw_db:
+        number = begin(raw_db, clock, plan, ExecutionWish(home=tmp_path), is_working=lambda _: False).execution_id
+        frontier = Frontier(raw_db, clock)
         killed = Seeding(plan, frontier, number)
         killed.step()
         after_one = frontier.open_count(number)

@@ -160,7 +160,10 @@ def test_sources_that_a_crawl_or_an_import_of_files_made_do_not_spoil_an_export(
     database: Database, clock: FakeClock, form: str
 ) -> None:
     now = to_micros(clock.now())
-    with closing(connect(str(database.engine.url.render_as_string(hide_password=False)))) as hot, hot.write() as tx:
+    with (
+        closing(connect(str(database.engine.url.render_as_string(hide_password=False)))) as raw_db,
+        raw_db.write() as tx,
+    ):
         ensure_source(tx, host="ad.hoc.example", base_url="https://ad.hoc.example/start", now=now)
     with database.write() as session:
         named_source(session, clock, code="files")

@@ -44,7 +44,7 @@ def test_imports_into_a_new_source_make_one_source_and_one_job(migrated_url: str
     begun = _together(start)
 
     assert len(set(begun)) == MACHINES
-    with closing(connect(migrated_url)) as hot, hot.read() as tx:
+    with closing(connect(migrated_url)) as raw_db, raw_db.read() as tx:
         assert tx.execute("SELECT count(*) FROM sources") == [(1,)]
         numbers = tx.execute("SELECT job_id, number FROM executions ORDER BY number")
     assert [row[1] for row in numbers] == list(range(1, MACHINES + 1))
@@ -54,8 +54,10 @@ def test_imports_into_a_new_source_make_one_source_and_one_job(migrated_url: str
 def test_crawls_of_one_host_with_other_seeds_share_a_new_source(migrated_url: str, tmp_path: Path) -> None:
     def start(number: int) -> str:
         plan = CrawlPlan(seeds=(f"https://a.example/{number}",), contact="tests@example.org")
-        with closing(connect(migrated_url)) as hot:
-            return begin(hot, SystemClock(), plan, ExecutionWish(home=tmp_path), is_working=lambda _: False).source_code
+        with closing(connect(migrated_url)) as raw_db:
+            return begin(
+                raw_db, SystemClock(), plan, ExecutionWish(home=tmp_path), is_working=lambda _: False
+            ).source_code
 
     assert set(_together(start)) == {"a-example"}
 
@@ -64,14 +66,14 @@ def test_of_crawls_of_the_same_seeds_one_begins_and_the_others_are_told(migrated
     plan = CrawlPlan(seeds=("https://a.example/",), contact="tests@example.org")
 
     def start(_: int) -> str:
-        with closing(connect(migrated_url)) as hot:
+        with closing(connect(migrated_url)) as raw_db:
             try:
-                begun = begin(hot, SystemClock(), plan, ExecutionWish(home=tmp_path), is_working=lambda _: True)
+                begun = begin(raw_db, SystemClock(), plan, ExecutionWish(home=tmp_path), is_working=lambda _: True)
             except Conflict:
                 return "told"
             assert not begun.resumed
             return "begun"
 
     assert Counter(_together(start)) == {"begun": 1, "told": MACHINES - 1}
-    with closing(connect(migrated_url)) as hot, hot.read() as tx:
+    with closing(connect(migrated_url)) as raw_db, raw_db.read() as tx:
         assert tx.execute("SELECT count(*) FROM jobs") == [(1,)]

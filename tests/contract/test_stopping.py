@@ -29,49 +29,49 @@ def bed(migrated_url: str, tmp_path: Path) -> Iterator[WorkerBed]:
     made.database.close()
 
 
-def _crawl(ground: Runtime) -> int:
+def _crawl(runtime: Runtime) -> int:
     plan = CrawlPlan(seeds=("https://a.example/",), contact="tests@example.org")
-    wish = executions.ExecutionWish(ground.settings.home)
-    begun = executions.begin(ground.hot, ground.clock, plan, wish, is_working=lambda _: False)
-    ground.frontier.add(begun.execution_id, many("a.example", 3))
+    wish = executions.ExecutionWish(runtime.settings.home)
+    begun = executions.begin(runtime.raw_db, runtime.clock, plan, wish, is_working=lambda _: False)
+    runtime.frontier.add(begun.execution_id, many("a.example", 3))
     return begun.execution_id
 
 
-def _state(ground: Runtime, execution_id: int) -> tuple[str, str | None, int]:
-    with ground.hot.read() as tx:
+def _state(runtime: Runtime, execution_id: int) -> tuple[str, str | None, int]:
+    with runtime.raw_db.read() as tx:
         state, word = tx.execute("SELECT state, stop_requested FROM executions WHERE id = ?", (execution_id,))[0]
-    return state, word, ground.frontier.open_count(execution_id)
+    return state, word, runtime.frontier.open_count(execution_id)
 
 
 @pytest.mark.parametrize("kind", ["supervisor", "process"])
 def test_a_crawl_with_a_live_process_elsewhere_is_left_a_word_and_nothing_of_it_is_touched(
     bed: WorkerBed, kind: str
 ) -> None:
-    with open_ground(bed.settings) as ground:
-        number = _crawl(ground)
-        run = RunFile(ground.run_folder)
-        there = OwnerProcess(ground.hot, ground.clock, run=run, kind=kind, execution_id=number)
-        with ground.hot.write() as tx:
+    with open_ground(bed.settings) as runtime:
+        number = _crawl(runtime)
+        run = RunFile(runtime.run_folder)
+        there = OwnerProcess(runtime.raw_db, runtime.clock, run=run, kind=kind, execution_id=number)
+        with runtime.raw_db.write() as tx:
             tx.execute("UPDATE owners SET host = 'far', run_file = '/far/x.run' WHERE id = ?", (there.id,))
 
-        assert ask_to_stop(ground, execution_id=number, cancel=True) == [number]
+        assert ask_to_stop(runtime, execution_id=number, cancel=True) == [number]
 
-        assert _state(ground, number) == ("running", "cancel", 3)
-        [held] = still_held(ground, [number])
+        assert _state(runtime, number) == ("running", "cancel", 3)
+        [held] = still_held(runtime, [number])
         assert (held.is_silent, "far" in held.sentence()) == (False, True)
         there.end()
 
 
 @pytest.mark.parametrize(("cancel", "state", "left"), [(False, "stopped", 3), (True, "cancelled", 0)])
 def test_a_crawl_whose_processes_are_gone_is_ended_here(bed: WorkerBed, state: str, left: int, *, cancel: bool) -> None:
-    with open_ground(bed.settings) as ground:
-        number = _crawl(ground)
+    with open_ground(bed.settings) as runtime:
+        number = _crawl(runtime)
 
-        ask_to_stop(ground, execution_id=number, cancel=cancel)
+        ask_to_stop(runtime, execution_id=number, cancel=cancel)
 
-        assert _state(ground, number) == (state, None, left)
-        assert still_held(ground, [number]) == []
-        with ground.hot.read() as tx:
+        assert _state(runtime, number) == (state, None, left)
+        assert still_held(runtime, [number]) == []
+        with runtime.raw_db.read() as tx:
             assert tx.execute("SELECT count(*) FROM owners WHERE ended_at IS NULL") == [(0,)]
 
 
@@ -81,11 +81,11 @@ def test_the_run_of_a_job_is_never_ended_from_outside(bed: WorkerBed, *, cancel:
     seen: list[Any] = []
 
     def play(lease: ExecutionLease, _holding: RunnerHolding) -> RunEnding:
-        with open_ground(bed.settings) as ground:
-            ground.frontier.add(lease.execution_id, many("a.example", 3))
-            ask_to_stop(ground, execution_id=lease.execution_id, cancel=cancel)
-            seen.append(_state(ground, lease.execution_id))
-            seen.append(still_held(ground, [lease.execution_id])[0].is_silent)
+        with open_ground(bed.settings) as runtime:
+            runtime.frontier.add(lease.execution_id, many("a.example", 3))
+            ask_to_stop(runtime, execution_id=lease.execution_id, cancel=cancel)
+            seen.append(_state(runtime, lease.execution_id))
+            seen.append(still_held(runtime, [lease.execution_id])[0].is_silent)
         return DONE
 
     bed.work(play)

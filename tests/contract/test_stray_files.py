@@ -44,7 +44,10 @@ def _statuses(archive: Archive) -> list[int]:
 
 
 def _indexed(archive: Archive) -> str | None:
-    with closing(connect(archive.settings.database)) as hot, closing(Indexer(hot, archive.clock, archive.home)) as own:
+    with (
+        closing(connect(archive.settings.database)) as raw_db,
+        closing(Indexer(raw_db, archive.clock, archive.home)) as own,
+    ):
         done = own.index_file(1)
     assert done is not None
     return done.error

@@ -142,9 +142,9 @@ def _build(home: Path, url: str) -> Archive:
     _signals(archive)
     earlier = _edition(archive, 2021, 1)
     hide(archive.database, archive.clock, _TAKEDOWN.format(upper=HIDDEN.host.upper()), reason="asked for")
-    with closing(connect(archive.settings.database)) as hot:
-        add_captures(hot, archive.settings, archive.clock, _shots(3, 4, spellings=tuple(_SPELLINGS)))
-        index_all(hot, archive.clock, archive.home)
+    with closing(connect(archive.settings.database)) as raw_db:
+        add_captures(raw_db, archive.settings, archive.clock, _shots(3, 4, spellings=tuple(_SPELLINGS)))
+        index_all(raw_db, archive.clock, archive.home)
     compute_pending(archive.database, archive.clock)
     drain(archive.database, archive.home, archive.clock)
     later = _edition(archive, 2023, 3)

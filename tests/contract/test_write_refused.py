@@ -43,9 +43,9 @@ def _grow(execute: Callable[[str], Any], rows: int) -> None:
 
 
 @contextmanager
-def _writing(way: str, hot: RawDatabase, database: Database) -> Iterator[Callable[[str], Any]]:
+def _writing(way: str, raw_db: RawDatabase, database: Database) -> Iterator[Callable[[str], Any]]:
     if way == "plain":
-        with hot.write() as tx:
+        with raw_db.write() as tx:
             yield tx.execute
     else:
         with database.write() as session:
@@ -70,13 +70,13 @@ def _age(home: Path) -> None:
 def test_a_write_that_finds_no_room_is_noted_until_writes_are_taken_again(
     home: Path, migrated_url: str, way: str
 ) -> None:
-    with closing(Database(migrated_url)) as database, closing(connect(migrated_url)) as hot:
-        with pytest.raises(NoSpace), _writing(way, hot, database) as execute:
+    with closing(Database(migrated_url)) as database, closing(connect(migrated_url)) as raw_db:
+        with pytest.raises(NoSpace), _writing(way, raw_db, database) as execute:
             _fill(migrated_url, execute)
         with database.read() as session:
             session.execute(text("SELECT 1"))
         first = last_refusal(home)
-        with hot.write() as tx:
+        with raw_db.write() as tx:
             tx.execute(_GROW.format("small"))
         soon = last_refusal(home)
         _age(home)
@@ -108,10 +108,10 @@ def test_a_limit_that_sqlite_calls_trouble_with_writing_is_want_of_room(
     note_below(tmp_path, migrated_sqlite)
     with (
         closing(Database(migrated_sqlite)) as database,
-        closing(connect(migrated_sqlite)) as hot,
+        closing(connect(migrated_sqlite)) as raw_db,
         _no_file_larger_than(path.stat().st_size),
         pytest.raises(NoSpace, match="quota"),
-        _writing(way, hot, database) as execute,
+        _writing(way, raw_db, database) as execute,
     ):
         _grow(execute, 2000)
 
@@ -122,12 +122,12 @@ def test_status_and_health_say_that_a_write_was_refused(tmp_path: Path, migrated
     archive: Archive = build_archive(tmp_path / "home", [Shot(url="https://example.org/")], database_url=migrated_url)
     settings = Settings(home=tmp_path / "home", database_url=migrated_url)
     note_below(settings.home, migrated_url)
-    with closing(connect(migrated_url)) as hot, asking(archive) as client:
+    with closing(connect(migrated_url)) as raw_db, asking(archive) as client:
         before = client.get("/api/health?details=1").json()["checks"]["writes"]
         with pytest.raises(NoSpace), archive.database.write() as session:
             _fill(migrated_url, lambda statement: session.execute(text(statement)))
         after = client.get("/api/health?details=1").json()["checks"]
-        standing = read_standing(hot, FakeClock(), settings, run_folder=tmp_path)
+        standing = read_standing(raw_db, FakeClock(), settings, run_folder=tmp_path)
     archive.database.close()
 
     assert (before, after["writes"], after["db"]) == ("ok", "refused", "ok")

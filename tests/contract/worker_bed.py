@@ -61,15 +61,17 @@ class WorkerBed:
                 return jobs.board.upsert(session, wish).job.id
             return jobs.board.add(session, wish, kind=kind, at=at or jobs.clock.now()).job.id
 
-    def work(self, play: Play, *, stops: Stops | None = None, **duty: Any) -> WorkerReport:
+    def work(self, play: Play, *, stops: Stops | None = None, **options: Any) -> WorkerReport:
         """Be a worker until nothing is due, or until told to stop; `play` is what every run does."""
-        roster = RunnerTable({"native": lambda _settings: Actor(play)})
-        return work(self.settings, WorkerOptions(**{"once": True, "poll_s": 0.05, **duty}), stops or Stops(), roster)
+        runner_table = RunnerTable({"native": lambda _settings: Actor(play)})
+        return work(
+            self.settings, WorkerOptions(**{"once": True, "poll_s": 0.05, **options}), stops or Stops(), runner_table
+        )
 
-    def beside(self, play: Play, *, stops: Stops, **duty: Any) -> threading.Thread:
+    def beside(self, play: Play, *, stops: Stops, **options: Any) -> threading.Thread:
         """Be a worker on another thread, until `stops` says so."""
         thread = threading.Thread(
-            target=lambda: self.work(play, stops=stops, once=False, **duty), name="another worker", daemon=True
+            target=lambda: self.work(play, stops=stops, once=False, **options), name="another worker", daemon=True
         )
         thread.start()
         return thread

@@ -89,7 +89,7 @@ class Crawler:
         """Return what the crawl processes logged."""
         return "".join(path.read_text() for path in sorted(self.home.rglob("crawl.log")))
 
-    def hot(self) -> RawDatabase:
+    def raw_db(self) -> RawDatabase:
         """Open the database."""
         return connect(self.database_url or f"sqlite:///{(self.home / 'holdfast.db').resolve()}")
 
@@ -114,8 +114,8 @@ class Crawler:
 
     def outcomes(self, execution_id: int = 1) -> dict[str, tuple[str, str]]:
         """Return the current outcome and reason of every URL of an execution."""
-        with closing(self.hot()) as hot:
-            rows = list(account(hot, execution_id))
+        with closing(self.raw_db()) as raw_db:
+            rows = list(account(raw_db, execution_id))
         return {row.url: (row.outcome.value if row.outcome else "open", row.reason or "") for row in rows}
 
     def faults(self, execution_id: int = 1) -> list[str]:
@@ -126,9 +126,9 @@ class Crawler:
         for path in self.warcs():
             problems += [f"the manifest lacks {path.name}"] if path.name not in listed[path.parent] else []
             problems += [f"{path.name}: {problem}" for problem in verify_file(path).problems]
-        with closing(self.hot()) as hot:
-            problems += audit(hot, execution_id)
-            with hot.read() as tx:
+        with closing(self.raw_db()) as raw_db:
+            problems += audit(raw_db, execution_id)
+            with raw_db.read() as tx:
                 problems += _dangling(tx, self.home)
                 # A dead owner stays named after its lease was freed, so that the next one waits a full delay.
                 held = tx.execute("SELECT count(*) FROM domains WHERE lease_expires_at > 0")[0][0]

@@ -177,7 +177,7 @@ class Plant:
 
     def holders(self) -> set[int]:
         """Return the process numbers of the workers that hold jobs now."""
-        with closing(self.crawler.hot()) as hot, hot.read() as tx:
+        with closing(self.crawler.raw_db()) as raw_db, raw_db.read() as tx:
             owners = {row[0] for row in tx.execute("SELECT lock_owner FROM jobs WHERE lock_token IS NOT NULL")}
             pids = tx.execute("SELECT id, pid FROM owners WHERE ended_at IS NULL")
         return {pid for owner_id, pid in pids if f"{socket.gethostname()}/{owner_id}" in owners}
@@ -188,7 +188,7 @@ class Plant:
         last: dict[str, float] = {}
         for entry in entries:
             last[f"{entry.host}{entry.path}"] = max(entry.start, last.get(f"{entry.host}{entry.path}", 0.0))
-        with closing(self.crawler.hot()) as hot, hot.read() as tx:
+        with closing(self.crawler.raw_db()) as raw_db, raw_db.read() as tx:
             rows = tx.execute(
                 "SELECT p.url, min(c.completed_at) FROM page_crawls c JOIN pages p ON p.id = c.page_id"
                 " WHERE c.outcome = 'success' GROUP BY p.url, c.execution_id"

@@ -189,7 +189,7 @@ def test_an_execution_is_indexed_again_with_what_a_tool_left_in_its_folder(crawl
     folder = crawler.home / "output"
     (folder / ".tmpabc" / "collections" / "crawl-1" / "archive").mkdir(parents=True)
     write(folder / ".tmpabc" / "collections" / "crawl-1" / "archive" / "rec-1.warc.gz", PAGES[0])
-    with closing(crawler.hot()) as hot, hot.write() as tx:
+    with closing(crawler.raw_db()) as raw_db, raw_db.write() as tx:
         tx.execute("UPDATE executions SET output_dir = ?", (str(folder),))
 
     first, second = (crawler.run("index-job", "--id", "1", "--json") for _ in range(2))
@@ -211,7 +211,7 @@ def test_an_execution_is_indexed_again_with_what_a_tool_left_in_its_folder(crawl
 )
 def test_an_execution_that_cannot_be_indexed_says_why(crawler: Crawler, change: str, told: str) -> None:
     build_archive(crawler.home, [Shot(url="https://example.org/1")], index=False).database.close()
-    with closing(crawler.hot()) as hot, hot.write() as tx:
+    with closing(crawler.raw_db()) as raw_db, raw_db.write() as tx:
         tx.execute(change)
 
     done = crawler.run("index-job", "--execution", "7" if "7" in told else "1")

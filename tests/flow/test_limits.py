@@ -101,7 +101,7 @@ def test_pages_of_a_domain_that_an_operator_forbids_are_closed_and_the_crawl_end
     with Site.start(hosts=2, pages=3) as site:
         first = crawler.crawl(site.url(1, "/"), "--max-pages", "1", "--delay", "0", "--no-sitemaps")
         assert first["pages"] == 1
-        with crawler.hot().write() as tx:
+        with crawler.raw_db().write() as tx:
             tx.execute("UPDATE domains SET is_allowed = ?", (False,))
         result = crawler.crawl(site.url(0, "/"), site.url(1, "/"), "--delay", "0", "--no-sitemaps")
         asked = [entry for entry in site.settled() if entry.path != "/robots.txt"]

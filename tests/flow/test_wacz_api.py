@@ -210,7 +210,7 @@ def test_the_bytes_are_the_same_whoever_makes_them(client: Client, archive: Arch
 def test_what_is_not_there_is_told(client: Client, archive: Archive) -> None:
     assert client.get("/api/executions/99/wacz").status_code == 404
     assert client.get("/api/executions/x/wacz").status_code == 422
-    with closing(connect(archive.settings.database)) as hot, hot.write() as tx:
+    with closing(connect(archive.settings.database)) as raw_db, raw_db.write() as tx:
         empty = ensure_execution(tx, "example", "empty", now=0)
 
     answer = client.get(f"/api/executions/{empty}/wacz")

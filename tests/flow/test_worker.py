@@ -281,7 +281,7 @@ def test_what_was_crawled_outside_a_worker_is_indexed_after_reconciling(
     home = plant.crawler.home
     with Site.plain(hosts=1, pages=5) as site:
         plant.crawler.crawl(site.url(0), "--delay", "0.02")
-    with closing(plant.crawler.hot()) as hot, hot.write() as tx:  # as crawls were left by earlier versions
+    with closing(plant.crawler.raw_db()) as raw_db, raw_db.write() as tx:  # as crawls were left by earlier versions
         assert tx.execute("UPDATE executions SET index_state = NULL RETURNING index_state") == [(None,)]
     reconcile_indexing(limit=10, now=True, apply=False, json=True, home=home)
     assert [one["execution"] for one in json.loads(capsys.readouterr().out)["unindexed"]] == [1]

@@ -29,12 +29,14 @@ def bed(tmp_path: Path, database_url: str) -> Iterator[ZimitBed]:
 @pytest.fixture
 def crawl(bed: ZimitBed) -> Iterator[Runtime]:
     """What a crawl of our own stands on."""
-    with open_ground(bed.settings) as ground:
-        yield ground
+    with open_ground(bed.settings) as runtime:
+        yield runtime
 
 
-def _owner(ground: Runtime) -> int:
-    return OwnerProcess(ground.hot, ground.clock, run=RunFile(ground.run_folder), kind="process", execution_id=None).id
+def _owner(runtime: Runtime) -> int:
+    return OwnerProcess(
+        runtime.raw_db, runtime.clock, run=RunFile(runtime.run_folder), kind="process", execution_id=None
+    ).id
 
 
 def _forbid(bed: ZimitBed, crawl: Runtime, domain: str) -> None:

@@ -104,10 +104,10 @@ class ZimitBed:
     def index(self) -> None:
         """Read every file that waits."""
         with (
-            closing(connect(self.settings.database)) as hot,
-            open_indexer(hot, self.jobs.clock, self.settings.home) as indexer,
+            closing(connect(self.settings.database)) as raw_db,
+            open_indexer(raw_db, self.jobs.clock, self.settings.home) as indexer,
         ):
-            index_pending(indexer, hot, self.jobs.clock)
+            index_pending(indexer, raw_db, self.jobs.clock)
 
     def execution(self, execution_id: int) -> Execution:
         """Return an execution as it is now."""

@@ -22,18 +22,18 @@ _WAIT_S = 10.0
 class AdminWrite(NamedTuple):
     """The desk, for as long as one request is served."""
 
-    desk: JobService
+    job_service: JobService
     actor: str
 
     def write(self) -> AbstractContextManager[Session]:
         """Open a short transaction; what is audited in it is in the name of who asked."""
-        return self.desk.write(self.actor)
+        return self.job_service.write(self.actor)
 
 
 class WriteTurns(NamedTuple):
     """The desk for work of many short transactions: each has a turn of its own, so that others come in between."""
 
-    desk: JobService
+    job_service: JobService
     actor: str
     turn: asyncio.Semaphore
 
@@ -42,7 +42,7 @@ class WriteTurns(NamedTuple):
         """Wait for a turn and open a short transaction; only on the thread of a route."""
         from_thread.run(_wait_for, self.turn)
         try:
-            with self.desk.write(self.actor) as session:
+            with self.job_service.write(self.actor) as session:
                 yield session
         finally:
             from_thread.run_sync(self.turn.release)
@@ -50,8 +50,8 @@ class WriteTurns(NamedTuple):
 
 async def desk_of(request: Request) -> JobService:
     """Return the desk of this process, for looking only."""
-    desk: JobService = request.app.state.desk
-    return desk
+    job_service: JobService = request.app.state.job_service
+    return job_service
 
 
 def actor_of(request: Request) -> str:
@@ -64,14 +64,14 @@ async def open_hand(request: Request) -> AsyncIterator[AdminWrite]:
     turn: asyncio.Semaphore = request.app.state.turn
     await _wait_for(turn)
     try:
-        yield AdminWrite(request.app.state.desk, actor_of(request))
+        yield AdminWrite(request.app.state.job_service, actor_of(request))
     finally:
         turn.release()
 
 
 async def open_turns(request: Request) -> WriteTurns:
     """Lend the desk for as many turns as are needed."""
-    return WriteTurns(request.app.state.desk, actor_of(request), request.app.state.turn)
+    return WriteTurns(request.app.state.job_service, actor_of(request), request.app.state.turn)
 
 
 async def _wait_for(turn: asyncio.Semaphore) -> None:

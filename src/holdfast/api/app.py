@@ -121,7 +121,7 @@ def create_inner_app(archive: Archive) -> FastAPI:
     search = SearchService(archive.database, archive.home, archive.clock)
     app = assemble("Holdfast", ROUTERS, archive, lifespan=life_of(archive, (totals, work), usage, search))
     app.state.sessions = Semaphore(SESSIONS)
-    app.state.desk, app.state.turn = JobService(archive.database, archive.clock, archive.settings), Semaphore(1)
+    app.state.job_service, app.state.turn = JobService(archive.database, archive.clock, archive.settings), Semaphore(1)
     app.state.totals, app.state.work, app.state.usage = totals, work, usage
     app.state.search, app.state.heavy = search, HeavyWork()
     app.state.metrics = ServerMetrics(started=archive.clock.monotonic())

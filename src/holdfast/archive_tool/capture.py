@@ -97,7 +97,7 @@ class _HttpCapture:
         self._tools, self._options = tools, tools.options
         self._folder = tools.options.output_dir / FALLBACK_NAMES[0]
         self._answer: list[bytes] = []
-        self._tape = StageLog(
+        self._output = StageLog(
             stage_log(tools.options.output_dir, "http_warc_capture", tools.clock.now()), self._hear, tools.bell.ring
         )
 
@@ -114,23 +114,23 @@ class _HttpCapture:
             start_new_session=True,
             bufsize=0,
         )
-        self._tape.record(process)
+        self._output.record(process)
         stopped = self._watch(process)
         code = process.wait()
         pages = self._last_pages()
-        self._tape.close(_ANSWER_S)
+        self._output.close(_ANSWER_S)
         captured = warcs_in([self._folder / "archive"])
         consolidate(self._options.output_dir, captured, self._tools.clock)
         log.get().info("capture.ended", exit_code=code, pages=pages, files=len(captured))
         if stopped:
-            return StageEnd(End.STOPPED, code, self._tape.log)
+            return StageEnd(End.STOPPED, code, self._output.log)
         good = code == 0 and pages > 0 and any(has_html(file.path) for file in captured)
-        return StageEnd(End.SUCCESS if good else End.FAILED, code, self._tape.log)
+        return StageEnd(End.SUCCESS if good else End.FAILED, code, self._output.log)
 
     def _watch(self, process: subprocess.Popen[bytes]) -> bool:
         """Report until the crawl ends; return whether it was asked to end."""
         bell, told = self._tools.bell, 0
-        while not self._tape.is_over:
+        while not self._output.is_over:
             # A second request goes on to the crawl as well: it then hands back at once.
             if bell.requests > told:
                 told = bell.requests
@@ -140,7 +140,7 @@ class _HttpCapture:
         return told > 0
 
     def _is_woken(self, told: int) -> bool:
-        return self._tape.is_over or self._tools.bell.requests > told
+        return self._output.is_over or self._tools.bell.requests > told
 
     def _report(self) -> None:
         command = _holdfast("status", "--json", "--home", str(self._folder / "home"))
@@ -155,7 +155,7 @@ class _HttpCapture:
                 start_new_session=True,
             )
             found = json.loads(done.stdout)["executions"][0]
-            self._tape.note(self._statistics(found))
+            self._output.note(self._statistics(found))
         except (OSError, ValueError, KeyError, IndexError, TypeError, subprocess.TimeoutExpired):
             return
 
@@ -163,7 +163,7 @@ class _HttpCapture:
         """Write the final statistics and return the number of pages; 0 if the crawl said nothing."""
         try:
             found = json.loads(self._answer[-1])
-            self._tape.note(self._statistics(found))
+            self._output.note(self._statistics(found))
             return int(found["pages"])
         except (ValueError, KeyError, IndexError, TypeError):
             return 0

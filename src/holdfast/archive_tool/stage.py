@@ -161,7 +161,9 @@ class Stage:
         )
         self._lock = threading.Lock()
         self._container: str | None = None
-        self._tape = StageLog(stage_log(tools.options.output_dir, name, tools.clock.now()), self._hear, tools.bell.ring)
+        self._output = StageLog(
+            stage_log(tools.options.output_dir, name, tools.clock.now()), self._hear, tools.bell.ring
+        )
 
     def run(self) -> StageEnd:
         """Run to the end; StoreMissing if the logs can no longer be written."""
@@ -176,10 +178,10 @@ class Stage:
                 bufsize=0,
             )
         except OSError as exc:
-            self._tape.note(f"archive-tool: docker could not be started: {exc}")
-            self._tape.close(0)
-            return StageEnd(End.NOT_STARTED, None, self._tape.log)
-        self._tape.record(process)
+            self._output.note(f"archive-tool: docker could not be started: {exc}")
+            self._output.close(0)
+            return StageEnd(End.NOT_STARTED, None, self._output.log)
+        self._output.record(process)
         try:
             end = self._watch(process)
         except BaseException:
@@ -189,11 +191,11 @@ class Stage:
         if end is not None:
             self._stop(process)
         code = self._wait(process, end)
-        self._tape.close(self._tools.times.stop_margin)
+        self._output.close(self._tools.times.stop_margin)
         self._check_tape()
         if self._options.relax_perms_s is not None:
             self._relax(None)
-        return StageEnd(end or _end_of(code), code, self._tape.log)
+        return StageEnd(end or _end_of(code), code, self._output.log)
 
     def _watch(self, process: subprocess.Popen[bytes]) -> End | None:
         """Watch until the container ends by itself (None) or must be stopped, and why."""
@@ -201,7 +203,7 @@ class Stage:
         interval, relax_s = self._options.watch.interval_s, self._options.relax_perms_s
         next_check = self._clock.monotonic() + interval
         next_relax = self._clock.monotonic() + (relax_s or _FOREVER_S)
-        while not self._tape.is_over and self._tape.trouble is None:
+        while not self._output.is_over and self._output.trouble is None:
             if self._bell.stopping:
                 return End.STOPPED
             self._bell.wait(min(next_check, next_relax) - self._clock.monotonic())
@@ -209,11 +211,11 @@ class Stage:
             if relax_s is not None and now >= next_relax:
                 self._relax(self._container)
                 next_relax = now + relax_s
-            if now >= next_check and not self._tape.is_over:
+            if now >= next_check and not self._output.is_over:
                 if self._watched and self._intervene(now) is StageAction.STOP_CONTAINER:
                     return End.ADAPTED
                 next_check = self._clock.monotonic() + interval
-        if self._tape.trouble is not None:
+        if self._output.trouble is not None:
             return End.FAILED
         return None
 
@@ -235,7 +237,7 @@ class Stage:
         return action
 
     def _patience(self, seconds: float) -> bool:
-        return self._bell.wait_until(lambda: self._bell.stopping or self._tape.is_over, seconds)
+        return self._bell.wait_until(lambda: self._bell.stopping or self._output.is_over, seconds)
 
     def _hear(self, line: bytes) -> None:
         with self._lock:
@@ -279,10 +281,10 @@ class Stage:
         relax_with(self._tools.docker, self._options.output_dir, image=self._options.image, container=container)
 
     def _check_tape(self) -> None:
-        if self._tape.trouble is not None:
+        if self._output.trouble is not None:
             raise StoreMissing(
-                self._options.output_dir, f"errno {self._tape.trouble.errno}: {self._tape.trouble.strerror}"
-            ) from self._tape.trouble
+                self._options.output_dir, f"errno {self._output.trouble.errno}: {self._output.trouble.strerror}"
+            ) from self._output.trouble
 
 
 def _end_of(code: int) -> End:

@@ -52,15 +52,15 @@ def index_job(
     settings = config.load(home=home)
     configure_log(settings, as_json=False)
     step_back(settings.index.nice)
-    with open_ground(settings) as ground, closing(Database(settings.database)) as database:
+    with open_ground(settings) as runtime, closing(Database(settings.database)) as database:
         meant = find_completed(database, job_id, execution)
-        line = ProgressLine(ground.clock, quiet=json)
-        opened = open_indexer(ground.hot, ground.clock, settings.home, on_progress=line.progress)
+        line = ProgressLine(runtime.clock, quiet=json)
+        opened = open_indexer(runtime.raw_db, runtime.clock, settings.home, on_progress=line.progress)
         with opened as indexer, stoppable(indexer):
             wish = ImportWish(source="", name=None, home=settings.home, config={})
-            importer = Importer(database, ground.hot, ground.clock, indexer, wish)
-            done = index_execution(database, importer, indexer, meant.only, clock=ground.clock)
-        take_in(settings, ground.clock)
+            importer = Importer(database, runtime.raw_db, runtime.clock, indexer, wish)
+            done = index_execution(database, importer, indexer, meant.only, clock=runtime.clock)
+        take_in(settings, runtime.clock)
         line.clear()
     if json:
         print(jsonlib.dumps({"job": meant.job_id, **_facts(done)}))
@@ -83,21 +83,21 @@ def read_executions(settings: Settings, execution_ids: Sequence[int], *, quiet: 
         return []
     step_back(settings.index.nice)
     errors = []
-    with open_ground(settings) as ground, closing(Database(settings.database)) as database:
-        line = ProgressLine(ground.clock, quiet=quiet)
-        opened = open_indexer(ground.hot, ground.clock, settings.home, on_progress=line.progress)
+    with open_ground(settings) as runtime, closing(Database(settings.database)) as database:
+        line = ProgressLine(runtime.clock, quiet=quiet)
+        opened = open_indexer(runtime.raw_db, runtime.clock, settings.home, on_progress=line.progress)
         with opened as indexer, stoppable(indexer):
             wish = ImportWish(source="", name=None, home=settings.home, config={})
             for execution_id in execution_ids:
-                importer = Importer(database, ground.hot, ground.clock, indexer, wish)
+                importer = Importer(database, runtime.raw_db, runtime.clock, indexer, wish)
                 try:
-                    done = index_execution(database, importer, indexer, execution_id, clock=ground.clock)
+                    done = index_execution(database, importer, indexer, execution_id, clock=runtime.clock)
                 except (NotFound, NothingToIndex, Conflict) as exc:
                     errors.append(f"execution {execution_id}: {exc}")
                     continue
                 if done.errors:
                     errors.append(f"execution {execution_id}: {done.errors[0]}")
-        take_in(settings, ground.clock)
+        take_in(settings, runtime.clock)
         line.clear()
     return errors
 
@@ -148,8 +148,8 @@ _CHILD_S = 20.0
 @contextmanager
 def _opened(settings: Settings) -> Iterator[tuple[Runtime, Database]]:
     configure_log(settings, as_json=False)
-    with open_ground(settings) as ground, closing(Database(settings.database)) as database:
-        yield ground, database
+    with open_ground(settings) as runtime, closing(Database(settings.database)) as database:
+        yield runtime, database
 
 
 def _counter(what: str, *, quiet: bool) -> Callable[[int], None]:
@@ -181,9 +181,9 @@ def rebuild_pages(source: OneSource = None, apply: Apply = False, json: AsJson =
 
     Example: holdfast rebuild-pages --apply
     """
-    with _opened(config.load(home=home)) as (ground, database):
+    with _opened(config.load(home=home)) as (runtime, database):
         found = rebuild_groups(
-            ground.hot, source_id=_source_id(database, source), apply=apply, seen=_counter("groups", quiet=json)
+            runtime.raw_db, source_id=_source_id(database, source), apply=apply, seen=_counter("groups", quiet=json)
         )
     told = {"groups": found.looked, "wrong": found.wrong, "empty": found.empty, "applied": apply}
     sentence = (
@@ -199,16 +199,16 @@ def backfill_groups(source: OneSource = None, apply: Apply = False, json: AsJson
     Example: holdfast backfill-normalized-url-groups --apply
     """
     settings = config.load(home=home)
-    with _opened(settings) as (ground, database):
+    with _opened(settings) as (runtime, database):
         count = group_pages(
-            ground.hot,
-            ground.clock,
+            runtime.raw_db,
+            runtime.clock,
             source_id=_source_id(database, source),
             apply=apply,
             seen=_counter("pages", quiet=json),
         )
         if apply and count:
-            take_in(settings, ground.clock)
+            take_in(settings, runtime.clock)
     sentence = f"{counted(count, 'page')} {'had' if apply else 'with'} no group"
     _say({"pages": count, "applied": apply}, sentence, json=json, dry=bool(count) and not apply)
 
@@ -235,20 +235,20 @@ def _each(
 ) -> tuple[Meant, Duplicates]:
     """Do something to the captures of each execution that is meant, and let search know; return all that came of it."""
     settings, done = config.load(home=home), Duplicates()
-    with _opened(settings) as (ground, database):
+    with _opened(settings) as (runtime, database):
         meant, count = find_executions(database, *named), _counter(what, quiet=json)
         for one in meant.each():
             before = done.looked
             part = work(
-                ground.hot,
-                ground.clock,
+                runtime.raw_db,
+                runtime.clock,
                 execution_id=one,
                 apply=apply,
                 seen=lambda looked, before=before: count(before + looked),
             )
             done.looked, done.changed = done.looked + part.looked, done.changed + part.changed
         if apply and done.changed:
-            take_in(settings, ground.clock)
+            take_in(settings, runtime.clock)
     return meant, done
 
 
@@ -281,13 +281,13 @@ def refresh_metadata(
     Example: holdfast refresh-snapshot-metadata --source hc
     """
     settings = config.load(home=home)
-    with _opened(settings) as (ground, database):
+    with _opened(settings) as (runtime, database):
         step_back(settings.index.nice)
         meant = find_executions(database, job_id, execution)
         ids = _files(database, meant, source)
-        line = ProgressLine(ground.clock, quiet=json)
+        line = ProgressLine(runtime.clock, quiet=json)
         done: list[Indexed] = []
-        opened = open_indexer(ground.hot, ground.clock, settings.home, on_progress=line.progress)
+        opened = open_indexer(runtime.raw_db, runtime.clock, settings.home, on_progress=line.progress)
         with opened as indexer, stoppable(indexer):
             for file_id in ids:
                 one = indexer.index_file(file_id)
@@ -296,7 +296,7 @@ def refresh_metadata(
                     done.append(one)
                     if not json:
                         print(lines(f"{one.path.rpartition('/')[2]}: {one.error or describe(one)}"))
-        take_in(settings, ground.clock)
+        take_in(settings, runtime.clock)
     failed = [one for one in done if one.error]
     changed = sum(one.changed for one in done)
     _say(
@@ -333,10 +333,10 @@ def backfill_outlinks(
     Example: holdfast backfill-outlinks --id 3
     """
     settings = config.load(home=home)
-    with _opened(settings) as (ground, database), closing(ParseChild(deadline_s=_CHILD_S)) as child:
+    with _opened(settings) as (runtime, database), closing(ParseChild(deadline_s=_CHILD_S)) as child:
         step_back(settings.index.nice)
         meant = find_executions(database, job_id, execution)
-        reader = LinkReader(database, ground.hot, settings.home, child)
+        reader = LinkReader(database, runtime.raw_db, settings.home, child)
         done = [reader.backfill(execution_id=one, seen=_counter("pages", quiet=json)) for one in meant.each()]
     pages, links = sum(one.pages for one in done), sum(one.links for one in done)
     failed = {str(key): why for one in done for key, why in one.failed.items()}

@@ -137,8 +137,8 @@ def crawl(
         found = importlib.import_module("holdfast.operations.probing").dry_run(plan, settings)
         _print_dry_run(found, as_json=json)
         return
-    with open_ground(settings) as ground, followed(settings) if index else nullcontext() as files:
-        status = run(ground, plan, output=output, resume=resume, workers=workers, as_json=json)
+    with open_ground(settings) as runtime, followed(settings) if index else nullcontext() as files:
+        status = run(runtime, plan, output=output, resume=resume, workers=workers, as_json=json)
     if files is not None and not json:
         print(
             f"indexed: {counted(len(files), 'file')}, {counted(sum(file['snapshots'] for file in files), 'snapshot')}"
@@ -149,35 +149,35 @@ def crawl(
 
 
 def run(
-    ground: Runtime, plan: CrawlPlan, *, output: Path | None, resume: bool, workers: int, as_json: bool
+    runtime: Runtime, plan: CrawlPlan, *, output: Path | None, resume: bool, workers: int, as_json: bool
 ) -> ExecutionStatus:
     """Crawl a plan to its end and print the summary."""
-    recovery = recover(ground)
-    home = ground.settings.home
+    recovery = recover(runtime)
+    home = runtime.settings.home
     begun = executions.begin(
-        ground.hot,
-        ground.clock,
+        runtime.raw_db,
+        runtime.clock,
         plan,
         executions.ExecutionWish(home, output, resume, lambda code: open_store(home, code)),
         is_working=lambda execution_id: is_working(
-            ground.hot, ground.clock, execution_id=execution_id, kind="supervisor", folder=ground.run_folder
+            runtime.raw_db, runtime.clock, execution_id=execution_id, kind="supervisor", folder=runtime.run_folder
         ),
     )
     if begun.resumed:
         print(f"resuming execution {begun.execution_id}", file=sys.stderr)
-    display = Display(ground.clock, plan=plan)
+    display = Display(runtime.clock, plan=plan)
     with display.running():
-        status = Supervisor(ground, begun, plan, workers=workers, show=display.show).run()
-    _summarise(ground, status, recovery, resumed=begun.resumed, as_json=as_json)
+        status = Supervisor(runtime, begun, plan, workers=workers, show=display.show).run()
+    _summarise(runtime, status, recovery, resumed=begun.resumed, as_json=as_json)
     return status
 
 
 def _summarise(
-    ground: Runtime, status: ExecutionStatus, recovery: RecoveryReport, *, resumed: bool, as_json: bool
+    runtime: Runtime, status: ExecutionStatus, recovery: RecoveryReport, *, resumed: bool, as_json: bool
 ) -> None:
-    with ground.hot.read() as tx:
+    with runtime.raw_db.read() as tx:
         rows = files.files_of(tx, execution_id=status.execution_id)
-    paths = [str(ground.settings.home.resolve() / row.path) for row in rows]
+    paths = [str(runtime.settings.home.resolve() / row.path) for row in rows]
     if as_json:
         print(jsonlib.dumps(as_object(status, paths, recovery, resumed=resumed)))
         return
@@ -196,7 +196,7 @@ def _summarise(
             f"  cleaned up after {dead}: {counted(len(recovery.repaired), 'file')} sealed, "
             f"{counted(recovery.orphans, 'record')} kept that will be fetched again"
         )
-    for away in ground.frontier.unreachable(status.execution_id):
+    for away in runtime.frontier.unreachable(status.execution_id):
         when = f"since {away.since:%H:%M} UTC and is not asked before {away.next_try_at:%H:%M}"
         print(f"  {away.domain} cannot be reached {when}; to try now: holdfast frontier reset {away.domain}")
     if status.queue:
@@ -266,9 +266,9 @@ def stop(
     Example: holdfast stop 3
     """
     configure_log(config.load(home=home), unless_set="ERROR")
-    with open_ground(config.load(home=home)) as ground:
-        ids = ask_to_stop(ground, execution_id=execution, cancel=cancel)
-        states = _wait(ground, ids, wait)
+    with open_ground(config.load(home=home)) as runtime:
+        ids = ask_to_stop(runtime, execution_id=execution, cancel=cancel)
+        states = _wait(runtime, ids, wait)
     if json:
         print(jsonlib.dumps({"executions": states}))
     for execution_id, state in states.items():
@@ -276,16 +276,16 @@ def stop(
             print(f"execution {execution_id}: {state}")
 
 
-def _wait(ground: Runtime, ids: list[int], seconds: float) -> dict[int, str]:
+def _wait(runtime: Runtime, ids: list[int], seconds: float) -> dict[int, str]:
     """Return how the executions stand once all have ended; Unavailable says who is to end those that have not."""
     clock = SystemClock()
     until = clock.monotonic() + seconds
-    while held := still_held(ground, ids):
+    while held := still_held(runtime, ids):
         may_end = any(one.holder is not None and not one.is_silent for one in held)
         if not may_end or clock.monotonic() >= until:
             raise Unavailable("; ".join(one.sentence() for one in held))
         time.sleep(0.2)
-    return {one: read_status(ground.hot, ground.clock, one).state for one in ids}
+    return {one: read_status(runtime.raw_db, runtime.clock, one).state for one in ids}
 
 
 stop_command = stop

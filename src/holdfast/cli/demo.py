@@ -60,21 +60,21 @@ def demo(
 
 def _crawl_twice(settings: Settings, folder: Path) -> str:
     """Crawl the bundled site, and once more after it has changed; return its front page's address."""
-    with DemoSite() as site, open_ground(settings) as ground:
+    with DemoSite() as site, open_ground(settings) as runtime:
         print(f"a small site is served at {site.url}; crawling it into {folder}")
         plan = CrawlPlan(seeds=(site.url,), contact="demo@example.org", delay_s=0.05, allow_networks=("127.0.0.0/8",))
-        first = run(ground, plan, output=None, resume=False, workers=1, as_json=False)
-        _show(ground, first.execution_id, first.output_dir)
+        first = run(runtime, plan, output=None, resume=False, workers=1, as_json=False)
+        _show(runtime, first.execution_id, first.output_dir)
         site.change()
         print("\nthe site has changed: crawling it again")
-        run(ground, plan, output=None, resume=False, workers=1, as_json=False)
+        run(runtime, plan, output=None, resume=False, workers=1, as_json=False)
         return site.url
 
 
-def _show(ground: Runtime, execution_id: int, folder: Path) -> None:
+def _show(runtime: Runtime, execution_id: int, folder: Path) -> None:
     """Print every address with its outcome, and that the files are sound."""
     print("\nevery address that was met, and what came of it:")
-    for row in account(ground.hot, execution_id):
+    for row in account(runtime.raw_db, execution_id):
         outcome = row.outcome.value if row.outcome else "open"
         said = row.title or row.redirected_to or row.message or row.media_type or ""
         print(f"  {outcome:<14}  {row.reason or '':<16}  {row.url}  {said[:60]}")

@@ -127,9 +127,9 @@ def _bars(status: ExecutionStatus, plan: CrawlPlan) -> list[Table]:
     return [made] if made.row_count else []
 
 
-def find_execution(ground: Runtime, wanted: int | None) -> int:
+def find_execution(runtime: Runtime, wanted: int | None) -> int:
     """Return the execution that is meant: this one, or the newest; NotFound if there is none."""
-    with ground.hot.read() as tx:
+    with runtime.raw_db.read() as tx:
         ids = execution_queries.latest_executions(tx, limit=1)
         found = execution_queries.execution(tx, wanted) if wanted is not None else None
     if not ids:

@@ -58,8 +58,8 @@ def import_(
     configure_log(settings, as_json=False)
     step_back(settings.index.nice)
     found = discover(paths, follow_state=follow_state)
-    with open_ground(settings) as ground, closing(Database(settings.database)) as database:
-        ensure_import_source(database, ground.clock, code=source, name=name)
+    with open_ground(settings) as runtime, closing(Database(settings.database)) as database:
+        ensure_import_source(database, runtime.clock, code=source, name=name)
         wish = ImportWish(
             source=source,
             name=name,
@@ -71,7 +71,7 @@ def import_(
             importer.in_place, importer.strict = in_place, strict
             importer.keeping = Keeping.LINK if link else Keeping.COPY
 
-        done, is_whole = _run(ground, database, wish, found, prepare, quiet=json)
+        done, is_whole = _run(runtime, database, wish, found, prepare, quiet=json)
     if json:
         print(jsonlib.dumps(_facts(source, done, found, is_whole=is_whole)))
     else:
@@ -81,7 +81,7 @@ def import_(
 
 
 def _run(
-    ground: Runtime,
+    runtime: Runtime,
     database: Database,
     wish: ImportWish,
     found: FoundFiles,
@@ -90,10 +90,13 @@ def _run(
     quiet: bool,
 ) -> tuple[list[ImportedFile], bool]:
     """Import the files; return what came of each, and whether all were reached."""
-    line = ProgressLine(ground.clock, quiet=quiet)
+    line = ProgressLine(runtime.clock, quiet=quiet)
     done: list[ImportedFile] = []
-    with open_indexer(ground.hot, ground.clock, wish.home, on_progress=line.progress) as indexer, stoppable(indexer):
-        importer = Importer(database, ground.hot, ground.clock, indexer, wish)
+    with (
+        open_indexer(runtime.raw_db, runtime.clock, wish.home, on_progress=line.progress) as indexer,
+        stoppable(indexer),
+    ):
+        importer = Importer(database, runtime.raw_db, runtime.clock, indexer, wish)
         importer.on_step = line.step
         prepare(importer)
         try:
@@ -106,9 +109,9 @@ def _run(
             line.clear()
             return done, False
     if importer.begun is not None:
-        close_if_read(database, ground.clock, importer.begun.execution_id)
+        close_if_read(database, runtime.clock, importer.begun.execution_id)
     line.say("search takes it in")
-    take_in(ground.settings, ground.clock)
+    take_in(runtime.settings, runtime.clock)
     line.clear()
     return done, True
 

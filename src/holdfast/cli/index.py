@@ -53,20 +53,20 @@ def index(
     """
     settings = config.load(home=home)
     configure_log(settings, as_json=False)
-    with open_ground(settings) as ground:
+    with open_ground(settings) as runtime:
         if status:
-            _show_status(ground, as_json=json)
+            _show_status(runtime, as_json=json)
             return
-        if rebuild and not _rebuild(ground, source, apply=apply, as_json=json):
+        if rebuild and not _rebuild(runtime, source, apply=apply, as_json=json):
             return
         if source is not None:  # only now: a rebuild may have brought it back
-            _demand_source(ground, source)
+            _demand_source(runtime, source)
         step_back(settings.index.nice)
         wanted = [*(["--follow"] if follow else []), *(["--source", source] if source else [])]
         wanted += [] if search else ["--no-search"]
         helpers = [indexing(settings, *wanted) for _ in range(workers - 1)]
         try:
-            done, is_whole = _run(ground, follow=follow, source=source, search=search, quiet=json)
+            done, is_whole = _run(runtime, follow=follow, source=source, search=search, quiet=json)
         finally:
             for helper in helpers:
                 if follow:
@@ -82,15 +82,15 @@ def index(
         raise typer.Exit(130 if not is_whole and not follow else 1 if failed else 0)
 
 
-def _demand_source(ground: Runtime, code: str) -> None:
-    with closing(Database(ground.settings.database)) as database, database.read() as session:
+def _demand_source(runtime: Runtime, code: str) -> None:
+    with closing(Database(runtime.settings.database)) as database, database.read() as session:
         find(session, code)
 
 
-def _rebuild(ground: Runtime, source: str | None, *, apply: bool, as_json: bool) -> bool:
+def _rebuild(runtime: Runtime, source: str | None, *, apply: bool, as_json: bool) -> bool:
     """Register the files that rows lost and have all read again; return whether there is something to read now."""
-    home = ground.settings.home
-    found = plan_rebuild(ground.hot, home)
+    home = runtime.settings.home
+    found = plan_rebuild(runtime.raw_db, home)
     for problem in found.problems:
         typer.echo(f"warning: {problem}", err=True)
     if not apply:
@@ -103,11 +103,11 @@ def _rebuild(ground: Runtime, source: str | None, *, apply: bool, as_json: bool)
             )
             typer.echo("nothing was written; add --apply to do so and to read all of them again")
         return False
-    with closing(Database(ground.settings.database)) as database:
+    with closing(Database(runtime.settings.database)) as database:
         # First: no file that is read again may show what was hidden.
         hidden = restore_withdrawals(database, home)
-        restored = restore_files(database, ground.hot, ground.clock, home, found.lost)
-    with ground.hot.write() as tx:
+        restored = restore_files(database, runtime.raw_db, runtime.clock, home, found.lost)
+    with runtime.raw_db.write() as tx:
         waiting = read_all_again(tx, source=source)
     if not as_json:
         typer.echo(f"{restored:,} files got their rows back; {waiting:,} files are read again")
@@ -116,23 +116,25 @@ def _rebuild(ground: Runtime, source: str | None, *, apply: bool, as_json: bool)
     return True
 
 
-def _run(ground: Runtime, *, follow: bool, source: str | None, search: bool, quiet: bool) -> tuple[list[Indexed], bool]:
-    line = ProgressLine(ground.clock, quiet=quiet)
+def _run(
+    runtime: Runtime, *, follow: bool, source: str | None, search: bool, quiet: bool
+) -> tuple[list[Indexed], bool]:
+    line = ProgressLine(runtime.clock, quiet=quiet)
     done: list[Indexed] = []
-    told, home = 0, ground.settings.home
-    with open_indexer(ground.hot, ground.clock, home, on_progress=line.progress) as indexer, stoppable(indexer):
+    told, home = 0, runtime.settings.home
+    with open_indexer(runtime.raw_db, runtime.clock, home, on_progress=line.progress) as indexer, stoppable(indexer):
         try:
             while True:
-                for one in each_pending(indexer, ground.hot, ground.clock, source=source):
+                for one in each_pending(indexer, runtime.raw_db, runtime.clock, source=source):
                     done.append(one)
                     line.clear()
                     if not quiet:
                         told_of = f"{one.path.rpartition('/')[2]}: {one.error or describe(one)}"
                         typer.echo(lines(told_of), err=bool(one.error))
-                _conclude(ground, done[told:])
+                _conclude(runtime, done[told:])
                 told = len(done)
                 if search:
-                    take_in(ground.settings, ground.clock)
+                    take_in(runtime.settings, runtime.clock)
                 if not follow or not _wait(indexer):
                     return done, not indexer.stopping or follow
         except Interrupted:
@@ -140,11 +142,11 @@ def _run(ground: Runtime, *, follow: bool, source: str | None, search: bool, qui
             return done, follow
 
 
-def _conclude(ground: Runtime, read: list[Indexed]) -> None:
+def _conclude(runtime: Runtime, read: list[Indexed]) -> None:
     """Say on the executions of these files that they are indexed, where nothing else of them waits."""
     if read:
-        with closing(Database(ground.settings.database)) as database:
-            close_accounts(database, ground.clock, [one.warc_file_id for one in read])
+        with closing(Database(runtime.settings.database)) as database:
+            close_accounts(database, runtime.clock, [one.warc_file_id for one in read])
 
 
 def _wait(indexer: Indexer) -> bool:
@@ -156,10 +158,10 @@ def _wait(indexer: Indexer) -> bool:
     return True
 
 
-def _show_status(ground: Runtime, *, as_json: bool) -> None:
-    with closing(Database(ground.settings.database)) as database, database.read() as session:
+def _show_status(runtime: Runtime, *, as_json: bool) -> None:
+    with closing(Database(runtime.settings.database)) as database, database.read() as session:
         rows = latest_runs(session, limit=20)
-    shown = [{"file": file.id, "source": code, **run_object(run, file.path, ground.clock)} for run, file, code in rows]
+    shown = [{"file": file.id, "source": code, **run_object(run, file.path, runtime.clock)} for run, file, code in rows]
     if as_json:
         print(jsonlib.dumps({"runs": shown}))
     elif not shown:

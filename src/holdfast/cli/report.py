@@ -40,17 +40,17 @@ def report(
     """
     if csv + urls + json > 1:
         raise typer.BadParameter("choose one of --urls, --csv and --json")
-    with open_ground(config.load(home=home)) as ground:
-        status = read_status(ground.hot, ground.clock, find_execution(ground, execution))
+    with open_ground(config.load(home=home)) as runtime:
+        status = read_status(runtime.raw_db, runtime.clock, find_execution(runtime, execution))
         if csv:
-            _write_csv(account(ground.hot, status.frontier_id))
+            _write_csv(account(runtime.raw_db, status.frontier_id))
         elif urls:
-            for row in account(ground.hot, status.frontier_id):
+            for row in account(runtime.raw_db, status.frontier_id):
                 print(jsonlib.dumps(_row(row)))
         elif json:
-            print(jsonlib.dumps({**_ending(status), **as_object(summary(ground.hot, status.frontier_id))}))
+            print(jsonlib.dumps({**_ending(status), **as_object(summary(runtime.raw_db, status.frontier_id))}))
         else:
-            _print(status, summary(ground.hot, status.frontier_id))
+            _print(status, summary(runtime.raw_db, status.frontier_id))
 
 
 def _ending(status: ExecutionStatus) -> dict[str, Any]:
@@ -152,10 +152,10 @@ def stats(execution: ExecutionId = None, json: AsJson = False, home: Home = None
 
     Example: holdfast frontier stats 3 --json
     """
-    with open_ground(config.load(home=home)) as ground:
+    with open_ground(config.load(home=home)) as runtime:
         if execution is not None:
-            find_execution(ground, execution)
-        found = ground.frontier.stats(execution)
+            find_execution(runtime, execution)
+        found = runtime.frontier.stats(execution)
     if json:
         print(jsonlib.dumps({**asdict(found), "counts": dict(found.counts)}))
         return
@@ -174,9 +174,9 @@ def list_open(
 
     Example: holdfast frontier list 3 --limit 20
     """
-    with open_ground(config.load(home=home)) as ground:
-        one = find_execution(ground, execution)
-        rows = list(ground.frontier.list_open(one, limit=limit))
+    with open_ground(config.load(home=home)) as runtime:
+        one = find_execution(runtime, execution)
+        rows = list(runtime.frontier.list_open(one, limit=limit))
     if json:
         print(jsonlib.dumps({"urls": [_object(row) for row in rows]}))
         return
@@ -201,10 +201,10 @@ def recover(
     Example: holdfast frontier recover --minutes 15
     """
     configure_log(config.load(home=home), unless_set="ERROR")
-    with open_ground(config.load(home=home)) as ground:
-        cleaned = clean_up(ground)
-        age_s = ground.settings.lease.recover_s if minutes is None else minutes * 60.0
-        expired = ground.frontier.recover(older_than_s=age_s)
+    with open_ground(config.load(home=home)) as runtime:
+        cleaned = clean_up(runtime)
+        age_s = runtime.settings.lease.recover_s if minutes is None else minutes * 60.0
+        expired = runtime.frontier.recover(older_than_s=age_s)
     if json:
         print(
             jsonlib.dumps(
@@ -238,11 +238,11 @@ def reset(
     """
     configure_log(config.load(home=home), unless_set="ERROR")
     names = [parse_seed(domain).domain for domain in domains]
-    with open_ground(config.load(home=home)) as ground:
-        lifted = {name: ground.frontier.reset(name) for name in names}
-        with ground.hot.write() as tx:
+    with open_ground(config.load(home=home)) as runtime:
+        lifted = {name: runtime.frontier.reset(name) for name in names}
+        with runtime.raw_db.write() as tx:
             for name in names:
-                append_event(tx, ground.clock, action="domain.reset", subject=name, detail={"lifted": lifted[name]})
+                append_event(tx, runtime.clock, action="domain.reset", subject=name, detail={"lifted": lifted[name]})
     if json:
         print(jsonlib.dumps({"domains": [{"domain": name, "lifted": done} for name, done in lifted.items()]}))
         return

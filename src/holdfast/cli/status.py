@@ -166,20 +166,20 @@ def status(
 
     Example: holdfast status --watch
     """
-    with open_ground(config.load(home=home)) as ground:
-        hot, clock = ground.hot, ground.clock
+    with open_ground(config.load(home=home)) as runtime:
+        raw_db, clock = runtime.raw_db, runtime.clock
         if execution is not None or watch:
-            one = execution if execution is not None else _latest(hot)
-            shown = _follow(hot, clock, one) if watch else read_status(hot, clock, one)
-            print(jsonlib.dumps(_as_seen(ground, shown)) if json else describe(shown) + _abandoned(ground, shown))
+            one = execution if execution is not None else _latest(raw_db)
+            shown = _follow(raw_db, clock, one) if watch else read_status(raw_db, clock, one)
+            print(jsonlib.dumps(_as_seen(runtime, shown)) if json else describe(shown) + _abandoned(runtime, shown))
             return
-        with hot.read() as tx:
+        with raw_db.read() as tx:
             ids = execution_queries.latest_executions(tx, limit=10)
-        found = [read_status(hot, clock, execution_id) for execution_id in ids]
-        overall = read_standing(hot, clock, ground.settings, run_folder=ground.run_folder)
-        objects = [_as_seen(ground, one) for one in found] if json else []
-        lines = [] if json else [describe(one) + _abandoned(ground, one) for one in found]
-        feeds = read_feed_standing(hot, clock, ground.settings.feeds)
+        found = [read_status(raw_db, clock, execution_id) for execution_id in ids]
+        overall = read_standing(raw_db, clock, runtime.settings, run_folder=runtime.run_folder)
+        objects = [_as_seen(runtime, one) for one in found] if json else []
+        lines = [] if json else [describe(one) + _abandoned(runtime, one) for one in found]
+        feeds = read_feed_standing(raw_db, clock, runtime.settings.feeds)
     if json:
         told = {"executions": objects, "jobs": overview_object(overall), "feeds": feeds_object(feeds)}
         print(jsonlib.dumps(told))
@@ -189,37 +189,37 @@ def status(
     print("\n".join([*lines, *overview_lines(overall), *feed_lines(feeds)]))
 
 
-def _latest(hot: RawDatabase) -> int:
-    with hot.read() as tx:
+def _latest(raw_db: RawDatabase) -> int:
+    with raw_db.read() as tx:
         ids = execution_queries.latest_executions(tx, limit=1, running=True) or execution_queries.latest_executions(
             tx, limit=1
         )
     return ids[0] if ids else 0
 
 
-def _follow(hot: RawDatabase, clock: Clock, execution_id: int) -> ExecutionStatus:
+def _follow(raw_db: RawDatabase, clock: Clock, execution_id: int) -> ExecutionStatus:
     display = Display(clock)
     with display.running():
-        while (shown := read_status(hot, clock, execution_id)).state == "running":
+        while (shown := read_status(raw_db, clock, execution_id)).state == "running":
             display.show(shown)
             time.sleep(_LOOK_S)
     return shown
 
 
-def _is_abandoned(ground: Runtime, shown: ExecutionStatus) -> bool:
+def _is_abandoned(runtime: Runtime, shown: ExecutionStatus) -> bool:
     return shown.state == "running" and is_abandoned(
-        ground.hot, ground.clock, shown.execution_id, folder=ground.run_folder
+        runtime.raw_db, runtime.clock, shown.execution_id, folder=runtime.run_folder
     )
 
 
-def _as_seen(ground: Runtime, shown: ExecutionStatus) -> dict[str, Any]:
+def _as_seen(runtime: Runtime, shown: ExecutionStatus) -> dict[str, Any]:
     """Return an execution for `--json`, with whether a process works on it as far as can be told from here."""
-    return {**as_object(shown), "is_abandoned": _is_abandoned(ground, shown)}
+    return {**as_object(shown), "is_abandoned": _is_abandoned(runtime, shown)}
 
 
-def _abandoned(ground: Runtime, shown: ExecutionStatus) -> str:
+def _abandoned(runtime: Runtime, shown: ExecutionStatus) -> str:
     """Return what to say of a crawl whose processes are gone without a word: a kill, or a machine without power."""
-    if not _is_abandoned(ground, shown):
+    if not _is_abandoned(runtime, shown):
         return ""
     stop = f"holdfast stop {shown.execution_id}"
     return f"\n       no process works on it: the same crawl command resumes it, {stop} ends it"

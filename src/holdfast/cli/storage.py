@@ -228,24 +228,24 @@ def verify_files(
     Example: holdfast storage verify --id 3 --level 2 --quarantine --apply
     """
     settings = config.load(home=home)
-    with open_ground(settings) as ground, closing(Database(settings.database)) as database:
+    with open_ground(settings) as runtime, closing(Database(settings.database)) as database:
         run = the_run(database, job_id, execution)
         if quarantine:
             check_quarantine(database, run)
         files = warcs_of(database, settings.home, run)
-        line = ProgressLine(ground.clock, quiet=json)
+        line = ProgressLine(runtime.clock, quiet=json)
         verdicts = [verify_warc(file.path, level) for file in _one_by_one(files, line)]
         line.clear()
         found: dict[str, Any] = {**run_facts(run), **warc_report(verdicts, level)}
         bad = found["warcs_failed"]
         if quarantine and apply and bad:
-            done = move_damaged(ground, database, run, verdicts)
+            done = move_damaged(runtime, database, run, verdicts)
             found |= {"quarantined": [str(path) for path in done.moved], "runs_again": done.runs_again}
         if report_file is not None:
             _write(report_file, found)
         if metrics_file is not None:
             totals = {"ok": found["warcs_ok"], "failed": bad}
-            now = ground.clock.now().timestamp()
+            now = runtime.clock.now().timestamp()
             write_textfile(metrics_file, WarcCheckFigures(totals, found["errors"], written_at=now))
     if json:
         print(jsonlib.dumps(found))
@@ -360,13 +360,13 @@ def cleanup(
     Example: holdfast storage cleanup --id 3 --mode temp-nonwarc
     """
     settings = config.load(home=home)
-    with open_ground(settings) as ground, closing(Database(settings.database)) as database:
+    with open_ground(settings) as runtime, closing(Database(settings.database)) as database:
         run = the_run(database, job_id, execution)
         replays = settings.replay.origin is not None and not force
         folder = check_cleanup(database, settings.home, run, mode, replays=replays)
         _demand_no_loss(run, folder, mode, force=force)
         with hold_output(folder):
-            cleaned = clean_up(ground, database, run, mode, folder)
+            cleaned = clean_up(runtime, database, run, mode, folder)
     facts = {
         **run_facts(run),
         "mode": mode.value,
@@ -398,8 +398,8 @@ def sweep(apply: Apply = False, json: AsJson = False, home: Home = None) -> None
     Example: holdfast cleanup-old-jobs --apply
     """
     settings = config.load(home=home)
-    with open_ground(settings) as ground, closing(Database(settings.database)) as database:
-        cases = Sweep(ground, database).run(apply=apply)
+    with open_ground(settings) as runtime, closing(Database(settings.database)) as database:
+        cases = Sweep(runtime, database).run(apply=apply)
     rows = [
         {
             **run_facts(case.run),

@@ -231,9 +231,9 @@ def run_one(
                 make_due(session, jobs.clock, job_id, force=force)
         except JobNotFound as exc:
             raise NotFound(f"there is no job {job_id} that can be run; see them with: holdfast job list") from exc
-    duty = WorkerOptions(once=True, poll_s=0.5, job_id=job_id)
+    options = WorkerOptions(once=True, poll_s=0.5, job_id=job_id)
     with obeying_signals() as stops:
-        report = work(settings, duty, stops, RunnerTable(RUNNERS, () if no_index else (AfterCrawl,)))
+        report = work(settings, options, stops, RunnerTable(RUNNERS, () if no_index else (AfterCrawl,)))
     if not report.executions:
         waits = "there is too little room on the disk" if report.low_disk else "another worker took it"
         raise Conflict(f"job {job_id} was not run: {waits}")

@@ -71,7 +71,7 @@ def start(
     wanted, settings = _kinds(kinds or []), config.load(home=home)
     log.configure(settings.log_level, as_json=not sys.stderr.isatty())
     settings = config.load(home=home, contact=find_contact(settings, None))
-    duty = WorkerOptions(
+    options = WorkerOptions(
         once=once,
         poll_s=poll_interval if poll_interval is not None else settings.jobs.poll_s,
         concurrency=concurrency or settings.worker.concurrency,
@@ -79,7 +79,7 @@ def start(
         schedules=scheduler,
     )
     with obeying_signals() as stops:
-        report = work(settings, duty, stops, RunnerTable(RUNNERS, CHORES))
+        report = work(settings, options, stops, RunnerTable(RUNNERS, CHORES))
     print(jsonlib.dumps(_facts(report))) if json else _describe(report)
     if once and (report.low_disk or report.chore_errors):
         raise typer.Exit(1)
@@ -125,14 +125,14 @@ def schedule(
     log.configure(settings.log_level, as_json=not sys.stderr.isatty())
     if poll_interval is not None:
         settings = settings.model_copy(update={"jobs": settings.jobs.model_copy(update={"poll_s": poll_interval})})
-    with obeying_signals() as stops, open_ground(settings) as ground, open_jobs(settings) as jobs:
-        jobs.scheduler.start(dead_owners=dead_holders(ground, jobs.database))
+    with obeying_signals() as stops, open_ground(settings) as runtime, open_jobs(settings) as jobs:
+        jobs.scheduler.start(dead_owners=dead_holders(runtime, jobs.database))
         owner = OwnerProcess(
-            ground.hot, ground.clock, run=RunFile(ground.run_folder), kind="scheduler", execution_id=None
+            runtime.raw_db, runtime.clock, run=RunFile(runtime.run_folder), kind="scheduler", execution_id=None
         )
 
         def beat() -> None:
-            with ground.hot.write() as tx:
+            with runtime.raw_db.write() as tx:
                 owner.beat(tx)
 
         try:

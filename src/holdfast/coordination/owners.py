@@ -128,14 +128,14 @@ class DeadOwner:
 class OwnerProcess:
     """This process, as others see it."""
 
-    def __init__(self, hot: RawDatabase, clock: Clock, *, run: RunFile, kind: str, execution_id: int | None) -> None:
-        self._hot, self._clock = hot, clock
+    def __init__(self, raw_db: RawDatabase, clock: Clock, *, run: RunFile, kind: str, execution_id: int | None) -> None:
+        self._raw_db, self._clock = raw_db, clock
         self.run = run
         self.kind = kind
         self.execution_id = execution_id
-        newcomer = NewOwner(kind, socket.gethostname(), os.getpid(), str(run.path.resolve()), execution_id)
-        with hot.write() as tx:
-            self.id = insert_owner(tx, newcomer, now=to_micros(clock.now()))
+        new_owner = NewOwner(kind, socket.gethostname(), os.getpid(), str(run.path.resolve()), execution_id)
+        with raw_db.write() as tx:
+            self.id = insert_owner(tx, new_owner, now=to_micros(clock.now()))
 
     def beat(self, tx: Transaction) -> None:
         """Say, in the caller's transaction, that we are alive and getting on."""
@@ -143,7 +143,7 @@ class OwnerProcess:
 
     def end(self) -> None:
         """Say goodbye: leases are released, files are sealed."""
-        with self._hot.write() as tx:
+        with self._raw_db.write() as tx:
             end_owner(tx, owner_id=self.id, now=to_micros(self._clock.now()))
         self.run.close()
 
@@ -182,12 +182,12 @@ def _life(row: OwnerRow, folder: Path, *, silent_since: int) -> Life:
     return Life.DEAD if is_here else Life.AWAY
 
 
-def dead_owners(hot: RawDatabase, clock: Clock, *, folder: Path) -> list[DeadOwner]:
+def dead_owners(raw_db: RawDatabase, clock: Clock, *, folder: Path) -> list[DeadOwner]:
     """Return the owners that ended without a word, as far as can be told from here. Nothing is changed.
 
     `cleaning_up` takes one of them in hand.
     """
-    with hot.read() as tx:
+    with raw_db.read() as tx:
         rows = open_owners(tx)
     silent_since = to_micros(clock.now() - GONE)
     dead = []
@@ -212,38 +212,38 @@ def dead_owners(hot: RawDatabase, clock: Clock, *, folder: Path) -> list[DeadOwn
 
 
 @contextmanager
-def cleaning_up(hot: RawDatabase, owner: DeadOwner) -> Iterator[bool]:
+def cleaning_up(raw_db: RawDatabase, owner: DeadOwner) -> Iterator[bool]:
     """Hold a dead owner while cleaning up after it; False if another start is at it, or has done it."""
     with claimed(owner.run_path) as ours:
         if ours:
-            with hot.read() as tx:
+            with raw_db.read() as tx:
                 ours = is_open(tx, owner_id=owner.id)
         yield ours
 
 
-def bury(hot: RawDatabase, clock: Clock, owner: DeadOwner) -> bool:
+def close_owner(raw_db: RawDatabase, clock: Clock, owner: DeadOwner) -> bool:
     """Close a dead owner's row after its leases are free; False if another start did it first."""
-    with hot.write() as tx:
+    with raw_db.write() as tx:
         closed = end_owner(tx, owner_id=owner.id, now=to_micros(clock.now()))
     owner.run_path.unlink(missing_ok=True)
     return closed
 
 
-def is_gone(hot: RawDatabase, clock: Clock, owner_id: int, *, folder: Path) -> bool:
+def is_gone(raw_db: RawDatabase, clock: Clock, owner_id: int, *, folder: Path) -> bool:
     """Return whether an owner has ended or died; one that was never registered is gone.
 
     One of another machine that fell silent is not called gone here: its jobs have a heartbeat of their own.
     """
-    with hot.read() as tx:
+    with raw_db.read() as tx:
         row = owner(tx, owner_id=owner_id)
     if row is None or row.ended_at is not None:
         return True
     return _life(row, folder, silent_since=to_micros(clock.now() - GONE)) is Life.DEAD
 
 
-def is_registered(hot: RawDatabase, owner_id: int, *, host: str) -> bool:
+def is_registered(raw_db: RawDatabase, owner_id: int, *, host: str) -> bool:
     """Return whether there is, or was, an owner of this number on a machine of this name."""
-    with hot.read() as tx:
+    with raw_db.read() as tx:
         row = owner(tx, owner_id=owner_id)
     return row is not None and row.host == host
 
@@ -272,9 +272,9 @@ def _seen(row: OwnerRow, *, is_gone: bool) -> OwnerSeen:
     )
 
 
-def seen_owners(hot: RawDatabase, clock: Clock, *, kind: str, folder: Path) -> list[OwnerSeen]:
+def seen_owners(raw_db: RawDatabase, clock: Clock, *, kind: str, folder: Path) -> list[OwnerSeen]:
     """Return the owners of one kind, on all machines, that have not said goodbye; nothing is changed."""
-    with hot.read() as tx:
+    with raw_db.read() as tx:
         rows = open_owners(tx)
     silent_since = to_micros(clock.now() - GONE)
     return [
@@ -286,41 +286,41 @@ def seen_owners(hot: RawDatabase, clock: Clock, *, kind: str, folder: Path) -> l
     ]
 
 
-def living_owners(hot: RawDatabase, clock: Clock, *, execution_id: int, folder: Path) -> list[OwnerSeen]:
+def living_owners(raw_db: RawDatabase, clock: Clock, *, execution_id: int, folder: Path) -> list[OwnerSeen]:
     """Return who works on an execution now, in any role and on any machine, as far as can be told from here."""
-    return [_seen(row, is_gone=False) for row in _living(hot, clock, execution_id, folder)]
+    return [_seen(row, is_gone=False) for row in _living(raw_db, clock, execution_id, folder)]
 
 
-def is_working(hot: RawDatabase, clock: Clock, *, execution_id: int, kind: str, folder: Path) -> bool:
+def is_working(raw_db: RawDatabase, clock: Clock, *, execution_id: int, kind: str, folder: Path) -> bool:
     """Return whether a live process, of any machine, works on the execution in this role."""
-    return any(row.kind == kind for row in _living(hot, clock, execution_id, folder))
+    return any(row.kind == kind for row in _living(raw_db, clock, execution_id, folder))
 
 
-def has_rival(hot: RawDatabase, clock: Clock, owner: OwnerProcess, *, folder: Path) -> bool:
+def has_rival(raw_db: RawDatabase, clock: Clock, owner: OwnerProcess, *, folder: Path) -> bool:
     """Return whether a live owner has had the same role on the same execution for longer: of two, the later yields."""
     assert owner.execution_id is not None
-    rows = _living(hot, clock, owner.execution_id, folder)
+    rows = _living(raw_db, clock, owner.execution_id, folder)
     return any(row.id < owner.id and row.kind == owner.kind for row in rows)
 
 
-def later_rivals(hot: RawDatabase, clock: Clock, owner: OwnerProcess, *, folder: Path) -> list[OwnerSeen]:
+def later_rivals(raw_db: RawDatabase, clock: Clock, owner: OwnerProcess, *, folder: Path) -> list[OwnerSeen]:
     """Return the live owners that took up the same role on the same execution after this one, oldest first.
 
     A start yields to an earlier owner that lives: one that stays has found this owner silent and taken its place.
     """
     assert owner.execution_id is not None
-    rows = _living(hot, clock, owner.execution_id, folder)
+    rows = _living(raw_db, clock, owner.execution_id, folder)
     return [_seen(row, is_gone=False) for row in rows if row.id > owner.id and row.kind == owner.kind]
 
 
-def was_closed(hot: RawDatabase, owner: OwnerProcess) -> bool:
+def was_closed(raw_db: RawDatabase, owner: OwnerProcess) -> bool:
     """Return whether this process was taken for gone: its row was closed by another start while it stood still."""
-    with hot.read() as tx:
+    with raw_db.read() as tx:
         return not is_open(tx, owner_id=owner.id)
 
 
-def _living(hot: RawDatabase, clock: Clock, execution_id: int, folder: Path) -> list[OwnerRow]:
-    with hot.read() as tx:
+def _living(raw_db: RawDatabase, clock: Clock, execution_id: int, folder: Path) -> list[OwnerRow]:
+    with raw_db.read() as tx:
         rows = open_owners_of(tx, execution_id=execution_id)
     silent_since = to_micros(clock.now() - GONE)
     return [row for row in rows if _life(row, folder, silent_since=silent_since) is Life.ALIVE]

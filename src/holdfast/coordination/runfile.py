@@ -150,7 +150,7 @@ def claimed(path: Path) -> Iterator[bool]:
         os.close(fd)
 
 
-def acquit(path: Path) -> None:
+def clear_slots(path: Path) -> None:
     """Strike out what a dead process had in hand, once it was blamed: no page is blamed twice for one death."""
     if _read(path):
         with path.open("r+b") as file:

@@ -35,7 +35,7 @@ class LeasedDomains:
         starving: Callable[[DomainWorker], None],
     ) -> None:
         self._crew, self._limits, self._room, self._starving = crew, limits, room, starving
-        self.lanes: dict[int, DomainWorker] = {}
+        self.workers: dict[int, DomainWorker] = {}
         self._by_lease: dict[tuple[int, int], DomainWorker] = {}
         self._names: dict[str, DomainWorker] = {}
         self._tasks: dict[int, asyncio.Task[None]] = {}
@@ -48,16 +48,16 @@ class LeasedDomains:
 
     def start(self, tasks: asyncio.TaskGroup, lease: DomainLease, *, lease_until: float) -> DomainWorker:
         """Put a lane to work on a lease."""
-        lane = DomainWorker(lease, self._crew, lease_until=lease_until)
-        self.lanes[lease.domain_id] = self._names[lease.domain] = lane
-        self._by_lease[lease.domain_id, lease.token] = lane
-        self._tasks[lease.domain_id] = tasks.create_task(self._run(lane), name=f"lane {lease.domain}")
-        return lane
+        worker = DomainWorker(lease, self._crew, lease_until=lease_until)
+        self.workers[lease.domain_id] = self._names[lease.domain] = worker
+        self._by_lease[lease.domain_id, lease.token] = worker
+        self._tasks[lease.domain_id] = tasks.create_task(self._run(worker), name=f"lane {lease.domain}")
+        return worker
 
     def named(self, domain: str) -> DomainWorker | None:
         """Return the lane of a domain that this process holds, and is not giving back at this moment."""
-        lane = self._names.get(domain)
-        return None if lane is None or lane.leaving else lane
+        worker = self._names.get(domain)
+        return None if worker is None or worker.leaving else worker
 
     def find(self, attempt: Attempt, token: int) -> DomainWorker | None:
         """Return the lane that an attempt came from, unless it was given back and forgotten."""
@@ -65,7 +65,7 @@ class LeasedDomains:
 
     def note_new(self, domain_ids: Iterable[int]) -> None:
         """Hear of domains that have something new to ask for: one that nobody here holds may be leased."""
-        if any(domain_id not in self.lanes for domain_id in domain_ids):
+        if any(domain_id not in self.workers for domain_id in domain_ids):
             self.look_again.set()
 
     @property
@@ -80,163 +80,165 @@ class LeasedDomains:
 
     def hungry(self) -> Iterator[DomainWorker]:
         """Yield the lanes that want more pages."""
-        return (lane for lane in self.lanes.values() if lane.wants_more(FEED // 5))
+        return (worker for worker in self.workers.values() if worker.wants_more(FEED // 5))
 
     def settled(self, visit: Visit) -> None:
         """Note that an attempt's result is in the database."""
         self._limits.ended(visit.attempt)
-        lane = self.find(visit.attempt, visit.token)
-        if lane is not None:
-            lane.unsettled -= 1
-            lane.holding.discard(visit.attempt.id)
+        worker = self.find(visit.attempt, visit.token)
+        if worker is not None:
+            worker.unsettled -= 1
+            worker.holding.discard(visit.attempt.id)
 
     def renewed(self, leases: Mapping[int, int], *, lease_until: float) -> dict[int, int]:
         """Take the tokens that are still ours; a lane that is not among them has lost its domain.
 
         Return those that no lane works on: leased without our hearing of it, because the answer was lost.
         """
-        for domain_id, lane in list(self.lanes.items()):
-            if leases.get(domain_id) == lane.lease.token:
-                lane.pace.lease_until = lease_until
+        for domain_id, worker in list(self.workers.items()):
+            if leases.get(domain_id) == worker.lease.token:
+                worker.pace.lease_until = lease_until
             else:
-                self.lose(lane)
-        return {domain_id: token for domain_id, token in leases.items() if domain_id not in self.lanes}
+                self.lose(worker)
+        return {domain_id: token for domain_id, token in leases.items() if domain_id not in self.workers}
 
-    def lose(self, lane: DomainWorker) -> None:
+    def lose(self, worker: DomainWorker) -> None:
         """Stop working on a domain that another process holds now; a visitor who waits for its turn gets none."""
-        lane.lost = True
-        lane.pace.lease_until = -math.inf
-        self._stop(lane)
+        worker.lost = True
+        worker.pace.lease_until = -math.inf
+        self._stop(worker)
 
     def expire(self, moment: float) -> None:
         """Break off requests whose lease cannot be relied on until this moment (monotonic).
 
         Nobody else need have taken the domain yet: results are still offered, and the lane ends as any other.
         """
-        for lane in self.lanes.values():
-            if lane.working and lane.pace.lease_until <= moment:
-                _log.warning("crawl.lease_expires", domain=lane.lease.domain)
-                self._stop(lane)
+        for worker in self.workers.values():
+            if worker.working and worker.pace.lease_until <= moment:
+                _log.warning("crawl.lease_expires", domain=worker.lease.domain)
+                self._stop(worker)
 
     def awaits_word(self, now: float) -> bool:
         """Return whether a lane ended with its lease and nobody has told us yet whose the domain is."""
-        return any(lane.pace.lease_until <= now and not lane.lost for lane in self.ended)
+        return any(worker.pace.lease_until <= now and not worker.lost for worker in self.ended)
 
-    def _stop(self, lane: DomainWorker) -> None:
-        if (task := self._tasks.get(lane.lease.domain_id)) is not None and self.lanes[lane.lease.domain_id] is lane:
+    def _stop(self, worker: DomainWorker) -> None:
+        if (task := self._tasks.get(worker.lease.domain_id)) is not None and self.workers[
+            worker.lease.domain_id
+        ] is worker:
             task.cancel()
 
     def interrupt(self, *, everything: bool) -> None:
         """Stop the lanes: those that only wait at once, those in a request when it ends, or everything now."""
         self.stopping = True
-        for domain_id, lane in self.lanes.items():
-            lane.fed.set()
-            if everything or lane.pace.waiting_since is None:
+        for domain_id, worker in self.workers.items():
+            worker.fed.set()
+            if everything or worker.pace.waiting_since is None:
                 self._tasks[domain_id].cancel()
 
     def releasable(self) -> list[DomainWorker]:
         """Return the ended lanes whose results are all settled, or not wanted any more, and that have no visitor."""
-        return [lane for lane in self.ended if lane.lost or (lane.unsettled <= 0 and lane.visitors == 0)]
+        return [worker for worker in self.ended if worker.lost or (worker.unsettled <= 0 and worker.visitors == 0)]
 
-    def forget(self, lanes: Collection[DomainWorker]) -> None:
+    def forget(self, workers: Collection[DomainWorker]) -> None:
         """Forget lanes that were given back."""
-        self.ended = [lane for lane in self.ended if lane not in lanes]
-        for lane in lanes:
-            self._by_lease.pop((lane.lease.domain_id, lane.lease.token), None)
-            if self.lanes.get(lane.lease.domain_id) is lane:
-                del self.lanes[lane.lease.domain_id]
-                del self._tasks[lane.lease.domain_id]
-            if self._names.get(lane.lease.domain) is lane:
-                del self._names[lane.lease.domain]
-        if lanes:
+        self.ended = [worker for worker in self.ended if worker not in workers]
+        for worker in workers:
+            self._by_lease.pop((worker.lease.domain_id, worker.lease.token), None)
+            if self.workers.get(worker.lease.domain_id) is worker:
+                del self.workers[worker.lease.domain_id]
+                del self._tasks[worker.lease.domain_id]
+            if self._names.get(worker.lease.domain) is worker:
+                del self._names[worker.lease.domain]
+        if workers:
             self.look_again.set()
 
     def write_off(self) -> None:
         """Expect no more results: ended lanes may be given back as they are."""
-        for lane in self.ended:
-            lane.unsettled = 0
+        for worker in self.ended:
+            worker.unsettled = 0
 
     async def finished(self) -> None:
         """Wait until no lane works any more."""
         while working := [task for task in self._tasks.values() if not task.done()]:
             await asyncio.wait(working)
 
-    async def _run(self, lane: DomainWorker) -> None:
+    async def _run(self, worker: DomainWorker) -> None:
         self._at_work += 1
         try:
-            while not self.stopping and (attempt := await self._next(lane)) is not None:
-                if not await self._try(lane, attempt):
+            while not self.stopping and (attempt := await self._next(worker)) is not None:
+                if not await self._try(worker, attempt):
                     break
         except LeaseLost:
             # By our own clock only: nobody need have taken the domain, so what was fetched is still offered.
-            _log.warning("crawl.lease_over", domain=lane.lease.domain)
+            _log.warning("crawl.lease_over", domain=worker.lease.domain)
         finally:
             self._at_work -= 1
-            lane.working = False
-            self.ended.append(lane)
+            worker.working = False
+            self.ended.append(worker)
 
-    async def _next(self, lane: DomainWorker) -> Attempt | None:
+    async def _next(self, worker: DomainWorker) -> Attempt | None:
         """Return the lane's next page; None if there is none to be had."""
-        while not lane.queue:
-            if lane.dry:
+        while not worker.queue:
+            if worker.dry:
                 return None
-            lane.fed.clear()
-            starves = lane.pace.next_at - self._crew.clock.monotonic() < self._crew.settings.engine.settle_s
+            worker.fed.clear()
+            starves = worker.pace.next_at - self._crew.clock.monotonic() < self._crew.settings.engine.settle_s
             self._waiting += 1
             self._starving_now += starves
             try:
                 if starves:
-                    self._starving(lane)
-                await lane.fed.wait()
+                    self._starving(worker)
+                await worker.fed.wait()
             finally:
                 self._waiting -= 1
                 self._starving_now -= starves
             if self.stopping:
                 return None
-        return lane.queue.popleft()
+        return worker.queue.popleft()
 
-    async def _try(self, lane: DomainWorker, attempt: Attempt) -> bool:
+    async def _try(self, worker: DomainWorker, attempt: Attempt) -> bool:
         """Work on one attempt; False if the lane should end."""
         await self._room()
         if self.stopping or not self._limits.may_start(attempt):
-            lane.queue.appendleft(attempt)
+            worker.queue.appendleft(attempt)
             return False
         began = False
         try:
-            began = await lane.work(attempt)
+            began = await worker.work(attempt)
         except LeaseLost:
             raise
         except Unavailable as exc:  # the disk or the database, not the page: it stays open
-            _log.warning("crawl.lane_waits", domain=lane.lease.domain, message=str(exc))
-            lane.put_off_until = self._crew.clock.now() + timedelta(seconds=_PUT_OFF_S)
+            _log.warning("crawl.lane_waits", domain=worker.lease.domain, message=str(exc))
+            worker.put_off_until = self._crew.clock.now() + timedelta(seconds=_PUT_OFF_S)
         except Exception as exc:
             # The one place where a lane survives what nobody foresaw; the page is closed and named.
             _log.exception("crawl.lane_failed", url=attempt.url)
-            lane.give_up(attempt, "internal_error", repr(exc)[:500])
+            worker.give_up(attempt, "internal_error", repr(exc)[:500])
             began = True
         finally:
             self._limits.answered()
             if not began:
                 self._limits.ended(attempt)
         if not began:
-            lane.queue.appendleft(attempt)
-        return began and lane.put_off_until is None
+            worker.queue.appendleft(attempt)
+        return began and worker.put_off_until is None
 
 
-def release(crew: CrawlContext, lane: DomainWorker) -> DomainUpdate:
+def release(crew: CrawlContext, worker: DomainWorker) -> DomainUpdate:
     """Return what to write when a lane's domain is given back."""
     now = crew.clock.now()
-    wait = max(0.0, lane.pace.next_at - crew.clock.monotonic())
+    wait = max(0.0, worker.pace.next_at - crew.clock.monotonic())
     next_allowed = now + timedelta(seconds=wait)
-    if lane.put_off_until is not None:
-        next_allowed = max(next_allowed, lane.put_off_until)
-    return lane.manners.update(next_allowed_at=next_allowed)
+    if worker.put_off_until is not None:
+        next_allowed = max(next_allowed, worker.put_off_until)
+    return worker.manners.update(next_allowed_at=next_allowed)
 
 
-def untold(lanes: Iterable[DomainWorker], updates: Iterable[DomainUpdate]) -> None:
+def unreported(workers: Iterable[DomainWorker], updates: Iterable[DomainUpdate]) -> None:
     """Take back updates that were not written: what was learned is news again."""
-    for lane, update in zip(lanes, updates, strict=True):
-        lane.manners.told_to_rest(is_busy=False)
+    for worker, update in zip(workers, updates, strict=True):
+        worker.manners.told_to_rest(is_busy=False)
         for state in update.robots:
-            if lane.manners.robots.get(state.origin) is state:
-                lane.manners.learn(state)
+            if worker.manners.robots.get(state.origin) is state:
+                worker.manners.learn(state)

@@ -86,9 +86,9 @@ class CrawlEngine:
         self._heard: set[str] = set(crew.plan.landing)
         """Places where seeds landed that were told to us."""
         self.database = DatabaseThread()
-        self.fleet = LeasedDomains(crew, limits, room=self._enter, starving=self._starving)
+        self.leased_domains = LeasedDomains(crew, limits, room=self._enter, starving=self._starving)
         self.settler = ResultSettler(
-            crew, frontier, ledger, self.fleet, database=self.database, at_desk=lambda: self.waiting
+            crew, frontier, ledger, self.leased_domains, database=self.database, at_desk=lambda: self.waiting
         )
         self.ending = ProcessEnding.DONE
         self._none_over_limit_at = -1
@@ -97,7 +97,7 @@ class CrawlEngine:
         self._under_way: dict[int, FetchedPage] = {}
         """Captures that the desk has, by number: each is finished once, whichever thread says so first."""
         self._make_desk = make_desk
-        self.desk = make_desk()
+        self.capture_writer = make_desk()
         self.room = asyncio.Event()
         """Set while fetched pages may be put on the desk, the disk has room, and the database takes results."""
         self.disk_is_full = False
@@ -115,7 +115,7 @@ class CrawlEngine:
     async def run(self, watches: Sequence[Callable[[CrawlEngine], Coroutine[None, None, None]]]) -> ProcessEnding:
         """Crawl to the end and return why it ended. `watches` look after the process meanwhile."""
         self.room.set()
-        self.desk.start()
+        self.capture_writer.start()
         async with asyncio.TaskGroup() as tasks:
             # If one of these fails, all ends: a process that cannot settle, renew or hear is better replaced.
             at_work = [
@@ -124,8 +124,8 @@ class CrawlEngine:
                 *(tasks.create_task(watch(self)) for watch in watches),
             ]
             await self._lease_loop(tasks)
-            self.fleet.interrupt(everything=False)
-            await self.fleet.finished()
+            self.leased_domains.interrupt(everything=False)
+            await self.leased_domains.finished()
             await self._clear_desk()
             await self.settler.finish()
             for task in at_work:
@@ -143,26 +143,26 @@ class CrawlEngine:
             self.crew.progress.state = "draining"
             self._drain_until = self.crew.clock.monotonic() + self.crew.settings.fetch.deadline_s
             self._draining.set()
-            self.fleet.look_again.set()
+            self.leased_domains.look_again.set()
             self.settler.due.set()
-            self.fleet.interrupt(everything=False)
+            self.leased_domains.interrupt(everything=False)
 
     def hand_back(self) -> None:
         """End at once: requests under way are dropped, their attempts stay open."""
         self.drain()
         self._drain_until = -math.inf
-        self.fleet.interrupt(everything=True)
+        self.leased_domains.interrupt(everything=True)
 
     def press(self, now: float) -> None:
         """Break off what does not end by itself: requests whose lease runs out, lanes that drain for too long."""
-        self.fleet.expire(now)
+        self.leased_domains.expire(now)
         if now > self._drain_until:  # a chain of redirects, or a robots.txt before its page
-            self.fleet.interrupt(everything=True)
+            self.leased_domains.interrupt(everything=True)
 
     # From lane to desk, and back from the desk's thread.
 
     async def _enter(self) -> None:
-        while not self.room.is_set() and not self.fleet.stopping:
+        while not self.room.is_set() and not self.leased_domains.stopping:
             await self.room.wait()
 
     @property
@@ -177,7 +177,7 @@ class CrawlEngine:
             self.waiting >= engine.backlog
             or len(self.ledger.visits) >= _UNSETTLED_BATCHES * engine.settle_pages
             or self.ledger.links >= _UNSETTLED_LINKS
-            or self.desk.no_space.is_set()
+            or self.capture_writer.no_space.is_set()
             or self.disk_is_full
         )
         if is_full:
@@ -188,7 +188,7 @@ class CrawlEngine:
     def _hand_over(self, capture: FetchedPage) -> None:
         self._under_way[capture.number] = capture
         self.look_for_room()
-        self.desk.put(capture)
+        self.capture_writer.put(capture)
 
     def finished(self, capture: FetchedPage, visit: Visit | None) -> None:
         """Take a capture back from the desk, on the loop; a second word on the same one counts for nothing."""
@@ -200,53 +200,53 @@ class CrawlEngine:
             self.ledger.add(visit)
             if len(self.ledger.visits) >= self.crew.settings.engine.settle_pages or self._nothing_moves():
                 self.settler.due.set()
-            elif visit.found and self.fleet.starves:
+            elif visit.found and self.leased_domains.starves:
                 self.settler.soon()  # what this page brought may be what a lane waits for
         elif capture.attempt is not None:
             self.limits.ended(capture.attempt)
-            if (lane := self.fleet.find(capture.attempt, capture.token)) is not None:
-                lane.unsettled -= 1
+            if (worker := self.leased_domains.find(capture.attempt, capture.token)) is not None:
+                worker.unsettled -= 1
         self.look_for_room()
 
-    def _starving(self, lane: DomainWorker) -> None:
+    def _starving(self, worker: DomainWorker) -> None:
         """Hear of a lane that has nothing to ask for: settle early if that may bring it something."""
         if self._nothing_moves():
             self.settler.due.set()
-        elif lane.has_more or self.ledger.has_news:
+        elif worker.has_more or self.ledger.has_news:
             self.settler.soon()
 
     def _nothing_moves(self) -> bool:
         """Return whether nothing is under way but what is to be settled."""
-        return not self.waiting and self.fleet.all_wait
+        return not self.waiting and self.leased_domains.all_wait
 
     def replace_desk(self) -> None:
         """Give up a desk whose parser hangs: blame its page, hand the rest to a new desk, and end soon."""
-        hung, self.desk = self.desk, self._make_desk()
-        self.desk.start()
+        hung, self.capture_writer = self.capture_writer, self._make_desk()
+        self.capture_writer.start()
         for capture, visit in hung.abandon():
             if visit is not None:
                 _log.error("crawl.parse_hangs", url=visit.attempt.url)
                 self.finished(capture, visit)
             else:
-                self.desk.put(capture)
+                self.capture_writer.put(capture)
         if self.closing:
-            self.desk.stop()
+            self.capture_writer.stop()
         self.drain(ProcessEnding.REPLACE)
 
     async def _clear_desk(self) -> None:
         """Let the desk finish what it was given; what it cannot finish in time stays open."""
         self.closing = True
-        self.desk.stop()
+        self.capture_writer.stop()
         now = self.crew.clock.monotonic
         until = now() + max(_DESK_S, min(self._drain_until - now(), self.crew.settings.parse.deadline_s))
         while self.waiting and now() < until:  # noqa: ASYNC110 - the desk is another thread
             await asyncio.sleep(0.01)
         if self.waiting:
             _log.warning("crawl.left_on_desk", captures=self.waiting)
-            for _ in self.desk.abandon():
+            for _ in self.capture_writer.abandon():
                 pass
         # Not for the thread's end: it may wait for a document that takes long, and what that says counts no more.
-        while self.desk.is_filing():  # noqa: ASYNC110 - the file is sealed after this
+        while self.capture_writer.is_filing():  # noqa: ASYNC110 - the file is sealed after this
             await asyncio.sleep(0.01)
 
     # Leasing.
@@ -255,10 +255,10 @@ class CrawlEngine:
         idle = 0
         while not self._draining.is_set():
             leased = 0
-            self.fleet.look_again.clear()
+            self.leased_domains.look_again.clear()
             try:
                 leased = await self._lease(tasks) if self.room.is_set() else 0
-                busy = bool(leased or self.fleet.lanes or self.ledger.visits or self.waiting)
+                busy = bool(leased or self.leased_domains.workers or self.ledger.visits or self.waiting)
                 idle = 0 if busy else idle + 1
                 if idle and await self._is_over():
                     return
@@ -267,14 +267,14 @@ class CrawlEngine:
                     self.crew.database_full_at = self.crew.clock.monotonic()
                 _log.warning("crawl.database_unavailable", message=str(exc))
                 await self._pause(1.0)
-            if not leased or len(self.fleet.lanes) >= self.crew.settings.engine.domains:
+            if not leased or len(self.leased_domains.workers) >= self.crew.settings.engine.domains:
                 await self._pause(0.1 if 0 < idle < 5 else 0.5)
 
     async def _pause(self, seconds: float) -> None:
         """Wait, unless we drain, a new domain was found, or the last lane has gone."""
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
-                await self.fleet.look_again.wait()
+                await self.leased_domains.look_again.wait()
 
     async def _is_over(self) -> bool:
         return await self.database.run(self._count_open) == 0
@@ -311,7 +311,7 @@ class CrawlEngine:
         Without a lane of ours all look again: another process may have added some with its last settle.
         """
         additions = self.settler.additions
-        if additions == self._none_over_limit_at and self.fleet.lanes:
+        if additions == self._none_over_limit_at and self.leased_domains.workers:
             return
         closed = await self.database.run(
             lambda: self.frontier.close_rest(
@@ -336,7 +336,7 @@ class CrawlEngine:
                 for reread in await self.database.run(self._rereads):
                     found = await self._found_again(reread)
                     await self.database.run(partial(self._add_again, reread, found))
-                    self.fleet.look_again.set()
+                    self.leased_domains.look_again.set()
             except Unavailable as exc:
                 _log.warning("crawl.reread_later", message=str(exc))
 
@@ -363,7 +363,7 @@ class CrawlEngine:
                 found = []
             loop.call_soon_threadsafe(_tell, read, found)
 
-        self.desk.later(work, size=self.crew.settings.parse.max_bytes)
+        self.capture_writer.later(work, size=self.crew.settings.parse.max_bytes)
         return await read
 
     def _add_again(self, reread: PageToReread, found: Sequence[FoundUrl]) -> None:
@@ -373,14 +373,14 @@ class CrawlEngine:
         """Take domains that are due, as many as this process has places for; return how many."""
         if self.limits.pages_done():
             await self._close_pages()
-        elif self.limits.pages_reached() and (self.fleet.lanes or self.waiting or self.ledger.visits):
+        elif self.limits.pages_reached() and (self.leased_domains.workers or self.waiting or self.ledger.visits):
             return 0  # if a page that is under way fails, another may take its place
         elif self.limits.bytes_reached():
             return 0  # what is under way may be smaller than is expected of it
-        working = len(self.fleet.lanes)
+        working = len(self.leased_domains.workers)
         places = min(self.crew.settings.engine.domains - working, _LEASE_AT_ONCE)
         before = self.crew.clock.monotonic()
-        if places <= 0 or self.fleet.awaits_word(before):
+        if places <= 0 or self.leased_domains.awaits_word(before):
             return 0
         leases, landing = await self.database.run(lambda: self._take(working, places))
         until = self.lease_until(before)
@@ -390,7 +390,7 @@ class CrawlEngine:
             return 0
         self.widen_scope(landing)
         for lease in leases:
-            self.fleet.start(tasks, lease, lease_until=until)
+            self.leased_domains.start(tasks, lease, lease_until=until)
         return len(leases)
 
     def widen_scope(self, landing: Iterable[str]) -> None:
@@ -435,14 +435,14 @@ class CrawlEngine:
     @asynccontextmanager
     async def _borrow(self, domain: str) -> AsyncIterator[Pace | LeaseRefusal]:
         """Take a turn at another domain: our own lane's, or a lease of its own for this one request."""
-        lane = self.fleet.named(domain)
-        if lane is not None and not lane.lost:
-            lane.visitors += 1  # its domain is not given back while one of ours waits for its turn there
+        worker = self.leased_domains.named(domain)
+        if worker is not None and not worker.lost:
+            worker.visitors += 1  # its domain is not given back while one of ours waits for its turn there
             try:
-                yield lane.pace
+                yield worker.pace
             finally:
-                lane.visitors -= 1
-                if not lane.working:
+                worker.visitors -= 1
+                if not worker.working:
                     self.settler.soon()
             return
         before = self.crew.clock.monotonic()
@@ -477,7 +477,7 @@ class CrawlEngine:
 
     async def renewed(self, leases: Mapping[int, int], *, asked_at: float) -> None:
         """Take what the database says we hold; let go of what nobody here works on (its answer was lost)."""
-        strays = self.fleet.renewed(leases, lease_until=self.lease_until(asked_at))
+        strays = self.leased_domains.renewed(leases, lease_until=self.lease_until(asked_at))
         idle = [(domain_id, token) for domain_id, token in strays.items() if domain_id not in self._visiting]
         await self._let_go(idle)
 

@@ -68,11 +68,11 @@ class ProcessWatch:
             if now - looked_at >= _DISK_S or engine.crew.progress.state == "no_space" or _is_full(engine, now):
                 looked_at = now
                 self._look_at_disk(engine)
-                engine.desk.do(engine.ledger.rotate)
+                engine.capture_writer.do(engine.ledger.rotate)
             if (limit := engine.limits.over(now)) is not None:
                 engine.drain(_ending(engine, limit))
             self._look_at_desk(engine, now)
-            engine.crew.progress.active_domains = len(engine.fleet.lanes)
+            engine.crew.progress.active_domains = len(engine.leased_domains.workers)
             engine.crew.progress.slow = slowest(engine, now)
             await asyncio.sleep(_PULSE_S)
 
@@ -103,11 +103,11 @@ class ProcessWatch:
         engine.look_for_room()
 
     def _look_at_desk(self, engine: CrawlEngine, now: float) -> None:
-        if engine.desk.join(0.0) and not engine.closing:
+        if engine.capture_writer.join(0.0) and not engine.closing:
             raise HoldfastError("the desk's thread has ended; the log says why")
-        since = engine.desk.busy_since
+        since = engine.capture_writer.busy_since
         patience = engine.crew.settings.parse.deadline_s
-        if since is not None and now - since > patience and not engine.desk.no_space.is_set():
+        if since is not None and now - since > patience and not engine.capture_writer.no_space.is_set():
             engine.replace_desk()
 
     async def _renew(self, engine: CrawlEngine) -> None:
@@ -145,31 +145,31 @@ def _ending(engine: CrawlEngine, limit: str) -> ProcessEnding:
 def _is_full(engine: CrawlEngine, now: float) -> bool:
     """Return whether the disk did not take what was written a moment ago: records, bodies of answers, or rows."""
     refused_at = max(engine.crew.spool_full_at, engine.crew.database_full_at)
-    return engine.desk.no_space.is_set() or now - refused_at < _SPOOL_S
+    return engine.capture_writer.no_space.is_set() or now - refused_at < _SPOOL_S
 
 
 def slowest(engine: CrawlEngine, now: float) -> list[dict[str, Any]]:
     """Return the lanes that hold the crawl up most, each with the reason."""
-    rows = [row for lane in engine.fleet.lanes.values() if (row := _why(lane, now)) is not None]
+    rows = [row for worker in engine.leased_domains.workers.values() if (row := _why(worker, now)) is not None]
     return sorted(rows, key=lambda row: -row["seconds"])[:_SLOW_LANES]
 
 
-def _why(lane: DomainWorker, now: float) -> dict[str, Any] | None:
-    since = lane.pace.waiting_since
+def _why(worker: DomainWorker, now: float) -> dict[str, Any] | None:
+    since = worker.pace.waiting_since
     if since is not None and now - since > 2.0:
-        return {"domain": lane.lease.domain, "seconds": round(now - since, 1), "why": f"waits for {lane.current}"}
-    wait = lane.pace.next_at - now
+        return {"domain": worker.lease.domain, "seconds": round(now - since, 1), "why": f"waits for {worker.current}"}
+    wait = worker.pace.next_at - now
     if wait > 2.0:
-        return {"domain": lane.lease.domain, "seconds": round(wait, 1), "why": _why_later(lane, wait)}
+        return {"domain": worker.lease.domain, "seconds": round(wait, 1), "why": _why_later(worker, wait)}
     return None
 
 
-def _why_later(lane: DomainWorker, wait: float) -> str:
+def _why_later(worker: DomainWorker, wait: float) -> str:
     """Return why a domain is not asked yet: its own wish of a moment, its slow-down, the delay of everyone, or a rest
     that another process has left behind."""
-    if lane.pace.is_told:
+    if worker.pace.is_told:
         return "Retry-After"
-    if (slow := lane.manners.why_slow) is not None:
+    if (slow := worker.manners.why_slow) is not None:
         return slow
-    delay_s = lane.manners.delay_s
+    delay_s = worker.manners.delay_s
     return f"{delay_s:g} s between requests" if wait <= delay_s + 1.0 else "rests, as noted by the last crawl"

@@ -16,7 +16,7 @@ from typing import TypeVar
 from holdfast import log
 from holdfast.crawl.context import CrawlContext
 from holdfast.crawl.domain_worker import DomainWorker
-from holdfast.crawl.domains import FEED, LINGER_S, LeasedDomains, release, untold
+from holdfast.crawl.domains import FEED, LINGER_S, LeasedDomains, release, unreported
 from holdfast.crawl.page_reading import sitemaps_of
 from holdfast.crawl.progress import Control, CrawlProgress
 from holdfast.crawl.warc_output import WarcOutput
@@ -33,14 +33,14 @@ class PendingResults:
     def __init__(
         self,
         frontier: Frontier,
-        tape: WarcOutput,
+        output: WarcOutput,
         progress: CrawlProgress,
         control: Control,
         *,
         execution_id: int,
         owner_id: int,
     ) -> None:
-        self._frontier, self._tape, self._progress, self._control = frontier, tape, progress, control
+        self._frontier, self._output, self._progress, self._control = frontier, output, progress, control
         self.execution_id, self.owner_id = execution_id, owner_id
         self.feeds: FeedPolling | None = None
         """Set where feeds are polled or noted."""
@@ -51,7 +51,7 @@ class PendingResults:
 
     def rotate(self) -> None:
         """Seal the WARC file if it is full, old or idle; belongs to the desk's thread."""
-        self._tape.rotate()
+        self._output.rotate()
 
     def add(self, visit: Visit) -> None:
         """Take a finished attempt."""
@@ -89,7 +89,7 @@ class PendingResults:
         self._control.tell()
         if batch:
             reach("before_sync")
-            self._tape.sync()
+            self._output.sync()
             reach("after_sync")
             if self.feeds is not None:
                 self.feeds.tell(batch)
@@ -153,12 +153,12 @@ class ResultSettler:
         crew: CrawlContext,
         frontier: Frontier,
         ledger: PendingResults,
-        fleet: LeasedDomains,
+        leased_domains: LeasedDomains,
         *,
         database: DatabaseThread,
         at_desk: Callable[[], int],
     ) -> None:
-        self._crew, self._frontier, self._ledger, self._fleet = crew, frontier, ledger, fleet
+        self._crew, self._frontier, self._ledger, self._leased_domains = crew, frontier, ledger, leased_domains
         self._database, self._at_desk = database, at_desk
         self.due = asyncio.Event()
         """Set to settle now."""
@@ -204,7 +204,7 @@ class ResultSettler:
             self.settled()
             added |= await self._add_sitemaps()
             self.additions += bool(added)
-            self._fleet.note_new(added)
+            self._leased_domains.note_new(added)
             await self._make_way()
             await self._release()
             await self._feed(added)
@@ -212,11 +212,11 @@ class ResultSettler:
     async def finish(self) -> None:
         """Settle and release all that is left, as long as the database takes it within the lease."""
         until = self._crew.clock.monotonic() + self._crew.settings.lease.seconds
-        while self._ledger.visits or self._fleet.ended:
+        while self._ledger.visits or self._leased_domains.ended:
             try:
                 await self.settle()
                 if not self._ledger.visits:  # what is unsettled now was left on the desk, and stays open
-                    self._fleet.write_off()
+                    self._leased_domains.write_off()
             except Unavailable:
                 if self._crew.clock.monotonic() > until:
                     return
@@ -225,39 +225,43 @@ class ResultSettler:
     async def _settle_batch(self) -> set[int]:
         """Settle what is finished and write what was learned; return the domains that have something new."""
         batch = self._ledger.take(self._crew.settings.engine.settle_pages)
-        tellers = [lane for lane in self._fleet.lanes.values() if lane.manners.has_news]
+        reporters = [worker for worker in self._leased_domains.workers.values() if worker.manners.has_news]
         now = self._crew.clock.monotonic()
-        if not (batch or tellers or now - self._settled_at > _SAY_S):
+        if not (batch or reporters or now - self._settled_at > _SAY_S):
             return set()
         self._settled_at = now
-        updates = [release(self._crew, lane) for lane in tellers]
+        updates = [release(self._crew, worker) for worker in reporters]
         try:
             settled = await self._database.run(lambda: self._ledger.settle(batch, updates))
         except BaseException:
             self._ledger.give_back(batch)
-            untold(tellers, updates)
+            unreported(reporters, updates)
             raise
         for visit in batch:
-            self._fleet.settled(visit)
+            self._leased_domains.settled(visit)
         for visit in settled.refused:
             self._crew.forget((*visit.found, *visit.shallower))
-            if (lane := self._fleet.find(visit.attempt, visit.token)) is not None:
-                self._fleet.lose(lane)
+            if (worker := self._leased_domains.find(visit.attempt, visit.token)) is not None:
+                self._leased_domains.lose(worker)
         return set(settled.added)
 
     async def _add_sitemaps(self) -> set[int]:
         """Add the sitemaps that robots files named since last time; return the domains that have something new."""
-        lanes = [lane for lane in self._fleet.lanes.values() if lane.gate.sitemaps]
-        self._sitemaps += [sitemap for lane in lanes for sitemap in sitemaps_of(self._crew, lane.gate)]
+        workers = [worker for worker in self._leased_domains.workers.values() if worker.gate.sitemaps]
+        self._sitemaps += [sitemap for worker in workers for sitemap in sitemaps_of(self._crew, worker.gate)]
         if self._sitemaps:
             await self._database.run(lambda: self._ledger.offer(self._sitemaps))
             self._sitemaps = []
-        return {lane.lease.domain_id for lane in lanes}
+        return {worker.lease.domain_id for worker in workers}
 
     async def _make_way(self) -> None:
         """Give up the domains that a poll of feeds waits for: it is short, a crawl may last for days."""
         now = self._crew.clock.monotonic()
-        held = {lane.lease.domain_id: lane for lane in self._fleet.lanes.values() if lane.working and not lane.dry}
+        held = {
+            worker.lease.domain_id: worker
+            for worker in self._leased_domains.workers.values()
+            if worker.working and not worker.dry
+        }
         if self._crew.plan.polls or not held or now - self._looked_at < self._crew.settings.lease.seconds * _WAY_SHARE:
             return
         self._looked_at = now
@@ -267,83 +271,91 @@ class ResultSettler:
 
     async def _release(self) -> None:
         """Give back the domains of lanes that have ended; they are forgotten only when that is written."""
-        ready = self._fleet.releasable()
-        ours = [lane for lane in ready if not lane.lost]
-        for lane in ours:  # before the first wait: who visits it from here on would ask a domain that is another's
-            lane.leaving = True
+        ready = self._leased_domains.releasable()
+        ours = [worker for worker in ready if not worker.lost]
+        for worker in ours:  # before the first wait: who visits it from here on would ask a domain that is another's
+            worker.leaving = True
         try:
-            for lane in ours:
-                if self._gives_up(lane):
-                    await self._close_domain(lane)
+            for worker in ours:
+                if self._gives_up(worker):
+                    await self._close_domain(worker)
             await self._release_all(ours)
         except BaseException:
-            for lane in ours:
-                lane.leaving = False
+            for worker in ours:
+                worker.leaving = False
             raise
-        self._fleet.forget(ready)
+        self._leased_domains.forget(ready)
 
-    async def _release_all(self, lanes: Sequence[DomainWorker]) -> None:
-        if not lanes:
+    async def _release_all(self, workers: Sequence[DomainWorker]) -> None:
+        if not workers:
             return
-        updates = [release(self._crew, lane) for lane in lanes]
+        updates = [release(self._crew, worker) for worker in workers]
         try:
-            await self._database.run(lambda: self._give_back(lanes, updates))
+            await self._database.run(lambda: self._give_back(workers, updates))
         except BaseException:
-            untold(lanes, updates)
+            unreported(workers, updates)
             raise
 
-    def _give_back(self, lanes: Sequence[DomainWorker], updates: Sequence[DomainUpdate]) -> None:
+    def _give_back(self, workers: Sequence[DomainWorker], updates: Sequence[DomainUpdate]) -> None:
         self._frontier.release(self._ledger.execution_id, self._ledger.owner_id, updates)
-        aside = [lane.lease.domain_id for lane in lanes if lane.made_way]
+        aside = [worker.lease.domain_id for worker in workers if worker.made_way]
         self._frontier.rest(self._ledger.execution_id, aside, seconds=_ASIDE_S)
         reach("after_release")
 
-    def _gives_up(self, lane: DomainWorker) -> bool:
-        until = lane.put_off_until
+    def _gives_up(self, worker: DomainWorker) -> bool:
+        until = worker.put_off_until
         if until is None:
             return False
-        return lane.name_is_gone or lane.manners.gives_up(next_try_at=until, since=self._started_at)
+        return worker.name_is_gone or worker.manners.gives_up(next_try_at=until, since=self._started_at)
 
-    async def _close_domain(self, lane: DomainWorker) -> None:
+    async def _close_domain(self, worker: DomainWorker) -> None:
         """Close the pages of a domain that stays unreachable; the next execution tries again."""
         close = partial(
             self._frontier.close_domain,
             self._ledger.execution_id,
-            lane.lease.domain_id,
+            worker.lease.domain_id,
             outcome=Outcome.FAILED,
             reason="domain_unreachable",
-            token=lane.lease.token,  # after a long pause of this process another one may crawl it, and well
+            token=worker.lease.token,  # after a long pause of this process another one may crawl it, and well
         )
         closed = 0
         while done := await self._database.run(close):
             closed += done
-        why = "its name does not exist" if lane.name_is_gone else "it could not be reached"
-        _log.warning("crawl.domain_unreachable", domain=lane.lease.domain, closed=closed, why=why)
+        why = "its name does not exist" if worker.name_is_gone else "it could not be reached"
+        _log.warning("crawl.domain_unreachable", domain=worker.lease.domain, closed=closed, why=why)
 
     async def _feed(self, added: set[int]) -> None:
         """Bring more pages to the lanes that want some; end those for which nothing more can come."""
         now = self._crew.clock.monotonic()
-        lanes = [lane for lane in self._fleet.hungry() if lane.should_look(now, new=lane.lease.domain_id in added)]
-        if lanes:
-            for lane, attempts in zip(lanes, await self._database.run(lambda: self._more(lanes)), strict=True):
-                lane.refill(attempts, limit=FEED)
+        workers = [
+            worker
+            for worker in self._leased_domains.hungry()
+            if worker.should_look(now, new=worker.lease.domain_id in added)
+        ]
+        if workers:
+            for worker, attempts in zip(workers, await self._database.run(lambda: self._more(workers)), strict=True):
+                worker.refill(attempts, limit=FEED)
         nothing_under_way = not self._at_desk() and not self._ledger.visits
-        for lane in self._fleet.hungry():
-            if lane.is_done(now, LINGER_S if not nothing_under_way else 0.0):
-                lane.dry = True
-                lane.fed.set()
+        for worker in self._leased_domains.hungry():
+            if worker.is_done(now, LINGER_S if not nothing_under_way else 0.0):
+                worker.dry = True
+                worker.fed.set()
                 # It ends now, and its domain can go back: at once if nothing else is to be settled before the end.
                 self.due.set() if nothing_under_way else self.soon()
 
-    def _more(self, lanes: Sequence[DomainWorker]) -> list[list[Attempt]]:
+    def _more(self, workers: Sequence[DomainWorker]) -> list[list[Attempt]]:
         """Return more pages for each lane, on the database's thread; none for a lane that has lost its lease."""
         more = [
             list(
                 self._frontier.refill(
-                    self._ledger.execution_id, lane.lease.domain_id, lane.lease.token, limit=FEED, holding=lane.holding
+                    self._ledger.execution_id,
+                    worker.lease.domain_id,
+                    worker.lease.token,
+                    limit=FEED,
+                    holding=worker.holding,
                 )
             )
-            for lane in lanes
+            for worker in workers
         ]
         self._crew.originals.learn(attempt for attempts in more for attempt in attempts)
         return more

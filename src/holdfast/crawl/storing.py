@@ -104,9 +104,9 @@ class WarcStorage:
     """
 
     def __init__(
-        self, tape: WarcOutput, *, refer_to: Callable[[Attempt], Original | None], limit: int, polls: bool = False
+        self, output: WarcOutput, *, refer_to: Callable[[Attempt], Original | None], limit: int, polls: bool = False
     ) -> None:
-        self._tape, self._refer_to, self._limit, self._polls = tape, refer_to, limit, polls
+        self._output, self._refer_to, self._limit, self._polls = output, refer_to, limit, polls
         self._stop = Event()
         self.no_space = Event()
 
@@ -135,7 +135,7 @@ class WarcStorage:
             tls_verified=hop.tls_verified,
             purpose=_purpose(capture, polls=self._polls),
         )
-        appended = self._patiently(lambda: self._tape.append(exchange))
+        appended = self._patiently(lambda: self._output.append(exchange))
         fresh = None
         if profile is None and hop.status == 200 and hop.truncated is None:
             fresh = Original(
@@ -164,7 +164,7 @@ class WarcStorage:
             at=failure.started_at,
             url=failure.url,
         )
-        self._patiently(lambda: self._tape.note(draft))
+        self._patiently(lambda: self._output.note(draft))
 
     def _patiently(self, write: Callable[[], T]) -> T:
         """Return what a write gives; wait while the disk is full or the database away, until told to stop."""
@@ -184,7 +184,7 @@ class WarcStorage:
 
     def rotate(self) -> None:
         """Seal the file if it is full, old or idle."""
-        self._tape.rotate()
+        self._output.rotate()
 
     def stop(self) -> None:
         """Give up waiting for disk space."""
@@ -229,8 +229,8 @@ def _profile(hop: Fetched, digest: str, original: Original | None) -> Profile | 
 class Originals:
     """Where original records lie; paths are learned on the database's thread and used from any."""
 
-    def __init__(self, hot: RawDatabase, home: Path) -> None:
-        self._hot, self._home = hot, home.resolve()
+    def __init__(self, raw_db: RawDatabase, home: Path) -> None:
+        self._raw_db, self._home = raw_db, home.resolve()
         self._paths: dict[int, Path | None] = {}
         self._spoiled: set[tuple[int, int]] = set()
 
@@ -239,7 +239,7 @@ class Originals:
         unknown = {a.original.warc_file_id for a in attempts if a.original is not None} - self._paths.keys()
         if not unknown:
             return
-        with self._hot.read() as tx:
+        with self._raw_db.read() as tx:
             for file_id in unknown:
                 self._paths[file_id] = self._placed(files.path_of(tx, file_id))
 

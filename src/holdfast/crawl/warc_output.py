@@ -48,7 +48,7 @@ class WarcOutput:
         """The name and id of a file that is registered and not yet made."""
         self._lock = Lock()
         self._broken: OutputBroken | None = None
-        self._untold: list[tuple[int, SealedFile]] = []
+        self._unreported: list[tuple[int, SealedFile]] = []
         """Sealed files that the database has not heard of."""
         self._told_at = 0.0
         self.register: Register = lambda _path: 0
@@ -92,12 +92,12 @@ class WarcOutput:
         """Seal the file if it is full, old or idle; tell again of files that the database could not take yet."""
         if self._writer is not None and self._writer.should_seal(self._clock.now()):
             self._seal()
-        elif not self._untold or self._clock.monotonic() - self._told_at < _AGAIN_S:
+        elif not self._unreported or self._clock.monotonic() - self._told_at < _AGAIN_S:
             return
         try:
             self._tell()
         except Unavailable as exc:
-            _log.warning("crawl.register_later", message=str(exc), files=len(self._untold))
+            _log.warning("crawl.register_later", message=str(exc), files=len(self._unreported))
 
     def close(self) -> None:
         """Seal the file that is open, if any; Unavailable if the database does not hear of it."""
@@ -110,16 +110,16 @@ class WarcOutput:
             if writer is None:
                 return
             try:
-                self._untold.append((writer.file_id, writer.seal()))
+                self._unreported.append((writer.file_id, writer.seal()))
             except HoldfastError as exc:
                 writer.abandon()
                 raise self._break(writer, exc) from exc
 
     def _tell(self) -> None:
         self._told_at = self._clock.monotonic()
-        while self._untold:
-            self.sealed(*self._untold[0])
-            del self._untold[0]
+        while self._unreported:
+            self.sealed(*self._unreported[0])
+            del self._unreported[0]
 
     def _break(self, writer: WarcWriter, exc: HoldfastError) -> OutputBroken:
         """Give this tape up: what the disk took of a file is unknown, and no row may point into it.

@@ -67,24 +67,26 @@ class RowControl:
 
     def __init__(
         self,
-        ground: Runtime,
+        runtime: Runtime,
         owner: OwnerProcess,
         execution_id: int,
         *,
         epoch: int | None = None,
         frontier_id: int | None = None,
     ) -> None:
-        self._ground, self._owner, self._execution_id, self._epoch = ground, owner, execution_id, epoch
+        self._runtime, self._owner, self._execution_id, self._epoch = runtime, owner, execution_id, epoch
         self._frontier_id = execution_id if frontier_id is None else frontier_id
         self._landed: deque[str] = deque()
         self._beat_at = -_BEAT_S
 
     def listen(self) -> CrawlNews:
         """Return the latest word, and say now and then that we are alive."""
-        now = self._ground.clock.monotonic()
+        now = self._runtime.clock.monotonic()
         beats = now - self._beat_at >= _BEAT_S
-        with self._ground.hot.write() if beats else self._ground.hot.read() as tx:
-            stop, landing = execution_queries.stop_word(tx, self._ground.hot.dialect, execution_id=self._execution_id)
+        with self._runtime.raw_db.write() if beats else self._runtime.raw_db.read() as tx:
+            stop, landing = execution_queries.stop_word(
+                tx, self._runtime.raw_db.dialect, execution_id=self._execution_id
+            )
             if not self._is_ours(tx):
                 stop = "drain"  # its worker fell silent: another one has the execution, or soon will
             totals = execution_queries.totals_of_others(tx, execution_id=self._frontier_id, owner_id=self._owner.id)
@@ -113,8 +115,8 @@ class RowControl:
         fresh = list(self._landed)
         if not fresh:
             return
-        with self._ground.hot.write() as tx:
-            execution_queries.add_landing(tx, self._ground.hot.dialect, execution_id=self._execution_id, urls=fresh)
+        with self._runtime.raw_db.write() as tx:
+            execution_queries.add_landing(tx, self._runtime.raw_db.dialect, execution_id=self._execution_id, urls=fresh)
         for _ in fresh:
             self._landed.popleft()
 
@@ -159,16 +161,18 @@ class Policy(NamedTuple):
     make_storage: Callable[[DocumentReader, LinksOf], Storage]
 
 
-def policy_of(plan: CrawlPlan, ground: Runtime, tape: WarcOutput) -> Policy:
+def policy_of(plan: CrawlPlan, runtime: Runtime, output: WarcOutput) -> Policy:
     """Return the policy that a plan asks for."""
     if plan.keeps_bodies:
         return Policy(
-            Originals(ground.hot, ground.settings.home),
-            lambda reader, _: WarcStorage(tape, refer_to=reader.may_refer_to, limit=reader.max_bytes, polls=plan.polls),
+            Originals(runtime.raw_db, runtime.settings.home),
+            lambda reader, _: WarcStorage(
+                output, refer_to=reader.may_refer_to, limit=reader.max_bytes, polls=plan.polls
+            ),
         )
     # Loaded by name: the tables that fold letters take time and memory which other crawls need not spend.
     signals = importlib.import_module("holdfast.crawl.signal_storage")
-    memory = signals.SignalMemory(ground.frontier)
+    memory = signals.SignalMemory(runtime.frontier)
     return Policy(memory, lambda reader, links_of: signals.SignalStorage(memory, links_of, limit=reader.max_bytes))
 
 
@@ -208,41 +212,41 @@ class Process:
     """Set while it runs."""
 
     def __init__(
-        self, ground: Runtime, assignment: Assignment, *, clock: Clock | None = None, client: Client | None = None
+        self, runtime: Runtime, assignment: Assignment, *, clock: Clock | None = None, client: Client | None = None
     ) -> None:
         """Open what is written to; `clock` and `client` replace the machine's clock and the network.
 
         The clock dates captures; what rows say is dated by the database's clock alone.
         """
-        self._ground, self._assignment = ground, assignment
+        self._runtime, self._assignment = runtime, assignment
         self._plan = CrawlPlan.from_json(assignment.plan)
         self._clock: Clock = clock or SystemClock()
         self._given = client
-        run = RunFile(ground.run_folder, assignment.run_file)
+        run = RunFile(runtime.run_folder, assignment.run_file)
         self._owner = OwnerProcess(
-            ground.hot, ground.clock, run=run, kind="process", execution_id=assignment.execution_id
+            runtime.raw_db, runtime.clock, run=run, kind="process", execution_id=assignment.execution_id
         )
-        self._tape = WarcOutput(
+        self._output = WarcOutput(
             Path(assignment.output_dir),
             f"{assignment.source_code}-{self._owner.id}",
             info=warcinfo(self._plan, assignment),
             clock=self._clock,
-            settings=ground.settings.warc,
+            settings=runtime.settings.warc,
         )
-        self._policy = policy_of(self._plan, ground, self._tape)
-        self._child = ParseChild(deadline_s=ground.settings.parse.deadline_s)
+        self._policy = policy_of(self._plan, runtime, self._output)
+        self._child = ParseChild(deadline_s=runtime.settings.parse.deadline_s)
 
     async def run(self) -> ProcessEnding:
         """Crawl until the engine ends, then seal and say goodbye."""
         client = self._given or self._client()
         engine = self.engine = self._engine(client)
         self._obey_signals(engine)
-        self._tape.register = lambda path: engine.database.wait(lambda: self._register(path))
-        self._tape.sealed = lambda file_id, sealed: engine.database.wait(lambda: self._seal(file_id, sealed))
+        self._output.register = lambda path: engine.database.wait(lambda: self._register(path))
+        self._output.sealed = lambda file_id, sealed: engine.database.wait(lambda: self._seal(file_id, sealed))
         keeper = ProcessWatch(self._owner.run, Path(self._assignment.output_dir), parent=self._assignment.supervisor)
         ending = await engine.run(keeper.watches)
         await client.close()
-        await asyncio.to_thread(self._tape.close)
+        await asyncio.to_thread(self._output.close)
         engine.close()
         self._child.close()
         self._say_goodbye()
@@ -250,9 +254,9 @@ class Process:
 
     def _say_goodbye(self) -> None:
         """Leave nothing behind: no lease whose answer was lost, no row of a file that was never made."""
-        if strays := self._ground.frontier.free([self._owner.id]):
+        if strays := self._runtime.frontier.free([self._owner.id]):
             _log.warning("crawl.stray_leases", domains=strays)
-        with self._ground.hot.write() as tx:
+        with self._runtime.raw_db.write() as tx:
             for file in files.open_files(tx, owner_id=self._owner.id):
                 files.discard_file(tx, file.id)
         self._owner.end()
@@ -268,7 +272,7 @@ class Process:
             asyncio.get_running_loop().add_signal_handler(number, stop)
 
     def _client(self) -> Client:
-        fetch, plan = self._ground.settings.fetch, self._plan
+        fetch, plan = self._runtime.settings.fetch, self._plan
         settings = ClientSettings(
             user_agent=plan.agent(),
             from_header=plan.contact if "@" in plan.contact else "",
@@ -281,14 +285,14 @@ class Process:
         )
         guard = AddressGuard(tuple(map(ip_network, plan.allow_networks)))
         names = Resolver(ResolverSettings(nameservers=tuple(fetch.nameservers)), guard, self._clock)
-        limiter = limiter_of(self._ground.settings, plan, self._clock, processes=self._assignment.processes)
+        limiter = limiter_of(self._runtime.settings, plan, self._clock, processes=self._assignment.processes)
         return Client(settings, guard, self._clock, names, limiter)
 
     def _engine(self, client: Client) -> CrawlEngine:
         """Put the parts together."""
-        ground, progress = self._ground, CrawlProgress(self._clock)
+        runtime, progress = self._runtime, CrawlProgress(self._clock)
         control = RowControl(
-            ground,
+            runtime,
             self._owner,
             self._assignment.execution_id,
             epoch=self._assignment.epoch,
@@ -299,8 +303,8 @@ class Process:
         crew = CrawlContext(
             # When a domain may be asked and an attempt repeated is compared with leases: one clock for all machines.
             plan=plan,
-            settings=ground.settings,
-            clock=ground.clock,
+            settings=runtime.settings,
+            clock=runtime.clock,
             client=client,
             progress=progress,
             credentials=Credentials(plan),
@@ -312,21 +316,21 @@ class Process:
             is_private=_is_among(tuple(map(ip_network, plan.allow_networks))),
         )
         ledger = PendingResults(
-            ground.frontier,
-            self._tape,
+            runtime.frontier,
+            self._output,
             progress,
             control,
             execution_id=self._assignment.frontier_id,
             owner_id=self._owner.id,
         )
-        ledger.feeds = open_feeds(ground, plan, self._assignment.frontier_id)
+        ledger.feeds = open_feeds(runtime, plan, self._assignment.frontier_id)
         left = self._assignment.seconds_left
         ends_at = None if left is None else self._clock.monotonic() + left
         limits = CrawlLimits(plan, progress, ends_at=ends_at, processes=self._assignment.processes)
         sieve, reader, loop = LinkSieve(crew), DocumentReader(crew, self._child), asyncio.get_running_loop()
 
         def links_of(page_id: int) -> tuple[str, ...]:
-            return engine.database.wait(lambda: ground.frontier.signal_links(page_id))
+            return engine.database.wait(lambda: runtime.frontier.signal_links(page_id))
 
         def landed(url: Url) -> None:
             if crew.widen(url):
@@ -336,27 +340,29 @@ class Process:
         def make_desk() -> CaptureWriter:
             storage = self._policy.make_storage(reader, links_of)
             ended = _Ended(loop, lambda capture, visit: engine.finished(capture, visit))
-            run, clock = self._owner.run, ground.clock
-            desk = CaptureWriter(storage=storage, sieve=sieve, reader=reader, run=run, clock=clock, done=ended.add)
-            desk.flush = ended.hand_over
-            return desk
+            run, clock = self._owner.run, runtime.clock
+            capture_writer = CaptureWriter(
+                storage=storage, sieve=sieve, reader=reader, run=run, clock=clock, done=ended.add
+            )
+            capture_writer.flush = ended.hand_over
+            return capture_writer
 
         crew.landed, crew.forget = landed, sieve.forget
         crew.read_again = partial(reader.read_again, sieve=sieve)
-        set_depth_rules(ground.frontier, plan, self._assignment)
-        engine = CrawlEngine(crew, ground.frontier, ledger, make_desk=make_desk, control=control, limits=limits)
+        set_depth_rules(runtime.frontier, plan, self._assignment)
+        engine = CrawlEngine(crew, runtime.frontier, ledger, make_desk=make_desk, control=control, limits=limits)
         return engine
 
     def _register(self, path: Path) -> int:
         """Make the row of a file that is about to be written."""
-        record_root(self._ground.settings.home, path.parent)
-        with self._ground.hot.write() as tx:
+        record_root(self._runtime.settings.home, path.parent)
+        with self._runtime.raw_db.write() as tx:
             return files.insert_file(
                 tx,
                 execution_id=self._assignment.execution_id,
                 owner_id=self._owner.id,
-                path=relative(self._ground.settings.home, path),
-                now=to_micros(self._ground.clock.now()),
+                path=relative(self._runtime.settings.home, path),
+                now=to_micros(self._runtime.clock.now()),
             )
 
     def _seal(self, file_id: int, sealed: SealedFile) -> None:
@@ -364,9 +370,9 @@ class Process:
         reach("after_rename")
         add_to_manifest(sealed.path.parent, ManifestEntry.of(file_id, sealed))
         reach("after_manifest")
-        with self._ground.hot.write() as tx:
+        with self._runtime.raw_db.write() as tx:
             sealing = files.Sealing(sealed.size, sealed.sha256, sealed.crc32, sealed.record_count)
-            files.seal_file(tx, file_id, sealing, now=to_micros(self._ground.clock.now()))
+            files.seal_file(tx, file_id, sealing, now=to_micros(self._runtime.clock.now()))
         reach("after_register")
 
 
@@ -405,8 +411,8 @@ def main() -> None:
     gc.enable()
     code = 1
     try:
-        with open_ground(settings) as ground:
-            ending = uvloop.run(Process(ground, assignment).run())
+        with open_ground(settings) as runtime:
+            ending = uvloop.run(Process(runtime, assignment).run())
         code = 0
         print(json.dumps({"ending": ending.value}), flush=True)
     except BrokenPipeError:  # a supervisor that died hears nothing

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from holdfast import log
 from holdfast.clock import to_micros
-from holdfast.coordination.owners import DeadOwner, bury, cleaning_up, dead_owners
-from holdfast.coordination.runfile import acquit, is_held
+from holdfast.coordination.owners import DeadOwner, cleaning_up, close_owner, dead_owners
+from holdfast.coordination.runfile import clear_slots, is_held
 from holdfast.errors import HoldfastError, Unavailable
 from holdfast.failpoints import reach
 from holdfast.jobs.execution_queries import frontier_of
@@ -48,16 +48,16 @@ class RecoveryReport:
     """Files on a machine that has been silent for an hour, by id, and which one."""
 
 
-def recover(ground: Runtime) -> RecoveryReport:
+def recover(runtime: Runtime) -> RecoveryReport:
     """Free what dead processes held, and seal what they were writing here. Safe to run at any time."""
     report = RecoveryReport()
-    for owner in dead_owners(ground.hot, ground.clock, folder=ground.run_folder):
+    for owner in dead_owners(runtime.raw_db, runtime.clock, folder=runtime.run_folder):
         if owner.kind == _INDEXER:  # what it was reading is freed by the next indexer, before its row is closed
             continue
-        with cleaning_up(ground.hot, owner) as ours:
+        with cleaning_up(runtime.raw_db, owner) as ours:
             if ours:
-                _clean_up(ground, owner, report)
-    _seal_strays(ground, report)
+                _clean_up(runtime, owner, report)
+    _seal_strays(runtime, report)
     if report.owners:
         _log.info(
             "recovery.done",
@@ -70,70 +70,70 @@ def recover(ground: Runtime) -> RecoveryReport:
     return report
 
 
-def _clean_up(ground: Runtime, owner: DeadOwner, report: RecoveryReport) -> None:
+def _clean_up(runtime: Runtime, owner: DeadOwner, report: RecoveryReport) -> None:
     """Clean up after one dead process. Each step may be repeated if this one is the last that we live to do."""
     report.owners += 1
-    _blame(ground, owner, report)  # before its domains are free: nobody may take up the page that killed it meanwhile
-    report.domains += ground.frontier.free([owner.id])
+    _blame(runtime, owner, report)  # before its domains are free: nobody may take up the page that killed it meanwhile
+    report.domains += runtime.frontier.free([owner.id])
     reach("recovery_freed")
-    with ground.hot.read() as tx:
+    with runtime.raw_db.read() as tx:
         stale = files.open_files(tx, owner_id=owner.id)
     # Without its run file only the name of a machine says that it was ours, and two machines may share one: what does
     # not lie here may lie there, and must not be struck off.
     is_ours = not owner.is_away and owner.run_path.exists()
-    elsewhere = [file for file in stale if not is_ours and not _is_here(ground, file)]
-    sealed = all([_adopt(ground, file, report) for file in stale if file not in elsewhere])
-    if ground.clock.now() - owner.heartbeat_at >= _LOST:
+    elsewhere = [file for file in stale if not is_ours and not _is_here(runtime, file)]
+    sealed = all([_adopt(runtime, file, report) for file in stale if file not in elsewhere])
+    if runtime.clock.now() - owner.heartbeat_at >= _LOST:
         told = f"was being written on {owner.host}, which is silent since {owner.heartbeat_at:%Y-%m-%d %H:%M} UTC"
         report.elsewhere.update((file.id, f"{Path(file.path).name} {told}") for file in elsewhere)
     if sealed and not elsewhere:
         reach("recovery_sealed")
-        bury(ground.hot, ground.clock, owner)
+        close_owner(runtime.raw_db, runtime.clock, owner)
     # Otherwise the row stays: a later start seals what is left, or the machine that has it.
 
 
-def _seal_strays(ground: Runtime, report: RecoveryReport) -> None:
+def _seal_strays(runtime: Runtime, report: RecoveryReport) -> None:
     """Seal files of owners whose rows are closed: a process that was cut off, taken for gone, went on and then died.
 
     Only what lies here and what no living process holds: nothing is struck off, for it may be about to be made.
     """
-    with ground.hot.read() as tx:
+    with runtime.raw_db.read() as tx:
         strays = files.stray_files(tx)
     for file in strays:
-        if _is_here(ground, file) and not is_held(_open_path(ground, file)):
-            _adopt(ground, file, report)
+        if _is_here(runtime, file) and not is_held(_open_path(runtime, file)):
+            _adopt(runtime, file, report)
 
 
-def _is_here(ground: Runtime, file: UnsealedFile) -> bool:
+def _is_here(runtime: Runtime, file: UnsealedFile) -> bool:
     try:
-        path = locate(ground.settings.home, file.path)
+        path = locate(runtime.settings.home, file.path)
     except HoldfastError:
         return False
-    return path.exists() or _open_path(ground, file).exists()
+    return path.exists() or _open_path(runtime, file).exists()
 
 
-def _open_path(ground: Runtime, file: UnsealedFile) -> Path:
-    path = locate(ground.settings.home, file.path)
+def _open_path(runtime: Runtime, file: UnsealedFile) -> Path:
+    path = locate(runtime.settings.home, file.path)
     return path.with_name(path.name + OPEN_SUFFIX)
 
 
-def _blame(ground: Runtime, owner: DeadOwner, report: RecoveryReport) -> None:
+def _blame(runtime: Runtime, owner: DeadOwner, report: RecoveryReport) -> None:
     if owner.kind != "process" or not owner.in_hand:
         return
     evidence = f"process {owner.pid} on {owner.host} died while parsing this page"
-    limit = ground.settings.parse.crashes
-    report.quarantined += ground.frontier.blame([slot.attempt_id for slot in owner.in_hand], evidence, limit=limit)
-    acquit(owner.run_path)
+    limit = runtime.settings.parse.crashes
+    report.quarantined += runtime.frontier.blame([slot.attempt_id for slot in owner.in_hand], evidence, limit=limit)
+    clear_slots(owner.run_path)
 
 
-def _adopt(ground: Runtime, file: UnsealedFile, report: RecoveryReport) -> bool:
+def _adopt(runtime: Runtime, file: UnsealedFile, report: RecoveryReport) -> bool:
     """Repair and seal one file of a dead process; a file that never got a record is struck off.
 
     False if that cannot be done now (the disk is away, the file is damaged, its row names a place where none may lie):
     the crawl goes on, the next start tries again.
     """
     try:
-        path = locate(ground.settings.home, file.path)
+        path = locate(runtime.settings.home, file.path)
         adopted = adopt(path)
         reach("recovery_adopted")
         if adopted is not None:
@@ -145,11 +145,11 @@ def _adopt(ground: Runtime, file: UnsealedFile, report: RecoveryReport) -> bool:
             report.left[file.id] = str(exc)
         return False
     if adopted is None:
-        return _strike_off(ground, file, path, report)
+        return _strike_off(runtime, file, path, report)
     sealed = adopted.sealed
-    with ground.hot.write() as tx:
+    with runtime.raw_db.write() as tx:
         sealing = files.Sealing(sealed.size, sealed.sha256, sealed.crc32, sealed.record_count, repaired=True)
-        files.seal_file(tx, file.id, sealing, now=to_micros(ground.clock.now()))
+        files.seal_file(tx, file.id, sealing, now=to_micros(runtime.clock.now()))
         pointed = files.pointed_offsets(tx, file.id)
     orphans = sum(1 for offset in adopted.response_offsets if offset not in pointed)
     report.repaired.append(path.name)
@@ -159,9 +159,9 @@ def _adopt(ground: Runtime, file: UnsealedFile, report: RecoveryReport) -> bool:
     return True
 
 
-def _strike_off(ground: Runtime, file: UnsealedFile, path: Path, report: RecoveryReport) -> bool:
+def _strike_off(runtime: Runtime, file: UnsealedFile, path: Path, report: RecoveryReport) -> bool:
     """Forget a file that was never written to; not while its whole folder is away, as that of a lost mount is."""
-    with ground.hot.write() as tx:
+    with runtime.raw_db.write() as tx:
         if not (never_used := path.parent.is_dir() and not files.pointed_offsets(tx, file.id)):
             _log.error("recovery.file_missing", action="adopt", file=str(path))
             report.left[file.id] = f"{path} is missing"
@@ -170,26 +170,26 @@ def _strike_off(ground: Runtime, file: UnsealedFile, path: Path, report: Recover
     return never_used
 
 
-def discard(ground: Runtime, execution_id: int) -> int:
+def discard(runtime: Runtime, execution_id: int) -> int:
     """Remove an execution's WARC files, and the signals of pages that it saw last; return how many files there were.
 
     Rows go first, so that nothing ever points at bytes that are gone. A row that names a place where no file of ours
     may lie is struck off, and nothing is removed there.
     """
-    with ground.hot.read() as tx:
+    with runtime.raw_db.read() as tx:
         rows = files.files_of(tx, execution_id=execution_id)
         frontier_id = frontier_of(tx, execution_id)  # signals are written in its name: a retry has none of its own
     for row in rows:
-        ground.frontier.forget_originals(row.id)
-        with ground.hot.write() as tx:
+        runtime.frontier.forget_originals(row.id)
+        with runtime.raw_db.write() as tx:
             files.discard_file(tx, row.id)
         try:
-            path = locate(ground.settings.home, row.path)
+            path = locate(runtime.settings.home, row.path)
         except StrayFile as exc:
             _log.error("discard.file_left", action="discard", message=str(exc))
             continue
         remove_from_manifest(path.parent, row.id)
         path.unlink(missing_ok=True)
         _log.info("discard.removed", file=path.name)
-    ground.frontier.forget_signals(frontier_id)
+    runtime.frontier.forget_signals(frontier_id)
     return len(rows)

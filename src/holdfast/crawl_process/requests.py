@@ -50,12 +50,12 @@ _LOOK_S = 0.5
 class DomainLeases:
     """The domains that one command holds; used by the thread that opened it. Without a ground all are free."""
 
-    def __init__(self, ground: Runtime | None) -> None:
-        self._ground = ground
+    def __init__(self, runtime: Runtime | None) -> None:
+        self._runtime = runtime
         self._owner = None
-        if ground is not None:
+        if runtime is not None:
             self._owner = OwnerProcess(
-                ground.hot, ground.clock, run=RunFile(ground.run_folder), kind=KIND, execution_id=None
+                runtime.raw_db, runtime.clock, run=RunFile(runtime.run_folder), kind=KIND, execution_id=None
             )
         self._held: dict[str, DomainLease] = {}
         self.wishes: dict[str, float] = {}
@@ -68,26 +68,26 @@ class DomainLeases:
 
         DomainForbidden if it can never be had: waiting for it would have no end.
         """
-        if self._ground is None or self._owner is None:
+        if self._runtime is None or self._owner is None:
             return 0.0
-        lease = self._held.get(domain) or self._ground.frontier.lease_named(self._owner.id, domain)
+        lease = self._held.get(domain) or self._runtime.frontier.lease_named(self._owner.id, domain)
         if lease is None:
-            if self._ground.frontier.is_forbidden(domain):
+            if self._runtime.frontier.is_forbidden(domain):
                 raise DomainForbidden(domain)
             return None
-        politeness = self._ground.settings.politeness
+        politeness = self._runtime.settings.politeness
         if domain not in self._held:
             self._held[domain] = lease
             self.wishes[domain] = _asked_delay(lease, max_delay_s=politeness.max_delay_s)
-        wait = (lease.next_allowed_at - self._ground.clock.now()).total_seconds()
+        wait = (lease.next_allowed_at - self._runtime.clock.now()).total_seconds()
         # The last owner died, and may have asked a moment ago.
         own = max(politeness.delay_s, lease.delay_s, self.wishes[domain]) if lease.taken_over else 0.0
         return max(0.0, wait, own)
 
     def asked(self, domain: str, *, rests_s: float) -> None:
         """Note that a domain was asked, and for how long from now it is to be left alone."""
-        if self._ground is not None:
-            self._next_at[domain] = self._ground.clock.now() + timedelta(seconds=rests_s)
+        if self._runtime is not None:
+            self._next_at[domain] = self._runtime.clock.now() + timedelta(seconds=rests_s)
 
     def take(self, domain: str, *, patience_s: float = PATIENCE_S, sleep: Callable[[float], None] = time.sleep) -> None:
         """Take a domain and wait for its turn; Unavailable if others hold it, or it must rest, for longer than this."""
@@ -101,27 +101,27 @@ class DomainLeases:
 
     def rests(self, domain: str) -> bool:
         """Return whether a domain that is not held cannot be had: it is forbidden, or must rest for long."""
-        return self._ground is not None and self._ground.frontier.is_barred(domain)
+        return self._runtime is not None and self._runtime.frontier.is_barred(domain)
 
     def renew(self) -> bool:
         """Extend what is held, to be called at least every 15 s; False if a domain was lost: ask it nothing more."""
-        if self._ground is None or self._owner is None or not self._held:
+        if self._runtime is None or self._owner is None or not self._held:
             return True
-        leases = self._ground.frontier.renew(self._owner.id)
-        with self._ground.hot.write() as tx:
+        leases = self._runtime.frontier.renew(self._owner.id)
+        with self._runtime.raw_db.write() as tx:
             self._owner.beat(tx)  # a start on another machine frees what an owner holds that is silent for two minutes
         return all(leases.get(lease.domain_id, (None,))[0] == lease.token for lease in self._held.values())
 
     def robots(self, origin: str) -> RobotsState | None:
         """Return what a crawl has learned of an origin's robots.txt."""
-        return None if self._ground is None else self._ground.frontier.robots(origin)
+        return None if self._runtime is None else self._runtime.frontier.robots(origin)
 
     def give_back(self, *, delay_s: float) -> None:
         """Give all back: those who come next wait for the delay, as if we had asked just now, and never for less than
         the domain asked of us or of those before us."""
-        if self._ground is None or self._owner is None:
+        if self._runtime is None or self._owner is None:
             return
-        now = self._ground.clock.now()
+        now = self._runtime.clock.now()
         updates = [
             DomainUpdate(
                 domain_id=lease.domain_id,
@@ -136,7 +136,7 @@ class DomainLeases:
             for domain, lease in self._held.items()
         ]
         self._held.clear()
-        self._ground.frontier.release(0, self._owner.id, updates)
+        self._runtime.frontier.release(0, self._owner.id, updates)
         self._owner.end()
 
 
@@ -177,8 +177,8 @@ def open_leases(settings: Settings, *, delay_s: float) -> Iterator[DomainLeases]
     if settings.database_url is None and not (Path(settings.home) / "holdfast.db").is_file():
         yield DomainLeases(None)
         return
-    with open_ground(settings) as ground:
-        leases = DomainLeases(ground)
+    with open_ground(settings) as runtime:
+        leases = DomainLeases(runtime)
         try:
             yield leases
         finally:

@@ -46,63 +46,63 @@ class HeldExecution(NamedTuple):
         return f"{run} is still draining at {self.holder}, {heard}; look again with: holdfast status"
 
 
-def ask_to_stop(ground: Runtime, *, execution_id: int | None, cancel: bool) -> list[int]:
+def ask_to_stop(runtime: Runtime, *, execution_id: int | None, cancel: bool) -> list[int]:
     """Ask one execution, or all that run, to stop, and end those that no process holds; return their ids.
 
     NotFound if there is none to stop. With `cancel` what was captured is discarded by the process that ends the run.
     """
-    ids = executions.request_stop(ground.hot, execution_id=execution_id, cancel=cancel)
+    ids = executions.request_stop(runtime.raw_db, execution_id=execution_id, cancel=cancel)
     for one in ids:
-        _end_abandoned(ground, one, cancel=cancel)
+        _end_abandoned(runtime, one, cancel=cancel)
     return ids
 
 
-def still_held(ground: Runtime, ids: list[int]) -> list[HeldExecution]:
+def still_held(runtime: Runtime, ids: list[int]) -> list[HeldExecution]:
     """Return which of these executions have not ended, and who is to end them."""
     found = []
     for one in ids:
-        with ground.hot.read() as tx:
+        with runtime.raw_db.read() as tx:
             holding = execution_queries.holding(tx, execution_id=one)
         if holding.state not in ("running", "queued"):
             continue
         if holding.is_of_job:
-            silent = holding.heard_at is None or holding.heard_at <= ground.clock.now() - GONE
+            silent = holding.heard_at is None or holding.heard_at <= runtime.clock.now() - GONE
             found.append(HeldExecution(one, holding.state, holding.owner, holding.heard_at, silent))
             continue
-        living = living_owners(ground.hot, ground.clock, execution_id=one, folder=ground.run_folder)
+        living = living_owners(runtime.raw_db, runtime.clock, execution_id=one, folder=runtime.run_folder)
         last = max(living, key=lambda owner: owner.heartbeat_at, default=None)
         name = f"{last.host} (pid {last.pid})" if last else None
         found.append(HeldExecution(one, holding.state, name, last.heartbeat_at if last else None))
     return found
 
 
-def _end_abandoned(ground: Runtime, execution_id: int, *, cancel: bool) -> None:
+def _end_abandoned(runtime: Runtime, execution_id: int, *, cancel: bool) -> None:
     """End a crawl of its own whose processes are gone; nothing happens if one lives, or if it is a job's run."""
-    if _is_held(ground, execution_id, before=None):
+    if _is_held(runtime, execution_id, before=None):
         return
-    run = RunFile(ground.run_folder)
-    place = OwnerProcess(ground.hot, ground.clock, run=run, kind="supervisor", execution_id=execution_id)
+    run = RunFile(runtime.run_folder)
+    place = OwnerProcess(runtime.raw_db, runtime.clock, run=run, kind="supervisor", execution_id=execution_id)
     try:
-        if _is_held(ground, execution_id, before=place.id):
+        if _is_held(runtime, execution_id, before=place.id):
             return
-        recover(ground)
+        recover(runtime)
         if cancel:
-            while ground.frontier.close_rest(execution_id, outcome=Outcome.EXCLUDED, reason="cancelled"):
-                with ground.hot.write() as tx:  # millions of rows take minutes: no other start may take us for gone
+            while runtime.frontier.close_rest(execution_id, outcome=Outcome.EXCLUDED, reason="cancelled"):
+                with runtime.raw_db.write() as tx:  # millions of rows take minutes: no other start may take us for gone
                     place.beat(tx)
-            discard(ground, execution_id)
+            discard(runtime, execution_id)
         state, reason = ("cancelled", "discarded") if cancel else ("stopped", "stopped")
-        executions.end(ground.hot, ground.clock, executions.ExecutionEnding(execution_id, state, reason))
+        executions.end(runtime.raw_db, runtime.clock, executions.ExecutionEnding(execution_id, state, reason))
     finally:
         place.end()
 
 
-def _is_held(ground: Runtime, execution_id: int, *, before: int | None) -> bool:
-    with ground.hot.read() as tx:
+def _is_held(runtime: Runtime, execution_id: int, *, before: int | None) -> bool:
+    with runtime.raw_db.read() as tx:
         holding = execution_queries.holding(tx, execution_id=execution_id)
     if holding.is_of_job or holding.state not in execution_queries.OPEN:
         return True
-    living = living_owners(ground.hot, ground.clock, execution_id=execution_id, folder=ground.run_folder)
+    living = living_owners(runtime.raw_db, runtime.clock, execution_id=execution_id, folder=runtime.run_folder)
     return any(before is None or owner.id < before for owner in living)
 
 

@@ -193,9 +193,9 @@ class Supervisor:
     """The parent of one execution's processes."""
 
     def __init__(
-        self, ground: Runtime, begun: Begun, plan: CrawlPlan, *, workers: int, show: Callable[[ExecutionStatus], None]
+        self, runtime: Runtime, begun: Begun, plan: CrawlPlan, *, workers: int, show: Callable[[ExecutionStatus], None]
     ) -> None:
-        self._ground, self._begun, self._plan = ground, begun, plan
+        self._runtime, self._begun, self._plan = runtime, begun, plan
         self._workers, self._show = workers, show
         self._children: list[Child] = []
         self._seeding: Seeding | None = None
@@ -212,9 +212,9 @@ class Supervisor:
         self._stopped_at: float | None = None
         self._deaths = 0
         self._settled = -1
-        self._started = ground.clock.monotonic()
+        self._started = runtime.clock.monotonic()
         self._shown_at = self._looked_at = self._beat_at = self._counted_at = self._started
-        self._time = WorkTime(ground.clock, begun)
+        self._time = WorkTime(runtime.clock, begun)
         self._failure: str | None = None
         self._mount = MountIdentity(begun.output_dir)
         self._has_vanished = False
@@ -236,7 +236,7 @@ class Supervisor:
                     f"one has handed back; look at it with: holdfast status {number}"
                 )
             ending = self._patiently(lambda: self._ending(conclusion))
-            self._patiently(lambda: executions.end(self._ground.hot, self._ground.clock, ending, time=self._time))
+            self._patiently(lambda: executions.end(self._runtime.raw_db, self._runtime.clock, ending, time=self._time))
             if self._has_vanished:
                 raise Unavailable(
                     f"{self._begun.output_dir} has vanished while it was written to: is its storage mounted? "
@@ -247,7 +247,7 @@ class Supervisor:
     def _ending(self, conclusion: Conclusion) -> executions.ExecutionEnding:
         """Return what the row of a crawl of its own says from now on; one that is over waits to be indexed."""
         state, reason, shortfalls = conclusion.reading
-        with self._ground.hot.read() as tx:
+        with self._runtime.raw_db.read() as tx:
             has_files = bool(files.files_of(tx, execution_id=self._begun.execution_id))
         index_state = "pending" if has_files and state in ("completed", "failed") else None
         return executions.ExecutionEnding(
@@ -260,16 +260,20 @@ class Supervisor:
         With the epoch of a lease, that decides who may be here; without, a live supervisor that was there before is a
         Conflict.
         """
-        ground, begun = self._ground, self._begun
+        runtime, begun = self._runtime, self._begun
         self._stops, self._epoch = stops, epoch
         owner = OwnerProcess(
-            ground.hot, ground.clock, run=RunFile(ground.run_folder), kind="supervisor", execution_id=begun.execution_id
+            runtime.raw_db,
+            runtime.clock,
+            run=RunFile(runtime.run_folder),
+            kind="supervisor",
+            execution_id=begun.execution_id,
         )
         self._owner = owner
         try:
-            if epoch is None and has_rival(ground.hot, ground.clock, owner, folder=ground.run_folder):
+            if epoch is None and has_rival(runtime.raw_db, runtime.clock, owner, folder=runtime.run_folder):
                 raise Conflict(f"execution {begun.execution_id} was taken up by another start a moment ago")
-            self._seeding = seeding = Seeding(self._plan, ground.frontier, begun.frontier_id)
+            self._seeding = seeding = Seeding(self._plan, runtime.frontier, begun.frontier_id)
             self._patiently(seeding.step)
             for _ in range(self._workers):
                 if not stops.count:
@@ -303,7 +307,7 @@ class Supervisor:
 
     def _start(self) -> None:
         """Start one process; a new one continues where a dead one stopped."""
-        settings, begun = self._ground.settings, self._begun
+        settings, begun = self._runtime.settings, self._begun
         left = None if self._plan.max_time_s is None else max(0.0, self._plan.max_time_s - self._time.used_s)
         assignment = Assignment(
             plan=replace(self._plan, landing=begun.landing).to_json(),
@@ -321,8 +325,8 @@ class Supervisor:
             assignment,
             environment={"HOLDFAST_HOME": str(settings.home.resolve()), "HOLDFAST_DATABASE_URL": settings.database},
             log_path=begun.output_dir / "crawl.log",
-            run_folder=self._ground.run_folder,
-            now=self._ground.clock.monotonic(),
+            run_folder=self._runtime.run_folder,
+            now=self._runtime.clock.monotonic(),
         )
         self._children.append(child)
         if self._seeds_left:
@@ -340,7 +344,7 @@ class Supervisor:
         """Look after the processes until none is left."""
         while self._children or self._vacant or self._resting or self._is_seeding():
             self._rest()
-            now = self._ground.clock.monotonic()
+            now = self._runtime.clock.monotonic()
             if self._stops.count and self._stopped_at is None:
                 self._stopped_at = now
             if now - self._looked_at > _ASLEEP_S:
@@ -371,7 +375,7 @@ class Supervisor:
         if not self._resting:
             return
         if not self._stops.count and self._failure is None:
-            if self._ground.frontier.open_count(self._begun.frontier_id):
+            if self._runtime.frontier.open_count(self._begun.frontier_id):
                 for _ in range(self._resting):
                     self._start()
             elif self._seeds_left:
@@ -392,14 +396,14 @@ class Supervisor:
         self._weigh()
         self._look_at_folder()
         if self._epoch is None and now - self._counted_at >= _COUNT_S:  # of a job's run, its lease tells the time
-            with self._ground.hot.write() as tx:
+            with self._runtime.raw_db.write() as tx:
                 self._time.write(tx)
             self._counted_at = now
         if now - self._beat_at >= _BEAT_S:
             self._yield_if_replaced(owner)
             self._beat_at = now
             if not self._stops.abandoned:  # its row stays closed: who took its place need not yield to it
-                with self._ground.hot.write() as tx:
+                with self._runtime.raw_db.write() as tx:
                     owner.beat(tx)
         status = self._status()
         self._show(replace(status, seeds_left=self._seeds_left))
@@ -426,9 +430,9 @@ class Supervisor:
         """
         if self._epoch is not None or self._stops.abandoned:
             return
-        hot, clock, folder = self._ground.hot, self._ground.clock, self._ground.run_folder
-        rivals = {one.id for one in later_rivals(hot, clock, owner, folder=folder)}
-        is_replaced = bool(rivals & self._rivals or (rivals and was_closed(hot, owner)))
+        raw_db, clock, folder = self._runtime.raw_db, self._runtime.clock, self._runtime.run_folder
+        rivals = {one.id for one in later_rivals(raw_db, clock, owner, folder=folder)}
+        is_replaced = bool(rivals & self._rivals or (rivals and was_closed(raw_db, owner)))
         self._rivals = rivals
         if is_replaced or self._status().state != "running":
             _log.error("crawl.replaced", execution=self._begun.execution_id)
@@ -445,7 +449,7 @@ class Supervisor:
             self._weigh()
         code = child.exit_code()
         if code is None:
-            if child.silent_for(now) > self._ground.settings.engine.watchdog_s or self._overdue(now):
+            if child.silent_for(now) > self._runtime.settings.engine.watchdog_s or self._overdue(now):
                 _log.error("crawl.process_hangs", pid=child.pid)
                 child.kill()
             return
@@ -465,13 +469,13 @@ class Supervisor:
 
     def _overdue(self, now: float) -> bool:
         """Return whether a process had all the time that it may need to drain: requests, settling, and some more."""
-        settings = self._ground.settings
+        settings = self._runtime.settings
         patience = settings.fetch.deadline_s + settings.lease.seconds + settings.engine.watchdog_s
         return self._stopped_at is not None and now - self._stopped_at > patience
 
     def _fill(self) -> None:
         """Clean up after processes that died, and start others unless that is hopeless or unwanted."""
-        recover(self._ground)
+        recover(self._runtime)
         self._look_at_folder()  # it may be what they died of
         vacant, self._vacant = self._vacant, 0
         self._deaths += vacant
@@ -482,7 +486,7 @@ class Supervisor:
                 self._start()
 
     def _status(self) -> ExecutionStatus:
-        return read_status(self._ground.hot, self._ground.clock, self._begun.execution_id)
+        return read_status(self._runtime.raw_db, self._runtime.clock, self._begun.execution_id)
 
     def _conclude(self) -> Conclusion:
         """Return how the execution ended, and close what will not be asked any more."""
@@ -491,14 +495,14 @@ class Supervisor:
             return self._concluded(RunReading("stopped", "abandoned", {}))
         if self._status().stop_requested == "cancel":
             self._close_rest("cancelled")
-            discard(self._ground, self._begun.execution_id)
+            discard(self._runtime, self._begun.execution_id)
             return self._concluded(RunReading("cancelled", "discarded", {}))
         if self._failure is not None:
             reading = RunReading("failed", Shortfall.CRASHED.value, {Shortfall.CRASHED.value: self._deaths})
             return self._concluded(reading, error=self._failure)
         if Shortfall.STORAGE in self._endings and not self._stops.count:
             return self._without_room()
-        frontier, is_over = self._ground.frontier, limit is not None and not self._stops.count
+        frontier, is_over = self._runtime.frontier, limit is not None and not self._stops.count
         rereads = frontier.reread_count(self._begun.frontier_id)
         if is_over:
             self._close_rest(f"over_limit:{limit}")
@@ -507,14 +511,14 @@ class Supervisor:
         if left:
             return self._concluded(RunReading("stopped", Shortfall.STOPPED.value, {Shortfall.STOPPED.value: left}))
         unread = {str(limit): rereads} if is_over else {}
-        reading = read_ending(self._ground.hot, frontier_id=self._begun.frontier_id, unread=unread)
+        reading = read_ending(self._runtime.raw_db, frontier_id=self._begun.frontier_id, unread=unread)
         return self._concluded(reading, error=self._why(reading))
 
     def _without_room(self) -> Conclusion:
         """Return the end of a crawl whose time ran out while it waited for room; what is left stays open."""
-        left = self._ground.frontier.open_count(self._begun.frontier_id)
+        left = self._runtime.frontier.open_count(self._begun.frontier_id)
         reading = RunReading("failed", Shortfall.STORAGE.value, {Shortfall.STORAGE.value: left})
-        settings = self._ground.settings
+        settings = self._runtime.settings
         refusal = last_refusal(settings.home)
         error = refusal.sentence() if refusal else shortage(self._begun.output_dir, settings.disk)
         return self._concluded(reading, error=error)
@@ -523,7 +527,7 @@ class Supervisor:
         """Return the error of a crawl that captured nothing, with when its servers may be asked again."""
         if reading.state != "failed":
             return None
-        again_at = self._ground.frontier.reachable_at(self._begun.frontier_id)
+        again_at = self._runtime.frontier.reachable_at(self._begun.frontier_id)
         rest = f"; nothing is asked there before {again_at:%Y-%m-%d %H:%M} UTC" if again_at else ""
         return f"{reading.sentence()}{rest}"
 
@@ -531,7 +535,7 @@ class Supervisor:
         return Conclusion(reading=reading, cost=self.cost, error=error)
 
     def _close_rest(self, reason: str) -> None:
-        while self._ground.frontier.close_rest(self._begun.frontier_id, outcome=Outcome.EXCLUDED, reason=reason):
+        while self._runtime.frontier.close_rest(self._begun.frontier_id, outcome=Outcome.EXCLUDED, reason=reason):
             if self._owner is not None:  # millions of rows take minutes: no other start may take us for gone
-                with self._ground.hot.write() as tx:
+                with self._runtime.raw_db.write() as tx:
                     self._owner.beat(tx)

@@ -338,8 +338,8 @@ _READINGS = 3
 class DatabaseClock:
     """The database's time, by offset from our monotonic clock; read by any thread, set right by its connection's."""
 
-    def __init__(self, hot: RawDatabase, base: Clock | None = None) -> None:
-        self._hot = hot
+    def __init__(self, raw_db: RawDatabase, base: Clock | None = None) -> None:
+        self._raw_db = raw_db
         self._base: Clock = base or SystemClock()
         self._reading = self._base.now(), self._base.monotonic()
         """A moment of the server and ours (monotonic), in one attribute: other threads read it at any time."""
@@ -354,7 +354,7 @@ class DatabaseClock:
         readings: list[tuple[float, int, float]] = []
         while len(readings) < _READINGS:
             before = self._base.monotonic()
-            micros = self._hot.now_micros()
+            micros = self._raw_db.now_micros()
             if micros is None:
                 return 0.0
             after = self._base.monotonic()

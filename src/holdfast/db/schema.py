@@ -25,18 +25,18 @@ MIGRATED = "HOLDFAST_MIGRATED_DATABASE"
 
 def schema_of(database_url: str) -> str | None:
     """Return the schema version of a database, or None if it is empty."""
-    hot = connect(database_url)
+    raw_db = connect(database_url)
     try:
-        with hot.read() as tx:
+        with raw_db.read() as tx:
             there = tx.execute(
                 "SELECT 1 FROM information_schema.tables WHERE table_name = 'alembic_version'"
-                if hot.dialect == "postgresql"
+                if raw_db.dialect == "postgresql"
                 else "SELECT 1 FROM sqlite_master WHERE name = 'alembic_version'"
             )
             rows = tx.execute("SELECT version_num FROM alembic_version") if there else []
         return str(rows[0][0]) if rows else None
     finally:
-        hot.close()
+        raw_db.close()
 
 
 FRESH = Path(__file__).with_name("fresh.sql")

@@ -67,8 +67,11 @@ class DemoTour:
 
 def read_captures(archive: Archive, front_page: str) -> DemoTour:
     """Index what is sealed, let search take it in, compare the captures; return what came of it."""
-    with closing(connect(archive.database.url)) as hot, closing(Indexer(hot, archive.clock, archive.home)) as indexer:
-        indexed = index_pending(indexer, hot, archive.clock)
+    with (
+        closing(connect(archive.database.url)) as raw_db,
+        closing(Indexer(raw_db, archive.clock, archive.home)) as indexer,
+    ):
+        indexed = index_pending(indexer, raw_db, archive.clock)
     drain(archive.database, archive.home, archive.clock)
     changes: Counter[str] = compute_pending(archive.database, archive.clock).types
     with archive.database.read() as session:

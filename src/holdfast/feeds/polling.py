@@ -169,9 +169,9 @@ class FeedPolling:
     """Tells the database what polls brought. Belongs to the thread of its connection; every call may be repeated."""
 
     def __init__(
-        self, hot: RawDatabase, frontier: Frontier, clock: Clock, settings: FeedSettings, charge: PolledFeeds
+        self, raw_db: RawDatabase, frontier: Frontier, clock: Clock, settings: FeedSettings, charge: PolledFeeds
     ) -> None:
-        self._hot, self._frontier, self._clock, self._settings = hot, frontier, clock, settings
+        self._raw_db, self._frontier, self._clock, self._settings = raw_db, frontier, clock, settings
         self.charge = charge
         self._search = FeedSearch(charge.start) if charge.start is not None else None
         self._room = settings.items
@@ -205,7 +205,7 @@ class FeedPolling:
     def take(self) -> int:
         """Enqueue items that wait, as many as this poll may; return how many. All of a step, or nothing of it."""
         for _ in range(_TRIES):
-            with self._hot.read() as tx:
+            with self._raw_db.read() as tx:
                 waiting = polling_queries.waiting_items(tx, source_id=self.charge.source_id, limit=self._room)
             if not waiting:
                 return 0
@@ -253,7 +253,7 @@ class FeedPolling:
         self._judge(row, visit, named=named)
 
     def _row(self, url_hash: int) -> FeedRow | None:
-        with self._hot.read() as tx:
+        with self._raw_db.read() as tx:
             return polling_queries.feed_by_hash(tx, source_id=self.charge.source_id, url_hash=url_hash)
 
     def _judge(self, row: FeedRow, visit: Visit, *, named: bool) -> None:
@@ -269,7 +269,7 @@ class FeedPolling:
         elif trouble is not None:
             self._failed(row, visit, trouble)
         elif row.count is None and row.origin != "configured" and not named:
-            with self._hot.write() as tx:  # noticed on a page, and no feed after all
+            with self._raw_db.write() as tx:  # noticed on a page, and no feed after all
                 polling_queries.delete_unverified(tx, feed_id=row.id)
         else:
             self._succeeded(row, visit, visit.listing)
@@ -278,7 +278,7 @@ class FeedPolling:
         attempt = visit.attempt
         kind = "feed" if listing.is_feed else "sitemap"
         origin = "robots" if self._search is not None and self._search.is_named(attempt.url_hash) else "discovered"
-        with self._hot.write() as tx:
+        with self._raw_db.write() as tx:
             if self._room_for_feeds(tx) == 0:
                 _log.warning("feed.too_many", url=attempt.url, limit=self._settings.per_source)
                 return None
@@ -306,7 +306,7 @@ class FeedPolling:
         )
         words = visit.listing.problem if visit.listing is not None and trouble is Trouble.PARSE_ERROR else visit.reason
         error = clean(": ".join(filter(None, (words, visit.message))), 500) or trouble.value
-        with self._hot.write() as tx:
+        with self._raw_db.write() as tx:
             written = polling_queries.write_poll(
                 tx, replace(row, last_polled_at=to_micros(visit.finished_at), health=health), error=error
             )
@@ -334,7 +334,7 @@ class FeedPolling:
         judged = after_backlog if left else after_success
         health = judged(now=visit.finished_at, interval=self._interval(told))
         error = f"{left:,} of its items are left until fewer wait; see HOLDFAST_FEEDS_WAITING" if left else None
-        with self._hot.write() as tx:
+        with self._raw_db.write() as tx:
             polled_at = to_micros(visit.finished_at)
             polling_queries.write_poll(tx, replace(told, last_polled_at=polled_at, health=health), error=error)
             target = _moved_to(visit)
@@ -361,7 +361,7 @@ class FeedPolling:
         source_id, now, items = self.charge.source_id, self._clock.now(), listing.items
         most = self._settings.waiting if listing.is_feed else int(self._settings.waiting * _SITEMAP_SHARE)
         left = 0
-        with self._hot.read() as tx:
+        with self._raw_db.read() as tx:
             known = polling_queries.known_items(tx, source_id=source_id, hashes=[item.found.url_hash for item in items])
         news = sort_out(items, known, now=now, max_age=timedelta(days=self._settings.max_age_days))
         if not news.trusted:
@@ -369,12 +369,12 @@ class FeedPolling:
         micros = to_micros(now)
         for rows, write in ((news.moved, polling_queries.renew_items), (news.fresh, polling_queries.insert_items)):
             for part in _parts(rows):
-                with self._hot.write() as tx:
+                with self._raw_db.write() as tx:
                     room = most - polling_queries.count_waiting(tx, source_id=source_id, limit=most)
                     write(tx, part[:room], source_id=source_id, feed_id=row.id, now=micros)
                 left += len(part) - min(room, len(part))
         for part in _parts(news.dated):
-            with self._hot.write() as tx:
+            with self._raw_db.write() as tx:
                 polling_queries.date_items(tx, part, source_id=source_id)
         reach("feed_recorded")
         if news.fresh or news.moved:
@@ -398,7 +398,7 @@ class FeedPolling:
     def _wants(self, child: ListedUrl, now: datetime) -> bool:
         """Return whether a sitemap of an index is to be read now; a new one becomes a feed of its own."""
         source_id, found = self.charge.source_id, child.found
-        with self._hot.write() as tx:
+        with self._raw_db.write() as tx:
             row = polling_queries.feed_by_hash(tx, source_id=source_id, url_hash=found.url_hash)
             if row is None:
                 if self._room_for_feeds(tx) == 0:
@@ -425,7 +425,7 @@ class FeedPolling:
 
     def _notice(self, feeds: Sequence[FoundUrl]) -> None:
         source_id, now = self.charge.source_id, to_micros(self._clock.now())
-        with self._hot.write() as tx:
+        with self._raw_db.write() as tx:
             for found in feeds[: self._room_for_feeds(tx)]:
                 new = NewFeed(found.url, found.url_hash, "feed", "discovered")
                 if polling_queries.insert_feed(tx, new, source_id=source_id, now=now):
@@ -435,7 +435,7 @@ class FeedPolling:
         """Ask for what may be a feed and is none of ours yet."""
         if not candidates:
             return
-        with self._hot.read() as tx:
+        with self._raw_db.read() as tx:
             unknown = [
                 found
                 for found in candidates[: self._settings.per_source]

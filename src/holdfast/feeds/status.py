@@ -101,11 +101,11 @@ class FeedStanding:
     """Sources whose feeds name more than may wait, each with the number of those feeds."""
 
 
-def read_feed_standing(hot: RawDatabase, clock: Clock, settings: FeedSettings) -> FeedStanding:
+def read_feed_standing(raw_db: RawDatabase, clock: Clock, settings: FeedSettings) -> FeedStanding:
     """Return how the feeds stand now, a thousand of each at most."""
     now = clock.now()
     before = now - _TURNS * timedelta(minutes=settings.interval_minutes)
-    with hot.read() as tx:
+    with raw_db.read() as tx:
         disabled = disabled_feeds(tx, since=to_micros(now - LATELY), limit=_MOST)
         late = late_feeds(tx, before=to_micros(before), limit=_MOST) if settings.poll else []
         backlogs = select_backlogs(tx, among=_LOOKED_AT)

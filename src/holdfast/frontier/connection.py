@@ -54,23 +54,23 @@ class FrontierTransaction:
 class Connection:
     """One hot connection, prepared for the frontier whenever it is new."""
 
-    def __init__(self, hot: RawDatabase) -> None:
-        self._hot = hot
+    def __init__(self, raw_db: RawDatabase) -> None:
+        self._raw_db = raw_db
         self._texts: dict[str, str] = {}
         self._prepared = 0
 
     @property
     def is_postgres(self) -> bool:
         """Whether a round trip costs something, and arrays and LATERAL exist."""
-        return self._hot.dialect == "postgresql"
+        return self._raw_db.dialect == "postgresql"
 
     @contextmanager
     def write(self) -> Iterator[FrontierTransaction]:
         """Open a transaction that may write (see `Hot.write`); a temporary table is loaded before it is read."""
-        dialect = self._hot.dialect
-        with self._hot.write() as tx:
+        dialect = self._raw_db.dialect
+        with self._raw_db.write() as tx:
             # A lost connection was opened anew on the way in: what belonged to the session is gone.
-            generation = self._hot.generation
+            generation = self._raw_db.generation
             if generation != self._prepared:
                 for statement in sql.SETUP[dialect]:
                     tx.execute(statement)
@@ -80,5 +80,5 @@ class Connection:
     @contextmanager
     def read(self) -> Iterator[FrontierTransaction]:
         """Open a transaction that only reads."""
-        with self._hot.read() as tx:
-            yield FrontierTransaction(tx, self._hot.dialect, self._texts)
+        with self._raw_db.read() as tx:
+            yield FrontierTransaction(tx, self._raw_db.dialect, self._texts)

@@ -46,11 +46,11 @@ QUARANTINED = "quarantined"
 class Frontier:
     """The pages to ask for, in a database that any number of processes share."""
 
-    def __init__(self, hot: RawDatabase, clock: Clock, settings: FrontierSettings | None = None) -> None:
+    def __init__(self, raw_db: RawDatabase, clock: Clock, settings: FrontierSettings | None = None) -> None:
         """Prepare nothing yet; the clock should be a DatabaseClock wherever more than one process works."""
         self._settings = settings or FrontierSettings()
         self._clock = clock
-        self._connection = Connection(hot)
+        self._connection = Connection(raw_db)
         self._adding = Adding(self._connection, known_domains=self._settings.known_domains)
         self._leases = FrontierLeases(self._connection, clock, lease_s=self._settings.lease_s)
         self._closing = Closing(self._connection, clock)

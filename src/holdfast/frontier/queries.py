@@ -205,9 +205,9 @@ _ACCOUNT = (
 )
 
 
-def account(hot: RawDatabase, execution_id: int) -> Iterator[Account]:
+def account(raw_db: RawDatabase, execution_id: int) -> Iterator[Account]:
     """Yield the current outcome of each address of an execution, by domain and age; a thousand rows at a time."""
-    connection = Connection(hot)
+    connection = Connection(raw_db)
     after = (-1, -1)
     while True:
         with connection.read() as tx:
@@ -224,9 +224,9 @@ def account(hot: RawDatabase, execution_id: int) -> Iterator[Account]:
         after = (rows[-1][0], rows[-1][1])
 
 
-def summary(hot: RawDatabase, execution_id: int) -> Summary:
+def summary(raw_db: RawDatabase, execution_id: int) -> Summary:
     """Return an execution's addresses by current outcome, counted each way; one pass over its attempts."""
-    with Connection(hot).read() as tx:
+    with Connection(raw_db).read() as tx:
         groups = tx.execute(
             "SELECT c.domain_id, c.kind, c.depth, c.outcome, c.reason, c.status_code, c.media_type, count(*),"  # noqa: S608
             " coalesce(sum(c.wire_bytes), 0) FROM page_crawls c"
@@ -318,8 +318,8 @@ _BROKEN = {
 }
 
 
-def audit(hot: RawDatabase, execution_id: int) -> list[str]:
+def audit(raw_db: RawDatabase, execution_id: int) -> list[str]:
     """Return which promises of the tables are broken for an execution; an empty list is a clean bill."""
-    with Connection(hot).read() as tx:
+    with Connection(raw_db).read() as tx:
         found = {promise: tx.execute(query, (execution_id, execution_id))[0][0] for promise, query in _BROKEN.items()}
     return [f"{promise}: {count}" for promise, count in found.items() if count]

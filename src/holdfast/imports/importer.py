@@ -106,9 +106,11 @@ class _Lost(NamedTuple):
 class Importer:
     """One import command: files of one source, held together by one execution."""
 
-    def __init__(self, database: Database, hot: RawDatabase, clock: Clock, indexer: Indexer, wish: ImportWish) -> None:
+    def __init__(
+        self, database: Database, raw_db: RawDatabase, clock: Clock, indexer: Indexer, wish: ImportWish
+    ) -> None:
         self._database, self._clock, self._indexer, self._wish = database, clock, indexer, wish
-        self.hot = hot
+        self.raw_db = raw_db
         self.begun: ImportBegun | None = None
         """Where new files go; made when the first one comes, unless somebody says it."""
         self.in_place = False
@@ -140,7 +142,7 @@ class Importer:
 
     def is_known(self, path: Path) -> bool:
         """Return whether a file is registered where it lies, or under another of its names."""
-        with self.hot.read() as tx:
+        with self.raw_db.read() as tx:
             if files.known_file(tx, path=self._stored(path), sha256="") is not None:
                 return True
             return files.known_file(tx, path="", sha256=digest_of(path, self._pulse).sha256) is not None
@@ -195,7 +197,7 @@ class Importer:
         wrong = [*fixity.problems, *_judged(fixity, member.path, digests)]
         if wrong and self.strict:
             raise Unfaithful(f"{member.name} is refused: {wrong[0]}")
-        with self.hot.read() as tx:
+        with self.raw_db.read() as tx:
             known = files.known_file(tx, path="", sha256=digests.sha256)
         if known is not None and self._lost(known) is None:
             done = self._index(ImportedFile(origin=origin, state="again", how="known"), known)
@@ -220,7 +222,7 @@ class Importer:
         path = path.resolve(strict=True)
         self._phase("hashing", path.stat().st_size)
         digests = digest_of(path, self._pulse)
-        with self.hot.read() as tx:
+        with self.raw_db.read() as tx:
             known = files.known_file(tx, path=self._stored(path), sha256=digests.sha256)
         if known is not None:
             done = ImportedFile(origin=origin, state="again", warc_file_id=known, how="known")
@@ -270,7 +272,7 @@ class Importer:
         sealing = files.Sealing(placed.digests.size, placed.digests.sha256, placed.digests.crc32, placed.records)
         row = files.ImportedFileRow(begun.execution_id, self._stored(placed.path), sealing, done.origin, origin.sha256)
         roots.record_root(self._wish.home, placed.path.resolve().parent)
-        with turn(self.hot) as tx:
+        with turn(self.raw_db) as tx:
             # Looked at once more: another worker may have taken the same file in since, and it is kept once.
             known = files.known_file(tx, path=row.path, sha256=origin.sha256)
             if known is None:
@@ -285,7 +287,7 @@ class Importer:
 
     def _taken_before(self, done: ImportedFile, placed: Placed, known: int) -> int:
         """Remove the copy of a file that another worker took in first; return the id of what it took in."""
-        with self.hot.read() as tx:
+        with self.raw_db.read() as tx:
             stored, _, _ = files.sealed_file(tx, known)
         if placed.how != "in place" and stored != self._stored(placed.path):
             placed.path.unlink(missing_ok=True)
@@ -297,7 +299,7 @@ class Importer:
 
         A folder that is away is storage that is not mounted, and nothing is written in its place.
         """
-        with self.hot.read() as tx:
+        with self.raw_db.read() as tx:
             stored, sealing, _ = files.sealed_file(tx, file_id)
         if Path(stored).is_absolute() or roots.placed(self._wish.home, stored) is not None:
             return None
@@ -330,7 +332,7 @@ class Importer:
 
     def _ensure_listed(self, file_id: int) -> None:
         """Complete the manifest after an import that died between the row and the list."""
-        with self.hot.read() as tx:
+        with self.raw_db.read() as tx:
             stored, sealing, origin = files.sealed_file(tx, file_id)
         path = roots.placed(self._wish.home, stored)
         if origin is not None and not Path(stored).is_absolute() and path is not None:
@@ -451,7 +453,7 @@ def index_execution(
     with database.write() as session:
         indexing.begin(session, execution_id, now=clock.now())
     _take_in(importer, folder, execution_id, done)
-    with importer.hot.read() as tx:
+    with importer.raw_db.read() as tx:
         ids = runs.sealed_files_of(tx, execution_id)
     if not ids:
         indexing.close_account(database, clock, execution_id, errors=done.errors)

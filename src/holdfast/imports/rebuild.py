@@ -45,12 +45,12 @@ class Rebuild:
     """What cannot be restored, and why."""
 
 
-def plan_rebuild(hot: RawDatabase, home: Path) -> Rebuild:
+def plan_rebuild(raw_db: RawDatabase, home: Path) -> Rebuild:
     """Return what would be registered; nothing is written."""
     found = Rebuild()
     listed = _listed(home.resolve(), found.problems)
     while batch := list(islice(listed, _AT_ONCE)):
-        with hot.read() as tx:
+        with raw_db.read() as tx:
             rows = files.stored_files(tx, [one.id for one in batch], [one.path for one in batch])
         by_id, by_path = dict(rows), {path: file_id for file_id, path in rows}
         for one in batch:
@@ -73,7 +73,7 @@ def plan_rebuild(hot: RawDatabase, home: Path) -> Rebuild:
     return found
 
 
-def restore_files(database: Database, hot: RawDatabase, clock: Clock, home: Path, lost: Sequence[ListedFile]) -> int:
+def restore_files(database: Database, raw_db: RawDatabase, clock: Clock, home: Path, lost: Sequence[ListedFile]) -> int:
     """Register files under their ids, one by one, so that it can be stopped anywhere; return how many there were."""
     folders: dict[Path, int] = {}
     top = home.resolve()
@@ -81,9 +81,9 @@ def restore_files(database: Database, hot: RawDatabase, clock: Clock, home: Path
         folder = (top / one.path).parent
         if folder not in folders:
             folders[folder] = _execution(database, clock, top, one)
-        with hot.write() as tx:
+        with raw_db.write() as tx:
             files.restore_file(tx, one, execution_id=folders[folder], now=to_micros(clock.now()))
-            if hot.dialect == "postgresql":
+            if raw_db.dialect == "postgresql":
                 files.continue_ids(tx)
     return len(lost)
 

@@ -192,8 +192,8 @@ class _Said(NamedTuple):
 class Extractor:
     """Reads documents. One for each file that is read; it holds what the last bodies said."""
 
-    def __init__(self, hot: RawDatabase, child: ParseChild) -> None:
-        self._hot, self._child = hot, child
+    def __init__(self, raw_db: RawDatabase, child: ParseChild) -> None:
+        self._raw_db, self._child = raw_db, child
         self._said: OrderedDict[DocumentKey, _Said] = OrderedDict()
         self._pack = zstandard.ZstdCompressor(level=3).compress
 
@@ -202,7 +202,7 @@ class Extractor:
         pages = [capture for capture in captures if capture.body]
         for capture in pages:
             capture.document_key = document_key(capture)
-        with self._hot.read() as tx:
+        with self._raw_db.read() as tx:
             known = writing_queries.known_documents(tx, [key[0] for key in _keys(pages)])
             known = {key: found for key, found in known.items() if found.version >= DOCUMENT_VERSION}
             linked = writing_queries.shown_together(tx, list(_linked(pages, known)))

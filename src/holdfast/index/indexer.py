@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 
 from holdfast import log
 from holdfast.clock import Clock, to_micros
-from holdfast.coordination.owners import OwnerProcess, beat_owner, bury, cleaning_up, dead_owners
+from holdfast.coordination.owners import OwnerProcess, beat_owner, cleaning_up, close_owner, dead_owners
 from holdfast.coordination.runfile import RunFile
 from holdfast.db.raw import RawDatabase, persist
 from holdfast.errors import HoldfastError, LeaseLost, NotFound, Unavailable
@@ -70,14 +70,14 @@ class Indexer:
 
     def __init__(
         self,
-        hot: RawDatabase,
+        raw_db: RawDatabase,
         clock: Clock,
         home: Path,
         *,
         owner_id: int | None = None,
         on_progress: OnProgress | None = None,
     ) -> None:
-        self._hot, self._clock, self._home = hot, clock, home
+        self._raw_db, self._clock, self._home = raw_db, clock, home
         self._owner_id = owner_id
         self._on_progress = on_progress
         self._child = ParseChild(deadline_s=_PDF_DEADLINE_S)
@@ -91,7 +91,7 @@ class Indexer:
     def beat(self) -> None:
         """Say that this reader lives, while it has nothing to read."""
         if self._owner_id is not None:
-            with self._hot.write() as tx:
+            with self._raw_db.write() as tx:
                 beat_owner(tx, self._clock, self._owner_id)
 
     def index_file(self, warc_file_id: int, *, only_waiting: bool = False) -> Indexed | None:
@@ -100,12 +100,12 @@ class Indexer:
         NotFound if it is not sealed. A file that cannot be read is closed as failed, and says why in what comes back.
         LeaseLost if another reader took over; Interrupted if it was told to stop.
         """
-        with self._hot.read() as tx:
+        with self._raw_db.read() as tx:
             file = runs.file_to_index(tx, warc_file_id)
         if file is None:
             raise NotFound(f"there is no sealed WARC file {warc_file_id}; see them with: holdfast warc list")
         lease = claim(
-            self._hot,
+            self._raw_db,
             self._clock,
             warc_file_id,
             owner_id=self._owner_id,
@@ -114,7 +114,7 @@ class Indexer:
         )
         if lease is None:
             return None
-        run = _Run(self._hot, self._clock, file, lease)
+        run = _Run(self._raw_db, self._clock, file, lease)
         try:
             run.read(locate(self._home, file.path), self._child, self._look, self._check)
         except (LeaseLost, Interrupted, KeyboardInterrupt, DatabaseAway):
@@ -159,8 +159,8 @@ def _no_warc(done: Indexed) -> str:
 class _Run:
     """One reading of one file."""
 
-    def __init__(self, hot: RawDatabase, clock: Clock, file: FileToIndex, lease: FileLease) -> None:
-        self._hot, self._clock, self._file, self._lease = hot, clock, file, lease
+    def __init__(self, raw_db: RawDatabase, clock: Clock, file: FileToIndex, lease: FileLease) -> None:
+        self._raw_db, self._clock, self._file, self._lease = raw_db, clock, file, lease
         self._first_id = file.id * ORDINALS
         self._seen, self._repeats = SeenKeys(), RepeatedIds()
         self.span: Span | None = None
@@ -176,7 +176,7 @@ class _Run:
 
         around = Surroundings(warc_file_id=self._file.id, pulse=pulse)
         reading = FileReading(path, around, self._clock)
-        extractor = Extractor(self._hot, child)
+        extractor = Extractor(self._raw_db, child)
         with closing(reading.batches()) as batches:
             for captures, is_last in batches:
                 documents = _patiently(partial(extractor.prepare, captures))
@@ -184,7 +184,7 @@ class _Run:
                 look(self._file, progress)
         self._tell_repeats(reading, progress)
         reach("index_resolving")
-        resolve_late(self._hot, self._lease, self._seen, now=to_micros(self._clock.now()))
+        resolve_late(self._raw_db, self._lease, self._seen, now=to_micros(self._clock.now()))
         reach("index_finishing")
 
     def _write(
@@ -211,7 +211,7 @@ class _Run:
         place = _place(self._file, reading.software)
 
         def write() -> int:
-            with self._hot.write() as tx:
+            with self._raw_db.write() as tx:
                 self._lease.note(tx, progress)
                 changed = write_batch(tx, place, batch, now=to_micros(self._clock.now()))
                 reach("index_batch")
@@ -229,10 +229,10 @@ class _Run:
 
     def _tell_repeats(self, reading: FileReading, progress: ReadProgress) -> None:
         """Note record ids that stand for different bodies, once all rows of the file are there to tell."""
-        for record_id, offset in self._repeats.confirmed(self._hot, self._file.id):
+        for record_id, offset in self._repeats.confirmed(self._raw_db, self._file.id):
             reading.warnings.add("record_id_reused", offset, f"different bodies have the id {record_id}")
         if "record_id_reused" in reading.warnings.kinds:
-            with self._hot.write() as tx:
+            with self._raw_db.write() as tx:
                 self._lease.note(tx, progress)
 
     def _widen(self, moments: Sequence[int]) -> None:
@@ -267,16 +267,18 @@ def _place(file: FileToIndex, software: str) -> FilePlace:
     )
 
 
-def index_pending(indexer: Indexer, hot: RawDatabase, clock: Clock, *, source: str | None = None) -> list[Indexed]:
+def index_pending(indexer: Indexer, raw_db: RawDatabase, clock: Clock, *, source: str | None = None) -> list[Indexed]:
     """Read every sealed file that waits, oldest first; several processes may do this at once. Returns what was read."""
-    return list(each_pending(indexer, hot, clock, source=source))
+    return list(each_pending(indexer, raw_db, clock, source=source))
 
 
-def each_pending(indexer: Indexer, hot: RawDatabase, clock: Clock, *, source: str | None = None) -> Iterator[Indexed]:
+def each_pending(
+    indexer: Indexer, raw_db: RawDatabase, clock: Clock, *, source: str | None = None
+) -> Iterator[Indexed]:
     """Do what `index_pending` does, and yield what came of each file as it is done."""
     after = 0
     while True:
-        with hot.read() as tx:
+        with raw_db.read() as tx:
             waiting = runs.pending_files(tx, after=after, now=to_micros(clock.now()), source=source)
         if not waiting:
             return
@@ -292,31 +294,31 @@ KIND = "indexer"
 
 @contextmanager
 def open_indexer(
-    hot: RawDatabase, clock: Clock, home: Path, *, on_progress: OnProgress | None = None
+    raw_db: RawDatabase, clock: Clock, home: Path, *, on_progress: OnProgress | None = None
 ) -> Iterator[Indexer]:
     """Register this process, free what dead indexers of this machine held, and yield what reads files."""
     folder = home.resolve() / "run"
-    free_the_dead(hot, clock, folder)
-    note_spans(hot)
-    resolve_some(hot, after=somewhere(hot), now=to_micros(clock.now()))
-    owner = OwnerProcess(hot, clock, run=RunFile(folder), kind=KIND, execution_id=None)
+    free_the_dead(raw_db, clock, folder)
+    note_spans(raw_db)
+    resolve_some(raw_db, after=somewhere(raw_db), now=to_micros(clock.now()))
+    owner = OwnerProcess(raw_db, clock, run=RunFile(folder), kind=KIND, execution_id=None)
     try:
-        with closing(Indexer(hot, clock, home, owner_id=owner.id, on_progress=on_progress)) as indexer:
+        with closing(Indexer(raw_db, clock, home, owner_id=owner.id, on_progress=on_progress)) as indexer:
             yield indexer
     finally:
         owner.end()
 
 
-def free_the_dead(hot: RawDatabase, clock: Clock, folder: Path) -> int:
+def free_the_dead(raw_db: RawDatabase, clock: Clock, folder: Path) -> int:
     """End the leases of indexers of this machine that died; return how many there were."""
     count = 0
-    for owner in dead_owners(hot, clock, folder=folder):
+    for owner in dead_owners(raw_db, clock, folder=folder):
         if owner.kind != KIND:
             continue
-        with cleaning_up(hot, owner) as ours:
+        with cleaning_up(raw_db, owner) as ours:
             if ours:
-                with hot.write() as tx:
+                with raw_db.write() as tx:
                     leases.free_owner(tx, owner.id, now=to_micros(clock.now()))
-                bury(hot, clock, owner)
+                close_owner(raw_db, clock, owner)
                 count += 1
     return count

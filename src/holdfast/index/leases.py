@@ -211,9 +211,9 @@ class FileLease:
     """One file, held by one reader."""
 
     def __init__(
-        self, hot: RawDatabase, clock: Clock, *, warc_file_id: int, token: int, owner_id: int | None = None
+        self, raw_db: RawDatabase, clock: Clock, *, warc_file_id: int, token: int, owner_id: int | None = None
     ) -> None:
-        self._hot, self._clock = hot, clock
+        self._raw_db, self._clock = raw_db, clock
         self.warc_file_id = warc_file_id
         self.held = warc_file_id, token
         self._owner_id = owner_id
@@ -247,13 +247,13 @@ class FileLease:
             self._beat_at = self._renewed
 
     def _take_turn(self, tx: Transaction) -> None:
-        if self._hot.dialect == "postgresql":
+        if self._raw_db.dialect == "postgresql":
             take_turn(tx)
 
     def pulse(self) -> None:
         """Renew by itself if that is due; called while a long record streams by."""
         if self._clock.monotonic() - self._renewed >= _RENEW_S:
-            with self._hot.write() as tx:
+            with self._raw_db.write() as tx:
                 self.hold(tx)
 
     def end(self, *, error: str | None, span: files.Span | None = None) -> int:
@@ -261,7 +261,7 @@ class FileLease:
 
         `span` is from when to when its captures are; None if that is not known.
         """
-        with self._hot.write() as tx:
+        with self._raw_db.write() as tx:
             pages = finish(tx, self.held, error=error, now=to_micros(self._clock.now()))
             if pages is None:
                 raise LeaseLost(f"another reader has taken over WARC file {self.warc_file_id}")
@@ -271,7 +271,7 @@ class FileLease:
 
     def give_back(self) -> None:
         """Let go of a file that was not read to its end: it stays pending."""
-        with self._hot.write() as tx:
+        with self._raw_db.write() as tx:
             if give_back(tx, self.held, now=to_micros(self._clock.now())):
                 files.set_index_state(tx, self.warc_file_id, "pending")
 
@@ -281,13 +281,19 @@ class _Done(Exception):
 
 
 def claim(
-    hot: RawDatabase, clock: Clock, warc_file_id: int, *, owner_id: int | None, version: int, only_waiting: bool = False
+    raw_db: RawDatabase,
+    clock: Clock,
+    warc_file_id: int,
+    *,
+    owner_id: int | None,
+    version: int,
+    only_waiting: bool = False,
 ) -> FileLease | None:
     """Take a file to read; None if somebody else is at it, or with `only_waiting` has read it already."""
     now = clock.now()
     until = to_micros(now + timedelta(seconds=LEASE_S))
     try:
-        with hot.write() as tx:
+        with raw_db.write() as tx:
             if owner_id is not None:  # one that had nothing to read for long may have been taken for gone: it is back
                 beat_owner(tx, clock, owner_id)
             token = claim_row(tx, FileClaim(warc_file_id, owner_id, version, until), now=to_micros(now))
@@ -298,24 +304,26 @@ def claim(
                 files.set_index_state(tx, warc_file_id, "running")
     except _Done:
         return None
-    return None if token is None else FileLease(hot, clock, warc_file_id=warc_file_id, token=token, owner_id=owner_id)
+    return (
+        None if token is None else FileLease(raw_db, clock, warc_file_id=warc_file_id, token=token, owner_id=owner_id)
+    )
 
 
 _AT_ONCE = 100
 
 
-def note_spans(hot: RawDatabase, *, most: int = _AT_ONCE) -> int:
+def note_spans(raw_db: RawDatabase, *, most: int = _AT_ONCE) -> int:
     """Look into some old files and note their spans, or that they have none; return how many were noted.
 
     What is left waits for the next call. Nobody depends on it: a file without a span is looked into by whoever needs a
     time.
     """
-    with hot.read() as tx:
+    with raw_db.read() as tx:
         waiting = files.files_without_span(tx, limit=most)
     noted = 0
     for file_id in waiting:
-        with hot.read() as tx:
+        with raw_db.read() as tx:
             span = span_of(tx, file_id)
-        with hot.write() as tx:
+        with raw_db.write() as tx:
             noted += files.fill_span(tx, file_id, span)
     return noted

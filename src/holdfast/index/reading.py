@@ -274,12 +274,12 @@ class RepeatedIds:
         for key, seen in zip(keys, self._seen, strict=True):
             seen.add(key)
 
-    def confirmed(self, hot: RawDatabase, warc_file_id: int) -> list[tuple[str, int]]:
+    def confirmed(self, raw_db: RawDatabase, warc_file_id: int) -> list[tuple[str, int]]:
         """Return the ids that stand for different bodies in this file, with the place of the first of each."""
         if not self._suspects:
             return []
         first = warc_file_id * ORDINALS
-        with hot.read() as tx:
+        with raw_db.read() as tx:
             return writing_queries.ambiguous_ids(
                 tx, sorted(self._suspects), first_id=first, last_id=first + ORDINALS - 1
             )

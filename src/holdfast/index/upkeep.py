@@ -164,12 +164,12 @@ class Groups:
     """Groups of which no capture is left; counted in `wrong` too."""
 
 
-def rebuild_groups(hot: RawDatabase, *, source_id: int | None = None, apply: bool, seen: Seen) -> Groups:
+def rebuild_groups(raw_db: RawDatabase, *, source_id: int | None = None, apply: bool, seen: Seen) -> Groups:
     """Hold every group against its snapshots; with `apply`, rewrite those that are wrong, a few at a time."""
     found = Groups()
     after = 0
     while True:
-        with hot.read() as tx:
+        with raw_db.read() as tx:
             page = groups_after(tx, after=after, source_id=source_id, limit=_BATCH)
         if not page:
             return found
@@ -179,23 +179,23 @@ def rebuild_groups(hot: RawDatabase, *, source_id: int | None = None, apply: boo
         found.wrong += len(wrong)
         found.empty += sum(one.is_empty for one in page)
         if wrong and apply:
-            with turn(hot) as tx:
+            with turn(raw_db) as tx:
                 rewrite_groups(tx, wrong)
         seen(found.looked)
 
 
-def group_pages(hot: RawDatabase, clock: Clock, *, source_id: int | None = None, apply: bool, seen: Seen) -> int:
+def group_pages(raw_db: RawDatabase, clock: Clock, *, source_id: int | None = None, apply: bool, seen: Seen) -> int:
     """Give pages that have no group theirs, and return how many there were; without `apply` they are only counted."""
     total, after = 0, 0
     while True:
-        with hot.read() as tx:
+        with raw_db.read() as tx:
             page = ungrouped(tx, after=after, source_id=source_id, limit=_BATCH)
         if not page:
             return total
         after = page[-1].id
         total += len(page)
         if apply:
-            with turn(hot) as tx:
+            with turn(raw_db) as tx:
                 _group(tx, page, now=to_micros(clock.now()))
         seen(total)
 
@@ -222,12 +222,12 @@ class Duplicates:
     changed: int = 0
 
 
-def dedupe(hot: RawDatabase, clock: Clock, *, execution_id: int | None, apply: bool, seen: Seen) -> Duplicates:
+def dedupe(raw_db: RawDatabase, clock: Clock, *, execution_id: int | None, apply: bool, seen: Seen) -> Duplicates:
     """Set the canonical capture anew for every address, day and body of an execution, or of all of them."""
     found = Duplicates()
     after = 0
     while True:
-        with hot.read() as tx:
+        with raw_db.read() as tx:
             page = captures_after(tx, after=after, execution_id=execution_id, limit=_DUPLICATES_BATCH)
             days = sorted({(one.url_hash, one.captured_at - one.captured_at % DAY) for one in page})
             wrong = unsettled(tx, days, day_micros=DAY) if page else []
@@ -237,7 +237,7 @@ def dedupe(hot: RawDatabase, clock: Clock, *, execution_id: int | None, apply: b
         found.looked += len(page)
         if wrong and apply:
             now = to_micros(clock.now())
-            with turn(hot) as tx:
+            with turn(raw_db) as tx:
                 wrong = settle_duplicates(tx, days, day_micros=DAY)
                 put_outbox(tx, [("snapshots", first, last, {}) for first, last in ranges(wrong)], now=now)
         # Without writing, a day that spans two pages of this walk is met twice.
@@ -245,19 +245,19 @@ def dedupe(hot: RawDatabase, clock: Clock, *, execution_id: int | None, apply: b
         seen(found.looked)
 
 
-def restore(hot: RawDatabase, clock: Clock, *, execution_id: int | None, apply: bool, seen: Seen) -> Duplicates:
+def restore(raw_db: RawDatabase, clock: Clock, *, execution_id: int | None, apply: bool, seen: Seen) -> Duplicates:
     """Let the duplicates of an execution, or all, count as captures of their own again; it lands in the audit log."""
     found = Duplicates()
     after = 0
     while True:
-        with hot.read() as tx:
+        with raw_db.read() as tx:
             page = duplicates_after(tx, after=after, execution_id=execution_id, limit=_DUPLICATES_BATCH)
         if not page:
             break
         after = page[-1]
         found.looked += len(page)
         if apply:
-            with turn(hot) as tx:
+            with turn(raw_db) as tx:
                 clear_canonical(tx, page)
                 now = to_micros(clock.now())
                 put_outbox(tx, [("snapshots", first, last, {}) for first, last in ranges(page)], now=now)
@@ -265,7 +265,7 @@ def restore(hot: RawDatabase, clock: Clock, *, execution_id: int | None, apply: 
         seen(found.looked)
     if found.changed:
         which = "all executions" if execution_id is None else f"execution {execution_id}"
-        with hot.write() as tx:
+        with raw_db.write() as tx:
             append_event(tx, clock, action="snapshot.dedup_undone", subject=which, detail={"snapshots": found.changed})
     return found
 
@@ -287,15 +287,15 @@ class Linked:
 class LinkReader:
     """Reads links anew. Used by one thread; the child, for pathological pages, is the caller's."""
 
-    def __init__(self, database: Database, hot: RawDatabase, home: Path, child: ParseChild) -> None:
-        self._database, self._hot, self._home, self._child = database, hot, home, child
+    def __init__(self, database: Database, raw_db: RawDatabase, home: Path, child: ParseChild) -> None:
+        self._database, self._raw_db, self._home, self._child = database, raw_db, home, child
 
     def backfill(self, *, execution_id: int | None, seen: Seen) -> Linked:
         """Store the links of every good HTML capture that has none, once for each address and text."""
         done = Linked()
         after = 0
         while True:
-            with self._hot.read() as tx:
+            with self._raw_db.read() as tx:
                 page = unlinked(tx, after=after, execution_id=execution_id, limit=_LINKS_BATCH)
             if not page:
                 return done
@@ -317,7 +317,7 @@ class LinkReader:
                 continue
             read.append(page.id)
             rows += [(page.id, to_hash, own, to_url) for to_hash, to_url in found]
-        with turn(self._hot) as tx:
+        with turn(self._raw_db) as tx:
             put_links(tx, read, rows)
         done.pages += len(read)
         done.links += len(rows)

@@ -264,10 +264,10 @@ Seen = Callable[[int], None]
 
 
 @contextmanager
-def turn(hot: RawDatabase) -> Iterator[Transaction]:
+def turn(raw_db: RawDatabase) -> Iterator[Transaction]:
     """Open a short transaction in which no indexer writes."""
-    with hot.write() as tx:
-        if hot.dialect == "postgresql":
+    with raw_db.write() as tx:
+        if raw_db.dialect == "postgresql":
             take_turn(tx)
         yield tx
 
@@ -299,7 +299,7 @@ class SeenKeys:
         return bool(self._bits[at >> 3] & (1 << (at & 7)))
 
 
-def resolve_late(hot: RawDatabase, lease: FileLease, seen: SeenKeys, *, now: int) -> int:
+def resolve_late(raw_db: RawDatabase, lease: FileLease, seen: SeenKeys, *, now: int) -> int:
     """Give revisits their originals where this file brought them, and try its own once more; return how many got one.
 
     Its own, because another reader may have stored their originals meanwhile. The work grows with the file, not with
@@ -307,41 +307,43 @@ def resolve_late(hot: RawDatabase, lease: FileLease, seen: SeenKeys, *, now: int
     """
     first, last = lease.warc_file_id * ORDINALS, (lease.warc_file_id + 1) * ORDINALS - 1
     count = 0
-    for waiting in chain(_own(hot, first, last), _newest(hot, seen, first, last), _at_addresses(hot, first, last)):
-        with hot.read() as tx:
+    for waiting in chain(
+        _own(raw_db, first, last), _newest(raw_db, seen, first, last), _at_addresses(raw_db, first, last)
+    ):
+        with raw_db.read() as tx:
             pairs = _found(tx, waiting)
         if pairs:
-            with hot.write() as tx:
+            with raw_db.write() as tx:
                 lease.hold(tx)
                 count += _put(tx, pairs, now=now)
     return count
 
 
-def resolve_some(hot: RawDatabase, *, after: int, now: int) -> int:
+def resolve_some(raw_db: RawDatabase, *, after: int, now: int) -> int:
     """Give some of the revisits behind an id their originals; return how many got one.
 
     For those that name another address than their own, and were read long before their original: no index leads there.
     """
-    with hot.read() as tx:
+    with raw_db.read() as tx:
         waiting = writing_queries.unresolved(tx, after=after, until=_LAST_ID, limit=_AT_ONCE)
         pairs = _found(tx, waiting)
     if not pairs:
         return 0
-    with turn(hot) as tx:
+    with turn(raw_db) as tx:
         return _put(tx, pairs, now=now)
 
 
-def somewhere(hot: RawDatabase) -> int:
+def somewhere(raw_db: RawDatabase) -> int:
     """Return an id by chance: who goes on behind it each time comes by everywhere in the end, and keeps no note."""
-    with hot.read() as tx:
+    with raw_db.read() as tx:
         return secrets.randbelow(writing_queries.last_snapshot_id(tx) + 1) - 1
 
 
-def _own(hot: RawDatabase, first: int, last: int) -> Iterator[list[Unresolved]]:
+def _own(raw_db: RawDatabase, first: int, last: int) -> Iterator[list[Unresolved]]:
     """Yield the revisits of a file that still wait."""
     after = first - 1
     while True:
-        with hot.read() as tx:
+        with raw_db.read() as tx:
             waiting = writing_queries.unresolved(tx, after=after, until=last, limit=_AT_ONCE)
         yield waiting
         if len(waiting) < _AT_ONCE:
@@ -349,21 +351,21 @@ def _own(hot: RawDatabase, first: int, last: int) -> Iterator[list[Unresolved]]:
         after = waiting[-1].id
 
 
-def _newest(hot: RawDatabase, seen: SeenKeys, first: int, last: int) -> Iterator[list[Unresolved]]:
+def _newest(raw_db: RawDatabase, seen: SeenKeys, first: int, last: int) -> Iterator[list[Unresolved]]:
     """Yield those that were read last and may wait for this file: files of one crawl are read in any order."""
-    with hot.read() as tx:
+    with raw_db.read() as tx:
         newest = writing_queries.newest_unresolved(tx, limit=_NEWEST)
     yield [one for one in newest if not first <= one.id <= last and _key(one) in seen]
 
 
-def _at_addresses(hot: RawDatabase, first: int, last: int) -> Iterator[list[Unresolved]]:
+def _at_addresses(raw_db: RawDatabase, first: int, last: int) -> Iterator[list[Unresolved]]:
     """Yield those at the addresses that a file captured, whenever they were read; nothing if none waits elsewhere."""
-    with hot.read() as tx:
+    with raw_db.read() as tx:
         before = writing_queries.unresolved(tx, after=-1, until=first - 1, limit=1)
         behind = writing_queries.unresolved(tx, after=last, until=_LAST_ID, limit=1)
         end = writing_queries.last_capture_id(tx, first, last) if before or behind else -1
     for start in range(first, end + 1, _SLICE):
-        with hot.read() as tx:
+        with raw_db.read() as tx:
             waiting = writing_queries.waiting_for(tx, start, min(start + _SLICE - 1, last), earlier=DAY, limit=_MOST)
         yield waiting
 

@@ -96,7 +96,7 @@ class ExecutionWish(NamedTuple):
 
 
 def begin(
-    hot: RawDatabase, clock: Clock, plan: CrawlPlan, wish: ExecutionWish, *, is_working: Callable[[int], bool]
+    raw_db: RawDatabase, clock: Clock, plan: CrawlPlan, wish: ExecutionWish, *, is_working: Callable[[int], bool]
 ) -> Begun:
     """Take up the unfinished execution with the same seeds and scope, or begin a new one.
 
@@ -104,7 +104,7 @@ def begin(
     is asked on the same connection, between two transactions: `has_rival` tells two that begin at one moment apart.
     """
     fingerprint = plan.fingerprint()
-    with hot.read() as tx:
+    with raw_db.read() as tx:
         job = execution_queries.job_by_fingerprint(tx, kind=ADHOC, fingerprint=fingerprint)
         found = execution_queries.open_execution(tx, job_id=job[0]) if job is not None else None
     if found is not None and is_working(found.id):
@@ -114,7 +114,7 @@ def begin(
         )
     if found is None and wish.resume_only:
         raise NotFound("nothing to resume for these seeds and this scope; leave out --resume to start a crawl")
-    with hot.write() as tx:
+    with raw_db.write() as tx:
         begun = _resume(tx, found, wish) if found is not None else _start(tx, clock, plan, wish, fingerprint)
         if plan.robots == "ignore":
             append_event(
@@ -186,30 +186,30 @@ def _made(folder: Path) -> Path:
     return folder
 
 
-def end(hot: RawDatabase, clock: Clock, ending: ExecutionEnding, *, time: WorkTime | None = None) -> None:
+def end(raw_db: RawDatabase, clock: Clock, ending: ExecutionEnding, *, time: WorkTime | None = None) -> None:
     """Say how an execution ended, and how long it was worked on if the caller has."""
-    with hot.write() as tx:
+    with raw_db.write() as tx:
         if time is not None:
             time.write(tx)
         execution_queries.end_execution(tx, ending, now=to_micros(clock.now()))
 
 
 def read_ending(
-    hot: RawDatabase, *, frontier_id: int, stopped: int | None = None, unread: Mapping[str, int] | None = None
+    raw_db: RawDatabase, *, frontier_id: int, stopped: int | None = None, unread: Mapping[str, int] | None = None
 ) -> RunReading:
     """Return what a run is that has nothing open any more; `stopped` is what a person left over.
 
     `unread` are pages whose links were to be looked at once more when a limit, by its word, ended the run.
     """
-    with hot.read() as tx:
+    with raw_db.read() as tx:
         groups = execution_queries.ended_as(tx, frontier_id=frontier_id)
     facts = facts_of(groups, stopped=stopped)
     return read(replace(facts, over=Counter(facts.over) + Counter(unread or {})))
 
 
-def request_stop(hot: RawDatabase, *, execution_id: int | None, cancel: bool) -> list[int]:
+def request_stop(raw_db: RawDatabase, *, execution_id: int | None, cancel: bool) -> list[int]:
     """Ask one execution, or all that run, to drain or to discard; return their ids. NotFound if none runs."""
-    with hot.write() as tx:
+    with raw_db.write() as tx:
         if execution_id is not None:
             one = execution_queries.execution(tx, execution_id)
             is_begun = one is not None and (

@@ -118,22 +118,22 @@ def _is_temporary(path: Path | None, folder: Path) -> bool:
     return path is not None and any(is_temp_dir(parent, folder) for parent in path.parents)
 
 
-def clean_up(ground: Runtime, database: Database, run: DirectoryRun, mode: CleanMode, folder: Path) -> Cleaned:
+def clean_up(runtime: Runtime, database: Database, run: DirectoryRun, mode: CleanMode, folder: Path) -> Cleaned:
     """Clean a directory up and note it with the execution, unless there was nothing to do."""
     if mode is CleanMode.TEMP:
         cleaned = clean_temp(folder)
     else:
-        cleaned = clean_temp_nonwarc(folder, ground.clock, lambda moved: _follow(ground, moved))
+        cleaned = clean_temp_nonwarc(folder, runtime.clock, lambda moved: _follow(runtime, moved))
     if not cleaned.is_nothing:
         with database.write() as session:
-            note_cleanup(session, ground.clock, run.execution.id, _CLEANED[mode])
+            note_cleanup(session, runtime.clock, run.execution.id, _CLEANED[mode])
     return cleaned
 
 
-def _follow(ground: Runtime, moved: dict[Path, Path]) -> None:
+def _follow(runtime: Runtime, moved: dict[Path, Path]) -> None:
     """Let rows that name a temporary file name the stable one, before the former goes."""
-    home = ground.settings.home
-    with ground.hot.write() as tx:
+    home = runtime.settings.home
+    with runtime.raw_db.write() as tx:
         for old, new in moved.items():
             relocate_file(tx, old=relative(home, old), new=relative(home, new))
 
@@ -156,28 +156,28 @@ def check_quarantine(database: Database, run: DirectoryRun) -> Path:
     return folder
 
 
-def move_damaged(ground: Runtime, database: Database, run: DirectoryRun, verdicts: list[WarcVerdict]) -> Quarantined:
+def move_damaged(runtime: Runtime, database: Database, run: DirectoryRun, verdicts: list[WarcVerdict]) -> Quarantined:
     """Move damaged files aside and let the job go on, with its whole retry budget; the crawl is not over any more."""
     folder = check_quarantine(database, run)
     damaged = {identity_of(verdict.path) for verdict in verdicts if not verdict.ok}
-    moved = quarantine(folder, verdicts, ground.clock)
+    moved = quarantine(folder, verdicts, runtime.clock)
     if not moved:
         return Quarantined((), runs_again=False)
-    _strike_out(ground, database, run, damaged)
+    _strike_out(runtime, database, run, damaged)
     forget_end(folder)
     with database.write() as session:
-        again = run_again(session, ground.clock, run.job.id, reason="warcs_quarantined")
+        again = run_again(session, runtime.clock, run.job.id, reason="warcs_quarantined")
     return Quarantined(tuple(moved), again)
 
 
-def _strike_out(ground: Runtime, database: Database, run: DirectoryRun, damaged: set[tuple[int, int] | None]) -> None:
+def _strike_out(runtime: Runtime, database: Database, run: DirectoryRun, damaged: set[tuple[int, int] | None]) -> None:
     """Discard the rows of files that were moved aside, with their second names; nothing was ever read from them."""
     with database.read() as session:
         files = maintenance.registered(session, execution_id=run.execution.id)
     for file in files:
-        path = _located(ground.settings.home, file.path)
+        path = _located(runtime.settings.home, file.path)
         if path is not None and (found := identity_of(path)) is not None and found in damaged:
-            with ground.hot.write() as tx:
+            with runtime.raw_db.write() as tx:
                 discard_file(tx, file.id)
             remove_from_manifest(path.parent, file.id)
             path.unlink()
@@ -214,14 +214,14 @@ class SweepCase:
 class Sweep:
     """One sweep; used by one thread."""
 
-    def __init__(self, ground: Runtime, database: Database, room: Callable[[Path], Room] = room_of) -> None:
-        self._ground, self._database, self._room = ground, database, room
+    def __init__(self, runtime: Runtime, database: Database, room: Callable[[Path], Room] = room_of) -> None:
+        self._runtime, self._database, self._room = runtime, database, room
         self._planned: Counter[int] = Counter()
         """Bytes that a dry run would have freed, by disk."""
 
     @property
     def _limits(self) -> StorageSettings:
-        return self._ground.settings.storage
+        return self._runtime.settings.storage
 
     def run(self, *, apply: bool) -> list[SweepCase]:
         """Clean up what may be, while its disk is too full; without `apply` only say what would be."""
@@ -241,7 +241,7 @@ class Sweep:
 
     def _old(self) -> Iterator[DirectoryRun]:
         """Yield the executions that are old enough, the oldest first."""
-        before, after = self._ground.clock.now() - timedelta(days=self._limits.clean_days), 0
+        before, after = self._runtime.clock.now() - timedelta(days=self._limits.clean_days), 0
         while True:
             with self._database.read() as session:
                 runs = uncleaned_runs(session, backends=TOOLS, before=before, after=after, limit=_PAGE)
@@ -268,10 +268,10 @@ class Sweep:
         if used < self._limits.clean_percent:
             return None
         freed = storage_statistics(folder).tmp_non_warc_bytes
-        check_cleanup(self._database, self._ground.settings.home, run, CleanMode.TEMP_NONWARC, replays=False)
+        check_cleanup(self._database, self._runtime.settings.home, run, CleanMode.TEMP_NONWARC, replays=False)
         if apply:
             with hold_output(folder):
-                clean_up(self._ground, self._database, run, CleanMode.TEMP_NONWARC, folder)
+                clean_up(self._runtime, self._database, run, CleanMode.TEMP_NONWARC, folder)
         else:
             self._planned[folder.stat().st_dev] += freed
         return SweepCase(run=run, used_percent=used, freed_bytes=freed)

@@ -230,7 +230,7 @@ def _plain(reader: IndexReader, columns: Columns, question: ParsedQuery, reach: 
     match = _worded(reader, columns, meant, reach)
     if match is None:
         return parts
-    return replace(match, mode=MatchMode.FUZZY, did_you_mean=_spoken(question, words, meant))
+    return replace(match, mode=MatchMode.FUZZY, did_you_mean=_tx(question, words, meant))
 
 
 def _is_shown(reader: IndexReader, columns: Columns, word: str, reach: SearchReach) -> bool:
@@ -240,7 +240,7 @@ def _is_shown(reader: IndexReader, columns: Columns, word: str, reach: SearchRea
     return bool(reach.shows(columns.of_document.rows(documents)[0]).any())
 
 
-def _spoken(question: ParsedQuery, words: Words, meant: Words) -> str:
+def _tx(question: ParsedQuery, words: Words, meant: Words) -> str:
     """Return the query as it was probably meant."""
     swaps = dict(zip(words.words, meant.words, strict=True))
     typed = fold(question.text)

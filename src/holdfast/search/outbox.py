@@ -75,13 +75,13 @@ def checked(is_stopping: Stopping) -> Callable[[], None]:
 
 
 @contextmanager
-def _scribe(folder: Path, database: Database, is_stopping: Stopping = _never) -> Iterator[SearchWriter]:
+def _index_writer(folder: Path, database: Database, is_stopping: Stopping = _never) -> Iterator[SearchWriter]:
     try:
-        scribe = SearchWriter(folder, database, check=checked(is_stopping))
+        index_writer = SearchWriter(folder, database, check=checked(is_stopping))
         try:
-            yield scribe
+            yield index_writer
         finally:
-            scribe.close()
+            index_writer.close()
     except OSError as exc:
         kind = NoSpace if exc.errno == errno.ENOSPC else Unavailable
         raise kind(f"the search index in {folder} cannot be written: {exc}; nothing is lost, drain again") from exc
@@ -152,17 +152,17 @@ class _Drain:
             self._strike(rows)
         else:
             return True
-        with _scribe(self.place.current(), self.database, is_stopping) as scribe:
+        with _index_writer(self.place.current(), self.database, is_stopping) as index_writer:
             while rows := self._waiting():
-                pages = _take_in(scribe, self.database, rows, self.done.pages, progress)
-                scribe.commit()
+                pages = _take_in(index_writer, self.database, rows, self.done.pages, progress)
+                index_writer.commit()
                 self._strike(rows)
                 self.done.pages = pages
                 _log.info("search.drained", changes=len(rows), pages=pages)
                 if self.deadline is not None and self.clock.monotonic() >= self.deadline:
                     with self.database.read() as session:
                         return not queries.waiting(session, limit=1)
-            scribe.caught_up()
+            index_writer.caught_up()
         return True
 
     def _waiting(self) -> list[SearchOutbox]:
@@ -232,36 +232,38 @@ def _first(database: Database, home: Path, clock: Clock, progress: Progress, is_
         return Drained(changes=len(waited), pages=pages, finished=not queries.waiting(session, limit=1))
 
 
-def _take_in(scribe: SearchWriter, database: Database, rows: list[SearchOutbox], pages: int, progress: Progress) -> int:
+def _take_in(
+    index_writer: SearchWriter, database: Database, rows: list[SearchOutbox], pages: int, progress: Progress
+) -> int:
     """Bring the changes of some outbox rows to the scribe; return how many pages were taken in altogether."""
     # Documents first: those of new pages are then known and not taken in a second time with them.
     changed = {int(doc) for row in rows if row.kind == "documents" for doc in row.refs.get("ids", ())}
     if changed:
-        scribe.documents(changed)
+        index_writer.documents(changed)
     for row in rows:
         if row.kind == "snapshots" and row.first_id is not None and row.last_id is not None:
-            pages = _range(scribe, database, (row.first_id, row.last_id), pages, progress, every=_COMMIT_EVERY)
+            pages = _range(index_writer, database, (row.first_id, row.last_id), pages, progress, every=_COMMIT_EVERY)
     if any(row.kind == "signals" for row in rows):
-        scribe.signals()
+        index_writer.signals()
     return pages
 
 
 def _range(
-    scribe: SearchWriter, database: Database, ids: tuple[int, int], pages: int, progress: Progress, *, every: int
+    index_writer: SearchWriter, database: Database, ids: tuple[int, int], pages: int, progress: Progress, *, every: int
 ) -> int:
     """Take in the pages of an id range, a piece at a time, committing what is ready when there is much of it."""
     first, last = ids
     while first <= last:
-        scribe.check()
+        index_writer.check()
         with database.read() as session:
             found = queries.pages_between(session, first, last, limit=_PAGES_AT_ONCE)
         until = found[-1].id if len(found) == _PAGES_AT_ONCE else last
-        scribe.pages(first, until, found)
+        index_writer.pages(first, until, found)
         pages += len(found)
         first = until + 1
         progress(pages)
-        if scribe.gathered >= every:
-            scribe.commit()
+        if index_writer.gathered >= every:
+            index_writer.commit()
     return pages
 
 
@@ -270,9 +272,9 @@ def take_over_signals(database: Database, home: Path) -> None:
     place = IndexDirectory(home)
     with database.read() as session:
         demand_outbox(session, place)
-    with place.writing(), _scribe(place.current(), database) as scribe:
-        scribe.signals()
-        scribe.commit()
+    with place.writing(), _index_writer(place.current(), database) as index_writer:
+        index_writer.signals()
+        index_writer.commit()
 
 
 def rebuild(
@@ -304,13 +306,13 @@ def rebuild(
         _own_outbox(database, place, clock, by_force=by_force)
         folder = place.fresh()
         try:
-            with _scribe(folder, database, is_stopping) as scribe:
+            with _index_writer(folder, database, is_stopping) as index_writer:
                 with database.read() as session:
                     bounds = queries.id_bounds(session)
                 if bounds is not None:
-                    pages = _range(scribe, database, bounds, 0, told, every=_COMMIT_REBUILD)
-                scribe.signals()
-                scribe.commit()
+                    pages = _range(index_writer, database, bounds, 0, told, every=_COMMIT_REBUILD)
+                index_writer.signals()
+                index_writer.commit()
         except BaseException:
             shutil.rmtree(folder, ignore_errors=True)
             raise

@@ -146,7 +146,7 @@ class SearchService:
 
     def __init__(self, database: Database, home: Path, clock: Clock) -> None:
         self._database, self._clock = database, clock
-        self._shelf, self._place = ReaderCache(home, clock, prepare=self._prepare), IndexDirectory(home)
+        self._readers, self._place = ReaderCache(home, clock, prepare=self._prepare), IndexDirectory(home)
         self._notes: ResultCache[_Counted] | None = None
         self._prepared: ResultCache[_Counted] | None = None
         self.exact_documents, self.filtered_documents = EXACT_DOCUMENTS, FILTERED_DOCUMENTS
@@ -165,7 +165,7 @@ class SearchService:
         """
         started = self._clock.monotonic()
         _check(request)
-        notes = self._notes_on(self._shelf.view(wait=wait))
+        notes = self._notes_on(self._readers.view(wait=wait))
         question = understand(request.q or "")
         with self._database.read() as session:
             self._demand_index(session)

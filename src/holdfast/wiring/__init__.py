@@ -22,7 +22,7 @@ class Runtime:
     """What every process stands on."""
 
     settings: Settings
-    hot: RawDatabase
+    raw_db: RawDatabase
     clock: Clock
     frontier: Frontier
 
@@ -36,11 +36,11 @@ class Runtime:
 def open_ground(settings: Settings) -> Iterator[Runtime]:
     """Open the data directory and its database; migrate it first where that is needed and safe."""
     prepare(settings)
-    hot = connect(settings.database)
+    raw_db = connect(settings.database)
     try:
         # Ownership is decided by one clock: the database's where it is another machine's, ours otherwise.
-        clock: Clock = DatabaseClock(hot) if hot.dialect == "postgresql" else SystemClock()
-        frontier = Frontier(hot, clock, FrontierSettings(lease_s=settings.lease.seconds))
-        yield Runtime(settings=settings, hot=hot, clock=clock, frontier=frontier)
+        clock: Clock = DatabaseClock(raw_db) if raw_db.dialect == "postgresql" else SystemClock()
+        frontier = Frontier(raw_db, clock, FrontierSettings(lease_s=settings.lease.seconds))
+        yield Runtime(settings=settings, raw_db=raw_db, clock=clock, frontier=frontier)
     finally:
-        hot.close()
+        raw_db.close()

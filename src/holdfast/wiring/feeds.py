@@ -8,14 +8,14 @@ from holdfast.feeds.polling_queries import source_of
 from holdfast.wiring import Runtime
 
 
-def open_feeds(ground: Runtime, plan: CrawlPlan, execution_id: int) -> FeedPolling | None:
+def open_feeds(runtime: Runtime, plan: CrawlPlan, execution_id: int) -> FeedPolling | None:
     """Return what tells the feeds of an execution's source; None if its plan leaves them alone."""
     if plan.feeds == "off":
         return None
-    with ground.hot.read() as tx:
+    with runtime.raw_db.read() as tx:
         source_id = source_of(tx, execution_id=execution_id)
     if source_id is None:
         return None
     start = plan.first_seed_url().hash64 if plan.polls and plan.search else None
     charge = PolledFeeds(source_id=source_id, execution_id=execution_id, polls=plan.polls, start=start)
-    return FeedPolling(ground.hot, ground.frontier, ground.clock, ground.settings.feeds, charge)
+    return FeedPolling(runtime.raw_db, runtime.frontier, runtime.clock, runtime.settings.feeds, charge)

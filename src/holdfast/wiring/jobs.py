@@ -34,17 +34,17 @@ from holdfast.wiring import Runtime, open_ground, prepare
 class Pulse:
     """What says that a worker lives: leases that are renewed, and the row of the worker itself; for one thread."""
 
-    ground: Runtime
+    runtime: Runtime
     leases: ExecutionLeases
 
 
 @contextmanager
 def open_pulse(settings: Settings) -> Iterator[Pulse]:
     """Open connections for one more thread of a worker."""
-    with open_ground(settings) as ground, closing(Database(settings.database)) as database:
+    with open_ground(settings) as runtime, closing(Database(settings.database)) as database:
         settler = RunSettler(settings.jobs, Placement())
-        leases = ExecutionLeases(database, ground.clock, settler, home=settings.home)
-        yield Pulse(ground=ground, leases=leases)
+        leases = ExecutionLeases(database, runtime.clock, settler, home=settings.home)
+        yield Pulse(runtime=runtime, leases=leases)
 
 
 def zimit_config(config: SourceConfig, settings: Settings) -> JobConfig:
@@ -110,8 +110,8 @@ def open_jobs(settings: Settings, *, backend_check: BackendCheck | None = None) 
     parties wanted to be first at ends the block of the second with Conflict.
     """
     prepare(settings)
-    with closing(connect(settings.database)) as hot, closing(Database(settings.database)) as database, _one_first():
-        clock: Clock = DatabaseClock(hot) if hot.dialect == "postgresql" else SystemClock()
+    with closing(connect(settings.database)) as raw_db, closing(Database(settings.database)) as database, _one_first():
+        clock: Clock = DatabaseClock(raw_db) if raw_db.dialect == "postgresql" else SystemClock()
         placement = Placement()
         settler = RunSettler(settings.jobs, placement)
         yield Jobs(

@@ -62,8 +62,8 @@ class AfterCrawl:
 
     @cached_property
     def _indexer(self) -> Indexer:
-        ground = self._bench.ground
-        opened = open_indexer(ground.hot, ground.clock, ground.settings.home, on_progress=self._look)
+        runtime = self._bench.runtime
+        opened = open_indexer(runtime.raw_db, runtime.clock, runtime.settings.home, on_progress=self._look)
         return self._bench.on_end.enter_context(opened)
 
     def _look(self, _file: FileToIndex, _progress: ReadProgress) -> None:
@@ -85,10 +85,10 @@ class AfterCrawl:
 
     def _pending(self) -> Iterator[int]:
         """Yield the sealed files that wait to be read, by id."""
-        ground, after = self._bench.ground, 0
+        runtime, after = self._bench.runtime, 0
         while True:
-            with ground.hot.read() as tx:
-                waiting = pending_files(tx, after=after, now=to_micros(ground.clock.now()))
+            with runtime.raw_db.read() as tx:
+                waiting = pending_files(tx, after=after, now=to_micros(runtime.clock.now()))
             yield from waiting
             if not waiting:
                 return
@@ -109,27 +109,27 @@ class AfterCrawl:
 
         A place where no file may lie will not become one: whoever reads it says so.
         """
-        with self._bench.ground.hot.read() as tx:
+        with self._bench.runtime.raw_db.read() as tx:
             stored = files.path_of(tx, warc_file_id)
         try:
-            return stored is not None and locate(self._bench.ground.settings.home, stored).parent.is_dir()
+            return stored is not None and locate(self._bench.runtime.settings.home, stored).parent.is_dir()
         except StrayFile:
             return True
 
     def _free(self) -> None:
         """Let go of what dead indexers and crawl processes of this machine held."""
-        ground = self._bench.ground
-        now = ground.clock.monotonic()
+        runtime = self._bench.runtime
+        now = runtime.clock.monotonic()
         if now - self._freed_at >= _FREE_S:
             self._freed_at = now
-            free_the_dead(ground.hot, ground.clock, ground.run_folder)
+            free_the_dead(runtime.raw_db, runtime.clock, runtime.run_folder)
         if now - self._beat_at >= _BEAT_S and "_indexer" in self.__dict__:
             self._beat_at = now
             self._indexer.beat()
 
     def _go_on_with(self, found: ToIndex) -> bool:
         """Read one file of an execution, or close its account; False if others are at all that is left of it."""
-        now = self._bench.ground.clock.now()
+        now = self._bench.runtime.clock.now()
         try:
             with self._bench.database.write() as session:
                 is_new = indexing.take_up(session, found.execution_id, now=now)
@@ -153,7 +153,7 @@ class AfterCrawl:
 
     def _ask_again(self, states: FileStates) -> None:
         """Have files read again that could not be read the last time."""
-        with self._bench.ground.hot.write() as tx:
+        with self._bench.runtime.raw_db.write() as tx:
             for warc_file_id in states.failed:
                 files.set_index_state(tx, warc_file_id, "pending")
 
@@ -162,9 +162,9 @@ class AfterCrawl:
         folder = Path(found.output_dir)
         if found.backend in OWN or found.execution_id in self._refused or not folder.is_dir():
             return
-        ground = self._bench.ground
-        wish = ImportWish(source=found.source, name=None, home=ground.settings.home, config={})
-        importer = Importer(self._bench.database, ground.hot, ground.clock, self._indexer, wish)
+        runtime = self._bench.runtime
+        wish = ImportWish(source=found.source, name=None, home=runtime.settings.home, config={})
+        importer = Importer(self._bench.database, runtime.raw_db, runtime.clock, self._indexer, wish)
         importer.keeping = Keeping.LINK
         importer.on_step = lambda _step: setattr(self._indexer, "stopping", self._bench.is_stopping())
         there = discover([folder], follow_state=True)
@@ -183,7 +183,7 @@ class AfterCrawl:
             still_written = open_files(session, execution_id=found.execution_id)
         if not still_written:
             return []
-        mended = recover(self._bench.ground)  # its process died, or is just sealing
+        mended = recover(self._bench.runtime)  # its process died, or is just sealing
         left = [number for number in still_written if number in mended.left and self._is_there(number)]
         lost = {number: mended.left[number] for number in left}
         lost |= {number: mended.elsewhere[number] for number in still_written if number in mended.elsewhere}
@@ -195,7 +195,7 @@ class AfterCrawl:
     def _conclude(self, found: ToIndex, lost: Sequence[int]) -> bool:
         """Close the account of an execution; False if something of it waits again."""
         errors = self._refused.pop(found.execution_id, [])
-        database, clock = self._bench.database, self._bench.ground.clock
+        database, clock = self._bench.database, self._bench.runtime.clock
         closed = indexing.close_account(
             database, clock, found.execution_id, errors=errors, lost=lost, folder=found.output_dir
         )
@@ -206,12 +206,12 @@ class AfterCrawl:
     def _search(self) -> bool:
         if self._bench.is_stopping():
             return False
-        ground = self._bench.ground
+        runtime = self._bench.runtime
         with suppress(IndexBusy):  # then another process takes it in
             done = drain(
                 self._bench.database,
-                ground.settings.home,
-                ground.clock,
+                runtime.settings.home,
+                runtime.clock,
                 limit_s=_DRAIN_S,
                 is_stopping=self._bench.is_stopping,
             )
@@ -220,11 +220,11 @@ class AfterCrawl:
 
     def _compare(self) -> bool:
         """Compare captures after something was read, and now and then: others read too."""
-        now = self._bench.ground.clock.monotonic()
+        now = self._bench.runtime.clock.monotonic()
         if self._bench.is_stopping() or not (self._news or now - self._compared_at >= _COMPARE_S):
             return False
         done = compute_pending(
-            self._bench.database, self._bench.ground.clock, ComputeWish(max_events=_EVENTS), on_progress=self._pause
+            self._bench.database, self._bench.runtime.clock, ComputeWish(max_events=_EVENTS), on_progress=self._pause
         )
         self._compared_at, self._news = now, done.looked_at > 0
         return done.looked_at > 0

@@ -38,7 +38,7 @@ class Chore(Protocol):
 class BackgroundContext:
     """What chores are made with; all of it belongs to the thread that they run on."""
 
-    ground: Runtime
+    runtime: Runtime
     database: Database
     is_stopping: Callable[[], bool]
     """Whether the worker ends: leave off at the next good moment, what is left stays in the rows."""
@@ -115,15 +115,17 @@ class Rounds:
     def _work(self) -> None:
         settings = self._settings
         with ExitStack() as stack:
-            ground = stack.enter_context(open_ground(settings))
+            runtime = stack.enter_context(open_ground(settings))
             database = stack.enter_context(closing(Database(settings.database)))
-            bench = BackgroundContext(ground=ground, database=database, is_stopping=self._stopping.is_set, on_end=stack)
+            bench = BackgroundContext(
+                runtime=runtime, database=database, is_stopping=self._stopping.is_set, on_end=stack
+            )
             turns = [_Turn(make(bench)) for make in self._chores]
             while not self._stopping.is_set():
                 self._wake.clear()
                 busy = False
                 for turn in turns:
-                    busy |= self._take(turn, ground.clock.monotonic())
+                    busy |= self._take(turn, runtime.clock.monotonic())
                 self._report(idle=not busy, errors={t.chore.name: t.error for t in turns if t.error is not None})
                 if not busy:
                     self._wake.wait(0.05 if self._hurried else settings.worker.rest_s)
@@ -177,9 +179,9 @@ class Accounting:
 
     def _account(self, edition_id: int) -> bool:
         """Write a report; False if somebody else is at it."""
-        bench, ground = self._bench, self._bench.ground
+        bench, runtime = self._bench, self._bench.runtime
         try:
-            written = write_report(bench.database, ground.settings.home, ground.clock, edition_id, tell=self._look)
+            written = write_report(bench.database, runtime.settings.home, runtime.clock, edition_id, tell=self._look)
         except EditionBusy:
             return False
         except LedgerUnbalanced as exc:
@@ -209,9 +211,9 @@ class LinkSignals:
 
     def run_once(self) -> bool:
         """Compute them if that is due; False if it is not, if another process is at it, or if the worker ends."""
-        ground = self._bench.ground
-        now = ground.clock.monotonic()
+        runtime = self._bench.runtime
+        now = runtime.clock.monotonic()
         if self._looked_at is not None and now - self._looked_at < _LOOK_S:
             return False
         self._looked_at = now
-        return refresh(self._bench.database, ground.settings.home, ground.clock, is_stopping=self._bench.is_stopping)
+        return refresh(self._bench.database, runtime.settings.home, runtime.clock, is_stopping=self._bench.is_stopping)

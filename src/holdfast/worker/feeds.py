@@ -41,8 +41,8 @@ class FeedRunner:
     def run(self, lease: ExecutionLease, holding: RunnerHolding) -> RunEnding | None:
         """Poll what is due and capture what is new, as `Runner` has it."""
         settings = self._settings
-        with closing(Database(settings.database)) as database, open_ground(settings) as ground:
-            poll = _Poll(ground, database, lease, holding)
+        with closing(Database(settings.database)) as database, open_ground(settings) as runtime:
+            poll = _Poll(runtime, database, lease, holding)
             if poll.brief.is_idle and not lease.resumed:
                 reason = "crawl_is_running" if poll.brief.crawled_now else "nothing_due"
                 return RunEnding(result=RunResult.COMPLETED, reason=reason)
@@ -51,7 +51,7 @@ class FeedRunner:
             ending = NativeRunner(alone, plan=poll.begin()).run(lease, holding)
             if ending is None or ending.result is RunResult.CANCELLED:
                 return ending
-            with ground.hot.read() as tx:
+            with runtime.raw_db.read() as tx:
                 has_files = bool(files_of(tx, execution_id=lease.execution_id))
             ending = as_poll(ending, has_files=has_files)
             poll.conclude(ending)
@@ -65,9 +65,9 @@ _CAME_TO_ITS_END = (DONE, Shortfall.HOSTS_GIVEN_UP, Shortfall.TRUNCATED)
 class _Poll:
     """What a poll begins with and leaves behind."""
 
-    def __init__(self, ground: Runtime, database: Database, lease: ExecutionLease, holding: RunnerHolding) -> None:
-        self._ground, self._database, self._lease, self._holding = ground, database, lease, holding
-        self._settings, self._began = ground.settings.feeds, ground.clock.now()
+    def __init__(self, runtime: Runtime, database: Database, lease: ExecutionLease, holding: RunnerHolding) -> None:
+        self._runtime, self._database, self._lease, self._holding = runtime, database, lease, holding
+        self._settings, self._began = runtime.settings.feeds, runtime.clock.now()
         self._config = job_config(lease.job, lease.source)
         self.brief = self._read()
 
@@ -87,16 +87,16 @@ class _Poll:
             "info", "lifecycle", "poll starts", feeds=len(brief.feeds), search=brief.search, items_waiting=brief.waiting
         )
         lists = [Polled(feed.url, feed.etag, feed.last_modified) for feed in brief.feeds]
-        plan = replace(plan_of(self._ground.settings, self._lease), landing=brief.landing)
+        plan = replace(plan_of(self._runtime.settings, self._lease), landing=brief.landing)
         plan = feed_plan(plan, lists, search=brief.search)
-        book = open_feeds(self._ground, plan, self._lease.execution_id)
+        book = open_feeds(self._runtime, plan, self._lease.execution_id)
         if book is not None:
             book.take()
         return plan
 
     def conclude(self, ending: RunEnding) -> None:
         """Note that the source was searched, count what could not be reached, and tell how the feeds are doing."""
-        now, lease = self._ground.clock.now(), self._lease
+        now, lease = self._runtime.clock.now(), self._lease
         over = ending.result is RunResult.COMPLETED and ending.reason in _CAME_TO_ITS_END
         with self._database.write() as session:
             if over and self.brief.search:

@@ -103,17 +103,17 @@ class Heartbeat:
                 self._ended.wait(pause)
 
     def _beat(self, pulse: Pulse) -> None:
-        now = pulse.ground.clock.monotonic()
+        now = pulse.runtime.clock.monotonic()
         with self._lock:
             held = list(self._held.values())
         for one in held:
             try:
-                self._renew(pulse, one, pulse.ground.clock.monotonic())
+                self._renew(pulse, one, pulse.runtime.clock.monotonic())
                 one.holding.flush()
             except Exception as exc:  # the one place where a lease may fail to beat: the others do not wait for it
                 _log.error("worker.beat_failed", action="beat", execution=one.lease.execution_id, error=repr(exc))
         if now - self._owner_at >= min(_OWNER_S, self._settings.jobs.heartbeat_s):
-            with suppress(Unavailable), pulse.ground.hot.write() as tx:
+            with suppress(Unavailable), pulse.runtime.raw_db.write() as tx:
                 self._owner.beat(tx)
                 self._owner_at = now
 
@@ -254,7 +254,7 @@ def name_of(owner_id: int) -> str:
     return f"{socket.gethostname()}/{owner_id}"
 
 
-def dead_holders(ground: Runtime, database: Database) -> list[str]:
+def dead_holders(runtime: Runtime, database: Database) -> list[str]:
     """Return the holders of jobs that are gone, as far as can be told from here, whatever their machine was called.
 
     Holders of another machine are left to the stale period: their run files cannot be seen from here.
@@ -266,8 +266,8 @@ def dead_holders(ground: Runtime, database: Database) -> list[str]:
         host, _, number = name.rpartition("/")
         if not number.isdecimal():
             continue
-        known = host == socket.gethostname() or is_registered(ground.hot, int(number), host=host)
-        if known and is_gone(ground.hot, ground.clock, int(number), folder=ground.run_folder):
+        known = host == socket.gethostname() or is_registered(runtime.raw_db, int(number), host=host)
+        if known and is_gone(runtime.raw_db, runtime.clock, int(number), folder=runtime.run_folder):
             dead.append(name)
     return dead
 
@@ -316,34 +316,36 @@ class WorkerReport:
 class WorkerContext:
     """What a worker stands on; of its main thread, but for the heart and the chores."""
 
-    ground: Runtime
+    runtime: Runtime
     jobs: Jobs
     name: str
-    heart: Heartbeat
+    heartbeat: Heartbeat
     rounds: Rounds
     telling: ExecutionLeases
     """For the threads of runs: with a clock that any thread may read."""
 
 
 @contextmanager
-def open_shop(settings: Settings, roster: RunnerTable, *, schedules: bool = True) -> Iterator[WorkerContext]:
+def open_shop(settings: Settings, runner_table: RunnerTable, *, schedules: bool = True) -> Iterator[WorkerContext]:
     """Open connections, register the worker and start its heart and its chores; all of it ends with the block."""
     with ExitStack() as stack:
-        ground = stack.enter_context(open_ground(settings))
+        runtime = stack.enter_context(open_ground(settings))
         jobs = stack.enter_context(open_jobs(settings))
-        recover(ground)
+        recover(runtime)
         kind = SCHEDULING if schedules else RUNNING
-        owner = OwnerProcess(ground.hot, ground.clock, run=RunFile(ground.run_folder), kind=kind, execution_id=None)
+        owner = OwnerProcess(
+            runtime.raw_db, runtime.clock, run=RunFile(runtime.run_folder), kind=kind, execution_id=None
+        )
         stack.callback(_say_goodbye, owner)
-        heart, rounds = Heartbeat(settings, owner), Rounds(settings, roster.chores)
-        heart.start()
-        stack.callback(heart.stop)
+        heartbeat, rounds = Heartbeat(settings, owner), Rounds(settings, runner_table.chores)
+        heartbeat.start()
+        stack.callback(heartbeat.stop)
         rounds.start()
         stack.callback(rounds.stop, _LET_GO_S)
         clock = SessionClock(SystemClock())
         telling = ExecutionLeases(jobs.database, clock, RunSettler(settings.jobs, Placement()), home=settings.home)
         yield WorkerContext(
-            ground=ground, jobs=jobs, name=name_of(owner.id), heart=heart, rounds=rounds, telling=telling
+            runtime=runtime, jobs=jobs, name=name_of(owner.id), heartbeat=heartbeat, rounds=rounds, telling=telling
         )
 
 
@@ -355,10 +357,10 @@ def _say_goodbye(owner: OwnerProcess) -> None:
 class Worker:
     """The main thread of a worker."""
 
-    def __init__(self, shop: WorkerContext, duty: WorkerOptions, stops: Stops, roster: RunnerTable) -> None:
-        self._shop, self._duty, self._stops, self._runners = shop, duty, stops, roster.runners
-        self._settings, self._clock = shop.jobs.settings, shop.ground.clock
-        self._feed_jobs = FeedJobs(shop.jobs)
+    def __init__(self, context: WorkerContext, options: WorkerOptions, stops: Stops, runner_table: RunnerTable) -> None:
+        self._context, self._options, self._stops, self._runners = context, options, stops, runner_table.runners
+        self._settings, self._clock = context.jobs.settings, context.runtime.clock
+        self._feed_jobs = FeedJobs(context.jobs)
         self._runs: list[WorkerRun] = []
         self._wake = threading.Event()
         self._poll_at = 0.0
@@ -377,9 +379,9 @@ class Worker:
             if not self._is_over():
                 self._wake.wait(_LOOK_S)
                 self._wake.clear()
-        if self._duty.once:
-            self._shop.rounds.exhaust(lambda: not self._stops.count)
-        self.report.chore_errors = self._shop.rounds.errors
+        if self._options.once:
+            self._context.rounds.exhaust(lambda: not self._stops.count)
+        self.report.chore_errors = self._context.rounds.errors
         return self.report
 
     def _patiently(self, step: Callable[[], None]) -> None:
@@ -389,21 +391,21 @@ class Worker:
             _log.warning("worker.waits", action="look", message=str(exc))
         except Exception:  # what nobody foresaw: the runs go on, and so does the worker, unless it is to end anyway
             _log.exception("worker.look_failed", action="look")
-            if self._duty.once and not self._runs:
+            if self._options.once and not self._runs:
                 raise
 
     def _begin(self) -> None:
-        jobs = self._shop.jobs
-        jobs.scheduler.start(dead_owners=dead_holders(self._shop.ground, jobs.database))
+        jobs = self._context.jobs
+        jobs.scheduler.start(dead_owners=dead_holders(self._context.runtime, jobs.database))
 
     def _is_over(self) -> bool:
         if self._runs:
             return self._hurried_at is not None and self._clock.monotonic() - self._hurried_at > _LET_GO_S
-        return bool(self._stops.count) or self._is_done() or (self._duty.once and self._is_empty)
+        return bool(self._stops.count) or self._is_done() or (self._options.once and self._is_empty)
 
     def _is_done(self) -> bool:
         """Return whether the one execution that was wanted has been run."""
-        return self._duty.job_id is not None and bool(self.report.executions)
+        return self._options.job_id is not None and bool(self.report.executions)
 
     def _look(self) -> None:
         """Settle what has ended; when it is time, queue what is due and take what is queued."""
@@ -413,27 +415,29 @@ class Worker:
         now = self._clock.monotonic()
         if self._stops.count or not (ended or now >= self._poll_at):
             return
-        self._poll_at = now + self._duty.poll_s
+        self._poll_at = now + self._options.poll_s
         queued = self._schedule()
         taken = self._take()
         self._is_empty = not (queued or taken)
 
     def _schedule(self) -> bool:
         """Free what the dead of this machine held, and queue what is due; return whether there was any of it."""
-        jobs = self._shop.jobs
-        dead = dead_holders(self._shop.ground, jobs.database)
+        jobs = self._context.jobs
+        dead = dead_holders(self._context.runtime, jobs.database)
         freed = jobs.scheduler.sweep(dead_owners=dead) if dead else 0
-        if self._duty.schedules:
+        if self._options.schedules:
             self._feed_jobs.look()
-        tick = jobs.scheduler.tick() if self._duty.schedules else None
+        tick = jobs.scheduler.tick() if self._options.schedules else None
         return bool(freed or (tick is not None and (tick.queued or tick.cleared)))
 
     def _take(self) -> bool:
         """Begin as many executions as there is room for; return whether one was begun or may be at the next look."""
         taken = False
-        while len(self._runs) < self._duty.concurrency and not self._is_done() and self._has_space():
+        while len(self._runs) < self._options.concurrency and not self._is_done() and self._has_space():
             asked_at = self._clock.monotonic()
-            lease = self._shop.jobs.leases.take(self._shop.name, kinds=self._duty.kinds, job_id=self._duty.job_id)
+            lease = self._context.jobs.leases.take(
+                self._context.name, kinds=self._options.kinds, job_id=self._options.job_id
+            )
             if lease is None:
                 break
             taken = True
@@ -444,7 +448,7 @@ class Worker:
         """Return whether every volume has room for new work; the first time that one has not is told."""
         low = low_volume(self._settings)
         if low is not None and not self._is_low:
-            waits = self._shop.jobs.leases.tell_waiting("disk_space", kinds=self._duty.kinds)
+            waits = self._context.jobs.leases.tell_waiting("disk_space", kinds=self._options.kinds)
             told = shortage(low, self._settings.disk)
             _log.error("worker.low_disk", action="take", folder=str(low), execution=waits, message=told)
             self.report.low_disk = waits is not None
@@ -455,8 +459,8 @@ class Worker:
         return low is None
 
     def _start(self, lease: ExecutionLease, asked_at: float) -> None:
-        holding = holding_for(lease, self._shop.jobs.database, self._shop.telling, self._settings.jobs)
-        self._shop.heart.keep(lease, holding, taken_at=asked_at)
+        holding = holding_for(lease, self._context.jobs.database, self._context.telling, self._settings.jobs)
+        self._context.heartbeat.keep(lease, holding, taken_at=asked_at)
         run = WorkerRun(lease, lambda: self._runner(lease), holding, wake=self._wake.set)
         self._runs.append(run)
         self.report.executions.append(lease.execution_id)
@@ -477,7 +481,7 @@ class Worker:
 
     def _settle(self, run: WorkerRun) -> None:
         """Write how a run ended, under its lease; a database that is away leaves it for the next look."""
-        self._shop.heart.ends(run.lease)
+        self._context.heartbeat.ends(run.lease)
         try:
             word = self._write(run, run.ending)
         except Unavailable:
@@ -485,10 +489,10 @@ class Worker:
         except Exception as exc:  # the rows do not take this ending: one that says so is written in its place
             _log.exception("worker.settle_failed", action="settle", execution=run.lease.execution_id)
             word = self._give_up(run, exc)
-        self._shop.heart.drop(run.lease)
+        self._context.heartbeat.drop(run.lease)
         self._runs.remove(run)
         self.report.endings[word] += 1
-        self._shop.rounds.wake()
+        self._context.rounds.wake()
         _log.info(
             "worker.run_ends",
             execution=run.lease.execution_id,
@@ -498,7 +502,7 @@ class Worker:
 
     def _write(self, run: WorkerRun, ending: RunEnding | None) -> str:
         """Settle or hand back what is still ours; return the word for it."""
-        leases = self._shop.jobs.leases
+        leases = self._context.jobs.leases
         try:
             if ending is None or run.is_lost:  # one that only lapsed is handed back, so that nobody waits for its end
                 leases.release(run.lease, rest_s=run.holding.rest_s)
@@ -526,7 +530,7 @@ class Worker:
         """Tell the runs and the chores what the signals said; runs that do not let go are left to the next worker."""
         if not self._stops.count:
             return
-        self._shop.rounds.ask_to_stop()
+        self._context.rounds.ask_to_stop()
         for run in self._runs:
             run.holding.ask(StopReason.DRAIN if self._stops.count == 1 else StopReason.NOW)
         if self._stops.count > 1 and self._hurried_at is None:
@@ -549,10 +553,10 @@ class _Nobody:
         )
 
 
-def work(settings: Settings, duty: WorkerOptions, stops: Stops, roster: RunnerTable) -> WorkerReport:
+def work(settings: Settings, options: WorkerOptions, stops: Stops, runner_table: RunnerTable) -> WorkerReport:
     """Be a worker until told to stop, or until nothing is due; Unavailable if it cannot even begin."""
-    with open_shop(settings, roster, schedules=duty.schedules) as shop:
-        _log.info("worker.starts", name=shop.name, concurrency=duty.concurrency, schedules=duty.schedules)
-        report = Worker(shop, duty, stops, roster).run()
-        _log.info("worker.ends", name=shop.name, **report.endings)
+    with open_shop(settings, runner_table, schedules=options.schedules) as context:
+        _log.info("worker.starts", name=context.name, concurrency=options.concurrency, schedules=options.schedules)
+        report = Worker(context, options, stops, runner_table).run()
+        _log.info("worker.ends", name=context.name, **report.endings)
         return report

@@ -244,19 +244,19 @@ class NativeRunner:
     def run(self, lease: ExecutionLease, holding: RunnerHolding) -> RunEnding | None:
         """Crawl, as `Runner` has it."""
         plan, self._etag = self._given or plan_of(self._settings, lease), self._known_etag(lease)
-        with open_ground(self._settings) as ground:
-            recover(ground)
-            if (trouble := _prepared(ground, lease)) is not None:
+        with open_ground(self._settings) as runtime:
+            recover(runtime)
+            if (trouble := _prepared(runtime, lease)) is not None:
                 return _infra(trouble)
-            stops = LeaseStops(holding, MountIdentity(lease.output_dir), ground.clock)
-            begun = _begin(ground, lease, plan, resumes=self._given is None)
-            watch = CrawlWatch(holding, lease.output_dir / "crawl.log", now=ground.clock.monotonic())
+            stops = LeaseStops(holding, MountIdentity(lease.output_dir), runtime.clock)
+            begun = _begin(runtime, lease, plan, resumes=self._given is None)
+            watch = CrawlWatch(holding, lease.output_dir / "crawl.log", now=runtime.clock.monotonic())
             supervisor = Supervisor(
-                ground,
+                runtime,
                 begun,
                 plan,
                 workers=self._settings.worker.processes,
-                show=lambda status: watch.look(status, supervisor.cost, now=ground.clock.monotonic()),
+                show=lambda status: watch.look(status, supervisor.cost, now=runtime.clock.monotonic()),
             )
             conclusion = supervisor.crawl(stops, epoch=lease.claim.epoch)
             watch.read_log()
@@ -266,14 +266,14 @@ class NativeRunner:
                 return _infra(f"{lease.output_dir} has vanished while it was written to: is its storage mounted?")
             if conclusion.reading.reason == Shortfall.CRASHED and (trouble := storage_trouble(lease.output_dir)):
                 return _infra(trouble, stack=tail(lease.output_dir / "crawl.log"))
-            status = read_status(ground.hot, ground.clock, lease.execution_id)
-            watch.look(status, conclusion.cost, now=ground.clock.monotonic())
+            status = read_status(runtime.raw_db, runtime.clock, lease.execution_id)
+            watch.look(status, conclusion.cost, now=runtime.clock.monotonic())
             watch.note_metrics(status)
-            return self._ending(ground, lease, holding, conclusion, status)
+            return self._ending(runtime, lease, holding, conclusion, status)
 
     def _ending(
         self,
-        ground: Runtime,
+        runtime: Runtime,
         lease: ExecutionLease,
         holding: RunnerHolding,
         conclusion: Conclusion,
@@ -289,23 +289,23 @@ class NativeRunner:
                 holding.tell(RunProgress(counts=counts))
                 return None
             if word is StopReason.DISCARD:
-                _close_rest(ground, status.frontier_id, "cancelled")
-                discard(ground, lease.execution_id)
+                _close_rest(runtime, status.frontier_id, "cancelled")
+                discard(runtime, lease.execution_id)
                 return RunEnding(result=RunResult.CANCELLED, reason="discarded")
-            reading = _given_up(ground, status, word)
+            reading = _given_up(runtime, status, word)
         stack = tail(lease.output_dir / "crawl.log") if reading.reason == Shortfall.CRASHED else None
         ending = RunEnding.of(reading, counts=counts, error=conclusion.error, stack=stack)
-        _note_failures(ground, status.frontier_id, holding)
-        return self._complete(ground, lease, status, ending)
+        _note_failures(runtime, status.frontier_id, holding)
+        return self._complete(runtime, lease, status, ending)
 
     def _complete(
-        self, ground: Runtime, lease: ExecutionLease, status: ExecutionStatus, ending: RunEnding
+        self, runtime: Runtime, lease: ExecutionLease, status: ExecutionStatus, ending: RunEnding
     ) -> RunEnding:
         """Return the ending with its metrics, its start page, and whether there is something to index."""
-        with ground.hot.read() as tx:
+        with runtime.raw_db.read() as tx:
             timing = Timing(*execution_queries.timing(tx, execution_id=status.frontier_id))
             has_files = bool(files.files_of(tx, execution_id=lease.execution_id))
-        found = summary(ground.hot, status.frontier_id)
+        found = summary(runtime.raw_db, status.frontier_id)
         metrics = crawl_metrics(found, timing, requests=status.requests)
         costs = ending.counts
         ending = replace(
@@ -314,7 +314,7 @@ class NativeRunner:
         if ending.reason in (Shortfall.NO_SERVER, Shortfall.NOTHING_CAPTURED):
             ending = replace(ending, error=f"nothing could be captured: {_worst(metrics)}; {ending.error}")
         if ending.rule.retry is Retry.YES:
-            ending = replace(ending, not_before=ground.frontier.reachable_at(status.frontier_id))
+            ending = replace(ending, not_before=runtime.frontier.reachable_at(status.frontier_id))
         over = ending.result is not RunResult.FAILED and has_files
         start = self._start_page(lease, status.frontier_id)
         return replace(ending, metrics=metrics, start=start, index_state="pending" if over else None)
@@ -345,10 +345,10 @@ def plan_of(settings: Settings, lease: ExecutionLease) -> CrawlPlan:
     return plan
 
 
-def _prepared(ground: Runtime, lease: ExecutionLease) -> str | None:
+def _prepared(runtime: Runtime, lease: ExecutionLease) -> str | None:
     """Make the output directory and return what is wrong with it; one that holds files is never made again."""
-    folder, home = lease.output_dir, ground.settings.home
-    with ground.hot.read() as tx:
+    folder, home = lease.output_dir, runtime.settings.home
+    with runtime.raw_db.read() as tx:
         ids = [lease.execution_id, *execution_queries.runs_before(tx, execution_id=lease.execution_id)]
         is_away = files_are_away(tx, home, ids)
     if is_away:
@@ -374,10 +374,10 @@ def _infra(trouble: str, *, stack: str | None = None) -> RunEnding:
     )
 
 
-def _begin(ground: Runtime, lease: ExecutionLease, plan: CrawlPlan, *, resumes: bool) -> Begun:
+def _begin(runtime: Runtime, lease: ExecutionLease, plan: CrawlPlan, *, resumes: bool) -> Begun:
     """Write the plan into the execution, with where its seeds landed before; ignoring robots.txt lands in the audit."""
-    frontier_id = frontier_for(ground, lease.execution_id) if resumes else lease.execution_id
-    with ground.hot.write() as tx:
+    frontier_id = frontier_for(runtime, lease.execution_id) if resumes else lease.execution_id
+    with runtime.raw_db.write() as tx:
         row = execution_queries.execution(tx, lease.execution_id)
         assert row is not None
         known = execution_queries.execution(tx, frontier_id) if frontier_id != row.id else row
@@ -389,7 +389,7 @@ def _begin(ground: Runtime, lease: ExecutionLease, plan: CrawlPlan, *, resumes: 
         if plan.robots == "ignore":
             append_event(
                 tx,
-                ground.clock,
+                runtime.clock,
                 action="robots.ignored",
                 subject=f"execution {row.id}",
                 detail={"reason": plan.robots_reason, "seeds": list(plan.seeds)},
@@ -405,13 +405,13 @@ def _begin(ground: Runtime, lease: ExecutionLease, plan: CrawlPlan, *, resumes: 
     )
 
 
-def frontier_for(ground: Runtime, execution_id: int) -> int:
+def frontier_for(runtime: Runtime, execution_id: int) -> int:
     """Return whose frontier a run works on: a retry goes on with that of the last run before it that had one.
 
     A run whose storage was away had none. What was captured is not asked again; what was left open, and what was given
     up, is. Where files with captures were struck out (quarantined, discarded), everything is asked for again.
     """
-    with ground.hot.read() as tx:
+    with runtime.raw_db.read() as tx:
         known = execution_queries.frontier_of(tx, execution_id)
         if known != execution_id:
             return known
@@ -426,31 +426,31 @@ def frontier_for(ground: Runtime, execution_id: int) -> int:
             return execution_id
     root = earlier.frontier_id
     whole = earlier.reason in (Shortfall.NO_SERVER, Shortfall.NOTHING_CAPTURED)
-    reopened = ground.frontier.reopen(root, every_domain=whole)
+    reopened = runtime.frontier.reopen(root, every_domain=whole)
     # Said last: if this process dies before, the next one reopens what is still closed.
-    with ground.hot.write() as tx:
+    with runtime.raw_db.write() as tx:
         execution_queries.go_on_with(tx, execution_id=execution_id, frontier_id=root)
     _log.info("crawl.frontier_resumed", execution=execution_id, frontier=root, reopened=reopened)
     return root
 
 
-def _given_up(ground: Runtime, status: ExecutionStatus, word: StopReason) -> RunReading:
+def _given_up(runtime: Runtime, status: ExecutionStatus, word: StopReason) -> RunReading:
     """Close what will not be asked any more, because a person wants this run to end; return what it is."""
-    left = ground.frontier.open_count(status.frontier_id) + ground.frontier.reread_count(status.frontier_id)
+    left = runtime.frontier.open_count(status.frontier_id) + runtime.frontier.reread_count(status.frontier_id)
     if word is StopReason.CANCEL:
-        _close_rest(ground, status.frontier_id, "cancelled")
+        _close_rest(runtime, status.frontier_id, "cancelled")
         return RunReading("cancelled", "cancelled", {})
-    _close_rest(ground, status.frontier_id, Shortfall.STOPPED.value)
-    return read_ending(ground.hot, frontier_id=status.frontier_id, stopped=left)
+    _close_rest(runtime, status.frontier_id, Shortfall.STOPPED.value)
+    return read_ending(runtime.raw_db, frontier_id=status.frontier_id, stopped=left)
 
 
-def _close_rest(ground: Runtime, frontier_id: int, reason: str) -> None:
-    while ground.frontier.close_rest(frontier_id, outcome=Outcome.EXCLUDED, reason=reason):
+def _close_rest(runtime: Runtime, frontier_id: int, reason: str) -> None:
+    while runtime.frontier.close_rest(frontier_id, outcome=Outcome.EXCLUDED, reason=reason):
         pass
 
 
-def _note_failures(ground: Runtime, frontier_id: int, holding: RunnerHolding) -> None:
-    with ground.hot.read() as tx:
+def _note_failures(runtime: Runtime, frontier_id: int, holding: RunnerHolding) -> None:
+    with runtime.raw_db.read() as tx:
         rows = execution_queries.failures(tx, execution_id=frontier_id, limit=_LISTED)
     for url, outcome, reason, status, message in rows:
         holding.note("warning", "fetch", f"{url}: {reason}", url=url, outcome=outcome, status=status, detail=message)

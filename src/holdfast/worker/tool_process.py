@@ -189,22 +189,22 @@ class KeptFiles:
 
 
 def keep_files(
-    ground: Runtime, database: Database, execution_id: int, output_dir: Path, holding: RunnerHolding
+    runtime: Runtime, database: Database, execution_id: int, output_dir: Path, holding: RunnerHolding
 ) -> KeptFiles:
     """Register every WARC file of a directory with an execution; the same again changes nothing.
 
     OutputBusy if a tool works there; Interrupted if the worker ends; NoSpace, Unavailable if the disk refuses.
     """
     with hold_output(output_dir):
-        consolidate(output_dir, warcs_in(all_temp_dirs(output_dir)), ground.clock, allow_copy=True)
+        consolidate(output_dir, warcs_in(all_temp_dirs(output_dir)), runtime.clock, allow_copy=True)
         paths = discover_warcs(output_dir).paths
         if not paths:
             return KeptFiles(registered=0, errors=())
         folder = output_dir / KEPT
         folder.mkdir(exist_ok=True)
-        with closing(Indexer(ground.hot, ground.clock, ground.settings.home)) as indexer:
-            wish = ImportWish(source="", name=None, home=ground.settings.home, config={})
-            importer = Importer(database, ground.hot, ground.clock, indexer, wish)
+        with closing(Indexer(runtime.raw_db, runtime.clock, runtime.settings.home)) as indexer:
+            wish = ImportWish(source="", name=None, home=runtime.settings.home, config={})
+            importer = Importer(database, runtime.raw_db, runtime.clock, indexer, wish)
             importer.begun, importer.only_register = ImportBegun(execution_id=execution_id, folder=folder), True
             importer.keeping = Keeping.LINK  # the folder is the tool's own, and what it sealed it never writes again
 

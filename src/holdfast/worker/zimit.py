@@ -85,8 +85,8 @@ class ZimitRunner:
 
     def run(self, lease: ExecutionLease, holding: RunnerHolding) -> RunEnding | None:
         """Run the tool to its end and say how it went; None hands the execution back."""
-        with open_ground(self._settings) as ground, closing(Database(self._settings.database)) as database:
-            run = _Run(ground, database, lease, holding)
+        with open_ground(self._settings) as runtime, closing(Database(self._settings.database)) as database:
+            run = _Run(runtime, database, lease, holding)
             try:
                 return run.run(self._outer)
             except Interrupted:
@@ -98,9 +98,9 @@ class ZimitRunner:
 class _Run:
     """One execution."""
 
-    def __init__(self, ground: Runtime, database: Database, lease: ExecutionLease, holding: RunnerHolding) -> None:
-        self._ground, self._database, self._lease, self._holding = ground, database, lease, holding
-        self._settings, self._dir = ground.settings, lease.output_dir
+    def __init__(self, runtime: Runtime, database: Database, lease: ExecutionLease, holding: RunnerHolding) -> None:
+        self._runtime, self._database, self._lease, self._holding = runtime, database, lease, holding
+        self._settings, self._dir = runtime.settings, lease.output_dir
         self._config: SourceConfig | None = None
         self._place: OutputDirectory | None = None
         self._lost_domains = False
@@ -141,7 +141,7 @@ class _Run:
         not be asked. Interrupted if this run is to end while it waits.
         """
         assert self._config is not None
-        recover(self._ground)  # a worker that died here a moment ago may still hold them
+        recover(self._runtime)  # a worker that died here a moment ago may still hold them
 
         def sleep(seconds: float) -> None:
             if self._holding.wait(seconds) is not None:
@@ -183,7 +183,7 @@ class _Run:
                 tool = AdoptedTool(self._dir, holder)
             else:
                 environment = environment_of(self._settings, outer)
-                tool = StartedTool(command, self._dir, environment, self._ground.clock.now())
+                tool = StartedTool(command, self._dir, environment, self._runtime.clock.now())
             code = self._watch(tool, leases)
             if code is None:
                 return None
@@ -203,12 +203,12 @@ class _Run:
             "execution_policy": _set(job.execution_policy),
             "tool_options": _set(job.tool_options),
         }
-        with self._ground.hot.write() as tx:
+        with self._runtime.raw_db.write() as tx:
             store_config(tx, execution_id=self._lease.execution_id, config=json.dumps(content))
             if self._config is not None and self._config.robots == "ignore":
                 append_event(
                     tx,
-                    self._ground.clock,
+                    self._runtime.clock,
                     action="robots.ignored",
                     subject=f"execution {self._lease.execution_id}",
                     detail={"reason": self._config.robots_reason, "seeds": list(job.seeds)},
@@ -218,7 +218,7 @@ class _Run:
         """Return what the crawl is called: the same whenever this directory is taken up."""
         assert self._config is not None
         stamp = _STAMP.match(self._dir.name)
-        began = datetime.strptime(stamp[1], "%Y%m%dT%H%M%S").replace(tzinfo=UTC) if stamp else self._ground.clock.now()
+        began = datetime.strptime(stamp[1], "%Y%m%dT%H%M%S").replace(tzinfo=UTC) if stamp else self._runtime.clock.now()
         return self._config.job_name(self._lease.source.code, began)
 
     def _watch(self, tool: Tool, leases: DomainLeases | None) -> int | None:
@@ -226,7 +226,7 @@ class _Run:
 
         It is asked to end once the hosts that it asks are not ours, or not any more.
         """
-        clock, follower = self._ground.clock, ToolFollower(self._dir, tool.said, self._holding, self._ground.clock)
+        clock, follower = self._runtime.clock, ToolFollower(self._dir, tool.said, self._holding, self._runtime.clock)
         asked, deadline, look_at, killed = False, float("inf"), 0.0, False
         renew_at = clock.monotonic() + _RENEW_S
         self._lost_domains = leases is None
@@ -292,7 +292,7 @@ class _Run:
             self._dir.rmdir()
 
     def _completed(self, code: int, stage: str | None) -> RunEnding:
-        kept = keep_files(self._ground, self._database, self._lease.execution_id, self._dir, self._holding)
+        kept = keep_files(self._runtime, self._database, self._lease.execution_id, self._dir, self._holding)
         stage = stage or (self._meaning(code, None).stage if code else None)
         error = kept.errors[0] if kept.errors else None
         if error is None and stage == FINALIZATION_FAILED:
@@ -342,7 +342,7 @@ class _Run:
     def _keep_what_there_is(self) -> None:
         """Register what a failed crawl captured: it is part of the archive, whatever becomes of the job."""
         try:
-            keep_files(self._ground, self._database, self._lease.execution_id, self._dir, self._holding)
+            keep_files(self._runtime, self._database, self._lease.execution_id, self._dir, self._holding)
         except (HoldfastError, OSError) as exc:
             self._holding.note("warning", "error", "files of the failed crawl were not registered", error=str(exc))
 

@@ -43,7 +43,7 @@ def seeds(site: Site) -> list[str]:
 
 def rows(crawler: Crawler, statement: str) -> list[tuple[Any, ...]]:
     """Return what a statement gives."""
-    with closing(crawler.hot()) as hot, hot.read() as tx:
+    with closing(crawler.raw_db()) as raw_db, raw_db.read() as tx:
         return tx.execute(statement)
 
 
@@ -61,8 +61,8 @@ def settled(crawler: Crawler) -> int:
 
 def total(crawler: Crawler, count: str) -> int:
     """Return the sum of one running total over all processes."""
-    with closing(crawler.hot()) as hot, hot.read() as tx:
-        if hot.dialect == "postgresql":
+    with closing(crawler.raw_db()) as raw_db, raw_db.read() as tx:
+        if raw_db.dialect == "postgresql":
             found = tx.execute(f"SELECT coalesce(sum((counts->>'{count}')::bigint), 0) FROM execution_counts")
         else:
             found = tx.execute(f"SELECT coalesce(sum(json_extract(counts, '$.{count}')), 0) FROM execution_counts")

@@ -28,10 +28,10 @@ class Team:
         self._plan = CrawlPlan(
             seeds=tuple(seeds), contact="tests@example.org", delay_s=delay_s, allow_networks=("127.0.0.0/8",)
         )
-        with self._ground() as ground:
+        with self._runtime() as runtime:
             wish = executions.ExecutionWish(crawler.home)
-            self._begun = executions.begin(ground.hot, ground.clock, self._plan, wish, is_working=lambda _: False)
-            ground.frontier.add(self._begun.execution_id, seeds_of(self._plan))
+            self._begun = executions.begin(runtime.raw_db, runtime.clock, self._plan, wish, is_working=lambda _: False)
+            runtime.frontier.add(self._begun.execution_id, seeds_of(self._plan))
         self._members: list[subprocess.Popen[bytes]] = []
 
     def start(self, name: str, *before: str, **variables: str) -> subprocess.Popen[bytes]:
@@ -68,9 +68,9 @@ class Team:
                 said = pipe.read()
             assert code == 0, f"exit {code}: {self._crawler.log()[-3000:]}"
             endings.append(json.loads(said.splitlines()[-1])["ending"])
-        with self._ground() as ground:
+        with self._runtime() as runtime:
             number = self._begun.execution_id
-            executions.end(ground.hot, ground.clock, executions.ExecutionEnding(number, "completed", "done"))
+            executions.end(runtime.raw_db, runtime.clock, executions.ExecutionEnding(number, "completed", "done"))
         return endings
 
     def _end_all(self) -> None:
@@ -86,15 +86,15 @@ class Team:
 
     def free(self, owner_id: int) -> int:
         """Void the leases of an owner, as whoever takes it for dead does."""
-        with self._ground() as ground:
-            return ground.frontier.free([owner_id])
+        with self._runtime() as runtime:
+            return runtime.frontier.free([owner_id])
 
     def recover(self) -> RecoveryReport:
         """Clean up after members that died."""
-        with self._ground() as ground:
-            return recover(ground)
+        with self._runtime() as runtime:
+            return recover(runtime)
 
     @contextmanager
-    def _ground(self) -> Iterator[Runtime]:
-        with open_ground(config.load(home=self._crawler.home, database_url=self._crawler.database_url)) as ground:
-            yield ground
+    def _runtime(self) -> Iterator[Runtime]:
+        with open_ground(config.load(home=self._crawler.home, database_url=self._crawler.database_url)) as runtime:
+            yield runtime

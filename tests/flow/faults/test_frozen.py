@@ -168,10 +168,10 @@ def test_a_start_seals_the_files_of_the_dead_and_leaves_those_of_the_living_alon
             os.kill(pid, signal.SIGKILL)
         process.communicate()
         stale = sorted(crawler.home.rglob("*.open"))
-        hot, clock = crawler.hot(), SystemClock()
-        living = OwnerProcess(hot, clock, run=RunFile(crawler.home / "run"), kind="process", execution_id=1)
+        raw_db, clock = crawler.raw_db(), SystemClock()
+        living = OwnerProcess(raw_db, clock, run=RunFile(crawler.home / "run"), kind="process", execution_id=1)
         sealed_path = stale[0].with_name("living.warc.gz")
-        with hot.write() as tx:
+        with raw_db.write() as tx:
             path = str(sealed_path.relative_to(crawler.home))
             file_id = files.insert_file(tx, execution_id=1, owner_id=living.id, path=path, now=to_micros(clock.now()))
         writer = WarcWriter.create(sealed_path.parent, "living", file_id, {}, clock)
@@ -196,5 +196,5 @@ def test_a_start_seals_the_files_of_the_dead_and_leaves_those_of_the_living_alon
     sealed = writer.seal()
     add_to_manifest(sealed.path.parent, ManifestEntry.of(file_id, sealed))
     living.end()
-    hot.close()
+    raw_db.close()
     assert crawler.faults() == []

@@ -42,7 +42,7 @@ def _build(home: Path, shots: list[Shot], *, index: bool) -> None:
 
 
 def _rows(home: Path, statement: str) -> list[tuple[Any, ...]]:
-    with closing(connect(f"sqlite:///{(home / 'holdfast.db').resolve()}")) as hot, hot.read() as tx:
+    with closing(connect(f"sqlite:///{(home / 'holdfast.db').resolve()}")) as raw_db, raw_db.read() as tx:
         return tx.execute(statement)
 
 
@@ -126,7 +126,7 @@ def test_indexers_that_run_at_once_share_the_files_and_repeat_nothing(
     assert [code for _, code in results] == [0, 0, 0], results
     read = [one["file"] for (out, _), _ in results for one in json.loads(out)["files"]]
     assert sorted(read) == [1, 2, 3]
-    with closing(crawler.hot()) as hot, hot.read() as tx:
+    with closing(crawler.raw_db()) as raw_db, raw_db.read() as tx:
         assert tx.execute("SELECT COUNT(*), COUNT(DISTINCT id) FROM snapshots") == [(3 * (COUNT + 1),) * 2]
         assert tx.execute("SELECT COUNT(*) FROM documents") == [(50,)]
         counted = "SELECT g.id, g.snapshot_count, COUNT(s.id) FROM page_groups g JOIN snapshots s ON s.group_id = g.id"

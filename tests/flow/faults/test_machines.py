@@ -16,7 +16,7 @@ from tests.site import Site, judge
 
 def _rename(crawler: Crawler, *, is_elsewhere: bool = False) -> None:
     """Have every process been started under another host name; `is_elsewhere` hides their run files, too."""
-    with closing(crawler.hot()) as hot, hot.write() as tx:
+    with closing(crawler.raw_db()) as raw_db, raw_db.write() as tx:
         tx.execute("UPDATE owners SET host = 'replaced-container' WHERE ended_at IS NULL")
         if is_elsewhere:
             tx.execute("UPDATE owners SET run_file = '/elsewhere/' || id || '.run' WHERE ended_at IS NULL")
@@ -87,7 +87,7 @@ def test_a_crawl_that_stood_still_while_another_machine_took_its_place_hands_bac
         frozen = [first.pid, *crawler.processes()]
         for pid in frozen:
             os.kill(pid, signal.SIGSTOP)
-        with closing(crawler.hot()) as hot, hot.write() as tx:
+        with closing(crawler.raw_db()) as raw_db, raw_db.write() as tx:
             tx.execute("UPDATE owners SET heartbeat_at = heartbeat_at - 3600000000 WHERE ended_at IS NULL")
         second = there.start(*crawl)
         until(lambda: _processes_beside(crawler) > 0, within_s=60, what="the second machine works")

@@ -54,8 +54,8 @@ def archived(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, in
     with live_site() as site:
         crawler.crawl(site, "--delay", "0")
     settings = config.load(home=home)
-    with closing(connect(settings.database)) as hot:
-        index_all(hot, SystemClock(), home)
+    with closing(connect(settings.database)) as raw_db:
+        index_all(raw_db, SystemClock(), home)
     archive = Archive(settings=settings, database=Database(settings.database), clock=SystemClock())
     with serving(archive) as port:
         yield site, port

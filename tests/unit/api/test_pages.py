@@ -23,8 +23,8 @@ _BODY = parse("https://kept.example/page")
 def _kept(database_url: str) -> None:
     """Keep the signals of one page."""
     clock = SystemClock()
-    with closing(connect(database_url)) as hot:
-        frontier = Frontier(hot, clock)
+    with closing(connect(database_url)) as raw_db:
+        frontier = Frontier(raw_db, clock)
         frontier.add(1, [FoundUrl(_URL.fetch, _URL.hash64, _URL.domain, UrlKind.PAGE, 0, 1)])
         [lease] = frontier.lease(1, 1, domains=1, pages=1)
         signals = Signals(description="Où", words=keywords_of(["Vaccins et santé"]), from_hash=1,
@@ -39,8 +39,8 @@ def _kept(database_url: str) -> None:
 def _captured(database_url: str) -> None:
     """Capture one page the usual way, with its body; the next one waits in the queue."""
     clock = SystemClock()
-    with closing(connect(database_url)) as hot:
-        frontier = Frontier(hot, clock)
+    with closing(connect(database_url)) as raw_db:
+        frontier = Frontier(raw_db, clock)
         frontier.add(2, [FoundUrl(_BODY.fetch, _BODY.hash64, _BODY.domain, UrlKind.PAGE, 0, 1)])
         [lease] = frontier.lease(2, 1, domains=1, pages=1)
         frontier.settle(2, 1, [Visit(

@@ -19,9 +19,9 @@ def test_a_crawl_that_no_process_works_on_is_told_as_that(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], execution: int | None, *, is_worked_on: bool
 ) -> None:
     with begun_execution(tmp_path) as made:
-        ground = made.ground
+        runtime = made.runtime
         owner = OwnerProcess(
-            ground.hot, ground.clock, run=RunFile(ground.run_folder), kind="supervisor", execution_id=1
+            runtime.raw_db, runtime.clock, run=RunFile(runtime.run_folder), kind="supervisor", execution_id=1
         )
         if not is_worked_on:
             owner.end()

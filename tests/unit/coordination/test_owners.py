@@ -15,8 +15,8 @@ from holdfast.coordination.owners import (
     Life,
     OwnerProcess,
     _life,
-    bury,
     cleaning_up,
+    close_owner,
     dead_owners,
     has_rival,
     is_gone,
@@ -32,14 +32,14 @@ from tests.execution import begun_execution
 
 
 @pytest.fixture
-def hot(tmp_path: Path) -> Iterator[RawDatabase]:
+def raw_db(tmp_path: Path) -> Iterator[RawDatabase]:
     """A database in which an execution has begun."""
     with begun_execution(tmp_path / "home") as begin:
-        yield begin.ground.hot
+        yield begin.runtime.raw_db
 
 
-def _owner(hot: RawDatabase, clock: FakeClock, folder: Path, kind: str = "process") -> OwnerProcess:
-    return OwnerProcess(hot, clock, run=RunFile(folder), kind=kind, execution_id=1)
+def _owner(raw_db: RawDatabase, clock: FakeClock, folder: Path, kind: str = "process") -> OwnerProcess:
+    return OwnerProcess(raw_db, clock, run=RunFile(folder), kind=kind, execution_id=1)
 
 
 def _die(owner: OwnerProcess) -> Path:
@@ -51,205 +51,207 @@ def _die(owner: OwnerProcess) -> Path:
 
 
 def test_who_holds_its_lock_is_alive_and_who_does_not_is_dead(
-    hot: RawDatabase, clock: FakeClock, tmp_path: Path
+    raw_db: RawDatabase, clock: FakeClock, tmp_path: Path
 ) -> None:
-    living, dead = _owner(hot, clock, tmp_path), _owner(hot, clock, tmp_path)
+    living, dead = _owner(raw_db, clock, tmp_path), _owner(raw_db, clock, tmp_path)
     dead.run.take(0, 9, 1.0)
     _die(dead)
 
-    found = dead_owners(hot, clock, folder=tmp_path)
+    found = dead_owners(raw_db, clock, folder=tmp_path)
 
     assert [owner.id for owner in found] == [dead.id]
     assert [slot.attempt_id for slot in found[0].in_hand] == [9]
     living.end()
 
 
-def test_an_owner_that_said_goodbye_is_not_dead(hot: RawDatabase, clock: FakeClock, tmp_path: Path) -> None:
-    _owner(hot, clock, tmp_path).end()
+def test_an_owner_that_said_goodbye_is_not_dead(raw_db: RawDatabase, clock: FakeClock, tmp_path: Path) -> None:
+    _owner(raw_db, clock, tmp_path).end()
 
-    assert dead_owners(hot, clock, folder=tmp_path) == []
+    assert dead_owners(raw_db, clock, folder=tmp_path) == []
 
 
 def test_an_owner_with_another_data_directory_is_judged_by_its_own_lock(
-    hot: RawDatabase, clock: FakeClock, tmp_path: Path
+    raw_db: RawDatabase, clock: FakeClock, tmp_path: Path
 ) -> None:
-    elsewhere = _owner(hot, clock, tmp_path / "other")
+    elsewhere = _owner(raw_db, clock, tmp_path / "other")
     clock.advance(3600)
 
-    assert dead_owners(hot, clock, folder=tmp_path / "run") == []
+    assert dead_owners(raw_db, clock, folder=tmp_path / "run") == []
 
     _die(elsewhere)
-    assert len(dead_owners(hot, clock, folder=tmp_path / "run")) == 1
+    assert len(dead_owners(raw_db, clock, folder=tmp_path / "run")) == 1
 
 
 def test_an_owner_whose_run_file_is_nowhere_is_dead_only_after_a_long_silence(
-    hot: RawDatabase, clock: FakeClock, tmp_path: Path
+    raw_db: RawDatabase, clock: FakeClock, tmp_path: Path
 ) -> None:
-    owner = _owner(hot, clock, tmp_path)
+    owner = _owner(raw_db, clock, tmp_path)
     _die(owner).unlink()
     clock.advance(100)
-    with hot.write() as tx:
+    with raw_db.write() as tx:
         owner.beat(tx)
 
     clock.advance(119)
-    assert dead_owners(hot, clock, folder=tmp_path) == []
+    assert dead_owners(raw_db, clock, folder=tmp_path) == []
 
     clock.advance(2)
-    assert [dead.id for dead in dead_owners(hot, clock, folder=tmp_path)] == [owner.id]
+    assert [dead.id for dead in dead_owners(raw_db, clock, folder=tmp_path)] == [owner.id]
 
 
 def test_a_dead_owner_is_found_although_its_data_directory_was_moved(
-    hot: RawDatabase, clock: FakeClock, tmp_path: Path
+    raw_db: RawDatabase, clock: FakeClock, tmp_path: Path
 ) -> None:
-    _die(_owner(hot, clock, tmp_path / "before"))
+    _die(_owner(raw_db, clock, tmp_path / "before"))
     shutil.move(tmp_path / "before", tmp_path / "after")
 
-    assert len(dead_owners(hot, clock, folder=tmp_path / "after")) == 1
+    assert len(dead_owners(raw_db, clock, folder=tmp_path / "after")) == 1
 
 
-def test_a_dead_owner_is_cleaned_up_after_by_one_and_once(hot: RawDatabase, clock: FakeClock, tmp_path: Path) -> None:
-    _die(_owner(hot, clock, tmp_path))
-    seen_by_one, seen_by_other = (dead_owners(hot, clock, folder=tmp_path)[0] for _ in range(2))
+def test_a_dead_owner_is_cleaned_up_after_by_one_and_once(
+    raw_db: RawDatabase, clock: FakeClock, tmp_path: Path
+) -> None:
+    _die(_owner(raw_db, clock, tmp_path))
+    seen_by_one, seen_by_other = (dead_owners(raw_db, clock, folder=tmp_path)[0] for _ in range(2))
 
-    with cleaning_up(hot, seen_by_one) as one, cleaning_up(hot, seen_by_other) as other:
+    with cleaning_up(raw_db, seen_by_one) as one, cleaning_up(raw_db, seen_by_other) as other:
         assert (one, other) == (True, False)
-        assert bury(hot, clock, seen_by_one)
-    with cleaning_up(hot, seen_by_other) as late:
+        assert close_owner(raw_db, clock, seen_by_one)
+    with cleaning_up(raw_db, seen_by_other) as late:
         assert not late
 
-    assert not bury(hot, clock, seen_by_other)
+    assert not close_owner(raw_db, clock, seen_by_other)
     assert not seen_by_one.run_path.exists()
 
 
 def test_of_two_supervisors_of_one_execution_the_later_yields(
-    hot: RawDatabase, clock: FakeClock, tmp_path: Path
+    raw_db: RawDatabase, clock: FakeClock, tmp_path: Path
 ) -> None:
-    first, second = (_owner(hot, clock, tmp_path, "supervisor") for _ in range(2))
+    first, second = (_owner(raw_db, clock, tmp_path, "supervisor") for _ in range(2))
 
-    assert not has_rival(hot, clock, first, folder=tmp_path)
-    assert has_rival(hot, clock, second, folder=tmp_path)
+    assert not has_rival(raw_db, clock, first, folder=tmp_path)
+    assert has_rival(raw_db, clock, second, folder=tmp_path)
 
     _die(first)
-    assert not has_rival(hot, clock, second, folder=tmp_path)
+    assert not has_rival(raw_db, clock, second, folder=tmp_path)
     second.end()
 
 
 def test_an_owner_that_was_taken_for_gone_learns_who_took_its_place(
-    hot: RawDatabase, clock: FakeClock, tmp_path: Path
+    raw_db: RawDatabase, clock: FakeClock, tmp_path: Path
 ) -> None:
-    first = _owner(hot, clock, tmp_path, "supervisor")
+    first = _owner(raw_db, clock, tmp_path, "supervisor")
     _die(first).unlink()
     clock.advance(121)
-    [gone] = dead_owners(hot, clock, folder=tmp_path)
-    assert (was_closed(hot, first), later_rivals(hot, clock, first, folder=tmp_path)) == (False, [])
+    [gone] = dead_owners(raw_db, clock, folder=tmp_path)
+    assert (was_closed(raw_db, first), later_rivals(raw_db, clock, first, folder=tmp_path)) == (False, [])
 
-    with cleaning_up(hot, gone):
-        bury(hot, clock, gone)
-    second, other = _owner(hot, clock, tmp_path, "supervisor"), _owner(hot, clock, tmp_path, "process")
+    with cleaning_up(raw_db, gone):
+        close_owner(raw_db, clock, gone)
+    second, other = _owner(raw_db, clock, tmp_path, "supervisor"), _owner(raw_db, clock, tmp_path, "process")
 
-    assert was_closed(hot, first)
-    assert [one.id for one in later_rivals(hot, clock, first, folder=tmp_path)] == [second.id]
-    assert not has_rival(hot, clock, second, folder=tmp_path)
+    assert was_closed(raw_db, first)
+    assert [one.id for one in later_rivals(raw_db, clock, first, folder=tmp_path)] == [second.id]
+    assert not has_rival(raw_db, clock, second, folder=tmp_path)
     second.end()
     other.end()
-    assert later_rivals(hot, clock, first, folder=tmp_path) == []
+    assert later_rivals(raw_db, clock, first, folder=tmp_path) == []
 
 
 def test_an_execution_is_worked_on_while_an_owner_in_that_role_lives(
-    hot: RawDatabase, clock: FakeClock, tmp_path: Path
+    raw_db: RawDatabase, clock: FakeClock, tmp_path: Path
 ) -> None:
-    owner = _owner(hot, clock, tmp_path, "supervisor")
+    owner = _owner(raw_db, clock, tmp_path, "supervisor")
 
-    assert is_working(hot, clock, execution_id=1, kind="supervisor", folder=tmp_path)
-    assert not is_working(hot, clock, execution_id=1, kind="process", folder=tmp_path)
+    assert is_working(raw_db, clock, execution_id=1, kind="supervisor", folder=tmp_path)
+    assert not is_working(raw_db, clock, execution_id=1, kind="process", folder=tmp_path)
     _die(owner)
-    assert not is_working(hot, clock, execution_id=1, kind="supervisor", folder=tmp_path)
+    assert not is_working(raw_db, clock, execution_id=1, kind="supervisor", folder=tmp_path)
 
 
-def _rename(hot: RawDatabase, owner: OwnerProcess, host: str = "another-name") -> None:
+def _rename(raw_db: RawDatabase, owner: OwnerProcess, host: str = "another-name") -> None:
     """Have an owner registered under another host name, as before a container was replaced."""
-    with hot.write() as tx:
+    with raw_db.write() as tx:
         tx.execute("UPDATE owners SET host = ? WHERE id = ?", (host, owner.id))
 
 
 def test_a_run_file_in_our_folder_is_judged_by_its_lock_whatever_the_machine_was_called(
-    hot: RawDatabase, clock: FakeClock, tmp_path: Path
+    raw_db: RawDatabase, clock: FakeClock, tmp_path: Path
 ) -> None:
-    living, dead = _owner(hot, clock, tmp_path, "supervisor"), _owner(hot, clock, tmp_path, "supervisor")
+    living, dead = _owner(raw_db, clock, tmp_path, "supervisor"), _owner(raw_db, clock, tmp_path, "supervisor")
     for owner in (living, dead):
-        _rename(hot, owner)
+        _rename(raw_db, owner)
     _die(dead)
 
-    found = dead_owners(hot, clock, folder=tmp_path)
+    found = dead_owners(raw_db, clock, folder=tmp_path)
     assert [(owner.id, owner.is_away) for owner in found] == [(dead.id, False)]
-    assert is_gone(hot, clock, dead.id, folder=tmp_path)
+    assert is_gone(raw_db, clock, dead.id, folder=tmp_path)
 
     clock.advance(3600)
-    assert [owner.id for owner in dead_owners(hot, clock, folder=tmp_path)] == [dead.id]
-    assert is_working(hot, clock, execution_id=1, kind="supervisor", folder=tmp_path)
-    assert not is_gone(hot, clock, living.id, folder=tmp_path)
+    assert [owner.id for owner in dead_owners(raw_db, clock, folder=tmp_path)] == [dead.id]
+    assert is_working(raw_db, clock, execution_id=1, kind="supervisor", folder=tmp_path)
+    assert not is_gone(raw_db, clock, living.id, folder=tmp_path)
     living.end()
 
 
 def test_an_owner_of_another_machine_lives_until_it_is_silent_and_is_then_away(
-    hot: RawDatabase, clock: FakeClock, tmp_path: Path
+    raw_db: RawDatabase, clock: FakeClock, tmp_path: Path
 ) -> None:
-    owner = _owner(hot, clock, tmp_path / "there", "supervisor")
-    _rename(hot, owner)
+    owner = _owner(raw_db, clock, tmp_path / "there", "supervisor")
+    _rename(raw_db, owner)
     _die(owner).unlink()
 
     clock.advance(119)
-    assert dead_owners(hot, clock, folder=tmp_path) == []
-    assert is_working(hot, clock, execution_id=1, kind="supervisor", folder=tmp_path)
+    assert dead_owners(raw_db, clock, folder=tmp_path) == []
+    assert is_working(raw_db, clock, execution_id=1, kind="supervisor", folder=tmp_path)
 
     clock.advance(2)
-    assert [(dead.id, dead.is_away) for dead in dead_owners(hot, clock, folder=tmp_path)] == [(owner.id, True)]
-    assert not is_working(hot, clock, execution_id=1, kind="supervisor", folder=tmp_path)
-    assert not is_gone(hot, clock, owner.id, folder=tmp_path)  # its jobs have a heartbeat of their own
+    assert [(dead.id, dead.is_away) for dead in dead_owners(raw_db, clock, folder=tmp_path)] == [(owner.id, True)]
+    assert not is_working(raw_db, clock, execution_id=1, kind="supervisor", folder=tmp_path)
+    assert not is_gone(raw_db, clock, owner.id, folder=tmp_path)  # its jobs have a heartbeat of their own
 
 
 @pytest.mark.parametrize("renamed", [True, False], ids=["another name", "two machines of one name"])
 def test_a_lock_that_another_kernel_took_is_not_believed_to_be_free_while_its_owner_is_heard_of(
-    hot: RawDatabase, clock: FakeClock, tmp_path: Path, renamed: bool
+    raw_db: RawDatabase, clock: FakeClock, tmp_path: Path, renamed: bool
 ) -> None:
-    owner = _owner(hot, clock, tmp_path)
+    owner = _owner(raw_db, clock, tmp_path)
     if renamed:
-        _rename(hot, owner)
+        _rename(raw_db, owner)
     path = _die(owner)
     left = path.read_bytes()
     path.write_bytes(left[:16] + b"0" * 36 + left[52:])
 
-    assert dead_owners(hot, clock, folder=tmp_path) == []
+    assert dead_owners(raw_db, clock, folder=tmp_path) == []
 
     clock.advance(121)
-    assert [(dead.id, dead.is_away) for dead in dead_owners(hot, clock, folder=tmp_path)] == [(owner.id, False)]
+    assert [(dead.id, dead.is_away) for dead in dead_owners(raw_db, clock, folder=tmp_path)] == [(owner.id, False)]
 
 
 def test_an_owner_that_was_taken_for_gone_is_back_with_its_next_heartbeat(
-    hot: RawDatabase, clock: FakeClock, tmp_path: Path
+    raw_db: RawDatabase, clock: FakeClock, tmp_path: Path
 ) -> None:
-    owner = _owner(hot, clock, tmp_path / "there")
-    _rename(hot, owner)
+    owner = _owner(raw_db, clock, tmp_path / "there")
+    _rename(raw_db, owner)
     _die(owner).unlink()
     clock.advance(121)
-    [away] = dead_owners(hot, clock, folder=tmp_path)
-    with cleaning_up(hot, away) as ours:
+    [away] = dead_owners(raw_db, clock, folder=tmp_path)
+    with cleaning_up(raw_db, away) as ours:
         assert ours
-        assert bury(hot, clock, away)
+        assert close_owner(raw_db, clock, away)
 
-    with hot.write() as tx:
+    with raw_db.write() as tx:
         owner.beat(tx)
-    assert [seen.id for seen in living_owners(hot, clock, execution_id=1, folder=tmp_path)] == [owner.id]
+    assert [seen.id for seen in living_owners(raw_db, clock, execution_id=1, folder=tmp_path)] == [owner.id]
 
 
 def test_an_owner_whose_run_file_is_nowhere_is_cleaned_up_after_by_one(
-    hot: RawDatabase, clock: FakeClock, tmp_path: Path
+    raw_db: RawDatabase, clock: FakeClock, tmp_path: Path
 ) -> None:
-    _die(_owner(hot, clock, tmp_path)).unlink()
+    _die(_owner(raw_db, clock, tmp_path)).unlink()
     clock.advance(121)
-    [dead] = dead_owners(hot, clock, folder=tmp_path)
+    [dead] = dead_owners(raw_db, clock, folder=tmp_path)
 
-    with cleaning_up(hot, dead) as one, cleaning_up(hot, dead) as other:
+    with cleaning_up(raw_db, dead) as one, cleaning_up(raw_db, dead) as other:
         assert (one, other) == (True, False)
     assert list(tmp_path.glob("*.claim")) == []
 
@@ -270,11 +272,11 @@ def _another_user(folder: Path) -> Iterator[None]:
 
 
 def test_an_owner_of_another_user_lives_until_it_is_silent_and_its_files_are_left_alone(
-    hot: RawDatabase, clock: FakeClock, tmp_path: Path
+    raw_db: RawDatabase, clock: FakeClock, tmp_path: Path
 ) -> None:
-    owner = _owner(hot, clock, tmp_path / "theirs")
+    owner = _owner(raw_db, clock, tmp_path / "theirs")
     path = owner.run.path
-    with hot.read() as tx:
+    with raw_db.read() as tx:
         row = owners.owner(tx, owner_id=owner.id)
     assert row is not None
 

@@ -6,7 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from holdfast.coordination.runfile import InHand, RunFile, acquit, claimed, in_hand, is_held, last_tick
+from holdfast.coordination.runfile import InHand, RunFile, claimed, clear_slots, in_hand, is_held, last_tick
 
 _HOLDER = """
 import sys; from pathlib import Path; from holdfast.coordination.runfile import RunFile
@@ -79,7 +79,7 @@ def test_a_run_file_that_is_gone_can_be_claimed_by_anybody(tmp_path: Path) -> No
 def test_after_an_acquittal_nothing_is_in_hand_and_the_pulse_is_still_known(tmp_path: Path) -> None:
     path = _dead(tmp_path)
 
-    acquit(path)
+    clear_slots(path)
 
     assert in_hand(path) == []
     assert last_tick(path) == 12.5
@@ -89,6 +89,6 @@ def test_a_file_of_another_size_says_nothing(tmp_path: Path) -> None:
     torn = tmp_path / "torn.run"
     torn.write_bytes(b"half")
 
-    acquit(torn)
+    clear_slots(torn)
 
     assert (in_hand(torn), last_tick(torn), torn.read_bytes()) == ([], None, b"half")

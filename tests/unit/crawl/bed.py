@@ -116,7 +116,7 @@ class Bed:
     recalled: dict[str, RobotsState] = field(default_factory=dict)
     """What other processes have learned of robots files, by origin."""
 
-    def lane(self, domain: str = "a.test", **lease: Any) -> DomainWorker:
+    def worker(self, domain: str = "a.test", **lease: Any) -> DomainWorker:
         """Return a lane that works on a domain; `lease` says more about the lease."""
         facts: dict[str, Any] = {
             "domain_id": 1, "domain": domain, "token": 7, "expires_at": self.clock.now() + timedelta(minutes=1),

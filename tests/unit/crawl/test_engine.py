@@ -137,15 +137,15 @@ def test_fetching_pauses_when_a_few_results_brought_very_many_links() -> None:
 def test_a_domain_is_not_given_back_while_a_lane_of_another_waits_for_its_turn_there() -> None:
     async def work(bed: Bed, engine: CrawlEngine) -> None:
         async with asyncio.TaskGroup() as tasks:
-            lane = engine.fleet.start(tasks, bed.lane().lease, lease_until=float("inf"))
+            worker = engine.leased_domains.start(tasks, bed.worker().lease, lease_until=float("inf"))
             async with bed.crew.borrow("a.test") as pace:
-                assert pace is lane.pace
-                lane.dry = True
-                lane.fed.set()
-                await engine.fleet.finished()
-                assert engine.fleet.ended == [lane]
-                assert engine.fleet.releasable() == []
-            assert engine.fleet.releasable() == [lane]
+                assert pace is worker.pace
+                worker.dry = True
+                worker.fed.set()
+                await engine.leased_domains.finished()
+                assert engine.leased_domains.ended == [worker]
+                assert engine.leased_domains.releasable() == []
+            assert engine.leased_domains.releasable() == [worker]
 
     _inside(work)
 
@@ -180,20 +180,20 @@ def test_a_visitor_gets_no_turn_at_a_domain_that_is_being_given_back(problem: Un
         frontier = _Giving(problem)
         engine.frontier = engine.settler._frontier = cast(Any, frontier)
         async with asyncio.TaskGroup() as tasks:
-            lane = engine.fleet.start(tasks, bed.lane().lease, lease_until=float("inf"))
-            lane.dry = True
-            lane.fed.set()
-            await engine.fleet.finished()
+            worker = engine.leased_domains.start(tasks, bed.worker().lease, lease_until=float("inf"))
+            worker.dry = True
+            worker.fed.set()
+            await engine.leased_domains.finished()
             giving_back = asyncio.create_task(engine.settler._release())
             await asyncio.to_thread(frontier.begun.wait, 30)
             visit = asyncio.create_task(_pace_of(bed, "a.test"))
             await asyncio.sleep(0)
             frontier.go_on.set()
-            assert await visit is not lane.pace
+            assert await visit is not worker.pace
             with suppress(Unavailable):
                 await giving_back
         if problem is not None:
-            assert await _pace_of(bed, "a.test") is lane.pace, "it is still ours"
+            assert await _pace_of(bed, "a.test") is worker.pace, "it is still ours"
 
     _inside(work)
 
@@ -207,16 +207,16 @@ def test_a_visitor_gets_no_turn_at_a_domain_that_was_lost_meanwhile() -> None:
     async def work(bed: Bed, engine: CrawlEngine) -> None:
         turns = 0
         async with asyncio.TaskGroup() as tasks:
-            lane = engine.fleet.start(tasks, bed.lane().lease, lease_until=float("inf"))
+            worker = engine.leased_domains.start(tasks, bed.worker().lease, lease_until=float("inf"))
             async with bed.crew.borrow("a.test") as pace:
                 assert isinstance(pace, Pace)
-                engine.fleet.lose(lane)
+                engine.leased_domains.lose(worker)
                 try:
                     async with pace.turn():
                         turns += 1
                 except LeaseLost:
                     pass
-            assert engine.fleet.releasable() == [] or engine.fleet.releasable() == [lane]
+            assert engine.leased_domains.releasable() == [] or engine.leased_domains.releasable() == [worker]
         assert turns == 0
 
     _inside(work)
@@ -283,7 +283,7 @@ def test_what_takes_long_to_find_out_is_asked_of_the_database_only_when_it_may_h
         engine.limits.hear(CrawlNews(other_pages=1))
         bed.crew.processes = 2
         async with asyncio.TaskGroup() as tasks:
-            lane = engine.fleet.start(tasks, bed.lane().lease, lease_until=float("inf"))
+            worker = engine.leased_domains.start(tasks, bed.worker().lease, lease_until=float("inf"))
             for _ in range(10):
                 await engine._lease(tasks)
             assert (frontier.closings, frontier.counts) == (1, 1)
@@ -292,8 +292,8 @@ def test_what_takes_long_to_find_out_is_asked_of_the_database_only_when_it_may_h
             bed.clock.advance(6)
             await engine._lease(tasks)
             assert (frontier.closings, frontier.counts) == (2, 2)
-            lane.dry = True
-            lane.fed.set()
+            worker.dry = True
+            worker.fed.set()
 
     _inside(work)
 
@@ -302,13 +302,13 @@ def test_a_domain_that_waits_says_for_what() -> None:
     async def work(bed: Bed, engine: CrawlEngine) -> None:
         now = bed.clock.monotonic()
         names = ("told", "delayed", "left", "quick")
-        lanes = {name: bed.lane(name, domain_id=number) for number, name in enumerate(names)}
-        lanes["told"].pace.wait_until(now + 100)
-        lanes["delayed"] = bed.lane("delayed", domain_id=1, delay_s=10.0)
-        lanes["delayed"].pace.asked(sent_at=now, first_byte_at=now)
+        workers = {name: bed.worker(name, domain_id=number) for number, name in enumerate(names)}
+        workers["told"].pace.wait_until(now + 100)
+        workers["delayed"] = bed.worker("delayed", domain_id=1, delay_s=10.0)
+        workers["delayed"].pace.asked(sent_at=now, first_byte_at=now)
         later = bed.clock.now() + timedelta(seconds=30)
-        lanes["left"] = bed.lane("left", domain_id=2, next_allowed_at=later)
-        engine.fleet.lanes.update(enumerate(lanes.values()))
+        workers["left"] = bed.worker("left", domain_id=2, next_allowed_at=later)
+        engine.leased_domains.workers.update(enumerate(workers.values()))
 
         assert {row["domain"]: row["why"] for row in slowest(engine, now)} == {
             "told": "Retry-After",

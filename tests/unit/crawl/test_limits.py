@@ -22,12 +22,12 @@ def _limits(*, processes: int = 1) -> tuple[CrawlLimits, CrawlProgress]:
 
 @pytest.mark.parametrize("lanes", [1, 50, 500])
 @pytest.mark.parametrize("kind", [UrlKind.PAGE, UrlKind.REQUISITE])
-def test_many_domains_asked_at_once_pass_the_limit_of_bytes_by_one_answer_at_most(lanes: int, kind: UrlKind) -> None:
+def test_many_domains_asked_at_once_pass_the_limit_of_bytes_by_one_answer_at_most(workers: int, kind: UrlKind) -> None:
     limits, progress = _limits()
     one = attempt("http://a.test/", kind=kind)
     asking = 0
     while limits.over(0.0) is None:
-        while asking < lanes and limits.may_start(one):
+        while asking < workers and limits.may_start(one):
             asking += 1
         assert asking, "one is always begun while there are bytes left"
         # The first of them is answered; the rest is still on its way.

@@ -26,8 +26,8 @@ def test_only_a_file_where_ours_may_lie_is_read(tmp_path: Path, stored: str, is_
     outside.write_bytes(b"x")
     address, now = f"sqlite:///{home / 'holdfast.db'}", FakeClock().now()
     make_fresh(address)
-    with closing(connect(address)) as hot:
-        with hot.write() as tx:
+    with closing(connect(address)) as raw_db:
+        with raw_db.write() as tx:
             tx.execute("PRAGMA defer_foreign_keys=ON")
             tx.execute(
                 "INSERT INTO sources(id,code,name,enabled,config,created_at,updated_at) VALUES (1,'s','s',1,'{}',0,0)"
@@ -43,7 +43,7 @@ def test_only_a_file_where_ours_may_lie_is_read(tmp_path: Path, stored: str, is_
                 "INSERT INTO warc_files(id,execution_id,path,state,created_at) VALUES (1,1,?,'sealed',?)",
                 (stored.format(outside=outside), to_micros(now)),
             )
-        originals = Originals(hot, home)
+        originals = Originals(raw_db, home)
         original = Original(record_id="r", url="http://a.test/", captured_at=now, payload_digest="sha256:0",
                             warc_file_id=1, offset=0)  # fmt: skip
         asked = attempt("http://a.test/", original=original)

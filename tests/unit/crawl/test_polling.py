@@ -67,10 +67,10 @@ def test_a_poll_begins_with_what_is_due_and_with_the_start_page_only_to_search()
 
 def test_a_feed_is_asked_for_with_its_own_validators() -> None:
     bed = _bed({_FEED: Answer(200)}, lists=(Polled(_FEED, '"ours"', "Tue, 01 Sep 2026 10:00:00 GMT"),))
-    lane = bed.lane()
+    worker = bed.worker()
 
-    asyncio.run(lane.work(_list(etag='"the page\'s"')))
-    asyncio.run(lane.work(_list("http://a.test/other", etag='"the page\'s"')))
+    asyncio.run(worker.work(_list(etag='"the page\'s"')))
+    asyncio.run(worker.work(_list("http://a.test/other", etag='"the page\'s"')))
 
     sent = {request.url: dict(request.headers) for request in bed.web.asked}
     assert sent[_FEED]["If-None-Match"] == '"ours"'
@@ -83,7 +83,7 @@ def test_a_poll_is_not_retried_and_its_items_are(line: Any) -> None:
     retried = []
     for one in (_list(), attempt("http://a.test/1")):
         bed = _bed({one.url: line})
-        asyncio.run(bed.lane().work(one))
+        asyncio.run(bed.worker().work(one))
         retried += [capture.retry_at is not None for capture in bed.captures if capture.attempt]
 
     assert retried == [False, True]

@@ -19,8 +19,8 @@ _ROBOTS, _WWW, _PAGE = "http://a.test/robots.txt", "http://www.a.test/robots.txt
 _RULES = b"User-agent: *\nDisallow: /private\n"
 
 
-def _work(lane: DomainWorker, url: str = _PAGE) -> bool:
-    return asyncio.run(lane.work(attempt(url)))
+def _work(worker: DomainWorker, url: str = _PAGE) -> bool:
+    return asyncio.run(worker.work(attempt(url)))
 
 
 def _reasons(bed: Bed) -> list[str]:
@@ -31,31 +31,31 @@ def _reasons(bed: Bed) -> list[str]:
 @pytest.mark.parametrize("later", [Answer(500), FetchProblem.TIMEOUT, FetchProblem.CONNECT])
 def test_the_last_answer_stays_in_force_for_a_day_of_failed_re_reads(first: Answer, later: Line) -> None:
     bed = make_bed({_ROBOTS: [first, later], _PAGE: Answer()})
-    lane = bed.lane()
-    assert _work(lane)
+    worker = bed.worker()
+    assert _work(worker)
 
     for hours in (1, 5, 12, 5.5):
         bed.clock.advance(hours * 3600)
-        assert _work(lane), "the page is asked for"
-    assert lane.manners.circuit.unreachable_since is None
+        assert _work(worker), "the page is asked for"
+    assert worker.manners.circuit.unreachable_since is None
     assert _reasons(bed) == ["ok"] * 5
     assert bed.web.urls.count(_ROBOTS) == 5, "each time it was tried anew"
 
     bed.clock.advance(3600)
-    assert not _work(lane), "after a day nothing is known any more"
-    assert lane.manners.circuit.unreachable_since == bed.clock.now()
+    assert not _work(worker), "after a day nothing is known any more"
+    assert worker.manners.circuit.unreachable_since == bed.clock.now()
 
 
 def test_half_an_hour_of_failures_of_the_first_read_does_not_close_the_domain_before_its_time() -> None:
     bed = make_bed({_ROBOTS: Answer(500)})
-    lane, began = bed.lane(), bed.clock.now()
+    worker, began = bed.worker(), bed.clock.now()
     given_up_after = None
     while given_up_after is None:
-        assert not _work(lane)
-        assert lane.put_off_until is not None
-        if lane.manners.gives_up(next_try_at=lane.put_off_until, since=began):
+        assert not _work(worker)
+        assert worker.put_off_until is not None
+        if worker.manners.gives_up(next_try_at=worker.put_off_until, since=began):
             given_up_after = (bed.clock.now() - began).total_seconds()
-        bed.clock.advance((lane.put_off_until - bed.clock.now()).total_seconds())
+        bed.clock.advance((worker.put_off_until - bed.clock.now()).total_seconds())
 
     assert 1800 <= given_up_after < 1860
     assert bed.web.urls.count(_ROBOTS) == 35
@@ -74,10 +74,10 @@ def _led_to_www(known: RobotsAnswer | None, body: bytes = b"", refusal: LeaseRef
 
 def test_a_robots_file_on_a_host_of_another_process_is_known_from_what_that_one_has_read() -> None:
     bed = _led_to_www(RobotsAnswer.RULES, _RULES)
-    lane = bed.lane()
+    worker = bed.worker()
 
-    assert _work(lane)
-    assert _work(lane, "http://a.test/private")
+    assert _work(worker)
+    assert _work(worker, "http://a.test/private")
     assert _reasons(bed) == ["ok", "robots:line 2"]
     assert _WWW not in bed.web.urls
 
@@ -85,24 +85,24 @@ def test_a_robots_file_on_a_host_of_another_process_is_known_from_what_that_one_
 @pytest.mark.parametrize("known", [None, RobotsAnswer.UNREACHABLE])
 def test_a_host_that_another_process_holds_is_busy_and_not_unreachable(known: RobotsAnswer | None) -> None:
     bed = _led_to_www(known)
-    lane = bed.lane()
+    worker = bed.worker()
 
     for _ in range(1000):
-        assert not _work(lane)
-        assert lane.put_off_until is not None
-        assert not lane.manners.gives_up(next_try_at=lane.put_off_until, since=bed.clock.now())
+        assert not _work(worker)
+        assert worker.put_off_until is not None
+        assert not worker.manners.gives_up(next_try_at=worker.put_off_until, since=bed.clock.now())
         bed.clock.advance(2)
-    assert lane.manners.circuit.unreachable_since is None
+    assert worker.manners.circuit.unreachable_since is None
 
 
 def _looks_within(bed: Bed, seconds: float) -> int:
     """Work on a page whenever that is due, for so long; return how often robots.txt was asked for."""
     until = bed.clock.monotonic() + seconds
     while bed.clock.monotonic() < until:
-        lane = bed.lane()
-        assert not _work(lane)
-        assert lane.put_off_until is not None
-        bed.clock.advance((lane.put_off_until - bed.clock.now()).total_seconds())
+        worker = bed.worker()
+        assert not _work(worker)
+        assert worker.put_off_until is not None
+        bed.clock.advance((worker.put_off_until - bed.clock.now()).total_seconds())
     return bed.web.urls.count(_ROBOTS)
 
 
@@ -112,17 +112,17 @@ def test_a_robots_file_on_a_host_that_stays_busy_is_looked_at_ever_more_seldom()
 
 def test_a_robots_file_on_a_host_that_may_not_be_asked_is_unreachable() -> None:
     bed = _led_to_www(None, refusal=LeaseRefusal.BARRED)
-    lane = bed.lane()
+    worker = bed.worker()
 
-    assert not _work(lane)
-    assert lane.manners.robots["http://a.test"].answer is RobotsAnswer.UNREACHABLE
-    assert lane.manners.circuit.unreachable_since == bed.clock.now(), "the domain is given up some time"
+    assert not _work(worker)
+    assert worker.manners.robots["http://a.test"].answer is RobotsAnswer.UNREACHABLE
+    assert worker.manners.circuit.unreachable_since == bed.clock.now(), "the domain is given up some time"
 
 
 def test_rules_of_a_host_that_rests_are_known_from_what_was_read_there() -> None:
     bed = _led_to_www(RobotsAnswer.RULES, _RULES, refusal=LeaseRefusal.BARRED)
 
-    assert _work(bed.lane())
+    assert _work(bed.worker())
     assert _reasons(bed) == ["ok"]
 
 
@@ -135,12 +135,12 @@ def test_rules_that_were_read_stay_in_force_while_their_host_is_busy() -> None:
     led = Answer(301, headers=(("Location", _WWW),))
     bed = make_bed({_ROBOTS: led, _WWW: Answer(body=_RULES), _PAGE: Answer()}, borrow=lend)
     paces.append(Pace(bed.clock, first_at=0.0, lease_until=float("inf")))
-    lane = bed.lane()
-    assert _work(lane)
+    worker = bed.worker()
+    assert _work(worker)
 
     bed.clock.advance(23 * 3600)
-    assert _work(lane)
-    assert _work(lane, "http://a.test/private")
+    assert _work(worker)
+    assert _work(worker, "http://a.test/private")
     assert _reasons(bed) == ["ok", "ok", "robots:line 2"]
 
 
@@ -163,11 +163,11 @@ def _unreadable() -> dict[str, Answer]:
 @pytest.mark.parametrize("answer", _unreadable().values(), ids=_unreadable().keys())
 def test_a_robots_file_that_cannot_be_read_forbids_as_a_server_error_does(answer: Answer) -> None:
     bed = make_bed({_ROBOTS: answer, _PAGE: Answer()})
-    lane = bed.lane()
+    worker = bed.worker()
 
-    assert not _work(lane)
+    assert not _work(worker)
     assert bed.web.urls == [_ROBOTS]
-    assert lane.manners.robots["http://a.test"].answer is RobotsAnswer.UNREACHABLE
+    assert worker.manners.robots["http://a.test"].answer is RobotsAnswer.UNREACHABLE
 
 
 @pytest.mark.parametrize("pack", [bytes, gzip.compress], ids=["plain", "gzip"])
@@ -175,17 +175,17 @@ def test_a_robots_file_that_is_longer_than_we_read_is_obeyed_as_far_as_it_goes(p
     body = _RULES + b"# nothing\n" * 200_000
     headers = () if pack is bytes else (_GZIP,)
     bed = make_bed({_ROBOTS: Answer(body=pack(body), headers=headers), _PAGE: Answer()})
-    lane = bed.lane()
+    worker = bed.worker()
 
-    assert _work(lane)
-    assert _work(lane, "http://a.test/private")
+    assert _work(worker)
+    assert _work(worker, "http://a.test/private")
     assert _reasons(bed) == ["ok", "robots:line 2"]
 
 
 def test_a_page_of_errors_in_an_odd_coding_is_still_no_robots_file() -> None:
     bed = make_bed({_ROBOTS: Answer(404, body=b"x", headers=(("Content-Encoding", "lzma"),)), _PAGE: Answer()})
 
-    assert _work(bed.lane())
+    assert _work(bed.worker())
     assert _reasons(bed) == ["ok"]
 
 
@@ -195,13 +195,13 @@ def test_the_lane_of_a_visitor_takes_no_sitemaps_from_the_lane_that_crawls_the_d
     state = RobotsState(
         origin="http://www.a.test", answer=RobotsAnswer.RULES, fetched_at=now, checked_at=now, status=200, body=body
     )
-    bed.lane("www.a.test", robots=(state,))  # made for one request, and given back
+    bed.worker("www.a.test", robots=(state,))  # made for one request, and given back
 
-    lane = bed.lane("www.a.test", robots=(state,))
-    lane.gate.refresh()
+    worker = bed.worker("www.a.test", robots=(state,))
+    worker.gate.refresh()
 
-    assert [one.url for one in sitemaps_of(bed.crew, lane.gate)] == ["http://www.a.test/map.xml"]
-    assert list(sitemaps_of(bed.crew, bed.lane("www.a.test", robots=(state,)).gate)) == [], "once per process"
+    assert [one.url for one in sitemaps_of(bed.crew, worker.gate)] == ["http://www.a.test/map.xml"]
+    assert list(sitemaps_of(bed.crew, bed.worker("www.a.test", robots=(state,)).gate)) == [], "once per process"
     assert bed.crew.met_origins.maxsize == 100_000
 
 
@@ -212,10 +212,10 @@ def test_parsed_robots_files_take_no_more_memory_than_they_may_however_many_host
         {f"{host}/robots.txt": Answer(body=rules) for host in hosts} | {f"{host}/": Answer() for host in hosts}
     )
     for host in hosts:
-        assert _work(bed.lane(host.removeprefix("http://")), f"{host}/")
+        assert _work(bed.worker(host.removeprefix("http://")), f"{host}/")
 
     files = bed.crew.robots_files
     assert 0 < len(files) < len(hosts)
     assert sum(file.memory_bytes() for file in files.values()) <= ROBOTS_MEMORY_BYTES
-    assert _work(bed.lane("h0.test"), "http://h0.test/1f")
+    assert _work(bed.worker("h0.test"), "http://h0.test/1f")
     assert _reasons(bed)[-1] == "robots:line 33", "what was forgotten is parsed again"

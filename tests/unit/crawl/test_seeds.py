@@ -13,7 +13,7 @@ from tests.unit.crawl.bed import make_bed
 
 def _sitemaps(origins: list[tuple[str, tuple[str, ...]]], **plan: Any) -> list[str]:
     bed = make_bed({}, **plan)
-    gate = bed.lane().gate
+    gate = bed.worker().gate
     gate.sitemaps = origins
     found = list(sitemaps_of(bed.crew, gate))
     assert {one.kind for one in found} <= {UrlKind.SITEMAP}
@@ -52,7 +52,7 @@ def test_the_sitemaps_of_a_site_cost_the_same_however_many_seeds_there_are() -> 
     counts = []
     for seeds in (1, 500):
         bed = make_bed({}, seeds=tuple(f"http://h{n}.test/" for n in range(seeds)))
-        gate = bed.lane("h0.test").gate
+        gate = bed.worker("h0.test").gate
         gate.sitemaps.append(("http://h0.test", ()))
         with Calls() as work:
             found = [one.url for one in sitemaps_of(bed.crew, gate)]

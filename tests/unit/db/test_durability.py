@@ -19,7 +19,7 @@ _FULL = 2
 def test_every_connection_to_sqlite_syncs_each_commit_and_writes_ahead(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path / 'holdfast.db'}"
     make_fresh(url)
-    with closing(connect(url)) as hot, hot.write() as tx:
+    with closing(connect(url)) as raw_db, raw_db.write() as tx:
         assert tx.execute("PRAGMA synchronous") == [(_FULL,)]
         assert tx.execute("PRAGMA journal_mode") == [("wal",)]
     database = Database(url)
@@ -31,7 +31,7 @@ def test_every_connection_to_sqlite_syncs_each_commit_and_writes_ahead(tmp_path:
 
 def test_a_data_directory_that_is_not_there_is_told_as_that_and_not_as_read_only(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path / 'gone' / 'holdfast.db'}"
-    with pytest.raises(Unavailable, match="there is no folder"), closing(connect(url)) as hot, hot.read() as tx:
+    with pytest.raises(Unavailable, match="there is no folder"), closing(connect(url)) as raw_db, raw_db.read() as tx:
         tx.execute("SELECT 1")
     with (
         pytest.raises(Unavailable, match="there is no folder"),

@@ -102,10 +102,10 @@ def test_what_a_later_commit_of_a_drain_had_added_when_it_broke_off_is_not_added
     ids = bed.add(pages([f"parrot {n}" for n in range(4)], host="two.test"))
     folder = IndexDirectory(bed.home).current()
 
-    def take_in(scribe: SearchWriter, first: int, last: int) -> None:
+    def take_in(index_writer: SearchWriter, first: int, last: int) -> None:
         with bed.database.read() as session:
-            scribe.pages(first, last, queries.pages_between(session, first, last, limit=10))
-        scribe.commit()
+            index_writer.pages(first, last, queries.pages_between(session, first, last, limit=10))
+        index_writer.commit()
 
     with closing(SearchWriter(folder, bed.database)) as broken:
         take_in(broken, ids[0], ids[1])
@@ -267,8 +267,8 @@ def test_a_drain_does_no_more_work_however_much_is_kept(bed: Bed) -> None:
         rows = bed.add(pages(["parrot new"], host=f"new{number}.test"))
         with bed.database.read() as session:
             found = queries.pages_between(session, rows[0], rows[0], limit=1)
-        with Calls() as calls, closing(SearchWriter(IndexDirectory(bed.home).current(), bed.database)) as scribe:
-            scribe.pages(rows[0], rows[0], found)
+        with Calls() as calls, closing(SearchWriter(IndexDirectory(bed.home).current(), bed.database)) as index_writer:
+            index_writer.pages(rows[0], rows[0], found)
         work.append(calls.count)
         bed.drain()
 

@@ -16,19 +16,19 @@ from tests.execution import begun_execution
 
 
 @pytest.fixture
-def ground(tmp_path: Path) -> Iterator[Runtime]:
+def runtime(tmp_path: Path) -> Iterator[Runtime]:
     """A data directory in which an execution has begun."""
     with begun_execution(tmp_path / "home") as begin:
-        yield begin.ground
+        yield begin.runtime
 
 
-def _control(ground: Runtime) -> tuple[RowControl, OwnerProcess]:
-    owner = OwnerProcess(ground.hot, ground.clock, run=RunFile(ground.run_folder), kind="process", execution_id=1)
-    return RowControl(ground, owner, 1), owner
+def _control(runtime: Runtime) -> tuple[RowControl, OwnerProcess]:
+    owner = OwnerProcess(runtime.raw_db, runtime.clock, run=RunFile(runtime.run_folder), kind="process", execution_id=1)
+    return RowControl(runtime, owner, 1), owner
 
 
-def test_landing_places_of_all_processes_come_together_and_are_written_with_the_next_word(ground: Runtime) -> None:
-    (one, owner), (other, other_owner) = _control(ground), _control(ground)
+def test_landing_places_of_all_processes_come_together_and_are_written_with_the_next_word(runtime: Runtime) -> None:
+    (one, owner), (other, other_owner) = _control(runtime), _control(runtime)
     one.landed("https://a.example/")
     other.landed("https://b.example/")
     other.landed("https://a.example/")
@@ -43,10 +43,10 @@ def test_landing_places_of_all_processes_come_together_and_are_written_with_the_
     other_owner.end()
 
 
-def test_totals_are_those_of_the_others(ground: Runtime) -> None:
-    control, owner = _control(ground)
+def test_totals_are_those_of_the_others(runtime: Runtime) -> None:
+    control, owner = _control(runtime)
     for owner_id, pages in ((owner.id, 5), (owner.id + 1, 7), (owner.id + 2, 8)):
-        ground.frontier.settle(1, owner_id, [], counts={"pages": pages, "bytes": 10 * pages})
+        runtime.frontier.settle(1, owner_id, [], counts={"pages": pages, "bytes": 10 * pages})
 
     word = control.listen()
 
@@ -54,13 +54,13 @@ def test_totals_are_those_of_the_others(ground: Runtime) -> None:
     owner.end()
 
 
-def test_a_stop_request_is_heard_and_a_process_that_listens_is_alive(ground: Runtime) -> None:
-    control, owner = _control(ground)
-    with ground.hot.write() as tx:
+def test_a_stop_request_is_heard_and_a_process_that_listens_is_alive(runtime: Runtime) -> None:
+    control, owner = _control(runtime)
+    with runtime.raw_db.write() as tx:
         tx.execute("UPDATE owners SET heartbeat_at = 0 WHERE id = ?", (owner.id,))
         tx.execute("UPDATE executions SET stop_requested = 'drain', config = ?", (json.dumps({}),))
 
     assert control.listen().stop == "drain"
-    with ground.hot.read() as tx:
+    with runtime.raw_db.read() as tx:
         assert tx.execute("SELECT heartbeat_at > 0 FROM owners WHERE id = ?", (owner.id,)) == [(1,)]
     owner.end()

@@ -18,19 +18,19 @@ from tests.execution import Begin, begun_execution
 def _stopped(made: Begin) -> tuple[str, str]:
     stops = Stops()
     stops.ask(1)
-    supervisor = Supervisor(made.ground, made.begun, made.plan, workers=1, show=lambda status: None)
+    supervisor = Supervisor(made.runtime, made.begun, made.plan, workers=1, show=lambda status: None)
     reading = supervisor.crawl(stops).reading
     return reading.state, reading.reason
 
 
 def _all_captured(made: Begin) -> None:
-    ground, number = made.ground, made.begun.execution_id
+    runtime, number = made.runtime, made.begun.execution_id
     _stopped(made)  # adds the seeds
-    ground.frontier.close_rest(number, outcome=Outcome.SUCCESS, reason="ok")
+    runtime.frontier.close_rest(number, outcome=Outcome.SUCCESS, reason="ok")
 
 
 def _put_up_for_reading(made: Begin) -> None:
-    with made.ground.hot.write() as tx:
+    with made.runtime.raw_db.write() as tx:
         tx.execute("INSERT INTO rereads (execution_id, page_id, domain_id, depth)"
                    " SELECT execution_id, page_id, domain_id, 0 FROM page_crawls")  # fmt: skip
 
@@ -48,22 +48,22 @@ def test_pages_that_were_to_be_read_again_are_left_over_by_a_limit(tmp_path: Pat
     with begun_execution(tmp_path) as made:
         _all_captured(made)
 
-        reading = read_ending(made.ground.hot, frontier_id=made.begun.frontier_id, unread={"max_time": 1})
+        reading = read_ending(made.runtime.raw_db, frontier_id=made.begun.frontier_id, unread={"max_time": 1})
 
         assert (reading.reason, reading.shortfalls) == ("max_time", {"max_time": 1})
 
 
 def test_a_crawl_that_was_discarded_does_not_say_that_its_captures_are_kept(tmp_path: Path) -> None:
     with begun_execution(tmp_path) as made:
-        executions.request_stop(made.ground.hot, execution_id=made.begun.execution_id, cancel=True)
+        executions.request_stop(made.runtime.raw_db, execution_id=made.begun.execution_id, cancel=True)
 
         assert _stopped(made) == ("cancelled", "discarded")
 
 
 def test_a_supervisor_whose_execution_was_ended_by_another_process_leaves_its_row_alone(tmp_path: Path) -> None:
     with begun_execution(tmp_path) as made:
-        ground, number = made.ground, made.begun.execution_id
-        executions.end(ground.hot, ground.clock, executions.ExecutionEnding(number, "cancelled", "discarded"))
+        runtime, number = made.runtime, made.begun.execution_id
+        executions.end(runtime.raw_db, runtime.clock, executions.ExecutionEnding(number, "cancelled", "discarded"))
 
         assert _stopped(made) == ("stopped", "abandoned")
 
@@ -71,7 +71,7 @@ def test_a_supervisor_whose_execution_was_ended_by_another_process_leaves_its_ro
 def _retried(made: Begin) -> tuple[int, int]:
     """Return a run and the second retry after it; the one between never came to a frontier."""
     first = made.begun.execution_id
-    with made.ground.hot.write() as tx:
+    with made.runtime.raw_db.write() as tx:
         tx.execute("UPDATE executions SET state = 'failed' WHERE id = ?", (first,))
         for number in (first + 1, first + 2):
             tx.execute(
@@ -87,35 +87,35 @@ def test_a_retry_goes_on_with_the_last_frontier_that_there_is(tmp_path: Path) ->
         _all_captured(made)
         first, retry = _retried(made)
 
-        assert frontier_for(made.ground, retry) == first
+        assert frontier_for(made.runtime, retry) == first
 
 
 def test_a_retry_asks_for_everything_again_where_files_with_captures_were_struck_out(tmp_path: Path) -> None:
     with begun_execution(tmp_path) as made:
         _all_captured(made)
         first, retry = _retried(made)
-        with made.ground.hot.write() as tx:
+        with made.runtime.raw_db.write() as tx:
             owner_id = tx.execute("SELECT max(id) FROM owners")[0][0]
             file_id = files.insert_file(tx, execution_id=first, owner_id=owner_id, path="warcs/a.warc.gz", now=0)
             tx.execute("UPDATE page_crawls SET warc_file_id = ?, warc_offset = 0", (file_id,))
             files.discard_file(tx, file_id)
 
-        assert frontier_for(made.ground, retry) == retry
+        assert frontier_for(made.runtime, retry) == retry
 
 
 def test_a_retry_that_is_discarded_takes_the_signals_of_its_frontier_along(tmp_path: Path) -> None:
     with begun_execution(tmp_path) as made:
         _all_captured(made)
         _first, retry = _retried(made)
-        frontier_for(made.ground, retry)
-        with made.ground.hot.write() as tx:
+        frontier_for(made.runtime, retry)
+        with made.runtime.raw_db.write() as tx:
             tx.execute(
                 "INSERT INTO signal_pages (page_id, source_id, execution_id, fetched_at, status_code, word_count)"
                 " SELECT c.page_id, j.source_id, c.execution_id, 0, 200, 0 FROM page_crawls c"
                 " JOIN executions e ON e.id = c.execution_id JOIN jobs j ON j.id = e.job_id"
             )
 
-        discard(made.ground, retry)
+        discard(made.runtime, retry)
 
-        with made.ground.hot.read() as tx:
+        with made.runtime.raw_db.read() as tx:
             assert tx.execute("SELECT count(*) FROM signal_pages")[0][0] == 0

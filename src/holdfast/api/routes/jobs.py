@@ -135,7 +135,7 @@ def upsert_job(hand: HandDep, form: JobForm, response: Response) -> JobMade:
     # To say when is to replace a schedule; a wish that does not is none to end one.
     says_when = not form.model_fields_set.isdisjoint({"interval_minutes", "schedule_enabled"})
     with hand.write() as session:
-        return _made(session, hand.desk.board.upsert(session, spec, replaces_schedule=says_when))
+        return _made(session, hand.job_service.board.upsert(session, spec, replaces_schedule=says_when))
 
 
 def _made(session: Session, done: Upserted) -> JobMade:
@@ -167,9 +167,9 @@ def shown(session: Session, job_id: int) -> ListedJob:
 def change_job(hand: HandDep, id: JobId, form: JobChanges) -> JobMade:
     """Give a job a new plan; what is left out stays as it is (NC-005)."""
     with hand.write() as session:
-        job, _ = hand.desk.board.hold(session, id)
+        job, _ = hand.job_service.board.hold(session, id)
         shown(session, id)
-        return _made(session, hand.desk.board.edit(session, id, _changed(job, form)))
+        return _made(session, hand.job_service.board.edit(session, id, _changed(job, form)))
 
 
 def _changed(job: Job, form: JobChanges) -> JobSpec:
@@ -187,7 +187,7 @@ def delete_job(hand: HandDep, id: JobId) -> Message:
     """Remove a job; its runs and what they captured stay. One that runs must be cancelled first (NC-005)."""
     with hand.write() as session:
         shown(session, id)
-        hand.desk.board.delete(session, id)
+        hand.job_service.board.delete(session, id)
     return Message(message="Job deleted")
 
 
@@ -214,14 +214,14 @@ def retry_job(hand: HandDep, id: JobId) -> JobShown:
     """Let a failed job try again at once, with all its retries; where only the index failed, it alone is computed."""
     with hand.write() as session:
         shown(session, id)
-        if not reset_index(session, hand.desk.clock, id):
-            hand.desk.board.act(session, id, JobAction.RETRY)
+        if not reset_index(session, hand.job_service.clock, id):
+            hand.job_service.board.act(session, id, JobAction.RETRY)
         return JobShown(**job_shape(shown(session, id)))
 
 
 def _acted(hand: AdminWrite, job_id: int, action: JobAction) -> JobShown:
     with hand.write() as session:
-        hand.desk.board.act(session, job_id, action)
+        hand.job_service.board.act(session, job_id, action)
         return JobShown(**job_shape(shown(session, job_id)))
 
 
@@ -229,7 +229,7 @@ def _acted(hand: AdminWrite, job_id: int, action: JobAction) -> JobShown:
 def force_run(hand: HandDep, id: JobId) -> ForceRun:
     """Let a scheduled job run now; its rhythm stays as it is (NC-007)."""
     with hand.write() as session:
-        hand.desk.board.act(session, id, JobAction.FORCE_RUN)
+        hand.job_service.board.act(session, id, JobAction.FORCE_RUN)
     return ForceRun(message="Job queued for immediate execution", job_id=id)
 
 
@@ -284,38 +284,38 @@ _ANSWERS = answers(400, 403, 413, 415, 503)
 
 
 @scheduler_router.get("/api/v1/scheduler/metrics", responses=_ANSWERS)
-def scheduler_metrics(session: SessionDep, desk: DeskDep) -> MetricsShown:
+def scheduler_metrics(session: SessionDep, job_service: DeskDep) -> MetricsShown:
     """Return how many jobs are in which state, and how the runs of the last day went (NC-024)."""
-    desk.look(session)
-    found = count_metrics(session, now=desk.clock.now(), last_check_at=last_scheduled_at(session))
+    job_service.look(session)
+    found = count_metrics(session, now=job_service.clock.now(), last_check_at=last_scheduled_at(session))
     return MetricsShown.model_validate(metrics_shape(found))
 
 
 @scheduler_router.get("/api/v1/scheduler/distribution", responses=_ANSWERS)
-def scheduler_distribution(session: SessionDep, desk: DeskDep) -> DistributionShown:
+def scheduler_distribution(session: SessionDep, job_service: DeskDep) -> DistributionShown:
     """Return how the runs of the coming 24 hours lie over the hours of the day, UTC (NC-029)."""
-    desk.look(session)
-    return DistributionShown.model_validate(distribution_shape(show_distribution(session, now=desk.clock.now())))
+    job_service.look(session)
+    return DistributionShown.model_validate(distribution_shape(show_distribution(session, now=job_service.clock.now())))
 
 
 @scheduler_router.post("/api/v1/scheduler/rebalance/preview", responses=_ANSWERS)
-def preview_now(session: SessionDep, desk: DeskDep) -> RebalanceShown:
+def preview_now(session: SessionDep, job_service: DeskDep) -> RebalanceShown:
     """Return what a rebalance would do now; nothing is changed (NC-030)."""
-    desk.look(session)
-    return RebalanceShown.model_validate(rebalance_shape(preview_rebalance(session, now=desk.clock.now())))
+    job_service.look(session)
+    return RebalanceShown.model_validate(rebalance_shape(preview_rebalance(session, now=job_service.clock.now())))
 
 
 @scheduler_router.post("/api/v1/scheduler/rebalance", responses=_ANSWERS)
 def rebalance_now(hand: HandDep) -> RebalanceShown:
     """Move jobs into emptier slots, as the preview says; one to which something happened meanwhile stays."""
-    desk = hand.desk
-    with desk.database.read() as session:
-        desk.look(session)
-    done = rebalance(desk.database, now=desk.clock.now())
+    job_service = hand.job_service
+    with job_service.database.read() as session:
+        job_service.look(session)
+    done = rebalance(job_service.database, now=job_service.clock.now())
     with hand.write() as session:
         audit.record(
             session,
-            desk.clock,
+            job_service.clock,
             action="scheduler.rebalanced",
             subject="scheduler",
             detail={"moved": len(done.moved), "skipped": len(done.skipped)},
@@ -326,8 +326,11 @@ def rebalance_now(hand: HandDep) -> RebalanceShown:
 @scheduler_router.post("/api/v1/admin/sync-enabled-sources", responses=_ANSWERS, tags=["sources"])
 def sync_sources(turns: TurnsDep) -> SyncShown:
     """Give every enabled source a crawl job that has none, and resume what its source's absence had paused (NC-051)."""
-    desk = turns.desk
+    job_service = turns.job_service
     done = sync_in_portions(
-        turns.write, desk.clock, desk.board, interval_minutes=desk.settings.jobs.auto_interval_minutes
+        turns.write,
+        job_service.clock,
+        job_service.board,
+        interval_minutes=job_service.settings.jobs.auto_interval_minutes,
     )
     return SyncShown.model_validate(sync_shape(done))

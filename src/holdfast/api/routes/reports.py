@@ -92,7 +92,7 @@ def report_detail(session: SessionDep, id: ReportId) -> ReportDetail:
 def triage_report(hand: HandDep, id: ReportId, form: ReportChanges) -> ReportDetail:
     """Say how far a report is, and note what was found out; the audit log says who did."""
     with hand.write() as session:
-        return _shown(triage(session, hand.desk.clock, id, status=form.status, notes=form.notes))
+        return _shown(triage(session, hand.job_service.clock, id, status=form.status, notes=form.notes))
 
 
 def _shown(row: IssueReport) -> ReportDetail:

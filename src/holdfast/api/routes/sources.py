@@ -233,8 +233,10 @@ def _shape(source: Source) -> dict[str, Any]:
 def create_source(hand: HandDep, form: SourceForm) -> ManagedSource:
     """Add a source; the field that is wrong is named, and then nothing is written."""
     with hand.write() as session:
-        source = registry.create(session, hand.desk.clock, registry.read_spec(form.model_dump(exclude_none=True)))
-        hand.desk.check(registry.config_of(source))
+        source = registry.create(
+            session, hand.job_service.clock, registry.read_spec(form.model_dump(exclude_none=True))
+        )
+        hand.job_service.check(registry.config_of(source))
         return ManagedSource(**_shape(source))
 
 
@@ -260,11 +262,11 @@ async def _file(request: Request) -> tuple[str, bytes]:
     return form, await request.body()
 
 
-def read_file(sent: Annotated[tuple[str, bytes], Depends(_file)], desk: DeskDep) -> list[registry.SourceSpec]:
+def read_file(sent: Annotated[tuple[str, bytes], Depends(_file)], job_service: DeskDep) -> list[registry.SourceSpec]:
     """Return the sources of a file, all of them checked: on a thread, and before anybody's turn at the desk."""
     specs = registry.read_specs(_entries(*sent))
     for spec in specs:
-        desk.check(spec.config)
+        job_service.check(spec.config)
     return specs
 
 
@@ -276,7 +278,7 @@ def import_sources(
 ) -> ImportedShown:
     """Create and update sources from YAML, TOML or JSON: all of them, or none if one is wrong (it is named)."""
     with hand.write() as session:
-        done = take_in_sources(session, hand.desk.clock, hand.desk.board, specs, apply=not dry_run)
+        done = take_in_sources(session, hand.job_service.clock, hand.job_service.board, specs, apply=not dry_run)
     return ImportedShown(
         created=list(done.created), updated=list(done.updated), unchanged=list(done.unchanged), dry_run=dry_run
     )
@@ -312,7 +314,7 @@ def write_source(hand: HandDep, id: SourceId, form: SourceForm) -> ManagedSource
         source = _managed_source(session, id)
         _demand_code(source, form.code)
         entry = form.model_dump(exclude_none=True) | {"code": source.code}
-        replace_source(session, hand.desk.clock, hand.desk.board, registry.read_spec(entry))
+        replace_source(session, hand.job_service.clock, hand.job_service.board, registry.read_spec(entry))
         return _checked(hand, source)
 
 
@@ -326,7 +328,7 @@ def edit_source(hand: HandDep, id: SourceId, form: SourceChanges) -> ManagedSour
         if changes.get("config", {}) is None:
             raise SourceRefused("config", "write the fields that are to change")
         if changes:
-            registry.edit(session, hand.desk.clock, source.code, changes)
+            registry.edit(session, hand.job_service.clock, source.code, changes)
         if form.enabled is not None and form.enabled != source.enabled:
             _switch(hand, session, source, enabled=form.enabled)
         return _checked(hand, source)
@@ -338,14 +340,14 @@ def _demand_code(source: Source, code: str | None) -> None:
 
 
 def _checked(hand: AdminWrite, source: Source) -> ManagedSource:
-    hand.desk.check(registry.config_of(source))
+    hand.job_service.check(registry.config_of(source))
     return ManagedSource(**_shape(source))
 
 
 def _switch(hand: AdminWrite, session: Session, source: Source, *, enabled: bool) -> int:
     if enabled:
-        return enable_source(session, hand.desk.clock, hand.desk.board, source.code)
-    return disable_source(session, hand.desk.clock, source.code)
+        return enable_source(session, hand.job_service.clock, hand.job_service.board, source.code)
+    return disable_source(session, hand.job_service.clock, source.code)
 
 
 @admin_router.post("/api/v1/sources/{id}/enable", responses=_CHANGED)
@@ -368,5 +370,5 @@ def disable(hand: HandDep, id: SourceId) -> SwitchedSource:
 def delete_source(hand: HandDep, id: SourceId) -> Message:
     """Remove a source that nothing belongs to. One with captures, editions, jobs or feeds stays: disable it instead."""
     with hand.write() as session:
-        registry.delete(session, hand.desk.clock, _managed_source(session, id).code)
+        registry.delete(session, hand.job_service.clock, _managed_source(session, id).code)
     return Message(message="Source deleted")

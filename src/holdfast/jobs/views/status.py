@@ -73,9 +73,9 @@ class ExecutionStatus:
         return sentence_of(self.state, self.reason, self.shortfalls)
 
 
-def read_status(hot: RawDatabase, clock: Clock, execution_id: int) -> ExecutionStatus:
+def read_status(raw_db: RawDatabase, clock: Clock, execution_id: int) -> ExecutionStatus:
     """Return how an execution stands now; cheap, whatever its size."""
-    with hot.read() as tx:
+    with raw_db.read() as tx:
         execution = execution_queries.execution(tx, execution_id)
         if execution is None:
             raise NotFound(f"there is no execution {execution_id}; see them with: holdfast status")
@@ -144,13 +144,13 @@ def _sum(counts: list[dict[str, Any]], key: str) -> int:
     return sum(count.get(key, 0) for count in counts)
 
 
-def is_abandoned(hot: RawDatabase, clock: Clock, execution_id: int, *, folder: Path) -> bool:
+def is_abandoned(raw_db: RawDatabase, clock: Clock, execution_id: int, *, folder: Path) -> bool:
     """Return whether a crawl without a job is said to run and no process, of any machine, works on it."""
-    with hot.read() as tx:
+    with raw_db.read() as tx:
         holding = execution_queries.holding(tx, execution_id=execution_id)
     if holding.is_of_job or holding.state != "running":
         return False
-    return not living_owners(hot, clock, execution_id=execution_id, folder=folder)
+    return not living_owners(raw_db, clock, execution_id=execution_id, folder=folder)
 
 
 class FailedRun(NamedTuple):
@@ -319,11 +319,11 @@ class JobsOverview:
         return tuple(worker for worker in self.workers if worker.seen.is_gone)
 
 
-def read_standing(hot: RawDatabase, clock: Clock, settings: Settings, *, run_folder: Path) -> JobsOverview:
+def read_standing(raw_db: RawDatabase, clock: Clock, settings: Settings, *, run_folder: Path) -> JobsOverview:
     """Return how the jobs stand now; what it costs does not grow with the history."""
     now = clock.now()
     since, due = to_micros(now - LATELY), now - timedelta(seconds=_OVERDUE_POLLS * settings.jobs.poll_s)
-    with hot.read() as tx:
+    with raw_db.read() as tx:
         failed = failed_runs(tx, since=since, limit=_SHOWN, mended=False)
         failed += failed_runs(tx, since=since, limit=_SHOWN - len(failed), mended=True)
         skipped = skipped_runs(tx, since=since, looked_at=_LOOKED_AT)[:_SHOWN]
@@ -335,7 +335,7 @@ def read_standing(hot: RawDatabase, clock: Clock, settings: Settings, *, run_fol
     workers = tuple(
         AtWork(name=f"{seen.host}/{seen.id}", seen=seen, jobs=locks.get(f"{seen.host}/{seen.id}", 0))
         for kind in _WORKERS
-        for seen in seen_owners(hot, clock, kind=kind, folder=run_folder)
+        for seen in seen_owners(raw_db, clock, kind=kind, folder=run_folder)
     )
     full = low_volume(settings)
     low = full is not None

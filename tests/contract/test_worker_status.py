@@ -41,8 +41,8 @@ def bed(database_url: str, tmp_path: Path) -> Iterator[WorkerBed]:
 
 
 def _read(bed: WorkerBed) -> JobsOverview:
-    with open_ground(bed.settings) as ground:
-        return read_standing(ground.hot, ground.clock, bed.settings, run_folder=ground.run_folder)
+    with open_ground(bed.settings) as runtime:
+        return read_standing(runtime.raw_db, runtime.clock, bed.settings, run_folder=runtime.run_folder)
 
 
 def _fail(_lease: ExecutionLease, _holding: RunnerHolding) -> RunEnding:
@@ -78,18 +78,20 @@ def test_what_failed_waits_and_works_is_told_with_its_reason(bed: WorkerBed) -> 
 
 
 def test_a_worker_that_died_is_told_from_one_that_works(bed: WorkerBed, tmp_path: Path) -> None:
-    with open_ground(bed.settings) as ground:
+    with open_ground(bed.settings) as runtime:
         living = OwnerProcess(
-            ground.hot, ground.clock, run=RunFile(ground.run_folder), kind="worker", execution_id=None
+            runtime.raw_db, runtime.clock, run=RunFile(runtime.run_folder), kind="worker", execution_id=None
         )
-        dead = OwnerProcess(ground.hot, ground.clock, run=RunFile(ground.run_folder), kind="worker", execution_id=None)
+        dead = OwnerProcess(
+            runtime.raw_db, runtime.clock, run=RunFile(runtime.run_folder), kind="worker", execution_id=None
+        )
         dead.run.close()
         dead.run.path.touch()  # as a killed process leaves it: there, and held by none
         with bed.database.write() as session:
             far = OwnerRow(kind="worker", host="elsewhere", pid=1, run_file="gone.run", started_at=datetime.now(UTC),
                            heartbeat_at=datetime.now(UTC) - timedelta(minutes=3))  # fmt: skip
             session.add(far)
-        standing = read_standing(ground.hot, ground.clock, bed.settings, run_folder=ground.run_folder)
+        standing = read_standing(runtime.raw_db, runtime.clock, bed.settings, run_folder=runtime.run_folder)
 
         assert {one.seen.id: one.seen.is_gone for one in standing.workers} == {
             living.id: False, dead.id: True, far.id: True,

@@ -33,14 +33,14 @@ def database(migrated_url: str) -> Iterator[Database]:
         yield opened
 
 
-def _desk(database: Database, home: Path, clock: FakeClock | SystemClock) -> JobService:
+def _job_service(database: Database, home: Path, clock: FakeClock | SystemClock) -> JobService:
     return JobService(database, clock, config.load(home=home))
 
 
-def _source(desk: JobService, code: str) -> int:
+def _source(job_service: JobService, code: str) -> int:
     content = {"code": code, "config": {"seeds": [f"https://{code}.example/"]}}
-    with desk.write("admin@192.0.2.1") as session:
-        return registry.create(session, desk.clock, registry.read_spec(content)).id
+    with job_service.write("admin@192.0.2.1") as session:
+        return registry.create(session, job_service.clock, registry.read_spec(content)).id
 
 
 def test_times_are_the_databases_own_where_it_is_another_machine(database: Database, tmp_path: Path) -> None:
@@ -48,21 +48,21 @@ def test_times_are_the_databases_own_where_it_is_another_machine(database: Datab
         def now(self) -> datetime:
             return super().now() - timedelta(days=400)
 
-    desk = _desk(database, tmp_path, Wrong())
-    source_id = _source(desk, "ex")
+    job_service = _job_service(database, tmp_path, Wrong())
+    source_id = _source(job_service, "ex")
 
     with database.read() as session:
         made = session.scalars(select(Source.created_at).where(Source.id == source_id)).one()
     off = abs(SystemClock().now() - made)
     assert off < timedelta(minutes=5) if database.engine.dialect.name == "postgresql" else off > timedelta(days=399)
-    assert abs(desk.clock.now() - made) < timedelta(minutes=5)
+    assert abs(job_service.clock.now() - made) < timedelta(minutes=5)
 
 
 def test_what_is_done_is_audited_in_the_name_of_who_asked_and_only_there(database: Database, tmp_path: Path) -> None:
-    desk = _desk(database, tmp_path, FakeClock())
-    _source(desk, "ex")
+    job_service = _job_service(database, tmp_path, FakeClock())
+    _source(job_service, "ex")
     with database.write() as session:
-        registry.switch(session, desk.clock, "ex", enabled=False)
+        registry.switch(session, job_service.clock, "ex", enabled=False)
 
     with database.read() as session:
         actors = list(session.scalars(select(AuditEvent.actor).order_by(AuditEvent.id)))
@@ -74,7 +74,7 @@ def test_a_row_that_somebody_else_wrote_first_is_a_conflict_and_the_desk_stays_u
     database: Database, tmp_path: Path
 ) -> None:
     clock = FakeClock()
-    desk = _desk(database, tmp_path, clock)
+    job_service = _job_service(database, tmp_path, clock)
     row = {
         "code": "ex",
         "name": "x",
@@ -85,24 +85,24 @@ def test_a_row_that_somebody_else_wrote_first_is_a_conflict_and_the_desk_stays_u
     }
 
     with pytest.raises(Conflict, match="somebody else"):
-        _insert(desk, [row, row])
+        _insert(job_service, [row, row])
 
-    assert _source(desk, "ex") > 0
+    assert _source(job_service, "ex") > 0
 
 
-def _insert(desk: JobService, rows: list[dict[str, Any]]) -> None:
-    with desk.write("a") as session:
+def _insert(job_service: JobService, rows: list[dict[str, Any]]) -> None:
+    with job_service.write("a") as session:
         session.execute(insert(Source), rows)
 
 
 def test_a_desk_places_jobs_beside_those_of_other_processes(database: Database, tmp_path: Path) -> None:
     clock = FakeClock()
-    desks = [_desk(database, tmp_path, clock) for _ in range(3)]
+    desks = [_job_service(database, tmp_path, clock) for _ in range(3)]
     for number in range(12):
-        desk = desks[number % 3]
-        with desk.write("a") as session:
-            spec = JobSpec(source_id=_made(session, desk, number), interval_minutes=1440, schedule_enabled=True)
-            desk.board.upsert(session, spec)
+        job_service = desks[number % 3]
+        with job_service.write("a") as session:
+            spec = JobSpec(source_id=_made(session, job_service, number), interval_minutes=1440, schedule_enabled=True)
+            job_service.board.upsert(session, spec)
 
     with database.read() as session:
         moments = list(session.scalars(select(Job.next_run_at)))
@@ -110,20 +110,22 @@ def test_a_desk_places_jobs_beside_those_of_other_processes(database: Database, 
     assert min(moment for moment in moments if moment is not None) >= clock.now()
 
 
-def _made(session: Session, desk: JobService, number: int) -> int:
+def _made(session: Session, job_service: JobService, number: int) -> int:
     content = {"code": f"s{number}", "config": {"seeds": [f"https://s{number}.example/"]}}
-    return registry.create(session, desk.clock, registry.read_spec(content)).id
+    return registry.create(session, job_service.clock, registry.read_spec(content)).id
 
 
 def test_sources_are_synchronised_in_portions_without_missing_any(database: Database, tmp_path: Path) -> None:
-    desk = _desk(database, tmp_path, FakeClock())
-    with desk.write("a") as session:
+    job_service = _job_service(database, tmp_path, FakeClock())
+    with job_service.write("a") as session:
         for number in range(25):
-            _made(session, desk, number)
+            _made(session, job_service, number)
     done, after = Synced(), ""
     for _ in range(4):
-        with desk.write("a") as session:
-            some = sync_enabled_sources(session, desk.clock, desk.board, interval_minutes=60, after=after, limit=10)
+        with job_service.write("a") as session:
+            some = sync_enabled_sources(
+                session, job_service.clock, job_service.board, interval_minutes=60, after=after, limit=10
+            )
         done += some
         after = max([*some.created, after])
 
@@ -135,17 +137,17 @@ def test_sources_are_synchronised_in_portions_without_missing_any(database: Data
 def test_what_changed_is_read_once_for_all_the_jobs_that_a_transaction_makes(
     database: Database, tmp_path: Path
 ) -> None:
-    desk, looks = _desk(database, tmp_path, FakeClock()), []
-    with desk.write("a") as session:
+    job_service, looks = _job_service(database, tmp_path, FakeClock()), []
+    with job_service.write("a") as session:
         for number in range(50):
-            _made(session, desk, number)
+            _made(session, job_service, number)
 
     def note(_connection: object, _cursor: object, statement: str, *_: object) -> None:
         if statement.startswith("SELECT jobs.id, jobs.next_run_at"):
             looks.append(statement)
 
     event.listen(database.engine, "before_cursor_execute", note)
-    done = sync_in_portions(lambda: desk.write("a"), desk.clock, desk.board, interval_minutes=60)
+    done = sync_in_portions(lambda: job_service.write("a"), job_service.clock, job_service.board, interval_minutes=60)
     event.remove(database.engine, "before_cursor_execute", note)
 
     assert (len(done.created), len(looks)) == (50, 3), "one for each portion of twenty"
@@ -154,8 +156,8 @@ def test_what_changed_is_read_once_for_all_the_jobs_that_a_transaction_makes(
 
 
 def test_a_configuration_that_its_backend_could_not_run_is_refused(database: Database, tmp_path: Path) -> None:
-    desk = _desk(database, tmp_path, FakeClock())
+    job_service = _job_service(database, tmp_path, FakeClock())
     bad = {"seeds": ["https://ex.example/"], "backend": "zimit", "zimit": {"passthrough_args": ["--nonsense"]}}
 
     with pytest.raises(Invalid, match="nonsense"):
-        desk.check(read_config(bad))
+        job_service.check(read_config(bad))

@@ -23,7 +23,7 @@ from holdfast.warc.outfile import SealedFile
 from tests.clock import FakeClock
 from tests.contract.frontier_bed import many
 from tests.execution import begun_execution
-from tests.unit.crawl.test_tape import exchange
+from tests.unit.crawl.test_warc_output import exchange
 
 _BATCHES = 100
 
@@ -48,17 +48,17 @@ class WatchedTape(WarcOutput):
 class WatchedHot:
     """A connection that looks, before each commit, whether a row points at bytes that are not on disk."""
 
-    def __init__(self, hot: RawDatabase, tape: WatchedTape) -> None:
-        self._hot, self._tape = hot, tape
-        self.dialect, self.generation = hot.dialect, hot.generation
-        self.read, self.now_micros, self.close = hot.read, hot.now_micros, hot.close
+    def __init__(self, raw_db: RawDatabase, output: WatchedTape) -> None:
+        self._raw_db, self._output = raw_db, output
+        self.dialect, self.generation = raw_db.dialect, raw_db.generation
+        self.read, self.now_micros, self.close = raw_db.read, raw_db.now_micros, raw_db.close
         self.broken: list[str] = []
         self.commits = 0
         self.loses = False
 
     @contextmanager
     def write(self) -> Iterator[Transaction]:
-        with self._hot.write() as tx:
+        with self._raw_db.write() as tx:
             yield tx
             self._look(tx)
         if self.loses:
@@ -70,9 +70,9 @@ class WatchedHot:
             "SELECT warc_file_id, max(warc_offset + warc_length) FROM page_crawls"
             " WHERE warc_file_id IS NOT NULL GROUP BY warc_file_id"
         )
-        file_id, end = self._tape.synced
+        file_id, end = self._output.synced
         for pointed_id, pointed_end in rows:
-            if pointed_id not in self._tape.whole and not (pointed_id == file_id and pointed_end <= end):
+            if pointed_id not in self._output.whole and not (pointed_id == file_id and pointed_end <= end):
                 self.broken.append(
                     f"commit {self.commits} points at {pointed_id}:{pointed_end}, synced {file_id}:{end}"
                 )
@@ -91,18 +91,18 @@ class _Silent:
 def test_no_commit_points_at_bytes_that_are_not_synced(tmp_path: Path) -> None:
     chance = random.Random(5)
     with begun_execution(tmp_path / "home") as begin:
-        tape = _tape(tmp_path)
-        hot = WatchedHot(begin.ground.hot, tape)
-        frontier = Frontier(hot, begin.ground.clock)
+        output = _output(tmp_path)
+        raw_db = WatchedHot(begin.runtime.raw_db, output)
+        frontier = Frontier(raw_db, begin.runtime.clock)
         execution_id = begin.begun.execution_id
         frontier.add(execution_id, many("example.org", 1200))
         ledger = PendingResults(
-            frontier, tape, CrawlProgress(FakeClock()), _Silent(), execution_id=execution_id, owner_id=1
+            frontier, output, CrawlProgress(FakeClock()), _Silent(), execution_id=execution_id, owner_id=1
         )
         lease = frontier.lease(execution_id, 1, domains=1, pages=1200)[0]
         filed: SimpleQueue[Visit] = SimpleQueue()
-        desk = threading.Thread(target=_file, args=(tape, filed, lease.attempts, lease.token))
-        desk.start()
+        capture_writer = threading.Thread(target=_file, args=(output, filed, lease.attempts, lease.token))
+        capture_writer.start()
         batches = 0
         while frontier.open_count(execution_id):
             for _ in range(chance.randrange(1, 15)):
@@ -110,41 +110,41 @@ def test_no_commit_points_at_bytes_that_are_not_synced(tmp_path: Path) -> None:
                     ledger.add(filed.get_nowait())
             batch = ledger.take(200)
             batches += bool(batch)
-            hot.loses = chance.random() < 0.2
+            raw_db.loses = chance.random() < 0.2
             try:
                 ledger.settle(batch, [])
             except Unavailable:
                 ledger.give_back(batch)
-            hot.loses = False
-        desk.join()
-        tape.close()
+            raw_db.loses = False
+        capture_writer.join()
+        output.close()
 
-    assert hot.broken == []
+    assert raw_db.broken == []
     assert batches >= _BATCHES
-    assert len(tape.whole) >= 3
+    assert len(output.whole) >= 3
 
 
-def _tape(tmp_path: Path) -> WatchedTape:
+def _output(tmp_path: Path) -> WatchedTape:
     settings = WarcSettings(bytes=100_000, age_s=3600, idle_s=600)
     (tmp_path / "warcs").mkdir()
-    tape = WatchedTape(tmp_path / "warcs", "code-1", info={}, clock=SystemClock(), settings=settings)
-    tape.whole = set()
+    output = WatchedTape(tmp_path / "warcs", "code-1", info={}, clock=SystemClock(), settings=settings)
+    output.whole = set()
     ids = iter(range(1, 1000))
-    tape.register = lambda _path: next(ids)
+    output.register = lambda _path: next(ids)
 
     def sealed(file_id: int, _file: SealedFile) -> None:
-        tape.whole.add(file_id)
+        output.whole.add(file_id)
 
-    tape.sealed = sealed
-    return tape
+    output.sealed = sealed
+    return output
 
 
-def _file(tape: WarcOutput, filed: SimpleQueue[Visit], attempts: tuple[Attempt, ...], token: int) -> None:
+def _file(output: WarcOutput, filed: SimpleQueue[Visit], attempts: tuple[Attempt, ...], token: int) -> None:
     """Append and rotate as the desk's thread does, beside the thread that settles."""
     now = SystemClock().now()
     for attempt in attempts:
-        record = tape.append(exchange(attempt.url.encode() * 3)).ref
-        tape.rotate()
+        record = output.append(exchange(attempt.url.encode() * 3)).ref
+        output.rotate()
         filed.put(
             Visit(attempt=attempt, token=token, outcome=Outcome.SUCCESS, reason="ok", status=200, started_at=now,
                   finished_at=now, record=record)

@@ -51,123 +51,123 @@ class Desk:
 
 
 @pytest.fixture
-def desk() -> Desk:
+def capture_writer() -> Desk:
     """A database that answers, until it is told not to."""
     return Desk()
 
 
 @pytest.fixture
-def make(tmp_path: Path, clock: FakeClock, desk: Desk) -> Callable[..., WarcOutput]:
+def make(tmp_path: Path, clock: FakeClock, capture_writer: Desk) -> Callable[..., WarcOutput]:
     """Make a tape of this desk; files are full after so many bytes."""
 
     (tmp_path / "warcs").mkdir()
 
-    def tape(folder: Path = tmp_path / "warcs", **limits: float) -> WarcOutput:
+    def output(folder: Path = tmp_path / "warcs", **limits: float) -> WarcOutput:
         settings = WarcSettings(bytes=int(limits.get("bytes", 10**9)), age_s=3600, idle_s=600)
         made = WarcOutput(folder, "code-1", info={}, clock=clock, settings=settings)
-        made.register, made.sealed = desk.register, desk.seal
+        made.register, made.sealed = capture_writer.register, capture_writer.seal
         return made
 
-    return tape
+    return output
 
 
 def test_a_file_is_registered_before_it_is_made_and_never_again(
-    make: Callable[..., WarcOutput], desk: Desk, tmp_path: Path
+    make: Callable[..., WarcOutput], capture_writer: Desk, tmp_path: Path
 ) -> None:
-    tape = make()
-    desk.away = True
+    output = make()
+    capture_writer.away = True
     with pytest.raises(Unavailable):
-        tape.append(exchange())
+        output.append(exchange())
     assert list((tmp_path / "warcs").iterdir()) == []
-    desk.away = False
+    capture_writer.away = False
 
-    tape.append(exchange())
-    tape.append(exchange())
-    tape.close()
+    output.append(exchange())
+    output.append(exchange())
+    output.close()
 
-    assert len(desk.registered) == 1
-    assert [sealed.path for sealed in desk.sealed] == desk.registered
+    assert len(capture_writer.registered) == 1
+    assert [sealed.path for sealed in capture_writer.sealed] == capture_writer.registered
 
 
 def test_a_file_that_could_not_be_made_keeps_its_row_for_the_next_try(
-    make: Callable[..., WarcOutput], desk: Desk, tmp_path: Path
+    make: Callable[..., WarcOutput], capture_writer: Desk, tmp_path: Path
 ) -> None:
     (tmp_path / "blocked").write_text("a file where the folder should be")
-    tape = make(tmp_path / "blocked")
+    output = make(tmp_path / "blocked")
     for _ in range(3):
         with pytest.raises(Unavailable):
-            tape.append(exchange())
+            output.append(exchange())
     (tmp_path / "blocked").unlink()
     with pytest.raises(Unavailable):
-        tape.append(exchange())
+        output.append(exchange())
     assert not (tmp_path / "blocked").exists(), "a folder that vanished is not made: its storage is away"
     (tmp_path / "blocked").mkdir()
 
-    tape.append(exchange())
-    tape.close()
+    output.append(exchange())
+    output.close()
 
-    assert len(desk.registered) == 1
-    assert desk.sealed[0].record_count == 3
+    assert len(capture_writer.registered) == 1
+    assert capture_writer.sealed[0].record_count == 3
 
 
 def test_nothing_is_written_to_another_folder_that_stands_where_ours_was(
-    make: Callable[..., WarcOutput], desk: Desk, tmp_path: Path
+    make: Callable[..., WarcOutput], capture_writer: Desk, tmp_path: Path
 ) -> None:
     folder = tmp_path / "mounted"
     folder.mkdir()
-    tape = make(folder)
+    output = make(folder)
     folder.rename(tmp_path / "away")
     folder.mkdir()
 
     with pytest.raises(OutputBroken):
-        tape.append(exchange())
+        output.append(exchange())
     with pytest.raises(OutputBroken):
-        tape.sync()
+        output.sync()
 
-    assert (desk.registered, list(folder.iterdir())) == ([], [])
+    assert (capture_writer.registered, list(folder.iterdir())) == ([], [])
 
 
 def test_a_sealed_file_is_told_again_until_the_database_has_heard_of_it(
-    make: Callable[..., WarcOutput], desk: Desk, clock: FakeClock
+    make: Callable[..., WarcOutput], capture_writer: Desk, clock: FakeClock
 ) -> None:
-    tape = make(bytes=4096)
-    tape.append(exchange(random.Random(1).randbytes(16_384)))
-    desk.away = True
-    tape.rotate()
-    assert desk.registered[0].exists()
-    assert desk.sealed == []
-    desk.away = False
+    output = make(bytes=4096)
+    output.append(exchange(random.Random(1).randbytes(16_384)))
+    capture_writer.away = True
+    output.rotate()
+    assert capture_writer.registered[0].exists()
+    assert capture_writer.sealed == []
+    capture_writer.away = False
 
-    tape.rotate()
-    assert desk.sealed == [], "asked again at once"
+    output.rotate()
+    assert capture_writer.sealed == [], "asked again at once"
     clock.advance(1.5)
-    tape.rotate()
-    tape.rotate()
+    output.rotate()
+    output.rotate()
 
-    assert len(desk.sealed) == 1
+    assert len(capture_writer.sealed) == 1
 
 
 def test_closing_says_so_if_the_database_did_not_hear_of_the_last_file(
-    make: Callable[..., WarcOutput], desk: Desk
+    make: Callable[..., WarcOutput], capture_writer: Desk
 ) -> None:
-    tape = make()
-    tape.append(exchange())
-    desk.away = True
+    output = make()
+    output.append(exchange())
+    capture_writer.away = True
 
     with pytest.raises(Unavailable):
-        tape.close()
+        output.close()
 
 
 def test_after_a_failed_seal_nothing_is_synced_or_appended_any_more(
-    make: Callable[..., WarcOutput], desk: Desk
+    make: Callable[..., WarcOutput], capture_writer: Desk
 ) -> None:
-    tape = make()
-    tape.append(exchange())
-    desk.registered[0].write_bytes(b"a stranger took the name")
+    output = make()
+    output.append(exchange())
+    capture_writer.registered[0].write_bytes(b"a stranger took the name")
 
     with pytest.raises(OutputBroken):
-        tape.close()
+        output.close()
     with pytest.raises(OutputBroken):
-        tape.sync()
+        output.sync()
     with pytest.raises(OutputBroken):
-        tape.append(exchange())
+        output.append(exchange())

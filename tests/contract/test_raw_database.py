@@ -19,7 +19,7 @@ from tests.damage import damage
 
 
 @pytest.fixture
-def hot(migrated_url: str) -> Iterator[RawDatabase]:
+def raw_db(migrated_url: str) -> Iterator[RawDatabase]:
     """A connection with a table to play with."""
     opened = connect(migrated_url)
     with opened.write() as tx:
@@ -28,38 +28,38 @@ def hot(migrated_url: str) -> Iterator[RawDatabase]:
     opened.close()
 
 
-def _things(hot: RawDatabase) -> list[tuple[object, ...]]:
-    with hot.read() as tx:
+def _things(raw_db: RawDatabase) -> list[tuple[object, ...]]:
+    with raw_db.read() as tx:
         return tx.execute("SELECT id, name, weight FROM things ORDER BY id")
 
 
 @pytest.mark.parametrize("count", [0, 1, 49, 50, 51, 230])
-def test_rows_are_loaded_in_bulk_whatever_their_number(hot: RawDatabase, count: int) -> None:
+def test_rows_are_loaded_in_bulk_whatever_their_number(raw_db: RawDatabase, count: int) -> None:
     rows = [(number, None if number % 3 else "tab\t, line\n, back\\slash, é", number / 2) for number in range(count)]
 
-    with hot.write() as tx:
+    with raw_db.write() as tx:
         tx.load("things", ("id", "name", "weight"), rows)
 
-    assert _things(hot) == rows
+    assert _things(raw_db) == rows
 
 
-def test_a_failed_transaction_is_undone(hot: RawDatabase) -> None:
+def test_a_failed_transaction_is_undone(raw_db: RawDatabase) -> None:
     def half_way() -> None:
-        with hot.write() as tx:
+        with raw_db.write() as tx:
             tx.execute("INSERT INTO things (id) VALUES (?)", (1,))
             raise RuntimeError("half way")
 
     with pytest.raises(RuntimeError):
         half_way()
 
-    assert _things(hot) == []
-    with hot.write() as tx:
+    assert _things(raw_db) == []
+    with raw_db.write() as tx:
         tx.many("INSERT INTO things (id) VALUES (?)", [(1,), (2,)])
-    assert len(_things(hot)) == 2
+    assert len(_things(raw_db)) == 2
 
 
-def test_a_percent_sign_is_only_a_percent_sign(hot: RawDatabase) -> None:
-    with hot.read() as tx:
+def test_a_percent_sign_is_only_a_percent_sign(raw_db: RawDatabase) -> None:
+    with raw_db.read() as tx:
         assert tx.execute("SELECT 7 % 4") == [(3,)]
         assert tx.execute("SELECT 1 WHERE 'abc' LIKE ? AND 7 % 4 = 3", ("a%",)) == [(1,)]
 
@@ -67,34 +67,34 @@ def test_a_percent_sign_is_only_a_percent_sign(hot: RawDatabase) -> None:
 def test_a_full_disk_has_a_name_of_its_own(migrated_sqlite: str) -> None:
     path = sqlite_path(migrated_sqlite)
     assert path is not None
-    hot = SqliteRawDatabase(path)
-    with hot.read() as tx:
+    raw_db = SqliteRawDatabase(path)
+    with raw_db.read() as tx:
         pages = tx.execute("PRAGMA page_count")[0][0]
         tx.execute(f"PRAGMA max_page_count = {pages + 5}")
 
-    with pytest.raises(NoSpace), hot.write() as tx:
+    with pytest.raises(NoSpace), raw_db.write() as tx:
         tx.many("INSERT INTO domains (name, created_at) VALUES (?, 0)", [("x" * 3000 + str(n),) for n in range(100)])
 
-    with hot.write() as tx:
+    with raw_db.write() as tx:
         tx.execute("INSERT INTO domains (name, created_at) VALUES ('small', 0)")
-    hot.close()
+    raw_db.close()
 
 
 def test_a_damaged_file_is_told_as_damage_on_every_way_to_it(migrated_sqlite: str) -> None:
     path = sqlite_path(migrated_sqlite)
     assert path is not None
     damage(path, "domains", "jobs")
-    hot, database = SqliteRawDatabase(path), Database(migrated_sqlite)
+    raw_db, database = SqliteRawDatabase(path), Database(migrated_sqlite)
 
-    with pytest.raises(DatabaseDamaged, match="is damaged"), hot.read() as tx:
+    with pytest.raises(DatabaseDamaged, match="is damaged"), raw_db.read() as tx:
         tx.execute("SELECT * FROM domains")
     with pytest.raises(DatabaseDamaged, match="is damaged"), database.read() as session:
         session.execute(text("SELECT * FROM jobs"))
     with pytest.raises(DatabaseDamaged, match="is damaged"):
         compare(migrated_sqlite)
-    with hot.read() as tx:
+    with raw_db.read() as tx:
         assert tx.execute("SELECT * FROM sources") == [], "what is whole still answers"
-    hot.close()
+    raw_db.close()
     database.close()
 
 
@@ -121,27 +121,27 @@ def test_a_busy_database_is_unavailable_for_now(migrated_sqlite: str) -> None:
 
 
 def test_a_lost_connection_is_opened_anew_and_counted(migrated_postgres: str) -> None:
-    hot = connect(migrated_postgres)
-    before = hot.generation
+    raw_db = connect(migrated_postgres)
+    before = raw_db.generation
     with psycopg.connect(migrated_postgres, autocommit=True) as connection:
         connection.execute(
             "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity"
             " WHERE datname = current_database() AND pid <> pg_backend_pid()"
         )
 
-    with pytest.raises(Unavailable), hot.read() as tx:
+    with pytest.raises(Unavailable), raw_db.read() as tx:
         tx.execute("SELECT 1")
-    with hot.read() as tx:
+    with raw_db.read() as tx:
         assert tx.execute("SELECT 1") == [(1,)]
 
-    assert hot.generation == before + 1
-    hot.close()
+    assert raw_db.generation == before + 1
+    raw_db.close()
 
 
 def test_the_server_tells_its_time_and_a_file_does_not(migrated_url: str) -> None:
-    hot = connect(migrated_url)
-    now = hot.now_micros()
-    hot.close()
+    raw_db = connect(migrated_url)
+    now = raw_db.now_micros()
+    raw_db.close()
 
     assert (now is None) == migrated_url.startswith("sqlite")
     assert now is None or now > 1_700_000_000_000_000

@@ -49,8 +49,8 @@ def _crawled(bed: Bed, job_id: int, *, days: float = 20, index: str = "indexed",
 @contextmanager
 def _sweep(bed: Bed, room: Room = FULL) -> Iterator[Sweep]:
     url = bed.url if bed.url.startswith("postgresql") else None
-    with open_ground(Settings(home=bed.home, database_url=url)) as ground:
-        yield Sweep(ground, bed.database, lambda _folder: room)
+    with open_ground(Settings(home=bed.home, database_url=url)) as runtime:
+        yield Sweep(runtime, bed.database, lambda _folder: room)
 
 
 def _remains(*folders: Path) -> list[bool]:

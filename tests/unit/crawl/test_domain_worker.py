@@ -29,8 +29,8 @@ class Clocked:
     fetch: Callable[[FetchRequest], Coroutine[Any, Any, Fetched | FetchFailed]]
 
 
-def _work(lane: DomainWorker, one: Attempt) -> bool:
-    return asyncio.run(lane.work(one))
+def _work(worker: DomainWorker, one: Attempt) -> bool:
+    return asyncio.run(worker.work(one))
 
 
 def _only(bed: Bed) -> FetchedPage:
@@ -42,7 +42,7 @@ def _only(bed: Bed) -> FetchedPage:
 def test_a_page_is_asked_after_its_robots_file_and_both_are_handed_over() -> None:
     bed = make_bed({"http://a.test/x": Answer()})
 
-    assert _work(bed.lane(), attempt("http://a.test/x"))
+    assert _work(bed.worker(), attempt("http://a.test/x"))
     assert bed.web.urls == [_ROBOTS, "http://a.test/x"]
     assert [capture.reason for capture in bed.captures] == ["robots", "ok"]
 
@@ -50,7 +50,7 @@ def test_a_page_is_asked_after_its_robots_file_and_both_are_handed_over() -> Non
 def test_a_forbidden_page_is_not_asked_and_the_line_is_named() -> None:
     bed = make_bed({_ROBOTS: Answer(body=b"User-agent: *\nDisallow: /x\n")})
 
-    assert _work(bed.lane(), attempt("http://a.test/x"))
+    assert _work(bed.worker(), attempt("http://a.test/x"))
     assert bed.web.urls == [_ROBOTS]
     assert (_only(bed).outcome, _only(bed).reason) == (Outcome.BLOCKED_ROBOTS, "robots:line 2")
     assert _only(bed).message == "Disallow: /x"
@@ -61,32 +61,32 @@ def test_a_robots_file_that_cannot_be_read_puts_the_domain_off_and_the_page_stay
     line: Answer | FetchProblem,
 ) -> None:
     bed = make_bed({_ROBOTS: line})
-    lane = bed.lane()
+    worker = bed.worker()
 
-    assert not _work(lane, attempt("http://a.test/x"))
-    assert lane.put_off_until == bed.clock.now() + timedelta(seconds=2)
-    assert lane.manners.circuit.unreachable_since == bed.clock.now()
+    assert not _work(worker, attempt("http://a.test/x"))
+    assert worker.put_off_until == bed.clock.now() + timedelta(seconds=2)
+    assert worker.manners.circuit.unreachable_since == bed.clock.now()
     assert not [capture for capture in bed.captures if capture.attempt is not None]
 
 
 def test_an_address_that_may_never_be_dialled_is_excluded_at_once_and_nothing_is_remembered() -> None:
     bed = make_bed({_ROBOTS: FetchProblem.ADDRESS_FORBIDDEN})
-    lane = bed.lane()
+    worker = bed.worker()
 
-    assert _work(lane, attempt("http://a.test/x"))
+    assert _work(worker, attempt("http://a.test/x"))
     assert (_only(bed).outcome, _only(bed).reason) == (Outcome.EXCLUDED, "address_forbidden")
-    assert not lane.manners.robots, "with its network allowed tomorrow, it is asked at once"
+    assert not worker.manners.robots, "with its network allowed tomorrow, it is asked at once"
 
 
 def test_a_robots_file_that_leads_to_a_domain_of_another_process_is_asked_for_again_soon_without_blame() -> None:
     away = Answer(301, headers=(("Location", "http://b.test/robots.txt"),))
     bed = make_bed({_ROBOTS: away}, borrow=lambda _domain: LeaseRefusal.HELD)
-    lane = bed.lane()
+    worker = bed.worker()
 
-    assert not _work(lane, attempt("http://a.test/x"))
-    assert lane.put_off_until == bed.clock.now() + timedelta(seconds=2)
+    assert not _work(worker, attempt("http://a.test/x"))
+    assert worker.put_off_until == bed.clock.now() + timedelta(seconds=2)
     assert "http://b.test/robots.txt" not in bed.web.urls
-    assert not lane.manners.robots
+    assert not worker.manners.robots
 
 
 def test_a_robots_file_that_leads_elsewhere_is_asked_in_the_turn_of_that_domain() -> None:
@@ -95,30 +95,30 @@ def test_a_robots_file_that_leads_elsewhere_is_asked_in_the_turn_of_that_domain(
     bed = make_bed({_ROBOTS: away, "http://b.test/rules": rules})
     other = Pace(bed.clock, first_at=0.0, lease_until=float("inf"), delay=lambda: 5.0)
     bed = make_bed({_ROBOTS: away, "http://b.test/rules": rules}, borrow=lambda _domain: other)
-    lane = bed.lane()
+    worker = bed.worker()
 
-    assert _work(lane, attempt("http://a.test/x"))
+    assert _work(worker, attempt("http://a.test/x"))
     assert _only(bed).reason == "robots:line 2"
     assert other.next_at >= bed.clock.monotonic() + 5.0, "by its own delay, not by ours"
-    assert lane.manners.delay_s == 9.0, "the rules are ours, wherever they were read"
+    assert worker.manners.delay_s == 9.0, "the rules are ours, wherever they were read"
 
 
 def test_a_crawl_delay_counts_from_the_request_that_brought_it() -> None:
     bed = make_bed({_ROBOTS: Answer(body=b"User-agent: *\nCrawl-delay: 30\nDisallow: /x\n")})
-    lane = bed.lane()
+    worker = bed.worker()
     asked_at = bed.clock.monotonic()
 
-    _work(lane, attempt("http://a.test/x"))
-    assert lane.pace.next_at >= asked_at + 30.0
+    _work(worker, attempt("http://a.test/x"))
+    assert worker.pace.next_at >= asked_at + 30.0
 
 
 def test_a_domain_that_was_taken_over_waits_as_long_as_its_robots_file_asks() -> None:
     first = make_bed({_ROBOTS: Answer(body=b"User-agent: *\nCrawl-delay: 30\nDisallow: /x\n")})
-    lane = first.lane()
-    _work(lane, attempt("http://a.test/x"))
-    known = tuple(lane.manners.robots.values())
+    worker = first.worker()
+    _work(worker, attempt("http://a.test/x"))
+    known = tuple(worker.manners.robots.values())
 
-    later = first.lane(robots=known, taken_over=True)
+    later = first.worker(robots=known, taken_over=True)
     assert later.pace.next_at >= first.clock.monotonic() + 30.0
 
 
@@ -127,10 +127,10 @@ def test_redirects_inside_the_domain_are_followed_and_five_are_enough() -> None:
     bed = make_bed({**answers, "http://a.test/short": Answer(302, headers=(("Location", "/end"),)),
                     "http://a.test/end": Answer()})  # fmt: skip
 
-    _work(bed.lane(), attempt("http://a.test/short"))
+    _work(bed.worker(), attempt("http://a.test/short"))
     assert [hop.url for hop in _only(bed).hops] == ["http://a.test/short", "http://a.test/end"]
     bed.captures.clear()
-    _work(bed.lane(), attempt("http://a.test/0"))
+    _work(bed.worker(), attempt("http://a.test/0"))
     assert (_only(bed).outcome, _only(bed).reason) == (Outcome.FAILED, "too_many_redirects")
     assert len(_only(bed).hops) == 6
 
@@ -140,10 +140,10 @@ def test_a_hop_to_an_origin_whose_robots_file_cannot_be_read_leaves_the_attempt_
         "http://a.test/x": Answer(301, headers=(("Location", "https://a.test/x"),)),
         "https://a.test/robots.txt": Answer(503),
     })  # fmt: skip
-    lane = bed.lane()
+    worker = bed.worker()
 
-    assert not _work(lane, attempt("http://a.test/x"))
-    assert lane.put_off_until is not None
+    assert not _work(worker, attempt("http://a.test/x"))
+    assert worker.put_off_until is not None
     assert [capture.hops[0].url for capture in bed.captures] == [
         _ROBOTS, "https://a.test/robots.txt", "http://a.test/x",
     ]  # fmt: skip
@@ -152,44 +152,44 @@ def test_a_hop_to_an_origin_whose_robots_file_cannot_be_read_leaves_the_attempt_
 
 def test_retry_after_holds_the_whole_domain_and_the_retry_waits_as_long() -> None:
     bed = make_bed({"http://a.test/x": Answer(503, headers=(("Retry-After", "7"),))})
-    lane = bed.lane()
+    worker = bed.worker()
 
-    assert _work(lane, attempt("http://a.test/x"))
-    assert lane.pace.next_at >= bed.clock.monotonic() + 7.0
+    assert _work(worker, attempt("http://a.test/x"))
+    assert worker.pace.next_at >= bed.clock.monotonic() + 7.0
     retry_at = _only(bed).retry_at
     assert retry_at is not None
     assert retry_at >= bed.clock.now() + timedelta(seconds=7)
-    assert lane.manners.has_news, "a kill must not make us forget it"
-    assert lane.put_off_until is None, "seven seconds are waited for"
+    assert worker.manners.has_news, "a kill must not make us forget it"
+    assert worker.put_off_until is None, "seven seconds are waited for"
 
 
 def test_a_robots_file_may_ask_for_time_too() -> None:
     bed = make_bed({_ROBOTS: Answer(503, headers=(("Retry-After", "9"),))})
-    lane = bed.lane()
+    worker = bed.worker()
 
-    _work(lane, attempt("http://a.test/x"))
-    assert lane.pace.next_at >= bed.clock.monotonic() + 9.0
+    _work(worker, attempt("http://a.test/x"))
+    assert worker.pace.next_at >= bed.clock.monotonic() + 9.0
 
 
 def test_a_domain_that_must_rest_for_long_is_given_back_and_given_up_if_that_is_beyond_the_horizon() -> None:
     bed = make_bed({"http://a.test/x": Answer(429, headers=(("Retry-After", "99999999999"),))})
-    lane = bed.lane()
+    worker = bed.worker()
 
-    assert _work(lane, attempt("http://a.test/x"))
-    until = lane.put_off_until
+    assert _work(worker, attempt("http://a.test/x"))
+    until = worker.put_off_until
     assert until is not None
     assert until >= bed.clock.now() + timedelta(hours=23)
-    assert lane.manners.gives_up(next_try_at=until, since=bed.clock.now())
+    assert worker.manners.gives_up(next_try_at=until, since=bed.clock.now())
 
 
 def test_other_answers_may_ask_for_time_but_not_for_a_day() -> None:
     bed = make_bed({"http://a.test/x": Answer(404, headers=(("Retry-After", "86400"),))})
-    lane = bed.lane()
+    worker = bed.worker()
 
-    _work(lane, attempt("http://a.test/x"))
+    _work(worker, attempt("http://a.test/x"))
     most = bed.clock.monotonic() + Settings().politeness.max_delay_s
-    assert most - 1.0 <= lane.pace.next_at <= most + 1.0
-    assert lane.manners.circuit.unreachable_since is None
+    assert most - 1.0 <= worker.pace.next_at <= most + 1.0
+    assert worker.manners.circuit.unreachable_since is None
 
 
 @pytest.mark.parametrize(
@@ -200,42 +200,42 @@ def test_other_answers_may_ask_for_time_but_not_for_a_day() -> None:
 def test_a_status_decides_outcome_and_retry(status: int, outcome: Outcome, again: bool) -> None:
     bed = make_bed({"http://a.test/x": Answer(status)})
 
-    _work(bed.lane(), attempt("http://a.test/x"))
+    _work(bed.worker(), attempt("http://a.test/x"))
     assert (_only(bed).outcome, _only(bed).retry_at is not None) == (outcome, again)
 
 
 def test_the_last_attempt_is_not_retried() -> None:
     bed = make_bed({"http://a.test/x": Answer(500)})
 
-    _work(bed.lane(), attempt("http://a.test/x", number=4))
+    _work(bed.worker(), attempt("http://a.test/x", number=4))
     assert _only(bed).retry_at is None
 
 
 def test_a_304_that_nobody_asked_for_is_no_capture() -> None:
     bed = make_bed({"http://a.test/x": Answer(304, body=b"")})
 
-    _work(bed.lane(), attempt("http://a.test/x", etag='"v1"'))
+    _work(bed.worker(), attempt("http://a.test/x", etag='"v1"'))
     assert "If-None-Match" not in dict(bed.web.asked[-1].headers), "we have no copy that it could stand for"
     assert (_only(bed).outcome, _only(bed).reason) == (Outcome.FAILED, "not_modified_unasked")
 
 
 def test_a_body_that_the_disk_does_not_take_leaves_the_attempt_open_and_says_so() -> None:
     bed = make_bed({"http://a.test/x": NoSpace("full")})
-    lane = bed.lane()
+    worker = bed.worker()
 
-    assert not _work(lane, attempt("http://a.test/x"))
-    assert lane.put_off_until is not None
+    assert not _work(worker, attempt("http://a.test/x"))
+    assert worker.put_off_until is not None
     assert bed.crew.spool_full_at == bed.clock.monotonic()
     assert not [capture for capture in bed.captures if capture.attempt is not None]
 
 
 def test_a_request_that_was_interrupted_counts_as_asked() -> None:
     bed = make_bed({_ROBOTS: asyncio.CancelledError()})
-    lane = bed.lane()
+    worker = bed.worker()
 
     with pytest.raises(asyncio.CancelledError):
-        _work(lane, attempt("http://a.test/x"))
-    assert lane.pace.next_at >= bed.clock.monotonic() + 1.0
+        _work(worker, attempt("http://a.test/x"))
+    assert worker.pace.next_at >= bed.clock.monotonic() + 1.0
 
 
 def test_only_an_answer_of_the_domain_itself_says_that_it_is_private() -> None:
@@ -244,37 +244,37 @@ def test_only_an_answer_of_the_domain_itself_says_that_it_is_private() -> None:
     other = Pace(FakeClock(), first_at=0.0, lease_until=float("inf"))
     bed = make_bed({_ROBOTS: away, "http://b.test/rules": rules}, borrow=lambda _domain: other)
     bed.crew.is_private = lambda ip: ip == "10.0.0.1"
-    lane = bed.lane()
+    worker = bed.worker()
 
-    _work(lane, attempt("http://a.test/x"))
+    _work(worker, attempt("http://a.test/x"))
     assert _only(bed).reason == "robots:line 2"
-    assert lane.manners.delay_s == 1.0, "our own domain is public, wherever its robots.txt leads"
+    assert worker.manners.delay_s == 1.0, "our own domain is public, wherever its robots.txt leads"
 
 
 def test_a_host_that_is_away_costs_a_page_none_of_its_last_tries_and_opens_the_circuit() -> None:
     bed = make_bed({"http://a.test/x": [*[FetchProblem.CONNECT] * 40, Answer()]})
-    lane, minutes = bed.lane(), 0
-    while not _work(lane, attempt("http://a.test/x", number=4)):
-        assert lane.put_off_until == bed.clock.now() + timedelta(seconds=60)
+    worker, minutes = bed.worker(), 0
+    while not _work(worker, attempt("http://a.test/x", number=4)):
+        assert worker.put_off_until == bed.clock.now() + timedelta(seconds=60)
         bed.clock.advance(60)
         minutes += 1
 
     assert minutes == 40
     assert _only(bed).outcome is Outcome.SUCCESS
-    assert lane.manners.circuit.unreachable_since is None
+    assert worker.manners.circuit.unreachable_since is None
 
 
 def test_a_page_whose_answer_does_not_come_uses_up_its_tries() -> None:
     bed = make_bed({"http://a.test/x": FetchProblem.TIMEOUT})
 
-    assert _work(bed.lane(), attempt("http://a.test/x", number=4))
+    assert _work(bed.worker(), attempt("http://a.test/x", number=4))
     assert (_only(bed).outcome, _only(bed).retry_at) == (Outcome.TIMEOUT, None)
 
 
 def test_an_attempt_begins_with_its_request_and_ends_with_its_answer() -> None:
     hop = Answer(302, headers=(("Location", "/y"),), took_s=0.5)
     bed = make_bed({"http://a.test/x": hop, "http://a.test/y": Answer(took_s=0.25)})
-    lane, asked = bed.lane(), bed.web.fetch
+    worker, asked = bed.worker(), bed.web.fetch
     at: list[datetime] = []
 
     async def fetch(request: FetchRequest) -> Fetched | FetchFailed:
@@ -283,7 +283,7 @@ def test_an_attempt_begins_with_its_request_and_ends_with_its_answer() -> None:
         return await asked(request)
 
     bed.crew.client = Clocked(fetch)
-    assert _work(lane, attempt("http://a.test/x"))
+    assert _work(worker, attempt("http://a.test/x"))
     capture = _only(bed)
     assert len(at) == 3
     assert capture.started_at == at[-1]
@@ -293,23 +293,23 @@ def test_an_attempt_begins_with_its_request_and_ends_with_its_answer() -> None:
 @pytest.mark.parametrize("why", [Truncated.DISCONNECT, Truncated.TIME])
 def test_a_body_that_broke_off_is_tried_again_like_a_timeout_and_fails_when_it_stays_so(why: Truncated) -> None:
     bed = make_bed({"http://a.test/x": Answer(body=b"<p>46 of 5,000 bytes", truncated=why)})
-    lane = bed.lane()
+    worker = bed.worker()
     retries = bed.crew.settings.politeness.retries
 
-    _work(lane, attempt("http://a.test/x"))
-    _work(lane, attempt("http://a.test/x", number=retries + 1))
+    _work(worker, attempt("http://a.test/x"))
+    _work(worker, attempt("http://a.test/x", number=retries + 1))
 
     first, last = (capture for capture in bed.captures if capture.attempt is not None)
     assert (first.outcome, first.reason, first.retry_at is not None) == (Outcome.FAILED, "truncated", True)
     assert (last.outcome, last.reason, last.retry_at) == (Outcome.FAILED, "truncated", None)
     assert last.hops[0].truncated is why, "what came of it is handed over to be stored"
-    assert lane.manners.circuit.failures == 0, "the server is there"
+    assert worker.manners.circuit.failures == 0, "the server is there"
 
 
 def test_a_body_that_our_own_limit_cut_is_a_success() -> None:
     bed = make_bed({"http://a.test/x": Answer(truncated=Truncated.LENGTH)})
 
-    _work(bed.lane(), attempt("http://a.test/x"))
+    _work(bed.worker(), attempt("http://a.test/x"))
     assert (_only(bed).outcome, _only(bed).retry_at) == (Outcome.SUCCESS, None)
 
 
@@ -317,24 +317,24 @@ def test_where_a_redirect_leads_is_followed_though_its_body_broke_off() -> None:
     away = Answer(302, headers=(("Location", "/y"),), truncated=Truncated.DISCONNECT)
     bed = make_bed({"http://a.test/x": away, "http://a.test/y": Answer()})
 
-    _work(bed.lane(), attempt("http://a.test/x"))
+    _work(bed.worker(), attempt("http://a.test/x"))
     assert (_only(bed).outcome, _only(bed).reason) == (Outcome.SUCCESS, "ok")
 
 
 def test_an_error_page_that_broke_off_is_the_error_that_it_says() -> None:
     bed = make_bed({"http://a.test/x": Answer(404, truncated=Truncated.DISCONNECT)})
 
-    _work(bed.lane(), attempt("http://a.test/x"))
+    _work(bed.worker(), attempt("http://a.test/x"))
     assert (_only(bed).outcome, _only(bed).reason) == (Outcome.BLOCKED_4XX, "http_404")
 
 
 def test_a_chain_of_redirects_over_domains_that_is_too_long_is_a_failure_of_its_own() -> None:
     away = Answer(302, headers=(("Location", "http://b.test/"),))
     bed = make_bed({"http://a.test/x": away}, scope="any")
-    lane = bed.lane()
+    worker = bed.worker()
 
-    _work(lane, attempt("http://a.test/x", hops=4))
-    _work(lane, attempt("http://a.test/x", hops=5))
+    _work(worker, attempt("http://a.test/x", hops=4))
+    _work(worker, attempt("http://a.test/x", hops=5))
 
     fifth, sixth = (capture for capture in bed.captures if capture.attempt is not None)
     assert (fifth.outcome, fifth.reason) == (Outcome.SUCCESS, "redirected")
@@ -350,7 +350,7 @@ def test_a_chain_of_redirects_over_domains_that_is_too_long_is_a_failure_of_its_
 def test_a_redirect_that_leads_nowhere_is_no_success(headers: tuple[tuple[str, str], ...]) -> None:
     bed = make_bed({"http://a.test/x": Answer(301, headers=headers)})
 
-    assert _work(bed.lane(), attempt("http://a.test/x"))
+    assert _work(bed.worker(), attempt("http://a.test/x"))
     assert (_only(bed).outcome, _only(bed).reason) == (Outcome.FAILED, "redirect_without_location")
     assert len(_only(bed).hops) == 1, "what was answered is kept"
 
@@ -364,16 +364,16 @@ def test_a_part_that_nobody_asked_for_is_no_page(told: str | None, reason: str) 
     headers = (("Content-Range", told),) if told is not None else ()
     bed = make_bed({"http://a.test/x": Answer(206, headers=headers)})
 
-    assert _work(bed.lane(), attempt("http://a.test/x"))
+    assert _work(bed.worker(), attempt("http://a.test/x"))
     assert _only(bed).reason == reason
 
 
 def test_no_request_leaves_after_the_lease_however_long_that_lasts() -> None:
     bed = make_bed({"http://a.test/x": Answer()})
-    lane = bed.lane()
-    lane.pace.lease_until = bed.clock.monotonic() + 1000.0
+    worker = bed.worker()
+    worker.pace.lease_until = bed.clock.monotonic() + 1000.0
 
-    assert asyncio.run(lane.work(attempt("http://a.test/x")))
+    assert asyncio.run(worker.work(attempt("http://a.test/x")))
     assert [request.send_within_s for request in bed.web.asked] == [1000.0, 1000.0]
 
 
@@ -396,7 +396,7 @@ def test_a_kept_connection_that_broke_is_replaced_and_costs_the_page_no_try(brok
 
     bed.crew.client = Clocked(fetch)
 
-    assert _work(bed.lane(), attempt("http://a.test/x"))
+    assert _work(bed.worker(), attempt("http://a.test/x"))
     assert [fresh for url, fresh in sent if url == broken] == [False, True]
     assert (_only(bed).outcome, _only(bed).reason) == (Outcome.SUCCESS, "ok")
 
@@ -414,6 +414,6 @@ def test_a_line_that_breaks_again_ends_the_try() -> None:
 
     bed.crew.client = Clocked(fetch)
 
-    assert _work(bed.lane(), attempt("http://a.test/x"))
+    assert _work(bed.worker(), attempt("http://a.test/x"))
     assert sent == [False, True]
     assert _only(bed).reason == "disconnected"

@@ -43,8 +43,8 @@ def add(jobs: Bed, path: str, **facts: Any) -> int:
 
 def standing(jobs: Bed) -> FeedStanding:
     """Return how the feeds stand."""
-    with closing(connect(jobs.url)) as hot:
-        return read_feed_standing(hot, jobs.clock, FeedSettings())
+    with closing(connect(jobs.url)) as raw_db:
+        return read_feed_standing(raw_db, jobs.clock, FeedSettings())
 
 
 def test_feeds_that_are_polled_in_time_are_not_worth_a_word(jobs: Bed, clock: FakeClock) -> None:
@@ -98,8 +98,8 @@ def test_a_source_whose_feeds_name_more_than_may_wait_is_shown(jobs: Bed) -> Non
 
 def test_the_overview_of_feeds_walks_no_table(jobs: Bed, clock: FakeClock) -> None:
     at = to_micros(clock.now())
-    with closing(connect(jobs.url)) as hot, hot.write() as tx:
-        explain = "EXPLAIN QUERY PLAN " if hot.dialect == "sqlite" else "EXPLAIN "
+    with closing(connect(jobs.url)) as raw_db, raw_db.write() as tx:
+        explain = "EXPLAIN QUERY PLAN " if raw_db.dialect == "sqlite" else "EXPLAIN "
         tx.execute(
             "INSERT INTO feeds (source_id, url, url_hash, kind, origin, created_at, next_poll_at)"
             " SELECT 1, 'u', n, 'feed', 'index', 1, 9000000000000000 FROM"

@@ -23,7 +23,7 @@ from holdfast.warc.writer import WarcWriter
 from holdfast.wiring import open_ground
 from holdfast.worker.after_crawl import AfterCrawl
 from holdfast.worker.background import BackgroundContext
-from tests.unit.crawl.test_tape import exchange
+from tests.unit.crawl.test_warc_output import exchange
 
 
 class Yard:
@@ -31,10 +31,10 @@ class Yard:
 
     def __init__(self, url: str, home: Path, stack: ExitStack) -> None:
         settings = config.load(home=home, database_url=None if url.startswith("sqlite") else url)
-        self.ground = stack.enter_context(open_ground(settings))
+        self.runtime = stack.enter_context(open_ground(settings))
         self.database = stack.enter_context(closing(Database(settings.database)))
         self.bench = BackgroundContext(
-            ground=self.ground, database=self.database, is_stopping=lambda: False, on_end=stack
+            runtime=self.runtime, database=self.database, is_stopping=lambda: False, on_end=stack
         )
         self.chore = AfterCrawl(self.bench)
         self.folder = home / "elsewhere"
@@ -43,12 +43,12 @@ class Yard:
     def register(self) -> int:
         with self.database.write() as session:
             made = register_directory(
-                session, self.ground.clock, source="ex", name=None, output_dir=str(self.folder.resolve())
+                session, self.runtime.clock, source="ex", name=None, output_dir=str(self.folder.resolve())
             )
             return made.id
 
     def write(self, name: str) -> Path:
-        writer = WarcWriter.create(self.folder, name, 7, {}, self.ground.clock)
+        writer = WarcWriter.create(self.folder, name, 7, {}, self.runtime.clock)
         writer.append_exchange(exchange())
         return writer.seal().path
 
@@ -62,7 +62,7 @@ class Yard:
 
     def ask_again(self, execution_id: int) -> None:
         with self.database.write() as session:
-            indexing.ask_again(session, execution_id, now=self.ground.clock.now())
+            indexing.ask_again(session, execution_id, now=self.runtime.clock.now())
 
     def captures(self) -> int:
         with self.database.read() as session:
@@ -133,11 +133,11 @@ def test_a_row_that_names_a_strange_place_fails_the_index_and_nothing_waits_for_
 def test_a_file_that_a_dead_process_left_broken_ends_as_an_error_and_not_as_a_wait(yard: Yard) -> None:
     yard.write("good")
     execution_id = yard.register()
-    owner = OwnerProcess(yard.ground.hot, yard.ground.clock, run=RunFile(yard.ground.run_folder), kind="process",
+    owner = OwnerProcess(yard.runtime.raw_db, yard.runtime.clock, run=RunFile(yard.runtime.run_folder), kind="process",
                   execution_id=execution_id)  # fmt: skip
-    with yard.ground.hot.write() as tx:
+    with yard.runtime.raw_db.write() as tx:
         files.insert_file(tx, execution_id=execution_id, owner_id=owner.id, path="/etc/hosts.warc.gz",
-                          now=to_micros(yard.ground.clock.now()))  # fmt: skip
+                          now=to_micros(yard.runtime.clock.now()))  # fmt: skip
     path, left = owner.run.path, owner.run.path.read_bytes()
     owner.run.close()
     path.write_bytes(left)  # as a kill leaves it: there, and not locked
@@ -164,7 +164,7 @@ def test_what_polls_feeds_is_ours_whatever_crawls_the_source(yard: Yard) -> None
 
 def test_executions_without_files_hide_none_that_has_some(yard: Yard) -> None:
     with yard.database.write() as session:
-        now = yard.ground.clock.now()
+        now = yard.runtime.clock.now()
         session.add(Source(id=1, code="ex", name="ex", created_at=now, updated_at=now))
         session.flush()
         session.add(Job(id=1, source_id=1, kind="crawl", fingerprint="", created_at=now))

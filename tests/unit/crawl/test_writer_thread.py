@@ -50,15 +50,15 @@ class Stage:
     def __init__(self, folder: Path) -> None:
         self.bed: Bed = make_bed({})
         self.said: SimpleQueue[tuple[FetchedPage, Visit | None]] = SimpleQueue()
-        self.tape = WarcOutput(folder, "x", info={}, clock=self.bed.clock, settings=WarcSettings())
+        self.output = WarcOutput(folder, "x", info={}, clock=self.bed.clock, settings=WarcSettings())
         self.child = ParseChild(deadline_s=5.0)
         reader = DocumentReader(self.bed.crew, self.child)
-        self.desk = CaptureWriter(
-            storage=WarcStorage(self.tape, refer_to=lambda _attempt: None, limit=reader.max_bytes),
+        self.capture_writer = CaptureWriter(
+            storage=WarcStorage(self.output, refer_to=lambda _attempt: None, limit=reader.max_bytes),
             sieve=LinkSieve(self.bed.crew), reader=reader, run=RunFile(folder / "run", "1"), clock=self.bed.clock,
             done=lambda capture, visit: self.said.put((capture, visit)),
         )  # fmt: skip
-        self.desk.start()
+        self.capture_writer.start()
 
     def capture(self, path: str, body: Body) -> FetchedPage:
         """Return an answer to put on the desk."""
@@ -81,17 +81,17 @@ def stage(tmp_path: Path) -> Iterator[Stage]:
     (tmp_path / "run").mkdir()
     made = Stage(tmp_path)
     yield made
-    made.desk.stop()
-    assert made.desk.join(_WAIT_S)
-    made.tape.close()
+    made.capture_writer.stop()
+    assert made.capture_writer.join(_WAIT_S)
+    made.output.close()
     made.child.close()
 
 
 def test_a_large_body_that_takes_long_to_put_together_holds_nobody_up(stage: Stage) -> None:
     large = Held(b"x" * (LARGE_BYTES + 1))
-    stage.desk.put(stage.capture("large", large))
+    stage.capture_writer.put(stage.capture("large", large))
     assert large.asked.wait(_WAIT_S)
-    stage.desk.put(stage.capture("small", Bytes(b"y")))
+    stage.capture_writer.put(stage.capture("small", Bytes(b"y")))
 
     assert stage.next().attempt.url == "http://a.test/small"
     large.free.set()
@@ -101,9 +101,9 @@ def test_a_large_body_that_takes_long_to_put_together_holds_nobody_up(stage: Sta
 
 def test_a_desk_that_is_told_to_stop_finishes_what_is_being_prepared(stage: Stage) -> None:
     large = Held(b"x" * (LARGE_BYTES + 1))
-    stage.desk.put(stage.capture("large", large))
+    stage.capture_writer.put(stage.capture("large", large))
     assert large.asked.wait(_WAIT_S)
-    stage.desk.stop()
+    stage.capture_writer.stop()
     large.free.set()
 
     assert stage.next().attempt.url == "http://a.test/large"
@@ -114,7 +114,7 @@ def test_a_body_that_cannot_be_read_closes_its_page_with_a_name(stage: Stage) ->
         def chunks(self) -> Iterator[bytes]:
             raise OSError("the disk is gone")
 
-    stage.desk.put(stage.capture("large", Broken(b"x" * (LARGE_BYTES + 1))))
+    stage.capture_writer.put(stage.capture("large", Broken(b"x" * (LARGE_BYTES + 1))))
 
     assert (stage.next().reason) == "internal_error"
 
@@ -122,18 +122,18 @@ def test_a_body_that_cannot_be_read_closes_its_page_with_a_name(stage: Stage) ->
 def test_a_desk_that_was_given_up_hands_on_what_it_prepares_and_writes_nothing_more(stage: Stage) -> None:
     large = Held(b"x" * (LARGE_BYTES + 1))
     one, other = stage.capture("large", large), stage.capture("second", Held(b"x" * (LARGE_BYTES + 1)))
-    stage.desk.put(one)
-    stage.desk.put(other)
+    stage.capture_writer.put(one)
+    stage.capture_writer.put(other)
     assert large.asked.wait(_WAIT_S)
-    stage.desk.put(stage.capture("small", Bytes(b"y")))
+    stage.capture_writer.put(stage.capture("small", Bytes(b"y")))
     stage.next()  # so both large ones are being prepared
 
-    left = {capture.number for capture, _ in stage.desk.abandon()}
+    left = {capture.number for capture, _ in stage.capture_writer.abandon()}
     large.free.set()
 
     assert left == {one.number, other.number}
-    assert stage.desk.join(_WAIT_S)
-    assert not stage.desk.is_filing()
+    assert stage.capture_writer.join(_WAIT_S)
+    assert not stage.capture_writer.is_filing()
     assert stage.said.empty()
 
 
@@ -145,11 +145,11 @@ def test_what_is_ended_is_told_in_batches_while_more_waits_and_none_is_kept_back
         held.set()
         assert free.wait(_WAIT_S)
 
-    stage.desk.do(hold)
+    stage.capture_writer.do(hold)
     assert held.wait(_WAIT_S)
-    stage.desk.flush = lambda: told.put(stage.said.qsize())
+    stage.capture_writer.flush = lambda: told.put(stage.said.qsize())
     for number in range(40):
-        stage.desk.put(stage.capture(str(number), Bytes(b"y")))
+        stage.capture_writer.put(stage.capture(str(number), Bytes(b"y")))
     free.set()
 
     seen: list[int] = []

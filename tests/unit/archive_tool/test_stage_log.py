@@ -17,13 +17,13 @@ AT = datetime(2026, 1, 2, tzinfo=UTC)
 
 def _record(folder: Path, code: str) -> tuple[StageLog, subprocess.Popen[bytes], list[bytes]]:
     heard: list[bytes] = []
-    tape = StageLog(stage_log(folder, "Test", AT), heard.append, lambda: None)
+    output = StageLog(stage_log(folder, "Test", AT), heard.append, lambda: None)
     process = subprocess.Popen(
         [sys.executable, "-S", "-c", f"import os, sys\n{code}"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
         stderr=subprocess.PIPE, bufsize=0,
     )  # fmt: skip
-    tape.record(process)
-    return tape, process, heard
+    output.record(process)
+    return output, process, heard
 
 
 def _until(done: Callable[[], bool]) -> None:
@@ -35,14 +35,14 @@ def _until(done: Callable[[], bool]) -> None:
 
 def test_both_outputs_are_kept_apart_and_together_line_by_line(tmp_path: Path) -> None:
     code = "os.write(1, b'one\\ntw'); os.write(2, b'err\\n'); os.write(1, b'o\\nlast without end')"
-    tape, process, heard = _record(tmp_path, code)
+    output, process, heard = _record(tmp_path, code)
     process.wait(30)
-    tape.close(30)
+    output.close(30)
 
-    assert tape.is_over
-    assert tape.log.stdout.read_bytes() == b"one\ntwo\nlast without end"
-    assert tape.log.stderr.read_bytes() == b"err\n"
-    assert sorted(tape.log.combined.read_bytes().splitlines()) == [b"err", b"last without end", b"one", b"two"]
+    assert output.is_over
+    assert output.log.stdout.read_bytes() == b"one\ntwo\nlast without end"
+    assert output.log.stderr.read_bytes() == b"err\n"
+    assert sorted(output.log.combined.read_bytes().splitlines()) == [b"err", b"last without end", b"one", b"two"]
     assert sorted(heard) == [b"err", b"last without end", b"one", b"two"]
     assert process.stdin is not None
     process.stdin.close()
@@ -54,15 +54,15 @@ def test_the_end_of_an_endless_line_is_not_taken_for_a_line_of_its_own(tmp_path:
         "    while data: data = data[os.write(1, data):]\n"
         f"put(b'x' * {MAX_LINE_BYTES}); sys.stdin.readline(); put(b'x'); sys.stdin.readline(); put(b'fake\\nnext\\n')\n"
     )
-    tape, process, heard = _record(tmp_path, code)
+    output, process, heard = _record(tmp_path, code)
     assert process.stdin is not None
-    _until(lambda: tape.log.stdout.stat().st_size == MAX_LINE_BYTES)
+    _until(lambda: output.log.stdout.stat().st_size == MAX_LINE_BYTES)
     process.stdin.write(b"\n")
-    _until(lambda: tape.log.combined.stat().st_size == MAX_LINE_BYTES + 1)
+    _until(lambda: output.log.combined.stat().st_size == MAX_LINE_BYTES + 1)
     process.stdin.write(b"\n")
     process.wait(30)
-    tape.close(30)
+    output.close(30)
     process.stdin.close()
 
     assert heard == [b"next"]
-    assert tape.log.combined.stat().st_size == MAX_LINE_BYTES + 1 + len(b"fake\nnext\n")
+    assert output.log.combined.stat().st_size == MAX_LINE_BYTES + 1 + len(b"fake\nnext\n")
