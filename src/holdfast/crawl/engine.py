@@ -76,7 +76,7 @@ class CrawlEngine:
         frontier: Frontier,
         ledger: PendingResults,
         *,
-        make_desk: Callable[[], CaptureWriter],
+        make_writer: Callable[[], CaptureWriter],
         control: Control,
         limits: CrawlLimits,
     ) -> None:
@@ -96,8 +96,8 @@ class CrawlEngine:
         self._open_domains, self._counted_until = 0, -math.inf
         self._under_way: dict[int, FetchedPage] = {}
         """Captures that the desk has, by number: each is finished once, whichever thread says so first."""
-        self._make_desk = make_desk
-        self.capture_writer = make_desk()
+        self._make_writer = make_writer
+        self.capture_writer = make_writer()
         self.room = asyncio.Event()
         """Set while fetched pages may be put on the desk, the disk has room, and the database takes results."""
         self.disk_is_full = False
@@ -221,7 +221,7 @@ class CrawlEngine:
 
     def replace_desk(self) -> None:
         """Give up a desk whose parser hangs: blame its page, hand the rest to a new desk, and end soon."""
-        hung, self.capture_writer = self.capture_writer, self._make_desk()
+        hung, self.capture_writer = self.capture_writer, self._make_writer()
         self.capture_writer.start()
         for capture, visit in hung.abandon():
             if visit is not None:

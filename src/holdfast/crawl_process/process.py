@@ -337,20 +337,18 @@ class Process:
                 _log.info("crawl.seed_landed", url=url.fetch)
                 control.landed(url.fetch)
 
-        def make_desk() -> CaptureWriter:
+        def make_writer() -> CaptureWriter:
             storage = self._policy.make_storage(reader, links_of)
             ended = _Ended(loop, lambda capture, visit: engine.finished(capture, visit))
             run, clock = self._owner.run, runtime.clock
-            capture_writer = CaptureWriter(
-                storage=storage, sieve=sieve, reader=reader, run=run, clock=clock, done=ended.add
-            )
-            capture_writer.flush = ended.hand_over
-            return capture_writer
+            writer = CaptureWriter(storage=storage, sieve=sieve, reader=reader, run=run, clock=clock, done=ended.add)
+            writer.flush = ended.hand_over
+            return writer
 
         crew.landed, crew.forget = landed, sieve.forget
         crew.read_again = partial(reader.read_again, sieve=sieve)
         set_depth_rules(runtime.frontier, plan, self._assignment)
-        engine = CrawlEngine(crew, runtime.frontier, ledger, make_desk=make_desk, control=control, limits=limits)
+        engine = CrawlEngine(crew, runtime.frontier, ledger, make_writer=make_writer, control=control, limits=limits)
         return engine
 
     def _register(self, path: Path) -> int:

@@ -43,7 +43,7 @@ def _engine(bed: Bed) -> CrawlEngine:
     ledger = PendingResults(nothing, nothing, bed.crew.progress, nothing, execution_id=1, owner_id=1)
     limits = CrawlLimits(bed.crew.plan, bed.crew.progress, ends_at=None)
     engine = CrawlEngine(
-        bed.crew, nothing, ledger, make_desk=lambda: cast(CaptureWriter, Table()), control=nothing, limits=limits
+        bed.crew, nothing, ledger, make_writer=lambda: cast(CaptureWriter, Table()), control=nothing, limits=limits
     )
     engine.look_for_room()
     return engine
