@@ -6,7 +6,7 @@ import ast
 
 import pytest
 
-from tests.house import budgets, calls, files, floors
+from tests.house import budgets, calls, files, floors, names
 from tests.house.errors import error_tree
 from tests.house.source import ROOT, Module, modules, tracked_files
 
@@ -57,6 +57,18 @@ def test_every_module_and_public_name_is_documented(package: tuple[Module, ...])
 
 def test_names_say_what_things_are(everything: tuple[Module, ...]) -> None:
     _clean(budgets.forbidden_names(everything))
+
+
+def test_no_two_public_classes_share_a_name(package: tuple[Module, ...]) -> None:
+    _clean(names.shared_class_names(package))
+
+
+def test_no_package_holds_a_single_file(package: tuple[Module, ...]) -> None:
+    _clean(names.lonely_packages(package))
+
+
+def test_the_formatter_is_never_switched_off(package: tuple[Module, ...]) -> None:
+    _clean(names.formatter_off(package))
 
 
 def test_no_comment_draws_a_banner(everything: tuple[Module, ...]) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 
 import pytest
 
-from tests.house import budgets, calls, files, floors
+from tests.house import budgets, calls, files, floors, names
 from tests.house.errors import error_tree
 from tests.house.source import Module, module_from
 
@@ -86,8 +86,12 @@ _FITS = "def f():\n" + '    """Doc\n\n    of some length.\n    """\n' + "    x =
         ),
         (budgets.undocumented, "x = 1", _DOC),
         (budgets.undocumented, _DOC + "def f(): ...", _DOC + "def _f(): ..."),
-        (budgets.forbidden_names, "class CrawlManager: ...", "class Crew: ..."),
+        (budgets.forbidden_names, "class CrawlManager: ...", "class CrawlContext: ..."),
         (budgets.banners, "# ------- part two", "# why - because"),
+        (names.formatter_off, "x = 1  # fmt: sk" + "ip", "x = 1  # the format skips it"),
+        (names.faceless_actors, "x = 1  # some" + "body took it", "x = 1  # another worker took it"),
+        (names.faceless_actors, 'def f():\n    """Return who' + 'ever waits."""', "x = 'no" + "body is there'"),
+        (names.shared_class_names, "class A: ...\nclass A: ...", "class A: ...\nclass _B: ...\nclass _B: ..."),
         (calls.forbidden_calls, "eval('1')", "evaluate('1')"),
         (calls.forbidden_calls, "import pickle", "import pickletools"),
         (calls.forbidden_calls, "from html.parser import HTMLParser", "from html import escape"),
@@ -158,3 +162,20 @@ def test_the_error_tree_is_followed_across_files() -> None:
         ("Invalid", "invalid"),
         ("Late", None),
     ]
+
+
+def test_a_package_of_one_file_is_a_module() -> None:
+    empty = module_from("src/holdfast/a/__init__.py", _DOC)
+    full = module_from("src/holdfast/a/__init__.py", f"{_DOC}class A: ...")
+    only = module_from("src/holdfast/a/b.py", _DOC)
+
+    assert len(names.lonely_packages([empty, only])) == 1
+    assert names.lonely_packages([full, only]) == []
+
+
+def test_a_requirement_of_a_document_that_is_not_here_is_named() -> None:
+    bad = [("a.py", "# as HA-" + "012 asks"), ("docs/x.md", "document 00" + "3 says")]
+    good = [("a.py", "RFC 9309, UTF-8, document 12"), ("docs/requirements.md", "HA-" + "012")]
+
+    assert len(names.requirement_numbers(bad)) == 2
+    assert names.requirement_numbers(good) == []
