@@ -12,7 +12,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import closing, contextmanager
+from contextlib import chdir, closing, contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from threading import Event
@@ -23,6 +23,7 @@ import pytest
 from holdfast.demo.server import DemoSite
 from tests import guides, needs
 from tests.archive import Shot, build_archive
+from tests.forked import Forker
 from tests.guides import ROOT, Block, Command, Kind
 from tests.patience import deadline
 from tests.unit.cli.test_pages_of_docs import lines_of, read
@@ -44,80 +45,113 @@ def environment(**more: str) -> dict[str, str]:
     """Return what commands find around them: no setting but these, and the commands of this environment."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("HOLDFAST_")}
     path = f"{_BIN}{os.pathsep}{os.environ['PATH']}{os.pathsep}/usr/sbin"
-    return {**kept, "PATH": path, "HOLDFAST_INDEX_NICE": "0", "HOLDFAST_DISK_FREE_BYTES": "0",
-            "HOLDFAST_DISK_FREE_PERCENT": "0", **more}  # fmt: skip
+    quiet = {"HOLDFAST_INDEX_NICE": "0", "HOLDFAST_DISK_FREE_BYTES": "0", "HOLDFAST_DISK_FREE_PERCENT": "0"}
+    return {**kept, **quiet, "PATH": path, **more}
 
 
 class Terminal:
-    """A shell that stays open, so that `cd` and `export` hold for the lines behind them, and what was left running."""
+    """A shell that stays open, so that `cd` and `export` hold for the lines behind them, and what was left running.
 
-    def __init__(self, folder: Path, variables: Mapping[str, str], rename: Rename) -> None:
-        self.folder, self._rename = folder, rename
+    A line that is nothing but a short command of holdfast is run where the shell is, without a new Python.
+    """
+
+    def __init__(self, folder: Path, variables: Mapping[str, str], rename: Rename, forker: Forker) -> None:
+        self.folder, self._rename, self._forker = folder, rename, forker
         self._output = folder / ".printed"
         self._left_running: list[int] = []
         answers, self._answers = os.pipe()
         self._codes = os.fdopen(answers, "r", encoding="ascii")
         self._shell = subprocess.Popen(
-            ["bash", "--noprofile", "--norc"], stdin=subprocess.PIPE, text=True, cwd=folder,
-            env={**variables, "CODES": str(self._answers)}, pass_fds=(self._answers,), start_new_session=True,
-        )  # fmt: skip
+            ["bash", "--noprofile", "--norc"],
+            stdin=subprocess.PIPE,
+            text=True,
+            cwd=folder,
+            env={**variables, "CODES": str(self._answers)},
+            pass_fds=(self._answers,),
+            start_new_session=True,
+        )
+        self.working_folder, self._variables = folder, dict(variables)
+
+    @property
+    def is_serving(self) -> bool:
+        """Whether something was left running."""
+        return bool(self._left_running)
 
     def run(self, place: str, command: Command) -> None:
         """Type a line and wait for its end; AssertionError if it ends otherwise than the page shows."""
-        self._send(f"{{ {self._rename(command.text)}\n}} >{self._output} 2>&1 </dev/null; echo $? >&$CODES")
-        code = int(self._codes.readline())
+        line = self._rename(command.text)
+        if is_plain(line):
+            words = shlex.split(line)[1:]
+            code = self._forker.run(words, folder=self.working_folder, variables=self._variables, output=self._output)
+        else:
+            code = self._type(f"{{ {line}\n}} >{self._output} 2>&1 </dev/null; echo $? >&$CODES")
         printed = self._output.read_text("utf-8")
         assert code == command.code, f"{place}: {command.text}\nended with {code}:\n{printed}"
-        self._compare(place, command, printed)
+        missing = guides.not_shown(tuple(map(self._rename, command.shown)), printed)
+        assert missing is None, f"{place}: {command.text}\ndid not print {missing!r}, but:\n{printed}"
+        if re.search(r"\b(?:cd|export|set)\b", line):
+            self._look_around()
 
     def leave_running(self, place: str, command: Command) -> None:
         """Type a line that goes on, and wait until it printed what the page shows."""
         output = self.folder / f".printed-{len(self._left_running)}"
-        self._send(f"{self._rename(command.text)} >{output} 2>&1 </dev/null & echo $! >&$CODES")
-        self._left_running.append(int(self._codes.readline()))
+        process = self._type(f"{self._rename(command.text)} >{output} 2>&1 </dev/null & echo $! >&$CODES")
+        self._left_running.append(process)
         shown, until, pause = tuple(map(self._rename, command.shown)), monotonic() + deadline(_LONG_S), Event()
         while guides.not_shown(shown, printed := output.read_text("utf-8") if output.exists() else ""):
             assert monotonic() < until, f"{place}: {command.text}\nprinted only:\n{printed}"
             pause.wait(0.05)
 
-    def _send(self, line: str) -> None:
+    def _type(self, line: str) -> int:
+        """Send a line that writes one number to `$CODES`; return that number."""
         assert self._shell.stdin is not None
         self._shell.stdin.write(f"{line}\n")
         self._shell.stdin.flush()
+        return int(self._codes.readline())
 
-    def _compare(self, place: str, command: Command, printed: str) -> None:
-        missing = guides.not_shown(tuple(map(self._rename, command.shown)), printed)
-        assert missing is None, f"{place}: {command.text}\ndid not print {missing!r}, but:\n{printed}"
+    def _look_around(self) -> None:
+        """Learn in which folder the shell is by now, and with which variables."""
+        self._type(f"{{ pwd; env -0; }} >{self._output}; echo 0 >&$CODES")
+        folder, _, variables = self._output.read_text("utf-8").partition("\n")
+        self.working_folder = Path(folder)
+        pairs = (pair.partition("=") for pair in variables.split("\0") if pair)
+        self._variables = {name: value for name, _, value in pairs}
 
-    def working_folder(self) -> Path:
-        """Return where the shell is by now."""
-        self._send(f"pwd >{self._output}; echo 0 >&$CODES")
-        self._codes.readline()
-        return Path(self._output.read_text("utf-8").strip())
+    def finish(self) -> None:
+        """End what was left running, in order."""
+        for process in self._left_running:
+            self._type(f"kill -INT {process}; wait {process}; echo $? >&$CODES")
 
     def close(self) -> None:
-        """End what was left running, in order, then the shell."""
-        for process in self._left_running:
-            self._send(f"kill -INT {process}; wait {process}; echo $? >&$CODES")
-            self._codes.readline()
-        self._shell.communicate("exit\n", timeout=deadline(_LONG_S))
+        """End the shell and all that it started."""
+        with suppress(ProcessLookupError):
+            os.killpg(self._shell.pid, signal.SIGKILL)
+        with suppress(BrokenPipeError):
+            self._shell.communicate()
         self._codes.close()
         os.close(self._answers)
+
+
+def is_plain(line: str) -> bool:
+    """Return whether a line is one command of holdfast that ends by itself, starts no process and needs no shell."""
+    bare = re.sub(r"'[^']*'|\"[^\"$]*\"", "", line)
+    name = bare.removeprefix("holdfast ").partition(" ")[0]
+    return bare.startswith("holdfast ") and name not in STARTS_PROCESSES and not re.search(r"[|<>;&$*?`\\]", bare)
+
+
+STARTS_PROCESSES = ("api", "crawl", "demo", "start-worker")
 
 
 @contextmanager
 def opened(folder: Path, variables: Mapping[str, str], rename: Rename) -> Iterator[Terminal]:
     """Open a terminal in a folder; whatever it started is gone afterwards."""
-    terminal = Terminal(folder, variables, rename)
-    try:
-        yield terminal
-        terminal.close()
-    finally:
-        with_group = terminal._shell.pid
+    with Forker() as forker:
+        terminal = Terminal(folder, variables, rename, forker)
         try:
-            os.killpg(with_group, signal.SIGKILL)
-        except ProcessLookupError:
-            pass
+            yield terminal
+            terminal.finish()
+        finally:
+            terminal.close()
 
 
 def placeholders(site: DemoSite, port: int) -> Rename:
@@ -146,9 +180,12 @@ def test_every_command_of_the_guides_does_what_its_page_shows(tmp_path: Path) ->
     needs.program("curl")
     port = free_port()
     variables = environment(
-        HOLDFAST_ALLOW_NETWORKS="127.0.0.0/8", HOLDFAST_POLITENESS_DELAY_S="0", HOLDFAST_API_PORT=str(port),
-        HOLDFAST_API_RATE_LIMITING="false", TMPDIR=str(tmp_path),
-    )  # fmt: skip
+        HOLDFAST_ALLOW_NETWORKS="127.0.0.0/8",
+        HOLDFAST_POLITENESS_DELAY_S="0",
+        HOLDFAST_API_PORT=str(port),
+        HOLDFAST_API_RATE_LIMITING="false",
+        TMPDIR=str(tmp_path),
+    )
     with DemoSite("127.0.0.9") as site:
         rename = placeholders(site, port)
         with opened(tmp_path, variables, rename) as terminal:
@@ -168,7 +205,7 @@ def type_page(page: str, terminal: Terminal, rename: Rename, happenings: Mapping
             for command in guides.commands(block):
                 terminal.leave_running(block.place, command)
         elif block.kind is Kind.PYTHON:
-            type_session(block, rename, session, names, terminal.working_folder())
+            type_session(block, rename, session, names, terminal.working_folder)
         elif block.kind is Kind.MEANWHILE:
             happenings[block.text]()
 
@@ -178,22 +215,28 @@ def type_session(
 ) -> None:
     """Type a Python session; what it defines is there for the next one of the page."""
     told: list[str] = []
-    before = Path.cwd()
-    os.chdir(folder)
-    try:
-        parsed = doctest.DocTestParser().get_doctest(rename(block.text), names, block.place, block.page, block.line)
-        assert parsed.examples, f"{block.place}: a session without a line that begins with >>>"
+    parsed = doctest.DocTestParser().get_doctest(rename(block.text), names, block.place, block.page, block.line)
+    assert parsed.examples, f"{block.place}: a session without a line that begins with >>>"
+    with chdir(folder):
         session.run(parsed, out=told.append, clear_globs=False)
-        names.update(parsed.globs)
-    finally:
-        os.chdir(before)
+    names.update(parsed.globs)
     assert not told, "".join(told)
 
 
-PROGRAMS = {
-    "apt-get", "createdb", "createuser", "export", "git", "install", "journalctl", "make", "nginx", "pg_dump", "systemctl",
+PROGRAMS = (
+    "apt-get",
+    "createdb",
+    "createuser",
+    "export",
+    "git",
+    "install",
+    "journalctl",
+    "make",
+    "nginx",
+    "pg_dump",
+    "systemctl",
     "useradd",
-}  # fmt: skip
+)
 """What commands that are not run may call; anything else is a mistake of the page, or wants to be looked up here."""
 NOT_RUN = [
     (block.place, command.text)
@@ -206,7 +249,7 @@ NOT_RUN = [
 
 @pytest.mark.parametrize(("place", "text"), NOT_RUN)
 def test_a_command_that_is_not_run_could_be(place: str, text: str) -> None:
-    words = [word for word in shlex.split(text)]
+    words = shlex.split(text)
     while words[0] == "sudo":
         words = words[3:] if words[1] == "-u" else words[1:]
     program = words[0]
@@ -281,7 +324,9 @@ def test_the_units_of_the_deployment_page_are_units(tmp_path: Path) -> None:
     server = Server(tmp_path)
     verify = needs.program("systemd-analyze", package="systemd")
 
-    told = subprocess.run([verify, "verify", *map(str, server.unit_files())], capture_output=True, text=True, check=False)
+    told = subprocess.run(
+        [verify, "verify", *map(str, server.unit_files())], capture_output=True, text=True, check=False
+    )
 
     assert len(server.unit_files()) >= 4
     assert str(tmp_path) not in told.stderr, told.stderr
@@ -299,11 +344,29 @@ def test_the_deployment_page_serves_an_archive_through_nginx_with_tls(tmp_path: 
     live = tmp_path / "etc/letsencrypt/live/archive.example.org"
     live.mkdir(parents=True)
     subprocess.run(
-        [openssl, "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2",
-         "-subj", "/CN=archive.example.org", "-addext", names, "-keyout", str(live / "privkey.pem"),
-         "-out", str(live / "fullchain.pem")],
-        check=True, capture_output=True,
-    )  # fmt: skip
+        [
+            openssl,
+            "req",
+            "-x509",
+            "-newkey",
+            "ec",
+            "-pkeyopt",
+            "ec_paramgen_curve:prime256v1",
+            "-nodes",
+            "-days",
+            "2",
+            "-subj",
+            "/CN=archive.example.org",
+            "-addext",
+            names,
+            "-keyout",
+            str(live / "privkey.pem"),
+            "-out",
+            str(live / "fullchain.pem"),
+        ],
+        check=True,
+        capture_output=True,
+    )
     # curl asks for the page's own names and ports, and finds this machine's nginx behind them.
     (tmp_path / ".curlrc").write_text(
         f'connect-to = "archive.example.org:443:127.0.0.1:{server.https}"\n'
@@ -311,7 +374,7 @@ def test_the_deployment_page_serves_an_archive_through_nginx_with_tls(tmp_path: 
     )
     main = tmp_path / "nginx.conf"
     main.write_text(
-        f"daemon off; pid {tmp_path}/nginx.pid; error_log stderr; events {{}}\n"
+        f"daemon off; pid {tmp_path}/nginx.pid; error_log stderr notice; events {{}}\n"
         f"http {{ access_log off; client_body_temp_path {tmp_path}/body; proxy_temp_path {tmp_path}/proxy;\n"
         f"include {server.path('/etc/nginx/conf.d/holdfast.conf')}; }}\n"
     )
@@ -320,14 +383,14 @@ def test_the_deployment_page_serves_an_archive_through_nginx_with_tls(tmp_path: 
     assert "warn" not in tested.stderr, tested.stderr
 
     variables = environment(CURL_HOME=str(tmp_path), HOLDFAST_API_PORT=str(server.api))
+    serve = Command(text="holdfast api", shown=("serving http",))
+    proxy = Command(text=f"nginx -c {main}", shown=("start worker process",))
     with opened(tmp_path, variables, server.rename) as terminal:
-        typed = [block for block in guides.blocks(guides.DEPLOYMENT) if block.kind is Kind.TYPED]
-        for block in typed:
-            for command in guides.commands(block):
-                if command.text.startswith("curl ") and not terminal._left_running:
-                    serve = Command(text="holdfast api", shown=("serving http",))
+        for block in guides.blocks(guides.DEPLOYMENT):
+            for command in guides.commands(block) if block.kind is Kind.TYPED else ():
+                if command.text.startswith("curl ") and not terminal.is_serving:
                     terminal.leave_running("the unit holdfast-api", serve)
-                    terminal.leave_running("nginx", Command(text=f"nginx -c {main}", shown=()))
+                    terminal.leave_running("nginx", proxy)
                 terminal.run(block.place, command)
 
 

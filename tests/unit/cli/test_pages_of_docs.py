@@ -19,7 +19,7 @@ from holdfast.cli.catalogue import COMMANDS
 from holdfast.cli.main import load
 
 ROOT = Path(__file__).parents[3]
-_FENCE = re.compile(r"^```[a-z]*\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+_FENCE = re.compile(r"^```[^\n`]*\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _INLINE = re.compile(r"`([^`\n]+)`")
 _BEHIND = re.compile(r" (?:&&|[|]|>) ")
 """Where a shell takes over."""
@@ -48,7 +48,7 @@ def lines_of(page: str, text: str) -> Iterator[Line]:
     """Yield the command lines of a page: those in its blocks, and those among its sentences."""
     for block in _FENCE.findall(text):
         for line in block.replace("\\\n", " ").splitlines():
-            yield from _lines(page, _COMMENT.sub("", line), is_block=True)
+            yield from _lines(page, _COMMENT.sub("", line.removeprefix("$ ")), is_block=True)
     for code in _INLINE.findall(_FENCE.sub("", text)):
         yield from _lines(page, code, is_block=False)
 
