@@ -26,7 +26,6 @@ from tests.archive import Shot, build_archive
 from tests.forked import Forker
 from tests.guides import ROOT, Block, Command, Kind
 from tests.patience import deadline
-from tests.unit.cli.test_pages_of_docs import lines_of, read
 
 _BIN = Path(sys.executable).parent
 _LONG_S = 120.0
@@ -292,7 +291,7 @@ class Server:
         self._files: dict[str, str] = {}
         for block in blocks:
             if block.kind in (Kind.INI, Kind.NGINX):
-                # A second block of the same file adds to it: only the first is what everybody has.
+                # A second block of the same file holds lines that only some installations add.
                 self._files.setdefault(block.file, block.text)
         for name, text in self._files.items():
             path = Path(self.rename(name))
@@ -391,18 +390,3 @@ def test_the_deployment_page_serves_an_archive_through_nginx_with_tls(tmp_path: 
                     terminal.leave_running("the unit holdfast-api", serve)
                     terminal.leave_running("nginx", proxy)
                 terminal.run(block.place, command)
-
-
-def test_every_command_of_holdfast_in_a_unit_can_be_typed() -> None:
-    started = [
-        line.partition("=")[2]
-        for block in guides.blocks(guides.DEPLOYMENT)
-        if block.kind is Kind.INI
-        for line in block.text.splitlines()
-        if line.startswith("ExecStart=")
-    ]
-
-    assert len(started) >= 3
-    for line in started:
-        for found in lines_of(guides.DEPLOYMENT, f"```\n{line}\n```\n"):
-            read(found)

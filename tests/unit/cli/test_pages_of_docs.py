@@ -93,9 +93,11 @@ def test_a_command_line_of_the_docs_can_be_typed(line: Line) -> None:
 
 def test_lines_are_found_in_blocks_and_among_sentences() -> None:
     text = "Type `job list --state x`, `holdfast stop`, `status` or `jobs`.\n\n"
-    text += "```\n.venv/bin/holdfast a b  # c\nls | wc\n```\n"
+    text += "```\n.venv/bin/holdfast a b  # c\nls | wc\n```\n\n```console not-run\n$ holdfast d\n```\n\n"
+    text += "```ini\nExecStart=/opt/bin/holdfast e\n```\n"
 
-    assert [line.words for line in lines_of("p", text)] == [("a", "b"), ("job", "list", "--state", "x"), ("stop",)]
+    typed = [("a", "b"), ("d",), ("e",), ("job", "list", "--state", "x"), ("stop",)]
+    assert [line.words for line in lines_of("p", text)] == typed
     assert len(LINES) > 100
 
 
