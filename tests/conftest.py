@@ -29,7 +29,7 @@ hypothesis.settings.load_profile("untimed")
 
 
 _SERVED = {"postgres", "postgres_url", "bare_postgres_url"}
-_LONG = {"test_real_site.py", "test_feeds_odd.py"}
+_LONG = {"test_real_site.py", "test_feeds_odd.py", "test_guides.py"}
 """Files of one long test: begun last, they would keep one core waiting for the other."""
 
 

@@ -19,7 +19,7 @@ from holdfast.cli.catalogue import COMMANDS
 from holdfast.cli.main import load
 
 ROOT = Path(__file__).parents[3]
-_FENCE = re.compile(r"^```[a-z]*\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+_FENCE = re.compile(r"^```[^\n`]*\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _INLINE = re.compile(r"`([^`\n]+)`")
 _BEHIND = re.compile(r" (?:&&|[|]|>) ")
 """Where a shell takes over."""
@@ -48,7 +48,7 @@ def lines_of(page: str, text: str) -> Iterator[Line]:
     """Yield the command lines of a page: those in its blocks, and those among its sentences."""
     for block in _FENCE.findall(text):
         for line in block.replace("\\\n", " ").splitlines():
-            yield from _lines(page, _COMMENT.sub("", line), is_block=True)
+            yield from _lines(page, _COMMENT.sub("", line.removeprefix("$ ")), is_block=True)
     for code in _INLINE.findall(_FENCE.sub("", text)):
         yield from _lines(page, code, is_block=False)
 
@@ -93,9 +93,11 @@ def test_a_command_line_of_the_docs_can_be_typed(line: Line) -> None:
 
 def test_lines_are_found_in_blocks_and_among_sentences() -> None:
     text = "Type `job list --state x`, `holdfast stop`, `status` or `jobs`.\n\n"
-    text += "```\n.venv/bin/holdfast a b  # c\nls | wc\n```\n"
+    text += "```\n.venv/bin/holdfast a b  # c\nls | wc\n```\n\n```console not-run\n$ holdfast d\n```\n\n"
+    text += "```ini\nExecStart=/opt/bin/holdfast e\n```\n"
 
-    assert [line.words for line in lines_of("p", text)] == [("a", "b"), ("job", "list", "--state", "x"), ("stop",)]
+    typed = [("a", "b"), ("d",), ("e",), ("job", "list", "--state", "x"), ("stop",)]
+    assert [line.words for line in lines_of("p", text)] == typed
     assert len(LINES) > 100
 
 
