@@ -147,7 +147,7 @@ from contextlib import closing
 from pathlib import Path
 from sqlalchemy import text
 from holdfast.db.engine import Database
-from holdfast.db.raw import SqliteHot
+from holdfast.db.raw import SqliteRawDatabase
 from holdfast.db.sqlite_file import DatabaseMoved
 
 def by_hot():
@@ -159,7 +159,7 @@ def by_database():
         return session.scalar(text("SELECT name FROM sources"))
 
 path = Path(sys.argv[1])
-with closing(SqliteHot(path)) as hot, closing(Database(f"sqlite:///{path}")) as database:
+with closing(SqliteRawDatabase(path)) as hot, closing(Database(f"sqlite:///{path}")) as database:
     print(by_hot(), by_database(), sep="|", flush=True)
     sys.stdin.readline()
     for read in (by_hot, by_database):
