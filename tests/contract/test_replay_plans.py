@@ -15,7 +15,7 @@ from sqlalchemy.orm import Session
 from holdfast.clock import from_micros
 from holdfast.db.engine import Database
 from holdfast.db.models import Execution, Job, Snapshot, Source, WarcFile
-from holdfast.replay import browse, finding
+from holdfast.replay import finding, memento, pages
 from holdfast.replay.address import AddressListing
 from holdfast.replay.cdx import queries as cdx
 from holdfast.replay.cdx.queries import KeyRange, Spot
@@ -63,8 +63,8 @@ QUESTIONS: dict[str, Callable[[Session], Any]] = {
     "candidates": lambda s: candidates(s, "http://example.org/p7", "2024"),
     "neighbours": lambda s: finding.neighbours(s, "org,example)/p7", NOW + timedelta(hours=5), 9),
     "ends": lambda s: finding.ends(s, "org,example)/p7"),
-    "time map": lambda s: browse.time_map(s, "http://example.org/p7", "link", "1709294400000000.5", size=5),
-    "calendar": lambda s: browse.listing(s, AddressListing("2024", "http://example.org/p7", False), HERE),
+    "time map": lambda s: memento.time_map(s, "http://example.org/p7", "link", "1709294400000000.5", size=5),
+    "calendar": lambda s: pages.listing(s, AddressListing("2024", "http://example.org/p7", False), HERE),
     "addresses": lambda s: finding.addresses(s, "org,example)/p", "org,example)/q", limit=20),
     "one": lambda s: finding.shown(s, 9),
     "cdx one": lambda s: cdx.batch(s, ONE, behind=None, reverse=False, period=EVER, limit=20),
@@ -148,7 +148,7 @@ def test_every_day_of_a_busy_year_leads_to_a_capture(database: Database) -> None
         session.execute(insert(Snapshot), rows)
 
     with database.read() as session:
-        calendar = browse.listing(session, AddressListing("", "http://example.org/busy", False), HERE).decode()
+        calendar = pages.listing(session, AddressListing("", "http://example.org/busy", False), HERE).decode()
 
     last = NOW + timedelta(hours=1_099)
     months = calendar.partition("<details>")[0]

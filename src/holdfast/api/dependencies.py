@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from asyncio import Semaphore
 from collections.abc import AsyncIterator
-from datetime import date, datetime
+from datetime import date
 from typing import Annotated
 
 from fastapi import Depends, Query, Request
@@ -12,12 +12,10 @@ from fastapi.concurrency import contextmanager_in_threadpool
 from sqlalchemy.orm import Session
 
 from holdfast.api.figures import CountedTotals, Work
-from holdfast.clock import digits14
 from holdfast.config import Settings
 from holdfast.errors import NotFound
 from holdfast.feedback import UsageTally
 from holdfast.metrics import ServerMetrics
-from holdfast.replay.address import replay_path
 from holdfast.search.search import SearchService
 from holdfast.sources.queries import source_by_code
 from holdfast.wiring.archive import Archive
@@ -106,14 +104,3 @@ def source_id_of(session: Session, code: str | None) -> int | None:
     if found is None:
         raise NotFound(f"there is no source {code[:64]!r}; they are listed at /api/sources")
     return found.id
-
-
-def raw_url(snapshot_id: int) -> str:
-    """Return the path of a capture's raw view."""
-    return f"/api/snapshots/raw/{snapshot_id}"
-
-
-def browse_url(settings: Settings, *, url: str, captured_at: datetime, snapshot_id: int) -> str:
-    """Return where a capture is replayed, on the replay host; the fragment names the capture for our own pages."""
-    path = replay_path(digits14(captured_at), "", url.partition("#")[0])
-    return f"{settings.replay_origin}{path}#ha_snapshot={snapshot_id}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any, NamedTuple
 
 from sqlalchemy import func, select
@@ -28,7 +28,7 @@ from holdfast.db.models import (
     Source,
     WarcFile,
 )
-from holdfast.index.queries import CaptureRange, is_ok
+from holdfast.index.queries import is_ok
 from holdfast.urls import surt
 from holdfast.withdrawals.queries import hidden_groups
 from holdfast.withdrawals.visibility import LAST_WITHDRAWALS, visible
@@ -323,26 +323,6 @@ def active_workers(session: Session, clock: Clock) -> list[Owner]:
             .order_by(Owner.id)
         )
     )
-
-
-def near_in_groups(
-    session: Session, hashes: Sequence[int], moment: datetime, within: CaptureRange | None
-) -> Snapshot | None:
-    """Return the good capture nearest to a moment among pages of these groups, which differ in their query alone."""
-    found: list[Snapshot] = []
-    # Group by group, so that each question ends at its first row: of several at once all captures would be sorted.
-    for group in session.scalars(select(PageGroup.id).where(PageGroup.url_hash.in_(hashes))).all():
-        wanted = [Snapshot.group_id == group, *visible(), is_ok(), *(within.clauses() if within else ())]
-        earlier = select(Snapshot).where(*wanted, Snapshot.captured_at <= moment)
-        later = select(Snapshot).where(*wanted, Snapshot.captured_at > moment)
-        found += session.scalars(earlier.order_by(Snapshot.captured_at.desc(), Snapshot.id.desc()).limit(1))
-        found += session.scalars(later.order_by(Snapshot.captured_at, Snapshot.id).limit(1))
-
-    def distance(one: Snapshot) -> tuple[timedelta, bool, int]:
-        is_later = one.captured_at > moment
-        return abs(one.captured_at - moment), is_later, one.id if is_later else -one.id
-
-    return min(found, key=distance, default=None)
 
 
 def snapshots_by_id(session: Session, ids: Iterable[int]) -> dict[int, Snapshot]:

@@ -14,8 +14,7 @@ from typing import NamedTuple
 
 from sqlalchemy.orm import Session
 
-from holdfast.changes import listing_queries as listing
-from holdfast.changes import queries
+from holdfast.changes import listing, queries
 from holdfast.changes.compare import VERSION, WHOLE_VERSION, ComparableText, Hunk, compare, read_text
 from holdfast.changes.listing import ListedChange
 from holdfast.changes.rendering import unpack

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from holdfast import config
-from holdfast.changes import listing_queries as listing
+from holdfast.changes import listing
 from holdfast.changes.compute import Computed, ComputeWish, compute_pending
 from holdfast.changes.listing import ChangeScope, ListedChange
 from holdfast.changes.pairs import TextMode, WantedComparison, compare_captures

@@ -148,6 +148,11 @@ def replay_path(digits: str, modifier: str, url: str, *, site_pass: str = "") ->
     return f"/web/{'~' + site_pass + '/' if site_pass else ''}{digits}{modifier}/{safe(url)}"
 
 
+def raw_path(snapshot_id: int) -> str:
+    """Return the path of a capture's raw view, on either host."""
+    return f"/api/snapshots/raw/{snapshot_id}"
+
+
 def safe(url: str) -> str:
     """Return an address with everything escaped that could end a header, a link or an attribute."""
     return quote(url, safe=_KEPT) if _ODD.search(url) else url
@@ -258,9 +263,3 @@ def day_in_words(moment: datetime) -> str:
     """Return the day of a moment as people read it, whatever the machine's locale: 1 March 2024."""
     at = moment.astimezone(UTC)
     return f"{at.day} {MONTHS[at.month - 1]} {at.year:04}"
-
-
-def timestamp(moment: datetime) -> str:
-    """Return the 14 digits of a moment, four of them for the year even before 1000."""
-    at = moment.astimezone(UTC)
-    return f"{at.year:04}{at.month:02}{at.day:02}{at.hour:02}{at.minute:02}{at.second:02}"

@@ -4,18 +4,24 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import cache
 from typing import Any, NamedTuple
 
 from sqlalchemy import ColumnElement, Select, bindparam, literal, select, tuple_
 from sqlalchemy.orm import Session
 
-from holdfast.db.models import Snapshot
-from holdfast.errors import NotFound
+from holdfast.db.models import PageGroup, Snapshot
+from holdfast.errors import NotFound, UrlRefused
 from holdfast.index.capture import identify
-from holdfast.index.queries import CaptureRange, SnapshotNotFound
-from holdfast.replay.address import earliest, is_storable, latest
+from holdfast.index.queries import CaptureRange, is_ok
+from holdfast.replay.address import (
+    earliest,
+    is_storable,
+    latest,
+)
+from holdfast.search.query import group_hashes
+from holdfast.urls import parse, surt
 from holdfast.withdrawals.visibility import visible
 
 
@@ -111,20 +117,6 @@ def around(
     given = {"value": which.value, "moment": moment}
     earlier, later = session.execute(before, given).all(), session.execute(after, given)
     return [*map(CaptureSighting._make, reversed(earlier)), *map(CaptureSighting._make, later)]
-
-
-@cache
-def _one_shown() -> _Statement:
-    return select(Snapshot).where(Snapshot.id == bindparam("number", type_=Snapshot.id.type), *visible())
-
-
-def shown(session: Session, snapshot_id: int) -> Snapshot:
-    """Return one snapshot; SnapshotNotFound if there is none or it is withdrawn."""
-    if 0 <= snapshot_id < 1 << 63:
-        found: Snapshot | None = session.scalars(_one_shown(), {"number": snapshot_id}).one_or_none()
-        if found is not None:
-            return found
-    raise SnapshotNotFound(f"there is no snapshot {snapshot_id}; find one with: holdfast search WORDS")
 
 
 class CaptureNeighbours(NamedTuple):
@@ -241,6 +233,43 @@ class NotCaptured(NotFound):
         self.url = url
 
 
+def resolve(session: Session, url: str, digits: str, *, within: CaptureRange | None = None) -> CaptureSighting | None:
+    """Return the capture that answers for an address and a moment: the page, its twins, else one of its group.
+
+    Twins are the same address with or without www, on http or https; a group is a page whatever its query. None if
+    there is nothing of either.
+    """
+    try:
+        return candidates(session, url, digits, within=within)[0]
+    except NotCaptured:
+        return _nearest_in_groups(session, url, earliest(digits), within)
+
+
+def _nearest_in_groups(
+    session: Session, url: str, moment: datetime, within: CaptureRange | None
+) -> CaptureSighting | None:
+    """Return the good capture nearest to a moment among pages that differ from this address in their query alone."""
+    try:
+        hashes = group_hashes(parse(url))
+    except UrlRefused:
+        return None
+    found: list[CaptureSighting] = []
+    # Group by group, so that each question ends at its first row: of several at once all captures would be sorted.
+    for group in session.scalars(select(PageGroup.id).where(PageGroup.url_hash.in_(hashes))).all():
+        wanted = select(*_COLUMNS).where(Snapshot.group_id == group, *visible(), is_ok()).limit(1)
+        if within is not None:
+            wanted = wanted.where(*within.clauses())
+        earlier = wanted.where(Snapshot.captured_at <= moment).order_by(*_BACKWARD)
+        later = wanted.where(Snapshot.captured_at > moment).order_by(*_FORWARD)
+        found += (CaptureSighting._make(row) for half in (earlier, later) for row in session.execute(half))
+
+    def distance(one: CaptureSighting) -> tuple[timedelta, bool, int]:
+        is_later = one.captured_at > moment
+        return abs(one.captured_at - moment), is_later, one.id if is_later else -one.id
+
+    return min(found, key=distance, default=None)
+
+
 def candidates(
     session: Session, url: str, digits: str, *, within: CaptureRange | None = None, sent: str = ""
 ) -> list[CaptureSighting]:
@@ -316,3 +345,17 @@ def _whole(url: str) -> str:
     """Return an address without fragment, with the slash that a bare host stands for."""
     bare = url.partition("#")[0]
     return bare if "/" in bare.partition("://")[2] else f"{bare}/"
+
+
+def prefix_range(url: str) -> tuple[str, str]:
+    """Return the keys between which everything lies whose address begins like this one."""
+    key = surt(url)
+    if url.endswith("/") and not key.endswith("/"):
+        key += "/"
+    # The key of an address that is none holds any character: behind the last of all there is none to end before, and
+    # behind U+D7FF come halves of characters, which no database takes.
+    stem = key.rstrip("\U0010ffff")
+    if not stem:
+        return key, f"{key}\U0010ffff"
+    following = ord(stem[-1]) + 1
+    return key, stem[:-1] + chr(0xE000 if following == 0xD800 else following)

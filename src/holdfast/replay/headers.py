@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from typing import NamedTuple
 
+from holdfast.errors import Invalid
 from holdfast.replay.links import Links
 from holdfast.replay.markup import refresh_into
 from holdfast.warc.payload import HttpHead
@@ -143,3 +145,69 @@ def is_code(content_type: str, destination: str) -> bool:
     plain http, where the type has to do.
     """
     return content_type.lower().startswith(_CODE) and (not destination or destination in _CODE_DESTINATIONS)
+
+
+_RANGE = re.compile(r"bytes[ \t]*+=[ \t]*+([0-9]{0,18})[ \t]*+-[ \t]*+([0-9]{0,18})[ \t]*+", re.IGNORECASE)
+"""Blanks are taken possessively: two runs with nothing between them could share them in very many ways."""
+
+
+class RangeRefused(Invalid):
+    """The part that was asked for is behind the end."""
+
+    code = "range_refused"
+
+    def __init__(self, size: int) -> None:
+        super().__init__(f"there are {size:,} bytes, and none where you asked")
+        self.size = size
+
+
+class ByteRange(NamedTuple):
+    """Bytes from `start` up to `end`, which is not among them."""
+
+    start: int
+    end: int
+
+
+def parse_range(header: str | None, size: int) -> ByteRange | None:
+    """Return the one range that a Range header asks for; None for all; RangeRefused if it lies behind the end.
+
+    Several ranges at once are answered with all (RFC 9110, section 14.2, allows it): no reader of ours asks for them.
+    """
+    match = _RANGE.fullmatch((header or "").strip())
+    if match is None or not (match[1] or match[2]):
+        return None
+    if not match[1]:
+        count = int(match[2])
+        if count == 0 or size == 0:
+            raise RangeRefused(size)
+        return ByteRange(max(0, size - count), size)
+    start, end = int(match[1]), int(match[2]) + 1 if match[2] else size
+    if end <= start and match[2]:
+        # first-pos above last-pos is invalid, and an invalid range is as if there were none (section 14.1.1).
+        return None
+    if start >= size:
+        raise RangeRefused(size)
+    return ByteRange(start, min(end, size))
+
+
+class PartialContent(NamedTuple):
+    """How much of a file is sent: all of it (200), a part (206), or nothing, for the part lies behind the end (416)."""
+
+    status: int
+    start: int
+    end: int
+    content_range: str | None
+    """The Content-Range header, where there is one."""
+
+
+def partial_content(header: str | None, size: int, *, if_range: str | None, etag: str) -> PartialContent:
+    """Return what a Range header and its condition come to for a file of this size and tag."""
+    # A client joins a part to what it has: of another version of the file it has to get all (RFC 9110, section 13.1.5).
+    is_stale = bool(if_range) and if_range != etag
+    try:
+        found = None if is_stale else parse_range(header, size)
+    except RangeRefused:
+        return PartialContent(416, 0, 0, f"bytes */{size}")
+    if found is None:
+        return PartialContent(200, 0, size, None)
+    return PartialContent(206, found.start, found.end, f"bytes {found.start}-{found.end - 1}/{size}")

@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from typing import NamedTuple
 
-from holdfast.replay.address import http_date, safe, timestamp
-from holdfast.replay.finding import CaptureNeighbours, CaptureSighting
+from sqlalchemy.orm import Session
+
+from holdfast.clock import digits14, from_micros, to_micros
+from holdfast.replay import finding
+from holdfast.replay.address import (
+    BadReplayAddress,
+    http_date,
+    safe,
+)
+from holdfast.replay.finding import CaptureNeighbours, CaptureSighting, NotCaptured, candidates
 from holdfast.replay.origins import ReplayOrigins
 from holdfast.urls import surt
 
@@ -53,7 +62,7 @@ def _neighbour_links(captured_at: datetime, place: ReplayOrigins, around: Captur
 
 
 def _memento(found: CaptureSighting, rel: str, place: ReplayOrigins) -> str:
-    address = place.memento(timestamp(found.captured_at), "", found.url)
+    address = place.memento(digits14(found.captured_at), "", found.url)
     return f'<{address}>; rel="{rel}"; datetime="{http_date(found.captured_at)}"'
 
 
@@ -102,7 +111,7 @@ def _as_links(found: TimeMap, place: ReplayOrigins) -> Iterator[str]:
 def _as_json(found: TimeMap, place: ReplayOrigins) -> Iterator[str]:
     def entry(capture: CaptureSighting) -> dict[str, str]:
         at = capture.captured_at
-        return {"datetime": f"{at:%Y-%m-%dT%H:%M:%SZ}", "uri": place.memento(timestamp(at), "", capture.url)}
+        return {"datetime": f"{at:%Y-%m-%dT%H:%M:%SZ}", "uri": place.memento(digits14(at), "", capture.url)}
 
     first, last = found.ends
     whole: dict[str, object] = {
@@ -122,7 +131,7 @@ def _as_cdxj(found: TimeMap, place: ReplayOrigins) -> Iterator[str]:
     for name, value in _cdxj_head(found, place):
         yield f"!meta {json.dumps({name: value})}\n"
     for capture, rel in _rels(found):
-        digits = timestamp(capture.captured_at)
+        digits = digits14(capture.captured_at)
         fields = {
             "url": capture.url,
             "rel": rel,
@@ -140,3 +149,62 @@ def _cdxj_head(found: TimeMap, place: ReplayOrigins) -> Iterable[tuple[str, str]
     yield "timegate_uri", place.gate(found.url)
     if found.following is not None:
         yield "next", place.map(found.url, "cdxj", found.following)
+
+
+MAP_PAGE = 5_000
+"""Captures on one page of a TimeMap."""
+
+
+_PAGE = re.compile(r"([0-9]{1,18})\.([0-9]{1,19})")
+
+
+_MAP = re.compile(r"([a-z]{1,8})/(?:([0-9]{1,18}\.[0-9]{1,19})/)?(.+)", re.DOTALL)
+
+
+def gate(
+    session: Session, url: str, wanted: datetime | None
+) -> tuple[CaptureSighting, tuple[CaptureSighting, CaptureSighting]]:
+    """Return the capture that a TimeGate chooses, and the ends; the newest without a wish. NotCaptured if none.
+
+    What lies before the first or behind the last is answered by that end (RFC 7089, section 4.5.3).
+    """
+    found = finding.ends(session, surt(url))
+    if found is None:
+        raise NotCaptured(url)
+    if wanted is None:
+        return candidates(session, url, digits14(found[1].captured_at))[0], found
+    moment = min(max(wanted, found[0].captured_at), found[1].captured_at)
+    return candidates(session, url, digits14(moment))[0], found
+
+
+def read_map_path(path: str) -> tuple[str, str, str]:
+    """Return form, page and address of what stands behind `/web/timemap/`; BadReplayAddress if that is no TimeMap."""
+    match = _MAP.fullmatch(path)
+    if match is None or match[1] not in TYPES:
+        raise BadReplayAddress("a TimeMap is at /web/timemap/link/<address>, or json or cdxj in place of link")
+    return match[1], match[2] or "", match[3]
+
+
+def time_map(session: Session, url: str, form: str, page: str, *, size: int = MAP_PAGE) -> TimeMap:
+    """Return one page of the captures of an address; NotCaptured if there is none, BadReplayAddress if no such page."""
+    key = surt(url)
+    found = finding.ends(session, key)
+    if found is None:
+        raise NotCaptured(url)
+    after = _place(page) if page else None
+    captures = finding.sightings(session, key, after=after, until=None, limit=size + 1)
+    following = None
+    if len(captures) > size:
+        captures = captures[:size]
+        following = f"{to_micros(captures[-1].captured_at)}.{captures[-1].id}"
+    return TimeMap(url, form, page, following, found, captures)
+
+
+def _place(page: str) -> tuple[datetime, int]:
+    match = _PAGE.fullmatch(page)
+    try:
+        if match is not None and int(match[2]) < 1 << 63:
+            return from_micros(int(match[1])), int(match[2])
+    except (ValueError, OverflowError, OSError):
+        pass
+    raise BadReplayAddress("there is no such page of a TimeMap")

@@ -6,13 +6,15 @@ import hmac
 import os
 import secrets
 from base64 import urlsafe_b64encode
+from datetime import datetime
 from functools import lru_cache
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from url import URL, URLError
 
-from holdfast.config import REPLAY_HOST
+from holdfast.clock import digits14
+from holdfast.config import REPLAY_HOST, Settings
 from holdfast.replay.address import replay_path, safe
 from holdfast.urls import registrable
 from holdfast.warc.outfile import sync_directory
@@ -49,6 +51,32 @@ class ReplayOrigins(NamedTuple):
     def map(self, url: str, form: str = "link", page: str = "") -> str:
         """Return a TimeMap of an address (URI-T)."""
         return f"{self.here}/web/timemap/{form}/{page + '/' if page else ''}{safe(url)}"
+
+
+class LocatedCapture(Protocol):
+    """A capture as far as its address needs it: a row, a search hit, a line of a timeline."""
+
+    @property
+    def id(self) -> int:
+        """The snapshot's id."""
+        ...
+
+    @property
+    def url(self) -> str:
+        """The address as it was captured."""
+        ...
+
+    @property
+    def captured_at(self) -> datetime:
+        """When that was."""
+        ...
+
+
+def browse_url(settings: Settings, capture: LocatedCapture) -> str:
+    """Return where a capture is replayed, on the replay host; the fragment names the capture for our own pages."""
+    # The archived address gives up its own fragment: an address has one, and servers never see it.
+    path = replay_path(digits14(capture.captured_at), "", capture.url.partition("#")[0])
+    return f"{settings.replay_origin}{path}#ha_snapshot={capture.id}"
 
 
 def place_of(scheme: str, host: str, *, replay_origin: str | None, site_url: str | None = None) -> ReplayOrigins:

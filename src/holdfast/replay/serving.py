@@ -8,29 +8,28 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
+from typing import NamedTuple
 
 from sqlalchemy.orm import Session
 
-from holdfast.clock import Clock
+from holdfast.clock import Clock, digits14
 from holdfast.db.engine import Database
 from holdfast.db.models import Snapshot
 from holdfast.errors import NotFound
-from holdfast.index.queries import document_of
+from holdfast.index.queries import document_of, snapshot
 from holdfast.index.records import StoredRecord, open_stored
-from holdfast.replay.address import Modifier, WantedAddress, day_in_words, replay_path, timestamp
-from holdfast.replay.answer import Headers, ReplayAnswer, ReplayRequest, own_page, ranged, redirect
-from holdfast.replay.banner import ShownCapture, raw_bar, replay_bar, shim_for
-from holdfast.replay.body import HeldBody, ReplayBody, Rules, body_of, stated_length
-from holdfast.replay.browse import page
-from holdfast.replay.documents import Additions, framed
-from holdfast.replay.finding import CaptureNeighbours, candidates, is_lost, neighbours, shown
+from holdfast.replay.address import Modifier, WantedAddress, day_in_words, raw_path, replay_path
+from holdfast.replay.body import Additions, HeldBody, ReplayBody, Rules, body_of, stated_length
+from holdfast.replay.finding import CaptureNeighbours, candidates, is_lost, neighbours
 from holdfast.replay.headers import (
     GUARDS,
     NOTE,
     ORIGINAL_PREFIX,
+    OWN_PAGE_POLICY,
     READABLE,
     connections,
     is_code,
+    partial_content,
     replay_policy,
     replayed_headers,
 )
@@ -38,7 +37,100 @@ from holdfast.replay.links import Links, escape
 from holdfast.replay.markup import Bar
 from holdfast.replay.memento import memento_headers
 from holdfast.replay.origins import ReplayOrigins, SitePasses, site_of
+from holdfast.replay.pages import ShownCapture, framed, html_document, page, raw_bar, replay_bar, shim_for
 from holdfast.warc.reader import DamagedWarc
+
+Headers = list[tuple[str, str]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplayAnswer:
+    """One response, ready to be sent."""
+
+    status: int
+    headers: Headers
+    body: bytes | Iterator[bytes] = b""
+
+
+class ReplayRequest(NamedTuple):
+    """What of a request matters to replay, beside its address."""
+
+    place: ReplayOrigins
+    accepts_gzip: bool = False
+    if_none_match: str = ""
+    byte_range: str = ""
+    if_range: str = ""
+    sent: str = ""
+    """What a request other than GET carried, spelt as part of its key (`index.postquery`); empty for GET and HEAD."""
+    mode: str = ""
+    destination: str = ""
+    """Sec-Fetch-Mode and Sec-Fetch-Dest: what a browser wants it for; empty where it does not say."""
+    is_led: bool = False
+    """Whether a page led the reader here, by Sec-Fetch-Site; an address that was typed in was not."""
+
+    @property
+    def is_framed(self) -> bool:
+        """Whether the answer is to be shown inside another page."""
+        return self.destination in ("iframe", "frame", "embed", "object")
+
+
+def own_page(body: bytes, status: int = 200, extra: Headers | None = None) -> ReplayAnswer:
+    """Return a page that we wrote ourselves."""
+    headers = [
+        ("Content-Type", "text/html; charset=utf-8"),
+        ("Content-Security-Policy", OWN_PAGE_POLICY),
+        ("Cache-Control", "no-cache"),
+        *GUARDS,
+        *(extra or []),
+    ]
+    return ReplayAnswer(status=status, headers=headers, body=body)
+
+
+def redirect(status: int, location: str, headers: Headers) -> ReplayAnswer:
+    """Return a redirect of our own, to a place in the archive."""
+    return ReplayAnswer(
+        status=status,
+        headers=[
+            ("Location", location),
+            ("Content-Security-Policy", OWN_PAGE_POLICY),
+            ("Cache-Control", "no-cache"),
+            *GUARDS,
+            *headers,
+        ],
+    )
+
+
+def ranged(content: bytes | Iterator[bytes], size: int | None, headers: Headers, asking: ReplayRequest) -> ReplayAnswer:
+    """Return the part that a request asks for (206), all of it where it asks for none, 416 where that is outside.
+
+    `size` is None where it is not known; then there are no ranges.
+    """
+    if size is None:
+        return ReplayAnswer(status=200, headers=headers, body=content)
+    part = partial_content(asking.byte_range, size, if_range=asking.if_range, etag=dict(headers).get("ETag", ""))
+    headers = [*headers, ("Accept-Ranges", "bytes")]
+    if part.content_range is not None:
+        headers.append(("Content-Range", part.content_range))
+    if part.status == 416:
+        return ReplayAnswer(status=416, headers=headers)
+    if part.status == 200:
+        # Other bodies that stream have the length that their server stated, and it may have been wrong.
+        held = [("Content-Length", str(size))] if isinstance(content, HeldBody) else []
+        return ReplayAnswer(status=200, headers=[*headers, *held], body=content)
+    if isinstance(content, bytes):
+        return ReplayAnswer(status=206, headers=headers, body=content[part.start : part.end])
+    return ReplayAnswer(status=206, headers=headers, body=_cut(content, part.start, part.end))
+
+
+def _cut(pieces: Iterator[bytes], start: int, end: int) -> Iterator[bytes]:
+    at = 0
+    for piece in pieces:
+        if at + len(piece) > start:
+            yield piece[max(0, start - at) : end - at]
+        at += len(piece)
+        if at >= end:
+            return
+
 
 REWRITER_VERSION = 3
 """Raised with any change of what is sent for the same capture: browsers then ask again."""
@@ -88,7 +180,7 @@ class Replay:
             with self.database.read() as session:
                 found = candidates(session, wanted.url, wanted.digits, sent=asking.sent)
                 best = found[0]
-                digits = timestamp(best.captured_at)
+                digits = digits14(best.captured_at)
                 is_navigated = wanted.modifier in (Modifier.PAGE, Modifier.MAIN) and not wanted.site_pass
                 if digits != wanted.digits and is_navigated and not asking.sent:
                     target = asking.place.prefix + replay_path(digits, wanted.modifier, best.url)
@@ -111,8 +203,8 @@ class Replay:
                 document = document_of(session, snapshot)
                 title = document.title if document is not None else None
             if asking.mode == "navigate" and not asking.place.is_replay:
-                return redirect(307, f"{asking.place.origin}/api/snapshots/raw/{snapshot.id}", [])
-            wanted = WantedAddress(timestamp(snapshot.captured_at), Modifier.PAGE, snapshot.url)
+                return redirect(307, asking.place.origin + raw_path(snapshot.id), [])
+            wanted = WantedAddress(digits14(snapshot.captured_at), Modifier.PAGE, snapshot.url)
             view = _View(self, snapshot, stored, wanted, asking, None)
             return view.raw(stack, title)
 
@@ -122,17 +214,17 @@ class Replay:
         """Return the first of these captures that can be read; `allow_lost` takes a revisit without its original."""
         lost: CaptureLost | None = None
         for snapshot_id in ids:
-            snapshot = shown(session, snapshot_id)
+            found = snapshot(session, snapshot_id)
             try:
-                stored = stack.enter_context(open_stored(session, self.home, snapshot))
-                if is_lost(snapshot.record_type, snapshot.original_id, snapshot.status) and not allow_lost:
+                stored = stack.enter_context(open_stored(session, self.home, found))
+                if is_lost(found.record_type, found.original_id, found.status) and not allow_lost:
                     raise NotFound("it refers to an earlier capture, which is not here")
                 if stored.status == 304:
                     raise NotFound("its original is not here")
             except (NotFound, DamagedWarc) as exc:
-                lost = CaptureLost(snapshot.url, str(exc))
+                lost = CaptureLost(found.url, str(exc))
                 continue
-            return snapshot, stored
+            return found, stored
         assert lost is not None
         raise lost
 
@@ -182,8 +274,7 @@ class _View:
             return ReplayAnswer(status=status, headers=headers)
         content = _held(body.content, stack)
         if status == 200 and body.coding is None:
-            is_stale = bool(self.asking.if_range) and ("ETag", self.asking.if_range) not in headers
-            return ranged(content, self._size(content), headers, "" if is_stale else self.asking.byte_range)
+            return ranged(content, self._size(content), headers, self.asking)
         return ReplayAnswer(status=status, headers=headers, body=content)
 
     def _links(self) -> Links:
@@ -228,7 +319,7 @@ class _View:
         media_type = self.stored.media_type or "text/html"
         if not is_file and (_SHOWN.match(media_type) or "html" in media_type):
             return None
-        digits = timestamp(self.snapshot.captured_at)
+        digits = digits14(self.snapshot.captured_at)
         address = self.place.prefix + replay_path(digits, Modifier.RAW, self.snapshot.url)
         url = escape(self.snapshot.url)
         text = (
@@ -252,14 +343,14 @@ class _View:
             message = (
                 f"<p>This capture has no body. Its status was {self.stored.status or 'not recorded'}. {reason}</p>"
             )
-            return _page(headers, f"<!doctype html><title>{heading}</title><body>{bar.html}{message}")
+            return _page(headers, html_document(heading, bar.html + message))
         if _MARKED_UP.match(body.content_type):
             return _page(headers, framed(heading, bar, self._framed_at()))
         return ReplayAnswer(status=200, headers=headers, body=_held(body.content, stack))
 
     def _framed_at(self) -> str:
         """Return where this capture is without a bar, on the replay host."""
-        return self.place.memento(timestamp(self.snapshot.captured_at), Modifier.FRAMESET, self.snapshot.url)
+        return self.place.memento(digits14(self.snapshot.captured_at), Modifier.FRAMESET, self.snapshot.url)
 
     def _body(self, links: Links, bar: Bar | None) -> ReplayBody:
         replay, url = self.replay, self.snapshot.url
@@ -291,7 +382,7 @@ class _View:
 
     def _headers(self, links: Links, body: ReplayBody) -> Headers:
         snapshot = self.snapshot
-        digits = timestamp(snapshot.captured_at)
+        digits = digits14(snapshot.captured_at)
         headers: Headers = [
             ("Content-Type", body.content_type),
             *self._guards(nojs=body.nojs, content_type=body.content_type),

@@ -24,8 +24,7 @@ from holdfast.search.engine import IndexReader
 from holdfast.search.query import NO_WORDS, Both, Intent, Node, ParsedQuery, Term, Words, wanted_terms
 from holdfast.search.ranking import TITLE_ALL, TITLE_ANY, TITLE_EXACT, TITLE_PHRASE
 from holdfast.search.readers import View
-from holdfast.search.result_cache import Budget
-from holdfast.search.substrings import Substrings
+from holdfast.search.substrings import Budget, Substrings
 
 _LONGEST: Final = 32
 """Letters of a word that is bettered; a longer one is no mistyped word."""

@@ -132,7 +132,7 @@ def understand(text: str) -> ParsedQuery:
     words = plain(clean)
     if (address := _address(clean)) is not None:
         named = "://" in clean or clean.lower().startswith(("www.", "url:"))
-        return ParsedQuery(text=clean, intent=Intent.URL, groups=variants(address), words=words, certain=named)
+        return ParsedQuery(text=clean, intent=Intent.URL, groups=group_hashes(address), words=words, certain=named)
     if _LOUD.search(clean) and (tree := _tree(clean)) is not None:
         shouted = _SHOUTED.search(clean) is not None
         return ParsedQuery(text=clean, intent=Intent.BOOLEAN, tree=tree, words=words, certain=shouted)
@@ -154,7 +154,7 @@ def _address(text: str) -> Url | None:
         return None
 
 
-def variants(address: Url) -> tuple[int, ...]:
+def group_hashes(address: Url) -> tuple[int, ...]:
     """Return the hashes of a group's four spellings: http and https, with and without `www.`; its own comes first."""
     rest = address.group.partition("://")[2]
     bare = rest.removeprefix("www.")

@@ -6,11 +6,12 @@ once, because the withdrawals in force are compared with every request. It refus
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime, timedelta
 from enum import StrEnum
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 from sqlalchemy.orm import Session
@@ -28,8 +29,8 @@ from holdfast.search.outbox import demand_outbox
 from holdfast.search.queries import HitRow
 from holdfast.search.query import MAX_QUERY_CHARS, Intent, ParsedQuery, understand
 from holdfast.search.ranking import PageWorth, Ranking
-from holdfast.search.readers import ReaderCache, View
-from holdfast.search.result_cache import CANDIDATES, SECONDS, Budget, Gate, ResultCache
+from holdfast.search.readers import Gate, ReaderCache, ResultCache, View
+from holdfast.search.substrings import CANDIDATES, SECONDS, Budget
 from holdfast.sources.errors import SourceNotFound
 
 EXACT_DOCUMENTS: Final = 10_000
@@ -384,3 +385,106 @@ def _check(request: SearchRequest) -> None:
         raise BadSearch(f"`from` ({request.start}) lies after `to` ({request.end}); swap them")
     if request.page < 1 or not 1 <= request.page_size <= MAX_PAGE_SIZE:
         raise BadSearch(f"`page` starts at 1 and `pageSize` goes from 1 to {MAX_PAGE_SIZE}")
+
+
+Browse = Callable[[HitRow], str | None]
+"""Gives the address at which a capture is replayed; the edges know it."""
+
+
+def answer_object(answer: SearchAnswer, request: SearchRequest, browse: Browse) -> dict[str, Any]:
+    """Return a page of results (HA-054, HA-055) with facets, histogram and what was probably meant."""
+    return {
+        "results": [hit_object(hit, request, browse) for hit in answer.hits],
+        "total": answer.total,
+        "totalIsExact": answer.exact,
+        "page": request.page,
+        "pageSize": request.page_size,
+        "mode": answer.mode.value,
+        "didYouMean": answer.did_you_mean,
+        "facets": {
+            name: [
+                {"value": count.value, "label": count.label or count.value, "count": count.count} for count in counts
+            ]
+            for name, counts in answer.facets.items()
+        },
+        "histogram": {
+            "unit": answer.histogram_unit,
+            "buckets": [{"start": start, "count": count} for start, count in answer.histogram],
+        },
+        "tookMs": round(answer.took_ms, 1),
+    }
+
+
+def hit_object(hit: Hit, request: SearchRequest, browse: Browse) -> dict[str, Any]:
+    """Return one result; of a page the address is its group's, without the query."""
+    row = hit.row
+    as_page = request.view is ResultKind.PAGES
+    found = {
+        "id": row.id,
+        "title": row.title,
+        "sourceCode": hit.source_code,
+        "sourceName": hit.source_name,
+        "language": row.language,
+        "captureDate": row.captured_at.date().isoformat(),
+        "captureTimestamp": row.captured_at.isoformat().replace("+00:00", "Z"),
+        "jobId": row.execution_id,
+        "originalUrl": (row.group_url or row.url) if as_page else row.url,
+        "snippet": row.snippet,
+        "highlights": {"title": _pieces(hit.title), "text": [_pieces(passage) for passage in hit.passages]},
+        "mimeType": row.media_type,
+        "statusCode": row.status,
+        "rawSnapshotUrl": f"/api/snapshots/raw/{row.id}",
+        "browseUrl": browse(row),
+        "captureBackend": row.backend,
+        "captureFidelity": row.fidelity,
+        "pageSnapshotsCount": hit.captures,
+    }
+    return found
+
+
+def debug_object(answer: SearchAnswer, request: SearchRequest, browse: Browse, *, dialect: str) -> dict[str, Any]:
+    """Return a page of results with the parts of every score (1.7 of the facts)."""
+    results = []
+    for hit in answer.hits:
+        score = sum(hit.parts.values())
+        results.append(
+            {
+                "id": hit.row.id,
+                "originalUrl": hit.row.url,
+                "title": hit.row.title,
+                "statusCode": hit.row.status,
+                **dict.fromkeys(PARTS, 0.0),
+                **{name: round(part, 5) for name, part in hit.parts.items()},
+                "totalScore": round(score, 5),
+                "groupScore": round(score, 5),
+                "bestSnapshotId": hit.best_id,
+            }
+        )
+    whole = answer_object(answer, request, browse)
+    return {
+        "dialect": dialect,
+        "mode": answer.mode.value,
+        "rankingVersion": request.ranking.value,
+        "queryMode": answer.breadth,
+        **{name: whole[name] for name in ("total", "totalIsExact", "page", "pageSize", "didYouMean", "tookMs")},
+        "results": results,
+    }
+
+
+PARTS = (
+    "rankText",
+    "titleBoost",
+    "archivedPenalty",
+    "queryPenalty",
+    "trackingPenalty",
+    "depthPenalty",
+    "authorityBoost",
+    "hubnessBoost",
+    "pagerankBoost",
+    "recencyBoost",
+)
+"""Every part that a score may have; one that a ranking does not use is 0."""
+
+
+def _pieces(pieces: Sequence[Piece]) -> list[dict[str, Any]]:
+    return [{"text": piece.text, "hit": piece.hit} for piece in pieces]

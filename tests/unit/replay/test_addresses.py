@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from holdfast.clock import digits14
 from holdfast.errors import Invalid
 from holdfast.replay.address import (
     AddressListing,
@@ -23,9 +24,8 @@ from holdfast.replay.address import (
     parse_http_date,
     read_path,
     replay_path,
-    timestamp,
 )
-from holdfast.replay.browse import prefix_range
+from holdfast.replay.finding import prefix_range
 from holdfast.replay.origins import place_of
 
 
@@ -106,7 +106,7 @@ def test_dates_of_http_and_of_archives_are_read_back(moment: datetime) -> None:
     whole = moment.replace(microsecond=0)
 
     assert parse_http_date(http_date(moment)) == whole
-    assert earliest(timestamp(moment)) == whole
+    assert earliest(digits14(moment)) == whole
 
 
 @pytest.mark.parametrize("text", ["", "garbage", "2024-01-01", "Mon, 99 Jan 2024 00:00:00 GMT", "Mon, 01 Jan 2024"])

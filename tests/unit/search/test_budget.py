@@ -11,10 +11,9 @@ import pytest
 
 from holdfast.search.matching import MatchMode, corrected, nearest
 from holdfast.search.query import Both, Either, Field, Node, Term, Without
-from holdfast.search.readers import ReaderCache
-from holdfast.search.result_cache import Budget, ResultCache, SearchTooLong
+from holdfast.search.readers import ReaderCache, ResultCache
 from holdfast.search.search import SearchRequest, SearchService
-from holdfast.search.substrings import Substrings
+from holdfast.search.substrings import Budget, SearchTooLong, Substrings
 from tests.clock import FakeClock
 from tests.search_bed import Bed, Capture, pages
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.search.query import Both, Either, Field, Intent, Node, Term, Without, understand, variants
+from holdfast.search.query import Both, Either, Field, Intent, Node, Term, Without, group_hashes, understand
 from holdfast.urls import hash64, parse
 
 
@@ -89,7 +89,7 @@ def test_quotes_in_plain_text_make_phrases() -> None:
 def test_a_lookup_asks_for_both_schemes_with_and_without_www() -> None:
     wanted = {hash64(f"{scheme}://{www}example.org/a") for scheme in ("http", "https") for www in ("", "www.")}
 
-    assert set(variants(parse("https://www.example.org/a?b=c#d"))) == wanted
+    assert set(group_hashes(parse("https://www.example.org/a?b=c#d"))) == wanted
     assert set(understand("example.org/a").groups) == wanted
 
 

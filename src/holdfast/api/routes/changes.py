@@ -18,7 +18,6 @@ from holdfast.api.dependencies import (
     Since,
     SourceCode,
     Until,
-    browse_url,
     site_of,
     source_id_of,
 )
@@ -35,7 +34,7 @@ from holdfast.api.schemas.changes import (
     side,
     structured,
 )
-from holdfast.changes import listing_queries as listing
+from holdfast.changes import listing
 from holdfast.changes.compare import DIFF_VERSION, NORMALISATION_VERSION
 from holdfast.changes.listing import MAX_ITEMS, ChangeScope, rss, span
 from holdfast.changes.pairs import TextMode, WantedComparison, compare_captures
@@ -45,6 +44,7 @@ from holdfast.errors import NotFound
 from holdfast.index.queries import document_of, snapshot
 from holdfast.jobs.imports import job_names
 from holdfast.jobs.store import execution_name
+from holdfast.replay.origins import browse_url
 from holdfast.wiring.archive import Archive
 
 router = APIRouter(tags=["changes"], dependencies=[PUBLIC])
@@ -232,7 +232,7 @@ def timeline(archive: ArchiveDep, session: SessionDep, id: SnapshotId) -> Timeli
                 job_name=execution_name(source.code, row.execution_id, names.get(row.execution_id)),
                 status_code=row.status,
                 compare_from_snapshot_id=before.get(row.url_hash),
-                browse_url=browse_url(archive.settings, url=row.url, captured_at=row.captured_at, snapshot_id=row.id),
+                browse_url=browse_url(archive.settings, row),
             )
         )
         before[row.url_hash] = row.id

@@ -34,7 +34,7 @@ from holdfast.exports.tables import (
     snapshot_rows,
     write_rows,
 )
-from holdfast.replay.answer import RangeRefused, wanted_span
+from holdfast.replay.headers import partial_content
 from holdfast.wiring.archive import Archive
 
 router = APIRouter(tags=["exports"], dependencies=[PUBLIC])
@@ -275,19 +275,15 @@ def _send(request: Request, package: CachedPackage) -> Response | Streamed:
     # RFC 9110, section 14.2: only GET has ranges.
     asked = request.headers.get("range") if request.method == "GET" else None
     condition = request.headers.get("if-range")
-    size = package.archive.size
-    try:
-        span = wanted_span(asked, size) if condition in (None, headers["ETag"]) else None
-    except RangeRefused:
-        return Response(status_code=416, headers={**headers, "Content-Range": f"bytes */{size}"})
-    start, end = span or (0, size)
-    headers["Content-Length"] = str(end - start)
-    if span is not None:
-        headers["Content-Range"] = f"bytes {start}-{end - 1}/{size}"
-    status = 200 if span is None else 206
+    part = partial_content(asked, package.archive.size, if_range=condition, etag=headers["ETag"])
+    if part.content_range is not None:
+        headers["Content-Range"] = part.content_range
+    if part.status == 416:
+        return Response(status_code=416, headers=headers)
+    headers["Content-Length"] = str(part.end - part.start)
     if request.method == "HEAD":
-        return Response(status_code=status, headers=headers, media_type="application/wacz")
-    return Streamed(package.read(start, end), "application/wacz", headers, status)
+        return Response(status_code=part.status, headers=headers, media_type="application/wacz")
+    return Streamed(package.read(part.start, part.end), "application/wacz", headers, part.status)
 
 
 def packages_of(request: Request, archive: Archive) -> PackageCache:

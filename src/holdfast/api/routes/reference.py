@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from html import escape
 from typing import Any, Final, NamedTuple
 
 from fastapi import APIRouter, Request
@@ -14,6 +13,7 @@ from holdfast.api.dependencies import ArchiveDep
 from holdfast.api.roles import PUBLIC
 from holdfast.api.routes.archive import page
 from holdfast.errors import NotFound
+from holdfast.replay.links import escape
 from holdfast.wiring.archive import Archive
 
 _CODE: Final = re.compile(r"`([^`\n]+)`")

@@ -18,9 +18,10 @@ from holdfast.api.dependencies import ArchiveDep
 from holdfast.api.errors import answers
 from holdfast.api.heavy import Streamed, heavily
 from holdfast.api.roles import PUBLIC
+from holdfast.clock import digits14
 from holdfast.errors import Invalid, NotFound
 from holdfast.index.capture import MAX_DATA_BYTES, request_data
-from holdfast.replay import browse, memento
+from holdfast.replay import memento, pages
 from holdfast.replay.address import (
     AddressListing,
     Modifier,
@@ -29,15 +30,13 @@ from holdfast.replay.address import (
     parse_http_date,
     read_path,
     replay_path,
-    timestamp,
 )
-from holdfast.replay.answer import ReplayAnswer, ReplayRequest, own_page, redirect
-from holdfast.replay.browse import refusal
 from holdfast.replay.cdx.question import read_question
 from holdfast.replay.cdx.server import TYPES, CdxServer
 from holdfast.replay.headers import READABLE
 from holdfast.replay.origins import ReplayOrigins, place_of, site_passes
-from holdfast.replay.serving import Replay
+from holdfast.replay.pages import refusal
+from holdfast.replay.serving import Replay, ReplayAnswer, ReplayRequest, own_page, redirect
 from holdfast.wiring.archive import Archive
 
 _PIECE_CHARS = 16_384
@@ -219,7 +218,7 @@ def web(request: Request, archive: ArchiveDep, body: SentBody) -> Response:
         wanted = read_path(target)
         if isinstance(wanted, AddressListing):
             with archive.database.read() as session:
-                return respond(own_page(browse.listing(session, wanted, place)))
+                return respond(own_page(pages.listing(session, wanted, place)))
         if not wanted.digits:
             return _time_gate(request, archive, place, wanted.url)
         return _capture(request, archive, wanted, body)
@@ -249,15 +248,15 @@ def _time_gate(request: Request, archive: Archive, place: ReplayOrigins, url: st
     accepted = request.headers.get("accept-datetime")
     moment = parse_http_date(accepted) if accepted is not None else None
     with archive.database.read() as session:
-        chosen, ends = browse.gate(session, url, moment)
-    target = place.memento(timestamp(chosen.captured_at), "", chosen.url)
+        chosen, ends = memento.gate(session, url, moment)
+    target = place.memento(digits14(chosen.captured_at), "", chosen.url)
     return respond(redirect(302, target, memento.gate_headers(url, place, ends)))
 
 
 def _time_map(archive: Archive, place: ReplayOrigins, path: str) -> Response:
-    form, page, text = browse.read_map_path(path)
+    form, page, text = memento.read_map_path(path)
     with archive.database.read() as session:
-        found = browse.time_map(session, archived_url(text), form, page)
+        found = memento.time_map(session, archived_url(text), form, page)
     return send_text(memento.render(found, place), memento.TYPES[form])
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from html import escape
 from typing import Annotated, Any
 from urllib.parse import parse_qsl
 
@@ -30,6 +29,8 @@ from holdfast.feedback import (
     submit,
     triage,
 )
+from holdfast.replay.address import raw_path
+from holdfast.replay.links import escape
 from holdfast.wiring.archive import Archive
 
 router = APIRouter(tags=["reports"], dependencies=[PUBLIC])
@@ -161,7 +162,7 @@ def send_form(archive: ArchiveDep, usage: UsageDep, fields: Annotated[dict[str, 
         return HTMLResponse(_form(fields, problem=_told(exc.errors()[0])), status_code=422)
     receipt = keep_report(archive, usage, form)
     number = "" if receipt.report_id is None else f" It has the number {receipt.report_id}."
-    back = f'<p><a href="/api/snapshots/raw/{form.snapshot_id}">Back to the capture</a></p>' if form.snapshot_id else ""
+    back = f'<p><a href="{raw_path(form.snapshot_id)}">Back to the capture</a></p>' if form.snapshot_id else ""
     return HTMLResponse(page("Thank you", f"<h1>Thank you</h1><p>Your report was received.{number}</p>{back}"))
 
 

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Annotated, Literal
 
 from fastapi import APIRouter, Query
 
-from holdfast.api.dependencies import ArchiveDep, MetricsDep, SearchDep, Since, Until, browse_url
+from holdfast.api.dependencies import ArchiveDep, MetricsDep, SearchDep, Since, Until
 from holdfast.api.errors import answers
 from holdfast.api.roles import ADMIN, PUBLIC
 from holdfast.api.schemas.search import SearchDebug, SearchResults
-from holdfast.search.answers import Browse, answer_object, debug_object
+from holdfast.replay.origins import browse_url
 from holdfast.search.query import MAX_QUERY_CHARS
 from holdfast.search.ranking import Ranking
-from holdfast.search.search import MAX_PAGE_SIZE, ResultKind, SearchRequest, Sort
-from holdfast.wiring.archive import Archive
+from holdfast.search.search import MAX_PAGE_SIZE, ResultKind, SearchRequest, Sort, answer_object, debug_object
 
 router = APIRouter(tags=["search"])
 
@@ -38,10 +38,6 @@ Language = Annotated[str | None, Query(max_length=3, pattern=r"^[a-z]{2,3}$", de
 Kinds = Annotated[Literal["html", "text", "pdf", "other"] | None, Query(alias="type")]
 StatusClass = Annotated[Literal["2xx", "3xx", "4xx", "5xx", "unknown"] | None, Query()]
 Host = Annotated[str | None, Query(min_length=1, max_length=260)]
-
-
-def _browse(archive: Archive) -> Browse:
-    return lambda row: browse_url(archive.settings, url=row.url, captured_at=row.captured_at, snapshot_id=row.id)
 
 
 @router.get("/api/search", dependencies=[PUBLIC], responses=answers(404, 422, 429, 503))
@@ -87,7 +83,7 @@ def search(
     )
     answer = searching.ask(request)
     metrics.searched(answer.mode.value)
-    return SearchResults.model_validate(answer_object(answer, request, _browse(archive)))
+    return SearchResults.model_validate(answer_object(answer, request, partial(browse_url, archive.settings)))
 
 
 @router.get("/api/admin/search-debug", dependencies=[ADMIN], responses=answers(403, 404, 422, 503))
@@ -123,4 +119,6 @@ def search_debug(
     )
     answer = searching.ask(request)
     dialect = archive.database.engine.dialect.name
-    return SearchDebug.model_validate(debug_object(answer, request, _browse(archive), dialect=dialect))
+    return SearchDebug.model_validate(
+        debug_object(answer, request, partial(browse_url, archive.settings), dialect=dialect)
+    )

@@ -9,7 +9,7 @@ from sqlalchemy.orm import Session
 
 from holdfast.api import queries
 from holdfast.api.capture_queries import fetched_by_hash, fetched_pages
-from holdfast.api.dependencies import ArchiveDep, SessionDep, browse_url, raw_url
+from holdfast.api.dependencies import ArchiveDep, SessionDep
 from holdfast.api.errors import answers
 from holdfast.api.roles import ADMIN, PUBLIC
 from holdfast.api.schemas.search import (
@@ -23,12 +23,12 @@ from holdfast.api.schemas.search import (
 )
 from holdfast.clock import digits14
 from holdfast.crawl.signal_pages import PageInFull, SignalPageRow, SignalQuery, find_pages, page_by_hash
-from holdfast.db.models import Snapshot
-from holdfast.errors import NotFound, UrlRefused
+from holdfast.errors import NotFound
 from holdfast.index.queries import document_of, holding_of, snapshot
-from holdfast.replay.address import earliest
-from holdfast.replay.finding import NotCaptured, candidates
-from holdfast.urls import hash64, parse, url_hash
+from holdfast.replay import finding
+from holdfast.replay.address import raw_path
+from holdfast.replay.origins import browse_url
+from holdfast.urls import parse, url_hash
 
 router = APIRouter(tags=["snapshots"], dependencies=[PUBLIC])
 SnapshotId = Annotated[int, Path(description="A snapshot's id.", ge=0, lt=1 << 63)]
@@ -51,8 +51,8 @@ def snapshot_detail(archive: ArchiveDep, session: SessionDep, id: SnapshotId) ->
         job_id=found.execution_id,
         original_url=found.url,
         snippet=document.snippet if document else None,
-        raw_snapshot_url=raw_url(found.id),
-        browse_url=browse_url(archive.settings, url=found.url, captured_at=found.captured_at, snapshot_id=found.id),
+        raw_snapshot_url=raw_path(found.id),
+        browse_url=browse_url(archive.settings, found),
         capture_backend=found.backend,
         capture_fidelity=found.fidelity,
         mime_type=found.media_type,
@@ -88,7 +88,9 @@ def resolve(
 ) -> Resolved:
     """Return the capture that answers for an address and a moment: the page, its www and scheme twins, its group."""
     digits = timestamp or digits14(archive.clock.now())
-    found = _resolve(session, url, digits, job_id)
+    within = None if job_id is None else holding_of(session, job_id)
+    # A crawl without a file has captured nothing; without the range, all crawls would answer for it.
+    found = None if job_id is not None and within is None else finding.resolve(session, url, digits, within=within)
     if found is None:
         return Resolved(found=False)
     return Resolved(
@@ -97,31 +99,8 @@ def resolve(
         capture_timestamp=found.captured_at,
         mime_type=found.media_type,
         resolved_url=found.url,
-        browse_url=browse_url(archive.settings, url=found.url, captured_at=found.captured_at, snapshot_id=found.id),
+        browse_url=browse_url(archive.settings, found),
     )
-
-
-def _resolve(session: Session, url: str, digits: str, job_id: int | None) -> Snapshot | None:
-    within = None if job_id is None else holding_of(session, job_id)
-    if job_id is not None and within is None:
-        return None
-    try:
-        ranked = candidates(session, url, digits, within=within)
-    except NotCaptured:
-        ranked = []
-    rows = queries.snapshots_by_id(session, [sighting.id for sighting in ranked])
-    best = next((rows[sighting.id] for sighting in ranked if sighting.id in rows), None)
-    return best or queries.near_in_groups(session, _groups(url), earliest(digits), within)
-
-
-def _groups(url: str) -> list[int]:
-    """Return the hashes of the groups that an address may stand for: both schemes, with and without www."""
-    try:
-        parsed = parse(url)
-    except UrlRefused:
-        return []
-    bare = parsed.group.partition("://")[2].removeprefix("www.")
-    return [hash64(f"{scheme}://{www}{bare}") for scheme in ("https", "http") for www in ("", "www.")]
 
 
 pages_router = APIRouter(tags=["pages"], dependencies=[ADMIN])

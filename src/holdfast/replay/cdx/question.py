@@ -13,11 +13,11 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from typing import NamedTuple
 
-from holdfast.clock import from_micros, to_micros
+from holdfast.clock import digits14, from_micros, to_micros
 from holdfast.errors import Invalid
-from holdfast.replay.address import BadTimestamp, earliest, is_storable, latest, timestamp
-from holdfast.replay.browse import prefix_range
+from holdfast.replay.address import BadTimestamp, earliest, is_storable, latest
 from holdfast.replay.cdx.queries import CdxRow, KeyRange, Spot, Stand
+from holdfast.replay.finding import prefix_range
 from holdfast.urls import InvalidPattern, surt
 from holdfast.urls.scope import Patterns
 
@@ -81,7 +81,7 @@ def _status(line: Line) -> str:
 
 _VALUES: dict[str, Callable[[Line], str]] = {
     "urlkey": lambda line: line.capture.url_key,
-    "timestamp": lambda line: timestamp(line.capture.captured_at),
+    "timestamp": lambda line: digits14(line.capture.captured_at),
     "url": lambda line: line.capture.url,
     "mime": _mime,
     "status": _status,
@@ -212,7 +212,7 @@ def collapse(lines: Iterable[Line], by: Sequence[Collapse]) -> Iterator[Line]:
                 break
             runs[at] = value
         if not is_new:
-            skipped, last = skipped + 1, timestamp(line.capture.captured_at)
+            skipped, last = skipped + 1, digits14(line.capture.captured_at)
             continue
         if kept is not None:
             yield _counted(kept, skipcount=str(skipped), endtimestamp=last)

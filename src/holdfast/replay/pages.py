@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-import re
+import json
 from calendar import monthrange
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import UTC, date, datetime
+from functools import cache
+from importlib import resources
 from typing import NamedTuple
 from urllib.parse import quote
 
 from sqlalchemy.orm import Session
 
-from holdfast.clock import from_micros, to_micros
+from holdfast.clock import digits14
 from holdfast.replay import finding
-from holdfast.replay.address import MONTHS, AddressListing, BadReplayAddress, earliest, replay_path, timestamp
-from holdfast.replay.finding import CaptureSighting, KnownAddress, NotCaptured, candidates
-from holdfast.replay.links import escape
-from holdfast.replay.memento import TYPES, TimeMap
+from holdfast.replay.address import MONTHS, AddressListing, day_in_words, earliest, replay_path
+from holdfast.replay.finding import CaptureNeighbours, CaptureSighting, KnownAddress, NotCaptured, prefix_range
+from holdfast.replay.links import Links, escape
+from holdfast.replay.markup import Bar
 from holdfast.replay.origins import ReplayOrigins
 from holdfast.urls import surt
 
@@ -33,14 +35,24 @@ _STYLE = (
 )
 
 
+def html_document(title: str, body: str, head: str = "") -> str:
+    """Return a whole document of ours; all three are markup already.
+
+    It names no charset by itself: a frame around an archived page is sent in that page's own.
+    """
+    return f'<!doctype html>\n<html lang="en"><head>{head}<title>{title}</title></head>\n<body>{body}</body></html>\n'
+
+
+def html_page(title: str, body: str, *, style: str) -> str:
+    """Return a page of ours in UTF-8; the title is escaped here, the body and the element with its style are markup."""
+    # The charset comes first: browsers look for it in the first kilobyte, and a style sheet is longer.
+    head = f'<meta charset="utf-8"><meta name="viewport" content="width=device-width,initial-scale=1">{style}'
+    return html_document(escape(title), f"<main>\n{body}\n</main>", head)
+
+
 def page(title: str, body: str) -> bytes:
-    """Return a whole page; the title is escaped here, the body is markup already."""
-    return (
-        "<!doctype html>\n"
-        f'<html lang="en"><head><meta charset="utf-8"><title>{escape(title)}</title>'
-        '<meta name="viewport" content="width=device-width,initial-scale=1">'
-        f"<style>{_STYLE}</style></head>\n<body><main>\n{body}\n</main></body></html>\n"
-    ).encode()
+    """Return a page of the replay space, which may load nothing: its style is inside."""
+    return html_page(title, body, style=f"<style>{_STYLE}</style>").encode()
 
 
 def refusal(title: str, message: str, *links: tuple[str, str]) -> bytes:
@@ -76,7 +88,7 @@ def render_calendar(found: Calendar) -> bytes:
     total = sum(found.years.values())
     some = "More than " if found.is_cut else ""
     first_of_day = {
-        day: found.prefix + replay_path(timestamp(moment), "", found.url) for day, moment in found.firsts.items()
+        day: found.prefix + replay_path(digits14(moment), "", found.url) for day, moment in found.firsts.items()
     }
     months = "".join(_month(found, month, first_of_day) for month in range(1, 13))
     body = (
@@ -121,7 +133,7 @@ def _month(found: Calendar, month: int, first_of_day: dict[date, str]) -> str:
 
 def _list(found: Calendar) -> str:
     rows = "".join(
-        f'<li><a href="{escape(found.prefix + replay_path(timestamp(one.captured_at), "", one.url))}">'
+        f'<li><a href="{escape(found.prefix + replay_path(digits14(one.captured_at), "", one.url))}">'
         f"{one.captured_at:%Y-%m-%d %H:%M:%S}</a> {one.status or ''} {escape(one.media_type or '')}</li>"
         for one in found.captures
     )
@@ -148,67 +160,14 @@ def render_addresses(prefix_url: str, known: Sequence[KnownAddress], following: 
 
 
 def _link(moment: datetime, url: str, prefix: str) -> str:
-    href = prefix + replay_path(timestamp(moment), "", url)
+    href = prefix + replay_path(digits14(moment), "", url)
     return f'<a href="{escape(href)}">{moment:%Y-%m-%d}</a>'
 
 
-MAP_PAGE = 5_000
-"""Captures on one page of a TimeMap."""
 _COUNTED = 50_000
 """Captures that a calendar counts; an address with more says so."""
 _LISTED = 1_000
 _ADDRESSES = 100
-_PAGE = re.compile(r"([0-9]{1,18})\.([0-9]{1,19})")
-_MAP = re.compile(r"([a-z]{1,8})/(?:([0-9]{1,18}\.[0-9]{1,19})/)?(.+)", re.DOTALL)
-
-
-def gate(
-    session: Session, url: str, wanted: datetime | None
-) -> tuple[CaptureSighting, tuple[CaptureSighting, CaptureSighting]]:
-    """Return the capture that a TimeGate chooses, and the ends; the newest without a wish. NotCaptured if none.
-
-    What lies before the first or behind the last is answered by that end (RFC 7089, section 4.5.3).
-    """
-    found = finding.ends(session, surt(url))
-    if found is None:
-        raise NotCaptured(url)
-    if wanted is None:
-        return candidates(session, url, timestamp(found[1].captured_at))[0], found
-    moment = min(max(wanted, found[0].captured_at), found[1].captured_at)
-    return candidates(session, url, timestamp(moment))[0], found
-
-
-def read_map_path(path: str) -> tuple[str, str, str]:
-    """Return form, page and address of what stands behind `/web/timemap/`; BadReplayAddress if that is no TimeMap."""
-    match = _MAP.fullmatch(path)
-    if match is None or match[1] not in TYPES:
-        raise BadReplayAddress("a TimeMap is at /web/timemap/link/<address>, or json or cdxj in place of link")
-    return match[1], match[2] or "", match[3]
-
-
-def time_map(session: Session, url: str, form: str, page: str, *, size: int = MAP_PAGE) -> TimeMap:
-    """Return one page of the captures of an address; NotCaptured if there is none, BadReplayAddress if no such page."""
-    key = surt(url)
-    found = finding.ends(session, key)
-    if found is None:
-        raise NotCaptured(url)
-    after = _place(page) if page else None
-    captures = finding.sightings(session, key, after=after, until=None, limit=size + 1)
-    following = None
-    if len(captures) > size:
-        captures = captures[:size]
-        following = f"{to_micros(captures[-1].captured_at)}.{captures[-1].id}"
-    return TimeMap(url, form, page, following, found, captures)
-
-
-def _place(page: str) -> tuple[datetime, int]:
-    match = _PAGE.fullmatch(page)
-    try:
-        if match is not None and int(match[2]) < 1 << 63:
-            return from_micros(int(match[1])), int(match[2])
-    except (ValueError, OverflowError, OSError):
-        pass
-    raise BadReplayAddress("there is no such page of a TimeMap")
 
 
 def listing(session: Session, wanted: AddressListing, place: ReplayOrigins) -> bytes:
@@ -263,15 +222,108 @@ def _addresses(session: Session, wanted: AddressListing, place: ReplayOrigins) -
     return render_addresses(wanted.url, known, following, place.prefix)
 
 
-def prefix_range(url: str) -> tuple[str, str]:
-    """Return the keys between which everything lies whose address begins like this one."""
-    key = surt(url)
-    if url.endswith("/") and not key.endswith("/"):
-        key += "/"
-    # The key of an address that is none holds any character: behind the last of all there is none to end before, and
-    # behind U+D7FF come halves of characters, which no database takes.
-    stem = key.rstrip("\U0010ffff")
-    if not stem:
-        return key, f"{key}\U0010ffff"
-    following = ord(stem[-1]) + 1
-    return key, stem[:-1] + chr(0xE000 if following == 0xD800 else following)
+_BOX = (
+    # In the flow of the page, which it leaves by scrolling: a bar that stays would cover headers that do.
+    "all:initial;display:block;position:relative;z-index:2147483647;box-sizing:border-box;width:100%;flex:none;"
+    "padding:4px 12px;background:#16324f;color:#fff;font:13px/1.6 system-ui,sans-serif;text-align:left;direction:ltr"
+)
+_LINK = "all:unset;color:#cfe6ff;text-decoration:underline;cursor:pointer;margin-right:12px;font:inherit"
+_QUIET = "color:#dbe7f3;overflow-wrap:anywhere"
+_SUMMARY = "cursor:pointer;font-weight:600"
+DISCLAIMER = (
+    "This is an archived copy, kept as it was on that day. It may be out of date, and parts of it may be missing."
+)
+
+
+class ShownCapture(NamedTuple):
+    """The capture that a bar speaks of."""
+
+    url: str
+    captured_at: datetime
+    snapshot_id: int
+    title: str | None = None
+
+
+def replay_bar(shown: ShownCapture, around: CaptureNeighbours | None, place: ReplayOrigins) -> Bar:
+    """Return the bar of a page in the replay space, with the captures before and after it."""
+    links: list[tuple[str, str]] = []
+    if around is not None:
+        for text, found in (("Earlier", around.previous), ("Later", around.next)):
+            if found is not None:
+                links.append((text, place.prefix + replay_path(digits14(found.captured_at), "", found.url)))
+    links.append(("All captures", f"{place.prefix}{_calendar_path(shown.url)}"))
+    return _bar(shown, links)
+
+
+def raw_bar(shown: ShownCapture, place: ReplayOrigins) -> Bar:
+    """Return the bar of the raw view: links to replay, history, differences, metadata, and a citation."""
+    digits = digits14(shown.captured_at)
+    app = "" if not place.is_replay else place.app
+    links = [
+        ("Replay", place.prefix + replay_path(digits, "", shown.url)),
+        ("All captures", f"{place.prefix}{_calendar_path(shown.url)}"),
+        ("Original bytes", place.prefix + replay_path(digits, "id_", shown.url)),
+    ]
+    if app is not None:
+        links = [
+            ("Back", f"{app}/"),
+            *links,
+            ("Metadata", f"{app}/api/snapshot/{shown.snapshot_id}"),
+            ("Timeline", f"{app}/api/snapshots/{shown.snapshot_id}/timeline"),
+            ("What changed", f"{app}/api/changes/compare?toSnapshotId={shown.snapshot_id}"),
+            ("Report a problem", f"{app}/report?snapshotId={shown.snapshot_id}&url={quote(shown.url[:2000], safe='')}"),
+        ]
+    cite = f"{shown.title or shown.url}. Captured {day_in_words(shown.captured_at)}. "
+    cite += place.memento(digits, "", shown.url)
+    return _bar(shown, links, extra=f"<br>Cite as: <cite>{escape(cite)}</cite>")
+
+
+def _calendar_path(url: str) -> str:
+    return replay_path("*", "", url)
+
+
+def _bar(shown: ShownCapture, links: list[tuple[str, str]], extra: str = "") -> Bar:
+    anchors = "".join(f'<a style="{_LINK}" href="{escape(href)}">{escape(text)}</a>' for text, href in links)
+    at = shown.captured_at
+    title = f"{escape(shown.title)}: " if shown.title else ""
+    return Bar(
+        f'<div id="holdfast-bar" role="region" aria-label="About this archived page" style="{_BOX}">'
+        f'<details open="open"><summary style="{_SUMMARY}">Archived on {day_in_words(at)}, {at:%H:%M:%S} UTC</summary>'
+        f'<span style="{_QUIET}">{title}{escape(shown.url)}</span><br>{anchors}'
+        f'<br><span style="{_QUIET}">{DISCLAIMER}{extra}</span></details></div>'.replace("<br>", "<br />")
+    )
+
+
+@cache
+def _source() -> str:
+    """Return the program, up to its argument, without comments and indentation."""
+    lines = (resources.files("holdfast.replay") / "shim.js").read_text("utf-8").splitlines()
+    return "\n".join(bare for line in lines if (bare := line.strip()) and not bare.startswith("//"))
+
+
+def shim_for(url: str, links: Links, origin: str, site: str) -> str:
+    """Return the element to put before everything else in a page, in ASCII, as HTML and XML read it alike.
+
+    `origin` is that of the replay host, `site` what `site_of` says of the address.
+    """
+    page = {
+        "url": url,
+        "origin": origin,
+        "digits": links.digits,
+        "modifier": links.modifier.value,
+        "site": site,
+        "pass": links.site_pass,
+    }
+    told = json.dumps(page).replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+    return f"<script>//<![CDATA[\n{_source()}{told});\n//]]></script>"
+
+
+_FRAME_STYLE = (
+    "<style>html,body{height:100%;margin:0}body{display:flex;flex-direction:column}"
+    "iframe{flex:1;border:0;width:100%}</style>"
+)
+
+
+def framed(title: str, bar: Bar, address: str) -> str:
+    """Return a page of ours with the bar above and the capture in a frame; the title is markup already."""
+    return html_document(title, f'{bar.html}<iframe src="{escape(address)}"></iframe>', _FRAME_STYLE)
